@@ -7,11 +7,24 @@ const root = resolve(import.meta.dirname, '..')
 /** Who may import whom, by package name. A package not named here may import nothing of ours. */
 const allowed: Record<string, readonly string[]> = {
   '@zabra/runtime': [],
-  '@zabra/protocol': ['@zabra/runtime'],
+  '@zabra/protocol': [],
   '@zabra/client': ['@zabra/protocol', '@zabra/runtime'],
   '@zabra/recipes': ['@zabra/client'],
   '@zabra/server': ['@zabra/protocol', '@zabra/runtime'],
+  '@zabra/testkit': ['@zabra/protocol', '@zabra/runtime'],
   '@zabra/testing': ['@zabra/server', '@zabra/client', '@zabra/protocol', '@zabra/runtime'],
+}
+
+/** The layers of the server, top to bottom: what each may import. */
+const layers: Record<string, readonly string[]> = {
+  ensemble: ['admin', 'connections', 'database', 'pipeline', 'persistence', 'settings', 'core', 'version'],
+  admin: ['connections', 'settings', 'core', 'version'],
+  connections: ['pipeline', 'persistence', 'settings', 'core'],
+  pipeline: ['persistence', 'core'],
+  database: ['persistence', 'core'],
+  persistence: ['core'],
+  settings: ['core'],
+  core: [],
 }
 
 interface Source {
@@ -104,6 +117,22 @@ describe('tidy', () => {
     expect(wrong).toEqual([])
   })
 
+  it('loads the ASN.1 library only where certificates are read', () => {
+    const readers = ['packages/runtime/src/node/pkcs12.ts', 'packages/runtime/src/node/certificate.ts']
+    const lazy = ['./pkcs12.ts', './certificate.ts']
+    const wrong = product.flatMap(({ file, text, imports }) => [
+      ...imports
+        .filter((name) => name.startsWith('@peculiar/') && !readers.includes(file))
+        .map((name) => `${file} imports ${name}: read certificates through ${readers.join(' or ')}`),
+      ...lazy
+        .filter((name) =>
+          new RegExp(`^import (?!type )[^\\n'{]*(\\{[^}]*\\} )?from '${name}'`, 'm').test(text),
+        )
+        .map((name) => `${file} imports ${name} at once: a start without TLS would load it; use import()`),
+    ])
+    expect(wrong).toEqual([])
+  })
+
   it('keeps clocks, chance and processes out of the pure folders', () => {
     const pure = /^packages\/(protocol\/src|server\/src\/core|server\/src\/log)\//
     const banned =
@@ -152,27 +181,44 @@ describe('tidy', () => {
     expect(wrong).toEqual([])
   })
 
-  it('knows no cycle between files of one package', () => {
-    const graph = new Map(
-      product.map(({ file, text }) => [
-        file,
-        [...text.matchAll(/^(?:import|export)\s+(?!type\b)[^'"]*?from\s+'(\.[^']+)'/gm)].map((match) =>
-          relative(root, resolve(root, dirname(file), match[1] ?? '')),
-        ),
-      ]),
-    )
-    const cycles: string[] = []
+  it('lets the layers of the server import only downwards, type imports counted', () => {
+    const prefix = 'packages/server/src/'
+    const layerOf = (file: string): string | undefined =>
+      file.startsWith(prefix) ? file.slice(prefix.length).split('/')[0]!.replace(/\.ts$/, '') : undefined
+    const wrong = product.flatMap(({ file, text }) => {
+      const from = layerOf(file)
+      if (from === undefined || !(from in layers)) return []
+      return relativeImports(file, text)
+        .map((target) => ({ target, to: layerOf(target) ?? '' }))
+        .filter(({ to }) => to !== from && !layers[from]!.includes(to))
+        .map(
+          ({ target }) =>
+            `${file} imports ${target}: ${from} may import ${layers[from]!.join(', ') || 'no other layer'}`,
+        )
+    })
+    expect(wrong).toEqual([])
+  })
+
+  it('has no circle of imports between the files of a package, type imports counted', () => {
+    const graph = new Map(product.map(({ file, text }) => [file, relativeImports(file, text)]))
+    const circles: string[] = []
     const done = new Set<string>()
     const visit = (file: string, trail: readonly string[]): void => {
       if (trail.includes(file)) {
-        cycles.push([...trail.slice(trail.indexOf(file)), file].join(' → '))
+        circles.push([...trail.slice(trail.indexOf(file)), file].join(' → '))
         return
       }
       if (done.has(file)) return
       for (const next of graph.get(file) ?? []) visit(next, [...trail, file])
       done.add(file)
     }
-    for (const file of graph.keys()) visit(file, [])
-    expect(cycles).toEqual([])
+    for (const file of graph.keys()) if (!/\/gen\//.test(file)) visit(file, [])
+    expect(circles).toEqual([])
   })
 })
+
+function relativeImports(file: string, text: string): string[] {
+  return [...text.matchAll(/^(?:import|export)\s[^'"]*?from\s+'(\.[^']+)'/gm)].map((match) =>
+    relative(root, resolve(root, dirname(file), match[1] ?? '')),
+  )
+}

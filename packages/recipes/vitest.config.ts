@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { defineConfig, type Plugin } from 'vitest/config'
+import { vitePlugin } from '@zabra/testkit/mutants'
+import { mutants } from './src/testing/mutants.ts'
 
 const source = (path: string): string => fileURLToPath(new URL(`src/${path}`, import.meta.url))
 
@@ -32,15 +34,20 @@ const examples: Plugin = {
   },
 }
 
+// A mutant, to prove that a random suite detects it.
+const { ZABRA_MUTANT } = process.env
+const mutant = ZABRA_MUTANT === undefined ? undefined : mutants[ZABRA_MUTANT]
+if (ZABRA_MUTANT !== undefined && mutant === undefined)
+  throw new Error(`Expected ZABRA_MUTANT to be one of ${Object.keys(mutants).join(', ')}`)
+const planted: Plugin[] = mutant === undefined ? [] : [vitePlugin(mutant)]
+
 // Tests see the sources of sibling packages, so a change in one is seen in the other without a build.
 export default defineConfig({
-  plugins: [examples],
+  plugins: [examples, ...planted],
   resolve: { conditions: ['@zabra/source'] },
   ssr: { resolve: { conditions: ['@zabra/source'] } },
   test: {
     include: ['src/**/*.test.ts'],
     testTimeout: 60_000,
-    // A bug on purpose, for the proof that a suite would find it.
-    setupFiles: process.env['ZABRA_PLANT'] === undefined ? [] : ['src/testdata/plant.setup.ts'],
   },
 })

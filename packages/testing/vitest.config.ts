@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config'
 
-// Tests see the sources of sibling packages, so a change in one is seen in the other without a build.
+// Resolves sibling packages to their sources, so that tests see changes without a build.
 export default defineConfig({
   resolve: { conditions: ['@zabra/source'] },
   ssr: { resolve: { conditions: ['@zabra/source'] } },

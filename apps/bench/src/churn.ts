@@ -1,5 +1,6 @@
 import { OPEN_ACL_BYTES, OpCode, type Writer } from '@zabra/protocol'
-import { RawClient } from './raw-client.ts'
+import type { RawClient } from '@zabra/testkit'
+import { openSession } from './open-session.ts'
 
 const TURN_MS = 100
 /** Nodes that are made in a turn, and as many that are taken away. */
@@ -34,8 +35,8 @@ export class Churn {
   }
 
   static async start(port: number): Promise<Churn> {
-    const churn = new Churn(port, await RawClient.open(port))
-    await churn.#steady.ask(OpCode.create, (w) => create(w, ROOT, 0))
+    const churn = new Churn(port, await openSession(port))
+    await churn.#steady.request(OpCode.create, (w) => create(w, ROOT, 0))
     churn.#running = churn.#run()
     // Whoever stops it hears of a failure.
     churn.#running.catch(() => {})
@@ -72,29 +73,29 @@ export class Churn {
 
   async #nodes(turn: number): Promise<void> {
     const path = (of: number, index: number): string => `${ROOT}/t${of}-${index}`
-    await this.#steady.askMany(NODES, OpCode.create, (w, i) => create(w, path(turn, i), 0))
-    await this.#steady.askMany(NODES, OpCode.getData, (w, i) => {
+    await this.#steady.requestMany(NODES, OpCode.create, (w, i) => create(w, path(turn, i), 0))
+    await this.#steady.requestMany(NODES, OpCode.getData, (w, i) => {
       w.string(path(turn, i))
       w.bool(true)
     })
     if (turn < NODE_TURNS) return
-    await this.#steady.askMany(NODES, OpCode.delete, (w, i) => {
+    await this.#steady.requestMany(NODES, OpCode.delete, (w, i) => {
       w.string(path(turn - NODE_TURNS, i))
       w.int(-1)
     })
   }
 
   async #session(turn: number): Promise<void> {
-    const session = await RawClient.open(this.#port, SESSION_MS)
+    const session = await openSession(this.#port, SESSION_MS)
     this.#sessions.push(session)
-    await session.askMany(EPHEMERALS, OpCode.create, (w, i) => create(w, `${ROOT}/e${turn}-${i}`, 1))
-    await session.ask(OpCode.getChildren, (w) => {
+    await session.requestMany(EPHEMERALS, OpCode.create, (w, i) => create(w, `${ROOT}/e${turn}-${i}`, 1))
+    await session.request(OpCode.getChildren, (w) => {
       w.string('/zookeeper')
       w.bool(true)
     })
     if (this.#sessions.length <= SESSIONS) return
     const oldest = this.#sessions.shift()!
-    if (turn % VANISHING === 0) oldest.vanish()
+    if (turn % VANISHING === 0) oldest.destroy()
     else await oldest.close()
   }
 }

@@ -1,9 +1,9 @@
-/** What a full stream does with what no longer fits. */
+/** Returns the new buffer contents when an item does not fit. */
 export type OverflowPolicy<T> = (waiting: T[], item: T) => T[]
 
 /**
- * Items that one producer pushes and one consumer takes, in order. Never grows past `limit`: `overflow` says what is
- * left when it would. Ends with `end`, which lets the consumer take what waits, or with `return`, which drops it.
+ * An async queue with one producer and one consumer. Holds at most `limit` items; `overflow` decides what remains
+ * when an item does not fit. `end` lets the consumer read the buffered items; `return` drops them.
  */
 export class AsyncQueue<T> implements AsyncIterableIterator<T> {
   readonly #limit: number
@@ -14,7 +14,7 @@ export class AsyncQueue<T> implements AsyncIterableIterator<T> {
   #ended = false
   #error: unknown
 
-  /** `left` runs once when the consumer leaves. */
+  /** `onReturn` is called once when the consumer stops. */
   constructor(limit: number, overflow: OverflowPolicy<T>, left: () => void = () => {}) {
     this.#limit = limit
     this.#overflow = overflow
@@ -23,20 +23,20 @@ export class AsyncQueue<T> implements AsyncIterableIterator<T> {
 
   push(item: T): void {
     if (this.#ended) return
-    const taker = this.#pendingReads.shift()
-    if (taker !== undefined) taker.resolve({ done: false, value: item })
+    const read = this.#pendingReads.shift()
+    if (read !== undefined) read.resolve({ done: false, value: item })
     else if (this.#buffer.length < this.#limit) this.#buffer.push(item)
     else this.#buffer = this.#overflow(this.#buffer, item)
   }
 
-  /** Nothing follows. With an error, the consumer gets it after what waits. */
+  /** Ends the queue. The consumer gets the buffered items first, and then the error, if there is one. */
   end(error?: unknown): void {
     if (this.#ended) return
     this.#ended = true
     this.#error = error
-    for (const taker of this.#pendingReads.splice(0)) {
-      if (error === undefined) taker.resolve({ done: true, value: undefined })
-      else taker.reject(this.#takeError())
+    for (const read of this.#pendingReads.splice(0)) {
+      if (error === undefined) read.resolve({ done: true, value: undefined })
+      else read.reject(this.#takeError())
     }
   }
 
@@ -47,7 +47,7 @@ export class AsyncQueue<T> implements AsyncIterableIterator<T> {
     return Promise.resolve({ done: true, value: undefined })
   }
 
-  /** The consumer leaves. */
+  /** Called when the consumer stops. */
   return(): Promise<IteratorResult<T>> {
     this.#buffer = []
     this.#error = undefined
@@ -60,7 +60,7 @@ export class AsyncQueue<T> implements AsyncIterableIterator<T> {
     return this
   }
 
-  /** An error is told once; after it the stream is over. */
+  /** The error is thrown once; afterwards the queue is done. */
   #takeError(): unknown {
     const error = this.#error
     this.#error = undefined

@@ -1,15 +1,18 @@
 import type { Bytes } from './types.ts'
 
-/** A copy that is a plain array of bytes, whatever the view is that it comes from (a Buffer's `slice` copies nothing). */
+/** Returns a copy as a plain Uint8Array, whatever class the argument has (`slice` of a Buffer copies nothing). */
 export function copyBytes(view: Uint8Array): Bytes {
   const copy = new Uint8Array(view.length)
   copy.set(view)
   return copy
 }
 
-/** Bytes as text with one character for each: held for long, an array would take five times the room. */
+/**
+ * Returns bytes as a string with one character per byte. Kept for long, a Uint8Array would take five times the
+ * memory.
+ */
 export function toBinaryString(bytes: Uint8Array): string {
-  // Of a usual length it is one flat string; adding character after character would leave a tree of them.
+  // At the usual length this makes one flat string; appending character by character would leave a rope.
   if (bytes.length <= 64) return String.fromCharCode.apply(undefined, bytes as unknown as number[])
   let text = ''
   for (const byte of bytes) text += String.fromCharCode(byte)

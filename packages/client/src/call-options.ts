@@ -5,7 +5,7 @@ import type { ACL, Bytes, CallOptions, CreateMode } from './types.ts'
 
 export const EMPTY: Bytes = new Uint8Array(0)
 
-/** Anybody may do everything: what a znode gets whose maker says nothing. */
+/** The ACL of a znode whose creator gives none: everybody may do everything. */
 export const OPEN_ACL: readonly ACL[] = [{ perms: Perms.ALL, scheme: 'world', id: 'anyone' }]
 
 export const createFlags: Readonly<Record<CreateMode, number>> = {
@@ -21,7 +21,7 @@ export const createFlags: Readonly<Record<CreateMode, number>> = {
 export const isSequential = (mode: CreateMode): boolean =>
   mode === 'persistentSequential' || mode === 'ephemeralSequential' || mode === 'persistentSequentialWithTtl'
 
-/** Why a create cannot be right, or undefined. */
+/** Returns why the arguments of a create are invalid, or undefined. */
 export function validateCreate(
   path: string,
   mode: CreateMode,
@@ -37,11 +37,11 @@ export function validateCreate(
   } else if (ttl !== undefined)
     return `Expected a ttl only with a mode that ends in Ttl, got one with ${mode}`
   if (path === '/' && !isSequential(mode))
-    return "Expected a path below the root, got '/'; mkdirp('/') makes a chroot"
+    return "Expected a path below the root, got '/'; mkdirp('/') creates the chroot"
   return undefined
 }
 
-/** The options of a call that hold for the calls that it is made of. */
+/** Returns only those options of a call that its sub-requests inherit. */
 export function callOptions({ signal, timeout, retry, waitForReadWrite }: CallOptions): CallOptions {
   return {
     ...(signal === undefined ? {} : { signal }),
@@ -52,8 +52,8 @@ export function callOptions({ signal, timeout, retry, waitForReadWrite }: CallOp
 }
 
 /**
- * The options for each part of a call that is made of several: what is left of its time goes to the next. What it
- * returns throws an `OperationTimeoutError` when nothing is left.
+ * Returns a function that gives the options for the next sub-request of a call that makes several: its timeout is
+ * what remains of the timeout of the call. The function throws an `OperationTimeoutError` when nothing remains.
  */
 export function remainingCallOptions(options: CallOptions, clock: Clock): () => CallOptions {
   const { timeout } = options
@@ -66,17 +66,17 @@ export function remainingCallOptions(options: CallOptions, clock: Clock): () => 
   }
 }
 
-/** Why something cannot be the data of a znode, or undefined. Text, which looks like it could, would become zeros. */
+/** Returns why a value cannot be znode data, or undefined. A string would otherwise be stored as zeros. */
 export function validateData(data: unknown): string | undefined {
   if (data === null || data instanceof Uint8Array) return undefined
   const found = typeof data === 'string' ? 'a string: encode it, as with utf8.encode(text)' : typeof data
   return `Expected data as a Uint8Array, got ${found}`
 }
 
-/** Throws a `UsageError` for what cannot be an identity. Says nothing of the credentials. */
+/** Throws a `UsageError` for an invalid scheme or invalid credentials. The message never contains the credentials. */
 export function validateAuth(scheme: unknown, auth: unknown): void {
   if (typeof scheme !== 'string' || scheme === '') {
-    throw new UsageError('Expected the scheme of an identity as text, such as digest', {
+    throw new UsageError('Expected the scheme of an identity as a string, such as digest', {
       operation: 'addAuth',
     })
   }

@@ -2,26 +2,26 @@ import type { Cancel, Clock } from '@zabra/runtime'
 import { abortError, type ErrorContext } from './errors.ts'
 import type { CallOptions } from './types.ts'
 
-/** Begins something that goes on when its caller no longer waits. */
+/** Runs an operation that continues after its caller's signal or timeout has ended the wait. */
 export async function withCallerLimits<T>(
   clock: Clock,
   begin: () => Promise<T>,
-  facts: ErrorContext,
+  context: ErrorContext,
   options: CallOptions,
 ): Promise<T> {
   const { signal, timeout } = options
-  if (signal?.aborted) throw abortError(signal.reason, facts)
+  if (signal?.aborted) throw abortError(signal.reason, context)
   const done = begin()
   if (signal === undefined && timeout === undefined) return done
   done.catch(() => {})
   let stop = (): void => {}
   let cancel: Cancel = () => {}
   const ended = new Promise<never>((_resolve, reject) => {
-    const fail = (reason: unknown): void => reject(abortError(reason, { ...facts, maybeApplied: true }))
+    const fail = (reason: unknown): void => reject(abortError(reason, { ...context, maybeApplied: true }))
     stop = () => fail(signal?.reason)
     signal?.addEventListener('abort', stop, { once: true })
     if (timeout !== undefined) {
-      cancel = clock.after(timeout, `deadline of ${facts.operation}`, () => fail({ name: 'TimeoutError' }))
+      cancel = clock.after(timeout, `deadline of ${context.operation}`, () => fail({ name: 'TimeoutError' }))
     }
   })
   try {

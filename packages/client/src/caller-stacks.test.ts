@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { OperationTimeoutError } from './core.ts'
 import { bytes, ManualWorld } from './testing/manual-world.ts'
-import type { Client } from './types.ts'
+import type { Client } from './client-api.ts'
 
 let world: ManualWorld
 beforeEach(async () => {
@@ -9,7 +9,7 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-/** The stack of the error that a call fails with. */
+/** Returns the stack of the error that a call rejects with. */
 async function stackOf(call: () => Promise<unknown>): Promise<string> {
   const error = await world.within(100, call()).then(
     () => undefined,
@@ -19,7 +19,7 @@ async function stackOf(call: () => Promise<unknown>): Promise<string> {
   return (error as Error).stack!
 }
 
-/** Nothing reaches the server, so the deadline comes first. */
+/** No bytes reach the server, so the deadline passes first. */
 function late(client: Client): Promise<unknown> {
   world.faults.toServer = () => undefined
   return client.getData('/none', { timeout: 5 })
@@ -35,7 +35,7 @@ const failures: readonly (readonly [string, (client: Client) => Promise<unknown>
 ]
 
 describe('the stack of an error', () => {
-  it.each(failures)('names the caller of %s when it is asked for', async (_name, call) => {
+  it.each(failures)('names the caller of %s with callerStacks', async (_name, call) => {
     const client = await world.client({ callerStacks: true })
     async function orderTheBooks(): Promise<void> {
       await call(client)
@@ -43,14 +43,14 @@ describe('the stack of an error', () => {
     expect(await stackOf(orderTheBooks)).toContain('orderTheBooks')
   })
 
-  it('begins with what the error says', async () => {
+  it('begins with the message of the error', async () => {
     const client = await world.client({ callerStacks: true })
     const stack = await stackOf(() => client.getData('/none'))
     expect(stack.split('\n')[0]).toMatch(/^NoNodeError: getData \/none: /)
     expect(stack.split('\n')[1]).toMatch(/^ +at .*submit /)
   })
 
-  it('names the caller also when the client is closed, and each has an error of its own', async () => {
+  it('names the caller also when the client is closed, and each call gets its own error', async () => {
     const client = await world.client({ callerStacks: true })
     await world.outcome(client.close())
     async function one(): Promise<void> {
@@ -65,14 +65,14 @@ describe('the stack of an error', () => {
     expect(second).not.toContain('one')
   })
 
-  it('keeps the class and the facts of the error', async () => {
+  it('leaves the class and the properties of the error unchanged', async () => {
     const client = await world.client({ callerStacks: true })
     const error: unknown = await world.within(100, late(client)).catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(OperationTimeoutError)
     expect(error).toMatchObject({ path: '/none', operation: 'getData', code: 'OPERATION_TIMEOUT' })
   })
 
-  it('is not taken otherwise, since that costs time at each call', async () => {
+  it('is not captured without callerStacks, since capturing costs time at each call', async () => {
     const client = await world.client()
     async function orderTheBooks(): Promise<void> {
       await client.getData('/none')

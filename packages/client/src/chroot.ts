@@ -1,7 +1,10 @@
 import { validatePath } from '@zabra/protocol'
 import { UsageError } from './errors.ts'
 
-/** A chroot as it is kept: without a trailing slash, and empty for none. Throws a `UsageError` when it is no path. */
+/**
+ * Returns a chroot in its stored form: without a trailing slash, and empty for none. Throws a `UsageError` for an
+ * invalid path.
+ */
 export function normalizeChroot(chroot: string | undefined): string {
   if (chroot === undefined || chroot === '' || chroot === '/') return ''
   const reason = validatePath(chroot)
@@ -9,11 +12,11 @@ export function normalizeChroot(chroot: string | undefined): string {
   return chroot
 }
 
-/** The path on the servers of a path of the client. */
+/** Returns the server path for a client path. */
 export const toServerPath = (root: string, path: string): string =>
   root === '' ? path : path === '/' ? root : root + path
 
-/** The path of the client of a path on the servers, or undefined when it lies outside the root. */
+/** Returns the client path for a server path, or undefined when it lies outside the chroot. */
 export function toClientPath(root: string, path: string): string | undefined {
   if (root === '') return path
   if (path === root) return '/'

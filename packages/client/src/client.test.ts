@@ -15,7 +15,7 @@ import {
   ZooKeeperError,
 } from './errors.ts'
 import { bytes, text, ManualWorld } from './testing/manual-world.ts'
-import type { Client } from './types.ts'
+import type { Client } from './client-api.ts'
 
 let world: ManualWorld
 let client: Client
@@ -29,7 +29,7 @@ afterEach(() => world.end())
 const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
 
 describe('operations', () => {
-  it('creates, reads, writes and deletes a znode', async () => {
+  it('a client creates, reads, writes and deletes a znode', async () => {
     const { path, stat } = await run(client.create('/a', bytes('one')))
     expect(path).toBe('/a')
     expect(stat).toMatchObject({ version: 0, dataLength: 3, ephemeralOwner: 0n, numChildren: 0 })
@@ -44,7 +44,7 @@ describe('operations', () => {
     expect(await run(client.exists('/a'))).toBeUndefined()
   })
 
-  it('gives a number that grows over re-creations, to fence off whoever came before', async () => {
+  it('czxid grows when a znode is deleted and created again, so it can serve as a fencing token', async () => {
     const numbers: bigint[] = []
     for (let i = 0; i < 3; i++) {
       numbers.push((await run(client.create('/lock', undefined, { mode: 'ephemeral' }))).stat.czxid)
@@ -53,7 +53,7 @@ describe('operations', () => {
     expect(numbers[1]! > numbers[0]! && numbers[2]! > numbers[1]!).toBe(true)
   })
 
-  it('tells what is built on it which policy holders of locks follow', async () => {
+  it('a client exposes its error policy to recipes', async () => {
     expect(client.errorPolicy).toBe('connection')
     const policy = { lease: { margin: 500 } }
     const leasing = await world.client({ errorPolicy: policy })
@@ -63,7 +63,7 @@ describe('operations', () => {
     expect(leasing.leaseHorizon).toBe(before + 12_000 - 500)
   })
 
-  it('keeps null and empty data apart, in single calls and in a multi', async () => {
+  it('a client keeps null and empty data apart, in single calls and in a multi', async () => {
     await run(client.create('/empty'))
     await run(client.create('/null', null))
     await run(client.multi([{ op: 'create', path: '/both', data: null }]))
@@ -74,7 +74,7 @@ describe('operations', () => {
     expect((await run(client.getData('/empty'))).isNull).toBe(true)
   })
 
-  it('numbers replies in their order', async () => {
+  it('replies carry order numbers in the order of their arrival', async () => {
     await run(client.create('/a'))
     const results = await run(
       Promise.all([client.getData('/a'), client.exists('/a'), client.getChildren('/')]),
@@ -84,18 +84,18 @@ describe('operations', () => {
     expect(new Set(orders).size).toBe(3)
   })
 
-  it('keeps data that arrives apart from the buffers of the connection', async () => {
+  it('returned data does not share memory with the buffers of the connection', async () => {
     await run(client.create('/a', bytes('x'.repeat(5000))))
     const { data } = await run(client.getData('/a'))
     expect(data.buffer.byteLength).toBe(5000)
   })
 
-  it('gives no data as an empty array', async () => {
+  it('a create without data stores an empty array', async () => {
     await run(client.create('/a'))
     expect((await run(client.getData('/a'))).data).toEqual(new Uint8Array(0))
   })
 
-  it('creates containers, which the server removes after their last child', async () => {
+  it('a client creates a container, which the server removes after its last child', async () => {
     const { path, stat } = await run(client.create('/n', undefined, { mode: 'container' }))
     expect(path).toBe('/n')
     expect(stat.ephemeralOwner).toBe(0n)
@@ -105,7 +105,7 @@ describe('operations', () => {
     expect(await run(client.exists('/n'))).toBeUndefined()
   })
 
-  it('creates ephemeral znodes that belong to the session and go with it', async () => {
+  it('an ephemeral znode belongs to the session and is removed with it', async () => {
     const { stat } = await run(client.create('/e', undefined, { mode: 'ephemeral' }))
     expect(stat.ephemeralOwner).toBe(client.session.id)
     expect(await run(client.getEphemerals())).toEqual(['/e'])
@@ -114,7 +114,7 @@ describe('operations', () => {
     expect(await run(other.exists('/e'))).toBeUndefined()
   })
 
-  it('creates znodes with a time to live', async () => {
+  it('a client creates znodes with a time to live', async () => {
     const { path } = await run(client.create('/t', undefined, { mode: 'persistentWithTtl', ttl: 5000 }))
     expect(path).toBe('/t')
     const { path: second } = await run(
@@ -123,7 +123,7 @@ describe('operations', () => {
     expect(second).toBe('/t-0000000001')
   })
 
-  it('numbers sequential znodes, behind a mark that finds them again unless told otherwise', async () => {
+  it('a sequential create gets a number, and a protection prefix unless protected is false', async () => {
     const plain = await run(
       client.create('/s-', undefined, { mode: 'persistentSequential', protected: false }),
     )
@@ -136,7 +136,7 @@ describe('operations', () => {
     expect(bare.path).toBe('/0000000002')
   })
 
-  it('lists children with the stat of their parent', async () => {
+  it('getChildren returns the children with the stat of their parent', async () => {
     await run(Promise.all([client.create('/b'), client.create('/a')]))
     const { children, stat } = await run(client.getChildren('/'))
     expect(children.toSorted()).toEqual(['a', 'b', 'zookeeper'])
@@ -144,7 +144,7 @@ describe('operations', () => {
     expect(await run(client.getAllChildrenNumber('/'))).toBe(5)
   })
 
-  it('reads and writes access control lists', async () => {
+  it('a client reads and writes access control lists', async () => {
     await run(client.create('/a'))
     const acl = [{ perms: 1, scheme: 'world', id: 'anyone' }]
     expect(await run(client.setACL('/a', acl, { version: 0 }))).toMatchObject({ aversion: 1 })
@@ -153,12 +153,12 @@ describe('operations', () => {
     await expect(run(client.setACL('/', [], {}))).rejects.toThrow(InvalidACLError)
   })
 
-  it('proves identities and tells who it is', async () => {
+  it('a client authenticates, and whoAmI returns its identities', async () => {
     await run(client.addAuth('digest', bytes('bob:secret')))
     expect(await run(client.whoAmI())).toContainEqual({ scheme: 'digest', user: 'bob' })
   })
 
-  it('carries out a multi with typed results', async () => {
+  it('a multi returns typed results', async () => {
     const [created, changed, checked, removed] = await run(
       client.multi([
         { op: 'create', path: '/m', data: bytes('1') },
@@ -172,7 +172,7 @@ describe('operations', () => {
     expect([checked, removed]).toEqual([undefined, undefined])
   })
 
-  it('says which operation made a multi fail, and does none of it', async () => {
+  it('a failed multi names the operation that failed, and applies none', async () => {
     const failed = run(
       client.multi([
         { op: 'create', path: '/m' },
@@ -191,7 +191,7 @@ describe('operations', () => {
     expect(await run(client.exists('/m'))).toBeUndefined()
   })
 
-  it('makes containers, TTL and sequential znodes within a multi', async () => {
+  it('a multi creates container, TTL and sequential znodes', async () => {
     const results = await run(
       client.multi([
         { op: 'create', path: '/c', mode: 'container' },
@@ -202,7 +202,7 @@ describe('operations', () => {
     expect(results.map(({ path }) => path)).toEqual(['/c', '/t', '/s-0000000002'])
   })
 
-  it('reads many znodes in one request', async () => {
+  it('a multiRead reads many znodes in one request', async () => {
     await run(client.create('/a', bytes('1')))
     const [data, children, missing] = await run(
       client.multiRead([
@@ -216,14 +216,14 @@ describe('operations', () => {
     expect(missing).toBeInstanceOf(NoNodeError)
   })
 
-  it('commits a transaction without effect', async () => {
+  it('syncCommitted commits a transaction without effect', async () => {
     const { stat } = await run(client.create('/a'))
     const zxid = await run(client.syncCommitted())
     expect(zxid).toBe(stat.czxid + 1n)
     await run(client.sync('/'))
   })
 
-  it('reads the configuration of the ensemble', async () => {
+  it('getConfig returns the configuration of the ensemble', async () => {
     expect((await run(client.getConfig())).data).toEqual(new Uint8Array(0))
     await expect(run(client.reconfig({ joining: 'server.1=a:1:2' }))).rejects.toMatchObject({
       category: expect.any(String),
@@ -233,7 +233,7 @@ describe('operations', () => {
 })
 
 describe('errors', () => {
-  it('are of the class, the code and the category of the table', async () => {
+  it('an error has the class, the code and the category of the error table', async () => {
     await run(client.create('/a'))
     await run(client.create('/a/b'))
     await run(client.create('/e', undefined, { mode: 'ephemeral' }))
@@ -253,7 +253,7 @@ describe('errors', () => {
     })
   })
 
-  it('are recognised across copies of the package', async () => {
+  it('instanceof recognises errors of another copy of the package', async () => {
     const foreign = Object.assign(new Error('x'), {
       [Symbol.for('@zabra/client.error')]: ['NoNodeError', 'StateError', 'ZooKeeperError'],
     })
@@ -268,13 +268,13 @@ describe('errors', () => {
   })
 
   it.each(['', 'a', '/a/', '//', '/a//b', '/.', '/a/..', '/a\u0000', '/\u007f', '/\ud800'])(
-    'refuse the path %j before anything is sent',
+    'the path %j is rejected with a UsageError before anything is sent',
     async (path) => {
       await expect(client.getData(path)).rejects.toThrow(UsageError)
     },
   )
 
-  it('refuse what cannot be right', async () => {
+  it('invalid arguments are rejected with a UsageError', async () => {
     await expect(client.create('/')).rejects.toThrow('Expected a path below the root')
     await expect(client.create('/t', undefined, { mode: 'persistentWithTtl' })).rejects.toThrow(
       'Expected a ttl',
@@ -286,18 +286,18 @@ describe('errors', () => {
     await expect(client.delete('/t', { recursive: true, version: 1 })).rejects.toThrow('version or recursive')
     await expect(client.watch('/t', { buffer: 0 })).rejects.toThrow('Expected a buffer')
     await expect(client.watchOnce('/t', 'odd' as never)).rejects.toThrow('Expected kind')
-    await expect(client.multi([{ op: 'odd' as never, path: '/' }])).rejects.toThrow('a multi can hold')
+    await expect(client.multi([{ op: 'odd' as never, path: '/' }])).rejects.toThrow('a multi can contain')
     await expect(client.updateServerList('b/other')).rejects.toThrow('Expected a list with the chroot')
   })
 
-  it('refuses a request that a server would cut the connection for, and goes on', async () => {
+  it('a request that is too long for the server is rejected, and the connection stays open', async () => {
     await expect(client.create('/big', new Uint8Array(1024 * 1024))).rejects.toThrow(
       /Expected a request of at most 1047552 bytes, got 1048627/,
     )
     await run(client.create('/small'))
   })
 
-  it('rejects every call of a closed client, and closing twice is fine', async () => {
+  it('a closed client rejects every call, and close may be called twice', async () => {
     await run(client.close())
     await run(client.close())
     await expect(client.getData('/')).rejects.toThrow(ClosedError)
@@ -308,20 +308,20 @@ describe('errors', () => {
 })
 
 describe('trees', () => {
-  it('makes missing parents as containers, or as persistent znodes', async () => {
+  it('a create with parents makes them as containers or as persistent znodes', async () => {
     await run(client.create('/a/b/c', bytes('x'), { parents: true }))
     await run(client.create('/p/q', undefined, { parents: 'persistent' }))
     await run(client.mkdirp('/a/b/d/e'))
     await run(client.mkdirp('/a/b/d/e'))
     expect((await run(client.getChildren('/a/b'))).children.toSorted()).toEqual(['c', 'd'])
-    // Only containers go when their last child does.
+    // The server removes only containers after their last child.
     await run(Promise.all([client.delete('/a/b', { recursive: true }), client.delete('/p/q')]))
     await world.advance(120_000)
     expect(await run(client.exists('/a'))).toBeUndefined()
     expect(await run(client.exists('/p'))).toBeDefined()
   })
 
-  it('walks a tree and deletes it', async () => {
+  it('a client walks a tree and deletes it', async () => {
     await run(client.mkdirp('/a/b/c'))
     await run(client.mkdirp('/a/d'))
     const paths = world.collect(client.walk('/a'))
@@ -334,13 +334,13 @@ describe('trees', () => {
     await run(client.delete('/a', { missingOk: true }))
   })
 
-  it('leaves what is reserved when everything is deleted', async () => {
+  it('a recursive delete of / leaves /zookeeper', async () => {
     await run(client.mkdirp('/a/b'))
     await run(client.delete('/', { recursive: true }))
     expect((await run(client.getChildren('/'))).children).toEqual(['zookeeper'])
   })
 
-  it('writes what is missing when asked to', async () => {
+  it('a setData with createIfMissing creates a missing znode', async () => {
     await run(client.setData('/a/b', bytes('1'), { createIfMissing: true }))
     await run(client.setData('/a/b', bytes('2'), { createIfMissing: true }))
     expect(text((await run(client.getData('/a/b'))).data)).toBe('2')
@@ -348,7 +348,7 @@ describe('trees', () => {
 })
 
 describe('typed values', () => {
-  it('reads, writes and changes values through a codec', async () => {
+  it('a typed client reads, writes and updates values through a codec', async () => {
     const { json } = await import('./codecs.ts')
     const numbers = client.withCodec(json<{ n: number }>())
     await run(numbers.create('/n', { n: 1 }))
@@ -359,7 +359,7 @@ describe('typed values', () => {
     expect((await run(numbers.get('/n'))).value).toEqual({ n: 7 })
   })
 
-  it('rejects values that the schema refuses, on the way in and out', async () => {
+  it('a typed client rejects values that fail the schema, on write and on read', async () => {
     const { json, utf8 } = await import('./codecs.ts')
     const positive = json((value) => {
       if (!(typeof value === 'number' && value > 0)) throw new TypeError('Expected a positive number')
@@ -376,55 +376,57 @@ describe('typed values', () => {
 describe('a chroot', () => {
   const roots = ['/a', '/a/b', '/zoo', '/zookeeper', '/zookeeper/config'] as const
 
-  it.each(roots)('%s maps every call, result and event', async (root) => {
-    const view = await world.client({ servers: `a:2181${root}`, createChroot: true })
+  it.each(roots)('the chroot given as %s maps the paths of every call, result and event', async (root) => {
+    const chrootClient = await world.client({ servers: `a:2181${root}`, createChroot: true })
     const all = await world.client()
-    // Nobody else may write below the configuration.
-    for (const one of [view, all]) await run(one.addAuth('digest', bytes('super:secret')))
-    expect((await run(view.create('/x', bytes('1')))).path).toBe('/x')
+    // Only the server may write below the configuration.
+    for (const one of [chrootClient, all]) await run(one.addAuth('digest', bytes('super:secret')))
+    expect((await run(chrootClient.create('/x', bytes('1')))).path).toBe('/x')
     expect(await run(all.exists(`${root}/x`))).toBeDefined()
-    expect(text((await run(view.getData('/x'))).data)).toBe('1')
-    expect((await run(view.getChildren('/'))).children).toContain('x')
-    await run(view.sync('/x'))
-    const [created] = await run(view.multi([{ op: 'create', path: '/y-', mode: 'ephemeralSequential' }]))
+    expect(text((await run(chrootClient.getData('/x'))).data)).toBe('1')
+    expect((await run(chrootClient.getChildren('/'))).children).toContain('x')
+    await run(chrootClient.sync('/x'))
+    const [created] = await run(
+      chrootClient.multi([{ op: 'create', path: '/y-', mode: 'ephemeralSequential' }]),
+    )
     expect(created.path).toMatch(/^\/y-\d{10}$/)
-    expect(await run(view.getEphemerals())).toEqual([created.path])
-    const watcher = await run(view.watch('/', { mode: 'persistentRecursive' }))
-    const once = await run(view.watchOnce('/x', 'data'))
+    expect(await run(chrootClient.getEphemerals())).toEqual([created.path])
+    const watcher = await run(chrootClient.watch('/', { mode: 'persistentRecursive' }))
+    const once = await run(chrootClient.watchOnce('/x', 'data'))
     const events = world.collect(watcher)
     await run(all.setData(`${root}/x`, bytes('2')))
     expect(await run(once.fired)).toMatchObject({ type: 'nodeDataChanged', path: '/x' })
     expect(events).toMatchObject([{ type: 'nodeDataChanged', path: '/x' }])
-    await expect(run(view.create('/x'))).rejects.toMatchObject({ code: 'NODE_EXISTS', path: '/x' })
-    expect((await run(view.getConfig())).stat).toBeDefined()
-    await run(view.delete('/x'))
+    await expect(run(chrootClient.create('/x'))).rejects.toMatchObject({ code: 'NODE_EXISTS', path: '/x' })
+    expect((await run(chrootClient.getConfig())).stat).toBeDefined()
+    await run(chrootClient.delete('/x'))
   })
 
-  it('that does not exist is named in the error, and can be made', async () => {
-    const view = await world.client({ servers: 'a:2181/no/where' })
-    await expect(run(view.create('/x'))).rejects.toThrow(NoChrootError)
-    await run(view.mkdirp('/'))
-    await run(view.create('/x'))
-    await expect(run(view.create('/deep/x'))).rejects.not.toThrow(NoChrootError)
+  it('a missing chroot is named in the error, and createChroot creates it', async () => {
+    const chrootClient = await world.client({ servers: 'a:2181/no/where' })
+    await expect(run(chrootClient.create('/x'))).rejects.toThrow(NoChrootError)
+    await run(chrootClient.mkdirp('/'))
+    await run(chrootClient.create('/x'))
+    await expect(run(chrootClient.create('/deep/x'))).rejects.not.toThrow(NoChrootError)
   })
 
-  it('keeps neighbours of its name out of the ephemerals', async () => {
+  it('getEphemerals leaves out paths that only begin with the name of the chroot', async () => {
     await run(client.mkdirp('/app'))
-    const view = client.chroot('/app')
+    const chrootClient = client.chroot('/app')
     await run(client.create('/apple', undefined, { mode: 'ephemeral' }))
-    await run(view.create('/e', undefined, { mode: 'ephemeral' }))
-    expect(await run(view.getEphemerals('/'))).toEqual(['/e'])
+    await run(chrootClient.create('/e', undefined, { mode: 'ephemeral' }))
+    expect(await run(chrootClient.getEphemerals('/'))).toEqual(['/e'])
   })
 
-  it('of a view leaves the session and the watches of others alone when it closes', async () => {
+  it('closing a chroot client leaves the session and the watches of other clients open', async () => {
     await run(client.mkdirp('/app'))
-    const view = client.chroot('/app')
+    const chrootClient = client.chroot('/app')
     const own = await run(client.watch('/app', { mode: 'persistentRecursive' }))
-    const its = await run(view.watch('/', { mode: 'persistentRecursive' }))
+    const its = await run(chrootClient.watch('/', { mode: 'persistentRecursive' }))
     const events = world.collect(own)
     const gone = world.collect(its)
-    await run(view.close())
-    await expect(view.getData('/')).rejects.toThrow('This view is closed')
+    await run(chrootClient.close())
+    await expect(chrootClient.getData('/')).rejects.toThrow('This client is closed')
     await run(client.create('/app/x'))
     await world.settle()
     expect(events).toMatchObject([{ type: 'nodeCreated', path: '/app/x' }])

@@ -9,11 +9,13 @@ import {
   OPEN_ACL,
 } from './call-options.ts'
 import { normalizeChroot, toServerPath } from './chroot.ts'
+import { ClientScope } from './client-scope.ts'
 import { ClosedError, NoNodeError, UsageError, type ZooKeeperError } from './errors.ts'
 import { retryForever } from './retry.ts'
-import * as kinds from './operations.ts'
+import * as ops from './operations.ts'
 import { toMultiOperation, toWriteResults, toReadResults } from './multi.ts'
 import { deleteTree } from './delete-tree.ts'
+import type { InternalClient } from './internal-client.ts'
 import { createProtected } from './protected-create.ts'
 import { parseReplacementServers } from './servers/connect-string.ts'
 import type { Session } from './session/session.ts'
@@ -24,19 +26,19 @@ import type { DeleteTreeOptions, Visit, WalkOptions } from './tree-types.ts'
 import { typedClient } from './typed-client.ts'
 import { withCallerLimits } from './caller-limits.ts'
 import { visit, walk } from './walk.ts'
+import type { Client, TypedClient } from './client-api.ts'
+import type { ErrorPolicy } from './client-options.ts'
+import type { Instrumentation } from './instrumentation.ts'
+import type { Platform } from './platform.ts'
 import type {
   ACL,
   Bytes,
   CallOptions,
-  Client,
-  Platform,
   Codec,
   ConnectionState,
   CreateOptions,
   CreateResult,
   DeleteOptions,
-  ErrorPolicy,
-  Instrumentation,
   MkdirpOptions,
   OneShotWatch,
   Ordered,
@@ -47,7 +49,6 @@ import type {
   SetDataOptions,
   Stat,
   StateChange,
-  TypedClient,
   WatchOptions,
   Watcher,
   WriteOp,
@@ -59,35 +60,33 @@ import { PersistentWatcher } from './watches/persistent-watcher.ts'
 const CONFIG_PATH = '/zookeeper/config'
 const EVENT_BUFFER = 1024
 
-/** One root over a session. The first view owns the session; closing others leaves it. */
-export class ZooKeeperClient implements Client {
+/**
+ * A client of one chroot over a session. The client that connect() returned owns the session; closing a client made
+ * by chroot() leaves the session open.
+ */
+export class ZooKeeperClient implements InternalClient {
   readonly chrootPath: string
   readonly #session: Session
   readonly #ownsSession: boolean
-  /** The view that it was made of, and with which it closes. */
-  readonly #parent: ZooKeeperClient | undefined
-  #ownClosedError: ClosedError | undefined
-  /** For a view that is not the client itself, made when somebody asks for it. */
-  #closedPromise: Promise<Error | undefined> | undefined
-  #resolveClosed: (() => void) | undefined
+  readonly #scope: ClientScope
 
-  constructor(session: Session, root: string, owner: boolean, above?: ZooKeeperClient) {
-    this.chrootPath = root
+  constructor(session: Session, chrootPath: string, ownsSession: boolean, parent?: ClientScope) {
+    this.chrootPath = chrootPath
     this.#session = session
-    this.#ownsSession = owner
-    this.#parent = above
+    this.#ownsSession = ownsSession
+    this.#scope = new ClientScope(session, parent)
   }
 
-  /** The machine that all views of one client share. */
+  /** The session that all clients derived from one connect() share. */
   get sharedSession(): Session {
     return this.#session
   }
 
   get state(): ConnectionState {
-    return this.#closedError() === undefined ? this.#session.state : 'closed'
+    return this.#scope.closedError === undefined ? this.#session.state : 'closed'
   }
 
-  get session(): SessionCredentials & { readonly timeout: number; readonly epoch: number } {
+  get session(): SessionCredentials & { readonly timeout: number; readonly generation: number } {
     return this.#session.credentials
   }
 
@@ -112,21 +111,15 @@ export class ZooKeeperClient implements Client {
   }
 
   get closed(): Promise<Error | undefined> {
-    if (this.#ownsSession) return this.#session.closed
-    this.#closedPromise ??= new Promise((resolve) => {
-      if (this.#closedError() !== undefined) resolve(undefined)
-      this.#resolveClosed = () => resolve(undefined)
-      void (this.#parent?.closed ?? this.#session.closed).then(resolve)
-    })
-    return this.#closedPromise
+    return this.#ownsSession ? this.#session.closed : this.#scope.closed
   }
 
   states(): AsyncIterableIterator<StateChange> {
-    return this.#session.states.listen(this, this.#closedError() && this.#finalState)
+    return this.#session.states.listen(this.#scope, this.#scope.closedError && this.#finalState)
   }
 
   chroot(path: string): Client {
-    return new ZooKeeperClient(this.#session, this.chrootPath + normalizeChroot(path), false, this)
+    return new ZooKeeperClient(this.#session, this.chrootPath + normalizeChroot(path), false, this.#scope)
   }
 
   withCodec<T>(codec: Codec<T>): TypedClient<T> {
@@ -134,52 +127,52 @@ export class ZooKeeperClient implements Client {
   }
 
   create(path: string, data: Bytes | null = EMPTY, options: CreateOptions = {}): Promise<CreateResult> {
-    const { mode = 'persistent', parents, protected: guarded } = options
+    const { mode = 'persistent', parents, protected: isProtected } = options
     const sequential = isSequential(mode)
-    if (guarded && !sequential && mode !== 'persistent' && mode !== 'ephemeral') {
-      const wrong = `Expected protected with a sequential, persistent or ephemeral mode, got ${mode}`
-      return this.#rejectUsage('create', path, wrong)
+    if (isProtected && !sequential && mode !== 'persistent' && mode !== 'ephemeral') {
+      const message = `Expected protected with a sequential, persistent or ephemeral mode, got ${mode}`
+      return this.#rejectUsage('create', path, message)
     }
     if (parents) return createWithParents(this, path, data, options)
-    if (guarded ?? sequential) return createProtected(this, path, data, options)
+    if (isProtected ?? sequential) return createProtected(this, path, data, options)
     return this.createOnce(path, data, options)
   }
 
-  /** The same session and root, for what goes on when this view is closed. */
+  /** Returns a client with the same session and chroot that stays open when this one closes, for background work. */
   clone(): ZooKeeperClient {
     return new ZooKeeperClient(this.#session, this.chrootPath, false)
   }
 
-  /** The same session without any root. */
+  /** Returns a client with the same session and no chroot. */
   withoutChroot(): ZooKeeperClient {
     return this.chrootPath === '' ? this : new ZooKeeperClient(this.#session, '', false)
   }
 
-  /** A create as it is, without a guard against lost replies. */
+  /** Sends a create without protection against lost replies. */
   createOnce(
     path: string,
     data: Bytes | null,
     options: CreateOptions,
-    guarded = false,
+    isProtected = false,
   ): Promise<CreateResult> {
     const { mode = 'persistent', acl = OPEN_ACL, ttl, idempotent = false } = options
     const flags = createFlags[mode]
     const wrong = validateCreate(path, mode, flags, ttl) ?? validateData(data)
     if (wrong !== undefined) return this.#rejectUsage('create', path, wrong)
-    const slot = this.#request(kinds.createOperationFor(mode), path, options, isSequential(mode))
-    if (slot instanceof Error) return Promise.reject(slot)
-    slot.data = data
-    slot.intArgument = flags
-    slot.ttl = ttl ?? 0
-    const extra = {
+    const request = this.#request(ops.createOperationFor(mode), path, options, isSequential(mode))
+    if (request instanceof Error) return Promise.reject(request)
+    request.data = data
+    request.intArgument = flags
+    request.ttl = ttl ?? 0
+    const params = {
       acl,
       isIdempotent: idempotent,
-      isProtected: guarded,
+      isProtected,
       isEphemeral: mode === 'ephemeral',
       isSequential: isSequential(mode),
     }
-    slot.params = extra satisfies kinds.CreateParams
-    return this.#session.dispatcher.submit(slot)
+    request.params = params satisfies ops.CreateParams
+    return this.#session.dispatcher.submit(request)
   }
 
   async delete(path: string, options: DeleteOptions = {}): Promise<void> {
@@ -196,59 +189,59 @@ export class ZooKeeperClient implements Client {
   }
 
   #deleteOnce(path: string, options: DeleteOptions): Promise<void> {
-    const slot = this.#request(kinds.deleteNode, path, options)
-    if (slot instanceof Error) return Promise.reject(slot)
-    slot.intArgument = options.version ?? -1
-    slot.params = options.idempotent
-    return this.#session.dispatcher.submit(slot)
+    const request = this.#request(ops.deleteNode, path, options)
+    if (request instanceof Error) return Promise.reject(request)
+    request.intArgument = options.version ?? -1
+    request.params = options.idempotent
+    return this.#session.dispatcher.submit(request)
   }
 
-  /** Goes on in the background when its caller has gone, until it is done or its session is over. */
+  /** Deletes in the background until it succeeds or the session ends, even after the caller has given up. */
   #deleteGuaranteed(path: string, options: DeleteOptions): Promise<void> {
-    const twin = this.clone()
+    const background = this.clone()
     const { version, idempotent } = options
     const call = {
       ...(version === undefined ? {} : { version }),
       ...(idempotent === undefined ? {} : { idempotent }),
     }
-    const facts = { path, operation: 'delete' }
+    const context = { path, operation: 'delete' }
     return withCallerLimits(
       this.platform.clock,
-      () => retryForever(twin, () => twin.#deleteOnce(path, call)),
-      facts,
+      () => retryForever(background, () => background.#deleteOnce(path, call)),
+      context,
       options,
     )
   }
 
   exists(path: string, options?: CallOptions): Promise<(Stat & Ordered) | undefined> {
-    return this.#submitForPath(kinds.exists, path, options)
+    return this.#submitForPath(ops.exists, path, options)
   }
 
   getData(
     path: string,
     options?: CallOptions,
   ): Promise<{ data: Bytes; isNull: boolean; stat: Stat } & Ordered> {
-    return this.#submitForPath(kinds.getData, path, options)
+    return this.#submitForPath(ops.getData, path, options)
   }
 
   setData(path: string, data: Bytes | null, options?: SetDataOptions): Promise<Stat & Ordered> {
     const wrong = validateData(data)
     if (wrong !== undefined) return this.#rejectUsage('setData', path, wrong)
-    const slot = this.#request(kinds.setData, path, options)
-    if (slot instanceof Error) return Promise.reject(slot)
-    slot.data = data
-    slot.intArgument = options?.version ?? -1
-    slot.params = options?.idempotent
-    const done = this.#session.dispatcher.submit<Stat & Ordered>(slot)
+    const request = this.#request(ops.setData, path, options)
+    if (request instanceof Error) return Promise.reject(request)
+    request.data = data
+    request.intArgument = options?.version ?? -1
+    request.params = options?.idempotent
+    const done = this.#session.dispatcher.submit<Stat & Ordered>(request)
     return options?.createIfMissing ? setDataOrCreate(this, done, path, data, options) : done
   }
 
   getChildren(path: string, options?: CallOptions): Promise<{ children: string[]; stat: Stat } & Ordered> {
-    return this.#submitForPath(kinds.getChildren, path, options)
+    return this.#submitForPath(ops.getChildren, path, options)
   }
 
   getACL(path: string, options?: CallOptions): Promise<{ acl: ACL[]; stat: Stat }> {
-    return this.#submitForPath(kinds.getACL, path, options)
+    return this.#submitForPath(ops.getACL, path, options)
   }
 
   setACL(
@@ -256,46 +249,46 @@ export class ZooKeeperClient implements Client {
     acl: readonly ACL[],
     options?: CallOptions & { version?: number },
   ): Promise<Stat & Ordered> {
-    const slot = this.#request(kinds.setACL, path, options)
-    if (slot instanceof Error) return Promise.reject(slot)
-    slot.intArgument = options?.version ?? -1
-    slot.params = { acl }
-    return this.#session.dispatcher.submit(slot)
+    const request = this.#request(ops.setACL, path, options)
+    if (request instanceof Error) return Promise.reject(request)
+    request.intArgument = options?.version ?? -1
+    request.params = { acl }
+    return this.#session.dispatcher.submit(request)
   }
 
   getAllChildrenNumber(path: string, options?: CallOptions): Promise<number> {
-    return this.#submitForPath(kinds.getAllChildrenNumber, path, options)
+    return this.#submitForPath(ops.getAllChildrenNumber, path, options)
   }
 
   getEphemerals(prefix = '/', options?: CallOptions): Promise<string[]> {
-    return this.#submitForPath(kinds.getEphemerals, prefix, options)
+    return this.#submitForPath(ops.getEphemerals, prefix, options)
   }
 
   sync(path: string, options?: CallOptions): Promise<void> {
-    return this.#submitForPath(kinds.sync, path, options)
+    return this.#submitForPath(ops.sync, path, options)
   }
 
   syncCommitted(options?: CallOptions): Promise<bigint> {
-    const slot = this.#request(kinds.syncCommitted, '/', options)
-    if (slot instanceof Error) return Promise.reject(slot)
-    slot.params = [{ type: OpCode.check, path: '/', version: -1 }] satisfies MultiOperation[]
-    return this.#session.dispatcher.submit(slot)
+    const request = this.#request(ops.syncCommitted, '/', options)
+    if (request instanceof Error) return Promise.reject(request)
+    request.params = [{ type: OpCode.check, path: '/', version: -1 }] satisfies MultiOperation[]
+    return this.#session.dispatcher.submit(request)
   }
 
   async multi<const T extends readonly WriteOp[]>(
     operations: T,
     options?: CallOptions,
   ): Promise<{ [K in keyof T]: WriteResult<T[K]> }> {
-    const answer = await this.#submitMulti(kinds.multi, operations, options)
-    return toWriteResults(operations, answer, this.chrootPath) as { [K in keyof T]: WriteResult<T[K]> }
+    const reply = await this.#submitMulti(ops.multi, operations, options)
+    return toWriteResults(operations, reply, this.chrootPath) as { [K in keyof T]: WriteResult<T[K]> }
   }
 
   async multiRead<const T extends readonly ReadOp[]>(
     operations: T,
     options?: CallOptions,
   ): Promise<{ [K in keyof T]: ReadResult<T[K]> | ZooKeeperError }> {
-    const answer = await this.#submitMulti(kinds.multiRead, operations, options)
-    return toReadResults(operations, answer) as { [K in keyof T]: ReadResult<T[K]> | ZooKeeperError }
+    const reply = await this.#submitMulti(ops.multiRead, operations, options)
+    return toReadResults(operations, reply) as { [K in keyof T]: ReadResult<T[K]> | ZooKeeperError }
   }
 
   async watchOnce(
@@ -303,16 +296,19 @@ export class ZooKeeperClient implements Client {
     kind: 'data' | 'exists' | 'children',
     options?: CallOptions,
   ): Promise<OneShotWatch> {
-    const request = { data: kinds.watchData, exists: kinds.watchExists, children: kinds.watchChildren }[kind]
-    if (request === undefined)
+    const operation = { data: ops.watchData, exists: ops.watchExists, children: ops.watchChildren }[kind]
+    if (operation === undefined)
       throw new UsageError(`Expected kind data, exists or children, got ${JSON.stringify(kind)}`)
-    const slot = this.#request(request, path, options)
-    if (slot instanceof Error) throw slot
-    const watch = new OneShotListener(this.#session, kind, slot.path, { root: this.chrootPath, owner: this })
-    slot.watch = true
-    slot.params = watch
-    const found = await this.#session.dispatcher.submit<{ stat?: Stat } & Ordered>(slot)
-    const closed = this.#closedError()
+    const request = this.#request(operation, path, options)
+    if (request instanceof Error) throw request
+    const watch = new OneShotListener(this.#session, kind, request.path, {
+      chroot: this.chrootPath,
+      owner: this.#scope,
+    })
+    request.watch = true
+    request.params = watch
+    const found = await this.#session.dispatcher.submit<{ stat?: Stat } & Ordered>(request)
+    const closed = this.#scope.closedError
     if (closed !== undefined) {
       await watch.close()
       throw closed
@@ -329,15 +325,15 @@ export class ZooKeeperClient implements Client {
     const { mode = 'persistent', buffer = EVENT_BUFFER } = options
     if (!Number.isInteger(buffer) || buffer < 1)
       throw new UsageError(`Expected a buffer of 1 item or more, got ${buffer}`)
-    const slot = this.#request(kinds.addWatch, path, options)
-    if (slot instanceof Error) throw slot
+    const request = this.#request(ops.addWatch, path, options)
+    if (request instanceof Error) throw request
     const kind = mode === 'persistent' ? 'persistent' : 'recursive'
-    slot.intArgument = mode === 'persistent' ? WatchMode.PERSISTENT : WatchMode.PERSISTENT_RECURSIVE
-    const at = { path, serverPath: slot.path, root: this.chrootPath, owner: this }
+    request.intArgument = mode === 'persistent' ? WatchMode.PERSISTENT : WatchMode.PERSISTENT_RECURSIVE
+    const at = { path, serverPath: request.path, chroot: this.chrootPath, owner: this.#scope }
     const watcher = new PersistentWatcher(this.#session, kind, at, buffer)
-    slot.params = watcher
-    await this.#session.dispatcher.submit(slot)
-    const closed = this.#closedError()
+    request.params = watcher
+    await this.#session.dispatcher.submit(request)
+    const closed = this.#scope.closedError
     if (closed !== undefined) {
       await watcher.close()
       throw closed
@@ -346,36 +342,36 @@ export class ZooKeeperClient implements Client {
   }
 
   async addAuth(scheme: string, auth: Bytes, options: CallOptions = {}): Promise<void> {
-    const closed = this.#closedError()
+    const closed = this.#scope.closedError
     if (closed !== undefined) throw closed
     validateAuth(scheme, auth)
-    const prove = (): Promise<void> =>
+    const authenticate = (): Promise<void> =>
       new Promise((resolve, reject) => {
         this.#session.addAuth({ scheme, auth }, (error) => (error === undefined ? resolve() : reject(error)))
       })
-    await withCallerLimits(this.platform.clock, prove, { operation: 'addAuth' }, options)
+    await withCallerLimits(this.platform.clock, authenticate, { operation: 'addAuth' }, options)
   }
 
   whoAmI(options?: CallOptions): Promise<{ scheme: string; user: string }[]> {
-    return this.#submitWithoutPath(kinds.whoAmI, options)
+    return this.#submitWithoutPath(ops.whoAmI, options)
   }
 
-  /** The configuration has one path whatever the root is. */
+  /** Reads the configuration at its path outside of every chroot. */
   getConfig(options?: CallOptions): Promise<{ data: Bytes; stat: Stat } & Ordered> {
-    const slot = this.#request(kinds.getData, '/', options)
-    if (slot instanceof Error) return Promise.reject(slot)
-    slot.path = CONFIG_PATH
-    slot.chroot = ''
-    return this.#session.dispatcher.submit(slot)
+    const request = this.#request(ops.getData, '/', options)
+    if (request instanceof Error) return Promise.reject(request)
+    request.path = CONFIG_PATH
+    request.chroot = ''
+    return this.#session.dispatcher.submit(request)
   }
 
   reconfig(change: ReconfigChange, options?: CallOptions): Promise<{ data: Bytes; stat: Stat } & Ordered> {
     const { joining = null, leaving = null, members = null, version = -1n } = change
-    const slot = this.#request(kinds.reconfig, '/', options)
-    if (slot instanceof Error) return Promise.reject(slot)
-    slot.path = ''
-    slot.params = { joining, leaving, members, version } satisfies kinds.ReconfigParams
-    return this.#session.dispatcher.submit(slot)
+    const request = this.#request(ops.reconfig, '/', options)
+    if (request instanceof Error) return Promise.reject(request)
+    request.path = ''
+    request.params = { joining, leaving, members, version } satisfies ops.ReconfigParams
+    return this.#session.dispatcher.submit(request)
   }
 
   async mkdirp(path: string, options: MkdirpOptions = {}): Promise<void> {
@@ -395,7 +391,7 @@ export class ZooKeeperClient implements Client {
   }
 
   async updateServerList(servers: string | readonly string[]): Promise<boolean> {
-    const closed = this.#closedError()
+    const closed = this.#scope.closedError
     if (closed !== undefined) throw closed
     const list = parseReplacementServers(servers, this.#session.options.chroot)
     checkSchemes(list, this.#session.options.transport.schemes)
@@ -412,19 +408,16 @@ export class ZooKeeperClient implements Client {
       signal?.removeEventListener('abort', abort)
       return
     }
-    const covers = (owner: object): boolean => owner instanceof ZooKeeperClient && owner.#isDerivedFrom(this)
-    if (this.#ownClosedError === undefined) {
-      this.#ownClosedError = new ClosedError('This view is closed', 'CLOSED')
-      this.#session.states.endFor(covers, this.#finalState)
-      this.#resolveClosed?.()
-    }
-    await Promise.all(this.#session.watches.ownedBy(covers).map((watch) => watch.close()))
+    const isWithinThis = (owner: object): boolean =>
+      owner instanceof ClientScope && owner.isWithin(this.#scope)
+    this.#scope.close(() => this.#session.states.endFor(isWithinThis, this.#finalState))
+    await Promise.all(this.#session.watches.ownedBy(isWithinThis).map((watch) => watch.close()))
   }
 
-  /** What those hear last who listen through this view. */
+  /** The state change that listeners of this client receive last. */
   get #finalState(): Omit<StateChange, 'previous'> {
     const session = this.#session
-    const cause = this.#closedError()
+    const cause = this.#scope.closedError
     return {
       state: 'closed',
       sessionGeneration: session.generation,
@@ -433,21 +426,16 @@ export class ZooKeeperClient implements Client {
     }
   }
 
-  /** Whether it was made of a view, or of one that was. */
-  #isDerivedFrom(other: ZooKeeperClient): boolean {
-    const above = this.#parent
-    return this === other || (above !== undefined && above.#isDerivedFrom(other))
-  }
-
   detach(): Promise<SessionCredentials> {
-    const finished = this.#session.terminalError ?? this.#closedError()
-    if (finished !== undefined) return Promise.reject(finished)
+    const closed = this.#session.terminalError ?? this.#scope.closedError
+    if (closed !== undefined) return Promise.reject(closed)
     if (!this.#ownsSession) {
-      const message = 'Expected detach of the client itself, got it of a view, whose session others use'
+      const message =
+        'Expected detach of the client that connect() returned, got a client made by chroot(), which shares its session'
       return Promise.reject(new UsageError(message, { operation: 'detach' }))
     }
     const { id, password } = this.#session.credentials
-    this.#session.finish(new ClosedError('The client has left its session to another one', 'CLOSED'))
+    this.#session.finish(new ClosedError('The client is closed: its session was detached', 'CLOSED'))
     return Promise.resolve({ id, password })
   }
 
@@ -455,51 +443,46 @@ export class ZooKeeperClient implements Client {
     return this.close()
   }
 
-  /** A request for a path of this view, or why there is none. */
+  /** Returns a request for a path of this client, or the error that the call rejects with. */
   #request(
-    kind: Operation,
+    operation: Operation,
     path: string,
     options: CallOptions | undefined,
     sequential = false,
   ): PendingRequest | ZooKeeperError {
-    const closed = this.#closedError()
+    const closed = this.#scope.closedError
     if (closed !== undefined) return closed
     const reason = validatePath(path, sequential)
-    if (reason !== undefined) return new UsageError(reason, { path, operation: kind.name })
-    const slot = this.#session.dispatcher.acquire(kind)
-    slot.path = toServerPath(this.chrootPath, path)
-    slot.chroot = this.chrootPath
-    slot.options = options
-    return slot
+    if (reason !== undefined) return new UsageError(reason, { path, operation: operation.name })
+    const request = this.#session.dispatcher.acquire(operation)
+    request.path = toServerPath(this.chrootPath, path)
+    request.chroot = this.chrootPath
+    request.options = options
+    return request
   }
 
-  #submitForPath<T>(kind: Operation, path: string, options: CallOptions | undefined): Promise<T> {
-    const slot = this.#request(kind, path, options)
-    return slot instanceof Error ? Promise.reject(slot) : this.#session.dispatcher.submit(slot)
+  #submitForPath<T>(operation: Operation, path: string, options: CallOptions | undefined): Promise<T> {
+    const request = this.#request(operation, path, options)
+    return request instanceof Error ? Promise.reject(request) : this.#session.dispatcher.submit(request)
   }
 
   async #submitMulti(
-    kind: Operation,
+    operation: Operation,
     operations: readonly (WriteOp | ReadOp)[],
     options: CallOptions | undefined,
-  ): Promise<kinds.MultiReply> {
-    const slot = this.#request(kind, '/', options)
-    if (slot instanceof Error) throw slot
-    slot.path = ''
-    slot.params = operations.map((operation) => toMultiOperation(operation, this.chrootPath))
-    return this.#session.dispatcher.submit(slot)
+  ): Promise<ops.MultiReply> {
+    const request = this.#request(operation, '/', options)
+    if (request instanceof Error) throw request
+    request.path = ''
+    request.params = operations.map((part) => toMultiOperation(part, this.chrootPath))
+    return this.#session.dispatcher.submit(request)
   }
 
-  #submitWithoutPath<T>(kind: Operation, options: CallOptions | undefined): Promise<T> {
-    const slot = this.#request(kind, '/', options)
-    if (slot instanceof Error) return Promise.reject(slot)
-    slot.path = ''
-    return this.#session.dispatcher.submit(slot)
-  }
-
-  #closedError(): ZooKeeperError | undefined {
-    const above = this.#parent
-    return this.#ownClosedError ?? (above && above.#closedError())
+  #submitWithoutPath<T>(operation: Operation, options: CallOptions | undefined): Promise<T> {
+    const request = this.#request(operation, '/', options)
+    if (request instanceof Error) return Promise.reject(request)
+    request.path = ''
+    return this.#session.dispatcher.submit(request)
   }
 
   #rejectUsage(operation: string, path: string, reason: string): Promise<never> {

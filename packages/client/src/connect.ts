@@ -6,26 +6,22 @@ import { resolveServers, followSrv, resolveSrvServers } from './servers/srv.ts'
 import type { SessionOptions } from './session/options.ts'
 import { Session } from './session/session.ts'
 import { checkSchemes } from './transport.ts'
-import type {
-  AuthInfo,
-  Client,
-  ClientOptions,
-  Platform,
-  Instrumentation,
-  RetryPolicy,
-  Transport,
-} from './types.ts'
+import type { Client } from './client-api.ts'
+import type { ClientOptions } from './client-options.ts'
+import type { Instrumentation } from './instrumentation.ts'
+import type { Platform, Transport } from './platform.ts'
+import type { AuthInfo, RetryPolicy } from './types.ts'
 
 export type ConnectOptions = ClientOptions & {
-  /** Gives up connecting. */
+  /** Aborts connecting. */
   readonly signal?: AbortSignal
 }
 
-/** What an entry point brings along. */
+/** The defaults that an entry point supplies for its platform. */
 export interface ConnectDefaults {
   readonly transport?: Transport
   readonly platform: Platform
-  /** Adds what the platform observes with to the hooks of the user. */
+  /** Wraps the instrumentation of the user with that of the platform. */
   readonly wrapInstrumentation?: (hooks: Instrumentation | undefined) => Instrumentation
 }
 
@@ -34,30 +30,30 @@ const RETRY_WITHOUT_LIMIT: RetryPolicy = {}
 const DEFAULT_BATCH_SIZE = 64
 
 /**
- * Opens a session, and resolves when it exists. Without a `signal` it tries for ever. Rejects with a `UsageError` when an
- * option cannot be right, an `AuthFailedError`, a `SessionExpiredError` (for a given session, with `sessionExpiry:
- * 'close'`), and when the signal aborts.
+ * Opens a session and resolves when the server has granted it. Retries without limit unless `signal` aborts. Rejects
+ * with a `UsageError` for invalid options, with an `AuthFailedError`, with a `SessionExpiredError` (for a given
+ * session with `sessionExpiry: 'close'`), and when the signal aborts.
  */
-export async function connectWith(options: ConnectOptions, surroundings: ConnectDefaults): Promise<Client> {
+export async function connectWith(options: ConnectOptions, defaults: ConnectDefaults): Promise<Client> {
   checkOptions(options)
-  const transport = options.transport ?? surroundings.transport
-  if (transport === undefined) throw new UsageError('Expected a transport: this entry point brings none')
+  const transport = options.transport ?? defaults.transport
+  if (transport === undefined) throw new UsageError('Expected a transport: this entry point has no default')
   const { signal } = options
-  const ports =
-    options.platform === undefined ? surroundings.platform : { ...surroundings.platform, ...options.platform }
-  const { servers, chroot, service } = await resolveServers(ports, options.servers, options)
+  const platform =
+    options.platform === undefined ? defaults.platform : { ...defaults.platform, ...options.platform }
+  const { servers, chroot, service } = await resolveServers(platform, options.servers, options)
   checkSchemes(servers, transport.schemes)
   if (options.trackEnsemble && servers.some(({ scheme }) => scheme !== 'tcp')) {
     throw new UsageError(
-      'Expected trackEnsemble with addresses over plain TCP: the configuration of an ensemble names no others',
+      'Expected trackEnsemble with plain TCP addresses: the configuration of an ensemble names no others',
     )
   }
   const complete = shareOptions({
     servers,
     transport,
-    platform: ports,
-    clock: ports.clock,
-    random: ports.random,
+    platform,
+    clock: platform.clock,
+    random: platform.random,
     sessionTimeout: options.sessionTimeout ?? 30_000,
     sessionExpiry: options.sessionExpiry ?? 'renew',
     readOnly: options.readOnly ?? false,
@@ -70,7 +66,7 @@ export async function connectWith(options: ConnectOptions, surroundings: Connect
     maxFrame: options.maxFrame ?? 4 * 1024 * 1024,
     maxRequest: options.maxRequest ?? 1024 * 1024 - 1024,
     batchReads: maxBatchedReads(options.batchReads),
-    instrumentation: surroundings.wrapInstrumentation?.(options.instrumentation) ?? options.instrumentation,
+    instrumentation: defaults.wrapInstrumentation?.(options.instrumentation) ?? options.instrumentation,
     callerStacks: options.callerStacks ?? false,
     redactPath: options.redactPath,
   })
@@ -85,34 +81,37 @@ export async function connectWith(options: ConnectOptions, surroundings: Connect
     throw error
   }
   if (service !== undefined)
-    followSrv(session, () => resolveSrvServers(service, ports.resolveSrv!), ports.clock)
+    followSrv(session, () => resolveSrvServers(service, platform.resolveSrv!), platform.clock)
   if (options.trackEnsemble) void trackEnsemble(client)
   return client
 }
 
-/** How many reads leave together, 0 for never. */
+/** Returns the maximum number of reads in a batch, 0 when batching is off. */
 function maxBatchedReads(batchReads: ClientOptions['batchReads']): number {
   if (batchReads === undefined || batchReads === false) return 0
-  return batchReads === true ? DEFAULT_BATCH_SIZE : (batchReads.most ?? DEFAULT_BATCH_SIZE)
+  return batchReads === true ? DEFAULT_BATCH_SIZE : (batchReads.maxReads ?? DEFAULT_BATCH_SIZE)
 }
 
-let latest: WeakRef<SessionOptions> | undefined
-let names: (keyof SessionOptions)[] | undefined
+let latestOptions: WeakRef<SessionOptions> | undefined
+let optionNames: (keyof SessionOptions)[] | undefined
 
-/** The options of the client before, if they are the same: a process may hold thousands of clients with equal ones. */
+/**
+ * Returns the options object of the previous client if all values are equal: a process may hold thousands of clients
+ * with the same options.
+ */
 function shareOptions(options: SessionOptions): SessionOptions {
-  const before = latest?.deref()
-  names ??= Object.keys(options) as (keyof SessionOptions)[]
-  if (before !== undefined && names.every((name) => options[name] === before[name])) return before
-  latest = new WeakRef(options)
+  const previous = latestOptions?.deref()
+  optionNames ??= Object.keys(options) as (keyof SessionOptions)[]
+  if (previous !== undefined && optionNames.every((name) => options[name] === previous[name])) return previous
+  latestOptions = new WeakRef(options)
   return options
 }
 
 function waitForSession(session: Session, signal: AbortSignal | undefined): Promise<void> {
-  const first = session.states.firstConnection()
+  const connected = session.states.firstConnection()
   if (signal === undefined) {
     session.start()
-    return first
+    return connected
   }
   let aborted: ZooKeeperError | undefined
   const abort = (): void => {
@@ -128,49 +127,49 @@ function waitForSession(session: Session, signal: AbortSignal | undefined): Prom
     signal.addEventListener('abort', abort, { once: true })
     session.start()
   }
-  const settled = (): void => signal.removeEventListener('abort', abort)
-  // Nothing comes between the last look at the signal and the end of listening to it.
-  return first.then(
+  const removeListener = (): void => signal.removeEventListener('abort', abort)
+  // No code runs between the last check of the signal and the removal of its listener.
+  return connected.then(
     () => {
-      settled()
+      removeListener()
       if (aborted !== undefined) throw aborted
     },
     (error: unknown) => {
-      settled()
+      removeListener()
       throw aborted ?? error
     },
   )
 }
 
-/** Follows the servers that the ensemble names in its configuration, until the client ends. */
+/** Updates the server list from the configuration of the ensemble until the client closes. */
 async function trackEnsemble(client: ZooKeeperClient): Promise<void> {
   const decoder = new TextDecoder()
-  const all = client.withoutChroot().clone()
-  for (let failures = 0; all.sharedSession.terminalError === undefined;) {
+  const background = client.withoutChroot().clone()
+  for (let failures = 0; background.sharedSession.terminalError === undefined;) {
     try {
-      const watch = await all.watchOnce('/zookeeper/config', 'data')
+      const watch = await background.watchOnce('/zookeeper/config', 'data')
       failures = 0
       const servers = parseClientAddresses(decoder.decode(watch.data))
       if (servers.length > 0) await client.updateServerList(servers)
       await watch.fired
     } catch {
-      // Expired, or not readable for now: it is asked again, less and less often.
-      await backoff(all, failures++)
+      // The session expired or the configuration is not readable now: retry with backoff.
+      await backoff(background, failures++)
     }
   }
 }
 
-/** The addresses for clients in `server.1=host:2888:3888:participant;0.0.0.0:2181` lines. */
+/** Returns the client addresses in `server.1=host:2888:3888:participant;0.0.0.0:2181` lines. */
 export function parseClientAddresses(config: string): string[] {
   const addresses: string[] = []
   for (const [, spec = ''] of config.matchAll(/^server\.\d+=(.*)$/gm)) {
-    // Alternatives of one server stand behind |; the first is taken.
+    // Alternative addresses of one server are separated by |; use the first.
     const [server = '', client] = spec.split('|')[0]!.split(';')
     const match = /^(?:(.*):)?(\d+)$/.exec(client?.trim() ?? '')
     if (match === null) continue
-    const anywhere =
+    const isWildcard =
       match[1] === undefined || match[1] === '0.0.0.0' || match[1] === '[::]' || match[1] === '::'
-    const host = anywhere ? /^(\[[^\]]*\]|[^:]*)/.exec(server.trim())![1]! : match[1]!
+    const host = isWildcard ? /^(\[[^\]]*\]|[^:]*)/.exec(server.trim())![1]! : match[1]!
     addresses.push(`${host.includes(':') && !host.startsWith('[') ? `[${host}]` : host}:${match[2]}`)
   }
   return addresses

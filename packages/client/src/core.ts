@@ -1,4 +1,7 @@
-/** The client without a platform: bring a transport and ports. The entry points of Node and of the web bring theirs. */
+/**
+ * The client without a platform: the caller passes a transport, a clock and a random source. The entry points of Node
+ * and of the web pass theirs.
+ */
 export { connectWith } from './connect.ts'
 export type { ConnectOptions, ConnectDefaults } from './connect.ts'
 export * from './errors.ts'
@@ -6,10 +9,14 @@ export { digestMd5With } from './sasl.ts'
 export type { DigestMd5Options } from './sasl.ts'
 export { json, utf8 } from './codecs.ts'
 export type { Schema } from './codecs.ts'
+export type * from './client-api.ts'
+export type * from './client-options.ts'
+export type * from './instrumentation.ts'
+export type * from './platform.ts'
 export type * from './types.ts'
 export type * from './tree-types.ts'
 export { mapConcurrent } from './map-concurrent.ts'
-/** What a transport and ports of one's own are made of. */
+/** The types of which a custom transport and platform are made. */
 export type { Cancel, Clock, Connection, ConnectionHandler, Random } from '@zabra/runtime'
 export { AsyncQueue } from './async-queue.ts'
 export type { OverflowPolicy } from './async-queue.ts'

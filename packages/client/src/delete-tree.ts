@@ -1,125 +1,135 @@
 import { mapConcurrent } from './map-concurrent.ts'
 import { toServerPath } from './chroot.ts'
-import type { ZooKeeperClient } from './client.ts'
+import type { InternalClient } from './internal-client.ts'
 import { MultiError, NoNodeError, NotEmptyError, RecoverableError, UsageError } from './errors.ts'
 import { backoff } from './retry.ts'
 import type { DeleteTreeOptions } from './tree-types.ts'
 import type { CallOptions } from './types.ts'
 import { childPath, listChildren, perRequestOptions } from './walk.ts'
 
-/** Rounds against somebody who goes on creating what is being deleted. */
+/** Rounds before giving up when another client keeps creating children. */
 const MAX_ROUNDS = 8
-/** Znodes in one transaction, and the characters of their paths: a server takes about a megabyte. */
+/**
+ * Znodes in one transaction, and the total length of their paths in characters: a server accepts requests of about 1
+ * MB.
+ */
 const DEFAULT_BATCH_SIZE = 500
 const MAX_PATH_CHARS = 250_000
 const RESERVED_PATH = '/zookeeper'
 
 /**
- * Deletes a tree from its leaves up, many znodes in one transaction. What others create meanwhile goes too, and what
- * they delete is fine. Under `/` everything goes but what is reserved. Resolves to how many were deleted.
+ * Deletes a tree from its leaves up, many znodes in one transaction. Also deletes what other clients create
+ * meanwhile, and ignores what they delete. At `/` it leaves the reserved znodes. Resolves to the number of znodes
+ * deleted.
  */
 export async function deleteTree(
-  view: ZooKeeperClient,
+  client: InternalClient,
   path: string,
   options: DeleteTreeOptions = {},
 ): Promise<number> {
-  const { batchSize: batch = DEFAULT_BATCH_SIZE, onFound: found, onDeleted: told } = options
-  if (!Number.isInteger(batch) || batch < 1) {
-    throw new UsageError(`Expected a batch of 1 znode or more, got ${batch}`, { path, operation: 'delete' })
+  const { batchSize = DEFAULT_BATCH_SIZE, onFound, onDeleted } = options
+  if (!Number.isInteger(batchSize) || batchSize < 1) {
+    throw new UsageError(`Expected a batchSize of 1 znode or more, got ${batchSize}`, {
+      path,
+      operation: 'delete',
+    })
   }
-  const call = perRequestOptions(view, options)
+  const call = perRequestOptions(client, options)
   let deleted = 0
   for (let round = 1; ; round++) {
-    const paths = await listDeepestFirst(view, path, options, call, round === 1)
-    found?.(deleted + paths.length)
+    const paths = await listDeepestFirst(client, path, options, call, round === 1)
+    onFound?.(deleted + paths.length)
     try {
-      for (const part of splitIntoBatches(paths, batch)) {
-        await deleteBatch(view, part, call, (count) => (deleted += count))
-        told?.(deleted)
+      for (const batch of splitIntoBatches(paths, batchSize)) {
+        await deleteBatch(client, batch, call, (count) => (deleted += count))
+        onDeleted?.(deleted)
       }
       return deleted
     } catch (error) {
-      // Somebody has created something meanwhile.
+      // Another client has created a child meanwhile.
       if (!(unwrapMultiError(error) instanceof NotEmptyError) || round === MAX_ROUNDS)
         throw unwrapMultiError(error)
-      await backoff(view, round)
+      await backoff(client, round)
     }
   }
 }
 
-/** The paths of a tree, the deepest first. Whole levels are listed at once, since nobody reads them in between. */
+/**
+ * Returns the paths of a tree, deepest first. Lists a whole level concurrently, since no consumer reads between
+ * requests.
+ */
 async function listDeepestFirst(
-  view: ZooKeeperClient,
+  client: InternalClient,
   path: string,
-  { includeRoot: itself = true, onUnreadable: unreadable }: DeleteTreeOptions,
+  { includeRoot = true, onUnreadable }: DeleteTreeOptions,
   call: () => CallOptions,
   isFirstRound: boolean,
 ): Promise<string[]> {
   const paths: string[] = []
   for (let level = [path]; level.length > 0;) {
     const next: string[] = []
-    const isFirst = isFirstRound && level[0] === path
+    const isStart = isFirstRound && level[0] === path
     let index = 0
-    for await (const found of mapConcurrent(level, (at) =>
-      listChildren(view, at, call(), isFirst, unreadable),
+    for await (const listing of mapConcurrent(level, (at) =>
+      listChildren(client, at, call(), isStart, onUnreadable),
     )) {
       const at = level[index++]!
-      if (found === undefined) continue
+      if (listing === undefined) continue
       paths.push(at)
-      for (const name of found.children) {
+      for (const name of listing.children) {
         const child = childPath(at, name)
-        if (toServerPath(view.chrootPath, child) !== RESERVED_PATH) next.push(child)
+        if (toServerPath(client.chrootPath, child) !== RESERVED_PATH) next.push(child)
       }
     }
     level = next
   }
-  if (paths[0] === path && (!itself || path === '/')) paths.shift()
+  if (paths[0] === path && (!includeRoot || path === '/')) paths.shift()
   return paths.reverse()
 }
 
-/** Parts of so many paths at most, and of fewer where they are long. */
-function* splitIntoBatches(paths: readonly string[], most: number): Generator<string[]> {
-  let part: string[] = []
+/** Splits paths into batches of at most `maxPaths` paths, fewer where the paths are long. */
+function* splitIntoBatches(paths: readonly string[], maxPaths: number): Generator<string[]> {
+  let batch: string[] = []
   let length = 0
   for (const path of paths) {
-    if (part.length >= most || (part.length > 0 && length + path.length > MAX_PATH_CHARS)) {
-      yield part
-      part = []
+    if (batch.length >= maxPaths || (batch.length > 0 && length + path.length > MAX_PATH_CHARS)) {
+      yield batch
+      batch = []
       length = 0
     }
-    part.push(path)
+    batch.push(path)
     length += path.length + 50
   }
-  if (part.length > 0) yield part
+  if (batch.length > 0) yield batch
 }
 
-/** `done` hears of what was deleted, also when not all of it could be. */
+/** Deletes one batch. Calls `onDeleted` with the number of znodes deleted, also when some could not be. */
 async function deleteBatch(
-  view: ZooKeeperClient,
+  client: InternalClient,
   paths: readonly string[],
   call: () => CallOptions,
-  done: (count: number) => void,
+  onDeleted: (count: number) => void,
 ): Promise<void> {
   if (paths.length > 1) {
     try {
-      await view.multi(
+      await client.multi(
         paths.map((path) => ({ op: 'delete' as const, path })),
         call(),
       )
-      return done(paths.length)
+      return onDeleted(paths.length)
     } catch (error) {
-      // One of them is gone already, or nobody knows whether they are: one after the other, then.
-      const isOpen = error instanceof RecoverableError && error.maybeApplied
-      if (!isOpen && !(unwrapMultiError(error) instanceof NoNodeError)) throw error
+      // One of them is gone already, or the outcome of the transaction is unknown: delete them one by one.
+      const isOutcomeUnknown = error instanceof RecoverableError && error.maybeApplied
+      if (!isOutcomeUnknown && !(unwrapMultiError(error) instanceof NoNodeError)) throw error
     }
   }
-  for await (const isDeleted of mapConcurrent(paths, (path) => deleteOne(view, path, call())))
-    if (isDeleted) done(1)
+  for await (const isDeleted of mapConcurrent(paths, (path) => deleteOne(client, path, call())))
+    if (isDeleted) onDeleted(1)
 }
 
-async function deleteOne(view: ZooKeeperClient, path: string, call: CallOptions): Promise<boolean> {
+async function deleteOne(client: InternalClient, path: string, call: CallOptions): Promise<boolean> {
   try {
-    await view.delete(path, call)
+    await client.delete(path, call)
     return true
   } catch (error) {
     if (error instanceof NoNodeError) return false
@@ -127,5 +137,5 @@ async function deleteOne(view: ZooKeeperClient, path: string, call: CallOptions)
   }
 }
 
-/** Of a transaction that failed, the error of the operation that is why. */
+/** Returns the error of the operation that made a multi fail. */
 const unwrapMultiError = (error: unknown): unknown => (error instanceof MultiError ? error.cause : error)

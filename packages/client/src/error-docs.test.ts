@@ -2,17 +2,17 @@ import { expect, it } from 'vitest'
 import * as errors from './errors.ts'
 import { documented, renderErrors } from './testing/error-docs.ts'
 
-it('docs/errors.md is what the table says; `pnpm --filter @zabra/client gen:docs` renews it', async () => {
+it('docs/errors.md matches the error table; `pnpm --filter @zabra/client gen:docs` updates it', async () => {
   await expect(renderErrors()).toMatchFileSnapshot('../../../docs/errors.md')
 })
 
-it('every code has its meaning and what to do about it', () => {
+it('every error code has a meaning and advice', () => {
   const { rows, advice } = documented()
   expect(advice).toEqual(rows)
   expect(renderErrors()).not.toMatch(/\| +\| [^|]* \|$/m)
 })
 
-it('every class of error is on the page', () => {
+it('every error class is documented', () => {
   const page = renderErrors()
   const tags = Object.values(errors).flatMap((value) =>
     typeof value === 'function' && 'tag' in value ? [String(value.tag)] : [],

@@ -1,47 +1,45 @@
 import { ErrorCode, errors as wireErrors } from '@zabra/protocol'
 
 /**
- * What an error asks of the caller. `recoverable`: the same call may succeed later in this session. `state`: the tree or
- * the arguments forbid it. `fatal`: the session, or the request for good, is over. `usage`: the call was wrong.
+ * What an error asks of the caller. `recoverable`: the same call may succeed later in this session. `state`: the tree
+ * or the arguments forbid it. `fatal`: the session or the request has failed for good. `usage`: the call was wrong.
  */
 export type ErrorCategory = 'recoverable' | 'state' | 'fatal' | 'usage'
 
-/** What is known of the call that failed. */
+/** Properties of the failed call that an error carries. */
 export interface ErrorContext {
-  /** Client path, after chroot mapping. */
+  /** Client path, without the chroot. */
   readonly path?: string | undefined
   readonly operation?: string | undefined
   readonly maybeApplied?: boolean | undefined
   readonly cause?: unknown
 }
 
-/** Registered, so that copies of this package in one process recognise each other's errors. */
+/** A registered symbol, so that several copies of this package in one process recognise each other's errors. */
 const BRAND = Symbol.for('@zabra/client.error')
 
-/**
- * Root of every error of this package. `instanceof` works across copies of the package.
- */
+/** Base class of all errors of this package. `instanceof` works across copies of the package. */
 export abstract class ZooKeeperError extends Error {
-  /** Name under which copies of the package recognise a class. A subclass of yours needs none. */
+  /** The name by which copies of the package recognise a class. Subclasses of yours need none. */
   static readonly tag: string = 'ZooKeeperError'
-  /** Stable text such as `NO_NODE`. */
+  /** A stable identifier such as `NO_NODE`. */
   readonly code: string
-  /** The number of the protocol, when the error has one. */
+  /** The error code of the protocol, if there is one. */
   readonly wireCode?: number
   abstract readonly category: ErrorCategory
   /** True only if a write was sent and its outcome is unknown. */
   readonly maybeApplied: boolean
-  /** Client path, after chroot mapping. */
+  /** Client path, without the chroot. */
   readonly path?: string
   readonly operation?: string
 
-  constructor(message: string, code: string, facts: ErrorContext = {}, wireCode?: number) {
-    super(message, facts.cause === undefined ? undefined : { cause: facts.cause })
+  constructor(message: string, code: string, context: ErrorContext = {}, wireCode?: number) {
+    super(message, context.cause === undefined ? undefined : { cause: context.cause })
     this.name = new.target.tag
     this.code = code
-    this.maybeApplied = facts.maybeApplied ?? false
-    if (facts.path !== undefined) this.path = facts.path
-    if (facts.operation !== undefined) this.operation = facts.operation
+    this.maybeApplied = context.maybeApplied ?? false
+    if (context.path !== undefined) this.path = context.path
+    if (context.operation !== undefined) this.operation = context.operation
     if (wireCode !== undefined) this.wireCode = wireCode
     const tags: string[] = []
     for (let type: unknown = new.target; isErrorClass(type); type = Object.getPrototypeOf(type)) {
@@ -67,39 +65,39 @@ export abstract class RecoverableError extends ZooKeeperError {
   readonly category = 'recoverable'
 }
 
-/** The connection broke, or was not there. `maybeApplied` tells whether the request had left. */
+/** The connection broke, or there was none. `maybeApplied` says whether the request had been sent. */
 export class ConnectionLossError extends RecoverableError {
   static override readonly tag = 'ConnectionLossError'
 }
-/** The deadline of the request passed, here or on the server. */
+/** The deadline of the request passed, at the client or at the server. */
 export class OperationTimeoutError extends RecoverableError {
   static override readonly tag = 'OperationTimeoutError'
 }
-/** Another server took the session over; the client connects again by itself. The request was not carried out. */
+/** Another server has taken over the session; the client reconnects automatically. The request was not applied. */
 export class SessionMovedError extends RecoverableError {
   static override readonly tag = 'SessionMovedError'
 }
-/** The server is overloaded and did not carry the request out. */
+/** The server is overloaded and did not apply the request. */
 export class ThrottledError extends RecoverableError {
   static override readonly tag = 'ThrottledError'
 }
-/** Another reconfiguration is under way. */
+/** Another reconfiguration is in progress. */
 export class ReconfigInProgressError extends RecoverableError {
   static override readonly tag = 'ReconfigInProgressError'
 }
-/** No quorum of the new configuration is connected and up to date. */
+/** No quorum of the new configuration is connected and synced. */
 export class NewConfigNoQuorumError extends RecoverableError {
   static override readonly tag = 'NewConfigNoQuorumError'
 }
 
-/** The tree, or what the call asked of it, forbids the request. Trying again unchanged changes nothing. */
+/** The tree or the arguments forbid the request. Retrying it unchanged has the same result. */
 export abstract class StateError extends ZooKeeperError {
   static override readonly tag: string = 'StateError'
   readonly category = 'state'
   declare readonly path: string
 }
 
-/** The znode, or the parent that it needs, does not exist. */
+/** The znode, or its parent, does not exist. */
 export class NoNodeError extends StateError {
   static override readonly tag: string = 'NoNodeError'
 }
@@ -116,7 +114,7 @@ export class BadVersionError extends StateError {
 export class NotEmptyError extends StateError {
   static override readonly tag = 'NotEmptyError'
 }
-/** No identity of this client has the permission that the operation needs. */
+/** No identity of this client has the required permission. */
 export class NoAuthError extends StateError {
   static override readonly tag = 'NoAuthError'
 }
@@ -133,7 +131,7 @@ export class QuotaExceededError extends StateError {
 export class EphemeralOnLocalSessionError extends StateError {
   static override readonly tag = 'EphemeralOnLocalSessionError'
 }
-/** The server is read-only for now. Ask with `waitForReadWrite` to wait for one that is not. */
+/** The server is read-only now. Pass `waitForReadWrite` to wait for a read-write server. */
 export class NotReadOnlyError extends StateError {
   static override readonly tag = 'NotReadOnlyError'
 }
@@ -154,16 +152,16 @@ export class MultiError extends StateError {
   }
 }
 
-/** The session, the client or this request is over for good. */
+/** The session, the client or this request has failed for good. */
 export abstract class FatalError extends ZooKeeperError {
   static override readonly tag: string = 'FatalError'
   readonly category = 'fatal'
 }
-/** A number that this version does not know. Only the request fails. */
+/** An error code that this version does not know. Only the request fails. */
 export class UnknownServerError extends FatalError {
   static override readonly tag = 'UnknownServerError'
 }
-/** The server could not carry the request out at all: it is unknown to it, malformed, or hit a fault. */
+/** The server could not process the request: it is unknown to the server, malformed, or hit an internal fault. */
 export class ServerFaultError extends FatalError {
   static override readonly tag = 'ServerFaultError'
 }
@@ -171,12 +169,12 @@ export class ServerFaultError extends FatalError {
 export class SessionExpiredError extends FatalError {
   static override readonly tag = 'SessionExpiredError'
   readonly sessionId: bigint
-  constructor(message: string, sessionId: bigint, facts: ErrorContext = {}) {
-    super(message, 'SESSION_EXPIRED', facts, ErrorCode.SESSIONEXPIRED)
+  constructor(message: string, sessionId: bigint, context: ErrorContext = {}) {
+    super(message, 'SESSION_EXPIRED', context, ErrorCode.SESSIONEXPIRED)
     this.sessionId = sessionId
   }
 }
-/** Credentials were refused, or the server demands some. The client is finished. */
+/** The server rejected the credentials, or requires some. The client is closed. */
 export class AuthFailedError extends FatalError {
   static override readonly tag = 'AuthFailedError'
 }
@@ -185,20 +183,20 @@ export class ClosedError extends FatalError {
   static override readonly tag = 'ClosedError'
 }
 
-/** The call cannot be right, whatever the servers hold. Nothing was sent. */
+/** The call is invalid in any state of the tree. No request was sent. */
 export class UsageError extends ZooKeeperError {
   static override readonly tag: string = 'UsageError'
   readonly category = 'usage'
-  constructor(message: string, facts: ErrorContext = {}) {
-    super(message, 'USAGE', facts)
+  constructor(message: string, context: ErrorContext = {}) {
+    super(message, 'USAGE', context)
   }
 }
-/** The caller's signal aborted the call; `cause` is its reason. Its name is `AbortError`, as everywhere. */
+/** The caller's signal aborted the call; `cause` is its reason. The name is `AbortError`, as in the platform. */
 export class AbortedError extends ZooKeeperError {
   static override readonly tag = 'AbortedError'
   readonly category = 'usage'
-  constructor(message: string, facts: ErrorContext = {}) {
-    super(message, 'ABORTED', facts)
+  constructor(message: string, context: ErrorContext = {}) {
+    super(message, 'ABORTED', context)
     this.name = 'AbortError'
   }
 }
@@ -206,7 +204,7 @@ export class AbortedError extends ZooKeeperError {
 type ConcreteError = new (
   message: string,
   code: string,
-  facts: ErrorContext,
+  context: ErrorContext,
   wireCode: number,
 ) => ZooKeeperError
 
@@ -215,7 +213,7 @@ interface ErrorRow {
   readonly type: ConcreteError
 }
 
-/** Every number of the protocol: its stable text and its class. `docs/errors.md` is made from this table. */
+/** Maps every error code of the protocol to its identifier and class. `docs/errors.md` is generated from this table. */
 export const errorTable: ReadonlyMap<number, ErrorRow> = new Map<number, ErrorRow>([
   [ErrorCode.SYSTEMERROR, { code: 'SYSTEM_ERROR', type: ServerFaultError }],
   [ErrorCode.RUNTIMEINCONSISTENCY, { code: 'RUNTIME_INCONSISTENCY', type: ServerFaultError }],
@@ -258,72 +256,74 @@ export const errorTable: ReadonlyMap<number, ErrorRow> = new Map<number, ErrorRo
   [ErrorCode.THROTTLEDOP, { code: 'THROTTLED_OP', type: ThrottledError }],
 ])
 
-/** The error for a number that a server answered with. */
-export function errorFromCode(wireCode: number, facts: ErrorContext, sessionId = 0n): ZooKeeperError {
-  const what = `${facts.operation ?? 'request'}${facts.path === undefined ? '' : ` ${facts.path}`}`
+/** Returns the error for an error code of a reply. */
+export function errorFromCode(wireCode: number, context: ErrorContext, sessionId = 0n): ZooKeeperError {
+  const what = `${context.operation ?? 'request'}${context.path === undefined ? '' : ` ${context.path}`}`
   const meaning =
-    wireErrors.get(wireCode)?.meaning ?? 'The server answered with an error that this client does not know.'
+    wireErrors.get(wireCode)?.meaning ??
+    'The server replied with an error code that this client does not know.'
   if (wireCode === ErrorCode.SESSIONEXPIRED)
-    return new SessionExpiredError(`${what}: ${meaning}`, sessionId, facts)
+    return new SessionExpiredError(`${what}: ${meaning}`, sessionId, context)
   const row = errorTable.get(wireCode)
   if (row === undefined)
     return new UnknownServerError(
       `${what}: ${meaning} (${wireCode})`,
       `UNKNOWN_${-wireCode}`,
-      facts,
+      context,
       wireCode,
     )
-  return new row.type(`${what}: ${meaning} (${row.code})`, row.code, facts, wireCode)
+  return new row.type(`${what}: ${meaning} (${row.code})`, row.code, context, wireCode)
 }
 
-/** The root of a client is missing, and with it whatever it asks for. */
-export function noChrootError(root: string, facts: ErrorContext): NoChrootError {
-  const message = `${facts.operation} ${facts.path}: the chroot ${root} does not exist; connect with createChroot: true, or call mkdirp('/')`
-  return new NoChrootError(message, 'NO_CHROOT', facts, ErrorCode.NONODE)
+/** Returns the error of a request that failed because the chroot does not exist. */
+export function noChrootError(chroot: string, context: ErrorContext): NoChrootError {
+  const message = `${context.operation} ${context.path}: the chroot ${chroot} does not exist; connect with createChroot: true, or call mkdirp('/')`
+  return new NoChrootError(message, 'NO_CHROOT', context, ErrorCode.NONODE)
 }
 
-/** A connection that broke, or that was not there. */
-export function connectionLossError(facts: ErrorContext & { reason?: string }): ConnectionLossError {
-  const what = `${facts.operation ?? 'request'}${facts.path === undefined ? '' : ` ${facts.path}`}`
-  const fate = facts.maybeApplied ? 'it may or may not have been carried out' : 'it was not sent'
+/** Returns the error for a connection that broke, or that was not there. */
+export function connectionLossError(context: ErrorContext & { reason?: string }): ConnectionLossError {
+  const what = `${context.operation ?? 'request'}${context.path === undefined ? '' : ` ${context.path}`}`
+  const outcome = context.maybeApplied ? 'it may or may not have been applied' : 'it was not sent'
   return new ConnectionLossError(
-    `${what}: ${facts.reason ?? 'the connection broke before the reply came'}; ${fate}`,
+    `${what}: ${context.reason ?? 'the connection broke before the reply arrived'}; ${outcome}`,
     'CONNECTION_LOSS',
-    facts,
+    context,
     ErrorCode.CONNECTIONLOSS,
   )
 }
 
-/** What an aborted signal makes of a call: a deadline is an `OperationTimeoutError`, all else an `AbortedError`. */
-export function abortError(reason: unknown, facts: ErrorContext): OperationTimeoutError | AbortedError {
-  const what = `${facts.operation ?? 'request'}${facts.path === undefined ? '' : ` ${facts.path}`}`
-  const fate = facts.maybeApplied ? '; it was sent and may still take effect' : ''
+/** Returns the error for an aborted call: an `OperationTimeoutError` for a deadline, otherwise an `AbortedError`. */
+export function abortError(reason: unknown, context: ErrorContext): OperationTimeoutError | AbortedError {
+  const what = `${context.operation ?? 'request'}${context.path === undefined ? '' : ` ${context.path}`}`
+  const outcome = context.maybeApplied ? '; it was sent and may still be applied' : ''
   const timedOut = (reason as { name?: unknown } | undefined)?.name === 'TimeoutError'
   return timedOut
     ? new OperationTimeoutError(
-        `${what}: no reply before the deadline${fate}`,
+        `${what}: no reply before the deadline${outcome}`,
         'OPERATION_TIMEOUT',
-        { ...facts, cause: reason },
+        { ...context, cause: reason },
         ErrorCode.OPERATIONTIMEOUT,
       )
-    : new AbortedError(`${what}: aborted by the caller${fate}`, { ...facts, cause: reason })
+    : new AbortedError(`${what}: aborted by the caller${outcome}`, { ...context, cause: reason })
 }
 
-/** The error that a call gets when its client or session ends with `error`. */
-export function terminalErrorFor(error: ZooKeeperError, facts: ErrorContext): ZooKeeperError {
-  const message = `${facts.operation ?? 'request'} ${facts.path ?? ''}: ${error.message}`
-  const all = { ...facts, cause: error }
-  if (error instanceof SessionExpiredError) return new SessionExpiredError(message, error.sessionId, all)
+/** Returns the error that a call rejects with when its client or session ends with `error`. */
+export function terminalErrorFor(error: ZooKeeperError, context: ErrorContext): ZooKeeperError {
+  const message = `${context.operation ?? 'request'} ${context.path ?? ''}: ${error.message}`
+  const endContext = { ...context, cause: error }
+  if (error instanceof SessionExpiredError)
+    return new SessionExpiredError(message, error.sessionId, endContext)
   if (error instanceof AuthFailedError) {
-    return new AuthFailedError(message, error.code, all, ErrorCode.AUTHFAILED)
+    return new AuthFailedError(message, error.code, endContext, ErrorCode.AUTHFAILED)
   }
-  return new ClosedError(message, 'CLOSED', all)
+  return new ClosedError(message, 'CLOSED', endContext)
 }
 
-/** Whether a call ended since its caller no longer waits: it is not for others to go on with it. */
+/** Returns whether the caller gave up (signal or deadline); such a call must not be retried on its behalf. */
 export const isAbandonedByCaller = (error: unknown): boolean =>
   error instanceof AbortedError || (error instanceof OperationTimeoutError && error.cause !== undefined)
 
-/** What a client tells of its end: nothing when it was closed. */
+/** Returns what `client.closed` resolves to: undefined after a close. */
 export const closeReason = (error: ZooKeeperError): Error | undefined =>
   error instanceof ClosedError ? undefined : error

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { ZooKeeperError } from './errors.ts'
 import { bytes, text, ManualWorld, type TappedConnection } from './testing/manual-world.ts'
-import type { Client, OneShotWatch, Watcher } from './types.ts'
+import type { Client } from './client-api.ts'
+import type { OneShotWatch, Watcher } from './types.ts'
 
 type Fault = 'swallowed' | 'delayed' | 'cut before' | 'cut after' | 'half written' | 'expired'
 const faults: readonly Fault[] = [
@@ -14,9 +15,9 @@ const faults: readonly Fault[] = [
 ]
 type Direction = 'toServer' | 'toClient'
 
-/** What a call came to. */
+/** The outcome of a call. */
 type Fate<T> = { value: T } | { error: ZooKeeperError }
-const fate = <T>(promise: Promise<T>): Promise<Fate<T>> =>
+const outcome = <T>(promise: Promise<T>): Promise<Fate<T>> =>
   promise.then(
     (value) => ({ value }),
     (error: ZooKeeperError) => ({ error }),
@@ -33,28 +34,28 @@ interface Outcome {
   lasting: Watcher | undefined
 }
 
-/** One of everything, some of it without waiting for what came before. */
+/** Makes every kind of call, some of them without awaiting the previous one. */
 async function script(client: Client): Promise<Outcome> {
-  const created = await fate(client.create('/a', bytes('0'), { idempotent: true }))
-  const once = await fate(client.watchOnce('/a', 'exists'))
-  const lasting = await fate(client.watch('/', { mode: 'persistentRecursive' }))
+  const created = await outcome(client.create('/a', bytes('0'), { idempotent: true }))
+  const once = await outcome(client.watchOnce('/a', 'exists'))
+  const lasting = await outcome(client.watch('/', { mode: 'persistentRecursive' }))
   const [written, versioned, multi, ...reads] = await Promise.all([
-    fate(client.setData('/w', bytes('1'))),
-    fate(client.setData('/v', bytes('1'), { version: 0, idempotent: true })),
-    fate(
+    outcome(client.setData('/w', bytes('1'))),
+    outcome(client.setData('/v', bytes('1'), { version: 0, idempotent: true })),
+    outcome(
       client.multi([
         { op: 'create', path: '/m1' },
         { op: 'create', path: '/m2' },
       ]),
     ),
-    fate(client.getData('/w')),
-    // These leave together where the client is told so.
-    fate(client.getData('/v')),
-    fate(client.getData('/none')),
+    outcome(client.getData('/w')),
+    // These form a batch when batchReads is set.
+    outcome(client.getData('/v')),
+    outcome(client.getData('/none')),
   ])
   checkReads(reads)
-  const sequential = await fate(client.create('/q-', bytes('x'), { mode: 'ephemeralSequential' }))
-  const deleted = await fate(client.delete('/d'))
+  const sequential = await outcome(client.create('/q-', bytes('x'), { mode: 'ephemeralSequential' }))
+  const deleted = await outcome(client.delete('/d'))
   return {
     created,
     written,
@@ -67,14 +68,14 @@ async function script(client: Client): Promise<Outcome> {
   }
 }
 
-/** Reads come to what is there, whatever happens but the end of their session. */
+/** Reads return what the tree holds; only the end of the session makes them fail. */
 function checkReads([, v, none]: Fate<unknown>[]): void {
   const over = (what: Fate<unknown>): boolean => 'error' in what && what.error.code === 'SESSION_EXPIRED'
   if (!over(v!)) expect('value' in v!).toBe(true)
   if (!over(none!)) expect(none).toMatchObject({ error: { code: 'NO_NODE', path: '/none' } })
 }
 
-/** Where each frame of a chunk begins; both sides write whole ones. */
+/** Returns the offset of each frame in a chunk; both sides write whole frames. */
 function frameStarts(chunk: Uint8Array): number[] {
   const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
   const starts: number[] = []
@@ -82,14 +83,14 @@ function frameStarts(chunk: Uint8Array): number[] {
   return starts
 }
 
-/** Does something to the `at`-th frame that goes in a direction; those before it in the same chunk get through. */
+/** Applies an action to the `at`-th frame of a direction; the frames before it in the same chunk are delivered. */
 function strike(world: ManualWorld, fault: Fault, direction: Direction, at: number): void {
   let count = 0
   const held = new Map<TappedConnection, Uint8Array[]>()
   const silent = new Set<TappedConnection>()
-  world.faults[direction] = (chunk, wire) => {
-    if (silent.has(wire)) return undefined
-    const waiting = held.get(wire)
+  world.faults[direction] = (chunk, connection) => {
+    if (silent.has(connection)) return undefined
+    const waiting = held.get(connection)
     if (waiting !== undefined) {
       waiting.push(chunk.slice())
       return undefined
@@ -101,28 +102,28 @@ function strike(world: ManualWorld, fault: Fault, direction: Direction, at: numb
     if (start === undefined || count - starts.length > at) return chunk
     const upTo = (offset: number): Uint8Array | undefined =>
       offset === 0 ? undefined : chunk.slice(0, offset)
-    const cutSoon = (): void => world.clock.immediate(() => world.clock.immediate(() => wire.cut()))
+    const cutSoon = (): void => world.clock.immediate(() => world.clock.immediate(() => connection.cut()))
     switch (fault) {
       case 'expired':
         isolate(world)
         return upTo(start)
       case 'swallowed':
-        silent.add(wire)
+        silent.add(connection)
         return upTo(start)
       case 'delayed': {
         const late = [chunk.slice(start)]
-        held.set(wire, late)
+        held.set(connection, late)
         world.clock.after(3000, 'late bytes', () => {
-          held.delete(wire)
+          held.delete(connection)
           for (const part of late) {
-            if (direction === 'toServer') wire.send(part)
-            else wire.deliver(part)
+            if (direction === 'toServer') connection.send(part)
+            else connection.deliver(part)
           }
         })
         return upTo(start)
       }
       case 'cut before':
-        if (start === 0) wire.cut()
+        if (start === 0) connection.cut()
         else cutSoon()
         return upTo(start)
       case 'cut after':
@@ -135,17 +136,17 @@ function strike(world: ManualWorld, fault: Fault, direction: Direction, at: numb
   }
 }
 
-/** Nothing comes through, old connections or new ones, until a session has expired on both sides. */
+/** Blocks old and new connections until the session has expired on both sides. */
 function isolate(world: ManualWorld): void {
-  const { faults: interference } = world
-  interference.toServer = interference.toClient = () => undefined
-  interference.open = () => {
+  const { faults } = world
+  faults.toServer = faults.toClient = () => undefined
+  faults.open = () => {
     throw new Error('unreachable')
   }
   world.clock.after(18_000, 'end of the isolation', () => {
-    delete interference.toServer
-    delete interference.toClient
-    delete interference.open
+    delete faults.toServer
+    delete faults.toClient
+    delete faults.open
   })
 }
 
@@ -156,7 +157,7 @@ async function prepared(): Promise<{ world: ManualWorld; other: Client }> {
   return { world, other }
 }
 
-/** Frames that the script makes without faults. */
+/** Returns the frames that the script produces without faults. */
 async function count(direction: Direction, batchReads: boolean): Promise<number> {
   const { world } = await prepared()
   let frames = 0
@@ -165,7 +166,7 @@ async function count(direction: Direction, batchReads: boolean): Promise<number>
     return chunk
   }
   await world.within(10_000, script(await world.client({ batchReads })))
-  // Not those that end the clients, which no fault of the script could strike.
+  // Leaves out the frames that close the clients: no fault in the script could hit them.
   const made = frames
   await world.end()
   return made
@@ -176,32 +177,32 @@ async function live(fault: Fault, direction: Direction, at: number, batchReads: 
   strike(world, fault, direction, at)
   const connecting = world.connect({ sessionTimeout: 12_000, batchReads })
   const client = await world.within(60_000, connecting)
-  // Every promise settles, in bounded time.
+  // Every promise settles in bounded time.
   const outcome = await world.within(60_000, script(client))
   delete world.faults[direction]
   await world.advance(20_000)
   const settled = client.state === 'connected' ? client : undefined
-  expect(settled, 'the client recovers by itself').toBeDefined()
-  if (fault === 'expired' && at > 0) expect(client.session.epoch, 'the session has expired').toBe(2)
-  await checkWrites(world, other, outcome, client.session.epoch)
+  expect(settled, 'the client recovers automatically').toBeDefined()
+  if (fault === 'expired' && at > 0) expect(client.session.generation, 'the session has expired').toBe(2)
+  await checkWrites(world, other, outcome, client.session.generation)
   await checkWatches(world, other, outcome)
   await world.outcome(client.close())
   await world.settle()
-  expect(world.server.stats().watches, 'no watch is left behind').toBe(0)
+  expect(world.server.stats().watches, 'no watch remains').toBe(0)
   const left = (await world.outcome(other.getChildren('/'))).children
   expect(
     left.filter((name) => name.includes('q-')),
-    'no ephemeral is left behind',
+    'no ephemeral znode remains',
   ).toEqual([])
   await world.end()
 }
 
-/** What was promised holds, and what was denied does not. */
+/** An acknowledged write is applied, and a rejected one is not. */
 async function checkWrites(
   world: ManualWorld,
   other: Client,
   outcome: Outcome,
-  epoch: number,
+  generation: number,
 ): Promise<void> {
   const exists = async (path: string): Promise<boolean> =>
     (await world.outcome(other.exists(path))) !== undefined
@@ -223,13 +224,13 @@ async function checkWrites(
   check(outcome.multi, both[0]!)
   const { children } = await world.outcome(other.getChildren('/'))
   const queued = children.filter((name) => name.includes('q-'))
-  // An ephemeral znode goes with its session.
-  const lives = 'value' in outcome.sequential && (epoch === 1 || queued.length > 0)
+  // An ephemeral znode is removed with its session.
+  const lives = 'value' in outcome.sequential && (generation === 1 || queued.length > 0)
   if (lives && 'value' in outcome.sequential) expect(queued).toEqual([outcome.sequential.value.path.slice(1)])
   else expect(queued.length).toBe(0)
 }
 
-/** A change from here on is told, or the end of the watch was. */
+/** A change from now on is delivered, or the end of the watch was. */
 async function checkWatches(world: ManualWorld, other: Client, { once, lasting }: Outcome): Promise<void> {
   const collected = lasting === undefined ? [] : world.collect(lasting)
   await world.outcome(other.setData('/w', bytes('late')))
@@ -250,7 +251,7 @@ describe.each([
   ['toServer', true],
   ['toClient', true],
 ] as const)('a fault at every frame %s, batchReads: %s', (direction, batchReads) => {
-  it.each(faults)('%s: settles every promise and accounts for every watch', async (fault) => {
+  it.each(faults)('%s: every promise settles and every watch is accounted for', async (fault) => {
     const frames = await count(direction, batchReads)
     expect(frames).toBeGreaterThan(9)
     for (let at = 0; at < frames; at++) {

@@ -1,9 +1,9 @@
-/** Calls that are under way at once unless somebody says otherwise. */
+/** Default number of calls in flight. */
 export const DEFAULT_CONCURRENCY = 64
 
 /**
- * Calls `work` for each item, at most `ahead` at once, and yields the results in the order of the items. The first
- * failure ends it when its turn comes.
+ * Calls `work` for each item, with at most `concurrency` calls in flight, and yields the results in the order of the
+ * items. Throws the first failure when its position is reached.
  */
 export async function* mapConcurrent<T, R>(
   items: Iterable<T> | AsyncIterable<T>,
@@ -13,7 +13,7 @@ export async function* mapConcurrent<T, R>(
   const running: Promise<R>[] = []
   for await (const item of items) {
     const result = work(item)
-    // Whoever awaits it later hears of its failure; until then nobody does, and that is no crash.
+    // The consumer may await this promise only later; until then a rejection must not be reported as unhandled.
     result.catch(() => {})
     running.push(result)
     if (running.length >= ahead) yield await running.shift()!

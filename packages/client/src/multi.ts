@@ -5,41 +5,47 @@ import { connectionLossError, errorFromCode, MultiError, UsageError } from './er
 import { isErrorResult, type MultiReply } from './operations.ts'
 import type { ACL, ReadOp, WriteOp } from './types.ts'
 
-/** One operation as it goes on the wire. Throws a `UsageError` when it cannot be right. */
-export function toMultiOperation(operation: WriteOp | ReadOp, root: string): MultiOperation {
+/** Returns one operation in its wire form. Throws a `UsageError` if it is invalid. */
+export function toMultiOperation(operation: WriteOp | ReadOp, chroot: string): MultiOperation {
   const { op, path } = operation
   const sequential = op === 'create' && isSequential(operation.mode ?? 'persistent')
   const reason = validatePath(path, sequential)
   if (reason !== undefined) throw new UsageError(reason, { path, operation: op })
-  const wrong = 'data' in operation && operation.data !== undefined ? validateData(operation.data) : undefined
-  if (wrong !== undefined) throw new UsageError(wrong, { path, operation: op })
-  const at = toServerPath(root, path)
+  const message =
+    'data' in operation && operation.data !== undefined ? validateData(operation.data) : undefined
+  if (message !== undefined) throw new UsageError(message, { path, operation: op })
+  const serverPath = toServerPath(chroot, path)
   switch (op) {
     case 'create':
-      return createOperation(operation, at)
+      return createOperation(operation, serverPath)
     case 'delete':
-      return { type: OpCode.delete, path: at, version: operation.version ?? -1 }
+      return { type: OpCode.delete, path: serverPath, version: operation.version ?? -1 }
     case 'check':
-      return { type: OpCode.check, path: at, version: operation.version ?? -1 }
+      return { type: OpCode.check, path: serverPath, version: operation.version ?? -1 }
     case 'setData':
       if (operation.data === undefined) {
         throw new UsageError('Expected data for setData, got none', { path, operation: op })
       }
-      return { type: OpCode.setData, path: at, data: operation.data, version: operation.version ?? -1 }
+      return {
+        type: OpCode.setData,
+        path: serverPath,
+        data: operation.data,
+        version: operation.version ?? -1,
+      }
     case 'getData':
-      return { type: OpCode.getData, path: at, watch: false }
+      return { type: OpCode.getData, path: serverPath, watch: false }
     case 'getChildren':
-      return { type: OpCode.getChildren, path: at, watch: false }
+      return { type: OpCode.getChildren, path: serverPath, watch: false }
     default:
-      throw new UsageError(`Expected an operation that a multi can hold, got ${JSON.stringify(op)}`)
+      throw new UsageError(`Expected an operation that a multi can contain, got ${JSON.stringify(op)}`)
   }
 }
 
 function createOperation(operation: WriteOp & { op: 'create' }, path: string): MultiOperation {
   const { mode = 'persistent', ttl, data = EMPTY } = operation
   const flags = createFlags[mode]
-  const wrong = validateCreate(operation.path, mode, flags, ttl)
-  if (wrong !== undefined) throw new UsageError(wrong, { path: operation.path, operation: 'create' })
+  const message = validateCreate(operation.path, mode, flags, ttl)
+  if (message !== undefined) throw new UsageError(message, { path: operation.path, operation: 'create' })
   const create = { path, data, acl: wireAcl(operation.acl), flags }
   if (ttl !== undefined) return { type: OpCode.createTTL, ...create, ttl: BigInt(ttl) }
   return { type: mode === 'container' ? OpCode.createContainer : OpCode.create2, ...create }
@@ -48,33 +54,33 @@ function createOperation(operation: WriteOp & { op: 'create' }, path: string): M
 const wireAcl = (acl: readonly ACL[] = OPEN_ACL): { perms: number; id: { scheme: string; id: string } }[] =>
   acl.map(({ perms, scheme, id }) => ({ perms, id: { scheme, id } }))
 
-/** The results of a multi that was carried out. Throws a `MultiError` for one that was not. */
-export function toWriteResults(operations: readonly WriteOp[], answer: MultiReply, root: string): unknown[] {
-  const failed = answer.results.findIndex(
+/** Returns the results of a multi. Throws a `MultiError` for one that failed. */
+export function toWriteResults(operations: readonly WriteOp[], reply: MultiReply, chroot: string): unknown[] {
+  const firstError = reply.results.findIndex(
     (result) => isErrorResult(result) && result.err !== 0 && result.err !== ErrorCode.RUNTIMEINCONSISTENCY,
   )
-  const undone = failed === -1 ? answer.results.findIndex(isErrorResult) : failed
-  if (undone !== -1) {
-    const result = answer.results[undone]!
-    const { op, path } = operations[undone] ?? { op: 'multi', path: '/' }
+  const failedIndex = firstError === -1 ? reply.results.findIndex(isErrorResult) : firstError
+  if (failedIndex !== -1) {
+    const result = reply.results[failedIndex]!
+    const { op, path } = operations[failedIndex] ?? { op: 'multi', path: '/' }
     const cause = errorFromCode(isErrorResult(result) ? result.err : 0, { operation: op, path })
-    if (answer.isAmbiguous) {
+    if (reply.isAmbiguous) {
       const reason =
-        'the connection broke before the reply came, and a second try failed, perhaps since the first did not'
+        'the connection broke before the reply arrived, and the retry failed, perhaps because the first try succeeded'
       throw connectionLossError({ operation: 'multi', path, maybeApplied: true, reason, cause })
     }
-    throw new MultiError(`multi: operation ${undone} failed: ${cause.message}`, undone, cause)
+    throw new MultiError(`multi: operation ${failedIndex} failed: ${cause.message}`, failedIndex, cause)
   }
-  return answer.results.map((result) => {
+  return reply.results.map((result) => {
     if ('path' in result) {
-      const path = toClientPath(root, result.path ?? '') ?? result.path
+      const path = toClientPath(chroot, result.path ?? '') ?? result.path
       return { path, ...('stat' in result ? { stat: toClientStat(result.stat) } : {}) }
     }
     return 'stat' in result ? toClientStat(result.stat) : undefined
   })
 }
 
-/** The results of a multiRead: each what was read, or why it could not be. */
+/** Returns the results of a multiRead: for each read its result or its error. */
 export function toReadResults(operations: readonly ReadOp[], { results }: MultiReply): unknown[] {
   return results.map((result, index) => {
     const { op, path } = operations[index] ?? { op: 'multiRead', path: '/' }
@@ -84,7 +90,7 @@ export function toReadResults(operations: readonly ReadOp[], { results }: MultiR
   })
 }
 
-/** A Stat of the protocol as this package shows it. */
+/** Converts a Stat of the protocol to the public Stat. */
 function toClientStat<T extends { ctime: bigint; mtime: bigint }>(
   stat: T,
 ): Omit<T, 'ctime' | 'mtime'> & { ctime: number; mtime: number } {

@@ -1,2 +1,2 @@
-/** What is done when there is nothing to do: one for all, since a process may hold thousands of clients. */
+/** Does nothing. One shared function, since a process may hold thousands of clients. */
 export const noop = (): void => {}

@@ -13,9 +13,8 @@ import {
 import { copyBytes } from './bytes.ts'
 import { toClientPath } from './chroot.ts'
 import { connectionLossError, errorFromCode, type ZooKeeperError } from './errors.ts'
-import type { RequestDispatcher } from './session/request-dispatcher.ts'
 import { readReplyZxid } from './session/error-codes.ts'
-import type { Operation, PendingRequest } from './session/pending-request.ts'
+import type { AmbiguityResolver, Operation, PendingRequest } from './session/pending-request.ts'
 import { readOrderedStat, readStat } from './stat.ts'
 import type { ACL, Bytes, Ordered, Stat } from './types.ts'
 
@@ -26,18 +25,18 @@ const EMPTY: Bytes = new Uint8Array(0)
 
 const copyOrEmpty = (data: Bytes | null): Bytes => (data === null ? EMPTY : copyBytes(data))
 
-function writePath(w: Writer, slot: PendingRequest): void {
-  w.string(slot.path)
+function writePath(w: Writer, request: PendingRequest): void {
+  w.string(request.path)
 }
 
-function writePathAndVersion(w: Writer, slot: PendingRequest): void {
-  w.string(slot.path)
-  w.int(slot.intArgument)
+function writePathAndVersion(w: Writer, request: PendingRequest): void {
+  w.string(request.path)
+  w.int(request.intArgument)
 }
 
-function writePathAndWatch(w: Writer, slot: PendingRequest): void {
-  w.string(slot.path)
-  w.bool(slot.watch)
+function writePathAndWatch(w: Writer, request: PendingRequest): void {
+  w.string(request.path)
+  w.bool(request.watch)
 }
 
 function writeAcl(w: Writer, acl: readonly ACL[]): void {
@@ -65,13 +64,13 @@ function readNames(r: Reader): string[] {
   return names
 }
 
-/** What a create needs beside path and data. */
+/** The parameters of a create other than path and data. */
 export interface CreateParams {
   readonly acl: readonly ACL[]
   readonly isIdempotent: boolean
   readonly isEphemeral: boolean
   readonly isSequential: boolean
-  /** Somebody else looks for what a lost reply may have told of. */
+  /** The caller resolves lost replies itself, by searching for the protection prefix. */
   readonly isProtected: boolean
 }
 
@@ -79,35 +78,40 @@ const defineCreate = (name: string, type: number, ttl: boolean): Operation => ({
   name,
   opCode: type,
   isWrite: true,
-  encode(w, slot) {
-    w.string(slot.path)
-    w.buffer(slot.data)
-    writeAcl(w, (slot.params as CreateParams).acl)
-    w.int(slot.intArgument)
-    if (ttl) w.longNumber(slot.ttl)
+  encode(w, request) {
+    w.string(request.path)
+    w.buffer(request.data)
+    writeAcl(w, (request.params as CreateParams).acl)
+    w.int(request.intArgument)
+    if (ttl) w.longNumber(request.ttl)
   },
-  decode: (r, slot, order) => ({ path: toResultPath(slot, r.string() ?? ''), stat: readStat(r), order }),
-  // A second sequential znode would be one too many; `protected` finds the first instead.
-  isIdempotent(slot) {
+  decode: (r, request, order) => ({
+    path: toResultPath(request, r.string() ?? ''),
+    stat: readStat(r),
+    order,
+  }),
+  // A retry would create a second sequential znode; `protected` finds the first instead.
+  isIdempotent(request) {
     const {
       isSequential: sequential,
       isEphemeral: ephemeral,
       isIdempotent: idempotent,
       isProtected: guarded,
-    } = slot.params as CreateParams
+    } = request.params as CreateParams
     return !sequential && !guarded && (ephemeral || idempotent)
   },
   resolveAmbiguous: resolveAmbiguousCreate,
   requiredPath: ({ path }) => parentOf(path),
 })
 
-const toResultPath = (slot: PendingRequest, path: string): string => toClientPath(slot.chroot, path) ?? path
+const toResultPath = (request: PendingRequest, path: string): string =>
+  toClientPath(request.chroot, path) ?? path
 
 export const create = defineCreate('create', OpCode.create2, false)
 export const createContainer = defineCreate('createContainer', OpCode.createContainer, false)
 export const createTtl = defineCreate('createTTL', OpCode.createTTL, true)
 
-/** The request for a mode, which has an op code of its own for containers and times to live. */
+/** Returns the operation for a mode: containers and TTL znodes have op codes of their own. */
 export const createOperationFor = (mode: string): Operation =>
   mode === 'container' ? createContainer : mode.endsWith('Ttl') ? createTtl : create
 
@@ -127,9 +131,9 @@ export const exists: Operation = {
   opCode: OpCode.exists,
   isWrite: false,
   encode: writePathAndWatch,
-  decode: (r, _slot, order): Stat & Ordered => readOrderedStat(r, order),
+  decode: (r, _request, order): Stat & Ordered => readOrderedStat(r, order),
   isIdempotent: always,
-  recover: (_slot, code) => (code === ErrorCode.NONODE ? { value: undefined } : undefined),
+  recover: (_request, code) => (code === ErrorCode.NONODE ? { value: undefined } : undefined),
 }
 
 export const getData: Operation = {
@@ -138,7 +142,7 @@ export const getData: Operation = {
   opCode: OpCode.getData,
   isWrite: false,
   encode: writePathAndWatch,
-  decode(r, _slot, order) {
+  decode(r, _request, order) {
     const data = r.bufferCopy()
     return { data: data ?? EMPTY, isNull: data === null, stat: readStat(r), order }
   },
@@ -150,14 +154,14 @@ export const setData: Operation = {
   requiredPath: requestPath,
   opCode: OpCode.setData,
   isWrite: true,
-  encode(w, slot) {
-    w.string(slot.path)
-    w.buffer(slot.data)
-    w.int(slot.intArgument)
+  encode(w, request) {
+    w.string(request.path)
+    w.buffer(request.data)
+    w.int(request.intArgument)
   },
-  decode: (r, _slot, order): Stat & Ordered => readOrderedStat(r, order),
-  // With a version the second try finds it used up; without one the caller must say that the value is absolute.
-  isIdempotent: (slot) => slot.intArgument !== -1 || slot.params === true,
+  decode: (r, _request, order): Stat & Ordered => readOrderedStat(r, order),
+  // With a version, a retry fails if the first try was applied; without one the caller declares the write idempotent.
+  isIdempotent: (request) => request.intArgument !== -1 || request.params === true,
   resolveAmbiguous: resolveAmbiguousSetData,
 }
 
@@ -167,7 +171,7 @@ export const getChildren: Operation = {
   opCode: OpCode.getChildren2,
   isWrite: false,
   encode: writePathAndWatch,
-  decode: (r, _slot, order) => ({ children: readNames(r), stat: readStat(r), order }),
+  decode: (r, _request, order) => ({ children: readNames(r), stat: readStat(r), order }),
   isIdempotent: always,
 }
 
@@ -186,13 +190,13 @@ export const setACL: Operation = {
   requiredPath: requestPath,
   opCode: OpCode.setACL,
   isWrite: true,
-  encode(w, slot) {
-    w.string(slot.path)
-    writeAcl(w, (slot.params as { acl: readonly ACL[] }).acl)
-    w.int(slot.intArgument)
+  encode(w, request) {
+    w.string(request.path)
+    writeAcl(w, (request.params as { acl: readonly ACL[] }).acl)
+    w.int(request.intArgument)
   },
-  decode: (r, _slot, order): Stat & Ordered => readOrderedStat(r, order),
-  isIdempotent: (slot) => slot.intArgument !== -1,
+  decode: (r, _request, order): Stat & Ordered => readOrderedStat(r, order),
+  isIdempotent: (request) => request.intArgument !== -1,
   resolveAmbiguous: resolveAmbiguousSetACL,
 }
 
@@ -211,8 +215,8 @@ export const getEphemerals: Operation = {
   opCode: OpCode.getEphemerals,
   isWrite: false,
   encode: writePath,
-  // The prefix is a plain prefix of text, so neighbours of the root may be among them.
-  decode: (r, slot) => readNames(r).flatMap((path) => toClientPath(slot.chroot, path) ?? []),
+  // The server matches the prefix as text, so paths outside the chroot may be among the results.
+  decode: (r, request) => readNames(r).flatMap((path) => toClientPath(request.chroot, path) ?? []),
   isIdempotent: always,
 }
 
@@ -227,22 +231,22 @@ export const sync: Operation = {
 
 const ERROR_RESULT = OpCode.error
 
-function encodeMulti(w: Writer, slot: PendingRequest): void {
-  writeMultiRequest(w, slot.params as MultiOperation[])
+function encodeMulti(w: Writer, request: PendingRequest): void {
+  writeMultiRequest(w, request.params as MultiOperation[])
 }
 
 export interface MultiReply {
   readonly results: readonly MultiResult[]
-  /** An earlier try may have been carried out. */
+  /** An earlier try may have been applied. */
   readonly isAmbiguous: boolean
 }
 
-/** Results as they came; which operation made a multi fail is for the caller to say. */
-function decodeMulti(r: Reader, slot: PendingRequest): MultiReply {
+/** Decodes the raw results; the caller determines which operation made a multi fail. */
+function decodeMulti(r: Reader, request: PendingRequest): MultiReply {
   const results = readMultiResponse(r).map((result) =>
     result.type === OpCode.getData ? { ...result, data: copyOrEmpty(result.data) } : result,
   )
-  return { results, isAmbiguous: slot.isAmbiguous }
+  return { results, isAmbiguous: request.isAmbiguous }
 }
 
 export const multi: Operation = {
@@ -251,9 +255,9 @@ export const multi: Operation = {
   isWrite: true,
   encode: encodeMulti,
   decode: decodeMulti,
-  // Safe when having been carried out once makes it fail the second time: a version that it uses up.
-  isIdempotent: (slot) =>
-    (slot.params as MultiOperation[]).some(
+  // Safe if being applied once makes the second try fail: an operation that consumes a version.
+  isIdempotent: (request) =>
+    (request.params as MultiOperation[]).some(
       (operation) =>
         (operation.type === OpCode.delete || operation.type === OpCode.setData) && operation.version !== -1,
     ),
@@ -271,7 +275,7 @@ export const multiRead: Operation = {
 export const isErrorResult = (result: MultiResult): result is MultiResult & { type: typeof ERROR_RESULT } =>
   result.type === ERROR_RESULT
 
-/** A transaction without effect. Its result is the zxid that it got. */
+/** A transaction without effect. Its result is its zxid. */
 export const syncCommitted: Operation = {
   name: 'syncCommitted',
   opCode: OpCode.multi,
@@ -294,7 +298,7 @@ export const whoAmI: Operation = {
   isIdempotent: always,
 }
 
-/** What a reconfiguration asks for; null leaves a part out. */
+/** The parameters of a reconfiguration; null omits a part. */
 export interface ReconfigParams {
   readonly joining: string | null
   readonly leaving: string | null
@@ -306,127 +310,140 @@ export const reconfig: Operation = {
   name: 'reconfig',
   opCode: OpCode.reconfig,
   isWrite: true,
-  encode(w, slot) {
-    const { joining, leaving, members, version } = slot.params as ReconfigParams
+  encode(w, request) {
+    const { joining, leaving, members, version } = request.params as ReconfigParams
     w.string(joining)
     w.string(leaving)
     w.string(members)
     w.long(version)
   },
-  decode: (r, _slot, order) => ({ data: r.bufferCopy() ?? EMPTY, stat: readStat(r), order }),
-  isIdempotent: (slot) => (slot.params as ReconfigParams).version !== -1n,
-  resolveAmbiguous: (slot, code, requests) =>
-    code === ErrorCode.BADVERSION && rejectAsUnknown(slot, code, requests),
+  decode: (r, _request, order) => ({ data: r.bufferCopy() ?? EMPTY, stat: readStat(r), order }),
+  isIdempotent: (request) => (request.params as ReconfigParams).version !== -1n,
+  resolveAmbiguous: (request, code, resolver) =>
+    code === ErrorCode.BADVERSION && rejectAsUnknown(request, code, resolver),
 }
 
-// Second tries: an error may come from the first having succeeded.
+// Retries: the error may be the result of the first try having succeeded.
 
-/** The znode is ours if it is what we would have made: it has our data, and is our session's or has never been written. */
-function resolveAmbiguousCreate(slot: PendingRequest, code: number, requests: RequestDispatcher): boolean {
+/**
+ * The znode is taken as created by the first try if it has our data, and is owned by our session or has never been
+ * written.
+ */
+function resolveAmbiguousCreate(request: PendingRequest, code: number, resolver: AmbiguityResolver): boolean {
   if (code !== ErrorCode.NODEEXISTS) return false
-  const { isEphemeral: ephemeral } = slot.params as CreateParams
-  readNode(slot, requests).then(
+  const { isEphemeral } = request.params as CreateParams
+  readNode(request, resolver).then(
     ({ data, stat, order }) => {
-      const own = ephemeral ? stat.ephemeralOwner === requests.sessionId : stat.version === 0
-      if (own && sameBytes(data, slot.data)) {
-        requests.resolveTakenOver(slot, { path: toResultPath(slot, slot.path), stat, order })
+      const isOwn = isEphemeral ? stat.ephemeralOwner === resolver.sessionId : stat.version === 0
+      if (isOwn && sameBytes(data, request.data)) {
+        resolver.resolveTakenOver(request, { path: toResultPath(request, request.path), stat, order })
       } else {
-        // What is there now may have been ours once, or have come after ours was deleted.
-        requests.rejectTakenOver(
-          slot,
-          errorFromCode(code, { ...requests.errorContext(slot), maybeApplied: true }),
+        // The znode may have been ours and changed since, or created by another client after ours was deleted.
+        resolver.rejectTakenOver(
+          request,
+          errorFromCode(code, { ...resolver.errorContext(request), maybeApplied: true }),
         )
       }
     },
-    (cause: unknown) => requests.rejectTakenOver(slot, unknownOutcomeError(slot, requests, cause)),
+    (cause: unknown) => resolver.rejectTakenOver(request, unknownOutcomeError(request, resolver, cause)),
   )
   return true
 }
 
-function resolveAmbiguousDelete(slot: PendingRequest, code: number, requests: RequestDispatcher): boolean {
+function resolveAmbiguousDelete(request: PendingRequest, code: number, resolver: AmbiguityResolver): boolean {
   if (code !== ErrorCode.NONODE) return false
-  // With a version it matters who deleted it.
-  if (slot.intArgument !== -1 && slot.params !== true) return rejectAsUnknown(slot, code, requests)
-  requests.resolveTakenOver(slot, undefined)
+  // With a version, it matters which client deleted the znode.
+  if (request.intArgument !== -1 && request.params !== true) return rejectAsUnknown(request, code, resolver)
+  resolver.resolveTakenOver(request, undefined)
   return true
 }
 
-/** The version that we would have made, with our data, is very likely ours; only the caller can know that it must be. */
-function resolveAmbiguousSetData(slot: PendingRequest, code: number, requests: RequestDispatcher): boolean {
+/** The expected next version with our data is very likely our write; only `idempotent` makes that certain. */
+function resolveAmbiguousSetData(
+  request: PendingRequest,
+  code: number,
+  resolver: AmbiguityResolver,
+): boolean {
   if (code !== ErrorCode.BADVERSION) return false
-  readNode(slot, requests).then(
+  readNode(request, resolver).then(
     ({ data, stat, order }) => {
-      const next = stat.version === slot.intArgument + 1
-      // The next version with other data is somebody else's; a later one may stand on ours.
-      const refused = errorFromCode(code, { ...requests.errorContext(slot), maybeApplied: !next })
-      if (!next || !sameBytes(data, slot.data)) requests.rejectTakenOver(slot, refused)
-      else if (slot.params === true) requests.resolveTakenOver(slot, { ...stat, order })
-      else requests.rejectTakenOver(slot, unknownOutcomeError(slot, requests, refused))
+      const isNextVersion = stat.version === request.intArgument + 1
+      // The next version with other data was written by another client; a later version may follow ours.
+      const rejection = errorFromCode(code, {
+        ...resolver.errorContext(request),
+        maybeApplied: !isNextVersion,
+      })
+      if (!isNextVersion || !sameBytes(data, request.data)) resolver.rejectTakenOver(request, rejection)
+      else if (request.params === true) resolver.resolveTakenOver(request, { ...stat, order })
+      else resolver.rejectTakenOver(request, unknownOutcomeError(request, resolver, rejection))
     },
-    (cause: unknown) => requests.rejectTakenOver(slot, unknownOutcomeError(slot, requests, cause)),
+    (cause: unknown) => resolver.rejectTakenOver(request, unknownOutcomeError(request, resolver, cause)),
   )
   return true
 }
 
-function resolveAmbiguousSetACL(slot: PendingRequest, code: number, requests: RequestDispatcher): boolean {
+function resolveAmbiguousSetACL(request: PendingRequest, code: number, resolver: AmbiguityResolver): boolean {
   if (code !== ErrorCode.BADVERSION) return false
-  const refused = errorFromCode(code, requests.errorContext(slot))
-  const look = requests.acquire(exists)
-  look.path = slot.path
-  requests.submit<Stat | undefined>(look).then(
+  const rejection = errorFromCode(code, resolver.errorContext(request))
+  const read = resolver.acquire(exists)
+  read.path = request.path
+  resolver.submit<Stat | undefined>(read).then(
     (stat) => {
-      const ours = stat !== undefined && stat.aversion === slot.intArgument + 1
-      requests.rejectTakenOver(slot, ours ? unknownOutcomeError(slot, requests, refused) : refused)
+      const isOurs = stat !== undefined && stat.aversion === request.intArgument + 1
+      resolver.rejectTakenOver(
+        request,
+        isOurs ? unknownOutcomeError(request, resolver, rejection) : rejection,
+      )
     },
-    (cause: unknown) => requests.rejectTakenOver(slot, unknownOutcomeError(slot, requests, cause)),
+    (cause: unknown) => resolver.rejectTakenOver(request, unknownOutcomeError(request, resolver, cause)),
   )
   return true
 }
 
-/** Nobody can tell whether the first try was carried out. */
-function rejectAsUnknown(slot: PendingRequest, code: number, requests: RequestDispatcher): boolean {
-  requests.rejectTakenOver(
-    slot,
-    unknownOutcomeError(slot, requests, errorFromCode(code, requests.errorContext(slot))),
+/** Rejects with an unknown outcome: the first try may or may not have been applied. */
+function rejectAsUnknown(request: PendingRequest, code: number, resolver: AmbiguityResolver): boolean {
+  resolver.rejectTakenOver(
+    request,
+    unknownOutcomeError(request, resolver, errorFromCode(code, resolver.errorContext(request))),
   )
   return true
 }
 
 const unknownOutcomeError = (
-  slot: PendingRequest,
-  requests: RequestDispatcher,
+  request: PendingRequest,
+  resolver: AmbiguityResolver,
   cause: unknown,
 ): ZooKeeperError =>
   connectionLossError({
-    ...requests.errorContext(slot),
+    ...resolver.errorContext(request),
     maybeApplied: true,
-    reason: 'the connection broke before the reply came, and what is there now does not tell',
+    reason: 'the connection broke before the reply arrived, and the current state does not show the outcome',
     cause,
   })
 
 function readNode(
-  slot: PendingRequest,
-  requests: RequestDispatcher,
+  request: PendingRequest,
+  resolver: AmbiguityResolver,
 ): Promise<{ data: Bytes; stat: Stat } & Ordered> {
-  const look = requests.acquire(getData)
-  look.path = slot.path
-  return requests.submit(look)
+  const read = resolver.acquire(getData)
+  read.path = request.path
+  return resolver.submit(read)
 }
 
 const sameBytes = (a: Bytes, b: Bytes | null): boolean =>
   a.length === (b?.length ?? 0) && a.every((byte, i) => byte === b![i])
 
-/** Whoever waits for a watch to stand. */
+/** The watch that a request registers. */
 export interface WatchRegistration {
-  /** The request was answered, or dropped for good. `abandoned`: the caller has gone meanwhile. */
-  onRegistrationReply(armed: boolean, abandoned: boolean, found: boolean): void
+  /** The server replied, or the request failed for good. `isAbandoned`: the caller has given up meanwhile. */
+  onRegistrationReply(isRegistered: boolean, isAbandoned: boolean, nodeExists: boolean): void
 }
 
-const registrationCallbacks = {
-  answered: (slot: PendingRequest, code: number): void =>
-    (slot.params as WatchRegistration).onRegistrationReply(code === 0, slot.isAbandoned, code === 0),
-  dropped: (slot: PendingRequest): void =>
-    (slot.params as WatchRegistration).onRegistrationReply(false, slot.isAbandoned, false),
+const registrationCallbacks: Pick<Operation, 'onReply' | 'onDrop'> = {
+  onReply: (request: PendingRequest, code: number): void =>
+    (request.params as WatchRegistration).onRegistrationReply(code === 0, request.isAbandoned, code === 0),
+  onDrop: (request: PendingRequest): void =>
+    (request.params as WatchRegistration).onRegistrationReply(false, request.isAbandoned, false),
 }
 
 export const addWatch: Operation = {
@@ -441,16 +458,16 @@ export const addWatch: Operation = {
 
 export const watchData: Operation = { ...getData, ...registrationCallbacks }
 export const watchChildren: Operation = { ...getChildren, ...registrationCallbacks }
-/** A watch on what is not there waits for its creation. */
+/** An exists watch on a missing znode fires on its creation. */
 export const watchExists: Operation = {
   ...exists,
   ...registrationCallbacks,
-  decode: (r, _slot, order): { stat: Stat } & Ordered => ({ stat: readStat(r), order }),
-  recover: (_slot, code, order) => (code === ErrorCode.NONODE ? { value: { order } } : undefined),
-  onReply: (slot, code) =>
-    (slot.params as WatchRegistration).onRegistrationReply(
+  decode: (r, _request, order): { stat: Stat } & Ordered => ({ stat: readStat(r), order }),
+  recover: (_request, code, order) => (code === ErrorCode.NONODE ? { value: { order } } : undefined),
+  onReply: (request, code) =>
+    (request.params as WatchRegistration).onRegistrationReply(
       code === 0 || code === ErrorCode.NONODE,
-      slot.isAbandoned,
+      request.isAbandoned,
       code === 0,
     ),
 }

@@ -7,7 +7,7 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-it('options that cannot be right give a UsageError', async () => {
+it('invalid options are rejected with a UsageError', async () => {
   for (const wrong of [
     { errorPolicy: { lease: undefined } },
     { auth: [null] },

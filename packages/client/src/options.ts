@@ -1,5 +1,5 @@
 import { UsageError } from './errors.ts'
-import type { ClientOptions } from './types.ts'
+import type { ClientOptions } from './client-options.ts'
 
 type Check = (value: unknown) => boolean
 
@@ -13,7 +13,7 @@ const object: Check = (value) => typeof value === 'object' && value !== null
 const bytes: Check = (value) => value instanceof Uint8Array
 const text: Check = (value) => typeof value === 'string'
 
-/** An object whose members of these names are numbers from 0 up, where they are given. */
+/** Checks for an object whose named properties are absent or numbers from 0. */
 const numbers =
   (...names: string[]): Check =>
   (value) =>
@@ -23,7 +23,7 @@ const numbers =
       return member === undefined || (typeof member === 'number' && member >= 0)
     })
 
-/** What each option must be, in words and as a check. */
+/** For each option, the expectation in words and the check. */
 const rules: Readonly<Record<keyof ClientOptions | 'signal', readonly [expected: string, check: Check]>> = {
   servers: [
     'a connect string or a list of addresses',
@@ -67,12 +67,12 @@ const rules: Readonly<Record<keyof ClientOptions | 'signal', readonly [expected:
   maxFrame: ['whole bytes from 1024', whole(1024, 0x7fff_ffff)],
   maxRequest: ['whole bytes from 1024', whole(1024, 0x7fff_ffff)],
   batchReads: [
-    'true, false or { most }, a whole number from 2 to 1024',
+    'true, false or { maxReads }, a whole number from 2 to 1024',
     (value) => {
       if (flag(value)) return true
       if (!object(value)) return false
-      const { most } = value as { most?: unknown }
-      return most === undefined || whole(2, 1024)(most)
+      const { maxReads } = value as { maxReads?: unknown }
+      return maxReads === undefined || whole(2, 1024)(maxReads)
     },
   ],
   platform: ['an object', object],
@@ -82,7 +82,7 @@ const rules: Readonly<Record<keyof ClientOptions | 'signal', readonly [expected:
   signal: ['an AbortSignal', (value) => object(value) && 'aborted' in (value as object)],
 }
 
-/** Throws a `UsageError` for an option that is unknown or cannot be right. */
+/** Throws a `UsageError` for an unknown option or an invalid value. */
 export function checkOptions(options: ClientOptions): void {
   if (typeof options !== 'object' || options === null) {
     throw new UsageError('Expected options such as { servers: "127.0.0.1:2181" }')
@@ -94,7 +94,7 @@ export function checkOptions(options: ClientOptions): void {
       throw new UsageError(`Expected options among ${Object.keys(rules).join(', ')}, got ${name}`)
     }
     if (value !== undefined && !rule[1](value)) {
-      // Passwords may stand in there: only simple values are shown.
+      // Objects may contain passwords: show only primitive values.
       const shown =
         typeof value === 'object' || typeof value === 'function' ? typeof value : JSON.stringify(value)
       throw new UsageError(`Expected option ${name} to be ${rule[0]}, got ${shown}`)

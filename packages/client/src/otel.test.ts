@@ -9,7 +9,7 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-/** A provider that writes down what it is told. */
+/** A provider that records spans and measurements. */
 function recorder(): { tracer: Tracer; meter: Meter; lines: string[] } {
   const lines: string[] = []
   const span = (name: string): Span =>
@@ -37,7 +37,7 @@ function recorder(): { tracer: Tracer; meter: Meter; lines: string[] } {
   return { tracer, meter, lines }
 }
 
-it('makes a span and a measurement of each request', async () => {
+it('each request makes one span and one measurement', async () => {
   const { tracer, meter, lines } = recorder()
   const client = await world.client({ instrumentation: openTelemetry({ tracer, meter }) })
   lines.length = 0
@@ -56,14 +56,14 @@ it('makes a span and a measurement of each request', async () => {
   expect(lines.join()).not.toContain('secret')
 })
 
-it('leaves paths out when it is told to', async () => {
+it('withoutPaths leaves paths out of spans', async () => {
   const { tracer, meter, lines } = recorder()
   const client = await world.client({ instrumentation: openTelemetry({ tracer, meter, withoutPaths: true }) })
   await world.outcome(client.delete('/customer-7')).catch(() => {})
   expect(lines.join()).not.toContain('customer-7')
 })
 
-it('works with the providers of the process, which do nothing by default', async () => {
+it('the hooks work with the global providers, which do nothing by default', async () => {
   const client = await world.client({ instrumentation: openTelemetry() })
   await world.outcome(client.create('/a'))
 })

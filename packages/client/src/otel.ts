@@ -1,19 +1,25 @@
-/** Spans and metrics of OpenTelemetry for the option `instrumentation`. Needs `@opentelemetry/api`, an optional peer. */
+/**
+ * OpenTelemetry spans and metrics for the option `instrumentation`. Needs `@opentelemetry/api`, an optional peer
+ * dependency.
+ */
 import { metrics, SpanKind, SpanStatusCode, trace, type Meter, type Tracer } from '@opentelemetry/api'
-import type { Instrumentation } from './types.ts'
+import type { Instrumentation } from './instrumentation.ts'
 
 export interface OpenTelemetryOptions {
   /** Default: the tracer of the global provider. */
   readonly tracer?: Tracer
   /** Default: the meter of the global provider. */
   readonly meter?: Meter
-  /** Leaves paths out of spans: they may name customers. Metrics never have them. */
+  /** Leaves paths out of spans: they may contain customer names. Metrics never contain paths. */
   readonly withoutPaths?: boolean
 }
 
 const NAME = '@zabra/client'
 
-/** Makes the hooks; one object may serve many clients. Names follow the conventions for clients of databases. */
+/**
+ * Returns instrumentation; one object may serve many clients. Names follow the semantic conventions for database
+ * clients.
+ */
 export function openTelemetry({
   tracer = trace.getTracer(NAME),
   meter = metrics.getMeter(NAME),
@@ -21,21 +27,21 @@ export function openTelemetry({
 }: OpenTelemetryOptions = {}): Instrumentation {
   const duration = meter.createHistogram('db.client.operation.duration', {
     unit: 's',
-    description: 'Time from the call to the answer',
+    description: 'Time from the call to the reply',
   })
   const pending = meter.createUpDownCounter('zookeeper.client.requests.pending', {
-    description: 'Requests that wait for their answers',
+    description: 'Requests without a reply yet',
   })
   const changes = meter.createCounter('zookeeper.client.state.changes', {
-    description: 'Changes of the state of connections',
+    description: 'Changes of the connection state',
   })
   const events = meter.createCounter('zookeeper.client.events', { description: 'Watch events' })
   const failures = meter.createCounter('zookeeper.client.attempts.failed', {
-    description: 'Attempts to connect that failed',
+    description: 'Failed connection attempts',
   })
   const stalls = meter.createHistogram('zookeeper.client.stall', {
     unit: 'ms',
-    description: 'How late a timer ran since the process was busy',
+    description: 'How late a timer fired because the event loop was blocked',
   })
   const waits = meter.createHistogram('zookeeper.recipe.wait', { unit: 'ms' })
   return {

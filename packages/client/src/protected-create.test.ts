@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { SessionExpiredError } from './errors.ts'
 import { ManualWorld } from './testing/manual-world.ts'
-import type { Client } from './types.ts'
+import type { Client } from './client-api.ts'
 
 let world: ManualWorld
 let client: Client
@@ -17,16 +17,16 @@ afterEach(() => world.end())
 const children = async (): Promise<string[]> =>
   (await world.outcome(other.getChildren('/'))).children.filter((name) => name !== 'zookeeper')
 
-/** The next bytes for the client are lost with their connection. */
+/** Drops the next bytes for the client together with their connection. */
 const loseNextReply = (): void => {
-  world.faults.toClient = (_chunk, wire) => {
+  world.faults.toClient = (_chunk, connection) => {
     delete world.faults.toClient
-    wire.cut()
+    connection.cut()
     return undefined
   }
 }
 
-it('the mark of a protected name can be written in the words of another client', async () => {
+it('the protection prefix can be written in the format of another client', async () => {
   const { path } = await world.outcome(
     client.create('/__lock__', undefined, {
       mode: 'ephemeralSequential',
@@ -36,7 +36,7 @@ it('the mark of a protected name can be written in the words of another client',
   expect(path).toMatch(/^\/[0-9a-f]{32}__lock__\d{10}$/)
 })
 
-it('a create with a mark of its own is found again after its reply was lost', async () => {
+it('a create with a custom protection prefix finds its znode after a lost reply', async () => {
   loseNextReply()
   const created = client.create('/x-', undefined, {
     mode: 'ephemeralSequential',
@@ -46,7 +46,7 @@ it('a create with a mark of its own is found again after its reply was lost', as
   expect(await children()).toEqual([path.slice(1)])
 })
 
-it('a create that was called before a session was renewed leaves nothing behind when it is given up', async () => {
+it('a protected create that is aborted after its session was renewed leaves no znode behind', async () => {
   world.faults.open = () => {
     throw new Error('refused by the test')
   }
@@ -56,9 +56,9 @@ it('a create that was called before a session was renewed leaves nothing behind 
   const created = client.create('/x-', undefined, { mode: 'ephemeralSequential', signal: stop.signal })
   const failed = expect(created).rejects.toThrow('aborted')
   delete world.faults.open
-  world.faults.toServer = (chunk, wire) => {
-    // The create leaves in the new session, and its reply never comes.
-    if (wire === world.connections[0] || !new TextDecoder().decode(chunk).includes('/_c_')) return chunk
+  world.faults.toServer = (chunk, connection) => {
+    // The create is sent in the new session, and its reply never arrives.
+    if (connection === world.connections[0] || !new TextDecoder().decode(chunk).includes('/_c_')) return chunk
     delete world.faults.toServer
     loseNextReply()
     stop.abort()
@@ -69,7 +69,7 @@ it('a create that was called before a session was renewed leaves nothing behind 
   expect(await children()).toEqual([])
 })
 
-it('cleaning up is not refused for want of room while there is no connection', async () => {
+it('orphan removal is not rejected by a full offline queue while there is no connection', async () => {
   const strict = await world.client({ offlineQueue: 0 })
   const { path } = await world.outcome(strict.create('/x', undefined, { mode: 'ephemeral' }))
   world.lastConnection.cut()
@@ -79,7 +79,7 @@ it('cleaning up is not refused for want of room while there is no connection', a
   expect(await children()).toEqual([])
 })
 
-it('a create whose session has expired is not made again under the same mark', async () => {
+it('a protected create whose session has expired is not retried with the same prefix', async () => {
   loseNextReply()
   const created = client.create('/x-', undefined, { mode: 'ephemeralSequential' })
   const failed = expect(created).rejects.toThrow(SessionExpiredError)
@@ -93,10 +93,10 @@ it('a create whose session has expired is not made again under the same mark', a
   expect(await children()).toEqual([])
 })
 
-it('a create below a missing parent makes the parent also when the first try was lost', async () => {
-  world.faults.toServer = (_chunk, wire) => {
+it('a protected create with parents makes a missing parent also when the first try was lost', async () => {
+  world.faults.toServer = (_chunk, connection) => {
     delete world.faults.toServer
-    wire.cut()
+    connection.cut()
     return undefined
   }
   const created = client.create('/dir/x-', undefined, { mode: 'ephemeralSequential', parents: true })

@@ -1,6 +1,6 @@
 import type { Random } from '@zabra/runtime'
 import { remainingCallOptions } from './call-options.ts'
-import type { ZooKeeperClient } from './client.ts'
+import type { InternalClient } from './internal-client.ts'
 import {
   NoNodeError,
   abortError,
@@ -15,59 +15,61 @@ import { retryForever } from './retry.ts'
 import type { Bytes, CallOptions, CreateOptions, CreateResult } from './types.ts'
 
 /**
- * A create whose znode can be found again when its reply is lost: the name begins with a number that nobody else draws.
- * Finding it takes a sync first, since the server of the next connection may not have applied it yet.
+ * Creates a znode under a unique name prefix, by which a znode whose reply was lost can be found again. The search
+ * begins with a sync, since the next server may not have applied the create yet.
  *
- * A caller that gives up leaves nothing behind: what its request may have made is removed in the background.
+ * When the caller gives up, a znode that the request may have created is removed in the background.
  */
 export async function createProtected(
-  view: ZooKeeperClient,
+  client: InternalClient,
   path: string,
   data: Bytes | null,
   options: CreateOptions,
 ): Promise<CreateResult> {
   const slash = path.lastIndexOf('/')
-  const { protected: named, parents: _parents, ...create } = options
-  const mark = (typeof named === 'function' ? named : curatorPrefix)(uuid(view.platform.random))
-  const marked = `${path.slice(0, slash + 1)}${mark}${path.slice(slash + 1)}`
-  const find: OrphanSearch = {
-    // The caller may close its view while what it left behind is looked for.
-    client: view.clone(),
+  const { protected: prefixOption, parents: _parents, ...create } = options
+  const prefix = (typeof prefixOption === 'function' ? prefixOption : curatorPrefix)(
+    uuid(client.platform.random),
+  )
+  const prefixedPath = `${path.slice(0, slash + 1)}${prefix}${path.slice(slash + 1)}`
+  const search: OrphanSearch = {
+    // The caller may close its client while the search runs.
+    client: client.clone(),
     parent: slash <= 0 ? '/' : path.slice(0, slash),
-    prefix: mark,
+    prefix,
     isEphemeral: options.mode?.startsWith('ephemeral') ?? false,
   }
-  const part = remainingCallOptions(options, view.platform.clock)
+  const nextOptions = remainingCallOptions(options, client.platform.clock)
   for (;;) {
-    let lost: ZooKeeperError
+    let lossError: ZooKeeperError
     try {
-      return await view.createOnce(marked, data, { ...create, ...part() }, true)
+      return await client.createOnce(prefixedPath, data, { ...create, ...nextOptions() }, true)
     } catch (error) {
       if (!(error instanceof ZooKeeperError) || !error.maybeApplied) throw error
-      if (error instanceof SessionExpiredError && find.isEphemeral) throw error
+      if (error instanceof SessionExpiredError && search.isEphemeral) throw error
       if (options.retry === false || isAbandonedByCaller(error)) {
-        void removeOrphan(find)
+        void removeOrphan(search)
         throw error
       }
-      lost = error
+      lossError = error
     }
     try {
-      const found = await retryForever(find.client, () => findCreated(find, part()))
+      const found = await retryForever(search.client, () => findCreated(search, nextOptions()))
       if (found !== undefined) return found
     } catch (cause) {
-      // Where there is no parent there is no znode: the next try says so, if nobody makes the parent meanwhile.
+      // Without a parent there is no znode: the next try reports that, unless the parent exists by then.
       if (cause instanceof NoNodeError) continue
-      // What it may have made has gone with its session; others may have seen it.
-      if (cause instanceof SessionExpiredError && find.isEphemeral)
-        throw terminalErrorFor(cause, createErrorContext(lost))
-      void removeOrphan(find)
-      throw unknownOutcomeError(lost, cause)
+      // An ephemeral znode was removed with its session, but other clients may have seen it.
+      if (cause instanceof SessionExpiredError && search.isEphemeral)
+        throw terminalErrorFor(cause, createErrorContext(lossError))
+      void removeOrphan(search)
+      throw unknownOutcomeError(lossError, cause)
     }
   }
 }
 
 interface OrphanSearch {
-  readonly client: ZooKeeperClient
+  readonly client: InternalClient
   readonly parent: string
   readonly prefix: string
   readonly isEphemeral: boolean
@@ -81,49 +83,52 @@ const createErrorContext = ({ path }: ZooKeeperError): ErrorContext => ({
   maybeApplied: true,
 })
 
-/** The create may have been carried out, and looking for it has failed. */
-function unknownOutcomeError(lost: ZooKeeperError, cause: unknown): ZooKeeperError {
-  const facts = { ...createErrorContext(lost), cause }
-  if (isAbandonedByCaller(cause)) return abortError((cause as Error).cause, facts)
+/** Returns the error for a create that may have been applied and could not be searched for. */
+function unknownOutcomeError(lossError: ZooKeeperError, cause: unknown): ZooKeeperError {
+  const context = { ...createErrorContext(lossError), cause }
+  if (isAbandonedByCaller(cause)) return abortError((cause as Error).cause, context)
   return connectionLossError({
-    ...facts,
-    reason: 'the reply was lost, and the znode could not be looked for',
+    ...context,
+    reason: 'the reply was lost, and the search for the znode failed',
   })
 }
 
-async function findCreated(find: OrphanSearch, options: CallOptions): Promise<CreateResult | undefined> {
-  const { client: view, parent, prefix: mark, isEphemeral: ephemeral } = find
-  await view.sync(parent, options)
-  const { children } = await view.getChildren(parent, options)
-  const name = children.find((child) => child.startsWith(mark))
+async function findCreated(search: OrphanSearch, options: CallOptions): Promise<CreateResult | undefined> {
+  const { client, parent, prefix, isEphemeral } = search
+  await client.sync(parent, options)
+  const { children } = await client.getChildren(parent, options)
+  const name = children.find((child) => child.startsWith(prefix))
   if (name === undefined) return undefined
   const path = parent === '/' ? `/${name}` : `${parent}/${name}`
-  const stat = await view.exists(path, options)
-  if (stat === undefined || (ephemeral && stat.ephemeralOwner !== view.session.id)) return undefined
-  const { order, ...own } = stat
-  return { path, stat: own, order }
+  const stat = await client.exists(path, options)
+  if (stat === undefined || (isEphemeral && stat.ephemeralOwner !== client.session.id)) return undefined
+  const { order, ...bareStat } = stat
+  return { path, stat: bareStat, order }
 }
 
-/** Removes what the request may have made, as soon as that can be told. An ephemeral one goes with its session anyway. */
-async function removeOrphan(find: OrphanSearch): Promise<void> {
-  const { client: view, isEphemeral: ephemeral } = find
-  const { epoch } = view.session
+/**
+ * Removes the znode that the request may have created, as soon as it can be found. An ephemeral one is removed with
+ * its session anyway.
+ */
+async function removeOrphan(search: OrphanSearch): Promise<void> {
+  const { client, isEphemeral } = search
+  const { generation } = client.session
   for (;;) {
     try {
-      return await retryForever(view, async () => {
-        if (ephemeral && view.session.epoch !== epoch) return
-        const found = await findCreated(find, {})
-        if (found !== undefined) await view.delete(found.path, { missingOk: true })
+      return await retryForever(client, async () => {
+        if (isEphemeral && client.session.generation !== generation) return
+        const found = await findCreated(search, {})
+        if (found !== undefined) await client.delete(found.path, { missingOk: true })
       })
     } catch (error) {
-      // Only a session that is followed by another one is worth another try: else the client or the parent is gone, or
-      // nobody here may remove it.
-      if (!(error instanceof SessionExpiredError) || view.sharedSession.terminalError !== undefined) return
+      // Retry only when a new session follows: otherwise the client or the parent is gone, or the ACL forbids the
+      // delete.
+      if (!(error instanceof SessionExpiredError) || client.sharedSession.terminalError !== undefined) return
     }
   }
 }
 
-/** A random UUID, in the form that Curator uses too. */
+/** Returns a random UUID in the form that Curator uses. */
 function uuid(random: Random): string {
   const bytes = random.bytes(16)
   bytes[6] = (bytes[6]! & 0x0f) | 0x40

@@ -66,12 +66,21 @@ const errors = [
   'ZooKeeperError',
 ]
 
-it('every entry point has the errors, the codecs and the permissions', () => {
-  const common = [...errors, 'json', 'utf8', 'Perms', 'mapAhead', 'digestId', 'parseServers', 'Stream']
+it('every entry point exports the errors, the codecs and the permissions', () => {
+  const common = [
+    ...errors,
+    'json',
+    'utf8',
+    'Perms',
+    'mapConcurrent',
+    'digestId',
+    'parseServers',
+    'AsyncQueue',
+  ]
   for (const entry of [core, node, web]) expect(Object.keys(entry)).toEqual(expect.arrayContaining(common))
 })
 
-it('the entry points of platforms connect by themselves, and the core with what it is given', () => {
+it('the platform entry points export connect, and the core exports connectWith', () => {
   for (const entry of [node, web])
     expect(entry).toMatchObject({ connect: expect.any(Function), digestMd5: expect.any(Function) })
   for (const name of ['nodeTransport', 'compressed', 'findServers']) expect(node).toHaveProperty(name)
@@ -105,7 +114,7 @@ it('a client has every operation', async () => {
   await world.end()
 })
 
-it('the types that the operations speak of are public', () => {
+it('the types used by the operations are exported', () => {
   expectTypeOf<Stat['czxid']>().toEqualTypeOf<bigint>()
   expectTypeOf<ConnectionState>().extract<'suspended'>().toEqualTypeOf<'suspended'>()
   expectTypeOf<WatchedEvent>().toEqualTypeOf<NodeEvent | ResyncEvent>()

@@ -17,7 +17,7 @@ const folder = mkdtempSync(join(tmpdir(), 'zabra-readme-'))
 const certificate = (name: string): string =>
   resolve(import.meta.dirname, '../../runtime/src/testdata/tls', name)
 
-/** The entry points by the names under which programs import them. */
+/** Maps package names to their entry points. */
 const entries = {
   "'@zabra/client'": 'node/index.ts',
   "'@zabra/client/web'": 'web/index.ts',
@@ -26,12 +26,12 @@ const entries = {
 
 const textOf = (path: string): string => readFileSync(new URL(path, import.meta.url), 'utf8')
 const readme = textOf('../README.md')
-/** All of ours, and those of the project that use the client. */
+/** All examples of this README, and those of the project README that import the client. */
 const examples = [readme, textOf('../../../README.md')].flatMap((text, which) =>
   [...text.matchAll(/```ts\n([\s\S]*?)```/g)]
     .filter(([, code = '']) => which === 0 || code.includes("from '@zabra/client"))
     .map(({ 1: code = '', index }) => ({
-      // Its line, and the heading above it.
+      // The line number and the nearest heading.
       name: `line ${text.slice(0, index).split('\n').length}, ${text
         .slice(0, index)
         .match(/(?<=^#+ ).*$/gm)!
@@ -41,30 +41,30 @@ const examples = [readme, textOf('../../../README.md')].flatMap((text, which) =>
     })),
 )
 
-/** An example as a module: a function of its stage, behind its imports. */
+/** Returns an example as a module that exports a function of its context, below its imports. */
 function moduleOf(code: string): string {
   const lines = code.trimEnd().split('\n')
   const imports = lines.filter((line) => line.startsWith('import '))
   const body = lines.filter((line) => !line.startsWith('import '))
   let head = [
-    `import type { Stage } from ${JSON.stringify(resolve(import.meta.dirname, 'testdata/readme-stage.ts'))}`,
+    `import type { ExampleContext } from ${JSON.stringify(resolve(import.meta.dirname, 'testing/example-context.ts'))}`,
     ...imports,
   ].join('\n')
   for (const [name, entry] of Object.entries(entries)) {
     head = head.replaceAll(name, JSON.stringify(resolve(import.meta.dirname, entry)))
   }
-  // A block of its own, since some examples make a client themselves.
-  return `${head}\nexport default async ({ client, bytes, console }: Stage): Promise<void> => {\n{\n${body.join('\n')}\n}\n}\n`
+  // A block scope, since some examples declare a client of their own.
+  return `${head}\nexport default async ({ client, bytes, console }: ExampleContext): Promise<void> => {\n{\n${body.join('\n')}\n}\n}\n`
 }
 
-/** What an example says that it prints. */
+/** Returns the lines that an example claims to print. */
 const promised = (code: string): string[] =>
   [...code.matchAll(/console\.log\(.*\) \/\/ (.*)$/gm)].map(([, text = '']) => text)
 
 const portOf = (server: Server, key: string): number =>
   server.listeners.find((listener) => listener.key === key)!.address.port
 
-/** The code with the addresses and files of this machine for those that it names. */
+/** Replaces addresses and files in an example with those of the test server. */
 function onThisMachine(code: string, server: Server): string {
   return code
     .replaceAll('127.0.0.1:2181', `127.0.0.1:${portOf(server, 'clientPort')}`)
@@ -95,7 +95,7 @@ async function start(dataDir: string): Promise<Server> {
 }
 
 beforeAll(async () => {
-  // What browsers bring and Node before 22 lacks.
+  // Browsers have a global WebSocket; Node before 22 does not.
   const { WebSocket } = createRequire(new URL('../../runtime/package.json', import.meta.url))('ws') as {
     WebSocket: unknown
   }
@@ -116,7 +116,7 @@ describe('the examples of the README', () => {
     try {
       writeFileSync(file, moduleOf(onThisMachine(code, server)))
       const example = (await import(/* @vite-ignore */ file)) as {
-        default: (stage: ExampleContext) => Promise<void>
+        default: (context: ExampleContext) => Promise<void>
       }
       await example.default({ client, bytes, console: { log } })
       const expected = promised(code)
@@ -151,7 +151,7 @@ describe('the examples of the README', () => {
   })
 })
 
-it('every link of the README leads somewhere', () => {
+it('every link of the README resolves', () => {
   const anchor = (heading: string): string =>
     heading
       .toLowerCase()
@@ -165,7 +165,7 @@ it('every link of the README leads somewhere', () => {
   }
 })
 
-it('no section of the README is longer than a screen', () => {
+it('no section of the README is longer than 64 lines', () => {
   const sections = readme.split(/^## /m).map((text) => ({
     title: text.split('\n')[0],
     lines: text.split('\n').length,

@@ -1,37 +1,37 @@
-import type { ZooKeeperClient } from './client.ts'
+import type { InternalClient } from './internal-client.ts'
 import { isAbandonedByCaller, RecoverableError } from './errors.ts'
-import { randomFraction } from './servers/host-provider.ts'
+import { randomFraction } from './random-fraction.ts'
 
 const BASE_MS = 100
 const CAP_MS = 10_000
 
-/** Resolves a while after a failed try, the longer the more there were. */
-export function backoff(view: ZooKeeperClient, tries: number): Promise<void> {
-  const { clock, random } = view.platform
+/** Resolves after a random delay that grows exponentially with `tries`. */
+export function backoff(client: Pick<InternalClient, 'platform'>, tries: number): Promise<void> {
+  const { clock, random } = client.platform
   const wait = randomFraction(random) * Math.min(CAP_MS, BASE_MS * 2 ** Math.min(tries, 20))
   return new Promise((resolve) => void clock.after(wait, 'backoff', resolve))
 }
 
-/** Resolves when a connection stands. Rejects when the client is finished. */
-async function waitUntilConnected(view: ZooKeeperClient): Promise<void> {
-  for await (const { state } of view.states()) {
+/** Resolves when the client is connected. Rejects when the client closes. */
+async function waitUntilConnected(client: InternalClient): Promise<void> {
+  for await (const { state } of client.states()) {
     if (state === 'connected' || state === 'connectedReadOnly') return
   }
-  throw view.sharedSession.terminalError ?? new Error('The client is finished')
+  throw client.sharedSession.terminalError ?? new Error('The client is closed')
 }
 
 /**
- * Tries until there is an answer, whatever becomes of connections, of the policy for retries and of the room for what
- * waits. Rejects with what is no matter of connections, and when the client is finished.
+ * Retries `attempt` until it succeeds, regardless of connection losses, of the retry policy and of a full offline
+ * queue. Rejects with any other error, and when the client closes.
  */
-export async function retryForever<T>(view: ZooKeeperClient, attempt: () => Promise<T>): Promise<T> {
+export async function retryForever<T>(client: InternalClient, attempt: () => Promise<T>): Promise<T> {
   for (let tries = 0; ; tries++) {
     try {
       return await attempt()
     } catch (error) {
       if (!(error instanceof RecoverableError) || isAbandonedByCaller(error)) throw error
     }
-    await backoff(view, tries)
-    await waitUntilConnected(view)
+    await backoff(client, tries)
+    await waitUntilConnected(client)
   }
 }

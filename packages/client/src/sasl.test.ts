@@ -17,8 +17,8 @@ afterEach(() => world.end())
 
 const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
 
-describe('a login by DIGEST-MD5', () => {
-  it('gives the client an identity, again on every connection', async () => {
+describe('a login with DIGEST-MD5', () => {
+  it('gives the client an identity on every connection', async () => {
     const bob = await world.client({ sasl: digestMd5({ username: 'bob', password: 'secret' }) })
     await run(bob.create('/bob', undefined, { acl: acl('bob') }))
     world.lastConnection.cut()
@@ -31,7 +31,7 @@ describe('a login by DIGEST-MD5', () => {
   it.each([
     ['in Node', inNode],
     ['in the web', inTheWeb],
-  ])('takes its nonces from the platform %s', async (_, platform) => {
+  ])('takes its nonces from the random source of the platform %s', async (_, platform) => {
     const client = await world.client({ sasl: platform({ username: 'bob', password: 'secret' }) })
     expect(await run(client.exists('/'))).toBeDefined()
   })
@@ -44,8 +44,8 @@ describe('a login by DIGEST-MD5', () => {
   })
 })
 
-it('a refused login ends the client and its connection, and leaves its session to run out', async () => {
-  // As with Apache's client: who has not logged in may not end a session either, so nothing is asked of the server.
+it('a rejected login closes the client and its connection, and leaves the session to expire', async () => {
+  // As with Apache's client: an unauthenticated client may not close a session either, so it sends no request.
   const sasl = digestMd5({ username: 'bob', password: 'wrong' })
   await expect(run(world.connect({ sasl, sessionTimeout: 4000 }))).rejects.toMatchObject({
     name: 'AuthFailedError',
@@ -53,13 +53,13 @@ it('a refused login ends the client and its connection, and leaves its session t
   })
   await world.settle()
   expect(world.server.stats()).toMatchObject({ sessions: 1, connections: 0 })
-  const wires = world.connections.length
+  const connections = world.connections.length
   await world.advance(10_000)
   expect(world.server.stats().sessions).toBe(0)
-  expect(world.connections).toHaveLength(wires)
+  expect(world.connections).toHaveLength(connections)
 })
 
-it('a login that is refused after a reconnect ends the client, who is told why', async () => {
+it('a login rejected after a reconnect closes the client with its reason', async () => {
   let password = 'secret'
   const sasl = () => digestMd5({ username: 'bob', password })(undefined as never)
   const client = await world.client({ sasl })
@@ -73,7 +73,7 @@ it('a login that is refused after a reconnect ends the client, who is told why',
   await expect(run(client.exists('/'))).rejects.toBeInstanceOf(AuthFailedError)
 })
 
-it('says so when the server offers no login', async () => {
+it('a server without SASL ends the login with a clear error', async () => {
   await world.end()
   world = await ManualWorld.start()
   const sasl = digestMd5({ username: 'bob', password: 'secret' })

@@ -1,20 +1,24 @@
 import { DigestMd5Client, nonceSource } from '@zabra/protocol'
 import type { Random } from '@zabra/runtime'
-import type { SaslMechanism, ServerAddress } from './types.ts'
+import type { SaslMechanism } from './client-options.ts'
+import type { ServerAddress } from './platform.ts'
 
-/** Who logs in by DIGEST-MD5. */
+/** The credentials of a DIGEST-MD5 login. */
 export interface DigestMd5Options {
   readonly username: string
   readonly password: string
-  /** `zookeeper` unless the servers were told otherwise. */
+  /** `zookeeper` unless the servers are configured otherwise. */
   readonly service?: string
-  /** What the servers call themselves in a login: `zk-sasl-md5` wherever they run, unless they were told otherwise. */
+  /**
+   * The host name in the challenge of the server: `zk-sasl-md5` on any host, unless the servers are configured
+   * otherwise.
+   */
   readonly host?: string
-  /** Which of the realms of a server; its first one when absent. */
+  /** One of the realms of the server; the first one when absent. */
   readonly realm?: string
 }
 
-/** Makes logins by DIGEST-MD5 with nonces from a source of unpredictable bytes. */
+/** Returns a factory of DIGEST-MD5 logins with nonces from a source of unpredictable bytes. */
 export const digestMd5With =
   (random: Pick<Random, 'bytes'>) =>
   (options: DigestMd5Options): ((server: ServerAddress) => SaslMechanism) =>

@@ -8,15 +8,15 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-/** A server of ours on a simulated clock, network and disk. */
+/** A Zabra server on a simulated clock, network and disk. */
 function simulated(batchReads: boolean): ScenarioContext {
-  /** Bytes wait on both ways, as in the buffers of a process that stands still. */
+  /** Holds back bytes in both directions, as the buffers of a stopped process do. */
   const pause = (): (() => void) => {
     const held: (() => void)[] = []
-    world.faults.toServer = (chunk, wire) => void held.push(() => wire.send(chunk))
-    world.faults.toClient = (chunk, wire) => {
+    world.faults.toServer = (chunk, connection) => void held.push(() => connection.send(chunk))
+    world.faults.toClient = (chunk, connection) => {
       const copy = chunk.slice()
-      held.push(() => wire.deliver(copy))
+      held.push(() => connection.deliver(copy))
       return undefined
     }
     return () => {
@@ -28,9 +28,9 @@ function simulated(batchReads: boolean): ScenarioContext {
   return {
     shortSession: 4000,
     connect: (options) => world.connect({ batchReads, ...options }),
-    cut: () => world.connections.forEach((wire) => wire.cut()),
+    cut: () => world.connections.forEach((connection) => connection.cut()),
     isolate() {
-      world.connections.forEach((wire) => wire.cut())
+      world.connections.forEach((connection) => connection.cut())
       world.faults.open = () => {
         throw new Error('unreachable')
       }
@@ -44,14 +44,14 @@ function simulated(batchReads: boolean): ScenarioContext {
   }
 }
 
-describe('on a simulated network', () => {
-  it.each(scenarios)('$name', async ({ run: play }) => {
-    await world.within(120_000, play(simulated(false)))
+describe('scenarios on a simulated network', () => {
+  it.each(scenarios)('$name', async ({ run }) => {
+    await world.within(120_000, run(simulated(false)))
   })
 })
 
-describe('on a simulated network, with reads that leave together', () => {
-  it.each(scenarios)('$name', async ({ run: play }) => {
-    await world.within(120_000, play(simulated(true)))
+describe('scenarios on a simulated network, with batched reads', () => {
+  it.each(scenarios)('$name', async ({ run }) => {
+    await world.within(120_000, run(simulated(true)))
   })
 })

@@ -1,7 +1,7 @@
 import type { Reader } from '@zabra/protocol'
 import type { Ordered, Stat } from './types.ts'
 
-/** A Stat as it lies on the wire. Times are numbers, since they are exact as such; ids are not. */
+/** Decodes a Stat. Times become numbers, which hold them exactly; ids become bigints. */
 export function readStat(r: Reader): Stat {
   const czxid = r.long()
   const mzxid = r.long()
@@ -29,7 +29,9 @@ export function readStat(r: Reader): Stat {
   }
 }
 
-/** The same, with the number of the answer: one object from the start, and no copy of another. */
+/**
+ * The same with the order number of the reply: a separate function, so that the object is created in its final shape.
+ */
 export function readOrderedStat(r: Reader, order: number): Stat & Ordered {
   const czxid = r.long()
   const mzxid = r.long()

@@ -2,9 +2,9 @@ import type { Connection, Network } from '@zabra/runtime'
 import { UsageError } from './errors.ts'
 import { addressKey } from './servers/connect-string.ts'
 import { acceptLightAbort } from './session/abort.ts'
-import type { ServerAddress, Transport } from './types.ts'
+import type { ServerAddress, Transport } from './platform.ts'
 
-/** Connections by the networks that a platform has, chosen by the scheme of the address. */
+/** Returns a transport over the networks of a platform, chosen by the scheme of the address. */
 export function networkTransport(networks: Partial<Record<ServerAddress['scheme'], Network>>): Transport {
   const open = (server: ServerAddress, signal: AbortSignal): Promise<Connection> => {
     checkSchemes([server], schemes)
@@ -16,40 +16,40 @@ export function networkTransport(networks: Partial<Record<ServerAddress['scheme'
     schemes,
     open,
     async probe(server, signal) {
-      // WebSocket servers speak frames only.
+      // WebSocket servers accept frames only.
       if (server.scheme === 'ws' || server.scheme === 'wss') return 'unknown'
       return probeWithIsro(await open(server, signal), signal)
     },
   }
 }
 
-/** Throws a `UsageError` for a server that a transport cannot reach, whatever happens. */
+/** Throws a `UsageError` for a server whose scheme the transport does not support. */
 export function checkSchemes(
   servers: readonly ServerAddress[],
   schemes: readonly string[] | undefined,
 ): void {
-  const stranger = servers.find(({ scheme }) => schemes?.includes(scheme) === false)
-  if (stranger === undefined) return
-  const known = schemes!.map((scheme) => `${scheme}://`).join(', ')
+  const unsupported = servers.find(({ scheme }) => schemes?.includes(scheme) === false)
+  if (unsupported === undefined) return
+  const supported = schemes!.map((scheme) => `${scheme}://`).join(', ')
   throw new UsageError(
-    `Expected addresses with ${known}, got ${addressKey(stranger)}: there is no transport for it here`,
+    `Expected addresses with ${supported}, got ${addressKey(unsupported)}: no transport for this scheme`,
   )
 }
 
-/** Asks with the four-letter word `isro`. */
+/** Sends the four-letter command `isro`. */
 function probeWithIsro(connection: Connection, signal: AbortSignal): Promise<'rw' | 'ro' | 'unknown'> {
   return new Promise((resolve) => {
-    let answer = ''
+    let reply = ''
     const done = (): void => {
       signal.removeEventListener('abort', done)
       connection.destroy()
-      resolve(answer === 'rw' || answer === 'ro' ? answer : 'unknown')
+      resolve(reply === 'rw' || reply === 'ro' ? reply : 'unknown')
     }
     signal.addEventListener('abort', done, { once: true })
     connection.setHandler({
       data(chunk) {
-        answer += new TextDecoder().decode(chunk)
-        if (answer.length >= 2) done()
+        reply += new TextDecoder().decode(chunk)
+        if (reply.length >= 2) done()
       },
       drain() {},
       closed: done,

@@ -1,5 +1,5 @@
 import { EMPTY, remainingCallOptions } from './call-options.ts'
-import type { ZooKeeperClient } from './client.ts'
+import type { InternalClient } from './internal-client.ts'
 import { NodeExistsError, NoNodeError } from './errors.ts'
 import { backoff } from './retry.ts'
 import type {
@@ -12,78 +12,86 @@ import type {
   Stat,
 } from './types.ts'
 
-/** Tries against somebody who goes on removing what is needed. */
+/** Attempts before giving up when another client keeps removing the parents. */
 const MAX_ATTEMPTS = 8
 
-/** Makes a path and what is missing above it. `/` makes the chroot itself. */
-export async function mkdirp(view: ZooKeeperClient, path: string, options: MkdirpOptions): Promise<void> {
+/** Creates a path and its missing parents. `/` creates the chroot itself. */
+export async function mkdirp(client: InternalClient, path: string, options: MkdirpOptions): Promise<void> {
   const { mode = 'container', acl } = options
-  const part = remainingCallOptions(options, view.platform.clock)
+  const nextOptions = remainingCallOptions(options, client.platform.clock)
   const create = { mode, idempotent: true, ...(acl === undefined ? {} : { acl }) }
-  const from = path === '/' ? view.withoutChroot() : view
+  const creator = path === '/' ? client.withoutChroot() : client
   const ensure = async (at: string): Promise<void> => {
     if (at === '' || at === '/') return
-    for (let tries = 1; ; tries++) {
+    for (let attempt = 1; ; attempt++) {
       try {
-        await from.createOnce(at, EMPTY, { ...create, ...part() })
+        await creator.createOnce(at, EMPTY, { ...create, ...nextOptions() })
         return
       } catch (error) {
         if (error instanceof NodeExistsError) return
-        const above = at.slice(0, at.lastIndexOf('/'))
-        if (!(error instanceof NoNodeError) || above === '' || tries === MAX_ATTEMPTS) throw error
-        // What was made a moment ago is gone again: somebody removes what is empty.
-        if (tries > 1) await backoff(view, tries)
-        await ensure(above)
+        const parent = at.slice(0, at.lastIndexOf('/'))
+        if (!(error instanceof NoNodeError) || parent === '' || attempt === MAX_ATTEMPTS) throw error
+        // A parent created a moment ago is gone again: another client, or the container manager, removes empty
+        // znodes.
+        if (attempt > 1) await backoff(client, attempt)
+        await ensure(parent)
       }
     }
   }
-  await ensure(path === '/' ? view.chrootPath : path)
+  await ensure(path === '/' ? client.chrootPath : path)
 }
 
-/** Parents may vanish between two tries: an empty container is the server's to remove. */
+/**
+ * Creates a znode and its missing parents. A parent may vanish between two tries: the server removes empty
+ * containers.
+ */
 export async function createWithParents(
-  view: ZooKeeperClient,
+  client: InternalClient,
   path: string,
   data: Bytes | null,
   options: CreateOptions,
 ): Promise<CreateResult> {
   const { parents, ...rest } = options
-  const part = remainingCallOptions(options, view.platform.clock)
+  const nextOptions = remainingCallOptions(options, client.platform.clock)
   const mode = parents === 'persistent' ? 'persistent' : 'container'
-  for (let tries = 1; ; tries++) {
+  for (let attempt = 1; ; attempt++) {
     try {
-      return await view.create(path, data, { ...rest, ...part() })
+      return await client.create(path, data, { ...rest, ...nextOptions() })
     } catch (error) {
       const parent = path.slice(0, path.lastIndexOf('/'))
-      if (!(error instanceof NoNodeError) || parent === '' || tries === MAX_ATTEMPTS) throw error
-      if (tries > 1) await backoff(view, tries)
-      await mkdirp(view, parent, { ...part(), mode, ...(options.acl ? { acl: options.acl } : {}) })
+      if (!(error instanceof NoNodeError) || parent === '' || attempt === MAX_ATTEMPTS) throw error
+      if (attempt > 1) await backoff(client, attempt)
+      await mkdirp(client, parent, { ...nextOptions(), mode, ...(options.acl ? { acl: options.acl } : {}) })
     }
   }
 }
 
-/** Goes on with a create when a write found no znode, and with a write when the create found one. */
+/** Alternates between a create, when the write found no znode, and a write, when the create found one. */
 export async function setDataOrCreate(
-  view: ZooKeeperClient,
-  written: Promise<Stat & Ordered>,
+  client: InternalClient,
+  firstWrite: Promise<Stat & Ordered>,
   path: string,
   data: Bytes | null,
   options: SetDataOptions,
 ): Promise<Stat & Ordered> {
   const { version = -1, idempotent = false } = options
-  const part = remainingCallOptions(options, view.platform.clock)
-  for (let done = written, tries = 1; ; done = view.setData(path, data, { idempotent, ...part() }), tries++) {
+  const nextOptions = remainingCallOptions(options, client.platform.clock)
+  for (
+    let write = firstWrite, attempt = 1;
+    ;
+    write = client.setData(path, data, { idempotent, ...nextOptions() }), attempt++
+  ) {
     try {
-      return await done
+      return await write
     } catch (error) {
       if (!(error instanceof NoNodeError) || version !== -1) throw error
     }
     try {
-      const { stat, order } = await view.create(path, data, { idempotent, ...part(), parents: true })
+      const { stat, order } = await client.create(path, data, { idempotent, ...nextOptions(), parents: true })
       return { ...stat, order }
     } catch (error) {
-      if (!(error instanceof NodeExistsError) || tries === MAX_ATTEMPTS) throw error
-      if (tries > 1) await backoff(view, tries)
+      if (!(error instanceof NodeExistsError) || attempt === MAX_ATTEMPTS) throw error
+      if (attempt > 1) await backoff(client, attempt)
     }
   }
 }

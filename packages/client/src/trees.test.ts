@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { mapConcurrent, NoAuthError, NoNodeError, OperationTimeoutError, UsageError } from './core.ts'
 import { bytes, ManualWorld } from './testing/manual-world.ts'
-import type { Client } from './types.ts'
+import type { Client } from './client-api.ts'
 
 let world: ManualWorld
 let client: Client
@@ -11,7 +11,7 @@ const all = async <T>(items: AsyncIterable<T>): Promise<T[]> => {
   for await (const item of items) list.push(item)
   return list
 }
-/** Nobody may list it, but everybody may delete what is in it. */
+/** It may not be listed, but its children may be deleted. */
 const closed = [{ perms: 31 & ~1, scheme: 'world', id: 'anyone' }]
 
 beforeEach(async () => {
@@ -21,7 +21,7 @@ beforeEach(async () => {
 afterEach(() => world.end())
 
 describe('a walk', () => {
-  it('tells of each znode, parents first and children by name', async () => {
+  it('yields each znode, parents first and children by name', async () => {
     for (const path of ['/t/b/y', '/t/b/x', '/t/a'])
       await run(client.create(path, bytes('12'), { parents: true }))
     const met = await run(all(client.visit('/t')))
@@ -35,7 +35,7 @@ describe('a walk', () => {
     expect(met.at(-1)?.stat).toMatchObject({ dataLength: 2, numChildren: 0 })
   })
 
-  it('goes no deeper than it is told, and leaves out what it is not to enter', async () => {
+  it('stays within maxDepth and skips what filter rejects', async () => {
     for (const path of ['/t/a/x/deep', '/t/b/y']) await run(client.mkdirp(path))
     expect(await run(all(client.walk('/t', { maxDepth: 2, filter: (path) => path !== '/t/b' })))).toEqual([
       '/t',
@@ -44,23 +44,23 @@ describe('a walk', () => {
     ])
   })
 
-  it('asks for what comes next while one is looked at, and for no more than 64 ahead', async () => {
+  it('prefetches while its consumer works, with at most 64 requests in flight', async () => {
     await run(client.mkdirp('/t'))
     await run(Promise.all(Array.from({ length: 200 }, (_, i) => client.create(`/t/${1000 + i}`))))
-    let asked = 0
+    let requested = 0
     const other = await world.client({
-      instrumentation: { request: ({ operation }) => void (operation === 'getChildren' && asked++) },
+      instrumentation: { request: ({ operation }) => void (operation === 'getChildren' && requested++) },
     })
     const steps = other.visit('/t')[Symbol.asyncIterator]()
     await run(steps.next())
-    expect(asked).toBe(1)
+    expect(requested).toBe(1)
     await run(steps.next())
-    expect(asked).toBe(65)
+    expect(requested).toBe(65)
     await run(all({ [Symbol.asyncIterator]: () => steps }))
-    expect(asked).toBe(201)
+    expect(requested).toBe(201)
   })
 
-  it('leaves out what vanishes, but not its start', async () => {
+  it('skips znodes that vanish, but not its start', async () => {
     for (const path of ['/t/a', '/t/b']) await run(client.mkdirp(path))
     const paths: string[] = []
     const walked = (async () => {
@@ -74,7 +74,7 @@ describe('a walk', () => {
     await expect(run(all(client.walk('/none')))).rejects.toBeInstanceOf(NoNodeError)
   })
 
-  it('ends at what it may not list, unless somebody wants to hear of it', async () => {
+  it('throws at a znode that may not be listed, unless onUnreadable is given', async () => {
     await run(client.mkdirp('/t/a'))
     await run(client.create('/t/b', undefined, { acl: closed }))
     await expect(run(all(client.walk('/t')))).rejects.toBeInstanceOf(NoAuthError)
@@ -84,7 +84,7 @@ describe('a walk', () => {
     expect(met.at(-1)).toMatchObject({ stat: undefined, children: [] })
   })
 
-  it('ends when one of its requests takes longer than it may', async () => {
+  it('throws when one of its requests exceeds requestTimeout', async () => {
     await run(client.mkdirp('/t'))
     world.faults.toClient = () => undefined
     const walked = all(client.walk('/t', { requestTimeout: 700 }))
@@ -97,27 +97,27 @@ describe('a walk', () => {
   })
 })
 
-describe('the end of a tree', () => {
+describe('deleteTree', () => {
   const plant = async (count: number): Promise<void> => {
     await run(client.mkdirp('/t/a'))
     await run(Promise.all(Array.from({ length: count }, (_, i) => client.create(`/t/a/${1000 + i}`))))
   }
 
-  it('comes in transactions of as many znodes as are wanted, and says how far it is', async () => {
+  it('deletes in transactions of batchSize znodes and reports its progress', async () => {
     await plant(8)
     const multis: number[] = []
-    const told: string[] = []
+    const received: string[] = []
     const other = await world.client({
       instrumentation: { request: ({ operation }) => void (operation === 'multi' && multis.push(1)) },
     })
     const deleted = await run(
       other.deleteTree('/t', {
         batchSize: 4,
-        onFound: (count) => told.push(`found ${count}`),
-        onDeleted: (count) => told.push(`deleted ${count}`),
+        onFound: (count) => received.push(`found ${count}`),
+        onDeleted: (count) => received.push(`deleted ${count}`),
       }),
     )
-    expect([deleted, multis.length, told]).toEqual([
+    expect([deleted, multis.length, received]).toEqual([
       10,
       3,
       ['found 10', 'deleted 4', 'deleted 8', 'deleted 10'],
@@ -125,13 +125,13 @@ describe('the end of a tree', () => {
     expect(await run(client.exists('/t'))).toBeUndefined()
   })
 
-  it('leaves the znode itself when only what is below it is to go', async () => {
+  it('with includeRoot false deletes everything below the znode', async () => {
     await plant(3)
     expect(await run(client.deleteTree('/t/a', { includeRoot: false }))).toBe(3)
     expect((await run(client.getChildren('/t'))).children).toEqual(['a'])
   })
 
-  it('takes along what others create meanwhile, and minds nothing that they delete', async () => {
+  it('deletes what other clients create meanwhile, and ignores what they delete', async () => {
     await plant(6)
     const other = await world.client()
     let meddled = false
@@ -151,13 +151,13 @@ describe('the end of a tree', () => {
     expect(deleted).toBe(8)
   })
 
-  it('does not hang on a transaction whose answer was lost', async () => {
+  it('continues after a transaction whose reply was lost', async () => {
     await plant(6)
     let swallowed = false
-    world.faults.toClient = (chunk, wire) => {
+    world.faults.toClient = (chunk, connection) => {
       if (!swallowed && multiUnderWay) {
         swallowed = true
-        world.clock.immediate(() => wire.cut())
+        world.clock.immediate(() => connection.cut())
         return undefined
       }
       return chunk
@@ -168,13 +168,13 @@ describe('the end of a tree', () => {
     expect(await run(client.exists('/t'))).toBeUndefined()
   })
 
-  it('needs a batch of one znode or more', async () => {
+  it('rejects a batchSize below 1', async () => {
     await expect(run(client.deleteTree('/t', { batchSize: 0 }))).rejects.toBeInstanceOf(UsageError)
   })
 })
 
-describe('work that runs ahead', () => {
-  it('keeps the order of its items and the bound on what is under way', async () => {
+describe('mapConcurrent', () => {
+  it('keeps the order of the items and the limit of calls in flight', async () => {
     let underWay = 0
     let most = 0
     const results = mapConcurrent(
@@ -190,7 +190,7 @@ describe('work that runs ahead', () => {
     expect([await all(results), most]).toEqual([[5, 1, 4, 2, 3], 2])
   })
 
-  it('fails when the turn of the failure comes', async () => {
+  it('throws a failure when its position is reached', async () => {
     const seen: number[] = []
     const failing = (async () => {
       const work = async (item: number): Promise<number> => {

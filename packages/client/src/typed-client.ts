@@ -1,11 +1,11 @@
 import { remainingCallOptions } from './call-options.ts'
-import type { ZooKeeperClient } from './client.ts'
 import { BadVersionError } from './errors.ts'
 import { backoff } from './retry.ts'
-import type { Codec, TypedClient } from './types.ts'
+import type { Client, TypedClient } from './client-api.ts'
+import type { Codec } from './types.ts'
 
-/** Values instead of bytes, over the same session. */
-export function typedClient<T>(client: ZooKeeperClient, codec: Codec<T>): TypedClient<T> {
+/** Returns a client of decoded values over the same session. */
+export function typedClient<T>(client: Client, codec: Codec<T>): TypedClient<T> {
   return {
     client,
     create: async (path, value, options) => client.create(path, codec.encode(value), options),
@@ -15,20 +15,20 @@ export function typedClient<T>(client: ZooKeeperClient, codec: Codec<T>): TypedC
     },
     set: async (path, value, options) => client.setData(path, codec.encode(value), options),
     update: async (path, change, options = {}) => {
-      const part = remainingCallOptions(options, client.platform.clock)
+      const nextOptions = remainingCallOptions(options, client.platform.clock)
       for (let tries = 0; ; tries++) {
-        const { data, stat } = await client.getData(path, part())
+        const { data, stat } = await client.getData(path, nextOptions())
         const value = change(codec.decode(data))
         try {
           const written = await client.setData(path, codec.encode(value), {
-            ...part(),
+            ...nextOptions(),
             version: stat.version,
           })
           return { value, stat: written }
         } catch (error) {
           if (!(error instanceof BadVersionError)) throw error
         }
-        // The first losers of a race try again at once; who goes on losing makes room.
+        // The first retry is immediate; a client that loses repeatedly backs off.
         if (tries > 0) await backoff(client, tries)
       }
     },

@@ -2,19 +2,20 @@ import { DEFAULT_CONCURRENCY } from './map-concurrent.ts'
 import { remainingCallOptions } from './call-options.ts'
 import { NoAuthError, NoNodeError } from './errors.ts'
 import type { TreeOptions, Visit, WalkOptions } from './tree-types.ts'
-import type { CallOptions, Client, Stat } from './types.ts'
+import type { Client } from './client-api.ts'
+import type { CallOptions, Stat } from './types.ts'
 
-/** The path of a child. */
+/** Returns the path of a child. */
 export const childPath = (parent: string, name: string): string =>
   parent === '/' ? `/${name}` : `${parent}/${name}`
 
-/** The options for each request of a call that is made of many. */
+/** Returns a function that gives the options for each request of a call that makes many. */
 export function perRequestOptions(client: Client, options: TreeOptions): () => CallOptions {
-  const part = remainingCallOptions(options, client.platform.clock)
+  const nextOptions = remainingCallOptions(options, client.platform.clock)
   const { requestTimeout } = options
-  if (requestTimeout === undefined) return part
+  if (requestTimeout === undefined) return nextOptions
   return () => {
-    const call = part()
+    const call = nextOptions()
     return { ...call, timeout: Math.min(call.timeout ?? Infinity, requestTimeout) }
   }
 }
@@ -24,13 +25,16 @@ interface Listing {
   readonly children: readonly string[]
 }
 
-/** The children of a znode by name; undefined when it has gone, which the first one must not have. */
+/**
+ * Returns the children of a znode by name; undefined when it has vanished. At the first znode of a walk that is an
+ * error.
+ */
 export async function listChildren(
   client: Client,
   path: string,
   call: CallOptions,
   isFirst: boolean,
-  unreadable: TreeOptions['onUnreadable'],
+  onUnreadable: TreeOptions['onUnreadable'],
 ): Promise<Listing | undefined> {
   try {
     const { stat, children } = await client.getChildren(path, call)
@@ -38,13 +42,13 @@ export async function listChildren(
   } catch (error) {
     if (isFirst) throw error
     if (error instanceof NoNodeError) return undefined
-    if (!(error instanceof NoAuthError) || unreadable === undefined) throw error
-    unreadable(path)
+    if (!(error instanceof NoAuthError) || onUnreadable === undefined) throw error
+    onUnreadable(path)
     return { stat: undefined, children: [] }
   }
 }
 
-/** A znode that will be met. */
+/** A znode to visit. */
 interface PendingVisit {
   readonly path: string
   readonly depth: number
@@ -53,45 +57,45 @@ interface PendingVisit {
 }
 
 /**
- * Each znode from a path down, before those below it, children in the order of their names. What vanishes meanwhile is
- * left out. The next ones are asked for while one is looked at.
+ * Yields each znode from a path down, parents first and children by name. Skips znodes that vanish meanwhile.
+ * Prefetches the next ones while the consumer works.
  */
 export async function* visit(
   client: Client,
   path: string,
   options: WalkOptions = {},
 ): AsyncGenerator<Visit, void, undefined> {
-  const { maxDepth: deepest = Infinity, filter: enters, onUnreadable: unreadable } = options
+  const { maxDepth = Infinity, filter, onUnreadable } = options
   const call = perRequestOptions(client, options)
-  const left: PendingVisit[] = [{ path, depth: 0, isLast: true }]
-  const ask = (one: PendingVisit): void => {
-    one.listing = listChildren(client, one.path, call(), one.depth === 0, unreadable)
-    // It is heard of when its turn comes, if the walk gets there.
-    one.listing.catch(() => {})
+  const pending: PendingVisit[] = [{ path, depth: 0, isLast: true }]
+  const prefetch = (node: PendingVisit): void => {
+    node.listing = listChildren(client, node.path, call(), node.depth === 0, onUnreadable)
+    // A rejection is thrown when the walk reaches this znode, if it does.
+    node.listing.catch(() => {})
   }
-  while (left.length > 0) {
-    for (let i = 1; i <= Math.min(DEFAULT_CONCURRENCY, left.length); i++) {
-      const one = left[left.length - i]!
-      if (one.listing === undefined) ask(one)
+  while (pending.length > 0) {
+    for (let i = 1; i <= Math.min(DEFAULT_CONCURRENCY, pending.length); i++) {
+      const next = pending[pending.length - i]!
+      if (next.listing === undefined) prefetch(next)
     }
-    const { path: at, depth, isLast, listing } = left.pop()!
+    const { path: current, depth, isLast, listing } = pending.pop()!
     const listed = await listing
     if (listed === undefined) continue
-    yield { path: at, ...listed, depth, isLast }
-    if (depth >= deepest) continue
-    const paths = listed.children.map((name) => childPath(at, name))
-    const entered = enters === undefined ? paths : paths.filter((one) => enters(one))
-    for (let i = entered.length - 1; i >= 0; i--) {
-      left.push({ path: entered[i]!, depth: depth + 1, isLast: i === entered.length - 1 })
+    yield { path: current, ...listed, depth, isLast }
+    if (depth >= maxDepth) continue
+    const paths = listed.children.map((name) => childPath(current, name))
+    const accepted = filter === undefined ? paths : paths.filter((child) => filter(child))
+    for (let i = accepted.length - 1; i >= 0; i--) {
+      pending.push({ path: accepted[i]!, depth: depth + 1, isLast: i === accepted.length - 1 })
     }
   }
 }
 
-/** The paths of a walk. */
+/** Yields the paths of a walk. */
 export async function* walk(
   client: Client,
   path: string,
   options?: WalkOptions,
 ): AsyncGenerator<string, void, undefined> {
-  for await (const { path: at } of visit(client, path, options)) yield at
+  for await (const node of visit(client, path, options)) yield node.path
 }

@@ -1,5 +1,5 @@
 /**
- * Records what real clients and a real server say to each other, as fixtures with their decoded form.
+ * Records the messages between real clients and a real server as fixtures, with their decoded form.
  *
  *     pnpm capture HOST:PORT 'client and version' 'server and version' OUT.json COMMAND...
  *
@@ -74,7 +74,7 @@ async function run(proxyAddress: string): Promise<readonly string[]> {
   return []
 }
 
-/** Sends each frame on its own and goes on when a reply or the end of the connection has come. */
+/** Sends each frame and waits for its reply or the end of the connection. */
 async function raw(proxyAddress: string, file: string): Promise<readonly string[]> {
   const lines = readFileSync(file, 'utf8')
     .split('\n')
@@ -118,7 +118,7 @@ async function exchange(socket: Socket, hex: string): Promise<void> {
   await answered
   socket.removeAllListeners('data')
   socket.removeAllListeners('close')
-  // A server that closes after its reply does so at once; the next turn of a probe tells.
+  // A server that closes after its reply does so at once: the next turn of a probe shows it.
   await new Promise((resolve) => setTimeout(resolve, 30))
 }
 
@@ -146,7 +146,7 @@ function fixtures(): Fixture[] {
   return all
 }
 
-/** A request begins an exchange; what the server says next belongs to it. */
+/** Groups frames into exchanges: a request and the frames of the server that follow. */
 function exchanges(frames: readonly Recorded[]): Recorded[][] {
   const groups: Recorded[][] = []
   for (const frame of frames) {

@@ -20,9 +20,9 @@ const load = (name: string): Fixture[] => JSON.parse(readFileSync(new URL(name, 
 
 describe.each(files)('the bytes of %s', (name) => {
   const fixtures = load(name)
-  // Fixtures of one connection share what was asked, since a reply may come after the next request.
+  // Fixtures of one connection share its pending requests, since a reply may follow the next request.
   let conversation = new Conversation()
-  it.each(fixtures)('$id $title read as recorded and write identically', (fixture) => {
+  it.each(fixtures)('$id $title are decoded as recorded and encoded identically', (fixture) => {
     if (fixture.handshake || fixture.id.startsWith('F')) conversation = new Conversation()
     for (const { from, hex, parts, canonical } of fixture.frames) {
       expect(toJson(conversation.decode(from, fromHex(hex), fixture.handshake))).toEqual(parts)
@@ -33,7 +33,7 @@ describe.each(files)('the bytes of %s', (name) => {
   })
 })
 
-it('has more than a hundred exchanges', () => {
+it('the fixtures have more than a hundred exchanges', () => {
   expect(files.flatMap(load).length).toBeGreaterThan(106)
 })
 
@@ -43,7 +43,7 @@ describe('the records of files and of servers', () => {
     hex: string
     parts: Part[]
   }[]
-  it.each(bytes)('$title reads as recorded and writes identically', ({ hex, parts }) => {
+  it.each(bytes)('$title is decoded as recorded and encoded identically', ({ hex, parts }) => {
     const reader = new Reader(fromHex(hex))
     const read = parts.map(({ record }) => ({ record, value: toJson(readRecord(record, reader)) }))
     expect(read).toEqual(parts)

@@ -8,12 +8,12 @@ import type { ConnectRequestBase, ConnectResponseBase } from './schema/records.t
 import type { Reader } from './wire/reader.ts'
 import type { Writer } from './wire/writer.ts'
 
-/** The first frame of a client. `readOnly` is absent from clients before 3.4, which expect none in the answer either. */
+/** The first frame of a client. `readOnly` is absent from clients before 3.4, which do not expect it in the response. */
 export interface ConnectRequest extends ConnectRequestBase {
   readonly readOnly?: boolean
 }
 
-/** The first frame of a server. A `timeOut` of 0 says that the session is not valid. */
+/** The first frame of a server. A `timeOut` of 0 means that the session is not valid. */
 export interface ConnectResponse extends ConnectResponseBase {
   readonly readOnly?: boolean
 }

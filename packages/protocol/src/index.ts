@@ -1,4 +1,4 @@
-/** The ZooKeeper protocol as values: records, codecs, tables. No sockets, no policy. */
+/** The ZooKeeper protocol: records, codecs, tables. No I/O, no policy. */
 export type * from './schema/records.ts'
 export * from './gen/records.gen.ts'
 export * from './handshake.ts'

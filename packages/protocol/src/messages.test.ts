@@ -82,7 +82,7 @@ const messages: [string, fc.Arbitrary<unknown>, (w: Writer, value: never) => voi
     ['the answer to a handshake', response, writeConnectResponse, readConnectResponse],
   ]
 
-/** Reads, and gives the error when the bytes are malformed. Anything else that is thrown fails the test. */
+/** Decodes, and returns the ProtocolError of malformed bytes. Any other error fails the test. */
 function failure(read: (r: Reader) => unknown, bytes: Uint8Array): ProtocolError | undefined {
   try {
     read(new Reader(bytes))
@@ -94,7 +94,7 @@ function failure(read: (r: Reader) => unknown, bytes: Uint8Array): ProtocolError
 }
 
 describe.each(messages)('%s', (_, values, write, read) => {
-  it('comes back as it was written, and every truncation is named or is a shorter message', () => {
+  it('is decoded as it was encoded, and every truncation gives a ProtocolError or a shorter message', () => {
     fc.assert(
       fc.property(values, (value) => {
         const writer = new Writer()
@@ -105,7 +105,7 @@ describe.each(messages)('%s', (_, values, write, read) => {
         expect(reader.remaining).toBe(0)
         for (let length = 0; length < bytes.length; length++) {
           const error = failure(read, bytes.subarray(0, length))
-          // Only the last byte of a handshake may be left out.
+          // Only the last byte of a handshake is optional.
           if (error === undefined) expect(length).toBe(bytes.length - 1)
           else expect([error.offset <= length, error.field !== '']).toEqual([true, true])
         }
@@ -114,7 +114,7 @@ describe.each(messages)('%s', (_, values, write, read) => {
     )
   })
 
-  it('gives a value or a ProtocolError for 25,000 random and mutated frames', () => {
+  it('decodes 25,000 random and mutated frames or gives a ProtocolError', () => {
     const mutated = fc
       .tuple(values, fc.array(fc.tuple(fc.nat(400), fc.nat(255)), { maxLength: 4 }))
       .map(([value, changes]) => {
@@ -134,7 +134,7 @@ describe.each(messages)('%s', (_, values, write, read) => {
   })
 })
 
-/** A property that is undefined is not written and so not read. */
+/** Removes undefined properties, which are not encoded. */
 const withoutUndefined = (value: unknown): unknown =>
   Array.isArray(value)
     ? value

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import * as protocol from './index.ts'
 
-it('runs the example of the README', () => {
+it('the example of the README runs', () => {
   const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
   const [, names = '', body = ''] =
     /```ts\nimport \{([^}]*)\} from '@zabra\/protocol'\n([\s\S]*?)```/.exec(readme) ?? []

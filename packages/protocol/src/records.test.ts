@@ -9,7 +9,7 @@ import { readRecord, writeRecord } from './testing/conversation.ts'
 
 const names = Object.keys(table)
 
-/** What reading gives: nothing when it works, the error when the bytes are malformed; anything else fails the test. */
+/** Returns the ProtocolError of decoding malformed bytes, or undefined. Any other error fails the test. */
 function failure(name: string, bytes: Uint8Array): ProtocolError | undefined {
   try {
     readRecord(name, new Reader(bytes))
@@ -20,13 +20,13 @@ function failure(name: string, bytes: Uint8Array): ProtocolError | undefined {
   }
 }
 
-it('commits the codecs that the table gives', () => {
+it('records.gen.ts is what the record table generates', () => {
   expect(readFileSync(new URL('./gen/records.gen.ts', import.meta.url), 'utf8')).toBe(generate())
 })
 
 describe.each(names)('%s', (name) => {
   const values = arbitraryOf(table[name]!)
-  it('reads back what it wrote, and names offset and field for every truncation', () => {
+  it('is decoded as it was encoded, and every truncation gives an offset and a field', () => {
     fc.assert(
       fc.property(values, (value) => {
         const writer = new Writer(1)
@@ -47,7 +47,7 @@ describe.each(names)('%s', (name) => {
   })
 })
 
-it('reads 100,000 random frames or gives a ProtocolError', () => {
+it('the codecs decode 100,000 random frames or give a ProtocolError', () => {
   let state = 12345
   const next = (): number => (state = (Math.imul(state, 1103515245) + 12345) & 0x7fffffff) >>> 8
   const refused = new Set<string>()
@@ -63,7 +63,7 @@ it('reads 100,000 random frames or gives a ProtocolError', () => {
 })
 
 describe('FrameSplitter', () => {
-  it('gives the same frames however the stream is cut', () => {
+  it('gives the same frames for any chunks', () => {
     const frames = fc.array(fc.uint8Array({ maxLength: 30 }), { maxLength: 8 })
     fc.assert(
       fc.property(frames, fc.array(fc.integer({ min: 1, max: 20 }), { minLength: 1 }), (sent, cuts) => {
@@ -85,7 +85,7 @@ describe('FrameSplitter', () => {
       { seed: 2 },
     )
   })
-  it.each([[-1], [31], [0x7fffffff]])('refuses a length of %d before it takes room', (length) => {
+  it.each([[-1], [31], [0x7fffffff]])('refuses a length of %d before it allocates memory', (length) => {
     const writer = new Writer()
     writer.int(length)
     const bytes = writer.take()

@@ -36,7 +36,7 @@ describe('text', () => {
   ])('reads %s as the JVM does', (hex, text) => {
     expect(read(hex)).toBe(text)
   })
-  it('reads valid UTF-8 as the web does', () => {
+  it('reads valid UTF-8 like TextDecoder', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         expect(read(toHex(new TextEncoder().encode(text)))).toBe(text)
@@ -44,7 +44,7 @@ describe('text', () => {
       { seed: 3 },
     )
   })
-  it('writes a character beyond U+FFFF as two surrogates of three bytes', () => {
+  it('writes a character beyond U+FFFF as two surrogates of three bytes each', () => {
     const writer = new Writer()
     writer.string('\u{1f600}')
     expect(toHex(writer.take())).toBe('00000006eda0bdedb880')
@@ -52,7 +52,7 @@ describe('text', () => {
 })
 
 describe('checksums and hashes', () => {
-  it('equal those of the platform', () => {
+  it('equal those of Node', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 9000 }), fc.nat(9000), (bytes, cut) => {
         expect(crc32(bytes, cut, bytes.length, crc32(bytes, 0, Math.min(cut, bytes.length)))).toBe(
@@ -70,7 +70,7 @@ describe('checksums and hashes', () => {
       { seed: 4, numRuns: 50 },
     )
   })
-  it('are the same over texts as over the bytes that these are written as', () => {
+  it('crc32Text of a text equals crc32 of its encoding', () => {
     const text = fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: 'grapheme' }), fc.string())
     fc.assert(
       fc.property(text, fc.nat(2 ** 32 - 1), (whole, previous) => {
@@ -84,7 +84,7 @@ describe('checksums and hashes', () => {
       { seed: 5, numRuns: 200 },
     )
   })
-  it('sum up the largest bytes without an overflow', () => {
+  it('adler32 of the largest bytes does not overflow', () => {
     const most = new Uint8Array(20_000).fill(255)
     let [low, high] = [1, 0]
     for (const byte of most) {
@@ -96,7 +96,7 @@ describe('checksums and hashes', () => {
       adler32(most, 1900, 3800, adler32(most, 0, 1900, 65520 * 65536 + 65520)),
     )
   })
-  it('sum up long stretches wherever they lie in an array, as byte for byte', () => {
+  it('adler32 of long ranges at any offset equals a loop over bytes', () => {
     for (const offset of [0, 1, 2, 3])
       for (const filling of ['most', 'mixed'] as const) {
         const bytes = new Uint8Array(new ArrayBuffer(9000), offset, 8000)
@@ -112,7 +112,7 @@ describe('checksums and hashes', () => {
           }
       }
   })
-  it('name the identity that a real server stores', () => {
+  it('digestId equals the id that an Apache server stores', () => {
     expect(digestId('bob:pw')).toBe('bob:ikIaKsbtGweaHnb/jKn7OHqbunM=')
   })
 })
@@ -144,6 +144,6 @@ describe('validatePath', () => {
   })
 })
 
-it('explains every error code once', () => {
+it('errors has every error code once', () => {
   expect([...errors.keys()]).toEqual(Object.values(ErrorCode))
 })

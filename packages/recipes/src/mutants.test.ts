@@ -1,4 +1,4 @@
-// oxlint-disable-next-line no-restricted-imports -- each bug is planted in a process of its own
+// oxlint-disable-next-line no-restricted-imports -- each mutant runs in a process of its own
 import { execFile } from 'node:child_process'
 import { expect, it } from 'vitest'
 import { mutants, type RecipeMutant } from './testing/mutants.ts'
@@ -7,20 +7,19 @@ const SEEDS = 60
 const folder = new URL('..', import.meta.url).pathname
 const vitest = new URL('../../../node_modules/vitest/vitest.mjs', import.meta.url).pathname
 
-interface Ran {
+interface SuiteRun {
   readonly code: number
   readonly output: string
 }
 
-/** Runs the suite of a plant, with it or without. */
-function play(plant: RecipeMutant, name: string | undefined): Promise<Ran> {
+/** Runs the suite of a mutant on sources with the mutant in them. */
+function run({ name, suite: [file, test], kind }: RecipeMutant): Promise<SuiteRun> {
   const { ZABRA_SEED: _seed, ...env } = process.env
-  const [file, test] = plant.suite
   const own = {
     ...env,
     ZABRA_SEEDS: String(SEEDS),
-    ...(name !== undefined && { ZABRA_PLANT: name }),
-    ...(plant.kind !== undefined && { ZABRA_WAY: plant.kind }),
+    ZABRA_MUTANT: name,
+    ...(kind !== undefined && { ZABRA_LOCK_KIND: kind }),
   }
   const args = ['run', `src/${file}`, '-t', test, '--reporter=default', '--testTimeout=100000']
   return new Promise((resolve) => {
@@ -30,10 +29,10 @@ function play(plant: RecipeMutant, name: string | undefined): Promise<Ran> {
   })
 }
 
-it.concurrent.each(Object.entries(mutants))(
-  'the random suite of %s finds a bug that was planted in it',
-  async (name, plant) => {
-    const { code, output } = await play(plant, name)
+it.concurrent.each(Object.values(mutants))(
+  'the random suite of $name detects its mutant: $defect',
+  async (mutant) => {
+    const { code, output } = await run(mutant)
     const seed = /ZABRA_SEED=(\d+)/.exec(output)?.[1]
     expect({ code, seed }, output.slice(-3000)).toEqual({ code: 1, seed: expect.any(String) })
     expect(Number(seed)).toBeLessThanOrEqual(SEEDS)

@@ -9,8 +9,8 @@ import { ManualWorld } from './testing/world.ts'
 
 async function play(seed: number): Promise<void> {
   const dice = new RandomSource(seed)
-  const { ZABRA_WAY } = process.env
-  const asked = Object.entries(lockKinds).filter(([name]) => ZABRA_WAY === undefined || name === ZABRA_WAY)
+  const { ZABRA_LOCK_KIND: kind } = process.env
+  const asked = Object.entries(lockKinds).filter(([name]) => kind === undefined || name === kind)
   const [way] = dice.pick(asked)
   const world = await ManualWorld.start()
   const hosts = Array.from({ length: dice.between(3, 21) }, (_, i) => `p${i}`)
@@ -42,10 +42,10 @@ async function play(seed: number): Promise<void> {
   await world.end()
 }
 
-/** `ZABRA_SEED=7` plays one; `ZABRA_SEEDS=5000` plays so many; `ZABRA_WAY=mutex` plays only that. */
+/** `ZABRA_SEED=7` plays one; `ZABRA_SEEDS=5000` plays so many; `ZABRA_LOCK_KIND=mutex` plays only that. */
 const seeds = seedsOf(240)
-/** One seed proves a bug that was planted; of others several are shown. */
-const ENOUGH = process.env['ZABRA_PLANT'] === undefined ? 5 : 1
+/** One failing seed is enough to detect a mutant; otherwise report several. */
+const ENOUGH = process.env['ZABRA_MUTANT'] === undefined ? 5 : 1
 
 it(`random participants under random faults exclude each other, are never stuck and leave nothing (${seeds.length} seeds)`, async () => {
   const failures: string[] = []

@@ -1,12 +1,12 @@
-/** Bytes in, other bytes out, in order. Use one for one stream. */
+/** Transforms one stream of bytes. */
 export interface ByteTransform {
-  /** Takes bytes and resolves to those that are ready, perhaps none. Rejects when the input is malformed. */
+  /** Accepts input and resolves to the output so far, which may be empty. Rejects when the input is malformed. */
   write(bytes: Uint8Array): Promise<Uint8Array>
-  /** Ends the stream and resolves to what is left. Rejects when the input ends too early. */
+  /** Ends the stream and resolves to the rest of the output. Rejects when the input ends too early. */
   end(): Promise<Uint8Array>
 }
 
-/** Compression that the platform provides. */
+/** Compression of the platform. */
 export interface Compression {
   gzip(): ByteTransform
   gunzip(): ByteTransform

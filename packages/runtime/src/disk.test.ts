@@ -14,8 +14,8 @@ const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes)
 const bytes = (value: string): Uint8Array => new TextEncoder().encode(value)
 
 const disks: [string, Disk, string][] = [
-  ['the disk of the platform', new NodeDisk(), real],
-  ['the disk in memory', new MemoryDisk(), '/memory'],
+  ['NodeDisk', new NodeDisk(), real],
+  ['MemoryDisk', new MemoryDisk(), '/memory'],
 ]
 
 describe.each(disks)('%s', (_, disk, root) => {
@@ -46,7 +46,7 @@ describe.each(disks)('%s', (_, disk, root) => {
     expect(await disk.freeSpace(folder)).toBeGreaterThan(0)
   })
 
-  it('replaces a file whole', async () => {
+  it('replaces a file', async () => {
     await disk.makeFolder(root)
     await disk.replaceFile(`${root}/epoch`, bytes('first, longer'))
     await disk.replaceFile(`${root}/epoch`, bytes('second'))
@@ -54,7 +54,7 @@ describe.each(disks)('%s', (_, disk, root) => {
     expect((await disk.list(root)).filter((name) => name.endsWith('.tmp'))).toEqual([])
   })
 
-  it('names the file and the code when it fails', async () => {
+  it('rejects with a DiskError that has the path and the code', async () => {
     const missing = `${root}/none`
     await expect(disk.readFile(missing)).rejects.toMatchObject({
       name: 'DiskError',
@@ -69,8 +69,8 @@ describe.each(disks)('%s', (_, disk, root) => {
   })
 })
 
-describe('the disk of the platform', () => {
-  it('makes folders with all their parents, and says where it cannot', async () => {
+describe('NodeDisk', () => {
+  it('creates a folder with its parents, and names the path where it cannot', async () => {
     const disk = new NodeDisk()
     await disk.makeFolder(`${real}/deep/er/and/deeper`)
     expect(await disk.list(`${real}/deep/er/and`)).toEqual(['deeper'])
@@ -81,14 +81,14 @@ describe('the disk of the platform', () => {
     await expect(disk.makeFolder(`${real}/file/below`)).rejects.toMatchObject({ code: 'ENOTDIR' })
   })
 
-  it.runIf(platform() === 'linux')('gives up where nobody can make a folder', async () => {
+  it.runIf(platform() === 'linux')('rejects where the system forbids folders', async () => {
     const made = new NodeDisk().makeFolder('/proc/zabra/data')
     await expect(made).rejects.toMatchObject({ name: 'DiskError', code: 'ENOENT', path: '/proc/zabra' })
   })
 })
 
-describe('the disk in memory', () => {
-  it('loses in a power cut what was not synced, contents and names alike', async () => {
+describe('MemoryDisk', () => {
+  it('loses contents and names that were not synced in a power cut', async () => {
     const disk = new MemoryDisk()
     await disk.makeFolder('/d')
     const kept = await disk.openWrite('/d/kept', { create: true, durable: true })
@@ -107,7 +107,7 @@ describe('the disk in memory', () => {
     expect(text(await disk.readFile('/d/half'))).toBe('synced')
   })
 
-  it('fails where a test wants it to, after some bytes if it says so', async () => {
+  it('fails with an injected fault, after some written bytes where it says so', async () => {
     const disk = new MemoryDisk()
     await disk.makeFolder('/d')
     const writer = await disk.openWrite('/d/a', { create: true, durable: true })

@@ -1,41 +1,41 @@
 /**
- * The disk, as a server needs it: few calls, each with a stated durability. Paths are joined with `/`.
- * A simulated disk loses whatever these calls do not promise to keep.
+ * The file operations of a server, each with a stated durability. Paths are joined with `/`. A simulated disk loses everything
+ * that these operations do not guarantee to keep.
  */
 export interface Disk {
-  /** Names in a folder, in no order. Rejects with code ENOENT when there is none. */
+  /** Lists the names in a folder, in no order. Rejects with code ENOENT when the folder does not exist. */
   list(folder: string): Promise<string[]>
   exists(path: string): Promise<boolean>
-  /** Makes a folder and its parents; fine when it exists. */
+  /** Creates a folder and its parents, unless it exists. */
   makeFolder(path: string): Promise<void>
   size(path: string): Promise<number>
-  /** The whole file. For small files; use `openRead` for logs and snapshots. */
+  /** Reads a whole file, which should be small; use `openRead` for logs and snapshots. */
   readFile(path: string): Promise<Uint8Array>
-  /** Replaces a file so that a crash leaves the old or the new one whole: temporary file, sync, rename, sync of the folder. */
+  /** Replaces a file atomically: writes a temporary file, syncs it, renames it, and syncs the folder. */
   replaceFile(path: string, bytes: Uint8Array): Promise<void>
   openRead(path: string): Promise<DiskReader>
   /**
-   * Opens a file for writing from its start or, with `at`, from an offset. With `create` it must not exist yet.
-   * With `durable`, `write` resolves only when its bytes would survive a power cut (one call, no separate sync).
+   * Opens a file for writing. With `create`, it must not exist yet. With `durable`, `write` resolves only when its bytes would
+   * survive a power cut, without a separate sync.
    */
   openWrite(path: string, options: { create: boolean; durable: boolean }): Promise<DiskWriter>
   rename(from: string, to: string): Promise<void>
   remove(path: string): Promise<void>
-  /** Makes creations, renames and removals in `folder` durable. */
+  /** Makes the creations, renames and removals of files in `folder` durable. */
   syncFolder(folder: string): Promise<void>
-  /** Free bytes for this user on the file system that holds `folder`. */
+  /** Resolves to the free bytes for this user on the file system of `folder`. */
   freeSpace(folder: string): Promise<number>
 }
 
 export interface DiskReader {
-  /** Fills `into` from `position`; resolves to the number of bytes read, less than asked only at the end of the file. */
+  /** Reads from `position` into `into`. Resolves to the number of bytes read: fewer than requested only at the end of the file. */
   read(into: Uint8Array, position: number): Promise<number>
   size(): Promise<number>
   close(): Promise<void>
 }
 
 export interface DiskWriter {
-  /** Writes all of `bytes` at `position`. Rejects with a `DiskError` (ENOSPC, EIO…); then nothing is known of that range. */
+  /** Writes all of `bytes` at `position`. Rejects with a `DiskError` (ENOSPC, EIO…); the contents of that range are then unknown. */
   write(bytes: Uint8Array, position: number): Promise<void>
   /** Makes everything written durable, size included. */
   sync(): Promise<void>

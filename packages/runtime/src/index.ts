@@ -3,10 +3,11 @@ export type { Random } from './random.ts'
 export { ManualClock } from './manual-clock.ts'
 export { SeededRandom, Sfc32 } from './seeded-random.ts'
 export { MemoryNetwork, type MemoryConnection } from './memory-network.ts'
-export { NetworkError } from './network.ts'
+export { AlternativeNameType, NetworkError } from './network.ts'
 export type {
   AbortSignalLike,
   Address,
+  AlternativeName,
   Connection,
   ConnectionHandler,
   Listener,
@@ -24,7 +25,6 @@ export type {
   TlsVersion,
   WebSocketListenOptions,
 } from './tls.ts'
-export { AlternativeNameType, type AlternativeName } from './x509/certificate.ts'
 export { DiskError } from './disk.ts'
 export type { Disk, DiskReader, DiskWriter } from './disk.ts'
 export type { ByteTransform, Compression } from './compression.ts'

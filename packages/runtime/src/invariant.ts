@@ -1,4 +1,4 @@
-/** Something of ours that must hold does not. Nobody recovers from it: the host says why and stops. */
+/** A violated invariant. The process cannot recover: it logs the error and stops. */
 export class InvariantError extends Error {
   override readonly name = 'InvariantError'
   readonly details: object
@@ -10,7 +10,7 @@ export class InvariantError extends Error {
   }
 }
 
-/** Checks `what` must hold, in production too. */
+/** Throws an `InvariantError` when `condition` is false, in production too. */
 export function invariant(condition: boolean, what: string, details: object = {}): asserts condition {
   if (!condition) throw new InvariantError(what, details)
 }

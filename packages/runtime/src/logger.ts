@@ -1,10 +1,10 @@
-/** One log line at a time: facts first, then a sentence. Fits pino unchanged. Never pass a password, token or node data. */
+/** Writes log entries: structured context, then a message. Compatible with pino. Never pass a password, token or node data. */
 export interface Logger {
-  error(facts: object, sentence: string): void
-  warn(facts: object, sentence: string): void
-  info(facts: object, sentence: string): void
-  debug(facts: object, sentence: string): void
+  error(context: object, message: string): void
+  warn(context: object, message: string): void
+  info(context: object, message: string): void
+  debug(context: object, message: string): void
 }
 
-/** Says nothing. */
+/** Discards all entries. */
 export const silentLogger: Logger = { error() {}, warn() {}, info() {}, debug() {} }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { ManualClock } from './manual-clock.ts'
 
 describe('ManualClock', () => {
-  it('runs timers in the order of their times, each at its own time, those included that they set', () => {
+  it('runs timers in order, each at its own time, and timers that these start', () => {
     const clock = new ManualClock({ monotonic: 0, wall: 100 })
     const seen: [string, number, number][] = []
     const note = (name: string) => () => void seen.push([name, clock.monotonic(), clock.wall()])
@@ -24,7 +24,7 @@ describe('ManualClock', () => {
     expect(clock.pendingTimers()).toEqual([{ name: 'late', at: 31 }])
   })
 
-  it('forgets what is cancelled, also twice and after it ran', () => {
+  it('does not run a cancelled timer, and cancelling twice or late does nothing', () => {
     const clock = new ManualClock()
     let runs = 0
     const cancel = clock.after(1, 'never', () => runs++)
@@ -35,7 +35,7 @@ describe('ManualClock', () => {
     expect(runs).toBe(1)
   })
 
-  it('never goes back, also when an action advances it', () => {
+  it('never goes back when an action advances it', () => {
     const clock = new ManualClock({ monotonic: 0 })
     clock.after(10, 'nested', () => clock.advance(100))
     clock.advance(20)
@@ -43,13 +43,13 @@ describe('ManualClock', () => {
     expect(() => clock.advance(-1)).toThrow(RangeError)
   })
 
-  it('moves the wall clock alone when it jumps', () => {
+  it('jumpWall moves the wall clock alone', () => {
     const clock = new ManualClock({ wall: 500, monotonic: 0 })
     clock.jumpWall(-100)
     expect([clock.wall(), clock.monotonic()]).toEqual([400, 0])
   })
 
-  it('settles once promises and later turns are through', async () => {
+  it('untilIdle resolves after promises and immediate actions', async () => {
     const clock = new ManualClock()
     const seen: number[] = []
     clock.immediate(() => {

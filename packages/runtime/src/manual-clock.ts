@@ -7,14 +7,14 @@ interface Timer {
 }
 
 /**
- * A clock that stands until it is told to go on. Timers run in the order of their times, and in the order in which they
- * were set when these are equal, so a test gives the same history each time.
+ * A clock that a test advances. Timers run in the order of their times, and of their creation where these are equal, so a test is
+ * reproducible.
  */
 export class ManualClock implements Clock {
   #wall: number
   #monotonic: number
   #timers: Timer[] = []
-  #soon: (() => void)[] = []
+  #immediates: (() => void)[] = []
 
   /** `wall` in milliseconds since 1970, `monotonic` in milliseconds since an arbitrary start. */
   constructor({ wall = 1_700_000_000_000, monotonic = 1000 }: { wall?: number; monotonic?: number } = {}) {
@@ -40,43 +40,43 @@ export class ManualClock implements Clock {
   }
 
   immediate(action: () => void): void {
-    this.#soon.push(action)
+    this.#immediates.push(action)
   }
 
   afterMicrotasks(action: () => void): void {
-    this.#soon.push(action)
+    this.#immediates.push(action)
   }
 
-  /** Lets time pass. Runs what falls due on the way, what that adds included, each at its own time. */
+  /** Advances the time. Runs the timers that become due, including new ones, each at its own time. */
   advance(ms: number): void {
     if (!(ms >= 0)) throw new RangeError(`Expected milliseconds from 0 up, got ${ms}`)
     const end = this.#monotonic + ms
-    this.#runSoon()
+    this.#runImmediates()
     for (let next = this.#timers[0]; next !== undefined && next.at <= end; next = this.#timers[0]) {
       this.#timers.shift()
       this.#go(Math.max(0, next.at - this.#monotonic))
       next.action()
-      this.#runSoon()
+      this.#runImmediates()
     }
     // An action may have advanced the clock itself, which never goes back.
     this.#go(Math.max(0, end - this.#monotonic))
   }
 
-  /** Sets the wall clock alone, as an administrator or a leap does. */
+  /** Moves the wall clock alone, as an administrator does. */
   jumpWall(ms: number): void {
     this.#wall += ms
   }
 
-  /** Timers that wait, the next one first. */
+  /** Returns the pending timers, the next one first. */
   pendingTimers(): { readonly name: string; readonly at: number }[] {
     return this.#timers.map(({ name, at }) => ({ name, at }))
   }
 
-  /** Resolves once neither promises nor `soon` have anything left to do at this time. */
+  /** Resolves when no microtask and no `immediate` action is left at this time. */
   async untilIdle(): Promise<void> {
     for (let quiet = 0; quiet < 100; quiet++) {
-      if (this.#soon.length > 0) quiet = 0
-      this.#runSoon()
+      if (this.#immediates.length > 0) quiet = 0
+      this.#runImmediates()
       await Promise.resolve()
     }
   }
@@ -86,10 +86,10 @@ export class ManualClock implements Clock {
     this.#wall += ms
   }
 
-  #runSoon(): void {
-    while (this.#soon.length > 0) {
-      const actions = this.#soon
-      this.#soon = []
+  #runImmediates(): void {
+    while (this.#immediates.length > 0) {
+      const actions = this.#immediates
+      this.#immediates = []
       for (const action of actions) action()
     }
   }

@@ -1,10 +1,10 @@
 import { DiskError, type Disk, type DiskReader, type DiskWriter } from './disk.ts'
 
 class MemoryFile {
-  /** What programs see. */
+  /** The contents that programs read. */
   bytes = new Uint8Array(0)
   length = 0
-  /** What a power cut leaves. */
+  /** The contents after a power cut. */
   durable = new Uint8Array(0)
 
   view(): Uint8Array {
@@ -26,7 +26,7 @@ class MemoryFile {
   }
 }
 
-/** What a test wants of one call: nothing, or to fail. For a write, `keep` bytes of it still arrive. */
+/** An injected failure. Of a failed write, the first `writtenBytes` bytes are written. */
 export interface DiskFault {
   readonly code: string
   readonly writtenBytes?: number
@@ -34,21 +34,21 @@ export interface DiskFault {
 export type DiskOperation = 'write' | 'sync' | 'open' | 'truncate' | 'read' | 'rename' | 'remove'
 
 /**
- * A disk in memory for tests. `powerCut` takes away all that was not synced: contents of files, and names that
- * `syncFolder` did not make durable. `fault` is asked before each call; `hold` delays writes until it is released.
+ * A disk in memory, for tests. `powerCut` drops everything that was not synced: contents of files, and names that `syncFolder`
+ * did not make durable. `injectFault` is called before each operation.
  */
 export class MemoryDisk implements Disk {
   #files = new Map<string, MemoryFile>()
   #durableNames = new Map<string, MemoryFile>()
   readonly #folders = new Set<string>()
   injectFault: ((call: DiskOperation, path: string, length: number) => DiskFault | undefined) | undefined
-  /** When set, every write waits for it first. */
+  /** When set, every write awaits it first. */
   beforeWrite: (() => Promise<void>) | undefined
-  /** Calls of `write`, as durable group commits are counted by tests. */
+  /** Number of calls of `write`. */
   writes = 0
   freeBytes = 2 ** 40
 
-  /** The disk after a power cut. Writers of before must not be used any more. */
+  /** Simulates a power cut. Writers opened before must not be used any more. */
   powerCut(): void {
     this.#files = new Map(this.#durableNames)
     for (const file of new Set(this.#files.values())) {
@@ -57,7 +57,7 @@ export class MemoryDisk implements Disk {
     }
   }
 
-  /** Replaces a file at once and durably, for tests that prepare or damage one. */
+  /** Replaces a file durably and synchronously, for tests that prepare or damage one. */
   putFile(path: string, bytes: Uint8Array): void {
     const file = new MemoryFile()
     file.bytes = bytes.slice()
@@ -68,7 +68,7 @@ export class MemoryDisk implements Disk {
     this.#folders.add(folderOf(path))
   }
 
-  /** An independent copy, so that one state can be damaged in many ways. */
+  /** Returns an independent copy. */
   clone(): MemoryDisk {
     const copy = new MemoryDisk()
     for (const [path, file] of this.#files) copy.putFile(path, file.view())
@@ -103,12 +103,12 @@ export class MemoryDisk implements Disk {
   }
 
   async readFile(path: string): Promise<Uint8Array> {
-    this.#strike('read', path, 0)
+    this.#failIfInjected('read', path, 0)
     return this.#file(path).view().slice()
   }
 
   async replaceFile(path: string, bytes: Uint8Array): Promise<void> {
-    this.#strike('write', path, bytes.length)
+    this.#failIfInjected('write', path, bytes.length)
     this.putFile(path, bytes)
   }
 
@@ -116,7 +116,7 @@ export class MemoryDisk implements Disk {
     const file = this.#file(path)
     return {
       read: async (into, position) => {
-        this.#strike('read', path, into.length)
+        this.#failIfInjected('read', path, into.length)
         const part = file.view().subarray(position, position + into.length)
         into.set(part)
         return part.length
@@ -127,7 +127,7 @@ export class MemoryDisk implements Disk {
   }
 
   async openWrite(path: string, options: { create: boolean; durable: boolean }): Promise<DiskWriter> {
-    this.#strike('open', path, 0)
+    this.#failIfInjected('open', path, 0)
     if (options.create) {
       if (this.#files.has(path)) throw failure('EEXIST', path)
       this.#files.set(path, new MemoryFile())
@@ -145,11 +145,11 @@ export class MemoryDisk implements Disk {
         if (options.durable) file.sync()
       },
       sync: async () => {
-        this.#strike('sync', path, 0)
+        this.#failIfInjected('sync', path, 0)
         file.sync()
       },
       truncate: async (length) => {
-        this.#strike('truncate', path, length)
+        this.#failIfInjected('truncate', path, length)
         file.resize(length)
       },
       close: async () => {},
@@ -157,20 +157,20 @@ export class MemoryDisk implements Disk {
   }
 
   async rename(from: string, to: string): Promise<void> {
-    this.#strike('rename', from, 0)
+    this.#failIfInjected('rename', from, 0)
     const file = this.#file(from)
     this.#files.delete(from)
     this.#files.set(to, file)
   }
 
   async remove(path: string): Promise<void> {
-    this.#strike('remove', path, 0)
+    this.#failIfInjected('remove', path, 0)
     this.#file(path)
     this.#files.delete(path)
   }
 
   async syncFolder(folder: string): Promise<void> {
-    this.#strike('sync', folder, 0)
+    this.#failIfInjected('sync', folder, 0)
     for (const path of this.#durableNames.keys())
       if (folderOf(path) === folder) this.#durableNames.delete(path)
     for (const [path, file] of this.#files) if (folderOf(path) === folder) this.#durableNames.set(path, file)
@@ -186,7 +186,7 @@ export class MemoryDisk implements Disk {
     return file
   }
 
-  #strike(call: DiskOperation, path: string, length: number): void {
+  #failIfInjected(call: DiskOperation, path: string, length: number): void {
     const fault = this.injectFault?.(call, path, length)
     if (fault) throw failure(fault.code, path)
   }

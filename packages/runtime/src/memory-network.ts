@@ -13,12 +13,12 @@ import {
 const HIGH_WATER = 64 * 1024
 const HOST = '127.0.0.1'
 
-/** A network within the process. Bytes arrive in later turns of the clock, in order; nothing is lost unless a test cuts. */
+/** A network inside the process. Bytes arrive in later turns of the clock, in order; nothing is lost unless a test cuts a connection. */
 export class MemoryNetwork implements Network {
   readonly #clock: Clock
   readonly #listeners = new Map<number, (connection: Connection) => void>()
   #nextPort = 49_152
-  /** Longest chunk in which bytes arrive; tests make it small to see frames split. */
+  /** Longest chunk that is delivered; tests make it small to split frames. */
   chunkBytes = 64 * 1024
 
   constructor(clock: Clock) {
@@ -44,7 +44,7 @@ export class MemoryNetwork implements Network {
     })
   }
 
-  /** Opens a connection. The other side sees `peer` as who connects. */
+  /** Opens a connection. The other side sees `peer` as the identity of the client. */
   connect(
     to: Address,
     { signal, peer }: { signal?: AbortSignalLike; peer?: PeerIdentity } = {},
@@ -69,7 +69,7 @@ export class MemoryNetwork implements Network {
   }
 }
 
-/** One side of a connection within the process. */
+/** One side of a connection inside the process. */
 export class MemoryConnection implements Connection {
   readonly local: Address
   readonly remote: Address
@@ -80,7 +80,7 @@ export class MemoryConnection implements Connection {
   readonly #chunkBytes: () => number
   #peer: MemoryConnection | undefined
   #events: ConnectionHandler | undefined
-  /** Bytes that have arrived and are not handed over yet. */
+  /** Bytes received and not delivered yet. */
   #incoming: Uint8Array[] = []
   #incomingBytes = 0
   #paused = false
@@ -105,7 +105,7 @@ export class MemoryConnection implements Connection {
     return this.#incomingBytes
   }
 
-  /** Connects the two sides; called once by the network. */
+  /** Connects the two sides. Called once by the network. */
   attachPeer(peer: MemoryConnection): void {
     this.#peer = peer
   }
@@ -151,7 +151,7 @@ export class MemoryConnection implements Connection {
     this.#clock.immediate(() => peer.reset())
   }
 
-  /** The other side is gone: what has arrived is lost, as a reset does it. */
+  /** Closes this side and drops received bytes, as a TCP reset does. */
   reset(cause?: Error): void {
     this.#close(cause)
   }
@@ -193,7 +193,7 @@ export class MemoryConnection implements Connection {
       if (chunk.length === first.length) this.#incoming.shift()
       else this.#incoming[0] = first.subarray(chunk.length)
       this.#incomingBytes -= chunk.length
-      // Handed over as a copy that is spoilt afterwards, as reading spoils the array of sockets: who keeps a view of it is found out.
+      // Delivered as a copy that is overwritten afterwards, as sockets reuse their read buffer: this finds handlers that keep a view.
       const lent = new Uint8Array(chunk)
       this.#events!.data(lent)
       lent.fill(0xdb)

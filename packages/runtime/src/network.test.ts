@@ -14,7 +14,7 @@ import { webSocketNetwork } from './ws/index.ts'
 const clock = new ManualClock()
 const store = (name: string) => ({ path: new URL(`./testdata/tls/${name}`, import.meta.url).pathname })
 
-networkCompliance('the network in memory', () => ({
+networkCompliance('MemoryNetwork', () => ({
   server: new MemoryNetwork(clock),
   advance: () => clock.untilIdle(),
   connectsInstantly: true,
@@ -63,7 +63,7 @@ networkCompliance('WebSockets over TLS', () => {
   }
 })
 
-/** What stands in for a browser: the class of `ws`, and that of the platform where it brings one (Node 22). */
+/** Substitutes for the WebSocket of browsers: that of `ws`, and that of the platform where it has one (Node 22). */
 const classes: [string, WebSocketConstructor | undefined][] = [
   ['the WebSocket of a browser', WebSocket as unknown as WebSocketConstructor],
   ['the WebSocket of the platform', (globalThis as { WebSocket?: WebSocketConstructor }).WebSocket],
@@ -81,8 +81,8 @@ for (const [name, WebSocket] of classes) {
   }))
 }
 
-describe('the network in memory', () => {
-  it('cuts frames into chunks of a size', async () => {
+describe('MemoryNetwork', () => {
+  it('delivers chunks of chunkBytes at most', async () => {
     const network = new MemoryNetwork(clock)
     network.chunkBytes = 2
     const chunks: number[] = []
@@ -95,7 +95,7 @@ describe('the network in memory', () => {
     expect(chunks).toEqual([2, 2, 1])
   })
 
-  it('cuts a connection without notice: both sides hear of a reset', async () => {
+  it('reports ECONNRESET to both sides of a connection that is cut', async () => {
     const network = new MemoryNetwork(clock)
     const accepted: ConnectionProbe[] = []
     const { address } = await network.listen({ port: 0 }, (connection) =>

@@ -1,83 +1,88 @@
-import type { AlternativeName } from './x509/certificate.ts'
-
-/** Where a peer is, as the network reports it. */
+/** The address of a peer. */
 export interface Address {
   readonly host: string
   readonly port: number
-  /** What to connect to instead of the root of `host` and `port`, for a network that knows paths: `wss://host/zabra`. */
+  /** URL to connect to instead of `host` and `port`, for WebSockets with a path: `wss://host/zabra`. */
   readonly url?: string
 }
 
-/** Who a peer is by its certificate, which a trusted authority has signed. */
+/** The identity that its certificate gives a peer. A trusted authority has signed the certificate. */
 export interface PeerIdentity {
-  /** In DER: its own, then those that have signed it, as far as it has sent them. */
-  readonly certificates: readonly Uint8Array[]
-  /** The subject of its own in the words of RFC 2253. */
+  /** The subject in the form of RFC 2253, such as `CN=alice,O=Example`. */
   readonly subject: string
   readonly alternativeNames: readonly AlternativeName[]
 }
 
-/** What carries the bytes of a connection. */
+/** A subject alternative name of a certificate. `type` is its number in RFC 5280. */
+export interface AlternativeName {
+  readonly type: number
+  readonly value: string
+}
+
+/** The types of subject alternative names that can be written as text (RFC 5280). */
+export const AlternativeNameType = { email: 1, dns: 2, directory: 4, uri: 6, ip: 7, registered: 8 } as const
+
+/** The transport of a connection. */
 export type Transport = 'memory' | 'tcp' | 'tls' | 'webSocket'
 
 /**
- * What a connection tells its owner. Calls never nest: one ends before the next begins. They are methods: whoever passes
- * them on calls them on the object.
+ * Receives the events of a connection. Calls never nest. The functions are methods: call them on the object.
  */
 export interface ConnectionHandler {
-  /** Bytes arrived. `chunk` belongs to the receiver for the length of the call only, unless it copies. */
+  /** Receives bytes. `chunk` is valid during the call only: copy what must outlive it. */
   data(chunk: Uint8Array): void
-  /** The write buffer is empty again after `write` returned false. */
+  /** Called when the write buffer is empty again after `write` returned false. */
   drain(): void
   /**
-   * The peer sends nothing more. True keeps the other direction open until the owner ends it, false or no such function
-   * closes the connection. A transport that ends both directions at once, as WebSockets do, does not ask.
+   * Called when the peer has ended its direction. Return true to keep the other direction open until the owner ends it; false, or
+   * no such method, closes the connection. Not called by transports that end both directions at once, such as WebSockets.
    */
   ended?(): boolean
-  /** The connection is gone; nothing follows. `cause` is set when it broke and absent when it was closed. */
+  /** Called when the connection is closed, as the last event. `cause` is set when it broke. */
   closed(cause?: Error): void
 }
 
-/** One ordered, reliable stream of bytes each way. */
+/** An ordered, reliable stream of bytes in each direction. */
 export interface Connection {
   readonly remote: Address
   readonly local: Address
-  /** What carries the bytes, as far as it is told. */
+  /** The transport, where it is known. */
   readonly transport?: Transport
-  /** Whether nobody on the way can read or change the bytes; not so when it is absent. */
+  /** Whether the transport encrypts and authenticates the bytes. Absent is false. */
   readonly isSecure?: boolean
-  /** Who the peer has proved to be; absent when it has shown no certificate. */
+  /** The certificates that the peer has shown, in DER: its own, then those that have signed it. Absent when it has shown none. */
+  readonly peerCertificates?: readonly Uint8Array[] | undefined
+  /** The identity of a client that has shown a certificate. Absent on connections that this side has opened. */
   readonly peer?: PeerIdentity | undefined
-  /** Bytes accepted by `write` that the peer has not taken yet. */
+  /** Bytes accepted by `write` that are not sent yet. */
   readonly bufferedBytes: number
   /**
-   * Whether all that was written has been copied by the system, so that arrays which were handed to `write` may be written to
-   * again. Never so when it is absent.
+   * Whether the system has copied all bytes written, so that the arrays passed to `write` may be reused. Absent is false.
    */
   readonly canReuseBuffers?: boolean
-  /** Sets who hears from this connection. Call it before the first turn ends, else bytes may be waiting. */
+  /** Sets the handler of events. Call it in the turn of the event loop in which the connection is received. */
   setHandler(events: ConnectionHandler): void
   /**
-   * Queues bytes, which the connection owns from then on, or until it says that they are `copied`. False asks the caller to wait
-   * for `drain`.
+   * Queues bytes. The connection owns the array from then on, or until `canReuseBuffers`. Returns false when the caller should
+   * wait for `drain` (backpressure).
    */
   write(bytes: Uint8Array): boolean
-  /** Stops and restarts the flow of `data`. That the peer has ended or is gone may be told only when it flows again. */
+  /** Pauses `data`. The end of the peer may be reported only after `resume`. */
   pause(): void
   resume(): void
-  /** Sends what is queued and ends this direction. The connection is closed once the peer has ended its own. */
+  /** Sends the queued bytes and ends this direction. The connection closes when the peer has ended its direction too. */
   end(): void
-  /** Closes at once and drops what is queued. */
+  /** Closes at once and drops the queued bytes. */
   destroy(cause?: Error): void
 }
 
 export interface Listener {
   readonly address: Address
-  /** Stops accepting. Connections that exist stay. Resolves once the port is free. */
+  /** Stops accepting connections; existing ones stay. Resolves when the port is free. */
   close(): Promise<void>
 }
 
-/** What tells that nobody waits any more: an `AbortSignal`, or something lighter that can do as much. */
+/** An `AbortSignal`, or an object with the same methods that costs less. */
 export interface AbortSignalLike {
   readonly aborted: boolean
   readonly reason: unknown
@@ -87,25 +92,20 @@ export interface AbortSignalLike {
 
 export interface Network {
   /**
-   * Accepts connections on `host` and `port` (0 picks a free one). With `keepAlive` the system
-   * notices peers that are gone. `refused` hears of a client that could not be accepted, for want of descriptors say.
-   * Rejects with a `NetworkError` that names the address and what to do when the port is taken or refused.
+   * Accepts connections on `host` and `port` (0 selects a free one). `keepAlive` enables TCP keep-alive. `refused` is called for a
+   * client that could not be accepted, for lack of file descriptors for example. Rejects with a `NetworkError` that names the
+   * address and the remedy when the port cannot be opened.
    */
   listen(
     at: { host?: string; port: number; backlog?: number; keepAlive?: boolean },
     accepted: (connection: Connection) => void,
     refused?: (error: Error) => void,
   ): Promise<Listener>
-  /** Opens a connection. Rejects when it cannot be made or when `signal` aborts before it is made. */
+  /** Opens a connection. Rejects when it fails, or when `signal` aborts before it is open. */
   connect(to: Address, options?: { signal?: AbortSignalLike }): Promise<Connection>
-  /**
-   * Runs something that writes a little to each of very many connections, whose bytes may go out together at its end. Absent where
-   * that would gain nothing.
-   */
-  together?(action: () => void): void
 }
 
-/** A port that cannot be opened or a peer that cannot be reached. `code` is the system's name, such as EADDRINUSE. */
+/** A port that cannot be opened, or a peer that cannot be reached. `code` is the error code of the system, such as EADDRINUSE. */
 export class NetworkError extends Error {
   override readonly name = 'NetworkError'
   readonly code: string

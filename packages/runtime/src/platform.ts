@@ -7,12 +7,12 @@ import type { Random } from './random.ts'
 import type { TlsNetwork, TlsOptions, WebSocketListenOptions } from './tls.ts'
 import type { System } from './system.ts'
 
-/** Everything that a server needs of the world. */
+/** The interfaces to the platform that a server needs. */
 export interface Platform {
   readonly clock: Clock
   readonly random: Random
   readonly network: Network
-  /** Networks that need settings of their own. Who wants a listener of such a kind and lacks it is told so. */
+  /** Factories of networks with options of their own. A server without the factory that a listener needs refuses to start. */
   readonly networkFactories?: NetworkFactories
   readonly disk: Disk
   readonly compression: Compression
@@ -20,9 +20,9 @@ export interface Platform {
   readonly system: System
 }
 
-/** How to make networks that are made of certificates and limits. */
+/** Creates networks from certificates and limits. */
 export interface NetworkFactories {
   readonly tls?: (options: TlsOptions) => TlsNetwork
-  /** WebSockets, over TLS when it is given. */
+  /** Creates a network of WebSockets, over TLS when `tls` is given. */
   readonly webSocket?: (limits: WebSocketListenOptions, tls?: TlsNetwork) => Network
 }

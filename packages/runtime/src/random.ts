@@ -1,7 +1,7 @@
-/** The only source of chance. A simulated world gives one that is drawn from a seed. */
+/** The source of random numbers. A simulation uses one that is seeded. */
 export interface Random {
-  /** A whole number from 0 up to, not including, `limit`; `limit` is from 1 to 2^32. */
+  /** Returns an integer from 0 to `limit` - 1; `limit` is from 1 to 2^32. */
   below(limit: number): number
-  /** `length` unpredictable bytes. */
+  /** Returns `length` unpredictable bytes. */
   bytes(length: number): Uint8Array
 }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import * as runtime from './index.ts'
 
-it('runs the example of the README', () => {
+it('the example of the README prints what the README says', () => {
   const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
   const [, names = '', body = ''] =
     /```ts\nimport \{([^}]*)\} from '@zabra\/runtime'\n([\s\S]*?)```/.exec(readme) ?? []

@@ -6,20 +6,20 @@ const draw = (seed: number): number[] => {
   return Array.from({ length: 20 }, () => random.below(1000))
 }
 
-it('gives the same numbers for the same seed and others for another', () => {
+it('SeededRandom gives the same numbers for the same seed, and others for another', () => {
   expect(draw(7)).toEqual(draw(7))
   expect(draw(7)).not.toEqual(draw(8))
   expect(new SeededRandom(7).bytes(32)).toEqual(new SeededRandom(7).bytes(32))
 })
 
-it('spreads its numbers over the whole range', () => {
+it('SeededRandom covers the whole range', () => {
   const random = new SeededRandom(1)
   const counts = new Array<number>(10).fill(0)
   for (let i = 0; i < 10_000; i++) counts[random.below(10)]!++
   for (const count of counts) expect(count).toBeGreaterThan(850)
 })
 
-it('refuses a limit that it cannot draw below', () => {
+it('SeededRandom refuses a limit outside 1 to 2^32', () => {
   for (const limit of [0, -1, 1.5, 2 ** 33])
     expect(() => new SeededRandom(1).below(limit)).toThrow(RangeError)
   expect(new SeededRandom(1).below(2 ** 32)).toBeLessThan(2 ** 32)

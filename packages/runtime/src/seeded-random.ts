@@ -1,20 +1,20 @@
 import type { Random } from './random.ts'
 
-/** The generator sfc32: 32 bits at a time, determined by two numbers. Not for secrets. */
+/** The generator sfc32: 32 bits at a time, seeded with two numbers. Not for secrets. */
 export class Sfc32 {
   #a: number
   #b: number
   #c = 0x243f6a88
   #counter = 1
 
-  /** The first `skipped` numbers, in which the two still show, are left out. */
+  /** Skips the first `skipped` numbers, which still resemble the seed. */
   constructor(a: number, b: number, skipped: number) {
     this.#a = a >>> 0
     this.#b = b >>> 0
     for (let i = 0; i < skipped; i++) this.next()
   }
 
-  /** From 0 up to, not including, 2^32. */
+  /** Returns an integer from 0 to 2^32 - 1. */
   next(): number {
     const sum = (this.#a + this.#b + this.#counter++) | 0
     this.#a = this.#b ^ (this.#b >>> 9)
@@ -24,7 +24,7 @@ export class Sfc32 {
   }
 }
 
-/** Chance that a seed determines, for worlds that must be played again. Not for secrets. */
+/** Random numbers determined by a seed, for runs that must be reproducible. Not for secrets. */
 export class SeededRandom implements Random {
   readonly #source: Sfc32
 
@@ -36,7 +36,7 @@ export class SeededRandom implements Random {
     if (!Number.isInteger(limit) || limit < 1 || limit > 2 ** 32) {
       throw new RangeError(`Expected a limit from 1 to 2^32, got ${limit}`)
     }
-    // Numbers above the last whole multiple would make small results likelier.
+    // Numbers above the last multiple of the limit would bias the result.
     const end = 2 ** 32 - (2 ** 32 % limit)
     let value = this.#source.next()
     while (value >= end) value = this.#source.next()

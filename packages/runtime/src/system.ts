@@ -1,24 +1,24 @@
-/** What a server may ask of the process and the machine. */
+/** Information about the process and the machine. */
 export interface System {
-  /** Facts under the names of the `envi` word, in its order. */
+  /** Returns the environment under the names of the `envi` command, in its order. */
   environment(): readonly (readonly [name: string, value: string])[]
-  /** Bytes of memory that the process holds. */
+  /** Returns the resident memory of the process in bytes. */
   residentMemory(): number
   /**
-   * The longest time for which the event loop was held since `forgetHolds`, in milliseconds: at most 2 more than it was.
-   * Absent where nobody can tell.
+   * Returns the longest time for which the event loop was blocked since `resetPauses`, in milliseconds: at most 2 too high.
+   * Absent where the platform cannot measure it.
    */
   maxEventLoopDelay?(): number
-  /** The longest collection of garbage since `forgetHolds`, in milliseconds. Absent where nobody can tell. */
+  /** Returns the longest garbage collection since `resetPauses`, in milliseconds. Absent where the platform cannot measure it. */
   maxGcPause?(): number
-  /** Measures holds and collections from now on. */
+  /** Resets `maxEventLoopDelay` and `maxGcPause`. */
   resetPauses?(): void
-  /** Bytes of JavaScript objects, garbage included, and bytes that these hold outside of the heap, such as buffers. */
+  /** Returns the bytes of JavaScript objects, garbage included, and of memory outside the heap that they own, such as buffers. */
   heap?(): { readonly used: number; readonly external: number }
-  /** Open file descriptors and their limit; -1 where unknown. */
+  /** Returns the number of open file descriptors and their limit; -1 where unknown. */
   fileDescriptors(): { readonly open: number; readonly max: number }
-  /** Identity of this process, for a lock file. */
+  /** Id of this process, for a lock file. */
   readonly pid: number
-  /** What tells a process that runs on this machine from later ones of the same id; undefined when none has the id. */
+  /** Returns a text that distinguishes a running process from later ones with the same id; undefined when no process has the id. */
   processIdentity(pid: number): string | undefined
 }

@@ -7,63 +7,63 @@ export type CertificateStoreType = 'PEM' | 'PKCS12' | 'JKS' | 'BCFKS'
 /** A file with keys or certificates. */
 export interface CertificateStore {
   readonly path: string
-  /** What it holds; without it the name of the file tells, else its first bytes. */
+  /** The format of the file. By default, determined from its name, else from its first bytes. */
   readonly type?: CertificateStoreType | undefined
   readonly password?: string | undefined
-  /** A file whose text is the password; it counts before `password`. */
+  /** A file that contains the password; takes precedence over `password`. */
   readonly passwordPath?: string | undefined
-  /** A PEM file with the private key, where that of `path` holds certificates only. */
+  /** A PEM file with the private key, when the file at `path` holds certificates only. */
   readonly keyPath?: string | undefined
 }
 
-/** What a network over TLS is made of. */
+/** Options of a network over TLS. */
 export interface TlsOptions {
-  /** The private key with its certificate and those that sign it. A listener needs one. */
+  /** The private key, its certificate and the certificates that signed it. A listener needs one. */
   readonly keyStore?: CertificateStore | undefined
-  /** Whom to trust. Without it, the authorities that the platform trusts. */
+  /** The trusted authorities. Without it, those that the platform trusts. */
   readonly trustStore?: CertificateStore | undefined
   /**
-   * A file with the lists of revoked certificates, PEM or DER. With it, every authority of a chain needs a list that has
-   * not run out, and certificates on a list are refused.
+   * A file with certificate revocation lists, PEM or DER. With it, every authority of a chain needs a list that has not expired,
+   * and revoked certificates are refused.
    */
   readonly revocationList?: string | undefined
-  /** Versions that are spoken. Both when it is absent. */
+  /** Protocol versions. By default, both. */
   readonly versions?: readonly TlsVersion[] | undefined
-  /** Cipher suites by their names in the RFCs, best first. The platform's own when it is absent. */
+  /** Cipher suites by their names in the RFCs, best first. By default, those of the platform. */
   readonly ciphers?: readonly string[] | undefined
-  /** Whether clients show a certificate: `want` refuses a bad one, `need` also none. `none` when it is absent. */
+  /** Whether clients are asked for a certificate: `want` refuses an untrusted one, `need` also a missing one. By default, `none`. */
   readonly clientAuth?: 'none' | 'want' | 'need' | undefined
-  /** Whether `connect` compares the name of the server with its certificate. True when it is absent. */
+  /** Whether `connect` verifies the host name in the server's certificate. By default, true. */
   readonly verifyHostName?: boolean | undefined
-  /** Handshakes at a time; further connections are refused. 250 when it is absent, 0 is no limit. */
+  /** Most concurrent handshakes; further connections are refused. By default, 250; 0 is no limit. */
   readonly handshakeLimit?: number | undefined
-  /** How long a handshake may take, in milliseconds. 10 000 when it is absent. */
+  /** Timeout of a handshake in milliseconds. By default, 10 000. */
   readonly handshakeTimeoutMs?: number | undefined
 }
 
-/** A network whose certificates can change while it runs. */
+/** A network whose certificates can be reloaded. */
 export interface TlsNetwork extends Network {
   /**
-   * Reads the files again. Resolves to whether they have changed; new connections then use what they hold now.
-   * Rejects with a `CertificateError` when they cannot be used, and goes on with what it has.
+   * Reads the files again. Resolves to whether they have changed; new connections then use the new contents. Rejects with a
+   * `CertificateError` when the files cannot be used, and keeps the previous contents.
    */
   reload(): Promise<boolean>
-  /** The same network, whose listeners also take peers that speak without TLS: the first byte of each tells. */
+  /** Returns this network with listeners that also accept plaintext connections, distinguished by their first byte. */
   withPlaintext(): Network
   readonly handshakes: HandshakeStats
 }
 
-/** What became of the handshakes of all listeners. */
+/** Statistics of the handshakes of all listeners. */
 export interface HandshakeStats {
-  /** Under way now. */
+  /** Handshakes in progress. */
   readonly active: number
-  /** Refused because too many were under way. */
+  /** Connections refused because of `handshakeLimit`. */
   readonly rejected: number
-  /** Failed, or took too long. */
+  /** Handshakes that failed or timed out. */
   readonly failed: number
 }
 
-/** A file with keys or certificates that cannot be used. The message names the file and says what to do. */
+/** A file with keys or certificates that cannot be used. The message names the file and the remedy. */
 export class CertificateError extends Error {
   override readonly name = 'CertificateError'
   readonly path: string
@@ -73,22 +73,22 @@ export class CertificateError extends Error {
   }
 }
 
-/** Options of TLS that cannot be met, such as a cipher suite that nobody knows. The message says what was expected. */
+/** TLS options that are not supported, such as an unknown cipher suite. The message says what was expected. */
 export class TlsOptionError extends RangeError {
   override readonly name = 'TlsOptionError'
 }
 
-/** What WebSockets that are listened for must keep to. */
+/** Restrictions on accepted WebSockets. */
 export interface WebSocketListenOptions {
-  /** The only path that is served. Any when it is absent. */
+  /** The only path that is accepted. By default, any. */
   readonly path?: string | undefined
   /**
-   * Origins whose pages may connect, such as `https://app.example`; `*` is any. When it is absent or empty, the host that
-   * the page connects to. Programs that send no origin are always let in.
+   * Origins whose pages may connect, such as `https://app.example`; `*` is any. When absent or empty, pages of the host that they
+   * connect to. Clients that send no origin are always accepted.
    */
   readonly origins?: readonly string[] | undefined
-  /** Longest message that is read, in bytes. 1 MiB when it is absent. */
+  /** Longest message in bytes. By default, 1 MiB. */
   readonly maxMessageBytes?: number | undefined
-  /** Time between two pings; a peer that leaves one unanswered is cut. 30 000 when it is absent, 0 sends none. */
+  /** Interval of pings in milliseconds; a peer that does not answer one is disconnected. By default, 30 000; 0 sends none. */
   readonly pingIntervalMs?: number | undefined
 }

@@ -1,6 +1,6 @@
 /** The Zabra server as a library. */
 export { createServer } from './server.ts'
-export type { Server, ServerMetrics } from './server.ts'
+export type { Server, ServerMetrics } from './server-types.ts'
 export type { ServedPort } from './connections/listeners.ts'
 export { DamageError, FolderLockedError, LogFullError, RecoveryError } from './persistence/index.ts'
 export { defaults } from './settings/index.ts'

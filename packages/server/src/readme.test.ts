@@ -20,7 +20,7 @@ it('runs the example of the README', async () => {
   const run = new Function(
     'createServer',
     'defaults',
-    'nodePorts',
+    'nodePlatform',
     'dataDir',
     'console',
     `return (async () => {${body}})()`,

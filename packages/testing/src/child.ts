@@ -2,21 +2,21 @@ import { connectToParent } from '@zabra/runtime/node/children'
 import { TestServer } from './ensemble/test-server.ts'
 import type { ChildCommand, ChildEvent } from './ensemble/child-server.ts'
 
-/** How often it looks whether there is something to tell, in milliseconds. */
-const LOOK_MS = 10
+/** How often the role and the serving state are polled for changes, in milliseconds. */
+const POLL_MS = 10
 
 let server: TestServer | undefined
-let told = ''
-const parent = connectToParent((message) => void obey(message as ChildCommand).catch(complain))
-const tell = (report: ChildEvent): void => parent.send(report)
+let reported = ''
+const parent = connectToParent((message) => void handle(message as ChildCommand).catch(fail))
+const send = (report: ChildEvent): void => parent.send(report)
 
-async function obey(order: ChildCommand): Promise<void> {
+async function handle(order: ChildCommand): Promise<void> {
   if (order.do === 'start') {
     server = new TestServer(order.options)
     await server.start()
-    look()
-    tell({ is: 'started', address: server.address })
-    setInterval(look, LOOK_MS)
+    poll()
+    send({ is: 'started', address: server.address })
+    setInterval(poll, POLL_MS)
   } else if (order.do === 'cut') server?.blockPorts(order.ports)
   else {
     await server?.close()
@@ -24,15 +24,15 @@ async function obey(order: ChildCommand): Promise<void> {
   }
 }
 
-function look(): void {
+function poll(): void {
   if (server?.isRunning !== true) return
-  const { role, isServing: serving } = server
-  if (told === `${role} ${serving}`) return
-  told = `${role} ${serving}`
-  tell({ is: 'acting', role: role!, serving })
+  const { role, isServing } = server
+  if (reported === `${role} ${isServing}`) return
+  reported = `${role} ${isServing}`
+  send({ is: 'acting', role: role!, isServing })
 }
 
-function complain(error: unknown): void {
+function fail(error: unknown): void {
   console.error(error instanceof Error ? error.stack : error)
   process.exit(1)
 }

@@ -1,5 +1,6 @@
-/** Servers and ensembles in your tests, and a simulated world that plays your code under seeds. */
-export { startServer, TestServer, type TestServerOptions } from './ensemble/test-server.ts'
+/** Servers and ensembles for tests, and a simulated world that runs code under a seed. */
+export { startServer } from './ensemble/start-server.ts'
+export { TestServer, type TestServerOptions } from './ensemble/test-server.ts'
 export {
   startEnsemble,
   TestEnsemble,
@@ -9,6 +10,11 @@ export {
 export { ChildServer, type ChildServerOptions } from './ensemble/child-server.ts'
 export type { TestMember } from './ensemble/test-member.ts'
 export { expireSession } from './ensemble/expire.ts'
-export { simulate, Simulation, type SimulateOptions } from './simulate.ts'
-export { SimulatedServer, type UnexpectedStop } from './simulation/server.ts'
+export { simulate, Simulation, type SimulateOptions } from './simulation/simulate.ts'
+export {
+  CLIENT_PORT,
+  SimulatedServer,
+  type ServerEndpoint,
+  type UnexpectedStop,
+} from './simulation/simulated-server.ts'
 export * from './world/index.ts'

@@ -32,7 +32,7 @@ function moduleOf(code: string): string {
   return `${head}\nexport default async (console: { log(what: unknown): void }): Promise<void> => {\n${body}\n}\n`
 }
 
-describe('the examples of the README', () => {
+describe('the README examples', () => {
   it.each(examples)('$name', async ({ code, file }) => {
     writeFileSync(file, moduleOf(code))
     const said: string[] = []

@@ -9,7 +9,8 @@ import {
 import { busyFlags, longest, turnsSince } from '../busy.ts'
 import { holding, load, percentileOf, type Figures } from '../load.ts'
 import { fourLetterWord, type Peer } from '../peers.ts'
-import { RawClient } from '../raw-client.ts'
+import type { RawClient } from '@zabra/testkit'
+import { openSession } from '../open-session.ts'
 import { on, plant, scaled, telling, type Case, type Setting } from './case.ts'
 
 const PROBE_SECONDS = 6
@@ -118,27 +119,27 @@ const holds: Case = {
     const shown = (count: number): string => count.toLocaleString('en')
     await on(telling(setting, busyFlags()), 1, async (peer) => {
       const port = peer.ports[0]!
-      const client = await RawClient.open(port)
+      const client = await openSession(port)
       const test = (what: string, disturbance: () => Promise<unknown>): Promise<void> =>
         during(setting, peer, what, disturbance)
       await test('nothing', async () => {})
       for (const folder of ['/e', '/m', '/p'])
-        await client.ask(OpCode.create, (w) => create(() => folder)(w, 0))
-      await client.askMany(many, OpCode.create, create(numbered('/e'), CreateMode.EPHEMERAL))
+        await client.request(OpCode.create, (w) => create(() => folder)(w, 0))
+      await client.requestMany(many, OpCode.create, create(numbered('/e'), CreateMode.EPHEMERAL))
       await test(`children of a node that has ${shown(many)}`, () =>
-        client.ask(OpCode.getChildren2, path('/e', false)))
-      await test(`${shown(many)} own ephemerals`, () => client.ask(OpCode.getEphemerals, path('/')))
+        client.request(OpCode.getChildren2, path('/e', false)))
+      await test(`${shown(many)} own ephemerals`, () => client.request(OpCode.getEphemerals, path('/')))
       await test(`dump with ${shown(many)} ephemerals`, () => fourLetterWord(port, 'dump'))
       await test(`end of a session with ${shown(many)} ephemerals`, () => client.close())
-      const second = await RawClient.open(port)
-      await test('the largest multi', () => second.ask(OpCode.multi, largestMulti))
+      const second = await openSession(port)
+      await test('the largest multi', () => second.request(OpCode.multi, largestMulti))
       const watches = Math.min(80_000, many)
       await test(`${shown(watches)} watches set again`, () =>
-        second.ask(OpCode.setWatches, manyWatches(watches)))
+        second.request(OpCode.setWatches, manyWatches(watches)))
       for (const word of ['wchp', 'wchc'])
         await test(`${word} with ${shown(watches)} watches`, () => fourLetterWord(port, word))
       await test(`a client with ${shown(watches)} watches gone`, async () => {
-        second.vanish()
+        second.destroy()
         await wait(500)
       })
       await held(peer, sessions, async () => {
@@ -147,11 +148,11 @@ const holds: Case = {
           await fourLetterWord(port, 'cons')
         })
       })
-      const third = await RawClient.open(port)
+      const third = await openSession(port)
       await test(`${shown(nodes)} znodes created, with snapshots`, () =>
-        third.askMany(nodes, OpCode.create, create(numbered('/p'))))
+        third.requestMany(nodes, OpCode.create, create(numbered('/p'))))
       await test(`the number below a node: ${shown(nodes)}`, () =>
-        third.ask(OpCode.getAllChildrenNumber, path('/p')))
+        third.request(OpCode.getAllChildrenNumber, path('/p')))
       const quota = [
         '/zookeeper/quota/p',
         '/zookeeper/quota/p/zookeeper_limits',
@@ -159,7 +160,7 @@ const holds: Case = {
       ]
       await test(`a quota on ${shown(nodes)} znodes`, async () => {
         for (const one of quota)
-          await third.ask(OpCode.create, (w) => {
+          await third.request(OpCode.create, (w) => {
             const data = new TextEncoder().encode('count=-1,bytes=-1')
             writeCreateRequest(w, { path: one, data, acl: OPEN_ACL_UNSAFE, flags: CreateMode.PERSISTENT })
           })
@@ -183,12 +184,12 @@ const storm: Case = {
     await on(telling(setting, busyFlags()), 1, async (peer) => {
       const clients = await openMany(peer, sessions, 5000)
       await during(setting, peer, `${shown} sessions expired`, () => wait(9000))
-      for (const client of clients) client.vanish()
+      for (const client of clients) client.destroy()
     })
     await on(telling(setting, busyFlags()), 1, async (peer) => {
       const clients = await openMany(peer, sessions, 30_000)
       await during(setting, peer, `${shown} clients gone at once`, async () => {
-        for (const client of clients) client.vanish()
+        for (const client of clients) client.destroy()
         await wait(3000)
       })
     })
@@ -202,7 +203,7 @@ async function openMany(peer: Peer, sessions: number, timeOut: number): Promise<
   const clients: RawClient[] = []
   for (let i = 0; i < sessions; i += 200) {
     const together = Array.from({ length: Math.min(200, sessions - i) }, () =>
-      RawClient.open(peer.ports[0]!, timeOut),
+      openSession(peer.ports[0]!, timeOut),
     )
     clients.push(...(await Promise.all(together)))
   }

@@ -46,6 +46,9 @@ export class Player {
       connections: this.#links,
       elected: ({ state, vote }) => this.#decided({ state, vote }),
       configure: () => {},
+      failed: (error) => {
+        throw error
+      },
     })
   }
 
@@ -60,7 +63,7 @@ export class Player {
     return new Promise((resolve) => {
       this.#decided = resolve
       const active = parseConfiguration(this.#configuration)
-      this.#driver.step({ type: 'look', footing: { zxid, epoch, active } })
+      this.#driver.step({ type: 'look', state: { zxid, epoch, active } })
     })
   }
 

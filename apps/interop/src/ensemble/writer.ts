@@ -54,7 +54,7 @@ export class Writer {
 
   /** How often its session had to begin anew. */
   get renewals(): number {
-    return this.#client.session.epoch - 1
+    return this.#client.session.generation - 1
   }
 
   /** What its counter was set to last, as far as it knows for certain. */

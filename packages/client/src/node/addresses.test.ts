@@ -21,7 +21,7 @@ afterAll(async () => {
 })
 
 type Found = { address: string; family: number }[] | undefined
-/** Lets names stand for what `found` gives at each look; undefined is a name that nobody knows. */
+/** Stubs name resolution with what `found` returns at each lookup; undefined is an unknown name. */
 function resolving(found: (look: number) => Found): () => number {
   let looks = 0
   const lookup = (
@@ -38,8 +38,8 @@ function resolving(found: (look: number) => Found): () => number {
   return () => looks
 }
 
-it('the addresses of one name are tried one after the other within an attempt', async () => {
-  // Nobody listens at the first.
+it('an attempt tries all addresses of a name, one after the other', async () => {
+  // No server listens at the first address.
   const looks = resolving(() => [
     { address: '127.0.0.77', family: 4 },
     { address: '127.0.0.1', family: 4 },
@@ -54,7 +54,7 @@ it('the addresses of one name are tried one after the other within an attempt', 
   await client.close()
 })
 
-it('a name is looked up anew at each attempt, and one that nobody knows is a failed attempt and no more', async () => {
+it('each attempt resolves the name again, and an unknown name only fails that attempt', async () => {
   const reasons: string[] = []
   const looks = resolving((look) => (look < 3 ? undefined : [{ address: '127.0.0.1', family: 4 }]))
   const client = await connect({

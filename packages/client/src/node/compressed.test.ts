@@ -4,8 +4,8 @@ import { json, utf8 } from '../codecs.ts'
 import { ManualWorld } from '../testing/manual-world.ts'
 import { compressed } from './compressed.ts'
 
-describe('the codec that compresses', () => {
-  it('gives back what it was given, in fewer bytes', () => {
+describe('the gzip codec', () => {
+  it('compresses on encode and restores the value on decode', () => {
     const codec = compressed(json<string[]>())
     const value = Array.from({ length: 1000 }, (_, i) => `host-${i}`)
     const data = codec.encode(value)
@@ -15,31 +15,31 @@ describe('the codec that compresses', () => {
     expect(codec.decode(compressed(json()).encode([]))).toEqual([])
   })
 
-  it('reads what any gzip has written, as that of Curator', () => {
+  it("decodes data written by any gzip, such as Curator's", () => {
     expect(compressed(utf8).decode(new Uint8Array(gzipSync('hello', { level: 9 })))).toBe('hello')
   })
 
   it.each([
     ['nothing', new Uint8Array(0)],
     ['plain text', utf8.encode('{"a":1}')],
-    ['half of it', new Uint8Array(gzipSync('hello hello hello')).subarray(0, 14)],
+    ['a truncated file', new Uint8Array(gzipSync('hello hello hello')).subarray(0, 14)],
     ['a wrong checksum', new Uint8Array(gzipSync('hello')).map((byte, i) => (i === 16 ? byte ^ 1 : byte))],
-  ])('refuses %s and says what it got', (_what, data) => {
+  ])('rejects %s and says what it received', (_what, data) => {
     expect(() => compressed(utf8).decode(data)).toThrow(
-      new RegExp(`^Expected data that gzip has written, got ${data.length} bytes that are not`),
+      new RegExp(`^Expected gzip data, got ${data.length} other bytes`),
     )
   })
 
-  it('does not unpack more than it may', () => {
+  it('rejects data that decompresses to more than maxLength', () => {
     const bomb = new Uint8Array(gzipSync(new Uint8Array(10_000_000)))
     expect(bomb.length).toBeLessThan(20_000)
     expect(() => compressed(utf8, { maxLength: 1000 }).decode(bomb)).toThrow(
-      'Expected data that comes to at most 1000 bytes, got more',
+      'Expected data that decompresses to at most 1000 bytes, got more',
     )
     expect(() => compressed(utf8, { maxLength: 0 })).toThrow('Expected a maxLength of 1 byte or more, got 0')
   })
 
-  it('serves a typed client', async () => {
+  it('works in a typed client', async () => {
     const world = await ManualWorld.start()
     const values = (await world.client()).withCodec(compressed(json<{ a: number }>()))
     await world.outcome(values.create('/a', { a: 1 }))

@@ -2,13 +2,14 @@ import { gunzipSync, gzipSync } from '@zabra/runtime/node/dial'
 import type { Bytes, Codec } from '../types.ts'
 
 export interface CompressedOptions {
-  /** The most bytes that a value may come to when it is decoded (default 16 MiB): a few kilobytes can hold gigabytes. */
+  /** Maximum length in bytes of decompressed data (default 16 MiB): a few kilobytes can expand to gigabytes. */
   readonly maxLength?: number
 }
 
 /**
- * Another codec's bytes, compressed with gzip, as Curator stores them too. Decoding throws a `TypeError` for data that
- * gzip has not written, such as what was stored before it was compressed, or that comes to more than `maxLength`.
+ * Compresses the output of another codec with gzip, in the format of Curator. Decoding throws a `TypeError` for data
+ * that is not gzip, such as data stored before compression was introduced, or that decompresses to more than
+ * `maxLength`.
  */
 export function compressed<T>(
   inner: Codec<T>,
@@ -30,8 +31,8 @@ function decompress(data: Bytes, maxLength: number): Bytes {
     const isLong = code === 'ERR_BUFFER_TOO_LARGE' || cause instanceof RangeError
     throw new TypeError(
       isLong
-        ? `Expected data that comes to at most ${maxLength} bytes, got more; raise maxLength if it may`
-        : `Expected data that gzip has written, got ${data.length} bytes that are not (${message})`,
+        ? `Expected data that decompresses to at most ${maxLength} bytes, got more; raise maxLength to allow it`
+        : `Expected gzip data, got ${data.length} other bytes (${message})`,
       { cause },
     )
   }

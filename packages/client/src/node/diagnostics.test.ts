@@ -10,24 +10,24 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-it('builds nothing for requests while nobody listens', () => {
+it('requests cost no tracing while the channels have no subscribers', () => {
   expect(withDiagnostics(undefined)).toHaveProperty('request', undefined)
 })
 
-it('tells listeners of requests, states and events, without data', async () => {
-  const heard: string[] = []
+it('subscribers receive requests, states and events, without data', async () => {
+  const received: string[] = []
   const request = tracingChannel<'', RequestContext>('zookeeper:request')
   const listeners = {
-    start: ({ operation, path }: RequestContext) => void heard.push(`start ${operation} ${path}`),
+    start: ({ operation, path }: RequestContext) => void received.push(`start ${operation} ${path}`),
     end() {},
     asyncStart() {},
     asyncEnd: ({ operation, error }: RequestContext) =>
-      void heard.push(`end ${operation}${error ? ` ${error.name}` : ''}`),
+      void received.push(`end ${operation}${error ? ` ${error.name}` : ''}`),
     error() {},
   }
   request.subscribe(listeners as never)
-  const onState = (message: unknown): void => void heard.push((message as { state: string }).state)
-  const onEvent = (message: unknown): void => void heard.push((message as { type: string }).type)
+  const onState = (message: unknown): void => void received.push((message as { state: string }).state)
+  const onEvent = (message: unknown): void => void received.push((message as { type: string }).type)
   subscribe('zookeeper:state', onState)
   subscribe('zookeeper:event', onEvent)
   const passedOn: string[] = []
@@ -40,7 +40,7 @@ it('tells listeners of requests, states and events, without data', async () => {
   request.unsubscribe(listeners as never)
   unsubscribe('zookeeper:state', onState)
   unsubscribe('zookeeper:event', onEvent)
-  expect(heard).toEqual([
+  expect(received).toEqual([
     'connected',
     'start exists /a',
     'end exists',

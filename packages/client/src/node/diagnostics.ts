@@ -1,12 +1,13 @@
 import { channel, tracingChannel } from '@zabra/runtime/node/dial'
-import type { Instrumentation, RequestInfo, StateChange } from '../types.ts'
+import type { Instrumentation, RequestInfo } from '../instrumentation.ts'
+import type { StateChange } from '../types.ts'
 
-/** What the tracing channel `zookeeper:request` carries for one request, from its start to its end. */
+/** The context of one request on the tracing channel `zookeeper:request`. */
 export interface RequestContext extends RequestInfo {
   error?: Error
-  /** The transaction that the server told with its answer. */
+  /** The zxid in the header of the reply. */
   zxid?: bigint
-  /** Bytes of the answer. */
+  /** Length of the reply in bytes. */
   replyBytes?: number
 }
 
@@ -21,8 +22,8 @@ function traceRequest(info: RequestInfo): ReturnType<NonNullable<Instrumentation
   const context: RequestContext = { ...info }
   requests.start.publish(context)
   requests.end.publish(context)
-  return ({ error, bytes, zxid }) => {
-    context.replyBytes = bytes
+  return ({ error, replyBytes, zxid }) => {
+    context.replyBytes = replyBytes
     if (zxid !== undefined) context.zxid = zxid
     if (error !== undefined) {
       context.error = error
@@ -50,8 +51,8 @@ const traceAndForward =
   }
 
 /**
- * Publishes to the channels of `node:diagnostics_channel` and passes everything on. While a channel has no subscribers
- * nothing is built for it.
+ * Publishes to the channels of `node:diagnostics_channel` and forwards to the user's instrumentation. Builds no
+ * message for a channel without subscribers.
  */
 class DiagnosticsInstrumentation implements Instrumentation {
   readonly #next: Instrumentation | undefined
@@ -60,7 +61,7 @@ class DiagnosticsInstrumentation implements Instrumentation {
     this.#next = next
   }
 
-  /** Asked for before each request, so that one without listeners costs this look and no more. */
+  /** Read before each request, so that a request without subscribers costs one check. */
   get request(): NonNullable<Instrumentation['request']> {
     if (requests.hasSubscribers) return traceAndForward(this.#next)
     return (this.#next?.request === undefined ? undefined : forward(this.#next)) as never
@@ -92,7 +93,7 @@ class DiagnosticsInstrumentation implements Instrumentation {
   }
 }
 
-/** Hooks that publish, and pass on to those of the user. */
+/** Returns instrumentation that publishes and forwards to that of the user. */
 export const withDiagnostics = (next: Instrumentation | undefined): Instrumentation =>
   next === undefined ? diagnosticsOnly : new DiagnosticsInstrumentation(next)
 

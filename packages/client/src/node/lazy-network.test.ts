@@ -9,8 +9,8 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-describe('a client that dials over what is not loaded yet', () => {
-  it('waits for the load no longer than for an answer, and connects once it has ended', async () => {
+describe('a client whose transport module loads lazily', () => {
+  it('waits for the module within the timeout of an attempt, and connects once it is loaded', async () => {
     let loaded: () => void = () => {}
     const load = new Promise<typeof world.network>((resolve) => (loaded = () => resolve(world.network)))
     const errors: string[] = []
@@ -27,7 +27,7 @@ describe('a client that dials over what is not loaded yet', () => {
     void client.close()
   })
 
-  it('gives up amid the load when its signal aborts', async () => {
+  it('stops waiting for the module when its signal aborts', async () => {
     const enough = new AbortController()
     const connecting = world.connect({
       servers: 'tls://a:2181',

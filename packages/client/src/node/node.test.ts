@@ -88,7 +88,7 @@ describe.each([
     await client.close()
   })
 
-  it('takes its session along to another connection', async () => {
+  it('keeps its session on a new connection', async () => {
     const first = await open()
     await first.create(`/${scheme}-e`, undefined, { mode: 'ephemeral' })
     const session = await first.detach()
@@ -99,7 +99,7 @@ describe.each([
 })
 
 describe('a client over TLS', () => {
-  it('is known by its certificate', async () => {
+  it('authenticates by its certificate', async () => {
     const client = await connect({
       servers: `tls://localhost:${portOf(secure, 'secureClientPort')}`,
       transport: trusting,
@@ -111,7 +111,7 @@ describe('a client over TLS', () => {
     await client.close()
   })
 
-  it('does not trust a server that it has no reason to trust, and says so', async () => {
+  it('rejects a server whose certificate is not trusted, and says so', async () => {
     const limit = new AbortController()
     const refused = connect({
       servers: `tls://localhost:${portOf(secure, 'secureClientPort')}`,
@@ -126,8 +126,8 @@ describe('a client over TLS', () => {
   })
 })
 
-describe('an address without a transport', () => {
-  it('is refused before anything is tried', async () => {
+describe('an address whose scheme has no transport', () => {
+  it('is rejected before any connection attempt', async () => {
     const { networkTransport } = await import('../transport.ts')
     const refused = connect({ servers: 'tls://a', transport: networkTransport({ ws: undefined as never }) })
     await expect(refused).rejects.toThrow('Expected addresses with ws://, got tls://a:2281')

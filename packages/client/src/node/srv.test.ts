@@ -17,7 +17,7 @@ let names: DnsServer
 let server: Server
 let doors: Door[] = []
 
-/** A port that leads to the server until it is shut. */
+/** A TCP proxy to the server that can be closed. */
 interface Door {
   readonly port: number
   shut(): Promise<void>
@@ -73,8 +73,8 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-describe('servers named by DNS SRV', () => {
-  it('are found by a resolver, below the chroot behind the name', async () => {
+describe('servers given as a dns-srv:// name', () => {
+  it('are resolved by DNS, with the chroot after the name', async () => {
     const { port } = await open()
     names.set(name, behind(port))
     const client = await connect({ servers: `dns-srv://${name}/app`, createChroot: true })
@@ -86,19 +86,22 @@ describe('servers named by DNS SRV', () => {
     await root.close()
   })
 
-  it.each(['none', 'failure'] as const)('are waited for while the resolver has %s', async (answer) => {
-    const { port } = await open()
-    names.set(name, answer)
-    const asked = names.queriedNames.length
-    const connecting = connect({ servers: `dns-srv://${name}`, signal: AbortSignal.timeout(20_000) })
-    await names.waitForQueries(asked + 1)
-    names.set(name, behind(port))
-    const client = await connecting
-    expect(client.state).toBe('connected')
-    await client.close()
-  })
+  it.each(['none', 'failure'] as const)(
+    'are looked up again while the resolver answers with %s',
+    async (answer) => {
+      const { port } = await open()
+      names.set(name, answer)
+      const requested = names.queriedNames.length
+      const connecting = connect({ servers: `dns-srv://${name}`, signal: AbortSignal.timeout(20_000) })
+      await names.waitForQueries(requested + 1)
+      names.set(name, behind(port))
+      const client = await connecting
+      expect(client.state).toBe('connected')
+      await client.close()
+    },
+  )
 
-  it('are looked up anew when the connection is lost, and the session moves to them', async () => {
+  it('are looked up again when the connection is lost, and the session moves to them', async () => {
     const old = await open()
     names.set(name, behind(old.port))
     const client = await connect({ servers: `dns-srv://${name}` })
@@ -114,14 +117,14 @@ describe('servers named by DNS SRV', () => {
     await client.close()
   })
 
-  it('are kept when the resolver does not know them any more', async () => {
+  it('are kept when the resolver no longer knows the name', async () => {
     const { port } = await open()
     names.set(name, behind(port))
     const client = await connect({ servers: `dns-srv://${name}` })
     names.set(name, 'none')
-    const asked = names.queriedNames.length
+    const requested = names.queriedNames.length
     await doors[0]!.shut()
-    await names.waitForQueries(asked + 1)
+    await names.waitForQueries(requested + 1)
     await open(port)
     expect(await until(client, 'connected')).toBe(`tcp://localhost:${port}`)
     await client.close()

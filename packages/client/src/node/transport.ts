@@ -6,22 +6,25 @@ import {
   keepAliveNodeClock,
 } from '@zabra/runtime/node/dial'
 import { networkTransport } from '../transport.ts'
-import type { Transport } from '../types.ts'
+import type { Transport } from '../platform.ts'
 
 export interface NodeTransportOptions {
-  /** Whom to trust and what to show over `tls://` and `wss://`. Without it, the authorities that Node trusts. */
+  /** Trust store and key store for `tls://` and `wss://`. Default: the certificate authorities that Node trusts. */
   readonly tls?: TlsOptions
 }
 
 export interface NodeTransport extends Transport {
   /**
-   * Reads the certificate files again, for the connections to come. Resolves to whether they have changed; rejects with a
-   * `CertificateError`, and goes on with what it has.
+   * Reloads the certificate files for future connections. Resolves to whether they have changed. Rejects with a
+   * `CertificateError` and keeps the current ones if they cannot be loaded.
    */
   reload(): Promise<boolean>
 }
 
-/** TCP, TLS and WebSockets of this machine, by the scheme of the address. What one of them needs is loaded when it is dialled. */
+/**
+ * Returns a transport over TCP, TLS and WebSockets, chosen by the scheme of the address. Modules load on the first
+ * connection that needs them.
+ */
 export function nodeTransport({ tls = {} }: NodeTransportOptions = {}): NodeTransport {
   const secure = lazyTlsNetwork(tls)
   return {

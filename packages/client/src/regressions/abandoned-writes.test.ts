@@ -7,7 +7,7 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-it('says that a write may happen whose caller gives up in the very turn in which it leaves', async () => {
+it('a write whose caller gives up in the same turn in which it is sent rejects with maybeApplied', async () => {
   const client = await world.client()
   const abort = new AbortController()
   const done = client.create('/a', undefined, { signal: abort.signal })
@@ -17,7 +17,7 @@ it('says that a write may happen whose caller gives up in the very turn in which
   expect(await world.outcome(client.exists('/a'))).toBeDefined()
 })
 
-it('cleans up behind a sequential create whose caller gives up in the turn in which it leaves', async () => {
+it('a sequential create whose caller gives up in the turn in which it is sent leaves no znode behind', async () => {
   const client = await world.client()
   const abort = new AbortController()
   const mode = 'ephemeralSequential'

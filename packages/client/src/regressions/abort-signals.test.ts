@@ -7,7 +7,7 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-it('one signal for many calls gives no warning of a leak (Node 20: more than 10 listeners)', async () => {
+it('one signal for many calls causes no listener leak warning (Node 20: more than 10 listeners)', async () => {
   const client = await world.client()
   const warnings: string[] = []
   const note = (warning: Error): void => void warnings.push(warning.name)

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { bytes, ManualWorld } from '../testing/manual-world.ts'
-import type { Client } from '../types.ts'
+import type { Client } from '../client-api.ts'
 
 let world: ManualWorld
 let client: Client
@@ -12,20 +12,20 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-/** Runs a call whose reply is lost; `meanwhile` runs before the second try. */
+/** Runs a call whose reply is lost; `meanwhile` runs before the retry. */
 async function lost<T>(call: () => Promise<T>, meanwhile: () => Promise<unknown>): Promise<T> {
-  const wire = world.connections[0]!
-  world.faults.toClient = (chunk, from) => (from === wire ? undefined : chunk)
+  const connection = world.connections[0]!
+  world.faults.toClient = (chunk, from) => (from === connection ? undefined : chunk)
   const done = call()
   done.catch(() => {})
   await world.settle()
   await meanwhile()
-  wire.cut()
+  connection.cut()
   await world.advance(3000)
   return world.outcome(done)
 }
 
-it('setData with a version: NoNode after an ambiguous try leaves open whether the first one was carried out', async () => {
+it('a versioned setData whose retry finds no node rejects with maybeApplied', async () => {
   await world.outcome(client.create('/a'))
   const done = lost(
     () => client.setData('/a', bytes('x'), { version: 0 }),
@@ -34,21 +34,21 @@ it('setData with a version: NoNode after an ambiguous try leaves open whether th
   await expect(done).rejects.toMatchObject({ maybeApplied: true })
 })
 
-it('delete with a version: NoNode after an ambiguous try is not simply success', async () => {
-  // Somebody else deletes the znode; our request never reached the server.
+it('a versioned delete whose retry finds no node does not resolve', async () => {
+  // Another client deletes the znode; our request never reached the server.
   await world.outcome(client.create('/a'))
-  const wire = world.connections[0]!
-  world.faults.toServer = (chunk, from) => (from === wire ? undefined : chunk)
+  const connection = world.connections[0]!
+  world.faults.toServer = (chunk, from) => (from === connection ? undefined : chunk)
   const done = client.delete('/a', { version: 0 })
   done.catch(() => {})
   await world.settle()
   await world.outcome(other.delete('/a'))
-  wire.cut()
+  connection.cut()
   await world.advance(3000)
   await expect(world.outcome(done)).rejects.toMatchObject({ maybeApplied: true })
 })
 
-it('create: a znode of somebody else found by a second try leaves open whether the first one made one that is gone', async () => {
+it('a create whose retry finds a znode of another client rejects with maybeApplied', async () => {
   const done = lost(
     () => client.create('/a', bytes('mine'), { idempotent: true }),
     async () => {
@@ -59,7 +59,7 @@ it('create: a znode of somebody else found by a second try leaves open whether t
   await expect(done).rejects.toMatchObject({ code: 'NODE_EXISTS', maybeApplied: true })
 })
 
-it('a multi is repeated only when it identifies itself: an unversioned delete does not', async () => {
+it('a multi with an unversioned delete is not retried', async () => {
   await world.outcome(client.create('/item'))
   await world.outcome(client.create('/counter'))
   const done = lost(
@@ -69,7 +69,7 @@ it('a multi is repeated only when it identifies itself: an unversioned delete do
         { op: 'setData', path: '/counter', data: bytes('mine') },
       ]),
     async () => {
-      // Another client takes note, and makes the item again.
+      // Another client sees the deletion and creates the item again.
       await world.outcome(other.setData('/counter', bytes('theirs')))
       await world.outcome(other.create('/item'))
     },
@@ -77,30 +77,30 @@ it('a multi is repeated only when it identifies itself: an unversioned delete do
   await expect(done).rejects.toMatchObject({ code: 'CONNECTION_LOSS', maybeApplied: true })
 })
 
-it('a protected create whose search fails says that the create may have been carried out', async () => {
+it('a protected create whose search fails rejects with maybeApplied', async () => {
   const abort = new AbortController()
-  const wire = world.connections[0]!
-  world.faults.toClient = (chunk, from) => (from === wire ? undefined : chunk)
+  const connection = world.connections[0]!
+  world.faults.toClient = (chunk, from) => (from === connection ? undefined : chunk)
   const done = client.create('/l-', undefined, { mode: 'persistentSequential', signal: abort.signal })
   done.catch(() => {})
   await world.settle()
   world.faults.open = () => {
     throw new Error('down')
   }
-  wire.cut()
+  connection.cut()
   await world.settle()
-  abort.abort() // while the search waits for a connection
+  abort.abort() // While the search waits for a connection.
   await world.settle()
   const error = await done.catch((error: unknown) => error)
   delete world.faults.open
   expect(error).toMatchObject({ operation: 'create', maybeApplied: true })
 })
 
-it('a request in flight when the session expires, and the ones behind a failed write, stay in order', async () => {
-  // A write submitted while the client drains before a move must not run when the one before it has failed.
-  const wire = world.connections[0]!
+it('a request in flight when the session expires fails before the writes after it', async () => {
+  // A write submitted while the client drains before a move must not be applied when the one before it has failed.
+  const connection = world.connections[0]!
   await world.outcome(client.create('/a'))
-  world.faults.toServer = (chunk, from) => (from === wire ? undefined : chunk)
+  world.faults.toServer = (chunk, from) => (from === connection ? undefined : chunk)
   const first = client.setData('/a', bytes('1'))
   first.catch(() => {})
   await world.settle()

@@ -8,23 +8,23 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-it('redactPath covers the errors that observers are told', async () => {
-  let told = ''
+it('redactPath also covers the errors passed to observers', async () => {
+  let received = ''
   const client = await world.client({
     redactPath: (path) => path.replace(/\d+/, '#'),
     instrumentation: {
       request:
         () =>
         ({ error }) =>
-          void (told = `${error?.message} ${error?.path} ${error?.stack}`),
+          void (received = `${error?.message} ${error?.path} ${error?.stack}`),
     },
   })
   await expect(world.outcome(client.getData('/customer7'))).rejects.toThrow('/customer7')
-  expect(told).toContain('/customer#')
-  expect(told).not.toContain('/customer7')
+  expect(received).toContain('/customer#')
+  expect(received).not.toContain('/customer7')
 })
 
-it('the deadline of update holds for all of it, however often somebody comes between', async () => {
+it('the deadline of update covers all of its retries', async () => {
   const client = await world.client()
   const other = await world.client()
   await world.outcome(client.create('/n', bytes('x')))
@@ -43,24 +43,24 @@ it('the deadline of update holds for all of it, however often somebody comes bet
   expect(rounds).toBeLessThan(10)
 })
 
-it('closing a view ends its one-shot watches too, and nobody else’s', async () => {
+it('closing a chroot client ends its own one-shot watches and no others', async () => {
   const client = await world.client()
   await world.outcome(client.mkdirp('/app'))
-  const view = client.chroot('/app')
-  const watch = await world.outcome(view.watchOnce('/x', 'exists'))
+  const chrootClient = client.chroot('/app')
+  const watch = await world.outcome(chrootClient.watchOnce('/x', 'exists'))
   const other = await world.outcome(client.watchOnce('/app/y', 'exists'))
-  await world.outcome(view.close())
+  await world.outcome(chrootClient.close())
   await expect(world.outcome(watch.fired)).rejects.toMatchObject({ code: 'CLOSED' })
   expect(world.server.stats().watches).toBe(1)
   await world.outcome(client.create('/app/y'))
   expect(await world.outcome(other.fired)).toMatchObject({ type: 'nodeCreated' })
 })
 
-it('a watch() that is answered after its view closed is removed', async () => {
+it('a watch() whose reply arrives after its chroot client closed is removed', async () => {
   const client = await world.client()
-  const view = client.chroot('/')
-  const watching = view.watch('/w')
-  await view.close()
+  const chrootClient = client.chroot('/')
+  const watching = chrootClient.watch('/w')
+  await chrootClient.close()
   const watcher = await world.outcome(watching).catch(() => undefined)
   await world.outcome(client.create('/w'))
   await world.settle()
@@ -68,7 +68,7 @@ it('a watch() that is answered after its view closed is removed', async () => {
   expect(next?.done ?? true).toBe(true)
 })
 
-it('detach of a view leaves the client to its owner, as close does', async () => {
+it('detach of a chroot client is rejected and leaves the session to its owner', async () => {
   const client = await world.client()
   await expect(client.chroot('/x').detach()).rejects.toMatchObject({ code: 'USAGE' })
   expect(client.state).toBe('connected')

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { ManualWorld } from '../testing/manual-world.ts'
-import type { Client } from '../types.ts'
+import type { Client } from '../client-api.ts'
 
 let world: ManualWorld
 let client: Client
@@ -10,14 +10,14 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-it('deleting everything below a chroot spares no znode that happens to be called zookeeper', async () => {
+it('a recursive delete of / of a chroot also deletes a znode named zookeeper', async () => {
   await world.outcome(client.mkdirp('/app/zookeeper/x'))
-  const view = client.chroot('/app')
-  await world.outcome(view.delete('/', { recursive: true }))
+  const chrootClient = client.chroot('/app')
+  await world.outcome(chrootClient.delete('/', { recursive: true }))
   expect((await world.outcome(client.getChildren('/app'))).children).toEqual([])
 })
 
-it('a missing chroot is named by reads of it too', async () => {
-  const view = await world.client({ servers: 'a:2181/none' })
-  await expect(world.outcome(view.getChildren('/'))).rejects.toMatchObject({ code: 'NO_CHROOT' })
+it('a read of a missing chroot names the chroot in the error', async () => {
+  const chrootClient = await world.client({ servers: 'a:2181/none' })
+  await expect(world.outcome(chrootClient.getChildren('/'))).rejects.toMatchObject({ code: 'NO_CHROOT' })
 })

@@ -4,14 +4,14 @@ import { SeededRandom } from '@zabra/runtime'
 import { expect, it } from 'vitest'
 import { ZooKeeperError } from '../errors.ts'
 import { bytes, ManualWorld } from '../testing/manual-world.ts'
-import type { Client } from '../types.ts'
+import type { Client } from '../client-api.ts'
 
-/** More of them with ZABRA_CLIENT_SEEDS; a failing one stands in the name of its test. */
+/** ZABRA_CLIENT_SEEDS sets the number of seeds; a failing seed is in the name of its test. */
 const seeds = Array.from({ length: Number(process.env['ZABRA_CLIENT_SEEDS'] ?? 60) }, (_, i) => i + 1)
 
 const own = /^(heartbeat|reconnect|deadline|connection attempt|local expiry|close|probe|search|drain)/
 
-it.each(seeds)('seed %i: an end in any state settles everything and leaves no timer', async (seed) => {
+it.each(seeds)('seed %i: closing in any state settles every call and leaves no timer', async (seed) => {
   const random = new SeededRandom(seed * 104_729)
   const world = await ManualWorld.start()
   const unhandled: unknown[] = []
@@ -25,10 +25,10 @@ it.each(seeds)('seed %i: an end in any state settles everything and leaves no ti
   world.faults.open = () => {
     if (down) throw new Error('down')
   }
-  world.faults.toClient = (chunk, wire) => {
+  world.faults.toClient = (chunk, connection) => {
     if (mode === 'swallow') return undefined
-    if (!first.has(wire)) {
-      first.add(wire)
+    if (!first.has(connection)) {
+      first.add(connection)
       if (ro && chunk.length >= 41) {
         chunk = chunk.slice()
         chunk[40] = 1
@@ -36,9 +36,9 @@ it.each(seeds)('seed %i: an end in any state settles everything and leaves no ti
     }
     return chunk
   }
-  world.faults.toServer = (chunk, wire) => {
+  world.faults.toServer = (chunk, connection) => {
     if (!withSasl || chunk.length < 12) return chunk
-    // SASL requests are answered here; they stand alone in their chunk or behind auth packets.
+    // Handles SASL requests; each is alone in its chunk or follows auth packets.
     for (let at = 0; at + 12 <= chunk.length;) {
       const reader = new Reader(chunk, at)
       const length = reader.int()
@@ -53,7 +53,7 @@ it.each(seeds)('seed %i: an end in any state settles everything and leaves no ti
           w.buffer(bytes('ok'))
           w.endFrame(mark)
           const answer = w.take()
-          if (mode === 'pass') world.clock.immediate(() => wire.deliver(answer))
+          if (mode === 'pass') world.clock.immediate(() => connection.deliver(answer))
           return at === 0 ? undefined : chunk.slice(0, at)
         }
       }

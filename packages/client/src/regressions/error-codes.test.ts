@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { bytes, ManualWorld } from '../testing/manual-world.ts'
-import type { Client } from '../types.ts'
+import type { Client } from '../client-api.ts'
 
 let world: ManualWorld
 let client: Client
@@ -10,10 +10,10 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-/** Answers the next requests with an error in place of the server. */
+/** Replies to the next requests with an error, in place of the server. */
 function answerWith(code: number, times = 1): () => number {
   let given = 0
-  world.faults.toServer = (chunk, wire) => {
+  world.faults.toServer = (chunk, connection) => {
     const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
     if (given >= times || chunk.length < 12 || view.getInt32(4) <= 0) return chunk
     given++
@@ -22,36 +22,30 @@ function answerWith(code: number, times = 1): () => number {
     r.setInt32(0, 16)
     r.setInt32(4, view.getInt32(4))
     r.setInt32(16, code)
-    world.clock.immediate(() => wire.deliver(reply))
+    world.clock.immediate(() => connection.deliver(reply))
     return undefined
   }
   return () => given
 }
 
-it.each([-4, -7, -122])(
-  'a read that the server answers with %i is tried again, as after a lost connection',
-  async (code) => {
-    answerWith(code)
-    expect(await world.within(15_000, client.exists('/'))).toBeDefined()
-  },
-)
+it.each([-4, -7, -122])('a read with error code %i is retried, as after a connection loss', async (code) => {
+  answerWith(code)
+  expect(await world.within(15_000, client.exists('/'))).toBeDefined()
+})
 
-it.each([-4, -7, -122])('a write that the server answers with %i may have been carried out', async (code) => {
+it.each([-4, -7, -122])('a write with error code %i rejects with maybeApplied', async (code) => {
   answerWith(code)
   await expect(world.outcome(client.setData('/', bytes('x')))).rejects.toMatchObject({ maybeApplied: true })
 })
 
-it.each([-13, -14])(
-  'a reconfiguration that the server answers with %i is tried again with backoff',
-  async (code) => {
-    const given = answerWith(code, 100)
-    client.reconfig({ joining: 'server.1=a:1:2' }).catch(() => {})
-    await world.advance(5000)
-    expect(given()).toBeGreaterThan(1)
-  },
-)
+it.each([-13, -14])('a reconfiguration with error code %i is retried with backoff', async (code) => {
+  const given = answerWith(code, 100)
+  client.reconfig({ joining: 'server.1=a:1:2' }).catch(() => {})
+  await world.advance(5000)
+  expect(given()).toBeGreaterThan(1)
+})
 
-it('a signal that is aborted already lets nothing be sent', async () => {
+it('a call with an aborted signal sends nothing', async () => {
   await world.outcome(client.create('/a'))
   const sent: number[] = []
   world.faults.toServer = (chunk) => (sent.push(chunk.length), chunk)

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { bytes, ManualWorld } from '../testing/manual-world.ts'
 
-it('an exists watch on a znode that exists neither fires out of nothing nor misses a deletion across a reconnect', async () => {
+it('an exists watch on an existing znode neither fires without a change nor misses a deletion across a reconnect', async () => {
   const world = await ManualWorld.start()
   const client = await world.client()
   const other = await world.client()
@@ -23,7 +23,7 @@ it('an exists watch on a znode that exists neither fires out of nothing nor miss
   await world.outcome(other.delete('/b'))
   await world.advance(3000)
   expect(client.state).toBe('connected')
-  // Nothing has happened to /a; /b is gone.
+  // /a is unchanged; /b was deleted.
   expect(fired).toEqual([{ type: 'nodeDeleted', path: '/b' }])
   await world.end()
 })

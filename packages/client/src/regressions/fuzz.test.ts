@@ -4,12 +4,12 @@ import { expect, it } from 'vitest'
 import { ZooKeeperError } from '../errors.ts'
 import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
 
-/** More of them with ZABRA_CLIENT_SEEDS; a failing one stands in the name of its test. */
+/** ZABRA_CLIENT_SEEDS sets the number of seeds; a failing seed is in the name of its test. */
 const seeds = Array.from({ length: Number(process.env['ZABRA_CLIENT_SEEDS'] ?? 60) }, (_, i) => i + 1)
 
 const own = /^(heartbeat|reconnect|deadline|retry|drain|connection attempt|local expiry|close|probe|search)/
 
-it.each(seeds)('seed %i: every promise settles, with its own answer', async (seed) => {
+it.each(seeds)('seed %i: every promise settles with its own reply', async (seed) => {
   const random = new SeededRandom(seed * 7919)
   const world = await ManualWorld.start()
   const admin = await world.client({ sessionTimeout: 90_000 })
@@ -21,8 +21,10 @@ it.each(seeds)('seed %i: every promise settles, with its own answer', async (see
   process.on('unhandledRejection', note)
   let mode: 'pass' | 'swallow' | 'swallowUp' | 'bytes' = 'pass'
   world.network.chunkBytes = [65536, 1, 3, 17][random.below(4)]!
-  world.faults.toClient = (chunk, wire) => (wire === adminWire || mode !== 'swallow' ? chunk : undefined)
-  world.faults.toServer = (chunk, wire) => (wire === adminWire || mode !== 'swallowUp' ? chunk : undefined)
+  world.faults.toClient = (chunk, connection) =>
+    connection === adminWire || mode !== 'swallow' ? chunk : undefined
+  world.faults.toServer = (chunk, connection) =>
+    connection === adminWire || mode !== 'swallowUp' ? chunk : undefined
   let down = false
   world.faults.open = () => {
     if (down) throw new Error('down')
@@ -158,8 +160,8 @@ it.each(seeds)('seed %i: every promise settles, with its own answer', async (see
   }
   mode = 'pass'
   down = false
-  // What was swallowed is missing in the middle of a stream, which no network does: every connection of the client ends.
-  for (const wire of world.connections) if (wire !== adminWire) wire.cut()
+  // Dropped bytes leave a gap in the stream, which no network does, so all connections of the client are closed.
+  for (const connection of world.connections) if (connection !== adminWire) connection.cut()
   await world.advance(30_000)
   for (let i = 0; i < 5; i++) {
     await world.outcome(admin.create(`/n${i}/c${seed}`))

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { bytes, ManualWorld } from '../testing/manual-world.ts'
-import type { Client } from '../types.ts'
+import type { Client } from '../client-api.ts'
 
 let world: ManualWorld
 let client: Client
@@ -12,7 +12,7 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-it('a guaranteed delete survives a connection loss, whatever was in flight before it', async () => {
+it('a guaranteed delete is applied after a connection loss, with any request in flight before it', async () => {
   await started()
   await world.outcome(client.create('/lock'))
   await world.outcome(client.create('/data'))
@@ -29,7 +29,7 @@ it('a guaranteed delete survives a connection loss, whatever was in flight befor
 })
 
 it.each([{ offlineQueue: 0 }, { retry: { maxAttempts: 1 } }])(
-  'a guaranteed delete is one with %j too',
+  'a guaranteed delete is applied with %j',
   async (options) => {
     await started(options)
     await world.outcome(client.create('/lock'))
@@ -43,7 +43,7 @@ it.each([{ offlineQueue: 0 }, { retry: { maxAttempts: 1 } }])(
   },
 )
 
-it('a guaranteed delete that is asked for while suspended, without an offline queue', async () => {
+it('a guaranteed delete called while suspended is applied without an offline queue', async () => {
   await started({ offlineQueue: 0 })
   await world.outcome(client.create('/lock'))
   world.lastConnection.cut()
@@ -53,7 +53,7 @@ it('a guaranteed delete that is asked for while suspended, without an offline qu
   expect(await world.outcome(client.exists('/lock'))).toBeUndefined()
 })
 
-it('the time limits of a guaranteed delete and of addAuth hold', async () => {
+it('a guaranteed delete and addAuth respect their timeouts', async () => {
   await started()
   world.faults.toServer = () => undefined
   let ended = 0

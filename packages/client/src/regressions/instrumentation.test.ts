@@ -7,7 +7,7 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-it('each call is told to the instrumentation once, with one end', async () => {
+it('the instrumentation receives each call once, with one end', async () => {
   const begun: string[] = []
   const ended: string[] = []
   const client = await world.client({

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
-import type { Client } from '../types.ts'
+import type { Client } from '../client-api.ts'
 
 let world: ManualWorld
 let client: Client
@@ -10,9 +10,9 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-it('an argument of the wrong type rejects its own call and hurts no other one', async () => {
+it('an argument of the wrong type rejects its own call and no other', async () => {
   const states = world.states(client)
-  // What a caller without types writes: a version as a number, an entry without an id.
+  // A caller without types: a version as a number, an ACL entry without an id.
   const wrong = (async () => client.reconfig({ joining: 'x', version: 5 as never }))()
   await expect(wrong).rejects.toThrow()
   expect(await world.outcome(client.exists('/'))).toBeDefined()
@@ -20,7 +20,7 @@ it('an argument of the wrong type rejects its own call and hurts no other one', 
   expect(states).toEqual(['connected'])
 })
 
-it('an argument of the wrong type that waits offline does not take the calls behind it along', async () => {
+it('an argument of the wrong type in the offline queue does not fail the calls behind it', async () => {
   world.lastConnection.cut()
   await world.settle()
   const wrong = (async () => client.setACL('/', [{ perms: 1, scheme: 'world' } as never]))()
@@ -30,7 +30,7 @@ it('an argument of the wrong type that waits offline does not take the calls beh
   await expect(wrong).rejects.toThrow()
 })
 
-it('never throws synchronously', async () => {
+it('no call throws synchronously', async () => {
   let promise: Promise<unknown> | undefined
   expect(() => {
     promise = client.reconfig({ joining: 'x', version: 5 as never })
@@ -38,12 +38,12 @@ it('never throws synchronously', async () => {
   }).not.toThrow()
 })
 
-it('refuses data that is no Uint8Array instead of storing zeros', async () => {
+it('data that is not a Uint8Array is rejected instead of stored as zeros', async () => {
   const done = (async () => client.create('/text', 'hello' as never))()
   done.catch(() => {})
   await world.settle()
   const found = await world.outcome(client.getData('/text')).catch(() => undefined)
-  // Stored is "\0\0\0\0\0".
+  // Would store "\0\0\0\0\0".
   expect(found && text(found.data)).not.toBe(text(new Uint8Array(5)))
   await expect(done).rejects.toThrow()
   void bytes

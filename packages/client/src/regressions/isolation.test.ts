@@ -3,14 +3,14 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { SessionExpiredError } from '../errors.ts'
 import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
 
-// What has gone wrong in other clients for Node.
+// Bugs of other ZooKeeper clients for Node.
 let world: ManualWorld
 beforeEach(async () => {
   world = await ManualWorld.start()
 })
 afterEach(() => world.end())
 
-it('a reader of events that throws breaks neither the connection nor other readers', async () => {
+it('a consumer of events that throws breaks neither the connection nor other consumers', async () => {
   const client = await world.client()
   const first = await world.outcome(client.watch('/a'))
   const second = await world.outcome(client.watch('/a'))
@@ -18,30 +18,30 @@ it('a reader of events that throws breaks neither the connection nor other reade
     for await (const event of first) throw new Error(`no use for ${event.type}`)
   })()
   broken.catch(() => {})
-  const heard = world.collect(second)
+  const received = world.collect(second)
   await world.outcome(client.create('/a'))
   await expect(world.outcome(broken)).rejects.toThrow('no use for nodeCreated')
   await world.outcome(client.setData('/a', bytes('1')))
-  expect(heard).toMatchObject([{ type: 'nodeCreated' }, { type: 'nodeDataChanged' }])
+  expect(received).toMatchObject([{ type: 'nodeCreated' }, { type: 'nodeDataChanged' }])
   expect(world.connections).toHaveLength(1)
 })
 
-it('a connection that is lost over and over does not multiply connections', async () => {
+it('a client whose connection is lost repeatedly keeps one connection', async () => {
   const client = await world.client()
   const lasting = await world.outcome(client.watch('/a'))
-  const heard = world.collect(lasting)
+  const received = world.collect(lasting)
   for (let i = 0; i < 10; i++) {
     world.lastConnection.cut()
     await world.within(5000, client.getData('/'))
   }
   expect(world.connections).toHaveLength(11)
   expect(world.server.stats().connections).toBe(1)
-  heard.length = 0
+  received.length = 0
   await world.outcome(client.create('/a'))
-  expect(heard).toMatchObject([{ type: 'nodeCreated' }])
+  expect(received).toMatchObject([{ type: 'nodeCreated' }])
 })
 
-it('expiry bears the number of the protocol, in the error and for whoever waited', async () => {
+it('an expiry carries error code -112, in the client and in every pending call', async () => {
   const client = await world.client()
   const once = await world.outcome(client.watchOnce('/a', 'exists'))
   world.faults.open = () => {
@@ -63,7 +63,7 @@ it('expiry bears the number of the protocol, in the error and for whoever waited
   delete world.faults.open
 })
 
-it('two clients of one process share nothing: what becomes of one does not matter to the other', async () => {
+it('two clients of one process share no state', async () => {
   const [one, two] = [await world.client(), await world.client()]
   await world.outcome(one.create('/a', bytes('1')))
   await world.outcome(one.close())

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { ManualWorld } from '../testing/manual-world.ts'
 
-it('the zxid that a client has seen is not forgotten when its session expires', async () => {
+it('the last zxid that a client has seen survives the expiry of its session', async () => {
   const world = await ManualWorld.start()
   const client = await world.client({ sessionTimeout: 3000 })
   await world.outcome(client.create('/a'))
@@ -19,7 +19,7 @@ it('the zxid that a client has seen is not forgotten when its session expires', 
     return chunk
   }
   await world.advance(10_000)
-  expect(client.session.epoch).toBe(2)
+  expect(client.session.generation).toBe(2)
   expect(seen.length).toBeGreaterThan(0)
   expect(seen[0]).toBeGreaterThan(0n)
   await world.end()

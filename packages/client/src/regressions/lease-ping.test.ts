@@ -2,7 +2,7 @@ import { SeededRandom, type Clock } from '@zabra/runtime'
 import { expect, it } from 'vitest'
 import { ManualWorld } from '../testing/manual-world.ts'
 
-it('after a stall, counts the answer to a ping from when that ping left, not from when a later one did', async () => {
+it('after a stall, the reply to a ping counts from the time of that ping, not of a later one', async () => {
   const world = await ManualWorld.start()
   let skew = 0
   const clock: Clock = {
@@ -22,19 +22,19 @@ it('after a stall, counts the answer to a ping from when that ping left, not fro
     held.push(chunk.slice())
     return undefined
   }
-  await world.advance(10_050) // the first ping has left at +10 s; its answer waits in the socket
+  await world.advance(10_050) // The first ping was sent at +10 s; its reply waits in the socket.
   expect(held.length).toBe(1)
   world.faults.toClient = () => undefined
-  // The process stands still until the timer of +20 s is 6 s late. What follows: a ping, then the answer to the FIRST one.
+  // The process is blocked until the timer of +20 s is 6 s late. Then come a ping and the reply to the FIRST one.
   skew = 6000
   let pings = 0
-  world.faults.toServer = (chunk, wire) => {
-    if (pings++ === 0) world.clock.immediate(() => wire.deliver(held[0]!))
+  world.faults.toServer = (chunk, connection) => {
+    if (pings++ === 0) world.clock.immediate(() => connection.deliver(held[0]!))
     return chunk
   }
   await world.advance(9_950)
   expect(pings).toBe(1)
-  // Proven: the server heard of us at +10 s, so the session lives until +10 + 30 − 12 s.
+  // The server received a ping at +10 s, so the session is alive until +10 + 30 − 12 s.
   expect(client.leaseHorizon - start).toBeLessThanOrEqual(10_000 + 30_000 - 12_000)
   await world.end()
 })

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { WatchRegistry } from '../watches/watch-registry.ts'
 
-it.each(['abc', ''])('an event with the path %j, which is none, does not hang the process', (path) => {
+it.each(['abc', ''])('an event with the invalid path %j does not hang the process', (path) => {
   const registry = new WatchRegistry()
   registry.add('recursive', '/x', {
     owner: {},
@@ -11,7 +11,7 @@ it.each(['abc', ''])('an event with the path %j, which is none, does not hang th
     resync() {},
     end() {},
   })
-  // Counts the steps of the walk to the root, so that the endless loop ends the test and not the runner.
+  // Counts the steps of the walk to the root, so that an endless loop fails the test instead of hanging the runner.
   const slice = String.prototype.slice
   let steps = 0
   // eslint-disable-next-line no-extend-native

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { ManualWorld } from '../testing/manual-world.ts'
-import type { Client } from '../types.ts'
+import type { Client } from '../client-api.ts'
 
 let world: ManualWorld
 beforeEach(async () => {
@@ -12,7 +12,7 @@ const mode = 'ephemeralSequential'
 const left = async (client: Client): Promise<string[]> =>
   (await world.outcome(client.getChildren('/'))).children.filter((name) => name !== 'zookeeper')
 
-it('finds its znode again without an offline queue, or leaves none', async () => {
+it('a protected create without an offline queue finds its znode, or leaves none', async () => {
   const client = await world.client({ offlineQueue: 0 })
   world.faults.toClient = () => undefined
   const done = client.create('/l-', undefined, { mode })
@@ -29,7 +29,7 @@ it('finds its znode again without an offline queue, or leaves none', async () =>
   expect(await left(client)).toEqual(name === undefined ? [] : [name])
 })
 
-it('cleans up behind a caller that gave up, under any retry policy', async () => {
+it('an aborted protected create removes its orphan under any retry policy', async () => {
   const client = await world.client({ retry: { maxAttempts: 1 } })
   const abort = new AbortController()
   world.faults.toClient = () => undefined
@@ -37,14 +37,14 @@ it('cleans up behind a caller that gave up, under any retry policy', async () =>
   await world.settle()
   abort.abort()
   await world.settle()
-  // The sync of the cleaner is in flight when the connection breaks.
+  // The sync of the orphan removal is in flight when the connection breaks.
   delete world.faults.toClient
   world.lastConnection.cut()
   await world.advance(10_000)
   expect(await left(client)).toEqual([])
 })
 
-it('cleans up when the call was made between two sessions', async () => {
+it('a protected create called between two sessions removes its orphan', async () => {
   const client = await world.client({ sessionTimeout: 3000 })
   const abort = new AbortController()
   world.faults.open = () => {
@@ -54,7 +54,7 @@ it('cleans up when the call was made between two sessions', async () => {
   await world.advance(4500)
   expect(client.state).toBe('connecting')
   client.create('/l-', undefined, { mode, signal: abort.signal }).catch(() => {})
-  // The new session stands and its server makes the znode, but no reply comes.
+  // The new session is connected and its server creates the znode, but no reply arrives.
   delete world.faults.open
   let hold = false
   world.faults.toClient = (chunk) => {
@@ -69,19 +69,19 @@ it('cleans up when the call was made between two sessions', async () => {
   delete world.faults.toClient
   world.lastConnection.cut()
   await world.advance(5000)
-  expect(client.session.epoch).toBe(2)
+  expect(client.session.generation).toBe(2)
   expect(await left(client)).toEqual([])
 })
 
-it('a view that closes while its cleaner is at work leaves no znode', async () => {
+it('a chroot client that closes during orphan removal leaves no znode', async () => {
   const client = await world.client()
-  const view = client.chroot('/')
+  const chrootClient = client.chroot('/')
   const abort = new AbortController()
   world.faults.toClient = () => undefined
-  view.create('/l-', undefined, { mode, signal: abort.signal }).catch(() => {})
+  chrootClient.create('/l-', undefined, { mode, signal: abort.signal }).catch(() => {})
   await world.settle()
   abort.abort()
-  await view.close()
+  await chrootClient.close()
   await world.settle()
   delete world.faults.toClient
   world.lastConnection.cut()
@@ -89,27 +89,27 @@ it('a view that closes while its cleaner is at work leaves no znode', async () =
   expect(await left(client)).toEqual([])
 })
 
-it('tries a sequential create again that the server did not carry out (THROTTLEDOP)', async () => {
+it('a sequential create with THROTTLEDOP, which was not applied, is retried', async () => {
   const client = await world.client()
   let throttled = 0
   world.faults.toServer = (chunk) => {
     const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
     if (throttled > 0 || view.getInt32(4) <= 0) return chunk
     throttled++
-    const wire = world.lastConnection
+    const connection = world.lastConnection
     const reply = new Uint8Array(20)
     const r = new DataView(reply.buffer)
     r.setInt32(0, 16)
     r.setInt32(4, view.getInt32(4))
     r.setInt32(16, -127)
-    world.clock.immediate(() => wire.deliver(reply))
+    world.clock.immediate(() => connection.deliver(reply))
     return undefined
   }
   const { path } = await world.within(5000, client.create('/l-', undefined, { mode }))
   expect(path).toContain('l-')
 })
 
-it('says that an ephemeral znode may have been made when the session ends while it is looked for', async () => {
+it('an ephemeral create whose session ends during the search rejects with maybeApplied', async () => {
   const client = await world.client({ sessionTimeout: 3000 })
   world.faults.toClient = () => undefined
   const done = client.create('/l-', undefined, { mode })

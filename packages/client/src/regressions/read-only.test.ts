@@ -7,7 +7,7 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-it('a probe that throws is an unknown answer, not an exception of a timer', async () => {
+it('a probe that throws counts as an unknown result, and the timer does not throw', async () => {
   let ro = true
   world.faults.toClient = (chunk) => {
     if (ro && chunk.length === 41) {
@@ -32,7 +32,7 @@ it('a probe that throws is an unknown answer, not an exception of a timer', asyn
   expect(client.state).toBe('connected')
 })
 
-it('a session that only read-only servers have seen is asked for anew with an empty password', async () => {
+it('a session that only read-only servers know is requested with an empty password', async () => {
   let ro = true
   const passwords: string[] = []
   world.faults.toClient = (chunk) => {
@@ -56,10 +56,10 @@ it('a session that only read-only servers have seen is asked for anew with an em
   expect(new Set(passwords)).toEqual(new Set(['0'.repeat(32)]))
 })
 
-it('requests that waited for a read-write server go before those that came later', async () => {
+it('requests that waited for a read-write server are sent before later ones', async () => {
   const client = await world.client()
   let refused = false
-  world.faults.toServer = (chunk, wire) => {
+  world.faults.toServer = (chunk, connection) => {
     const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
     if (refused || view.getInt32(4) <= 0) return chunk
     refused = true
@@ -68,7 +68,7 @@ it('requests that waited for a read-write server go before those that came later
     r.setInt32(0, 16)
     r.setInt32(4, view.getInt32(4))
     r.setInt32(16, -119)
-    world.clock.immediate(() => wire.deliver(reply))
+    world.clock.immediate(() => connection.deliver(reply))
     return undefined
   }
   const parent = client.create('/p', undefined, { waitForReadWrite: true })

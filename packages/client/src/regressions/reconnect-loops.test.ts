@@ -7,13 +7,13 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-it('a request that makes the server close the connection each time fails in the end', async () => {
+it('a request that makes the server close the connection each time is rejected in the end', async () => {
   const client = await world.client()
   await world.outcome(client.create('/a'))
-  // The server has a lower jute.maxbuffer than this client thinks: it closes the connection instead of answering.
-  world.faults.toServer = (chunk, wire) => {
+  // The server has a lower jute.maxbuffer than this client assumes: it closes the connection instead of replying.
+  world.faults.toServer = (chunk, connection) => {
     if (chunk.length < 3000) return chunk
-    wire.cut()
+    connection.cut()
     return undefined
   }
   let settled = false
@@ -26,23 +26,23 @@ it('a request that makes the server close the connection each time fails in the 
   })
 })
 
-it('a server that drops each connection after the handshake is tried less and less often', async () => {
+it('a server that closes each connection after the handshake is retried with growing delays', async () => {
   const client = await world.client({ sessionTimeout: 3000 })
   let connections = 0
-  world.faults.toServer = (chunk, wire) => {
+  world.faults.toServer = (chunk, connection) => {
     if (chunk.length === 49) {
       connections++
-      world.clock.after(1, 'drop', () => wire.cut())
+      world.clock.after(1, 'drop', () => connection.cut())
     }
     return chunk
   }
   world.lastConnection.cut()
   await world.advance(60_000)
-  expect(client.session.epoch).toBe(1)
+  expect(client.session.generation).toBe(1)
   expect(connections).toBeLessThan(90)
 })
 
-it('connect never resolves with a client that is closed already', async () => {
+it('connect never resolves with a closed client', async () => {
   const abort = new AbortController()
   const outcome = await world.within(
     5000,
@@ -62,10 +62,10 @@ it('connect never resolves with a client that is closed already', async () => {
   expect(['connected', 'AbortError']).toContain(outcome)
 })
 
-it('a mkdirp that races with the removal of containers backs off, eight times', async () => {
+it('a mkdirp that races with the removal of containers backs off, up to eight tries', async () => {
   const client = await world.client()
   let refused = 0
-  world.faults.toServer = (chunk, wire) => {
+  world.faults.toServer = (chunk, connection) => {
     const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
     const path = new TextDecoder().decode(chunk.subarray(16, 16 + 4))
     if (chunk.length < 20 || path !== '/a/b' || refused >= 7) return chunk
@@ -75,14 +75,14 @@ it('a mkdirp that races with the removal of containers backs off, eight times', 
     r.setInt32(0, 16)
     r.setInt32(4, view.getInt32(4))
     r.setInt32(16, -101)
-    world.clock.immediate(() => wire.deliver(reply))
+    world.clock.immediate(() => connection.deliver(reply))
     return undefined
   }
   let done = false
   void client.mkdirp('/a/b').then(() => (done = true))
   await world.settle()
   expect(refused).toBeGreaterThan(0)
-  // Eight tries in one instant are no backoff.
+  // Eight tries without a delay are no backoff.
   expect(done).toBe(false)
   await world.advance(20_000)
   expect(done).toBe(true)

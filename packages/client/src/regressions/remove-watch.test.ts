@@ -7,10 +7,10 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-it('a persistent watch that is closed beside a one-shot watch does not stay on the server for ever', async () => {
-  const told: number[] = []
+it('closing a persistent watch while a one-shot watch is open removes it from the server in the end', async () => {
+  const received: number[] = []
   const client = await world.client({
-    instrumentation: { event: ({ watchers }) => void told.push(watchers) },
+    instrumentation: { event: ({ watchers }) => void received.push(watchers) },
   })
   const other = await world.client()
   await world.outcome(client.create('/a', bytes('')))
@@ -20,5 +20,5 @@ it('a persistent watch that is closed beside a one-shot watch does not stay on t
   await world.outcome(once.close())
   for (let i = 0; i < 5; i++) await world.outcome(other.setData('/a', bytes(`${i}`)))
   await world.settle()
-  expect(told).toEqual([])
+  expect(received).toEqual([])
 })

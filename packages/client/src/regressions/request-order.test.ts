@@ -2,24 +2,24 @@ import { expect, it } from 'vitest'
 import { ManualWorld } from '../testing/manual-world.ts'
 
 it.each([false, true])(
-  'an exists watch on nothing is older than the event that follows it (one chunk: %s)',
-  async (together) => {
+  'an exists watch on a missing znode is ordered before its event (one chunk: %s)',
+  async (inOneChunk) => {
     const world = await ManualWorld.start()
     const client = await world.client()
     const other = await world.client()
     const held: Uint8Array[] = []
-    const wire = world.connections[0]!
-    if (together)
+    const connection = world.connections[0]!
+    if (inOneChunk)
       world.faults.toClient = (chunk, from) => {
-        if (from !== wire) return chunk
+        if (from !== connection) return chunk
         held.push(chunk.slice())
         return undefined
       }
-    const arming = client.watchOnce('/a', 'exists')
+    const watching = client.watchOnce('/a', 'exists')
     await world.settle()
     await world.outcome(other.create('/a'))
     await world.settle()
-    if (together) {
+    if (inOneChunk) {
       delete world.faults.toClient
       const all = new Uint8Array(held.reduce((sum, one) => sum + one.length, 0))
       let at = 0
@@ -27,9 +27,9 @@ it.each([false, true])(
         all.set(one, at)
         at += one.length
       }
-      wire.deliver(all)
+      connection.deliver(all)
     }
-    const watch = await world.outcome(arming)
+    const watch = await world.outcome(watching)
     const event = await world.outcome(watch.fired)
     expect(watch.order).toBeLessThan(event.order)
     await world.end()

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { ManualWorld } from '../testing/manual-world.ts'
-import type { Client } from '../types.ts'
+import type { Client } from '../client-api.ts'
 
 let world: ManualWorld
 let client: Client
@@ -10,7 +10,7 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-it('maxElapsed also ends waiting for a connection', async () => {
+it('maxElapsed also limits waiting for a connection', async () => {
   const options = { retry: { maxElapsed: 1000 } }
   const done = client.getData('/', options)
   await world.outcome(done)

@@ -7,9 +7,9 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-it('SESSION_CLOSED_REQUIRE_SASL_AUTH ends the client as authFailed instead of renewing for ever', async () => {
+it('SESSION_CLOSED_REQUIRE_SASL_AUTH ends the client as authFailed instead of renewing without end', async () => {
   const client = await world.client({ sessionTimeout: 3000 })
-  world.faults.toServer = (chunk, wire) => {
+  world.faults.toServer = (chunk, connection) => {
     const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
     if (chunk.length > 44 || view.getInt32(4) <= 0) return chunk
     const reply = new Uint8Array(20)
@@ -18,8 +18,8 @@ it('SESSION_CLOSED_REQUIRE_SASL_AUTH ends the client as authFailed instead of re
     r.setInt32(4, view.getInt32(4))
     r.setInt32(16, -124)
     world.clock.immediate(() => {
-      wire.deliver(reply)
-      wire.cut()
+      connection.deliver(reply)
+      connection.cut()
     })
     return undefined
   }

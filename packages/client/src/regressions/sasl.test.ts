@@ -2,9 +2,9 @@ import { expect, it } from 'vitest'
 import { Reader, Writer } from '@zabra/protocol'
 import { bytes, ManualWorld } from '../testing/manual-world.ts'
 
-/** Answers the SASL requests (op code 102) of clients in place of the server. */
+/** Handles the SASL requests (op code 102) of clients in place of the server. */
 function saslServer(world: ManualWorld): void {
-  world.faults.toServer = (chunk, wire) => {
+  world.faults.toServer = (chunk, connection) => {
     const reader = new Reader(chunk)
     if (chunk.length < 12) return chunk
     reader.int()
@@ -17,12 +17,12 @@ function saslServer(world: ManualWorld): void {
     w.int(0)
     w.buffer(bytes('ok'))
     w.endFrame(mark)
-    world.clock.immediate(() => wire.deliver(w.take()))
+    world.clock.immediate(() => connection.deliver(w.take()))
     return undefined
   }
 }
 
-it('a SASL exchange whose connection broke does not take an answer of the next connection', async () => {
+it('a SASL exchange whose connection broke does not take a reply of the next connection', async () => {
   const world = await ManualWorld.start()
   saslServer(world)
   let made = 0
@@ -47,11 +47,11 @@ it('a SASL exchange whose connection broke does not take an answer of the next c
   world.lastConnection.cut()
   for (let i = 0; i < 100 && client.state !== 'connected'; i++) await world.advance(50)
   expect([made, client.state]).toEqual([3, 'connected'])
-  const wires = world.connections.length
+  const connections = world.connections.length
   release(bytes('late'))
   await world.settle()
   expect(await world.outcome(client.exists('/'))).toBeDefined()
-  expect([client.state, world.connections.length]).toEqual(['connected', wires])
+  expect([client.state, world.connections.length]).toEqual(['connected', connections])
   await world.end()
 })
 
@@ -69,7 +69,7 @@ it('a SASL exchange that never ends counts as a failed attempt', async () => {
   expect(made).toBeGreaterThan(1)
 })
 
-it('a bad argument that waits for a SASL login makes no unhandled rejection', async () => {
+it('an invalid argument that waits for a SASL login causes no unhandled rejection', async () => {
   const world = await ManualWorld.start()
   saslServer(world)
   const unhandled: unknown[] = []

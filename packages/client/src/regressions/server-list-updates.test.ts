@@ -7,7 +7,7 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-it('a list of servers that says nothing new does not interrupt the attempt that is under way', async () => {
+it('an unchanged server list does not interrupt the current connection attempt', async () => {
   const client = await world.client()
   const { transport } = world
   void transport
@@ -26,17 +26,17 @@ it('a list of servers that says nothing new does not interrupt the attempt that 
   await world.advance(3000)
 })
 
-it('two updates while the client waits to move leave no timer behind that breaks a later move', async () => {
+it('two server list updates during a pending move leave no timer that breaks a later move', async () => {
   const client = await world.client({ servers: 'a:2181' })
-  // The server answers nothing for a while, so that the move has to wait.
+  // The server delays its replies, so that the move has to wait.
   let held: Uint8Array[] | undefined = []
   world.faults.toClient = (chunk) => (held === undefined ? chunk : (held.push(chunk.slice()), undefined))
   const first = client.getData('/')
   await world.settle()
   await world.outcome(client.updateServerList('b:2181'))
   await world.outcome(client.updateServerList('c:2181'))
-  const wire = world.lastConnection
-  for (const chunk of held.splice(0)) wire.deliver(chunk)
+  const connection = world.lastConnection
+  for (const chunk of held.splice(0)) connection.deliver(chunk)
   held = undefined
   await world.outcome(first)
   await world.advance(3000)
@@ -46,7 +46,7 @@ it('two updates while the client waits to move leave no timer behind that breaks
   expect(drains).toEqual([])
 })
 
-it('and the later move takes place', async () => {
+it('a move after two superseded updates takes place', async () => {
   const client = await world.client({ servers: 'a:2181' })
   let held: Uint8Array[] | undefined = []
   world.faults.toClient = (chunk) => (held === undefined ? chunk : (held.push(chunk.slice()), undefined))
@@ -55,21 +55,21 @@ it('and the later move takes place', async () => {
   await world.outcome(client.updateServerList('b:2181'))
   await world.advance(500)
   await world.outcome(client.updateServerList('c:2181'))
-  let wire = world.lastConnection
-  for (const chunk of held.splice(0)) wire.deliver(chunk)
+  let connection = world.lastConnection
+  for (const chunk of held.splice(0)) connection.deliver(chunk)
   held = undefined
   await world.outcome(first)
   await world.advance(1500)
   expect(world.lastConnection.server.host).toBe('c')
-  // A third update, again behind a request that is answered late: after the stale timer (T/3 = 4 s) has run.
+  // A third update, again behind a request with a delayed reply: after the stale timer (T/3 = 4 s) has fired.
   held = []
   const second = client.getData('/')
   await world.settle()
   await world.outcome(client.updateServerList('d:2181'))
   const waiting = client.getData('/')
   await world.advance(3000)
-  wire = world.lastConnection
-  for (const chunk of held.splice(0)) wire.deliver(chunk)
+  connection = world.lastConnection
+  for (const chunk of held.splice(0)) connection.deliver(chunk)
   held = undefined
   await world.outcome(second)
   expect(await world.within(8000, waiting)).toBeDefined()

@@ -7,7 +7,7 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-it('a move that the client decides upon does not wait as after a failure', async () => {
+it('a move to another server begins without a reconnect delay', async () => {
   const waits: number[] = []
   for (let i = 0; i < 10; i++) {
     const client = await world.client({ servers: 'a:2181', sessionTimeout: 30_000 })
@@ -19,20 +19,21 @@ it('a move that the client decides upon does not wait as after a failure', async
   expect(Math.max(...waits)).toBeLessThanOrEqual(50)
 })
 
-it('close ends the session while the client waits to move, also without an offline queue', async () => {
+it('close ends the session during a pending move, also without an offline queue', async () => {
   const client = await world.client({ offlineQueue: 0 })
   const other = await world.client()
   await world.outcome(client.create('/e', undefined, { mode: 'ephemeral' }))
-  const wire = world.connections[0]!
+  const connection = world.connections[0]!
   const held: Uint8Array[] = []
-  world.faults.toClient = (chunk, from) => (from === wire ? (held.push(chunk.slice()), undefined) : chunk)
+  world.faults.toClient = (chunk, from) =>
+    from === connection ? (held.push(chunk.slice()), undefined) : chunk
   client.getData('/').catch(() => {})
   await world.settle()
   await world.outcome(client.updateServerList('b:2181'))
   void client.close()
   await world.settle()
   delete world.faults.toClient
-  for (const chunk of held) wire.deliver(chunk)
+  for (const chunk of held) connection.deliver(chunk)
   await world.advance(2500)
   expect(client.state).toBe('closed')
   expect(await world.outcome(other.exists('/e'))).toBeUndefined()

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { ManualWorld } from '../testing/manual-world.ts'
-import type { Client } from '../types.ts'
+import type { Client } from '../client-api.ts'
 
 let world: ManualWorld
 let client: Client
@@ -10,11 +10,11 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-it('connecting after expiry bears the number of the new session', async () => {
+it('the state connecting after an expiry carries the next session generation', async () => {
   const seen: [string, number][] = []
   void (async () => {
-    for await (const { state, sessionGeneration: sessionEpoch } of client.states())
-      seen.push([state, sessionEpoch])
+    for await (const { state, sessionGeneration: generation } of client.states())
+      seen.push([state, generation])
   })()
   world.faults.open = () => {
     throw new Error('down')

@@ -1,23 +1,23 @@
 import { expect, it } from 'vitest'
 import { ManualWorld } from '../testing/manual-world.ts'
 
-it('keeps the order of requests when the first of several is answered with SessionMoved', async () => {
+it('requests keep their order when the first of several is answered with SessionMoved', async () => {
   const world = await ManualWorld.start()
   const client = await world.client()
   let moved = 0
-  // The requests do not reach the server; it answers the first one with SESSIONMOVED (-118).
+  // The requests do not reach the server; the test replies to the first with SESSIONMOVED (-118).
   world.faults.toServer = (chunk) => {
     const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
     const xid = view.getInt32(4)
     if (xid <= 0 || moved > 0 || chunk.length < 12) return chunk
     moved++
-    const wire = world.lastConnection
+    const connection = world.lastConnection
     const reply = new Uint8Array(20)
     const r = new DataView(reply.buffer)
     r.setInt32(0, 16)
     r.setInt32(4, xid)
     r.setInt32(16, -118)
-    world.clock.immediate(() => wire.deliver(reply))
+    world.clock.immediate(() => connection.deliver(reply))
     return undefined
   }
   const parent = client.create('/p', undefined, { idempotent: true })

@@ -2,12 +2,12 @@ import { Reader } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import { bytes, ManualWorld } from '../testing/manual-world.ts'
 
-it('a connection that breaks between two answers to SetWatches loses no watch of the later chunk', async () => {
+it('a connection that breaks between two SetWatches replies loses no watch of the second request', async () => {
   const world = await ManualWorld.start()
   const client = await world.client()
   const other = await world.client()
   await world.outcome(client.create('/last', bytes('1')))
-  // About 160 KiB of paths: two requests. "/last" is armed last, so it is restored by the second.
+  // About 160 KiB of paths: two requests. "/last" is registered last, so the second request restores it.
   await world.outcome(client.mkdirp('/p', { mode: 'persistent' }))
   const name = 'x'.repeat(4000)
   for (let i = 0; i < 40; i++) {
@@ -21,17 +21,17 @@ it('a connection that breaks between two answers to SetWatches loses no watch of
   first.cut()
   await world.settle()
   await world.outcome(other.setData('/last', bytes('2')))
-  // On the next connection the answer to the first chunk comes through, and nothing behind it.
+  // On the next connection only the reply to the first request is delivered.
   let cut = false
-  world.faults.toClient = (chunk, wire) => {
-    if (wire === world.connections[1] || cut) return chunk
+  world.faults.toClient = (chunk, connection) => {
+    if (connection === world.connections[1] || cut) return chunk
     for (let at = 0; at + 20 <= chunk.length;) {
       const reader = new Reader(chunk, at)
       const length = reader.int()
       if (reader.int() === -8) {
         cut = true
-        wire.deliver(chunk.slice(0, at + 4 + length))
-        wire.cut()
+        connection.deliver(chunk.slice(0, at + 4 + length))
+        connection.cut()
         return undefined
       }
       at += 4 + length

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { bytes, ManualWorld } from '../testing/manual-world.ts'
 
-it('a refused SetWatches leaves no one-shot watch that can never fire', async () => {
+it('a rejected SetWatches ends its one-shot watches, which could never fire', async () => {
   const world = await ManualWorld.start()
   const client = await world.client()
   const other = await world.client()
@@ -16,14 +16,14 @@ it('a refused SetWatches leaves no one-shot watch that can never fire', async ()
   world.faults.toServer = (chunk) => {
     const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
     if (chunk.length > 12 && view.getInt32(4) === -8 && refused++ === 0) {
-      // The server never sees it and answers THROTTLEDOP, as Apache's may.
-      const wire = world.lastConnection
+      // The server never receives it and replies with THROTTLEDOP, as Apache's may.
+      const connection = world.lastConnection
       const reply = new Uint8Array(20)
       const r = new DataView(reply.buffer)
       r.setInt32(0, 16)
       r.setInt32(4, -8)
       r.setInt32(16, -127)
-      world.clock.immediate(() => wire.deliver(reply))
+      world.clock.immediate(() => connection.deliver(reply))
       return undefined
     }
     return chunk

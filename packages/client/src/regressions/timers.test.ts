@@ -8,24 +8,24 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-/** Answers the next request with an error that the server did not give. */
+/** Replies to the next request with an error, in place of the server. */
 function answerWith(code: number, times = 1): void {
   world.faults.toServer = (chunk) => {
     const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
     if (times <= 0 || chunk.length < 12 || view.getInt32(4) <= 0) return chunk
     times--
-    const wire = world.lastConnection
+    const connection = world.lastConnection
     const reply = new Uint8Array(20)
     const r = new DataView(reply.buffer)
     r.setInt32(0, 16)
     r.setInt32(4, view.getInt32(4))
     r.setInt32(16, code)
-    world.clock.immediate(() => wire.deliver(reply))
+    world.clock.immediate(() => connection.deliver(reply))
     return undefined
   }
 }
 
-it('no timer of a throttled request outlives the client (it keeps a process alive)', async () => {
+it('a throttled request leaves no timer after close, which would keep the process alive', async () => {
   const client = await world.client({ retry: { base: 10_000, cap: 10_000 } })
   answerWith(-127)
   client.getData('/').catch(() => {})
@@ -34,7 +34,7 @@ it('no timer of a throttled request outlives the client (it keeps a process aliv
   expect(world.clock.pendingTimers().map(({ name }) => name)).not.toContain('retry of getData')
 })
 
-it('nor does one outlive the call', async () => {
+it('a throttled request leaves no timer after its call has ended', async () => {
   const client = await world.client({ retry: { base: 10_000, cap: 10_000 } })
   const abort = new AbortController()
   answerWith(-127)
@@ -45,7 +45,7 @@ it('nor does one outlive the call', async () => {
   expect(world.clock.pendingTimers().map(({ name }) => name)).not.toContain('retry of getData')
 })
 
-it('a write that the server refused to carry out is not maybeApplied when its caller gives up', async () => {
+it('a write that the server did not apply is not maybeApplied when its caller gives up', async () => {
   const client = await world.client({ retry: { base: 10_000, cap: 10_000 } })
   const abort = new AbortController()
   answerWith(-127)
@@ -58,13 +58,13 @@ it('a write that the server refused to carry out is not maybeApplied when its ca
 
 it('a request that never reached the transport is not maybeApplied', async () => {
   const client = await world.client()
-  // More than a connection takes at once: what follows waits in the client.
+  // More than a connection takes at once: the next requests stay in the client.
   let blocked = false
-  const wire = world.lastConnection
-  const { write } = wire
-  wire.write = (chunk: Uint8Array) => {
+  const connection = world.lastConnection
+  const { write } = connection
+  connection.write = (chunk: Uint8Array) => {
     blocked = true
-    write.call(wire, chunk)
+    write.call(connection, chunk)
     return false
   }
   const sent = client.create('/a', bytes('x'))
@@ -76,7 +76,7 @@ it('a request that never reached the transport is not maybeApplied', async () =>
   sent.catch(() => {})
   unsent.catch(() => {})
   await world.settle()
-  wire.cut()
+  connection.cut()
   await world.settle()
   delete world.faults.toClient
   await expect(world.outcome(sent)).rejects.toMatchObject({ code: 'CONNECTION_LOSS', maybeApplied: true })
@@ -86,33 +86,33 @@ it('a request that never reached the transport is not maybeApplied', async () =>
   })
 })
 
-it('a write whose caller has gone is not carried out later, when a read-write server is found', async () => {
+it('a write whose caller gave up is not sent later to a read-write server', async () => {
   const client = await world.client()
   const abort = new AbortController()
-  let asked = false
+  let requested = false
   world.faults.toServer = (chunk) => {
     const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
-    if (asked || view.getInt32(4) <= 0) return chunk
-    asked = true
-    const wire = world.lastConnection
+    if (requested || view.getInt32(4) <= 0) return chunk
+    requested = true
+    const connection = world.lastConnection
     const reply = new Uint8Array(20)
     const r = new DataView(reply.buffer)
     r.setInt32(0, 16)
     r.setInt32(4, view.getInt32(4))
     r.setInt32(16, -119)
-    world.clock.after(100, 'reply', () => wire.deliver(reply))
+    world.clock.after(100, 'reply', () => connection.deliver(reply))
     return undefined
   }
   client.create('/late', undefined, { signal: abort.signal, waitForReadWrite: true }).catch(() => {})
   await world.settle()
-  abort.abort() // while it is in flight; the server then says NOTREADONLY: it has not been carried out
+  abort.abort() // While it is in flight; the server then replies NOTREADONLY: it was not applied.
   await world.advance(200)
   world.lastConnection.cut()
   await world.advance(3000)
   expect(await world.outcome(client.exists('/late'))).toBeUndefined()
 })
 
-it('a signal that outlives a client does not keep it', async () => {
+it('a signal that outlives a client does not keep it in memory', async () => {
   const client = await world.client()
   let listeners = 0
   const { signal } = new AbortController()

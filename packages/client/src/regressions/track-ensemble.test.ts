@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { bytes, ManualWorld } from '../testing/manual-world.ts'
 
-it('following the ensemble survives an error that has nothing to do with the session', async () => {
+it('trackEnsemble survives an error that does not end the session', async () => {
   const world = await ManualWorld.start()
   const admin = await world.client()
   await world.outcome(admin.addAuth('digest', bytes('super:secret')))
@@ -15,10 +15,10 @@ it('following the ensemble survives an error that has nothing to do with the ses
   await set('a')
   const client = await world.client({ trackEnsemble: true, retry: { maxAttempts: 1 } })
   await world.settle()
-  // The next reading of the configuration fails once: its connection breaks.
-  const wire = world.connections[1]!
+  // The next read of the configuration fails once: its connection breaks.
+  const connection = world.connections[1]!
   world.faults.toClient = (chunk, from) => {
-    if (from === wire && new DataView(chunk.buffer, chunk.byteOffset).getInt32(4) > 0) {
+    if (from === connection && new DataView(chunk.buffer, chunk.byteOffset).getInt32(4) > 0) {
       from.cut()
       return undefined
     }
@@ -36,7 +36,7 @@ it('following the ensemble survives an error that has nothing to do with the ses
   await world.end()
 })
 
-it('following the ensemble is refused to clients of tls://, whom it would lead to tcp://', async () => {
+it('trackEnsemble is rejected for tls:// servers, since the configuration names only tcp addresses', async () => {
   const world = await ManualWorld.start()
   await expect(world.connect({ servers: 'tls://a:2181', trackEnsemble: true })).rejects.toMatchObject({
     code: 'USAGE',

@@ -2,35 +2,35 @@ import { expect, it } from 'vitest'
 import { churnWatches } from '../testing/watch-churn.ts'
 import { bytes } from '../testing/manual-world.ts'
 
-/** More of them with ZABRA_CLIENT_SEEDS; a failing one stands in the name of its test. */
+/** ZABRA_CLIENT_SEEDS sets the number of seeds; a failing seed is in the name of its test. */
 const seeds = Array.from({ length: Number(process.env['ZABRA_CLIENT_SEEDS'] ?? 60) }, (_, i) => i + 1)
 
 it.each(seeds)(
-  'seed %i: every watch that is still open hears of a change after churn and cuts',
+  'seed %i: every open watch receives a change after churn and connection losses',
   async (seed) => {
     const { world, admin, open, all } = await churnWatches(seed)
     await world.within(20_000, Promise.all(all))
-    const heard = new Set<unknown>()
+    const received = new Set<unknown>()
     for (const one of open) {
       if (one.fired)
         one.fired.then(
-          () => heard.add(one),
-          () => heard.add(one),
+          () => received.add(one),
+          () => received.add(one),
         )
       else
         void (async () => {
           for await (const { type } of one as unknown as AsyncIterable<{ type: string }>)
-            if (type !== 'resync') heard.add(one)
+            if (type !== 'resync') received.add(one)
         })()
     }
     await world.settle()
-    heard.forEach((one) => !(one as { fired?: unknown }).fired && heard.delete(one))
+    received.forEach((one) => !(one as { fired?: unknown }).fired && received.delete(one))
     for (let i = 0; i < 3; i++) {
       await world.outcome(admin.setData(`/n${i}`, bytes('last')))
       await world.outcome(admin.create(`/n${i}/c`))
     }
     await world.advance(100)
-    expect(open.filter((one) => !heard.has(one)).length, `of ${open.length}`).toBe(0)
+    expect(open.filter((one) => !received.has(one)).length, `of ${open.length}`).toBe(0)
     await world.end()
   },
 )

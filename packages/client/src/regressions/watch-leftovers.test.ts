@@ -3,19 +3,16 @@ import type { ZooKeeperClient } from '../client.ts'
 import { churnWatches } from '../testing/watch-churn.ts'
 import { watchKinds } from '../watches/watch-registry.ts'
 
-/** More of them with ZABRA_CLIENT_SEEDS; a failing one stands in the name of its test. */
+/** ZABRA_CLIENT_SEEDS sets the number of seeds; a failing seed is in the name of its test. */
 const seeds = Array.from({ length: Number(process.env['ZABRA_CLIENT_SEEDS'] ?? 60) }, (_, i) => i + 1)
 
-it.each(seeds)(
-  'seed %i: the registry is empty when all watches are closed, and no event finds nobody',
-  async (seed) => {
-    const { world, client, open, all } = await churnWatches(seed)
-    for (const one of open) all.push(one.close())
-    await world.within(20_000, Promise.all(all))
-    const { watches } = (client as ZooKeeperClient).sharedSession
-    expect(watches.size).toBe(0)
-    for (const kind of watchKinds)
-      for (let i = 0; i < 3; i++) expect(watches.isWanted(kind, `/n${i}`), `${kind} /n${i}`).toBe(false)
-    await world.end()
-  },
-)
+it.each(seeds)('seed %i: the registry is empty after all watches are closed', async (seed) => {
+  const { world, client, open, all } = await churnWatches(seed)
+  for (const one of open) all.push(one.close())
+  await world.within(20_000, Promise.all(all))
+  const { watches } = (client as ZooKeeperClient).sharedSession
+  expect(watches.size).toBe(0)
+  for (const kind of watchKinds)
+    for (let i = 0; i < 3; i++) expect(watches.isWanted(kind, `/n${i}`), `${kind} /n${i}`).toBe(false)
+  await world.end()
+})

@@ -9,12 +9,12 @@ const draws = (draw: (random: SeededRandom) => number): { least: number; most: n
   return { least: Math.min(...all), most: Math.max(...all) }
 }
 
-describe('the wait before an attempt', () => {
-  it('is none before the first of all', () => {
+describe('the delay before an attempt', () => {
+  it('is zero before the first attempt', () => {
     expect(attemptDelay({ server, round: 0, position: 0 }, new SeededRandom(1))).toBe(0)
   })
 
-  it('is drawn below a bound that doubles with every round, up to ten seconds', () => {
+  it('is random below a bound that doubles with every round, up to ten seconds', () => {
     for (const [round, bound] of [
       [1, 200],
       [3, 800],
@@ -34,13 +34,13 @@ describe('the wait before an attempt', () => {
     ).toBeLessThanOrEqual(50)
   })
 
-  it('spreads the clients of a server that went away over a tenth of their timeout, at most a second', () => {
+  it('spreads the clients of a lost server over a tenth of their timeout, at most one second', () => {
     expect(draws((random) => disconnectDelay(4000, random)).most).toBeLessThan(400)
     expect(draws((random) => disconnectDelay(90_000, random)).most).toBeLessThan(1000)
   })
 })
 
-it('an attempt may take its share of the timeout, at most a third of it and never less than 250 ms', () => {
+it('an attempt takes at most its share of the session timeout, at most a third of it and at least 250 ms', () => {
   expect([attemptTimeout(30_000, 5), attemptTimeout(30_000, 1), attemptTimeout(1000, 50)]).toEqual([
     6000, 10_000, 250,
   ])

@@ -6,7 +6,7 @@ const read = (text: string | string[], chroot?: string): string => {
   return `${servers.map(addressKey).join(' ')} ${root}`
 }
 
-describe('the connect string', () => {
+describe('parseServers', () => {
   it.each([
     ['a', 'tcp://a:2181 '],
     ['a:', 'tcp://a:2181 '],
@@ -25,7 +25,7 @@ describe('the connect string', () => {
     expect(read(text)).toBe(expected)
   })
 
-  it('takes a list, and the chroot as an option', () => {
+  it('a list of addresses is accepted, with the chroot as an option', () => {
     expect(read(['a:1', 'ws://b/zk'], '/app')).toBe('tcp://a:1 ws://b/zk /app')
     expect(read('a:1/app', '/app')).toBe('tcp://a:1 /app')
   })
@@ -42,11 +42,11 @@ describe('the connect string', () => {
     ['a/app/', 'Expected a chroot that is a path: Expected no / at the end'],
     ['a/app/../b', 'Expected a chroot that is a path: Expected no relative component'],
     ['ws://', 'Expected a WebSocket address'],
-  ])('refuses %s', (text, message) => {
+  ])('the connect string %s is rejected', (text, message) => {
     expect(() => parseServers(text)).toThrow(message)
   })
 
-  it('refuses an empty list and two different chroots', () => {
+  it('an empty list and two different chroots are rejected', () => {
     expect(() => parseServers([])).toThrow('Expected at least one server')
     expect(() => parseServers('a/x', '/y')).toThrow('Expected one chroot')
   })

@@ -1,24 +1,24 @@
 import { normalizeChroot } from '../chroot.ts'
 import { UsageError } from '../errors.ts'
-import type { ServerAddress } from '../types.ts'
+import type { ServerAddress } from '../platform.ts'
 
 const DEFAULT_PORTS = { tcp: 2181, tls: 2281, ws: 80, wss: 443 } as const
 
 export interface ServerList {
-  /** Without duplicates, in the order given. */
+  /** In the given order, without duplicates. */
   readonly servers: readonly ServerAddress[]
   /** Empty for none. */
   readonly chroot: string
 }
 
 /**
- * Reads `host[:port](,host[:port])*[/chroot]`, or a list of such hosts. An entry may begin with `tcp://`, `tls://`,
- * `ws://` or `wss://`; what follows the host of a WebSocket entry belongs to its URL, so the chroot comes as an option
- * there. Throws a `UsageError`.
+ * Parses `host[:port](,host[:port])*[/chroot]`, or a list of such hosts. An entry may begin with `tcp://`, `tls://`,
+ * `ws://` or `wss://`. For a WebSocket entry everything after the host is part of the URL, so the chroot must be an
+ * option. Throws a `UsageError`.
  */
 export function parseServers(servers: string | readonly string[], chroot?: string): ServerList {
   if (typeof servers !== 'string' || chroot !== undefined) return parse(servers, chroot)
-  // A program with thousands of clients gives them the same text, and they share what it means.
+  // A program with thousands of clients passes the same string, and they share the result.
   if (latest?.servers !== servers) latest = { servers, list: parse(servers, undefined) }
   return latest.list
 }
@@ -27,7 +27,7 @@ let latest: { readonly servers: string; readonly list: ServerList } | undefined
 
 function parse(servers: string | readonly string[], chroot: string | undefined): ServerList {
   const { entries, root } = typeof servers === 'string' ? split(servers) : { entries: [...servers], root: '' }
-  const agreed = mergeChroots(root, chroot)
+  const merged = mergeChroots(root, chroot)
   const unique = new Map<string, ServerAddress>()
   for (const entry of entries) {
     const server = parseServer(entry)
@@ -35,10 +35,10 @@ function parse(servers: string | readonly string[], chroot: string | undefined):
   }
   if (unique.size === 0)
     throw new UsageError('Expected at least one server, such as 127.0.0.1:2181, got none')
-  return { servers: [...unique.values()], chroot: agreed }
+  return { servers: [...unique.values()], chroot: merged }
 }
 
-/** The servers of a list that replaces one. Throws a `UsageError` when it names another chroot. */
+/** Parses a server list that replaces the current one. Throws a `UsageError` if it names another chroot. */
 export function parseReplacementServers(
   servers: string | readonly string[],
   chroot: string,
@@ -46,26 +46,26 @@ export function parseReplacementServers(
   const list = parseServers(servers)
   if (list.chroot === '' || list.chroot === chroot) return list.servers
   throw new UsageError(
-    `Expected a list with the chroot of this client, ${JSON.stringify(chroot)}, got ${JSON.stringify(list.chroot)}; a new chroot needs a new view`,
+    `Expected a list with the chroot of this client, ${JSON.stringify(chroot)}, got ${JSON.stringify(list.chroot)}; use client.chroot() for another chroot`,
   )
 }
 
-/** The chroot that the servers and an option name. Throws a `UsageError` when they differ. */
+/** Returns the chroot given in the connect string or as an option. Throws a `UsageError` when they differ. */
 export function mergeChroots(root: string | undefined, chroot: string | undefined): string {
-  const given = normalizeChroot(chroot)
-  const found = normalizeChroot(root)
-  if (given !== '' && found !== '' && given !== found) {
+  const fromOption = normalizeChroot(chroot)
+  const fromServers = normalizeChroot(root)
+  if (fromOption !== '' && fromServers !== '' && fromOption !== fromServers) {
     throw new UsageError(
-      `Expected one chroot, got ${JSON.stringify(found)} in the servers and ${JSON.stringify(given)} as an option`,
+      `Expected one chroot, got ${JSON.stringify(fromServers)} in the servers and ${JSON.stringify(fromOption)} as an option`,
     )
   }
-  return given === '' ? found : given
+  return fromOption === '' ? fromServers : fromOption
 }
 
 function split(text: string): { entries: string[]; root: string } {
   const entries = text.split(',').map((entry) => entry.trim())
   if (/^wss?:/.test(entries[0] ?? '')) return { entries, root: '' }
-  // The first slash that is not part of a scheme starts the chroot.
+  // The first slash that is not part of a scheme begins the chroot.
   const slash = text.search(/(?<![:/])\/(?!\/)/)
   if (slash === -1) return { entries, root: '' }
   const hosts = text.slice(0, slash)
@@ -111,7 +111,7 @@ function parsePort(text: string, entry: string): number {
   return port
 }
 
-/** What tells one server from another. */
+/** Returns a string that identifies a server. */
 export function addressKey(server: ServerAddress): string {
   const known = keys.get(server)
   if (known !== undefined) return known
@@ -121,10 +121,10 @@ export function addressKey(server: ServerAddress): string {
   return key
 }
 
-/** Made once for each address, however many clients and changes of state it is told in. */
+/** Computed once for each address, for all clients and state changes. */
 const keys = new WeakMap<ServerAddress, string>()
 
-/** Whether two lists without duplicates name the same servers. */
+/** Returns whether two lists without duplicates contain the same servers. */
 export const isSameServerSet = (a: readonly ServerAddress[], b: readonly ServerAddress[]): boolean =>
   a.length === b.length && a.every((server) => b.some((other) => addressKey(other) === addressKey(server)))
 

@@ -1,13 +1,14 @@
 import { SeededRandom, type Random } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
-import type { ServerAddress } from '../types.ts'
-import { HostProvider, randomFraction, type ConnectedServer } from './host-provider.ts'
+import type { ServerAddress } from '../platform.ts'
+import { HostProvider, type ConnectedServer } from './host-provider.ts'
+import { randomFraction } from '../random-fraction.ts'
 
 const server = (letter: string): ServerAddress => ({ scheme: 'tcp', host: letter, port: 2181 })
 const list = (letters: string): ServerAddress[] => letters.split('').map(server)
 const at = (letter: string): ConnectedServer => ({ server: server(letter) })
 
-/** Draws what a test lists, then halves. */
+/** Returns the listed numbers, then one half. */
 function draws(...numbers: number[]): Random {
   return {
     below: (limit) => Math.floor((numbers.shift() ?? 0.5) * limit),
@@ -20,7 +21,7 @@ function order(hosts: HostProvider, count: number): string {
 }
 
 describe('the order of attempts', () => {
-  it('goes round all servers and counts rounds', () => {
+  it('cycles through all servers and counts rounds', () => {
     const hosts = new HostProvider(list('ABC'), draws(), false)
     const seen = Array.from({ length: 7 }, () => hosts.next())
     expect(seen.map(({ server: { host } }) => host).join('')).toBe('ABCABCA')
@@ -35,7 +36,7 @@ describe('the order of attempts', () => {
     ])
   })
 
-  it('tries the server behind the one that was lost, and begins its rounds anew', () => {
+  it('begins with the server after the lost one, and restarts the rounds', () => {
     const hosts = new HostProvider(list('ABC'), draws(), false)
     hosts.next()
     const { server: second } = hosts.next()
@@ -46,7 +47,7 @@ describe('the order of attempts', () => {
     expect(hosts.next()).toMatchObject({ server: server('C'), round: 0, position: 0 })
   })
 
-  it('shuffles the servers with the random source that it is given', () => {
+  it('is shuffled with the given random source', () => {
     const orders = new Set(
       Array.from({ length: 200 }, (_, seed) =>
         order(new HostProvider(list('ABC'), new SeededRandom(seed)), 3),
@@ -56,7 +57,7 @@ describe('the order of attempts', () => {
   })
 })
 
-describe('a change of the list', () => {
+describe('a server list update', () => {
   const survivors: readonly [string, string, string, number][] = [
     ['ABC', 'ABCDE', 'A', 2 / 5],
     ['ABC', 'ABCD', 'A', 1 / 4],
@@ -72,7 +73,7 @@ describe('a change of the list', () => {
     ['ABC', 'ADE', 'A', 0],
   ]
   it.each(survivors)(
-    '%s → %s moves a client of the survivor %s with the exact chance',
+    '%s → %s moves a client of the remaining server %s with the exact probability',
     (before, now, own, chance) => {
       const moves = (draw: number): boolean => {
         const hosts = new HostProvider(list(before), draws(draw), false)
@@ -97,7 +98,7 @@ describe('a change of the list', () => {
     ['ABCD', 'ABCD', 'X', 0, 1],
   ]
   it.each(removed)(
-    '%s → %s leads a client of the removed %s to a fresh server with chance %d',
+    '%s → %s sends a client of the removed server %s to a new server with probability %d',
     (before, now, own, fresh) => {
       const first = (draw: number): string => {
         const hosts = new HostProvider(list(before), draws(draw), false)
@@ -117,7 +118,7 @@ describe('a change of the list', () => {
     ['ABCDEFG', 'CDEHI', 'A', [0.4, 0.5, 0.9, 0.1, 0.2], 'HICDE'],
   ]
   it.each(traces)(
-    '%s → %s, attached to %s, goes through all by the draws %j',
+    '%s → %s, connected to %s, visits all servers by the random numbers %j',
     (before, now, own, numbers, expected) => {
       const hosts = new HostProvider(list(before), draws(...numbers), false)
       expect(hosts.updateServerList(list(now), at(own), false)).toBe(true)
@@ -129,35 +130,35 @@ describe('a change of the list', () => {
     },
   )
 
-  it('leaves a client of a survivor alone when the draw says so', () => {
+  it('leaves a client of a remaining server alone when the random number says so', () => {
     const hosts = new HostProvider(list('ABC'), draws(0.41), false)
     expect(hosts.updateServerList(list('ABCDE'), at('A'), false)).toBe(false)
     expect(hosts.isRebalancing).toBe(false)
     expect(order(hosts, 5)).toBe('BCDEA')
   })
 
-  it('is nothing when the servers are the same ones', () => {
+  it('changes nothing when the servers are the same', () => {
     const hosts = new HostProvider(list('ABC'), draws(), false)
     hosts.next()
     expect(hosts.updateServerList(list('CAB'), at('A'), false)).toBe(false)
     expect(order(hosts, 3)).toBe('BCA')
   })
 
-  it('knows a server again by the address behind its name', () => {
+  it('recognises a server by the address behind its name', () => {
     const hosts = new HostProvider(list('AB'), draws(), false)
     const live = { server: server('A'), host: '10.0.0.1' }
     expect(hosts.updateServerList([server('10.0.0.1'), server('B')], live, false)).toBe(false)
   })
 
-  it('decides by the list of an earlier change that is not settled', () => {
+  it('uses the list of an earlier update whose move is not finished', () => {
     const hosts = new HostProvider(list('AB'), draws(0.1), false)
     expect(hosts.updateServerList(list('ABCD'), at('A'), false)).toBe(true)
-    // The next server of the move would be C, which the second change removes.
+    // The next server of the move would be C, which the second update removes.
     expect(hosts.updateServerList(list('ABD'), at('A'), false)).toBe(true)
     expect(order(hosts, 1)).toMatch(/[ABD]/)
   })
 
-  it('ends a move with the connection', () => {
+  it('ends a move when the client connects', () => {
     const hosts = new HostProvider(list('AB'), draws(), false)
     hosts.updateServerList(list('CD'), at('A'), false)
     const { server: next } = hosts.next()
@@ -165,7 +166,7 @@ describe('a change of the list', () => {
     expect(hosts.isRebalancing).toBe(false)
   })
 
-  it('spreads 10,000 clients evenly over every list of a series of changes', () => {
+  it('spreads 10,000 clients evenly over every list of a series of updates', () => {
     const random = new SeededRandom(1355)
     const all = 'ABCDEFGHI'
     const clients = Array.from({ length: 10_000 }, () => {
@@ -191,7 +192,7 @@ describe('a change of the list', () => {
     }
   })
 
-  it('draws numbers from 0 up to 1', () => {
+  it('randomFraction returns numbers from 0 up to 1', () => {
     expect(randomFraction(draws(0))).toBe(0)
     expect(
       randomFraction({ below: (limit) => limit - 1, bytes: (length) => new Uint8Array(length) }),

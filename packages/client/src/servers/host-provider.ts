@@ -1,43 +1,41 @@
 import type { Random } from '@zabra/runtime'
-import type { ServerAddress } from '../types.ts'
+import type { ServerAddress } from '../platform.ts'
+import { randomFraction } from '../random-fraction.ts'
 import { addressKey } from './connect-string.ts'
 
-/** A number from 0 up to, not including, 1. */
-export const randomFraction = (random: Random): number => random.below(0x1_0000_0000) / 0x1_0000_0000
-
-/** The server that a client is, or was last, attached to. */
+/** The server that a client is, or was last, connected to. */
 export interface ConnectedServer {
   readonly server: ServerAddress
-  /** The address behind the name at that time. */
+  /** The address that the name resolved to at that time. */
   readonly host?: string
 }
 
-/** Who comes next, and whether a whole round without success lies behind. */
+/** The next server to try, with the number of failed rounds. */
 export interface Candidate {
   readonly server: ServerAddress
-  /** Rounds over all servers since the last connection. */
+  /** Completed rounds over all servers since the last connection. */
   readonly round: number
   /** Attempts in this round before this one. */
   readonly position: number
 }
 
 interface Rebalance {
-  readonly fresh: ServerAddress[]
-  readonly old: ServerAddress[]
-  readonly chanceOfFresh: number
+  readonly added: ServerAddress[]
+  readonly remaining: ServerAddress[]
+  readonly probabilityOfAdded: number
 }
 
 /**
- * The servers of a client in the order in which it tries them, and the rule by which clients spread when the list
- * changes (ZooKeeper's ZOOKEEPER-1355): each moves with the probability that makes every server of the new list expect
- * the same share, so that nobody has to count clients.
+ * Gives the servers in the order in which the client tries them, and rebalances clients when the list changes
+ * (ZOOKEEPER-1355): each client moves with the probability that gives every server of the new list the same expected
+ * share, without counting clients.
  */
 export class HostProvider {
   readonly #random: Random
   #servers: readonly ServerAddress[]
   #current = -1
   #attempts = 0
-  /** Set while the client moves after a change of the list. */
+  /** Set while the client moves after an update of the list. */
   #rebalance: Rebalance | undefined
   #lastConnected: ConnectedServer | undefined
 
@@ -70,22 +68,22 @@ export class HostProvider {
     }
   }
 
-  /** The attempt on the server that `next` gave has succeeded. */
-  onConnected(attachment: ConnectedServer): void {
-    this.#lastConnected = attachment
+  /** Records that the attempt on the server given by `next` succeeded. */
+  onConnected(connected: ConnectedServer): void {
+    this.#lastConnected = connected
     this.#rebalance = undefined
-    // The next failure tries the server behind this one, not this one again.
-    this.#current = this.#servers.findIndex((server) => addressKey(server) === addressKey(attachment.server))
+    // After a failure, continue with the next server instead of this one.
+    this.#current = this.#servers.findIndex((server) => addressKey(server) === addressKey(connected.server))
   }
 
-  /** A connection has been of use, so the waits before attempts begin anew. */
+  /** Resets the delays before attempts, after a connection has been useful. */
   resetAttempts(): void {
     this.#attempts = 0
   }
 
   /**
-   * Takes a new list. `live` is the server of the connection that stands now, if any. True says that the client has to
-   * leave it and connect by `next`.
+   * Takes a new server list. `live` is the server of the current connection, if any. Returns true if the client must
+   * disconnect and connect to `next`.
    */
   updateServerList(
     servers: readonly ServerAddress[],
@@ -93,41 +91,53 @@ export class HostProvider {
     shuffle = true,
   ): boolean {
     const before = this.#servers
-    const now = shuffle ? shuffled(servers, this.#random) : [...servers]
-    const attached = this.#currentServer(live)
-    const stays = now.some((server) => isConnectedTo(server, attached))
-    if (stays && now.length === before.length && now.every((server) => includes(before, server))) return false
-    const old = now.filter((server) => includes(before, server))
-    const fresh = now.filter((server) => !includes(before, server))
-    const { moves, chanceOfFresh } = this.#decideRebalance(before.length, now.length, old.length, stays)
-    this.#servers = now
+    const after = shuffle ? shuffled(servers, this.#random) : [...servers]
+    const current = this.#currentServer(live)
+    const isStillListed = after.some((server) => isConnectedTo(server, current))
+    if (isStillListed && after.length === before.length && after.every((server) => includes(before, server)))
+      return false
+    const remaining = after.filter((server) => includes(before, server))
+    const added = after.filter((server) => !includes(before, server))
+    const { mustMove, probabilityOfAdded } = this.#decideRebalance(
+      before.length,
+      after.length,
+      remaining.length,
+      isStillListed,
+    )
+    this.#servers = after
     this.#attempts = 0
-    this.#rebalance = moves ? { fresh, old, chanceOfFresh } : undefined
-    this.#current = moves ? -1 : now.findIndex((server) => isConnectedTo(server, attached))
-    return moves
+    this.#rebalance = mustMove ? { added, remaining, probabilityOfAdded } : undefined
+    this.#current = mustMove ? -1 : after.findIndex((server) => isConnectedTo(server, current))
+    return mustMove
   }
 
-  /** The table of the rule: whether to leave, and how likely a fresh server is chosen then. */
+  /** Decides whether the client moves, and the probability of choosing a new server then. */
   #decideRebalance(
     before: number,
-    now: number,
-    survivors: number,
-    stays: boolean,
-  ): { moves: boolean; chanceOfFresh: number } {
-    if (now > before) {
-      return { moves: !stays || randomFraction(this.#random) < 1 - before / now, chanceOfFresh: 1 }
+    after: number,
+    remainingCount: number,
+    isStillListed: boolean,
+  ): { mustMove: boolean; probabilityOfAdded: number } {
+    if (after > before) {
+      return {
+        mustMove: !isStillListed || randomFraction(this.#random) < 1 - before / after,
+        probabilityOfAdded: 1,
+      }
     }
-    if (stays) return { moves: false, chanceOfFresh: 0 }
-    // Attached to a server of neither list while all old ones survive: nothing has to even out.
-    const chanceOfOld = before === survivors ? 1 : (survivors * (before - now)) / (now * (before - survivors))
-    return { moves: true, chanceOfFresh: 1 - chanceOfOld }
+    if (isStillListed) return { mustMove: false, probabilityOfAdded: 0 }
+    // Connected to a server of neither list while all old ones remain: no rebalancing is needed.
+    const probabilityOfRemaining =
+      before === remainingCount
+        ? 1
+        : (remainingCount * (before - after)) / (after * (before - remainingCount))
+    return { mustMove: true, probabilityOfAdded: 1 - probabilityOfRemaining }
   }
 
-  /** Whom a decision is about. A move that has not ended counts as done. */
+  /** Returns the server that the decision is based on. A move in progress counts as completed. */
   #currentServer(live: ConnectedServer | undefined): ConnectedServer {
     if (this.#rebalance !== undefined) {
-      const { fresh, old, chanceOfFresh } = this.#rebalance
-      const next = chanceOfFresh > 0 ? (fresh[0] ?? old[0]) : (old[0] ?? fresh[0])
+      const { added, remaining, probabilityOfAdded } = this.#rebalance
+      const next = probabilityOfAdded > 0 ? (added[0] ?? remaining[0]) : (remaining[0] ?? added[0])
       return { server: next ?? this.#servers[0]! }
     }
     return live ?? this.#lastConnected ?? { server: this.#servers[0]! }
@@ -139,9 +149,12 @@ export class HostProvider {
   }
 
   #nextInRebalance(moving: Rebalance): ServerAddress {
-    const { fresh, old, chanceOfFresh } = moving
-    const draw = randomFraction(this.#random)
-    const next = fresh.length > 0 && (draw < chanceOfFresh || old.length === 0) ? fresh.shift() : old.shift()
+    const { added, remaining, probabilityOfAdded } = moving
+    const fraction = randomFraction(this.#random)
+    const next =
+      added.length > 0 && (fraction < probabilityOfAdded || remaining.length === 0)
+        ? added.shift()
+        : remaining.shift()
     if (next !== undefined) return next
     this.#rebalance = undefined
     return this.#nextInOrder()
@@ -151,12 +164,12 @@ export class HostProvider {
 const includes = (list: readonly ServerAddress[], server: ServerAddress): boolean =>
   list.some((other) => addressKey(other) === addressKey(server))
 
-function isConnectedTo(server: ServerAddress, attached: ConnectedServer): boolean {
-  if (addressKey(server) === addressKey(attached.server)) return true
+function isConnectedTo(server: ServerAddress, current: ConnectedServer): boolean {
+  if (addressKey(server) === addressKey(current.server)) return true
   return (
-    server.scheme === attached.server.scheme &&
-    server.port === attached.server.port &&
-    server.host === attached.host
+    server.scheme === current.server.scheme &&
+    server.port === current.server.port &&
+    server.host === current.host
   )
 }
 

@@ -1,17 +1,17 @@
 import { expect, it } from 'vitest'
 import { ManualWorld } from '../testing/manual-world.ts'
 
-it('the name of a server goes to the transport at every attempt, so that it is looked up anew', async () => {
+it('each attempt passes the server name to the transport, so that it is resolved again', async () => {
   const world = await ManualWorld.start()
   const client = await world.client({ servers: 'zk.example.com:2181' })
-  const asked: string[] = []
+  const requested: string[] = []
   world.faults.open = ({ host }) => {
-    asked.push(host)
-    if (asked.length < 3) throw new Error('getaddrinfo ENOTFOUND')
+    requested.push(host)
+    if (requested.length < 3) throw new Error('getaddrinfo ENOTFOUND')
   }
   world.lastConnection.cut()
   await world.advance(10_000)
-  expect(asked).toEqual(['zk.example.com', 'zk.example.com', 'zk.example.com'])
+  expect(requested).toEqual(['zk.example.com', 'zk.example.com', 'zk.example.com'])
   expect(client.state).toBe('connected')
   await world.end()
 })

@@ -1,23 +1,23 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { OperationTimeoutError, UsageError } from '../core.ts'
 import { bytes, ManualWorld } from '../testing/manual-world.ts'
-import type { Client } from '../types.ts'
+import type { Client } from '../client-api.ts'
 import { parseSrv } from './srv.ts'
 
 let world: ManualWorld
 let found: { host: string; port: number }[]
-let asked: string[]
+let requested: string[]
 let broken: Error | undefined
 beforeEach(async () => {
   world = await ManualWorld.start()
   found = [{ host: 'a', port: 2181 }]
-  asked = []
+  requested = []
   broken = undefined
 })
 afterEach(() => world.end())
 
 const services = async (name: string): Promise<typeof found> => {
-  asked.push(name)
+  requested.push(name)
   if (broken !== undefined) throw broken
   return found
 }
@@ -25,28 +25,28 @@ const services = async (name: string): Promise<typeof found> => {
 const connecting = (options = {}): Promise<Client> =>
   world.connect({ servers: 'dns-srv://_zk._tcp.example.com', platform: { resolveSrv: services }, ...options })
 
-describe('servers given as a service', () => {
-  it('are looked up, with a chroot behind the name', async () => {
+describe('servers given as a dns-srv:// name', () => {
+  it('are resolved, with the chroot after the name', async () => {
     const root = await world.client()
     await world.outcome(root.create('/app'))
     const client = await world.outcome(connecting({ servers: 'dns-srv://_zk._tcp.example.com/app' }))
     await world.outcome(client.create('/x', bytes('1')))
     expect(await world.outcome(root.exists('/app/x'))).toBeDefined()
-    expect(asked).toEqual(['_zk._tcp.example.com'])
+    expect(requested).toEqual(['_zk._tcp.example.com'])
     await world.outcome(client.close())
   })
 
-  it('are looked up until there are some', async () => {
+  it('are looked up until the lookup succeeds', async () => {
     found = []
     const client = connecting()
     await world.advance(3000)
     found = [{ host: 'a.', port: 2181 }]
     expect((await world.within(10_000, client)).state).toBe('connected')
-    expect(asked.length).toBeGreaterThan(2)
+    expect(requested.length).toBeGreaterThan(2)
     expect(world.lastConnection.server).toMatchObject({ scheme: 'tcp', host: 'a', port: 2181 })
   })
 
-  it('are given up with the signal, and the reason is told', async () => {
+  it('are no longer looked up when the signal aborts, and the error gives the last reason', async () => {
     broken = new Error('queryServFail')
     const abort = new AbortController()
     const refused = expect(world.within(10_000, connecting({ signal: abort.signal }))).rejects.toMatchObject({
@@ -56,12 +56,12 @@ describe('servers given as a service', () => {
     await world.advance(500)
     abort.abort()
     await refused
-    const tries = asked.length
+    const tries = requested.length
     await world.advance(20_000)
-    expect(asked).toHaveLength(tries)
+    expect(requested).toHaveLength(tries)
   })
 
-  it('are looked up again, and what is new is moved to', async () => {
+  it('are looked up periodically, and the client moves to new servers', async () => {
     const client = await world.outcome(connecting())
     found = [{ host: 'b', port: 2181 }]
     const { id } = client.session
@@ -69,23 +69,23 @@ describe('servers given as a service', () => {
     expect(world.lastConnection.server.host).toBe('b')
     expect([client.state, client.session.id]).toEqual(['connected', id])
     await world.outcome(client.close())
-    const looks = asked.length
+    const looks = requested.length
     await world.advance(200_000)
-    expect(asked).toHaveLength(looks)
+    expect(requested).toHaveLength(looks)
   })
 
-  it('are kept when a later look fails or finds none', async () => {
+  it('are kept when a later lookup fails or finds none', async () => {
     const client = await world.outcome(connecting())
     found = []
     await world.advance(70_000)
     broken = new Error('queryServFail')
     await world.advance(70_000)
-    expect(asked.length).toBeGreaterThan(2)
+    expect(requested.length).toBeGreaterThan(2)
     expect([client.state, world.connections.length]).toEqual(['connected', 1])
     await world.outcome(client.close())
   })
 
-  it('are looked up at once when the connection is lost', async () => {
+  it('are looked up again at once when the connection is lost', async () => {
     const client = await world.outcome(connecting())
     found = [{ host: 'b', port: 2181 }]
     world.faults.open = ({ host }) => {
@@ -102,24 +102,24 @@ describe('servers given as a service', () => {
     ['dns-srv://a:2181', 'Expected a service as'],
     ['dns-srv://a,b', 'Expected a service as'],
     ['dns-srv://a/b/', 'Expected a chroot'],
-  ])('are refused as %s', async (servers, message) => {
+  ])('are rejected when written as %s', async (servers, message) => {
     await expect(connecting({ servers })).rejects.toThrow(message)
     await expect(connecting({ servers })).rejects.toThrow(UsageError)
   })
 
-  it('are refused where nothing can look them up', async () => {
+  it('are rejected on a platform without SRV lookup', async () => {
     await expect(world.connect({ servers: 'dns-srv://a' })).rejects.toThrow(
-      'this platform cannot look up dns-srv:// names',
+      'this platform has no SRV lookup for dns-srv:// names',
     )
   })
 
-  it('may be servers with TLS', () => {
+  it('may use TLS', () => {
     expect(parseSrv('dns-srv+tls://a/b')).toEqual({ name: 'a', scheme: 'tls', chroot: '/b' })
     expect(parseSrv('a:2181')).toBeUndefined()
     expect(parseSrv(['dns-srv'])).toBeUndefined()
   })
 
-  it('end with a deadline as an OperationTimeoutError', async () => {
+  it('reject with an OperationTimeoutError when a deadline ends the lookup', async () => {
     broken = new Error('queryServFail')
     const signal = AbortSignal.timeout(0)
     await new Promise((resolve) => signal.addEventListener('abort', resolve))

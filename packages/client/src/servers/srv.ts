@@ -2,24 +2,27 @@ import type { Cancel, Clock } from '@zabra/runtime'
 import { abortError, UsageError } from '../errors.ts'
 import { noop } from '../noop.ts'
 import type { Session } from '../session/session.ts'
-import type { Platform, ServerAddress } from '../types.ts'
+import type { Platform, ServerAddress } from '../platform.ts'
 import { addressKey, mergeChroots, parseServers, type ServerList } from './connect-string.ts'
-import { randomFraction } from './host-provider.ts'
+import { randomFraction } from '../random-fraction.ts'
 
-/** How often the servers of a service are looked up while the client is connected, and while it is not. */
+/** Lookup interval while the client is connected, and while it is not. */
 const REFRESH_MS = 60_000
 const URGENT_MS = 5000
 const BASE_MS = 100
 const CAP_MS = 5000
 
-/** A name whose SRV records tell the servers. */
+/** A name whose SRV records list the servers. */
 export interface SrvService {
   readonly name: string
   readonly scheme: 'tcp' | 'tls'
   readonly chroot: string
 }
 
-/** Reads `dns-srv://name[/chroot]`, or `dns-srv+tls://…`; undefined for other servers. Throws a `UsageError`. */
+/**
+ * Parses `dns-srv://name[/chroot]` or `dns-srv+tls://…`; returns undefined for other server lists. Throws a
+ * `UsageError`.
+ */
 export function parseSrv(servers: string | readonly string[], chroot?: string): SrvService | undefined {
   if (typeof servers !== 'string' || !servers.startsWith('dns-srv')) return undefined
   const match = /^dns-srv(\+tls)?:\/\/([^/,:\s]+)(\/.*)?$/.exec(servers)
@@ -33,34 +36,34 @@ export function parseSrv(servers: string | readonly string[], chroot?: string): 
 }
 
 /**
- * The servers that a connect string or a list names; those of a service are looked up, again and again until there is an
- * answer. Rejects with a `UsageError` for what names none, and when `signal` aborts.
+ * Resolves to the servers of a connect string or a list. An SRV name is looked up until the lookup succeeds. Rejects
+ * with a `UsageError` if there are none, and when `signal` aborts.
  */
 export async function resolveServers(
-  ports: Platform,
+  platform: Platform,
   servers: string | readonly string[],
   { chroot, signal }: FindServersOptions = {},
 ): Promise<ServerList & { readonly service?: SrvService }> {
   const service = parseSrv(servers, chroot)
   if (service === undefined) return parseServers(servers, chroot)
-  return { servers: await resolveSrvUntilFound(service, ports, signal), chroot: service.chroot, service }
+  return { servers: await resolveSrvUntilFound(service, platform, signal), chroot: service.chroot, service }
 }
 
 export interface FindServersOptions {
-  /** A root beside the one in the connect string, which must not differ. */
+  /** A chroot, which must not differ from one in the connect string. */
   readonly chroot?: string | undefined
-  /** Gives up looking. */
+  /** Aborts the lookup. */
   readonly signal?: AbortSignal | undefined
 }
 
-/** Looks the servers up. Rejects when there are none. */
+/** Looks up the servers of an SRV name. Rejects when there are none. */
 export async function resolveSrvServers(
   { name, scheme }: SrvService,
-  services: NonNullable<Platform['resolveSrv']>,
+  resolveSrv: NonNullable<Platform['resolveSrv']>,
 ): Promise<readonly ServerAddress[]> {
   const found = new Map<string, ServerAddress>()
-  for (const { host, port } of await services(name)) {
-    // Names in records may end in the dot of the root.
+  for (const { host, port } of await resolveSrv(name)) {
+    // Names in records may end in the dot of the DNS root.
     const server = { scheme, host: host.replace(/\.$/, ''), port }
     found.set(addressKey(server), server)
   }
@@ -68,20 +71,24 @@ export async function resolveSrvServers(
   return [...found.values()]
 }
 
-/** Tries until there is an answer. Rejects when `signal` aborts, and says why the last try failed. */
+/**
+ * Looks up the servers until the lookup succeeds. Rejects when `signal` aborts, with the reason of the last failure.
+ */
 export async function resolveSrvUntilFound(
   service: SrvService,
-  ports: Platform,
+  platform: Platform,
   signal: AbortSignal | undefined,
 ): Promise<readonly ServerAddress[]> {
-  const { resolveSrv: services, clock, random } = ports
-  if (services === undefined) {
-    throw new UsageError('Expected servers by their addresses: this platform cannot look up dns-srv:// names')
+  const { resolveSrv, clock, random } = platform
+  if (resolveSrv === undefined) {
+    throw new UsageError(
+      'Expected servers by their addresses: this platform has no SRV lookup for dns-srv:// names',
+    )
   }
   for (let tries = 0; ; tries++) {
     let reason: string
     try {
-      return await raceAbort(signal, resolveSrvServers(service, services))
+      return await raceAbort(signal, resolveSrvServers(service, resolveSrv))
     } catch (error) {
       reason = error instanceof Error ? error.message : String(error)
     }
@@ -92,7 +99,7 @@ export async function resolveSrvUntilFound(
     cancel()
     if (signal?.aborted) {
       const error = abortError(signal.reason, { operation: 'connect' })
-      error.message += `; the last look for servers of ${service.name} failed: ${reason}`
+      error.message += `; the last lookup of ${service.name} failed: ${reason}`
       throw error
     }
   }
@@ -102,7 +109,7 @@ async function raceAbort<T>(signal: AbortSignal | undefined, promise: Promise<T>
   if (signal === undefined) return promise
   let stop: () => void = noop
   const aborted = new Promise<never>((_resolve, reject) => {
-    stop = () => reject(new Error('It was aborted'))
+    stop = () => reject(new Error('The lookup was aborted'))
     if (signal.aborted) stop()
     else signal.addEventListener('abort', stop, { once: true })
   })
@@ -110,8 +117,8 @@ async function raceAbort<T>(signal: AbortSignal | undefined, promise: Promise<T>
 }
 
 /**
- * Looks the servers up again from time to time, and as soon as the connection is lost, and hands what is new to the
- * session, which spreads clients over it. A failed or empty answer changes nothing.
+ * Looks the servers up again periodically and whenever the connection is lost, and passes a new list to the session,
+ * which rebalances. A failed or empty lookup changes nothing.
  */
 export function followSrv(
   session: Session,

@@ -2,22 +2,22 @@ import { expect, it } from 'vitest'
 import { networkTransport } from '../transport.ts'
 import { LightAbortController, abortControllerFor } from './abort.ts'
 
-it('an abort tells who listens once, and nobody who has left', () => {
-  const told: unknown[] = []
+it('an abort calls its listener once, and no listener that was removed', () => {
+  const received: unknown[] = []
   const abort = new LightAbortController()
-  abort.addEventListener('abort', () => told.push(abort.reason))
+  abort.addEventListener('abort', () => received.push(abort.reason))
   abort.abort()
   abort.abort()
-  expect([abort.aborted, told]).toEqual([true, [new Error('The attempt was given up')]])
+  expect([abort.aborted, received]).toEqual([true, [new Error('The attempt was cancelled')]])
 
   const left = new LightAbortController()
-  left.addEventListener('abort', () => told.push('left'))
+  left.addEventListener('abort', () => received.push('left'))
   left.removeEventListener()
   left.abort()
-  expect(told.length).toBe(1)
+  expect(received.length).toBe(1)
 })
 
-it('transports of others, and those that wrap ours, get a signal of the platform', () => {
+it('third-party and wrapping transports get an AbortSignal of the platform', () => {
   const ours = networkTransport({})
   expect(abortControllerFor(ours)).toBeInstanceOf(LightAbortController)
   const wrapped = { ...ours, open: ours.open.bind(ours) }

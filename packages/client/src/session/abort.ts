@@ -1,7 +1,7 @@
 import type { AbortSignalLike } from '@zabra/runtime'
-import type { Transport } from '../types.ts'
+import type { Transport } from '../platform.ts'
 
-/** What ends a wait, as an `AbortController` does, for a hundredth of what that allocates. */
+/** An abort controller and signal in one, at a hundredth of the memory of an `AbortController`. */
 export class LightAbortController implements AbortSignalLike {
   aborted = false
   reason: unknown
@@ -14,11 +14,11 @@ export class LightAbortController implements AbortSignalLike {
   abort(): void {
     if (this.aborted) return
     this.aborted = true
-    this.reason = new Error('The attempt was given up')
+    this.reason = new Error('The attempt was cancelled')
     this.#listener?.()
   }
 
-  /** Only one listens. */
+  /** Supports one listener. */
   addEventListener(_type: 'abort', listener: () => void): void {
     this.#listener = listener
   }
@@ -28,14 +28,14 @@ export class LightAbortController implements AbortSignalLike {
   }
 }
 
-/** The ways to open a connection that are content with an `LightAbortController`. Those of others get a signal of the platform. */
+/** The `open` functions that accept a `LightAbortController`. All others get an `AbortSignal` of the platform. */
 const acceptsLightAbort = new WeakSet<object>()
 
 export function acceptLightAbort(open: Transport['open']): void {
   acceptsLightAbort.add(open)
 }
 
-/** What a transport is told with that nobody waits any more. */
+/** Returns the abort controller for a connection attempt over a transport. */
 export function abortControllerFor(transport: Transport): { readonly signal: AbortSignal; abort(): void } {
   const { open } = transport as { readonly open: object }
   return acceptsLightAbort.has(open)

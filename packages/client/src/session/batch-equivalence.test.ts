@@ -1,11 +1,11 @@
 import { SeededRandom, type Random } from '@zabra/runtime'
 import { expect, it } from 'vitest'
 import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
-import type { Client } from '../types.ts'
+import type { Client } from '../client-api.ts'
 
-type Call = (client: Client, view: Client) => Promise<unknown>
+type Call = (client: Client, chrootClient: Client) => Promise<unknown>
 
-/** What a turn of a program may call: mostly reads, of what is there, of what is not, and of what is forbidden. */
+/** Makes one turn of random calls: mostly reads of existing, missing and forbidden znodes. */
 function drawn(random: Random): Call {
   const path = ['/a', '/b', '/t', '/t/1', '/t/2', '/none', '/secret', '/large'][random.below(8)]!
   const inner = ['/', '/1', '/2', '/none'][random.below(4)]!
@@ -28,7 +28,7 @@ function drawn(random: Random): Call {
       return (client) => client.getData(path, { signal: AbortSignal.abort() })
     case 8:
     case 9:
-      return (_, view) => view.getData(inner)
+      return (_, chrootClient) => chrootClient.getData(inner)
     case 10:
       return (client) => client.withCodec({ encode: bytes, decode: text }).get(path)
     default:
@@ -44,7 +44,7 @@ const plain = (value: unknown): unknown =>
     }),
   )
 
-/** What a call came to, without what only counts. */
+/** Describes the outcome of a call, without its counters. */
 const fateOf = (call: Promise<unknown>): Promise<unknown> =>
   call.then(plain, (error: Error & { code?: string; path?: string; maybeApplied?: boolean }) => [
     error.name,
@@ -54,21 +54,21 @@ const fateOf = (call: Promise<unknown>): Promise<unknown> =>
     error.message,
   ])
 
-/** Plays the calls of a seed; `cuts` breaks connections between turns and amid them. */
-async function played(
+/** Runs the calls of a seed; `cuts` breaks connections between and within turns. */
+async function runCalls(
   seed: number,
-  batchReads: boolean | { most: number },
+  batchReads: boolean | { maxReads: number },
   cuts: boolean,
-): Promise<{ fates: unknown[]; told: string[]; frames: number }> {
+): Promise<{ outcomes: unknown[]; received: string[]; frames: number }> {
   const world = await ManualWorld.start()
   const random = new SeededRandom(seed)
-  const told: string[] = []
+  const received: string[] = []
   const client = await world.client({
     batchReads,
     instrumentation: {
       request: ({ operation, path }) => {
-        told.push(`${operation} ${path}`)
-        return ({ error }) => void told.push(`${operation} ${path} ${error?.code ?? 'ok'}`)
+        received.push(`${operation} ${path}`)
+        return ({ error }) => void received.push(`${operation} ${path} ${error?.code ?? 'ok'}`)
       },
     },
   })
@@ -77,46 +77,48 @@ async function played(
   await world.outcome(
     client.create('/secret', bytes('x'), { acl: [{ perms: 31, scheme: 'digest', id: 'x:y' }] }),
   )
-  const view = client.chroot('/t')
+  const chrootClient = client.chroot('/t')
   let frames = 0
   world.faults.toServer = (chunk) => {
     frames += chunk.length
     return chunk
   }
-  const fates: unknown[] = []
+  const outcomes: unknown[] = []
   for (let turn = 0; turn < 12; turn++) {
     const calls = Array.from({ length: random.below(40) }, () => drawn(random))
-    const reads = calls.map((call) => fateOf(call(client, view)))
+    const reads = calls.map((call) => fateOf(call(client, chrootClient)))
     if (cuts && random.below(10) < 4) {
       if (random.below(2) === 0) world.lastConnection.cut()
       else world.clock.immediate(() => world.clock.immediate(() => world.lastConnection.cut()))
     }
-    fates.push(...(await world.within(30_000, Promise.all(reads))))
+    outcomes.push(...(await world.within(30_000, Promise.all(reads))))
   }
   await world.end()
-  return { fates, told, frames }
+  return { outcomes, received, frames }
 }
 
-it('calls come to the same whether reads leave together or not', async () => {
-  let alone = 0
-  let together = 0
+it('calls have the same outcomes with and without batchReads', async () => {
+  let unbatched = 0
+  let batched = 0
   for (let seed = 1; seed <= 20; seed++) {
-    const without = await played(seed, false, false)
-    const most = 2 + (seed % 5)
-    const withBatches = await played(seed, seed % 2 === 0 ? true : { most }, false)
-    expect(withBatches.fates, `seed ${seed}`).toEqual(without.fates)
-    expect(withBatches.told, `seed ${seed}`).toEqual(without.told)
-    alone += without.frames
-    together += withBatches.frames
+    const without = await runCalls(seed, false, false)
+    const maxReads = 2 + (seed % 5)
+    const withBatches = await runCalls(seed, seed % 2 === 0 ? true : { maxReads }, false)
+    expect(withBatches.outcomes, `seed ${seed}`).toEqual(without.outcomes)
+    expect(withBatches.received, `seed ${seed}`).toEqual(without.received)
+    unbatched += without.frames
+    batched += withBatches.frames
   }
-  expect(together).not.toBe(alone)
+  expect(batched).not.toBe(unbatched)
 })
 
-it('every call is told one end while connections break', async () => {
+it('the instrumentation receives one end for every call while connections break', async () => {
   for (let seed = 100; seed < 115; seed++) {
-    const { told } = await played(seed, true, true)
-    const begun = told.filter((word) => word.split(' ').length === 2)
-    const ended = told.filter((word) => word.split(' ').length === 3).map((word) => word.replace(/ \S+$/, ''))
+    const { received } = await runCalls(seed, true, true)
+    const begun = received.filter((word) => word.split(' ').length === 2)
+    const ended = received
+      .filter((word) => word.split(' ').length === 3)
+      .map((word) => word.replace(/ \S+$/, ''))
     expect(ended.toSorted(), `seed ${seed}`).toEqual(begun.toSorted())
   }
 })

@@ -10,31 +10,31 @@ import {
 } from '../testing/scripted-server.ts'
 import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
 import type { ConnectOptions } from '../connect.ts'
-import type { Client } from '../types.ts'
+import type { Client } from '../client-api.ts'
 
 let world: ManualWorld
 let server: ScriptedServer
-/** What the server was asked, in order. */
-let asked: string[]
-/** What a multiRead is answered with, instead of what it asks for. */
-let answer: ((request: ScriptedRequest, paths: string[]) => void) | undefined
+/** The op codes that the server received, in order. */
+let requested: string[]
+/** The reply to a multiRead that replaces the real one. */
+let overrideReply: ((request: ScriptedRequest, paths: string[]) => void) | undefined
 
 beforeEach(async () => {
   world = await ManualWorld.start()
   server = await ScriptedServer.start(world, 5000)
-  asked = []
-  answer = undefined
+  requested = []
+  overrideReply = undefined
   server.onRequest = (request) => {
-    const { xid, type, body, connection: peer } = request
+    const { xid, type, body, connection } = request
     if (type === OpCode.multiRead) {
       const paths = readMultiRequest(body).map(({ path }) => path!)
-      asked.push(paths.join(' '))
-      if (answer !== undefined) return answer(request, paths)
-      return peer.reply(xid, { body: (w) => writeParts(w, paths) })
+      requested.push(paths.join(' '))
+      if (overrideReply !== undefined) return overrideReply(request, paths)
+      return connection.reply(xid, { body: (w) => writeParts(w, paths) })
     }
     const path = body.remaining > 4 ? body.string()! : ''
-    asked.push(type === OpCode.getData ? path : `${type} ${path}`)
-    peer.reply(xid, path === '/none' ? { err: ErrorCode.NONODE } : { body: (w) => writeData(w, path) })
+    requested.push(type === OpCode.getData ? path : `${type} ${path}`)
+    connection.reply(xid, path === '/none' ? { err: ErrorCode.NONODE } : { body: (w) => writeData(w, path) })
   }
 })
 afterEach(async () => {
@@ -57,7 +57,7 @@ function writeData(w: Writer, path: string): void {
   writeStat(w)
 }
 
-/** A result for each path, an error for `/none`. */
+/** Returns a result for each path, an error for `/none`. */
 function writeParts(w: Writer, paths: readonly string[], end = true): void {
   for (const path of paths) {
     const missing = path === '/none'
@@ -68,8 +68,8 @@ function writeParts(w: Writer, paths: readonly string[], end = true): void {
   if (end) writeHeader(w, -1, true, -1)
 }
 
-/** What calls came to, as words. */
-const fates = async (calls: Promise<{ data: Uint8Array }>[], ms = 10_000): Promise<string[]> =>
+/** Describes the outcomes of calls as text. */
+const outcomes = async (calls: Promise<{ data: Uint8Array }>[], ms = 10_000): Promise<string[]> =>
   (await world.within(ms, Promise.allSettled(calls))).map((one) =>
     one.status === 'fulfilled' ? text(one.value.data) : (one.reason as { code: string }).code,
   )
@@ -78,15 +78,15 @@ const three = ['/1', '/none', '/3']
 const get = (client: Client, paths: readonly string[], options = {}): Promise<{ data: Uint8Array }>[] =>
   paths.map((path) => client.getData(path, options))
 
-describe('an answer to reads that left together', () => {
+describe('a reply to a batch', () => {
   it.each([
     ['fewer results', (w: Writer, paths: string[]) => writeParts(w, paths.slice(1))],
     ['more results', (w: Writer, paths: string[]) => writeParts(w, [...paths, '/4'])],
     ['no end', (w: Writer, paths: string[]) => writeParts(w, paths, false)],
-    ['nothing at all', () => {}],
-    ['a result of another kind', (w: Writer) => writeHeader(w, OpCode.getChildren)],
+    ['no parts', () => {}],
+    ['a part of another type', (w: Writer) => writeHeader(w, OpCode.getChildren)],
     [
-      'an error of 0',
+      'an error part with code 0',
       (w: Writer, paths: string[]) => {
         writeHeader(w, OpCode.error)
         w.int(0)
@@ -102,136 +102,137 @@ describe('an answer to reads that left together', () => {
         w.int(1)
       },
     ],
-  ])('that has %s tells nobody anything: they are asked for alone', async (_, body) => {
+  ])('that has %s settles no read: the reads are sent again one by one', async (_, body) => {
     const client = await open()
-    answer = ({ xid, connection: peer }, paths) => peer.reply(xid, { body: (w) => body(w, paths) })
-    expect(await fates(get(client, three, { retry: false }))).toEqual(['/1', 'NO_NODE', '/3'])
-    expect(asked).toEqual(['/1 /none /3', ...three])
+    overrideReply = ({ xid, connection }, paths) => connection.reply(xid, { body: (w) => body(w, paths) })
+    expect(await outcomes(get(client, three, { retry: false }))).toEqual(['/1', 'NO_NODE', '/3'])
+    expect(requested).toEqual(['/1 /none /3', ...three])
   })
 
-  it('that the server cannot give makes reads leave alone for the rest of the session, in their place', async () => {
+  it('with an unimplemented error makes the session send its reads one by one, in their order', async () => {
     const client = await open()
     const changes = world.collect(client.states())
-    answer = ({ xid, connection: peer }) => {
-      peer.reply(xid, { err: ErrorCode.UNIMPLEMENTED })
-      peer.connection.end()
+    overrideReply = ({ xid, connection }) => {
+      connection.reply(xid, { err: ErrorCode.UNIMPLEMENTED })
+      connection.raw.end()
     }
     const calls = get(client, three, { retry: false })
     const behind = client.exists('/4')
-    expect(await fates(calls)).toEqual(['/1', 'NO_NODE', '/3'])
+    expect(await outcomes(calls)).toEqual(['/1', 'NO_NODE', '/3'])
     await run(behind)
-    expect(asked.slice(1).filter((word) => word !== '3 /4')).toEqual(three)
-    expect(asked.at(-1)).toBe('3 /4')
+    expect(requested.slice(1).filter((word) => word !== '3 /4')).toEqual(three)
+    expect(requested.at(-1)).toBe('3 /4')
     expect(changes.map(({ state }) => state)).toEqual(['connected', 'suspended', 'connected'])
-    expect(String(changes[1]!.cause)).toContain('leave one by one from now on')
-    asked.length = 0
-    expect(await fates(get(client, three))).toEqual(['/1', 'NO_NODE', '/3'])
-    expect(asked).toEqual(three)
+    expect(String(changes[1]!.cause)).toContain('are sent one by one from now on')
+    requested.length = 0
+    expect(await outcomes(get(client, three))).toEqual(['/1', 'NO_NODE', '/3'])
+    expect(requested).toEqual(three)
   })
 
-  it('that the server cannot give is tried again with the next session', async () => {
+  it('with an unimplemented error allows batches again in the next session', async () => {
     const client = await open()
-    answer = ({ xid, connection: peer }) => peer.reply(xid, { err: ErrorCode.UNIMPLEMENTED })
-    await fates(get(client, three))
-    answer = undefined
+    overrideReply = ({ xid, connection }) => connection.reply(xid, { err: ErrorCode.UNIMPLEMENTED })
+    await outcomes(get(client, three))
+    overrideReply = undefined
     server.connectResponse = ({ sessionId }) => (sessionId === 0n ? {} : { timeOut: 0 })
-    server.lastConnection.connection.destroy()
+    server.lastConnection.raw.destroy()
     await world.advance(5000)
-    expect(client.session.epoch).toBe(2)
-    asked.length = 0
-    await fates(get(client, three))
-    expect(asked).toEqual(['/1 /none /3'])
+    expect(client.session.generation).toBe(2)
+    requested.length = 0
+    await outcomes(get(client, three))
+    expect(requested).toEqual(['/1 /none /3'])
   })
 
-  it('that cannot be read is not asked for again for those who do not wait any more', async () => {
+  it('that is malformed is not followed by a retry of reads without a waiting caller', async () => {
     const client = await open()
     const gone = new AbortController()
-    answer = ({ xid, connection: peer }) => {
+    overrideReply = ({ xid, connection }) => {
       gone.abort()
-      peer.reply(xid)
+      connection.reply(xid)
     }
     const calls = [client.getData('/1', { signal: gone.signal }), ...get(client, ['/2', '/3'])]
-    expect(await fates(calls)).toEqual(['ABORTED', '/2', '/3'])
-    expect(asked).toEqual(['/1 /2 /3', '/2', '/3'])
+    expect(await outcomes(calls)).toEqual(['ABORTED', '/2', '/3'])
+    expect(requested).toEqual(['/1 /2 /3', '/2', '/3'])
   })
 
   it.each([ErrorCode.MARSHALLINGERROR, ErrorCode.NONODE, -777])(
-    'that is error %d as a whole says nothing of any of them',
+    'with error %d for the whole batch is followed by its reads one by one',
     async (err) => {
       const client = await open()
-      answer = ({ xid, connection: peer }) => peer.reply(xid, { err })
-      expect(await fates(get(client, ['/1', '/2'], { retry: false }))).toEqual(['/1', '/2'])
-      expect(asked).toEqual(['/1 /2', '/1', '/2'])
+      overrideReply = ({ xid, connection }) => connection.reply(xid, { err })
+      expect(await outcomes(get(client, ['/1', '/2'], { retry: false }))).toEqual(['/1', '/2'])
+      expect(requested).toEqual(['/1 /2', '/1', '/2'])
     },
   )
 
-  it('that is too many requests is theirs, by the policy of each', async () => {
+  it('with THROTTLEDOP retries each read by its own policy', async () => {
     const client = await open()
-    answer = ({ xid, connection: peer }) => peer.reply(xid, { err: ErrorCode.THROTTLEDOP })
-    const patient = client.getData('/1')
+    overrideReply = ({ xid, connection }) => connection.reply(xid, { err: ErrorCode.THROTTLEDOP })
+    const withRetries = client.getData('/1')
     const once = client.getData('/2', { retry: false })
     await expect(run(once)).rejects.toThrow(ThrottledError)
-    await world.within(1000, patient)
-    expect(asked).toEqual(['/1 /2', '/1'])
+    await world.within(1000, withRetries)
+    expect(requested).toEqual(['/1 /2', '/1'])
     expect(client.state).toBe('connected')
   })
 
-  it('that says that the session is elsewhere moves the client, and fails who asks but once', async () => {
+  it('with SESSIONMOVED reconnects the client, and rejects the reads without retries', async () => {
     const client = await open()
-    answer = ({ xid, connection: peer }) => peer.reply(xid, { err: ErrorCode.SESSIONMOVED })
+    overrideReply = ({ xid, connection }) => connection.reply(xid, { err: ErrorCode.SESSIONMOVED })
     const once = client.getData('/1', { retry: false })
     const calls = get(client, ['/2', '/3'])
     await expect(run(once)).rejects.toThrow(SessionMovedError)
-    expect(await fates(calls)).toEqual(['/2', '/3'])
+    expect(await outcomes(calls)).toEqual(['/2', '/3'])
     expect(server.connectRequests.length).toBe(2)
-    asked.length = 0
-    answer = undefined
-    await fates(get(client, ['/2', '/3']))
-    expect(asked).toEqual(['/2 /3'])
+    requested.length = 0
+    overrideReply = undefined
+    await outcomes(get(client, ['/2', '/3']))
+    expect(requested).toEqual(['/2 /3'])
   })
 
-  it('that says that the session is over fails each', async () => {
+  it('with SESSIONEXPIRED rejects each read', async () => {
     const client = await open()
-    answer = ({ xid, connection: peer }) => peer.reply(xid, { err: ErrorCode.SESSIONEXPIRED })
+    overrideReply = ({ xid, connection }) => connection.reply(xid, { err: ErrorCode.SESSIONEXPIRED })
     for (const call of get(client, ['/1', '/2'])) await expect(run(call)).rejects.toThrow(SessionExpiredError)
   })
 })
 
-describe('a connection that breaks before reads are answered that left together', () => {
-  it('makes them leave alone, and later ones together again', async () => {
+describe('a connection that breaks before the reply to a batch', () => {
+  it('makes its reads go out one by one, and later reads in batches', async () => {
     const client = await open()
-    answer = ({ connection: peer }) => peer.connection.destroy()
-    expect(await fates(get(client, three))).toEqual(['/1', 'NO_NODE', '/3'])
-    expect(asked).toEqual(['/1 /none /3', ...three])
-    answer = undefined
-    asked.length = 0
-    await fates(get(client, three))
-    expect(asked).toEqual(['/1 /none /3'])
+    overrideReply = ({ connection }) => connection.raw.destroy()
+    expect(await outcomes(get(client, three))).toEqual(['/1', 'NO_NODE', '/3'])
+    expect(requested).toEqual(['/1 /none /3', ...three])
+    overrideReply = undefined
+    requested.length = 0
+    await outcomes(get(client, three))
+    expect(requested).toEqual(['/1 /none /3'])
   })
 
   it.each([
-    ['breaks the connection', ({ connection: peer }: ScriptedRequest) => peer.connection.destroy()],
-    ['answers with what cannot be read', ({ connection: peer, xid }: ScriptedRequest) => peer.reply(xid)],
-  ])('three times in a row, when the server %s, makes reads leave alone in this session', async (_, deed) => {
+    ['breaks the connection', ({ connection }: ScriptedRequest) => connection.raw.destroy()],
+    ['sends a malformed reply', ({ connection, xid }: ScriptedRequest) => connection.reply(xid)],
+  ])('three times in a row, when the server %s, disables batches in this session', async (_, fault) => {
     const client = await open()
-    answer = deed
-    for (let turn = 0; turn < 6; turn++) expect(await fates(get(client, ['/1', '/2']))).toEqual(['/1', '/2'])
-    expect(asked.filter((word) => word === '/1 /2').length).toBe(3)
+    overrideReply = fault
+    for (let turn = 0; turn < 6; turn++)
+      expect(await outcomes(get(client, ['/1', '/2']))).toEqual(['/1', '/2'])
+    expect(requested.filter((word) => word === '/1 /2').length).toBe(3)
     expect(server.connectRequests.length).toBe(4)
   })
 
-  it('now and then does not', async () => {
+  it('does not disable batches when it happens occasionally', async () => {
     const client = await open()
     for (let turn = 0; turn < 10; turn++) {
-      answer = turn % 3 === 2 ? undefined : ({ connection: peer }) => peer.connection.destroy()
-      expect(await fates(get(client, ['/1', '/2']))).toEqual(['/1', '/2'])
+      overrideReply = turn % 3 === 2 ? undefined : ({ connection }) => connection.raw.destroy()
+      expect(await outcomes(get(client, ['/1', '/2']))).toEqual(['/1', '/2'])
     }
-    expect(asked.filter((word) => word === '/1 /2').length).toBe(10)
+    expect(requested.filter((word) => word === '/1 /2').length).toBe(10)
   })
 
-  it('fails those that are to be tried once', async () => {
+  it('rejects the reads without retries', async () => {
     const client = await open()
-    answer = ({ connection: peer }) => peer.connection.destroy()
+    overrideReply = ({ connection }) => connection.raw.destroy()
     const [once, again] = [client.getData('/1', { retry: false }), client.getData('/2')]
     await expect(world.within(5000, once)).rejects.toMatchObject({
       code: 'CONNECTION_LOSS',
@@ -242,12 +243,12 @@ describe('a connection that breaks before reads are answered that left together'
   })
 })
 
-describe('reads that left together', () => {
-  it('may each be aborted, or run out of time, while the others go on', async () => {
+describe('the reads of a batch', () => {
+  it('may be aborted or time out one by one', async () => {
     const client = await open()
     let late: (() => void) | undefined
-    answer = ({ xid, connection: peer }, paths) =>
-      void (late = () => peer.reply(xid, { body: (w) => writeParts(w, paths) }))
+    overrideReply = ({ xid, connection }, paths) =>
+      void (late = () => connection.reply(xid, { body: (w) => writeParts(w, paths) }))
     const [before, during] = [new AbortController(), new AbortController()]
     const calls = [
       client.getData('/1', { signal: before.signal }),
@@ -261,45 +262,45 @@ describe('reads that left together', () => {
     during.abort()
     await world.advance(200)
     late!()
-    expect(await fates(calls)).toEqual(['ABORTED', '/2', 'ABORTED', 'OPERATION_TIMEOUT', '/5'])
-    expect(asked).toEqual(['/1 /2 /3 /4 /5'])
+    expect(await outcomes(calls)).toEqual(['ABORTED', '/2', 'ABORTED', 'OPERATION_TIMEOUT', '/5'])
+    expect(requested).toEqual(['/1 /2 /3 /4 /5'])
   })
 
-  it('that nobody waits for any more are not asked for again', async () => {
+  it('are not sent again without a waiting caller', async () => {
     const client = await open()
-    answer = () => {}
+    overrideReply = () => {}
     const { signal, abort } = ((c) => ({ signal: c.signal, abort: () => c.abort() }))(new AbortController())
     const calls = [client.getData('/1', { signal }), client.getData('/2')]
     await world.settle()
     abort()
-    server.lastConnection.connection.destroy()
-    expect(await fates(calls)).toEqual(['ABORTED', '/2'])
-    expect(asked).toEqual(['/1 /2', '/2'])
+    server.lastConnection.raw.destroy()
+    expect(await outcomes(calls)).toEqual(['ABORTED', '/2'])
+    expect(requested).toEqual(['/1 /2', '/2'])
   })
 
-  it('all fail when the client is closed before the answer', async () => {
+  it('are all rejected when the client closes before the reply', async () => {
     const client = await open()
-    answer = () => {}
+    overrideReply = () => {}
     const calls = get(client, ['/1', '/2'])
     await world.settle()
-    server.onRequest = ({ connection: peer }) => peer.connection.destroy()
+    server.onRequest = ({ connection }) => connection.raw.destroy()
     const closed = client.close()
     for (const call of calls) await expect(world.within(5000, call)).rejects.toThrow(ClosedError)
     await closed
   })
 
-  it('all fail when their session expires', async () => {
+  it('are all rejected when their session expires', async () => {
     const client = await open()
-    answer = () => {}
+    overrideReply = () => {}
     const calls = get(client, ['/1', '/2'])
     await world.settle()
     server.connectResponse = () => ({ timeOut: 0 })
-    server.lastConnection.connection.destroy()
+    server.lastConnection.raw.destroy()
     for (const call of calls) await expect(world.within(5000, call)).rejects.toThrow(SessionExpiredError)
     server.connectResponse = () => ({})
   })
 
-  it('fail one by one when whoever hears of the first ends the client', async () => {
+  it('are rejected one by one when the callback of the first closes the client', async () => {
     const client = await open({
       instrumentation: {
         request: ({ path }) => (path === '/1' ? () => controller.abort() : undefined),
@@ -309,20 +310,20 @@ describe('reads that left together', () => {
     const detached = new Promise<void>((resolve) => {
       controller.signal.addEventListener('abort', () => void client.detach().then(() => resolve()))
     })
-    expect(await fates(get(client, ['/1', '/2', '/3']))).toEqual(['/1', 'CLOSED', 'CLOSED'])
+    expect(await outcomes(get(client, ['/1', '/2', '/3']))).toEqual(['/1', 'CLOSED', 'CLOSED'])
     await detached
   })
 
-  it('are told to the instrumentation each on its own, with the bytes that are its share', async () => {
-    const told: string[] = []
+  it('have one instrumentation end each, with their share of the bytes', async () => {
+    const received: string[] = []
     let sent = 0
     const client = await open({
       instrumentation: {
         request: ({ operation, path }) => {
-          told.push(`${operation} ${path}`)
+          received.push(`${operation} ${path}`)
           return (end) => {
-            sent += end.sent
-            told.push(`${path} ${end.error?.code ?? 'ok'} ${end.bytes} ${end.zxid}`)
+            sent += end.requestBytes
+            received.push(`${path} ${end.error?.code ?? 'ok'} ${end.replyBytes} ${end.zxid}`)
           }
         },
       },
@@ -332,10 +333,10 @@ describe('reads that left together', () => {
       left += chunk.length
       return chunk
     }
-    answer = ({ xid, connection: peer }, paths) =>
-      peer.reply(xid, { zxid: 77n, body: (w) => writeParts(w, paths) })
-    await fates(get(client, three))
-    expect(told).toEqual([
+    overrideReply = ({ xid, connection }, paths) =>
+      connection.reply(xid, { zxid: 77n, body: (w) => writeParts(w, paths) })
+    await outcomes(get(client, three))
+    expect(received).toEqual([
       'getData /1',
       'getData /none',
       'getData /3',
@@ -347,13 +348,13 @@ describe('reads that left together', () => {
   })
 
   it.each([1, 2, 3, 5, 7, 16, 33, 100, 10_000])(
-    'come among events in order, in chunks of %d bytes',
+    'are ordered among events, in chunks of %d bytes',
     async (size) => {
       const client = await open()
       const watcher = await run(client.watch('/'))
       const events = world.collect(watcher)
       let xid = 0
-      answer = (request) => void (xid = request.xid)
+      overrideReply = (request) => void (xid = request.xid)
       const calls = ['/1', '/none', '/3', '/4'].map((path) =>
         client.getData(path).catch(() => ({ order: -1 })),
       )
@@ -364,7 +365,7 @@ describe('reads that left together', () => {
         eventBytes(EventType.NodeDataChanged, '/', 7n),
       ].flatMap((part) => [...part])
       for (let at = 0; at < stream.length; at += size) {
-        server.lastConnection.connection.write(Uint8Array.from(stream.slice(at, at + size)))
+        server.lastConnection.raw.write(Uint8Array.from(stream.slice(at, at + size)))
         await world.settle()
       }
       const [one, , threeth, four] = (await run(Promise.all(calls))).map(({ order }) => order)

@@ -3,7 +3,7 @@ import type { Clock } from '@zabra/runtime'
 import type { RequestDispatcher } from './request-dispatcher.ts'
 import type { Operation } from './pending-request.ts'
 
-/** Ends the session; the server answers and closes the connection. */
+/** Closes the session; the server replies and closes the connection. */
 const closeSession: Operation = {
   name: 'closeSession',
   opCode: OpCode.closeSession,
@@ -13,10 +13,10 @@ const closeSession: Operation = {
   isIdempotent: () => false,
 }
 
-/** How long the answer is waited for at most. */
+/** Maximum time to wait for the reply. */
 const MAX_WAIT_MS = 2000
 
-/** Asks the server to end the session, and calls `finish` with its answer or when that takes too long. */
+/** Sends closeSession, and calls `finish` when the reply arrives or the time limit passes. */
 export function requestSessionClose(
   requests: RequestDispatcher,
   clock: Clock,

@@ -8,10 +8,10 @@ import {
 } from '@zabra/protocol'
 import type { Clock, Connection } from '@zabra/runtime'
 import { addressKey } from '../servers/connect-string.ts'
-import type { ServerAddress, Transport } from '../types.ts'
+import type { ServerAddress, Transport } from '../platform.ts'
 import { abortControllerFor } from './abort.ts'
 import { timerQueueOf, type TimerEntry } from './timer-queue.ts'
-import { FramedConnection, type FramedConnectionEvents } from './framed-connection.ts'
+import { FramedConnection, type FramedConnectionHandler } from './framed-connection.ts'
 
 export interface AttemptOptions {
   readonly transport: Transport
@@ -20,38 +20,46 @@ export interface AttemptOptions {
 }
 
 export interface AttemptCallbacks {
-  /** Milliseconds for all of it, from resolving the name to the answer. */
+  /** Milliseconds for the whole attempt, from name resolution to the connect response. */
   attemptTimeoutMs(): number
-  /** How the client introduces itself. */
+  /** Returns the connect request to send. */
   connectRequest(readOnly: boolean): ConnectRequest
-  /** The password is a view that holds for the call only. */
-  onAttemptEstablished(server: ServerAddress, wire: FramedConnection, response: ConnectResponse): void
+  /** The password in `response` is a view that is valid during the call only. */
+  onAttemptEstablished(server: ServerAddress, framed: FramedConnection, response: ConnectResponse): void
   onAttemptFailed(server: ServerAddress, cause: Error): void
 }
 
-/** The answer to a handshake is read to its end within one call, so all attempts share a cursor. */
+/** A connect response is decoded within one call, so all attempts share a reader. */
 const sharedReader = new Reader()
 
-/** One try to reach one server: opens the transport and shakes hands, within one limit. Its owner hears of one end. */
-export class ConnectionAttempt implements TimerEntry, FramedConnectionEvents {
+/**
+ * One attempt to connect to one server: opens the transport and performs the handshake, within one time limit. Calls
+ * exactly one of `onAttemptEstablished` and `onAttemptFailed`, unless cancelled.
+ */
+export class ConnectionAttempt implements TimerEntry, FramedConnectionHandler {
   readonly server: ServerAddress
   readonly #options: AttemptOptions
   readonly #callbacks: AttemptCallbacks
   readonly #connectRequest: ConnectRequest
   readonly #timeoutMs: number
   readonly #abort: ReturnType<typeof abortControllerFor>
-  #wire: FramedConnection | undefined
+  #connection: FramedConnection | undefined
   #isSettled = false
   dueAt = 0
   heapIndex = -1
 
-  constructor(options: AttemptOptions, server: ServerAddress, owner: AttemptCallbacks, readOnly: boolean) {
+  constructor(
+    options: AttemptOptions,
+    server: ServerAddress,
+    callbacks: AttemptCallbacks,
+    readOnly: boolean,
+  ) {
     const { transport, clock } = options
     this.server = server
     this.#options = options
-    this.#callbacks = owner
-    this.#connectRequest = owner.connectRequest(readOnly)
-    this.#timeoutMs = owner.attemptTimeoutMs()
+    this.#callbacks = callbacks
+    this.#connectRequest = callbacks.connectRequest(readOnly)
+    this.#timeoutMs = callbacks.attemptTimeoutMs()
     this.#abort = abortControllerFor(transport)
     timerQueueOf(clock).set(this, clock.monotonic() + this.#timeoutMs)
     this.#open(transport).then(
@@ -69,11 +77,11 @@ export class ConnectionAttempt implements TimerEntry, FramedConnectionEvents {
     }
   }
 
-  /** Gives up without a word. */
+  /** Cancels the attempt without a callback. */
   cancel(): void {
     if (this.#isSettled) return
     this.#end()
-    this.#wire?.close()
+    this.#connection?.close()
     this.#abort.abort()
   }
 
@@ -86,10 +94,10 @@ export class ConnectionAttempt implements TimerEntry, FramedConnectionEvents {
   onFrame(bytes: Uint8Array, start: number, end: number): void {
     const response = readConnectResponse(sharedReader.reset(bytes, start, end))
     this.#end()
-    this.#callbacks.onAttemptEstablished(this.server, this.#wire!, response)
+    this.#callbacks.onAttemptEstablished(this.server, this.#connection!, response)
   }
 
-  onConnectionLost(_wire: FramedConnection, cause: Error | undefined): void {
+  onConnectionLost(_connection: FramedConnection, cause: Error | undefined): void {
     this.#fail(cause ?? new Error(`${addressKey(this.server)} closed the connection during the handshake`))
   }
 
@@ -102,13 +110,13 @@ export class ConnectionAttempt implements TimerEntry, FramedConnectionEvents {
     }
   }
 
-  #sendHandshake(wire: FramedConnection): void {
-    this.#wire = wire
+  #sendHandshake(framed: FramedConnection): void {
+    this.#connection = framed
     const writer = new Writer(64)
-    const mark = writer.beginFrame()
+    const frameStart = writer.beginFrame()
     writeConnectRequest(writer, this.#connectRequest)
-    writer.endFrame(mark)
-    wire.send(writer.take())
+    writer.endFrame(frameStart)
+    framed.send(writer.take())
   }
 
   #fail(cause: Error): void {

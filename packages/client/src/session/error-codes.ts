@@ -1,20 +1,20 @@
 import { ErrorCode, type Reader } from '@zabra/protocol'
 
-/** The server did not carry it out, and may later. */
+/** The server did not apply the request, and a retry may succeed. */
 export const retryableCodes: ReadonlySet<number> = new Set([
   ErrorCode.THROTTLEDOP,
   ErrorCode.NEWCONFIGNOQUORUM,
   ErrorCode.RECONFIGINPROGRESS,
 ])
 
-/** The server does not know whether it was carried out. */
+/** The server does not know whether the request was applied. */
 export const ambiguousCodes: ReadonlySet<number> = new Set([
   ErrorCode.CONNECTIONLOSS,
   ErrorCode.OPERATIONTIMEOUT,
   ErrorCode.REQUESTTIMEOUT,
 ])
 
-/** Errors that say something of the session or the server, so of each request alike, and nothing of what was asked. */
+/** Errors of the session or the server, which apply to every request and say nothing about its parameters. */
 export const connectionWideCodes: ReadonlySet<number> = new Set([
   ...retryableCodes,
   ...ambiguousCodes,
@@ -23,7 +23,7 @@ export const connectionWideCodes: ReadonlySet<number> = new Set([
   ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH,
 ])
 
-/** The zxid in the header of the reply that a reader stands in. */
+/** Returns the zxid in the reply header of the current frame. */
 export function readReplyZxid(reader: Reader): bigint {
   const { offset } = reader
   reader.offset = reader.start + 4

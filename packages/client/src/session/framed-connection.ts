@@ -1,36 +1,39 @@
 import { FrameSplitter, OpCode, Writer, Xid, type FrameSplitterOptions } from '@zabra/protocol'
 import type { Clock, Connection, ConnectionHandler } from '@zabra/runtime'
 
-export interface FramedConnectionEvents {
-  /** One frame. The bytes are a view that holds for the call only. What this throws ends the connection. */
+export interface FramedConnectionHandler {
+  /**
+   * Called with one frame. The bytes are a view that is valid during the call only. An error thrown here ends the
+   * connection.
+   */
   onFrame(bytes: Uint8Array, start: number, end: number): void
-  /** The connection is gone. Told once. */
-  onConnectionLost(wire: FramedConnection, cause: Error | undefined): void
+  /** Called once when the connection is lost. */
+  onConnectionLost(connection: FramedConnection, cause: Error | undefined): void
 }
 
-/** Frames over one connection. All frames of a turn leave in one write. */
+/** Sends and receives frames over one connection. All frames of a turn leave in one write. */
 export class FramedConnection implements ConnectionHandler, FrameSplitterOptions {
   readonly maxLength: number
   readonly #connection: Connection
   readonly #clock: Clock
   readonly #frames: FrameSplitter
-  /** Made for the first request: most of a thousand clients may never have one. */
+  /** Created for the first request: most of a thousand clients may never make one. */
   #writer: Writer | undefined
-  #events: FramedConnectionEvents
+  #handler: FramedConnectionHandler
   #isScheduled = false
-  /** The connection takes no more until it says so; frames gather in the writer. */
+  /** Backpressure: frames collect in the writer until the connection drains. */
   #isBlocked = false
   #isOpen = true
-  /** Writes so far: a frame has left when there were more than when it was put in. */
+  /** Number of writes: a frame has been sent if this has grown since it was added. */
   flushCount = 0
-  /** Monotonic milliseconds of the last write and of the last bytes that came. */
+  /** Monotonic milliseconds of the last write and of the last bytes received. */
   lastSentAt: number
   lastReceivedAt: number
 
-  constructor(connection: Connection, clock: Clock, maxFrame: number, events: FramedConnectionEvents) {
+  constructor(connection: Connection, clock: Clock, maxFrame: number, handler: FramedConnectionHandler) {
     this.#connection = connection
     this.#clock = clock
-    this.#events = events
+    this.#handler = handler
     this.lastSentAt = this.lastReceivedAt = clock.monotonic()
     this.maxLength = maxFrame
     this.#frames = new FrameSplitter(this)
@@ -41,7 +44,7 @@ export class FramedConnection implements ConnectionHandler, FrameSplitterOptions
     return (this.#writer ??= new Writer(64))
   }
 
-  /** Whether frames wait to leave. */
+  /** Whether the writer holds unsent frames. */
   get hasBufferedFrames(): boolean {
     return this.#writer !== undefined && this.#writer.length > 0
   }
@@ -54,19 +57,22 @@ export class FramedConnection implements ConnectionHandler, FrameSplitterOptions
     return this.#isOpen
   }
 
-  /** Hands the events over to somebody else, such as from a handshake to a session. */
-  listen(events: FramedConnectionEvents): void {
-    this.#events = events
+  /** Replaces the handler, for example after the handshake. */
+  setHandler(handler: FramedConnectionHandler): void {
+    this.#handler = handler
   }
 
-  /** Sends what is in the writer with this turn. */
+  /** Flushes the writer at the end of this turn. */
   schedule(): void {
     if (this.#isScheduled) return
     this.#isScheduled = true
     this.#flushLater()
   }
 
-  /** Apart from `schedule`, which would make a context for the closure at each request and not only once a turn. */
+  /**
+   * A method of its own: `schedule` would otherwise allocate a closure context for each request instead of once a
+   * turn.
+   */
   #flushLater(): void {
     this.#clock.afterMicrotasks(() => {
       this.#isScheduled = false
@@ -80,7 +86,7 @@ export class FramedConnection implements ConnectionHandler, FrameSplitterOptions
     this.send(writer.take())
   }
 
-  /** Sends frames at once that were written elsewhere. Nothing may wait to leave. */
+  /** Sends encoded frames at once. The writer must be empty. */
   send(frames: Uint8Array): void {
     this.lastSentAt = this.#clock.monotonic()
     this.flushCount++
@@ -88,34 +94,32 @@ export class FramedConnection implements ConnectionHandler, FrameSplitterOptions
   }
 
   ping(): void {
-    // A client without requests needs no writer for this.
+    // A client without requests does not create a writer for pings.
     const writer = this.#isBlocked ? this.writer : (this.#writer ?? new Writer(16))
-    const mark = writer.beginFrame()
+    const frameStart = writer.beginFrame()
     writer.int(Xid.ping)
     writer.int(OpCode.ping)
-    writer.endFrame(mark)
+    writer.endFrame(frameStart)
     if (writer === this.#writer) this.flush()
     else if (this.#isOpen) this.send(writer.take())
   }
 
-  /** Ends the connection, at once or after what is written has left. Nothing is told any more. */
-  close(gently = false): void {
+  /** Closes the connection without a callback. */
+  close(): void {
     if (!this.#isOpen) return
-    if (gently) this.flush()
     this.#isOpen = false
     this.#frames.stop()
-    if (gently) this.#connection.end()
-    else this.#connection.destroy()
+    this.#connection.destroy()
   }
 
-  /** Ends the connection and says so. */
+  /** Ends the connection with an error and calls `onConnectionLost`. */
   fail(cause: Error): void {
     if (!this.#isOpen) return
     this.#connection.destroy(cause)
     this.#end(cause)
   }
 
-  // What the connection and the splitter of frames tell
+  // Callbacks of the connection and of the frame splitter
 
   drain(): void {
     this.#isBlocked = false
@@ -127,7 +131,7 @@ export class FramedConnection implements ConnectionHandler, FrameSplitterOptions
   }
 
   frame(bytes: Uint8Array, start: number, end: number): void {
-    if (this.#isOpen) this.#events.onFrame(bytes, start, end)
+    if (this.#isOpen) this.#handler.onFrame(bytes, start, end)
   }
 
   data(chunk: Uint8Array): void {
@@ -144,6 +148,6 @@ export class FramedConnection implements ConnectionHandler, FrameSplitterOptions
     if (!this.#isOpen) return
     this.#isOpen = false
     this.#frames.stop()
-    this.#events.onConnectionLost(this, cause)
+    this.#handler.onConnectionLost(this, cause)
   }
 }

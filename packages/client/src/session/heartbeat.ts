@@ -2,47 +2,47 @@ import type { Clock } from '@zabra/runtime'
 import { timerQueueOf, type TimerEntry } from './timer-queue.ts'
 import type { FramedConnection } from './framed-connection.ts'
 
-/** No server has to wait longer than this for a sign of life, however long its sessions live. */
+/** Maximum ping interval, however long the session timeout is. */
 const MAX_PING_INTERVAL_MS = 10_000
 
 export interface HeartbeatCallbacks {
-  /** The process could not run for longer than a sixth of the timeout. */
+  /** The event loop was blocked for longer than a sixth of the timeout. */
   onStall(lateMs: number): void
 }
 
 /**
- * Keeps a connection alive and notices when it is not: pings when nothing was sent for a third of the timeout, and gives
- * up when nothing came for two thirds, so that a third is left to reach another server.
+ * Sends heartbeats and detects a dead connection: pings when no request was sent for a third of the timeout, and
+ * fails the connection when no bytes arrived for two thirds, which leaves a third to reach another server.
  */
 export class Heartbeat implements TimerEntry {
   readonly #clock: Clock
   readonly #callbacks: HeartbeatCallbacks
-  #wire: FramedConnection | undefined
+  #connection: FramedConnection | undefined
   #timeout = 0
   dueAt = 0
   heapIndex = -1
-  /** When the pings left that are not answered yet, oldest first. */
+  /** Send times of the unanswered pings, oldest first. */
   #unansweredPings: number[] | undefined
 
-  constructor(clock: Clock, owner: HeartbeatCallbacks) {
+  constructor(clock: Clock, callbacks: HeartbeatCallbacks) {
     this.#clock = clock
-    this.#callbacks = owner
+    this.#callbacks = callbacks
   }
 
-  start(wire: FramedConnection, timeout: number): void {
+  start(connection: FramedConnection, timeout: number): void {
     this.stop()
     this.#unansweredPings = undefined
-    this.#wire = wire
+    this.#connection = connection
     this.#timeout = timeout
     this.#arm()
   }
 
   stop(): void {
     timerQueueOf(this.#clock).clear(this)
-    this.#wire = undefined
+    this.#connection = undefined
   }
 
-  /** A ping is answered: when the oldest one left. */
+  /** Records a ping reply. Returns when the oldest unanswered ping was sent. */
   onPong(): number | undefined {
     const sentAt = this.#unansweredPings?.shift()
     if (this.#unansweredPings?.length === 0) this.#unansweredPings = undefined
@@ -50,11 +50,11 @@ export class Heartbeat implements TimerEntry {
   }
 
   get #pingDue(): number {
-    return this.#wire!.lastSentAt + Math.min(this.#timeout / 3, MAX_PING_INTERVAL_MS)
+    return this.#connection!.lastSentAt + Math.min(this.#timeout / 3, MAX_PING_INTERVAL_MS)
   }
 
   get #idleDue(): number {
-    return this.#wire!.lastReceivedAt + (2 * this.#timeout) / 3
+    return this.#connection!.lastReceivedAt + (2 * this.#timeout) / 3
   }
 
   #arm(): void {
@@ -62,34 +62,35 @@ export class Heartbeat implements TimerEntry {
   }
 
   onDue(): void {
-    const wire = this.#wire!
+    const connection = this.#connection!
     const now = this.#clock.monotonic()
-    const late = now - this.dueAt
-    if (late > this.#timeout / 6) {
-      // The process stood still. A sign of life goes first; what has arrived meanwhile is read before anything is judged.
-      this.#ping(wire, now)
-      this.#callbacks.onStall(late)
-      this.#clock.immediate(() => this.#checkIdle(wire))
+    const lateMs = now - this.dueAt
+    if (lateMs > this.#timeout / 6) {
+      // The event loop was blocked. Send a ping first, and read the bytes that have arrived before checking for
+      // silence.
+      this.#ping(connection, now)
+      this.#callbacks.onStall(lateMs)
+      this.#clock.immediate(() => this.#checkIdle(connection))
       return
     }
-    if (now >= this.#pingDue) this.#ping(wire, now)
-    this.#checkIdle(wire)
+    if (now >= this.#pingDue) this.#ping(connection, now)
+    this.#checkIdle(connection)
   }
 
-  #ping(wire: FramedConnection, now: number): void {
+  #ping(connection: FramedConnection, now: number): void {
     if (this.#unansweredPings === undefined) this.#unansweredPings = [now]
     else this.#unansweredPings.push(now)
-    wire.ping()
-    // A connection that takes nothing more must not be pinged in a loop.
-    wire.lastSentAt = now
+    connection.ping()
+    // A connection with backpressure must not be pinged in a loop.
+    connection.lastSentAt = now
   }
 
-  #checkIdle(wire: FramedConnection): void {
-    if (this.#wire !== wire) return
+  #checkIdle(connection: FramedConnection): void {
+    if (this.#connection !== connection) return
     const now = this.#clock.monotonic()
     if (now >= this.#idleDue) {
-      const silent = now - wire.lastReceivedAt
-      wire.fail(new Error(`Nothing was heard from the server for ${Math.round(silent)} ms`))
+      const silentMs = now - connection.lastReceivedAt
+      connection.fail(new Error(`No bytes arrived from the server for ${Math.round(silentMs)} ms`))
     } else this.#arm()
   }
 }

@@ -5,14 +5,14 @@ import type { FramedConnection } from './framed-connection.ts'
 
 interface Entry {
   readonly identity: AuthInfo
-  /** Who waits for the answer of the first proof; repeats have nobody. */
+  /** Callback for the first reply; undefined once called, since later connections authenticate again. */
   settle: ((error: ZooKeeperError | undefined) => void) | undefined
 }
 
-/** The identities of a client: proved on every connection before anything else, in the order in which they were added. */
+/** The identities of a client, sent on every connection before any request, in the order in which they were added. */
 export class Identities {
   readonly #entries: Entry[]
-  /** Sent on the connection that stands, and not answered yet. */
+  /** Sent on the current connection and not answered yet. */
   #sent: Entry[] = []
 
   constructor(identities: readonly AuthInfo[]) {
@@ -21,21 +21,23 @@ export class Identities {
 
   add(
     identity: AuthInfo,
-    wire: FramedConnection | undefined,
+    connection: FramedConnection | undefined,
     settle: (error: ZooKeeperError | undefined) => void,
   ): void {
     const entry = { identity, settle }
     this.#entries.push(entry)
-    if (wire !== undefined) this.#send(entry, wire)
+    if (connection !== undefined) this.#send(entry, connection)
   }
 
-  /** A new connection stands. */
-  sendAll(wire: FramedConnection): void {
+  /** Authenticates on a new connection. */
+  sendAll(connection: FramedConnection): void {
     this.#sent = []
-    for (const entry of this.#entries) this.#send(entry, wire)
+    for (const entry of this.#entries) this.#send(entry, connection)
   }
 
-  /** The server has answered the oldest proof. Returns the error that ends the client, if that is what it was. */
+  /**
+   * Records the reply to the oldest auth packet. Returns the error that closes the client if the server rejected it.
+   */
   onReply(code: number): AuthFailedError | undefined {
     const entry = this.#sent.shift()
     const { settle } = entry ?? {}
@@ -44,12 +46,13 @@ export class Identities {
     const error = code === 0 ? undefined : errorFromCode(code, { operation })
     settle?.(error)
     if (error === undefined) return undefined
-    // Servers close the connection after a refusal, and would again: nothing works with this identity in the list.
-    const message = `addAuth: the server refused credentials of scheme ${entry?.identity.scheme ?? 'unknown'}`
+    // Servers close the connection after a rejection, and would do so each time: no connection is possible with this
+    // identity.
+    const message = `addAuth: the server rejected credentials of scheme ${entry?.identity.scheme ?? 'unknown'}`
     return new AuthFailedError(message, 'AUTH_FAILED', { operation, cause: error }, ErrorCode.AUTHFAILED)
   }
 
-  /** Nobody will be answered any more. */
+  /** Calls all pending callbacks with an error. */
   failAll(error: ZooKeeperError): void {
     for (const entry of this.#entries) {
       const { settle } = entry
@@ -58,14 +61,14 @@ export class Identities {
     }
   }
 
-  #send(entry: Entry, wire: FramedConnection): void {
-    const { writer } = wire
-    const mark = writer.beginFrame()
+  #send(entry: Entry, connection: FramedConnection): void {
+    const { writer } = connection
+    const frameStart = writer.beginFrame()
     writer.int(Xid.auth)
     writer.int(OpCode.auth)
     writeAuthPacket(writer, { type: 0, ...entry.identity })
-    writer.endFrame(mark)
+    writer.endFrame(frameStart)
     this.#sent.push(entry)
-    wire.schedule()
+    connection.schedule()
   }
 }

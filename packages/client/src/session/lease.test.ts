@@ -9,7 +9,7 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-it('the last contact is when the newest answered request left, not when its answer came', async () => {
+it('lastContact is when the newest answered request was sent, not when its reply arrived', async () => {
   const client = await world.client()
   const sentAt = world.clock.monotonic()
   await world.outcome(client.exists('/'))
@@ -18,10 +18,10 @@ it('the last contact is when the newest answered request left, not when its answ
   expect(client.lastContact).toBeGreaterThanOrEqual(sentAt + 4000)
 })
 
-it('the answer to a ping from before a pause proves nothing about the time after it', async () => {
+it('the reply to a ping sent before a pause proves nothing about the time after it', async () => {
   const client = await world.client({ sessionTimeout: 30_000 })
   await world.outcome(client.exists('/'))
-  // A ping leaves and its answer is under way when the process stops.
+  // A ping is sent and its reply is in transit when the process stops.
   const held: Uint8Array[] = []
   world.faults.toClient = (chunk) => {
     held.push(chunk)
@@ -31,12 +31,12 @@ it('the answer to a ping from before a pause proves nothing about the time after
   expect(held).toHaveLength(1)
   const { leaseHorizon } = client
   delete world.faults.toClient
-  const { lastConnection: wire } = world
+  const { lastConnection: connection } = world
   world.faults.toServer = () => undefined
-  // The timers run late, all at once, and then the answer is read.
+  // All overdue timers fire at once, and then the reply is read.
   world.clock.after(0, 'pause', () => world.clock.advance(40_000))
   world.clock.advance(0)
-  for (const chunk of held) wire.deliver(chunk)
+  for (const chunk of held) connection.deliver(chunk)
   await world.settle()
   expect(client.leaseHorizon).toBeLessThan(leaseHorizon + 11_000)
   expect(client.lastContact).toBeLessThan(world.clock.monotonic() - 39_000)
@@ -47,7 +47,7 @@ it('a shorter timeout after a reconnect shortens the lease', () => {
   lease.onConnected(30_000, 0)
   lease.onReply(0, 'commit')
   expect(lease.horizon).toBe(28_000)
-  lease.onConnected(6_000, 1000) // another server, at 1000, grants less
+  lease.onConnected(6_000, 1000) // Another server, at 1000 ms, grants less.
   lease.onReply(1000, 'commit')
   expect(lease.horizon).toBeLessThanOrEqual(1000 + 6_000 - 1500)
 })

@@ -1,16 +1,16 @@
-/** What an answer says about the life of a session. */
+/** What a reply proves about the session. */
 export type LeaseEvidence =
-  /** A quorum has committed: its leader heard from our server after the request was sent. */
+  /** A quorum has committed: the leader received a heartbeat for the session after the request was sent. */
   | 'commit'
-  /** A server answered that may be cut off from the others without knowing it yet. */
+  /** A server replied that may be partitioned from the leader without knowing it yet. */
   | 'contact'
 
-/** How long a follower that is cut off may go on answering: syncLimit × tick and half a tick, by the default settings. */
+/** How long a partitioned follower may go on replying: syncLimit × tick plus half a tick, with the default settings. */
 const STALE_FOLLOWER_MS = 12_000
 
 /**
- * Until when a session cannot have expired, on the monotonic clock. It is a bound that is read, not a timer, so it is
- * right even just after the process was stopped for a while.
+ * The time before which a session cannot have expired, on the monotonic clock. The bound is computed when read and
+ * needs no timer, so it is correct even right after the process was suspended.
  */
 export class Lease {
   #timeout = 0
@@ -18,7 +18,7 @@ export class Lease {
   #horizon = Number.NEGATIVE_INFINITY
   #lastContact = Number.NEGATIVE_INFINITY
 
-  /** `margin` in milliseconds replaces what is taken off for a commit: half a tick and the slack of clocks. */
+  /** `margin` in milliseconds replaces the default margin of a commit: half a tick and clock drift. */
   constructor(margin?: number) {
     this.#margin = margin
   }
@@ -27,14 +27,14 @@ export class Lease {
     return this.#horizon
   }
 
-  /** When the newest request left that was answered. */
+  /** When the newest answered request was sent. */
   get lastContact(): number {
     return this.#lastContact
   }
 
   /**
-   * A connection stands that was asked for at `sentAt`. A session lives by the timeout that its newest server grants,
-   * which may be shorter than the one before.
+   * Records a new connection whose connect request was sent at `sentAt`. The timeout of a session is the one granted
+   * last, which may be shorter than before.
    */
   onConnected(timeout: number, sentAt: number): void {
     if (timeout < this.#timeout) {
@@ -50,16 +50,16 @@ export class Lease {
     this.#timeout = 0
   }
 
-  /** A request that left at `sentAt` or a little later was answered. */
-  onReply(sentAt: number, proof: LeaseEvidence): void {
+  /** Records the reply to a request that was sent at `sentAt` or slightly later. */
+  onReply(sentAt: number, evidence: LeaseEvidence): void {
     if (sentAt > this.#lastContact) this.#lastContact = sentAt
-    const margin = this.#marginOf(proof)
+    const margin = this.#marginOf(evidence)
     if (margin >= this.#timeout) return
     const horizon = sentAt + this.#timeout - margin
     if (horizon > this.#horizon) this.#horizon = horizon
   }
 
-  #marginOf(proof: LeaseEvidence): number {
-    return proof === 'commit' ? (this.#margin ?? Math.min(this.#timeout / 4, 2000)) : STALE_FOLLOWER_MS
+  #marginOf(evidence: LeaseEvidence): number {
+    return evidence === 'commit' ? (this.#margin ?? Math.min(this.#timeout / 4, 2000)) : STALE_FOLLOWER_MS
   }
 }

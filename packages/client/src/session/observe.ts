@@ -1,28 +1,31 @@
-import type { Instrumentation, RequestEndCallback, RequestInfo } from '../types.ts'
+import type { Instrumentation, RequestEndCallback, RequestInfo, RequestOutcome } from '../instrumentation.ts'
 
-/** Observers must not break what they observe. */
-export function callObserver(tell: () => void): void {
+/** Calls an observer and ignores its errors: observers must not break the client. */
+export function callObserver(call: () => void): void {
   try {
-    tell()
+    call()
   } catch {
-    // Theirs to notice.
+    // Ignored: an error of the observer.
   }
 }
 
-/** Tells an observer that a request begins. Observers must not break what they observe, so what they throw is theirs. */
+/**
+ * Calls the `request` hook of the instrumentation, and returns its end callback. Errors of observers are ignored:
+ * they must not break the client.
+ */
 export function observeRequest(
   instrumentation: Instrumentation,
   info: () => RequestInfo,
   redactPath: ((path: string) => string) | undefined,
 ): RequestEndCallback | undefined {
   try {
-    const ended = instrumentation.request?.(info())
-    if (ended === undefined) return undefined
-    return (end) => {
+    const onEnd = instrumentation.request?.(info())
+    if (onEnd === undefined) return undefined
+    return (outcome) => {
       try {
-        ended(redactPath === undefined ? end : redactEnd(end, redactPath))
+        onEnd(redactPath === undefined ? outcome : redactOutcome(outcome, redactPath))
       } catch {
-        // Theirs to notice.
+        // Ignored: an error of the observer.
       }
     }
   } catch {
@@ -30,13 +33,10 @@ export function observeRequest(
   }
 }
 
-/** The same end, with an error that names what observers may see of its path. */
-function redactEnd(
-  end: Parameters<RequestEndCallback>[0],
-  redactPath: (path: string) => string,
-): Parameters<RequestEndCallback>[0] {
-  const { error } = end
-  if (error?.path === undefined) return end
+/** Returns the same outcome with the path of the error redacted. */
+function redactOutcome(outcome: RequestOutcome, redactPath: (path: string) => string): RequestOutcome {
+  const { error } = outcome
+  if (error?.path === undefined) return outcome
   const path = redactPath(error.path)
   const message = error.message.replaceAll(error.path, path)
   const copy = Object.create(error, {
@@ -45,5 +45,5 @@ function redactEnd(
     stack: { value: error.stack?.replaceAll(error.path, path) },
     cause: { value: undefined },
   }) as typeof error
-  return { ...end, error: copy }
+  return { ...outcome, error: copy }
 }

@@ -7,7 +7,7 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-/** Counts writes of the client from now on. */
+/** Counts the writes of the client from now on. */
 function writes(): () => number {
   let count = 0
   world.faults.toServer = (chunk) => {
@@ -25,13 +25,13 @@ it('requests of one turn leave in one write', async () => {
   expect(count()).toBe(1)
 })
 
-it('requests that callers make as their answers come leave in one write too', async () => {
+it('requests made in reply handlers of one turn leave in one write', async () => {
   const client = await world.client()
   await world.outcome(client.create('/a', bytes('1')))
   const count = writes()
   const twice = async (): Promise<void> => {
     await client.getData('/a')
-    // Some turns of promises later, as in real programs.
+    // After some promise turns, as in real programs.
     await Promise.resolve()
     await client.exists('/a')
   }
@@ -39,7 +39,7 @@ it('requests that callers make as their answers come leave in one write too', as
   expect(count()).toBe(2)
 })
 
-it('what waited for a connection leaves behind the watches, in one write with them', async () => {
+it('requests that waited for a connection leave in one write, after the watches', async () => {
   const client = await world.client()
   await world.outcome(client.create('/a', bytes('1')))
   await world.outcome(client.watchOnce('/a', 'data'))
@@ -48,6 +48,6 @@ it('what waited for a connection leaves behind the watches, in one write with th
   const count = writes()
   const waiting = Promise.all(Array.from({ length: 50 }, () => client.getData('/a')))
   await world.within(10_000, waiting)
-  // The handshake, and then everything.
+  // The handshake, then all requests.
   expect(count()).toBe(2)
 })

@@ -1,16 +1,10 @@
 import type { Clock, Random } from '@zabra/runtime'
-import type {
-  AuthInfo,
-  Platform,
-  ErrorPolicy,
-  Instrumentation,
-  RetryPolicy,
-  SaslMechanism,
-  ServerAddress,
-  Transport,
-} from '../types.ts'
+import type { ErrorPolicy, SaslMechanism } from '../client-options.ts'
+import type { Instrumentation } from '../instrumentation.ts'
+import type { Platform, ServerAddress, Transport } from '../platform.ts'
+import type { AuthInfo, RetryPolicy } from '../types.ts'
 
-/** The options of a client with everything that it left out. Clients share them, so nothing in them changes. */
+/** The options of a client with all defaults filled in. Clients share the object, so it is immutable. */
 export interface SessionOptions {
   readonly servers: readonly ServerAddress[]
   readonly transport: Transport
@@ -23,13 +17,13 @@ export interface SessionOptions {
   readonly auth: readonly AuthInfo[]
   readonly sasl: ((server: ServerAddress) => SaslMechanism) | undefined
   readonly retry: RetryPolicy
-  /** The root of the servers that were given first. */
+  /** The chroot of the initial server list. */
   readonly chroot: string
   readonly errorPolicy: ErrorPolicy
   readonly offlineQueue: number
   readonly maxFrame: number
   readonly maxRequest: number
-  /** Most reads that leave together; 0 for clients whose reads all leave alone. */
+  /** Maximum number of reads in a batch; 0 when batching is off. */
   readonly batchReads: number
   readonly instrumentation: Instrumentation | undefined
   readonly callerStacks: boolean

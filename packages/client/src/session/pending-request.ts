@@ -1,88 +1,99 @@
 import type { Reader, Writer } from '@zabra/protocol'
 import type { Cancel } from '@zabra/runtime'
-import type { ZooKeeperError } from '../errors.ts'
-import type { Bytes, CallOptions, RequestEndCallback } from '../types.ts'
-import type { RequestDispatcher } from './request-dispatcher.ts'
+import type { ErrorContext, ZooKeeperError } from '../errors.ts'
+import type { RequestEndCallback } from '../instrumentation.ts'
+import type { Bytes, CallOptions } from '../types.ts'
 
-/** Where a call was made, as far as its stack is kept. */
+/** The captured stack of a call. */
 export interface CallSite {
   stack?: string | undefined
 }
 
-/** What a kind of request is: how it is written and read, and what may be made of its errors. */
+/** A type of request: how it is encoded and decoded, and how its errors are handled. */
 export interface Operation {
   readonly name: string
-  /** Op code. */
+  /** Op code of the protocol. */
   readonly opCode: number
-  /** Whether an answer proves that a quorum has committed; `lease.ts` says what that is worth. */
+  /** Whether the operation is a write: a successful reply proves a commit, see `lease.ts`. */
   readonly isWrite: boolean
-  /** The path on the server whose absence is what `NONODE` means. */
-  requiredPath?(slot: PendingRequest): string
-  encode(writer: Writer, slot: PendingRequest): void
-  /** The result of a reply without error. `reader` stands behind the header. */
-  decode(reader: Reader, slot: PendingRequest, order: number): unknown
-  /** Whether sending it again is safe when nobody knows if the first try was carried out. */
-  isIdempotent(slot: PendingRequest): boolean
-  /** An error that is a result all the same, such as an absent node for `exists`. */
-  recover?(slot: PendingRequest, code: number, order: number): { readonly value: unknown } | undefined
-  /** The request was answered, with `code` 0 or an error: before its promise settles. */
-  onReply?(slot: PendingRequest, code: number): void
-  /** It will never be answered: the session or the client is over, or it failed for good. */
-  onDrop?(slot: PendingRequest): void
+  /** Returns the server path that a `NONODE` error refers to. */
+  requiredPath?(request: PendingRequest): string
+  encode(writer: Writer, request: PendingRequest): void
+  /** Decodes the reply of a successful request. `reader` is positioned after the header. */
+  decode(reader: Reader, request: PendingRequest, order: number): unknown
+  /** Returns whether a retry is safe when the outcome of the first try is unknown. */
+  isIdempotent(request: PendingRequest): boolean
+  /** Returns the result for an error that is a valid outcome, such as a missing znode for `exists`. */
+  recover?(request: PendingRequest, code: number, order: number): { readonly value: unknown } | undefined
+  /** Called when a reply arrives, with `code` 0 or an error, before the promise settles. */
+  onReply?(request: PendingRequest, code: number): void
+  /** Called when no reply will arrive: the session or the client has ended, or the request failed for good. */
+  onDrop?(request: PendingRequest): void
   /**
-   * The answer to a second try is an error, which may come from the first having succeeded. True says that this settles
-   * the request, now or later.
+   * Handles an error reply to a retry, which may be the result of the first try having succeeded. Returns true if it
+   * takes over and settles the request, now or later.
    */
-  resolveAmbiguous?(slot: PendingRequest, code: number, requests: RequestDispatcher): boolean
+  resolveAmbiguous?(request: PendingRequest, code: number, resolver: AmbiguityResolver): boolean
+}
+
+/** What `Operation.resolveAmbiguous` uses to find out whether the first try was applied, and to settle the request. */
+export interface AmbiguityResolver {
+  readonly sessionId: bigint
+  acquire(operation: Operation): PendingRequest
+  submit<T>(request: PendingRequest): Promise<T>
+  errorContext(request: PendingRequest): ErrorContext
+  resolveTakenOver(request: PendingRequest, value: unknown): void
+  rejectTakenOver(request: PendingRequest, error: ZooKeeperError): void
 }
 
 const ignore = (): void => {}
 
 /**
- * One request from call to answer.
+ * A request from call to reply.
  *
- * FENCED: slots are reused, with plain fields that mean something to some kinds only.
- * Why: a client in full flow makes a hundred thousand requests a second, and an object with closures for each of them
- * is what its garbage collector would spend its time on. Rules: `RequestDispatcher` alone takes and frees them; nobody keeps one
- * after its promise is settled.
+ * FENCED: objects are pooled, with plain fields that only some operations use.
+ * Why: a busy client makes a hundred thousand requests a second, and an object with closures for each of them would
+ * dominate garbage collection.
+ * Rules: only `RequestDispatcher` acquires and releases them; no other code keeps a reference after the promise has
+ * settled.
  */
 export class PendingRequest {
   operation!: Operation
-  /** On the server. */
+  /** Server path. */
   path = ''
   /** The chroot that the path was mapped with. */
   chroot = ''
   data: Bytes | null = null
-  /** A version, flags or mode. */
+  /** A version, create flags or a watch mode. */
   intArgument = 0
-  /** A time to live. */
+  /** Time to live in milliseconds. */
   ttl = 0
   watch = false
-  /** Whatever else the kind needs. */
+  /** Other parameters of the operation. */
   params: unknown
   options: CallOptions | undefined
   resolve: (value: never) => void = ignore
   reject: (error: ZooKeeperError) => void = ignore
 
   xid = 0
-  /** Monotonic milliseconds: when the call was made, and when the last try left or a little earlier. */
+  /** Monotonic milliseconds of the call, and a lower bound for the time when the last try was sent. */
   startedAt = 0
   sentAt = 0
   requestBytes = 0
   attempts = 0
-  /** An earlier try left and was never answered. */
+  /** An earlier try was sent and got no reply. */
   isAmbiguous = false
-  /** Nobody waits any more; the answer is only counted. */
+  /** The caller has given up; the reply is awaited only to keep the order. */
   isAbandoned = false
-  /** Losses of connections at which it was the first that waited for its answer. */
+  /** Number of connection losses at which it was first in flight. */
   headLosses = 0
-  /** It left together with others, in a batch whose requests have the same xid. */
+  /** Sent in a batch, whose requests share one xid. */
   isBatched = false
-  /** It leaves in a frame of its own. */
+  /** Always sent in a frame of its own. */
   sendsAlone = false
-  /** Writes of the connection before it was put into one. */
+  /** `flushCount` of the connection when the request was written. */
   flushesBefore = 0
-  /** Its caller's signal is listened to. */
+  /** Whether a listener is registered on the signal of its caller. */
   hasSignalListener = false
   cancelTimer: Cancel | undefined
   cancelRetry: Cancel | undefined
@@ -92,7 +103,7 @@ export class PendingRequest {
   next: PendingRequest | undefined
   previous: PendingRequest | undefined
 
-  /** Forgets everything that could keep memory alive. */
+  /** Clears all references, so that a pooled request keeps no memory alive. */
   clear(): void {
     this.path = ''
     this.chroot = ''
@@ -117,7 +128,10 @@ export class PendingRequest {
   }
 }
 
-/** A queue through the links of slots, so that moving them costs nothing. A slot is in one queue at a time. */
+/**
+ * A doubly linked list through the requests themselves, so that moving one allocates nothing. A request is in at most
+ * one list.
+ */
 export class RequestList {
   #head: PendingRequest | undefined
   #tail: PendingRequest | undefined
@@ -127,57 +141,60 @@ export class RequestList {
     return this.#head
   }
 
-  push(slot: PendingRequest): void {
-    slot.list = this
-    slot.next = undefined
-    slot.previous = this.#tail
-    if (this.#tail === undefined) this.#head = slot
-    else this.#tail.next = slot
-    this.#tail = slot
+  push(request: PendingRequest): void {
+    request.list = this
+    request.next = undefined
+    request.previous = this.#tail
+    if (this.#tail === undefined) this.#head = request
+    else this.#tail.next = request
+    this.#tail = request
     this.length++
   }
 
-  /** Puts it before all others. */
-  unshift(slot: PendingRequest): void {
-    slot.list = this
-    slot.previous = undefined
-    slot.next = this.#head
-    if (this.#head === undefined) this.#tail = slot
-    else this.#head.previous = slot
-    this.#head = slot
+  /** Inserts a request at the front. */
+  unshift(request: PendingRequest): void {
+    request.list = this
+    request.previous = undefined
+    request.next = this.#head
+    if (this.#head === undefined) this.#tail = request
+    else this.#head.previous = request
+    this.#head = request
     this.length++
   }
 
   shift(): PendingRequest | undefined {
-    const slot = this.#head
-    if (slot !== undefined) this.remove(slot)
-    return slot
+    const request = this.#head
+    if (request !== undefined) this.remove(request)
+    return request
   }
 
-  /** Takes all of them, in order. */
+  /** Removes and returns all requests, in order. */
   drain(): PendingRequest[] {
-    const slots: PendingRequest[] = []
-    for (let slot = this.shift(); slot !== undefined; slot = this.shift()) slots.push(slot)
-    return slots
+    const requests: PendingRequest[] = []
+    for (let request = this.shift(); request !== undefined; request = this.shift()) requests.push(request)
+    return requests
   }
 
-  /** False when it is not in this queue. */
-  remove(slot: PendingRequest): boolean {
-    if (slot.list !== this) return false
-    if (slot.previous === undefined) this.#head = slot.next
-    else slot.previous.next = slot.next
-    if (slot.next === undefined) this.#tail = slot.previous
-    else slot.next.previous = slot.previous
-    slot.list = slot.next = slot.previous = undefined
+  /** Returns false if the request is not in this list. */
+  remove(request: PendingRequest): boolean {
+    if (request.list !== this) return false
+    if (request.previous === undefined) this.#head = request.next
+    else request.previous.next = request.next
+    if (request.next === undefined) this.#tail = request.previous
+    else request.next.previous = request.previous
+    request.list = request.next = request.previous = undefined
     this.length--
     return true
   }
 }
 
-/** For clients that have had no requests yet: nothing is ever put into it. */
+/** The empty list of clients that have not made a request yet; it stays empty. */
 export const EMPTY_REQUEST_LIST = new RequestList()
 
-/** What settles the promise that was made last: one function for all of them, where each had a closure of its own. */
+/**
+ * The resolvers of the promise created last: one shared function captures them, instead of a closure for each
+ * request.
+ */
 let resolveNew: (value: never) => void
 let rejectNew: (error: unknown) => void
 function captureResolvers(resolve: (value: never) => void, reject: (error: unknown) => void): void {
@@ -185,12 +202,12 @@ function captureResolvers(resolve: (value: never) => void, reject: (error: unkno
   rejectNew = reject
 }
 
-/** A promise that the slot settles. */
-export function createPromise<T>(slot: PendingRequest): Promise<T> {
+/** Creates a promise that the request settles. */
+export function createPromise<T>(request: PendingRequest): Promise<T> {
   const promise = new Promise<T>(
     captureResolvers as (resolve: (value: T) => void, reject: (error: unknown) => void) => void,
   )
-  slot.resolve = resolveNew
-  slot.reject = rejectNew
+  request.resolve = resolveNew
+  request.reject = rejectNew
   return promise
 }

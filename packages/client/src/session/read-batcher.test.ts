@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { FrameLog } from '../testing/frame-log.ts'
 import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
-import type { Client } from '../types.ts'
+import type { Client } from '../client-api.ts'
 
 let world: ManualWorld
 beforeEach(async () => {
@@ -12,17 +12,17 @@ afterEach(() => world.end())
 const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
 const open = (options = {}): Promise<Client> => world.client({ batchReads: true, ...options })
 
-/** What clients send from now on. */
+/** Records what clients send from now on. */
 function listen(): FrameLog {
   const log = new FrameLog(world.connections)
-  world.faults.toServer = (chunk, wire) => {
-    log.take(wire, chunk)
+  world.faults.toServer = (chunk, connection) => {
+    log.take(connection, chunk)
     return chunk
   }
   return log
 }
 
-/** How many reads there are in each frame. */
+/** Returns the number of reads in each frame. */
 const lengths = (log: FrameLog): number[] =>
   log.splice().map((word) => {
     const [name, ...paths] = word.split(' ')
@@ -33,40 +33,40 @@ const lengths = (log: FrameLog): number[] =>
 const reads = (client: Client, count: number, path = '/a'): Promise<unknown[]> =>
   run(Promise.all(Array.from({ length: count }, () => client.getData(path))))
 
-/** A client, and znodes /a, /b and /c whose data are their names. */
+/** Returns a client, after creating /a, /b and /c with their names as data. */
 async function prepared(options = {}): Promise<{ client: Client; log: FrameLog }> {
   const client = await open(options)
   for (const name of ['a', 'b', 'c']) await run(client.create(`/${name}`, bytes(name)))
   return { client, log: listen() }
 }
 
-describe('reads of one turn', () => {
-  it('leave together, 64 at most', async () => {
+describe('the reads of one turn', () => {
+  it('leave in batches of at most 64 with batchReads', async () => {
     const { client, log } = await prepared()
     await reads(client, 130)
     expect(lengths(log)).toEqual([64, 64, 2])
   })
 
-  it('leave in groups of the length that is asked for', async () => {
-    const { client, log } = await prepared({ batchReads: { most: 3 } })
+  it('leave in batches of the requested length', async () => {
+    const { client, log } = await prepared({ batchReads: { maxReads: 3 } })
     await reads(client, 7)
     expect(lengths(log)).toEqual([3, 3, 1])
   })
 
-  it.each([undefined, false])('leave alone when batchReads is %s', async (batchReads) => {
+  it.each([undefined, false])('leave one by one when batchReads is %s', async (batchReads) => {
     const { client, log } = await prepared({ batchReads })
     await reads(client, 3)
     expect(lengths(log)).toEqual([1, 1, 1])
   })
 
-  it('that have no neighbours are plain reads', async () => {
+  it('leave as plain getData requests when no other read is adjacent', async () => {
     const { client, log } = await prepared()
     await run(client.getData('/a'))
     await run(Promise.all([client.exists('/a'), client.getData('/b'), client.exists('/c')]))
     expect(log.splice()).toEqual(['getData /a', 'exists /a', 'getData /b', 'exists /c'])
   })
 
-  it('stay on their side of whatever was called between them', async () => {
+  it('do not move across a call between them', async () => {
     const { client, log } = await prepared()
     const found = await run(
       Promise.all([
@@ -102,17 +102,19 @@ describe('reads of one turn', () => {
     expect(data).toEqual(['a', 'b', '1', 'b', 'c', '1', '1'])
   })
 
-  it('of several views of a session leave together', async () => {
+  it('leave in one batch across the chroot clients of a session', async () => {
     const { client, log } = await prepared()
     await run(client.create('/a/x', bytes('x')))
     log.splice()
-    const view = client.chroot('/a')
-    const found = await run(Promise.all([client.getData('/b'), view.getData('/x'), view.getData('/')]))
+    const chrootClient = client.chroot('/a')
+    const found = await run(
+      Promise.all([client.getData('/b'), chrootClient.getData('/x'), chrootClient.getData('/')]),
+    )
     expect(log.splice()).toEqual(['multiRead /b /a/x /a'])
     expect(found.map(({ data }) => text(data))).toEqual(['b', 'x', 'a'])
   })
 
-  it('that waited for a connection leave together', async () => {
+  it('leave in one batch after waiting for a connection', async () => {
     const { client, log } = await prepared()
     world.lastConnection.cut()
     await world.settle()
@@ -121,20 +123,20 @@ describe('reads of one turn', () => {
     expect(log.splice()).toEqual(['connect again', 'multiRead /a /b'])
   })
 
-  it('join none of the connection before', async () => {
+  it('do not join a batch of the previous connection', async () => {
     const client = await open()
     const log = listen()
     await run(client.getData('/').catch(() => {}))
     world.lastConnection.cut()
     await world.settle()
-    // As long as what was written last on the other connection, after as many writes.
+    // The frame has the length of the last one on the previous connection, after the same number of writes.
     const calls = Promise.allSettled([client.exists('/'), client.getData('/')])
     const [found, read] = await world.within(10_000, calls)
     expect([found.status, read.status]).toEqual(['fulfilled', 'fulfilled'])
     expect(log.splice()).toEqual(['getData /', 'connect again', 'exists /', 'getData /'])
   })
 
-  it('leave in groups that a request can hold', async () => {
+  it('leave in batches below the maximum request length', async () => {
     const { client, log } = await prepared({ maxRequest: 1024 })
     const outcome = await run(
       Promise.allSettled(Array.from({ length: 9 }, (_, i) => client.getData(`/${'x'.repeat(100)}${i}`))),
@@ -149,8 +151,8 @@ describe('reads of one turn', () => {
   })
 })
 
-describe('answers to reads that leave together', () => {
-  it('are kept below 256 KiB by what answers had before', async () => {
+describe('replies to batches', () => {
+  it('are kept below 256 KiB by the sizes of earlier replies', async () => {
     const { client, log } = await prepared()
     await run(client.create('/large', new Uint8Array(300_000)))
     await run(client.create('/middle', new Uint8Array(30_000)))
@@ -158,7 +160,7 @@ describe('answers to reads that leave together', () => {
     log.splice()
     await reads(client, 5, '/large')
     expect(lengths(log)).toEqual([1, 1, 1, 1, 1])
-    // Small ones are believed slowly.
+    // The expected size adapts slowly to small replies.
     for (let i = 0; i < 400; i++) await run(client.getData('/a'))
     log.splice()
     await run(client.getData('/middle'))
@@ -166,7 +168,7 @@ describe('answers to reads that leave together', () => {
     expect(lengths(log)).toEqual([1, 8, 8, 1])
   })
 
-  it('that come out too long all the same are asked for alone', async () => {
+  it('that exceed the maximum length are followed by reads one by one', async () => {
     const { client, log } = await prepared({ maxFrame: 40_000 })
     for (const name of ['x', 'y', 'z']) await run(client.create(`/${name}`, new Uint8Array(30_000).fill(7)))
     await reads(client, 100)
@@ -186,13 +188,21 @@ describe('answers to reads that leave together', () => {
   })
 })
 
-it('batchReads that cannot be right give a UsageError', async () => {
-  for (const batchReads of [1, 'yes', null, { most: 1 }, { most: 2.5 }, { most: 1025 }, { most: '64' }]) {
+it('an invalid batchReads option is rejected with a UsageError', async () => {
+  for (const batchReads of [
+    1,
+    'yes',
+    null,
+    { maxReads: 1 },
+    { maxReads: 2.5 },
+    { maxReads: 1025 },
+    { maxReads: '64' },
+  ]) {
     await expect(
       world.connect({ batchReads: batchReads as never }),
       JSON.stringify(batchReads),
     ).rejects.toThrow(
-      'Expected option batchReads to be true, false or { most }, a whole number from 2 to 1024',
+      'Expected option batchReads to be true, false or { maxReads }, a whole number from 2 to 1024',
     )
   }
   expect((await world.client({ batchReads: {} })).state).toBe('connected')

@@ -6,44 +6,53 @@ import type { PendingRequest, RequestList } from './pending-request.ts'
 import { connectionWideCodes, readReplyZxid } from './error-codes.ts'
 import type { FramedConnection } from './framed-connection.ts'
 
-/** A batch is made such that its answer has about so many bytes at most, as far as the answers before it tell. */
+/** Target for the length of the reply to a batch, estimated from earlier replies. */
 const MAX_REPLY_BYTES = 256 * 1024
-/** What a read is taken to bring before any was answered: as much as lets a batch of the usual length through. */
+/** Expected length of a read before the first reply: small enough for a batch of the default length. */
 const INITIAL_READ_BYTES = 4096
-/** The largest answer is forgotten by such a share with each read that brings less. */
+/** Share by which the expected length decays with each smaller reply. */
 const SIZE_DECAY = 1 / 64
-/** When so many connections in a row broke while a batch was next to be answered, batches may be what breaks them. */
+/**
+ * After this many consecutive connection losses before the reply to a batch, batches are taken as the cause and
+ * disabled.
+ */
 const MAX_CONNECTION_LOSSES = 3
-/** Longest batch in bytes: paths may be long. */
+/** Maximum length of a batch request in bytes: paths may be long. */
 const MAX_REQUEST_BYTES = 64 * 1024
-/** The header of a part, and the one behind the last: type, done, error. */
+/** Length of the header of a part, and of the end marker: type, done, error. */
 const HEADER_BYTES = 9
-/** What an answer to one read has beside the header and the data: their length and the Stat. */
+/** Length of a getData reply besides header and data: the length field and the Stat. */
 const REPLY_OVERHEAD_BYTES = 72
 
-/** What becomes of the requests of a batch. */
+/** Settles the requests of a batch. */
 export interface BatchCallbacks {
-  resolveBatched(slot: PendingRequest, value: unknown, end: { bytes: number; zxid?: bigint }): void
-  onErrorReply(slot: PendingRequest, code: number, order: number): void
-  mayRetry(slot: PendingRequest): boolean
+  resolveBatched(request: PendingRequest, value: unknown, reply: BatchedReply): void
+  onErrorReply(request: PendingRequest, code: number, order: number): void
+  mayRetry(request: PendingRequest): boolean
 }
 
-/** The session whose requests they are. */
+/** The session that the requests belong to. */
 export interface BatchSession {
   nextOrder(): number
   onSessionMoved(): void
 }
 
-/** The answer to a batch, all of whose parts were read. */
+/** The share of one request in the reply to its batch. */
+export interface BatchedReply {
+  readonly replyBytes: number
+  readonly zxid?: bigint
+}
+
+/** The header of the reply to a batch, after all of its parts were decoded. */
 export interface BatchReply {
   readonly xid: number
   readonly zxid: bigint
 }
 
 /**
- * Reads that leave together: a plain `getData` that directly follows another one in what is still to be written joins it
- * in one `multiRead`. The frame that was written last grows, so nothing waits for anything, and what stands between two
- * reads keeps them apart. The slots of a batch wait for the one answer next to each other, with the same xid.
+ * Batches reads: a plain `getData` that directly follows another one in the unflushed buffer joins it in one
+ * `multiRead`. The last frame in the buffer grows in place, so no read is delayed, and another request between two
+ * reads separates them. The requests of a batch are adjacent in the in-flight list and share one xid.
  */
 export class ReadBatcher {
   readonly #session: BatchSession
@@ -52,12 +61,12 @@ export class ReadBatcher {
   readonly #maxReplyBytes: number
   #isStopped = false
   #lossesInRow = 0
-  /** Bytes that a read may well bring: the largest answer of late. */
+  /** Expected length of a read reply: the largest recent one, decaying. */
   #expectedReadBytes = INITIAL_READ_BYTES
-  // The frame that was written last, if it holds nothing but reads: where it stands, and who is in it.
-  #wire: FramedConnection | undefined
+  // The last frame in the write buffer, if it contains only reads: its position and its first request.
+  #connection: FramedConnection | undefined
   #first!: PendingRequest
-  #flushes = 0
+  #flushCount = 0
   #start = 0
   #end = 0
   #count = 0
@@ -69,58 +78,66 @@ export class ReadBatcher {
     this.#maxReplyBytes = Math.min(MAX_REPLY_BYTES, maxFrame / 2)
   }
 
-  /** Another session may be with another server. */
+  /** Allows batches again: a new session may be on another server. */
   reset(): void {
     this.#isStopped = false
     this.#lossesInRow = 0
   }
 
-  /** The connection broke before the answer to a batch that was next to be answered. */
+  /** Counts a connection loss while the reply to a batch was the next one expected. */
   onConnectionLoss(): void {
     if (++this.#lossesInRow >= MAX_CONNECTION_LOSSES) this.#isStopped = true
   }
 
-  /** A request was written in a frame of its own, which begins at `start`: if it is a plain read, others may join it. */
-  begin(slot: PendingRequest, wire: FramedConnection, start: number): void {
-    if (slot.operation !== getData || slot.sendsAlone || this.#isStopped) return
-    this.#wire = wire
-    this.#first = slot
-    this.#flushes = wire.flushCount
+  /**
+   * Notes that a request was written in a frame of its own, which begins at `start`: later reads may join a plain
+   * read.
+   */
+  begin(request: PendingRequest, connection: FramedConnection, start: number): void {
+    if (request.operation !== getData || request.sendsAlone || this.#isStopped) return
+    this.#connection = connection
+    this.#first = request
+    this.#flushCount = connection.flushCount
     this.#start = start
-    this.#end = wire.writer.length
+    this.#end = connection.writer.length
     this.#count = 1
   }
 
-  /** Adds a request to the frame that was written last. False when it needs one of its own. */
-  tryAppend(slot: PendingRequest, wire: FramedConnection): boolean {
-    if (slot.operation !== getData || slot.sendsAlone || this.#isStopped || !this.#hasRoom(slot, wire))
+  /** Appends a request to the last frame. Returns false if it needs a frame of its own. */
+  tryAppend(request: PendingRequest, connection: FramedConnection): boolean {
+    if (
+      request.operation !== getData ||
+      request.sendsAlone ||
+      this.#isStopped ||
+      !this.#hasRoom(request, connection)
+    )
       return false
-    const { writer } = wire
+    const { writer } = connection
     if (this.#count === 1) this.#convertToBatch(writer)
     else writer.truncate(this.#end - HEADER_BYTES)
     const before = writer.length
-    writePart(writer, slot)
-    slot.requestBytes = writer.length - before
-    slot.xid = this.#first.xid
-    slot.isBatched = true
+    writePart(writer, request)
+    request.requestBytes = writer.length - before
+    request.xid = this.#first.xid
+    request.isBatched = true
     this.#count++
     this.#writeEnd(writer)
     return true
   }
 
-  #hasRoom({ path }: PendingRequest, wire: FramedConnection): boolean {
-    // Three bytes a unit is the most that a path can take.
+  #hasRoom({ path }: PendingRequest, connection: FramedConnection): boolean {
+    // A UTF-16 code unit takes at most three bytes.
     return (
-      wire === this.#wire &&
-      wire.flushCount === this.#flushes &&
-      wire.writer.length === this.#end &&
+      connection === this.#connection &&
+      connection.flushCount === this.#flushCount &&
+      connection.writer.length === this.#end &&
       this.#count < this.#maxReads &&
       (this.#count + 1) * this.#expectedReadBytes <= this.#maxReplyBytes &&
       this.#end - this.#start + 3 * HEADER_BYTES + 5 + 3 * path.length <= this.#maxRequestBytes
     )
   }
 
-  /** Makes a batch of one of the read that went before. */
+  /** Rewrites the preceding single read as a batch of one. */
   #convertToBatch(writer: Writer): void {
     const first = this.#first
     writer.truncate(this.#start)
@@ -138,9 +155,9 @@ export class ReadBatcher {
     this.#end = writer.length
   }
 
-  /** A request was answered by itself. */
-  onSingleReply(slot: PendingRequest, bytes: number): void {
-    if (slot.operation === getData) this.#measure(bytes)
+  /** Notes the reply to a request that was not in a batch. */
+  onSingleReply(request: PendingRequest, bytes: number): void {
+    if (request.operation === getData) this.#measure(bytes)
   }
 
   #measure(bytes: number): void {
@@ -148,20 +165,21 @@ export class ReadBatcher {
   }
 
   /**
-   * Reads the answer to a batch into its slots: what was read into `extra`, the error or 0 into `number`. All of it before
-   * anybody hears of anything: whoever waits for a part of a malformed answer asks again, alone.
+   * Decodes the reply to a batch into its requests: the value into `params`, the error code or 0 into `intArgument`.
+   * Decodes every part before any promise settles, so that after a malformed reply all reads can be sent again one by
+   * one.
    */
   read(reader: Reader, first: PendingRequest): BatchReply {
     const { xid } = first
-    for (let slot: PendingRequest | undefined = first; slot?.xid === xid; slot = slot.next) {
+    for (let request: PendingRequest | undefined = first; request?.xid === xid; request = request.next) {
       const type = reader.int()
-      const done = reader.bool()
+      const isEnd = reader.bool()
       reader.int()
-      if (done) malformed(reader, 'a result for each read of a batch, got fewer')
+      if (isEnd) malformed(reader, 'a result for each read of a batch, got fewer')
       if (type === OpCode.getData) {
-        slot.intArgument = 0
-        slot.params = slot.operation.decode(reader, slot, this.#session.nextOrder())
-      } else if (type === OpCode.error) slot.intArgument = readErrorPart(reader)
+        request.intArgument = 0
+        request.params = request.operation.decode(reader, request, this.#session.nextOrder())
+      } else if (type === OpCode.error) request.intArgument = readErrorPart(reader)
       else malformed(reader, `the result of a read, got one of type ${type}`)
     }
     reader.int()
@@ -170,48 +188,49 @@ export class ReadBatcher {
     return { xid, zxid: readReplyZxid(reader) }
   }
 
-  /** Settles the requests of a batch, the first of those in flight, with what was read into them. */
-  settle(inFlight: RequestList, { xid, zxid }: BatchReply, owner: BatchCallbacks): void {
-    // Who hears of one may end the client, or break the connection: then the others are no longer in flight.
-    for (let slot = inFlight.head; slot?.xid === xid; slot = inFlight.head) {
+  /** Settles the requests of a batch, the first ones in flight, with the decoded results. */
+  settle(inFlight: RequestList, { xid, zxid }: BatchReply, callbacks: BatchCallbacks): void {
+    // A callback may close the client or break the connection; then the remaining requests are no longer in flight.
+    for (let request = inFlight.head; request?.xid === xid; request = inFlight.head) {
       inFlight.shift()
-      const { intArgument: code, params: value } = slot
-      leaveBatch(slot)
-      if (code !== 0) owner.onErrorReply(slot, code, 0)
+      const { intArgument: code, params: value } = request
+      leaveBatch(request)
+      if (code !== 0) callbacks.onErrorReply(request, code, 0)
       else {
         const bytes = HEADER_BYTES + REPLY_OVERHEAD_BYTES + (value as { data: Uint8Array }).data.length
         this.#measure(bytes)
-        owner.resolveBatched(slot, value, { bytes, zxid })
+        callbacks.resolveBatched(request, value, { replyBytes: bytes, zxid })
       }
     }
   }
 
   /**
-   * The first batch in flight was answered with an error. What says something of the session is the error of each. All
-   * else is about the batch: its reads leave alone on the next connection, in their place among the others, and no more
-   * batches are made. For that it throws, which ends the connection.
+   * Handles an error reply to the first batch in flight. A connection-wide error rejects or retries each read. Any
+   * other error concerns the batch: its reads go out one by one on the next connection, in their order, and batching
+   * stops. To end the connection it throws.
    */
-  onErrorReply(inFlight: RequestList, code: number, owner: BatchCallbacks): void {
+  onErrorReply(inFlight: RequestList, code: number, callbacks: BatchCallbacks): void {
     const { xid } = inFlight.head!
-    const moved = code === ErrorCode.SESSIONMOVED
+    const hasMoved = code === ErrorCode.SESSIONMOVED
     const kept: PendingRequest[] = []
-    for (let slot = inFlight.head; slot?.xid === xid; slot = inFlight.head) {
+    for (let request = inFlight.head; request?.xid === xid; request = inFlight.head) {
       inFlight.shift()
-      leaveBatch(slot)
-      if (moved ? !owner.mayRetry(slot) : connectionWideCodes.has(code)) owner.onErrorReply(slot, code, 0)
-      else kept.push(slot)
+      leaveBatch(request)
+      if (hasMoved ? !callbacks.mayRetry(request) : connectionWideCodes.has(code))
+        callbacks.onErrorReply(request, code, 0)
+      else kept.push(request)
     }
     if (kept.length === 0) return
-    for (const slot of kept.toReversed()) {
-      slot.xid = 0
-      if (!moved) resetAttempts(slot)
-      inFlight.unshift(slot)
+    for (const request of kept.toReversed()) {
+      request.xid = 0
+      if (!hasMoved) resetAttempts(request)
+      inFlight.unshift(request)
     }
-    if (moved) return this.#session.onSessionMoved()
+    if (hasMoved) return this.#session.onSessionMoved()
     this.#isStopped = true
     const { message } = errorFromCode(code, { operation: 'multiRead' })
     throw new Error(
-      `${message}: the reads of this session leave one by one from now on, as without batchReads`,
+      `${message}: the reads of this session are sent one by one from now on, as without batchReads`,
     )
   }
 }
@@ -225,27 +244,27 @@ function readErrorPart(reader: Reader): number {
   return code === 0 ? malformed(reader, 'the error of a read, got 0') : code
 }
 
-/** It has had its try together with others, and leaves alone from now on. */
-export function leaveBatch(slot: PendingRequest): void {
-  if (!slot.isBatched) return
-  slot.isBatched = false
-  slot.sendsAlone = true
-  slot.intArgument = 0
-  slot.params = undefined
+/** Takes a request out of its batch. If it is sent again, it gets a frame of its own. */
+export function leaveBatch(request: PendingRequest): void {
+  if (!request.isBatched) return
+  request.isBatched = false
+  request.sendsAlone = true
+  request.intArgument = 0
+  request.params = undefined
 }
 
-/** The try did not fail by what the read itself asked for, so it was none. */
-export function resetAttempts(slot: PendingRequest): void {
-  if (!slot.isAbandoned) slot.attempts = 0
+/** Resets the attempts of a request that failed through no fault of its own. */
+export function resetAttempts(request: PendingRequest): void {
+  if (!request.isAbandoned) request.attempts = 0
 }
 
-function writePart(writer: Writer, slot: PendingRequest): void {
+function writePart(writer: Writer, request: PendingRequest): void {
   writeHeader(writer, OpCode.getData, false)
-  slot.operation.encode(writer, slot)
+  request.operation.encode(writer, request)
 }
 
-function writeHeader(writer: Writer, type: number, done: boolean): void {
+function writeHeader(writer: Writer, type: number, isEnd: boolean): void {
   writer.int(type)
-  writer.bool(done)
+  writer.bool(isEnd)
   writer.int(-1)
 }

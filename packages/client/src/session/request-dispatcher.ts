@@ -5,508 +5,485 @@ import {
   connectionLossError,
   terminalErrorFor,
   errorFromCode,
-  UsageError,
   type ErrorContext,
   type ZooKeeperError,
 } from '../errors.ts'
-import { randomFraction } from '../servers/host-provider.ts'
-import type { RetryPolicy, ServerAddress } from '../types.ts'
-import { ReadBatcher, resetAttempts, leaveBatch } from './read-batcher.ts'
+import type { ServerAddress } from '../platform.ts'
+import { ReadBatcher, resetAttempts, leaveBatch, type BatchedReply } from './read-batcher.ts'
+import { CallLimits } from './call-limits.ts'
 import { captureCallSite, setCallerStack } from './call-site.ts'
+import { RequestPool } from './request-pool.ts'
+import { RetryQueue } from './retry-queue.ts'
+import { mayRetry, retryPolicyOf } from './retry-policy.ts'
 import {
   replyError,
   errorContextOf,
+  invalidArgumentsError,
   requestInfoOf,
   requestTooLongError,
-  checkCallLimits,
 } from './request-info.ts'
 import type { Lease } from './lease.ts'
 import { observeRequest } from './observe.ts'
 import type { SessionOptions } from './options.ts'
-import { SignalListeners } from './signal-listeners.ts'
 import { retryableCodes, ambiguousCodes, readReplyZxid } from './error-codes.ts'
 import {
   EMPTY_REQUEST_LIST,
   createPromise,
-  PendingRequest,
   RequestList,
+  type AmbiguityResolver,
   type Operation,
+  type PendingRequest,
 } from './pending-request.ts'
 import type { FramedConnection } from './framed-connection.ts'
 
-/** Slots that wait to be used again. More are left to the garbage collector. */
-const POOL_SIZE = 1024
 const LAST_XID = 0x7fff_ffff
-/** A request that was the first to wait at so many losses in a row may be what breaks the connection each time. */
+/** A request that was first in flight at this many consecutive connection losses may be what breaks the connection. */
 const MAX_HEAD_LOSSES = 5
 
-/** The session that requests belong to. */
+/** The session that a dispatcher belongs to. */
 export interface RequestOwner {
   readonly lease: Lease
-  /** The error with which a call fails now, when the client is finished. */
+  /** The error with which a call rejects at once, when the client is closing or closed. */
   readonly callRejection: ZooKeeperError | undefined
   readonly sessionId: bigint
-  /** A number for the next thing that is told. */
+  /** Returns the next order number. */
   nextOrder(): number
-  /** The server says that the session is elsewhere. */
+  /** The server reported that the session has moved to another server. */
   onSessionMoved(): void
-  /** The server does not take this client's credentials, or demands some. */
+  /** The server rejected the credentials of this client, or requires some. */
   onAuthFailed(error: AuthFailedError): void
 }
 
 /**
- * Requests from call to answer: pipelined in order on the connection that stands, held while there is none, tried again
- * where that is safe.
+ * Sends requests and settles their calls: pipelines them on the current connection, queues them while there is none,
+ * and retries where that is safe.
  */
-export class RequestDispatcher {
+export class RequestDispatcher implements AmbiguityResolver {
   readonly #options: SessionOptions
   readonly #owner: RequestOwner
   #connection: FramedConnection | undefined
-  /** The connection on which requests are in flight, also while no more are sent on it. */
+  /** The connection that has requests in flight, also after sending has paused. */
   #inFlightConnection: FramedConnection | undefined
   #readOnly = false
   #inFlight = EMPTY_REQUEST_LIST
   #offlineQueue = EMPTY_REQUEST_LIST
   #awaitingReadWrite: RequestList | undefined
-  /** Wait for a moment. */
-  #awaitingRetry: RequestList | undefined
-  #signals: SignalListeners | undefined
-  #pool: PendingRequest | undefined
-  #pooledCount = 0
+  #retryQueue: RetryQueue | undefined
+  #limits: CallLimits | undefined
+  readonly #pool = new RequestPool()
   #xid = 0
   #server: ServerAddress | undefined
-  /** When the requests that gather for the next write began to do so. */
+  /** When the first request of the current write buffer was added. */
   #gatheringSince = 0
-  /** Called when nothing is in flight, once. */
+  /** Called once, when no request is in flight. */
   #onIdle: (() => void) | undefined
-  /** The request whose answer broke the connection has been told. */
+  /** Whether the decode error that breaks the connection has already rejected its request. */
   #isDecodeErrorReported = false
-  /** Whether the connection that stands has answered anything. */
+  /** Whether the current connection has delivered any reply. */
   hasReceivedReply = false
-  /** Only for clients whose reads leave together. */
+  /** Set only with `batchReads`. */
   readonly #batcher: ReadBatcher | undefined
 
-  constructor(options: SessionOptions, host: RequestOwner) {
+  constructor(options: SessionOptions, owner: RequestOwner) {
     this.#options = options
-    this.#owner = host
-    if (options.batchReads > 0) this.#batcher = new ReadBatcher(options, host)
+    this.#owner = owner
+    if (options.batchReads > 0) this.#batcher = new ReadBatcher(options, owner)
   }
 
   get sessionId(): bigint {
     return this.#owner.sessionId
   }
 
-  acquire(kind: Operation): PendingRequest {
-    const slot = this.#pool ?? new PendingRequest()
-    if (this.#pool !== undefined) {
-      this.#pool = slot.next
-      this.#pooledCount--
-    }
-    slot.next = undefined
-    slot.operation = kind
-    return slot
+  /** Returns a request to fill in and submit. */
+  acquire(operation: Operation): PendingRequest {
+    return this.#pool.acquire(operation)
   }
 
-  /** Sends a request, or holds it until that is possible. */
-  submit<T>(slot: PendingRequest): Promise<T> {
-    const promise = createPromise<T>(slot)
-    slot.startedAt = this.#now()
-    if (this.#options.callerStacks) slot.callSite = captureCallSite()
+  /** Sends a request, or queues it until that is possible. */
+  submit<T>(request: PendingRequest): Promise<T> {
+    const promise = createPromise<T>(request)
+    request.startedAt = this.#now()
+    if (this.#options.callerStacks) request.callSite = captureCallSite()
     const { instrumentation, redactPath } = this.#options
     if (instrumentation?.request !== undefined) {
-      slot.onEnd = observeRequest(
+      request.onEnd = observeRequest(
         instrumentation,
-        () => requestInfoOf(slot, this.#server, redactPath),
+        () => requestInfoOf(request, this.#server, redactPath),
         redactPath,
       )
     }
-    const { callRejection: refusal } = this.#owner
-    if (refusal !== undefined) {
-      this.#reject(
-        slot,
-        slot.callSite === undefined ? refusal : terminalErrorFor(refusal, errorContextOf(slot)),
-      )
+    const { callRejection } = this.#owner
+    if (callRejection !== undefined) {
+      // With a caller stack each call needs an error of its own.
+      const error =
+        request.callSite === undefined
+          ? callRejection
+          : terminalErrorFor(callRejection, errorContextOf(request))
+      this.#reject(request, error)
       return promise
     }
-    if (slot.options !== undefined && !this.#armCallerLimits(slot)) return promise
-    this.#dispatch(slot)
+    if (request.options !== undefined) {
+      this.#limits ??= new CallLimits(this.#options.clock, (limited, reason) =>
+        this.#abandon(limited, reason),
+      )
+      const error = this.#limits.arm(request)
+      if (error !== undefined) {
+        this.#reject(request, error)
+        return promise
+      }
+    }
+    this.#dispatch(request)
     return promise
   }
 
-  /** A connection stands and is primed: what waits goes out. */
-  attach(wire: FramedConnection, readOnly: boolean, server: ServerAddress): void {
-    this.#connection = this.#inFlightConnection = wire
+  /** Starts sending on a connection that is established and initialised; sends the queued requests. */
+  attach(connection: FramedConnection, readOnly: boolean, server: ServerAddress): void {
+    this.#connection = this.#inFlightConnection = connection
     this.#readOnly = readOnly
     this.#server = server
     this.hasReceivedReply = false
-    // What a read-only server refused is older than what came while there was none.
-    const refused = readOnly ? undefined : this.#awaitingReadWrite?.drain()
-    if (refused === undefined && this.#offlineQueue.length === 0) return
-    const waiting = [...(refused ?? []), ...this.#offlineQueue.drain()]
-    for (const slot of waiting) {
-      if (slot.attempts > 0 && !this.mayRetry(slot)) this.#rejectWithLoss(slot, 'no connection came in time')
-      else this.#send(slot)
+    // Requests that a read-only server rejected are older than those in the offline queue.
+    const rejected = readOnly ? undefined : this.#awaitingReadWrite?.drain()
+    if (rejected === undefined && this.#offlineQueue.length === 0) return
+    const waiting = [...(rejected ?? []), ...this.#offlineQueue.drain()]
+    for (const request of waiting) {
+      if (request.attempts > 0 && !this.mayRetry(request))
+        this.#rejectWithLoss(request, 'no connection was established in time')
+      else this.#send(request)
     }
   }
 
-  /** Nothing is sent from now on; what is in flight may still be answered. */
+  /** Stops sending; requests in flight may still be answered. */
   pauseSending(): void {
     this.#connection = undefined
   }
 
-  /** Sends again on the connection that stands, after all. */
+  /** Resumes sending on the current connection. */
   resumeSending(): void {
     this.#onIdle = undefined
-    const carrier = this.#inFlightConnection
-    if (carrier?.isOpen !== true) return
-    this.#connection = carrier
-    for (const slot of this.#offlineQueue.drain()) this.#send(slot)
+    const connection = this.#inFlightConnection
+    if (connection?.isOpen !== true) return
+    this.#connection = connection
+    for (const request of this.#offlineQueue.drain()) this.#send(request)
   }
 
-  /** Runs `action` as soon as nothing is in flight. */
+  /** Calls `action` as soon as no request is in flight. */
   whenIdle(action: () => void): void {
     this.#onIdle = action
     this.#checkIdle()
   }
 
   /**
-   * The connection is gone. What can be tried again waits for the next one, in order; the rest fails. Once a write has
-   * failed the writes behind it fail too: nobody may see a later one carried out without an earlier one.
+   * Handles a connection loss. Requests that can be retried wait for the next connection, in order; the others are
+   * rejected. After a rejected write, the writes behind it are rejected too: no client may see a later write applied
+   * without an earlier one.
    */
   detach(cause: Error): void {
     const head = this.#inFlight.head
     if (head !== undefined && head.xid !== 0) head.headLosses++
     if (head?.isBatched && this.#hasBeenFlushed(head)) this.#batcher!.onConnectionLoss()
-    const guilty = cause instanceof ProtocolError && !this.#isDecodeErrorReported ? head : undefined
-    const guiltyXid = guilty?.xid
+    const culprit = cause instanceof ProtocolError && !this.#isDecodeErrorReported ? head : undefined
+    const culpritXid = culprit?.xid
     this.#isDecodeErrorReported = false
-    const slots = this.#inFlight.drain()
-    const later = this.#offlineQueue.drain()
-    for (const slot of slots) {
-      slot.isAmbiguous ||= this.#hasBeenFlushed(slot)
-      // Which of a batch it was remains to be seen.
-      if (slot.isBatched && slot.xid === guiltyXid) resetAttempts(slot)
-      leaveBatch(slot)
+    const requests = this.#inFlight.drain()
+    const queued = this.#offlineQueue.drain()
+    for (const request of requests) {
+      request.isAmbiguous ||= this.#hasBeenFlushed(request)
+      // Which read of the batch was at fault is not known yet.
+      if (request.isBatched && request.xid === culpritXid) resetAttempts(request)
+      leaveBatch(request)
     }
     this.#connection = this.#inFlightConnection = undefined
     this.#onIdle = undefined
-    let broken = false
-    for (const slot of [...slots, ...later]) {
-      const again =
-        slot.attempts === 0 ||
-        (slot !== guilty &&
-          slot.headLosses < MAX_HEAD_LOSSES &&
-          this.mayRetry(slot) &&
-          (!slot.isAmbiguous || slot.operation.isIdempotent(slot)))
-      if (again && !(broken && slot.operation.isWrite)) {
-        this.#enqueueOffline(slot)
-        this.#limitRetryTime(slot)
+    let hasRejectedWrite = false
+    for (const request of [...requests, ...queued]) {
+      const canRetry =
+        request.attempts === 0 ||
+        (request !== culprit &&
+          request.headLosses < MAX_HEAD_LOSSES &&
+          this.mayRetry(request) &&
+          (!request.isAmbiguous || request.operation.isIdempotent(request)))
+      if (canRetry && !(hasRejectedWrite && request.operation.isWrite)) {
+        this.#enqueueOffline(request)
+        this.#limitRetryTime(request)
         continue
       }
-      broken ||= slot.operation.isWrite
-      if (slot === guilty) {
-        this.#reject(slot, errorFromCode(ErrorCode.MARSHALLINGERROR, { ...this.errorContext(slot), cause }))
-      } else this.#rejectWithLoss(slot, undefined, cause)
+      hasRejectedWrite ||= request.operation.isWrite
+      if (request === culprit) {
+        const context = { ...this.errorContext(request), cause }
+        this.#reject(request, errorFromCode(ErrorCode.MARSHALLINGERROR, context))
+      } else this.#rejectWithLoss(request, undefined, cause)
     }
   }
 
-  /** Fails everything that has not been answered. */
-  failAll(error: (slot: PendingRequest) => ZooKeeperError): void {
-    for (const slot of this.#inFlight.drain()) {
-      slot.isAmbiguous ||= this.#hasBeenFlushed(slot)
-      this.#reject(slot, error(slot))
+  /** Rejects all requests without a reply. */
+  failAll(error: (request: PendingRequest) => ZooKeeperError): void {
+    for (const request of this.#inFlight.drain()) {
+      request.isAmbiguous ||= this.#hasBeenFlushed(request)
+      this.#reject(request, error(request))
     }
     this.#connection = this.#inFlightConnection = undefined
     this.#onIdle = undefined
     this.#batcher?.reset()
-    for (const queue of [this.#awaitingReadWrite, this.#offlineQueue, this.#awaitingRetry]) {
-      for (const slot of queue?.drain() ?? []) this.#reject(slot, error(slot))
+    for (const queue of [this.#awaitingReadWrite, this.#offlineQueue, this.#retryQueue]) {
+      for (const request of queue?.drain() ?? []) this.#reject(request, error(request))
     }
   }
 
-  /** What an error of a request says of it. */
-  errorContext(slot: PendingRequest): ErrorContext {
+  /** Returns the error properties of a request. */
+  errorContext(request: PendingRequest): ErrorContext {
     return {
-      ...errorContextOf(slot),
-      maybeApplied: slot.operation.isWrite && (slot.isAmbiguous || this.#hasBeenFlushed(slot)),
+      ...errorContextOf(request),
+      maybeApplied: request.operation.isWrite && (request.isAmbiguous || this.#hasBeenFlushed(request)),
     }
   }
 
-  /** The answer to the oldest request in flight. Throws when it is the answer to another one. */
+  /** Handles the reply to the oldest request in flight. Throws if it belongs to another one. */
   onReply(reader: Reader, xid: number, code: number, order: number): void {
-    const slot = this.#inFlight.head
-    if (slot === undefined || slot.xid !== xid) {
+    const request = this.#inFlight.head
+    if (request === undefined || request.xid !== xid) {
       throw new Error(
-        `Expected the answer to request ${slot?.xid ?? 'none'}, got one to ${xid}: the stream of replies is broken`,
+        `Expected the reply to request ${request?.xid ?? 'none'}, got the reply to ${xid}: the stream of replies is broken`,
       )
     }
-    if (slot.isBatched) return this.#onBatchReply(slot, reader, code)
+    if (request.isBatched) return this.#onBatchReply(request, reader, code)
     this.#inFlight.shift()
     this.hasReceivedReply = true
-    if (!this.#readOnly)
-      this.#owner.lease.onReply(slot.sentAt, slot.operation.isWrite && code === 0 ? 'commit' : 'contact')
-    if (code === 0) this.#onSuccess(slot, reader, order)
-    else this.onErrorReply(slot, code, order)
+    const evidence = request.operation.isWrite && code === 0 ? 'commit' : 'contact'
+    if (!this.#readOnly) this.#owner.lease.onReply(request.sentAt, evidence)
+    if (code === 0) this.#onSuccess(request, reader, order)
+    else this.onErrorReply(request, code, order)
     if (this.#onIdle !== undefined) this.#checkIdle()
   }
 
-  /** One answer for the requests of a batch, each of which succeeds or fails as it would have by itself. */
+  /** Handles the reply to a batch: each request succeeds or fails as it would have on its own. */
   #onBatchReply(first: PendingRequest, reader: Reader, code: number): void {
     const { sentAt } = first
-    const told = code === 0 ? this.#batcher!.read(reader, first) : undefined
+    const reply = code === 0 ? this.#batcher!.read(reader, first) : undefined
     this.hasReceivedReply = true
     if (!this.#readOnly) this.#owner.lease.onReply(sentAt, 'contact')
-    if (told === undefined) this.#batcher!.onErrorReply(this.#inFlight, code, this)
-    else this.#batcher!.settle(this.#inFlight, told, this)
+    if (reply === undefined) this.#batcher!.onErrorReply(this.#inFlight, code, this)
+    else this.#batcher!.settle(this.#inFlight, reply, this)
     if (this.#onIdle !== undefined) this.#checkIdle()
   }
 
-  /** The next request gets the number behind this one: for the test of what follows the last. */
+  /** Sets the last xid, for tests of the wraparound. */
   setLastXid(xid: number): void {
     this.#xid = xid
   }
 
-  /** Settles a request that `Operation.resolveAmbiguous` took over. */
-  resolveTakenOver(slot: PendingRequest, value: unknown): void {
-    this.resolveBatched(slot, value, { bytes: 0 })
+  /** Resolves a request that `Operation.resolveAmbiguous` has taken over. */
+  resolveTakenOver(request: PendingRequest, value: unknown): void {
+    this.resolveBatched(request, value, { replyBytes: 0 })
   }
 
-  /** Settles a request that was answered together with others. */
-  resolveBatched(slot: PendingRequest, value: unknown, end: { bytes: number; zxid?: bigint }): void {
-    slot.onEnd?.({ sent: slot.requestBytes, ...end })
-    this.#resolve(slot, value)
+  /** Resolves a request of a batch. */
+  resolveBatched(request: PendingRequest, value: unknown, reply: BatchedReply): void {
+    request.onEnd?.({ requestBytes: request.requestBytes, ...reply })
+    this.#resolve(request, value)
   }
 
-  rejectTakenOver(slot: PendingRequest, error: ZooKeeperError): void {
-    this.#reject(slot, error)
+  rejectTakenOver(request: PendingRequest, error: ZooKeeperError): void {
+    this.#reject(request, error)
   }
 
-  #onSuccess(slot: PendingRequest, reader: Reader, order: number): void {
+  #onSuccess(request: PendingRequest, reader: Reader, order: number): void {
     const start = reader.offset
     let value: unknown
     try {
-      value = slot.operation.decode(reader, slot, order)
+      value = request.operation.decode(reader, request, order)
     } catch (cause) {
-      // The caller hears of it, and the connection ends: nothing behind a malformed reply can be trusted.
+      // The caller gets the error, and the connection ends: no data after a malformed reply can be trusted.
       this.#isDecodeErrorReported = true
-      const facts = { ...errorContextOf(slot), maybeApplied: slot.operation.isWrite, cause }
-      this.#reject(slot, errorFromCode(ErrorCode.MARSHALLINGERROR, facts))
+      const context = { ...errorContextOf(request), maybeApplied: request.operation.isWrite, cause }
+      this.#reject(request, errorFromCode(ErrorCode.MARSHALLINGERROR, context))
       throw cause
     }
-    slot.operation.onReply?.(slot, 0)
-    this.#batcher?.onSingleReply(slot, reader.end - start)
-    slot.onEnd?.({ sent: slot.requestBytes, bytes: reader.end - start, zxid: readReplyZxid(reader) })
-    this.#resolve(slot, value)
+    request.operation.onReply?.(request, 0)
+    this.#batcher?.onSingleReply(request, reader.end - start)
+    request.onEnd?.({
+      requestBytes: request.requestBytes,
+      replyBytes: reader.end - start,
+      zxid: readReplyZxid(reader),
+    })
+    this.#resolve(request, value)
   }
 
-  /** A request, which is no longer in flight, was answered with an error. */
-  onErrorReply(slot: PendingRequest, code: number, order: number): void {
-    const instead = slot.operation.recover?.(slot, code, order)
-    if (instead !== undefined) {
-      slot.operation.onReply?.(slot, code)
-      slot.onEnd?.({ sent: slot.requestBytes, bytes: 0 })
-      return this.#resolve(slot, instead.value)
+  /** Handles an error reply to a request that is no longer in flight. */
+  onErrorReply(request: PendingRequest, code: number, order: number): void {
+    const recovered = request.operation.recover?.(request, code, order)
+    if (recovered !== undefined) {
+      request.operation.onReply?.(request, code)
+      request.onEnd?.({ requestBytes: request.requestBytes, replyBytes: 0 })
+      return this.#resolve(request, recovered.value)
     }
-    const open = ambiguousCodes.has(code)
-    slot.isAmbiguous ||= open && slot.operation.isWrite
-    // Otherwise this try was not carried out.
-    slot.xid = 0
-    if (code === ErrorCode.SESSIONMOVED && this.mayRetry(slot)) {
-      this.#inFlight.unshift(slot)
+    const isOutcomeUnknown = ambiguousCodes.has(code)
+    request.isAmbiguous ||= isOutcomeUnknown && request.operation.isWrite
+    // Any other error means that this try was not applied.
+    request.xid = 0
+    if (code === ErrorCode.SESSIONMOVED && this.mayRetry(request)) {
+      this.#inFlight.unshift(request)
       return this.#owner.onSessionMoved()
     }
-    if ((retryableCodes.has(code) || (open && slot.operation.isIdempotent(slot))) && this.mayRetry(slot)) {
-      return this.#scheduleRetry(slot)
+    if (
+      (retryableCodes.has(code) || (isOutcomeUnknown && request.operation.isIdempotent(request))) &&
+      this.mayRetry(request)
+    ) {
+      this.#retryQueue ??= new RetryQueue(this.#options, (waiting) => this.#dispatch(waiting))
+      return this.#retryQueue.add(request)
     }
-    if (code === ErrorCode.NOTREADONLY && slot.options?.waitForReadWrite && !slot.isAbandoned) {
+    if (code === ErrorCode.NOTREADONLY && request.options?.waitForReadWrite && !request.isAbandoned) {
       this.#awaitingReadWrite ??= new RequestList()
-      return this.#awaitingReadWrite.push(slot)
+      return this.#awaitingReadWrite.push(request)
     }
-    if (slot.isAmbiguous && slot.operation.resolveAmbiguous?.(slot, code, this)) return
-    slot.operation.onReply?.(slot, code)
-    const error = replyError(slot, code, this.errorContext(slot), this.#owner.sessionId)
-    this.#reject(slot, error, true)
+    if (request.isAmbiguous && request.operation.resolveAmbiguous?.(request, code, this)) return
+    request.operation.onReply?.(request, code)
+    const error = replyError(request, code, this.errorContext(request), this.#owner.sessionId)
+    this.#reject(request, error, true)
     if (error instanceof AuthFailedError) this.#owner.onAuthFailed(error)
   }
 
-  #rejectWithLoss(slot: PendingRequest, reason: string | undefined, cause?: Error): void {
-    const facts = { ...this.errorContext(slot), ...(cause === undefined ? {} : { cause }) }
-    this.#reject(slot, connectionLossError(reason === undefined ? facts : { ...facts, reason }))
+  #rejectWithLoss(request: PendingRequest, reason: string | undefined, cause?: Error): void {
+    const context = { ...this.errorContext(request), ...(cause === undefined ? {} : { cause }) }
+    this.#reject(request, connectionLossError(reason === undefined ? context : { ...context, reason }))
   }
 
-  /** Sends it, or holds it while there is no connection. */
-  #dispatch(slot: PendingRequest): void {
-    if (this.#connection !== undefined) return this.#send(slot)
-    // While a connection stands what waits is on its way, so there is no limit on it.
+  /** Sends a request, or queues it while there is no connection. */
+  #dispatch(request: PendingRequest): void {
+    if (this.#connection !== undefined) return this.#send(request)
+    // While a connection exists the queue drains soon, so it has no limit.
     const { offlineQueue } = this.#options
     if (this.#inFlightConnection === undefined && this.#offlineQueue.length >= offlineQueue) {
       return this.#rejectWithLoss(
-        slot,
-        `there is no connection and ${this.#offlineQueue.length} requests wait already`,
+        request,
+        `there is no connection, and ${this.#offlineQueue.length} requests are queued already`,
       )
     }
-    this.#enqueueOffline(slot)
+    this.#enqueueOffline(request)
   }
 
-  #enqueueOffline(slot: PendingRequest): void {
+  #enqueueOffline(request: PendingRequest): void {
     if (this.#offlineQueue === EMPTY_REQUEST_LIST) this.#offlineQueue = new RequestList()
-    this.#offlineQueue.push(slot)
+    this.#offlineQueue.push(request)
   }
 
-  #send(slot: PendingRequest): void {
-    const wire = this.#connection!
-    if (this.#batcher?.tryAppend(slot, wire) !== true && !this.#write(slot, wire)) return
-    slot.cancelRetry?.()
-    slot.cancelRetry = undefined
-    slot.flushesBefore = wire.flushCount
-    slot.attempts++
-    slot.sentAt = this.#now()
+  #send(request: PendingRequest): void {
+    const connection = this.#connection!
+    if (this.#batcher?.tryAppend(request, connection) !== true && !this.#write(request, connection)) return
+    request.cancelRetry?.()
+    request.cancelRetry = undefined
+    request.flushesBefore = connection.flushCount
+    request.attempts++
+    request.sentAt = this.#now()
     if (this.#inFlight === EMPTY_REQUEST_LIST) this.#inFlight = new RequestList()
-    this.#inFlight.push(slot)
-    wire.schedule()
+    this.#inFlight.push(request)
+    connection.schedule()
   }
 
-  /** Writes it in a frame of its own. False when it cannot be sent, and has failed. */
-  #write(slot: PendingRequest, wire: FramedConnection): boolean {
-    const { writer } = wire
-    const mark = writer.beginFrame()
+  /** Writes a request in a frame of its own. Returns false if it cannot be sent and was rejected. */
+  #write(request: PendingRequest, connection: FramedConnection): boolean {
+    const { writer } = connection
+    const frameStart = writer.beginFrame()
     this.#xid = this.#xid === LAST_XID ? 1 : this.#xid + 1
     try {
       writer.int(this.#xid)
-      writer.int(slot.operation.opCode)
-      slot.operation.encode(writer, slot)
+      writer.int(request.operation.opCode)
+      request.operation.encode(writer, request)
     } catch (cause) {
-      writer.truncate(mark)
-      const reason = cause instanceof Error ? cause.message : String(cause)
-      const message = `Expected arguments that ${slot.operation.name} can send: ${reason}`
-      this.#reject(slot, new UsageError(message, { ...errorContextOf(slot), cause }))
+      writer.truncate(frameStart)
+      this.#reject(request, invalidArgumentsError(request, cause))
       return false
     }
-    writer.endFrame(mark)
-    slot.requestBytes = writer.length - mark
-    if (slot.requestBytes - 4 > this.#options.maxRequest) {
-      writer.truncate(mark)
-      this.#reject(slot, requestTooLongError(slot, this.#options.maxRequest))
+    writer.endFrame(frameStart)
+    request.requestBytes = writer.length - frameStart
+    if (request.requestBytes - 4 > this.#options.maxRequest) {
+      writer.truncate(frameStart)
+      this.#reject(request, requestTooLongError(request, this.#options.maxRequest))
       return false
     }
-    slot.xid = this.#xid
-    this.#batcher?.begin(slot, wire, mark)
+    request.xid = this.#xid
+    this.#batcher?.begin(request, connection, frameStart)
     return true
   }
 
-  /** Whether a request in flight has been handed to the transport. */
-  #hasBeenFlushed(slot: PendingRequest): boolean {
+  /** Returns whether a request in flight has been passed to the transport. */
+  #hasBeenFlushed(request: PendingRequest): boolean {
     return (
-      slot.xid !== 0 &&
+      request.xid !== 0 &&
       this.#inFlightConnection !== undefined &&
-      this.#inFlightConnection.flushCount > slot.flushesBefore
+      this.#inFlightConnection.flushCount > request.flushesBefore
     )
   }
 
-  /** Lets the caller's signal and time limit end the call. False when they have done so already. */
-  #armCallerLimits(slot: PendingRequest): boolean {
-    const { signal, timeout } = slot.options!
-    const wrong = checkCallLimits(slot)
-    if (wrong !== undefined) {
-      this.#reject(slot, wrong)
-      return false
+  /**
+   * Rejects a call whose caller has given up. A request in flight, or sent in this turn, stays in the list: its reply
+   * will arrive.
+   */
+  #abandon(request: PendingRequest, reason: unknown): void {
+    if (request.list !== undefined && request.list !== this.#inFlight) {
+      request.list.remove(request)
+      return this.#reject(request, abortError(reason, this.errorContext(request)))
     }
-    if (signal !== undefined) {
-      this.#signals ??= new SignalListeners((one, reason) => this.#abandon(one, reason))
-      this.#signals.add(signal, slot)
-    }
-    if (timeout !== undefined) {
-      slot.cancelTimer = this.#options.clock.after(timeout, `deadline of ${slot.operation.name}`, () =>
-        this.#abandon(slot, TIMEOUT),
-      )
-    }
-    return true
+    const error = abortError(reason, { ...errorContextOf(request), maybeApplied: request.operation.isWrite })
+    request.isAbandoned = true
+    this.#disarm(request)
+    if (request.callSite !== undefined) setCallerStack(error, request.callSite)
+    request.onEnd?.({ error, requestBytes: request.requestBytes, replyBytes: 0 })
+    request.onEnd = undefined
+    request.reject(error)
   }
 
-  /** Nobody waits any more. What is in flight, or leaves with this turn, stays in the queue: its answer will come. */
-  #abandon(slot: PendingRequest, reason: unknown): void {
-    if (slot.list !== undefined && slot.list !== this.#inFlight) {
-      slot.list.remove(slot)
-      return this.#reject(slot, abortError(reason, this.errorContext(slot)))
-    }
-    const error = abortError(reason, { ...errorContextOf(slot), maybeApplied: slot.operation.isWrite })
-    slot.isAbandoned = true
-    this.#disarmTimers(slot)
-    if (slot.callSite !== undefined) setCallerStack(error, slot.callSite)
-    slot.onEnd?.({ error, sent: slot.requestBytes, bytes: 0 })
-    slot.onEnd = undefined
-    slot.reject(error)
+  /** The time spent waiting for a connection counts towards `maxElapsed`. */
+  #limitRetryTime(request: PendingRequest): void {
+    const { maxElapsed } = retryPolicyOf(request, this.#options.retry)
+    if (request.attempts === 0 || maxElapsed === undefined) return
+    const left = Math.max(0, request.startedAt + maxElapsed - this.#now())
+    request.cancelRetry = this.#options.clock.after(
+      left,
+      `end of retries of ${request.operation.name}`,
+      () => {
+        request.cancelRetry = undefined
+        if (this.#offlineQueue.remove(request))
+          this.#rejectWithLoss(request, 'no connection was established in time')
+      },
+    )
   }
 
-  #scheduleRetry(slot: PendingRequest): void {
-    const { base = 100, factor = 2, cap = 10_000 } = this.#policy(slot)
-    const wait = randomFraction(this.#options.random) * Math.min(cap, base * factor ** (slot.attempts - 1))
-    const parked = (this.#awaitingRetry ??= new RequestList())
-    parked.push(slot)
-    slot.cancelRetry = this.#options.clock.after(wait, `retry of ${slot.operation.name}`, () => {
-      slot.cancelRetry = undefined
-      if (parked.remove(slot)) this.#dispatch(slot)
-    })
+  mayRetry(request: PendingRequest): boolean {
+    return mayRetry(request, this.#options.retry, this.#now())
   }
 
-  /** Waiting for a connection counts as time of the policy too. */
-  #limitRetryTime(slot: PendingRequest): void {
-    const { maxElapsed } = this.#policy(slot)
-    if (slot.attempts === 0 || maxElapsed === undefined) return
-    const left = Math.max(0, slot.startedAt + maxElapsed - this.#now())
-    slot.cancelRetry = this.#options.clock.after(left, `end of retries of ${slot.operation.name}`, () => {
-      slot.cancelRetry = undefined
-      if (this.#offlineQueue.remove(slot)) this.#rejectWithLoss(slot, 'no connection came in time')
-    })
+  #resolve(request: PendingRequest, value: unknown): void {
+    if (request.options !== undefined) this.#disarm(request)
+    request.resolve(value as never)
+    this.#pool.release(request)
   }
 
-  #policy(slot: PendingRequest): RetryPolicy {
-    return slot.options?.retry || this.#options.retry
+  /** `hasReply` says that `onReply` of the operation was called. */
+  #reject(request: PendingRequest, error: ZooKeeperError, hasReply = false): void {
+    this.#disarm(request)
+    if (!hasReply) request.operation.onDrop?.(request)
+    if (request.callSite !== undefined) setCallerStack(error, request.callSite)
+    request.onEnd?.({ error, requestBytes: request.requestBytes, replyBytes: 0 })
+    request.reject(error)
+    this.#pool.release(request)
   }
 
-  mayRetry(slot: PendingRequest): boolean {
-    if (slot.isAbandoned || slot.options?.retry === false) return false
-    const { maxAttempts = Infinity, maxElapsed = Infinity } = this.#policy(slot)
-    return slot.attempts < maxAttempts && this.#now() - slot.startedAt < maxElapsed
+  /** Removes the timers and the signal listener of a request. */
+  #disarm(request: PendingRequest): void {
+    this.#limits?.disarm(request)
+    request.cancelRetry?.()
+    request.cancelRetry = undefined
   }
 
-  #resolve(slot: PendingRequest, value: unknown): void {
-    if (slot.options !== undefined) this.#disarmTimers(slot)
-    slot.resolve(value as never)
-    this.#release(slot)
-  }
-
-  /** `answered` says that the kind has heard of the end of the request already. */
-  #reject(slot: PendingRequest, error: ZooKeeperError, answered = false): void {
-    this.#disarmTimers(slot)
-    if (!answered) slot.operation.onDrop?.(slot)
-    if (slot.callSite !== undefined) setCallerStack(error, slot.callSite)
-    slot.onEnd?.({ error, sent: slot.requestBytes, bytes: 0 })
-    slot.reject(error)
-    this.#release(slot)
-  }
-
-  /** Nothing else may end it from now on. */
-  #disarmTimers(slot: PendingRequest): void {
-    if (slot.hasSignalListener) this.#signals?.remove(slot.options!.signal!, slot)
-    slot.cancelTimer?.()
-    slot.cancelTimer = undefined
-    slot.cancelRetry?.()
-    slot.cancelRetry = undefined
-  }
-
-  #release(slot: PendingRequest): void {
-    slot.clear()
-    if (this.#pooledCount >= POOL_SIZE) return
-    slot.next = this.#pool
-    this.#pool = slot
-    this.#pooledCount++
-  }
-
-  /** The time at which the requests of this turn began to gather: never later than when they leave. */
+  /** Returns when the requests of the current write buffer began to collect: never later than their send time. */
   #now(): number {
-    const wire = this.#connection
-    if (wire === undefined || !wire.hasBufferedFrames || this.#gatheringSince < wire.lastSentAt) {
+    const connection = this.#connection
+    if (
+      connection === undefined ||
+      !connection.hasBufferedFrames ||
+      this.#gatheringSince < connection.lastSentAt
+    ) {
       this.#gatheringSince = this.#options.clock.monotonic()
     }
     return this.#gatheringSince
@@ -519,5 +496,3 @@ export class RequestDispatcher {
     idle()
   }
 }
-
-const TIMEOUT = { name: 'TimeoutError', message: 'The deadline of the call passed' }

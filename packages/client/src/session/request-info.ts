@@ -1,7 +1,6 @@
 import { ErrorCode } from '@zabra/protocol'
 import { toClientPath } from '../chroot.ts'
 import {
-  abortError,
   errorFromCode,
   noChrootError,
   UsageError,
@@ -9,62 +8,63 @@ import {
   type ZooKeeperError,
 } from '../errors.ts'
 import { addressKey } from '../servers/connect-string.ts'
-import type { RequestInfo, ServerAddress } from '../types.ts'
+import type { RequestInfo } from '../instrumentation.ts'
+import type { ServerAddress } from '../platform.ts'
 import type { PendingRequest } from './pending-request.ts'
 
-function clientPath(slot: PendingRequest): string | undefined {
-  return slot.path === '' ? undefined : (toClientPath(slot.chroot, slot.path) ?? slot.path)
+function clientPath(request: PendingRequest): string | undefined {
+  return request.path === '' ? undefined : (toClientPath(request.chroot, request.path) ?? request.path)
 }
 
-/** What an error of a request says of it in any case. */
-export function errorContextOf(slot: PendingRequest): ErrorContext {
-  return { operation: slot.operation.name, path: clientPath(slot) }
+/** Returns the error properties that every error of a request carries. */
+export function errorContextOf(request: PendingRequest): ErrorContext {
+  return { operation: request.operation.name, path: clientPath(request) }
 }
 
-/** What an observer hears of a request that begins. */
+/** Returns what instrumentation receives when a request begins. */
 export function requestInfoOf(
-  slot: PendingRequest,
+  request: PendingRequest,
   server: ServerAddress | undefined,
   redactPath: ((path: string) => string) | undefined,
 ): RequestInfo {
-  const path = clientPath(slot)
+  const path = clientPath(request)
   return {
-    operation: slot.operation.name,
+    operation: request.operation.name,
     ...(path === undefined ? {} : { path: redactPath?.(path) ?? path }),
     ...(server === undefined ? {} : { server: addressKey(server) }),
   }
 }
 
-/** Why the caller's signal and time limit end a call before it begins, or undefined. */
-export function checkCallLimits(slot: PendingRequest): ZooKeeperError | undefined {
-  const { signal, timeout } = slot.options!
-  if (signal?.aborted) return abortError(signal.reason, errorContextOf(slot))
-  if (timeout === undefined || timeout >= 0) return undefined
-  const message = `Expected a timeout of 0 or more milliseconds, got ${String(timeout)}`
-  return new UsageError(message, errorContextOf(slot))
+/** Returns the error of a request whose arguments could not be encoded. */
+export function invalidArgumentsError(request: PendingRequest, cause: unknown): UsageError {
+  const reason = cause instanceof Error ? cause.message : String(cause)
+  return new UsageError(`Expected arguments that ${request.operation.name} can send: ${reason}`, {
+    ...errorContextOf(request),
+    cause,
+  })
 }
 
-/** The error of a request that no server would take. */
-export function requestTooLongError(slot: PendingRequest, maxRequest: number): UsageError {
+/** Returns the error of a request that exceeds the maximum length. */
+export function requestTooLongError(request: PendingRequest, maxRequest: number): UsageError {
   return new UsageError(
-    `Expected a request of at most ${maxRequest} bytes, got ${slot.requestBytes - 4}. Store less in one znode, or raise maxRequest here and jute.maxbuffer on the servers`,
-    errorContextOf(slot),
+    `Expected a request of at most ${maxRequest} bytes, got ${request.requestBytes - 4}. Store less in one znode, or raise maxRequest here and jute.maxbuffer on the servers`,
+    errorContextOf(request),
   )
 }
 
-/** The error for the number that a request was answered with. */
+/** Returns the error for the error code of a reply. */
 export function replyError(
-  slot: PendingRequest,
+  request: PendingRequest,
   code: number,
-  facts: ErrorContext,
+  context: ErrorContext,
   sessionId: bigint,
 ): ZooKeeperError {
   if (
     code === ErrorCode.NONODE &&
-    slot.chroot !== '' &&
-    slot.operation.requiredPath?.(slot) === slot.chroot
+    request.chroot !== '' &&
+    request.operation.requiredPath?.(request) === request.chroot
   ) {
-    return noChrootError(slot.chroot, facts)
+    return noChrootError(request.chroot, context)
   }
-  return errorFromCode(code, facts, sessionId)
+  return errorFromCode(code, context, sessionId)
 }

@@ -2,39 +2,43 @@ import { OpCode, readSetSASLResponse, writeGetSASLRequest, type Reader } from '@
 import type { Cancel, Clock } from '@zabra/runtime'
 import { copyBytes } from '../bytes.ts'
 import { AuthFailedError, errorFromCode } from '../errors.ts'
-import type { Bytes, SaslMechanism } from '../types.ts'
+import type { SaslMechanism } from '../client-options.ts'
+import type { Bytes } from '../types.ts'
 import type { FramedConnection } from './framed-connection.ts'
 
 const EMPTY: Bytes = new Uint8Array(0)
 
 type ReplyHandler = (reader: Reader, code: number) => void
 
-/** A SASL exchange on one connection. Nothing else is sent until it is done, and it has only so long. */
+/** A SASL exchange on one connection, within a time limit. No other request is sent until it is complete. */
 export class SaslLogin {
-  readonly #wire: FramedConnection
+  readonly #connection: FramedConnection
   readonly #cancel: Cancel
-  /** Who waits for the next answer. */
+  /** Handles the next reply. */
   #replyHandler: ReplyHandler | undefined
 
-  constructor(wire: FramedConnection, clock: Clock, limitMs: number) {
-    this.#wire = wire
-    this.#cancel = clock.after(limitMs, 'login', () =>
-      wire.fail(new Error(`The login did not end within ${Math.round(limitMs)} ms`)),
+  constructor(connection: FramedConnection, clock: Clock, timeoutMs: number) {
+    this.#connection = connection
+    this.#cancel = clock.after(timeoutMs, 'login', () =>
+      connection.fail(new Error(`The login did not end within ${Math.round(timeoutMs)} ms`)),
     )
   }
 
-  /** Resolves when the client is logged in. Rejects with an `AuthFailedError` when the server or the mechanism refuses. */
+  /**
+   * Resolves when the login is complete. Rejects with an `AuthFailedError` when the server or the mechanism rejects
+   * it.
+   */
   async run(mechanism: () => SaslMechanism): Promise<void> {
-    await logIn(mechanism(), this.#wire, (take) => (this.#replyHandler = take))
+    await logIn(mechanism(), this.#connection, (handler) => (this.#replyHandler = handler))
     this.stop()
   }
 
-  /** False when no answer of the exchange is awaited. */
+  /** Returns false if no reply of the exchange is pending. */
   onReply(reader: Reader, code: number): boolean {
-    const take = this.#replyHandler
+    const handler = this.#replyHandler
     this.#replyHandler = undefined
-    take?.(reader, code)
-    return take !== undefined
+    handler?.(reader, code)
+    return handler !== undefined
   }
 
   stop(): void {
@@ -45,44 +49,44 @@ export class SaslLogin {
 
 async function logIn(
   mechanism: SaslMechanism,
-  wire: FramedConnection,
-  next: (take: ReplyHandler) => void,
+  connection: FramedConnection,
+  setReplyHandler: (handler: ReplyHandler) => void,
 ): Promise<void> {
-  const refused = (message: string, cause?: unknown): AuthFailedError =>
+  const rejected = (message: string, cause?: unknown): AuthFailedError =>
     new AuthFailedError(`SASL ${mechanism.name}: ${message}`, 'AUTH_FAILED', { operation: 'sasl', cause })
   const step = async (challenge?: Bytes): Promise<Bytes | undefined> => {
     try {
       return await mechanism.step(challenge)
     } catch (cause) {
-      throw refused(cause instanceof Error ? cause.message : String(cause), cause)
+      throw rejected(cause instanceof Error ? cause.message : String(cause), cause)
     }
   }
   let token: Bytes | undefined = (await step()) ?? EMPTY
   for (let xid = 1; token !== undefined; xid++) {
-    if (!wire.isOpen) throw new Error('The connection broke during the login')
-    const challenge = await sendToken(wire, next, xid, token)
+    if (!connection.isOpen) throw new Error('The connection broke during the login')
+    const challenge = await sendToken(connection, setReplyHandler, xid, token)
     if (challenge.code !== 0) {
-      throw refused('the server refused the login', errorFromCode(challenge.code, { operation: 'sasl' }))
+      throw rejected('the server rejected the login', errorFromCode(challenge.code, { operation: 'sasl' }))
     }
     token = await step(challenge.token)
   }
 }
 
 function sendToken(
-  wire: FramedConnection,
-  next: (take: ReplyHandler) => void,
+  connection: FramedConnection,
+  setReplyHandler: (handler: ReplyHandler) => void,
   xid: number,
   token: Bytes,
 ): Promise<{ code: number; token: Bytes }> {
   return new Promise((resolve) => {
-    next((reader, code) =>
+    setReplyHandler((reader, code) =>
       resolve({ code, token: code === 0 ? copyBytes(readSetSASLResponse(reader).token ?? EMPTY) : EMPTY }),
     )
-    const mark = wire.writer.beginFrame()
-    wire.writer.int(xid)
-    wire.writer.int(OpCode.sasl)
-    writeGetSASLRequest(wire.writer, { token })
-    wire.writer.endFrame(mark)
-    wire.schedule()
+    const frameStart = connection.writer.beginFrame()
+    connection.writer.int(xid)
+    connection.writer.int(OpCode.sasl)
+    writeGetSASLRequest(connection.writer, { token })
+    connection.writer.endFrame(frameStart)
+    connection.schedule()
   })
 }

@@ -1,5 +1,6 @@
 import { ErrorCode, EventType, OpCode, Xid } from '@zabra/protocol'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { ZooKeeperClient } from '../client.ts'
 import { AuthFailedError, ThrottledError, UnknownServerError } from '../errors.ts'
 import {
   eventBytes,
@@ -9,7 +10,8 @@ import {
   type ScriptedRequest,
 } from '../testing/scripted-server.ts'
 import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
-import type { Client, SaslMechanism } from '../types.ts'
+import type { Client } from '../client-api.ts'
+import type { SaslMechanism } from '../client-options.ts'
 
 let world: ManualWorld
 let server: ScriptedServer
@@ -33,66 +35,66 @@ const data =
   }
 
 describe('the handshake', () => {
-  it('takes an answer without the byte for read-only servers', async () => {
+  it('accepts a connect response without the read-only byte', async () => {
     server.connectResponse = () => ({ readOnly: undefined as never })
     expect((await open()).state).toBe('connected')
   })
 
-  it('tells the newest transaction that the client has seen, and never an older one', async () => {
+  it('sends the newest zxid that the client has seen, and never an older one', async () => {
     const client = await open()
-    server.onRequest = ({ xid, connection: peer }) =>
-      peer.reply(xid, { zxid: 0x7_0000_0002n, body: data('') })
+    server.onRequest = ({ xid, connection }) =>
+      connection.reply(xid, { zxid: 0x7_0000_0002n, body: data('') })
     await run(client.getData('/a'))
-    server.onRequest = ({ xid, connection: peer }) =>
-      peer.reply(xid, { zxid: 0x7_0000_0001n, body: data('') })
+    server.onRequest = ({ xid, connection }) =>
+      connection.reply(xid, { zxid: 0x7_0000_0001n, body: data('') })
     await run(client.getData('/a'))
-    server.onRequest = ({ xid, connection: peer }) => peer.reply(xid, { zxid: 0n, err: ErrorCode.NONODE })
+    server.onRequest = ({ xid, connection }) => connection.reply(xid, { zxid: 0n, err: ErrorCode.NONODE })
     await expect(run(client.getData('/a'))).rejects.toThrow()
-    server.lastConnection.connection.destroy()
+    server.lastConnection.raw.destroy()
     await world.advance(2000)
     expect(server.connectRequests.at(-1)!.lastZxidSeen).toBe(0x7_0000_0002n)
   })
 
-  it('compares transactions as unsigned numbers within an epoch', async () => {
+  it('compares zxids as unsigned numbers within an epoch', async () => {
     const client = await open()
     for (const zxid of [0x1_8000_0000n, 0x1_7fff_ffffn]) {
-      server.onRequest = ({ xid, connection: peer }) => peer.reply(xid, { zxid, body: data('') })
+      server.onRequest = ({ xid, connection }) => connection.reply(xid, { zxid, body: data('') })
       await run(client.getData('/a'))
     }
-    server.lastConnection.connection.destroy()
+    server.lastConnection.raw.destroy()
     await world.advance(2000)
     expect(server.connectRequests.at(-1)!.lastZxidSeen).toBe(0x1_8000_0000n)
   })
 })
 
 describe('a reply', () => {
-  it('with an error that the client does not know fails the request alone', async () => {
+  it('with an unknown error code fails only its request', async () => {
     const client = await open()
-    server.onRequest = ({ xid, connection: peer }) => peer.reply(xid, { err: -777 })
+    server.onRequest = ({ xid, connection }) => connection.reply(xid, { err: -777 })
     await expect(run(client.getData('/a'))).rejects.toThrow(UnknownServerError)
     await expect(run(client.getData('/a'))).rejects.toMatchObject({ wireCode: -777, category: 'fatal' })
     expect(client.state).toBe('connected')
   })
 
-  it('of a server with local sessions refuses an ephemeral znode, and the session goes on', async () => {
+  it('with EPHEMERALONLOCALSESSION rejects the create, and the session continues', async () => {
     const client = await open()
-    server.onRequest = ({ xid, connection: peer }) =>
-      peer.reply(xid, { err: ErrorCode.EPHEMERALONLOCALSESSION })
+    server.onRequest = ({ xid, connection }) =>
+      connection.reply(xid, { err: ErrorCode.EPHEMERALONLOCALSESSION })
     await expect(run(client.create('/e', undefined, { mode: 'ephemeral' }))).rejects.toMatchObject({
       name: 'EphemeralOnLocalSessionError',
       maybeApplied: false,
     })
-    server.onRequest = ({ xid, connection: peer }) => peer.reply(xid, { body: data('1') })
+    server.onRequest = ({ xid, connection }) => connection.reply(xid, { body: data('1') })
     expect(text((await run(client.getData('/a'))).data)).toBe('1')
   })
 
-  it('with numbers of 64 bits gives them exactly', async () => {
+  it('decodes 64-bit numbers exactly', async () => {
     server.connectResponse = () => ({ sessionId: 0x7fff_ffff_ffff_fffdn })
     const client = await open()
     expect(client.session.id).toBe(0x7fff_ffff_ffff_fffdn)
     const mzxid = 0x7fff_ffff_ffff_fffbn
-    server.onRequest = ({ xid, connection: peer }) =>
-      peer.reply(xid, {
+    server.onRequest = ({ xid, connection }) =>
+      connection.reply(xid, {
         body: (w) => {
           w.buffer(bytes(''))
           writeStat(w, { mzxid })
@@ -104,34 +106,35 @@ describe('a reply', () => {
   it('out of order ends the connection', async () => {
     const client = await open()
     const states = world.states(client)
-    server.onRequest = ({ xid, connection: peer }) => peer.reply(xid + 1, { body: data('') })
+    server.onRequest = ({ xid, connection }) => connection.reply(xid + 1, { body: data('') })
     const read = client.getData('/a', { retry: false })
     await expect(run(read)).rejects.toMatchObject({ code: 'CONNECTION_LOSS', cause: { message: /broken/ } })
     expect(states).toContain('suspended')
   })
 
-  it('that is malformed fails its request and ends the connection', async () => {
+  it('that is malformed rejects its request and ends the connection', async () => {
     const client = await open()
     const states = world.states(client)
-    server.onRequest = ({ xid, connection: peer }) => peer.reply(xid, { body: (w) => w.int(1000) })
+    server.onRequest = ({ xid, connection }) => connection.reply(xid, { body: (w) => w.int(1000) })
     await expect(run(client.getData('/a'))).rejects.toMatchObject({ code: 'MARSHALLING_ERROR' })
     await world.settle()
     expect(states).toEqual(['connected', 'suspended'])
   })
 
-  it('longer than allowed ends the connection before anything is kept', async () => {
+  it('longer than maxFrame ends the connection before its bytes are buffered', async () => {
     const client = await open({ maxFrame: 2048 })
-    server.onRequest = ({ connection: peer }) =>
-      void peer.connection.write(Uint8Array.of(0x7f, 0xff, 0xff, 0xff))
+    server.onRequest = ({ connection }) => void connection.raw.write(Uint8Array.of(0x7f, 0xff, 0xff, 0xff))
     const read = client.getData('/a', { retry: false })
     await expect(run(read)).rejects.toMatchObject({ cause: { name: 'ProtocolError' } })
   })
 
-  it('of THROTTLEDOP is waited for and asked again', async () => {
+  it('with THROTTLEDOP is followed by a retry after a delay', async () => {
     const client = await open()
     let times = 0
-    server.onRequest = ({ xid, connection: peer }) =>
-      ++times < 4 ? peer.reply(xid, { err: ErrorCode.THROTTLEDOP }) : peer.reply(xid, { body: data('x') })
+    server.onRequest = ({ xid, connection }) =>
+      ++times < 4
+        ? connection.reply(xid, { err: ErrorCode.THROTTLEDOP })
+        : connection.reply(xid, { body: data('x') })
     const read = client.getData('/a')
     await world.advance(2000)
     expect(text((await run(read)).data)).toBe('x')
@@ -139,11 +142,13 @@ describe('a reply', () => {
     await expect(run(client.getData('/a', { retry: false }))).rejects.toThrow(ThrottledError)
   })
 
-  it('of SESSIONMOVED makes the client connect again, and the request with it', async () => {
+  it('with SESSIONMOVED is followed by a reconnect and a retry', async () => {
     const client = await open()
     let times = 0
-    server.onRequest = ({ xid, connection: peer }) =>
-      ++times === 1 ? peer.reply(xid, { err: ErrorCode.SESSIONMOVED }) : peer.reply(xid, { body: data('x') })
+    server.onRequest = ({ xid, connection }) =>
+      ++times === 1
+        ? connection.reply(xid, { err: ErrorCode.SESSIONMOVED })
+        : connection.reply(xid, { body: data('x') })
     const read = client.getData('/a')
     await world.advance(2000)
     expect(text((await run(read)).data)).toBe('x')
@@ -153,46 +158,43 @@ describe('a reply', () => {
   it('to the last xid is followed by xid 1', async () => {
     const client = await open()
     const xids: number[] = []
-    server.onRequest = ({ xid, connection: peer }) => {
+    server.onRequest = ({ xid, connection }) => {
       xids.push(xid)
-      peer.reply(xid, { body: data('') })
+      connection.reply(xid, { body: data('') })
     }
     await run(client.getData('/a'))
-    const { machine } = client as unknown as {
-      machine: { requests: { skipTo(xid: number): void } }
-    }
-    machine.requests.skipTo(0x7fff_fffe)
+    ;(client as ZooKeeperClient).sharedSession.dispatcher.setLastXid(0x7fff_fffe)
     for (let i = 0; i < 3; i++) await run(client.getData('/a'))
     expect(xids).toEqual([1, 0x7fff_ffff, 1, 2])
   })
 })
 
-describe('the order of what arrives', () => {
-  /** What a client makes of one stream of bytes, however it is cut. */
+describe('the order of replies and events', () => {
+  /** Returns how a client orders one stream of bytes that arrives in chunks. */
   async function history(cut: (stream: Uint8Array) => Uint8Array[]): Promise<string[]> {
     const client = await open()
-    const heard: [number, string][] = []
-    const asked: ScriptedRequest[] = []
+    const received: [number, string][] = []
+    const requested: ScriptedRequest[] = []
     server.onRequest = (request) => {
-      if (request.type === OpCode.getData) asked.push(request)
+      if (request.type === OpCode.getData) requested.push(request)
       else request.connection.reply(request.xid)
     }
     const watcher = await run(client.watch('/a', { mode: 'persistentRecursive' }))
     void (async () => {
-      for await (const event of watcher) heard.push([event.order, event.type])
+      for await (const event of watcher) received.push([event.order, event.type])
     })()
     const reads = Array.from({ length: 3 }, async (_, i) => {
       const { data: content, order } = await client.getData('/a')
-      heard.push([order, `read ${i} ${text(content)}`])
+      received.push([order, `read ${i} ${text(content)}`])
     })
     await world.settle()
     const parts = [
-      replyBytes(asked[0]!.xid, { zxid: 5n, body: data('v1') }),
+      replyBytes(requested[0]!.xid, { zxid: 5n, body: data('v1') }),
       eventBytes(EventType.NodeDataChanged, '/a', -1n),
-      replyBytes(asked[1]!.xid, { zxid: 6n, body: data('v2') }),
+      replyBytes(requested[1]!.xid, { zxid: 6n, body: data('v2') }),
       eventBytes(EventType.NodeDeleted, '/a', -1n),
       eventBytes(EventType.NodeCreated, '/a/b', -1n),
-      replyBytes(asked[2]!.xid, { zxid: 7n, body: data('v3') }),
+      replyBytes(requested[2]!.xid, { zxid: 7n, body: data('v3') }),
     ]
     const stream = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))
     let at = 0
@@ -201,18 +203,18 @@ describe('the order of what arrives', () => {
       at += part.length
     }
     for (const chunk of cut(stream)) {
-      server.lastConnection.connection.write(chunk)
+      server.lastConnection.raw.write(chunk)
       await world.settle()
     }
     await run(Promise.all(reads))
     await run(client.close())
-    return heard.toSorted(([a], [b]) => a - b).map(([, what]) => what)
+    return received.toSorted(([a], [b]) => a - b).map(([, what]) => what)
   }
   const expected = ['read 0 v1', 'nodeDataChanged', 'read 1 v2', 'nodeDeleted', 'nodeCreated', 'read 2 v3']
   const every = (size: number) => (stream: Uint8Array) =>
     Array.from({ length: Math.ceil(stream.length / size) }, (_, i) => stream.slice(i * size, (i + 1) * size))
 
-  it('is told by its numbers when all comes in one chunk', async () => {
+  it('is kept when they arrive in one chunk', async () => {
     expect(await history((stream) => [stream])).toEqual(expected)
   })
   it.each([1, 2, 3, 5, 7, 16, 33, 100])('is the same in chunks of %d bytes', async (size) => {
@@ -221,13 +223,13 @@ describe('the order of what arrives', () => {
 })
 
 describe('thousands of frames in one chunk', () => {
-  it('are taken without recursion', async () => {
+  it('are decoded without recursion', async () => {
     const client = await open()
-    const asked: ScriptedRequest[] = []
-    server.onRequest = (request) => void asked.push(request)
+    const requested: ScriptedRequest[] = []
+    server.onRequest = (request) => void requested.push(request)
     const reads = Array.from({ length: 20_000 }, () => client.exists('/a'))
     await world.settle()
-    const frames = asked.map(({ xid }) => replyBytes(xid, { err: ErrorCode.NONODE }))
+    const frames = requested.map(({ xid }) => replyBytes(xid, { err: ErrorCode.NONODE }))
     const stream = new Uint8Array(frames.reduce((sum, { length }) => sum + length, 0))
     let at = 0
     for (const frame of frames) {
@@ -235,7 +237,7 @@ describe('thousands of frames in one chunk', () => {
       at += frame.length
     }
     world.network.chunkBytes = 1 << 30
-    server.lastConnection.connection.write(stream)
+    server.lastConnection.raw.write(stream)
     expect(new Set(await run(Promise.all(reads)))).toEqual(new Set([undefined]))
   })
 })
@@ -245,7 +247,7 @@ describe('a read-only server', () => {
     server.connectResponse = ({ readOnly }) => (readOnly ? { readOnly: true } : undefined)
   })
 
-  it('is taken only by a client that asked for one', async () => {
+  it('is used only by a client with the option readOnly', async () => {
     const strict = world.connect({ servers: 's:5000' })
     strict.catch(() => {})
     await world.advance(3000)
@@ -255,18 +257,18 @@ describe('a read-only server', () => {
     expect(client.session.id).toBe(0n)
   })
 
-  it('is left, with the session, as soon as another one takes writes', async () => {
+  it('is left, with the session, as soon as another server is read-write', async () => {
     server.fourLetterReplies = { isro: 'ro' }
     const client = await open({ readOnly: true, servers: 's:5000,a:2181' })
     const states = world.states(client)
-    // Whichever came first, in the end the one that takes writes has the client.
+    // Whichever connects first, the read-write server has the client in the end.
     await world.advance(2000)
     expect(client.state).toBe('connected')
     expect(states.at(-1)).toBe('connected')
     await run(client.create('/a'))
   })
 
-  it('is asked with isro whether it has changed its mind', async () => {
+  it('is asked with isro whether it is read-write again', async () => {
     server.fourLetterReplies = { isro: 'ro' }
     const client = await open({ readOnly: true })
     await world.advance(1000)
@@ -277,10 +279,10 @@ describe('a read-only server', () => {
     server.connectResponse = () => ({})
     await world.advance(5000)
     expect(client.state).toBe('connected')
-    expect(client.session.epoch).toBe(2)
+    expect(client.session.generation).toBe(2)
   })
 
-  it('that does not know the word is tried with a handshake after three probes', async () => {
+  it('that does not support isro is tried with a handshake after three probes', async () => {
     server.fourLetterReplies = { isro: 'isro is not executed because it is not on the list' }
     const client = await open({ readOnly: true })
     server.connectResponse = () => ({})
@@ -288,10 +290,10 @@ describe('a read-only server', () => {
     expect(client.state).toBe('connected')
   })
 
-  it('refuses writes, which wait if they are told to', async () => {
+  it('rejects writes, and writes with waitForReadWrite wait', async () => {
     server.fourLetterReplies = { isro: 'ro' }
-    server.onRequest = ({ xid, type, connection: peer }) =>
-      type === OpCode.setData ? peer.reply(xid, { err: ErrorCode.NOTREADONLY }) : peer.reply(xid)
+    server.onRequest = ({ xid, type, connection }) =>
+      type === OpCode.setData ? connection.reply(xid, { err: ErrorCode.NOTREADONLY }) : connection.reply(xid)
     const client = await open({ readOnly: true })
     await expect(run(client.setData('/a', bytes('')))).rejects.toMatchObject({
       code: 'NOT_READ_ONLY',
@@ -301,13 +303,13 @@ describe('a read-only server', () => {
     await world.advance(500)
     server.fourLetterReplies = { isro: 'rw' }
     server.connectResponse = () => ({})
-    server.onRequest = ({ xid, connection: peer }) =>
-      peer.reply(xid, { body: (w) => writeStat(w, { version: 4 }) })
+    server.onRequest = ({ xid, connection }) =>
+      connection.reply(xid, { body: (w) => writeStat(w, { version: 4 }) })
     await world.advance(5000)
     expect((await run(waiting)).version).toBe(4)
   })
 
-  it('proves nothing about the life of a session', async () => {
+  it('does not extend the lease', async () => {
     server.fourLetterReplies = { isro: 'ro' }
     const client = await open({ readOnly: true, sessionTimeout: 60_000 })
     await run(client.getChildren('/').catch(() => {}))
@@ -317,13 +319,13 @@ describe('a read-only server', () => {
 })
 
 describe('a SASL login', () => {
-  const steps = (answers: (string | undefined)[], heard: string[]): (() => SaslMechanism) => {
+  const steps = (answers: (string | undefined)[], received: string[]): (() => SaslMechanism) => {
     return () => {
       const left = [...answers]
       return {
         name: 'TEST',
         step: async (challenge) => {
-          heard.push(challenge === undefined ? 'begin' : text(challenge))
+          received.push(challenge === undefined ? 'begin' : text(challenge))
           const answer = left.shift()
           return answer === undefined ? undefined : bytes(answer)
         },
@@ -331,33 +333,33 @@ describe('a SASL login', () => {
     }
   }
 
-  it('is done on every connection before anything else', async () => {
-    const heard: string[] = []
+  it('runs on every connection before any request', async () => {
+    const received: string[] = []
     const types: number[] = []
-    server.onRequest = ({ xid, type, body, connection: peer }) => {
+    server.onRequest = ({ xid, type, body, connection }) => {
       types.push(type)
-      if (type !== OpCode.sasl) return peer.reply(xid, { body: data('') })
+      if (type !== OpCode.sasl) return connection.reply(xid, { body: data('') })
       const token = text(body.buffer()!)
-      peer.reply(xid, { body: (w) => w.buffer(bytes(`re: ${token}`)) })
+      connection.reply(xid, { body: (w) => w.buffer(bytes(`re: ${token}`)) })
     }
-    const client = await open({ sasl: steps(['', 'one', undefined], heard) })
+    const client = await open({ sasl: steps(['', 'one', undefined], received) })
     await run(client.getData('/a'))
-    server.lastConnection.connection.destroy()
+    server.lastConnection.raw.destroy()
     await world.settle()
     const read = client.getData('/a')
     await world.advance(2000)
     await run(read)
-    expect(heard).toEqual(['begin', 're: ', 're: one', 'begin', 're: ', 're: one'])
+    expect(received).toEqual(['begin', 're: ', 're: one', 'begin', 're: ', 're: one'])
     expect(types).toEqual([102, 102, 4, 102, 102, 4])
   })
 
-  it('that is refused ends the client', async () => {
-    server.onRequest = ({ xid, connection: peer }) => peer.reply(xid, { err: ErrorCode.AUTHFAILED })
+  it('that the server rejects closes the client', async () => {
+    server.onRequest = ({ xid, connection }) => connection.reply(xid, { err: ErrorCode.AUTHFAILED })
     const refused = open({ sasl: steps(['x'], []) })
     await expect(refused).rejects.toThrow(AuthFailedError)
   })
 
-  it('whose mechanism fails ends the client with its reason', async () => {
+  it('whose mechanism fails closes the client with its reason', async () => {
     const sasl = (): SaslMechanism => ({
       name: 'TEST',
       step: () => Promise.reject(new Error('the server is not who it says')),
@@ -367,7 +369,7 @@ describe('a SASL login', () => {
 })
 
 describe('events', () => {
-  it('of other kinds and for nobody are dropped', async () => {
+  it('of other types and without watchers are ignored', async () => {
     const client = await open()
     server.lastConnection.event(EventType.None, '')
     server.lastConnection.event(99, '/a')
@@ -376,22 +378,22 @@ describe('events', () => {
     expect(client.state).toBe('connected')
   })
 
-  it('do not move the newest transaction that is told to the next server', async () => {
+  it('do not change the zxid sent to the next server', async () => {
     await open()
     server.lastConnection.event(EventType.NodeCreated, '/a', 99n)
     await world.settle()
-    server.lastConnection.connection.destroy()
+    server.lastConnection.raw.destroy()
     await world.advance(2000)
     expect(server.connectRequests.at(-1)!.lastZxidSeen).toBe(0n)
   })
 
-  it('of a server that cannot set lasting watches again end their streams with its error', async () => {
+  it('of a server that cannot restore persistent watches end their streams with its error', async () => {
     const client = await open()
     const watcher = await run(client.watch('/a'))
     const events = world.collect(watcher)
-    server.onRequest = ({ xid, connection: peer }) =>
-      xid === Xid.setWatches ? peer.reply(xid, { err: ErrorCode.UNIMPLEMENTED }) : peer.reply(xid)
-    server.lastConnection.connection.destroy()
+    server.onRequest = ({ xid, connection }) =>
+      xid === Xid.setWatches ? connection.reply(xid, { err: ErrorCode.UNIMPLEMENTED }) : connection.reply(xid)
+    server.lastConnection.raw.destroy()
     await world.advance(2000)
     expect(events).toMatchObject([{ code: 'UNIMPLEMENTED' }])
   })

@@ -2,14 +2,11 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import {
   AuthFailedError,
   ClosedError,
-  ConnectionLossError,
   OperationTimeoutError,
   SessionExpiredError,
   UsageError,
 } from '../errors.ts'
-import { FrameLog } from '../testing/frame-log.ts'
 import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
-import type { Client } from '../types.ts'
 
 let world: ManualWorld
 
@@ -19,38 +16,17 @@ beforeEach(async () => {
 afterEach(() => world.end())
 
 const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
-/** Nothing reaches the server any more, and nothing comes from it. */
-function cutOff(): void {
-  world.faults.open = () => {
-    throw new Error('unreachable')
-  }
-  world.faults.toServer = () => undefined
-  world.faults.toClient = () => undefined
-}
-function restore(): void {
-  delete world.faults.open
-  delete world.faults.toServer
-  delete world.faults.toClient
-}
-function logFrames(): FrameLog {
-  const log = new FrameLog(world.connections)
-  world.faults.toServer = (chunk, wire) => {
-    log.take(wire, chunk)
-    return chunk
-  }
-  return log
-}
 
 describe('connecting', () => {
   it('opens a session with the timeout that the server grants', async () => {
     const client = await world.client({ sessionTimeout: 500_000 })
-    expect(client.session).toMatchObject({ timeout: 100_000, epoch: 1 })
+    expect(client.session).toMatchObject({ timeout: 100_000, generation: 1 })
     expect(client.session.id).not.toBe(0n)
     expect(client.session.password).toHaveLength(16)
     expect(client.state).toBe('connected')
   })
 
-  it('tries on until a server is there', async () => {
+  it('retries until a server is reachable', async () => {
     await world.stop()
     const connecting = world.connect()
     await world.advance(5000)
@@ -60,7 +36,7 @@ describe('connecting', () => {
     await run(client.close())
   })
 
-  it('gives up when its signal aborts, and says why the last attempt failed', async () => {
+  it('stops when its signal aborts, and the error gives the reason of the last attempt', async () => {
     await world.stop()
     const abort = new AbortController()
     const connecting = world.connect({ signal: abort.signal })
@@ -75,7 +51,7 @@ describe('connecting', () => {
     await world.restart()
   })
 
-  it('does not begin with a signal that has aborted', async () => {
+  it('does not begin with an aborted signal', async () => {
     await expect(run(world.connect({ signal: AbortSignal.abort() }))).rejects.toMatchObject({
       name: 'AbortError',
       code: 'ABORTED',
@@ -83,16 +59,16 @@ describe('connecting', () => {
     expect(world.connections).toHaveLength(0)
   })
 
-  it('limits an attempt from the name to the answer of the server', async () => {
+  it('limits the time of an attempt, from name resolution to the connect response', async () => {
     world.faults.toClient = () => undefined
     const connecting = world.connect({ servers: 'a:2181,b:2181' })
     await world.advance(6000 + 200)
     expect(world.connections.length).toBe(2)
-    restore()
+    world.endIsolation()
     await run((await world.within(10_000, connecting)).close())
   })
 
-  it('refuses options that cannot be right, by name', async () => {
+  it('rejects invalid options by name', async () => {
     const wrong: [object, string][] = [
       [{ servers: 5 }, 'Expected option servers to be a connect string or a list of addresses, got 5'],
       [{ sessionTimeout: 0.5 }, 'Expected option sessionTimeout to be whole milliseconds from 1, got 0.5'],
@@ -109,12 +85,12 @@ describe('connecting', () => {
     }
   })
 
-  it('goes on to the next server when one closes the connection', async () => {
+  it('continues with the next server when one closes the connection', async () => {
     let first = true
-    world.faults.toServer = (chunk, wire) => {
+    world.faults.toServer = (chunk, connection) => {
       if (!first) return chunk
       first = false
-      wire.cut()
+      connection.cut()
       return undefined
     }
     const client = await world.within(1000, world.connect({ servers: 'a:2181,b:2181' }))
@@ -123,83 +99,8 @@ describe('connecting', () => {
   })
 })
 
-describe('heartbeats', () => {
-  it.each([
-    [30_000, 10_000, 20_000, 40_000],
-    [6000, 2000, 4000, 8000],
-    [90_000, 10_000, 60_000, 120_000],
-  ])(
-    'of a session of %d ms: ping after %d, drop after %d, expiry after %d',
-    async (timeout, ping, drop, expiry) => {
-      const client = await world.client({ sessionTimeout: timeout })
-      const states = world.states(client)
-      const log = logFrames()
-      await world.advance(ping - 50)
-      expect(log.splice()).toEqual([])
-      await world.advance(100)
-      expect(log.splice()).toEqual(['ping'])
-      cutOff()
-      await world.advance(drop - 100)
-      expect(client.state).toBe('connected')
-      await world.advance(150)
-      expect(client.state).toBe('suspended')
-      await world.advance(expiry - drop - 200)
-      expect(client.state).toBe('suspended')
-      await world.advance(200)
-      expect(states).toEqual(['connected', 'suspended', 'expired', 'connecting'])
-      restore()
-      await world.advance(11_000)
-      expect(states.at(-1)).toBe('connected')
-      expect(client.session.epoch).toBe(2)
-    },
-  )
-
-  it('go on while events arrive, and while requests are pending', async () => {
-    const client = await world.client()
-    await run(client.create('/a'))
-    const other = await world.client()
-    const watcher = await run(client.watch('/a'))
-    const events = world.collect(watcher)
-    const log = new FrameLog(world.connections)
-    const wire = world.connections[0]
-    world.faults.toServer = (chunk, own) => {
-      if (own === wire) log.take(own, chunk)
-      return chunk
-    }
-    for (let i = 0; i < 10; i++) {
-      await run(other.setData('/a', bytes(String(i))))
-      await world.advance(1000)
-    }
-    expect(events).toHaveLength(10)
-    expect(log.splice()).toEqual(['ping', 'ping'])
-  })
-
-  it('notice a connection that is half open', async () => {
-    const client = await world.client()
-    const states = world.states(client)
-    world.faults.toClient = (chunk, wire) => (wire === world.connections[0] ? undefined : chunk)
-    await world.advance(8100)
-    expect(states).toEqual(['connected', 'suspended'])
-    await world.advance(1500)
-    expect(states).toEqual(['connected', 'suspended', 'connected'])
-    expect(client.session.epoch).toBe(1)
-  })
-
-  it('after a stall come first, and what has arrived meanwhile counts', async () => {
-    const stalls: number[] = []
-    const client = await world.client({ instrumentation: { stall: (ms) => stalls.push(ms) } })
-    const log = logFrames()
-    // The process stands still for longer than the idle limit, with the answers of the server in its buffers.
-    world.clock.advance(9000)
-    await world.settle()
-    expect(log.splice()[0]).toBe('ping')
-    expect(stalls).toHaveLength(0)
-    expect(client.state).toBe('connected')
-  })
-})
-
 describe('a session', () => {
-  it('survives a lost connection, with its ephemeral znodes and its watches', async () => {
+  it('survives a connection loss, with its ephemeral znodes and its watches', async () => {
     const client = await world.client()
     const states = world.states(client)
     await run(client.create('/e', undefined, { mode: 'ephemeral' }))
@@ -208,31 +109,31 @@ describe('a session', () => {
     await world.settle()
     expect(client.state).toBe('suspended')
     await world.advance(1500)
-    expect(client.session).toMatchObject({ id, epoch: 1 })
+    expect(client.session).toMatchObject({ id, generation: 1 })
     expect(await run(client.exists('/e'))).toBeDefined()
     expect(states).toEqual(['connected', 'suspended', 'connected'])
   })
 
-  it('that expired is followed by a new one, and nothing of the old is carried over', async () => {
+  it('that expired is followed by a new one, which keeps nothing of the old one', async () => {
     const client = await world.client()
     const { id } = client.session
     await run(client.create('/e', undefined, { mode: 'ephemeral' }))
-    cutOff()
+    world.isolate()
     await world.advance(8100)
     const waiting = client.create('/late')
     waiting.catch(() => {})
     await world.advance(8000)
     await expect(run(waiting)).rejects.toThrow(SessionExpiredError)
-    restore()
+    world.endIsolation()
     await world.advance(11_000)
     expect(client.state).toBe('connected')
     expect(client.session.id).not.toBe(id)
-    expect(client.session.epoch).toBe(2)
+    expect(client.session.generation).toBe(2)
     expect(await run(client.exists('/late'))).toBeUndefined()
     expect(await run(client.exists('/e'))).toBeUndefined()
   })
 
-  it('that the server has expired is told as such', async () => {
+  it("that the server has expired closes a client with sessionExpiry 'close'", async () => {
     const client = await world.client({ sessionExpiry: 'close' })
     const states = world.states(client)
     const { session } = client
@@ -243,7 +144,7 @@ describe('a session', () => {
     await world.settle()
     const other = await world.client({ servers: 'b:2181', session })
     await run(other.close())
-    restore()
+    world.endIsolation()
     await world.advance(5000)
     expect(states).toEqual(['connected', 'suspended', 'expired'])
     const reason = await client.closed
@@ -252,7 +153,7 @@ describe('a session', () => {
     await expect(client.getData('/')).rejects.toThrow(SessionExpiredError)
   })
 
-  it('is handed over to a successor by detach', async () => {
+  it('passes to another client by detach', async () => {
     const first = await world.client()
     await run(first.create('/e', undefined, { mode: 'ephemeral' }))
     const session = await run(first.detach())
@@ -262,7 +163,7 @@ describe('a session', () => {
     expect((await run(second.exists('/e')))!.ephemeralOwner).toBe(session.id)
   })
 
-  it('given with a wrong password counts as expired', async () => {
+  it('resumed with a wrong password counts as expired', async () => {
     const first = await world.client()
     const session = { id: (await run(first.detach())).id, password: new Uint8Array(16).fill(7) }
     await expect(world.within(1000, world.connect({ session, sessionExpiry: 'close' }))).rejects.toThrow(
@@ -273,7 +174,7 @@ describe('a session', () => {
     await run(renewed.close())
   })
 
-  it('moves to another client and leaves the first without it', async () => {
+  it('resumed by another client leaves the first client', async () => {
     const first = await world.client({ sessionExpiry: 'close' })
     const second = await world.client({ session: first.session })
     expect(second.session.id).toBe(first.session.id)
@@ -306,7 +207,7 @@ describe('closing', () => {
     ).toBeDefined()
   })
 
-  it('answers what was asked before it', async () => {
+  it('settles the earlier calls first', async () => {
     const client = await world.client()
     const created = client.create('/a', bytes('1'))
     const read = client.getData('/a')
@@ -318,9 +219,9 @@ describe('closing', () => {
     await run(closed)
   })
 
-  it('resolves at once without a connection, and rejects what waits', async () => {
+  it('resolves at once without a connection, and rejects queued calls', async () => {
     const client = await world.client()
-    cutOff()
+    world.isolate()
     world.lastConnection.cut()
     await world.settle()
     const waiting = client.getData('/')
@@ -330,9 +231,9 @@ describe('closing', () => {
     expect(client.state).toBe('closed')
   })
 
-  it('waits for a server that does not answer for two seconds at most', async () => {
+  it('waits at most two seconds for a server that does not reply', async () => {
     const client = await world.client()
-    cutOff()
+    world.isolate()
     const closed = client.close()
     let settled = false
     void closed.then(() => (settled = true))
@@ -342,7 +243,7 @@ describe('closing', () => {
     expect(settled).toBe(true)
   })
 
-  it('leaves no timer behind', async () => {
+  it('leaves no timer', async () => {
     const timers = (): string[] =>
       world.clock
         .pendingTimers()
@@ -355,7 +256,7 @@ describe('closing', () => {
     await run(client.close())
     expect(timers()).toEqual([])
     const second = await world.client()
-    cutOff()
+    world.isolate()
     world.lastConnection.cut()
     await world.settle()
     expect(timers().toSorted()).toEqual(['local expiry', 'reconnect'])
@@ -363,13 +264,13 @@ describe('closing', () => {
     expect(timers()).toEqual([])
   })
 
-  it('disposes of the client at the end of a scope', async () => {
+  it('happens at the end of an await using scope', async () => {
     const client = await world.client()
     await run(Promise.resolve(client[Symbol.asyncDispose]()))
     expect(client.state).toBe('closed')
   })
 
-  it('ends the streams of states', async () => {
+  it('ends the iterators of states()', async () => {
     const client = await world.client()
     const states = world.collect(client.states())
     await run(client.close())
@@ -380,8 +281,8 @@ describe('closing', () => {
   })
 })
 
-describe('what goes over a new connection', () => {
-  it('is the handshake, the identities, the watches and then what waits', async () => {
+describe('on a new connection a client', () => {
+  it('sends the handshake, the identities, the watches and then the queued requests', async () => {
     const auth = [{ scheme: 'digest', auth: bytes('bob:secret') }]
     const client = await world.client({ auth })
     const acl = [{ perms: 31, scheme: 'auth', id: '' }]
@@ -389,7 +290,7 @@ describe('what goes over a new connection', () => {
     await run(client.addAuth('digest', bytes('eve:x')))
     await run(client.watchOnce('/secret', 'data'))
     await run(client.watch('/', { mode: 'persistentRecursive' }))
-    const log = logFrames()
+    const log = world.logFrames()
     world.lastConnection.cut()
     await world.settle()
     const read = client.getData('/secret')
@@ -408,16 +309,16 @@ describe('what goes over a new connection', () => {
     ])
   })
 
-  it('keeps to the old watch request as long as that is enough', async () => {
+  it('sends only SetWatches when it has no persistent watches', async () => {
     const client = await world.client()
     await run(client.watchOnce('/', 'children'))
-    const log = logFrames()
+    const log = world.logFrames()
     world.lastConnection.cut()
     await world.advance(1500)
     expect(log.splice()).toEqual(['connect again', 'setWatches'])
   })
 
-  it('does not repeat an identity that was refused: the client ends', async () => {
+  it('does not send a rejected identity again: it closes', async () => {
     const client = await world.client()
     const states = world.states(client)
     const waiting = client.addAuth('nonsense', bytes('x'))
@@ -428,349 +329,21 @@ describe('what goes over a new connection', () => {
     expect(await client.closed).toBeInstanceOf(AuthFailedError)
   })
 
-  it('proves an identity that was added while there was no connection', async () => {
+  it('sends an identity that was added without a connection', async () => {
     const client = await world.client()
-    cutOff()
+    world.isolate()
     world.lastConnection.cut()
     await world.settle()
     const proved = client.addAuth('digest', bytes('bob:x'))
-    restore()
+    world.endIsolation()
     await world.advance(2000)
     await run(proved)
     expect(await run(client.whoAmI())).toContainEqual({ scheme: 'digest', user: 'bob' })
   })
 })
 
-describe('requests without a connection', () => {
-  let client: Client
-  beforeEach(async () => {
-    client = await world.client({ offlineQueue: 2 })
-    cutOff()
-    world.lastConnection.cut()
-    await world.settle()
-  })
-
-  it('wait for one, up to a limit', async () => {
-    const held = [client.exists('/'), client.exists('/')]
-    await expect(client.exists('/')).rejects.toMatchObject({
-      name: 'ConnectionLossError',
-      maybeApplied: false,
-      message: expect.stringContaining('2 requests wait already'),
-    })
-    restore()
-    await world.advance(2000)
-    await run(Promise.all(held))
-  })
-
-  it('can be withdrawn', async () => {
-    const abort = new AbortController()
-    const held = client.create('/a', bytes(''), { signal: abort.signal })
-    held.catch(() => {})
-    abort.abort(new Error('changed my mind'))
-    await expect(held).rejects.toMatchObject({
-      name: 'AbortError',
-      maybeApplied: false,
-      cause: { message: 'changed my mind' },
-    })
-    restore()
-    await world.advance(2000)
-    expect(await run(client.exists('/a'))).toBeUndefined()
-  })
-
-  it('have a deadline if they are given one', async () => {
-    const held = client.exists('/', { timeout: 300 })
-    held.catch(() => {})
-    await world.advance(350)
-    await expect(held).rejects.toThrow(OperationTimeoutError)
-  })
-
-  it('are refused at once with an offline queue of 0', async () => {
-    const strict = world.connect({ offlineQueue: 0 })
-    restore()
-    const other = await world.within(2000, strict)
-    cutOff()
-    world.lastConnection.cut()
-    await world.settle()
-    await expect(other.exists('/')).rejects.toThrow(ConnectionLossError)
-    await run(other.close())
-  })
-})
-
-describe('a lost reply', () => {
-  let client: Client
-  beforeEach(async () => {
-    client = await world.client()
-    await run(client.create('/a', bytes('0')))
-  })
-  /** What the client sends is carried out, and its answer is lost with the connection. */
-  function loseReply(): void {
-    let lost = false
-    world.faults.toClient = (chunk, wire) => {
-      if (lost) return chunk
-      lost = true
-      wire.cut()
-      return undefined
-    }
-  }
-  /** The connection breaks before the server reads the request. */
-  function loseRequest(): void {
-    let lost = false
-    world.faults.toServer = (chunk, wire) => {
-      if (lost) return chunk
-      lost = true
-      wire.cut()
-      return undefined
-    }
-  }
-
-  it('of a read is asked for again', async () => {
-    loseReply()
-    const read = client.getData('/a')
-    await world.advance(2000)
-    expect(text((await run(read)).data)).toBe('0')
-  })
-
-  it('of a read fails when one attempt was asked for', async () => {
-    loseReply()
-    const read = client.getData('/a', { retry: false })
-    read.catch(() => {})
-    await world.advance(2000)
-    await expect(read).rejects.toMatchObject({ name: 'ConnectionLossError', maybeApplied: false })
-  })
-
-  it('of a write that cannot be repeated says that it may have been carried out', async () => {
-    loseReply()
-    const written = client.setData('/a', bytes('1'))
-    written.catch(() => {})
-    await world.advance(2000)
-    await expect(written).rejects.toMatchObject({
-      code: 'CONNECTION_LOSS',
-      maybeApplied: true,
-      path: '/a',
-      operation: 'setData',
-    })
-    expect(text((await run(client.getData('/a'))).data)).toBe('1')
-  })
-
-  it('of a persistent create without idempotent is told, with it is made sure of', async () => {
-    loseReply()
-    const first = client.create('/b', bytes('x'))
-    first.catch(() => {})
-    await world.advance(2000)
-    await expect(first).rejects.toMatchObject({ code: 'CONNECTION_LOSS', maybeApplied: true })
-    loseReply()
-    const second = client.create('/c', bytes('x'), { idempotent: true })
-    await world.advance(2000)
-    expect(await run(second)).toMatchObject({ path: '/c', stat: { version: 0 } })
-  })
-
-  it('of an idempotent create is no success when the znode is another one', async () => {
-    await run(client.create('/b', bytes('theirs')))
-    loseRequest()
-    const created = client.create('/b', bytes('ours'), { idempotent: true })
-    created.catch(() => {})
-    await world.advance(2000)
-    await expect(run(created)).rejects.toMatchObject({ code: 'NODE_EXISTS' })
-  })
-
-  it('of an ephemeral create is made sure of by its owner', async () => {
-    loseReply()
-    const created = client.create('/e', bytes('x'), { mode: 'ephemeral' })
-    await world.advance(2000)
-    expect((await run(created)).stat.ephemeralOwner).toBe(client.session.id)
-  })
-
-  it('of a delete is success when the znode is gone', async () => {
-    loseReply()
-    const deleted = client.delete('/a')
-    await world.advance(2000)
-    await run(deleted)
-    expect(await run(client.exists('/a'))).toBeUndefined()
-  })
-
-  it('of a write with a version is told when the data could be ours, and is success if that is enough', async () => {
-    loseReply()
-    const told = client.setData('/a', bytes('1'), { version: 0 })
-    told.catch(() => {})
-    await world.advance(2000)
-    await expect(run(told)).rejects.toMatchObject({
-      code: 'CONNECTION_LOSS',
-      maybeApplied: true,
-      cause: { code: 'BAD_VERSION' },
-    })
-    loseReply()
-    const enough = client.setData('/a', bytes('2'), { version: 1, idempotent: true })
-    await world.advance(2000)
-    expect((await run(enough)).version).toBe(2)
-  })
-
-  it('of a write with a version is a bad version when somebody else has written', async () => {
-    const other = await world.client()
-    loseRequest()
-    const written = client.setData('/a', bytes('1'), { version: 0 })
-    written.catch(() => {})
-    await run(other.setData('/a', bytes('theirs')))
-    await world.advance(2000)
-    await expect(run(written)).rejects.toMatchObject({ code: 'BAD_VERSION', maybeApplied: false })
-  })
-
-  it('of a change of an access control list tells what can be told', async () => {
-    const acl = [{ perms: 31, scheme: 'world', id: 'anyone' }]
-    loseReply()
-    const changed = client.setACL('/a', acl, { version: 0 })
-    changed.catch(() => {})
-    await world.advance(2000)
-    await expect(run(changed)).rejects.toMatchObject({ maybeApplied: true, cause: { code: 'BAD_VERSION' } })
-  })
-
-  it('of a multi that a second try would not repeat is told as unknown', async () => {
-    loseReply()
-    const done = client.multi([
-      { op: 'create', path: '/m' },
-      { op: 'setData', path: '/a', data: bytes('1'), version: 0 },
-    ])
-    done.catch(() => {})
-    await world.advance(2000)
-    await expect(run(done)).rejects.toMatchObject({
-      code: 'CONNECTION_LOSS',
-      maybeApplied: true,
-      cause: { code: 'NODE_EXISTS' },
-    })
-    expect((await run(client.getData('/a'))).stat.version).toBe(1)
-  })
-
-  it('of a multi that was not carried out is made good', async () => {
-    loseRequest()
-    const done = client.multi([
-      { op: 'create', path: '/m' },
-      { op: 'check', path: '/a', version: 0 },
-      { op: 'setData', path: '/a', data: bytes('1'), version: 0 },
-    ])
-    await world.advance(2000)
-    expect((await run(done))[0].path).toBe('/m')
-  })
-
-  it('of a sequential create is found by its mark, so that there is one znode', async () => {
-    loseReply()
-    const created = client.create('/q-', bytes('x'), { mode: 'persistentSequential' })
-    await world.advance(3000)
-    const { path } = await run(created)
-    const { children } = await run(client.getChildren('/'))
-    expect(children.filter((name) => name.includes('q-'))).toEqual([path.slice(1)])
-  })
-
-  it('of a sequential create that never arrived is made good', async () => {
-    loseRequest()
-    const created = client.create('/q-', bytes('x'), { mode: 'ephemeralSequential' })
-    await world.advance(3000)
-    const { path } = await run(created)
-    expect((await run(client.exists(path)))!.ephemeralOwner).toBe(client.session.id)
-  })
-
-  it('of a sequential create whose caller has gone leaves no znode behind', async () => {
-    const abort = new AbortController()
-    loseReply()
-    const created = client.create('/q-', bytes('x'), { mode: 'ephemeralSequential', signal: abort.signal })
-    created.catch(() => {})
-    await world.settle()
-    abort.abort()
-    await expect(run(created)).rejects.toMatchObject({ name: 'AbortError' })
-    await world.advance(5000)
-    const { children } = await run(client.getChildren('/'))
-    expect(children.filter((name) => name.includes('q-'))).toEqual([])
-  })
-
-  it('without protection is told and not repeated', async () => {
-    loseReply()
-    const created = client.create('/q-', bytes('x'), { mode: 'persistentSequential', protected: false })
-    created.catch(() => {})
-    await world.advance(3000)
-    await expect(created).rejects.toMatchObject({ code: 'CONNECTION_LOSS', maybeApplied: true })
-  })
-
-  it('fails the writes behind it too, and not the reads', async () => {
-    loseRequest()
-    const first = client.setData('/a', bytes('1'))
-    const second = client.delete('/a')
-    const read = client.getData('/a')
-    for (const promise of [first, second]) promise.catch(() => {})
-    await world.advance(2000)
-    await expect(first).rejects.toThrow(ConnectionLossError)
-    await expect(second).rejects.toThrow(ConnectionLossError)
-    expect(text((await run(read)).data)).toBe('0')
-  })
-
-  it('of a guaranteed delete does not matter, even to a caller that has gone', async () => {
-    const abort = new AbortController()
-    cutOff()
-    world.lastConnection.cut()
-    await world.settle()
-    const deleted = client.delete('/a', { guaranteed: true, signal: abort.signal })
-    deleted.catch(() => {})
-    abort.abort()
-    await expect(run(deleted)).rejects.toMatchObject({ name: 'AbortError', maybeApplied: true })
-    restore()
-    await world.advance(3000)
-    expect(await run(client.exists('/a'))).toBeUndefined()
-  })
-
-  it('counts attempts and time of the policy', async () => {
-    let cuts = 0
-    world.faults.toServer = (chunk, wire) => {
-      if (chunk.length < 40) {
-        cuts++
-        wire.cut()
-        return undefined
-      }
-      return chunk
-    }
-    const read = client.getData('/a', { retry: { maxAttempts: 3 } })
-    read.catch(() => {})
-    await world.advance(10_000)
-    await expect(read).rejects.toThrow(ConnectionLossError)
-    expect(cuts).toBeGreaterThanOrEqual(3)
-    restore()
-    await world.advance(5000)
-  })
-})
-
-describe('the lease horizon', () => {
-  it('lies a timeout less a margin after a committed write, and stands while cut off', async () => {
-    const client = await world.client({ sessionTimeout: 12_000 })
-    expect(client.leaseHorizon).toBe(Number.NEGATIVE_INFINITY)
-    const before = world.clock.monotonic()
-    await run(client.create('/a'))
-    expect(client.leaseHorizon).toBe(before + 12_000 - 2000)
-    await world.advance(500)
-    await run(client.getData('/a'))
-    expect(client.leaseHorizon).toBe(before + 10_000)
-    cutOff()
-    await world.advance(9000)
-    expect(client.state).toBe('suspended')
-    expect(client.leaseHorizon).toBe(before + 10_000)
-    await world.advance(8000)
-    expect(client.leaseHorizon).toBe(Number.NEGATIVE_INFINITY)
-    restore()
-  })
-
-  it('counts reads and pings of a long session, less the time that a follower may be blind', async () => {
-    const client = await world.client({ sessionTimeout: 30_000 })
-    const before = world.clock.monotonic()
-    await run(client.getData('/'))
-    expect(client.leaseHorizon).toBe(before + 18_000)
-    await world.advance(10_100)
-    expect(client.leaseHorizon).toBe(before + 28_000)
-  })
-
-  it('counts no refused write as a commit', async () => {
-    const client = await world.client({ sessionTimeout: 12_000 })
-    await expect(run(client.delete('/none'))).rejects.toThrow()
-    expect(client.leaseHorizon).toBe(Number.NEGATIVE_INFINITY)
-  })
-})
-
-describe('a change of the server list', () => {
-  it('moves the client, with its session, once what is in flight is answered', async () => {
+describe('a server list update', () => {
+  it('moves the client with its session once the requests in flight are answered', async () => {
     const client = await world.client({ servers: 'a:2181' })
     const { id } = client.session
     const created = client.create('/a')
@@ -780,17 +353,17 @@ describe('a change of the server list', () => {
     await world.advance(2000)
     await run(later)
     expect(['b', 'c']).toContain(world.lastConnection.server.host)
-    expect(client.session).toMatchObject({ id, epoch: 1 })
+    expect(client.session).toMatchObject({ id, generation: 1 })
   })
 
-  it('leaves a client of a server that stays', async () => {
+  it('leaves a client of a remaining server connected', async () => {
     const client = await world.client({ servers: 'a:2181,b:2181,c:2181' })
     const { host } = world.lastConnection.server
     expect(await run(client.updateServerList(`${host}:2181`))).toBe(false)
     expect(world.connections).toHaveLength(1)
   })
 
-  it('is followed at once by a client that looks for a server', async () => {
+  it('is used at once by a client without a connection', async () => {
     const client = await world.client({ servers: 'a:2181' })
     world.faults.open = ({ host }) => {
       if (host === 'a') throw new Error('gone')
@@ -805,42 +378,42 @@ describe('a change of the server list', () => {
 })
 
 describe('observers', () => {
-  it('see of a path what they are allowed to', async () => {
-    const heard: (string | undefined)[] = []
+  it('receive redacted paths', async () => {
+    const received: (string | undefined)[] = []
     const client = await world.client({
       instrumentation: {
-        request: ({ path }) => void heard.push(path),
-        event: ({ path }) => void heard.push(path),
+        request: ({ path }) => void received.push(path),
+        event: ({ path }) => void received.push(path),
       },
       redactPath: (path) => path.replace(/\d+/, '#'),
     })
     await run(client.watchOnce('/customer7', 'exists'))
     await run(client.create('/customer7'))
-    expect(heard).toEqual(['/customer#', '/customer#', '/customer#'])
+    expect(received).toEqual(['/customer#', '/customer#', '/customer#'])
   })
 
-  it('hear of requests, states, events and attempts, never of data, and cannot break the client', async () => {
-    const heard: string[] = []
+  it('receive requests, states, events and attempts, never data, and cannot break the client', async () => {
+    const received: string[] = []
     const instrumentation = {
       request({ operation, path }: { operation: string; path?: string }) {
-        heard.push(`${operation} ${path ?? ''}`)
+        received.push(`${operation} ${path ?? ''}`)
         return ({ error }: { error?: Error }) => {
-          heard.push(`${operation} ended${error ? ` with ${(error as { code?: string }).code}` : ''}`)
+          received.push(`${operation} ended${error ? ` with ${(error as { code?: string }).code}` : ''}`)
           throw new Error('broken observer')
         }
       },
       state: ({ state }: { state: string }) => {
-        heard.push(state)
+        received.push(state)
         throw new Error('broken observer')
       },
       event: ({ type, watchers }: { type: string; watchers: number }) =>
-        void heard.push(`${type} to ${watchers}`),
+        void received.push(`${type} to ${watchers}`),
     }
     const client = await world.client({ instrumentation })
     await run(client.watchOnce('/a', 'exists'))
     await run(client.create('/a', bytes('secret')))
     await expect(run(client.delete('/none'))).rejects.toThrow()
-    expect(heard).toEqual([
+    expect(received).toEqual([
       'connected',
       'exists /a',
       'exists ended',

@@ -6,20 +6,22 @@ import {
   terminalErrorFor,
   closeReason,
   SessionExpiredError,
+  type ZooKeeperError,
 } from '../errors.ts'
-import type { ZooKeeperError } from '../errors.ts'
 import { toBinaryString, fromBinaryString } from '../bytes.ts'
 import { noop } from '../noop.ts'
 import { attemptDelay, attemptTimeout, disconnectDelay } from '../servers/connect-delay.ts'
 import { addressKey, isSameServer, isSameServerSet } from '../servers/connect-string.ts'
 import { HostProvider, type ConnectedServer, type Candidate } from '../servers/host-provider.ts'
-import type { AuthInfo, ConnectionState, ServerAddress, SessionCredentials, StateChange } from '../types.ts'
+import type { ServerAddress } from '../platform.ts'
+import type { AuthInfo, ConnectionState, SessionCredentials, StateChange } from '../types.ts'
 import { readEvent, watchKinds, WatchRegistry } from '../watches/watch-registry.ts'
 import { WatchRestorer } from '../watches/watch-restorer.ts'
 import { ConnectionAttempt, type AttemptCallbacks } from './connection-attempt.ts'
 import { requestSessionClose } from './close-session.ts'
 import { Heartbeat, type HeartbeatCallbacks } from './heartbeat.ts'
 import { Identities } from './identities.ts'
+import { LastZxid } from './last-zxid.ts'
 import { Lease } from './lease.ts'
 import { SaslLogin } from './sasl-login.ts'
 import { callObserver } from './observe.ts'
@@ -27,21 +29,28 @@ import { ReadWriteSearch } from './read-write-search.ts'
 import type { SessionOptions } from './options.ts'
 import { RequestDispatcher, type RequestOwner } from './request-dispatcher.ts'
 import { StateNotifier, type StateCallbacks } from './state-notifier.ts'
-import type { FramedConnection, FramedConnectionEvents } from './framed-connection.ts'
+import type { FramedConnection, FramedConnectionHandler } from './framed-connection.ts'
 
-/** The longest wait between two attempts of a client that has a session, as a share of its timeout. */
+/** Maximum delay between two attempts of a client with a session, as a share of its timeout. */
 const MAX_WAIT_SHARE = 1 / 3
-/** Frames are read to their end within one call, so all sessions share a cursor. */
+/** Frames are decoded within one call, so all sessions share a reader. */
 const sharedReader = new Reader()
 const NO_PASSWORD = '\0'.repeat(16)
 const NO_BYTES = fromBinaryString(NO_PASSWORD)
 
+interface EstablishedConnection {
+  readonly connection: FramedConnection
+  readonly server: ServerAddress
+  readonly readOnly: boolean
+  readonly isNewSession: boolean
+}
+
 /**
- * One client's side of a session: connects, keeps it alive, moves it between servers, renews it. A machine that takes
- * inputs (bytes, timers, calls) and never waits for anything itself.
+ * The client side of a session: connects, sends heartbeats, moves between servers, and renews the session. A state
+ * machine driven by bytes, timers and calls; it never blocks.
  */
 export class Session
-  implements AttemptCallbacks, HeartbeatCallbacks, RequestOwner, StateCallbacks, FramedConnectionEvents
+  implements AttemptCallbacks, HeartbeatCallbacks, RequestOwner, StateCallbacks, FramedConnectionHandler
 {
   readonly options: SessionOptions
   readonly hostProvider: HostProvider
@@ -49,48 +58,46 @@ export class Session
   readonly dispatcher: RequestDispatcher
   readonly lease: Lease
   readonly states: StateNotifier
-  /** Made when somebody asks for it. */
+  /** Created at first use. */
   #closed: Promise<Error | undefined> | undefined
   #settleClosed: ((reason: Error | undefined) => void) | undefined
   readonly #heartbeat: Heartbeat
-  /** Only for clients that take a read-only server. */
+  /** Set only with the option `readOnly`. */
   #search: ReadWriteSearch | undefined
 
   #order = 0
   #generation = 1
-  /** Whether the session of this epoch is still to be granted. */
+  /** Whether the session of the current generation has not been granted yet. */
   #isGrantPending = true
   #id = 0n
-  /** One character for each byte: an array would take five times the room. */
+  /** One character per byte: a Uint8Array would take five times the memory. */
   #password = NO_PASSWORD
   #timeout: number
-  /** The newest transaction that a server has told of, in two halves so that replies cost no bigint. */
-  #zxidHigh = 0
-  #zxidLow = 0
+  readonly #lastZxid = new LastZxid()
   #connection: FramedConnection | undefined
   #attempt: ConnectionAttempt | undefined
-  /** Of the attempt that was made last. */
+  /** The round of the last attempt. */
   #lastRound = 0
   #connectedServer: ConnectedServer | undefined
-  /** When the connection that stands, or stood last, was made. */
+  /** When the current or last connection was established. */
   #connectedAt = 0
   #cancelWait: Cancel = noop
   #cancelExpiry: Cancel = noop
   #cancelDrain: Cancel = noop
-  /** The client leaves its server of its own will. */
+  /** The client disconnects in order to move to another server. */
   #isMoving = false
-  /** Only for clients that have some. */
+  /** Set only if the client has identities. */
   #identities: Identities | undefined
-  /** Only for clients that had watches when they connected. */
+  /** Set only if the client had watches when it connected. */
   #watchRestorer: WatchRestorer | undefined
   #saslLogin: SaslLogin | undefined
-  /** The last attempt that failed, until one succeeds. */
+  /** The last failed attempt, until one succeeds. */
   lastFailure: { readonly server: string; readonly error: Error } | undefined
-  /** Why everything fails from now on, and why nothing new is taken. */
+  /** The errors with which calls reject: once the client is closed, and while it is closing. */
   #terminalError: ZooKeeperError | undefined
   #closingError: ClosedError | undefined
 
-  /** `resume` is a session to go on with. */
+  /** `resume` is a session to continue. */
   constructor(options: SessionOptions, resume?: SessionCredentials) {
     const { clock, random, errorPolicy } = options
     this.options = options
@@ -111,17 +118,17 @@ export class Session
     return this.states.state
   }
 
-  /** Made for the first watch. */
+  /** Created for the first watch. */
   get watches(): WatchRegistry {
     return (this.#watches ??= new WatchRegistry())
   }
 
-  get credentials(): SessionCredentials & { timeout: number; epoch: number } {
+  get credentials(): SessionCredentials & { timeout: number; generation: number } {
     return {
       id: this.#id,
       password: fromBinaryString(this.#password),
       timeout: this.#timeout,
-      epoch: this.#generation,
+      generation: this.#generation,
     }
   }
 
@@ -137,7 +144,7 @@ export class Session
     return this.#terminalError
   }
 
-  /** Why a call fails now, when the client is finished or about to be. */
+  /** The error with which a call rejects at once, when the client is closing or closed. */
   get callRejection(): ZooKeeperError | undefined {
     return this.#terminalError ?? this.#closingError
   }
@@ -146,7 +153,7 @@ export class Session
     return this.#id
   }
 
-  /** Resolves when the client is finished, to the error that is why, or to nothing when it was closed. */
+  /** Resolves when the client is closed: to the error, or to undefined after `close()`. */
   get closed(): Promise<Error | undefined> {
     this.#closed ??= new Promise((resolve) => {
       if (this.#terminalError === undefined) this.#settleClosed = resolve
@@ -155,12 +162,7 @@ export class Session
     return this.#closed
   }
 
-  get lastZxid(): bigint {
-    if (this.#zxidHigh === 0 && this.#zxidLow === 0) return 0n
-    return (BigInt(this.#zxidHigh) << 32n) | BigInt(this.#zxidLow >>> 0)
-  }
-
-  /** A number for the next thing that is told. */
+  /** Returns the next order number. */
   nextOrder(): number {
     return ++this.#order
   }
@@ -169,40 +171,40 @@ export class Session
     this.#scheduleAttempt(0)
   }
 
-  /** Proves an identity now and on every later connection. */
+  /** Authenticates now and on every later connection. */
   addAuth(identity: AuthInfo, settle: (error: ZooKeeperError | undefined) => void): void {
-    const { callRejection: refusal } = this
-    if (refusal !== undefined) return settle(refusal)
+    const { callRejection } = this
+    if (callRejection !== undefined) return settle(callRejection)
     this.#identities ??= new Identities([])
     this.#identities.add(identity, this.#connection, settle)
   }
 
-  /** Takes a new list of servers. True when this client leaves its server for another one. */
+  /** Takes a new server list. Returns true if this client moves to another server. */
   updateServers(servers: readonly ServerAddress[]): boolean {
     if (this.#terminalError !== undefined) return false
-    const unchanged = isSameServerSet(servers, this.hostProvider.servers)
-    const moves = this.hostProvider.updateServerList(
+    const isUnchanged = isSameServerSet(servers, this.hostProvider.servers)
+    const mustMove = this.hostProvider.updateServerList(
       servers,
       this.#connection === undefined ? undefined : this.#connectedServer,
     )
     if (this.#connection !== undefined) {
-      if (moves) this.#startMove()
-    } else if (!unchanged && !servers.some((server) => isSameServer(server, this.#attempt?.server))) {
-      // Whatever was being tried or waited for belongs to the old list.
+      if (mustMove) this.#startMove()
+    } else if (!isUnchanged && !servers.some((server) => isSameServer(server, this.#attempt?.server))) {
+      // The current attempt or delay belongs to the old list.
       this.#attempt?.cancel()
       this.#scheduleAttempt(0)
     }
-    return moves
+    return mustMove
   }
 
-  /** Ends the client, whatever becomes of the session on the servers. */
+  /** Closes the client, without regard to the session on the servers. */
   finish(error: ZooKeeperError, state: 'closed' | 'expired' | 'authFailed' = 'closed'): void {
     if (this.#terminalError !== undefined) return
     this.#terminalError = error
     this.#disconnect()
     this.lease.reset()
-    this.#changeToEndState(state, error)
-    this.dispatcher.failAll((slot) => terminalErrorFor(error, this.dispatcher.errorContext(slot)))
+    this.#changeState(state, { cause: error })
+    this.dispatcher.failAll((request) => terminalErrorFor(error, this.dispatcher.errorContext(request)))
     this.#identities?.failAll(error)
     this.#watches?.end(watchKinds, error)
     this.states.end()
@@ -213,7 +215,7 @@ export class Session
     return this.state === 'connected' || this.state === 'connectedReadOnly'
   }
 
-  /** Ends the session on the servers and then the client; without a connection the session runs out by itself. */
+  /** Ends the session on the servers and then the client; without a connection the session expires on the servers. */
   close(): Promise<void> {
     if (this.#terminalError === undefined && this.#closingError === undefined) {
       const error = new ClosedError('The client is closed', 'CLOSED')
@@ -229,7 +231,7 @@ export class Session
     return this.closed.then(() => {})
   }
 
-  // What its parts tell
+  // Callbacks of its parts
 
   onSessionMoved(): void {
     this.#connection?.fail(new Error('The session has moved to another server'))
@@ -255,7 +257,7 @@ export class Session
     this.#cancelWait()
     const candidate = this.hostProvider.next()
     const delay = extraMs + attemptDelay(candidate, random)
-    // However many attempts have failed, a session that lives is not left to expire between two of them.
+    // However many attempts have failed, a live session must not expire during a delay between two of them.
     const wait = this.#id === 0n ? delay : Math.min(delay, MAX_WAIT_SHARE * this.#timeout)
     if (wait === 0) return this.#startAttempt(candidate)
     this.#cancelWait = clock.after(wait, 'reconnect', () => this.#startAttempt(candidate))
@@ -270,22 +272,23 @@ export class Session
     this.#attempt = undefined
     const info = { server: addressKey(server), error }
     this.lastFailure = info
-    // An ensemble that was set up anew must be able to take a client whose session is gone; it refuses who has seen more.
-    if (this.#id === 0n && this.#lastRound > 0) this.#zxidHigh = this.#zxidLow = 0
+    // A client without a session must be able to connect to an ensemble that was set up anew, which rejects clients
+    // with a newer zxid.
+    if (this.#id === 0n && this.#lastRound > 0) this.#lastZxid.reset()
     callObserver(() => this.options.instrumentation?.attempt?.(info))
     this.#scheduleAttempt(0)
   }
 
-  /** Milliseconds that one attempt may take now. */
+  /** Milliseconds that one attempt may take. */
   attemptTimeoutMs(): number {
     return attemptTimeout(this.#timeout, this.hostProvider.size)
   }
 
-  /** How the client introduces itself to a server. */
+  /** Returns the connect request of the next attempt. */
   connectRequest(readOnly: boolean): ConnectRequest {
     return {
       protocolVersion: 0,
-      lastZxidSeen: this.lastZxid,
+      lastZxidSeen: this.#lastZxid.value,
       timeOut: this.options.sessionTimeout,
       sessionId: this.#id,
       passwd: this.#password === NO_PASSWORD ? NO_BYTES : fromBinaryString(this.#password),
@@ -293,131 +296,112 @@ export class Session
     }
   }
 
-  /** A server has answered the handshake: its connection becomes the one of the session. */
-  onAttemptEstablished(server: ServerAddress, wire: FramedConnection, response: ConnectResponse): void {
+  /** Makes the connection of a successful handshake the one of the session. */
+  onAttemptEstablished(server: ServerAddress, connection: FramedConnection, response: ConnectResponse): void {
     this.#attempt = this.lastFailure = undefined
-    const fresh = this.#id === 0n
+    const isNewSession = this.#id === 0n
     if (response.timeOut <= 0) {
-      wire.close()
-      if (fresh) return this.#scheduleAttempt(0)
-      return this.#expire(`${addressKey(server)} says that the session has expired`)
+      connection.close()
+      if (isNewSession) return this.#scheduleAttempt(0)
+      return this.#expire(`reported by ${addressKey(server)}`)
     }
-    const replaced = this.#connection !== undefined
+    const isReplacement = this.#connection !== undefined
     this.#disconnect()
-    if (replaced) this.dispatcher.detach(new Error('The client has moved to a server that takes writes'))
+    if (isReplacement) this.dispatcher.detach(new Error('The client has moved to a read-write server'))
     const readOnly = response.readOnly === true
-    if (fresh && !this.#isGrantPending) this.#generation++
-    if (fresh) this.#isGrantPending = false
-    // What a read-only server hands out is not known anywhere else.
-    if (!readOnly || !fresh) {
+    if (isNewSession && !this.#isGrantPending) this.#generation++
+    if (isNewSession) this.#isGrantPending = false
+    // A session of a read-only server is unknown to the ensemble.
+    if (!readOnly || !isNewSession) {
       this.#id = response.sessionId
       this.#password = response.passwd ? toBinaryString(response.passwd) : NO_PASSWORD
     }
     this.#timeout = response.timeOut
-    this.#connection = wire
+    this.#connection = connection
     this.#connectedAt = this.options.clock.monotonic()
-    this.#connectedServer = { server, host: wire.remoteHost }
+    this.#connectedServer = { server, host: connection.remoteHost }
     this.hostProvider.onConnected(this.#connectedServer)
-    wire.listen(this)
-    this.lease.onConnected(this.#timeout, wire.lastSentAt)
-    this.#heartbeat.start(wire, this.#timeout)
-    this.#identities?.sendAll(wire)
+    connection.setHandler(this)
+    this.lease.onConnected(this.#timeout, connection.lastSentAt)
+    this.#heartbeat.start(connection, this.#timeout)
+    this.#identities?.sendAll(connection)
+    const established = { connection, server, readOnly, isNewSession }
     const { sasl } = this.options
-    if (sasl === undefined) this.#activate(wire, server, readOnly, fresh)
-    else this.#logIn(sasl, wire, server, this.#activation(wire, server, readOnly, fresh))
+    if (sasl === undefined) this.#activate(established)
+    else this.#logIn(sasl, established)
   }
 
-  /** Apart from who calls it, so that clients without a login keep no closure. */
-  #activation(wire: FramedConnection, server: ServerAddress, readOnly: boolean, fresh: boolean): () => void {
-    return () => this.#activate(wire, server, readOnly, fresh)
-  }
-
-  /** Nothing but the login is sent until it is done. */
-  #logIn(
-    sasl: NonNullable<SessionOptions['sasl']>,
-    wire: FramedConnection,
-    server: ServerAddress,
-    prime: () => void,
-  ): void {
-    this.#saslLogin = new SaslLogin(wire, this.options.clock, this.attemptTimeoutMs())
+  /** Runs the SASL login; no other request is sent until it is complete. */
+  #logIn(sasl: NonNullable<SessionOptions['sasl']>, established: EstablishedConnection): void {
+    const { connection, server } = established
+    this.#saslLogin = new SaslLogin(connection, this.options.clock, this.attemptTimeoutMs())
     this.#saslLogin
       .run(() => sasl(server))
-      .then(() => this.#connection === wire && prime())
+      .then(() => this.#connection === connection && this.#activate(established))
       .catch((error: unknown) => {
-        // The connection may be gone already: a server closes it right behind its refusal.
+        // The connection may be gone already: a server closes it right after a rejection.
         if (error instanceof AuthFailedError) this.finish(error, 'authFailed')
-        else wire.fail(error instanceof Error ? error : new Error(String(error)))
+        else connection.fail(error instanceof Error ? error : new Error(String(error)))
       })
   }
 
-  /** Watches come before requests, so that no answer is older than what its watches would have told. */
-  #activate(wire: FramedConnection, server: ServerAddress, readOnly: boolean, fresh: boolean): void {
-    this.#restoreWatches(wire, fresh ? 'newSession' : 'reconnected')
-    this.states.change({
-      state: readOnly ? 'connectedReadOnly' : 'connected',
-      previous: this.state,
-      server: addressKey(server),
-      sessionGeneration: this.#generation,
-      order: this.nextOrder(),
-    })
-    this.dispatcher.attach(wire, readOnly, server)
+  /**
+   * Restores the watches before any request is sent, so that no reply is newer than an event that its watch has
+   * missed.
+   */
+  #activate({ connection, server, readOnly, isNewSession }: EstablishedConnection): void {
+    this.#restoreWatches(connection, isNewSession ? 'newSession' : 'reconnected')
+    this.#changeState(readOnly ? 'connectedReadOnly' : 'connected', { server: addressKey(server) })
+    this.dispatcher.attach(connection, readOnly, server)
     if (readOnly) {
       this.#search ??= new ReadWriteSearch(this.options, this.hostProvider, this)
       this.#search.start()
     }
   }
 
-  #restoreWatches(wire: FramedConnection, reason: 'reconnected' | 'newSession'): void {
+  #restoreWatches(connection: FramedConnection, reason: 'reconnected' | 'newSession'): void {
     if (this.#watchRestorer === undefined && !this.#watches?.size) return this.#watches?.clearLeftovers()
     this.#watchRestorer ??= new WatchRestorer(this.watches, () => this.nextOrder())
-    this.#watchRestorer.begin(wire, this.lastZxid, reason)
+    this.#watchRestorer.begin(connection, this.#lastZxid.value, reason)
   }
 
   // Disconnecting
 
-  /** The connection is gone without anybody's wish. */
-  onConnectionLost(wire: FramedConnection, reason: Error | undefined): void {
-    if (this.#connection !== wire) return
+  /** Handles an unexpected connection loss. */
+  onConnectionLost(connection: FramedConnection, reason: Error | undefined): void {
+    if (this.#connection !== connection) return
     const server = addressKey(this.#connectedServer!.server)
     const cause = reason ?? new Error(`${server} closed the connection`)
-    // The server closes the connection of a session that has ended; its answer may still be on its way to the caller.
+    // The server closes the connection of a session that has ended; its reply may not have been processed yet.
     if (this.#closingError !== undefined) return this.finish(this.#closingError)
     const { clock, random } = this.options
-    const { lastReceivedAt: lastHeard } = wire
-    const lived =
+    const { lastReceivedAt } = connection
+    const wasUseful =
       this.dispatcher.hasReceivedReply || clock.monotonic() - this.#connectedAt >= this.#timeout / 3
-    if (lived) this.hostProvider.resetAttempts()
-    const spread = this.#isMoving ? 0 : disconnectDelay(this.#timeout, random)
+    if (wasUseful) this.hostProvider.resetAttempts()
+    const extraDelay = this.#isMoving ? 0 : disconnectDelay(this.#timeout, random)
     this.#disconnect()
     this.dispatcher.detach(cause)
-    if (this.#isConnected)
-      this.states.change({
-        state: 'suspended',
-        previous: this.state,
-        cause,
-        server,
-        sessionGeneration: this.#generation,
-        order: this.nextOrder(),
-      })
-    const left = Math.max(0, lastHeard + (4 / 3) * this.#timeout - clock.monotonic())
+    if (this.#isConnected) this.#changeState('suspended', { cause, server })
+    const timeToExpiry = Math.max(0, lastReceivedAt + (4 / 3) * this.#timeout - clock.monotonic())
     // A session that no ensemble has granted cannot expire.
     if (this.#id !== 0n) {
-      this.#cancelExpiry = clock.after(left, 'local expiry', () =>
-        this.#expire(`no server was reached for ${Math.round((4 / 3) * this.#timeout)} ms`),
+      this.#cancelExpiry = clock.after(timeToExpiry, 'local expiry', () =>
+        this.#expire(`no connection for ${Math.round((4 / 3) * this.#timeout)} ms`),
       )
     }
-    this.#scheduleAttempt(spread)
+    this.#scheduleAttempt(extraDelay)
   }
 
-  /** Lets what is in flight be answered, then moves to another server. */
+  /** Waits for the replies to requests in flight, then moves to another server. */
   #startMove(): void {
-    const wire = this.#connection!
+    const connection = this.#connection!
     this.#cancelDrain()
     this.dispatcher.pauseSending()
     const move = (): void => {
-      if (this.#connection !== wire) return
+      if (this.#connection !== connection) return
       this.#isMoving = true
-      wire.fail(new Error('The client moves to another server of the new list'))
+      connection.fail(new Error('The client moves to another server of the updated list'))
     }
     this.#cancelDrain = this.options.clock.after(this.#timeout / 3, 'drain before a move', move)
     this.dispatcher.whenIdle(move)
@@ -434,19 +418,18 @@ export class Session
     this.#attempt = undefined
     this.#saslLogin?.stop()
     this.#saslLogin = undefined
-    const wire = this.#connection
+    const connection = this.#connection
     this.#connection = undefined
-    if (wire === undefined) return
-    wire.close()
+    if (connection === undefined) return
+    connection.close()
     this.dispatcher.pauseSending()
   }
 
-  #changeToEndState(state: ConnectionState, cause: Error): void {
-    const { state: previous } = this
+  #changeState(state: ConnectionState, details?: { readonly server?: string; readonly cause?: Error }): void {
     this.states.change({
       state,
-      previous,
-      cause,
+      previous: this.state,
+      ...details,
       sessionGeneration: this.#generation,
       order: this.nextOrder(),
     })
@@ -457,9 +440,10 @@ export class Session
     if (this.options.sessionExpiry === 'close') return this.finish(error, 'expired')
     this.#disconnect()
     this.lease.reset()
-    this.#changeToEndState('expired', error)
+    this.#changeState('expired', { cause: error })
     this.dispatcher.failAll(
-      (slot) => new SessionExpiredError(error.message, error.sessionId, this.dispatcher.errorContext(slot)),
+      (request) =>
+        new SessionExpiredError(error.message, error.sessionId, this.dispatcher.errorContext(request)),
     )
     this.#watches?.end(['data', 'exists', 'children'], error)
     this.#id = 0n
@@ -467,13 +451,7 @@ export class Session
     this.#timeout = this.options.sessionTimeout
     this.#generation++
     this.#isGrantPending = true
-    const order = this.nextOrder()
-    this.states.change({
-      state: 'connecting',
-      previous: 'expired',
-      sessionGeneration: this.#generation,
-      order,
-    })
+    this.#changeState('connecting')
     this.#scheduleAttempt(0)
   }
 
@@ -487,20 +465,14 @@ export class Session
     const code = reader.int()
     if (xid === Xid.ping) return this.#onPong()
     if (xid === Xid.notification) return this.#onNotification(reader, high, low)
-    if (high > 0 || (high === 0 && low !== 0)) this.#updateLastZxid(high, low)
+    this.#lastZxid.raise(high, low)
     if (xid === Xid.auth) return this.#onAuthReply(code)
     if (xid === Xid.setWatches) {
-      if (this.#watchRestorer?.onReply(code)) throw new Error('The server did not set the watches again')
+      if (this.#watchRestorer?.onReply(code)) throw new Error('The server did not restore the watches')
       return
     }
     if (this.#saslLogin?.onReply(reader, code)) return
     this.dispatcher.onReply(reader, xid, code, this.nextOrder())
-  }
-
-  #updateLastZxid(high: number, low: number): void {
-    if (high < this.#zxidHigh || (high === this.#zxidHigh && low >>> 0 <= this.#zxidLow >>> 0)) return
-    this.#zxidHigh = high
-    this.#zxidLow = low
   }
 
   #onPong(): void {
@@ -518,7 +490,7 @@ export class Session
   }
 
   #onAuthReply(code: number): void {
-    const refused = this.#identities?.onReply(code)
-    if (refused !== undefined) this.finish(refused, 'authFailed')
+    const rejection = this.#identities?.onReply(code)
+    if (rejection !== undefined) this.finish(rejection, 'authFailed')
   }
 }

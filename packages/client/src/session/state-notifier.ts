@@ -1,12 +1,12 @@
 import type { ConnectionState, StateChange } from '../types.ts'
 import { AsyncQueue } from '../async-queue.ts'
 
-/** Nobody needs more history than this; who reads slower loses the oldest changes. */
+/** A slow consumer loses the oldest changes beyond this number. */
 const MAX_BUFFERED_CHANGES = 1024
 
 interface Listener {
   readonly stream: AsyncQueue<StateChange>
-  /** The view through which it listens. */
+  /** The client whose `states()` returned the stream. */
   readonly owner: object
 }
 
@@ -19,26 +19,26 @@ const INITIAL_STATE: StateChange = {
 }
 
 export interface StateCallbacks {
-  /** The state is another one; told before those who listen. */
+  /** Called with each change, before the listeners. */
   onStateChange(change: StateChange): void
 }
 
-/** The one place that knows in which state a client is, and tells. */
+/** Holds the connection state of a client and notifies listeners of changes. */
 export class StateNotifier {
   #listeners = NO_LISTENERS
   #last = INITIAL_STATE
   #firstConnection: { resolve(): void; reject(error: unknown): void } | undefined
   readonly #callbacks: StateCallbacks
 
-  constructor(owner: StateCallbacks) {
-    this.#callbacks = owner
+  constructor(callbacks: StateCallbacks) {
+    this.#callbacks = callbacks
   }
 
   get state(): ConnectionState {
     return this.#last.state
   }
 
-  /** The state is this from now on, for whoever reads it and then for whoever listens. The object is kept. */
+  /** Changes the state and notifies the listeners. Keeps the object. */
   change(to: StateChange): void {
     if (to.state === this.#last.state && to.sessionGeneration === this.#last.sessionGeneration) return
     this.#last = to
@@ -50,12 +50,15 @@ export class StateNotifier {
     for (const { stream } of this.#listeners) stream.push(this.#last)
   }
 
-  /** Resolves with the first connection. Rejects with the reason when the client is finished before. */
+  /** Resolves with the first connection. Rejects with the reason when the client closes before. */
   firstConnection(): Promise<void> {
     return new Promise((resolve, reject) => (this.#firstConnection = { resolve, reject }))
   }
 
-  /** The current state, then each change. Ends with the client or the view; `last` is what there is for a view that has. */
+  /**
+   * Returns a stream of the current state and each change. It ends with the client; for a client that is closed it
+   * yields only `last`.
+   */
   listen(owner: object, last?: Omit<StateChange, 'previous'>): AsyncIterableIterator<StateChange> {
     const stream = new AsyncQueue<StateChange>(
       MAX_BUFFERED_CHANGES,
@@ -68,11 +71,11 @@ export class StateNotifier {
     return stream
   }
 
-  /** Tells a last change to those who listen through some views, and nothing after it. */
-  endFor(covers: (owner: object) => boolean, to: Omit<StateChange, 'previous'>): void {
+  /** Sends a last change to the listeners of the matching clients, and ends their streams. */
+  endFor(matches: (owner: object) => boolean, to: Omit<StateChange, 'previous'>): void {
     const last = { ...to, previous: this.#last.state }
     for (const { stream, owner } of this.#listeners) {
-      if (!covers(owner)) continue
+      if (!matches(owner)) continue
       stream.push(last)
       stream.end()
       this.#remove(stream)

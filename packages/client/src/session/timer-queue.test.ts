@@ -2,7 +2,7 @@ import { ManualClock, SeededRandom } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
 import { TimerQueue, timerQueueOf, type TimerEntry } from './timer-queue.ts'
 
-/** Notes its name and the time when it falls due. */
+/** Records its name and the time when it is due. */
 class Noted implements TimerEntry {
   dueAt = 0
   heapIndex = -1
@@ -17,23 +17,23 @@ class Noted implements TimerEntry {
   }
 }
 
-function stage() {
+function createQueue() {
   const clock = new ManualClock({ monotonic: 0 })
   const times = new TimerQueue(clock)
-  const told: string[] = []
+  const fired: string[] = []
   const one = (name: string, then?: (self: TimerEntry) => void): TimerEntry => {
     const due = new Noted(() => {
-      told.push(`${name} at ${clock.monotonic()}`)
+      fired.push(`${name} at ${clock.monotonic()}`)
       then?.(due)
     })
     return due
   }
-  return { clock, times, told, one }
+  return { clock, times, fired, one }
 }
 
-describe('what waits for its time', () => {
-  it('falls due at its own time, in order, behind a single timer', () => {
-    const { clock, times, told, one } = stage()
+describe('a timer queue', () => {
+  it('runs entries at their times, in order, with a single platform timer', () => {
+    const { clock, times, fired, one } = createQueue()
     for (const [name, due] of [
       ['c', 30],
       ['a', 10],
@@ -43,12 +43,12 @@ describe('what waits for its time', () => {
       times.set(one(name), due)
     expect(clock.pendingTimers()).toEqual([{ name: 'heartbeat', at: 10 }])
     clock.advance(100)
-    expect(told).toEqual(['a at 10', 'b at 20.5', 'c at 30', 'd at 40'])
+    expect(fired).toEqual(['a at 10', 'b at 20.5', 'c at 30', 'd at 40'])
     expect(clock.pendingTimers()).toEqual([])
   })
 
-  it('is moved when it is set again, and nothing happens for one that is cleared', () => {
-    const { clock, times, told, one } = stage()
+  it('moves an entry that is set again, and ignores clear for an entry that is not set', () => {
+    const { clock, times, fired, one } = createQueue()
     const [moved, gone] = [one('moved'), one('gone')]
     times.set(moved, 10)
     times.set(gone, 20)
@@ -56,19 +56,19 @@ describe('what waits for its time', () => {
     times.clear(gone)
     times.clear(gone)
     clock.advance(100)
-    expect(told).toEqual(['moved at 50'])
+    expect(fired).toEqual(['moved at 50'])
   })
 
-  it('leaves no timer behind when nobody waits any more', () => {
-    const { clock, times, one } = stage()
+  it('leaves no platform timer when it is empty', () => {
+    const { clock, times, one } = createQueue()
     const only = one('only')
     times.set(only, 10)
     times.clear(only)
     expect(clock.pendingTimers()).toEqual([])
   })
 
-  it('may be set from where it falls due, also for a time that has come already', () => {
-    const { clock, times, told, one } = stage()
+  it('allows an entry to be set from a callback, also for a past time', () => {
+    const { clock, times, fired, one } = createQueue()
     let left = 3
     times.set(
       one(
@@ -78,11 +78,11 @@ describe('what waits for its time', () => {
       10,
     )
     clock.advance(100)
-    expect(told).toEqual(['again at 10', 'again at 15', 'again at 15', 'again at 20'])
+    expect(fired).toEqual(['again at 10', 'again at 15', 'again at 15', 'again at 20'])
   })
 
-  it('falls due though the one before it throws', () => {
-    const { clock, times, told, one } = stage()
+  it('runs an entry although the one before it throws', () => {
+    const { clock, times, fired, one } = createQueue()
     const broken = one('broken', () => {
       throw new Error('It broke')
     })
@@ -91,11 +91,11 @@ describe('what waits for its time', () => {
     times.set(one('later'), 20)
     expect(() => clock.advance(15)).toThrow('It broke')
     clock.advance(15)
-    expect(told.map((line) => line.split(' ')[0])).toEqual(['broken', 'next', 'later'])
+    expect(fired.map((line) => line.split(' ')[0])).toEqual(['broken', 'next', 'later'])
   })
 
-  it('waits for its time when the timer comes early', () => {
-    const { clock, told, one } = stage()
+  it('does not run an entry when the platform timer fires early', () => {
+    const { clock, fired, one } = createQueue()
     let early = true
     const hasty = Object.create(clock, {
       after: {
@@ -109,11 +109,11 @@ describe('what waits for its time', () => {
     }) as ManualClock
     new TimerQueue(hasty).set(one('one'), 10)
     clock.advance(20)
-    expect(told).toEqual(['one at 10'])
+    expect(fired).toEqual(['one at 10'])
   })
 
-  it('sets its timer again when somebody has taken it away', () => {
-    const { clock, told, one } = stage()
+  it('sets its platform timer again when fake timers have removed it', () => {
+    const { clock, fired, one } = createQueue()
     let lost = true
     const forgetful = Object.create(clock, {
       after: {
@@ -128,13 +128,13 @@ describe('what waits for its time', () => {
     lost = false
     times.set(one('next'), 3000)
     clock.advance(1500)
-    expect(told).toEqual(['forgotten at 2000', 'next at 3000'])
+    expect(fired).toEqual(['forgotten at 2000', 'next at 3000'])
   })
 
-  it('keeps its order through any changes', () => {
+  it('stays in order through random changes', () => {
     for (let seed = 1; seed <= 50; seed++) {
       const random = new SeededRandom(seed)
-      const { clock, times, told, one } = stage()
+      const { clock, times, fired, one } = createQueue()
       const all = Array.from({ length: 40 }, (_, i) => one(String(i)))
       const expected = new Map<string, number>()
       for (let step = 0; step < 200; step++) {
@@ -150,16 +150,16 @@ describe('what waits for its time', () => {
       }
       expect(times.size, `seed ${seed}`).toBe(expected.size)
       clock.advance(1000)
-      expect(new Set(told), `seed ${seed}`).toEqual(
+      expect(new Set(fired), `seed ${seed}`).toEqual(
         new Set([...expected].map(([name, due]) => `${name} at ${due}`)),
       )
-      expect(told.length, `seed ${seed}`).toBe(expected.size)
-      const at = told.map((line) => Number(line.split(' at ')[1]))
+      expect(fired.length, `seed ${seed}`).toBe(expected.size)
+      const at = fired.map((line) => Number(line.split(' at ')[1]))
       expect(at, `seed ${seed}`).toEqual(at.toSorted((a, b) => a - b))
     }
   })
 
-  it('is shared by all who go by one clock, and only by them', () => {
+  it('is shared by all users of a clock, and by no others', () => {
     const [one, two] = [new ManualClock(), new ManualClock()]
     expect(timerQueueOf(one)).toBe(timerQueueOf(one))
     expect(timerQueueOf(one)).not.toBe(timerQueueOf(two))

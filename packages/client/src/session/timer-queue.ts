@@ -1,28 +1,28 @@
 import type { Cancel, Clock } from '@zabra/runtime'
 import { noop } from '../noop.ts'
 
-/** Something that falls due once. One that is set already is moved by setting it again. */
+/** An entry with one due time. Setting it again replaces the time. */
 export interface TimerEntry {
-  /** Monotonic milliseconds, and the place among all that wait: both belong to `TimerQueue`, which -1 says is none. */
+  /** Monotonic milliseconds, and the index in the heap, -1 for none. `TimerQueue` owns both. */
   dueAt: number
   heapIndex: number
   onDue(): void
 }
 
-/** A timer that came a little early is not set again for less than this, which a clock may round away. */
-const SHORTEST_MS = 0.01
-const LATE_MS = 1000
+/** Minimum delay after a platform timer that fired early; a clock may round smaller delays to zero. */
+const MIN_REARM_MS = 0.01
+const OVERDUE_MS = 1000
 
 /**
- * What waits for its time on one clock, behind a single timer: a process may hold thousands of clients, and a timer for
- * each of them with what it calls and what cancels it costs more than all that a heartbeat has to know.
+ * Runs callbacks by one clock with a single platform timer. A process may hold thousands of clients, and a platform
+ * timer with closures for each of them would cost more memory than the state of a heartbeat.
  */
 export class TimerQueue {
   readonly #clock: Clock
-  /** A binary heap by time: nobody waits longer than both that stand at twice its place. */
+  /** A binary min-heap by due time. */
   readonly #heap: TimerEntry[] = []
   #cancel: Cancel = noop
-  /** When the timer runs. It may run early, for something that was taken out since. */
+  /** When the platform timer fires. It may fire early, for an entry that was removed since. */
   #nextRunAt = Number.POSITIVE_INFINITY
   readonly #run = (): void => this.#runDue()
 
@@ -34,21 +34,21 @@ export class TimerQueue {
     return this.#heap.length
   }
 
-  set(one: TimerEntry, due: number): void {
-    if (one.heapIndex >= 0) this.#remove(one)
-    one.dueAt = due
-    this.#heap.push(one)
-    this.#siftUp(one, this.#heap.length - 1)
-    // A timer that is long overdue was taken away by whoever plays with those of the process.
-    if (due < this.#nextRunAt || this.#nextRunAt + LATE_MS < this.#clock.monotonic())
+  set(entry: TimerEntry, due: number): void {
+    if (entry.heapIndex >= 0) this.#remove(entry)
+    entry.dueAt = due
+    this.#heap.push(entry)
+    this.#siftUp(entry, this.#heap.length - 1)
+    // A platform timer that is long overdue was removed by fake timers in a test.
+    if (due < this.#nextRunAt || this.#nextRunAt + OVERDUE_MS < this.#clock.monotonic())
       this.#arm(this.#heap[0]!.dueAt)
   }
 
-  /** Nothing happens for one that is not set. */
-  clear(one: TimerEntry): void {
-    if (one.heapIndex < 0) return
-    this.#remove(one)
-    // A timer that nobody needs would keep the process alive.
+  /** Does nothing for an entry that is not set. */
+  clear(entry: TimerEntry): void {
+    if (entry.heapIndex < 0) return
+    this.#remove(entry)
+    // An unused platform timer would keep the process alive.
     if (this.#heap.length === 0) this.#disarm()
   }
 
@@ -61,9 +61,9 @@ export class TimerQueue {
         first.onDue()
       }
     } finally {
-      // Also when one of them throws: the others wait for the same timer.
+      // Also after a callback throws: the other entries need the platform timer.
       const next = this.#heap[0]
-      if (next !== undefined && next.dueAt < this.#nextRunAt) this.#arm(next.dueAt, SHORTEST_MS)
+      if (next !== undefined && next.dueAt < this.#nextRunAt) this.#arm(next.dueAt, MIN_REARM_MS)
     }
   }
 
@@ -80,55 +80,55 @@ export class TimerQueue {
     this.#nextRunAt = Number.POSITIVE_INFINITY
   }
 
-  #remove(one: TimerEntry): void {
-    const { heapIndex: place } = one
+  #remove(entry: TimerEntry): void {
+    const { heapIndex: index } = entry
     const last = this.#heap.pop()!
-    one.heapIndex = -1
-    if (last === one) return
-    this.#siftUp(last, place)
+    entry.heapIndex = -1
+    if (last === entry) return
+    this.#siftUp(last, index)
     this.#siftDown(last)
   }
 
-  /** Puts one into a place, and those before it behind it that fall due later. */
-  #siftUp(one: TimerEntry, place: number): void {
-    const waiting = this.#heap
-    while (place > 0) {
-      const above = (place - 1) >> 1
-      const other = waiting[above]!
-      if (other.dueAt <= one.dueAt) break
-      waiting[place] = other
-      other.heapIndex = place
-      place = above
+  /** Puts an entry at an index, moving up past entries with later due times. */
+  #siftUp(entry: TimerEntry, index: number): void {
+    const heap = this.#heap
+    while (index > 0) {
+      const parent = (index - 1) >> 1
+      const otherEntry = heap[parent]!
+      if (otherEntry.dueAt <= entry.dueAt) break
+      heap[index] = otherEntry
+      otherEntry.heapIndex = index
+      index = parent
     }
-    waiting[place] = one
-    one.heapIndex = place
+    heap[index] = entry
+    entry.heapIndex = index
   }
 
-  #siftDown(one: TimerEntry): void {
-    const waiting = this.#heap
-    let { heapIndex: place } = one
+  #siftDown(entry: TimerEntry): void {
+    const heap = this.#heap
+    let { heapIndex: index } = entry
     for (;;) {
-      const left = 2 * place + 1
+      const left = 2 * index + 1
       const right = left + 1
-      const earlier = right < waiting.length && waiting[right]!.dueAt < waiting[left]!.dueAt ? right : left
-      const other = waiting[earlier]
-      if (other === undefined || other.dueAt >= one.dueAt) break
-      waiting[place] = other
-      other.heapIndex = place
-      place = earlier
+      const earlier = right < heap.length && heap[right]!.dueAt < heap[left]!.dueAt ? right : left
+      const otherEntry = heap[earlier]
+      if (otherEntry === undefined || otherEntry.dueAt >= entry.dueAt) break
+      heap[index] = otherEntry
+      otherEntry.heapIndex = index
+      index = earlier
     }
-    waiting[place] = one
-    one.heapIndex = place
+    heap[index] = entry
+    entry.heapIndex = index
   }
 }
 
 const known = new WeakMap<Clock, TimerQueue>()
 
-/** What waits on a clock: one for all clients that go by it. */
+/** Returns the timer queue of a clock, which all clients with that clock share. */
 export function timerQueueOf(clock: Clock): TimerQueue {
-  const there = known.get(clock)
-  if (there !== undefined) return there
-  const made = new TimerQueue(clock)
-  known.set(clock, made)
-  return made
+  const existing = known.get(clock)
+  if (existing !== undefined) return existing
+  const created = new TimerQueue(clock)
+  known.set(clock, created)
+  return created
 }

@@ -5,15 +5,15 @@ const SRV = 33
 const NXDOMAIN = 3
 const SERVFAIL = 2
 
-/** What stands behind a name: servers, nothing, or a server that fails. */
+/** The SRV answer for a name: servers, no such name, or a server failure. */
 export type DnsAnswer = readonly { readonly host: string; readonly port: number }[] | 'none' | 'failure'
 
-/** A server for SRV records on a port of loopback. */
+/** A DNS server for SRV records on a loopback port. */
 export class DnsServer {
   readonly #socket: Socket
   readonly #answers = new Map<string, DnsAnswer>()
   readonly #waiting: { readonly count: number; readonly done: () => void }[] = []
-  /** Names that were asked for, in order. */
+  /** Queried names, in order. */
   readonly queriedNames: string[] = []
 
   private constructor(socket: Socket) {
@@ -37,7 +37,7 @@ export class DnsServer {
     this.#answers.set(name, answer)
   }
 
-  /** Resolves once so many questions have been asked. */
+  /** Resolves after `count` queries. */
   waitForQueries(count: number): Promise<void> {
     if (this.queriedNames.length >= count) return Promise.resolve()
     return new Promise((done) => this.#waiting.push({ count, done }))
@@ -63,7 +63,7 @@ export class DnsServer {
     const header = Buffer.alloc(12)
     query.copy(header, 0, 0, 2)
     const code = answer === 'none' ? NXDOMAIN : answer === 'failure' ? SERVFAIL : 0
-    // An answer, by who knows and would ask others too.
+    // An authoritative answer, with recursion available.
     header.writeUInt16BE(0x8580 | code, 2)
     header.writeUInt16BE(1, 4)
     header.writeUInt16BE(records.length, 6)
@@ -77,7 +77,7 @@ function recordOf({ host, port }: { host: string; port: number }): Buffer {
     Buffer.from([0]),
   ])
   const head = Buffer.alloc(18)
-  // The name of the question, again.
+  // A pointer to the name in the question.
   head.writeUInt16BE(0xc00c, 0)
   head.writeUInt16BE(SRV, 2)
   head.writeUInt16BE(1, 4)

@@ -16,88 +16,87 @@ const opening = `# Errors of the client
 
 <!-- Generated from packages/client/src/errors.ts: run pnpm --filter @zabra/client gen:docs. Do not edit by hand. -->
 
-Every call of a client rejects with a \`ZooKeeperError\` and with nothing else, but for what your own codec or
-your own change function throws. An error has
+Every call of a client rejects with a \`ZooKeeperError\`, or with an error thrown by your own codec or change function.
+An error has
 
-- \`code\`, a stable text to switch on, and a class for \`instanceof\`, which also knows errors of another copy of the package;
-- \`category\`, what it asks of you: see below;
-- \`maybeApplied\`, true only if a write has left and nobody knows whether it was carried out;
-- \`path\` and \`operation\`, as the caller gave them, and \`wireCode\`, the number of the protocol, when there is one;
-- \`cause\`, what lies behind it.
+- \`code\`, a stable identifier to switch on, and a class for \`instanceof\`, which also works across copies of the package;
+- \`category\`, what it asks of the caller: see below;
+- \`maybeApplied\`, true only if a write was sent and its outcome is unknown;
+- \`path\` and \`operation\`, as the caller gave them, and \`wireCode\`, the error code of the protocol, if there is one;
+- \`cause\`, the underlying error.
 
-| category | class | asks for |
+| category | class | meaning |
 | --- | --- | --- |
 | recoverable | \`RecoverableError\` | The same call may succeed later in this session. |
-| state | \`StateError\` | The tree, or what the call asked of it, forbids the request. Trying again unchanged changes nothing. |
-| fatal | \`FatalError\` | The session, the client or this request is over for good. |
-| usage | \`UsageError\`, \`AbortedError\` | The call was wrong, or its caller has ended it. |
+| state | \`StateError\` | The tree or the arguments forbid the request. Retrying it unchanged has the same result. |
+| fatal | \`FatalError\` | The session, the client or this request has failed for good. |
+| usage | \`UsageError\`, \`AbortedError\` | The call was invalid, or its caller has aborted it. |
 
 `
 
-/** What to do about each, by its code. */
+/** Advice for each code. */
 const advice: Readonly<Record<string, string>> = {
   SYSTEM_ERROR:
-    'A Zabra server says so while its disk is full: reads go on, and writes are taken again when there is space. Else look into the log of the server.',
-  RUNTIME_INCONSISTENCY: 'Look at the error of the operation before it; a `MultiError` names it.',
-  DATA_INCONSISTENCY: 'Look into the log of the server.',
+    'A Zabra server replies so while its disk is full: reads continue, and writes succeed again when there is space. Otherwise check the log of the server.',
+  RUNTIME_INCONSISTENCY: 'Check the error of the operation that failed; a `MultiError` names it.',
+  DATA_INCONSISTENCY: 'Check the log of the server.',
   CONNECTION_LOSS:
-    'Nothing for the connection: the client makes another. If `maybeApplied` is false, call again; if it is true, read what is there, or let writes be repeated by a version, `idempotent` or `protected`.',
+    'The client reconnects automatically. If `maybeApplied` is false, call again; if it is true, read the znode, or make writes retryable by a version, `idempotent` or `protected`.',
   MARSHALLING_ERROR:
-    'Look at `cause`. If an answer was longer than `maxFrame`, raise it; else client and server disagree about the protocol: report it.',
+    'Check `cause`. If a reply was longer than `maxFrame`, raise it; otherwise client and server disagree about the protocol: report a bug.',
   UNIMPLEMENTED:
-    'The server is older than the operation, or has it switched off (`extendedTypesEnabled` for times to live).',
-  OPERATION_TIMEOUT: 'As for a lost connection; allow more time if it happens often.',
-  BAD_ARGUMENTS: 'Correct the arguments; the log of the server says what was wrong.',
-  UNKNOWN_SESSION: 'Report it: a client never asks about sessions that are not its own.',
+    'The server does not know the operation, or has it disabled (`extendedTypesEnabled` for TTL znodes).',
+  OPERATION_TIMEOUT: 'As for CONNECTION_LOSS; allow more time if it happens often.',
+  BAD_ARGUMENTS: 'Correct the arguments; the log of the server has the reason.',
+  UNKNOWN_SESSION: 'Report a bug: a client only uses its own session.',
   NEW_CONFIG_NO_QUORUM:
-    'Start the new members first and let them catch up. The client tries again by itself, unless `retry` forbids it.',
-  RECONFIG_IN_PROGRESS: 'Wait. The client tries again by itself, unless `retry` forbids it.',
-  API_ERROR: 'Look into the log of the server.',
-  NO_NODE: 'Create it first, or its parents with `parents: true`; `missingOk` makes a delete content.',
+    'Start the new members first and let them sync. The client retries automatically, unless `retry` forbids it.',
+  RECONFIG_IN_PROGRESS: 'Wait. The client retries automatically, unless `retry` forbids it.',
+  API_ERROR: 'Check the log of the server.',
+  NO_NODE: 'Create it first, or its parents with `parents: true`; a delete with `missingOk` succeeds.',
   NO_AUTH:
-    'Prove an identity with `auth` or `addAuth`, or change the list with `setACL`. `whoAmI` tells who you are.',
+    'Authenticate with `auth` or `addAuth`, or change the ACL with `setACL`. `whoAmI` lists your identities.',
   BAD_VERSION:
-    'Somebody else was faster: read again, decide again, write again. `update` of a typed client does.',
-  NO_CHILDREN_FOR_EPHEMERALS: 'Put the child somewhere else: what goes with a session has no children.',
-  NODE_EXISTS: 'Often good news. Read it, or use `mkdirp`, or `setData` with `createIfMissing`.',
-  NOT_EMPTY: 'Delete the children first, or with it by `recursive: true`.',
-  INVALID_CALLBACK: 'Report it.',
+    'Another client has written: read again, decide again, write again, as `update` of a typed client does.',
+  NO_CHILDREN_FOR_EPHEMERALS: 'Create the child elsewhere: an ephemeral znode cannot have children.',
+  NODE_EXISTS: 'Read the existing znode, or use `mkdirp`, or `setData` with `createIfMissing`.',
+  NOT_EMPTY: 'Delete the children first, or use `recursive: true`.',
+  INVALID_CALLBACK: 'Report a bug.',
   INVALID_ACL:
-    'Give at least one entry, with a scheme that the servers know; `auth` needs an identity that was proved.',
+    'Give at least one entry with a scheme that the servers know; the scheme `auth` needs an authenticated identity.',
   SESSION_EXPIRED:
-    'Make ephemeral znodes and one-shot watches again under the new session, which the client opens by itself; see `sessionExpiry`.',
-  AUTH_FAILED: 'Correct the credentials and connect anew: this client is finished.',
+    'Create ephemeral znodes and one-shot watches again in the new session, which the client opens automatically; see `sessionExpiry`.',
+  AUTH_FAILED: 'Correct the credentials and connect again: this client is closed.',
   SESSION_MOVED:
-    'Nothing: the client connects again and repeats the request, unless `retry` forbids it. If it happens often, two clients share one session.',
-  NOT_READ_ONLY: 'Ask with `waitForReadWrite`, or wait for the state `connected`.',
-  EPHEMERAL_ON_LOCAL_SESSION: 'Let the servers upgrade local sessions, or switch local sessions off there.',
-  NO_WATCHER: 'Nothing: it has fired or was removed already.',
-  REQUEST_TIMEOUT: 'As for a lost connection: the server does not know what became of the request.',
+    'The client reconnects and retries the request, unless `retry` forbids it. If it happens often, two clients share one session.',
+  NOT_READ_ONLY: 'Pass `waitForReadWrite`, or wait for the state `connected`.',
+  EPHEMERAL_ON_LOCAL_SESSION: 'Let the servers upgrade local sessions, or disable local sessions there.',
+  NO_WATCHER: 'Ignore it: the watch has fired or was removed already.',
+  REQUEST_TIMEOUT: 'As for CONNECTION_LOSS: the server does not know the outcome of the request.',
   RECONFIG_DISABLED: 'Set `reconfigEnabled` on the servers.',
   SESSION_CLOSED_REQUIRE_SASL_AUTH:
-    'Log in with the option `sasl`, and connect anew: this client is finished.',
+    'Log in with the option `sasl`, and connect again: this client is closed.',
   QUOTA_EXCEEDED: 'Store less, or raise the quota of the subtree.',
   THROTTLED_OP:
-    'Nothing: the client waits and asks again, unless `retry` forbids it. If it happens often, ask for less at a time.',
+    'The client retries after a delay, unless `retry` forbids it. If it happens often, reduce the number of requests in flight.',
   NO_CHROOT: "Connect with `createChroot: true`, or call `mkdirp('/')`.",
-  MULTI_FAILED: 'Look at `index` and `cause`: that operation failed, and none was carried out.',
-  'UNKNOWN_…': 'Only the request has failed. The server is newer than this client: upgrade.',
-  CLOSED: 'Somebody has called `close` or `detach`. Connect anew if that was not the end.',
-  USAGE: 'Correct the call; the message says what was expected. Nothing was sent.',
-  ABORTED:
-    '`cause` is the reason of your signal. If `maybeApplied` is true, the write may still take effect.',
+  MULTI_FAILED: 'Check `index` and `cause`: that operation failed, and none was applied.',
+  'UNKNOWN_…': 'Only the request has failed. The server is newer than this client: upgrade the client.',
+  CLOSED: 'The program has called `close` or `detach`. Connect again to continue.',
+  USAGE: 'Correct the call; the message says what was expected. No request was sent.',
+  ABORTED: '`cause` is the reason of your signal. If `maybeApplied` is true, the write may still be applied.',
 }
 
-/** What no server answers with, or means otherwise. */
+/** Meanings of codes that no server sends, or that the protocol describes differently. */
 const meanings: Readonly<Record<string, string>> = {
-  SYSTEM_ERROR: 'The server could not carry the request out.',
-  NO_CHROOT: 'The root of this client does not exist.',
+  SYSTEM_ERROR: 'The server could not process the request.',
+  NO_CHROOT: 'The chroot of this client does not exist.',
   MULTI_FAILED: 'A multi failed as a whole.',
   'UNKNOWN_…':
-    'The server has answered with a number that this version does not know; it stands behind the underscore.',
-  CLOSED: 'The client or the view is closed.',
-  USAGE: 'The call cannot be right, whatever the servers hold.',
-  ABORTED: "The caller's signal has ended the call. Its `name` is `AbortError`.",
+    'The server replied with an error code that this version does not know; it follows the underscore.',
+  CLOSED: 'The client is closed.',
+  USAGE: 'The call is invalid in any state of the tree.',
+  ABORTED: "The caller's signal aborted the call. Its `name` is `AbortError`.",
 }
 
 interface Row {
@@ -108,7 +107,7 @@ interface Row {
 
 function rows(): Row[] {
   const numbers = [...errorTable.keys(), ErrorCode.SESSIONEXPIRED].toSorted((a, b) => b - a)
-  const told = numbers.map((number) => {
+  const wireRows = numbers.map((number) => {
     const error = errorFromCode(number, {})
     return { code: error.code, error, meaning: meanings[error.code] ?? wireErrors.get(number)?.meaning ?? '' }
   })
@@ -122,12 +121,12 @@ function rows(): Row[] {
     ABORTED: abortError('', {}),
   }
   return [
-    ...told,
+    ...wireRows,
     ...Object.entries(own).map(([code, error]) => ({ code, error, meaning: meanings[code] ?? '' })),
   ]
 }
 
-/** The codes that the page tells of, and those for which there is advice: one list, or somebody forgot a row. */
+/** Returns the codes on the page and the codes with advice; a test compares them. */
 export const documented = (): { rows: string[]; advice: string[] } => ({
   rows: rows()
     .map(({ code }) => code)
@@ -135,7 +134,7 @@ export const documented = (): { rows: string[]; advice: string[] } => ({
   advice: Object.keys(advice).toSorted(),
 })
 
-/** The reference page of all errors, as Markdown. */
+/** Renders the error reference as Markdown. */
 export function renderErrors(): string {
   const lines = rows().map(({ code, error, meaning }) => {
     const number = code === 'MULTI_FAILED' ? 'of its cause' : String(error.wireCode ?? '')

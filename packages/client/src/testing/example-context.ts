@@ -1,6 +1,6 @@
-import type { Client } from '../types.ts'
+import type { Client } from '../client-api.ts'
 
-/** What the examples of the README find around them. */
+/** The variables that the README examples may use. */
 export interface ExampleContext {
   readonly client: Client
   readonly bytes: (text: string) => Uint8Array

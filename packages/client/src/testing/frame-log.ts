@@ -2,37 +2,37 @@ import { OpCode, Reader, readConnectRequest, readMultiRequest, Xid } from '@zabr
 
 const names = new Map<number, string>(Object.entries(OpCode).map(([name, code]) => [code, name]))
 
-/** What a client sent, as words: one for each frame. The first frame of a connection is the handshake. */
+/** Describes each frame that a client sends as text. The first frame of a connection is the handshake. */
 export class FrameLog {
   readonly entries: string[] = []
   readonly #partialFrames = new Map<object, Uint8Array>()
   readonly #withHandshake: Set<object>
 
-  /** `known` are the connections whose handshake has gone by. */
+  /** `known` are the connections whose handshake is over. */
   constructor(known: Iterable<object>) {
     this.#withHandshake = new Set(known)
   }
 
-  /** Takes the next bytes of a connection. */
-  take(wire: object, chunk: Uint8Array): void {
-    let bytes = join(this.#partialFrames.get(wire) ?? new Uint8Array(0), chunk)
+  /** Adds the next bytes of a connection. */
+  take(connection: object, chunk: Uint8Array): void {
+    let bytes = join(this.#partialFrames.get(connection) ?? new Uint8Array(0), chunk)
     for (;;) {
       if (bytes.length < 4) break
       const length = new DataView(bytes.buffer, bytes.byteOffset).getInt32(0)
       if (bytes.length < 4 + length) break
-      this.entries.push(this.#describe(wire, new Reader(bytes, 4, 4 + length)))
+      this.entries.push(this.#describe(connection, new Reader(bytes, 4, 4 + length)))
       bytes = bytes.subarray(4 + length)
     }
-    this.#partialFrames.set(wire, bytes.slice())
+    this.#partialFrames.set(connection, bytes.slice())
   }
 
   splice(): string[] {
     return this.entries.splice(0)
   }
 
-  #describe(wire: object, reader: Reader): string {
-    if (!this.#withHandshake.has(wire)) {
-      this.#withHandshake.add(wire)
+  #describe(connection: object, reader: Reader): string {
+    if (!this.#withHandshake.has(connection)) {
+      this.#withHandshake.add(connection)
       const { sessionId, readOnly } = readConnectRequest(reader)
       return `connect ${sessionId === 0n ? 'new' : 'again'}${readOnly ? ' readOnly' : ''}`
     }

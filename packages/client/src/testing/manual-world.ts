@@ -10,23 +10,26 @@ import {
 import { digestId } from '@zabra/protocol'
 import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server'
 import { connectWith, type ConnectOptions } from '../connect.ts'
+import { FrameLog } from './frame-log.ts'
 import { networkTransport } from '../transport.ts'
-import type { Client, ServerAddress, StateChange, Transport } from '../types.ts'
+import type { Client } from '../client-api.ts'
+import type { ServerAddress, Transport } from '../platform.ts'
+import type { StateChange } from '../types.ts'
 
 export const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 export const text = (data: Uint8Array | undefined): string => new TextDecoder().decode(data)
 
-/** What a test does to the connections of clients. */
+/** Hooks by which a test manipulates the connections of clients. */
 export interface ConnectionFaults {
-  /** Before a connection is opened: throw to refuse it. */
+  /** Called before a connection is opened; throws to refuse it. */
   open?(server: ServerAddress): void
-  /** What becomes of bytes that the client sends; undefined swallows them. */
-  toServer?(chunk: Uint8Array, wire: TappedConnection): Uint8Array | undefined
-  /** The same for bytes that it gets. */
-  toClient?(chunk: Uint8Array, wire: TappedConnection): Uint8Array | undefined
+  /** Returns the bytes to pass on for bytes that the client sends; undefined drops them. */
+  toServer?(chunk: Uint8Array, connection: TappedConnection): Uint8Array | undefined
+  /** The same for bytes that the client receives. */
+  toClient?(chunk: Uint8Array, connection: TappedConnection): Uint8Array | undefined
 }
 
-/** A connection that a test listens to and breaks. */
+/** A connection that a test can observe and break. */
 export class TappedConnection implements Connection {
   readonly #inner: Connection
   readonly #faults: ConnectionFaults
@@ -34,9 +37,9 @@ export class TappedConnection implements Connection {
   readonly server: ServerAddress
   isCut = false
 
-  constructor(inner: Connection, interference: ConnectionFaults, server: ServerAddress) {
+  constructor(inner: Connection, faults: ConnectionFaults, server: ServerAddress) {
     this.#inner = inner
-    this.#faults = interference
+    this.#faults = faults
     this.server = server
   }
 
@@ -59,25 +62,25 @@ export class TappedConnection implements Connection {
       drain: () => events.drain(),
       closed: (cause) => events.closed(cause),
       data: (chunk) => {
-        const between = this.#faults
-        // A test may hold it back, and the chunk is lent for this call only.
-        const passed = between.toClient === undefined ? chunk : between.toClient(chunk.slice(), this)
-        if (passed !== undefined) events.data(passed)
+        const faults = this.#faults
+        // The test may keep the chunk, which is valid during this call only.
+        const result = faults.toClient === undefined ? chunk : faults.toClient(chunk.slice(), this)
+        if (result !== undefined) events.data(result)
       },
     })
   }
 
   write(chunk: Uint8Array): boolean {
-    const passed = this.#faults.toServer === undefined ? chunk : this.#faults.toServer(chunk, this)
-    return passed === undefined ? true : this.#inner.write(passed)
+    const result = this.#faults.toServer === undefined ? chunk : this.#faults.toServer(chunk, this)
+    return result === undefined ? true : this.#inner.write(result)
   }
 
-  /** Hands bytes to the client that were held back. */
+  /** Delivers held-back bytes to the client. */
   deliver(chunk: Uint8Array): void {
     this.#events?.data(chunk)
   }
 
-  /** Sends bytes that were held back. */
+  /** Sends held-back bytes to the server. */
   send(chunk: Uint8Array): void {
     this.#inner.write(chunk)
   }
@@ -98,14 +101,14 @@ export class TappedConnection implements Connection {
     this.#inner.destroy(cause)
   }
 
-  /** Breaks it for both sides. */
+  /** Breaks the connection for both sides. */
   cut(): void {
     this.isCut = true
     this.#inner.destroy(new Error('cut by the test'))
   }
 }
 
-/** Servers of ours and clients on a clock, a network and disks that a test controls. */
+/** A Zabra server and clients on a manual clock, an in-memory network and an in-memory disk. */
 export class ManualWorld {
   readonly clock = new ManualClock()
   readonly network = new MemoryNetwork(this.clock)
@@ -127,7 +130,7 @@ export class ManualWorld {
     return world
   }
 
-  /** Starts the server on what its disk holds. */
+  /** Starts the server from its disk. */
   async restart(): Promise<void> {
     this.server = await createServer(
       defaults({
@@ -149,10 +152,10 @@ export class ManualWorld {
         random: new SeededRandom(1),
         compression: {
           gzip: () => {
-            throw new Error('no compression here')
+            throw new Error('compression is not supported')
           },
           gunzip: () => {
-            throw new Error('no compression here')
+            throw new Error('compression is not supported')
           },
         },
         logger: silentLogger,
@@ -180,19 +183,44 @@ export class ManualWorld {
       ...inner,
       open: async (server, signal) => {
         this.faults.open?.(server)
-        const wire = new TappedConnection(await inner.open(server, signal), this.faults, server)
-        this.connections.push(wire)
-        return wire
+        const connection = new TappedConnection(await inner.open(server, signal), this.faults, server)
+        this.connections.push(connection)
+        return connection
       },
     }
   }
 
-  /** The connection that was opened last. */
+  /** The connection opened last. */
   get lastConnection(): TappedConnection {
     return this.connections.at(-1)!
   }
 
-  /** Begins to connect. */
+  /** Blocks new connections, and all bytes of the existing ones in both directions, until `endIsolation` is called. */
+  isolate(): void {
+    this.faults.open = () => {
+      throw new Error('unreachable')
+    }
+    this.faults.toServer = () => undefined
+    this.faults.toClient = () => undefined
+  }
+
+  endIsolation(): void {
+    delete this.faults.open
+    delete this.faults.toServer
+    delete this.faults.toClient
+  }
+
+  /** Logs the frames that clients send from now on. */
+  logFrames(): FrameLog {
+    const log = new FrameLog(this.connections)
+    this.faults.toServer = (chunk, connection) => {
+      log.take(connection, chunk)
+      return chunk
+    }
+    return log
+  }
+
+  /** Starts connecting a client. */
   connect(options: Partial<ConnectOptions> = {}): Promise<Client> {
     return connectWith(
       { servers: 'a:2181', sessionTimeout: 12_000, transport: this.transport, ...options },
@@ -200,19 +228,19 @@ export class ManualWorld {
     )
   }
 
-  /** A client whose session exists. */
+  /** Connects a client. */
   async client(options: Partial<ConnectOptions> = {}): Promise<Client> {
     const client = await this.outcome(this.connect(options))
     this.#clients.push(client)
     return client
   }
 
-  /** Lets everything happen that needs no time. */
+  /** Runs everything that needs no time to pass. */
   settle(): Promise<void> {
     return this.clock.untilIdle()
   }
 
-  /** Lets time pass in steps, since what a timer starts may need turns before the next one falls due. */
+  /** Advances the clock in steps, since a timer may set other timers only after some turns. */
   async advance(ms: number): Promise<void> {
     for (let left = ms; left > 0; left -= 50) {
       this.clock.advance(Math.min(left, 50))
@@ -220,27 +248,27 @@ export class ManualWorld {
     }
   }
 
-  /** What a promise comes to without any time. */
+  /** Awaits a promise that must settle without time passing. */
   async outcome<T>(promise: Promise<T>): Promise<T> {
     let settled = false
     const settle = (): void => void (settled = true)
     promise.then(settle, settle)
     for (let turns = 0; turns < 50 && !settled; turns++) await this.settle()
-    if (!settled) throw new Error('Expected the promise to settle without time going by; it still waits')
+    if (!settled) throw new Error('Expected the promise to settle without time passing; it is pending')
     return promise
   }
 
-  /** What a promise comes to within so much time. */
+  /** Awaits a promise that must settle within `ms` milliseconds. */
   async within<T>(ms: number, promise: Promise<T>): Promise<T> {
     let settled = false
     const settle = (): void => void (settled = true)
     promise.then(settle, settle)
     for (let left = ms; left > 0 && !settled; left -= 50) await this.advance(50)
-    if (!settled) throw new Error(`Expected the promise to settle within ${ms} ms; it still waits`)
+    if (!settled) throw new Error(`Expected the promise to settle within ${ms} ms; it is pending`)
     return promise
   }
 
-  /** Collects what a stream gives from now on. */
+  /** Collects the items of a stream from now on. */
   collect<T>(stream: AsyncIterable<T>): T[] {
     const items: T[] = []
     void (async () => {
@@ -249,13 +277,13 @@ export class ManualWorld {
     return items
   }
 
-  /** The states of a client from now on, as words. */
+  /** Collects the states of a client from now on. */
   states(client: Client): string[] {
-    const words: string[] = []
+    const states: string[] = []
     void (async () => {
-      for await (const { state } of client.states() as AsyncIterable<StateChange>) words.push(state)
+      for await (const { state } of client.states() as AsyncIterable<StateChange>) states.push(state)
     })()
-    return words
+    return states
   }
 
   async end(): Promise<void> {

@@ -1,25 +1,26 @@
 import type { ConnectOptions } from '../connect.ts'
-import type { Client, ConnectionState, WatchedEvent } from '../types.ts'
+import type { Client } from '../client-api.ts'
+import type { ConnectionState, WatchedEvent } from '../types.ts'
 
-/** Where a scenario plays: servers, and what can happen to them. */
+/** The servers of a scenario, and the faults it can inject. */
 export interface ScenarioContext {
-  /** A client whose session exists. */
+  /** Connects a client. */
   readonly connect: (options?: Partial<ConnectOptions>) => Promise<Client>
   /** Breaks every connection of every client. */
   readonly cut: () => void
-  /** Nobody is reachable until what it returns is called. */
+  /** Makes all servers unreachable until the returned function is called. */
   readonly isolate: () => () => void
-  /** Kills the server that clients are on, and starts it again. */
+  /** Kills the server that clients are connected to, and restarts it. */
   readonly crash: () => Promise<void>
-  /** Stops the process of the server that clients are on, without ending it, until what it returns is called. */
+  /** Suspends the process of the server that clients are connected to, until the returned function is called. */
   readonly pause: () => () => void
-  /** Timeout for a session that shall expire soon, in milliseconds. */
+  /** Timeout in milliseconds of a session that is to expire soon. */
   readonly shortSession: number
 }
 
 export interface Scenario {
   readonly name: string
-  readonly run: (stage: ScenarioContext) => Promise<void>
+  readonly run: (context: ScenarioContext) => Promise<void>
 }
 
 const encoder = new TextEncoder()
@@ -63,12 +64,12 @@ async function code(promise: Promise<unknown>): Promise<string> {
 }
 
 /**
- * The same bodies for the simulated network, our server and Apache ZooKeeper's, also with clients on different members
- * of an ensemble: who reads what another session wrote calls `sync` first.
+ * Scenarios that run on the simulated network, on Zabra and on Apache ZooKeeper, also with clients on different
+ * members of an ensemble; therefore a client calls `sync` before it reads what another session wrote.
  */
 export const scenarios: readonly Scenario[] = [
   {
-    name: 'every operation, and the errors that belong to them',
+    name: 'a client runs every operation and gets the errors of each',
     async run({ connect }) {
       await using client = await connect()
       await client.create('/s1', bytes('one'))
@@ -99,18 +100,18 @@ export const scenarios: readonly Scenario[] = [
       await client.setACL('/s1/child', [{ perms: 1, scheme: 'world', id: 'anyone' }])
       equal(await code(client.setData('/s1/child', bytes('x'))), 'NO_AUTH', 'a write without permission')
       await client.sync('/s1')
-      expect((await client.syncCommitted()) > stat.czxid, 'a newer transaction of the barrier')
+      expect((await client.syncCommitted()) > stat.czxid, 'a newer zxid of syncCommitted')
       equal(
         (await client.whoAmI()).map(({ scheme }) => scheme),
         ['ip'],
         'the identities',
       )
       await client.delete('/s1', { recursive: true })
-      equal(await client.exists('/s1'), undefined, 'what is left')
+      equal(await client.exists('/s1'), undefined, 'the remaining znode')
     },
   },
   {
-    name: 'a multi is done as a whole or not at all',
+    name: 'a multi is applied as a whole or not at all',
     async run({ connect }) {
       await using client = await connect()
       const [made, changed] = await client.multi([
@@ -124,7 +125,7 @@ export const scenarios: readonly Scenario[] = [
         { op: 'check', path: '/s2-none' },
       ])
       equal(await code(failed), 'MULTI_FAILED', 'a multi with a failed check')
-      expect((await client.exists('/s2')) !== undefined, 'the node to be there still')
+      expect((await client.exists('/s2')) !== undefined, 'the node to exist')
       const [data, none] = await client.multiRead([
         { op: 'getData', path: '/s2' },
         { op: 'getChildren', path: '/s2-none' },
@@ -141,7 +142,7 @@ export const scenarios: readonly Scenario[] = [
       await client.create('/s3', bytes('0'))
       const writes = Array.from({ length: 1000 }, (_, i) => client.setData('/s3', bytes(String(i))))
       const { data, stat } = await client.getData('/s3')
-      equal([decoder.decode(data), stat.version], ['999', 1000], 'what is read behind them')
+      equal([decoder.decode(data), stat.version], ['999', 1000], 'the data read after the writes')
       const versions = (await Promise.all(writes)).map(({ version }) => version)
       equal(
         versions,
@@ -152,11 +153,11 @@ export const scenarios: readonly Scenario[] = [
     },
   },
   {
-    name: 'many reads come to what each of them asks for, also while connections break',
+    name: 'concurrent reads each return their own result, also while connections break',
     async run({ connect, cut }) {
       await using client = await connect()
       await client.create('/s14')
-      // Everything but reading.
+      // All permissions except READ.
       await client.create('/s14/secret', undefined, { acl: [{ perms: 30, scheme: 'world', id: 'anyone' }] })
       for (let i = 0; i < 12; i++) {
         await client.create(`/s14/${i}`, i % 4 === 3 ? new Uint8Array(100_000) : bytes(String(i)))
@@ -177,7 +178,7 @@ export const scenarios: readonly Scenario[] = [
         if (round % 2 === 1) cut()
         equal(await Promise.all(reads), wanted, `the reads of round ${round}`)
       }
-      // What is between reads stays there.
+      // A write between reads separates them.
       const [, before, , after] = await Promise.all([
         client.getData('/s14/0'),
         client.getData('/s14/0'),
@@ -188,14 +189,14 @@ export const scenarios: readonly Scenario[] = [
       equal(
         [before, after].map(({ data }) => decoder.decode(data)),
         ['0', 'new'],
-        'what is read',
+        'the data',
       )
       await client.delete('/s14/secret')
       await client.delete('/s14', { recursive: true })
     },
   },
   {
-    name: 'watches tell of changes, in their order',
+    name: 'watches fire for changes, in order',
     async run({ connect }) {
       await using client = await connect()
       await using other = await connect()
@@ -205,7 +206,7 @@ export const scenarios: readonly Scenario[] = [
       const data = await client.watchOnce('/s4', 'data')
       const children = await client.watchOnce('/s4', 'children')
       // On a path of its own: servers before 3.9 keep one kind of watch for a path and a connection.
-      const lasting = await client.watch('/s4/a', { mode: 'persistentRecursive' })
+      const persistent = await client.watch('/s4/a', { mode: 'persistentRecursive' })
       await other.create('/s4/a')
       await other.setData('/s4', bytes('1'))
       await other.create('/s4/a/b')
@@ -214,7 +215,7 @@ export const scenarios: readonly Scenario[] = [
       equal((await children.fired).type, 'nodeChildrenChanged', 'the event of the children')
       equal((await data.fired).type, 'nodeDataChanged', 'the event of the data')
       equal(
-        await take(lasting[Symbol.asyncIterator](), 5),
+        await take(persistent[Symbol.asyncIterator](), 5),
         [
           'nodeCreated /s4/a',
           'nodeCreated /s4/a/b',
@@ -224,12 +225,12 @@ export const scenarios: readonly Scenario[] = [
         ],
         'the events of the tree',
       )
-      await lasting.close()
+      await persistent.close()
       await other.delete('/s4')
     },
   },
   {
-    name: 'a lost connection loses neither session nor watches nor identities',
+    name: 'a client keeps its session, watches and identities after a connection loss',
     async run({ connect, cut }) {
       await using client = await connect({ auth: [{ scheme: 'digest', auth: bytes('ann:secret') }] })
       await using other = await connect()
@@ -239,8 +240,8 @@ export const scenarios: readonly Scenario[] = [
         { perms: 1, scheme: 'world', id: 'anyone' },
       ]
       await client.create('/s5', bytes('1'), { mode: 'ephemeral', acl })
-      const lasting = await client.watch('/s5-tree', { mode: 'persistentRecursive' })
-      const events = lasting[Symbol.asyncIterator]()
+      const persistent = await client.watch('/s5-tree', { mode: 'persistentRecursive' })
+      const events = persistent[Symbol.asyncIterator]()
       await other.sync('/s5')
       const once = await other.watchOnce('/s5', 'data')
       for (let i = 0; i < 3; i++) {
@@ -258,7 +259,7 @@ export const scenarios: readonly Scenario[] = [
     },
   },
   {
-    name: 'a crash of the server loses nothing that was acknowledged',
+    name: 'a server crash loses no acknowledged write',
     async run({ connect, crash }) {
       await using client = await connect()
       const { id } = client.session
@@ -271,46 +272,46 @@ export const scenarios: readonly Scenario[] = [
     },
   },
   {
-    name: 'a server that stands still is left for another, or waited for',
+    name: 'a client leaves a suspended server, or waits for it',
     async run({ connect, pause }) {
       await using client = await connect()
       await client.create('/s7', bytes('1'))
       const resume = pause()
       const read = client.getData('/s7')
-      const timer = setTimeoutLater(resume, client)
+      const timer = callAfterQuarterOfSession(resume, client)
       equal(decoder.decode((await read).data), '1', 'the data')
       await timer
       await client.delete('/s7')
     },
   },
   {
-    name: 'an expired session is replaced, and says so',
+    name: 'a client replaces an expired session and reports it',
     async run({ connect, isolate, shortSession }) {
       await using client = await connect({ sessionTimeout: shortSession })
       const old = client.session.id
       await client.create('/s8', undefined, { mode: 'ephemeral' })
       const once = await client.watchOnce('/s8', 'data')
-      const lasting = await client.watch('/s8-tree')
-      const events = lasting[Symbol.asyncIterator]()
+      const persistent = await client.watch('/s8-tree')
+      const events = persistent[Symbol.asyncIterator]()
       const restore = isolate()
       await reach(client, 'expired')
       restore()
       await reach(client, 'connected', 2)
-      equal(client.session.epoch, 2, 'the epoch')
+      equal(client.session.generation, 2, 'the generation')
       expect(client.session.id !== old, 'another session')
       equal(await code(once.fired), 'SESSION_EXPIRED', 'the end of the one-shot watch')
-      equal(await take(events, 1), ['resync newSession'], 'the first item of the lasting watch')
+      equal(await take(events, 1), ['resync newSession'], 'the first item of the persistent watch')
       for (let gone = false; !gone;) {
         const watch = await client.watchOnce('/s8', 'exists')
         gone = watch.stat === undefined
         if (!gone) await watch.fired
         await watch.close()
       }
-      await lasting.close()
+      await persistent.close()
     },
   },
   {
-    name: 'a session goes from one client to the next',
+    name: 'a session passes from one client to another',
     async run({ connect }) {
       const first = await connect()
       await first.create('/s9', undefined, { mode: 'ephemeral' })
@@ -321,15 +322,15 @@ export const scenarios: readonly Scenario[] = [
     },
   },
   {
-    name: 'roots see their own part of the tree',
+    name: 'a client with a chroot sees its own part of the tree',
     async run({ connect }) {
       await using client = await connect()
-      await using view = await connect({ chroot: '/s10/deep', createChroot: true })
-      equal((await view.create('/a', bytes('1'))).path, '/a', 'the path')
+      await using chrootClient = await connect({ chroot: '/s10/deep', createChroot: true })
+      equal((await chrootClient.create('/a', bytes('1'))).path, '/a', 'the path')
       await client.sync('/s10')
       expect((await client.exists('/s10/deep/a')) !== undefined, 'the node below the root')
       const other = client.chroot('/s10')
-      equal(decoder.decode((await other.getData('/deep/a')).data), '1', 'the data by another root')
+      equal(decoder.decode((await other.getData('/deep/a')).data), '1', 'the data through another chroot')
       await client.delete('/s10', { recursive: true })
     },
   },
@@ -342,7 +343,7 @@ export const scenarios: readonly Scenario[] = [
       let breaks = 0
       const work = clients.map(async (client, n) => {
         for (let i = 0; i < 10; i++) {
-          // The value carries who wrote it, so that a lost reply can be told from a lost race.
+          // The value contains the writer, so that a lost reply can be told from a lost race.
           const mine = `${n}:${i}`
           for (let done = false; !done;) {
             const { data, stat } = await client.getData('/s11')
@@ -377,7 +378,7 @@ export const scenarios: readonly Scenario[] = [
     },
   },
   {
-    name: 'sequential nodes are made once each while connections break',
+    name: 'a sequential create makes one znode each while connections break',
     async run({ connect, cut }) {
       await using client = await connect()
       await client.create('/s12')
@@ -395,7 +396,7 @@ export const scenarios: readonly Scenario[] = [
     },
   },
   {
-    name: 'closing ends the session at once',
+    name: 'close ends the session at once',
     async run({ connect }) {
       const client = await connect()
       await using other = await connect()
@@ -409,8 +410,8 @@ export const scenarios: readonly Scenario[] = [
   },
 ]
 
-/** Ends a pause after half of the session's time, on the clock of the client. */
-function setTimeoutLater(action: () => void, client: Client): Promise<void> {
+/** Ends a pause after a quarter of the session timeout, on the clock of the client. */
+function callAfterQuarterOfSession(action: () => void, client: Client): Promise<void> {
   return new Promise((resolve) => {
     client.platform.clock.after(client.session.timeout / 4, 'end of a pause', () => {
       action()

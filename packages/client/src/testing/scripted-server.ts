@@ -20,15 +20,15 @@ export interface ScriptedRequest {
   readonly connection: ScriptedConnection
 }
 
-/** A server that says what a test tells it to. */
+/** A server whose replies a test scripts. */
 export class ScriptedServer {
   #listener: Listener | undefined
   readonly connections: ScriptedConnection[] = []
   readonly connectRequests: ConnectRequest[] = []
-  /** What the handshake is answered with. */
-  connectResponse: (hello: ConnectRequest) => Partial<ConnectResponse> | undefined = () => ({})
-  /** Hears of every request but pings. */
-  onRequest: (request: ScriptedRequest) => void = ({ xid, connection: peer }) => peer.reply(xid)
+  /** Returns overrides for the connect response; undefined closes the connection. */
+  connectResponse: (connectRequest: ConnectRequest) => Partial<ConnectResponse> | undefined = () => ({})
+  /** Called for every request except pings. */
+  onRequest: (request: ScriptedRequest) => void = ({ xid, connection }) => connection.reply(xid)
   fourLetterReplies: Record<string, string> = {}
 
   static async start(world: ManualWorld, port: number): Promise<ScriptedServer> {
@@ -45,31 +45,32 @@ export class ScriptedServer {
 
   async stop(): Promise<void> {
     await this.#listener?.close()
-    for (const peer of this.connections) peer.connection.destroy()
+    for (const { raw } of this.connections) raw.destroy()
   }
 }
 
 /** One connection of a scripted server. */
 export class ScriptedConnection {
-  readonly connection: Connection
+  /** The connection under the frames, to send arbitrary bytes or to break it. */
+  readonly raw: Connection
   readonly #server: ScriptedServer
   hasHandshake = false
   pings = 0
 
   constructor(server: ScriptedServer, connection: Connection) {
     this.#server = server
-    this.connection = connection
+    this.raw = connection
     const frames = new FrameSplitter({
       maxLength: 1 << 24,
       frame: (bytes, start, end) => this.#frame(new Reader(bytes, start, end)),
     })
     connection.setHandler({
       data: (chunk) => {
-        const word = new TextDecoder().decode(chunk)
-        const answer = this.#server.fourLetterReplies[word]
-        if (answer === undefined) frames.push(chunk)
+        const command = new TextDecoder().decode(chunk)
+        const response = this.#server.fourLetterReplies[command]
+        if (response === undefined) frames.push(chunk)
         else {
-          connection.write(new TextEncoder().encode(answer))
+          connection.write(new TextEncoder().encode(response))
           connection.end()
         }
       },
@@ -79,11 +80,11 @@ export class ScriptedConnection {
   }
 
   reply(xid: number, { err = 0, zxid = 1n, body = () => {} }: ReplyParts = {}): void {
-    this.connection.write(replyBytes(xid, { err, zxid, body }))
+    this.raw.write(replyBytes(xid, { err, zxid, body }))
   }
 
   event(type: number, path: string, zxid = -1n): void {
-    this.connection.write(eventBytes(type, path, zxid))
+    this.raw.write(eventBytes(type, path, zxid))
   }
 
   #frame(reader: Reader): void {
@@ -97,23 +98,26 @@ export class ScriptedConnection {
     this.#server.onRequest({ xid, type, body: reader, connection: this })
   }
 
-  #handshake(hello: ConnectRequest): void {
+  #handshake(connectRequest: ConnectRequest): void {
     this.hasHandshake = true
-    this.#server.connectRequests.push(hello)
-    const answer = this.#server.connectResponse(hello)
-    if (answer === undefined) return this.connection.destroy()
+    this.#server.connectRequests.push(connectRequest)
+    const response = this.#server.connectResponse(connectRequest)
+    if (response === undefined) return this.raw.destroy()
     const w = new Writer()
-    const mark = w.beginFrame()
+    const frameStart = w.beginFrame()
     writeConnectResponse(w, {
       protocolVersion: 0,
-      timeOut: hello.timeOut,
-      sessionId: hello.sessionId === 0n ? BigInt(this.#server.connectRequests.length) : hello.sessionId,
+      timeOut: connectRequest.timeOut,
+      sessionId:
+        connectRequest.sessionId === 0n
+          ? BigInt(this.#server.connectRequests.length)
+          : connectRequest.sessionId,
       passwd: new Uint8Array(16).fill(1),
       readOnly: false,
-      ...answer,
+      ...response,
     })
-    w.endFrame(mark)
-    this.connection.write(w.take())
+    w.endFrame(frameStart)
+    this.raw.write(w.take())
   }
 }
 
@@ -125,12 +129,12 @@ export interface ReplyParts {
 
 export function replyBytes(xid: number, { err = 0, zxid = 1n, body = () => {} }: ReplyParts): Uint8Array {
   const w = new Writer()
-  const mark = w.beginFrame()
+  const frameStart = w.beginFrame()
   w.int(xid)
   w.long(zxid)
   w.int(err)
   if (err === 0) body(w)
-  w.endFrame(mark)
+  w.endFrame(frameStart)
   return w.take()
 }
 
@@ -138,7 +142,7 @@ export function eventBytes(type: number, path: string, zxid: bigint): Uint8Array
   return replyBytes(Xid.notification, { zxid, body: (w) => writeWatcherEvent(w, { type, state: 3, path }) })
 }
 
-/** A Stat with these fields, and zeros else. */
+/** Writes a Stat with the given fields and zeros. */
 export function writeStat(
   w: Writer,
   { mzxid = 0n, version = 0 }: { mzxid?: bigint; version?: number } = {},

@@ -1,26 +1,29 @@
 import { SeededRandom } from '@zabra/runtime'
-import type { Client } from '../types.ts'
+import type { Client } from '../client-api.ts'
 import { bytes, ManualWorld } from './manual-world.ts'
 
-/** A watch of either kind. */
+/** A one-shot or persistent watch. */
 export interface OpenWatch {
   close(): Promise<void>
   fired?: Promise<unknown>
 }
 
-/** What random comings and goings of watches have left. */
+/** The state after a random sequence of watch operations. */
 export interface WatchChurn {
   readonly world: ManualWorld
-  /** Somebody else, whose connection held all the time. */
+  /** A second client, whose connection never breaks. */
   readonly admin: Client
   readonly client: Client
-  /** Watches that nobody has closed. */
+  /** Watches that were not closed. */
   readonly open: OpenWatch[]
-  /** Everything that was begun. */
+  /** All operations that were started. */
   readonly all: Promise<unknown>[]
 }
 
-/** Sets, closes, withdraws and fires watches on `/n0` to `/n2`, while connections break. A seed gives one history. */
+/**
+ * Opens, closes, aborts and fires random watches on `/n0` to `/n2`, while connections break. The seed determines the
+ * sequence.
+ */
 export async function churnWatches(seed: number): Promise<WatchChurn> {
   const random = new SeededRandom(seed * 31)
   const world = await ManualWorld.start()

@@ -1,4 +1,5 @@
 import { toClientPath } from '../chroot.ts'
+import type { WatchRegistration } from '../operations.ts'
 import type { Session } from '../session/session.ts'
 import type { NodeEvent } from '../types.ts'
 import { ClosedError } from '../errors.ts'
@@ -7,13 +8,13 @@ import type { ServerEvent, WatchListener } from './watch-registry.ts'
 
 type OneShotKind = 'data' | 'exists' | 'children'
 
-/** The local end of one watch that fires once. */
-export class OneShotListener implements WatchListener {
+/** The listener of a watch that fires once. */
+export class OneShotListener implements WatchListener, WatchRegistration {
   readonly #session: Session
   #kind: OneShotKind
-  /** On the server. */
+  /** Server path. */
   readonly #path: string
-  readonly #root: string
+  readonly #chroot: string
   readonly owner: object
   readonly fired: Promise<NodeEvent>
   #resolve: (event: NodeEvent) => void = () => {}
@@ -24,37 +25,37 @@ export class OneShotListener implements WatchListener {
     session: Session,
     kind: OneShotKind,
     path: string,
-    { root, owner }: { root: string; owner: object },
+    { chroot, owner }: { chroot: string; owner: object },
   ) {
     this.#session = session
     this.owner = owner
     this.#kind = kind
     this.#path = path
-    this.#root = root
+    this.#chroot = chroot
     this.fired = new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
     })
-    // Nobody has to wait for it.
+    // The caller need not await it.
     this.fired.catch(() => {})
     session.watches.addPending(kind, path)
   }
 
-  /** The request that arms it has been answered, or lost for good. `found` says whether the znode was there. */
-  onRegistrationReply(armed: boolean, abandoned: boolean, found: boolean): void {
+  /** The request that sets the watch was answered, or failed for good. `exists` says whether the znode existed. */
+  onRegistrationReply(isRegistered: boolean, isAbandoned: boolean, exists: boolean): void {
     this.#session.watches.removePending(this.#kind, this.#path)
-    if (!armed) return
-    // On what exists it waits for a change, as servers know it; only on what does not, for a creation.
-    if (this.#kind === 'exists' && found) this.#kind = 'data'
-    if (abandoned) void removeWatch(this.#session, this.#kind, this.#path)
+    if (!isRegistered) return
+    // On an existing znode the server sets a data watch; only on a missing one it waits for the creation.
+    if (this.#kind === 'exists' && exists) this.#kind = 'data'
+    if (isAbandoned) void removeWatch(this.#session, this.#kind, this.#path)
     else this.#session.watches.add(this.#kind, this.#path, this)
   }
 
   notify({ type, path, zxid, order }: ServerEvent): void {
     this.#hasEnded = true
-    const own = toClientPath(this.#root, path)
-    if (own === undefined) return
-    this.#resolve({ type, path: own, order, ...(zxid === undefined ? {} : { zxid }) })
+    const clientPath = toClientPath(this.#chroot, path)
+    if (clientPath === undefined) return
+    this.#resolve({ type, path: clientPath, order, ...(zxid === undefined ? {} : { zxid }) })
   }
 
   resync(): void {}
@@ -64,7 +65,7 @@ export class OneShotListener implements WatchListener {
     this.#reject(error ?? new ClosedError('The watch is closed', 'CLOSED'))
   }
 
-  /** Nobody waits for it any more. */
+  /** Removes the watch. */
   close(): Promise<void> {
     if (this.#hasEnded) return Promise.resolve()
     this.end(undefined)

@@ -1,18 +1,19 @@
 import { toClientPath } from '../chroot.ts'
 import { ClosedError } from '../errors.ts'
+import type { WatchRegistration } from '../operations.ts'
 import type { Session } from '../session/session.ts'
 import { AsyncQueue } from '../async-queue.ts'
 import type { WatchedEvent, Watcher } from '../types.ts'
 import { removeWatch } from './remove-watch.ts'
 import type { ServerEvent, WatchListener } from './watch-registry.ts'
 
-/** The local end of a persistent watch: its events, bounded, until somebody leaves. */
-export class PersistentWatcher implements Watcher, WatchListener {
+/** The listener of a persistent watch: a bounded queue of events. */
+export class PersistentWatcher implements Watcher, WatchListener, WatchRegistration {
   readonly path: string
   readonly #session: Session
   readonly #kind: 'persistent' | 'recursive'
   readonly #serverPath: string
-  readonly #root: string
+  readonly #chroot: string
   readonly #stream: AsyncQueue<WatchedEvent>
   readonly owner: object
   #closed: Promise<void> | undefined
@@ -21,16 +22,21 @@ export class PersistentWatcher implements Watcher, WatchListener {
   constructor(
     session: Session,
     kind: 'persistent' | 'recursive',
-    at: { readonly path: string; readonly serverPath: string; readonly root: string; readonly owner: object },
+    at: {
+      readonly path: string
+      readonly serverPath: string
+      readonly chroot: string
+      readonly owner: object
+    },
     buffer: number,
   ) {
     this.path = at.path
     this.#session = session
     this.#kind = kind
     this.#serverPath = at.serverPath
-    this.#root = at.root
+    this.#chroot = at.chroot
     this.owner = at.owner
-    // What no longer fits is gone, and with it the worth of what waits: one item says so.
+    // A lost event makes the buffered ones useless: replace them by one resync event.
     this.#stream = new AsyncQueue(
       buffer,
       (_waiting, { order }) => [{ type: 'resync', reason: 'overflow', order }],
@@ -39,11 +45,11 @@ export class PersistentWatcher implements Watcher, WatchListener {
     session.watches.addPending(kind, at.serverPath)
   }
 
-  /** The request that arms it has been answered, or lost for good. */
-  onRegistrationReply(armed: boolean, abandoned: boolean): void {
+  /** The request that sets the watch was answered, or failed for good. */
+  onRegistrationReply(isRegistered: boolean, isAbandoned: boolean): void {
     this.#session.watches.removePending(this.#kind, this.#serverPath)
-    if (!armed) return
-    if (abandoned) void removeWatch(this.#session, this.#kind, this.#serverPath)
+    if (!isRegistered) return
+    if (isAbandoned) void removeWatch(this.#session, this.#kind, this.#serverPath)
     else {
       this.#isRegistered = true
       this.#session.watches.add(this.#kind, this.#serverPath, this)
@@ -51,9 +57,9 @@ export class PersistentWatcher implements Watcher, WatchListener {
   }
 
   notify({ type, path, zxid, order }: ServerEvent): void {
-    const own = toClientPath(this.#root, path)
-    if (own !== undefined)
-      this.#stream.push({ type, path: own, order, ...(zxid === undefined ? {} : { zxid }) })
+    const clientPath = toClientPath(this.#chroot, path)
+    if (clientPath !== undefined)
+      this.#stream.push({ type, path: clientPath, order, ...(zxid === undefined ? {} : { zxid }) })
   }
 
   resync(reason: 'reconnected' | 'newSession', order: number): void {

@@ -3,38 +3,38 @@ import { removeWatches } from '../operations.ts'
 import type { Session } from '../session/session.ts'
 import { watchKinds, type WatchKind } from './watch-registry.ts'
 
-/** One try, now: a watch that outlives it does no harm, and a connection that breaks takes it along. */
+/** A single try: a watch that remains does no harm, and a broken connection removes it anyway. */
 const WITHOUT_RETRY = { retry: false } as const
 
 /**
- * Removes a watch from the server, unless somebody else of this client needs it. A server knows one watch for each
- * connection and path, so what one request removes may be more than what is meant: in doubt the watch stays, and what it
- * tells finds nobody.
+ * Removes a watch from the server, unless another watcher of this client needs it. A server keeps one watch for each
+ * connection and path, so a request may remove more than intended: in doubt the watch stays, and its events are
+ * ignored.
  */
 export async function removeWatch(session: Session, kind: WatchKind, path: string): Promise<void> {
   const type = removableType(session, kind, path)
   if (type === undefined || session.connection === undefined) return
-  const slot = session.dispatcher.acquire(removeWatches)
-  slot.path = path
-  slot.intArgument = type
-  slot.options = WITHOUT_RETRY
+  const request = session.dispatcher.acquire(removeWatches)
+  request.path = path
+  request.intArgument = type
+  request.options = WITHOUT_RETRY
   try {
-    await session.dispatcher.submit(slot)
+    await session.dispatcher.submit(request)
   } catch {
-    // It has fired meanwhile, or its connection is gone, and the watch with it.
+    // The watch has fired meanwhile, or was removed with its connection.
   }
 }
 
 function removableType({ watches }: Session, kind: WatchKind, path: string): number | undefined {
   const wanted = watchKinds.filter((other) => watches.isWanted(other, path))
-  const isLasting = kind === 'persistent' || kind === 'recursive'
+  const isPersistent = kind === 'persistent' || kind === 'recursive'
   if (wanted.length === 0) {
-    if (watches.takeLeftover(path) || isLasting) return WatcherType.Any
+    if (watches.takeLeftover(path) || isPersistent) return WatcherType.Any
     return kind === 'children' ? WatcherType.Children : WatcherType.Data
   }
-  if (isLasting) watches.markLeftover(path)
-  // Servers before 3.9 take a lasting watch for a one-shot one here.
-  if (isLasting || wanted.includes('persistent') || wanted.includes('recursive')) return undefined
+  if (isPersistent) watches.markLeftover(path)
+  // Servers before 3.9 confuse persistent and one-shot watches here.
+  if (isPersistent || wanted.includes('persistent') || wanted.includes('recursive')) return undefined
   if (kind === 'children') return wanted.includes('children') ? undefined : WatcherType.Children
   return wanted.includes('data') || wanted.includes('exists') ? undefined : WatcherType.Data
 }

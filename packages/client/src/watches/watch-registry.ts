@@ -4,7 +4,7 @@ import type { NodeEventType } from '../types.ts'
 export type WatchKind = 'data' | 'exists' | 'children' | 'persistent' | 'recursive'
 export const watchKinds: readonly WatchKind[] = ['data', 'exists', 'children', 'persistent', 'recursive']
 
-/** A change as it came, with the path on the server. */
+/** A watch event, with the server path. */
 export interface ServerEvent {
   readonly type: NodeEventType
   readonly path: string
@@ -12,17 +12,17 @@ export interface ServerEvent {
   readonly order: number
 }
 
-/** Somebody who watches one path in one way. */
+/** A listener on one path with one kind of watch. */
 export interface WatchListener {
-  /** The view that it was made by. */
+  /** The client that created it. */
   readonly owner: object
-  /** Nobody waits for it any more. */
+  /** Removes the watch. */
   close(): Promise<void>
-  /** A change. A one-shot watch is out of the registry by then. */
+  /** Called with a change. A one-shot listener has been removed from the registry by then. */
   notify(event: ServerEvent): void
   /** Events may be missing. */
   resync(reason: 'reconnected' | 'newSession', order: number): void
-  /** It hears nothing more. */
+  /** No further event follows. */
   end(error: Error | undefined): void
 }
 
@@ -34,8 +34,8 @@ const types: Readonly<Record<number, NodeEventType>> = {
 }
 
 /**
- * The notification that `reader` stands in, with the halves of the zxid in its header. Undefined for what tells nothing
- * about a znode: such events tell of the state of a connection, which the client knows better.
+ * Decodes the notification at `reader`, with the halves of the zxid in its header. Returns undefined for events
+ * without a znode: they report connection states, which the client tracks itself.
  */
 export function readEvent(
   reader: Reader,
@@ -46,8 +46,8 @@ export function readEvent(
   const { type, path } = readWatcherEvent(reader)
   const name = types[type]
   if (name === undefined || path?.startsWith('/') !== true) return undefined
-  const told = zxidHigh >= 0 && (zxidHigh > 0 || zxidLow !== 0)
-  const zxid = told ? (BigInt(zxidHigh) << 32n) | BigInt(zxidLow >>> 0) : undefined
+  const hasZxid = zxidHigh >= 0 && (zxidHigh > 0 || zxidLow !== 0)
+  const zxid = hasZxid ? (BigInt(zxidHigh) << 32n) | BigInt(zxidLow >>> 0) : undefined
   return { type: name, path, zxid, order: nextOrder() }
 }
 
@@ -55,14 +55,14 @@ type Listeners = Map<string, Set<WatchListener>>
 const NO_LISTENERS: Partial<Record<WatchKind, Listeners>> = Object.freeze({})
 
 /**
- * Who watches what. Paths are those of the servers, so that views with different roots share one watch and do not
- * disturb each other.
+ * The watch listeners of a session by kind and path. Keys are server paths, so that clients with different chroots
+ * share one watch on the server.
  */
 export class WatchRegistry {
-  /** Made when they are needed: most clients have few kinds, and some programs have thousands of clients. */
+  /** Created on demand: most clients use few kinds, and some programs have thousands of clients. */
   #listeners: Partial<Record<WatchKind, Listeners>> = NO_LISTENERS
   #leftovers: Set<string> | undefined
-  /** Requests on their way that will leave a watch on the server, by kind and path. */
+  /** Number of requests in flight that will set a watch, by kind and path. */
   #pending: Map<string, number> | undefined
 
   add(kind: WatchKind, path: string, listener: WatchListener): void {
@@ -73,7 +73,7 @@ export class WatchRegistry {
     else listeners.add(listener)
   }
 
-  /** True when it was there and was the last of its kind on the path. */
+  /** Returns true if the listener was registered and was the last of its kind on the path. */
   remove(kind: WatchKind, path: string, listener: WatchListener): boolean {
     const map = this.#listeners[kind]
     const listeners = map?.get(path)
@@ -83,7 +83,7 @@ export class WatchRegistry {
     return true
   }
 
-  /** A request that leaves a watch is on its way; `arrived` when it is answered or lost. */
+  /** Counts a request in flight that will set a watch; `removePending` when it is answered or lost. */
   addPending(kind: WatchKind, path: string): void {
     const key = `${kind}:${path}`
     this.#pending ??= new Map()
@@ -97,7 +97,7 @@ export class WatchRegistry {
     else this.#pending?.set(key, left)
   }
 
-  /** Whether somebody watches the path in this way, or is about to. */
+  /** Returns whether a listener of this kind is registered on the path, or its request is in flight. */
   isWanted(kind: WatchKind, path: string): boolean {
     return this.#listeners[kind]?.has(path) === true || this.#pending?.has(`${kind}:${path}`) === true
   }
@@ -106,18 +106,18 @@ export class WatchRegistry {
     return this.#listeners[kind]?.keys() ?? []
   }
 
-  /** A lasting watch stays on the server though nobody wants it: removing it would take others along. */
+  /** Marks a persistent watch that stays on the server without listeners, because removing it would remove others. */
   markLeftover(path: string): void {
     this.#leftovers ??= new Set()
     this.#leftovers.add(path)
   }
 
-  /** Whether a lasting watch was left on the path; it is not, from now on. */
+  /** Clears the mark of a path, and returns whether it was set. */
   takeLeftover(path: string): boolean {
     return this.#leftovers?.delete(path) ?? false
   }
 
-  /** A new connection has none of what was left on the old one. */
+  /** Clears the marks: a new connection has no such watches. */
   clearLeftovers(): void {
     this.#leftovers = undefined
   }
@@ -126,46 +126,46 @@ export class WatchRegistry {
     return watchKinds.reduce((sum, kind) => sum + (this.#listeners[kind]?.size ?? 0), 0)
   }
 
-  /** Everybody who was made by some views. */
-  ownedBy(covers: (owner: object) => boolean): WatchListener[] {
+  /** Returns the listeners created by the matching clients. */
+  ownedBy(matches: (owner: object) => boolean): WatchListener[] {
     return watchKinds.flatMap((kind) =>
       [...(this.#listeners[kind]?.values() ?? [])].flatMap((listeners) =>
-        [...listeners].filter((listener) => covers(listener.owner)),
+        [...listeners].filter((listener) => matches(listener.owner)),
       ),
     )
   }
 
-  /** Tells everybody whom the change concerns; one-shot watches are spent by it. Returns how many they were. */
+  /** Notifies the listeners that an event concerns, and removes the one-shot ones. Returns the number of listeners. */
   dispatch(event: ServerEvent): number {
     const { type, path } = event
-    const concerned = new Set<WatchListener>()
-    const spend = (kind: 'data' | 'exists' | 'children'): void => {
+    const notified = new Set<WatchListener>()
+    const takeOneShot = (kind: 'data' | 'exists' | 'children'): void => {
       const map = this.#listeners[kind]
-      for (const listener of map?.get(path) ?? []) concerned.add(listener)
+      for (const listener of map?.get(path) ?? []) notified.add(listener)
       map?.delete(path)
     }
     if (type !== 'nodeChildrenChanged') {
-      spend('data')
-      spend('exists')
+      takeOneShot('data')
+      takeOneShot('exists')
     }
-    if (type === 'nodeChildrenChanged' || type === 'nodeDeleted') spend('children')
-    for (const listener of this.#listeners.persistent?.get(path) ?? []) concerned.add(listener)
-    if (type !== 'nodeChildrenChanged') this.#addRecursiveListeners(path, concerned)
-    for (const listener of concerned) listener.notify(event)
-    return concerned.size
+    if (type === 'nodeChildrenChanged' || type === 'nodeDeleted') takeOneShot('children')
+    for (const listener of this.#listeners.persistent?.get(path) ?? []) notified.add(listener)
+    if (type !== 'nodeChildrenChanged') this.#addRecursiveListeners(path, notified)
+    for (const listener of notified) listener.notify(event)
+    return notified.size
   }
 
-  /** The recursive watches of a path and of all above it. */
-  #addRecursiveListeners(path: string, concerned: Set<WatchListener>): void {
+  /** Adds the recursive listeners of a path and of its ancestors. */
+  #addRecursiveListeners(path: string, notified: Set<WatchListener>): void {
     const { recursive } = this.#listeners
     if (recursive === undefined || recursive.size === 0) return
     for (let at = path; at.startsWith('/'); at = at.slice(0, Math.max(1, at.lastIndexOf('/')))) {
-      for (const listener of recursive.get(at) ?? []) concerned.add(listener)
+      for (const listener of recursive.get(at) ?? []) notified.add(listener)
       if (at === '/') return
     }
   }
 
-  /** Tells the watches that live on that events may be missing. */
+  /** Tells the persistent listeners that events may be missing. */
   resync(reason: 'reconnected' | 'newSession', order: number): void {
     for (const kind of ['persistent', 'recursive'] as const) {
       for (const listeners of this.#listeners[kind]?.values() ?? [])
@@ -173,7 +173,7 @@ export class WatchRegistry {
     }
   }
 
-  /** Ends these kinds of watches. */
+  /** Ends all listeners of these kinds. */
   end(kinds: readonly WatchKind[], error: Error | undefined): void {
     for (const kind of kinds) {
       const ended = [...(this.#listeners[kind]?.values() ?? [])]

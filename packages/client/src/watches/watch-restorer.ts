@@ -3,7 +3,7 @@ import { errorFromCode } from '../errors.ts'
 import type { FramedConnection } from '../session/framed-connection.ts'
 import type { WatchKind, WatchRegistry } from './watch-registry.ts'
 
-/** Bytes of paths in one request, well below what a server accepts (ZOOKEEPER-706). */
+/** Length of the paths in one request, well below the limit of servers (ZOOKEEPER-706). */
 const CHUNK_BYTES = 128 * 1024
 
 const oneShotKinds: readonly WatchKind[] = ['data', 'exists', 'children']
@@ -11,13 +11,13 @@ const persistentKinds: readonly WatchKind[] = ['persistent', 'recursive']
 
 type Lists = Record<WatchKind, string[]>
 
-/** One request that sets watches again: either those that fire once, or those that last. */
+/** One SetWatches request, of either one-shot or persistent watches. */
 export interface SetWatchesChunk {
   readonly kinds: readonly WatchKind[]
   readonly lists: Lists
 }
 
-/** All watches, cut into requests that a server can take. */
+/** Splits all watches into requests that a server accepts. */
 export function* restoreChunks(watches: WatchRegistry, chunkBytes = CHUNK_BYTES): Generator<SetWatchesChunk> {
   for (const kinds of [oneShotKinds, persistentKinds]) {
     let lists = noPaths()
@@ -40,7 +40,7 @@ export function* restoreChunks(watches: WatchRegistry, chunkBytes = CHUNK_BYTES)
 
 const noPaths = (): Lists => ({ data: [], exists: [], children: [], persistent: [], recursive: [] })
 
-/** The old op code is used for watches that fire once, so that servers before 3.6 take them. */
+/** One-shot watches use the older op code, which servers before 3.6 support. */
 function writeChunk(w: Writer, { kinds, lists }: SetWatchesChunk, relativeZxid: bigint): void {
   const request = {
     relativeZxid,
@@ -48,7 +48,7 @@ function writeChunk(w: Writer, { kinds, lists }: SetWatchesChunk, relativeZxid: 
     existWatches: lists.exists,
     childWatches: lists.children,
   }
-  const mark = w.beginFrame()
+  const frameStart = w.beginFrame()
   w.int(Xid.setWatches)
   if (kinds === oneShotKinds) {
     w.int(OpCode.setWatches)
@@ -61,19 +61,19 @@ function writeChunk(w: Writer, { kinds, lists }: SetWatchesChunk, relativeZxid: 
       persistentRecursiveWatches: lists.recursive,
     })
   }
-  w.endFrame(mark)
+  w.endFrame(frameStart)
 }
 
-/** Sets the watches of a client again on each of its connections. */
+/** Sets the watches of a client again on each new connection. */
 export class WatchRestorer {
   readonly #watches: WatchRegistry
   readonly #nextOrder: () => number
-  /** Sent on the connection that stands, and not answered yet. */
+  /** Sent on the current connection and not answered yet. */
   #sent: SetWatchesChunk[] = []
   #reason: 'reconnected' | 'newSession' = 'newSession'
   /**
-   * The newest transaction that was seen before the first try. The answer to one chunk tells of newer ones, which must
-   * not hide changes from the chunks behind it when the connection breaks between them.
+   * The newest zxid before the first try. The reply to one request raises the last zxid, which would hide changes
+   * from the requests behind it if the connection broke between them.
    */
   #relativeZxid: bigint | undefined
 
@@ -82,18 +82,18 @@ export class WatchRestorer {
     this.#nextOrder = nextOrder
   }
 
-  begin(wire: FramedConnection, lastZxid: bigint, reason: 'reconnected' | 'newSession'): void {
+  begin(connection: FramedConnection, lastZxid: bigint, reason: 'reconnected' | 'newSession'): void {
     this.#reason = reason
     if (reason === 'newSession') this.#relativeZxid = undefined
     this.#relativeZxid ??= lastZxid
     this.#sent = [...restoreChunks(this.#watches)]
     this.#watches.clearLeftovers()
-    for (const chunk of this.#sent) writeChunk(wire.writer, chunk, this.#relativeZxid)
-    if (this.#sent.length > 0) wire.schedule()
+    for (const chunk of this.#sent) writeChunk(connection.writer, chunk, this.#relativeZxid)
+    if (this.#sent.length > 0) connection.schedule()
     else this.#relativeZxid = undefined
   }
 
-  /** The answer to the oldest request. True says that the connection is of no use: another may do better. */
+  /** Handles the reply to the oldest request. Returns true if the connection cannot be used and another may work. */
   onReply(code: number): boolean {
     const chunk = this.#sent.shift()
     if (chunk === undefined) return false

@@ -2,7 +2,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { ClosedError, SessionExpiredError } from '../errors.ts'
 import { FrameLog } from '../testing/frame-log.ts'
 import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
-import type { Client, WatchedEvent } from '../types.ts'
+import type { Client } from '../client-api.ts'
+import type { WatchedEvent } from '../types.ts'
 
 let world: ManualWorld
 let client: Client
@@ -18,11 +19,11 @@ afterEach(() => world.end())
 const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
 const words = (events: WatchedEvent[]): string[] =>
   events.map((event) => ('path' in event ? `${event.type} ${event.path}` : `${event.type} ${event.reason}`))
-/** Watches that the server keeps for everybody. */
+/** Returns the number of watches on the server, of all clients. */
 const kept = (): number => world.server.stats().watches
 
 describe('a one-shot watch', () => {
-  it('reads and tells of the next change, once', async () => {
+  it('returns the current data and fires on the next change, once', async () => {
     await run(client.create('/a', bytes('1')))
     const watch = await run(client.watchOnce('/a', 'data'))
     expect(text(watch.data)).toBe('1')
@@ -34,14 +35,14 @@ describe('a one-shot watch', () => {
     expect(kept()).toBe(0)
   })
 
-  it('of kind exists waits for a creation', async () => {
+  it('of kind exists fires on creation', async () => {
     const watch = await run(client.watchOnce('/a', 'exists'))
     expect(watch.stat).toBeUndefined()
     await run(other.create('/a'))
     expect(await run(watch.fired)).toMatchObject({ type: 'nodeCreated', path: '/a' })
   })
 
-  it('of kind children tells of children and of the end of the parent', async () => {
+  it('of kind children fires on a new child and on the deletion of the parent', async () => {
     await run(client.create('/a'))
     const children = await run(client.watchOnce('/a', 'children'))
     expect(children.children).toEqual([])
@@ -53,12 +54,12 @@ describe('a one-shot watch', () => {
     expect(await run(second.fired)).toMatchObject({ type: 'nodeDeleted', path: '/a' })
   })
 
-  it('is not set when what it reads is not there', async () => {
+  it('is not set when its path does not exist', async () => {
     await expect(run(client.watchOnce('/none', 'data'))).rejects.toMatchObject({ code: 'NO_NODE' })
     expect(kept()).toBe(0)
   })
 
-  it('is removed from the server when nobody waits any more', async () => {
+  it('is removed from the server after close', async () => {
     await run(client.create('/a'))
     const first = await run(client.watchOnce('/a', 'data'))
     const second = await run(client.watchOnce('/a', 'exists'))
@@ -71,7 +72,7 @@ describe('a one-shot watch', () => {
     await run(first.close())
   })
 
-  it('that is closed while another one is on its way leaves that one alone', async () => {
+  it('that is closed leaves another one, whose request is in flight, in place', async () => {
     await run(client.create('/a'))
     const first = await run(client.watchOnce('/a', 'data'))
     const coming = client.watchOnce('/a', 'data')
@@ -82,7 +83,7 @@ describe('a one-shot watch', () => {
     expect(await run(second.fired)).toMatchObject({ type: 'nodeDataChanged' })
   })
 
-  it('whose caller has gone before it was set leaves nothing', async () => {
+  it('is removed when its caller gave up before it was set', async () => {
     await run(client.create('/a'))
     const abort = new AbortController()
     const coming = client.watchOnce('/a', 'data', { signal: abort.signal })
@@ -93,7 +94,7 @@ describe('a one-shot watch', () => {
     expect(kept()).toBe(0)
   })
 
-  it('fires for a change that came while the connection was gone', async () => {
+  it('fires for a change that happened while disconnected', async () => {
     await run(client.create('/a'))
     const data = await run(client.watchOnce('/a', 'data'))
     const children = await run(client.watchOnce('/a', 'children'))
@@ -110,7 +111,7 @@ describe('a one-shot watch', () => {
     ])
   })
 
-  it('that has not fired is set again, once, however often the connection is lost', async () => {
+  it('that has not fired is set again once, after any number of connection losses', async () => {
     await run(client.create('/a'))
     const watch = await run(client.watchOnce('/a', 'data'))
     for (let i = 0; i < 3; i++) {
@@ -128,7 +129,7 @@ describe('a one-shot watch', () => {
     world.faults.open = () => {
       throw new Error('unreachable')
     }
-    for (const wire of world.connections) wire.cut()
+    for (const connection of world.connections) connection.cut()
     await world.advance(17_000)
     await expect(run(watch.fired)).rejects.toThrow(SessionExpiredError)
     delete world.faults.open
@@ -138,7 +139,7 @@ describe('a one-shot watch', () => {
 })
 
 describe('a persistent watch', () => {
-  it('tells of every change of a node and its children', async () => {
+  it('yields every change of a node and of its children', async () => {
     const watcher = await run(client.watch('/a'))
     const events = world.collect(watcher)
     await run(other.create('/a'))
@@ -158,7 +159,7 @@ describe('a persistent watch', () => {
     expect(orders).toEqual(orders.toSorted((a, b) => a - b))
   })
 
-  it('of mode persistentRecursive tells of everything below, and never of children lists', async () => {
+  it('of mode persistentRecursive yields every change below, and no nodeChildrenChanged', async () => {
     const watcher = await run(client.watch('/', { mode: 'persistentRecursive' }))
     const events = world.collect(watcher)
     await run(other.create('/a'))
@@ -174,7 +175,7 @@ describe('a persistent watch', () => {
     ])
   })
 
-  it('carries the transaction of the change', async () => {
+  it('gives the zxid of the change', async () => {
     const watcher = await run(client.watch('/a'))
     const events = world.collect(watcher)
     const { stat } = await run(other.create('/a'))
@@ -194,7 +195,7 @@ describe('a persistent watch', () => {
     expect(kept()).toBe(0)
   })
 
-  it('whose reader takes its time holds up nobody', async () => {
+  it('with a slow consumer delays no reply', async () => {
     const watcher = await run(client.watch('/a', { mode: 'persistentRecursive' }))
     const slow: string[] = []
     let goOn = (): void => {}
@@ -215,7 +216,7 @@ describe('a persistent watch', () => {
     expect(slow).toEqual(['nodeCreated /a', 'nodeCreated /a/b'])
   })
 
-  it('is shared by those who watch the same path, and removed with the last', async () => {
+  it('is shared by all listeners of a path, and removed with the last', async () => {
     const first = await run(client.watch('/a'))
     const one = kept()
     const second = await run(client.watch('/a'))
@@ -230,7 +231,7 @@ describe('a persistent watch', () => {
     expect(kept()).toBe(0)
   })
 
-  it('says after each reconnect that events may be missing', async () => {
+  it('yields a resync after each reconnect', async () => {
     const watcher = await run(client.watch('/a'))
     const events = world.collect(watcher)
     world.connections[0]!.cut()
@@ -241,13 +242,13 @@ describe('a persistent watch', () => {
     expect(words(events)).toEqual(['resync reconnected', 'nodeDataChanged /a'])
   })
 
-  it('lives on in a new session, and says so', async () => {
+  it('continues in a new session after a resync', async () => {
     const watcher = await run(client.watch('/a'))
     const events = world.collect(watcher)
     world.faults.open = () => {
       throw new Error('unreachable')
     }
-    for (const wire of world.connections) wire.cut()
+    for (const connection of world.connections) connection.cut()
     await world.advance(17_000)
     delete world.faults.open
     await world.advance(11_000)
@@ -256,7 +257,7 @@ describe('a persistent watch', () => {
     expect(words(events)).toEqual(['resync newSession', 'nodeCreated /a'])
   })
 
-  it('collapses what nobody reads into one item', async () => {
+  it('replaces unread events by one resync when its buffer overflows', async () => {
     const watcher = await run(client.watch('/a', { buffer: 3 }))
     for (let i = 0; i < 5; i++) {
       await run<unknown>(i === 0 ? other.create('/a') : other.setData('/a', bytes(String(i))))
@@ -278,7 +279,7 @@ describe('a persistent watch', () => {
     expect(ended).toBe(true)
   })
 
-  it('and a one-shot watch on one path do not remove each other', async () => {
+  it('and a one-shot watch on the same path do not remove each other', async () => {
     await run(client.create('/a'))
     const lasting = await run(client.watch('/a'))
     const once = await run(client.watchOnce('/a', 'data'))
@@ -291,16 +292,16 @@ describe('a persistent watch', () => {
 })
 
 describe('many watches', () => {
-  it('are set again in requests of at most 128 KiB', async () => {
+  it('are restored in requests of at most 128 KiB', async () => {
     const long = 'x'.repeat(900)
     const watches = await run(
       Promise.all(Array.from({ length: 400 }, (_, i) => client.watchOnce(`/${long}${i}`, 'exists'))),
     )
     const log = new FrameLog(world.connections)
     const sizes: number[] = []
-    world.faults.toServer = (chunk, wire) => {
+    world.faults.toServer = (chunk, connection) => {
       sizes.push(chunk.length)
-      log.take(wire, chunk)
+      log.take(connection, chunk)
       return chunk
     }
     world.connections[0]!.cut()
@@ -311,7 +312,7 @@ describe('many watches', () => {
     expect(await run(watches[399]!.fired)).toMatchObject({ type: 'nodeCreated' })
   })
 
-  it('on one path cost the server one', async () => {
+  it('on one path use one watch on the server', async () => {
     await run(Promise.all(Array.from({ length: 50 }, () => client.watchOnce('/a', 'exists'))))
     expect(kept()).toBe(1)
   })

@@ -1,17 +1,17 @@
-/** The client in browsers and wherever there is a WebSocket and nothing else. Addresses are `ws://` or `wss://`. */
+/** The client for browsers and other platforms with nothing but a WebSocket. Addresses are `ws://` or `wss://`. */
 import { webSocketClientNetwork } from '@zabra/runtime/web'
 import { connectWith, type ConnectOptions } from '../connect.ts'
 import { digestMd5With } from '../sasl.ts'
-import type { Client } from '../types.ts'
+import type { Client } from '../client-api.ts'
 import { networkTransport } from '../transport.ts'
 import { webPlatform } from './platform.ts'
 
 export * from '../core.ts'
 
-/** A login by SASL for the option `sasl`: `digestMd5({ username, password })`. */
+/** SASL DIGEST-MD5 for the option `sasl`: `digestMd5({ username, password })`. */
 export const digestMd5 = digestMd5With(webPlatform.random)
 
-/** Opens a session and resolves when it exists; see `connectWith`. */
+/** Opens a session and resolves when the server has granted it; see `connectWith`. */
 export function connect(options: ConnectOptions): Promise<Client> {
   const network = webSocketClientNetwork()
   return connectWith(options, {

@@ -1,15 +1,15 @@
 import type { Clock, Random } from '@zabra/runtime'
-import type { Platform } from '../types.ts'
+import type { Platform } from '../platform.ts'
 
 const waiting: (() => void)[] = []
 let channel: InstanceType<typeof MessageChannel> | undefined
 
-/** What Deno, Bun and Node have, and browsers do not. */
+/** Exists in Deno, Bun and Node, not in browsers. */
 const { setImmediate } = globalThis as { setImmediate?: (action: () => void) => unknown }
 
 /**
- * A message is a task of its own, without the pause that browsers put before nested timers. Where there is something for
- * the purpose it is used, since a channel that is open keeps a process running.
+ * Runs an action in a task of its own. A message avoids the delay that browsers add to nested timers. `setImmediate`
+ * is preferred where it exists, since an open channel keeps a process alive.
  */
 function soon(action: () => void): void {
   if (setImmediate !== undefined) return void setImmediate(action)
@@ -22,7 +22,7 @@ function soon(action: () => void): void {
   channel.port2.postMessage(undefined)
 }
 
-/** The longest delay that timers know. */
+/** The maximum delay of timers. */
 const LONGEST_MS = 2 ** 31 - 1
 
 const clock: Clock = {
@@ -38,7 +38,7 @@ const clock: Clock = {
 
 const random: Random = {
   below(limit) {
-    // 53 bits leave no bias that anybody could see.
+    // 53 bits make the bias negligible.
     const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2))
     return Math.floor(((high * 2 ** 21 + (low >>> 11)) / 2 ** 53) * limit)
   },

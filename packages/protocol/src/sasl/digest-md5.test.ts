@@ -32,7 +32,7 @@ function login(username: string, password: string, more: { realm?: string } = {}
   return new DigestMd5Client({ username, password, cnonce: () => 'client-nonce', ...more })
 }
 
-/** What a client answers to a challenge. */
+/** Returns the response of a client to a challenge. */
 async function answer(to: string, username = 'bob', password = 'se"cret'): Promise<Uint8Array> {
   const client = login(username, password)
   await client.step()
@@ -40,7 +40,7 @@ async function answer(to: string, username = 'bob', password = 'se"cret'): Promi
 }
 
 describe('MD5', () => {
-  it('equals that of the platform', () => {
+  it('equals that of Node', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), (message) => {
         expect([...md5(message)]).toEqual([...createHash('md5').update(message).digest()])
@@ -50,7 +50,7 @@ describe('MD5', () => {
   })
 })
 
-describe('a client of DIGEST-MD5', () => {
+describe('DigestMd5Client', () => {
   it.each([
     {
       service: 'imap',
@@ -98,13 +98,13 @@ describe('a client of DIGEST-MD5', () => {
     },
   )
 
-  it('keeps to ISO 8859-1 with a server that offers no UTF-8', async () => {
+  it('uses ISO 8859-1 with a server that does not offer UTF-8', async () => {
     const old = `nonce="${nonce}",algorithm=md5-sess`
     expect(toByteText(await answer(old, 'bjørn', 'pässwörd'))).toContain('username="bjørn",nonce=')
     await expect(answer(old, 'łukasz', 'x')).rejects.toThrow(/ISO 8859-1/)
   })
 
-  it('takes the realm that it is told, if the server has it', async () => {
+  it('uses the configured realm, if the server offers it', async () => {
     const realms = `realm="a",realm="b",nonce="n",algorithm=md5-sess,charset=utf-8`
     for (const [realm, said] of [
       [undefined, 'a'],
@@ -145,7 +145,7 @@ describe('a client of DIGEST-MD5', () => {
     await expect(client.step(bytes(said))).rejects.toThrow(/over/)
   })
 
-  it('never fails with anything but its own error', async () => {
+  it('fails with a SaslError only', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 80 }), fc.boolean(), async (noise, late) => {
         const client = login('bob', 'se"cret')
@@ -158,7 +158,7 @@ describe('a client of DIGEST-MD5', () => {
   })
 })
 
-/** As OpenJDK 17 and pure-sasl 0.5.1 below kazoo 2.8 answered the challenge above. */
+/** Responses of OpenJDK 17, and of pure-sasl 0.5.1 with kazoo 2.8, to the challenge above. */
 const recorded = {
   'Java, ASCII': [
     'bob',
@@ -179,21 +179,21 @@ const recorded = {
 } as const
 const [, java] = recorded['Java, ASCII']
 
-describe('a server of DIGEST-MD5', () => {
-  it.each(Object.entries(recorded))('knows users by what %s says', (_, [user, response]) => {
+describe('DigestMd5Server', () => {
+  it.each(Object.entries(recorded))('accepts the recorded response of %s', (_, [user, response]) => {
     expect(asked().evaluate(bytes(response))).toMatchObject({ ok: true, user })
     const others = new Map([...users].map(([name, password]) => [name, `${password}!`]))
     expect(asked(others).evaluate(bytes(response))).toEqual({ ok: false, reason: 'wrong password', user })
     expect(asked(new Map()).evaluate(bytes(response))).toEqual({ ok: false, reason: 'unknown user', user })
   })
 
-  it('knows users also by clients that take ISO 8859-1, or UTF-8 without a word', async () => {
+  it('accepts clients that use ISO 8859-1, or UTF-8 without the charset directive', async () => {
     const without = challenge.replace('charset=utf-8,', '')
     expect(asked().evaluate(await answer(without, 'bjørn', 'pässwörd'))).toMatchObject({
       user: 'bjørn',
       ok: true,
     })
-    // A client that takes the bytes of UTF-8 for text of their own number of characters.
+    // A client that takes the bytes of UTF-8 for characters of ISO 8859-1.
     const raw = toByteText(bytes('pässwörd'))
     const known = new Map([['bob', 'pässwörd']])
     expect(asked(known).evaluate(await answer(without, 'bob', raw))).toMatchObject({ ok: true })
@@ -224,25 +224,25 @@ describe('a server of DIGEST-MD5', () => {
     expect(judged(response)).toBe(reason)
   })
 
-  it('refuses a name that is no UTF-8 where UTF-8 was said', () => {
+  it('refuses a malformed UTF-8 name with charset=utf-8', () => {
     const response = latin1(java.replace('username="bob"', 'username="b\u00f8b"'))
     expect(asked().evaluate(response)).toMatchObject({ reason: 'charset' })
   })
 
-  it('takes blanks, empty elements and names in capitals, as RFC 2831 lets them be written', () => {
+  it('accepts blanks, empty elements and upper-case names, as RFC 2831 allows', () => {
     expect(judged(`, ${java.replaceAll(',', ' ,\t').replace('username=', 'USERNAME = ')} ,, `)).toBe(true)
     expect(judged(java.replace('username="bob"', 'username="b\\o\\b"'))).toBe(true)
     expect(judged(java.replace('realm="zk-sasl-md5"', 'realm=zk-sasl-md5'))).toBe(true)
   })
 
-  it('takes one answer to each challenge, right or wrong', () => {
+  it('accepts one response per challenge, right or wrong', () => {
     const server = asked()
     expect(server.evaluate(bytes(java)).ok).toBe(true)
     expect(server.evaluate(bytes(java))).toEqual({ ok: false, reason: 'out of order' })
     expect(new DigestMd5Server({ users, nonce: () => nonce }).evaluate(bytes(java)).ok).toBe(false)
   })
 
-  it('refuses whatever it does not mean, and never throws', () => {
+  it('refuses any other response, and never throws', () => {
     const meaning = (response: Uint8Array): unknown => {
       const directives = parseDirectives(toByteText(response))
       const bound = ['username', 'realm', 'nonce', 'nc', 'cnonce', 'digest-uri', 'qop', 'response', 'authzid']
@@ -270,12 +270,12 @@ describe('a server of DIGEST-MD5', () => {
       }
   })
 
-  it('reads the longest answers without delay, whatever they hold', () => {
+  it('parses the longest responses in linear time, whatever they contain', () => {
     for (const part of ['"', '\\', '\\"', ' ', ',', 'a=', 'a="', 'a=" ', 'a="\\'])
       expect(asked().evaluate(bytes(part.repeat(4096 / part.length))).ok).toBe(false)
   })
 })
 
-it('makes nonces of 30 bytes, as long as those of Java', () => {
+it('nonceSource makes nonces of 30 bytes, as Java does', () => {
   expect(nonceSource((length) => new Uint8Array(length).fill(255))()).toBe('/'.repeat(40))
 })

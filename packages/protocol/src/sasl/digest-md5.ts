@@ -11,32 +11,32 @@ import {
   type ByteText,
 } from './directives.ts'
 
-/** One login of a client by a SASL mechanism. */
+/** One SASL authentication exchange of a client. */
 export interface SaslClient {
   /** The mechanism, such as `DIGEST-MD5`. */
   readonly name: string
   /**
-   * The next token for the server. The first call has no challenge; then each takes what the server has answered.
-   * Resolves to undefined when the login is complete. Rejects with a {@link SaslError} when it cannot succeed.
+   * Resolves to the next token for the server. The first call has no challenge; each later call takes the server's response. Resolves
+   * to undefined when authentication is complete. Rejects with a {@link SaslError} when it fails.
    */
   step(challenge?: Uint8Array | null): Promise<Uint8Array | undefined>
 }
 
-/** A login that cannot succeed: the server said something that does not fit, or is not who it must be. */
+/** A failed authentication: a response of the server is malformed, or the server does not know the password. */
 export class SaslError extends Error {
   override readonly name = 'SaslError'
 }
 
-/** Where nonces come from: unpredictable text, another each time. */
+/** Returns a new unpredictable nonce on each call. */
 export type NonceSource = () => string
 
-/** Nonces as Java's implementation has them, from a source of unpredictable bytes. */
+/** Returns a source of nonces in the form of Java's implementation, from a source of unpredictable bytes. */
 export const nonceSource =
   (random: (length: number) => Uint8Array): NonceSource =>
   () =>
     toBase64(random(NONCE_BYTES))
 
-/** What ZooKeeper's servers call themselves towards DIGEST-MD5, wherever they run. */
+/** Service and host name of every ZooKeeper server in DIGEST-MD5. */
 const SERVICE = 'zookeeper'
 const HOST = 'zk-sasl-md5'
 
@@ -49,16 +49,16 @@ const NONCE_BYTES = 30
 export interface DigestMd5ClientOptions {
   readonly username: string
   readonly password: string
-  /** `zookeeper` unless something else is meant. */
+  /** By default, `zookeeper`. */
   readonly service?: string
-  /** `zk-sasl-md5` unless something else is meant: it is not the name of a machine. */
+  /** By default, `zk-sasl-md5`, which is not the name of a machine. */
   readonly host?: string
-  /** Which of the realms that the server offers; the first of them when absent. */
+  /** One of the realms that the server offers. By default, the first. */
   readonly realm?: string
   readonly cnonce: NonceSource
 }
 
-/** DIGEST-MD5 (RFC 2831), the client's side, for one login. Checks that the server knows the password too. */
+/** The client side of DIGEST-MD5 (RFC 2831), for one authentication. Verifies that the server knows the password too. */
 export class DigestMd5Client implements SaslClient {
   readonly name = 'DIGEST-MD5'
   readonly #options: DigestMd5ClientOptions
@@ -143,14 +143,14 @@ export class DigestMd5Client implements SaslClient {
   }
 }
 
-/** The value of a directive that may stand there once. */
+/** Returns the value of a directive that may occur once. */
 function one(directives: ReadonlyMap<string, readonly ByteText[]>, name: string): ByteText | undefined {
   const [value, ...more] = directives.get(name) ?? []
   if (more.length > 0) throw new SaslError(`Expected the directive ${name} once, got it several times.`)
   return value
 }
 
-/** As RFC 2831 has it: what ISO 8859-1 can hold is hashed so, even where it is sent in UTF-8. */
+/** Encodes for hashing: RFC 2831 uses ISO 8859-1 where possible, even for text sent in UTF-8. */
 const shortest = (text: string): ByteText => (isLatin1(text) ? text : utf8(text))
 
 function latin1(text: string): ByteText {
@@ -161,7 +161,7 @@ function latin1(text: string): ByteText {
   return text
 }
 
-/** Why a login was refused. For the log of the server: a client learns only that it was. */
+/** Why an authentication failed. For the log of the server: the client is not told the reason. */
 export type DigestMd5FailureReason =
   | 'out of order'
   | 'malformed'
@@ -179,7 +179,7 @@ export type DigestMd5Result =
   | {
       readonly ok: false
       readonly reason: DigestMd5FailureReason
-      /** Whom the client claims to be. */ readonly user?: string
+      /** The user name that the client sent. */ readonly user?: string
     }
 
 export interface DigestMd5ServerOptions {
@@ -191,7 +191,7 @@ export interface DigestMd5ServerOptions {
   readonly realm?: string
 }
 
-/** DIGEST-MD5 (RFC 2831), the server's side, for one login: one challenge and one answer to it. */
+/** The server side of DIGEST-MD5 (RFC 2831), for one authentication: a challenge and a response. */
 export class DigestMd5Server {
   readonly #users: ReadonlyMap<string, string>
   readonly #nonces: NonceSource
@@ -206,7 +206,7 @@ export class DigestMd5Server {
     this.#realm = realm
   }
 
-  /** What a client must answer. A further call makes the one before it worthless. */
+  /** Returns a challenge for the client. Invalidates the previous one. */
   challenge(): Uint8Array {
     const nonce = this.#nonces()
     this.#nonce = nonce
@@ -215,7 +215,7 @@ export class DigestMd5Server {
     )
   }
 
-  /** Judges the answer to the challenge. Each challenge takes one answer, right or wrong. Never throws. */
+  /** Verifies the response to the challenge. A challenge accepts one response, right or wrong. Never throws. */
   evaluate(response: Uint8Array): DigestMd5Result {
     const nonce = this.#nonce
     this.#nonce = undefined
@@ -228,7 +228,7 @@ export class DigestMd5Server {
     if (required.some((directive) => !directives.has(directive))) return refused('malformed')
     const charset = first('charset')
     if (charset !== undefined && charset !== 'utf-8') return refused('charset')
-    // Without a charset the name should be in ISO 8859-1, but there are clients that send UTF-8 and do not say so.
+    // Without a charset the name should be in ISO 8859-1, but some clients send UTF-8 without the directive.
     const decoded = fromUtf8(name)
     if (decoded === undefined && charset !== undefined) return refused('charset')
     const user = decoded ?? name
@@ -247,7 +247,7 @@ export class DigestMd5Server {
     return refused(password === undefined ? 'unknown user' : 'wrong password', user)
   }
 
-  /** What the digest may be made of: texts encoded as RFC 2831 has it or, as some clients do, all of them in UTF-8. */
+  /** Returns the accepted inputs of the digest: encoded by RFC 2831 or, as some clients do, all in UTF-8. */
   #secrets(user: string, password: string): ReadonlySet<ByteText> {
     const texts = [user, this.#realm, password]
     return new Set([shortest, utf8].map((encode) => texts.map(encode).join(':')))

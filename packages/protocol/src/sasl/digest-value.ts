@@ -1,7 +1,7 @@
 import { md5 } from '../tables/md5.ts'
 import { fromByteText, toByteText, type ByteText } from './directives.ts'
 
-/** What a login is bound to; all of it goes into the digest. */
+/** The parameters of an exchange that are part of the digest. */
 export interface DigestParameters {
   readonly nonce: ByteText
   readonly cnonce: ByteText
@@ -9,10 +9,10 @@ export interface DigestParameters {
   readonly authzid: ByteText | undefined
 }
 
-/** How often the nonce is used: always once, for a server that has seen its answer forgets it. */
+/** Use count of the nonce: always 1, since a server accepts one response per nonce. */
 export const NONCE_COUNT = '00000001'
 
-/** `secret` is `user:realm:password`. `method` is `AUTHENTICATE` for the client's proof and empty for the server's. */
+/** Computes the digest. `secret` is `user:realm:password`; `method` is `AUTHENTICATE` for the client and empty for the server. */
 export function digestValue(
   secret: ByteText,
   method: 'AUTHENTICATE' | '',
@@ -32,7 +32,7 @@ function hexHash(text: ByteText): string {
   return hex
 }
 
-/** Compares in a time that does not tell where two texts begin to differ. */
+/** Compares two texts in a time that does not depend on where they differ. */
 export function constantTimeEqual(a: ByteText, b: ByteText): boolean {
   let difference = a.length ^ b.length
   for (let i = 0; i < a.length; i++) difference |= a.charCodeAt(i) ^ b.charCodeAt(i)

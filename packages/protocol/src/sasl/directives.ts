@@ -1,6 +1,5 @@
 /**
- * Texts of DIGEST-MD5 are kept as they come, one character for each byte, until it is known what encodes them: their
- * hashes are made of bytes.
+ * A text of DIGEST-MD5 with one character per byte. Texts stay undecoded until their charset is known, since bytes are hashed.
  */
 export type ByteText = string
 
@@ -18,7 +17,7 @@ export function utf8(text: string): ByteText {
   return toByteText(new TextEncoder().encode(text))
 }
 
-/** The text that the bytes are in UTF-8, or undefined when they are none. */
+/** Decodes UTF-8. Returns undefined when the bytes are malformed. */
 export function fromUtf8(text: ByteText): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(fromByteText(text))
@@ -27,16 +26,16 @@ export function fromUtf8(text: ByteText): string | undefined {
   }
 }
 
-/** Whether ISO 8859-1 has all of its characters: then the text and its bytes are the same to us. */
+/** Returns whether a text is in ISO 8859-1, and therefore equal to its `ByteText`. */
 export const isLatin1 = (text: string): boolean => !/[\u0100-\uffff]/.test(text)
 
-// A separator, or a name and its value, which is quoted or a bare word; blanks may stand around all of them.
+// A separator, or a name and its value, which is quoted or a token, with optional blanks around each.
 const element =
   /[ \t\r\n]*(?:,|$|([!#$%&'*+\-.^_`|~\w]+)[ \t\r\n]*=[ \t\r\n]*(?:"((?:[^"\\]|\\[^])*)"|([^\s",]+))[ \t\r\n]*(?:,|$))/y
 
 /**
- * The directives of a challenge or a response by their names in lower case, each with all its values; undefined when the
- * text is not a list of them. Takes time in proportion to the length, which the caller bounds.
+ * Parses the directives of a challenge or response: their names in lower case, each with all its values. Returns undefined when
+ * the text is malformed. Takes time linear in the length, which the caller limits.
  */
 export function parseDirectives(text: ByteText): ReadonlyMap<string, readonly ByteText[]> | undefined {
   const directives = new Map<string, ByteText[]>()
@@ -54,5 +53,5 @@ export function parseDirectives(text: ByteText): ReadonlyMap<string, readonly By
   return directives
 }
 
-/** The value in quotation marks, with a backslash before what would end it. */
+/** Returns a value in quotation marks, with backslashes before quotation marks and backslashes. */
 export const quoted = (text: ByteText): ByteText => `"${text.replace(/["\\]/g, '\\$&')}"`

@@ -6,7 +6,7 @@ interface Shape {
   readonly fields?: Readonly<Record<string, Shape>>
 }
 
-/** How each primitive is read and written. */
+/** The methods of `Reader` and `Writer` for each primitive type. */
 const methods: Readonly<Record<string, string>> = {
   bool: 'bool',
   byte: 'byte',
@@ -16,9 +16,9 @@ const methods: Readonly<Record<string, string>> = {
   string: 'string',
 }
 
-/** The source of the codecs for every record of the table, by name. */
+/** Returns the source of the codecs of every record of the table, sorted by name. */
 export function generate(): string {
-  // Sorted, since the order of a namespace depends on who bundles it.
+  // Sorted, since the order of a namespace object depends on the bundler.
   const table = (Object.values(records) as Shape[]).toSorted((a, b) => (a.as < b.as ? -1 : 1))
   const vectors = new Map<string, Shape>()
   const bodies = table.map((shape) => readerOf(shape, vectors) + writerOf(shape, vectors))

@@ -1,6 +1,5 @@
 /**
- * Every record of the protocols and files, in one table. Names and field names are those of ZooKeeper's own record
- * definitions, so that its documents can be read beside this one.
+ * Every record of the protocols and files. Records and fields have the names of ZooKeeper's record definitions.
  */
 import { bool, buffer, int, long, record, ustring, vector, type TypeOf } from './types.ts'
 
@@ -10,7 +9,7 @@ export const Id = record('Id', { scheme: ustring, id: ustring })
 export type Id = TypeOf<typeof Id>
 export const ACL = record('ACL', { perms: int, id: Id })
 export type ACL = TypeOf<typeof ACL>
-/** What a client sees of a znode. */
+/** The stat of a znode that clients see. */
 export const Stat = record('Stat', {
   czxid: long,
   mzxid: long,
@@ -25,7 +24,7 @@ export const Stat = record('Stat', {
   pzxid: long,
 })
 export type Stat = TypeOf<typeof Stat>
-/** What a snapshot keeps of a znode; `cversion` counts creations of children only. */
+/** The stat of a znode in a snapshot; `cversion` counts created children only. */
 export const StatPersisted = record('StatPersisted', {
   czxid: long,
   mzxid: long,
@@ -182,7 +181,7 @@ export const TxnHeader = record('TxnHeader', { clientId: long, cxid: int, zxid: 
 export type TxnHeader = TypeOf<typeof TxnHeader>
 export const TxnDigest = record('TxnDigest', { version: int, treeDigest: long })
 export type TxnDigest = TypeOf<typeof TxnDigest>
-/** As before ZooKeeper 3.4: without the parent's cversion. Read only. */
+/** The record of ZooKeeper before 3.4: without the parent's cversion. Only read. */
 export const CreateTxnV0 = record('CreateTxnV0', {
   path: ustring,
   data: buffer,

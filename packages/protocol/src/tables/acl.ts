@@ -4,20 +4,20 @@ import { sha1, toBase64 } from './sha1.ts'
 /** Permission bits of an ACL entry. */
 export const Perms = { READ: 1, WRITE: 2, CREATE: 4, DELETE: 8, ADMIN: 16, ALL: 31 } as const
 
-/** Anybody. */
+/** Any client. */
 export const ANYONE: Id = { scheme: 'world', id: 'anyone' }
-/** Whoever creates the node, under every identity that the connection has proved. */
+/** The creator of the node, with every authenticated identity of its connection. */
 export const AUTHENTICATED: Id = { scheme: 'auth', id: '' }
-/** Everybody may do everything. */
+/** Anyone may do everything. */
 export const OPEN_ACL_UNSAFE: readonly ACL[] = [{ perms: Perms.ALL, id: ANYONE }]
-/** Everybody may read. */
+/** Anyone may read. */
 export const READ_ACL_UNSAFE: readonly ACL[] = [{ perms: Perms.READ, id: ANYONE }]
 /** The creator may do everything. */
 export const CREATOR_ALL_ACL: readonly ACL[] = [{ perms: Perms.ALL, id: AUTHENTICATED }]
 
 /**
- * The id of scheme `digest` for `user:password`: the user, a colon and the Base64 of the SHA-1 of the whole.
- * Without a colon the whole text is both user and input, as ZooKeeper's DigestAuthenticationProvider has it.
+ * Returns the id of scheme `digest` for `user:password`: the user, a colon and the Base64 of the SHA-1 of the credentials. Without
+ * a colon, the whole text is the user, as in ZooKeeper's DigestAuthenticationProvider.
  */
 export function digestId(credentials: string | Uint8Array): string {
   const bytes = typeof credentials === 'string' ? new TextEncoder().encode(credentials) : credentials
@@ -28,7 +28,7 @@ export function digestId(credentials: string | Uint8Array): string {
   return `${text.split(':', 1)[0]}:${toBase64(sha1(bytes))}`
 }
 
-/** Whether two lists have the same entries in the same order. */
+/** Returns whether two lists have the same entries in the same order. */
 export function aclEquals(a: readonly ACL[], b: readonly ACL[]): boolean {
   return (
     a.length === b.length &&
@@ -39,7 +39,7 @@ export function aclEquals(a: readonly ACL[], b: readonly ACL[]): boolean {
   )
 }
 
-/** The bits as the shells write them: `cdrwa`. */
+/** Returns the permissions as the shell writes them: `cdrwa`. */
 export function formatPerms(perms: number): string {
   const letters = [
     [Perms.CREATE, 'c'],

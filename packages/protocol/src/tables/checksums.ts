@@ -1,43 +1,44 @@
 /**
  * CRC-32 (as zlib's) and Adler-32 without a platform.
- * FENCED: CRC-32 takes sixteen bytes at a time from sixteen tables, which are constants of a function, Adler-32 defers its
- * division, and takes numbers of four bytes, two of which at a time are lanes of one sum.
- * Why: both run over every byte that a log or snapshot holds. Oracles: the plain forms in the tests.
+ * FENCED: CRC-32 processes sixteen bytes at a time with sixteen tables. Adler-32 defers its division and processes words of four
+ * bytes, two bytes in the lanes of each sum.
+ * Why: both run over every byte of a log or snapshot. Oracles: zlib and a loop over bytes, in `tables.test.ts`.
  */
 export const { crc32, crc32Text } = withTables()
 
-/** A bundler makes variables of a module's constants, which must be looked up each time; it leaves those of a function. */
+/** A function, since bundlers turn constants of a module into variables, which cost a lookup each time. */
 function withTables() {
   const t0 = Int32Array.from({ length: 256 }, (_, n) => {
     let value = n
     for (let bit = 0; bit < 8; bit++) value = value & 1 ? 0xedb88320 ^ (value >>> 1) : value >>> 1
     return value
   })
-  /** What a byte makes of the checksum with one more byte behind it. */
-  const further = (table: Int32Array): Int32Array => table.map((value) => t0[value & 0xff]! ^ (value >>> 8))
-  const t1 = further(t0)
-  const t2 = further(t1)
-  const t3 = further(t2)
-  const t4 = further(t3)
-  const t5 = further(t4)
-  const t6 = further(t5)
-  const t7 = further(t6)
-  const t8 = further(t7)
-  const t9 = further(t8)
-  const t10 = further(t9)
-  const t11 = further(t10)
-  const t12 = further(t11)
-  const t13 = further(t12)
-  const t14 = further(t13)
-  const t15 = further(t14)
+  /** Returns the table of a byte that is one position earlier. */
+  const earlierTable = (table: Int32Array): Int32Array =>
+    table.map((value) => t0[value & 0xff]! ^ (value >>> 8))
+  const t1 = earlierTable(t0)
+  const t2 = earlierTable(t1)
+  const t3 = earlierTable(t2)
+  const t4 = earlierTable(t3)
+  const t5 = earlierTable(t4)
+  const t6 = earlierTable(t5)
+  const t7 = earlierTable(t6)
+  const t8 = earlierTable(t7)
+  const t9 = earlierTable(t8)
+  const t10 = earlierTable(t9)
+  const t11 = earlierTable(t10)
+  const t12 = earlierTable(t11)
+  const t13 = earlierTable(t12)
+  const t14 = earlierTable(t13)
+  const t15 = earlierTable(t14)
 
-  /** CRC-32 of the bytes between two offsets, going on from `previous`. An unsigned 32-bit number. */
+  /** Returns the CRC-32 of the bytes between two offsets, continuing `previous`, as an unsigned 32-bit number. */
   function crc32(bytes: Uint8Array, start = 0, end = bytes.length, previous = 0): number {
     let crc = ~previous
     let i = start
     for (; i + 16 <= end; i += 16) {
-      // None of these waits for the checksum of the bytes before.
-      const behind =
+      // These lookups do not depend on the checksum of the bytes before.
+      const later =
         t11[bytes[i + 4]!]! ^
         t10[bytes[i + 5]!]! ^
         t9[bytes[i + 6]!]! ^
@@ -51,7 +52,7 @@ function withTables() {
         t1[bytes[i + 14]!]! ^
         t0[bytes[i + 15]!]!
       crc =
-        behind ^
+        later ^
         t15[(crc ^ bytes[i]!) & 0xff]! ^
         t14[((crc >>> 8) ^ bytes[i + 1]!) & 0xff]! ^
         t13[((crc >>> 16) ^ bytes[i + 2]!) & 0xff]! ^
@@ -68,7 +69,7 @@ function withTables() {
     return ~crc >>> 0
   }
 
-  /** The same over the bytes that `writeText` makes of a text, from one of its units on. */
+  /** Returns the CRC-32 of the bytes that `writeText` writes, from one UTF-16 unit on. */
   function crc32Text(text: string, start = 0, previous = 0): number {
     let crc = ~previous
     for (let i = start; i < text.length; i++) {
@@ -89,15 +90,15 @@ function withTables() {
   return { crc32, crc32Text }
 }
 
-/** So many words keep the sums of sums below 2^16 in each lane: 255 * 22 * 21 / 2. */
+/** Words per block, so that the sums of sums stay below 2^16 in each lane: 255 * 22 * 21 / 2. */
 const LANE_WORDS = 22
 
 /**
- * Adler-32 of the bytes between two offsets, going on from `previous` (1 at the start). An unsigned 32-bit number. `view` is
- * one of the same bytes, for who has it already.
+ * Returns the Adler-32 of the bytes between two offsets, continuing `previous` (1 at the start), as an unsigned 32-bit number. `view`
+ * is a view of the same bytes, for callers that have one.
  *
- * The first and third bytes of words are summed up in the lanes of one number, the others in those of another. `earlier`
- * sums are those of the sums before each word: what a byte adds to the high sum for every word behind its own.
+ * The first and third bytes of words are summed in the lanes of one number, the others in those of another. The `earlier` sums add
+ * up the sums before each word: what a byte adds to the high sum for every word after its own.
  */
 export function adler32(
   bytes: Uint8Array,

@@ -16,20 +16,20 @@ const ttl = 0b1100000
 const has = (set: number, flags: number): boolean => flags >= 0 && flags < 7 && (set & (1 << flags)) !== 0
 
 export const isCreateMode = (flags: number): flags is CreateMode => flags >= 0 && flags <= 6
-/** Whether a number is appended to the name. */
+/** Returns whether a sequence number is appended to the name. */
 export const isSequential = (flags: number): boolean => has(sequential, flags)
 export const isEphemeral = (flags: number): boolean => has(ephemeral, flags)
 export const isTtl = (flags: number): boolean => has(ttl, flags)
 
-/** The owner field of a container: the lowest 64-bit number. */
+/** Owner field of a container: the lowest signed 64-bit number. */
 export const CONTAINER_OWNER = -(1n << 63n)
-/** Longest time to live in milliseconds: 40 bits, nearly 35 years. */
+/** Longest TTL in milliseconds: 40 bits, nearly 35 years. */
 export const MAX_TTL = 0xff_ffff_ffff
 
 const TTL_MARK = BigInt.asIntN(64, 0xffn << 56n)
 const TTL_MASK = (1n << 40n) - 1n
 
-/** The owner field of a node with a time to live of `ms` milliseconds. Throws a RangeError outside 1 to `MAX_TTL`. */
+/** Returns the owner field of a node with a TTL of `ms` milliseconds. Throws a RangeError outside 1 to `MAX_TTL`. */
 export function ttlOwner(ms: number): bigint {
   if (!Number.isInteger(ms) || ms < 1 || ms > MAX_TTL) {
     throw new RangeError(`Expected a time to live of 1 to ${MAX_TTL} ms, got ${ms}`)
@@ -40,15 +40,15 @@ export function ttlOwner(ms: number): bigint {
 export type OwnerKind = 'persistent' | 'ephemeral' | 'container' | 'ttl'
 
 export interface OwnerRules {
-  /** Whether owners with the top byte ff are node types (`zookeeper.extendedTypesEnabled`). */
+  /** Whether owner fields with the top byte ff are extended types (`zookeeper.extendedTypesEnabled`). */
   readonly extendedTypes: boolean
-  /** Whether the layout of 3.5.3 is a time to live too (`zookeeper.emulate353TTLNodes`). */
+  /** Whether the TTL format of ZooKeeper 3.5.3 is supported too (`zookeeper.emulate353TTLNodes`). */
   readonly emulate353?: boolean
 }
 
 /**
- * What an owner field says of its node (`EphemeralType`).
- * Throws a RangeError for reserved marks, which no server of ours writes.
+ * Returns the type of a node by its owner field (`EphemeralType`). Throws a RangeError for reserved types, which this server never
+ * writes.
  */
 export function ownerKind(owner: bigint, { extendedTypes, emulate353 = false }: OwnerRules): OwnerKind {
   if (owner === 0n) return 'persistent'
@@ -64,6 +64,6 @@ export function ownerKind(owner: bigint, { extendedTypes, emulate353 = false }: 
   return 'ttl'
 }
 
-/** The time to live in an owner field of kind `ttl`, in milliseconds. */
+/** Returns the TTL in an owner field of kind `ttl`, in milliseconds. */
 export const ttlOf = (owner: bigint): number =>
   (owner & TTL_MARK) === TTL_MARK ? Number(owner & TTL_MASK) : Number(BigInt.asUintN(63, owner))

@@ -1,4 +1,4 @@
-/** Error numbers of replies, under the names of `KeeperException.Code`. */
+/** Error codes of replies, with the names of `KeeperException.Code`. */
 export const ErrorCode = {
   OK: 0,
   SYSTEMERROR: -1,
@@ -37,8 +37,8 @@ export type ErrorName = keyof typeof ErrorCode
 export type ErrorCode = (typeof ErrorCode)[ErrorName]
 
 /**
- * What an error asks of the caller. `recoverable`: the same call may succeed later in the same session. `state`: the
- * state of the tree or the arguments forbid it; trying again unchanged changes nothing. `fatal`: the session is over.
+ * How a caller can handle an error. `recoverable`: the same call may succeed later in the same session. `state`: the state of the
+ * tree or the arguments forbid it; retrying does not help. `fatal`: the session has ended.
  */
 export type ErrorKind = 'recoverable' | 'state' | 'fatal'
 
@@ -46,7 +46,7 @@ export interface ErrorInfo {
   readonly code: number
   readonly name: ErrorName
   readonly kind: ErrorKind
-  /** One sentence for people. */
+  /** One sentence for users. */
   readonly meaning: string
 }
 
@@ -94,7 +94,7 @@ const rows: Readonly<Record<ErrorName, readonly [ErrorKind, string]>> = {
   ],
 }
 
-/** Every error by its number. */
+/** Every error by its code. */
 export const errors: ReadonlyMap<number, ErrorInfo> = new Map(
   (Object.keys(rows) as ErrorName[]).map((name) => {
     const [kind, meaning] = rows[name]
@@ -102,5 +102,5 @@ export const errors: ReadonlyMap<number, ErrorInfo> = new Map(
   }),
 )
 
-/** The name of an error number, or the number itself when no error has it. */
+/** Returns the name of an error code, or the code as text when it is unknown. */
 export const errorName = (code: number): string => errors.get(code)?.name ?? String(code)

@@ -1,4 +1,4 @@
-/** What a watch reports (`Watcher.Event.EventType`). Only 1 to 4 travel on the wire. */
+/** Types of watch events (`Watcher.Event.EventType`). Only 1 to 4 are sent on the wire. */
 export const EventType = {
   None: -1,
   NodeCreated: 1,
@@ -11,7 +11,7 @@ export const EventType = {
 } as const
 export type EventType = (typeof EventType)[keyof typeof EventType]
 
-/** The state of a client as an event carries it (`Watcher.Event.KeeperState`). On the wire it is always 3. */
+/** State of the client in an event (`Watcher.Event.KeeperState`). On the wire it is always 3. */
 export const KeeperState = {
   Expired: -112,
   Unknown: -1,
@@ -29,6 +29,6 @@ export type KeeperState = (typeof KeeperState)[keyof typeof KeeperState]
 export const WatchMode = { PERSISTENT: 0, PERSISTENT_RECURSIVE: 1 } as const
 export type WatchMode = (typeof WatchMode)[keyof typeof WatchMode]
 
-/** Kinds of watches as checkWatches and removeWatches name them. */
+/** Types of watches in checkWatches and removeWatches. */
 export const WatcherType = { Children: 1, Data: 2, Any: 3, Persistent: 4, PersistentRecursive: 5 } as const
 export type WatcherType = (typeof WatcherType)[keyof typeof WatcherType]

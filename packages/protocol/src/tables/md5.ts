@@ -1,6 +1,6 @@
 /**
- * MD5 without a platform: the web's cryptography leaves it out, and DIGEST-MD5 is made of it. Collisions of MD5 can be
- * made at will, so nothing else may rely on it.
+ * MD5 in JavaScript: Web Crypto does not have it, and DIGEST-MD5 needs it. MD5 is not collision resistant, so nothing else may use
+ * it.
  */
 export function md5(message: Uint8Array): Uint8Array {
   const padded = new Uint8Array(((message.length + 8) >> 6) * 64 + 64)
@@ -20,9 +20,9 @@ export function md5(message: Uint8Array): Uint8Array {
   return digest
 }
 
-/** As RFC 1321 defines them: the first 32 bits of the sines of 1, 2, … */
+/** The constants of RFC 1321: the first 32 bits of the sines of 1, 2, … */
 const sines = Int32Array.from({ length: 64 }, (_, i) => Math.floor(Math.abs(Math.sin(i + 1)) * 2 ** 32))
-const turns = [
+const rotations = [
   [7, 12, 17, 22],
   [5, 9, 14, 20],
   [4, 11, 16, 23],
@@ -42,7 +42,7 @@ function round(state: Int32Array, words: Int32Array): void {
             ? [b ^ c ^ d, (3 * i + 5) & 15]
             : [c ^ (b | ~d), (7 * i) & 15]
     const sum = (a + mix + sines[i]! + words[word]!) | 0
-    const bits = turns[quarter]![i & 3]!
+    const bits = rotations[quarter]![i & 3]!
     a = d
     d = c
     c = b

@@ -1,4 +1,4 @@
-/** What a request asks for (`ZooDefs.OpCode`). Negative numbers appear inside servers and their logs only, -11 excepted. */
+/** Operation codes of requests (`ZooDefs.OpCode`). Negative ones are used inside servers and logs only, except -11. */
 export const OpCode = {
   notification: 0,
   create: 1,
@@ -36,5 +36,5 @@ export const OpCode = {
 } as const
 export type OpCode = (typeof OpCode)[keyof typeof OpCode]
 
-/** The transaction ids that stand for something other than a request of the user. */
+/** Reserved xids, which do not belong to a request of the user. */
 export const Xid = { notification: -1, ping: -2, auth: -4, setWatches: -8 } as const

@@ -2,7 +2,7 @@ import { writeACLList } from '../gen/records.gen.ts'
 import { Writer } from '../wire/writer.ts'
 import { OPEN_ACL_UNSAFE } from './acl.ts'
 
-/** `OPEN_ACL_UNSAFE` as it is written: nearly every creation brings these bytes, so whoever reads many looks for them. */
+/** `OPEN_ACL_UNSAFE` encoded. Nearly every create request contains these bytes, so decoders compare with them first. */
 export const OPEN_ACL_BYTES: Uint8Array = encoded()
 
 function encoded(): Uint8Array {

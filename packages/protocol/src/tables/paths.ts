@@ -1,6 +1,6 @@
 /**
- * Why `path` is not the path of a znode, or undefined when it is (`PathUtils.validatePath`).
- * With `sequential` a trailing slash is allowed, since a number will follow it.
+ * Returns why `path` is not a valid path of a znode, or undefined when it is valid (`PathUtils.validatePath`). With `sequential` a
+ * trailing slash is allowed, since a number follows it.
  */
 export function validatePath(path: string | null, sequential = false): string | undefined {
   if (path === null) return 'Expected a path, got null'
@@ -37,7 +37,7 @@ function componentReason(path: string, start: number, end: number, sequential: b
   return undefined
 }
 
-/** Control characters, surrogates with the private use area behind them, and the last sixteen of the plane. */
+/** Returns whether a character is a control character, a surrogate, in the private use area, or one of U+FFF0 to U+FFFF. */
 function isForbidden(unit: number): boolean {
   if (unit < 0x7f) return unit < 0x20
   return unit <= 0x9f || (unit >= 0xd800 && unit <= 0xf8ff) || unit >= 0xfff0
@@ -45,11 +45,11 @@ function isForbidden(unit: number): boolean {
 
 const quote = (path: string): string => JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path)
 
-/** The path of the parent: what stands before the last slash, `/` for children of the root. */
+/** Returns the path of the parent: the text before the last slash, `/` for children of the root. */
 export function parentOf(path: string): string {
   const slash = path.lastIndexOf('/')
   return slash <= 0 ? '/' : path.slice(0, slash)
 }
 
-/** What stands behind the last slash. */
+/** Returns the text after the last slash. */
 export const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)

@@ -1,6 +1,6 @@
 /**
- * SHA-1 without a platform: identities of scheme `digest` are made of it, also where only an asynchronous one exists.
- * It names users; nothing here relies on its resistance to collisions.
+ * SHA-1 in JavaScript, since Web Crypto is asynchronous. Ids of scheme `digest` contain it; they do not depend on its collision
+ * resistance.
  */
 export function sha1(message: Uint8Array): Uint8Array {
   const padded = new Uint8Array(((message.length + 8) >> 6) * 64 + 64)
@@ -51,7 +51,7 @@ const rotate = (value: number, bits: number): number => (value << bits) | (value
 
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
 
-/** Standard Base64 with padding. */
+/** Encodes bytes in standard Base64 with padding. */
 export function toBase64(bytes: Uint8Array): string {
   let text = ''
   for (let i = 0; i < bytes.length; i += 3) {

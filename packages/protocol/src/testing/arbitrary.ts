@@ -10,7 +10,7 @@ interface Shape {
 /** Every record of the table by its name. */
 export const table: Readonly<Record<string, Shape>> = records
 
-/** Values that a record can hold. Text is well formed below the surrogates: the rest does not survive a round trip. */
+/** Returns random values of a record. Text stays below the surrogates, since others do not survive a round trip. */
 export function arbitraryOf(shape: Shape): fc.Arbitrary<unknown> {
   switch (shape.as) {
     case 'bool':

@@ -1,6 +1,6 @@
 /**
- * Frames as named records and back, for fixtures: what a frame holds depends on who sends it and on what was asked.
- * Long numbers are written as text with an n, bytes as their hexadecimal digits.
+ * Decodes frames into named records and encodes them again, for fixtures. The records of a frame depend on its sender and on the
+ * request. Bigints are text with an n, bytes are hexadecimal digits.
  */
 import * as protocol from '../index.ts'
 import { OpCode, ProtocolError, Reader, Writer } from '../index.ts'
@@ -12,10 +12,10 @@ export interface Part {
 
 export interface Frame {
   readonly from: 'client' | 'server'
-  /** The bytes with their length of four bytes in front. */
+  /** The bytes, with the length of four bytes. */
   readonly hex: string
   readonly parts: readonly Part[]
-  /** False when the reference wrote text that no writer of ours gives, such as characters of four bytes. */
+  /** False when Apache encodes text in another way than `Writer`, such as characters of four bytes. */
   readonly canonical?: false
 }
 
@@ -24,7 +24,7 @@ export interface Fixture {
   readonly title: string
   readonly server: string
   readonly client: string
-  /** How the bytes came about. */
+  /** The command that produced the bytes. */
   readonly command: string
   /** Whether the frames are the first two of a connection. */
   readonly handshake: boolean
@@ -93,11 +93,11 @@ export function writeRecord(name: string, writer: Writer, value: unknown): void 
   codecs[`write${name}`]!(writer, value)
 }
 
-/** Reads one frame after another of one connection and remembers what was asked. */
+/** Decodes the frames of one connection. */
 export class Conversation {
-  readonly #asked = new Map<number, number>()
+  readonly #requestTypes = new Map<number, number>()
 
-  /** The records of a frame; `bytes` has the length in front. What no record explains is a part named `rest`. */
+  /** Returns the records of a frame with its length. Bytes that belong to no record are a part named `rest`. */
   decode(from: 'client' | 'server', bytes: Uint8Array, handshake: boolean): Part[] {
     const reader = new Reader(bytes)
     const length = reader.int()
@@ -115,7 +115,7 @@ export class Conversation {
   #request(reader: Reader, take: (record: string) => void, parts: Part[]): void {
     take('RequestHeader')
     const { xid, type } = parts[0]!.value as protocol.RequestHeader
-    this.#asked.set(xid, type)
+    this.#requestTypes.set(xid, type)
     const record = requests[type]
     if (record !== undefined && reader.remaining > 0) attempt(reader, () => take(record))
   }
@@ -124,12 +124,12 @@ export class Conversation {
     take('ReplyHeader')
     if (reader.remaining === 0) return
     const { xid } = parts[0]!.value as protocol.ReplyHeader
-    const record = xid === -1 ? 'WatcherEvent' : responses[this.#asked.get(xid) ?? 0]
+    const record = xid === -1 ? 'WatcherEvent' : responses[this.#requestTypes.get(xid) ?? 0]
     if (record !== undefined) attempt(reader, () => take(record))
   }
 }
 
-/** Leaves the reader where it was when the bytes are not the record: fixtures hold malformed requests too. */
+/** Does not advance the reader when the bytes are not the record: fixtures contain malformed requests too. */
 function attempt(reader: Reader, take: () => void): void {
   const before = reader.offset
   try {
@@ -140,7 +140,7 @@ function attempt(reader: Reader, take: () => void): void {
   }
 }
 
-/** The frame that the parts make, with its length in front. */
+/** Encodes the parts as a frame with its length. */
 export function encode(parts: readonly Part[]): Uint8Array {
   const writer = new Writer()
   const mark = writer.beginFrame()
@@ -162,7 +162,7 @@ export function fromHex(hex: string): Uint8Array {
   )
 }
 
-/** A value as JSON can hold it. */
+/** Returns a value as JSON. */
 export function toJson(value: unknown): unknown {
   if (typeof value === 'bigint') return `${value}n`
   if (value instanceof Uint8Array) return { hex: toHex(value) }
@@ -171,7 +171,7 @@ export function toJson(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, toJson(item)]))
 }
 
-/** The value that `toJson` took apart. */
+/** Returns the value of a result of `toJson`. */
 export function fromJson(json: unknown): unknown {
   if (typeof json === 'string') return /^-?\d+n$/.test(json) ? BigInt(json.slice(0, -1)) : json
   if (Array.isArray(json)) return json.map(fromJson)
@@ -181,7 +181,7 @@ export function fromJson(json: unknown): unknown {
   return Object.fromEntries(entries.map(([key, item]) => [key, fromJson(item)]))
 }
 
-/** A frame of a fixture, with its decoded form. */
+/** Returns a frame of a fixture with its decoded form. */
 export function describeFrame(
   conversation: Conversation,
   from: 'client' | 'server',

@@ -7,43 +7,43 @@ import { Writer } from './writer.ts'
 const same = (one: Uint8Array, other: Uint8Array): boolean =>
   one.length === other.length && one.every((byte, at) => byte === other[at])
 
-it('gives a room of at least the size that is asked for, and the same one again once it is given back', () => {
-  const rooms = new BufferPool()
+it('acquire returns a buffer of at least the size, and a released one again', () => {
+  const pool = new BufferPool()
   for (const size of [0, 1, 511, 512, 513, 4096, 65_536, 65_537, 1 << 20]) {
-    const room = rooms.acquire(size)
-    expect(room.bytes.length).toBeGreaterThanOrEqual(size)
-    expect(room.view.buffer === room.bytes.buffer).toBe(true)
-    rooms.release(room)
-    expect(rooms.acquire(size) === room).toBe(size <= 65_536)
+    const buffer = pool.acquire(size)
+    expect(buffer.bytes.length).toBeGreaterThanOrEqual(size)
+    expect(buffer.view.buffer === buffer.bytes.buffer).toBe(true)
+    pool.release(buffer)
+    expect(pool.acquire(size) === buffer).toBe(size <= 65_536)
   }
 })
 
-it('keeps 4 MiB of rooms and drops the rest', () => {
-  const rooms = new BufferPool()
-  for (let i = 0; i < 100; i++) rooms.release(allocateBuffer(65_536))
-  expect(rooms.freeBytes).toBe(4 << 20)
-  rooms.acquire(65_536)
-  expect(rooms.freeBytes).toBe((4 << 20) - 65_536)
+it('BufferPool keeps 4 MiB of free buffers and drops the rest', () => {
+  const pool = new BufferPool()
+  for (let i = 0; i < 100; i++) pool.release(allocateBuffer(65_536))
+  expect(pool.freeBytes).toBe(4 << 20)
+  pool.acquire(65_536)
+  expect(pool.freeBytes).toBe((4 << 20) - 65_536)
 })
 
-it('drops larger rooms for smaller ones when it is full, so that many large replies at once cost small ones nothing later', () => {
-  const rooms = new BufferPool()
-  for (let i = 0; i < 100; i++) rooms.release(allocateBuffer(65_536))
+it('a full pool drops larger buffers for smaller ones', () => {
+  const pool = new BufferPool()
+  for (let i = 0; i < 100; i++) pool.release(allocateBuffer(65_536))
   const small = [allocateBuffer(512), allocateBuffer(512)]
-  for (const room of small) rooms.release(room)
-  expect([rooms.acquire(512), rooms.acquire(512)].every((room) => small.includes(room))).toBe(true)
-  expect(rooms.freeBytes).toBe((4 << 20) - 65_536)
+  for (const buffer of small) pool.release(buffer)
+  expect([pool.acquire(512), pool.acquire(512)].every((buffer) => small.includes(buffer))).toBe(true)
+  expect(pool.freeBytes).toBe((4 << 20) - 65_536)
 })
 
-it('does not drop smaller rooms for larger ones', () => {
-  const rooms = new BufferPool()
-  for (let i = 0; i < 8192; i++) rooms.release(allocateBuffer(512))
-  rooms.release(allocateBuffer(1024))
-  rooms.release(allocateBuffer(512))
-  expect(rooms.freeBytes).toBe(4 << 20)
+it('a full pool does not drop smaller buffers for larger ones', () => {
+  const pool = new BufferPool()
+  for (let i = 0; i < 8192; i++) pool.release(allocateBuffer(512))
+  pool.release(allocateBuffer(1024))
+  pool.release(allocateBuffer(512))
+  expect(pool.freeBytes).toBe(4 << 20)
 })
 
-it('has writers that share rooms write what writers with arrays of their own do', () => {
+it('writers that share a pool write the same as writers without a pool', () => {
   const step = fc.record({
     writer: fc.nat(3),
     length: fc.oneof(fc.nat(40), fc.nat(3000), fc.constant(70_000)),
@@ -51,8 +51,8 @@ it('has writers that share rooms write what writers with arrays of their own do'
   })
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-      const rooms = new BufferPool()
-      const shared = Array.from({ length: 4 }, () => new Writer(512, rooms))
+      const pool = new BufferPool()
+      const shared = Array.from({ length: 4 }, () => new Writer(512, pool))
       const plain = Array.from({ length: 4 }, () => new Writer(64))
       const taken: { readonly bytes: Uint8Array; readonly was: Uint8Array }[] = []
       for (const [index, { writer, length, next }] of steps.entries()) {
@@ -73,14 +73,14 @@ it('has writers that share rooms write what writers with arrays of their own do'
           other.truncate(2)
         }
       }
-      // What was handed over for good is nobody's room.
+      // Buffers taken for good are not reused.
       expect(taken.every(({ bytes, was }) => same(bytes, was))).toBe(true)
     }),
     { seed: 11, numRuns: 200 },
   )
 })
 
-it('lets numbers be put where they belong in bytes that are claimed', () => {
+it('numbers can be written at any offset of claimed bytes', () => {
   const writer = new Writer(4, new BufferPool())
   writer.int(1)
   const at = writer.claim(8)

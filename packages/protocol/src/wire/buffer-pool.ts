@@ -7,63 +7,62 @@ export interface PooledBuffer {
 /** Sizes are powers of two from 512 bytes to 64 KiB. */
 const SMALLEST_BITS = 9
 const LARGEST_BITS = 16
-/** Bytes of rooms that wait for somebody who needs one. */
-const KEPT_BYTES = 4 << 20
+/** Most bytes of free buffers in a pool. */
+const MAX_FREE_BYTES = 4 << 20
 
-/** A room of at least so many bytes that nobody else has. */
+/** Allocates a buffer outside of any pool. */
 export function allocateBuffer(bytes: number): PooledBuffer {
   const array = new Uint8Array(bytes)
   return { bytes: array, view: new DataView(array.buffer) }
 }
 
 /**
- * Rooms that are used again.
+ * A pool of buffers.
  *
- * FENCED: arrays go from hand to hand, with what their last owner wrote still in them.
- * Why: getting and clearing an array, and what the collector then has to do, costs a server more than a reply that is written
- * into it.
- * Rules: whoever gives a room back has no view of it any more that anybody reads. Oracle: writers without rooms, in `wire.test.ts`.
+ * FENCED: buffers are reused without clearing them.
+ * Why: allocating, clearing and collecting an array costs a server more than writing a reply into it.
+ * Rules: after `release`, no view of the buffer may be read. Oracle: writers without a pool, in `buffer-pool.test.ts`.
  */
 export class BufferPool {
   readonly #free: PooledBuffer[][] = Array.from({ length: LARGEST_BITS - SMALLEST_BITS + 1 }, () => [])
-  #kept = 0
+  #freeBytes = 0
 
-  /** Bytes that wait here. */
+  /** Bytes of the free buffers. */
   get freeBytes(): number {
-    return this.#kept
+    return this.#freeBytes
   }
 
-  /** A room of at least so many bytes. */
+  /** Returns a buffer of at least `bytes` bytes. */
   acquire(bytes: number): PooledBuffer {
-    const place = placeOf(bytes)
-    if (place >= this.#free.length) return allocateBuffer(bytes)
-    const room = this.#free[place]!.pop()
-    if (room === undefined) return allocateBuffer(1 << (place + SMALLEST_BITS))
-    this.#kept -= room.bytes.length
-    return room
+    const sizeClass = sizeClassOf(bytes)
+    if (sizeClass >= this.#free.length) return allocateBuffer(bytes)
+    const buffer = this.#free[sizeClass]!.pop()
+    if (buffer === undefined) return allocateBuffer(1 << (sizeClass + SMALLEST_BITS))
+    this.#freeBytes -= buffer.bytes.length
+    return buffer
   }
 
-  /** Takes a room back. One that is larger than others are, or that there are enough of, is dropped. */
-  release(room: PooledBuffer): void {
-    const { length } = room.bytes
-    const place = placeOf(length)
-    if (place >= this.#free.length) return
-    if (this.#kept + length > KEPT_BYTES && !this.#dropLarger(place)) return
-    this.#free[place]!.push(room)
-    this.#kept += length
+  /** Returns a buffer to the pool. Drops it when it is larger than 64 KiB or the pool is full of buffers not larger. */
+  release(buffer: PooledBuffer): void {
+    const { length } = buffer.bytes
+    const sizeClass = sizeClassOf(length)
+    if (sizeClass >= this.#free.length) return
+    if (this.#freeBytes + length > MAX_FREE_BYTES && !this.#dropLarger(sizeClass)) return
+    this.#free[sizeClass]!.push(buffer)
+    this.#freeBytes += length
   }
 
-  /** Without it, many large rooms that were needed once would keep out the small ones, which are always needed. */
-  #dropLarger(place: number): boolean {
-    for (let larger = this.#free.length - 1; larger > place; larger--) {
-      const room = this.#free[larger]!.pop()
-      if (room === undefined) continue
-      this.#kept -= room.bytes.length
+  /** Drops a larger free buffer, so that many large ones that were needed once do not keep small ones out of the pool. */
+  #dropLarger(sizeClass: number): boolean {
+    for (let larger = this.#free.length - 1; larger > sizeClass; larger--) {
+      const buffer = this.#free[larger]!.pop()
+      if (buffer === undefined) continue
+      this.#freeBytes -= buffer.bytes.length
       return true
     }
     return false
   }
 }
 
-const placeOf = (bytes: number): number =>
+const sizeClassOf = (bytes: number): number =>
   Math.max(0, 32 - Math.clz32(Math.max(1, bytes) - 1) - SMALLEST_BITS)

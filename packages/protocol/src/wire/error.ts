@@ -1,9 +1,9 @@
-/** Bytes that are not what the protocol allows. Every malformed input gives this error and no other. */
+/** Malformed bytes. Every malformed input gives this error and no other. */
 export class ProtocolError extends Error {
   override readonly name = 'ProtocolError'
-  /** Where in the bytes the reading stopped, counted from the start of what was read. */
+  /** Offset of the error from the start of the message. */
   readonly offset: number
-  /** What was being read there. */
+  /** What was being read at that offset. */
   readonly field: string
   constructor(message: string, offset: number, field: string) {
     super(`${message} (reading ${field} at offset ${offset})`)

@@ -1,25 +1,25 @@
 import { ProtocolError } from './error.ts'
 
-const NOTHING: Uint8Array = new Uint8Array(0)
+const EMPTY: Uint8Array = new Uint8Array(0)
 
 export interface FrameSplitterOptions {
-  /** Longest frame in bytes, without its length. A longer one is refused before anything is allocated for it. */
+  /** Longest frame in bytes, without its length. A longer one is refused before memory is allocated for it. */
   readonly maxLength: number
   /** Shortest frame in bytes. */
   readonly minLength?: number
-  /** Takes one frame. The bytes are a view: copy what must outlive the call. */
+  /** Receives one frame. The bytes are a view: copy what must outlive the call. */
   frame(bytes: Uint8Array, start: number, end: number): void
 }
 
 /**
- * Cuts a stream of chunks into frames (a length of four bytes, then that many).
- * A frame that lies in one chunk is handed on in place; one that spans chunks is collected in a buffer of its size.
+ * Splits a stream of chunks into frames (a length of four bytes, then that many bytes). A frame inside one chunk is passed on in place;
+ * a frame that spans chunks is collected in a buffer of its size.
  */
 export class FrameSplitter {
   readonly #options: FrameSplitterOptions
   readonly #minLength: number
-  /** The beginning of a frame, its length included, that waits for the rest. */
-  #partial = NOTHING
+  /** The beginning of an incomplete frame, with its length. */
+  #partial = EMPTY
   #filled = 0
   #stopped = false
 
@@ -28,19 +28,19 @@ export class FrameSplitter {
     this.#minLength = options.minLength ?? 0
   }
 
-  /** Bytes held for a frame that is not whole yet. */
+  /** Bytes buffered of an incomplete frame. */
   get pending(): number {
     return this.#filled
   }
 
-  /** Hands out no further frame, also not those left in the chunk that is being cut. */
+  /** Stops: no further frame is passed on, not even from the current chunk. */
   stop(): void {
     this.#stopped = true
-    this.#partial = NOTHING
+    this.#partial = EMPTY
     this.#filled = 0
   }
 
-  /** Takes the next bytes of the stream. Throws a `ProtocolError` when a length is out of bounds, and is stopped then. */
+  /** Processes the next bytes of the stream. Throws a `ProtocolError` and stops when a length is out of bounds. */
   push(chunk: Uint8Array): void {
     let at = this.#filled > 0 ? this.#complete(chunk) : 0
     while (!this.#stopped && chunk.length - at >= 4) {
@@ -53,7 +53,7 @@ export class FrameSplitter {
     if (!this.#stopped && at < chunk.length) this.#keep(chunk, at)
   }
 
-  /** Fills the frame that waits; returns where the chunk goes on. */
+  /** Completes the incomplete frame; returns the offset of the rest of the chunk. */
   #complete(chunk: Uint8Array): number {
     let at = 0
     if (this.#filled < 4) {
@@ -64,7 +64,7 @@ export class FrameSplitter {
     at = this.#fill(chunk, at, this.#partial.length)
     if (this.#filled < this.#partial.length) return at
     const whole = this.#partial
-    this.#partial = NOTHING
+    this.#partial = EMPTY
     this.#filled = 0
     this.#options.frame(whole, 4, whole.length)
     return at
@@ -79,7 +79,7 @@ export class FrameSplitter {
     this.#fill(chunk, at, this.#partial.length)
   }
 
-  /** Makes room for the frame whose length is now known. */
+  /** Allocates the buffer of the frame, whose length is now known. */
   #grow(): void {
     const grown = new Uint8Array(4 + this.#checked(readInt(this.#partial, 0)))
     grown.set(this.#partial.subarray(0, 4))
@@ -95,7 +95,7 @@ export class FrameSplitter {
 
   #checked(length: number): number {
     if (length < this.#minLength || length > this.#options.maxLength) {
-      // What follows a refused length has no boundaries, so nothing of it may be taken for a frame.
+      // After an invalid length, frame boundaries are unknown.
       this.stop()
       throw new ProtocolError(
         `Expected a frame of ${this.#minLength} to ${this.#options.maxLength} bytes, got a length of ${length}`,

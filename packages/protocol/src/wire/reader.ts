@@ -2,16 +2,17 @@ import { ProtocolError } from './error.ts'
 import { readText } from './text.ts'
 
 /**
- * A cursor over bytes that somebody else owns.
+ * A cursor over bytes that the caller owns.
  *
- * FENCED: one mutable cursor that callers move from frame to frame; nothing is copied and nothing allocated but results.
- * Why: a reader and a view for each frame cost more than decoding a small reply.
- * Rules: `buffer` and `raw` give views into the chunk; copy them to keep them. `reset` starts on other bytes.
+ * FENCED: one mutable cursor for many frames, which copies nothing and allocates results only.
+ * Why: a reader and a view per frame cost more than decoding a small reply.
+ * Rules: `buffer` and `raw` return views; copy them to keep them. `reset` starts on other bytes. Oracle: `DataView`, in
+ * `wire.test.ts`.
  */
 export class Reader {
   #bytes: Uint8Array
   #view: DataView
-  /** Where the next value begins. */
+  /** Offset of the next value. */
   offset: number
   #start: number
   #end: number
@@ -27,7 +28,7 @@ export class Reader {
     this.maxElement = maxElement
   }
 
-  /** Starts over on other bytes. Costs an allocation only when they lie in another array. */
+  /** Starts on other bytes. Allocates only when they are in another array. */
   reset(bytes: Uint8Array, start = 0, end = bytes.length): this {
     if (bytes !== this.#bytes) {
       this.#bytes = bytes
@@ -51,12 +52,12 @@ export class Reader {
     return this
   }
 
-  /** What it reads in: offsets are those of this array. */
+  /** The array that it reads; offsets refer to it. */
   get bytes(): Uint8Array {
     return this.#bytes
   }
 
-  /** A view of the same. */
+  /** A view of the same array. */
   get view(): DataView {
     return this.#view
   }
@@ -94,7 +95,7 @@ export class Reader {
     return this.#view.getBigInt64(this.#take(8, 'a long'))
   }
 
-  /** A long that must be exact as a number: from -2^53 to 2^53. */
+  /** Reads a long that is exact as a number: from -2^53 to 2^53. */
   longNumber(): number {
     const at = this.#take(8, 'a long')
     const value = this.#view.getInt32(at) * 0x1_0000_0000 + this.#view.getUint32(at + 4)
@@ -105,7 +106,7 @@ export class Reader {
     return value
   }
 
-  /** A view into the bytes, or null. Copy it to keep it longer than the chunk. */
+  /** Returns a view of a buffer, or null. Copy it to keep it. */
   buffer(): Uint8Array | null {
     const length = this.#length('a buffer')
     if (length === -1) return null
@@ -113,7 +114,7 @@ export class Reader {
     return this.#bytes.subarray(at, at + length)
   }
 
-  /** The same bytes in an array of their own. A loop beats a view and a copy for what is short. */
+  /** Returns a copy of a buffer, or null. For short ones a loop is faster than a view and `set`. */
   bufferCopy(): Uint8Array<ArrayBuffer> | null {
     const length = this.#length('a buffer')
     if (length === -1) return null
@@ -131,19 +132,19 @@ export class Reader {
     return readText(this.#bytes, at, at + length, this.#view)
   }
 
-  /** Passes over a string or a buffer. Its bytes end at `offset` then, and begin at what is returned, -1 for null. */
+  /** Skips a string or buffer. Returns the offset of its first byte, -1 for null; its bytes end at `offset`. */
   skipBuffer(): number {
     const length = this.#length('a buffer')
     return length === -1 ? -1 : this.#take(length, 'a buffer')
   }
 
-  /** The count of a vector; -1 is null. Other negative counts read as empty, as the reference does. */
+  /** Reads the count of a vector; -1 is null. Other negative counts read as 0, as in Apache. */
   vectorLength(): number {
     const count = this.int()
     return count < -1 ? 0 : count
   }
 
-  /** Moves on over the next bytes if they are exactly these; else says false and stays. */
+  /** Skips the next bytes if they equal `expected`; else returns false and does not advance. */
   skipIfEqual(expected: Uint8Array): boolean {
     const at = this.offset
     if (at + expected.length > this.#end) return false
@@ -152,7 +153,7 @@ export class Reader {
     return true
   }
 
-  /** A view of the next `length` bytes, without a length before them. */
+  /** Returns a view of the next `length` bytes, which have no length before them. */
   raw(length: number): Uint8Array {
     if (length < 0) this.fail(`Expected a length of 0 or more, got ${length}`, 'bytes')
     const at = this.#take(length, 'bytes')

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { readAscii, readText, textByteLength, writeText } from './text.ts'
 
-/** Each UTF-16 unit by itself, as the table of UTF-8 has it. */
+/** Encodes each UTF-16 unit on its own, by the table of UTF-8. */
 function simplyWritten(text: string): Uint8Array {
   const bytes: number[] = []
   for (let i = 0; i < text.length; i++) {
@@ -14,7 +14,7 @@ function simplyWritten(text: string): Uint8Array {
   return Uint8Array.from(bytes)
 }
 
-/** The web's decoder, after each surrogate, whole or cut off behind its second byte, is made one replacement. */
+/** Decodes with TextDecoder, after replacing each surrogate, complete or truncated after its second byte, by one replacement. */
 function simplyRead(bytes: Uint8Array): string {
   const clean: number[] = []
   for (let i = 0; i < bytes.length; i++) {
@@ -38,7 +38,7 @@ const likely = fc.oneof(
 )
 
 describe('text', () => {
-  it('is written unit by unit, in as many bytes as foretold', () => {
+  it('is written unit by unit, in textByteLength bytes', () => {
     fc.assert(
       fc.property(units, fc.nat(5), (codes, at) => {
         const text = String.fromCharCode(...codes)
@@ -52,7 +52,7 @@ describe('text', () => {
     )
   })
 
-  it('is read as the web reads it but for surrogates, whatever the bytes', () => {
+  it('is read like TextDecoder except for surrogates, from any bytes', () => {
     fc.assert(
       fc.property(fc.array(likely, { maxLength: 24 }), fc.nat(3), (codes, before) => {
         const bytes = Uint8Array.from([...new Array<number>(before).fill(0x41), ...codes, 0x42])
@@ -64,14 +64,14 @@ describe('text', () => {
     )
   })
 
-  it('without surrogates comes back as it was, long texts too', () => {
+  it('without surrogates is read as it was written, long texts too', () => {
     for (const text of ['', '/a/b', 'é€', 'x'.repeat(100_000), 'ü'.repeat(50_000), '\u0000\uffff']) {
       const bytes = simplyWritten(text)
       expect(readText(bytes, 0, bytes.length)).toBe(text)
     }
   })
 
-  it('that is plain is read without the platform as with it', () => {
+  it('in ASCII is read by readAscii like by the platform', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(0x7f), { maxLength: 60 }), fc.nat(5), (codes, at) => {
         const bytes = Uint8Array.from([...Array.from({ length: at }, () => 0xff), ...codes, 0xff])

@@ -1,16 +1,16 @@
 /**
- * Text as the JVM writes and reads it, which is not UTF-8 as the web has it.
+ * Text in the encoding of ZooKeeper's records, which differs from the UTF-8 of TextEncoder.
  *
- * Writing walks UTF-16 units, so a character beyond U+FFFF becomes two sequences of three bytes and never one of four.
- * Reading takes standard UTF-8 and turns what is malformed into U+FFFD, as often as the JVM's decoder does: a surrogate
- * in three bytes gives one replacement where the web's TextDecoder gives three.
+ * Writing encodes UTF-16 units, so a character beyond U+FFFF becomes two sequences of three bytes instead of one of four. Reading
+ * accepts standard UTF-8 and replaces malformed bytes by U+FFFD as often as the JVM's decoder does: a surrogate in three bytes
+ * gives one replacement, where TextDecoder gives three.
  *
  * FENCED: loops over single bytes instead of TextEncoder and TextDecoder.
- * Why: most strings are short ASCII paths, for which the web's classes cost several times as much, and for the rest they
- * give other bytes. Oracle: the simple twins in `text.test.ts`.
+ * Why: most strings are short ASCII paths, for which those classes cost several times as much, and for other strings they give
+ * different bytes. Oracle: the simple versions in `text.test.ts`.
  */
 
-/** Bytes that `text` takes when written. */
+/** Returns the length of `text` in bytes when written. */
 export function textByteLength(text: string): number {
   let length = text.length
   for (let i = 0; i < text.length; i++) {
@@ -20,7 +20,7 @@ export function textByteLength(text: string): number {
   return length
 }
 
-/** Writes `text` at `at`; `into` must have room. Returns the offset behind it. */
+/** Writes `text` at `at` into an array that is long enough. Returns the offset after it. */
 export function writeText(text: string, into: Uint8Array, at: number): number {
   for (let i = 0; i < text.length; i++) {
     const unit = text.charCodeAt(i)
@@ -37,7 +37,7 @@ export function writeText(text: string, into: Uint8Array, at: number): number {
   return at
 }
 
-/** Reads the text between two offsets; `view` is one of the same bytes. Never fails: what is malformed becomes U+FFFD. */
+/** Reads the text between two offsets; `view` is a view of the same bytes. Never fails: malformed bytes become U+FFFD. */
 export function readText(
   bytes: Uint8Array,
   start: number,
@@ -45,12 +45,12 @@ export function readText(
   view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length),
 ): string {
   if (!isAscii(view, start, end)) return readAnyText(bytes, start, end)
-  // Very short names are put together faster than any call returns.
+  // Very short names are concatenated faster than by a call.
   if (latin1Slice !== undefined && end - start > 3) return latin1Slice.call(bytes, start, end)
   return readAscii(bytes, start, end)
 }
 
-/** Four bytes at a time. */
+/** Returns whether all bytes are ASCII, comparing four at a time. */
 function isAscii(view: DataView, start: number, end: number): boolean {
   let bits = 0
   let i = start
@@ -62,9 +62,8 @@ function isAscii(view: DataView, start: number, end: number): boolean {
 type Slice = (this: Uint8Array, start: number, end: number) => string
 
 /**
- * The platform's own way to a string of one piece, where there is one that does what Node's does. A string that is put
- * together from pieces is a tree of them, which everybody who looks into it has to join first: a lookup by such a path costs
- * three times as much.
+ * `latin1Slice` of Node's `Buffer`, where the platform has a compatible one. It returns a flat string. A concatenated string is a
+ * tree of its parts, which the first access must flatten: a lookup by such a path takes three times as long.
  */
 const latin1Slice = platformSlice()
 
@@ -74,12 +73,12 @@ function platformSlice(): Slice | undefined {
   try {
     return slice?.call(Uint8Array.of(0x2f, 0x61, 0x62, 0x63, 0x7f), 1, 4) === 'abc' ? slice : undefined
   } catch {
-    // Other platforms may have something of this name that takes none but its own arrays.
+    // Other platforms may have a function of this name that accepts its own arrays only.
     return undefined
   }
 }
 
-/** As the platform does it, without a platform. */
+/** As `latin1Slice`, for platforms without it. */
 export function readAscii(bytes: Uint8Array, start: number, end: number): string {
   let text = ''
   let i = start
@@ -101,7 +100,7 @@ export function readAscii(bytes: Uint8Array, start: number, end: number): string
 
 const REPLACEMENT = 0xfffd
 
-/** One pass with a table of what may follow which first byte. */
+/** Decodes text that is not only ASCII. */
 function readAnyText(bytes: Uint8Array, start: number, end: number): string {
   const units: number[] = []
   let text = ''
@@ -124,7 +123,7 @@ function readAnyText(bytes: Uint8Array, start: number, end: number): string {
 
 const continues = (byte: number | undefined): byte is number => byte !== undefined && (byte & 0xc0) === 0x80
 
-/** Decodes one sequence that starts with `first` ≥ 0x80 and returns how many bytes it took. */
+/** Decodes one sequence that starts with `first` ≥ 0x80. Returns its length in bytes. */
 function readSequence(bytes: Uint8Array, at: number, end: number, first: number, units: number[]): number {
   const second = at + 1 < end ? bytes[at + 1] : undefined
   if (first >= 0xc2 && first <= 0xdf) {
@@ -149,7 +148,7 @@ function readThree(
   const third = at + 2 < end ? bytes[at + 2] : undefined
   if (!continues(third)) return replace(units, 2)
   const unit = ((first & 0x0f) << 12) | ((second & 0x3f) << 6) | (third & 0x3f)
-  // A surrogate is malformed as a whole: one replacement for its three bytes, where the web has three.
+  // One replacement for the three bytes of a surrogate, where TextDecoder gives three.
   if (unit >= 0xd800 && unit <= 0xdfff) return replace(units, 3)
   units.push(unit)
   return 3

@@ -40,7 +40,7 @@ const value: fc.Arbitrary<Value> = fc.oneof(
   fc.record({ kind: fc.constant('string' as const), value: fc.option(fc.string({ maxLength: 40 })) }),
 )
 
-/** The bytes of a value by the platform's own means. */
+/** Encodes a value with a DataView. */
 function simple(one: Value): Uint8Array {
   const { kind, value } = one
   const view = new DataView(new ArrayBuffer(8))
@@ -71,7 +71,7 @@ function write(writer: Writer, one: Value): void {
 const concatenated = (parts: Uint8Array[]): Uint8Array => Uint8Array.from(parts.flatMap((part) => [...part]))
 
 describe('Writer and Reader', () => {
-  it('write what a DataView writes, from however small a buffer, and read it back', () => {
+  it('write the same bytes as a DataView, from any initial capacity, and read them back', () => {
     fc.assert(
       fc.property(fc.array(value, { maxLength: 30 }), fc.integer({ min: 1, max: 64 }), (values, capacity) => {
         const writer = new Writer(capacity)
@@ -87,7 +87,7 @@ describe('Writer and Reader', () => {
     )
   })
 
-  it('patch lengths and numbers into what is written, drop its end, and hand it over', () => {
+  it('overwrite lengths and numbers, truncate, and transfer the bytes', () => {
     const writer = new Writer(1)
     const mark = writer.beginFrame()
     writer.longNumber(1)
@@ -108,7 +108,7 @@ describe('Writer and Reader', () => {
     expect(() => reader.raw(-1)).toThrow(ProtocolError)
   })
 
-  it('refuse a long that a number cannot hold, and stay where it begins', () => {
+  it('refuse a long that is not exact as a number, without advancing', () => {
     for (const long of [2n ** 53n, -(2n ** 53n), 2n ** 63n - 1n, -(2n ** 63n)]) {
       const writer = new Writer()
       writer.long(long)
@@ -118,7 +118,7 @@ describe('Writer and Reader', () => {
     }
   })
 
-  it('refuse elements that are longer than allowed, and read odd counts as empty', () => {
+  it('refuse elements longer than maxElement, and read counts below -1 as 0', () => {
     const writer = new Writer()
     writer.int(-2)
     writer.int(-1)
@@ -133,13 +133,13 @@ describe('Writer and Reader', () => {
     expect(() => reader.string()).toThrow('got -2')
   })
 
-  it('count the offset of an error from where the reader starts', () => {
+  it('count the offset of an error from the start of the reader', () => {
     const reader = new Reader().reset(new Uint8Array(9), 5, 9)
     reader.byte()
     expect(() => reader.int()).toThrow(expect.objectContaining({ offset: 1, field: 'an int' }))
   })
 
-  it('read views of one array one after the other, with offsets of that array and errors from the start of each', () => {
+  it('resetToView reads views of one array, with offsets of the array, and errors relative to each view', () => {
     const array = Uint8Array.from({ length: 40 }, (_, i) => i)
     const reader = new Reader()
     for (const [start, end] of [
@@ -154,14 +154,14 @@ describe('Writer and Reader', () => {
       expect(() => reader.byte()).toThrow(expect.objectContaining({ offset: end - start }))
     }
     expect(reader.resetToView(Uint8Array.of(0, 0, 0, 7)).int()).toBe(7)
-    // What was reset to a view before is not taken for the whole array.
+    // A view that was passed to reset is not taken for the whole array.
     reader.reset(array.subarray(4, 9))
     expect(reader.resetToView(array.subarray(10, 14)).byte()).toBe(10)
     reader.reset(array.subarray(0, 9))
     expect(reader.resetToView(array.subarray(10, 14)).int()).toBe(0x0a0b0c0d)
   })
 
-  it('pass over strings and buffers, say where their bytes begin, and know null', () => {
+  it('skipBuffer skips strings and buffers, and returns where their bytes begin, or -1 for null', () => {
     const writer = new Writer()
     writer.string('abc')
     writer.buffer(null)
@@ -173,7 +173,7 @@ describe('Writer and Reader', () => {
     expect(() => reader.skipBuffer()).toThrow('Expected 9 more bytes, got 0')
   })
 
-  it('hold no array while nothing is written', () => {
+  it('hold no array before the first write', () => {
     const writer = new Writer(64)
     expect(writer.bytes().buffer.byteLength).toBe(0)
     writer.int(7)
@@ -183,7 +183,7 @@ describe('Writer and Reader', () => {
     expect([...writer.take()]).toEqual([])
   })
 
-  it('copy bytes into an array of their own, short and long, and know null', () => {
+  it('bufferCopy copies short and long buffers, and returns null for null', () => {
     const writer = new Writer()
     const long = new Uint8Array(300).map((_, i) => i)
     for (const value of [Uint8Array.of(1, 2, 3), long, new Uint8Array(0), null]) writer.buffer(value)
@@ -200,7 +200,7 @@ describe('Writer and Reader', () => {
     expect(short.buffer.byteLength).toBe(3)
   })
 
-  it('forget everything on a reset', () => {
+  it('drop everything on reset', () => {
     const writer = new Writer()
     writer.int(1)
     writer.reset()
@@ -210,7 +210,7 @@ describe('Writer and Reader', () => {
 })
 
 describe('FrameSplitter', () => {
-  it('hands out nothing more once it is stopped, not even from the chunk in hand', () => {
+  it('passes on nothing after stop, not even from the current chunk', () => {
     const got: number[] = []
     const splitter: FrameSplitter = new FrameSplitter({
       maxLength: 10,
@@ -224,14 +224,14 @@ describe('FrameSplitter', () => {
     expect([got, splitter.pending]).toEqual([[1, 2], 0])
   })
 
-  it('demands the shortest frame that it is told of', () => {
+  it('refuses frames shorter than minLength', () => {
     const splitter = new FrameSplitter({ maxLength: 10, minLength: 4, frame: () => expect.unreachable() })
     expect(() => splitter.push(Uint8Array.of(0, 0, 0, 3))).toThrow(
       'Expected a frame of 4 to 10 bytes, got a length of 3',
     )
   })
 
-  it('hands out nothing after a refused length, wherever that was cut', () => {
+  it('passes on nothing after an invalid length, wherever the chunk ends', () => {
     for (let cut = 0; cut <= 4; cut++) {
       const splitter = new FrameSplitter({ maxLength: 10, frame: () => expect.unreachable() })
       const bytes = Uint8Array.of(0x7f, 255, 255, 255)
@@ -245,7 +245,7 @@ describe('FrameSplitter', () => {
   })
 })
 
-it('a reader moves over bytes that are exactly the expected ones, and stays before all others', () => {
+it('skipIfEqual skips equal bytes, and does not advance over others', () => {
   const reader = new Reader(Uint8Array.of(9, 1, 2, 3, 1, 2), 1)
   const expected = Uint8Array.of(1, 2, 3)
   expect([reader.skipIfEqual(Uint8Array.of(1, 3)), reader.offset]).toEqual([false, 1])
@@ -253,18 +253,18 @@ it('a reader moves over bytes that are exactly the expected ones, and stays befo
   expect([reader.skipIfEqual(expected), reader.offset, reader.byte()]).toEqual([false, 4, 1])
 })
 
-it('the open list has the bytes that it is written with', () => {
+it('OPEN_ACL_BYTES is the encoding of OPEN_ACL_UNSAFE', () => {
   expect(readACLList(new Reader(OPEN_ACL_BYTES))).toEqual(OPEN_ACL_UNSAFE)
 })
 
-it('a writer gives the checksum of what it holds from an offset on', () => {
+it('Writer.adler32 is the checksum of the bytes from an offset on', () => {
   const writer = new Writer(4)
   for (let i = 0; i < 100; i++) writer.int(i * 7919)
   expect(writer.adler32(8)).toBe(adler32(writer.bytes().slice(8)))
 })
 
 describe('copyRange', () => {
-  it('copies what set copies and nothing else, between any offsets of views that begin anywhere', () => {
+  it('copies the same bytes as set, and no others, between any offsets of any views', () => {
     const from = Uint8Array.from({ length: 700 }, (_, at) => (at * 7 + (at >> 8)) & 0xff)
     const offset = fc.integer({ min: 0, max: 40 })
     const length = fc.oneof(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 250, max: 600 }))

@@ -3,30 +3,30 @@ import { copyRange } from './copy.ts'
 import { allocateBuffer, type PooledBuffer, type BufferPool } from './buffer-pool.ts'
 import { writeText } from './text.ts'
 
-const NOTHING = allocateBuffer(0)
+const EMPTY = allocateBuffer(0)
 
 /**
- * Grows one array and fills it.
+ * Writes values into an array that grows.
  *
- * FENCED: a mutable buffer shared by many messages, with lengths patched in afterwards.
- * Why: an array for each message, joined later, costs more than the messages.
- * Rules: `bytes` is a view that the next write may change; `take` hands the bytes over for good; `release` lets whoever shares
- * `rooms` write over them.
+ * FENCED: one mutable buffer for many messages, with lengths patched in afterwards.
+ * Why: an array per message, joined later, costs more than the messages.
+ * Rules: `bytes` is a view that the next write may change; `take` transfers the bytes to the caller; `release` returns the array to
+ * the pool. Oracle: `DataView`, in `wire.test.ts`.
  */
 export class Writer {
-  #room = NOTHING
-  #bytes: Uint8Array<ArrayBuffer> = NOTHING.bytes
-  #view = NOTHING.view
+  #buffer = EMPTY
+  #bytes: Uint8Array<ArrayBuffer> = EMPTY.bytes
+  #view = EMPTY.view
   #length = 0
   readonly #initial: number
-  readonly #rooms: BufferPool | undefined
-  /** The size of the next array. It is made when something is written: a connection that is idle has none. */
+  readonly #pool: BufferPool | undefined
+  /** Size of the next array. It is allocated on the first write: idle connections have none. */
   #next: number
 
-  /** Its arrays are those of `rooms`, if there are any. */
-  constructor(initialCapacity = 1024, rooms?: BufferPool) {
+  /** Acquires its arrays from `pool`, if it is given. */
+  constructor(initialCapacity = 1024, pool?: BufferPool) {
     this.#initial = this.#next = initialCapacity
-    this.#rooms = rooms
+    this.#pool = pool
   }
 
   get length(): number {
@@ -55,7 +55,7 @@ export class Writer {
     this.#length += 8
   }
 
-  /** A whole number from -2^53 to 2^53 as a long. */
+  /** Writes an integer from -2^53 to 2^53 as a long. */
   longNumber(value: number): void {
     this.#reserve(8)
     const high = Math.floor(value / 0x1_0000_0000)
@@ -72,7 +72,7 @@ export class Writer {
 
   string(value: string | null): void {
     if (value === null) return this.int(-1)
-    // Three bytes a unit is the most that text can take; the length is patched in once it is known.
+    // Text takes at most three bytes per unit; the length is patched in afterwards.
     this.#reserve(4 + value.length * 3)
     const start = this.#length + 4
     const end = writeText(value, this.#bytes, start)
@@ -80,89 +80,89 @@ export class Writer {
     this.#length = end
   }
 
-  /** Bytes without a length before them. */
+  /** Writes bytes without their length. */
   raw(value: Uint8Array): void {
     this.#reserve(value.length)
     this.#bytes.set(value, this.#length)
     this.#length += value.length
   }
 
-  /** The bytes between two offsets, without a length before them. */
+  /** Writes the bytes between two offsets without their length. */
   range(bytes: DataView, start: number, end: number): void {
     this.#reserve(end - start)
     copyRange(bytes, start, end, this.#view, this.#length)
     this.#length += end - start
   }
 
-  /** Changes an int that is already written. */
+  /** Overwrites an int. */
   intAt(position: number, value: number): void {
     this.#view.setInt32(position, value)
   }
 
-  /** Changes a long that is already written. */
+  /** Overwrites a long. */
   longNumberAt(position: number, value: number): void {
     const high = Math.floor(value / 0x1_0000_0000)
     this.#view.setInt32(position, high)
     this.#view.setUint32(position + 4, value - high * 0x1_0000_0000)
   }
 
-  /** Leaves room for a length and returns what `endFrame` needs. */
+  /** Reserves the length of a frame. Returns the mark for `endFrame`. */
   beginFrame(): number {
     const mark = this.#length
     this.int(0)
     return mark
   }
 
-  /** Writes how many bytes have come since `beginFrame` gave `mark`. */
+  /** Writes the length of the frame that began at `mark`. */
   endFrame(mark: number): void {
     this.#view.setInt32(mark, this.#length - mark - 4)
   }
 
-  /** Drops everything from `length` on, such as a reply that turned out to be an error. */
+  /** Drops everything from `length` on, such as a reply that fails half-way. */
   truncate(length: number): void {
     this.#length = length
   }
 
-  /** What is written so far, as a view that holds until the next write. */
+  /** Returns a view of all bytes written, valid until the next write. */
   bytes(): Uint8Array {
     return this.#bytes.subarray(0, this.#length)
   }
 
-  /** What is written from an offset on, as a view that holds until what lies there is changed or dropped. */
+  /** Returns a view of the bytes from an offset on, valid until they are overwritten or dropped. */
   bytesFrom(start: number): Uint8Array {
     return this.#bytes.subarray(start, this.#length)
   }
 
-  /** Adler-32 of what is written from an offset on, going on from `previous`. */
+  /** Returns the Adler-32 of the bytes from an offset on, continuing `previous`. */
   adler32(start: number, previous = 1): number {
     return adler32(this.#bytes, start, this.#length, previous, this.#view)
   }
 
-  /** Hands over what is written and starts anew with an array of its own. */
+  /** Returns the bytes written, which the caller owns, and starts with a new array. */
   take(): Uint8Array {
     const taken = this.#bytes.subarray(0, this.#length)
     this.#begin()
     return taken
   }
 
-  /** Forgets what is written, which nobody may look at any more, and gives its array back to `rooms`. */
+  /** Drops the bytes written, whose views become invalid, and returns the array to the pool. */
   release(): void {
-    const room = this.#room
+    const buffer = this.#buffer
     this.#begin()
-    if (room !== NOTHING) this.#rooms?.release(room)
+    if (buffer !== EMPTY) this.#pool?.release(buffer)
   }
 
-  /** Forgets what is written and keeps the array. */
+  /** Drops the bytes written and keeps the array. */
   reset(): void {
     this.#length = 0
   }
 
-  /** Gets room for so many bytes more at once: growing step by step copies what is there each time. */
+  /** Reserves space for `bytes` more bytes at once, since each growth copies the array. */
   reserve(bytes: number): void {
     this.#reserve(bytes)
   }
 
-  /** Leaves so many bytes to be written through `view`, from the offset on that it returns. */
+  /** Reserves `bytes` bytes to be written through `view`. Returns their offset. */
   claim(bytes: number): number {
     this.#reserve(bytes)
     const at = this.#length
@@ -170,31 +170,31 @@ export class Writer {
     return at
   }
 
-  /** What lies where `claim` says, until the next call. */
+  /** A view of the array, valid until the next write. */
   get view(): DataView {
     return this.#view
   }
 
   #begin(): void {
     this.#next = Math.max(this.#initial, Math.min(this.#length, 65536))
-    this.#use(NOTHING)
+    this.#use(EMPTY)
     this.#length = 0
   }
 
-  #use(room: PooledBuffer): void {
-    this.#room = room
-    this.#bytes = room.bytes
-    this.#view = room.view
+  #use(buffer: PooledBuffer): void {
+    this.#buffer = buffer
+    this.#bytes = buffer.bytes
+    this.#view = buffer.view
   }
 
   #reserve(more: number): void {
     const needed = this.#length + more
     if (needed <= this.#bytes.length) return
     const size = Math.max(needed, this.#bytes.length * 2, this.#next)
-    const before = this.#room
-    const room = this.#rooms === undefined ? allocateBuffer(size) : this.#rooms.acquire(size)
-    if (this.#length > 0) room.bytes.set(this.#bytes.subarray(0, this.#length))
-    this.#use(room)
-    if (before !== NOTHING) this.#rooms?.release(before)
+    const before = this.#buffer
+    const buffer = this.#pool === undefined ? allocateBuffer(size) : this.#pool.acquire(size)
+    if (this.#length > 0) buffer.bytes.set(this.#bytes.subarray(0, this.#length))
+    this.#use(buffer)
+    if (before !== EMPTY) this.#pool?.release(before)
   }
 }

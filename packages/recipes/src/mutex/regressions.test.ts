@@ -18,12 +18,12 @@ describe('what went wrong in other locks', () => {
     await world.settle()
     expect(before).toBe(2)
     const goOn = refuseConnections(world)
-    const epoch = b.session.epoch
+    const epoch = b.session.generation
     world.connections[1]!.cut()
     await world.advance(17_000)
     goOn()
     await world.advance(20_000)
-    expect(b.session.epoch).toBe(epoch + 1)
+    expect(b.session.generation).toBe(epoch + 1)
     await run(holder.release())
     const second = await run(later)
     const settled = watchSettled(waiting)

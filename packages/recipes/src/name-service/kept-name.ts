@@ -18,7 +18,7 @@ export class KeptName {
     this.#client = client
     this.#path = path
     this.#czxid = czxid
-    this.#epoch = client.session.epoch
+    this.#epoch = client.session.generation
   }
 
   /** Rejects with a `NoNodeError` when the name is no longer ours. */
@@ -64,7 +64,7 @@ export class KeptName {
   }
 
   async #own(): Promise<Stat | undefined> {
-    const { epoch } = this.#client.session
+    const { generation: epoch } = this.#client.session
     if (epoch !== this.#epoch) await this.#client.sync(this.#path)
     this.#epoch = epoch
     const stat = await orMissing(this.#client.exists(this.#path))

@@ -141,7 +141,8 @@ export async function leftovers(
   const { watches } = world.server.stats()
   if (watches > 0) found.push(`${watches} watches on the server`)
   for (const client of clients) {
-    const { size } = (client as unknown as { machine: { watches: { size: number } } }).machine.watches
+    const { size } = (client as unknown as { sharedSession: { watches: { size: number } } }).sharedSession
+      .watches
     if (size > 0) found.push(`${size} watches in a client`)
   }
   for (const { name } of world.clock.pendingTimers()) {

@@ -43,7 +43,7 @@ export class Transaction {
       { op: 'create', path: `${this.path}/alive/${COORDINATOR}`, mode: 'ephemeral' },
       ...record.participants.map((site) => made(this.votePath(site))),
     ]
-    const { epoch } = this.client.session
+    const { generation: epoch } = this.client.session
     for (;;) {
       try {
         return void (await this.client.multi(operations))
@@ -53,7 +53,7 @@ export class Transaction {
           await throughSessions(this.client, () => this.client.mkdirp(parent, { mode: 'persistent' }))
         } else if (!this.#passes(error)) throw error
         else if ((await this.read()) !== undefined) return
-        else if (this.client.session.epoch !== epoch) throw this.#lost(error)
+        else if (this.client.session.generation !== epoch) throw this.#lost(error)
       }
     }
   }

@@ -47,7 +47,7 @@ export async function commitMarked<const T extends readonly WriteOp[]>(
   const tag = client.platform.random.bytes(16)
   const marking = { op: 'create', path: mark, mode: 'ephemeral', data: tag } as const
   for (let tries = 1; ;) {
-    const { epoch } = client.session
+    const { generation: epoch } = client.session
     try {
       const [made, ...results] = await client.multi([marking, ...operations], signal ? { signal } : {})
       const told = (made as { stat?: Stat }).stat
@@ -94,12 +94,12 @@ async function fate(
       path: mark,
       cause,
     })
-  if (error instanceof SessionExpiredError || client.session.epoch !== epoch) throw lost(error)
+  if (error instanceof SessionExpiredError || client.session.generation !== epoch) throw lost(error)
   try {
     await client.sync(parentOf(mark))
     const found = await orMissing(client.getData(mark))
     if (found !== undefined && sameBytes(found.data, tag)) return found.stat
-    if (client.session.epoch !== epoch) throw lost(error)
+    if (client.session.generation !== epoch) throw lost(error)
     return undefined
   } catch (cause) {
     throw cause instanceof SessionExpiredError ? lost(cause) : cause

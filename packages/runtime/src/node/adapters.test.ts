@@ -7,8 +7,8 @@ import { invariant, InvariantError } from '../invariant.ts'
 import type { Connection } from '../network.ts'
 import { nodeClock, nodeCompression, nodeNetwork, nodePlatform, nodeRandom, nodeSystem } from './index.ts'
 
-describe('the clock of the platform', () => {
-  it('runs timers after I/O and forgets cancelled ones', async () => {
+describe('nodeClock', () => {
+  it('runs timers after I/O, and no cancelled ones', async () => {
     const seen: string[] = []
     const cancel = nodeClock.after(0, 'cancelled', () => seen.push('cancelled'))
     cancel()
@@ -28,8 +28,8 @@ describe('the clock of the platform', () => {
   })
 })
 
-describe('a very long delay', () => {
-  it('is waited for, and not over at once', async () => {
+describe('a delay beyond 2^31 ms', () => {
+  it('does not end at once', async () => {
     let ran = false
     const cancel = nodeClock.after(2 ** 31 + 5, 'in 25 days', () => (ran = true))
     await new Promise<void>((resolve) => nodeClock.immediate(() => nodeClock.immediate(resolve)))
@@ -38,8 +38,8 @@ describe('a very long delay', () => {
   })
 })
 
-describe('compression of the platform', () => {
-  it('gives back what it took, in parts', async () => {
+describe('nodeCompression', () => {
+  it('gunzip returns the bytes that gzip got, in parts', async () => {
     const input = new Uint8Array(300_000).map((_, i) => i % 251)
     const pack = nodeCompression.gzip()
     const packed = [
@@ -54,7 +54,7 @@ describe('compression of the platform', () => {
     expect(Buffer.concat(parts).equals(input)).toBe(true)
   })
 
-  it('rejects what is no gzip and what ends too early', async () => {
+  it('gunzip rejects bytes that are not gzip, and a truncated stream', async () => {
     await expect(nodeCompression.gunzip().write(Uint8Array.of(1, 2, 3))).rejects.toThrow(/incorrect header/)
     const pack = nodeCompression.gzip()
     const whole = Buffer.concat([await pack.write(new Uint8Array(1000)), await pack.end()])
@@ -64,8 +64,8 @@ describe('compression of the platform', () => {
   })
 })
 
-describe('the process and its chance', () => {
-  it('knows itself and that a process beyond every limit does not run', () => {
+describe('nodeSystem and nodeRandom', () => {
+  it('processIdentity is set for this process, and undefined for an unused id', () => {
     expect(nodeSystem.processIdentity(nodeSystem.pid)).toBe(nodeSystem.processIdentity(nodeSystem.pid))
     expect(nodeSystem.processIdentity(nodeSystem.pid)).toMatch(/^\d+-/)
     expect(nodeSystem.processIdentity(2 ** 30)).toBeUndefined()
@@ -77,7 +77,7 @@ describe('the process and its chance', () => {
     expect(open === -1 || (open > 0 && open < max)).toBe(true)
   })
 
-  it.skipIf(process.platform !== 'linux')('counts a file descriptor more for each that is opened', () => {
+  it.skipIf(process.platform !== 'linux')('counts one more file descriptor for each opened file', () => {
     const before = nodeSystem.fileDescriptors().open
     const opened = Array.from({ length: 50 }, () => openSync('/dev/null', 'r'))
     expect(nodeSystem.fileDescriptors().open).toBe(before + 50)
@@ -85,7 +85,7 @@ describe('the process and its chance', () => {
     expect(nodeSystem.fileDescriptors().open).toBe(before)
   })
 
-  it('tells the longest collection of garbage since it was asked to forget', async () => {
+  it('maxGcPause is the longest garbage collection since resetPauses', async () => {
     nodeSystem.resetPauses!()
     expect(nodeSystem.maxGcPause!()).toBe(0)
     const kept: unknown[] = []
@@ -96,22 +96,22 @@ describe('the process and its chance', () => {
     nodeSystem.resetPauses!()
     expect(nodeSystem.maxGcPause!()).toBe(0)
   })
-  it('draws below a limit', () => {
+  it('below returns numbers below the limit', () => {
     for (let i = 0; i < 100; i++) expect(nodeRandom.below(3)).toBeLessThan(3)
     expect(nodeRandom.bytes(16).length).toBe(16)
   })
 
-  it('gives every port, and those of a program instead where it names them', () => {
-    const ports = nodePlatform({ random: nodeRandom })
-    expect(Object.keys(ports).sort()).toEqual(
-      ['clock', 'compression', 'disk', 'logger', 'network', 'networks', 'random', 'system'].sort(),
+  it('nodePlatform has every part of a platform, and takes overrides', () => {
+    const platform = nodePlatform({ random: nodeRandom })
+    expect(Object.keys(platform).sort()).toEqual(
+      ['clock', 'compression', 'disk', 'logger', 'network', 'networkFactories', 'random', 'system'].sort(),
     )
   })
 })
 
-describe.skipIf(process.platform !== 'linux')('a process that was killed', () => {
-  it('is gone although nobody has asked how it ended', async () => {
-    // The first process ends and the second, its parent by then, never asks.
+describe.skipIf(process.platform !== 'linux')('a killed process that its parent has not reaped', () => {
+  it('has no identity', async () => {
+    // The first process ends, and its parent never reaps it.
     const parent = spawn('sh', ['-c', 'sleep 0.01 & echo $!; exec sleep 60'])
     try {
       const [line] = (await once(parent.stdout, 'data')) as [Buffer]
@@ -126,7 +126,7 @@ describe.skipIf(process.platform !== 'linux')('a process that was killed', () =>
 })
 
 describe('invariant', () => {
-  it('says what must hold and what was found', () => {
+  it('throws with the message and the details', () => {
     expect(() => invariant(true, 'All is well.')).not.toThrow()
     expect(() => invariant(false, 'Numbers rise.', { last: 2n, next: 1 })).toThrow(InvariantError)
     expect(() => invariant(false, 'Numbers rise.', { last: 2n, next: 1 })).toThrow(
@@ -135,8 +135,8 @@ describe('invariant', () => {
   })
 })
 
-describe('connections that are opened', () => {
-  /** Whatever `act` makes of two connections to a listener that sends each of them its number at once. */
+describe('connections opened by nodeNetwork', () => {
+  /** Opens two connections to a listener that sends each its number at once. Returns the result of `act`. */
   async function twoOf(act: (first: Connection, second: Connection) => Promise<void>): Promise<void> {
     let count = 0
     const accepted: Connection[] = []
@@ -161,22 +161,22 @@ describe('connections that are opened', () => {
       connection.setHandler({ data, drain() {}, closed() {} })
     })
 
-  it('keep what comes until somebody listens, however late', async () => {
+  it('keep received bytes until a handler is set, however late', async () => {
     await twoOf(async (first, second) => {
       expect((await next(second)).bytes).toEqual([2])
-      // The bytes of the first have arrived long before: they were sent earlier.
+      // The bytes of the first have arrived before: they were sent earlier.
       expect((await next(first)).bytes).toEqual([1])
     })
   })
 
-  it('that are paused in the turn in which they are listened to hand nothing over until they go on', async () => {
+  it('paused in the turn in which the handler is set deliver nothing before resume', async () => {
     await twoOf(async (first, second) => {
       const seen: number[] = []
-      let told = (): void => {}
-      const arrived = new Promise<void>((resolve) => (told = resolve))
+      let notify = (): void => {}
+      const arrived = new Promise<void>((resolve) => (notify = resolve))
       const data = (chunk: Uint8Array): void => {
         seen.push(...chunk)
-        told()
+        notify()
       }
       first.setHandler({ data, drain() {}, closed() {} })
       first.pause()
@@ -190,7 +190,7 @@ describe('connections that are opened', () => {
   })
 
   it.skipIf(process.platform === 'win32')(
-    'read into one array, so that thousands of idle ones cost none',
+    'read into one shared array, so that idle ones need none',
     async () => {
       await twoOf(async (first, second) => {
         const [one, two] = [await next(first), await next(second)]

@@ -1,15 +1,15 @@
 import type * as crypto from 'node:crypto'
 import type * as zlib from 'node:zlib'
 
-/** The modules of the platform that are wanted at once and seldom. Each takes a megabyte or two when it is loaded. */
-interface Seldom {
+/** Modules of Node that are needed synchronously, but rarely. Each takes one or two megabytes once it is loaded. */
+interface RareModules {
   readonly 'node:crypto': typeof crypto
   readonly 'node:zlib': typeof zlib
 }
 
-/** A module of the platform, which is loaded by the first call. Throws when the platform has none of that name. */
-export function builtinModule<Name extends keyof Seldom>(name: Name): Seldom[Name] {
-  const module = process.getBuiltinModule(name) as Seldom[Name] | undefined
+/** Returns a module of Node, which the first call loads. Throws when the platform does not have it. */
+export function builtinModule<Name extends keyof RareModules>(name: Name): RareModules[Name] {
+  const module = process.getBuiltinModule(name) as RareModules[Name] | undefined
   if (module === undefined)
     throw new Error(
       `Expected a platform with ${name}, got ${process.version} without it; run a build that has it`,

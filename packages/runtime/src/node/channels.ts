@@ -1,2 +1,2 @@
-/** The channels on which a process tells whoever listens what it does; nobody pays while nobody does. */
+/** Diagnostics channels of the process. Publishing to a channel without subscribers costs nothing. */
 export { channel, tracingChannel } from 'node:diagnostics_channel'

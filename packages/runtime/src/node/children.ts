@@ -3,48 +3,48 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** A process of ours that runs a program of ours. Messages are what structured cloning can copy. */
+/** A child process that runs one of our programs. Messages are copied by the structured clone algorithm. */
 export interface ChildProcess {
-  /** Sends it a message; one that has ended hears nothing. */
+  /** Sends a message. Does nothing when the process has ended. */
   send(message: unknown): void
   signal(name: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'): void
-  /** Resolves when it has ended, to why, with the end of what it wrote to its standard error. */
+  /** Resolves when the process has ended, to the reason, with the last output on its standard error. */
   readonly ended: Promise<string>
 }
 
-/** What is kept of a child's standard error, in characters. */
-const KEPT = 2000
+/** Characters of a child's standard error that are kept. */
+const STDERR_CHARS = 2000
 
-/** Runs a program in a process of its own, which ends with this one. `heard` is given each of its messages. */
-export function startChild(program: URL, heard: (message: unknown) => void): ChildProcess {
+/** Runs a program in a child process, which ends with this process. `onMessage` receives its messages. */
+export function startChild(program: URL, onMessage: (message: unknown) => void): ChildProcess {
   const stdio = ['ignore', 'ignore', 'pipe', 'ipc'] as const
-  // Flags are this program's own: a debugger's port, or what a test runner needs.
+  // Without the flags of this process, such as the port of a debugger.
   const child = fork(program, { execArgv: [], serialization: 'advanced', stdio: [...stdio] })
-  let complaint = ''
+  let errorOutput = ''
   child
     .stderr!.setEncoding('utf8')
-    .on('data', (text: string) => (complaint = (complaint + text).slice(-KEPT)))
-  child.on('message', heard)
+    .on('data', (text: string) => (errorOutput = (errorOutput + text).slice(-STDERR_CHARS)))
+  child.on('message', onMessage)
   const ended = new Promise<string>((resolve) => {
     child.once('error', (error) => resolve(error.message))
-    child.once('close', (code, signal) => resolve(`${signal ?? `code ${code}`} ${complaint}`.trimEnd()))
+    child.once('close', (code, signal) => resolve(`${signal ?? `code ${code}`} ${errorOutput}`.trimEnd()))
   })
   return {
-    // Whoever waits for an answer waits for the end as well.
+    // The callback ignores errors: a caller that waits for a reply waits for `ended` too.
     send: (message) => void (child.connected && child.send(message as object, () => {})),
     signal: (name) => void child.kill(name),
     ended,
   }
 }
 
-/** The process that started this one with `startChild`. This one ends when that one goes. */
-export function connectToParent(heard: (message: unknown) => void): { send(message: unknown): void } {
-  process.on('message', heard)
+/** Connects to the process that started this one with `startChild`. This process exits when the parent ends. */
+export function connectToParent(onMessage: (message: unknown) => void): { send(message: unknown): void } {
+  process.on('message', onMessage)
   process.once('disconnect', () => process.exit())
   return { send: (message) => void process.send?.(message) }
 }
 
-/** An empty folder of one's own, and what removes it with all that is in it. */
+/** Creates an empty temporary folder. `remove` deletes it with its contents. */
 export async function temporaryFolder(name: string): Promise<{ path: string; remove(): Promise<void> }> {
   const path = await mkdtemp(join(tmpdir(), `${name}-`))
   return { path, remove: () => rm(path, { recursive: true, force: true }) }

@@ -1,6 +1,6 @@
 import { getCiphers } from 'node:tls'
 
-/** The name that OpenSSL has for a cipher suite of the RFCs (`TLS_ECDHE_RSA_WITH_…`), or undefined when it has none. */
+/** Returns OpenSSL's name of a cipher suite of the RFCs (`TLS_ECDHE_RSA_WITH_…`); undefined when OpenSSL does not have it. */
 export function openSslName(suite: string): string | undefined {
   const name = /^TLS_(AES|CHACHA20)_/.test(suite) ? suite : translated(suite)
   return name !== undefined && getCiphers().includes(name.toLowerCase()) ? name : undefined

@@ -1,27 +1,27 @@
 import type { Cancel, Clock } from '../clock.ts'
 
-/** The longest delay that the platform's timers know. */
-const LONGEST_MS = 2 ** 31 - 1
+/** The longest delay of Node's timers. */
+const MAX_DELAY_MS = 2 ** 31 - 1
 
-/** The clocks and timers of the process. Timers do not keep it alive. */
+/** The clock of the process. Its timers do not keep the process alive. */
 export const nodeClock: Clock = clockOf(false)
 
-/** The same, with timers that keep the process alive: for whoever waits for something that a timer brings. */
+/** As `nodeClock`, with timers that keep the process alive. */
 export const keepAliveNodeClock: Clock = clockOf(true)
 
-function clockOf(wakeful: boolean): Clock {
+function clockOf(keepsAlive: boolean): Clock {
   function after(delayMs: number, name: string, action: () => void): Cancel {
-    // A longer delay would run at once, so it is waited for in parts.
-    if (delayMs > LONGEST_MS) {
-      let cancel = after(LONGEST_MS, name, () => (cancel = after(delayMs - LONGEST_MS, name, action)))
+    // Node runs timers with a longer delay at once, so the delay is split.
+    if (delayMs > MAX_DELAY_MS) {
+      let cancel = after(MAX_DELAY_MS, name, () => (cancel = after(delayMs - MAX_DELAY_MS, name, action)))
       return () => cancel()
     }
-    return begun(delayMs, action)
+    return start(delayMs, action)
   }
-  // Apart from the above, so that what cancels a timer keeps nothing but the timer.
-  function begun(delayMs: number, action: () => void): Cancel {
+  // A separate function, so that the closure that cancels a timer holds nothing but the timer.
+  function start(delayMs: number, action: () => void): Cancel {
     const timer = setTimeout(action, delayMs)
-    if (!wakeful) timer.unref()
+    if (!keepsAlive) timer.unref()
     return () => clearTimeout(timer)
   }
   return {
@@ -29,7 +29,7 @@ function clockOf(wakeful: boolean): Clock {
     monotonic: () => performance.now(),
     after,
     immediate: (action) => void setImmediate(action),
-    // Node runs these between two turns, each time after the promises have come to rest.
+    // Node runs these when the queue of microtasks is empty.
     afterMicrotasks: (action) => process.nextTick(action),
   }
 }

@@ -3,8 +3,8 @@ import type { Connection } from '../network.ts'
 import { nodeNetwork } from './index.ts'
 import { CLOSES_PER_TURN } from './close-queue.ts'
 
-describe('connections that end together', () => {
-  it('are closed in steps, and others are served between them', async () => {
+describe('many connections that their clients end at once', () => {
+  it('are closed in batches, and other connections are served in between', async () => {
     const all = 3 * CLOSES_PER_TURN + 1
     const closedIn: number[] = []
     const accepted: Connection[] = []
@@ -33,7 +33,7 @@ describe('connections that end together', () => {
           for (const client of clients) client.setHandler({ data() {}, drain() {}, closed() {} })
           while (accepted.length < all) await new Promise((next) => setImmediate(next))
           setImmediate(looks)
-          // In one turn, so that all of them have ended when the server looks next.
+          // In one turn, so that the server sees all of them end at once.
           for (const client of clients) client.end()
           await listener.close()
         })

@@ -1,7 +1,7 @@
 import { createGunzip, createGzip, type Gunzip, type Gzip } from 'node:zlib'
 import type { ByteTransform, Compression } from '../compression.ts'
 
-/** Compression by the platform's zlib, off the main thread. */
+/** Compression with Node's zlib, off the main thread. */
 export const nodeCompression: Compression = {
   gzip: () => new ZlibTransform(createGzip()),
   gunzip: () => new ZlibTransform(createGunzip()),
@@ -38,12 +38,12 @@ class ZlibTransform implements ByteTransform {
         this.#stream.off('error', failed)
         const failure = error ?? this.#failure
         if (failure) reject(failure)
-        else resolve(this.#taken())
+        else resolve(this.#takeOutput())
       })
     })
   }
 
-  #taken(): Uint8Array {
+  #takeOutput(): Uint8Array {
     const chunks = this.#chunks
     this.#chunks = []
     return chunks.length === 1 ? chunks[0]! : new Uint8Array(Buffer.concat(chunks))

@@ -4,7 +4,7 @@ import { CertificateError } from '../tls.ts'
 
 const BLOCK = /-----BEGIN X509 CRL-----[\s\S]*?-----END X509 CRL-----/g
 
-/** The lists of revoked certificates in a file, as PEM. Rejects with a `CertificateError` when there are none. */
+/** Resolves to the certificate revocation lists in a file, in PEM. Rejects with a `CertificateError` when there are none. */
 export async function readCrls(path: string): Promise<string> {
   const bytes = await read(path)
   const text = bytes[0] === 0x30 ? fromDer(bytes) : new TextDecoder().decode(bytes)

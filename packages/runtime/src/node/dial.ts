@@ -1,6 +1,6 @@
 /**
- * What a client needs to dial from a Node process. TCP is here; the code of TLS and WebSockets, which takes many megabytes with
- * the modules of the platform, is loaded by the first connection that wants it.
+ * What a client needs to connect from a Node process. TCP is loaded at once. TLS and WebSockets, which take many megabytes with
+ * the modules of Node that they use, are loaded by the first connection that needs them.
  */
 import type { Network } from '../network.ts'
 import type { TlsNetwork, TlsOptions } from '../tls.ts'
@@ -17,10 +17,10 @@ export { nodeNetwork } from './network.ts'
 export { lightRandom } from './random.ts'
 export { resolveSrv } from './srv.ts'
 
-/** A network over TLS as `NodeTlsNetwork` is. */
+/** A `NodeTlsNetwork` that is loaded lazily. */
 export type LazyTlsNetwork = Network & Pick<TlsNetwork, 'reload'> & Pick<NodeTlsNetwork, 'clientOptions'>
 
-/** TLS with certificates from files, whose code is loaded when it is first used. */
+/** TLS with certificates from files, loaded on first use. */
 export function lazyTlsNetwork(options: TlsOptions): LazyTlsNetwork {
   const loaded = lazy(async () => (await import('./tls.ts')).tlsNetwork(options))
   return {
@@ -30,7 +30,7 @@ export function lazyTlsNetwork(options: TlsOptions): LazyTlsNetwork {
   }
 }
 
-/** WebSockets with the `ws` library, which is loaded when they are first used. */
+/** WebSockets with the `ws` library, loaded on first use. */
 export function lazyWebSocketNetwork(options: WebSocketNetworkOptions): Network {
   return lazyNetwork(
     'the package ws',

@@ -20,7 +20,7 @@ export class NodeDisk implements Disk {
   }
 
   async makeFolder(path: string): Promise<void> {
-    // Not with `recursive`: Node tries for ever where the system lets nobody make folders, as below /proc.
+    // Not with `recursive`: Node retries for ever where the system forbids folders, as below /proc.
     try {
       await attempt('make the folder', path, () => mkdir(path))
     } catch (error) {
@@ -28,7 +28,7 @@ export class NodeDisk implements Disk {
       if (error.code === 'EEXIST' && (await attempt('look at', path, () => stat(path))).isDirectory()) return
       const parent = dirname(path)
       if (error.code !== 'ENOENT' || parent === path) throw error
-      // Somebody else may have made the parent meanwhile, so it is tried once more; where it exists and refuses, no further.
+      // Another process may have created the parent meanwhile, so retry once; if the parent exists and that fails, give up.
       if (await this.exists(parent)) return attempt('make the folder', path, () => mkdirOrFind(path))
       await this.makeFolder(parent)
       await this.makeFolder(path)
@@ -79,7 +79,7 @@ export class NodeDisk implements Disk {
   }
 
   async syncFolder(folder: string): Promise<void> {
-    // Windows cannot open a folder, and its file system makes renames durable by itself.
+    // Windows cannot open a folder; its file system makes renames durable.
     if (constants.O_DIRECTORY === undefined) return
     const handle = await attempt('open', folder, () =>
       open(folder, constants.O_RDONLY | constants.O_DIRECTORY),
@@ -97,7 +97,7 @@ export class NodeDisk implements Disk {
   }
 }
 
-/** Makes `write` durable in one call; macOS and Windows lack it or do not keep its promise, so a sync follows there. */
+/** Makes `write` durable in one call. macOS and Windows do not support it reliably, so a sync follows there. */
 const durableFlag = process.platform === 'linux' ? constants.O_DSYNC : 0
 
 class NodeDiskReader implements DiskReader {
@@ -175,7 +175,7 @@ async function attempt<T>(what: string, path: string, call: () => Promise<T>): P
   }
 }
 
-/** Makes a folder, or finds one that somebody else has made. */
+/** Creates a folder, unless another process has created it. */
 async function mkdirOrFind(path: string): Promise<void> {
   try {
     await mkdir(path)

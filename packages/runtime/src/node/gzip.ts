@@ -1,9 +1,9 @@
 import { builtinModule } from './builtin-module.ts'
 
-/** Compresses at once and on the main thread, for bytes that are few. */
+/** Compresses a small amount of data synchronously. */
 export const gzipSync = (bytes: Uint8Array): Uint8Array => plain(builtinModule('node:zlib').gzipSync(bytes))
 
-/** Throws for what gzip has not written, and before it makes more than `maxLength` bytes of it. */
+/** Decompresses synchronously. Throws when the input is not gzip, or the output would exceed `maxLength` bytes. */
 export const gunzipSync = (bytes: Uint8Array, maxLength: number): Uint8Array =>
   plain(builtinModule('node:zlib').gunzipSync(bytes, { maxOutputLength: maxLength }))
 

@@ -6,17 +6,17 @@ import { listenForSockets, type ListenAt } from './network.ts'
 import { PendingSockets } from './pending-sockets.ts'
 import type { NodeTlsNetwork } from './tls.ts'
 
-/** A request to go on with another protocol, and the socket on which it came. */
+/** An HTTP request to upgrade to another protocol, with its socket. */
 export interface Upgrade {
   readonly request: IncomingMessage
   readonly socket: Duplex
-  /** Bytes that came behind the request. */
+  /** Bytes received after the request. */
   readonly head: Buffer
   readonly isSecure: boolean
   readonly peer: PeerIdentity | undefined
 }
 
-/** Listens for requests to upgrade an HTTP connection. */
+/** Listens for HTTP upgrade requests. */
 export interface UpgradeListener {
   listen(
     at: ListenAt,
@@ -25,7 +25,7 @@ export interface UpgradeListener {
   ): Promise<Listener>
 }
 
-/** Requests to upgrade over HTTP, or over HTTPS when `tls` is given. Whatever else is asked for is answered with 426. */
+/** Creates a listener of upgrade requests over HTTP, or over HTTPS when `tls` is given. Other requests get status 426. */
 export function httpUpgrades({
   tls,
   limit = 250,

@@ -16,7 +16,7 @@ export { httpUpgrades, type Upgrade, type UpgradeListener } from './http.ts'
 export { tlsNetwork }
 export { NodeTlsNetwork } from './tls.ts'
 
-/** The ports of this process. Logs nothing unless `logger` is given. */
+/** Returns the platform of this process. It logs nothing unless `logger` is given. */
 export function nodePlatform(overrides: Partial<Platform> = {}): Platform {
   return {
     clock: nodeClock,

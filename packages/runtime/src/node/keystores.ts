@@ -1,19 +1,19 @@
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { CertificateError, type CertificateStore, type CertificateStoreType } from '../tls.ts'
-import { Pkcs12Error, readPkcs12 } from './pkcs12.ts'
+import type { Pkcs12 } from './pkcs12.ts'
 
-/** The files of a store as they were read, and what they say. */
+/** A store whose files were read. */
 export interface LoadedStore {
   readonly path: string
   readonly type: CertificateStoreType
   readonly bytes: Uint8Array
   readonly password: string
-  /** The file with the private key, where it is one of its own. */
+  /** The separate file with the private key, if there is one. */
   readonly keyFile?: { readonly path: string; readonly bytes: Uint8Array }
 }
 
-/** A private key and the certificates for it, its own first; all as PEM. */
+/** A private key and its certificate chain, in PEM. */
 export interface KeyWithCertificates {
   readonly key: string
   readonly certificates: string
@@ -26,7 +26,7 @@ const extensions: readonly (readonly [RegExp, CertificateStoreType])[] = [
   [/\.bcfks$/i, 'BCFKS'],
 ]
 
-/** Reads the files of a store, and tells what it is by its name, as ZooKeeper does, else by its first bytes. */
+/** Reads the files of a store. The format follows from its name, as in ZooKeeper, else from its first bytes. */
 export async function loadStore(store: CertificateStore): Promise<LoadedStore> {
   const { path, type, password, passwordPath, keyPath } = store
   const bytes = await read(path)
@@ -38,7 +38,7 @@ export async function loadStore(store: CertificateStore): Promise<LoadedStore> {
   return { path, type: type ?? typeOf(path, bytes), bytes, password: secret, ...keyFile }
 }
 
-/** Whether two readings of a store have found the same. */
+/** Returns whether two loads of a store have the same contents. */
 export function isSameStore(a: LoadedStore | undefined, b: LoadedStore | undefined): boolean {
   if (a === undefined || b === undefined) return a === b
   const keys = [a, b].map(({ keyFile }) => keyFile?.bytes ?? new Uint8Array(0))
@@ -71,14 +71,14 @@ function typeOf(path: string, bytes: Uint8Array): CertificateStoreType {
   return bytes[0] === 0x30 ? 'PKCS12' : 'PEM'
 }
 
-/** The private key of a store with its certificates. Throws a `CertificateError`. */
-export function keyWithCertificatesOf(store: LoadedStore): KeyWithCertificates {
+/** Resolves to the private key of a store with its certificate chain. Rejects with a `CertificateError`. */
+export async function keyWithCertificatesOf(store: LoadedStore): Promise<KeyWithCertificates> {
   if (store.keyFile !== undefined && store.type !== 'PEM')
     throw unusable(
       store,
       `it is a ${store.type} file, which holds its private key itself. Leave out the file with the key, or give certificates in PEM`,
     )
-  const { key, certificates } = store.type === 'PEM' ? fromPem(store) : fromPkcs12(store)
+  const { key, certificates } = store.type === 'PEM' ? fromPem(store) : await fromPkcs12(store)
   const all = certificates.map((bytes) => parsed(bytes, store))
   const own = all.find((certificate) => certificate.checkPrivateKey(key))
   if (own === undefined)
@@ -96,21 +96,21 @@ export function keyWithCertificatesOf(store: LoadedStore): KeyWithCertificates {
   }
 }
 
-/** The certificates of a store, each as PEM. Throws a `CertificateError` when there are none. */
-export function trustedCertificatesOf(store: LoadedStore): string[] {
-  const certificates = store.type === 'PEM' ? pemCertificates(store) : openPkcs12(store).certificates
+/** Resolves to the certificates of a store, each in PEM. Rejects with a `CertificateError` when there are none. */
+export async function trustedCertificatesOf(store: LoadedStore): Promise<string[]> {
+  const certificates = store.type === 'PEM' ? pemCertificates(store) : (await openPkcs12(store)).certificates
   if (certificates.length === 0)
     throw unusable(store, 'it holds no certificate. Put the certificates of the authorities to trust into it')
   return certificates.map((bytes) => parsed(bytes, store).toString())
 }
 
-/** A certificate, then the one that has signed it, and so on. */
+/** Returns a certificate, the one that signed it, and so on. */
 function chain(own: X509Certificate, all: readonly X509Certificate[]): X509Certificate[] {
-  const line = [own]
+  const path = [own]
   for (let last = own; ;) {
-    const signer = all.find((other) => !line.includes(other) && last.checkIssued(other))
-    if (signer === undefined) return line
-    line.push(signer)
+    const signer = all.find((other) => !path.includes(other) && last.checkIssued(other))
+    if (signer === undefined) return path
+    path.push(signer)
     last = signer
   }
 }
@@ -119,7 +119,7 @@ function parsed(bytes: Uint8Array | string, store: LoadedStore): X509Certificate
   try {
     return new X509Certificate(bytes)
   } catch (error) {
-    throw unusable(store, 'one of its certificates is damaged. Make it anew', error)
+    throw unusable(store, 'one of its certificates is damaged. Create it again', error)
   }
 }
 
@@ -148,12 +148,12 @@ function fromPem(store: LoadedStore): Parts {
         : 'it holds no private key in PEM. Give the file that begins with -----BEGIN PRIVATE KEY-----',
     )
   const input = { key: block, format: 'pem', passphrase: store.password } as const
-  const key = unlocked({ ...store, path: source.path }, input)
+  const key = decryptKey({ ...store, path: source.path }, input)
   return { key, certificates: pemCertificates(store) }
 }
 
-function fromPkcs12(store: LoadedStore): Parts {
-  const { keys, certificates } = openPkcs12(store)
+async function fromPkcs12(store: LoadedStore): Promise<Parts> {
+  const { keys, certificates } = await openPkcs12(store)
   if (keys.length === 0)
     throw unusable(store, 'it holds no private key. Export it again together with the key')
   const input = {
@@ -162,10 +162,10 @@ function fromPkcs12(store: LoadedStore): Parts {
     type: 'pkcs8',
     passphrase: store.password,
   } as const
-  return { key: unlocked(store, input), certificates }
+  return { key: decryptKey(store, input), certificates }
 }
 
-function unlocked(store: LoadedStore, input: Parameters<typeof createPrivateKey>[0]): KeyObject {
+function decryptKey(store: LoadedStore, input: Parameters<typeof createPrivateKey>[0]): KeyObject {
   try {
     return createPrivateKey(input)
   } catch (error) {
@@ -177,8 +177,10 @@ function unlocked(store: LoadedStore, input: Parameters<typeof createPrivateKey>
   }
 }
 
-function openPkcs12(store: LoadedStore): ReturnType<typeof readPkcs12> {
-  if (store.type !== 'PKCS12') throw foreign(store)
+async function openPkcs12(store: LoadedStore): Promise<Pkcs12> {
+  if (store.type !== 'PKCS12') throw unsupportedFormat(store)
+  // Loaded with the first store of this type: the library takes some megabytes.
+  const { Pkcs12Error, readPkcs12 } = await import('./pkcs12.ts')
   try {
     return readPkcs12(store.bytes, store.password)
   } catch (error) {
@@ -191,8 +193,8 @@ function openPkcs12(store: LoadedStore): ReturnType<typeof readPkcs12> {
   }
 }
 
-/** Java's own containers: what to type to have one that everybody reads. */
-function foreign({ path, type }: LoadedStore): CertificateError {
+/** Returns the error for Java's own formats, with the command that converts the file. */
+function unsupportedFormat({ path, type }: LoadedStore): CertificateError {
   const target = `${path.replace(/\.[^./\\]*$/, '')}.p12`
   const provider =
     type === 'BCFKS'

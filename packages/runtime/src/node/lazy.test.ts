@@ -5,7 +5,7 @@ import { lazy, lazyNetwork } from './lazy.ts'
 
 const to = { host: 'far', port: 2281 }
 
-/** A network whose load ends when the test says so. */
+/** A network whose load the test completes. */
 class Slow {
   loads = 0
   readonly signals: (AbortSignalLike | undefined)[] = []
@@ -33,8 +33,8 @@ class Slow {
   }
 }
 
-describe('a network that is loaded late', () => {
-  it('is not loaded before somebody uses it, and then once for all', async () => {
+describe('lazyNetwork', () => {
+  it('loads on first use, and once', async () => {
     const slow = new Slow()
     expect(slow.loads).toBe(0)
     const both = [slow.network.connect(to), slow.network.connect(to)]
@@ -44,14 +44,14 @@ describe('a network that is loaded late', () => {
     expect(slow.loads).toBe(1)
   })
 
-  it('listens as well', async () => {
+  it('listens', async () => {
     const slow = new Slow()
     const listening = slow.network.listen(to, () => {})
     slow.done()
     expect(await listening).toBe(slow.listener)
   })
 
-  it('hands the signal on to the network', async () => {
+  it('passes the signal to the network', async () => {
     const slow = new Slow()
     const { signal } = new AbortController()
     const connecting = slow.network.connect(to, { signal })
@@ -60,7 +60,7 @@ describe('a network that is loaded late', () => {
     expect(slow.signals).toEqual([signal])
   })
 
-  it('gives up at once when it is aborted amid the load, and dials nobody when that ends', async () => {
+  it('rejects at once when aborted during the load, and does not connect after it', async () => {
     const slow = new Slow()
     const limit = new AbortController()
     const connecting = slow.network.connect(to, { signal: limit.signal })
@@ -78,7 +78,7 @@ describe('a network that is loaded late', () => {
     expect(slow.loads).toBe(1)
   })
 
-  it('dials nobody for whoever comes with a signal that has aborted', async () => {
+  it('does not connect with a signal that has aborted', async () => {
     const slow = new Slow()
     const connecting = slow.network.connect(to, { signal: AbortSignal.abort() })
     slow.done()
@@ -86,7 +86,7 @@ describe('a network that is loaded late', () => {
     expect(slow.signals).toEqual([])
   })
 
-  it('says what cannot be loaded, and loads it again for the next', async () => {
+  it('names the package that cannot be loaded, and loads again for the next connection', async () => {
     const slow = new Slow()
     const connecting = slow.network.connect({ ...to, url: 'wss://far/zabra' })
     const cause = Object.assign(new Error("Cannot find package 'ws'"), { code: 'ERR_MODULE_NOT_FOUND' })
@@ -108,8 +108,8 @@ describe('a network that is loaded late', () => {
 describe.each([
   ['TLS', lazyTlsNetwork({})],
   ['WebSockets', lazyWebSocketNetwork({ clock: keepAliveNodeClock })],
-])('%s that is loaded late', (_, network) => {
-  it('fails as it does otherwise when nobody listens', async () => {
+])('%s loaded lazily', (_, network) => {
+  it('rejects with ECONNREFUSED when nothing listens', async () => {
     await expect(network.connect({ host: '127.0.0.1', port: 1 })).rejects.toMatchObject({
       name: 'NetworkError',
       code: 'ECONNREFUSED',
@@ -117,15 +117,15 @@ describe.each([
   })
 })
 
-describe('the light chance', () => {
-  it('draws every number below the limit and none beside', () => {
+describe('lightRandom', () => {
+  it('returns every number below the limit and no other', () => {
     const drawn = new Set(Array.from({ length: 1000 }, () => lightRandom.below(3)))
     expect(drawn).toEqual(new Set([0, 1, 2]))
     expect(lightRandom.below(1)).toBe(0)
     expect(lightRandom.below(0x1_0000_0000)).toBeLessThan(0x1_0000_0000)
   })
 
-  it('gives bytes of the operating system', () => {
+  it('returns random bytes of the operating system', () => {
     const bytes = lightRandom.bytes(32)
     expect(bytes).toHaveLength(32)
     expect(bytes).not.toEqual(lightRandom.bytes(32))

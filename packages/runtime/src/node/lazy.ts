@@ -1,8 +1,8 @@
 import { NetworkError, type AbortSignalLike, type Address, type Network } from '../network.ts'
 
 /**
- * Loads something by the first call, and once. Who calls meanwhile waits with the first; after a failure the next call tries
- * again.
+ * Returns a function that loads a value on its first call, and once. Concurrent calls share the load. After a failure the next
+ * call loads again.
  */
 export function lazy<T>(load: () => Promise<T>): () => Promise<T> {
   let loading: Promise<T> | undefined
@@ -13,7 +13,7 @@ export function lazy<T>(load: () => Promise<T>): () => Promise<T> {
     }))
 }
 
-/** A network that is loaded when it is first used. `needs` says in an error what could not be loaded. */
+/** Returns a network that is loaded on first use. `needs` names in errors what could not be loaded. */
 export function lazyNetwork(needs: string, loaded: () => Promise<Network>): Network {
   return {
     async listen(at, accepted, refused) {
@@ -21,14 +21,14 @@ export function lazyNetwork(needs: string, loaded: () => Promise<Network>): Netw
       return network.listen(at, accepted, refused)
     },
     async connect(to, options = {}) {
-      const network = await whileWanted(loaded(), to, needs, options.signal)
+      const network = await loadForConnection(loaded(), to, needs, options.signal)
       return network.connect(to, options)
     },
   }
 }
 
-/** Waits for what a connection needs, for no longer than somebody wants the connection. */
-function whileWanted<T>(
+/** Awaits the load for a connection, until `signal` aborts. */
+function loadForConnection<T>(
   loading: Promise<T>,
   to: Address,
   needs: string,

@@ -7,25 +7,18 @@ import {
   type Listener,
   type Network,
 } from '../network.ts'
-import { acceptedConnection } from './accepted.ts'
 import { connected, sharedReadBuffer, SocketConnection } from './socket-connection.ts'
-import { theCrew } from './the-crew.ts'
 
 /** TCP of the operating system, without delay of small writes. */
 export const nodeNetwork: Network = {
   listen: (at, accepted, refused) =>
-    listenForSockets(at, (socket) => accepted(acceptedConnection(socket)), refused),
+    listenForSockets(at, (socket) => accepted(new SocketConnection(socket, { transport: 'tcp' })), refused),
   connect,
-  together(action) {
-    const crew = theCrew()
-    if (crew === undefined) action()
-    else crew.gather(action)
-  },
 }
 
 export type ListenAt = Parameters<Network['listen']>[0]
 
-/** Accepts sockets, for a connection of its own or for a protocol above. */
+/** Accepts sockets, for connections or for a protocol on top of TCP. */
 export function listenForSockets(
   at: ListenAt,
   accepted: (socket: Socket) => void,
@@ -36,7 +29,7 @@ export function listenForSockets(
       { noDelay: true, allowHalfOpen: true, keepAlive: at.keepAlive ?? false },
       accepted,
     )
-    server.once('error', (error: NodeJS.ErrnoException) => reject(explained(error, at)))
+    server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, at)))
     server.listen(
       {
         port: at.port,
@@ -44,7 +37,7 @@ export function listenForSockets(
         ...(at.backlog ? { backlog: at.backlog } : {}),
       },
       () => {
-        // From here on an error concerns one connection that could not be accepted (no descriptors, say), not the port.
+        // From here on an error concerns a connection that could not be accepted (no file descriptors, say), not the port.
         server.removeAllListeners('error').on('error', refused)
         resolve(listenerOf(server))
       },
@@ -58,7 +51,7 @@ function listenerOf(server: Server): Listener {
     throw new TypeError('Expected a TCP server with an address')
   return {
     address: { host: address.address, port: address.port },
-    // The callback of `close` waits for connections, which are not the listener's: the port is free a turn later.
+    // The callback of `close` waits for connections, but the port is free one turn later.
     close: () =>
       new Promise((resolve) => {
         server.close()
@@ -67,7 +60,7 @@ function listenerOf(server: Server): Listener {
   }
 }
 
-function explained(
+function listenError(
   error: NodeJS.ErrnoException,
   { host = '*', port }: { host?: string; port: number },
 ): NetworkError {

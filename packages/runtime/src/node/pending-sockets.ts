@@ -2,29 +2,29 @@ import type { Socket } from 'node:net'
 import { NetworkError } from '../network.ts'
 
 export interface PendingSocketLimits {
-  /** Sockets at a time; 0 is no limit. */
+  /** Most pending sockets; 0 is no limit. */
   readonly limit: number
   readonly timeoutMs: number
 }
 
-/** Sockets that are accepted and not ready yet, because of a handshake say: only so many, and each only for so long. */
+/** Limits the number of accepted sockets that are not ready yet, during a handshake for example, and their time. */
 export class PendingSockets {
   readonly #limits: PendingSocketLimits
   readonly #what: string
   readonly #timers = new Map<string, NodeJS.Timeout>()
 
-  /** `what` is what they wait for, such as "a TLS handshake". */
+  /** `what` is what the sockets wait for, such as "a TLS handshake". */
   constructor(what: string, limits: PendingSocketLimits) {
     this.#what = what
     this.#limits = limits
   }
 
-  /** How many there are now. */
+  /** Number of pending sockets. */
   get size(): number {
     return this.#timers.size
   }
 
-  /** Takes a socket in, or destroys it and tells why. */
+  /** Adds a socket. Over the limit, destroys it, calls `refused` and returns false. */
   admit(socket: Socket, refused: (error: Error) => void): boolean {
     const { limit, timeoutMs } = this.#limits
     const key = remoteName(socket)
@@ -43,23 +43,23 @@ export class PendingSockets {
     )
     timer.unref()
     this.#timers.set(key, timer)
-    socket.once('close', () => this.#forget(key, timer))
+    socket.once('close', () => this.#remove(key, timer))
     return true
   }
 
-  /** The socket, or the one around it, is ready. */
+  /** Removes a socket that is ready. A TLS socket counts as the socket that it wraps. */
   ready(socket: Socket): void {
     const key = remoteName(socket)
-    this.#forget(key, this.#timers.get(key))
+    this.#remove(key, this.#timers.get(key))
   }
 
-  #forget(key: string, timer: NodeJS.Timeout | undefined): void {
+  #remove(key: string, timer: NodeJS.Timeout | undefined): void {
     clearTimeout(timer)
     if (this.#timers.get(key) === timer) this.#timers.delete(key)
   }
 }
 
-/** The peer of a socket; no two live ones have the same. */
-export function remoteName({ remoteAddress = 'somebody', remotePort = 0 }: Socket): string {
+/** Returns the address of the peer of a socket, which is unique among open sockets. */
+export function remoteName({ remoteAddress = 'unknown', remotePort = 0 }: Socket): string {
   return remoteAddress.includes(':') ? `[${remoteAddress}]:${remotePort}` : `${remoteAddress}:${remotePort}`
 }

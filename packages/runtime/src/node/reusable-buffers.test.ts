@@ -7,7 +7,7 @@ import { SocketConnection } from './socket-connection.ts'
 
 const PIECE = 64 * 1024
 
-/** Sends pieces out of one array, and a new array whenever the old one is still needed; gives what arrives. */
+/** Sends pieces from one array, or from a new one while the old one must not be reused. Returns the bytes received. */
 async function sent(pieces: number, slow: boolean): Promise<{ arrived: number[]; reused: number }> {
   const arrived: number[] = []
   let accepted: Connection | undefined
@@ -18,7 +18,7 @@ async function sent(pieces: number, slow: boolean): Promise<{ arrived: number[];
     let bytes = 0
     connection.setHandler({
       data(chunk) {
-        // Every piece is of one number, so that one look at each multiple of its size is enough.
+        // Each piece repeats one byte, so checking each multiple of its size is enough.
         for (let at = (PIECE - (bytes % PIECE)) % PIECE; at < chunk.length; at += PIECE)
           arrived.push(chunk[at]!)
         bytes += chunk.length
@@ -49,18 +49,18 @@ async function sent(pieces: number, slow: boolean): Promise<{ arrived: number[];
 
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, piece) => piece & 0xff)
 
-it('says when an array that was written may be written to again, and what was sent stays as it was', async () => {
+it('canReuseBuffers is true once an array may be overwritten without changing what was sent', async () => {
   const { arrived, reused } = await sent(3, false)
   expect(arrived).toEqual(numbers(3))
   expect(reused).toBeGreaterThan(0)
 })
 
-it('does not say so while the peer takes nothing, and loses nothing then', async () => {
+it('canReuseBuffers is false while the peer does not read, and nothing is lost', async () => {
   const { arrived, reused } = await sent(250, true)
   expect(arrived).toEqual(numbers(250))
   expect(reused).toBeLessThan(250)
 })
 
-it('never says so of TLS, which may keep what it could not encrypt yet', () => {
+it('canReuseBuffers is always false over TLS, which may keep bytes to encrypt later', () => {
   expect(new SocketConnection(new Socket(), { transport: 'tls' }).canReuseBuffers).toBe(false)
 })

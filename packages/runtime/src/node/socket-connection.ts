@@ -7,60 +7,60 @@ import {
   type ConnectionHandler,
   type PeerIdentity,
 } from '../network.ts'
-import { underWay } from './gathering.ts'
 import { queueClose } from './close-queue.ts'
 
-/** Node tells the stream that a chunk is written when the system has copied it; other run times may keep it beside the stream. */
+/** Node reports a chunk as written when the system has copied it; Bun and Deno may still hold it then. */
 const isNode = process.versions['bun'] === undefined && process.versions['deno'] === undefined
 
-const NOWHERE: Address = { host: '', port: 0 }
+const NO_ADDRESS: Address = { host: '', port: 0 }
 
-/** A socket, and the connection that it is. */
+/** A socket with its connection. */
 type Owned = Socket & { [owner]?: SocketConnection }
 const owner = Symbol('connection')
 
 export interface SocketConnectionOptions {
   readonly transport: 'tcp' | 'tls'
   readonly peer?: PeerIdentity | undefined
-  /** Where it leads, when that is known without asking the system. */
+  readonly peerCertificates?: readonly Uint8Array[] | undefined
+  /** The address of the peer, when it is known without a system call. */
   readonly remote?: Address | undefined
-  /** What it reads comes through `received`, and not as events. */
+  /** Whether the socket passes bytes to `received` through its `onread` option instead of `data` events. */
   readonly hasReadCallback?: boolean
 }
 
-/** A socket of the platform as a connection. All share their listeners, since some processes have thousands of them. */
+/** A connection over a socket. All connections share their listener functions, since a process may have thousands. */
 export class SocketConnection implements Connection {
   readonly transport: 'tcp' | 'tls'
   readonly peer: PeerIdentity | undefined
+  readonly peerCertificates: readonly Uint8Array[] | undefined
   readonly remote: Address
   readonly #socket: Socket
-  readonly #handsOver: boolean
+  readonly #hasReadCallback: boolean
   #events: ConnectionHandler | undefined
   #cause: Error | undefined
   #paused = false
-  /** The round of a gathering that has bytes of it. */
-  #round = -1
-  /** Copies of what was read though the connection is paused: such a socket may read once more. */
+  /** Copies of bytes read while paused: a socket may read once more after `pause`. */
   #kept: Uint8Array[] | undefined
 
   constructor(
     socket: Socket,
-    { transport, peer, remote, hasReadCallback: handsOver = false }: SocketConnectionOptions,
+    { transport, peer, peerCertificates, remote, hasReadCallback = false }: SocketConnectionOptions,
   ) {
     this.#socket = socket
     this.transport = transport
     this.peer = peer
-    this.#handsOver = handsOver
-    // It is asked for now: the system does not know it any more once the connection is gone.
+    this.peerCertificates = peerCertificates
+    this.#hasReadCallback = hasReadCallback
+    // Read now: the system no longer knows the address once the connection is closed.
     this.remote = remote ?? { host: socket.remoteAddress ?? '', port: socket.remotePort ?? 0 }
     ;(socket as Owned)[owner] = this
     socket.on('error', onError).on('close', onClose).on('drain', onDrain)
   }
 
-  /** For as long as the connection stands. */
+  /** The local address, while the connection is open. */
   get local(): Address {
     const { localAddress: host, localPort: port } = this.#socket
-    return host === undefined || port === undefined ? NOWHERE : { host, port }
+    return host === undefined || port === undefined ? NO_ADDRESS : { host, port }
   }
 
   get isSecure(): boolean {
@@ -80,28 +80,12 @@ export class SocketConnection implements Connection {
     this.#events = events
     if (!first) return
     this.#socket.on('end', onEnd)
-    if (this.#handsOver) this.#socket.resume()
+    if (this.#hasReadCallback) this.#socket.resume()
     else this.#socket.on('data', onData)
   }
 
   write(bytes: Uint8Array): boolean {
-    if (this.#socket.destroyed || this.#isGathered(bytes)) return true
-    return this.#socket.write(bytes)
-  }
-
-  /** Whether a gathering has taken the bytes. What it has of this connection already goes out before them. */
-  #isGathered(bytes: Uint8Array): boolean {
-    const { gathering } = underWay
-    if (gathering === undefined) return false
-    this.#settle()
-    if (!this.canReuseBuffers || !gathering.take(this.#socket, bytes)) return false
-    this.#round = gathering.round
-    return true
-  }
-
-  #settle(): void {
-    const { gathering } = underWay
-    if (this.#round === gathering?.round) gathering.settle()
+    return this.#socket.destroyed || this.#socket.write(bytes)
   }
 
   pause(): void {
@@ -115,7 +99,7 @@ export class SocketConnection implements Connection {
     else setImmediate(() => this.#handOver())
   }
 
-  /** Hands over what was kept, and reads on. */
+  /** Delivers the kept bytes, then resumes reading. */
   #handOver(): void {
     while (!this.#paused && !this.#socket.destroyed && this.#kept !== undefined) {
       const chunk = this.#kept.shift()!
@@ -126,22 +110,20 @@ export class SocketConnection implements Connection {
   }
 
   end(): void {
-    this.#settle()
-    // Not destroyed at once: bytes of the peer that nobody has read would reset the connection and take our last ones with it.
+    // Not destroyed at once: unread bytes of the peer would cause a reset, which drops the last bytes sent.
     this.#socket.end()
   }
 
   destroy(cause?: Error): void {
     this.#cause ??= cause
-    this.#settle()
     this.#socket.destroy()
   }
 
-  // What the socket tells.
+  // Events of the socket.
 
-  /** False stops the reading. */
+  /** Delivers bytes. Returns false to stop reading. */
   received(chunk: Uint8Array): boolean {
-    if (!this.#handsOver || (!this.#paused && this.#kept === undefined)) {
+    if (!this.#hasReadCallback || (!this.#paused && this.#kept === undefined)) {
       this.#events?.data(chunk)
       return true
     }
@@ -187,17 +169,17 @@ function onClose(this: Owned): void {
   this[owner]!.closed()
 }
 
-/** As much as the platform reads at once. */
+/** Most bytes that Node reads at once. */
 const CHUNK_BYTES = 65_536
 let shared: OnReadOpts | undefined
 
 /**
- * Options with which a socket reads into one array that all such sockets share, instead of a new one for each read; or
- * undefined where the platform does not read at the moment at which it tells of it. Whoever hears of a chunk has it for
- * the length of the call only, so nobody can see what another socket reads. The socket must be paused until somebody listens.
+ * Returns socket options to read into one array shared by all sockets, instead of a new one per read; undefined where the platform
+ * may read ahead. A chunk is valid during the call of the handler only, so sharing is safe. The socket must be paused until a
+ * handler is set.
  */
 export function sharedReadBuffer(): OnReadOpts | undefined {
-  // Windows reads ahead into the array, and other run times do not know the option or know it half.
+  // Windows reads ahead into the array; Bun and Deno do not support the option, or only in part.
   const { platform, versions } = process
   if (platform === 'win32' || versions['bun'] !== undefined || versions['deno'] !== undefined)
     return undefined
@@ -208,7 +190,7 @@ function onRead(this: Owned | void, length: number, bytes: Uint8Array): boolean 
   return (this as Owned)[owner]?.received(bytes.subarray(0, length)) ?? true
 }
 
-/** Waits until a socket that connects tells so with `event`. Rejects with a `NetworkError` when it fails or is aborted. */
+/** Resolves when a socket emits `event`. Rejects with a `NetworkError` when it fails or is aborted. */
 export function connected<S extends Socket>(
   socket: S,
   event: 'connect' | 'secureConnect',
@@ -222,11 +204,11 @@ export function connected<S extends Socket>(
   })
 }
 
-/** A socket that connects. */
+/** A socket with its connect attempt. */
 type Opens = Socket & { [opening]?: ConnectAttempt | undefined }
 const opening = Symbol('opening')
 
-/** A socket until it stands or has failed. All share their listeners on it. */
+/** A socket until it is connected or has failed. All attempts share their listener functions. */
 class ConnectAttempt {
   readonly #socket: Opens
   readonly #event: 'connect' | 'secureConnect'

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { resolveSrv } from './index.ts'
 
-it('the servers of a service are those of its SRV records', async () => {
+it('resolveSrv returns the hosts and ports of the SRV records', async () => {
   const asked: string[] = []
   const found = await resolveSrv('_zk._tcp.example', async (name) => {
     asked.push(name)

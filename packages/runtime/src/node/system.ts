@@ -6,20 +6,20 @@ import type { System } from '../system.ts'
 
 const megabytes = (bytes: number): string => `${Math.round(bytes / 2 ** 20)}MB`
 
-/** A timer of the platform, outside of JavaScript, looks so often how late it is. */
-const HOLD_RESOLUTION_MS = 2
+/** Interval at which the platform samples the delay of the event loop. */
+const DELAY_RESOLUTION_MS = 2
 let delays: IntervalHistogram | undefined
-let longestCollection = 0
+let maxPause = 0
 
-/** The platform tells of collections in a later turn of the event loop, so the last one may be missing for a moment. */
+/** Node reports garbage collections in a later turn of the event loop, so the last one may be missing for a moment. */
 function watchCollections(): void {
   const observer = new PerformanceObserver((list) => {
-    for (const { duration } of list.getEntries()) longestCollection = Math.max(longestCollection, duration)
+    for (const { duration } of list.getEntries()) maxPause = Math.max(maxPause, duration)
   })
   observer.observe({ entryTypes: ['gc'] })
 }
 
-/** Names stay those of a JVM so that parsers survive; values are those of Node. */
+/** `environment` keeps the names of the JVM, for parsers of the `envi` command; the values are those of Node. */
 export const nodeSystem: System = {
   pid: process.pid,
   processIdentity(pid) {
@@ -57,14 +57,14 @@ export const nodeSystem: System = {
   maxEventLoopDelay: () => (delays === undefined || delays.max === 0 ? 0 : delays.max / 1e6),
   resetPauses() {
     if (delays === undefined) {
-      delays = monitorEventLoopDelay({ resolution: HOLD_RESOLUTION_MS })
+      delays = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS })
       delays.enable()
       watchCollections()
     }
     delays.reset()
-    longestCollection = 0
+    maxPause = 0
   },
-  maxGcPause: () => longestCollection,
+  maxGcPause: () => maxPause,
   heap() {
     const { used_heap_size: used, external_memory: external } = getHeapStatistics()
     return { used, external }
@@ -75,36 +75,36 @@ export const nodeSystem: System = {
       const max = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]
       return { open, max: max === undefined ? -1 : Number(max) }
     } catch {
-      // Only Linux tells; elsewhere the figure is unknown, which is what -1 says.
+      // Known on Linux only.
       return { open: -1, max: -1 }
     }
   },
 }
 
-/** Linux tells how many there are from 6.2 on; before, the size is 0, and to list 10,000 of them takes 10 ms and more. */
+/** The size of the folder is the number from Linux 6.2 on; before, it is 0, and listing 10,000 of them takes 10 ms or more. */
 function openDescriptors(): number {
   const { size } = statSync('/proc/self/fd')
   return size > 0 ? size : readdirSync('/proc/self/fd').length
 }
 
 /**
- * Whether nothing is left of a process but its exit code, which its parent has not asked for; where nobody does, as in
- * many containers, it stays like that for good. While one of its threads still ends, it may still write.
+ * Returns whether a process is a zombie, which its parent has not reaped; in many containers nothing reaps it. While one of its
+ * threads is still ending, it may still write, and counts as running.
  */
 function hasEnded(pid: number): boolean {
   try {
     return /^[ZX]/.test(statOf(pid)[0]!) && readdirSync(`/proc/${pid}/task`).length <= 1
   } catch {
-    // Only Linux tells.
+    // Known on Linux only.
     return false
   }
 }
 
-/** What Linux says of a process behind its name, which may hold anything. */
+/** Returns the fields of /proc/<pid>/stat after the name of the process, which may contain any characters. */
 const statOf = (pid: number): string[] =>
   readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
 
-/** When a process began, in clock ticks since the machine did; 0 where only Linux tells. */
+/** Returns the id of the boot and the start of a process in clock ticks since it; 0 on other systems than Linux. */
 function startOf(pid: number): string {
   try {
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim().slice(0, 8)

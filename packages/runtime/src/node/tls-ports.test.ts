@@ -1,12 +1,11 @@
 import { once } from 'node:events'
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect as connectPlain } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Connection, Listener, Network } from '../network.ts'
 import type { TlsOptions } from '../tls.ts'
-import { Crew } from './crew.ts'
 import { nodeNetwork } from './network.ts'
 import { tlsNetwork } from './tls.ts'
 
@@ -20,7 +19,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** A listener, and what becomes of the next client: its connection, or why it is refused. */
+/** A listener. `next` resolves to the next accepted connection, or to the reason why a client was refused. */
 async function serve(network: Network) {
   const outcomes: (Connection | string)[] = []
   let wake = (): void => {}
@@ -31,7 +30,7 @@ async function serve(network: Network) {
   const listener = await network.listen(
     { host: '127.0.0.1', port: 0 },
     (connection) => {
-      // Whoever gets a connection listens at once.
+      // The handler must be set at once.
       connection.setHandler({ data: (chunk) => connection.write(chunk.slice()), drain() {}, closed() {} })
       note(connection)
     },
@@ -63,57 +62,20 @@ async function echoOf(network: Network, port: number, text: string): Promise<str
 
 const client = tlsNetwork({ trustStore: store('authority.pem') })
 
-describe('a port for both', () => {
+describe('a listener of withPlaintext', () => {
   const both = (options: Partial<TlsOptions> = {}) => {
     const network = tlsNetwork({ keyStore: store('server.pem'), ...options })
     return { network, mixed: network.withPlaintext() }
   }
-  it('takes peers with TLS and without, and knows which is which', async () => {
+  it('accepts connections with and without TLS, and distinguishes them', async () => {
     const server = await serve(both().mixed)
     expect(await echoOf(client, server.port, 'secret')).toBe('secret')
-    expect(await server.next()).toMatchObject({ transport: 'tls', secure: true })
+    expect(await server.next()).toMatchObject({ transport: 'tls', isSecure: true })
     expect(await echoOf(nodeNetwork, server.port, 'srvr')).toBe('srvr')
-    expect(await server.next()).toMatchObject({ transport: 'tcp', secure: false })
+    expect(await server.next()).toMatchObject({ transport: 'tcp', isSecure: false })
   })
 
-  it('writes to peers without TLS together, and to those with it as ever', async () => {
-    const server = await serve(both().mixed)
-    const heard: string[] = []
-    let wake = (): void => {}
-    const until = async (words: string): Promise<void> => {
-      while (heard.some((one) => one !== words)) await new Promise<void>((resolve) => (wake = resolve))
-    }
-    const peers: Connection[] = []
-    const ours: Connection[] = []
-    for (const [number, network] of [client, nodeNetwork, client, nodeNetwork].entries()) {
-      const peer = await network.connect({ host: '127.0.0.1', port: server.port })
-      heard.push('')
-      peers.push(peer)
-      peer.setHandler({
-        data: (chunk) => {
-          heard[number] += new TextDecoder().decode(chunk)
-          wake()
-        },
-        drain() {},
-        closed() {},
-      })
-      peer.write(new TextEncoder().encode('echo'))
-      ours.push((await server.next()) as Connection)
-    }
-    await until('echo')
-    let together = 0
-    const write: typeof writeSync = (descriptor, bytes, offset, length) => {
-      together++
-      return writeSync(descriptor, bytes as Uint8Array, offset as number, length as number)
-    }
-    const words = new TextEncoder().encode(' and more')
-    new Crew(write).gather(() => ours.forEach((connection) => connection.write(words)))
-    await until('echo and more')
-    expect(together).toBe(2)
-    for (const peer of peers) peer.destroy()
-  })
-
-  it('asks those with TLS for a certificate as a port of its own does', async () => {
+  it('asks TLS clients for a certificate', async () => {
     const { mixed } = both({ clientAuth: 'need', trustStore: store('authority.pem') })
     const server = await serve(mixed)
     await echoOf(client, server.port, 'x').catch(() => 'refused')
@@ -123,7 +85,7 @@ describe('a port for both', () => {
     expect(await server.next()).toMatchObject({ peer: { subject: expect.stringContaining('CN=alice') } })
   })
 
-  it('closes those that say nothing, and survives those that leave without a word', async () => {
+  it('closes connections that send nothing, and survives those that close without a byte', async () => {
     const { mixed } = both({ handshakeTimeoutMs: 50 })
     const server = await serve(mixed)
     for (const leave of ['end', 'resetAndDestroy'] as const) {
@@ -133,14 +95,14 @@ describe('a port for both', () => {
     }
     const silent = connectPlain(server.port, '127.0.0.1')
     let outcome = await server.next()
-    // One that has left may be told of first; only the silent one takes too long.
+    // The one that closed may be reported first; only the silent one times out.
     while (typeof outcome === 'string' && !outcome.includes('took more than')) outcome = await server.next()
     expect(outcome).toMatch(/its first byte took more than 50 ms/)
     silent.destroy()
     expect(await echoOf(nodeNetwork, server.port, 'x')).toBe('x')
   })
 
-  it('takes a first byte that comes alone', async () => {
+  it('accepts a first byte that arrives alone', async () => {
     const server = await serve(both().mixed)
     const socket = connectPlain({ port: server.port, host: '127.0.0.1', noDelay: true })
     socket.write('s')
@@ -153,9 +115,9 @@ describe('a port for both', () => {
   })
 })
 
-describe('a handshake', () => {
+describe('a TLS handshake', () => {
   it.each(['end', 'resetAndDestroy'] as const)(
-    'that the client leaves with %s frees its place at once',
+    'that the client abandons with %s is no longer counted at once',
     async (leave) => {
       const network = tlsNetwork({
         keyStore: store('server.pem'),
@@ -175,7 +137,7 @@ describe('a handshake', () => {
     },
   )
 
-  it('leaves the connection half open afterwards, as without TLS', async () => {
+  it('yields a connection that can be half open, as without TLS', async () => {
     const ended: string[] = []
     const listener = await tlsNetwork({ keyStore: store('server.pem') }).listen(
       { host: '127.0.0.1', port: 0 },
@@ -209,7 +171,7 @@ describe('a handshake', () => {
   })
 })
 
-describe('lists of revoked certificates', () => {
+describe('certificate revocation lists', () => {
   const demanding = (revocationList: string) =>
     tlsNetwork({
       keyStore: store('server.pem'),
@@ -219,17 +181,17 @@ describe('lists of revoked certificates', () => {
     })
   const as = (name: string) => tlsNetwork({ trustStore: store('authority.pem'), keyStore: store(name) })
 
-  it('keep out who is on them, and nobody else', async () => {
+  it('refuse clients with revoked certificates and no others', async () => {
     const network = demanding(path('revoking.crl'))
     const server = await serve(network)
     expect(await echoOf(as('kept.pem'), server.port, 'x')).toBe('x')
     await server.next()
     await echoOf(as('revoked.pem'), server.port, 'x').catch(() => 'refused')
     expect(await server.next()).toMatch(/CERT_REVOKED.*not trusted/)
-    expect(network.handshakes).toEqual({ open: 0, exceeded: 0, failed: 1 })
+    expect(network.handshakes).toEqual({ active: 0, rejected: 0, failed: 1 })
   })
 
-  it('are read as DER too', async () => {
+  it('are read in DER too', async () => {
     const file = join(mkdtempSync(join(tmpdir(), 'zabra-tls-')), 'list.crl')
     const pem = readFileSync(path('revoking.crl'), 'utf8').replace(/-----.*-----|\s/g, '')
     writeFileSync(file, Buffer.from(pem, 'base64'))
@@ -239,13 +201,13 @@ describe('lists of revoked certificates', () => {
     rmSync(join(file, '..'), { recursive: true })
   })
 
-  it('that have run out keep everybody out, as it cannot be told who is revoked', async () => {
+  it('that have expired refuse every client', async () => {
     const server = await serve(demanding(path('over.crl')))
     await echoOf(as('kept.pem'), server.port, 'x').catch(() => 'refused')
     expect(await server.next()).toMatch(/CRL_HAS_EXPIRED/)
   })
 
-  it('are read again', async () => {
+  it('are reloaded', async () => {
     const place = mkdtempSync(join(tmpdir(), 'zabra-tls-'))
     const file = join(place, 'list.crl')
     copyFileSync(path('empty.crl'), file)
@@ -266,7 +228,7 @@ describe('lists of revoked certificates', () => {
   it.each([
     ['authority.pem', /holds no list of revoked certificates/],
     ['none.crl', /Cannot read .*none\.crl \(ENOENT\)/],
-  ])('that cannot be used are told: %s', async (name, message) => {
+  ])('that cannot be used give an error: %s', async (name, message) => {
     await expect(serve(demanding(path(name)))).rejects.toThrow(message)
   })
 })

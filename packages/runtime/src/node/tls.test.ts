@@ -7,6 +7,7 @@ import { connect as connectTls } from 'node:tls'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Connection, Listener, PeerIdentity } from '../network.ts'
 import type { CertificateStore, TlsOptions } from '../tls.ts'
+import { identityOf } from './certificate.ts'
 import { openSslName } from './cipher-suites.ts'
 import { tlsNetwork } from './tls.ts'
 
@@ -29,7 +30,7 @@ function hold(connection: Connection): Connection {
   return connection
 }
 
-/** A listener, whom it accepts and whom it refuses. */
+/** A listener with its accepted connections and its refusals. */
 async function serve(options: Partial<TlsOptions> = {}) {
   const network = tlsNetwork({ keyStore: store('server.pem'), ...options })
   const accepted: Connection[] = []
@@ -52,7 +53,7 @@ async function serve(options: Partial<TlsOptions> = {}) {
     network,
     refused,
     address: listener.address,
-    /** The next client that is accepted, or why it is not. */
+    /** Resolves to the next accepted connection, or to the reason why a client was refused. */
     async next(): Promise<Connection | string> {
       if (accepted.length + refused.length === 0) await new Promise<void>((resolve) => (wake = resolve))
       return accepted.shift() ?? refused.shift()!
@@ -69,28 +70,31 @@ async function connect(
   return hold(await network.connect({ host, port: server.address.port }))
 }
 
+/** The subject of the certificate that the server has shown to a client. */
+const serverSubject = ({ peerCertificates }: Connection): string => identityOf(peerCertificates![0]!).subject
+
 describe('a key store', () => {
   it.each([
     ['server.pem', undefined],
     ['server.p12', 'secret'],
     ['server-3des.p12', 'secret'],
-  ])('is read from %s', async (name, password) => {
+  ])('is loaded from %s', async (name, password) => {
     const server = await serve({ keyStore: store(name, password) })
     const client = await connect(server)
-    expect(client.peer?.subject).toBe('CN=localhost,O=Zabra')
-    expect(client.peer?.certificates.length).toBe(2)
+    expect(serverSubject(client)).toBe('CN=localhost,O=Zabra')
+    expect(client.peerCertificates?.length).toBe(2)
   })
 
-  it('takes its password from a file before the one that is given, without the end of its line', async () => {
+  it('uses the password of passwordPath before password, without its line end', async () => {
     const folder = scratch()
     writeFileSync(join(folder, 'password'), 'secret\n')
     const keyStore = { ...store('alice-locked.pem', 'wrong'), passwordPath: join(folder, 'password') }
     const server = await serve({ keyStore })
     const client = await connect(server, { verifyHostName: false })
-    expect(client.peer?.subject).toMatch(/^CN=alice,/)
+    expect(serverSubject(client)).toMatch(/^CN=alice,/)
   })
 
-  it('is recognised by its first bytes when its name says nothing', async () => {
+  it('has its format detected from its first bytes when its name has no extension', async () => {
     const folder = scratch()
     copyFileSync(path('server.p12'), join(folder, 'tls'))
     copyFileSync(path('server.jks'), join(folder, 'java'))
@@ -122,16 +126,19 @@ describe('a key store', () => {
     ],
     ['of Bouncy Castle', { path: path('server.jks'), type: 'BCFKS' }, /is a BCFKS file/],
     ['that is something else', { path: path('make.sh'), type: 'PKCS12' }, /damaged, or no PKCS #12 file/],
-  ])('%s is refused in one line that names it and says what to do', async (_, keyStore, line) => {
-    const failed = serve({ keyStore })
-    await expect(failed).rejects.toMatchObject({ name: 'CertificateError', path: keyStore.path })
-    await expect(failed).rejects.toThrow(line)
-    const { message } = await failed.then(
-      () => new Error('it was not refused'),
-      (error: Error) => error,
-    )
-    expect(message).not.toMatch(/\n|secret|wrong"/)
-  })
+  ])(
+    '%s is refused with an error of one line that has its path and the remedy',
+    async (_, keyStore, line) => {
+      const failed = serve({ keyStore })
+      await expect(failed).rejects.toMatchObject({ name: 'CertificateError', path: keyStore.path })
+      await expect(failed).rejects.toThrow(line)
+      const { message } = await failed.then(
+        () => new Error('it was not refused'),
+        (error: Error) => error,
+      )
+      expect(message).not.toMatch(/\n|secret|wrong"/)
+    },
+  )
 
   it('whose certificate belongs to another key is refused', async () => {
     const folder = scratch()
@@ -146,34 +153,37 @@ describe('a key store', () => {
     )
   })
 
-  it('is what a listener cannot do without', async () => {
+  it('is required by a listener', async () => {
     await expect(tlsNetwork({}).listen({ port: 0 }, () => {})).rejects.toThrow(/needs a key store/)
   })
 })
 
-describe('clients that are asked for a certificate', () => {
+describe('TLS clients with client authentication', () => {
   const alice = store('alice.p12', 'secret')
   const asked = { trustStore: trusted }
 
-  it.each(['need', 'want'] as const)('are known by it when the server says %s', async (clientAuth) => {
-    const server = await serve({ ...asked, clientAuth })
-    await connect(server, { keyStore: alice })
-    const { peer, isSecure: secure, transport } = (await server.next()) as Connection
-    expect({ secure, transport, subject: peer?.subject }).toEqual({
-      secure: true,
-      transport: 'tls',
-      subject: 'CN=alice,OU=Tests,O=Zabra\\, Inc.,C=DE',
-    })
-    expect((peer as PeerIdentity).alternativeNames).toContainEqual({ type: 2, value: 'alice.example' })
-  })
+  it.each(['need', 'want'] as const)(
+    'are identified by their certificate with clientAuth %s',
+    async (clientAuth) => {
+      const server = await serve({ ...asked, clientAuth })
+      await connect(server, { keyStore: alice })
+      const { peer, isSecure, transport } = (await server.next()) as Connection
+      expect({ isSecure, transport, subject: peer?.subject }).toEqual({
+        isSecure: true,
+        transport: 'tls',
+        subject: 'CN=alice,OU=Tests,O=Zabra\\, Inc.,C=DE',
+      })
+      expect((peer as PeerIdentity).alternativeNames).toContainEqual({ type: 2, value: 'alice.example' })
+    },
+  )
 
-  it('are trusted by an authority in a store of Java', async () => {
+  it('are trusted by an authority in a PKCS #12 trust store of keytool', async () => {
     const server = await serve({ trustStore: store('authority.p12', 'secret'), clientAuth: 'need' })
     await connect(server, { keyStore: alice })
-    expect(((await server.next()) as Connection).peer?.certificates.length).toBe(2)
+    expect(((await server.next()) as Connection).peerCertificates?.length).toBe(2)
   })
 
-  it('may come without one when it is only wanted, and not when it is needed', async () => {
+  it('without a certificate are accepted with want and refused with need', async () => {
     const wanting = await serve({ ...asked, clientAuth: 'want' })
     await connect(wanting)
     expect(((await wanting.next()) as Connection).peer).toBeUndefined()
@@ -184,22 +194,19 @@ describe('clients that are asked for a certificate', () => {
     )
   })
 
-  it.each(['want', 'need'] as const)(
-    'are refused with one that nobody vouches for: %s',
-    async (clientAuth) => {
-      const server = await serve({ ...asked, clientAuth })
-      await connect(server, { keyStore: store('stranger.pem') }).catch(() => {})
-      expect(await server.next()).toMatch(/^The TLS handshake of .* failed/)
-    },
-  )
+  it.each(['want', 'need'] as const)('with an untrusted certificate are refused: %s', async (clientAuth) => {
+    const server = await serve({ ...asked, clientAuth })
+    await connect(server, { keyStore: store('stranger.pem') }).catch(() => {})
+    expect(await server.next()).toMatch(/^The TLS handshake of .* failed/)
+  })
 
-  it('show none when they are not asked', async () => {
+  it('show no certificate when they are not asked', async () => {
     const server = await serve({ clientAuth: 'none' })
     await connect(server, { keyStore: alice })
     expect(((await server.next()) as Connection).peer).toBeUndefined()
   })
 
-  it('are not trusted because the key store of the server holds their authority', async () => {
+  it('are not trusted by an authority in the key store of the server', async () => {
     const server = await serve({
       keyStore: store('server.p12', 'secret'),
       trustStore: store('stranger-authority.pem'),
@@ -210,8 +217,8 @@ describe('clients that are asked for a certificate', () => {
   })
 })
 
-describe('a client', () => {
-  it('refuses a server that has another name, unless it is told not to look', async () => {
+describe('a TLS client', () => {
+  it('refuses a server with another host name, unless verifyHostName is false', async () => {
     const server = await serve({ keyStore: store('elsewhere.pem') })
     await expect(connect(server)).rejects.toMatchObject({
       name: 'NetworkError',
@@ -221,7 +228,7 @@ describe('a client', () => {
     await connect(await serve(), {}, 'localhost')
   })
 
-  it('refuses a server that nobody vouches for', async () => {
+  it('refuses a server with an untrusted certificate', async () => {
     const server = await serve()
     const refused = connect(server, { trustStore: store('stranger-authority.pem') })
     await expect(refused).rejects.toMatchObject({ name: 'NetworkError' })
@@ -230,14 +237,14 @@ describe('a client', () => {
 })
 
 describe('versions and cipher suites', () => {
-  it('that the two sides do not share end the handshake', async () => {
+  it('without a common version fail the handshake', async () => {
     const server = await serve({ versions: ['TLSv1.3'] })
     await expect(connect(server, { versions: ['TLSv1.2'] })).rejects.toMatchObject({ name: 'NetworkError' })
     expect(await server.next()).toMatch(/failed/)
     await connect(server, { versions: ['TLSv1.3'] })
   })
 
-  it('have the names of the RFCs', async () => {
+  it('are configured by their names in the RFCs', async () => {
     const suite = 'TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384'
     const server = await serve({ ciphers: [suite] })
     const socket = connectTls({ port: server.address.port, host: '127.0.0.1', rejectUnauthorized: false })
@@ -260,13 +267,13 @@ describe('versions and cipher suites', () => {
     ['TLS_RSA_WITH_AES_128_CBC_SHA256', 'AES128-SHA256'],
     ['TLS_RSA_WITH_RC4_128_MD5', undefined],
     ['ECDHE-RSA-AES128-GCM-SHA256', undefined],
-  ])('%s is %s for OpenSSL', (suite, name) => {
+  ])('%s is named %s by OpenSSL', (suite, name) => {
     expect(openSslName(suite)).toBe(name)
   })
 })
 
-describe('certificates that change', () => {
-  it('are used by new connections after a reload, and those that exist go on', async () => {
+describe('reloading certificates', () => {
+  it('applies to new connections, and existing ones continue', async () => {
     const folder = scratch()
     const file = join(folder, 'server.pem')
     copyFileSync(path('server.pem'), file)
@@ -276,14 +283,14 @@ describe('certificates that change', () => {
     copyFileSync(path('server-next.pem'), file)
     expect(await server.network.reload()).toBe(true)
     const after = await connect(server)
-    const [old, fresh] = [before, after].map(({ peer }) =>
-      Buffer.from(peer!.certificates[0]!).toString('hex'),
+    const [old, fresh] = [before, after].map(({ peerCertificates }) =>
+      Buffer.from(peerCertificates![0]!).toString('hex'),
     )
     expect(fresh).not.toBe(old)
     expect(before.bufferedBytes).toBe(0)
   })
 
-  it('that cannot be used are refused, and the old ones stay', async () => {
+  it('rejects unusable files and keeps the previous certificates', async () => {
     const folder = scratch()
     const file = join(folder, 'server.pem')
     copyFileSync(path('server.pem'), file)
@@ -297,7 +304,7 @@ describe('certificates that change', () => {
     expect(await server.network.reload()).toBe(true)
   })
 
-  it('take away the trust in clients', async () => {
+  it('removes the trust in clients', async () => {
     const folder = scratch()
     const file = join(folder, 'trusted.pem')
     copyFileSync(path('authority.pem'), file)
@@ -311,8 +318,8 @@ describe('certificates that change', () => {
   })
 })
 
-describe('handshakes', () => {
-  it('that take too long are cut, and what is no TLS is refused', async () => {
+describe('TLS handshakes', () => {
+  it('that time out are closed, and bytes that are not TLS are refused', async () => {
     const server = await serve({ handshakeTimeoutMs: 1 })
     const silent = connectPlain(server.address.port, '127.0.0.1')
     expect(await server.next()).toMatch(/a TLS handshake took more than 1 ms/)
@@ -323,12 +330,12 @@ describe('handshakes', () => {
     expect(await other.next()).toMatch(/TLS handshake of .* failed/)
   })
 
-  it('that a client breaks off are no refusals, and their places are free again', async () => {
+  it('that a client abandons are not reported as refused, and are no longer counted', async () => {
     const server = await serve({ handshakeLimit: 1 })
     const probe = connectPlain(server.address.port, '127.0.0.1')
     await once(probe, 'connect')
     probe.resetAndDestroy()
-    // The place is free once the server has heard of it; until then others are refused for want of one.
+    // Counted until the server has seen the reset; until then other clients are refused.
     let outcome: Connection | string
     do {
       await connect(server).catch(() => {})
@@ -337,7 +344,7 @@ describe('handshakes', () => {
     expect(outcome).not.toBeTypeOf('string')
   })
 
-  it('are only so many at a time', async () => {
+  it('are limited in number', async () => {
     const server = await serve({ handshakeLimit: 1 })
     const first = connectPlain(server.address.port, '127.0.0.1')
     await once(first, 'connect')

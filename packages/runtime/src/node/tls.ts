@@ -26,7 +26,7 @@ import {
   type TlsOptions,
   type TlsVersion,
 } from '../tls.ts'
-import { alternativeNamesOf, subjectOf } from '../x509/certificate.ts'
+import type { identityOf } from './certificate.ts'
 import { openSslName } from './cipher-suites.ts'
 import { listenForSockets, type ListenAt } from './network.ts'
 import { remoteName, PendingSockets } from './pending-sockets.ts'
@@ -41,27 +41,27 @@ import {
   type LoadedStore,
 } from './keystores.ts'
 
-/** TLS over the sockets of the platform, with certificates from files. */
+/** Returns a network over TLS, with certificates from files. */
 export function tlsNetwork(options: TlsOptions): NodeTlsNetwork {
   return new NodeTlsNetwork(options)
 }
 
-/** What the files held when they were last read. */
-interface Material {
+/** The contents of the files when they were last read. */
+interface Credentials {
   readonly stores: readonly (LoadedStore | undefined)[]
   /** In PEM. */
   readonly revocations: string | undefined
   readonly context: SecureContextOptions
 }
 
-/** TLS 1.2 and 1.3 with certificates that can be read again at any time. */
+/** TLS 1.2 and 1.3, with certificates that can be reloaded at any time. */
 export class NodeTlsNetwork implements TlsNetwork {
   readonly #options: TlsOptions
   readonly #servers = new Set<Server>()
-  readonly #opening = new Set<PendingSockets>()
+  readonly #pending = new Set<PendingSockets>()
   #exceeded = 0
   #failed = 0
-  #material: Promise<Material> | undefined
+  #credentials: Promise<Credentials> | undefined
 
   constructor(options: TlsOptions) {
     this.#options = options
@@ -69,7 +69,7 @@ export class NodeTlsNetwork implements TlsNetwork {
 
   get handshakes(): HandshakeStats {
     let open = 0
-    for (const sockets of this.#opening) open += sockets.size
+    for (const sockets of this.#pending) open += sockets.size
     return { active: open, rejected: this.#exceeded, failed: this.#failed }
   }
 
@@ -78,7 +78,7 @@ export class NodeTlsNetwork implements TlsNetwork {
     accepted: (connection: Connection) => void,
     refused?: (error: Error) => void,
   ): Promise<Listener> {
-    return this.listenForSockets(at, (socket, peer) => accepted(secured(socket, peer)), refused)
+    return this.listenForSockets(at, (socket, peer) => accepted(connectionOf(socket, peer)), refused)
   }
 
   withPlaintext(): Network {
@@ -86,7 +86,7 @@ export class NodeTlsNetwork implements TlsNetwork {
       listen: (at, accepted, refused) =>
         this.listenForSockets(
           at,
-          (socket, peer) => accepted(secured(socket, peer)),
+          (socket, peer) => accepted(connectionOf(socket, peer)),
           refused,
           (socket) => accepted(new SocketConnection(socket, { transport: 'tcp' })),
         ),
@@ -94,7 +94,7 @@ export class NodeTlsNetwork implements TlsNetwork {
     }
   }
 
-  /** Accepts sockets whose handshake is done, for a protocol above; those of peers without TLS go to `plain`, if any. */
+  /** Accepts sockets after their handshake, for a protocol on top of TLS. Plaintext sockets go to `plain`, if it is given. */
   async listenForSockets(
     at: ListenAt,
     accepted: (socket: TLSSocket, peer: PeerIdentity | undefined) => void,
@@ -105,13 +105,15 @@ export class NodeTlsNetwork implements TlsNetwork {
     if (keyStore === undefined)
       throw new CertificateError('A TLS listener needs a key store with its private key and certificate.', '')
     const { context } = await this.#current()
+    // Loaded only where clients show certificates: the library takes some megabytes.
+    const identify = clientAuth === 'none' ? undefined : (await import('./certificate.ts')).identityOf
     const limits = { limit: handshakeLimit, timeoutMs: handshakeTimeoutMs }
-    const opening = new PendingSockets('a TLS handshake', limits)
+    const pending = new PendingSockets('a TLS handshake', limits)
     const failed = (error: Error): void => {
       this.#failed++
       refused(error)
     }
-    const late = (error: Error): void => {
+    const abandoned = (error: Error): void => {
       if ((error as NetworkError).code === 'ETOOMANY') this.#exceeded++
       else this.#failed++
       refused(error)
@@ -119,35 +121,39 @@ export class NodeTlsNetwork implements TlsNetwork {
     const server = createServer({
       ...context,
       requestCert: clientAuth !== 'none',
-      // With `want`, a client without a certificate is let in, so who has a bad one is refused after the handshake.
+      // With `want`, clients without a certificate are accepted, so untrusted certificates are refused after the handshake.
       rejectUnauthorized: clientAuth === 'need',
-      // The sockets that are opening have a limit of their own.
+      // `pending` has the timeout that counts.
       handshakeTimeout: handshakeTimeoutMs * 2,
     })
     server.on('secureConnection', (socket) => {
-      opening.ready(socket)
+      pending.ready(socket)
       socket.allowHalfOpen = true
-      greet(socket, clientAuth !== 'none', accepted, failed)
+      acceptSocket(socket, identify, accepted, failed)
     })
     server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
-      // Node closes the socket of who is not trusted, which looks like a reset; the reason stands beside it.
+      // Node resets the socket of an untrusted client; the reason is in `authorizationError`.
       const { authorizationError: distrust } = socket
       if (distrust)
-        return failed(refusal(remoteName(socket), String(distrust), 'its certificate is not trusted', error))
-      // Who leaves amid the handshake is not refused, and who took too long has been told of.
+        return failed(
+          handshakeError(remoteName(socket), String(distrust), 'its certificate is not trusted', error),
+        )
+      // A client that leaves during the handshake is not refused, and a timeout has been reported.
       if (error.code === 'ECONNRESET') return
-      failed(refusal(remoteName(socket), error.code ?? error.name, error.message, error))
+      failed(handshakeError(remoteName(socket), error.code ?? error.name, error.message, error))
     })
-    const shake = (socket: Socket): void => {
-      // Who ends its side amid the handshake has left: a half of it is of no use to anybody.
+    const startHandshake = (socket: Socket): void => {
+      // A client that ends its direction during the handshake has left.
       socket.allowHalfOpen = false
-      if (opening.admit(socket, late)) server.emit('connection', socket)
+      if (pending.admit(socket, abandoned)) server.emit('connection', socket)
     }
-    const silent = new PendingSockets('its first byte', limits)
-    const take = plain === undefined ? shake : detectTls(silent, refused, shake, plain)
-    const listener = await listenForSockets(at, take, refused)
+    const onSocket =
+      plain === undefined
+        ? startHandshake
+        : detectTls(new PendingSockets('its first byte', limits), refused, startHandshake, plain)
+    const listener = await listenForSockets(at, onSocket, refused)
     this.#servers.add(server)
-    this.#opening.add(opening)
+    this.#pending.add(pending)
     return {
       address: listener.address,
       close: () => {
@@ -166,10 +172,10 @@ export class NodeTlsNetwork implements TlsNetwork {
     })
     socket.setNoDelay(true)
     await connected(socket, 'secureConnect', to, signal)
-    return new SocketConnection(socket, { transport: 'tls', peer: peerOf(socket) })
+    return new SocketConnection(socket, { transport: 'tls', peerCertificates: certificatesOf(socket) })
   }
 
-  /** What a client of another protocol over TLS passes on: certificates, versions, suites and how names are compared. */
+  /** Resolves to the TLS options of a client of another protocol: certificates, versions, cipher suites, check of names. */
   async clientOptions(): Promise<SecureContextOptions & { checkServerIdentity?: () => undefined }> {
     const { context } = await this.#current()
     return {
@@ -183,23 +189,23 @@ export class NodeTlsNetwork implements TlsNetwork {
     const { stores, revocations } = await this.#read()
     const isSame = stores.every((store, i) => isSameStore(store, before.stores[i]))
     if (isSame && revocations === before.revocations) return false
-    const material = this.#made(stores, revocations)
-    this.#material = Promise.resolve(material)
-    for (const server of this.#servers) server.setSecureContext(material.context)
+    const credentials = await this.#prepare(stores, revocations)
+    this.#credentials = Promise.resolve(credentials)
+    for (const server of this.#servers) server.setSecureContext(credentials.context)
     return true
   }
 
-  #current(): Promise<Material> {
-    this.#material ??= this.#read()
-      .then(({ stores, revocations }) => this.#made(stores, revocations))
+  #current(): Promise<Credentials> {
+    this.#credentials ??= this.#read()
+      .then(({ stores, revocations }) => this.#prepare(stores, revocations))
       .catch((error: unknown) => {
-        this.#material = undefined
+        this.#credentials = undefined
         throw error
       })
-    return this.#material
+    return this.#credentials
   }
 
-  async #read(): Promise<Pick<Material, 'stores' | 'revocations'>> {
+  async #read(): Promise<Pick<Credentials, 'stores' | 'revocations'>> {
     const { keyStore, trustStore, revocationList } = this.#options
     return {
       stores: [keyStore && (await loadStore(keyStore)), trustStore && (await loadStore(trustStore))],
@@ -207,21 +213,21 @@ export class NodeTlsNetwork implements TlsNetwork {
     }
   }
 
-  #made(stores: Material['stores'], revocations: string | undefined): Material {
+  async #prepare(stores: Credentials['stores'], revocations: string | undefined): Promise<Credentials> {
     const { ciphers } = this.#options
-    const versions = spoken(this.#options)
+    const versions = supportedVersions(this.#options)
     const [keyStore, trustStore] = stores
-    const identity = keyStore && keyWithCertificatesOf(keyStore)
+    const identity = keyStore && (await keyWithCertificatesOf(keyStore))
     const context: SecureContextOptions = {
       ...(identity && { key: identity.key, cert: identity.certificates }),
-      ...(trustStore && { ca: trustedCertificatesOf(trustStore) }),
+      ...(trustStore && { ca: await trustedCertificatesOf(trustStore) }),
       ...(revocations === undefined ? {} : { crl: revocations }),
       ...(ciphers && ciphers.length > 0
         ? { ciphers: ciphers.map(cipherName).join(':'), honorCipherOrder: true }
         : {}),
       minVersion: versions.includes('TLSv1.2') ? 'TLSv1.2' : 'TLSv1.3',
       maxVersion: versions.includes('TLSv1.3') ? 'TLSv1.3' : 'TLSv1.2',
-      // A resumed connection would skip the look at the certificate, whom a new trust store may not trust any more.
+      // A resumed session would skip the check of the certificate, which a new trust store may not trust any more.
       secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
     }
     try {
@@ -229,45 +235,50 @@ export class NodeTlsNetwork implements TlsNetwork {
     } catch (error) {
       const path = keyStore?.path ?? trustStore?.path ?? ''
       const reason = error instanceof Error ? error.message : String(error)
-      throw new CertificateError(`${path} cannot be used: ${reason}. Make it anew.`, path, { cause: error })
+      throw new CertificateError(`${path} cannot be used: ${reason}. Create it again.`, path, { cause: error })
     }
     return { stores, revocations, context }
   }
 }
 
-const secured = (socket: TLSSocket, peer: PeerIdentity | undefined): Connection =>
-  new SocketConnection(socket, { transport: 'tls', peer })
+const connectionOf = (socket: TLSSocket, peer: PeerIdentity | undefined): Connection =>
+  new SocketConnection(socket, { transport: 'tls', peer, peerCertificates: peer && certificatesOf(socket) })
 
-/** Lets a socket in whose handshake is done, unless it has shown a certificate that is not to be trusted. */
-function greet(
+/** Accepts a socket whose handshake is complete, or refuses it when its certificate is not trusted or cannot be read. */
+function acceptSocket(
   socket: TLSSocket,
-  isAsked: boolean,
+  identify: typeof identityOf | undefined,
   accepted: (socket: TLSSocket, peer: PeerIdentity | undefined) => void,
   refused: (error: Error) => void,
 ): void {
   const refuse = (code: string, reason: string, cause?: Error): void => {
     socket.on('error', () => {}).destroy()
-    refused(refusal(remoteName(socket), code, reason, cause))
+    refused(handshakeError(remoteName(socket), code, reason, cause))
   }
-  const isShown = isAsked && socket.getPeerCertificate().raw !== undefined
-  if (isShown && !socket.authorized)
+  const certificate = identify && socket.getPeerCertificate().raw
+  if (certificate !== undefined && !socket.authorized)
     return refuse(String(socket.authorizationError), 'its certificate is not trusted')
   let peer: PeerIdentity | undefined
   try {
-    if (isShown) peer = peerOf(socket)
+    if (certificate !== undefined) peer = identify!(certificate)
   } catch (error) {
-    // OpenSSL takes encodings that DER forbids; nobody is to be known by such a certificate, nor to end the process.
+    // OpenSSL accepts encodings that DER forbids. Such a certificate gives no identity, and must not end the process.
     return refuse('EPROTO', 'its certificate is not in DER', error as Error)
   }
   accepted(socket, peer)
 }
 
-/** The versions that have a suite: OpenSSL would add suites of its own to a list that names none for TLS 1.3. */
-function spoken({ versions = ['TLSv1.2', 'TLSv1.3'], ciphers = [] }: TlsOptions): readonly TlsVersion[] {
+/** Returns the versions that have a cipher suite: OpenSSL adds default suites to a list without any for TLS 1.3. */
+function supportedVersions({
+  versions = ['TLSv1.2', 'TLSv1.3'],
+  ciphers = [],
+}: TlsOptions): readonly TlsVersion[] {
   if (ciphers.length === 0) return versions
-  const isNew = (suite: string): boolean => /^TLS_(AES|CHACHA20)_/.test(suite)
-  const left = versions.filter((version) => ciphers.some((suite) => isNew(suite) === (version === 'TLSv1.3')))
-  if (left.length > 0) return left
+  const isTls13 = (suite: string): boolean => /^TLS_(AES|CHACHA20)_/.test(suite)
+  const supported = versions.filter((version) =>
+    ciphers.some((suite) => isTls13(suite) === (version === 'TLSv1.3')),
+  )
+  if (supported.length > 0) return supported
   throw new TlsOptionError(
     `Expected a cipher suite for ${versions.join(' or ')}, got ${ciphers.join(', ')}. Those of TLSv1.3 begin with TLS_AES_ or TLS_CHACHA20_.`,
   )
@@ -281,19 +292,17 @@ function cipherName(suite: string): string {
   )
 }
 
-function refusal(client: string, code: string, reason: string, cause?: Error): NetworkError {
+function handshakeError(client: string, code: string, reason: string, cause?: Error): NetworkError {
   return new NetworkError(`The TLS handshake of ${client} failed (${code}): ${reason}`, code, { cause })
 }
 
-/** Who is at the other end, if it has shown a certificate. */
-function peerOf(socket: TLSSocket): PeerIdentity | undefined {
+/** Returns the certificates that the peer has shown, in DER, its own first; undefined when it has shown none. */
+function certificatesOf(socket: TLSSocket): readonly Uint8Array[] | undefined {
   const certificates: Uint8Array[] = []
   let next: DetailedPeerCertificate | undefined = socket.getPeerCertificate(true)
   while (next?.raw !== undefined && !certificates.some((raw) => next!.raw.equals(raw))) {
     certificates.push(next.raw)
     next = next.issuerCertificate
   }
-  const [own] = certificates
-  if (own === undefined) return undefined
-  return { certificates, subject: subjectOf(own), alternativeNames: alternativeNamesOf(own) }
+  return certificates.length === 0 ? undefined : certificates
 }

@@ -1,36 +1,36 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Connection, Listener, Network } from '../network.ts'
 
-/** The two ends of a network, and what it cannot do by its nature. */
+/** The server side and the client side of a network, and its limitations. */
 export interface NetworkPair {
   readonly server: Network
-  /** Another one than the server's where clients have their own. */
+  /** The client side, when it is another network. */
   readonly client?: Network
-  /** Lets things happen where the test holds the clock. */
+  /** Advances the network, when the test controls the clock. */
   readonly advance?: () => Promise<void>
-  /** One direction cannot end before the other. */
+  /** Both directions end at once. */
   readonly closesBothWays?: true
   /** A client does not know its own address. */
   readonly hidesPorts?: true
-  /** A connection is made as soon as it is asked for. */
+  /** Connections open without delay. */
   readonly connectsInstantly?: true
-  /** A connection is accepted with its first byte. */
+  /** A connection is accepted when its first byte arrives. */
   readonly acceptsOnFirstByte?: true
 }
 
 const forever = (): Promise<void> => new Promise(() => {})
 
-/** Collects what a connection hears, lets a test wait for it, and notes whatever a connection must never do. */
+/** Records the events of a connection, lets a test wait for them, and records violations of the contract. */
 export class ConnectionProbe {
   readonly connection: Connection
   readonly #pump: () => Promise<void>
   chunks: Uint8Array[] = []
   drains = 0
-  asked = 0
+  endedCount = 0
   closed: { cause: Error | undefined } | undefined
-  /** What is done when bytes arrive. */
+  /** Called when bytes arrive. */
   onData: (chunk: Uint8Array) => void = () => {}
-  /** What is answered when the peer has ended. */
+  /** What `ended` returns. */
   keepsOpen = false
   readonly faults: string[] = []
   #depth = 0
@@ -41,16 +41,16 @@ export class ConnectionProbe {
     this.#pump = pump
     connection.setHandler({
       data: (chunk) =>
-        this.#hear('data', () => {
+        this.#record('data', () => {
           this.chunks.push(chunk.slice())
           this.onData(chunk)
         }),
-      drain: () => this.#hear('drain', () => this.drains++),
+      drain: () => this.#record('drain', () => this.drains++),
       ended: () => {
-        this.#hear('ended', () => this.asked++)
+        this.#record('ended', () => this.endedCount++)
         return this.keepsOpen
       },
-      closed: (cause) => this.#hear('closed', () => (this.closed = { cause })),
+      closed: (cause) => this.#record('closed', () => (this.closed = { cause })),
     })
   }
 
@@ -75,8 +75,8 @@ export class ConnectionProbe {
     }
   }
 
-  #hear(what: string, action: () => void): void {
-    if (this.#depth > 0) this.faults.push(`${what} within another call`)
+  #record(what: string, action: () => void): void {
+    if (this.#depth > 0) this.faults.push(`${what} inside another call`)
     if (this.closed !== undefined) this.faults.push(`${what} after closed`)
     this.#depth++
     try {
@@ -90,7 +90,7 @@ export class ConnectionProbe {
 
 const counted = (length: number): Uint8Array => new Uint8Array(length).map((_, i) => (i * 7 + (i >> 8)) % 251)
 
-/** What every network promises, run against one of them. */
+/** Runs the tests that every network must pass. */
 export function networkCompliance(name: string, make: () => NetworkPair | Promise<NetworkPair>): void {
   describe(name, () => {
     const listeners: Listener[] = []
@@ -144,7 +144,7 @@ export function networkCompliance(name: string, make: () => NetworkPair | Promis
       return { client: own, server, listener }
     }
 
-    /** Something else goes to and fro: whatever was on its way has arrived meanwhile, if it is going to. */
+    /** Exchanges bytes on another connection, so that bytes in flight on the first one have time to arrive. */
     async function meanwhile(): Promise<void> {
       const { client, server } = await pair()
       for (let round = 1; round <= 3; round++) {
@@ -155,7 +155,7 @@ export function networkCompliance(name: string, make: () => NetworkPair | Promis
       }
     }
 
-    it('carries bytes both ways in their order', async () => {
+    it('carries bytes in both directions in order', async () => {
       const { client, server } = await pair()
       for (const byte of [1, 2, 3]) client.connection.write(Uint8Array.of(byte))
       client.connection.write(new Uint8Array(0))
@@ -166,7 +166,7 @@ export function networkCompliance(name: string, make: () => NetworkPair | Promis
       expect([[...server.bytes], [...client.bytes]]).toEqual([[1, 2, 3, 4], [9]])
     })
 
-    it('knows both addresses, and both sides agree on what carries them', async () => {
+    it('has both addresses, and the same transport on both sides', async () => {
       const { client, server, listener } = await pair()
       expect(client.connection.remote.port).toBe(listener.address.port)
       expect(client.connection.transport).toBe(server.connection.transport)
@@ -176,7 +176,7 @@ export function networkCompliance(name: string, make: () => NetworkPair | Promis
       expect(server.connection.local.port).toBe(listener.address.port)
     })
 
-    it('carries a large write whole, both ways at once', async () => {
+    it('carries large writes in both directions at once', async () => {
       const { client, server } = await pair()
       const bytes = counted(3_000_017)
       client.connection.write(bytes.slice())
@@ -186,7 +186,7 @@ export function networkCompliance(name: string, make: () => NetworkPair | Promis
       expect([server.bytes, client.bytes].map((got) => Buffer.compare(got, bytes))).toEqual([0, 0])
     })
 
-    it('sends what is queued before it ends, and then both sides are closed', async () => {
+    it('sends queued bytes before it ends, and then closes both sides', async () => {
       const { client, server } = await pair()
       server.connection.write(counted(1_000_000))
       server.connection.end()
@@ -196,23 +196,23 @@ export function networkCompliance(name: string, make: () => NetworkPair | Promis
       expect([client.closed, server.closed]).toEqual([{ cause: undefined }, { cause: undefined }])
     })
 
-    it('lets one side answer when the other has ended its own, where one direction can end alone', async () => {
+    it('lets one side answer after the other has ended its direction, where directions can end alone', async () => {
       const { client, server } = await pair()
       server.keepsOpen = true
       client.connection.write(Uint8Array.of(1))
       client.connection.end()
       if ((await ends()).closesBothWays) {
         await server.until(() => server.closed !== undefined)
-        return expect([server.asked, [...server.bytes]]).toEqual([0, [1]])
+        return expect([server.endedCount, [...server.bytes]]).toEqual([0, [1]])
       }
-      await server.until(() => server.asked === 1)
+      await server.until(() => server.endedCount === 1)
       server.connection.write(Uint8Array.of(2))
       server.connection.end()
       await client.until(() => client.closed !== undefined)
       expect([...client.bytes]).toEqual([2])
     })
 
-    it('tells both sides once when one is destroyed', async () => {
+    it('reports closed once to both sides when one is destroyed', async () => {
       const { client, server } = await pair()
       client.connection.destroy()
       client.connection.destroy()
@@ -224,7 +224,7 @@ export function networkCompliance(name: string, make: () => NetworkPair | Promis
       await meanwhile()
     })
 
-    it('gives the reason with which it was destroyed', async () => {
+    it('reports the cause passed to destroy', async () => {
       const { client } = await pair()
       const reason = new Error('enough')
       client.connection.destroy(reason)
@@ -232,7 +232,7 @@ export function networkCompliance(name: string, make: () => NetworkPair | Promis
       expect(client.closed).toEqual({ cause: reason })
     })
 
-    it('tells nothing more once it is destroyed amid bytes', async () => {
+    it('reports no event but closed after destroy during data', async () => {
       const { client, server } = await pair()
       server.onData = () => server.connection.destroy()
       for (let i = 0; i < 100; i++) client.connection.write(Uint8Array.of(i))
@@ -241,7 +241,7 @@ export function networkCompliance(name: string, make: () => NetworkPair | Promis
       await client.until(() => client.closed !== undefined)
     })
 
-    it('asks a writer to wait for a reader that is paused, and says when it may go on', async () => {
+    it('applies backpressure while the reader is paused, and reports drain', async () => {
       const { client, server } = await pair()
       server.connection.pause()
       let sent = 0
@@ -254,7 +254,7 @@ export function networkCompliance(name: string, make: () => NetworkPair | Promis
       expect(client.connection.bufferedBytes).toBe(0)
     })
 
-    it('hands nothing over while it is paused, and everything in order afterwards', async () => {
+    it('delivers nothing while paused, and everything in order after resume', async () => {
       const { client, server } = await pair()
       server.onData = () => server.connection.pause()
       for (let i = 0; i < 200; i++) client.connection.write(Uint8Array.of(i))
@@ -268,7 +268,7 @@ export function networkCompliance(name: string, make: () => NetworkPair | Promis
       expect([...server.bytes]).toEqual(Array.from({ length: 200 }, (_, i) => i))
     })
 
-    it('takes calls of every kind while it hands over bytes', async () => {
+    it('accepts every call during data', async () => {
       const { client, server } = await pair()
       server.onData = (chunk) => {
         server.connection.pause()
@@ -283,24 +283,24 @@ export function networkCompliance(name: string, make: () => NetworkPair | Promis
       await client.until(() => client.closed !== undefined)
     })
 
-    it('refuses a port that is taken, with advice, and a peer that does not listen', async () => {
+    it('rejects a port in use, with a remedy, and a peer that does not listen', async () => {
       const listener = await listen()
       const again = listen(() => {}, listener.address.port)
       await expect(again).rejects.toMatchObject({ name: 'NetworkError', code: 'EADDRINUSE' })
       await expect(again).rejects.toThrow(/choose another port/)
       await listener.close()
-      const nobody = (await client()).connect(listener.address)
-      await expect(nobody).rejects.toMatchObject({ name: 'NetworkError', code: 'ECONNREFUSED' })
+      const refused = (await client()).connect(listener.address)
+      await expect(refused).rejects.toMatchObject({ name: 'NetworkError', code: 'ECONNREFUSED' })
     })
 
-    it('keeps its connections when it stops listening', async () => {
+    it('keeps connections when it stops listening', async () => {
       const { client, server, listener } = await pair()
       await listener.close()
       client.connection.write(Uint8Array.of(5))
       await server.until(() => server.length === 1)
     })
 
-    it('gives up a connection that is aborted before it is made', async () => {
+    it('rejects a connection that is aborted before it is open', async () => {
       const { address } = await listen()
       const aborted = (await client()).connect(address, { signal: AbortSignal.abort() })
       await expect(aborted).rejects.toMatchObject({ name: 'NetworkError', code: 'ABORT_ERR' })
@@ -311,7 +311,7 @@ export function networkCompliance(name: string, make: () => NetworkPair | Promis
       await expect(soon).rejects.toMatchObject({ name: 'NetworkError', code: 'ABORT_ERR' })
     })
 
-    it('does not break a connection that is made when its signal aborts', async () => {
+    it('keeps an open connection when its signal aborts', async () => {
       const { advance: pump = forever } = await ends()
       const accepted: Connection[] = []
       const { address } = await listen((connection) => {

@@ -7,7 +7,7 @@ import {
   type Network,
 } from '../network.ts'
 
-/** What is used of the WebSocket that browsers, Deno, Bun and Node bring. */
+/** The part of the `WebSocket` of browsers, Deno, Bun and Node that is used. */
 export interface WebSocketLike {
   binaryType: string
   readonly bufferedAmount: number
@@ -29,14 +29,14 @@ export type WebSocketConstructor = new (url: string) => WebSocketLike
 const OPEN = 1
 const NORMAL = 1000
 const HIGH_WATER = 64 * 1024
-/** Bytes of one message; servers refuse longer ones. */
+/** Most bytes of one message; servers may refuse longer ones. */
 const MESSAGE_BYTES = 64 * 1024
-/** A browser does not tell when its buffer is empty: it is looked at so often, in milliseconds. */
-const LOOK_MS = 5
+/** Interval of polling the write buffer, since browsers have no event for its end. */
+const POLL_MS = 5
 
 /**
- * Streams of bytes over the WebSocket of the platform, for clients. Nothing can be listened for. A browser cannot be told
- * to read more slowly: what comes while a connection is paused is kept.
+ * Returns a network of byte streams over the `WebSocket` of the platform, for clients; it cannot listen. Browsers have no
+ * backpressure for reading: bytes received while a connection is paused are queued.
  */
 export function webSocketClientNetwork({
   WebSocket = (globalThis as { WebSocket?: WebSocketConstructor }).WebSocket,
@@ -75,7 +75,7 @@ function connect(
     }
     if (signal?.aborted === true) aborted()
     signal?.addEventListener('abort', aborted, { once: true })
-    // Why a connection could not be made is hidden from pages, so there is one code for all of it.
+    // Browsers hide from pages why a connection failed, so there is one code.
     webSocket.addEventListener('error', () => fail('ECONNREFUSED'))
     webSocket.addEventListener('open', () => {
       signal?.removeEventListener('abort', aborted)
@@ -97,16 +97,16 @@ class WebConnection implements Connection {
   #closed = false
   #delivering = false
   #isDestroyed = false
-  /** What came and is not handed over. */
-  #waiting: Uint8Array[] = []
+  /** Messages received and not delivered yet. */
+  #queued: Uint8Array[] = []
 
   constructor(webSocket: WebSocketLike, remote: Address, secure: boolean) {
     this.#webSocket = webSocket
     this.remote = remote
     this.isSecure = secure
     webSocket.addEventListener('message', ({ data }) => {
-      if (data instanceof ArrayBuffer) this.#waiting.push(new Uint8Array(data))
-      else if (data instanceof Uint8Array) this.#waiting.push(data)
+      if (data instanceof ArrayBuffer) this.#queued.push(new Uint8Array(data))
+      else if (data instanceof Uint8Array) this.#queued.push(data)
       else this.destroy(new NetworkError('The peer sent text; only binary messages are read', 'EPROTO'))
       this.#deliver()
     })
@@ -149,22 +149,22 @@ class WebConnection implements Connection {
     if (this.#closed || this.#isDestroyed) return
     this.#isDestroyed = true
     this.#cause = cause
-    this.#waiting = []
+    this.#queued = []
     this.#webSocket.close()
-    // A page cannot break its connection: the platform closes it in its own time, and nobody waits for that.
+    // A browser cannot close at once: the platform closes the connection later, so `closed` is called without waiting for it.
     queueMicrotask(() => this.#gone(true))
   }
 
   #deliverSoon(): void {
-    if (this.#waiting.length > 0) setTimeout(() => this.#deliver(), 0)
+    if (this.#queued.length > 0) setTimeout(() => this.#deliver(), 0)
   }
 
   #deliver(): void {
     if (this.#delivering || this.#events === undefined) return
     this.#delivering = true
     try {
-      while (!this.#paused && !this.#closed && !this.#isDestroyed && this.#waiting.length > 0) {
-        const bytes = this.#waiting.shift()!
+      while (!this.#paused && !this.#closed && !this.#isDestroyed && this.#queued.length > 0) {
+        const bytes = this.#queued.shift()!
         if (bytes.length > 0) this.#events.data(bytes)
       }
     } finally {
@@ -178,7 +178,7 @@ class WebConnection implements Connection {
       if (this.bufferedBytes > 0) return this.#lookLater()
       this.#full = false
       this.#events?.drain()
-    }, LOOK_MS)
+    }, POLL_MS)
   }
 
   #gone(isOrderly: boolean, code = NORMAL): void {

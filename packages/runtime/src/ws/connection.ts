@@ -9,7 +9,7 @@ import {
 } from '../network.ts'
 
 const HIGH_WATER = 64 * 1024
-/** Bytes of one message that is sent; a peer may refuse longer ones. */
+/** Most bytes of one sent message; a peer may refuse longer ones. */
 const MESSAGE_BYTES = 64 * 1024
 /** Close codes of RFC 6455. */
 const NORMAL = 1000
@@ -26,7 +26,7 @@ export interface WebSocketConnectionOptions {
   readonly pingIntervalMs: number
 }
 
-/** A WebSocket as a stream of bytes. It has no half: when either side ends, both have. */
+/** A byte stream over a WebSocket. It cannot be half open: when one side ends, both end. */
 export class WebSocketConnection implements Connection {
   readonly remote: Address
   readonly local: Address
@@ -41,28 +41,28 @@ export class WebSocketConnection implements Connection {
   #paused = false
   #closed = false
   #isDestroyed = false
-  /** Messages that came while nobody wanted them: those that were in the last bytes before the pause. */
-  #waiting: Uint8Array[] = []
-  /** Whether anything has come since the last ping. */
+  /** Messages received while paused: those in the last bytes read before the pause. */
+  #queued: Uint8Array[] = []
+  /** Whether anything was received since the last ping. */
   #isAlive = true
   #cancelPing: Cancel = () => {}
 
   constructor(
     webSocket: WebSocket,
-    { remote, local, isSecure: secure, peer, clock, pingIntervalMs: pingEveryMs }: WebSocketConnectionOptions,
+    { remote, local, isSecure, peer, clock, pingIntervalMs }: WebSocketConnectionOptions,
   ) {
     this.#webSocket = webSocket
     this.#clock = clock
     this.remote = remote
     this.local = local
-    this.isSecure = secure
+    this.isSecure = isSecure
     this.peer = peer
     webSocket.binaryType = 'nodebuffer'
     webSocket.on('message', (data: Buffer, isBinary) => this.#message(data, isBinary))
     webSocket.on('error', (error) => (this.#cause ??= error))
-    webSocket.on('close', (code) => this.#gone(code))
+    webSocket.on('close', (code) => this.#closedBy(code))
     webSocket.on('pong', () => (this.#isAlive = true))
-    if (pingEveryMs > 0) this.#pingAfter(pingEveryMs)
+    if (pingIntervalMs > 0) this.#pingAfter(pingIntervalMs)
   }
 
   get bufferedBytes(): number {
@@ -90,7 +90,7 @@ export class WebSocketConnection implements Connection {
   resume(): void {
     this.#paused = false
     this.#isAlive = true
-    if (this.#waiting.length === 0) this.#webSocket.resume()
+    if (this.#queued.length === 0) this.#webSocket.resume()
     else this.#deliverSoon()
   }
 
@@ -102,7 +102,7 @@ export class WebSocketConnection implements Connection {
     if (this.#isDestroyed) return
     this.#isDestroyed = true
     this.#cause ??= cause
-    this.#waiting = []
+    this.#queued = []
     this.#webSocket.terminate()
   }
 
@@ -113,20 +113,20 @@ export class WebSocketConnection implements Connection {
       this.#cause ??= new NetworkError('The peer sent text; only binary messages are read', 'EPROTO')
       return this.#webSocket.close(1003, 'binary messages only')
     }
-    if (this.#events === undefined || this.#paused || this.#waiting.length > 0) {
-      this.#waiting.push(data)
-      // Whoever does not listen yet does so before the turn ends; the bytes of one read are all that waits.
+    if (this.#events === undefined || this.#paused || this.#queued.length > 0) {
+      this.#queued.push(data)
+      // The handler is set before the turn ends, so the queue holds the messages of one read at most.
       if (this.#events === undefined) this.#webSocket.pause()
     } else if (data.length > 0) this.#events.data(data)
   }
 
   #deliverSoon(): void {
-    if (this.#waiting.length > 0) this.#clock.immediate(() => this.#deliver())
+    if (this.#queued.length > 0) this.#clock.immediate(() => this.#deliver())
   }
 
   #deliver(): void {
-    while (!this.#paused && !this.#closed && !this.#isDestroyed && this.#waiting.length > 0) {
-      const data = this.#waiting.shift()!
+    while (!this.#paused && !this.#closed && !this.#isDestroyed && this.#queued.length > 0) {
+      const data = this.#queued.shift()!
       if (data.length > 0) this.#events!.data(data)
     }
     if (!this.#paused && !this.#closed) this.#webSocket.resume()
@@ -138,7 +138,7 @@ export class WebSocketConnection implements Connection {
     this.#events?.drain()
   }
 
-  #gone(code: number): void {
+  #closedBy(code: number): void {
     this.#cancelPing()
     if (!this.#closed) this.#deliver()
     this.#closed = true
@@ -151,7 +151,7 @@ export class WebSocketConnection implements Connection {
 
   #pingAfter(ms: number): void {
     this.#cancelPing = this.#clock.after(ms, 'ping of a WebSocket', () => {
-      // A peer that is not read cannot show that it lives.
+      // While reading is paused, the pong of the peer is not read.
       if (!this.#isAlive && !this.#paused)
         return this.destroy(new NetworkError(`The peer left a ping unanswered for ${ms} ms`, 'ETIMEDOUT'))
       this.#isAlive = false

@@ -13,22 +13,22 @@ import type { WebSocketListenOptions } from '../tls.ts'
 import { WebSocketConnection } from './connection.ts'
 
 export interface WebSocketNetworkOptions extends WebSocketListenOptions {
-  /** For the pings. */
+  /** Clock of the pings. */
   readonly clock: Clock
-  /** Where requests to open a WebSocket come from: `httpUpgrades()` of `@zabra/runtime/node`. Only `listen` needs it. */
+  /** Source of upgrade requests: `httpUpgrades()` of `@zabra/runtime/node`. Needed by `listen` only. */
   readonly upgrades?: UpgradeListener
   /**
-   * What `connect` passes to `ws` beside the limits: `ca`, `cert` and `key` for wss, `headers`, `origin`. A function is
-   * asked for each connection.
+   * Options that `connect` passes to `ws`: `ca`, `cert` and `key` for wss, `headers`, `origin`. A function is called for each
+   * connection.
    */
   readonly client?: object | (() => Promise<object>)
 }
 
 type ListenAt = Parameters<Network['listen']>[0]
 
-const MOST_BYTES = 2 ** 20
+const MAX_MESSAGE_BYTES = 2 ** 20
 
-/** Streams of bytes in binary messages of WebSockets; where a message ends means nothing. */
+/** Returns a network of byte streams over binary WebSocket messages; message boundaries have no meaning. */
 export function webSocketNetwork(options: WebSocketNetworkOptions): Network {
   return new WebSocketNetwork(options)
 }
@@ -45,12 +45,7 @@ class WebSocketNetwork implements Network {
     accepted: (connection: Connection) => void,
     refused: (error: Error) => void = () => {},
   ): Promise<Listener> {
-    const {
-      upgrades,
-      maxMessageBytes = MOST_BYTES,
-      clock,
-      pingIntervalMs: pingEveryMs = 30_000,
-    } = this.#options
+    const { upgrades, maxMessageBytes = MAX_MESSAGE_BYTES, clock, pingIntervalMs = 30_000 } = this.#options
     if (upgrades === undefined)
       throw new NetworkError('Cannot listen for WebSockets: no source of upgrades was given.', 'ENOTSUP')
     const server = new WebSocketServer({
@@ -61,16 +56,16 @@ class WebSocketNetwork implements Network {
     })
     server.on('wsClientError', (error, socket) => {
       refused(new NetworkError(`A WebSocket was refused: ${error.message}`, 'EPROTO', { cause: error }))
-      answer(socket, '400 Bad Request')
+      respond(socket, '400 Bad Request')
     })
     return upgrades.listen(
       at,
       (upgrade) => {
-        const { request, socket, head, isSecure: secure, peer } = upgrade
-        const reason = this.#reasonAgainst(upgrade)
+        const { request, socket, head, isSecure, peer } = upgrade
+        const reason = this.#refusalOf(upgrade)
         if (reason !== undefined) {
           refused(new NetworkError(`A WebSocket was refused: ${reason.text}`, 'EACCES'))
-          answer(socket, reason.status)
+          respond(socket, reason.status)
           return
         }
         const { remoteAddress = '', remotePort = 0, localAddress = '', localPort = 0 } = request.socket
@@ -78,10 +73,10 @@ class WebSocketNetwork implements Network {
           const connection = new WebSocketConnection(webSocket, {
             remote: { host: remoteAddress, port: remotePort },
             local: { host: localAddress, port: localPort },
-            isSecure: secure,
+            isSecure,
             peer,
             clock,
-            pingIntervalMs: pingEveryMs,
+            pingIntervalMs,
           })
           accepted(connection)
         })
@@ -94,8 +89,8 @@ class WebSocketNetwork implements Network {
     const {
       client: given,
       clock,
-      pingIntervalMs: pingEveryMs = 30_000,
-      maxMessageBytes = MOST_BYTES,
+      pingIntervalMs = 30_000,
+      maxMessageBytes = MAX_MESSAGE_BYTES,
     } = this.#options
     const client = typeof given === 'function' ? await given() : given
     const url = to.url ?? `ws://${to.host.includes(':') ? `[${to.host}]` : to.host}:${to.port}/`
@@ -111,13 +106,13 @@ class WebSocketNetwork implements Network {
       }
       const webSocket = new WebSocket(url, {
         perMessageDeflate: false,
-        maxPayload: Math.max(maxMessageBytes, MOST_BYTES),
+        maxPayload: Math.max(maxMessageBytes, MAX_MESSAGE_BYTES),
         ...client,
       })
       webSocket.once('error', (error: Error & { code?: string }) =>
         failed(error.code ?? error.message, error),
       )
-      // Bun brings a `ws` of its own, which knows of no socket.
+      // Bun has a `ws` of its own, without a socket.
       let socket: { remotePort?: number; localAddress?: string; localPort?: number } = {}
       webSocket.once('upgrade', (response: { socket?: typeof socket } | undefined) => {
         socket = response?.socket ?? {}
@@ -132,7 +127,7 @@ class WebSocketNetwork implements Network {
           isSecure: url.startsWith('wss:'),
           peer: undefined,
           clock,
-          pingIntervalMs: pingEveryMs,
+          pingIntervalMs,
         })
         resolve(connection)
       })
@@ -141,7 +136,7 @@ class WebSocketNetwork implements Network {
     })
   }
 
-  #reasonAgainst({ request }: Upgrade): { readonly status: string; readonly text: string } | undefined {
+  #refusalOf({ request }: Upgrade): { readonly status: string; readonly text: string } | undefined {
     const { path, origins = [] } = this.#options
     const [asked = ''] = (request.url ?? '').split('?', 1)
     if (path !== undefined && asked !== path)
@@ -158,8 +153,8 @@ class WebSocketNetwork implements Network {
   }
 }
 
-/** Answers a request that stays HTTP, and closes. */
-function answer(socket: Upgrade['socket'], status: string): void {
+/** Answers a refused upgrade request, and closes the socket. */
+function respond(socket: Upgrade['socket'], status: string): void {
   socket.on('error', () => {})
   socket.once('finish', () => socket.destroy())
   socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
@@ -172,7 +167,7 @@ function isAllowed(origin: string, host: string | undefined, origins: readonly s
   return page !== undefined && page === hostNameOf(`http://${host}`)
 }
 
-/** The host of a URL without its port: the page comes from another port than the one that it connects to. */
+/** Returns the host of a URL without its port: a page may connect to another port of its host. */
 function hostNameOf(url: string): string | undefined {
   return URL.canParse(url) ? new URL(url).hostname : undefined
 }

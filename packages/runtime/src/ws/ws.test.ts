@@ -48,7 +48,7 @@ async function serve(limits: WebSocketListenOptions = {}, tls?: Parameters<typeo
       if (accepted.length === 0) await new Promise<void>((resolve) => (wake = resolve))
       return accepted.shift()!
     },
-    /** Opens a WebSocket; gives `open`, or the status with which it was refused. */
+    /** Opens a WebSocket. Resolves to `open`, or to the status with which it was refused. */
     open(path = '/', options: ClientOptions = {}): Promise<{ socket: WebSocket; outcome: string }> {
       const socket = new WebSocket(`${tls ? 'wss' : 'ws'}://127.0.0.1:${port}${path}`, options)
       sockets.push(socket)
@@ -63,8 +63,8 @@ async function serve(limits: WebSocketListenOptions = {}, tls?: Parameters<typeo
 const closing = (socket: WebSocket): Promise<number> =>
   new Promise((resolve) => socket.once('close', resolve))
 
-describe('a listener for WebSockets', () => {
-  it('lets in the page of its own host and programs, which have no origin', async () => {
+describe('a WebSocket listener', () => {
+  it('accepts pages of its own host and clients without an origin', async () => {
     const server = await serve()
     const own = 'https://127.0.0.1:8443'
     expect((await server.open('/any?x=1')).outcome).toBe('open')
@@ -74,7 +74,7 @@ describe('a listener for WebSockets', () => {
     expect(server.refused[0]).toMatch(/comes from a page of "http:\/\/evil\.example"/)
   })
 
-  it('lets in the origins that are named, and all of them for *', async () => {
+  it('accepts the configured origins, and all with *', async () => {
     const server = await serve({ origins: ['https://app.example/', 'https://b.example'] })
     expect((await server.open('/', { origin: 'https://App.example' })).outcome).toBe('open')
     expect((await server.open('/', { origin: `http://127.0.0.1:${server.port}` })).outcome).toMatch(/403/)
@@ -82,13 +82,13 @@ describe('a listener for WebSockets', () => {
     expect((await open.open('/', { origin: 'http://evil.example' })).outcome).toBe('open')
   })
 
-  it('serves one path when one is named', async () => {
+  it('accepts only the configured path', async () => {
     const server = await serve({ path: '/zabra' })
     expect((await server.open('/zabra?token=x')).outcome).toBe('open')
     expect((await server.open('/other')).outcome).toBe('Unexpected server response: 404')
   })
 
-  it('cuts who sends a message that is too long, or text', async () => {
+  it('closes connections that send a message that is too long, or text', async () => {
     const server = await serve({ maxMessageBytes: 1000 })
     const { socket } = await server.open()
     const long = await server.next()
@@ -106,7 +106,7 @@ describe('a listener for WebSockets', () => {
     expect(text.closed?.cause?.message).toMatch(/only binary messages are read/)
   })
 
-  it('takes a stream apart and together wherever messages end', async () => {
+  it('carries a stream regardless of message boundaries', async () => {
     const server = await serve()
     const { socket } = await server.open()
     const ear = await server.next()
@@ -115,7 +115,7 @@ describe('a listener for WebSockets', () => {
     expect([...ear.bytes]).toEqual([1, 2, 3, 4])
   })
 
-  it('pings, keeps who answers, and cuts who leaves a ping unanswered', async () => {
+  it('pings, keeps peers that answer, and disconnects a peer that does not', async () => {
     const server = await serve({ pingIntervalMs: 30_000 })
     const { socket: lively } = await server.open()
     const kept = await server.next()
@@ -134,7 +134,7 @@ describe('a listener for WebSockets', () => {
     expect(kept.closed).toBeUndefined()
   })
 
-  it('does not cut a peer that is not read for its silence', async () => {
+  it('does not disconnect a silent peer while reading is paused', async () => {
     const server = await serve({ pingIntervalMs: 30_000 })
     const { socket } = await server.open('/', { autoPong: false })
     const ear = await server.next()
@@ -145,7 +145,7 @@ describe('a listener for WebSockets', () => {
     await ear.until(() => ear.length === 1)
   })
 
-  it('knows the certificate of a client over TLS', async () => {
+  it('has the identity of a TLS client', async () => {
     const path = (name: string): string => new URL(`../testdata/tls/${name}`, import.meta.url).pathname
     const server = await serve(
       {},
@@ -163,7 +163,7 @@ describe('a listener for WebSockets', () => {
     expect(connection.peer?.subject).toMatch(/^CN=alice,/)
   })
 
-  it('tells a plain request that it speaks WebSocket only', async () => {
+  it('answers a plain HTTP request with 426', async () => {
     const { port } = await serve()
     const status = await new Promise((resolve) =>
       get({ port, host: '127.0.0.1' }, (response) => {
@@ -174,14 +174,14 @@ describe('a listener for WebSockets', () => {
     expect(status).toBe(426)
   })
 
-  it('needs a source of upgrades', async () => {
+  it('requires a source of upgrades', async () => {
     const network = webSocketNetwork({ clock: new ManualClock() })
     await expect(network.listen({ port: 0 }, () => {})).rejects.toMatchObject({ code: 'ENOTSUP' })
   })
 })
 
-describe('the WebSocket of a browser', () => {
-  it('cannot listen, and is missed where the platform has none', async () => {
+describe('webSocketClientNetwork', () => {
+  it('cannot listen, and rejects where the platform has no WebSocket', async () => {
     const network = webSocketClientNetwork({ WebSocket: undefined })
     await expect(network.listen({ port: 0 }, () => {})).rejects.toMatchObject({ code: 'ENOTSUP' })
     if ('WebSocket' in globalThis) return

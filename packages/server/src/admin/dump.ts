@@ -1,102 +1,104 @@
+import { formatSessionId } from '../connections/log-context.ts'
 import { tickAfter, type SessionRegistry } from '../core/sessions/index.ts'
 import type { SessionId } from '../core/types.ts'
-import type { ClientService } from '../connections/client-service.ts'
-import { formatSessionId } from '../connections/format-session-id.ts'
 import { javaDate } from './format.ts'
+import type { ServerReport } from './server-report.ts'
 
-/** What `dump` shows, line by line: when sessions and connections would end if they were silent, and who holds ephemeral nodes. */
-export function* dump(core: ClientService): Generator<string> {
+// Each generator yields lines. It yields an empty string for each element that it sorts, since there may be very many.
+
+/** Yields the answer to `dump`: when sessions and connections expire, and which sessions own ephemeral nodes. */
+export function* dump(server: ServerReport): Generator<string> {
   yield 'SessionTracker dump:\n'
-  yield* sessions(core)
+  yield* sessions(server)
   yield 'ephemeral nodes dump:\n'
-  yield* ephemerals(core)
+  yield* ephemerals(server)
   yield 'Connections dump:\n'
-  yield* connections(core)
+  yield* connections(server)
 }
 
-/** A server that does not decide when sessions end shows the table that it has, and those that are its own. */
-function* sessions(core: ClientService): Generator<string> {
-  const { localSessions: locals, sessions: global } = core
-  if (locals !== undefined) {
+/** A learner does not track when global sessions expire: it shows their timeouts, and the deadlines of its local sessions. */
+function* sessions(server: ServerReport): Generator<string> {
+  const { localSessions, sessions: globalSessions } = server
+  if (localSessions !== undefined) {
     yield 'Local '
-    yield* byEnd(core, locals)
+    yield* sessionDeadlines(server, localSessions)
   }
-  if (global.nextDeadline === Infinity) return yield* table(global)
-  if (locals !== undefined) yield 'Global '
-  yield* byEnd(core, global)
+  if (globalSessions.nextDeadline === Infinity) return yield* sessionTimeouts(globalSessions)
+  if (localSessions !== undefined) yield 'Global '
+  yield* sessionDeadlines(server, globalSessions)
 }
 
-function* byEnd(core: ClientService, those: SessionRegistry): Generator<string> {
-  yield* sets(
-    core,
+function* sessionDeadlines(server: ServerReport, registry: SessionRegistry): Generator<string> {
+  yield* expirySets(
+    server,
     'Session',
-    those,
+    registry,
     ({ deadline }) => deadline,
     ({ id }) => formatSessionId(id),
   )
 }
 
-function* table(those: SessionRegistry): Generator<string> {
+function* sessionTimeouts(registry: SessionRegistry): Generator<string> {
   const timeouts = new Map<SessionId, number>()
-  for (const { id, timeout } of those) {
+  for (const { id, timeout } of registry) {
     timeouts.set(id, timeout)
     yield ''
   }
   yield `Global Sessions(${timeouts.size}):\n`
-  // The platform sorts numbers of a typed array by itself, and would call us for each pair of others.
+  // A typed array is sorted without a call of a comparison function for each pair.
   for (const id of BigInt64Array.from(timeouts.keys()).sort())
     yield `${formatSessionId(id)}\t${timeouts.get(id)!}ms\n`
 }
 
-function* ephemerals({ tree }: ClientService): Generator<string> {
-  const held = [...tree.owners.sessions()]
-  yield `Sessions with Ephemerals (${held.length}):\n`
-  for (const id of held) {
+function* ephemerals({ tree }: ServerReport): Generator<string> {
+  const owners = [...tree.owners.sessions()]
+  yield `Sessions with Ephemerals (${owners.length}):\n`
+  for (const id of owners) {
     yield `${formatSessionId(id)}:\n`
     for (const node of tree.owners.ofSession(id)) yield `\t${tree.pathOf(node)}\n`
   }
 }
 
-function* connections(core: ClientService): Generator<string> {
-  const { clock } = core.ports
-  yield* sets(
-    core,
+function* connections(server: ServerReport): Generator<string> {
+  const { clock } = server.platform
+  yield* expirySets(
+    server,
     'Connections',
-    core.connections,
+    server.connections,
     ({ session, establishedAt }) =>
       session?.deadline ??
-      clock.monotonic() + establishedAt + core.settings.sessionlessTimeoutMs - clock.wall(),
+      clock.monotonic() + establishedAt + server.settings.sessionlessTimeoutMs - clock.wall(),
     ({ host, port, sessionId }) => `ip: /${host}:${port} sessionId: ${formatSessionId(sessionId)}`,
   )
 }
 
-/** What ends at the same tick together, by ticks. Each that is looked at is a piece, though an empty one: they may be very many. */
-function* sets<One>(
-  core: ClientService,
+/** Yields the elements grouped by the tick at which they expire. */
+function* expirySets<T>(
+  server: ServerReport,
   title: string,
-  those: Iterable<One>,
-  deadlineOf: (one: One) => number,
-  line: (one: One) => string,
+  elements: Iterable<T>,
+  deadlineOf: (element: T) => number,
+  lineOf: (element: T) => string,
 ): Generator<string> {
-  const { tickTimeMs } = core.settings
-  const byTick = new Map<number, One[]>()
+  const { tickTimeMs } = server.settings
+  const setsByTick = new Map<number, T[]>()
   let count = 0
-  for (const one of those) {
-    const tick = tickAfter(deadlineOf(one), tickTimeMs)
-    const set = byTick.get(tick)
-    if (set === undefined) byTick.set(tick, [one])
-    else set.push(one)
+  for (const element of elements) {
+    const tick = tickAfter(deadlineOf(element), tickTimeMs)
+    const set = setsByTick.get(tick)
+    if (set === undefined) setsByTick.set(tick, [element])
+    else set.push(element)
     count++
     yield ''
   }
-  yield `${title} Sets (${byTick.size})/(${count}):\n`
-  for (const [tick, set] of [...byTick].sort(([a], [b]) => a - b)) {
-    yield `${set.length} expire at ${date(core, tick * tickTimeMs)}:\n`
-    for (const one of set) yield `\t${line(one)}\n`
+  yield `${title} Sets (${setsByTick.size})/(${count}):\n`
+  for (const [tick, set] of [...setsByTick].sort(([a], [b]) => a - b)) {
+    yield `${set.length} expire at ${wallDate(server, tick * tickTimeMs)}:\n`
+    for (const element of set) yield `\t${lineOf(element)}\n`
   }
 }
 
-/** The wall time of a moment on the monotonic clock. */
-function date({ ports: { clock } }: ClientService, at: number): string {
+/** Returns the date of a time on the monotonic clock. */
+function wallDate({ platform: { clock } }: ServerReport, at: number): string {
   return javaDate(clock.wall() + at - clock.monotonic())
 }

@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest'
 import { LearnerSessions, SessionTracker } from '../core/sessions/index.ts'
 import { PipelineFixture } from '../pipeline/testing/pipeline-fixture.ts'
 import { ReadOnlyPipeline } from '../pipeline/index.ts'
-import type { MemberStatus, RoleMetrics } from '../connections/role-status.ts'
+import type { MemberStatus, RoleMetrics } from '../connections/role-metrics.ts'
 
-/** What a member says of itself, in the figures of a real ensemble of three voters and an observer. */
+/** The status of a member, with values of a real ensemble of three voters and an observer. */
 const member: MemberStatus = {
   peerState: 'following - broadcast',
   quorumSize: 3,
@@ -57,8 +57,8 @@ const keysOf = (mntr: string): string[] =>
     .split('\n')
     .map((line) => line.slice(0, line.indexOf('\t')))
 
-describe('the words of a member', () => {
-  it('name the role in srvr and mntr, the state of the member third', async () => {
+describe('the four-letter commands of a member', () => {
+  it('show the role in srvr and mntr, with peer_state as the third metric', async () => {
     for (const mode of ['follower', 'observer', 'leader'] as const) {
       const server = await side({ mode, member: { ...member, ...(mode === 'leader' ? { leader } : {}) } })
       expect(await server.command('srvr')).toContain(`\nMode: ${mode}\n`)
@@ -68,7 +68,7 @@ describe('the words of a member', () => {
     }
   })
 
-  it('have the keys that the reference has for a leader, and only there', async () => {
+  it('show the leader metrics of Apache ZooKeeper on a leader, and on no follower', async () => {
     const only = [
       'zk_learners',
       'zk_synced_followers',
@@ -87,14 +87,14 @@ describe('the words of a member', () => {
     expect(following.filter((key) => only.includes(key))).toEqual([])
   })
 
-  it('end srvr and stat of a leader with the sizes of its proposals', async () => {
+  it('end srvr and stat of a leader with its proposal sizes', async () => {
     const server = await side({ mode: 'leader', member: { ...member, leader } })
     const end = 'Mode: leader\nNode count: 5\nProposal sizes last/min/max: 87/48/87\n'
     expect((await server.command('srvr')).endsWith(end)).toBe(true)
     expect((await server.command('stat')).endsWith(end)).toBe(true)
   })
 
-  it('tell whom an observer follows, and what ours have beside the keys of the reference at the end', async () => {
+  it('show observer_master_id on an observer, and end mntr with the metrics that Apache ZooKeeper lacks', async () => {
     const role = { ...member, peerState: 'observing - broadcast', observerMasterId: 3 }
     const server = await side({ mode: 'observer', member: { ...role, extraMetrics: [['leader_id', 3]] } })
     const mntr = await server.command('mntr')
@@ -102,7 +102,7 @@ describe('the words of a member', () => {
     expect(mntr.endsWith('zk_leader_id\t3\n')).toBe(true)
   })
 
-  it('show in dump the table of a learner by id, and the deadlines of a leader', async () => {
+  it('show in dump the session timeouts on a learner by id, and the session deadlines on a leader', async () => {
     const following = await side({ mode: 'follower', member })
     expect(await following.command('dump')).toMatch(
       /^SessionTracker dump:\nGlobal Sessions\(1\):\n0x100021cce440000\t10000ms\nephemeral nodes dump:\n/,
@@ -113,7 +113,7 @@ describe('the words of a member', () => {
     )
   })
 
-  it('show very many sessions of a learner in several turns, sorted by id', async () => {
+  it('make the dump of a learner with a thousand sessions in several turns, sorted by id', async () => {
     const ids = Array.from({ length: 1000 }, (_, i) => BigInt((i * 7) % 1000) - 200n)
     const following = await side({ mode: 'follower', member }, false, new Map(ids.map((id) => [id, 4000])))
     const soon = following.clock.immediate.bind(following.clock)
@@ -129,7 +129,7 @@ describe('the words of a member', () => {
     expect(turns).toBeGreaterThan(13)
   })
 
-  it('show local sessions before those that everybody knows', async () => {
+  it('show local sessions before global ones in dump', async () => {
     const following = await side({ mode: 'follower', member }, true)
     expect(await following.command('dump')).toMatch(
       /^SessionTracker dump:\nLocal Session Sets \(0\)\/\(0\):\nGlobal Sessions\(1\):\n/,
@@ -140,7 +140,7 @@ describe('the words of a member', () => {
     )
   })
 
-  it('end conf with the ensemble, which a read-only server does not know', async () => {
+  it('end conf with the membership, except on a read-only server', async () => {
     const server = await side({ mode: 'follower', member })
     const own = 'initLimit=10\nsyncLimit=5\nelectionAlg=3\nelectionPort=49609\nquorumPort=48109\npeerType=0\n'
     const { membership } = member.conf
@@ -156,7 +156,7 @@ describe('the words of a member', () => {
     expect((await (await side({ mode: 'standalone' })).command('conf')).endsWith('serverId=0\n')).toBe(true)
   })
 
-  it('hand leadership over and ask for it, where there is an ensemble', async () => {
+  it('yield and request leadership on a member, and say on a standalone server that there is none', async () => {
     const server = await side({ mode: 'follower', member })
     expect([await server.command('ydld'), await server.command('rqld')]).toEqual([
       'Handing over.\n',

@@ -1,129 +1,111 @@
-import type { ClientConnection } from '../connections/client-connection.ts'
-import type { ClientService } from '../connections/client-service.ts'
-import { formatSessionId } from '../connections/format-session-id.ts'
-import { lastOperationName } from '../connections/operations.ts'
-import type { DataFolders } from '../persistence/index.ts'
+import type { CommandExecutor } from '../connections/client-service.ts'
+import { formatSessionId } from '../connections/log-context.ts'
+import type { Command } from '../connections/protocol-detector.ts'
+import type { MemberConf } from '../connections/role-metrics.ts'
+import { operationOf } from '../core/operations/index.ts'
 import { FULL_VERSION } from '../version.ts'
 import { dump } from './dump.ts'
 import { decimal, decimalDigest, hexLong } from './format.ts'
-import { watchesByPath, watchesBySession, watchSummary } from './watch-commands.ts'
 import { monitorMetrics } from './mntr.ts'
-import type { MemberConf } from '../connections/role-status.ts'
+import type { ConnectionReport, DirectoryReport, ServerReport } from './server-report.ts'
+import { watchesByPath, watchesBySession, watchSummary } from './watch-commands.ts'
 
-/** A word at the start of a connection. */
-export interface FourLetterCommand {
-  readonly name: string
-  /** Bytes that follow it. */
-  readonly argumentBytes: number
-}
-
-type Answer = (
-  connection: ClientConnection,
+/** Makes the answer to a command; a generator yields it in pieces. */
+type Handler = (
+  connection: ConnectionReport,
   argument: Uint8Array,
 ) => string | Promise<string> | Generator<string>
 
-/** What telnet sends when it is interrupted: the connection is closed and nothing is said. */
+/** The bytes that telnet sends when it is interrupted. The connection is closed without an answer. */
 const TELNET_INTERRUPT = '\xff\xf4\xff\xfd'
 const NO_LEADERSHIP = 'This server stands alone: there is no leadership to hand over.'
-/** Pieces of a long answer, which are lines for the most part, that are made in one turn. */
-const PIECES_IN_A_TURN = 200
-/** Trace bits that the reference starts with. Ours are kept and shown, and trace nothing. */
+/** Pieces of a long answer, most of them lines, that are made in one turn of the event loop. */
+const PIECES_PER_TURN = 200
+/** The trace mask with which Apache ZooKeeper starts. This server stores and shows the mask, and traces nothing. */
 const TRACE_MASK = 306n
 
-/** The four-letter words, answered in the bytes of Apache ZooKeeper. */
-export class FourLetterCommands {
-  readonly #core: ClientService
-  readonly #folders: DataFolders
-  readonly #answers: ReadonlyMap<string, Answer>
+/** Executes the four-letter commands. The answers have the bytes of Apache ZooKeeper. */
+export class FourLetterCommands implements CommandExecutor {
+  readonly #server: ServerReport
+  readonly #directories: DirectoryReport
+  readonly #handlers: ReadonlyMap<string, Handler>
   readonly #allowed: ReadonlySet<string>
   #traceMask = TRACE_MASK
 
-  /** `startedAt` on the monotonic clock. */
-  constructor(core: ClientService, folders: DataFolders, startedAt: number) {
-    this.#core = core
-    this.#folders = folders
-    this.#answers = new Map<string, Answer>([
+  /** `startedAt`: when the server started, on the monotonic clock. */
+  constructor(server: ServerReport, directories: DirectoryReport, startedAt: number) {
+    this.#server = server
+    this.#directories = directories
+    this.#handlers = new Map<string, Handler>([
       ['conf', () => this.#conf()],
-      ['cons', (asking) => this.#cons(asking)],
+      ['cons', (connection) => this.#cons(connection)],
       ['crst', () => this.#crst()],
       ['dirs', () => this.#dirs()],
-      ['dump', () => dump(core)],
+      ['dump', () => dump(server)],
       ['envi', () => this.#envi()],
       ['gtmk', () => String(this.#traceMask)],
-      [
-        'hash',
-        () =>
-          core.pipeline.digests
-            .map(({ zxid, digest }) => `${zxid.toString(16)}: ${decimalDigest(digest)}\n`)
-            .join(''),
-      ],
-      ['isro', () => (core.isReadOnly ? 'ro' : 'rw')],
-      [
-        'mntr',
-        () =>
-          monitorMetrics(core, startedAt)
-            .map(([key, value]) => `zk_${key}\t${value}\n`)
-            .join(''),
-      ],
-      ['rqld', () => `${core.role.member?.requestLeadership() ?? NO_LEADERSHIP}\n`],
+      ['hash', () => this.#hash()],
+      ['isro', () => (server.isReadOnly ? 'ro' : 'rw')],
+      ['mntr', () => this.#mntr(startedAt)],
+      ['rqld', () => `${server.role.member?.requestLeadership() ?? NO_LEADERSHIP}\n`],
       ['ruok', () => 'imok'],
       ['srst', () => this.#srst()],
-      ['srvr', () => `${this.#version()}${this.#server()}`],
-      ['stat', (asking) => this.#stat(asking)],
+      ['srvr', () => `${this.#version()}${this.#srvr()}`],
+      ['stat', (connection) => this.#stat(connection)],
       ['stmk', (_, mask) => this.#stmk(mask)],
-      ['wchc', () => watchesBySession(core)],
-      ['wchp', () => watchesByPath(core)],
-      ['wchs', () => watchSummary(core)],
-      ['ydld', () => `${core.role.member?.yieldLeadership() ?? NO_LEADERSHIP}\n`],
+      ['wchc', () => watchesBySession(server)],
+      ['wchp', () => watchesByPath(server)],
+      ['wchs', () => watchSummary(server)],
+      ['ydld', () => `${server.role.member?.yieldLeadership() ?? NO_LEADERSHIP}\n`],
       [TELNET_INTERRUPT, () => ''],
     ])
-    const allowed = core.settings.fourLetterWords
-    this.#allowed = new Set([...(allowed.includes('*') ? this.#answers.keys() : allowed), TELNET_INTERRUPT])
+    const { fourLetterWords: allowed } = server.settings
+    this.#allowed = new Set([...(allowed.includes('*') ? this.#handlers.keys() : allowed), TELNET_INTERRUPT])
   }
 
-  /** The word that a connection starts with, if it starts with one. */
-  commandIn(bytes: Uint8Array): FourLetterCommand | undefined {
+  commandIn(bytes: Uint8Array): Command | undefined {
     const name = String.fromCharCode(...bytes.subarray(0, 4))
-    return this.#answers.has(name) ? { name, argumentBytes: name === 'stmk' ? 8 : 0 } : undefined
+    return this.#handlers.has(name) ? { name, argumentBytes: name === 'stmk' ? 8 : 0 } : undefined
   }
 
-  /**
-   * The text of a word's answer, in parts. A long one is made in several turns, of what is there in each. Rejects with a
-   * `DiskError` when folders cannot be read.
-   */
-  async execute(name: string, argument: Uint8Array, asking: ClientConnection): Promise<readonly string[]> {
+  /** Makes a long answer over several turns of the event loop, each part from the state of its turn. */
+  async execute(
+    name: string,
+    argument: Uint8Array,
+    connection: ConnectionReport,
+  ): Promise<readonly string[]> {
     if (!this.#allowed.has(name)) return [`${name} is not executed because it is not in the whitelist.\n`]
-    const answer = this.#answers.get(name)!(asking, argument)
+    const answer = this.#handlers.get(name)!(connection, argument)
     if (typeof answer === 'string') return [answer]
     if (answer instanceof Promise) return [await answer]
     const parts: string[] = []
-    let part: string[] = []
+    let pieces: string[] = []
     for (const piece of answer) {
-      if (part.push(piece) < PIECES_IN_A_TURN) continue
-      parts.push(part.join(''))
-      part = []
-      await new Promise<void>((resolve) => this.#core.ports.clock.immediate(resolve))
+      if (pieces.push(piece) < PIECES_PER_TURN) continue
+      parts.push(pieces.join(''))
+      pieces = []
+      await new Promise<void>((resolve) => this.#server.platform.clock.immediate(resolve))
     }
-    return [...parts, part.join('')]
+    return [...parts, pieces.join('')]
   }
 
   #version(): string {
     const version = `Zookeeper version: ${FULL_VERSION}\n`
-    return this.#core.isReadOnly ? `${version}READ-ONLY mode; serving only read-only clients\n` : version
+    return this.#server.isReadOnly ? `${version}READ-ONLY mode; serving only read-only clients\n` : version
   }
 
-  #server(): string {
-    const { stats, connections, pipeline: writes, tree, role } = this.#core
+  #srvr(): string {
+    const { stats, connections, pipeline, tree, role } = this.#server
     const { latency } = stats
     const lines = [
       `Latency min/avg/max: ${Math.floor(latency.min)}/${decimal(latency.mean)}/${Math.floor(latency.max)}`,
       `Received: ${stats.received}`,
       `Sent: ${stats.sent}`,
       `Connections: ${connections.size}`,
-      `Outstanding: ${writes.outstanding}`,
+      `Outstanding: ${pipeline.outstanding}`,
       `Zxid: ${hexLong(tree.lastZxid)}`,
       `Mode: ${role.mode}`,
-      // The reference counts the root twice, under its two names.
+      // Apache ZooKeeper counts the root twice, under its two names.
       `Node count: ${tree.nodeCount + 1}`,
     ]
     const leader = role.member?.leader
@@ -134,34 +116,46 @@ export class FourLetterCommands {
     return lines.map((line) => `${line}\n`).join('')
   }
 
-  *#stat(asking: ClientConnection): Generator<string> {
-    yield `${this.#version()}Clients:\n`
-    for (const connection of this.#core.connections) yield `${brief(connection, asking)})\n`
-    yield `\n${this.#server()}`
+  #mntr(startedAt: number): string {
+    return monitorMetrics(this.#server, startedAt)
+      .map(([key, value]) => `zk_${key}\t${value}\n`)
+      .join('')
   }
 
-  *#cons(asking: ClientConnection): Generator<string> {
-    const { clock } = this.#core.ports
-    for (const connection of this.#core.connections) yield `${full(connection, asking, clock.monotonic())})\n`
+  #hash(): string {
+    const { digests } = this.#server.pipeline
+    return digests.map(({ zxid, digest }) => `${zxid.toString(16)}: ${decimalDigest(digest)}\n`).join('')
+  }
+
+  *#stat(own: ConnectionReport): Generator<string> {
+    yield `${this.#version()}Clients:\n`
+    for (const connection of this.#server.connections) yield `${briefLine(connection, own)})\n`
+    yield `\n${this.#srvr()}`
+  }
+
+  *#cons(own: ConnectionReport): Generator<string> {
+    const { clock } = this.#server.platform
+    for (const connection of this.#server.connections)
+      yield `${fullLine(connection, own, clock.monotonic())})\n`
     yield '\n'
   }
 
   async #conf(): Promise<string> {
-    const { settings, role } = this.#core
-    const sizes = await this.#sizes()
+    const { settings, role, portStatus } = this.#server
+    const sizes = await this.#directorySizes()
     const lines = [
-      `clientPort=${this.#core.portOf('clientPort')}`,
-      `secureClientPort=${this.#core.portOf('secureClientPort')}`,
-      `dataDir=${this.#folders.snapshots}`,
+      `clientPort=${portStatus.portOf('clientPort')}`,
+      `secureClientPort=${portStatus.portOf('secureClientPort')}`,
+      `dataDir=${this.#directories.snapshots}`,
       `dataDirSize=${sizes.snapshots}`,
-      `dataLogDir=${this.#folders.logs}`,
+      `dataLogDir=${this.#directories.logs}`,
       `dataLogSize=${sizes.logs}`,
       `tickTime=${settings.tickTimeMs}`,
       `maxClientCnxns=${settings.maxClientCnxns}`,
       `minSessionTimeout=${settings.minSessionTimeoutMs}`,
       `maxSessionTimeout=${settings.maxSessionTimeoutMs}`,
       `clientPortListenBacklog=${settings.clientPortListenBacklog}`,
-      // The reference shows 0 for a server that stands alone, whatever its ids are made of.
+      // Apache ZooKeeper shows 0 for a standalone server, whatever server id its session ids have.
       `serverId=${role.member?.conf.serverId ?? 0}`,
     ]
     const text = lines.map((line) => `${line}\n`).join('')
@@ -169,51 +163,50 @@ export class FourLetterCommands {
   }
 
   async #dirs(): Promise<string> {
-    const { snapshots, logs } = await this.#sizes()
+    const { snapshots, logs } = await this.#directorySizes()
     return `datadir_size: ${snapshots}\nlogdir_size: ${logs}\n`
   }
 
-  /** Bytes of snapshots and of logs; both, when they share a folder. */
-  async #sizes(): Promise<{ snapshots: number; logs: number }> {
-    const snapshots = await this.#size(this.#folders.snapshots)
+  /** Returns the bytes of snapshots and of logs; of both together when they share a directory. */
+  async #directorySizes(): Promise<{ snapshots: number; logs: number }> {
+    const { snapshots, logs } = this.#directories
+    const snapshotBytes = await this.#directorySize(snapshots)
     return {
-      snapshots,
-      logs: this.#folders.logs === this.#folders.snapshots ? snapshots : await this.#size(this.#folders.logs),
+      snapshots: snapshotBytes,
+      logs: logs === snapshots ? snapshotBytes : await this.#directorySize(logs),
     }
   }
 
-  async #size(folder: string): Promise<number> {
-    const { disk } = this.#core.ports
+  async #directorySize(directory: string): Promise<number> {
+    const { disk } = this.#server.platform
     let bytes = 0
-    for (const name of await disk.list(folder)) {
-      // A file may be purged between the listing and the look at it.
-      const path = `${folder}/${name}`
+    for (const name of await disk.list(directory)) {
+      // A file may be purged after the directory was listed.
+      const path = `${directory}/${name}`
       if (await disk.exists(path)) bytes += await disk.size(path)
     }
     return bytes
   }
 
   #envi(): string {
-    const facts = [['zookeeper.version', FULL_VERSION] as const, ...this.#core.ports.system.environment()]
-    return `Environment:\n${facts.map(([name, value]) => `${name}=${value}\n`).join('')}`
+    const { system } = this.#server.platform
+    const entries = [['zookeeper.version', FULL_VERSION] as const, ...system.environment()]
+    return `Environment:\n${entries.map(([name, value]) => `${name}=${value}\n`).join('')}`
   }
 
   #crst(): string {
-    for (const connection of this.#core.connections) {
-      connection.receivedCount = 0
-      connection.replyWriter.resetStats()
-    }
+    for (const { replyWriter } of this.#server.connections) replyWriter.stats.reset()
     return 'Connection stats reset.\n'
   }
 
   #srst(): string {
-    const { stats, watchNotifier: firing, tlsHandshakes: handshakes } = this.#core
-    const { rejected: exceeded, failed } = handshakes()
+    const { stats, watchNotifier, portStatus, platform } = this.#server
+    const { rejected, failed } = portStatus.handshakes
     stats.reset()
-    stats.tlsExceededAtReset = exceeded
+    stats.tlsExceededAtReset = rejected
     stats.tlsFailedAtReset = failed
-    firing.resetStats()
-    this.#core.ports.system.resetPauses?.()
+    watchNotifier.resetStats()
+    platform.system.resetPauses?.()
     return 'Server stats reset.\n'
   }
 
@@ -223,7 +216,7 @@ export class FourLetterCommands {
   }
 }
 
-/** What `conf` shows of a member behind the rest. A read-only server leaves out who the members are. */
+/** Returns the lines of `conf` that only a member of an ensemble has. A read-only server shows no membership. */
 function memberConf(conf: MemberConf): string {
   const lines = [
     `initLimit=${conf.initLimit}`,
@@ -237,29 +230,31 @@ function memberConf(conf: MemberConf): string {
   return conf.membership === undefined ? text : `${text}membership: \n${conf.membership}`
 }
 
-/** The number in brackets is the reference's interest in reading: none in the connection that asks. */
-function brief(connection: ClientConnection, asking: ClientConnection): string {
-  const { host, port, queuedRequests: queued, receivedCount: received, replyWriter: outbox } = connection
-  return ` /${host}:${port}[${connection === asking ? 0 : 1}](queued=${queued},recved=${received},sent=${outbox.sentCount}`
+/** The number in brackets is the interest set of Apache ZooKeeper's selector: 0 for the connection of the command, 1 for others. */
+function briefLine(connection: ConnectionReport, own: ConnectionReport): string {
+  const { host, port, requests, replyWriter } = connection
+  const { received, sent } = replyWriter.stats
+  return ` /${host}:${port}[${connection === own ? 0 : 1}](queued=${requests.length},recved=${received},sent=${sent}`
 }
 
-function full(connection: ClientConnection, asking: ClientConnection, now: number): string {
-  const { session, replyWriter: outbox } = connection
-  if (session === undefined) return brief(connection, asking)
-  const operation = outbox.lastOperation === undefined ? 'NA' : lastOperationName(outbox.lastOperation)
+function fullLine(connection: ConnectionReport, own: ConnectionReport, now: number): string {
+  const { session, sessionId, establishedAt } = connection
+  const { stats } = connection.replyWriter
+  if (session === undefined) return briefLine(connection, own)
+  const operation = stats.lastOperation === undefined ? 'NA' : operationOf(stats.lastOperation).name
   const fields = [
-    brief(connection, asking),
-    `sid=${formatSessionId(connection.sessionId)}`,
+    briefLine(connection, own),
+    `sid=${formatSessionId(sessionId)}`,
     `lop=${operation}`,
-    `est=${connection.establishedAt}`,
+    `est=${establishedAt}`,
     `to=${session.timeout}`,
-    `lcxid=${hexLong(outbox.lastXid)}`,
-    `lzxid=${hexLong(outbox.lastZxid)}`,
-    `lresp=${Math.floor(outbox.lastResponseAt || now)}`,
-    `llat=${Math.floor(outbox.lastLatency)}`,
-    `minlat=${Math.floor(outbox.latency.min)}`,
-    `avglat=${Math.floor(outbox.latency.mean)}`,
-    `maxlat=${Math.floor(outbox.latency.max)}`,
+    `lcxid=${hexLong(stats.lastXid)}`,
+    `lzxid=${hexLong(stats.lastZxid)}`,
+    `lresp=${Math.floor(stats.lastResponseAt || now)}`,
+    `llat=${Math.floor(stats.lastLatency)}`,
+    `minlat=${Math.floor(stats.latency.min)}`,
+    `avglat=${Math.floor(stats.latency.mean)}`,
+    `maxlat=${Math.floor(stats.latency.max)}`,
   ]
   return fields.join(',')
 }

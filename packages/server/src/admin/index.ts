@@ -1,4 +1,3 @@
-/** What operators ask: the four-letter words. */
+/** The commands with which operators inspect a server. */
 export { FourLetterCommands } from './four-letter-commands.ts'
-export type { FourLetterCommand } from './four-letter-commands.ts'
-export type { LeaderStatus, MemberConf, MemberStatus, RoleMetrics } from '../connections/role-status.ts'
+export type { LeaderStatus, MemberConf, MemberStatus, RoleMetrics } from '../connections/role-metrics.ts'

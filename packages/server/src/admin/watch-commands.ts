@@ -1,41 +1,42 @@
-import type { Watcher } from '../core/watches/index.ts'
-import type { ClientService } from '../connections/client-service.ts'
-import type { ClientConnection } from '../connections/client-connection.ts'
-import { formatSessionId } from '../connections/format-session-id.ts'
+import type { ClientChannel } from '../connections/client-channel.ts'
+import { formatSessionId } from '../connections/log-context.ts'
+import type { ServerReport } from './server-report.ts'
 
-/** `wchs`, as pieces; an empty one stands for work that shows nothing yet. */
-export function* watchSummary({ watches: { data } }: ClientService): Generator<string> {
-  const watchers = new Set<Watcher>()
-  for (const [, list] of data.entries()) {
-    for (const watcher of list) watchers.add(watcher)
+// Each generator yields the answer in pieces. An empty piece stands for work without output yet.
+
+/** Yields the answer to `wchs`: the numbers of watchers, watched paths and watches. */
+export function* watchSummary({ watches: { data } }: ServerReport): Generator<string> {
+  const watchers = new Set<ClientChannel>()
+  for (const [, pathWatchers] of data.entries()) {
+    for (const watcher of pathWatchers) watchers.add(watcher)
     yield ''
   }
   yield `${watchers.size} connections watching ${data.pathCount} paths\nTotal watches:${data.size}\n`
 }
 
-/** `wchp`, as pieces. */
-export function* watchesByPath({ watches: { data } }: ClientService): Generator<string> {
-  for (const [path, list] of data.entries()) {
+/** Yields the answer to `wchp`: the sessions that watch each path. */
+export function* watchesByPath({ watches: { data } }: ServerReport): Generator<string> {
+  for (const [path, watchers] of data.entries()) {
     yield `${path}\n`
-    for (const { sessionId } of list) yield `\t${formatSessionId(sessionId)}\n`
+    for (const { sessionId } of watchers) yield `\t${formatSessionId(sessionId)}\n`
   }
   yield '\n'
 }
 
-/** `wchc`, as pieces. */
-export function* watchesBySession({ watches: { data } }: ClientService): Generator<string> {
-  const paths = new Map<ClientConnection, string[]>()
-  for (const [path, list] of data.entries()) {
-    for (const watcher of list) {
-      const held = paths.get(watcher)
-      if (held === undefined) paths.set(watcher, [path])
-      else held.push(path)
+/** Yields the answer to `wchc`: the paths that each session watches. */
+export function* watchesBySession({ watches: { data } }: ServerReport): Generator<string> {
+  const pathsByWatcher = new Map<ClientChannel, string[]>()
+  for (const [path, watchers] of data.entries()) {
+    for (const watcher of watchers) {
+      const paths = pathsByWatcher.get(watcher)
+      if (paths === undefined) pathsByWatcher.set(watcher, [path])
+      else paths.push(path)
     }
     yield ''
   }
-  for (const [{ sessionId }, held] of paths) {
+  for (const [{ sessionId }, paths] of pathsByWatcher) {
     yield `${formatSessionId(sessionId)}\n`
-    for (const path of held) yield `\t${path}\n`
+    for (const path of paths) yield `\t${path}\n`
   }
   yield '\n'
 }

@@ -8,84 +8,95 @@ import {
   type Reader,
 } from '@zabra/protocol'
 import { addIdentities } from '../core/auth/index.ts'
-import type { ClientConnection } from './client-connection.ts'
+import type { Identity } from '../core/types.ts'
+import type { CredentialOwner } from './auth-policy.ts'
 import type { ClientService } from './client-service.ts'
-import { logContext } from './log-context.ts'
+import { logContext, type LoggedClient } from './log-context.ts'
+import type { ReplyWriter } from './reply-writer.ts'
 
-interface Answer {
-  readonly token: Uint8Array | null
-  readonly err?: number
-  /** Why the connection is closed behind the answer. */
-  readonly refusal?: string
+/** The connection that authenticates. */
+export interface AuthenticatingClient extends LoggedClient, CredentialOwner {
+  identities: readonly Identity[]
+  readonly replyWriter: ReplyWriter
 }
 
-/** How one client proves who it is: auth packets and SASL. Both are answered at once, whatever waits. */
-export class Authentication {
-  readonly #core: ClientService
-  readonly #client: ClientConnection
-  /** Absent until the client asks for a challenge. */
-  #login: DigestMd5Server | undefined
+interface Response {
+  readonly token: Uint8Array | null
+  readonly err?: number
+  /** Why the connection must close after the reply. */
+  readonly closeReason?: string
+}
 
-  constructor(core: ClientService, client: ClientConnection) {
-    this.#core = core
+/** Handles the auth and sasl requests of one connection. Their replies do not wait for earlier requests. */
+export class Authentication {
+  readonly #service: ClientService
+  readonly #client: AuthenticatingClient
+  /** The SASL exchange, once the client has requested a challenge. */
+  #exchange: DigestMd5Server | undefined
+
+  constructor(service: ClientService, client: AuthenticatingClient) {
+    this.#service = service
     this.#client = client
   }
 
-  /** Answers a request of type auth or sasl. Returns why the connection must be closed then, if it must. */
-  handle(xid: number, type: number, reader: Reader): string | undefined {
-    const answer = type === OpCode.sasl ? this.#sasl(reader) : this.#auth(reader)
-    const { replyWriter: outbox } = this.#client
-    const mark = outbox.beginReply(xid, 0, answer.err ?? 0)
-    if (type === OpCode.sasl) outbox.writer.buffer(answer.token)
-    const { turnTime, stats } = this.#core
-    outbox.endReply(mark, type, turnTime, turnTime, stats.readLatency)
-    return answer.refusal
+  /** Replies to a request of type auth or sasl. Returns why the connection must close; undefined when it stays open. */
+  handle(xid: number, type: number, body: Reader): string | undefined {
+    const response = type === OpCode.sasl ? this.#sasl(body) : this.#auth(body)
+    const { replyWriter } = this.#client
+    const mark = replyWriter.beginReply(xid, 0, response.err ?? 0)
+    if (type === OpCode.sasl) replyWriter.writer.buffer(response.token)
+    const { turnTime, stats } = this.#service
+    replyWriter.endReply(mark, type, turnTime, turnTime, stats.readLatency)
+    return response.closeReason
   }
 
-  #auth(reader: Reader): Answer {
-    const { scheme, auth } = readAuthPacket(reader)
-    const proved = this.#core.authenticate(scheme, auth, this.#client)
+  #auth(body: Reader): Response {
+    const { scheme, auth } = readAuthPacket(body)
+    const proved = this.#service.auth.authenticate(scheme, auth, this.#client)
     if (proved !== undefined) {
       this.#client.identities = addIdentities(this.#client.identities, proved)
       return { token: null }
     }
-    this.#core.stats.authFailed++
-    const facts = { ...logContext(this.#client), scheme: scheme?.slice(0, 64) }
-    this.#core.ports.logger.warn(facts, 'Refused credentials and closed the connection')
-    return { token: null, err: ErrorCode.AUTHFAILED, refusal: 'Closed: its credentials were refused' }
+    this.#service.stats.authFailed++
+    const fields = { ...logContext(this.#client), scheme: scheme?.slice(0, 64) }
+    this.#service.platform.logger.warn(fields, 'Refused credentials and closed the connection')
+    return { token: null, err: ErrorCode.AUTHFAILED, closeReason: 'Closed: its credentials were refused' }
   }
 
-  #sasl(reader: Reader): Answer {
-    const token = readGetSASLRequest(reader).token ?? new Uint8Array(0)
-    const { saslUsers, settings, ports } = this.#core
-    // SASL is switched off: an empty token says so, as the reference does.
-    if (saslUsers.size === 0) return { token: null }
-    if (this.#login === undefined) {
-      const nonce = nonceSource((length) => ports.random.bytes(length))
-      this.#login = new DigestMd5Server({ users: saslUsers, nonce })
-      return { token: this.#login.challenge() }
+  #sasl(body: Reader): Response {
+    const token = readGetSASLRequest(body).token ?? new Uint8Array(0)
+    const { auth, settings, platform } = this.#service
+    // SASL is off: as in Apache ZooKeeper the reply has an empty token.
+    if (auth.saslUsers.size === 0) return { token: null }
+    if (this.#exchange === undefined) {
+      const nonce = nonceSource((length) => platform.random.bytes(length))
+      this.#exchange = new DigestMd5Server({ users: auth.saslUsers, nonce })
+      return { token: this.#exchange.challenge() }
     }
-    const verdict = this.#login.evaluate(token)
-    if (!verdict.ok) return this.#refuse(verdict.reason, verdict.user)
-    const { user, rspauth } = verdict
+    const result = this.#exchange.evaluate(token)
+    if (!result.ok) return this.#refuseLogin(result.reason, result.user)
+    const { user, rspauth } = result
     const isSuper = settings.saslSuperUsers.includes(user)
     const proved = [{ scheme: 'sasl', id: user }, ...(isSuper ? [{ scheme: 'super', id: '' }] : [])]
     this.#client.identities = addIdentities(this.#client.identities, proved)
-    ports.logger.info({ ...logContext(this.#client), user, isSuper }, 'A client has logged in by SASL')
+    platform.logger.info({ ...logContext(this.#client), user, isSuper }, 'A client has logged in by SASL')
     return { token: rspauth }
   }
 
-  #refuse(reason: string, user: string | undefined): Answer {
-    const { stats, ports, settings, isSaslRequired: demandsSasl } = this.#core
+  #refuseLogin(reason: string, user: string | undefined): Response {
+    const { auth, stats, platform, settings } = this.#service
     stats.authFailed++
-    const stays = settings.allowSaslFailedClients && !demandsSasl
-    // One that stays could fill the log with tokens that nobody has asked for.
-    if (!stays || reason !== 'out of order') {
-      const facts = { ...logContext(this.#client), reason, user: user?.slice(0, 64) }
-      ports.logger.warn(facts, `Refused a login by SASL and ${stays ? 'kept' : 'closed'} the connection`)
+    const staysOpen = settings.allowSaslFailedClients && !auth.isSaslRequired
+    // A connection that stays open could fill the log with tokens that no challenge has requested.
+    if (!staysOpen || reason !== 'out of order') {
+      const fields = { ...logContext(this.#client), reason, user: user?.slice(0, 64) }
+      platform.logger.warn(
+        fields,
+        `Refused a login by SASL and ${staysOpen ? 'kept' : 'closed'} the connection`,
+      )
     }
-    if (stays) return { token: null }
-    const err = demandsSasl ? ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH : ErrorCode.AUTHFAILED
-    return { token: null, err, refusal: 'Closed: its login by SASL was refused' }
+    if (staysOpen) return { token: null }
+    const err = auth.isSaslRequired ? ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH : ErrorCode.AUTHFAILED
+    return { token: null, err, closeReason: 'Closed: its login by SASL was refused' }
   }
 }

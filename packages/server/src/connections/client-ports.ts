@@ -1,132 +1,130 @@
 import type { Connection, Platform } from '@zabra/runtime'
 import type { ServerSettings } from '../settings/index.ts'
+import { acceptClient } from './client-connection.ts'
 import type { ClientService } from './client-service.ts'
 import { Listeners, type ClientAddress, type ServedPort } from './listeners.ts'
 import { NotServing } from './not-serving.ts'
 
-/** What the configurations of an ensemble say of where this member serves clients. */
+/** The client address of a member in the configurations of its ensemble. */
 export interface ClientAddresses {
-  /** As its operator has written it down. */
+  /** In the configuration file of the operator. */
   readonly configured: ClientAddress | undefined
-  /** In force now. */
+  /** In the active configuration. */
   readonly active: ClientAddress | undefined
 }
 
-/**
- * The ports for clients, open as long as the process lives. Whoever comes while this server has no role is told so, if it asks
- * with a four-letter word, and is sent elsewhere.
- */
+/** The client ports of a server, open over all its roles. Between two roles `NotServing` handles the connections. */
 export class ClientPorts {
   readonly #listeners: Listeners
-  readonly #waitingRoom: NotServing
-  readonly #ports: Platform
-  #core: ClientService | undefined
-  /** What a configuration has last said of this member. */
-  #told: string
-  /** Moves are made one after the other. */
-  #moving: Promise<void> = Promise.resolve()
+  readonly #notServing: NotServing
+  readonly #platform: Platform
+  readonly #onAttach: (service: ClientService) => void
+  #service: ClientService | undefined
+  /** The client address of the last configuration, as text. */
+  #address: string
+  /** The end of the last move; moves are made one after the other. */
+  #moved: Promise<void> = Promise.resolve()
 
-  readonly #opening: (core: ClientService) => void
-
-  /** `opening` prepares what serves from now on. */
+  /** `onAttach` prepares a service before it gets connections. */
   constructor(
     settings: ServerSettings,
-    ports: Platform,
-    { configured: written, active }: ClientAddresses,
-    opening: (core: ClientService) => void,
+    platform: Platform,
+    { configured, active }: ClientAddresses,
+    onAttach: (service: ClientService) => void,
   ) {
-    this.#opening = opening
-    this.#ports = ports
-    this.#told = textOf(written ?? placeOf(settings))
-    const moved = active !== undefined && textOf(active) !== this.#told ? active : undefined
+    this.#onAttach = onAttach
+    this.#platform = platform
+    const written = textOf(configured ?? addressOf(settings))
+    this.#address = written
+    const moved = active !== undefined && textOf(active) !== written ? active : undefined
     if (moved !== undefined) {
-      this.#told = textOf(moved)
-      ports.logger.warn(
-        { written: textOf(written ?? placeOf(settings)), moved: this.#told },
+      this.#address = textOf(moved)
+      platform.logger.warn(
+        { written, moved: this.#address },
         'A change of the ensemble has moved the client port of this server from where the configuration file has it',
       )
     }
-    this.#listeners = new Listeners(moved === undefined ? settings : placed(settings, moved), ports)
-    this.#waitingRoom = new NotServing(settings, ports)
+    this.#listeners = new Listeners(moved === undefined ? settings : withAddress(settings, moved), platform)
+    this.#notServing = new NotServing(settings, platform)
   }
 
   get served(): readonly ServedPort[] {
     return this.#listeners.served
   }
 
-  /** Who serves clients now; nobody between two roles. */
+  /** The service of the current role; undefined between two roles. */
   get service(): ClientService | undefined {
-    return this.#core
+    return this.#service
   }
 
-  /** Rejects with a `NetworkError` or `CertificateError` when a port cannot be had. */
+  /** Opens all ports. Rejects with a `NetworkError` or `CertificateError` when one cannot be opened. */
   listen(): Promise<void> {
     return this.#listeners.open((wire) => this.#accept(wire))
   }
 
   /**
-   * Serves clients where the configuration in force says, once it says something new. Connections stay. While the new port
-   * cannot be had, the old one goes on.
+   * Moves the client port to the address of the active configuration, if the address has changed. Connections stay. When the new
+   * port cannot be opened, the old one stays open.
    */
-  moveTo(place: ClientAddress | undefined): void {
-    if (place === undefined || textOf(place) === this.#told) return
-    this.#told = textOf(place)
-    this.#moving = this.#moving.then(() => this.#move(place))
+  moveTo(address: ClientAddress | undefined): void {
+    if (address === undefined || textOf(address) === this.#address) return
+    this.#address = textOf(address)
+    this.#moved = this.#moved.then(() => this.#move(address))
   }
 
-  attach(core: ClientService): void {
-    this.#opening(core)
-    this.#core = core
-    core.portOf = (key) => this.#listeners.portOf(key)
-    core.tlsHandshakes = () => this.#listeners.handshakes
+  /** Accepts connections for a service from now on. */
+  attach(service: ClientService): void {
+    this.#onAttach(service)
+    this.#service = service
+    service.portStatus = this.#listeners
   }
 
-  detach(core: ClientService): void {
-    if (this.#core === core) this.#core = undefined
+  detach(service: ClientService): void {
+    if (this.#service === service) this.#service = undefined
   }
 
-  /** Reads the certificates again. */
+  /** Reads the certificate files again. */
   reload(): Promise<void> {
     return this.#listeners.reload()
   }
 
-  /** Stops listening, for good. */
+  /** Closes all ports for good. */
   async close(): Promise<void> {
-    this.#waitingRoom.close()
-    await this.#moving
+    this.#notServing.close()
+    await this.#moved
     await this.#listeners.close()
   }
 
-  async #move(place: ClientAddress): Promise<void> {
-    const { logger } = this.#ports
+  async #move(address: ClientAddress): Promise<void> {
+    const { logger } = this.#platform
     try {
-      await this.#listeners.moveClientPort(place)
-      logger.info({ ...place }, 'The client port has moved, as the configuration says')
+      await this.#listeners.moveClientPort(address)
+      logger.info({ ...address }, 'The client port has moved, as the configuration says')
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
-      logger.error({ ...place, reason }, 'The client port cannot move to where the configuration says')
+      logger.error({ ...address, reason }, 'The client port cannot move to where the configuration says')
     }
   }
 
   #accept(wire: Connection): void {
-    const core = this.#core
-    if (core === undefined) this.#waitingRoom.accept(wire)
-    else core.runTurn(() => core.accept(wire))
+    const service = this.#service
+    if (service === undefined) this.#notServing.accept(wire)
+    else service.runTurn(() => acceptClient(service, wire))
   }
 }
 
-/** Every address of a machine, as configurations have it when they name none. */
-const ANY = '0.0.0.0'
+/** The host of a configuration that names none: every address of the machine. */
+const ANY_HOST = '0.0.0.0'
 
-const textOf = (place: ClientAddress | undefined): string =>
-  place === undefined ? '' : `${place.host}:${place.port}`
+const textOf = (address: ClientAddress | undefined): string =>
+  address === undefined ? '' : `${address.host}:${address.port}`
 
-function placeOf({ clientPort, clientPortAddress }: ServerSettings): ClientAddress | undefined {
-  return clientPort === undefined ? undefined : { host: clientPortAddress ?? ANY, port: clientPort }
+function addressOf({ clientPort, clientPortAddress }: ServerSettings): ClientAddress | undefined {
+  return clientPort === undefined ? undefined : { host: clientPortAddress ?? ANY_HOST, port: clientPort }
 }
 
-const placed = (settings: ServerSettings, { host, port }: ClientAddress): ServerSettings => ({
+const withAddress = (settings: ServerSettings, { host, port }: ClientAddress): ServerSettings => ({
   ...settings,
   clientPort: port,
-  clientPortAddress: host === ANY ? undefined : host,
+  clientPortAddress: host === ANY_HOST ? undefined : host,
 })

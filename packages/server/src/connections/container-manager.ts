@@ -2,77 +2,76 @@ import { ttlOf } from '@zabra/protocol'
 import type { Cancel } from '@zabra/runtime'
 import type { ClientService } from './client-service.ts'
 
-/** There may be very many, and few of them due. */
-const LOOKED_AT_IN_A_TURN = 1000
+/** Containers and TTL nodes that are checked in one turn of the event loop. */
+const CHECKED_PER_TURN = 1000
 
-/** Removes containers that are empty and nodes whose time to live is over (`ContainerManager`). */
+/** Deletes empty containers and expired TTL nodes, as `ContainerManager` of Apache ZooKeeper does. */
 export class ContainerManager {
-  readonly #core: ClientService
-  #cancel: Cancel = () => {}
-  #stopped = false
+  readonly #service: ClientService
+  #cancelTimer: Cancel = () => {}
+  #isStopped = false
 
-  constructor(core: ClientService) {
-    this.#core = core
+  constructor(service: ClientService) {
+    this.#service = service
   }
 
+  /** Starts the timer of the next check. */
   start(): void {
-    const { clock } = this.#core.ports
-    this.#cancel = clock.after(
-      this.#core.settings.containerCheckIntervalMs,
+    const { settings, platform } = this.#service
+    this.#cancelTimer = platform.clock.after(
+      settings.containerCheckIntervalMs,
       'containers and time to live',
-      () => {
-        this.#core.runTurn(() => this.#look(this.#nodes(), []))
-      },
+      () => this.#service.runTurn(() => this.#check(this.#candidates(), [])),
     )
   }
 
   stop(): void {
-    this.#stopped = true
-    this.#cancel()
+    this.#isStopped = true
+    this.#cancelTimer()
   }
 
-  /** Those that may be removed; while they come and go, what comes is among them. */
-  *#nodes(): Generator<number> {
-    const { owners } = this.#core.tree
+  /** Yields every container and TTL node, including those that are created meanwhile. */
+  *#candidates(): Generator<number> {
+    const { owners } = this.#service.tree
     yield* owners.containers
     yield* owners.ttl
   }
 
-  /** Collects the paths of those that would be removed now. */
-  #look(nodes: Iterator<number>, due: string[]): void {
-    if (this.#stopped) return
-    for (let i = 0; i < LOOKED_AT_IN_A_TURN; i++) {
-      const { done, value: node } = nodes.next()
-      if (done) return this.#remove(due, 0)
-      if (this.#isDue(node)) due.push(this.#core.tree.pathOf(node))
+  /** Collects the paths of the nodes that are due, over several turns. */
+  #check(candidates: Iterator<number>, duePaths: string[]): void {
+    if (this.#isStopped) return
+    for (let i = 0; i < CHECKED_PER_TURN; i++) {
+      const { done, value: node } = candidates.next()
+      if (done) return this.#deleteSome(duePaths, 0)
+      if (this.#isDue(node)) duePaths.push(this.#service.tree.pathOf(node))
     }
-    this.#core.runLater(() => this.#look(nodes, due))
+    this.#service.runLater(() => this.#check(candidates, duePaths))
   }
 
   #isDue(node: number): boolean {
-    const { tree, settings, ports } = this.#core
+    const { tree, settings, platform } = this.#service
     if (tree.childCount(node) > 0) return false
     const { owner, cversion, mtime } = tree.statOf(node)
-    const age = ports.clock.wall() - mtime
+    const age = platform.clock.wall() - mtime
     if (tree.owners.ttl.has(node)) return age > ttlOf(owner)
-    const unused = settings.containerMaxNeverUsedMs
-    return tree.owners.containers.has(node) && (cversion > 0 || (unused > 0 && age > unused))
+    const maxNeverUsedMs = settings.containerMaxNeverUsedMs
+    return tree.owners.containers.has(node) && (cversion > 0 || (maxNeverUsedMs > 0 && age > maxNeverUsedMs))
   }
 
-  /** Spreads the removals so that at most so many happen in a minute, and looks again before each. Then the timer starts anew. */
-  #remove(paths: readonly string[], from: number): void {
-    const { pipeline: writes, settings, ports, tree } = this.#core
-    const batch = Math.max(1, Math.floor(settings.containerMaxPerMinute / 60))
-    for (const path of paths.slice(from, from + batch)) {
+  /** Deletes a second's share of `containerMaxPerMinute`, from index `from` on, each node only if it is still due. */
+  #deleteSome(paths: readonly string[], from: number): void {
+    const { pipeline, settings, platform, tree } = this.#service
+    const count = Math.max(1, Math.floor(settings.containerMaxPerMinute / 60))
+    for (const path of paths.slice(from, from + count)) {
       const isDue = (): boolean => {
         const node = tree.find(path)
         return node !== -1 && this.#isDue(node)
       }
-      if (isDue()) writes.deleteContainer?.(path, ports.clock.monotonic(), isDue)
+      if (isDue()) pipeline.deleteContainer?.(path, platform.clock.monotonic(), isDue)
     }
-    if (from + batch >= paths.length) return this.start()
-    this.#cancel = ports.clock.after(1000, 'more containers', () => {
-      this.#core.runTurn(() => this.#remove(paths, from + batch))
-    })
+    if (from + count >= paths.length) return this.start()
+    this.#cancelTimer = platform.clock.after(1000, 'more containers', () =>
+      this.#service.runTurn(() => this.#deleteSome(paths, from + count)),
+    )
   }
 }

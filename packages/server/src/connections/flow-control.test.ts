@@ -1,47 +1,53 @@
-import type { Connection } from '@zabra/runtime'
 import { BufferPool, Writer } from '@zabra/protocol'
-import { expect, it } from 'vitest'
+import type { Connection } from '@zabra/runtime'
+import { describe, expect, it } from 'vitest'
 import { FlowControl, PauseReason } from './flow-control.ts'
 
-/** A connection that notes what it is told. */
-function noting(copied?: boolean): { readonly wire: Connection; readonly told: string[] } {
-  const told: string[] = []
-  const wire = {
-    copied,
-    buffered: 0,
-    pause: () => told.push('pause'),
-    resume: () => told.push('resume'),
-    write: (bytes: Uint8Array) => (told.push(`write ${bytes.length}`), true),
-  } as unknown as Connection
-  return { wire, told }
+/** Makes a connection that records its calls. */
+function recordingConnection(canReuseBuffers?: boolean): {
+  readonly wire: Connection
+  readonly calls: string[]
+} {
+  const calls: string[] = []
+  const wire: Partial<Connection> = {
+    ...(canReuseBuffers === undefined ? {} : { canReuseBuffers }),
+    bufferedBytes: 0,
+    pause: () => void calls.push('pause'),
+    resume: () => void calls.push('resume'),
+    write: (bytes: Uint8Array) => (calls.push(`write ${bytes.length}`), true),
+  }
+  return { wire: wire as Connection, calls }
 }
 
-it('reads on only when nothing hinders any more, and says each hindrance once', () => {
-  const { wire, told } = noting()
-  const flow = new FlowControl(wire)
-  flow.pause(PauseReason.backlog)
-  flow.pause(PauseReason.overload)
-  flow.pause(PauseReason.overload)
-  expect([flow.isPausedFor(PauseReason.overload), flow.isPausedFor(PauseReason.session)]).toEqual([
-    true,
-    false,
-  ])
-  flow.resume(PauseReason.session)
-  flow.resume(PauseReason.backlog)
-  expect(told).toEqual(['pause'])
-  flow.resume(PauseReason.overload)
-  flow.resume(PauseReason.overload)
-  expect(told).toEqual(['pause', 'resume'])
-  expect(flow.isPausedFor(PauseReason.overload)).toBe(false)
-})
+describe('FlowControl', () => {
+  it('resumes the connection once every reason to pause is gone, however often each was given', () => {
+    const { wire, calls } = recordingConnection()
+    const flow = new FlowControl(wire)
+    flow.pause(PauseReason.backlog)
+    flow.pause(PauseReason.overload)
+    flow.pause(PauseReason.overload)
+    expect([flow.isPausedFor(PauseReason.overload), flow.isPausedFor(PauseReason.session)]).toEqual([
+      true,
+      false,
+    ])
+    flow.resume(PauseReason.session)
+    flow.resume(PauseReason.backlog)
+    expect(calls).toEqual(['pause'])
+    flow.resume(PauseReason.overload)
+    flow.resume(PauseReason.overload)
+    expect(calls).toEqual(['pause', 'resume'])
+    expect(flow.isPausedFor(PauseReason.overload)).toBe(false)
+  })
 
-it('leaves a writer empty, and its array to whoever needs it only when the connection has copied the bytes', () => {
-  for (const copied of [true, false, undefined]) {
-    const { wire, told } = noting(copied)
-    const rooms = new BufferPool()
-    const writer = new Writer(16, rooms)
-    writer.int(7)
-    new FlowControl(wire).flushWriter(writer)
-    expect([told, writer.length, rooms.freeBytes]).toEqual([['write 4'], 0, copied === true ? 512 : 0])
-  }
+  it('empties a writer, and returns its buffer to the pool only when the connection has copied the bytes', () => {
+    for (const canReuseBuffers of [true, false, undefined]) {
+      const { wire, calls } = recordingConnection(canReuseBuffers)
+      const pool = new BufferPool()
+      const writer = new Writer(16, pool)
+      writer.int(7)
+      new FlowControl(wire).flushWriter(writer)
+      const freeBytes = canReuseBuffers === true ? 512 : 0
+      expect([calls, writer.length, pool.freeBytes]).toEqual([['write 4'], 0, freeBytes])
+    }
+  })
 })

@@ -1,30 +1,30 @@
 import type { Writer } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
-import { flushWriter } from './flush-writer.ts'
 
-/** Bytes that wait for a client before it is cut off: it asks for more than it reads. */
+/** A connection with more unsent bytes is closed: the client requests more than it reads. */
 export const UNSENT_LIMIT = 64 * 2 ** 20
-/** Bytes of requests of one client that wait for others, before it is not read any more. */
+/** A connection whose queued requests take more bytes is not read until the queue is shorter. */
 export const BACKLOG_LIMIT = 1 << 20
-/** How long a client may take to read the last bytes that it gets, in milliseconds. */
+/** Milliseconds that a client has to read its last bytes. */
 export const LINGER_MS = 10_000
 
-/** Why a client is not read for now: too much of it waits, the server has too much to do, its session is on its way. */
+/** Reasons to stop reading a connection: its own queue is too long, the server is overloaded, or its handshake is pending. */
 export const PauseReason = { backlog: 1, overload: 2, session: 4 } as const
-type Hindrance = (typeof PauseReason)[keyof typeof PauseReason]
+export type PauseReason = (typeof PauseReason)[keyof typeof PauseReason]
 
-/** Bytes out to one client, and reading from it only while nothing hinders. */
+/** Writes the bytes to one client, and reads from it while no reason to pause holds. */
 export class FlowControl {
   readonly #wire: Connection
-  #hindrances = 0
-  /** Whether the client takes its bytes more slowly than they come. It is read on, so that its pings are seen. */
+  /** The reasons that hold, as bits. */
+  #reasons = 0
+  /** Whether the socket applies backpressure. The connection is still read, so that its pings are processed. */
   isBackpressured = false
 
   constructor(wire: Connection) {
     this.#wire = wire
   }
 
-  /** Bytes that the client has not taken yet. */
+  /** Bytes that are written and not yet taken by the socket. */
   get unsentBytes(): number {
     return this.#wire.bufferedBytes
   }
@@ -33,29 +33,30 @@ export class FlowControl {
     if (!this.#wire.write(bytes)) this.isBackpressured = true
   }
 
-  /** Sends what a writer has, which is empty then. */
+  /** Sends the bytes of a writer and empties it. */
   flushWriter(writer: Writer): void {
     if (!flushWriter(writer, this.#wire)) this.isBackpressured = true
   }
 
-  isPausedFor(by: Hindrance): boolean {
-    return (this.#hindrances & by) !== 0
+  isPausedFor(reason: PauseReason): boolean {
+    return (this.#reasons & reason) !== 0
   }
 
-  pause(by: Hindrance): void {
-    if (this.#hindrances === 0) this.#wire.pause()
-    this.#hindrances |= by
+  pause(reason: PauseReason): void {
+    if (this.#reasons === 0) this.#wire.pause()
+    this.#reasons |= reason
   }
 
-  resume(by: Hindrance): void {
-    if ((this.#hindrances & by) === 0) return
-    this.#hindrances &= ~by
-    if (this.#hindrances === 0) this.#wire.resume()
+  /** Removes a reason; reads again when it was the last one. */
+  resume(reason: PauseReason): void {
+    if ((this.#reasons & reason) === 0) return
+    this.#reasons &= ~reason
+    if (this.#reasons === 0) this.#wire.resume()
   }
 
-  /** Closes once everything is sent. Reads on until then, so that the end of the other side is seen. */
+  /** Ends the connection after the bytes that are written. Reads on, which is the only way to see the end of the client's side. */
   end(): void {
-    this.#hindrances = 0
+    this.#reasons = 0
     this.#wire.resume()
     this.#wire.end()
   }
@@ -63,4 +64,15 @@ export class FlowControl {
   destroy(): void {
     this.#wire.destroy()
   }
+}
+
+/**
+ * Writes the bytes of a writer to a connection and empties the writer, which keeps its array when the connection has copied the
+ * bytes. Returns false for backpressure, as `Connection.write` does.
+ */
+export function flushWriter(writer: Writer, wire: Connection): boolean {
+  const hasRoom = wire.write(writer.bytes())
+  if (wire.canReuseBuffers === true) writer.release()
+  else writer.take()
+  return hasRoom
 }

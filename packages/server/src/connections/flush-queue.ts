@@ -1,89 +1,80 @@
-/** Connections that are told of changes in one turn. */
-export const NOTIFIED_PER_TURN = 500
-/** From so many on it can pay to write to them together. */
-const MANY = 128
+/** Connections that are notified in one turn of the event loop: a socket write costs 10 µs and more, so these hold it for 2 to 4 ms. */
+export const NOTIFIED_PER_TURN = 200
+/** A change that notifies at most this many connections is flushed at the end of its own turn. */
+const FLUSHED_AT_ONCE = 128
 
-/** A connection that may have something to send. The list keeps what it knows of it there. */
+/** A connection that may have buffered bytes. The flags belong to the queue. */
 export interface Flushable {
-  /** Whether it is sent to at the end of the turn. */
+  /** Whether the connection is flushed at the end of this turn. */
   isFlushQueued: boolean
-  /** Whether it is among those that are told of a change, or wait for it. */
+  /** Whether the connection is queued because of a watch event. */
   isNotifyQueued: boolean
-  /** Sends what is collected. */
+  /** Writes the buffered bytes to the socket. */
   flush(): void
 }
 
-export interface FlushQueueOptions {
-  /** Runs something in a later turn. */
-  runLater(action: () => void): void
-  /** Runs something that writes to many connections. */
-  together(action: () => void): void
-}
-
 /**
- * The connections with something to send at the end of a turn. A change that very many are told of makes very many of them: some
- * of these wait for turns of their own, behind what has come in meanwhile, so that nobody who has asked waits for all of them.
+ * Holds the connections to flush at the end of a turn. A change with very many watchers queues very many connections: these are
+ * flushed in slices, one in each turn of the event loop, so that requests which arrive meanwhile do not wait for all of them.
  */
 export class FlushQueue {
-  readonly #parts: FlushQueueOptions
-  #now: Flushable[] = []
-  #told: Flushable[] = []
-  readonly #waiting: Flushable[] = []
+  readonly #runLater: (action: () => void) => void
+  #replying: Flushable[] = []
+  #notifying: Flushable[] = []
+  readonly #backlog: Flushable[] = []
 
-  constructor(parts: FlushQueueOptions) {
-    this.#parts = parts
+  /** `runLater` runs a function in a later turn. */
+  constructor(runLater: (action: () => void) => void) {
+    this.#runLater = runLater
   }
 
-  /** Has a connection be sent to at the end of the turn, with what it waits to be told. */
+  /** Queues a connection with a reply for the end of this turn. Events that it has pending go out before the reply. */
   add(connection: Flushable): void {
     if (connection.isFlushQueued) return
     connection.isFlushQueued = true
-    this.#now.push(connection)
+    this.#replying.push(connection)
   }
 
-  /** The same for one that is told of a change and has not asked: it may wait behind others. */
+  /** Queues a connection with a watch event and no reply: its flush may happen in a later turn. */
   notify(connection: Flushable): void {
     if (connection.isFlushQueued || connection.isNotifyQueued) return
     connection.isNotifyQueued = true
-    this.#told.push(connection)
+    this.#notifying.push(connection)
   }
 
-  /** Sends to all, or puts those off that are too many to be told in one turn. */
+  /** Flushes the queued connections, or the first slice of them when a change has notified too many for one turn. */
   flush(): void {
-    while (this.#now.length + this.#told.length > 0) {
-      const [now, told] = [this.#now, this.#told]
-      this.#now = []
-      this.#told = []
-      if (told.length > MANY) this.#putOff(told)
-      else this.#sendTold(told)
-      this.#send(now)
+    while (this.#replying.length + this.#notifying.length > 0) {
+      const replying = this.#replying
+      const notifying = this.#notifying
+      this.#replying = []
+      this.#notifying = []
+      if (notifying.length > FLUSHED_AT_ONCE) this.#flushInSlices(notifying)
+      else flushNotified(notifying)
+      flushAll(replying)
     }
   }
 
-  #putOff(list: readonly Flushable[]): void {
-    const isFirst = this.#waiting.length === 0
-    for (const connection of list) this.#waiting.push(connection)
-    if (isFirst) this.#sendSome()
+  #flushInSlices(connections: readonly Flushable[]): void {
+    const isFirst = this.#backlog.length === 0
+    for (const connection of connections) this.#backlog.push(connection)
+    if (isFirst) this.#flushSlice()
   }
 
-  #sendSome(): void {
-    this.#sendTold(this.#waiting.splice(0, NOTIFIED_PER_TURN))
-    if (this.#waiting.length > 0) this.#parts.runLater(() => this.#sendSome())
+  #flushSlice(): void {
+    flushNotified(this.#backlog.splice(0, NOTIFIED_PER_TURN))
+    if (this.#backlog.length > 0) this.#runLater(() => this.#flushSlice())
   }
+}
 
-  #sendTold(list: readonly Flushable[]): void {
-    for (const connection of list) connection.isNotifyQueued = false
-    this.#send(list)
-  }
+function flushNotified(connections: readonly Flushable[]): void {
+  for (const connection of connections) connection.isNotifyQueued = false
+  flushAll(connections)
+}
 
-  #send(list: readonly Flushable[]): void {
-    const flush = (): void => {
-      for (const connection of list) {
-        connection.isFlushQueued = false
-        connection.flush()
-      }
-    }
-    if (list.length > MANY) this.#parts.together(flush)
-    else flush()
+function flushAll(connections: readonly Flushable[]): void {
+  for (const connection of connections) {
+    connection.isFlushQueued = false
+    connection.flush()
   }
 }

@@ -15,14 +15,14 @@ import { TestServer, type RawClient } from '../testing/test-server.ts'
 
 const nothing = new Uint8Array(0)
 
-/** A world in which something is looked at after each turn. */
-async function watched(settings: Partial<ServerSettings> = {}): Promise<{
-  world: TestServer
+/** Starts a server, counts its turns of the event loop, and calls a function after each of them. */
+async function startObserved(settings: Partial<ServerSettings> = {}): Promise<{
+  fixture: TestServer
   turns: () => number
   afterEach: (look: () => void) => void
 }> {
-  const world = await TestServer.start({ fourLetterWords: ['*'], ...settings })
-  const { clock } = world
+  const fixture = await TestServer.start({ fourLetterWords: ['*'], ...settings })
+  const { clock } = fixture
   const soon = clock.immediate.bind(clock)
   let turns = 0
   let look = (): void => {}
@@ -32,24 +32,29 @@ async function watched(settings: Partial<ServerSettings> = {}): Promise<{
       action()
       look()
     })
-  return { world, turns: () => turns, afterEach: (given) => (look = given) }
+  return { fixture, turns: () => turns, afterEach: (given) => (look = given) }
 }
 
-async function session(world: TestServer, timeout = 10_000): Promise<RawClient> {
-  const client = await world.client({ timeout })
+async function session(fixture: TestServer, timeout = 10_000): Promise<RawClient> {
+  const client = await fixture.client({ timeout })
   client.takeConnectResponse()
   return client
 }
 
-async function plant(world: TestServer, client: RawClient, count: number, flags = 0): Promise<void> {
+async function createChildren(
+  fixture: TestServer,
+  client: RawClient,
+  count: number,
+  flags = 0,
+): Promise<void> {
   client.create(1, '/top')
   for (let i = 0; i < count; i++) client.create(2 + i, `/top/${i}`, flags)
-  await world.untilIdle()
+  await fixture.untilIdle()
   client.frames.length = 0
 }
 
-/** Asks for a node with a time to live, in milliseconds. */
-function createFor(client: RawClient, xid: number, path: string, ms: bigint): void {
+/** Creates a TTL node. `ms` is its time to live in milliseconds. */
+function createTtl(client: RawClient, xid: number, path: string, ms: bigint): void {
   client.ask(xid, OpCode.createTTL, (w) => {
     w.string(path)
     w.buffer(nothing)
@@ -62,46 +67,46 @@ function createFor(client: RawClient, xid: number, path: string, ms: bigint): vo
   })
 }
 
-/** So many nodes that live long, named from 1 on, and three behind them that do not. */
-async function manyWithLives(
+/** Creates `count` TTL nodes with names from 1 on. The last of them and two more expire at once, the others after a day. */
+async function startWithTtlNodes(
   count: number,
-): Promise<Awaited<ReturnType<typeof watched>> & { client: RawClient }> {
-  const made = await watched({ containerCheckIntervalMs: 1000 })
-  const client = await session(made.world, 40_000)
-  for (let i = 1; i < count + 3; i++) createFor(client, i, `/${i}`, i < count ? 100_000_000n : 1n)
-  await made.world.untilIdle()
+): Promise<Awaited<ReturnType<typeof startObserved>> & { client: RawClient }> {
+  const made = await startObserved({ containerCheckIntervalMs: 1000 })
+  const client = await session(made.fixture, 40_000)
+  for (let i = 1; i < count + 3; i++) createTtl(client, i, `/${i}`, i < count ? 100_000_000n : 1n)
+  await made.fixture.untilIdle()
   client.frames.length = 0
   return { ...made, client }
 }
 
-/** Asks something small of `other` and tells whether it was answered while `client` was still waiting. */
+/** Returns a function that records whether `other` has got a reply while `client` had none. */
 function overlap(client: RawClient, other: RawClient): () => boolean {
   let seen = false
   return () => (seen ||= other.frames.length > 0 && client.frames.length === 0)
 }
 
-/** Two sessions above so many children, whether the second is answered while the first waits, and the turns from now on. */
-async function sideBySide(children: number): Promise<{
-  world: TestServer
+/** Opens two sessions on a server with `children` znodes. `overlaps`: see `overlap`; `took`: turns since the start. */
+async function startPair(children: number): Promise<{
+  fixture: TestServer
   client: RawClient
   other: RawClient
   overlaps: () => boolean
   took: () => number
 }> {
-  const { world, turns, afterEach } = await watched()
-  const [client, other] = [await session(world), await session(world)]
-  await plant(world, client, children)
+  const { fixture, turns, afterEach } = await startObserved()
+  const [client, other] = [await session(fixture), await session(fixture)]
+  await createChildren(fixture, client, children)
   const overlaps = overlap(client, other)
   afterEach(overlaps)
   const before = turns()
-  return { world, client, other, overlaps, took: () => turns() - before }
+  return { fixture, client, other, overlaps, took: () => turns() - before }
 }
 
 /**
- * Looks after a turn, once what it looked for before has come, until all were answered, and some times more. Between its turns
- * the promises have to be followed, so it looks so many times only before they are.
+ * Returns a function to call after each turn. It sends reads of `reader`, one batch after the replies to the one before, until all
+ * clients have replies, and five more batches. At most 30 batches are sent before pending promises are resolved.
  */
-function whileWaiting(clients: readonly RawClient[], reader: RawClient, look: () => number): () => void {
+function readWhileWaiting(clients: readonly RawClient[], reader: RawClient, look: () => number): () => void {
   let [after, expected, budget] = [0, 0, 30]
   return () => {
     if (reader.frames.length < expected || budget === 0) return
@@ -126,13 +131,13 @@ const sets = (count: number, last: string): MultiOperation[] =>
   }))
 
 describe('a large read', () => {
-  it('of children takes several turns, others are answered meanwhile, and it shows the moment when it was asked', async () => {
-    const { world, client, other, overlaps, took } = await sideBySide(7000)
+  it('of children takes several turns, does not delay other clients, and shows the children at its receipt', async () => {
+    const { fixture, client, other, overlaps, took } = await startPair(7000)
     client.read(1, OpCode.getChildren, '/top', true)
     client.read(2, OpCode.exists, '/top')
     other.read(1, OpCode.exists, '/top')
     other.create(2, '/top/later')
-    await world.untilIdle()
+    await fixture.untilIdle()
     expect(overlaps()).toBe(true)
     expect(took()).toBeGreaterThan(4)
     const order = client.frames.map((frame) => new DataView(frame.buffer, frame.byteOffset).getInt32(0))
@@ -141,8 +146,8 @@ describe('a large read', () => {
     expect(names(client)).toEqual(Array.from({ length: 7000 }, (_, i) => `${i}`))
   })
 
-  it('of many things takes several turns, and all of it is of the moment when it was asked', async () => {
-    const { world, client, other, overlaps, took } = await sideBySide(7000)
+  it('of several znodes by a multiRead takes several turns, and shows them all at its receipt', async () => {
+    const { fixture, client, other, overlaps, took } = await startPair(7000)
     const look = (type: typeof OpCode.getData | typeof OpCode.getChildren, path: string): MultiOperation =>
       ({ type, path, watch: false }) as MultiOperation
     const { getChildren, getData } = OpCode
@@ -153,7 +158,7 @@ describe('a large read', () => {
     other.read(1, OpCode.exists, '/top')
     other.create(2, '/top/later')
     other.set(3, '/top/1', 'new')
-    await world.untilIdle()
+    await fixture.untilIdle()
     expect(overlaps()).toBe(true)
     expect(took()).toBeGreaterThan(7)
     const [reply, next] = client.replies()
@@ -168,10 +173,10 @@ describe('a large read', () => {
     ])
   })
 
-  it('of many things fails with what it found before a part that is none', async () => {
-    const { world } = await watched()
-    const client = await session(world)
-    await plant(world, client, 7000)
+  it('by a multiRead fails at a malformed part with the results before that part', async () => {
+    const { fixture } = await startObserved()
+    const client = await session(fixture)
+    await createChildren(fixture, client, 7000)
     client.ask(1, OpCode.multiRead, (w) => {
       for (const path of ['/top', null]) {
         writeMultiHeader(w, { type: OpCode.getChildren, done: false, err: -1 })
@@ -180,69 +185,69 @@ describe('a large read', () => {
       }
       writeMultiHeader(w, { type: -1, done: true, err: -1 })
     })
-    await world.untilIdle()
+    await fixture.untilIdle()
     const { err, body } = client.replies()[0]!
     expect(err).toBe(ErrorCode.MARSHALLINGERROR)
     const results = readMultiResponse(body)
     expect(results.map((one) => 'children' in one && one.children?.length)).toEqual([7000])
   })
 
-  it('is given up when its client goes', async () => {
-    const { world } = await watched()
-    const client = await session(world)
-    await plant(world, client, 7000)
+  it('is cancelled when its client disconnects', async () => {
+    const { fixture } = await startObserved()
+    const client = await session(fixture)
+    await createChildren(fixture, client, 7000)
     client.read(1, OpCode.getChildren, '/top')
     client.ask(2, OpCode.getAllChildrenNumber, (w) => w.string('/top'))
     client.connection.destroy()
-    await world.untilIdle()
-    expect(world.server.stats().connections).toBe(0)
+    await fixture.untilIdle()
+    expect(fixture.server.stats().connections).toBe(0)
   })
 
   it.each<[string, number, { prototype: { close(): void } }]>([
     ['children', OpCode.getChildren, ChildPathsCursor],
     ['a number of nodes', OpCode.getAllChildrenNumber, DescendantCounter],
   ])(
-    'of %s is not followed by the tree any more once it is made, or its client is gone',
+    'of %s closes its cursor when its reply is complete and when its client disconnects',
     async (_, type, kind) => {
-      const { world, afterEach } = await watched()
-      const [client, other] = [await session(world), await session(world)]
-      await plant(world, client, 30_000)
+      const { fixture, afterEach } = await startObserved()
+      const [client, other] = [await session(fixture), await session(fixture)]
+      await createChildren(fixture, client, 30_000)
       const done = vi.spyOn(kind.prototype, 'close')
       onTestFinished(() => done.mockRestore())
       client.read(1, type, '/top')
-      await world.untilIdle()
+      await fixture.untilIdle()
       expect(client.takeReceived()).toEqual(['1:0'])
       expect(done).toHaveBeenCalledOnce()
       other.read(1, type, '/top')
       afterEach(() => other.connection.destroy())
-      await world.untilIdle()
+      await fixture.untilIdle()
       expect(other.frames).toEqual([])
       expect(done).toHaveBeenCalledTimes(2)
     },
   )
 
-  it('of own ephemerals, or of a number of nodes, takes several turns and is right', async () => {
-    const { world, turns } = await watched()
-    const client = await session(world)
-    await plant(world, client, 30_000)
-    const own = await session(world)
+  it('of own ephemeral nodes, or of a count of descendants, takes several turns', async () => {
+    const { fixture, turns } = await startObserved()
+    const client = await session(fixture)
+    await createChildren(fixture, client, 30_000)
+    const own = await session(fixture)
     for (let i = 0; i < 5000; i++) own.create(i, `/top/own ${i}`, CreateMode.EPHEMERAL)
-    await world.untilIdle()
+    await fixture.untilIdle()
     own.frames.length = 0
     const before = turns()
     own.ask(1, OpCode.getEphemerals, (w) => w.string('/top/own 4'))
-    await world.untilIdle()
+    await fixture.untilIdle()
     expect(turns() - before).toBeGreaterThan(2)
     expect(names(own)).toHaveLength(1111)
     own.ask(1, OpCode.getAllChildrenNumber, (w) => w.string('/top'))
-    await world.untilIdle()
+    await fixture.untilIdle()
     expect(own.replies()[0]!.body.int()).toBe(35_000)
   })
 
-  it('that sets watches again tells what was missed before its reply, while others are answered', async () => {
-    const { world, turns, afterEach } = await watched()
-    const [client, other] = [await session(world), await session(world)]
-    await plant(world, client, 3)
+  it('that restores watches sends the missed events before its reply, and does not delay other clients', async () => {
+    const { fixture, turns, afterEach } = await startObserved()
+    const [client, other] = [await session(fixture), await session(fixture)]
+    await createChildren(fixture, client, 3)
     let answered = -1
     afterEach(() => {
       if (other.frames.length > 0 && answered === -1) answered = client.frames.length
@@ -257,7 +262,7 @@ describe('a large read', () => {
     })
     client.set(1, '/top/0', 'new')
     other.read(1, OpCode.exists, '/top')
-    await world.untilIdle()
+    await fixture.untilIdle()
     expect(answered).toBe(0)
     expect(turns() - before).toBeGreaterThan(4)
     const heard = client.takeReceived()
@@ -270,23 +275,23 @@ describe('a large read', () => {
 })
 
 describe('a large transaction', () => {
-  it('that ends a session is prepared and applied in several turns, and is seen whole or not at all', async () => {
-    const { world, turns, afterEach } = await watched()
-    const [owner, reader, writer] = [await session(world), await session(world), await session(world)]
-    await plant(world, writer, 3)
+  it('that closes a session is prepared and applied in several turns, and is visible whole or not at all', async () => {
+    const { fixture, turns, afterEach } = await startObserved()
+    const [owner, reader, writer] = [await session(fixture), await session(fixture), await session(fixture)]
+    await createChildren(fixture, writer, 3)
     for (let i = 0; i < 1500; i++) owner.create(i, `/top/own ${i}`, CreateMode.EPHEMERAL)
-    await world.untilIdle()
+    await fixture.untilIdle()
     owner.frames.length = 0
     const look = (): number => {
       reader.read(1, OpCode.getChildren, '/top')
       return 1
     }
-    afterEach(whileWaiting([owner, writer], reader, look))
+    afterEach(readWhileWaiting([owner, writer], reader, look))
     const before = turns()
     owner.ask(5, OpCode.closeSession)
     writer.set(1, '/top/1', 'behind')
     writer.create(2, '/top/own 7')
-    await world.untilIdle()
+    await fixture.untilIdle()
     expect(turns() - before).toBeGreaterThan(10)
     const seen = reader.replies().map(({ body }) => body.int())
     expect(seen.filter((count) => count === 1503).length).toBeGreaterThan(5)
@@ -296,20 +301,20 @@ describe('a large transaction', () => {
     expect(writer.takeReceived()).toEqual(['1:0', '2:0'])
   })
 
-  it('that is a multi is seen whole or not at all, and what its session asks behind it comes behind it', async () => {
-    const { world, afterEach } = await watched()
-    const [client, reader] = [await session(world), await session(world)]
-    await plant(world, client, 4)
+  it('of a multi is visible whole or not at all, and later requests of its session get their replies after it', async () => {
+    const { fixture, afterEach } = await startObserved()
+    const [client, reader] = [await session(fixture), await session(fixture)]
+    await createChildren(fixture, client, 4)
     const paths = ['/top/0', '/top/3']
     const look = (): number => {
       for (const path of paths) reader.read(1, OpCode.getData, path)
       return paths.length
     }
-    afterEach(whileWaiting([client], reader, look))
+    afterEach(readWhileWaiting([client], reader, look))
     client.ask(1, OpCode.multi, (w) => writeMultiRequest(w, sets(2000, '/top/3')))
     client.read(2, OpCode.getData, '/top/3')
     client.ask(3, OpCode.sync, (w) => w.string('/'))
-    await world.untilIdle()
+    await fixture.untilIdle()
     const texts = reader.replies().map(({ body }) => new TextDecoder().decode(body.buffer()!))
     expect(texts.length).toBeGreaterThan(20)
     expect(new Set(texts)).toEqual(new Set(['', 'value 1996', 'value 1999']))
@@ -317,15 +322,15 @@ describe('a large transaction', () => {
     expect(client.takeReceived()).toEqual(['1:0', '2:0', '3:0'])
   })
 
-  it('of which the last part fails changes nothing', async () => {
-    const { world } = await watched()
-    const client = await session(world)
-    await plant(world, client, 4)
-    const other = await session(world)
+  it('of a multi whose last part fails changes nothing', async () => {
+    const { fixture } = await startObserved()
+    const client = await session(fixture)
+    await createChildren(fixture, client, 4)
+    const other = await session(fixture)
     client.ask(1, OpCode.multi, (w) => writeMultiRequest(w, sets(2000, '/none')))
     other.set(1, '/top/2', 'other')
     client.read(2, OpCode.getData, '/top/0')
-    await world.untilIdle()
+    await fixture.untilIdle()
     const [results, read] = client.replies()
     const errors = readMultiResponse(results!.body).map((result) => 'err' in result && result.err)
     expect(errors).toEqual([...Array<number>(1999).fill(0), ErrorCode.NONODE])
@@ -333,23 +338,23 @@ describe('a large transaction', () => {
     expect(other.takeReceived()).toEqual(['1:0'])
   })
 
-  it('of which a part fails has all behind it left untried', async () => {
-    const { world } = await watched()
-    const client = await session(world)
-    await plant(world, client, 4)
+  it('of a multi with a failing part has RUNTIMEINCONSISTENCY for every part after it', async () => {
+    const { fixture } = await startObserved()
+    const client = await session(fixture)
+    await createChildren(fixture, client, 4)
     client.ask(1, OpCode.multi, (w) => writeMultiRequest(w, [...sets(700, '/none'), ...sets(1300, '/top/1')]))
-    await world.untilIdle()
+    await fixture.untilIdle()
     const errors = readMultiResponse(client.replies()[0]!.body).map((result) => 'err' in result && result.err)
     const untried = Array<number>(1300).fill(ErrorCode.RUNTIMEINCONSISTENCY)
     expect(errors).toEqual([...Array<number>(699).fill(0), ErrorCode.NONODE, ...untried])
   })
 
-  it('is answered behind a large read that is being made, with the result of each part', async () => {
-    const { world, client } = await sideBySide(7000)
+  it('of a multi gets its reply after that of an earlier large read, with the result of each part', async () => {
+    const { fixture, client } = await startPair(7000)
     client.read(1, OpCode.getChildren, '/top', true)
     client.ask(2, OpCode.multi, (w) => writeMultiRequest(w, sets(5000, '/top/3')))
     client.read(3, OpCode.exists, '/top')
-    await world.untilIdle()
+    await fixture.untilIdle()
     const [children, results, exists] = client.replies()
     expect([children, results, exists].map((reply) => reply?.xid)).toEqual([1, 2, 3])
     const versions = readMultiResponse(results!.body).map((result) => 'stat' in result && result.stat.version)
@@ -358,54 +363,54 @@ describe('a large transaction', () => {
     )
   })
 
-  it('is done and answered by a server that is told to stop meanwhile', async () => {
-    const { world } = await watched()
-    const client = await session(world)
-    await plant(world, client, 4)
+  it('is applied by a server that is closed meanwhile, if it has a reply', async () => {
+    const { fixture } = await startObserved()
+    const client = await session(fixture)
+    await createChildren(fixture, client, 4)
     client.ask(1, OpCode.multi, (w) => writeMultiRequest(w, sets(2000, '/top/3')))
     client.create(2, '/behind')
     await Promise.resolve()
-    await world.stop()
-    await world.restart()
-    const again = await session(world)
+    await fixture.stop()
+    await fixture.restart()
+    const again = await session(fixture)
     again.read(1, OpCode.getData, '/top/3')
-    await world.untilIdle()
+    await fixture.untilIdle()
     const kept = new TextDecoder().decode(again.replies()[0]!.body.buffer()!)
-    // Whoever was answered finds it again.
+    // A write with a reply survives the restart.
     expect(client.takeReceived().includes('1:0') ? kept : 'value 1999').toBe('value 1999')
   })
 
-  it('that sets a quota counts in several turns', async () => {
-    const { world, turns } = await watched()
-    const client = await session(world)
-    await plant(world, client, 20_000)
+  it('of a new quota counts the subtree in several turns', async () => {
+    const { fixture, turns } = await startObserved()
+    const client = await session(fixture)
+    await createChildren(fixture, client, 20_000)
     const before = turns()
     for (const path of ['', '/top', '/top/zookeeper_limits', '/top/zookeeper_stats'].slice(1))
       client.create(1, `/zookeeper/quota${path}`, 0, 'count=-1,bytes=-1')
     client.read(4, OpCode.getData, '/zookeeper/quota/top/zookeeper_stats')
-    await world.untilIdle()
+    await fixture.untilIdle()
     expect(turns() - before).toBeGreaterThan(4)
     expect(new TextDecoder().decode(client.replies()[3]!.body.buffer()!)).toBe('count=20001,bytes=0')
   })
 })
 
-describe('what comes in large numbers', () => {
-  it('is told in several turns: watches by path', async () => {
-    const { world, turns } = await watched()
-    const client = await session(world)
+describe('a server does long work in several turns of the event loop', () => {
+  it('for wchp with thousands of watches', async () => {
+    const { fixture, turns } = await startObserved()
+    const client = await session(fixture)
     for (let i = 0; i < 5000; i++) client.read(i, OpCode.exists, `/${i}`, true)
-    await world.untilIdle()
+    await fixture.untilIdle()
     const before = turns()
-    const text = await world.command('wchp')
+    const text = await fixture.command('wchp')
     expect(turns() - before).toBeGreaterThan(9)
     expect(text.split('\n')).toHaveLength(5000 * 2 + 2)
   })
 
-  it('is told in several turns: sessions and connections, which are sorted before the first is told', async () => {
-    const { world, turns } = await watched({ maxClientCnxns: 0 })
-    for (let i = 0; i < 450; i++) await session(world)
+  it('for dump with hundreds of sessions and connections', async () => {
+    const { fixture, turns } = await startObserved({ maxClientCnxns: 0 })
+    for (let i = 0; i < 450; i++) await session(fixture)
     const before = turns()
-    const text = await world.command('dump')
+    const text = await fixture.command('dump')
     expect(turns() - before).toBeGreaterThan(12)
     expect(text).toMatch(
       /^SessionTracker dump:\nSession Sets \(1\)\/\(450\):\n450 expire at .*:\n(\t0x.*\n){450}eph/,
@@ -413,24 +418,24 @@ describe('what comes in large numbers', () => {
     expect(text).toMatch(/Connections Sets \(1\)\/\(451\):\n451 expire at .*:\n(\tip: .*\n){451}/)
   })
 
-  it('is looked at in several turns: nodes with a time to live, of which few are over', async () => {
-    const { world, turns, client } = await manyWithLives(6000)
-    const { nodes } = world.server.stats()
+  it('for the check of thousands of TTL nodes of which three are expired', async () => {
+    const { fixture, turns, client } = await startWithTtlNodes(6000)
+    const { nodes } = fixture.server.stats()
     const before = turns()
-    world.clock.advance(1000)
-    await world.untilIdle()
+    fixture.clock.advance(1000)
+    await fixture.untilIdle()
     expect(turns() - before).toBeGreaterThan(5)
-    expect(world.server.stats().nodes).toBe(nodes - 3)
+    expect(fixture.server.stats().nodes).toBe(nodes - 3)
     for (const i of [5999, 6000, 6001, 6002]) client.read(i, OpCode.exists, `/${i}`)
-    await world.untilIdle()
+    await fixture.untilIdle()
     expect(client.takeReceived()).toEqual([
       '5999:0',
       ...[6000, 6001, 6002].map((i) => `${i}:${ErrorCode.NONODE}`),
     ])
   })
 
-  it('is looked at while it changes: one that is new in the place of another stays', async () => {
-    const { world, client, afterEach } = await manyWithLives(2500)
+  it('for the check of TTL nodes, and keeps those that are created or get children meanwhile', async () => {
+    const { fixture, client, afterEach } = await startWithTtlNodes(2500)
     let changed = false
     afterEach(() => {
       if (changed) return
@@ -439,51 +444,51 @@ describe('what comes in large numbers', () => {
         w.string('/2500')
         w.int(-1)
       })
-      createFor(client, 2, '/new', 100_000_000n)
+      createTtl(client, 2, '/new', 100_000_000n)
       client.create(3, '/1/child')
     })
-    world.clock.advance(1000)
-    await world.untilIdle()
+    fixture.clock.advance(1000)
+    await fixture.untilIdle()
     client.frames.length = 0
     for (const [i, path] of ['/1', '/new', '/2500', '/2501'].entries()) client.read(i, OpCode.exists, path)
-    await world.untilIdle()
+    await fixture.untilIdle()
     expect(changed).toBe(true)
     expect(client.takeReceived()).toEqual(['0:0', '1:0', `2:${ErrorCode.NONODE}`, `3:${ErrorCode.NONODE}`])
   })
 
-  it('is not looked at any more once the server stops', async () => {
-    const { world, afterEach } = await manyWithLives(2500)
-    const { nodes } = world.server.stats()
+  it('for the check of TTL nodes, which ends when the server is closed', async () => {
+    const { fixture, afterEach } = await startWithTtlNodes(2500)
+    const { nodes } = fixture.server.stats()
     let stopping: Promise<void> | undefined
     afterEach(() => {
-      stopping ??= world.stop()
+      stopping ??= fixture.stop()
     })
-    world.clock.advance(1000)
+    fixture.clock.advance(1000)
     await stopping
-    await world.restart()
-    expect(world.server.stats().nodes).toBe(nodes)
+    await fixture.restart()
+    expect(fixture.server.stats().nodes).toBe(nodes)
   })
 
-  it('goes in several turns: the watches of a client that is gone', async () => {
-    const { world, turns } = await watched()
-    const client = await session(world)
+  it('for the removal of the watches of a disconnected client', async () => {
+    const { fixture, turns } = await startObserved()
+    const client = await session(fixture)
     for (let i = 0; i < 5000; i++) client.read(i, OpCode.exists, `/${i}`, true)
-    await world.untilIdle()
+    await fixture.untilIdle()
     const before = turns()
     client.connection.destroy()
-    await world.untilIdle()
+    await fixture.untilIdle()
     expect(turns() - before).toBeGreaterThan(2)
-    expect(world.server.stats().watches).toBe(0)
+    expect(fixture.server.stats().watches).toBe(0)
   })
 
-  it('ends in several turns: sessions that expire together', async () => {
-    const { world, turns } = await watched()
-    for (let i = 0; i < 350; i++) (await session(world, 4000)).connection.destroy()
-    await world.untilIdle()
+  it('for the expiry of hundreds of sessions', async () => {
+    const { fixture, turns } = await startObserved()
+    for (let i = 0; i < 350; i++) (await session(fixture, 4000)).connection.destroy()
+    await fixture.untilIdle()
     const before = turns()
-    world.clock.advance(7000)
-    await world.untilIdle()
+    fixture.clock.advance(7000)
+    await fixture.untilIdle()
     expect(turns() - before).toBeGreaterThan(3)
-    expect(world.server.stats().sessions).toBe(0)
+    expect(fixture.server.stats().sessions).toBe(0)
   })
 })

@@ -14,10 +14,10 @@ import {
 } from '@zabra/runtime'
 import type { ServerSettings } from '../settings/index.ts'
 
-/** How often files with certificates are looked at, in milliseconds. */
-const LOOK_MS = 10_000
+/** Milliseconds between two checks of the certificate files for changes. */
+const RELOAD_INTERVAL_MS = 10_000
 
-/** A port on which a server listens, by the key that sets it. */
+/** A port on which a server listens, by the key of its setting. */
 export interface ServedPort {
   readonly key: 'clientPort' | 'secureClientPort' | 'webSocketPort'
   readonly address: Address
@@ -25,16 +25,10 @@ export interface ServedPort {
   readonly secure: boolean
 }
 
-/** Where clients are served, as the configuration of an ensemble says it; 0.0.0.0 for every address of the machine. */
+/** A client address of an ensemble's configuration. The host 0.0.0.0 is every address of the machine. */
 export interface ClientAddress {
   readonly host: string
   readonly port: number
-}
-
-interface OpenPort {
-  readonly wanted: PortSpec
-  readonly served: ServedPort
-  readonly listener: Listener
 }
 
 interface PortSpec {
@@ -45,73 +39,98 @@ interface PortSpec {
   readonly secure: boolean
 }
 
-/** Every port of a server. All of them lead to the same place. */
+interface OpenPort {
+  readonly spec: PortSpec
+  readonly served: ServedPort
+  readonly listener: Listener
+}
+
+/** The ports on which one server listens. All of them serve the same tree. */
 export class Listeners {
   readonly #settings: ServerSettings
-  readonly #ports: Platform
+  readonly #platform: Platform
   readonly #open: OpenPort[] = []
-  #accepted: (wire: Connection) => void = (wire) => wire.destroy()
+  #accept: (wire: Connection) => void = (wire) => wire.destroy()
   #tls: TlsNetwork | undefined
-  /** The last trouble with certificates, so that it is told once. */
-  #trouble = ''
-  #cancel: Cancel = () => {}
+  /** The last error of a certificate file, which is logged once. */
+  #lastError = ''
+  #cancelReload: Cancel = () => {}
   #isClosed = false
 
-  constructor(settings: ServerSettings, ports: Platform) {
+  constructor(settings: ServerSettings, platform: Platform) {
     this.#settings = settings
-    this.#ports = ports
+    this.#platform = platform
   }
 
   get served(): readonly ServedPort[] {
     return this.#open.map(({ served }) => served)
   }
 
-  /** The port of a key; -1 when it is not served. */
+  /** Counts of TLS handshakes; 0 where no port speaks TLS. */
+  get handshakes(): HandshakeStats {
+    return this.#tls?.handshakes ?? { active: 0, rejected: 0, failed: 0 }
+  }
+
+  /** Returns the port of a key; -1 when it is not served. */
   portOf(key: ServedPort['key']): number {
-    return this.served.find((one) => one.key === key)?.address.port ?? -1
+    return this.served.find((port) => port.key === key)?.address.port ?? -1
   }
 
   /**
-   * Opens all ports, or none. Rejects with a `NetworkError` when one cannot be had, and with a `CertificateError` when a
-   * file with keys or certificates cannot be used.
+   * Opens all ports, or none. `accept` gets the connections. Rejects with a `NetworkError` when a port cannot be opened, and with a
+   * `CertificateError` when a key or certificate file cannot be used.
    */
-  async open(accepted: (wire: Connection) => void): Promise<void> {
-    this.#accepted = accepted
+  async open(accept: (wire: Connection) => void): Promise<void> {
+    this.#accept = accept
     try {
-      // The one that needs no files is the last: whoever gets an answer there finds the others open too.
-      for (const wanted of this.#wanted().toReversed()) this.#open.unshift(await this.#listen(wanted))
+      // The port that needs no files opens last: a client that reaches it can rely on the others.
+      for (const spec of this.#portSpecs().toReversed()) this.#open.unshift(await this.#listen(spec))
     } catch (error) {
       await this.close()
       if (error instanceof TlsOptionError)
         throw new TlsOptionError(`ssl.ciphersuites: ${error.message}`, { cause: error })
       throw error
     }
-    if (this.#tls !== undefined && this.#settings.certReload) this.#lookLater(this.#tls)
+    if (this.#tls !== undefined && this.#settings.certReload) this.#scheduleReload(this.#tls)
   }
 
   /**
-   * Serves `clientPort` somewhere else. The new port is opened before the old one closes, except where both are the same port at
-   * different addresses. Connections stay. Rejects with a `NetworkError` when it cannot be had; the old one is open then.
+   * Moves `clientPort` to another address. Opens the new port before it closes the old one, except where only the host differs.
+   * Connections stay. Rejects with a `NetworkError` when the new port cannot be opened; then the old one is open.
    */
   async moveClientPort({ host, port }: ClientAddress): Promise<void> {
     const index = this.#open.findIndex(({ served }) => served.key === 'clientPort')
     const old = this.#open[index]
     if (old === undefined || this.#isClosed) return
-    const wanted = { ...old.wanted, port, host: host === '0.0.0.0' ? undefined : host }
+    const spec = { ...old.spec, port, host: host === '0.0.0.0' ? undefined : host }
     const isSamePort = old.served.address.port === port
-    if (isSamePort && wanted.host === old.wanted.host) return
+    if (isSamePort && spec.host === old.spec.host) return
     if (isSamePort) await old.listener.close()
     try {
-      this.#open[index] = await this.#listen(wanted)
+      this.#open[index] = await this.#listen(spec)
     } catch (error) {
-      if (isSamePort) this.#open[index] = await this.#listen({ ...old.wanted, port })
+      if (isSamePort) this.#open[index] = await this.#listen({ ...old.spec, port })
       throw error
     }
     if (!isSamePort) await old.listener.close()
   }
 
-  async #listen(wanted: PortSpec): Promise<OpenPort> {
-    const { key, network, port, host, secure } = wanted
+  /** Reads the certificate files again, and logs the result. */
+  async reload(): Promise<void> {
+    this.#lastError = ''
+    if (this.#tls !== undefined) await this.#reloadCertificates(this.#tls, true)
+    else this.#platform.logger.info({}, 'There are no certificates to read again')
+  }
+
+  /** Stops listening. Connections stay. */
+  async close(): Promise<void> {
+    this.#cancelReload()
+    this.#isClosed = true
+    await Promise.all(this.#open.map(({ listener }) => listener.close()))
+  }
+
+  async #listen(spec: PortSpec): Promise<OpenPort> {
+    const { key, network, port, host, secure } = spec
     const { clientPortListenBacklog: backlog, clientTcpKeepAlive: keepAlive } = this.#settings
     const listener = await network.listen(
       {
@@ -120,52 +139,28 @@ export class Listeners {
         ...(host === undefined ? {} : { host }),
         ...(backlog > 0 ? { backlog } : {}),
       },
-      this.#accepted,
+      this.#accept,
       (error) =>
-        this.#ports.logger.warn({ port: key, error: error.message }, 'A client could not be accepted'),
+        this.#platform.logger.warn({ port: key, error: error.message }, 'A client could not be accepted'),
     )
-    return { wanted, served: { key, address: listener.address, secure }, listener }
+    return { spec, served: { key, address: listener.address, secure }, listener }
   }
 
-  /** What became of handshakes of TLS; all 0 where nobody speaks it. */
-  get handshakes(): HandshakeStats {
-    return this.#tls?.handshakes ?? { active: 0, rejected: 0, failed: 0 }
-  }
-
-  /** Reads the files with certificates again; what is wrong with them is logged. */
-  async reload(): Promise<void> {
-    this.#trouble = ''
-    if (this.#tls !== undefined) await this.#look(this.#tls, true)
-    else this.#ports.logger.info({}, 'There are no certificates to read again')
-  }
-
-  /** Stops listening. Connections stay. */
-  async close(): Promise<void> {
-    this.#cancel()
-    this.#isClosed = true
-    await Promise.all(this.#open.map(({ listener }) => listener.close()))
-  }
-
-  #wanted(): PortSpec[] {
+  #portSpecs(): PortSpec[] {
     const settings = this.#settings
     const { clientPort, secureClientPort, webSocketPort, webSocketSecure } = settings
     const isMixed = clientPort !== undefined && settings.portUnification
     if (isMixed || secureClientPort !== undefined || (webSocketPort !== undefined && webSocketSecure))
-      this.#tls = this.#network('tls')(tlsOptions(settings))
-    const wanted: PortSpec[] = []
+      this.#tls = this.#networkFactory('tls')(tlsOptionsOf(settings))
+    const specs: PortSpec[] = []
     if (clientPort !== undefined) {
-      const network = isMixed ? this.#tls!.withPlaintext() : this.#ports.network
-      wanted.push({
-        key: 'clientPort',
-        network,
-        port: clientPort,
-        host: settings.clientPortAddress,
-        secure: false,
-      })
+      const network = isMixed ? this.#tls!.withPlaintext() : this.#platform.network
+      const host = settings.clientPortAddress
+      specs.push({ key: 'clientPort', network, port: clientPort, host, secure: false })
     }
     if (secureClientPort !== undefined) {
       const host = settings.secureClientPortAddress
-      wanted.push({
+      specs.push({
         key: 'secureClientPort',
         network: this.#tls!,
         port: secureClientPort,
@@ -180,52 +175,54 @@ export class Listeners {
         webSocketMaxMessage: maxMessageBytes,
       } = settings
       const tls = webSocketSecure ? this.#tls : undefined
-      const network = this.#network('webSocket')({ path, origins, maxMessageBytes }, tls)
+      const network = this.#networkFactory('webSocket')({ path, origins, maxMessageBytes }, tls)
       const host = settings.webSocketPortAddress
-      wanted.push({ key: 'webSocketPort', network, port: webSocketPort, host, secure: webSocketSecure })
+      specs.push({ key: 'webSocketPort', network, port: webSocketPort, host, secure: webSocketSecure })
     }
-    return wanted
+    return specs
   }
 
-  #network<Kind extends keyof NetworkFactories>(kind: Kind): NonNullable<NetworkFactories[Kind]> {
-    const network = this.#ports.networkFactories?.[kind]
-    if (network !== undefined) return network
-    const message = `Cannot listen: this program gave the server no network for ${kind}. Pass one in networks of its ports.`
+  #networkFactory<Kind extends keyof NetworkFactories>(kind: Kind): NonNullable<NetworkFactories[Kind]> {
+    const factory = this.#platform.networkFactories?.[kind]
+    if (factory !== undefined) return factory
+    const message = `Cannot listen: this program gave the server no network for ${kind}. Pass one in networkFactories of its platform.`
     throw new NetworkError(message, 'ENOTSUP')
   }
 
-  #lookLater(tls: TlsNetwork): void {
-    this.#cancel = this.#ports.clock.after(LOOK_MS, 'change of certificates', () => {
-      void this.#look(tls).then(() => (this.#isClosed ? undefined : this.#lookLater(tls)))
+  #scheduleReload(tls: TlsNetwork): void {
+    this.#cancelReload = this.#platform.clock.after(RELOAD_INTERVAL_MS, 'change of certificates', () => {
+      void this.#reloadCertificates(tls, false).then(() =>
+        this.#isClosed ? undefined : this.#scheduleReload(tls),
+      )
     })
   }
 
-  async #look(tls: TlsNetwork, isAsked = false): Promise<void> {
-    const { logger } = this.#ports
+  async #reloadCertificates(tls: TlsNetwork, isRequested: boolean): Promise<void> {
+    const { logger } = this.#platform
     try {
       if (await tls.reload()) logger.info({}, 'The certificates have changed; new connections use them')
-      else if (isAsked) logger.info({}, 'The certificates have not changed')
-      this.#trouble = ''
+      else if (isRequested) logger.info({}, 'The certificates have not changed')
+      this.#lastError = ''
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
-      if (reason !== this.#trouble)
+      if (reason !== this.#lastError)
         logger.error({ reason }, 'The certificates have changed and cannot be used; the old ones stay in use')
-      this.#trouble = reason
+      this.#lastError = reason
     }
   }
 }
 
-function tlsOptions(settings: ServerSettings): Parameters<NonNullable<NetworkFactories['tls']>>[0] {
+function tlsOptionsOf(settings: ServerSettings): Parameters<NonNullable<NetworkFactories['tls']>>[0] {
   const { sslKeyStoreLocation, sslTrustStoreLocation, sslCipherSuites, sslClientAuth, tlsHandshakeLimit } =
     settings
   return {
-    keyStore: store(
+    keyStore: storeOf(
       sslKeyStoreLocation,
       settings.sslKeyStoreType,
       settings.sslKeyStorePassword,
       settings.sslKeyStorePasswordPath,
     ),
-    trustStore: store(
+    trustStore: storeOf(
       sslTrustStoreLocation,
       settings.sslTrustStoreType,
       settings.sslTrustStorePassword,
@@ -240,7 +237,7 @@ function tlsOptions(settings: ServerSettings): Parameters<NonNullable<NetworkFac
   }
 }
 
-function store(
+function storeOf(
   path: string | undefined,
   type: CertificateStore['type'],
   password: string | undefined,

@@ -1,15 +1,17 @@
 import type { SessionId } from '../core/types.ts'
-import { formatSessionId } from './format-session-id.ts'
 
-/** What tells a client from others. */
+/** Formats a session id as Apache ZooKeeper prints it: unsigned hexadecimal. */
+export const formatSessionId = (id: SessionId): string => `0x${BigInt.asUintN(64, id).toString(16)}`
+
+/** The properties of a client that identify it in the log. */
 export interface LoggedClient {
-  /** Its address. */
+  /** The IP address of the client. */
   readonly host: string
   readonly port: number
   readonly sessionId: SessionId
 }
 
-/** Who a client is, for the log. */
+/** Returns the fields with which log entries name a client. */
 export function logContext({ host, port, sessionId }: LoggedClient): {
   readonly client: string
   readonly session: string

@@ -1,43 +1,45 @@
 import { writeMultiHeader, Writer, type BufferPool } from '@zabra/protocol'
+import { MULTI_END } from '../core/operations/index.ts'
 import type { Tree } from '../core/tree/index.ts'
 import type { SubTxn } from '../core/types.ts'
-import { MULTI_END, writeMultiResult } from './replies.ts'
+import { writeMultiResult } from './replies.ts'
 
-/** A piece that has so many bytes is full: with the part behind them it still fits into an array that is used again. */
-const FULL = 60_000
+/** A chunk is full with so many bytes: with one more result it still fits into a buffer of the pool. */
+const CHUNK_BYTES = 60_000
 
-/** The results of the parts of one multi, in small pieces: one array for millions of bytes would be copied whenever it grows. */
+/** Collects the results of the parts of one multi in chunks. One buffer for millions of bytes would be copied whenever it grows. */
 export class MultiResults {
-  readonly #rooms: BufferPool
-  readonly #full: Writer[] = []
-  #last: Writer
+  readonly #pool: BufferPool
+  readonly #fullChunks: Writer[] = []
+  #lastChunk: Writer
+  /** Bytes of the full chunks. */
   #length = 0
 
-  /** The pieces lie in `rooms`. */
-  constructor(rooms: BufferPool) {
-    this.#rooms = rooms
-    this.#last = new Writer(512, rooms)
+  /** Takes the buffers of the chunks from `pool`. */
+  constructor(pool: BufferPool) {
+    this.#pool = pool
+    this.#lastChunk = new Writer(512, pool)
   }
 
-  /** Adds the result of a part, right after it is applied. */
+  /** Adds the result of a part. Call it right after the part is applied, while the tree shows its result. */
   add(tree: Tree, txn: SubTxn, isApplied: boolean): void {
-    if (this.#last.length >= FULL) {
-      this.#full.push(this.#last)
-      this.#length += this.#last.length
-      this.#last = new Writer(512, this.#rooms)
+    if (this.#lastChunk.length >= CHUNK_BYTES) {
+      this.#fullChunks.push(this.#lastChunk)
+      this.#length += this.#lastChunk.length
+      this.#lastChunk = new Writer(512, this.#pool)
     }
-    writeMultiResult(tree, txn, isApplied, this.#last)
+    writeMultiResult(tree, txn, isApplied, this.#lastChunk)
   }
 
-  /** Ends the reply that begins at `mark`, with these results as its body. Many of them are sent at once. Gives its bytes. */
-  finish(writer: Writer, mark: number, send: () => void): number {
-    writeMultiHeader(this.#last, MULTI_END)
-    const size = writer.length - mark + this.#length + this.#last.length
+  /** Ends the reply at `mark` with these results as its body, calling `flush` after each full chunk. Returns the length of the reply. */
+  finish(writer: Writer, mark: number, flush: () => void): number {
+    writeMultiHeader(this.#lastChunk, MULTI_END)
+    const size = writer.length - mark + this.#length + this.#lastChunk.length
     writer.intAt(mark, size - 4)
-    for (const piece of [...this.#full, this.#last]) {
-      writer.raw(piece.bytes())
-      piece.release()
-      if (writer.length >= FULL) send()
+    for (const chunk of [...this.#fullChunks, this.#lastChunk]) {
+      writer.raw(chunk.bytes())
+      chunk.release()
+      if (writer.length >= CHUNK_BYTES) flush()
     }
     return size
   }

@@ -2,7 +2,7 @@ import type { Connection, Platform } from '@zabra/runtime'
 import type { ServerSettings } from '../settings/index.ts'
 
 const NOT_SERVING = 'This ZooKeeper instance is not currently serving requests'
-/** Words of ZooKeeper, with what is said to those that do not need a role. */
+/** The four-letter commands of ZooKeeper, with their answers on a server without a role. */
 const ANSWERS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     'conf cons crst dirs dump envi gtmk hash mntr srst srvr stat stmk wchc wchp wchs ydld rqld'
@@ -12,58 +12,61 @@ const ANSWERS: Readonly<Record<string, string>> = {
   ruok: 'imok',
   isro: 'null',
 }
-/** Connections that have not said anything yet; more are closed at once. */
-const MOST_WAITING = 256
-const PATIENCE_MS = 3000
+/** Connections that have not sent a command yet. Further ones are closed at once. */
+const MAX_PENDING = 256
+const TIMEOUT_MS = 3000
 
-/** Where clients end up while a server has no role: words are answered, and everybody else is to try another server. */
+/** Handles client connections while the server has no role: answers four-letter commands and closes every other connection. */
 export class NotServing {
-  readonly #ports: Platform
+  readonly #platform: Platform
   readonly #allowed: ReadonlySet<string>
-  readonly #waiting = new Set<Connection>()
-  #closed = false
+  readonly #pending = new Set<Connection>()
+  #isClosed = false
 
-  constructor({ fourLetterWords }: ServerSettings, ports: Platform) {
-    this.#ports = ports
+  constructor({ fourLetterWords }: ServerSettings, platform: Platform) {
+    this.#platform = platform
     this.#allowed = new Set(fourLetterWords.includes('*') ? Object.keys(ANSWERS) : fourLetterWords)
   }
 
   accept(wire: Connection): void {
-    const first: number[] = []
-    let answered = false
-    const cancel = this.#ports.clock.after(PATIENCE_MS, 'client while there is no role', () => wire.destroy())
+    const name: number[] = []
+    let isAnswered = false
+    const cancelTimeout = this.#platform.clock.after(TIMEOUT_MS, 'client while there is no role', () =>
+      wire.destroy(),
+    )
     wire.setHandler({
       data: (chunk) => {
-        if (answered) return
-        first.push(...chunk.subarray(0, 4 - first.length))
-        if (first.length < 4) return
-        answered = true
-        this.#answer(wire, String.fromCharCode(...first))
+        if (isAnswered) return
+        name.push(...chunk.subarray(0, 4 - name.length))
+        if (name.length < 4) return
+        isAnswered = true
+        this.#answer(wire, String.fromCharCode(...name))
       },
       drain() {},
-      ended: () => answered,
+      ended: () => isAnswered,
       closed: () => {
-        cancel()
-        this.#waiting.delete(wire)
+        cancelTimeout()
+        this.#pending.delete(wire)
       },
     })
-    // A page must not be able to have words run, so a WebSocket has nothing to wait for.
-    if (this.#closed || this.#waiting.size >= MOST_WAITING || wire.transport === 'webSocket')
+    // Commands are not available over WebSockets, whose bytes a web page controls.
+    if (this.#isClosed || this.#pending.size >= MAX_PENDING || wire.transport === 'webSocket')
       return wire.destroy()
-    this.#waiting.add(wire)
+    this.#pending.add(wire)
   }
 
+  /** Closes all connections, and every later one. */
   close(): void {
-    this.#closed = true
-    for (const wire of this.#waiting) wire.destroy()
+    this.#isClosed = true
+    for (const wire of this.#pending) wire.destroy()
   }
 
-  #answer(wire: Connection, word: string): void {
-    const answer = ANSWERS[word]
+  #answer(wire: Connection, name: string): void {
+    const answer = ANSWERS[name]
     if (answer === undefined) return wire.destroy()
-    const text = this.#allowed.has(word)
+    const text = this.#allowed.has(name)
       ? answer
-      : `${word} is not executed because it is not in the whitelist.\n`
+      : `${name} is not executed because it is not in the whitelist.\n`
     wire.write(new TextEncoder().encode(text))
     wire.end()
   }

@@ -1,36 +1,42 @@
-import type { FourLetterCommand } from '../admin/index.ts'
+/** A four-letter command at the start of a connection. */
+export interface Command {
+  readonly name: string
+  /** Bytes that follow the name. */
+  readonly argumentBytes: number
+}
 
-/** What the first bytes of a connection turned out to be. */
+/** What the first bytes of a connection are. */
 export type DetectedProtocol =
-  | { readonly kind: 'word'; readonly word: FourLetterCommand; readonly argument: Uint8Array }
-  /** Not a word: the bytes begin the frames of a client. */
+  | { readonly kind: 'command'; readonly command: Command; readonly argument: Uint8Array }
+  /** The first bytes of the frames of a client. */
   | { readonly kind: 'frames'; readonly bytes: Uint8Array }
 
-/** Collects the first bytes of a connection until they are known to be a four-letter word or the length of a frame. */
+/** Collects the first bytes of a connection until they are a whole four-letter command or the length of a frame. */
 export class ProtocolDetector {
-  readonly #wordIn: (bytes: Uint8Array) => FourLetterCommand | undefined
+  readonly #commandIn: (bytes: Uint8Array) => Command | undefined
   #bytes: Uint8Array = new Uint8Array(0)
 
-  constructor(wordIn: (bytes: Uint8Array) => FourLetterCommand | undefined) {
-    this.#wordIn = wordIn
+  /** `commandIn` returns the command with which at least four bytes begin, if they begin with one. */
+  constructor(commandIn: (bytes: Uint8Array) => Command | undefined) {
+    this.#commandIn = commandIn
   }
 
-  /** Takes the next bytes. Gives undefined while more are needed. */
+  /** Adds bytes. Returns undefined while more are needed. */
   push(chunk: Uint8Array): DetectedProtocol | undefined {
-    const bytes = this.#bytes.length === 0 ? chunk : joined(this.#bytes, chunk)
-    const word = bytes.length < 4 ? undefined : this.#wordIn(bytes)
-    if (bytes.length >= 4 && word === undefined) return { kind: 'frames', bytes }
-    if (word !== undefined && bytes.length >= 4 + word.argumentBytes) {
-      return { kind: 'word', word, argument: bytes.subarray(4, 4 + word.argumentBytes) }
+    const bytes = this.#bytes.length === 0 ? chunk : concat(this.#bytes, chunk)
+    const command = bytes.length < 4 ? undefined : this.#commandIn(bytes)
+    if (bytes.length >= 4 && command === undefined) return { kind: 'frames', bytes }
+    if (command !== undefined && bytes.length >= 4 + command.argumentBytes) {
+      return { kind: 'command', command, argument: bytes.subarray(4, 4 + command.argumentBytes) }
     }
     this.#bytes = bytes.slice()
     return undefined
   }
 }
 
-function joined(a: Uint8Array, b: Uint8Array): Uint8Array {
-  const all = new Uint8Array(a.length + b.length)
-  all.set(a)
-  all.set(b, a.length)
-  return all
+function concat(a: Uint8Array, b: Uint8Array): Uint8Array {
+  const both = new Uint8Array(a.length + b.length)
+  both.set(a)
+  both.set(b, a.length)
+  return both
 }

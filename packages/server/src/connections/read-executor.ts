@@ -1,116 +1,133 @@
 import { OpCode, Writer, Xid, type Reader } from '@zabra/protocol'
-import type { ReadCaller, ChunkedReply } from '../core/reads/index.ts'
-import type { Zxid } from '../core/types.ts'
-import type { ClientConnection } from './client-connection.ts'
+import type { ChunkedReply, ReadCaller } from '../core/reads/index.ts'
+import type { Identity, SessionId, Zxid } from '../core/types.ts'
+import type { ClientChannel } from './client-channel.ts'
 import type { ClientService } from './client-service.ts'
-import type { ReplyWriter } from './reply-writer.ts'
 
-/** What is asked, but for its body. */
-interface Request {
+/** The header of a request. */
+export interface RequestHeader {
   readonly xid: number
   readonly type: number
+  /** When the request was received, on the monotonic clock. */
   readonly startedAt: number
 }
 
 /**
- * The reads of one client. A large one is answered in several turns of the event loop, one at a time. What else is written for
- * the client meanwhile waits behind it, so that replies keep their order and an event comes behind the reply that set its watch.
+ * Executes the reads of one connection. A large reply is made over several turns of the event loop, one at a time. Other replies
+ * and events of the connection wait behind it, which keeps replies in order and an event behind the reply that set its watch.
  */
-export class ReadExecutor {
-  readonly #core: ClientService
-  readonly #client: ClientConnection
+export class ReadExecutor implements ReadCaller<ClientChannel> {
+  readonly listener: ClientChannel
+  readonly #service: ClientService
+  /** Sends a reply that was made over several turns. */
+  readonly #sendChunked: (bytes: Uint8Array) => void
+  /** The reply that is being made. */
+  #reply: ChunkedReply | undefined
   #steps: Generator<void> | undefined
-  #answer: ChunkedReply | undefined
-  /** What a large reply is collected in, from the first one on. */
+  /** Holds the bytes of chunked replies; made for the first one. */
   #writer: Writer | undefined
-  #isTelling = false
+  #isStepping = false
 
-  constructor(core: ClientService, client: ClientConnection) {
-    this.#core = core
-    this.#client = client
+  constructor(service: ClientService, channel: ClientChannel, sendChunked: (bytes: Uint8Array) => void) {
+    this.#service = service
+    this.listener = channel
+    this.#sendChunked = sendChunked
   }
 
-  get #outbox(): ReplyWriter {
-    return this.#client.replyWriter
+  get sessionId(): SessionId {
+    return this.listener.sessionId
   }
 
+  get identities(): readonly Identity[] {
+    return this.listener.identities
+  }
+
+  /** Whether a reply is being made over several turns. */
   get isBusy(): boolean {
     return this.#steps !== undefined
   }
 
-  /** Answers a read, or begins to. */
-  execute(request: Request, reader: Reader): void {
-    const caller: ReadCaller<ClientConnection> = this.#client
+  /** Writes the reply to a read, or starts to make it. */
+  execute(request: RequestHeader, body: Reader): void {
     const { xid, type } = request
-    const { reads, scratch } = this.#core
-    const zxid = this.#core.tree.lastZxid
+    const { scratch, tree } = this.#service
+    const { replyWriter } = this.listener
+    const zxid = tree.lastZxid
     if (type === OpCode.setWatches || type === OpCode.setWatches2) {
-      // What happened meanwhile is told before the reply, and the reply has no body.
-      const err = reads.begin(type, reader, scratch, caller, !this.isBusy)
-      if (typeof err !== 'number') return this.#begin(request, zxid, err)
-      return this.#finish(this.#outbox.beginReply(xid, zxid, err), request)
+      // Events that the client has missed go before the reply, which has no body.
+      const result = this.#begin(type, body, scratch)
+      if (typeof result !== 'number') return this.#start(request, zxid, result)
+      return this.#endReply(replyWriter.beginReply(xid, zxid, result), request)
     }
-    const mark = this.#outbox.beginReply(type === OpCode.ping ? Xid.ping : xid, zxid, 0)
-    const err = reads.begin(type, reader, this.#outbox.writer, caller, !this.isBusy)
-    if (typeof err !== 'number') {
-      this.#outbox.writer.truncate(mark)
-      return this.#begin(request, zxid, err)
+    const mark = replyWriter.beginReply(type === OpCode.ping ? Xid.ping : xid, zxid, 0)
+    const result = this.#begin(type, body, replyWriter.writer)
+    if (typeof result !== 'number') {
+      replyWriter.writer.truncate(mark)
+      return this.#start(request, zxid, result)
     }
-    if (err !== 0) this.#outbox.setError(mark, err)
-    this.#finish(mark, request)
+    if (result !== 0) replyWriter.setError(mark, result)
+    this.#endReply(mark, request)
   }
 
-  #finish(mark: number, { type, startedAt }: Request): void {
-    const { turnTime, stats } = this.#core
-    this.#outbox.endReply(mark, type, startedAt, turnTime, stats.readLatency)
-    if (this.#outbox.isFull) this.#client.flush()
-  }
-
-  #begin(request: Request, zxid: Zxid, answer: ChunkedReply): void {
-    this.#client.flush()
-    this.#answer = answer
-    this.#steps = this.#make(request, zxid, answer)
-    this.#later()
-  }
-
-  /** Takes an event that is part of the reply that is being made; false for any other. */
+  /** Adds an event to the chunked reply if the reply has caused it. Returns false for any other event. */
   captureNotification(frame: Uint8Array): boolean {
-    if (!this.#isTelling) return false
+    if (!this.#isStepping) return false
     this.#writer!.raw(frame)
-    this.#outbox.countFrame(frame.length)
+    this.listener.replyWriter.countFrame(frame.length)
     return true
   }
 
-  /** What is being made is made, or given up. */
+  /** Releases the chunked reply, whether it is complete or not. */
   cancel(): void {
-    this.#answer?.dispose?.()
-    this.#answer = this.#steps = undefined
+    this.#reply?.dispose?.()
+    this.#reply = this.#steps = undefined
   }
 
-  *#make({ xid, type, startedAt }: Request, zxid: Zxid, answer: ChunkedReply): Generator<void> {
+  /** Executes a read. Returns its error number, or a chunked reply unless one is being made already. */
+  #begin(type: number, body: Reader, writer: Writer): number | ChunkedReply {
+    const { reads } = this.#service
+    return this.isBusy ? reads.execute(type, body, writer, this) : reads.begin(type, body, writer, this)
+  }
+
+  #endReply(mark: number, { type, startedAt }: RequestHeader): void {
+    const { turnTime, stats } = this.#service
+    const { replyWriter } = this.listener
+    replyWriter.endReply(mark, type, startedAt, turnTime, stats.readLatency)
+    if (replyWriter.isFull) this.listener.flush()
+  }
+
+  #start(request: RequestHeader, zxid: Zxid, reply: ChunkedReply): void {
+    this.listener.flush()
+    this.#reply = reply
+    this.#steps = this.#make(request, zxid, reply)
+    this.#stepLater()
+  }
+
+  *#make({ xid, type, startedAt }: RequestHeader, zxid: Zxid, reply: ChunkedReply): Generator<void> {
     const writer = (this.#writer ??= new Writer(1 << 16))
-    const begin = answer.hasNotifications ? -1 : this.#outbox.beginReplyIn(writer, xid, zxid, 0)
-    const err = yield* answer.write(writer)
-    const mark = begin === -1 ? this.#outbox.beginReplyIn(writer, xid, this.#core.tree.lastZxid, 0) : begin
-    if (err !== undefined) this.#outbox.setErrorIn(writer, mark, err)
+    const { replyWriter } = this.listener
+    const begin = reply.hasNotifications ? -1 : replyWriter.beginReplyIn(writer, xid, zxid, 0)
+    const err = yield* reply.write(writer)
+    const { turnTime, stats, tree } = this.#service
+    const mark = begin === -1 ? replyWriter.beginReplyIn(writer, xid, tree.lastZxid, 0) : begin
+    if (err !== undefined) replyWriter.setErrorIn(writer, mark, err)
     writer.endFrame(mark)
-    const { turnTime, stats } = this.#core
-    this.#outbox.countFrame(writer.length - mark)
-    this.#outbox.recordReply(writer.length - mark, type, startedAt, turnTime, stats.readLatency)
+    replyWriter.countFrame(writer.length - mark)
+    replyWriter.recordReply(writer.length - mark, type, startedAt, turnTime, stats.readLatency)
   }
 
-  #later(): void {
-    this.#core.runLater(() => this.#step())
+  #stepLater(): void {
+    this.#service.runLater(() => this.#step())
   }
 
   #step(): void {
     const steps = this.#steps
     if (steps === undefined) return
-    this.#isTelling = true
-    const isOver = steps.next().done === true
-    this.#isTelling = false
-    if (!isOver) return this.#later()
+    this.#isStepping = true
+    const isDone = steps.next().done === true
+    this.#isStepping = false
+    if (!isDone) return this.#stepLater()
     this.cancel()
-    this.#client.sendChunkedReply(this.#writer!.take())
+    this.#sendChunked(this.#writer!.take())
   }
 }

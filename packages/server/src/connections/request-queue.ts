@@ -1,29 +1,29 @@
-import { ErrorCode, OpCode, type Reader, type PooledBuffer, type BufferPool } from '@zabra/protocol'
+import { ErrorCode, OpCode, type BufferPool, type PooledBuffer, type Reader } from '@zabra/protocol'
 import { RingBuffer } from '../core/ring-buffer.ts'
 import type { Identity } from '../core/types.ts'
 
-const NOBODY: readonly Identity[] = []
+const NO_IDENTITIES: readonly Identity[] = []
 
 /**
- * A request that waits. With a `body` it is not looked at yet: a read behind a write, or anything of a client that does not
- * take its answers. With an `err` it is a write that was refused without a zxid. With neither it is on its way.
+ * A request without a reply. With a `body` it is deferred: a read behind a write, or any request of a client that applies
+ * backpressure. With an `err` it is a refused write. With neither it is in flight.
  */
 export class QueuedRequest {
   readonly xid: number
   readonly type: number
-  /** On the monotonic clock. */
+  /** When the request was received, on the monotonic clock. */
   readonly startedAt: number
-  /** The error number of what was refused, else 0. */
+  /** The error of a refused request, else 0. */
   readonly err: number
-  /** What it asks, from `from` to `to`. */
+  /** Holds the body of a deferred request, from `from` to `to`. */
   body: Uint8Array | undefined = undefined
   from = 0
   to = 0
-  /** With a body: who the client was when it asked. */
+  /** The identities of the client when it sent a deferred request. */
   readonly identities: readonly Identity[]
-  /** With a body: whether it could be on its way before its turn comes, as a write or a sync can. */
+  /** Whether a deferred request can be in flight before its turn to get a reply, as a write or a sync can. */
   readonly canStartEarly: boolean
-  /** What a sync on its way is answered with. */
+  /** The body of a sync in flight, for its reply. */
   syncBody: Uint8Array | undefined = undefined
 
   constructor(
@@ -31,188 +31,188 @@ export class QueuedRequest {
     type: number,
     startedAt: number,
     err: number = ErrorCode.OK,
-    identities = NOBODY,
-    early = false,
+    identities = NO_IDENTITIES,
+    canStartEarly = false,
   ) {
     this.xid = xid
     this.type = type
     this.startedAt = startedAt
     this.err = err
     this.identities = identities
-    this.canStartEarly = early
+    this.canStartEarly = canStartEarly
   }
 
-  /** Gives it a body that has an array of its own. */
+  /** Sets a body that fills its array. */
   setBody(body: Uint8Array): void {
     this.body = body
     this.to = body.length
   }
 
-  /** Has a reader begin at its body. */
+  /** Positions a reader at the body. */
   readBody(reader: Reader): Reader {
     return reader.reset(this.body!, this.from, this.to)
   }
 }
 
 /**
- * What stands for a sync that was put off, once it has begun: on its way (undefined), refused with an error, or, when there is
- * nothing to wait for, a read like others.
+ * Returns the request that replaces a deferred sync once the pipeline has it. It is in flight when `err` is undefined, deferred as a
+ * read when `err` is 0 because there is nothing to wait for, and else refused.
  */
 export function startedSync(sync: QueuedRequest, err: number | undefined): QueuedRequest {
   const { xid, type, startedAt, identities, body, from, to } = sync
-  const begun = new QueuedRequest(xid, type, startedAt, err, identities)
-  const asked = body!.slice(from, to)
-  if (err === undefined) begun.syncBody = asked
-  else if (err === ErrorCode.OK) begun.setBody(asked)
-  return begun
+  const started = new QueuedRequest(xid, type, startedAt, err, identities)
+  const bytes = body!.slice(from, to)
+  if (err === undefined) started.syncBody = bytes
+  else if (err === ErrorCode.OK) started.setBody(bytes)
+  return started
 }
 
-/** Bodies lie one behind the other in a room: a small one, since most lines are short, and larger ones behind that. */
-const FIRST_ROOM_BYTES = 512
-const ROOM_BYTES = 4096
-/** Longer bodies have arrays of their own. */
-const LONGEST_BYTES = 1024
-/** What a request takes beside its body. */
-const ENTRY_BYTES = 200
+/** Bodies are packed into buffers of the pool: the first is small, since most queues are short. */
+const FIRST_BUFFER_BYTES = 512
+const BUFFER_BYTES = 4096
+/** A longer body has an array of its own. */
+const MAX_PACKED_BYTES = 1024
+/** Memory of a request beside its body, in bytes. */
+const REQUEST_BYTES = 200
 
-/** The requests of one session in their order, from the oldest one that has no answer yet. */
+/** The requests of one session without a reply, in order. */
 export class RequestQueue {
-  readonly #rooms: BufferPool
-  /** Where the next body goes, and how much of it is taken. */
-  #room: PooledBuffer | undefined
-  #taken = 0
-  readonly #waiting = new RingBuffer<QueuedRequest | undefined>(undefined)
-  /** So many of the first ones are not put off. */
-  #looked = 0
-  /** Writes and syncs in the line that nobody else knows yet. */
+  readonly #pool: BufferPool
+  /** The buffer for the next body, and how many of its bytes are used. */
+  #buffer: PooledBuffer | undefined
+  #used = 0
+  readonly #requests = new RingBuffer<QueuedRequest | undefined>(undefined)
+  /** No request before this index is a deferred write or sync. */
+  #firstDeferredIndex = 0
+  /** Deferred writes and syncs. */
   deferredCount = 0
-  /** Syncs on their way. Nothing behind one is begun, but for other syncs: it may rely on what the sync shows. */
+  /** Syncs in flight. Requests behind one are not started, except for other syncs: they may rely on what the sync makes visible. */
   pendingSyncs = 0
-  #bytes = 0
+  #bodyBytes = 0
 
-  /** Bodies lie in `rooms`. */
-  constructor(rooms: BufferPool) {
-    this.#rooms = rooms
+  /** Takes the buffers of deferred bodies from `pool`. */
+  constructor(pool: BufferPool) {
+    this.#pool = pool
   }
 
   get length(): number {
-    return this.#waiting.length
+    return this.#requests.length
   }
 
-  /** Bytes of memory that the waiting requests take, roughly. */
+  /** The memory of the queue in bytes, approximately. */
   get byteSize(): number {
-    return this.#bytes + this.length * ENTRY_BYTES
+    return this.#bodyBytes + this.length * REQUEST_BYTES
   }
 
   get first(): QueuedRequest | undefined {
-    return this.#waiting.first
+    return this.#requests.first
   }
 
-  /** Whether there is a first one and something can be done about it now; what is on its way takes its time. */
+  /** Whether the first request can be processed: it is not in flight. */
   get isReady(): boolean {
     const { first } = this
     return first !== undefined && (first.body !== undefined || first.err !== ErrorCode.OK)
   }
 
-  /** The oldest request that is put off, if there is one. */
+  /** The oldest deferred write or sync. */
   get firstDeferred(): QueuedRequest | undefined {
     if (this.deferredCount === 0) return undefined
-    while (!isPutOff(this.#waiting.at(this.#looked)!)) this.#looked++
-    return this.#waiting.at(this.#looked)
+    while (!isDeferredWrite(this.#requests.at(this.#firstDeferredIndex)!)) this.#firstDeferredIndex++
+    return this.#requests.at(this.#firstDeferredIndex)
   }
 
-  /** Whether a write, or else a sync, may be begun that stands behind all others. */
-  canStart(write: boolean): boolean {
-    return this.deferredCount === 0 && (!write || this.pendingSyncs === 0)
+  /** Whether a new write, or else a new sync, can be started although it is behind all others. */
+  canStart(isWrite: boolean): boolean {
+    return this.deferredCount === 0 && (!isWrite || this.pendingSyncs === 0)
   }
 
-  /** Whether the oldest request that is put off may be begun. */
+  /** Whether the oldest deferred write or sync can be started. */
   get canStartDeferred(): boolean {
-    const { firstDeferred: firstPutOff } = this
-    return firstPutOff !== undefined && (this.pendingSyncs === 0 || firstPutOff.type === OpCode.sync)
+    const { firstDeferred } = this
+    return firstDeferred !== undefined && (this.pendingSyncs === 0 || firstDeferred.type === OpCode.sync)
   }
 
-  push(waiting: QueuedRequest): void {
-    this.#waiting.push(waiting)
-    this.#enters(waiting)
+  push(request: QueuedRequest): void {
+    this.#requests.push(request)
+    this.#count(request)
   }
 
-  /** Adds one that is not looked at yet: what it asks is copied from between two offsets. */
-  pushDeferred(waiting: QueuedRequest, bytes: Uint8Array, start: number, end: number): void {
+  /** Appends a deferred request and copies its body. */
+  pushDeferred(request: QueuedRequest, bytes: Uint8Array, start: number, end: number): void {
     const length = end - start
-    if (length > LONGEST_BYTES) {
-      // `slice` would be no copy where the platform has arrays of its own.
-      waiting.setBody(new Uint8Array(bytes.subarray(start, end)))
+    if (length > MAX_PACKED_BYTES) {
+      // Not `slice`, which returns a view where `bytes` is a Buffer of Node.
+      request.setBody(new Uint8Array(bytes.subarray(start, end)))
     } else {
-      // What lies in a room that is full is somebody's body until it is answered, so the room is left to them.
-      if (this.#room === undefined || this.#taken + length > this.#room.bytes.length) {
-        const size = this.#room === undefined ? FIRST_ROOM_BYTES : ROOM_BYTES
-        this.#room = this.#rooms.acquire(Math.max(size, length))
-        this.#taken = 0
+      // A full buffer is left to the requests whose bodies it holds; the garbage collector frees it.
+      if (this.#buffer === undefined || this.#used + length > this.#buffer.bytes.length) {
+        const size = this.#buffer === undefined ? FIRST_BUFFER_BYTES : BUFFER_BYTES
+        this.#buffer = this.#pool.acquire(Math.max(size, length))
+        this.#used = 0
       }
-      const room = this.#room.bytes
-      const to = this.#taken
-      for (let i = 0; i < length; i++) room[to + i] = bytes[start + i]!
-      waiting.body = room
-      waiting.from = to
-      waiting.to = this.#taken = to + length
+      const target = this.#buffer.bytes
+      const from = this.#used
+      for (let i = 0; i < length; i++) target[from + i] = bytes[start + i]!
+      request.body = target
+      request.from = from
+      request.to = this.#used = from + length
     }
-    this.push(waiting)
+    this.push(request)
   }
 
-  /** Nothing is being answered. When nothing waits either, the room for bodies goes to somebody else. */
+  /** Releases the buffer when the queue is empty. No body may be in use. */
   releaseBuffer(): void {
-    if (this.#room === undefined || this.length > 0) return
-    this.#rooms.release(this.#room)
-    this.#room = undefined
+    if (this.#buffer === undefined || this.length > 0) return
+    this.#pool.release(this.#buffer)
+    this.#buffer = undefined
   }
 
   shift(): QueuedRequest | undefined {
-    const first = this.#waiting.shift()
+    const first = this.#requests.shift()
     if (first === undefined) return undefined
-    this.#leaves(first)
-    if (this.#looked > 0) this.#looked--
+    this.#uncount(first)
+    if (this.#firstDeferredIndex > 0) this.#firstDeferredIndex--
     return first
   }
 
-  /** The first one has become something else. */
-  replaceFirst(waiting: QueuedRequest): void {
+  /** Replaces the first request. Does nothing on an empty queue: the connection may have been closed meanwhile. */
+  replaceFirst(request: QueuedRequest): void {
     const { first } = this
-    // A connection that is closed meanwhile has no line any more.
     if (first === undefined) return
-    this.#leaves(first)
-    this.#waiting.set(0, waiting)
-    this.#enters(waiting)
+    this.#uncount(first)
+    this.#requests.set(0, request)
+    this.#count(request)
   }
 
-  /** The oldest one that was put off has become something else. */
-  replaceDeferred(waiting: QueuedRequest): void {
-    const { firstDeferred: firstPutOff } = this
-    // A connection that is closed meanwhile has no line any more.
-    if (firstPutOff === undefined) return
-    this.#leaves(firstPutOff)
-    this.#waiting.set(this.#looked, waiting)
-    this.#enters(waiting)
+  /** Replaces the oldest deferred write or sync. Does nothing where there is none: the connection may have been closed meanwhile. */
+  replaceDeferred(request: QueuedRequest): void {
+    const { firstDeferred } = this
+    if (firstDeferred === undefined) return
+    this.#uncount(firstDeferred)
+    this.#requests.set(this.#firstDeferredIndex, request)
+    this.#count(request)
   }
 
   clear(): void {
-    this.#waiting.clear()
-    this.#looked = this.deferredCount = this.pendingSyncs = this.#bytes = 0
+    this.#requests.clear()
+    this.#firstDeferredIndex = this.deferredCount = this.pendingSyncs = this.#bodyBytes = 0
   }
 
-  #enters(waiting: QueuedRequest): void {
-    if (isPutOff(waiting)) this.deferredCount++
-    if (waiting.syncBody !== undefined) this.pendingSyncs++
-    this.#bytes += bytesOf(waiting)
+  #count(request: QueuedRequest): void {
+    if (isDeferredWrite(request)) this.deferredCount++
+    if (request.syncBody !== undefined) this.pendingSyncs++
+    this.#bodyBytes += bodyBytesOf(request)
   }
 
-  #leaves(waiting: QueuedRequest): void {
-    if (isPutOff(waiting)) this.deferredCount--
-    if (waiting.syncBody !== undefined) this.pendingSyncs--
-    this.#bytes -= bytesOf(waiting)
+  #uncount(request: QueuedRequest): void {
+    if (isDeferredWrite(request)) this.deferredCount--
+    if (request.syncBody !== undefined) this.pendingSyncs--
+    this.#bodyBytes -= bodyBytesOf(request)
   }
 }
 
-const isPutOff = ({ body, canStartEarly: early }: QueuedRequest): boolean => early && body !== undefined
-const bytesOf = ({ from, to, syncBody: echo }: QueuedRequest): number =>
-  to - from + (echo === undefined ? 0 : echo.length)
+/** Whether a request is a deferred write or sync. */
+const isDeferredWrite = ({ body, canStartEarly }: QueuedRequest): boolean =>
+  canStartEarly && body !== undefined
+const bodyBytesOf = ({ from, to, syncBody }: QueuedRequest): number =>
+  to - from + (syncBody === undefined ? 0 : syncBody.length)

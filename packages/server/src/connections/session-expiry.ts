@@ -1,21 +1,89 @@
-import type { Session } from '../core/sessions/index.ts'
-import type { ClientService } from './client-service.ts'
+import type { Session, SessionRegistry, SessionTracker } from '../core/sessions/index.ts'
+import type { RequestPipeline } from '../pipeline/index.ts'
+import type { Clock, Logger } from '@zabra/runtime'
+import type { ConnectionRegistry } from './connection-registry.ts'
+import { PauseReason } from './flow-control.ts'
+import { formatSessionId } from './log-context.ts'
+import type { ServerStats } from './stats.ts'
 
-/** Sessions that are ended in one turn, and for how long, in milliseconds. */
-const ENDED_IN_A_TURN = 100
-const ENDING_MS = 2
+/** Expired sessions that are closed in one turn of the event loop at most, and for how many milliseconds. */
+const CLOSED_PER_TURN = 100
+const CLOSING_MS = 2
 
-/** Has sessions ended, some of them in a turn. All are closing already. */
-export function endSessionsInSlices(
-  core: ClientService,
-  over: readonly Session[],
-  end: (session: Session) => void,
+export interface SessionExpiryOptions {
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly sessions: SessionRegistry
+  readonly localSessions: SessionTracker | undefined
+  readonly pipeline: RequestPipeline
+  readonly connections: ConnectionRegistry
+  readonly stats: ServerStats
+  /** Runs a function in a later turn. */
+  readonly runLater: (action: () => void) => void
+}
+
+/** Closes the sessions that expire. Where the leader tracks the global sessions, only local sessions expire here. */
+export class SessionExpiry {
+  readonly #options: SessionExpiryOptions
+
+  constructor(options: SessionExpiryOptions) {
+    this.#options = options
+  }
+
+  /** When `run` is due next, on the monotonic clock. Global sessions do not expire while their end cannot be logged. */
+  get nextAt(): number {
+    const { pipeline, sessions, localSessions } = this.#options
+    const next = pipeline.isWritable ? sessions.nextDeadline : Infinity
+    return Math.min(next, localSessions?.nextDeadline ?? Infinity)
+  }
+
+  /** Closes the sessions whose deadline has passed, in slices. */
+  run(): void {
+    const { clock, pipeline, sessions, localSessions } = this.#options
+    const now = clock.monotonic()
+    this.#close(localSessions?.expire(now) ?? [], (session) => {
+      this.#closeConnection(session)
+      localSessions!.remove(session.id)
+    })
+    if (pipeline.isWritable) this.#close(sessions.expire(now), (session) => this.#expire(session))
+  }
+
+  #close(expired: readonly Session[], close: (session: Session) => void): void {
+    const { clock, runLater } = this.#options
+    closeInSlices(expired, close, { now: () => clock.monotonic(), runLater })
+  }
+
+  #expire(session: Session): void {
+    const { clock, logger, sessions, pipeline, connections } = this.#options
+    // A throttled client cannot send a ping. While the disk is full the end of the session cannot be logged.
+    const isThrottled = connections.ofSession(session.id)?.flow.isPausedFor(PauseReason.overload) === true
+    if (isThrottled || !pipeline.isWritable) {
+      sessions.touch(session, clock.monotonic())
+      return sessions.reopen(session)
+    }
+    logger.info({ session: formatSessionId(session.id), timeoutMs: session.timeout }, 'A session expired')
+    this.#closeConnection(session)
+    pipeline.closeSession(session.id, 0, undefined, clock.monotonic())
+  }
+
+  #closeConnection({ id }: Session): void {
+    const { stats, connections } = this.#options
+    stats.sessionsExpired++
+    connections.ofSession(id)?.destroy('Closed: its session expired')
+  }
+}
+
+/** Closes expired sessions, some in each turn of the event loop, at least one. All of them are marked as closing already. */
+export function closeInSlices(
+  expired: readonly Session[],
+  close: (session: Session) => void,
+  turns: { now(): number; runLater(action: () => void): void },
 ): void {
-  if (over.length === 0) return
-  const most = Math.min(over.length, ENDED_IN_A_TURN)
-  const until = core.turnTime + ENDING_MS
-  let ended = 0
-  do end(over[ended++]!)
-  while (ended < most && core.ports.clock.monotonic() < until)
-  core.runLater(() => endSessionsInSlices(core, over.slice(ended), end))
+  if (expired.length === 0) return
+  const count = Math.min(expired.length, CLOSED_PER_TURN)
+  const until = turns.now() + CLOSING_MS
+  let closed = 0
+  do close(expired[closed++]!)
+  while (closed < count && turns.now() < until)
+  turns.runLater(() => closeInSlices(expired.slice(closed), close, turns))
 }

@@ -1,76 +1,83 @@
-import type { ConnectRequest } from '@zabra/protocol'
-import type { Session } from '../core/sessions/index.ts'
+import { writeConnectResponse, type ConnectRequest } from '@zabra/protocol'
+import { isPasswordOf, negotiateTimeout, passwordFor, type Session } from '../core/sessions/index.ts'
 import type { SessionId } from '../core/types.ts'
+import type { AcceptedWrite, RevalidationCallback, WriteCallback } from '../pipeline/index.ts'
 import type { ClientService } from './client-service.ts'
-import { logContext, type LoggedClient } from './log-context.ts'
-import { writeHandshakeResponse, validateHandshake } from './handshake-validation.ts'
-import { formatSessionId } from './format-session-id.ts'
+import { PauseReason, type FlowControl } from './flow-control.ts'
+import { formatSessionId, logContext, type LoggedClient } from './log-context.ts'
 import type { ReplyWriter } from './reply-writer.ts'
-import type { RevalidationCallback, AcceptedWrite, WriteCallback } from '../pipeline/index.ts'
 
-/** What the handshake does with its connection. */
+/** The connection of a handshake. */
 export interface HandshakeClient extends LoggedClient {
+  readonly flow: FlowControl
   readonly replyWriter: ReplyWriter
-  /** Nothing is read until the session is known. */
-  pauseForSession(): void
-  /** The session is there; the greeting is written when this is called with `greeted`, and requests are served from then on. */
-  openSession(session: Session, greeted: () => void): void
-  /** Sends what is written and closes. */
+  /** Opens the connection for requests. Calls `writeResponse` before the first of them. */
+  openSession(session: Session, writeResponse: () => void): void
   closeAfterFlush(reason: string): void
   destroy(reason: string): void
 }
 
-/** The handshake of one client, from its request to the answer, between which others may have to be asked. */
+/** The result of a check of a connect request. `timeout` is the negotiated session timeout in milliseconds. */
+type HandshakeDecision =
+  /** Close without a response: the client tries another server, and its session is not affected. */
+  | { readonly kind: 'close'; readonly reason: string }
+  /** Respond that the session is not valid. The client gives it up. */
+  | { readonly kind: 'invalid' }
+  | { readonly kind: 'create'; readonly timeout: number }
+  /** Resume the session if it is still open, which is not known yet. */
+  | { readonly kind: 'resume'; readonly timeout: number }
+
+/** Handles the connect request of one client. A new session has to be committed, and a resumed one revalidated, before the response. */
 export class SessionHandshake implements RevalidationCallback, WriteCallback {
-  readonly #core: ClientService
+  readonly #service: ClientService
   readonly #client: HandshakeClient
   readonly #request: ConnectRequest
   #timeout = 0
-  /** The client is served, refused or gone. */
-  #isOver = false
+  /** Whether the response is written or the connection closed. */
+  #isDone = false
 
-  constructor(core: ClientService, client: HandshakeClient, request: ConnectRequest) {
-    this.#core = core
+  constructor(service: ClientService, client: HandshakeClient, request: ConnectRequest) {
+    this.#service = service
     this.#client = client
     this.#request = request
   }
 
   start(): void {
-    const core = this.#core
-    core.stats.sessionsRequested++
-    const verdict = validateHandshake(core, this.#request)
-    switch (verdict.kind) {
+    const { stats, platform } = this.#service
+    stats.sessionsRequested++
+    const decision = validateHandshake(this.#service, this.#request)
+    switch (decision.kind) {
       case 'close':
-        core.ports.logger.warn(logContext(this.#client), verdict.reason)
-        return this.#client.destroy(verdict.reason)
+        platform.logger.warn(logContext(this.#client), decision.reason)
+        return this.#client.destroy(decision.reason)
       case 'invalid':
         return this.#refuse()
       case 'create':
-        return this.#create(verdict.timeout)
+        return this.#create(decision.timeout)
       case 'resume':
-        return this.#resume(verdict.timeout)
+        return this.#resume(decision.timeout)
     }
   }
 
-  /** The connection is gone. */
+  /** Ignores all later callbacks: the connection is closed. */
   cancel(): void {
-    this.#isOver = true
+    this.#isDone = true
   }
 
-  onRevalidated(valid: boolean): void {
-    if (this.#isOver) return
-    const core = this.#core
+  onRevalidated(isValid: boolean): void {
+    if (this.#isDone) return
+    if (!isValid) return this.#refuse()
+    this.#destroyFormerConnection()
+    const { sessions, localSessions, turnTime } = this.#service
     const { sessionId } = this.#request
-    if (!valid) return this.#refuse()
-    core.connectionOfSession(sessionId)?.destroy('Closed: its client has connected again')
-    const sessions = core.localSessions?.isOpen(sessionId) ? core.localSessions : core.sessions
-    this.#open(sessions.resume(sessionId, this.#timeout, core.turnTime))
+    const registry = localSessions?.isOpen(sessionId) ? localSessions : sessions
+    this.#open(registry.resume(sessionId, this.#timeout, turnTime))
   }
 
   onApplied({ logged }: AcceptedWrite): void {
-    const { sessions, turnTime } = this.#core
+    const { sessions, turnTime } = this.#service
     const session = sessions.get(logged.header.sessionId)
-    if (this.#isOver || session === undefined) return
+    if (this.#isDone || session === undefined) return
     this.#open(sessions.resume(session.id, session.timeout, turnTime))
   }
 
@@ -83,13 +90,12 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
   onSynced(): void {}
 
   #create(timeout: number): void {
-    const core = this.#core
-    const id: SessionId = core.newSessionId()
-    if (core.localSessions !== undefined)
-      return this.#open(core.localSessions.add(id, timeout, core.turnTime))
-    this.#client.pauseForSession()
-    if (core.pipeline.createSession(id, timeout, this, core.turnTime)) return
-    core.ports.logger.warn(
+    const { localSessions, pipeline, turnTime, platform } = this.#service
+    const id: SessionId = this.#service.newSessionId()
+    if (localSessions !== undefined) return this.#open(localSessions.add(id, timeout, turnTime))
+    this.#client.flow.pause(PauseReason.session)
+    if (pipeline.createSession(id, timeout, this, turnTime)) return
+    platform.logger.warn(
       logContext(this.#client),
       'Closed a connection: no session can be stored while the disk is full',
     )
@@ -97,35 +103,91 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
   }
 
   #resume(timeout: number): void {
-    // Its former connection brings nothing any more: what it sends behind the question would count as sent from here.
-    this.#core.connectionOfSession(this.#request.sessionId)?.destroy('Closed: its client has connected again')
-    const core = this.#core
-    core.stats.sessionsResumed++
-    this.#timeout = timeout
+    // Requests that the former connection sends from now on would count as those of this connection.
+    this.#destroyFormerConnection()
+    const { stats, localSessions, pipeline } = this.#service
     const { sessionId } = this.#request
-    if (core.localSessions?.isOpen(sessionId)) return this.onRevalidated(true)
-    core.pipeline.revalidate(sessionId, timeout, this)
-    // Somebody else is asked, and the client has to wait.
-    if (!this.#isOver) this.#client.pauseForSession()
+    stats.sessionsResumed++
+    this.#timeout = timeout
+    if (localSessions?.isOpen(sessionId)) return this.onRevalidated(true)
+    pipeline.revalidate(sessionId, timeout, this)
+    // The result may come from the leader, later.
+    if (!this.#isDone) this.#client.flow.pause(PauseReason.session)
+  }
+
+  #destroyFormerConnection(): void {
+    const former = this.#service.connections.ofSession(this.#request.sessionId)
+    former?.destroy('Closed: its client has connected again')
   }
 
   #refuse(): void {
-    this.#isOver = true
-    this.#core.ports.logger.info(
+    this.#isDone = true
+    this.#service.platform.logger.info(
       { ...logContext(this.#client), session: formatSessionId(this.#request.sessionId) },
       'Refused a session: it is unknown or over, or the password is wrong',
     )
-    this.#greet(undefined)
+    this.#writeResponse(undefined)
     this.#client.closeAfterFlush('Closed: its session is not valid')
   }
 
   #open(session: Session): void {
-    this.#isOver = true
-    this.#client.openSession(session, () => this.#greet(session))
+    this.#isDone = true
+    this.#client.openSession(session, () => this.#writeResponse(session))
   }
 
-  #greet(session: Session | undefined): void {
-    const legacy = this.#request.readOnly === undefined
-    writeHandshakeResponse(this.#client.replyWriter, session, { legacy, readOnly: this.#core.isReadOnly })
+  /** Writes the connect response. Without a session it says that the session of the client is not valid. */
+  #writeResponse(session: Session | undefined): void {
+    const { replyWriter } = this.#client
+    // Clients before 3.4 send no readOnly field, and expect none.
+    const isLegacy = this.#request.readOnly === undefined
+    const mark = replyWriter.writer.beginFrame()
+    writeConnectResponse(replyWriter.writer, {
+      protocolVersion: 0,
+      timeOut: session?.timeout ?? 0,
+      sessionId: session?.id ?? 0n,
+      passwd: session === undefined ? new Uint8Array(16) : passwordFor(session.id),
+      ...(isLegacy ? {} : { readOnly: this.#service.isReadOnly }),
+    })
+    replyWriter.endFrame(mark)
   }
+}
+
+/** Checks a connect request, in the order of `ZooKeeperServer.processConnectRequest`. */
+function validateHandshake(
+  service: ClientService,
+  { lastZxidSeen, timeOut, sessionId, passwd, readOnly }: ConnectRequest,
+): HandshakeDecision {
+  const { sessions, localSessions, sessionTokens, settings, stats, pipeline, platform, isReadOnly } = service
+  if (!service.isAccepting) return { kind: 'close', reason: 'Closed: the server is stopping' }
+  if (sessionTokens?.take(platform.clock.monotonic()) === false) {
+    stats.connectionsDropped++
+    return { kind: 'close', reason: 'Closed: more clients connect than connection_throttle_tokens allows' }
+  }
+  if (isReadOnly && readOnly !== true)
+    return {
+      kind: 'close',
+      reason: 'Closed: this server is read-only, and its client does not accept a read-only server',
+    }
+  const { lastVisibleZxid } = pipeline
+  if (lastZxidSeen > BigInt(lastVisibleZxid)) {
+    const [seen, last] = [`0x${lastZxidSeen.toString(16)}`, `0x${lastVisibleZxid.toString(16)}`]
+    return {
+      kind: 'close',
+      reason: `Closed: its client has seen zxid ${seen} and this server is at ${last}; it may have lost its data`,
+    }
+  }
+  const { minSessionTimeoutMs, maxSessionTimeoutMs, maxSessions } = settings
+  const timeout = negotiateTimeout(timeOut, minSessionTimeoutMs, maxSessionTimeoutMs)
+  if (sessionId === 0n) {
+    const count = sessions.size + (localSessions?.size ?? 0)
+    if (maxSessions === 0 || count < maxSessions) return { kind: 'create', timeout }
+    return { kind: 'close', reason: `Closed: there are ${count} sessions and maxSessions is ${maxSessions}` }
+  }
+  // A read-only server does not know which global sessions are open, so it must not say that one is over.
+  if (isReadOnly && localSessions?.isOpen(sessionId) !== true)
+    return {
+      kind: 'close',
+      reason: 'Closed: this server is read-only and does not know whether the session is open',
+    }
+  return isPasswordOf(sessionId, passwd) ? { kind: 'resume', timeout } : { kind: 'invalid' }
 }

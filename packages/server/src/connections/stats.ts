@@ -1,16 +1,16 @@
-import { Histogram, Summary } from '../core/range.ts'
+import { Histogram, Summary } from '../core/histogram.ts'
 
-/** What a server counts since it started or since `srst`. Times in milliseconds, sizes in bytes. */
+/** The statistics of a server since its start or since `srst`. Times are in milliseconds, sizes in bytes. */
 export class ServerStats {
-  /** From the arrival of a request to its reply. */
+  /** From the receipt of a request to its reply. */
   readonly latency = new Summary()
   readonly readLatency = new Histogram()
   readonly updateLatency = new Histogram()
   readonly fsyncTime = new Summary()
   readonly snapshotTime = new Summary()
-  /** Transactions that became durable together. */
+  /** Transactions in one flush of the log. */
   readonly batchSize = new Summary()
-  /** Replies to requests, with their length and header. */
+  /** Replies with their length field and header. */
   readonly responseSize = new Summary()
   lastResponseSize = -1
   received = 0
@@ -23,16 +23,16 @@ export class ServerStats {
   plainRemote = 0
   connectionsRejected = 0
   connectionsDropped = 0
-  /** Handshakes, for new sessions and for known ones. */
+  /** Connect requests for new and for known sessions. */
   sessionsRequested = 0
   sessionsResumed = 0
   sessionsExpired = 0
-  /** Connections that asked for nothing in time. */
+  /** Connections that sent no request in time. */
   sessionlessExpired = 0
   requestsThrottled = 0
   largeRequestsRejected = 0
   snapshotErrors = 0
-  /** Handshakes of TLS are counted by the network, which nobody resets: those before `srst` are taken off. */
+  /** TLS handshakes are counted by the network, whose counters cannot be reset: their values at the last `srst` are subtracted. */
   tlsExceededAtReset = 0
   tlsFailedAtReset = 0
 

@@ -1,4 +1,4 @@
-/** Lets a burst through and then so many in a time (`BlueThrottle` without its random early drops). */
+/** Allows a burst of events and then a fixed number of them per interval, as `BlueThrottle` does without its random early drops. */
 export class TokenBucket {
   readonly #size: number
   readonly #fillMs: number
@@ -6,6 +6,7 @@ export class TokenBucket {
   #tokens: number
   #filledAt = 0
 
+  /** Starts with `size` tokens, which is also the maximum, and adds `fillCount` every `fillMs` milliseconds. */
   constructor(size: number, fillMs: number, fillCount: number) {
     this.#size = size
     this.#fillMs = fillMs
@@ -13,7 +14,7 @@ export class TokenBucket {
     this.#tokens = size
   }
 
-  /** Takes a token if there is one. `now` in milliseconds on the monotonic clock. */
+  /** Takes a token. Returns false when there is none. `now` is in milliseconds on the monotonic clock. */
   take(now: number): boolean {
     const fills = Math.floor((now - this.#filledAt) / this.#fillMs)
     if (fills > 0) {

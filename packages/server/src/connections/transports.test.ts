@@ -22,7 +22,8 @@ import { httpUpgrades, nodeClock, nodePlatform, NodeTlsNetwork, tlsNetwork } fro
 import { webSocketNetwork } from '@zabra/runtime/ws'
 import { afterEach, describe, expect, it } from 'vitest'
 import { defaults, type ServerSettings } from '../settings/index.ts'
-import { createServer, type Server } from '../server.ts'
+import type { Server } from '../server-types.ts'
+import { createServer } from '../server.ts'
 import { NetworkClient } from '../testing/network-client.ts'
 
 const path = (name: string): string =>
@@ -72,7 +73,7 @@ async function serve(settings: Partial<ServerSettings>, logger?: Partial<Logger>
   return server
 }
 
-/** What a network over TLS has beyond another one. */
+/** The members of a TLS network that other networks lack. */
 const secureParts = (network: Network, reload: () => Promise<boolean>) => ({
   reload,
   withPlaintext: () => network,
@@ -86,7 +87,7 @@ async function call(server: Server, key: string, network: Network): Promise<Netw
   return caller
 }
 
-/** A client over TLS with the certificate of a file, or none. */
+/** A TLS network of clients with the certificate of a file, or without one. */
 const overTls = (name?: string, options: TlsOptions = {}): Network =>
   tlsNetwork({
     ...(name === undefined ? {} : { keyStore: { path: path(name), password: 'secret' } }),
@@ -109,7 +110,7 @@ const NO_AUTH = -102
 const INVALID_ACL = -114
 
 describe('a server with every transport', () => {
-  it('serves one tree to all of them, and says where', async () => {
+  it('serves one tree on all of them, and lists its ports', async () => {
     const server = await serve({ clientPort: 0, ...secure, webSocketPort: 0 })
     expect(server.listeners.map(({ key, secure }) => [key, secure])).toEqual([
       ['clientPort', false],
@@ -128,7 +129,7 @@ describe('a server with every transport', () => {
     expect(server.stats().connections).toBe(3)
   })
 
-  it('counts all of them towards one limit', async () => {
+  it('counts the connections of all of them for maxClientCnxns', async () => {
     const server = await serve({ clientPort: 0, ...secure, webSocketPort: 0, maxClientCnxns: 2 })
     const first = await call(server, 'clientPort', nodePlatform().network)
     const second = await call(server, 'webSocketPort', webSockets)
@@ -137,13 +138,13 @@ describe('a server with every transport', () => {
     expect(await third.session()).toBeUndefined()
   })
 
-  it('has no plain port when only the one over TLS is named', async () => {
+  it('has no plaintext port when only secureClientPort is set', async () => {
     const server = await serve(secure)
     expect(server.listeners.map(({ key }) => key)).toEqual(['secureClientPort'])
     expect(server.addresses.client).toEqual(server.listeners[0]!.address)
   })
 
-  it('answers four-letter words over TLS and shows its ports there, but not over WebSockets', async () => {
+  it('answers four-letter commands over TLS, and not over WebSockets', async () => {
     const server = await serve({ ...secure, webSocketPort: 0 })
     const asking = await call(server, 'secureClientPort', overTls('alice.pem'))
     expect(await asking.command('conf')).toMatch(
@@ -161,15 +162,15 @@ describe('a server with every transport', () => {
   })
 })
 
-describe('clients that watch much and do not read', () => {
-  it('are cut off with a reason on every transport, and the others are served', async () => {
+describe('clients with many watch events that do not read', () => {
+  it('are disconnected with a reason on every transport, and other clients are served', async () => {
     const reasons: string[] = []
     let cut = (): void => {}
     const allCut = new Promise<void>((resolve) => (cut = resolve))
     const debug = (_: object, sentence: string): void => {
       if (sentence.includes('wait for it') && reasons.push(sentence) === 3) cut()
     }
-    // However long the machine takes, no session is to end meanwhile.
+    // No session may expire on a slow machine.
     const patience = { minSessionTimeoutMs: 300_000, maxSessionTimeoutMs: 300_000 }
     const server = await serve({ clientPort: 0, ...secure, webSocketPort: 0, ...patience }, { debug })
     const slow = await Promise.all([
@@ -178,7 +179,7 @@ describe('clients that watch much and do not read', () => {
       call(server, 'webSocketPort', webSockets),
     ])
     for (const caller of slow) {
-      // They say nothing from here on, and are to be cut off before they expire, on a machine that is busy too.
+      // The client sends nothing from here on, and must be disconnected before its session expires.
       await caller.session(40_000)
       const watch = await caller.request(1, OpCode.addWatch, (w) => {
         w.string('/')
@@ -189,7 +190,7 @@ describe('clients that watch much and do not read', () => {
     }
     const busy = await call(server, 'clientPort', nodePlatform().network)
     await busy.session()
-    // Each change is told with its path, so a long name makes much to read of little.
+    // Each event has the path, so a long path makes many bytes of few changes.
     const name = `/${'x'.repeat(900_000)}`
     for (let xid = 1; xid < 100; xid += 2) {
       busy.send(xid, OpCode.create, create(name))
@@ -205,8 +206,8 @@ describe('clients that watch much and do not read', () => {
   })
 })
 
-describe('a certificate of a client', () => {
-  it('is an identity of the scheme x509, which access lists can name', async () => {
+describe('a client certificate', () => {
+  it('is an identity of the scheme x509, which ACLs can name', async () => {
     const server = await serve({ clientPort: 0, ...secure })
     const alice = await call(server, 'secureClientPort', overTls('alice.p12'))
     const odd = await call(server, 'secureClientPort', overTls('odd.pem'))
@@ -220,7 +221,7 @@ describe('a certificate of a client', () => {
     expect((await plain.request(5, OpCode.create, create('/bad', x509('alice')))).err).toBe(INVALID_ACL)
   })
 
-  it('stands for auth in an access list', async () => {
+  it('is the identity of the scheme auth in an ACL', async () => {
     const server = await serve(secure)
     const alice = await call(server, 'secureClientPort', overTls('alice.p12'))
     await alice.session()
@@ -230,7 +231,7 @@ describe('a certificate of a client', () => {
     expect([body.int(), body.int(), body.string(), body.string()]).toEqual([1, Perms.ALL, 'x509', aliceName])
   })
 
-  it('makes the super user of whom the settings name', async () => {
+  it('makes a super user of its client when x509SuperUser names its subject', async () => {
     const server = await serve({ ...secure, x509SuperUser: aliceName })
     const odd = await call(server, 'secureClientPort', overTls('odd.pem'))
     const alice = await call(server, 'secureClientPort', overTls('alice.p12'))
@@ -241,14 +242,14 @@ describe('a certificate of a client', () => {
     expect((await alice.request(2, OpCode.getData, get('/odd'))).err).toBe(0)
   })
 
-  it('can prove a part of an alternative name instead', async () => {
+  it('gives an identity from its alternative name when the settings say so', async () => {
     const server = await serve({ ...secure, x509IdType: 'SAN', x509SanExtract: '\\((.+);', x509SanGroup: 1 })
     const alice = await call(server, 'secureClientPort', overTls('alice.p12'))
     await alice.session()
     expect(await alice.whoAmI()).toEqual(['ip:127.0.0.1', 'x509:alice'])
   })
 
-  it('counts for the schemes that are demanded, and who has none is sent away', async () => {
+  it('satisfies enforce.auth.schemes, and a client without one is refused', async () => {
     const server = await serve({
       ...secure,
       sslClientAuth: 'want',
@@ -264,7 +265,7 @@ describe('a certificate of a client', () => {
     await nobody.closed()
   })
 
-  it('can be offered again in an auth packet, which fails without one', async () => {
+  it('can be presented again in an auth packet, which fails without a certificate', async () => {
     const server = await serve({ ...secure, sslClientAuth: 'want' })
     const offer = (w: Parameters<typeof writeGetDataRequest>[0]): void => {
       w.int(0)
@@ -281,7 +282,7 @@ describe('a certificate of a client', () => {
     await nobody.closed()
   })
 
-  it('is known over WebSockets too, when these are over TLS', async () => {
+  it('is an identity over WebSockets with TLS too', async () => {
     const server = await serve({ ...secure, webSocketPort: 0, webSocketSecure: true })
     const { readFileSync } = await import('node:fs')
     const pem = readFileSync(path('alice.pem'))
@@ -297,7 +298,7 @@ describe('a certificate of a client', () => {
     expect(await alice.whoAmI()).toEqual(['ip:127.0.0.1', `x509:${aliceName}`])
   })
 
-  it('is told by the network in memory as by the others, so that a simulated client can have one', async () => {
+  it('is an identity on the in-memory network too', async () => {
     const clock = new ManualClock()
     const network = new MemoryNetwork(clock)
     const looked: TlsOptions[] = []
@@ -310,7 +311,7 @@ describe('a certificate of a client', () => {
     }
     const ports = nodePlatform({ disk: new MemoryDisk(), clock, network, networkFactories: { tls } })
     const server = await createServer(defaults({ dataDir: '/data', ...secure, sslClientAuth: 'want' }), ports)
-    const peer = { subject: aliceName, alternativeNames: [], certificates: [] }
+    const peer = { subject: aliceName, alternativeNames: [] }
     const alice = new NetworkClient(await network.connect(server.addresses.client, { peer }))
     const asked = alice.session().then(() => alice.whoAmI())
     await clock.untilIdle()
@@ -322,7 +323,7 @@ describe('a certificate of a client', () => {
     await closed
   })
 
-  it('means nothing to a server without TLS: x509 is a scheme that it does not know', async () => {
+  it('is of no use on a server without TLS, which does not know the scheme x509', async () => {
     const server = await serve({ clientPort: 0 })
     const plain = await call(server, 'clientPort', nodePlatform().network)
     await plain.session()
@@ -330,20 +331,20 @@ describe('a certificate of a client', () => {
   })
 })
 
-describe('certificates of the server', () => {
-  it('that cannot be read keep it from starting, with the file and what to do', async () => {
+describe('the certificates of a server', () => {
+  it('stop its start when they cannot be read, with an error that names the file and the remedy', async () => {
     const failed = serve({ ...secure, sslKeyStoreLocation: path('server.jks') })
     await expect(failed).rejects.toMatchObject({ name: 'CertificateError' })
     await expect(failed).rejects.toThrow(/server\.jks is a JKS file.*keytool -importkeystore/)
   })
 
-  it('need a network over TLS among the ports', async () => {
-    const ports = { ...nodePlatform({ disk: new MemoryDisk() }), networks: {} }
+  it('need a TLS network factory of the platform', async () => {
+    const ports = { ...nodePlatform({ disk: new MemoryDisk() }), networkFactories: {} }
     const failed = createServer(defaults({ dataDir: '/data', ...local, ...secure }), ports)
     await expect(failed).rejects.toThrow(/gave the server no network for tls/)
   })
 
-  it('change while it runs: new connections see the new ones, old connections stay', async () => {
+  it('change while it runs: new connections get the new ones, old connections stay', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'zabra-server-tls-'))
     folders.push(folder)
     const file = join(folder, 'server.pem')
@@ -391,7 +392,7 @@ describe('certificates of the server', () => {
     await lookNow()
     expect(lines.at(-1)).toMatch(/have changed; new connections use them/)
     const after = await call(server, 'secureClientPort', overTls('alice.p12'))
-    const [old, fresh] = [before, after].map(({ connection }) => connection.peer!.certificates[0]!)
+    const [old, fresh] = [before, after].map(({ connection }) => connection.peerCertificates![0]!)
     expect(Buffer.compare(old!, fresh!)).not.toBe(0)
     expect((await before.request(1, OpCode.create, create('/still'))).err).toBe(0)
   })
@@ -405,7 +406,7 @@ describe('client.portUnification', () => {
     sslTrustStoreLocation: path('authority.pem'),
   } as const
 
-  it('serves clients with TLS and without on one port, by the same rules', async () => {
+  it('serves clients with and without TLS on one port', async () => {
     const server = await serve(mixed)
     const plain = await call(server, 'clientPort', nodePlatform().network)
     const alice = await call(server, 'clientPort', overTls('alice.p12'))
@@ -415,15 +416,15 @@ describe('client.portUnification', () => {
     expect(await alice.whoAmI()).toEqual(['ip:127.0.0.1', `x509:${aliceName}`])
   })
 
-  it('needs the key of the server', () => {
+  it('requires a key store', () => {
     expect(() => defaults({ dataDir: '/data', portUnification: true })).toThrow(
       /needs ssl\.keyStore\.location/,
     )
   })
 })
 
-describe('the figures of TLS', () => {
-  it('tell handshakes that fail or are too many, and connections without TLS', async () => {
+describe('the TLS metrics', () => {
+  it('count failed handshakes, handshakes above the limit, and connections without TLS', async () => {
     const server = await serve({ clientPort: 0, ...secure, tlsHandshakeLimit: 1, sessionlessTimeoutMs: 300 })
     const network = nodePlatform().network
     const figures = async (): Promise<ReadonlyMap<string, string>> => {
@@ -439,7 +440,7 @@ describe('the figures of TLS', () => {
     expect((await figures()).get('zk_tls_handshake_exceeded')).toBe('1')
     await (await call(server, 'clientPort', nodePlatform().network)).command('srst')
     expect((await figures()).get('zk_tls_handshake_exceeded')).toBe('0')
-    // The silent one takes too long in the end.
+    // The handshake of the silent client times out.
     await silent.closed()
     await expect.poll(async () => (await figures()).get('zk_outstanding_tls_handshake')).toBe('0')
     const wrong = await call(server, 'secureClientPort', network)
@@ -452,7 +453,7 @@ describe('the figures of TLS', () => {
   })
 })
 
-it('does not start with a cipher suite that nobody knows, and names the setting', async () => {
+it('a server does not start with an unknown cipher suite, and names the setting', async () => {
   await expect(serve({ ...secure, sslCipherSuites: ['TLS_NONSENSE'] })).rejects.toThrow(
     /^ssl\.ciphersuites: Expected cipher suites .*, got "TLS_NONSENSE"\. TLS_AES/,
   )
@@ -466,7 +467,7 @@ describe('ssl.crl', () => {
     sslCrlLocation: path('revoking.crl'),
   }
 
-  it('keeps out whose certificate is revoked', async () => {
+  it('refuses clients with a revoked certificate', async () => {
     const lines: string[] = []
     const server = await serve(revoking, { warn: (facts) => void lines.push(JSON.stringify(facts)) })
     const kept = await call(server, 'secureClientPort', overTls('kept.pem'))
@@ -477,14 +478,14 @@ describe('ssl.crl', () => {
     expect(lines.join()).toContain('CERT_REVOKED')
   })
 
-  it('needs to know where the list is', () => {
+  it('requires ssl.crl.location', () => {
     const settings = { dataDir: '/data', ...revoking, sslCrlLocation: undefined }
     expect(() => defaults(settings)).toThrow(/needs ssl\.crl\.location/)
   })
 })
 
-describe('a server that is told to read its certificates again', () => {
-  it('does so at once, and says what came of it', async () => {
+describe('Server.reload', () => {
+  it('reads the certificates again and logs the result', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'zabra-reload-'))
     folders.push(folder)
     const file = join(folder, 'server.pem')
@@ -505,7 +506,7 @@ describe('a server that is told to read its certificates again', () => {
   })
 })
 
-it('answers on its plain port only when all other ports are open', async () => {
+it('a server opens its plaintext port after all other ports', async () => {
   const { network } = nodePlatform()
   const opened: string[] = []
   const told = (name: string, inner: Network): Network => ({

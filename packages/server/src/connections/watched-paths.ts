@@ -1,7 +1,7 @@
-/** Characters of all paths that one connection may watch: some hundred thousand ordinary ones. */
+/** Characters of all paths that one connection may watch: some hundred thousand ordinary paths. */
 export const MAX_WATCHED_PATH_CHARS = 32 * 2 ** 20
 
-/** The paths that a connection watches, with their length in all. */
+/** The paths that a connection watches. Counts their characters. */
 export class WatchedPaths extends Set<string> {
   chars = 0
 
@@ -11,9 +11,9 @@ export class WatchedPaths extends Set<string> {
   }
 
   override delete(path: string): boolean {
-    const was = super.delete(path)
-    if (was) this.chars -= path.length
-    return was
+    const isDeleted = super.delete(path)
+    if (isDeleted) this.chars -= path.length
+    return isDeleted
   }
 
   override clear(): void {

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { PathMap } from './path-map.ts'
 import { PathIndex } from './tree/path-index.ts'
 
-it('is a map, whatever comes and goes', () => {
+it('PathMap behaves like a Map in random histories', () => {
   const step = fc.record({
     do: fc.constantFrom('set', 'set', 'delete', 'get'),
     path: fc.oneof(
@@ -31,7 +31,7 @@ it('is a map, whatever comes and goes', () => {
   )
 })
 
-it('of very many that are all gone is as good as a new one', () => {
+it('PathMap works after very many entries were removed', () => {
   const map = new PathMap<number>()
   const index = new PathIndex(0)
   for (let round = 0; round < 2; round++) {

@@ -1,15 +1,15 @@
 import { NONE, PathIndex } from './tree/path-index.ts'
 
-/** What fewer leave behind is kept for those that come next. */
-const KEPT = 1 << 16
+/** The arrays of a map that becomes empty are kept up to this many entries. */
+const KEPT_ENTRIES = 1 << 16
 
 /**
- * A map from paths, for very many of them that come and go.
+ * A map from paths, for many entries that are added and removed.
  *
- * FENCED: values in an array, found by the index that the tree has for its nodes.
- * Why: a `Map` whose entries come and go is made anew all the time, and each old one refers to the next one and to all that it
- * held: once one of them has grown old, a young collection takes whatever came behind it for alive. Half of the young objects
- * of a server under writes were kept for that reason alone. A large one is copied as a whole when it grows, too.
+ * FENCED: values in an array, addressed through a `PathIndex` as the nodes of the tree.
+ * Why: a `Map` with many insertions and deletions reallocates its table all the time, and each old table refers to the next one
+ * and to its entries: once an old table is in the old generation, minor collections keep everything behind it alive. Half of
+ * the young objects of a server under writes survived for that reason alone. A large table is also copied as a whole.
  * Oracle: a map, in `path-map.test.ts`.
  */
 export class PathMap<V> {
@@ -21,7 +21,7 @@ export class PathMap<V> {
     return this.#values.length - this.#free.length
   }
 
-  /** `hash` is the same for a path each time, here and below: that of some `PathIndex`. */
+  /** `hash` is that of a `PathIndex`; it must be the same for a path in every call of this class. */
   get(path: string, hash: number): V | undefined {
     const at = this.#index.find(path, hash)
     return at === NONE ? undefined : this.#values[at]
@@ -38,14 +38,14 @@ export class PathMap<V> {
     this.#index.add(path, free, hash)
   }
 
-  /** Whether it was there. */
+  /** Returns whether there was an entry. */
   delete(path: string, hash: number): boolean {
     const at = this.#index.find(path, hash)
     if (at === NONE) return false
     this.#index.remove(at, hash)
     this.#values[at] = undefined
     this.#free.push(at)
-    if (this.size === 0 && this.#values.length > KEPT) {
+    if (this.size === 0 && this.#values.length > KEPT_ENTRIES) {
       this.#index = new PathIndex(0)
       this.#values = []
       this.#free = []

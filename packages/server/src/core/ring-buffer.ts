@@ -1,64 +1,64 @@
-/** What an empty queue holds on to for the next ones. */
-const KEPT = 32
-const SMALLEST = 4
+/** An empty queue keeps an array of at most this many slots for its next items. */
+const KEPT_SLOTS = 32
+const MIN_SLOTS = 4
 
 /**
- * A queue in a ring.
+ * A first-in, first-out queue in a ring buffer that grows.
  *
- * FENCED: a ring whose free places hold nothing, instead of an array and the index of its front.
- * Why: tens of thousands of writes a second go through such queues. What has left the front of an array is alive for collections
- * until the array is cut, and an old array that was cut keeps what was in it then until a full collection: young objects
- * survive, are copied and grow old for nothing, which made collections of the young three times as long.
- * Oracle: an array, in `fifo.test.ts`.
+ * FENCED: a ring whose free slots hold `empty`, instead of an array and the index of its front.
+ * Why: tens of thousands of writes a second pass through such queues. Items that have left the front of an array stay reachable
+ * until the array is cut, and an old array that was cut keeps its last items until a full garbage collection: young objects
+ * survive and grow old for nothing, which made collections of young objects three times as long.
+ * Oracle: an array, in `ring-buffer.test.ts`.
  */
 export class RingBuffer<T> {
-  readonly #nothing: T
+  readonly #empty: T
   #items: T[] = []
   #front = 0
   #length = 0
 
-  /** Places that are free hold `nothing`. In a queue of numbers that is a number, so that they lie in it as numbers. */
-  constructor(nothing: T) {
-    this.#nothing = nothing
+  /** `empty` fills the free slots. For a queue of numbers it is a number, so that the engine stores all slots as numbers. */
+  constructor(empty: T) {
+    this.#empty = empty
   }
 
   get length(): number {
     return this.#length
   }
 
-  /** What `shift` would give; `nothing` when the queue is empty. */
+  /** The oldest item; `empty` when there is none. */
   get first(): T {
-    return this.#length === 0 ? this.#nothing : this.#items[this.#front]!
+    return this.#length === 0 ? this.#empty : this.#items[this.#front]!
   }
 
-  /** What stands so many places behind the first one; there has to be something. */
+  /** Returns the item at an index, counted from the oldest one. Does not check bounds. */
   at(index: number): T {
-    return this.#items[this.#place(index)]!
+    return this.#items[this.#slot(index)]!
   }
 
-  /** Puts something else in such a place. */
+  /** Replaces the item at an index. Does not check bounds. */
   set(index: number, item: T): void {
-    this.#items[this.#place(index)] = item
+    this.#items[this.#slot(index)] = item
   }
 
   push(item: T): void {
-    if (this.#length === this.#items.length) this.#resize(Math.max(SMALLEST, this.#length * 2))
-    this.#items[this.#place(this.#length++)] = item
+    if (this.#length === this.#items.length) this.#resize(Math.max(MIN_SLOTS, this.#length * 2))
+    this.#items[this.#slot(this.#length++)] = item
   }
 
-  /** Takes the first one out; `nothing` when the queue is empty. */
+  /** Removes and returns the oldest item; `empty` when there is none. */
   shift(): T {
-    if (this.#length === 0) return this.#nothing
+    if (this.#length === 0) return this.#empty
     const item = this.#items[this.#front]!
-    this.#items[this.#front] = this.#nothing
-    this.#front = this.#place(1)
-    if (--this.#length === 0 && this.#items.length > KEPT) this.clear()
+    this.#items[this.#front] = this.#empty
+    this.#front = this.#slot(1)
+    if (--this.#length === 0 && this.#items.length > KEPT_SLOTS) this.clear()
     return item
   }
 
-  /** Takes so many out from the back. */
+  /** Removes the `count` newest items. */
   drop(count: number): void {
-    for (let left = count; left > 0; left--) this.set(--this.#length, this.#nothing)
+    for (let left = count; left > 0; left--) this.set(--this.#length, this.#empty)
   }
 
   clear(): void {
@@ -70,15 +70,15 @@ export class RingBuffer<T> {
     for (let index = 0; index < this.#length; index++) yield this.at(index)
   }
 
-  /** The number of places is a power of two. */
-  #place(index: number): number {
+  /** The number of slots is a power of two. */
+  #slot(index: number): number {
     return (this.#front + index) & (this.#items.length - 1)
   }
 
-  #resize(places: number): void {
-    const items = new Array<T>(places).fill(this.#nothing)
+  #resize(slots: number): void {
+    const items = new Array<T>(slots).fill(this.#empty)
     for (let index = 0; index < this.#length; index++) items[index] = this.at(index)
-    this.#items.fill(this.#nothing)
+    this.#items.fill(this.#empty)
     this.#items = items
     this.#front = 0
   }

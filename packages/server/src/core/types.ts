@@ -1,15 +1,15 @@
 import type { ACL, OpCode } from '@zabra/protocol'
 
 /**
- * A transaction id as a plain number: epoch × 2^32 + counter. Exact while the epoch is below 2^21 (two million
- * elections); a server refuses to start beyond that. Numbers, because a bigint for each would be paid on every request.
+ * A transaction id as a number: epoch × 2^32 + counter. Exact while the epoch is below 2^21 (two million elections); a server
+ * refuses to start beyond that. A bigint would cost an allocation per request.
  */
 export type Zxid = number
 
-/** A session id, signed as the wire has it. Compared only when sessions begin or end, so a bigint costs nothing. */
+/** A session id, signed as on the wire. Compared only when sessions start or end, so a bigint is cheap enough. */
 export type SessionId = bigint
 
-/** What is common to every transaction (TxnHeader without its type). */
+/** The fields of every transaction (`TxnHeader` without its type). */
 export interface TxnHeader {
   readonly sessionId: SessionId
   readonly cxid: number
@@ -79,19 +79,19 @@ export interface CheckTxn {
   readonly path: string
   readonly version: number
 }
-/** When one part is an `ErrorTxn` the whole has failed and nothing is applied (spec: disk format 5.6). */
+/** When a part is an `ErrorTxn`, the multi has failed and nothing is applied (disk-format 5.6). */
 export interface MultiTxn {
   readonly type: typeof OpCode.multi
   readonly txns: MultiParts
 }
-/** The parts of a multi in their order. */
+/** The parts of a multi, in order. */
 export type MultiParts = readonly SubTxn[] | Packed
-/** Parts that are made anew for whoever walks over them, with the first one that has failed. */
+/** Encoded parts that each iteration decodes, with the first part that has failed. */
 export interface Packed extends Iterable<SubTxn> {
   readonly length: number
   readonly failure: ErrorTxn | undefined
 }
-/** Where parts are kept as they are made. */
+/** Collects the parts of a multi as they are prepared. */
 export interface MultiPartsBuilder {
   readonly length: number
   add(part: SubTxn): void
@@ -108,13 +108,13 @@ export type SubTxn =
   | ErrorTxn
 export type Txn = SubTxn | MultiTxn | CreateSessionTxn | CloseSessionTxn
 
-/** A 64-bit sum in two unsigned halves, so that adding costs no bigint. */
+/** A 64-bit sum in two unsigned halves, to avoid a bigint. */
 export interface Digest {
   readonly hi: number
   readonly lo: number
 }
 
-/** What the log keeps: a header, a transaction, and the tree's digest after it (absent for errors, or when switched off). */
+/** An entry of the log: header, transaction, and the tree's digest after it (absent for errors, or when digests are disabled). */
 export interface LoggedTxn {
   readonly header: TxnHeader
   readonly txn: Txn
@@ -131,25 +131,25 @@ export interface StoredStat {
   readonly version: number
   readonly cversion: number
   readonly aversion: number
-  /** Raw `ephemeralOwner`: a session id, or a container or TTL mark, or 0. */
+  /** Raw `ephemeralOwner`: a session id, a container or TTL mark, or 0. */
   readonly owner: bigint
 }
 
-/** All that validation must know of a znode, committed or pending. */
+/** The state of a znode, committed or pending, that validation needs. */
 export interface NodeInfo extends StoredStat {
   readonly childCount: number
   readonly dataLength: number
-  /** Index in the ACL table, so equal lists are one number. */
+  /** Id in the ACL table. */
   readonly aclId: number
   /** CRC-32 of the path; 0 for the root. */
   readonly pathCrc: number
-  /** CRC-32 of path and data, from which the digest of the node follows without touching its data again. */
+  /** CRC-32 of path and data, from which the node's digest is computed without reading the data again. */
   readonly crcPrefix: number
   /** What the node adds to the digest of the tree. */
   readonly nodeDigest: number
 }
 
-/** An identity that a connection has proved. */
+/** An authenticated identity of a connection. */
 export interface Identity {
   readonly scheme: string
   readonly id: string

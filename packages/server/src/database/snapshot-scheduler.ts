@@ -1,5 +1,4 @@
 import type { Cancel, Clock, Logger } from '@zabra/runtime'
-import type { SessionTimeouts } from '../persistence/index.ts'
 import type { Database } from './database.ts'
 
 export interface SnapshotSettings {
@@ -21,8 +20,6 @@ export interface SnapshotSchedulerOptions {
   readonly logger: Logger
   readonly database: Database
   readonly stats: SnapshotStats
-  /** Returns the sessions that a snapshot contains; those of the database by default. */
-  readonly sessions?: () => SessionTimeouts
 }
 
 /** Takes snapshots one at a time while requests go on, and periodically removes files that recovery does not need. */
@@ -62,7 +59,7 @@ export class SnapshotScheduler {
     const { clock, logger, database, stats, sessions = () => database.sessions } = this.#options
     const started = clock.monotonic()
     try {
-      const { file, nodes, bytes } = await database.takeSnapshot([...sessions()], this.#stop.signal)
+      const { file, nodes, bytes } = await database.takeSnapshot([...database.sessions], this.#stop.signal)
       const ms = clock.monotonic() - started
       stats.snapshotTime.add(ms)
       logger.info({ file, nodes, bytes, ms: Math.round(ms) }, 'Took a snapshot')

@@ -14,7 +14,7 @@ async function loaded(disk: MemoryDisk, from = written): Promise<Record<string, 
   return Object.fromEntries(Object.entries(known).map(([name, one]) => [name, printConfiguration(one)]))
 }
 
-it('is what the operator has written until a newer one is in force', async () => {
+it("the operator's configuration is loaded until a newer one is active", async () => {
   const disk = new MemoryDisk()
   expect(await loaded(disk)).toEqual({ active: printConfiguration(written) })
   await disk.makeFolder('/data')
@@ -37,7 +37,7 @@ it('is what the operator has written until a newer one is in force', async () =>
   expect(disk.paths()).toEqual(files)
 })
 
-it('is what the operator has written when that is newer, or as new', async () => {
+it("the operator's configuration is loaded when it is at least as new as the stored one", async () => {
   const disk = new MemoryDisk()
   await disk.makeFolder('/data')
   await writeActive(disk, '/data', configuration(0x100000002, 1, 2))
@@ -47,20 +47,20 @@ it('is what the operator has written when that is newer, or as new', async () =>
   expect(await loaded(disk, configuration(0x100000002, 7, 8, 9))).toEqual({
     active: printConfiguration(configuration(0x100000002, 7, 8, 9)),
   })
-  // And a file of theirs is all that there is of it.
+  // The operator's configuration is not written to another file.
   const before = disk.paths()
   await writeActive(disk, '/data', written)
   expect(disk.paths()).toEqual(before)
 })
 
-it('says which file cannot be read', async () => {
+it('an unreadable configuration file is named in the error', async () => {
   const disk = new MemoryDisk()
   await disk.makeFolder('/data')
   disk.putFile('/data/zoo.cfg.dynamic.5', new TextEncoder().encode('server.1=here'))
   await expect(loaded(disk)).rejects.toThrow(/zoo\.cfg\.dynamic\.5/)
 })
 
-it('is proposed no more once it is in force, though a crash has left the proposal', async () => {
+it('an active configuration is not loaded as proposed when a crash has left the proposed file', async () => {
   const disk = new MemoryDisk()
   await disk.makeFolder('/data')
   const second = configuration(0x100000002, 1, 2, 3, 4)
@@ -72,7 +72,7 @@ it('is proposed no more once it is in force, though a crash has left the proposa
   expect(await loaded(disk)).toEqual({ active: printConfiguration(second) })
 })
 
-it('tells the operator whose file is older and has other members, and nobody else', async () => {
+it("a warning is logged only when the operator's configuration is older and has other members", async () => {
   const disk = new MemoryDisk()
   await disk.makeFolder('/data')
   await writeActive(disk, '/data', configuration(0x100000002, 1, 2, 3, 4))

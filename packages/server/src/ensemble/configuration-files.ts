@@ -8,21 +8,21 @@ import {
   type EnsembleConfiguration,
 } from '../core/quorum/index.ts'
 
-/** The configurations that a member starts with. */
+/** The configurations with which a member starts. */
 export interface StoredConfigurations {
   readonly active: EnsembleConfiguration
-  /** One that was proposed, and that nobody here knows to be committed. */
+  /** A newer configuration that was proposed and is not known to be committed. */
   readonly proposed?: EnsembleConfiguration
 }
 
-/** ZooKeeper's name for these files, so that a `dynamicConfigFile` of its own can point to them. */
+/** The name that Apache ZooKeeper uses, so that a `dynamicConfigFile` of a server of it can point to these files. */
 const NAME = 'zoo.cfg.dynamic'
 const pattern = /^zoo\.cfg\.dynamic\.([\da-f]{1,13})$/
 
 /**
- * Who belongs to the ensemble: what the operator has written, until a reconfiguration was committed. Files of those lie
- * in `folder`, beside `myid`; what the operator has written is never touched. Throws a `ConfigurationError` when a file
- * cannot be read as one.
+ * Loads the configurations of a member: the operator's one, unless a reconfiguration has made a newer one. The files of reconfigurations lie
+ * in `folder`, beside `myid`; the operator's file is never written. Rejects with a `ConfigurationError` when a file cannot be read as a
+ * configuration.
  */
 export async function loadConfigurations(
   disk: Disk,
@@ -37,7 +37,7 @@ export async function loadConfigurations(
   if (stored !== undefined && !sameMembership(stored, written))
     logger.warn(
       { file: nameOf(folder, newest), version: formatZxid(newest) },
-      'The members in the configuration file are older than those that a reconfiguration has made; the newer ones count',
+      'The members in the configuration file are older than those of a reconfiguration; the newer ones are used',
     )
   const active = stored ?? written
   if (!names.includes(`${NAME}.next`)) return { active }
@@ -45,7 +45,7 @@ export async function loadConfigurations(
   return proposed.version > active.version ? { active, proposed } : { active }
 }
 
-/** Keeps a configuration that was proposed. It is durable when this resolves. */
+/** Writes a proposed configuration. Resolves when it is durable. */
 export async function writeProposed(
   disk: Disk,
   folder: string,
@@ -54,13 +54,13 @@ export async function writeProposed(
   await write(disk, `${folder}/${NAME}.next`, printDynamicFile(configuration, { proposed: true }))
 }
 
-/** Keeps a configuration that is in force, and drops a proposal that it has overtaken. It is durable when this resolves. */
+/** Writes the active configuration, and removes a proposed one that is not newer. Resolves when this is durable. */
 export async function writeActive(
   disk: Disk,
   folder: string,
   configuration: EnsembleConfiguration,
 ): Promise<void> {
-  // A version of 0 is what the operator has written; a file of it would hide later changes of theirs.
+  // Version 0 is the operator's configuration; a file with it would hide later edits of the operator's file.
   if (configuration.version > 0)
     await write(disk, nameOf(folder, configuration.version), printDynamicFile(configuration))
   const next = `${folder}/${NAME}.next`

@@ -1,60 +1,59 @@
-import type { Connection } from '@zabra/runtime'
+import { NetworkError, type Address, type Clock, type Connection, type Network } from '@zabra/runtime'
 import { votersOf, type ServerId } from '../core/quorum/index.ts'
-import { dial, dialDefaults, delay, type DialOptions } from './dial.ts'
 import type { MemberContext } from './context.ts'
+import { formatAddress } from './election-hello.ts'
 
-/** Who keeps a learner up to date, and the connection to it. */
+/** The learner master of a learner, which is its leader or a follower with `observerMasterPort`, and the connection to it. */
 export interface MasterConnection {
   readonly connection: Connection
   readonly master: ServerId
 }
 
-/** Which learner looks for whom. */
+/** The learner's view: which leader it has, and whether it is an observer. */
 export interface MasterTarget {
   readonly leader: ServerId
   readonly observer: boolean
   readonly signal: AbortSignal
 }
 
-type Base = Omit<DialOptions, 'addresses' | 'timeoutMs' | 'retryForMs'>
+type DialBase = Omit<DialOptions, 'addresses' | 'timeoutMs' | 'retryForMs'>
 
 /**
- * Connects a learner to its leader. An observer with an `observerMasterPort` prefers the followers, in any order; when none
- * of them takes it within a tick it goes to the leader all the same, where the reference would go on trying. Rejects with a
- * `NetworkError` when nobody can be reached.
+ * Connects a learner to its learner master. An observer with an `observerMasterPort` prefers the followers, in random order; when none
+ * of them accepts it within a tick it connects to the leader, where Apache ZooKeeper keeps trying the followers. Rejects with a
+ * `NetworkError` when no server can be reached.
  */
-export async function connectToMaster(kit: MemberContext, sought: MasterTarget): Promise<MasterConnection> {
-  const { settings, ports, membership } = kit
-  const { leader, observer, signal } = sought
-  const budgetMs = (settings.connectToLearnerMasterLimit || settings.initLimit) * settings.tickTimeMs
-  const base: Base = {
-    network: ports.network,
-    clock: ports.clock,
+export async function connectToMaster(
+  context: MemberContext,
+  { leader, observer, signal }: MasterTarget,
+): Promise<MasterConnection> {
+  const { settings, platform, membership } = context
+  const timeoutMs = (settings.connectToLearnerMasterLimit || settings.initLimit) * settings.tickTimeMs
+  const base: DialBase = {
+    network: platform.network,
+    clock: platform.clock,
     maxRetryDelayMs: settings.connectRetryDelayMs,
     signal,
   }
   if (observer && settings.observerMasterPort > 0) {
-    const reached = await reachFollower(kit, base, leader, Math.min(settings.tickTimeMs, budgetMs))
-    if (reached !== undefined) return reached
-    ports.logger.info({ leader }, 'No follower takes this observer; it goes to the leader')
+    const connected = await connectToFollower(context, base, leader, Math.min(settings.tickTimeMs, timeoutMs))
+    if (connected !== undefined) return connected
+    platform.logger.info({ leader }, 'No follower accepts this observer; it connects to the leader')
   }
   const addresses = membership.addressesOf(leader, 'quorumPort')
-  const { retryForMs: patienceMs } = dialDefaults
-  return {
-    connection: await dial({ ...base, addresses, timeoutMs: budgetMs, retryForMs: patienceMs }),
-    master: leader,
-  }
+  const { retryForMs } = dialDefaults
+  return { connection: await dial({ ...base, addresses, timeoutMs, retryForMs }), master: leader }
 }
 
-/** Tries one follower after the other, again and again. A host that does not answer must not use up the time of all. */
-async function reachFollower(
-  { settings, ports, membership }: MemberContext,
-  base: Base,
+/** Tries one follower after the other, repeatedly. Each gets a share of the time, since a host may not answer at all. */
+async function connectToFollower(
+  { settings, platform, membership }: MemberContext,
+  base: DialBase,
   leader: ServerId,
   withinMs: number,
 ): Promise<MasterConnection | undefined> {
   const followers = votersOf(membership.active).filter((id) => id !== leader)
-  const { clock, random } = ports
+  const { clock, random } = platform
   const until = clock.monotonic() + withinMs
   shuffle(followers, (below) => random.below(below))
   while (clock.monotonic() < until && followers.length > 0 && !base.signal.aborted) {
@@ -62,11 +61,11 @@ async function reachFollower(
       const addresses = membership
         .addressesOf(master, 'quorumPort')
         .map(({ host }) => ({ host, port: settings.observerMasterPort }))
-      const budgetMs = Math.max(1, Math.min(withinMs / followers.length, until - clock.monotonic()))
+      const timeoutMs = Math.max(1, Math.min(withinMs / followers.length, until - clock.monotonic()))
       try {
-        return { connection: await dial({ ...base, addresses, timeoutMs: budgetMs, retryForMs: 0 }), master }
+        return { connection: await dial({ ...base, addresses, timeoutMs, retryForMs: 0 }), master }
       } catch {
-        // The next one is tried, and after all of them the leader, whose error is told.
+        // The next follower is tried, and after all of them the leader, whose error is reported.
         if (base.signal.aborted) break
       }
     }
@@ -75,10 +74,92 @@ async function reachFollower(
   return undefined
 }
 
-/** Every order is as likely as any other. */
+/** Makes every order equally likely. */
 function shuffle(ids: ServerId[], below: (bound: number) => number): void {
   for (let at = ids.length - 1; at > 0; at--) {
     const other = below(at + 1)
     ;[ids[at], ids[other]] = [ids[other]!, ids[at]!]
   }
+}
+
+/** How to connect to one server. Times are in milliseconds. */
+export interface DialOptions {
+  readonly network: Network
+  readonly clock: Clock
+  /** The addresses of the server; all are tried at once. */
+  readonly addresses: readonly Address[]
+  /** For how long after the first attempt there are further attempts. */
+  readonly retryForMs: number
+  /** The longest delay between two attempts; the first delays are shorter. */
+  readonly maxRetryDelayMs: number
+  /** The time for all attempts together. */
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+}
+
+export const dialDefaults = { retryForMs: 500, maxRetryDelayMs: 100 } as const
+
+/** The first delay is short: a leader that was elected a moment ago listens a few milliseconds later. */
+const FIRST_DELAY_MS = 5
+
+/**
+ * Connects to the first address that answers, with retries, since a leader may not listen yet. Rejects with a `NetworkError` when all
+ * attempts fail, the time is over or `signal` aborts.
+ */
+export async function dial(options: DialOptions): Promise<Connection> {
+  const { clock, retryForMs, maxRetryDelayMs, timeoutMs, signal } = options
+  const startedAt = clock.monotonic()
+  const lastAttemptAt = startedAt + Math.min(retryForMs, timeoutMs)
+  let delayMs = Math.min(FIRST_DELAY_MS, maxRetryDelayMs)
+  for (; ; delayMs = Math.min(delayMs * 2, maxRetryDelayMs)) {
+    try {
+      return await dialOnce(options, Math.max(0, startedAt + timeoutMs - clock.monotonic()))
+    } catch (error) {
+      if (signal.aborted || clock.monotonic() + delayMs >= lastAttemptAt) throw error
+    }
+    await delay(clock, delayMs, signal)
+  }
+}
+
+/** Tries all addresses once. Connections that are established too late are closed. */
+async function dialOnce(
+  { network, clock, addresses, signal }: DialOptions,
+  timeoutMs: number,
+): Promise<Connection> {
+  const ended = new AbortController()
+  const cancel = clock.after(timeoutMs, 'connection to the leader', () => ended.abort())
+  let first: Connection | undefined
+  const attempts = addresses.map(async (address) => {
+    const connection = await network.connect(address, { signal: AbortSignal.any([signal, ended.signal]) })
+    if (first === undefined && !signal.aborted) return (first = connection)
+    connection.setHandler({ data() {}, drain() {}, closed() {} })
+    connection.destroy()
+    throw new NetworkError('It answered too late', 'ABORT_ERR')
+  })
+  try {
+    return await Promise.any(attempts)
+  } catch (error) {
+    const tried = addresses.map(formatAddress).join(', ') || 'no address'
+    const reasons =
+      error instanceof AggregateError ? error.errors.map((each: Error) => each.message) : [String(error)]
+    throw new NetworkError(`The leader cannot be reached at ${tried}: ${reasons.join('; ')}`, 'ENOTCONN', {
+      cause: error,
+    })
+  } finally {
+    cancel()
+    ended.abort()
+  }
+}
+
+/** Resolves after a delay, or when `signal` aborts. */
+function delay(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      cancel()
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+    const cancel = clock.after(ms, 'next attempt at the leader', end)
+    signal.addEventListener('abort', end, { once: true })
+  })
 }

@@ -1,118 +1,119 @@
 import { formatZxid } from '@zabra/protocol'
 import type { Zxid } from '../core/types.ts'
 import type { LearnerInput } from '../core/zab/index.ts'
-import { DamageError, DivergenceError, type TxnLogEvents } from '../persistence/index.ts'
 import type { LogWriter } from '../database/index.ts'
-import type { MemberContext, RoleExit } from './context.ts'
-import { ByteChannel } from './byte-channel.ts'
+import { DamageError, DivergenceError, type TxnLogEvents } from '../persistence/index.ts'
+import type { MemberContext } from './context.ts'
 
-/** What a keeper tells its role. */
+/** Receives the events of the log. */
 export interface DurabilityEvents {
-  /** Everything up to a zxid is durable. */
+  /** Everything up to and with this zxid is durable. */
   durable(zxid: Zxid): void
-  /** The role cannot go on. */
-  exited(because: RoleExit): void
+  /** The disk is full: everything above this zxid is lost. */
+  diskFull(durable: Zxid, error: Error): void
+  /** The disk accepts writes again after it was full. */
+  spaceAvailable(): void
 }
 
 /**
- * What one role does with the disk, in its order. These are the rules of order between disk and network; the machines
- * (`Leader`, `Learner`) say what is to be done, `SliceScheduler` and `SerialExecutor` see to it that it is done one after the other.
+ * What a role does with the disk, and the order rules between disk and network. The state machines (`Leader`, `Learner`) say what
+ * is to be done; `Mailbox` and `SerialExecutor` run it in order.
  *
- * O1 A role opens the log when the one before it is settled: all that it had appended is durable, and the tree has all of it.
- * O2 An epoch is durable before anybody is told that it is accepted: LEADERINFO and ACKEPOCH follow `stored`.
- * O3 History that a leader sends is durable, snapshot or log, before the epoch becomes current; that is durable before
- *    NEWLEADER is acknowledged: `hardened`, then `stored`, then ACK.
- * O4 A proposal is acknowledged when it is durable, in the order of the log; one that changes the configuration when the
- *    configuration is on disk as the one seen last, too.
- * O5 A transaction is applied when it is committed, in the order of zxids. This may be before it is durable here, since a quorum
- *    has it; its log is not left behind, for O1.
- * O6 A snapshot that is on its way replaces nothing. Only when all of it and what came behind it is there does it take the
- *    place of the old files, all at once.
- * O7 A role that is over hands in nothing more, and its writer is taken away from it: no late append, no late ACK.
- * O8 A disk that fails ends the process; one that is full ends the role, which may begin again when there is space.
+ * - A role opens the log when the role before it has ended: all that it had appended is durable, and the tree has all of it.
+ * - An epoch is durable before any server learns that it is accepted: LEADERINFO and ACKEPOCH follow `stored`.
+ * - History that a leader sends is durable, as a snapshot or in the log, before the epoch becomes current; the current epoch is durable before
+ *   NEWLEADER is acknowledged: `flushed`, then `stored`, then ACK (quorum-protocol invariant 16).
+ * - A proposal is acknowledged when it is durable, in the order of the log (quorum-protocol invariant 15). A change of the configuration
+ *   is acknowledged when the configuration is also on disk as the last one seen.
+ * - A transaction is applied when it is committed, in the order of zxids. This may be before it is durable here, since it is
+ *   durable on a quorum; the end of the role then waits for the log.
+ * - A snapshot that is being received replaces nothing. When it is complete, with all that follows it, it replaces the old files
+ *   atomically.
+ * - A role that has exited appends nothing and acknowledges nothing: its writer is revoked.
+ * - A disk that fails stops the server. A full disk ends the role of a member, which starts again when there is space.
  */
 export class Durability {
-  readonly #kit: MemberContext
+  readonly #context: MemberContext
   readonly #events: DurabilityEvents
   #writer: LogWriter | undefined
-  /** Bytes of a snapshot, of which only the snapshot itself says where it ends. */
+  /** The bytes of a snapshot. Only the snapshot itself says where it ends. */
   readonly snapshotBytes = new ByteChannel()
 
-  constructor(kit: MemberContext, events: DurabilityEvents) {
-    this.#kit = kit
+  constructor(context: MemberContext, events: DurabilityEvents) {
+    this.#context = context
     this.#events = events
   }
 
-  /** The log of this role, opened by its first use (O1). */
+  /** The log of this role, opened by its first use. */
   get log(): LogWriter {
-    this.#writer ??= this.#kit.database.openWriter(this.#logEvents())
+    this.#writer ??= this.#context.database.openWriter(this.#logEvents())
     return this.#writer
   }
 
-  /** Bytes that wait for the disk. */
+  /** Bytes that are appended and not durable. */
   get pendingBytes(): number {
     return this.#writer?.pendingBytes ?? 0
   }
 
-  /** O2, O3 Resolves when an epoch is durable. */
+  /** Resolves when the epoch is durable. */
   storeEpoch(what: 'acceptedEpoch' | 'currentEpoch', epoch: number): Promise<void> {
-    const { database: vault } = this.#kit
-    return what === 'acceptedEpoch' ? vault.acceptEpoch(epoch) : vault.setCurrentEpoch(epoch)
+    const { database } = this.#context
+    return what === 'acceptedEpoch' ? database.acceptEpoch(epoch) : database.setCurrentEpoch(epoch)
   }
 
-  /** Cuts history; gives what the machine is to hear of it. */
+  /** Truncates the history. Resolves to the input for the learner. */
   async truncate(to: Zxid): Promise<LearnerInput> {
-    const { database: vault, window, ports } = this.#kit
-    const { exact, reason } = await vault.truncateTo(to)
+    const { database, window, platform } = this.#context
+    const { exact, reason } = await database.truncateTo(to)
     if (exact) window.reset(to)
-    else ports.logger.warn({ to: formatZxid(to), reason }, 'History cannot be cut where the leader says')
-    return { type: 'truncated', lastZxid: exact ? to : vault.lastZxid }
+    else platform.logger.warn({ to: formatZxid(to), reason }, 'History cannot be cut where the leader says')
+    return { type: 'truncated', lastZxid: exact ? to : database.lastZxid }
   }
 
   /**
-   * O6 Takes a snapshot from `raw`. `taken` is called for each part that has been looked at, with the bytes behind the end of the
-   * snapshot once that has come. Gives what the machine is to hear, if the bytes are no snapshot.
+   * Receives a snapshot from `snapshotBytes`. Calls `taken` for each part that is parsed; for the last one with the bytes behind the end
+   * of the snapshot. Resolves to an input for the learner if the bytes are no snapshot.
    */
   async receiveSnapshot(
     zxid: Zxid,
     taken: (rest: Uint8Array | undefined) => void,
   ): Promise<LearnerInput | undefined> {
-    const { database: vault, window } = this.#kit
-    const sink = vault.receiveSnapshot(zxid)
+    const { database, window } = this.#context
+    const sink = database.receiveSnapshot(zxid)
     try {
       while (!sink.isComplete) {
         const bytes = await this.snapshotBytes.next()
-        const belongs = await sink.write(bytes)
+        const used = await sink.write(bytes)
         if (sink.isComplete) window.reset(zxid)
-        taken(sink.isComplete ? bytes.subarray(belongs) : undefined)
+        taken(sink.isComplete ? bytes.subarray(used) : undefined)
       }
       return undefined
     } catch (error) {
       sink.abort()
-      // The leader, or this role, is gone; that is told elsewhere.
+      // The connection or the role has ended, which is handled elsewhere.
       if (this.snapshotBytes.ended) return undefined
       if (!(error instanceof DamageError)) throw error
       return { type: 'diverged', zxid, reason: error.message }
     }
   }
 
-  /** Logs a transaction. A tree that is new is written as a whole, so what makes it up is not logged. */
+  /** Appends a transaction to the log, unless it belongs to a received tree: that is written as a snapshot. */
   append(zxid: Zxid, payload: Uint8Array): void {
-    this.#beginIfEmpty()
-    if (!this.#kit.database.hasUninstalledTree) this.log.appendPayload(zxid, payload)
+    this.#startEmptyTreeIfRequested()
+    if (!this.#context.database.hasUninstalledTree) this.log.appendPayload(zxid, payload)
   }
 
-  /** O5 A transaction is committed and can be handed to others, as soon as it is applied. */
+  /** Adds a committed transaction to the window from which observers are synced. */
   recordCommit(zxid: Zxid, payload: Uint8Array): void {
-    const { window } = this.#kit
-    this.#beginIfEmpty()
+    const { window } = this.#context
+    this.#startEmptyTreeIfRequested()
     if (zxid > window.max) window.add(zxid, payload)
   }
 
-  /** Applies a transaction while there are no clients. Gives what the machine is to hear if it shows that the tree is wrong. */
+  /** Applies a transaction while no clients are served. Returns an input for the learner if the transaction shows that the tree is wrong. */
   apply(zxid: Zxid, payload: Uint8Array): LearnerInput | undefined {
     try {
-      this.#kit.database.apply(payload)
+      this.#context.database.apply(payload)
       return undefined
     } catch (error) {
       if (!(error instanceof DivergenceError)) throw error
@@ -120,34 +121,67 @@ export class Durability {
     }
   }
 
-  /** O3 Resolves when all history is durable. */
+  /** Resolves when all history is durable. */
   async flush(): Promise<void> {
-    this.#beginIfEmpty()
-    if (this.#kit.database.hasUninstalledTree) await this.#kit.database.installSnapshot()
+    this.#startEmptyTreeIfRequested()
+    if (this.#context.database.hasUninstalledTree) await this.#context.database.installSnapshot()
     else await this.#writer?.flush()
   }
 
-  /** A server that asks for everything keeps its old data until all of the new is there. */
-  #beginIfEmpty(): void {
-    const { database: vault, window } = this.#kit
-    if (!vault.isFullSyncRequested || vault.hasUninstalledTree) return
-    vault.startEmptyTree()
+  /** Replaces the tree by an empty one in memory, for a full sync. The old files stay until all of the new data is there. */
+  #startEmptyTreeIfRequested(): void {
+    const { database, window } = this.#context
+    if (!database.isFullSyncRequested || database.hasUninstalledTree) return
+    database.startEmptyTree()
     window.reset(0)
   }
 
   #logEvents(): TxnLogEvents {
-    const { stats, snapshots, settings, failed } = this.#kit
+    const { stats, snapshots, failed } = this.#context
     return {
       durable: (zxid) => {
         stats.fsyncTime.add(this.#writer!.stats.lastFlushMs)
         this.#events.durable(zxid)
       },
       snapshotDue: () => void snapshots.take(),
-      // O8
-      diskFull: (_, error) =>
-        this.#events.exited({ reason: error.message, electionDelayMs: settings.tickTimeMs }),
-      spaceAvailable() {},
+      diskFull: (durable, error) => this.#events.diskFull(durable, error),
+      spaceAvailable: () => this.#events.spaceAvailable(),
       fatal: failed,
     }
+  }
+}
+
+/** Passes the bytes of a stream from their producer to their consumer, one part at a time. */
+class ByteChannel {
+  #ready: Uint8Array | undefined
+  #consumer: { resolve: (bytes: Uint8Array) => void; reject: (error: Error) => void } | undefined
+  #ended: Error | undefined
+
+  get ended(): boolean {
+    return this.#ended !== undefined
+  }
+
+  /** Offers a part, which must not change afterwards. The next part may be offered once this one is consumed. */
+  push(bytes: Uint8Array): void {
+    const consumer = this.#consumer
+    this.#consumer = undefined
+    if (consumer === undefined) this.#ready = bytes
+    else consumer.resolve(bytes)
+  }
+
+  /** Resolves to the next part. Rejects with the error of `end` when there is none. */
+  next(): Promise<Uint8Array> {
+    const ready = this.#ready
+    this.#ready = undefined
+    if (ready !== undefined) return Promise.resolve(ready)
+    if (this.#ended !== undefined) return Promise.reject(this.#ended)
+    return new Promise((resolve, reject) => (this.#consumer = { resolve, reject }))
+  }
+
+  /** Ends the stream with this error. */
+  end(error: Error): void {
+    this.#ended ??= error
+    this.#consumer?.reject(error)
+    this.#consumer = undefined
   }
 }

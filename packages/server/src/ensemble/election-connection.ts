@@ -1,31 +1,31 @@
 import { FrameSplitter, ProtocolError } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
 
-/** Longest message that is taken, as in Apache ZooKeeper. */
+/** The longest message that is accepted, as in Apache ZooKeeper. */
 export const MAX_MESSAGE_BYTES = 512 * 1024
 
-/** What a link tells its owner. */
+/** Receives the events of an election connection. */
 export interface ElectionConnectionEvents {
-  /** A message came; the bytes are a view for the length of the call. */
+  /** A message came. The bytes are a view that is valid during the call. */
   received(payload: Uint8Array): void
-  /** There is room to write again. */
+  /** Messages can be written again. */
   drained(): void
-  /** It is gone, for this reason. Comes once, and not after `close`. */
+  /** The connection is lost. Called once, and not after `close`. */
   lost(reason: string): void
 }
 
-/** A connection to a server that has said who it is, or that we have dialed: messages both ways. */
+/** A connection for votes to an identified server: messages with a length prefix in both directions. */
 export class ElectionConnection {
-  readonly #wire: Connection
+  readonly #connection: Connection
   readonly #events: ElectionConnectionEvents
   readonly #splitter: FrameSplitter
-  #open = true
-  #blocked = false
-  /** Whether anything came. */
+  #isOpen = true
+  #isBlocked = false
+  /** Whether any message has come. */
   hasReceived = false
 
-  constructor(wire: Connection, events: ElectionConnectionEvents) {
-    this.#wire = wire
+  constructor(connection: Connection, events: ElectionConnectionEvents) {
+    this.#connection = connection
     this.#events = events
     this.#splitter = new FrameSplitter({
       minLength: 1,
@@ -35,27 +35,27 @@ export class ElectionConnection {
         events.received(bytes.subarray(start, end))
       },
     })
-    wire.setHandler({
+    connection.setHandler({
       data: (chunk) => this.receive(chunk),
-      drain: () => this.#drained(),
+      drain: () => this.#onDrain(),
       closed: (cause) => this.#lose(cause?.message ?? 'closed by the other side'),
     })
   }
 
-  /** Whether a message can be written now; otherwise `drained` tells when. */
-  get writable(): boolean {
-    return this.#open && !this.#blocked
+  /** Whether a message can be written now; `drained` is called when it can again. */
+  get isWritable(): boolean {
+    return this.#isOpen && !this.#isBlocked
   }
 
-  /** Takes bytes of the stream, those behind a hello first. */
+  /** Takes bytes of the stream; first of all those behind a hello. */
   receive(chunk: Uint8Array): void {
-    if (!this.#open) return
+    if (!this.#isOpen) return
     try {
       this.#splitter.push(chunk)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
       this.#lose(error.message)
-      this.#wire.destroy()
+      this.#connection.destroy()
     }
   }
 
@@ -63,24 +63,24 @@ export class ElectionConnection {
     const frame = new Uint8Array(4 + payload.length)
     new DataView(frame.buffer).setInt32(0, payload.length)
     frame.set(payload, 4)
-    this.#blocked = !this.#wire.write(frame)
+    this.#isBlocked = !this.#connection.write(frame)
   }
 
-  /** Closes at once; `lost` does not follow. */
+  /** Closes at once, without calling `lost`. */
   close(): void {
-    this.#open = false
+    this.#isOpen = false
     this.#splitter.stop()
-    this.#wire.destroy()
+    this.#connection.destroy()
   }
 
-  #drained(): void {
-    this.#blocked = false
-    if (this.#open) this.#events.drained()
+  #onDrain(): void {
+    this.#isBlocked = false
+    if (this.#isOpen) this.#events.drained()
   }
 
   #lose(reason: string): void {
-    if (!this.#open) return
-    this.#open = false
+    if (!this.#isOpen) return
+    this.#isOpen = false
     this.#splitter.stop()
     this.#events.lost(reason)
   }

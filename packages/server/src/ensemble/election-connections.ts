@@ -1,48 +1,41 @@
-import {
-  NetworkError,
-  type Address,
-  type Cancel,
-  type Clock,
-  type Connection,
-  type Listener,
-} from '@zabra/runtime'
-import type { Logger, Network } from '@zabra/runtime'
+import type { Address, Cancel, Clock, Connection, Listener, Logger, Network } from '@zabra/runtime'
 import type { ServerId } from '../core/quorum/index.ts'
-import { PendingConnections } from './pending-connections.ts'
-import { encodeHello, formatAddress, type Hello } from './election-hello.ts'
 import { ElectionConnection } from './election-connection.ts'
+import { encodeHello, formatAddress, HelloReader, type ReceivedHello } from './election-hello.ts'
+import { PendingConnections } from './pending-connections.ts'
+import { PortBinder, type ListenAddress } from './port-binder.ts'
 
-/** What the connections of the election port are made of. Times are in milliseconds. */
+/** Options of the election connections of a server. Times are in milliseconds. */
 export interface ElectionConnectionsOptions {
   readonly self: ServerId
   readonly network: Network
   readonly clock: Clock
   readonly logger: Logger
-  /** Where others connect to, at this moment; at least one. Without a host on all interfaces. */
-  readonly listenAddresses: () => readonly Place[]
-  /** Where others are told to connect to, at this moment. */
+  /** Returns the addresses on which to listen now; at least one. */
+  readonly listenAddresses: () => readonly ListenAddress[]
+  /** Returns the addresses that the hello announces to other servers now. */
   readonly announcedAddresses: () => readonly Address[]
-  /** Whether all addresses are announced, not only the first one. Servers before 3.6 cannot read that. */
+  /** Whether the hello announces all addresses, not only the first one. Servers before 3.6 cannot read such a hello. */
   readonly multiAddress: boolean
-  /** Election addresses of a member by the configurations that are known; none for a stranger. */
+  /** Returns the election addresses of a member by the known configurations; none for a server that no configuration names. */
   readonly addressesOf: (id: ServerId) => readonly Address[]
-  /** Whether servers that no configuration names may come in, as joiners do before an ensemble is reconfigured. */
+  /** Whether servers that no configuration names may connect, as joining servers do before a reconfiguration. */
   readonly acceptsUnknownServers: boolean
-  /** A message came. The bytes are a view for the length of the call. */
+  /** Called with each message. The bytes are a view that is valid during the call. */
   readonly received: (from: ServerId, payload: Uint8Array) => void
-  /** A connection has come about, or has broken. */
+  /** Called when the connection to a server is established or lost. */
   readonly reachabilityChanged?: (to: ServerId, reachable: boolean) => void
   readonly connectTimeoutMs: number
   readonly helloTimeoutMs: number
   readonly minBackoffMs: number
   readonly maxBackoffMs: number
+  /** The most connections that have not sent a hello; beyond these the oldest is closed. */
   readonly maxUnidentified: number
   readonly maxUnknownServers: number
-  /** How often binding a port is tried, one second apart; 0 for ever. */
+  /** How often binding a port is tried, one second apart; 0 without end. */
   readonly bindAttempts: number
 }
 
-/** What is usual. */
 export const electionConnectionDefaults = {
   multiAddress: false,
   acceptsUnknownServers: false,
@@ -55,71 +48,74 @@ export const electionConnectionDefaults = {
   bindAttempts: 3,
 } as const
 
-const BIND_PAUSE_MS = 1000
+const PORT = 'election port'
 
-/** Where to listen. */
-interface Place {
-  readonly host?: string
-  readonly port: number
-}
+const keyOf = ({ host = '*', port }: ListenAddress): string => `${host} ${port}`
 
-const nameOf = ({ host = '*', port }: Place): string => `${host} ${port}`
-
+/** Another server, with or without a connection. */
 interface Peer {
   readonly id: ServerId
-  link: ElectionConnection | undefined
-  /** On the monotonic clock: since when there is the link. */
-  since: number
+  connection: ElectionConnection | undefined
+  /** When the connection was established, on the monotonic clock. */
+  connectedAt: number
   dialing: AbortController | undefined
   cancelRetry: Cancel | undefined
   backoffMs: number
-  /** The newest message, while it is not written. */
+  /** The newest message, until it is written. */
   unsent: Uint8Array | undefined
-  /** The message written last: it may have been lost with its connection, so the next one begins with it. */
-  last: Uint8Array | undefined
-  /** Where it said that it can be reached. */
+  /** The message written last. It may have been lost with its connection, so the next connection starts with it. */
+  lastSent: Uint8Array | undefined
+  /** The addresses that its hello announced. */
   announced: readonly Address[]
-  /** Whether the log has it that it cannot be reached. */
-  missed: boolean
+  /** Whether the log already says that it cannot be reached. */
+  isLoggedUnreachable: boolean
 }
 
 /**
- * One connection to each other server, for votes. Rules are numbered, with their section in the description of the
- * server protocol in brackets.
+ * The connections for votes: one to each other server (quorum-protocol 3).
  *
- * L1 There is one connection between two servers, and the one with the larger id has opened it.
- * L2 So the smaller one that wants a connection opens one, says who it is and hangs up, as one rings a doorbell;
- *    the larger one drops what it still had and calls back.
- * L3 Only the newest message to a server matters: one that is not sent yet is replaced.
- * L4 A new connection begins with the last message, in case the former one took it to its grave.
- * L5 A connection to a member that breaks is opened again, after a pause that grows while it breaks at once.
- * L6 Nobody is believed to be a member who does not say so in time, and strangers come in only when they may.
- * L7 The port follows the configuration: the new one is opened before the old one is closed.
+ * - The server with the larger id opens the connection. A smaller one that needs a connection connects, sends its hello and closes; the
+ *   larger one then drops what it still had and connects (quorum-protocol 3.3).
+ * - Only the newest message to a server matters: it replaces one that is not sent yet (quorum-protocol 3.4).
+ * - A new connection starts with the last message, which may have been lost with the previous connection.
+ * - A lost connection to a member is opened again, after a backoff that grows while connections fail at once.
+ * - The port follows the configuration: the new address is bound before the old one is closed.
  */
 export class ElectionConnections {
   readonly #options: ElectionConnectionsOptions
-  readonly #doorkeeper: PendingConnections
+  readonly #pending: PendingConnections<ReceivedHello>
+  readonly #binder: PortBinder
   readonly #peers = new Map<ServerId, Peer>()
-  /** By where they listen. */
+  /** By listen address. */
   readonly #listeners = new Map<string, Listener>()
+  /** Moves of the port run one after the other. */
   #moving: Promise<void> = Promise.resolve()
-  #closed = false
-  #cancelBind: Cancel = () => {}
-  #stopBinding: () => void = () => {}
+  #isClosed = false
 
   constructor(options: ElectionConnectionsOptions) {
     this.#options = options
-    const { clock, logger, maxUnidentified, helloTimeoutMs } = options
-    this.#doorkeeper = new PendingConnections({
+    const { network, clock, logger, maxUnidentified, helloTimeoutMs, bindAttempts } = options
+    this.#pending = new PendingConnections({
       clock,
       logger,
+      port: PORT,
       maxUnidentified,
-      helloTimeoutMs,
-      identified: (hello, wire, rest) => this.#identified(hello, wire, rest),
+      timeoutMs: helloTimeoutMs,
+      createReader: () => new HelloReader(),
+      identified: (received, connection) => this.#onIdentified(received, connection),
+    })
+    this.#binder = new PortBinder({
+      network,
+      clock,
+      logger,
+      port: PORT,
+      attempts: bindAttempts,
+      accept: (connection) => this.#accept(connection),
+      acceptFailed: (error) => this.#pending.logRejection(undefined, { reason: error.message }),
     })
   }
 
-  /** Listens on all addresses, or on none: rejects with a `NetworkError` when one cannot be had after all attempts. */
+  /** Listens on all addresses, or on none: rejects with a `NetworkError` when one cannot be bound after all attempts. */
   async start(): Promise<void> {
     try {
       for (const at of this.#options.listenAddresses()) await this.#listen(at)
@@ -129,142 +125,115 @@ export class ElectionConnections {
     }
   }
 
-  /** Where it listens. */
+  /** The addresses on which it listens. */
   get addresses(): Address[] {
     return [...this.#listeners.values()].map(({ address }) => address)
   }
 
-  /** Servers that there is a connection to, ascending. */
+  /** The ids of the connected servers, ascending. */
   get connected(): ServerId[] {
     return [...this.#peers.values()]
-      .filter(({ link }) => link !== undefined)
+      .filter(({ connection }) => connection !== undefined)
       .map(({ id }) => id)
       .sort((a, b) => a - b)
   }
 
-  /** Sends a message, as soon as there is a connection; a newer one to the same server takes its place until then. */
+  /** Sends a message, as soon as there is a connection. A newer message to the same server replaces it until then. */
   send(to: ServerId, payload: Uint8Array): void {
-    if (this.#closed) return
-    const peer = this.#peer(to)
+    if (this.#isClosed) return
+    const peer = this.#peerOf(to)
     peer.unsent = payload
-    if (peer.link === undefined) this.#want(peer)
+    if (peer.connection === undefined) this.#ensureConnection(peer)
     else this.#flush(peer)
   }
 
-  /** Sees that there is a connection, or will be. */
+  /** Opens a connection, with retries, if there is none. */
   connect(to: ServerId): void {
-    if (!this.#closed) this.#want(this.#peer(to))
+    if (!this.#isClosed) this.#ensureConnection(this.#peerOf(to))
   }
 
-  /** The configurations have changed: whoever is no member any more is let go, and the port moves if it has to (L7). */
+  /** Closes the connections to former members after a change of the configurations, and moves the port if its address has changed. */
   membersChanged(): void {
-    for (const peer of this.#peers.values()) if (!this.#isMember(peer.id)) this.#forget(peer)
-    this.#moving = this.#moving.then(() => this.#move())
-  }
-
-  async #move(): Promise<void> {
-    const wanted = new Map(this.#options.listenAddresses().map((at) => [nameOf(at), at]))
-    const stays = [...wanted.keys()].every((name) => this.#listeners.has(name))
-    if (this.#closed || wanted.size === 0 || (stays && wanted.size === this.#listeners.size)) return
-    const { logger } = this.#options
-    try {
-      for (const [name, at] of wanted) if (!this.#listeners.has(name)) await this.#listen(at)
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error)
-      if (!this.#closed)
-        logger.error({ reason }, 'The election port cannot move to where the configuration says')
-      return
-    }
-    for (const [name, listener] of this.#listeners) {
-      if (wanted.has(name)) continue
-      this.#listeners.delete(name)
-      await listener.close()
-    }
-    const places = this.addresses.map(({ host, port }) => `${host}:${port}`)
-    logger.info({ places }, 'The election port has moved, as the configuration says')
+    for (const peer of this.#peers.values()) if (!this.#isMember(peer.id)) this.#remove(peer)
+    this.#moving = this.#moving.then(() => this.#movePort())
   }
 
   async close(): Promise<void> {
-    this.#closed = true
-    this.#cancelBind()
-    this.#stopBinding()
-    for (const peer of this.#peers.values()) this.#forget(peer)
-    this.#doorkeeper.close()
+    this.#isClosed = true
+    this.#binder.stop()
+    for (const peer of this.#peers.values()) this.#remove(peer)
+    this.#pending.close()
     await this.#moving
     await Promise.all([...this.#listeners.values()].map((listener) => listener.close()))
   }
 
-  // The port
+  // Port
 
-  async #listen(at: Place): Promise<void> {
-    const listener = await this.#bind(at)
-    this.#listeners.set(nameOf(at), listener)
-    if (this.#closed) await listener.close()
-  }
-
-  async #bind(at: Place): Promise<Listener> {
-    const { network, logger, bindAttempts } = this.#options
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await network.listen(
-          { ...at, keepAlive: true },
-          (wire) => this.#accept(wire),
-          (error) =>
-            logger.warn({ error: error.message }, 'A server could not be accepted on the election port'),
-        )
-      } catch (error) {
-        if (!(error instanceof NetworkError) || attempt === bindAttempts || this.#closed) throw error
-        logger.warn({ reason: error.message, attempt }, 'The election port cannot be had yet; trying again')
-        await this.#pause()
-        if (this.#closed) throw error
-      }
+  async #movePort(): Promise<void> {
+    const wanted = new Map(this.#options.listenAddresses().map((at) => [keyOf(at), at]))
+    const isBound = [...wanted.keys()].every((key) => this.#listeners.has(key))
+    if (this.#isClosed || wanted.size === 0 || (isBound && wanted.size === this.#listeners.size)) return
+    const { logger } = this.#options
+    try {
+      for (const [key, at] of wanted) if (!this.#listeners.has(key)) await this.#listen(at)
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      if (!this.#isClosed)
+        logger.error({ reason }, 'The election port cannot be moved to the address in the configuration')
+      return
     }
-  }
-
-  #pause(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#stopBinding = resolve
-      this.#cancelBind = this.#options.clock.after(BIND_PAUSE_MS, 'election port', resolve)
-    })
-  }
-
-  #accept(wire: Connection): void {
-    if (this.#closed) wire.destroy()
-    else this.#doorkeeper.add(wire)
-  }
-
-  #identified(hello: Hello, wire: Connection, rest: Uint8Array): void {
-    const refusal = this.#refusal(hello.id)
-    if (refusal !== undefined) {
-      this.#doorkeeper.logRejection(wire, { peer: hello.id, reason: refusal })
-      return wire.destroy()
+    for (const [key, listener] of this.#listeners) {
+      if (wanted.has(key)) continue
+      this.#listeners.delete(key)
+      await listener.close()
     }
-    const peer = this.#peer(hello.id)
+    const addresses = this.addresses.map(({ host, port }) => `${host}:${port}`)
+    logger.info({ addresses }, 'The election port has moved to the address in the configuration')
+  }
+
+  async #listen(at: ListenAddress): Promise<void> {
+    const listener = await this.#binder.bind(at)
+    this.#listeners.set(keyOf(at), listener)
+    if (this.#isClosed) await listener.close()
+  }
+
+  #accept(connection: Connection): void {
+    if (this.#isClosed) connection.destroy()
+    else this.#pending.add(connection)
+  }
+
+  #onIdentified({ hello, rest }: ReceivedHello, connection: Connection): void {
+    const reason = this.#refusalOf(hello.id)
+    if (reason !== undefined) {
+      this.#pending.logRejection(connection.remote, { peer: hello.id, reason })
+      return connection.destroy()
+    }
+    const peer = this.#peerOf(hello.id)
     peer.announced = hello.addresses
-    if (peer.id > this.#options.self) this.#adopt(peer, wire, rest)
-    else this.#callBack(peer, wire)
+    if (peer.id > this.#options.self) this.#adopt(peer, connection, rest)
+    else this.#callBack(peer, connection)
   }
 
-  #refusal(id: ServerId): string | undefined {
-    const { self, acceptsUnknownServers: admitsStrangers, maxUnknownServers: maxStrangers } = this.#options
+  #refusalOf(id: ServerId): string | undefined {
+    const { self, acceptsUnknownServers, maxUnknownServers } = this.#options
     if (id === self)
       return `it says that it is server ${id}, which is this one. Two servers may have the same myid.`
     if (this.#isMember(id)) return undefined
-    if (!admitsStrangers) return `server ${id} is not in the configuration.`
-    const strangers = [...this.#peers.keys()].filter((other) => other !== id && !this.#isMember(other))
-    return strangers.length < maxStrangers
+    if (!acceptsUnknownServers) return `server ${id} is not in the configuration.`
+    const unknown = [...this.#peers.keys()].filter((other) => other !== id && !this.#isMember(other))
+    return unknown.length < maxUnknownServers
       ? undefined
-      : `${strangers.length} servers outside of the configuration are here already.`
+      : `${unknown.length} servers outside of the configuration are connected already.`
   }
 
-  /** L2: the smaller one has rung. */
-  #callBack(peer: Peer, wire: Connection): void {
-    wire.destroy()
-    peer.link?.close()
-    peer.link = undefined
+  /** Closes a connection that a server with a smaller id has opened, and opens one to it. */
+  #callBack(peer: Peer, connection: Connection): void {
+    connection.destroy()
+    peer.connection?.close()
+    peer.connection = undefined
     peer.cancelRetry?.()
     peer.cancelRetry = undefined
-    this.#want(peer)
+    this.#ensureConnection(peer)
   }
 
   // Peers
@@ -273,72 +242,73 @@ export class ElectionConnections {
     return this.#options.addressesOf(id).length > 0
   }
 
-  #peer(id: ServerId): Peer {
+  #peerOf(id: ServerId): Peer {
     let peer = this.#peers.get(id)
     if (peer === undefined) {
       peer = {
         id,
-        link: undefined,
-        since: 0,
+        connection: undefined,
+        connectedAt: 0,
         dialing: undefined,
         cancelRetry: undefined,
         backoffMs: this.#options.minBackoffMs,
         unsent: undefined,
-        last: undefined,
+        lastSent: undefined,
         announced: [],
-        missed: false,
+        isLoggedUnreachable: false,
       }
       this.#peers.set(id, peer)
     }
     return peer
   }
 
-  #forget(peer: Peer): void {
+  #remove(peer: Peer): void {
     this.#peers.delete(peer.id)
     peer.cancelRetry?.()
     peer.dialing?.abort()
-    peer.link?.close()
-    peer.link = undefined
+    peer.connection?.close()
+    peer.connection = undefined
   }
 
-  #want(peer: Peer): void {
-    if (peer.link === undefined && peer.dialing === undefined && peer.cancelRetry === undefined)
+  #ensureConnection(peer: Peer): void {
+    if (peer.connection === undefined && peer.dialing === undefined && peer.cancelRetry === undefined)
       void this.#dial(peer)
   }
 
-  /** Opens a connection at the first address that answers. Configured ones come before what the server said itself. */
+  /** Opens a connection at the first address that answers. Configured addresses come before those that a hello announced. */
   async #dial(peer: Peer): Promise<void> {
     const dialing = (peer.dialing = new AbortController())
     const known = [...this.#options.addressesOf(peer.id), ...peer.announced]
     const addresses = new Map(known.map((address) => [formatAddress(address), address])).values()
     let reason = 'no address of it is known'
     for (const address of addresses) {
-      const tried = await this.#tryAddress(address, dialing.signal)
+      const dialed = await this.#tryAddress(address, dialing.signal)
       if (dialing.signal.aborted) {
-        if (typeof tried !== 'string') discard(tried)
+        if (typeof dialed !== 'string') discard(dialed)
         return
       }
-      if (typeof tried !== 'string') {
+      if (typeof dialed !== 'string') {
         peer.dialing = undefined
-        return this.#dialed(peer, tried)
+        return this.#onDialed(peer, dialed)
       }
-      reason = tried
+      reason = dialed
     }
     peer.dialing = undefined
-    if (!peer.missed) this.#options.logger.info({ peer: peer.id, reason }, 'Another server cannot be reached')
-    peer.missed = true
-    this.#retryLater(peer)
+    if (!peer.isLoggedUnreachable)
+      this.#options.logger.info({ peer: peer.id, reason }, 'Another server cannot be reached')
+    peer.isLoggedUnreachable = true
+    this.#scheduleRetry(peer)
   }
 
-  /** The connection, or why there is none. */
+  /** Resolves to the connection, or to the reason why there is none. */
   async #tryAddress(address: Address, signal: AbortSignal): Promise<Connection | string> {
     const { network, clock, connectTimeoutMs } = this.#options
-    const patience = new AbortController()
-    const cancel = clock.after(connectTimeoutMs, 'election connection', () => patience.abort())
+    const timeout = new AbortController()
+    const cancel = clock.after(connectTimeoutMs, 'election connection', () => timeout.abort())
     try {
-      return await network.connect(address, { signal: AbortSignal.any([signal, patience.signal]) })
+      return await network.connect(address, { signal: AbortSignal.any([signal, timeout.signal]) })
     } catch (error) {
-      if (patience.signal.aborted)
+      if (timeout.signal.aborted)
         return `${formatAddress(address)} did not answer within ${connectTimeoutMs} ms`
       return error instanceof Error ? error.message : String(error)
     } finally {
@@ -346,81 +316,82 @@ export class ElectionConnections {
     }
   }
 
-  #dialed(peer: Peer, wire: Connection): void {
-    const { self, announcedAddresses: announce, multiAddress } = this.#options
-    wire.write(encodeHello(self, announce(), multiAddress))
-    if (peer.id < self) return this.#adopt(peer, wire, new Uint8Array(0))
-    this.#hangUp(wire)
-    // L2: if it does not call back, it is rung again.
-    this.#retryLater(peer)
+  #onDialed(peer: Peer, connection: Connection): void {
+    const { self, announcedAddresses, multiAddress } = this.#options
+    connection.write(encodeHello(self, announcedAddresses(), multiAddress))
+    if (peer.id < self) return this.#adopt(peer, connection, new Uint8Array(0))
+    this.#endAfterHello(connection)
+    // If the other server does not connect, this one dials again.
+    this.#scheduleRetry(peer)
   }
 
-  #hangUp(wire: Connection): void {
+  #endAfterHello(connection: Connection): void {
     const { clock, helloTimeoutMs } = this.#options
-    const cancel = clock.after(helloTimeoutMs, 'end of an election connection', () => wire.destroy())
-    wire.setHandler({ data() {}, drain() {}, closed: cancel })
-    wire.end()
+    const cancel = clock.after(helloTimeoutMs, 'end of an election connection', () => connection.destroy())
+    connection.setHandler({ data() {}, drain() {}, closed: cancel })
+    connection.end()
   }
 
-  /** L1, L4: this connection is the one to the peer from now on. */
-  #adopt(peer: Peer, wire: Connection, rest: Uint8Array): void {
-    const { clock, logger, received: heard } = this.#options
-    peer.link?.close()
+  /** Makes this connection the only one to the peer. `rest` are the bytes behind its hello. */
+  #adopt(peer: Peer, connection: Connection, rest: Uint8Array): void {
+    const { clock, logger, received } = this.#options
+    peer.connection?.close()
     peer.dialing?.abort()
     peer.dialing = undefined
     peer.cancelRetry?.()
     peer.cancelRetry = undefined
-    peer.missed = false
-    peer.since = clock.monotonic()
-    const link = new ElectionConnection(wire, {
-      received: (payload) => heard(peer.id, payload),
+    peer.isLoggedUnreachable = false
+    peer.connectedAt = clock.monotonic()
+    const adopted = new ElectionConnection(connection, {
+      received: (payload) => received(peer.id, payload),
       drained: () => this.#flush(peer),
-      lost: (reason) => this.#lost(peer, link, reason),
+      lost: (reason) => this.#onLost(peer, adopted, reason),
     })
-    peer.link = link
-    logger.info({ peer: peer.id, address: formatAddress(wire.remote) }, 'Connected for elections')
+    peer.connection = adopted
+    logger.info({ peer: peer.id, address: formatAddress(connection.remote) }, 'Connected for elections')
     this.#options.reachabilityChanged?.(peer.id, true)
-    peer.unsent ??= peer.last
+    peer.unsent ??= peer.lastSent
     this.#flush(peer)
-    if (rest.length > 0) link.receive(rest)
+    if (rest.length > 0) adopted.receive(rest)
   }
 
   #flush(peer: Peer): void {
-    if (peer.unsent === undefined || peer.link?.writable !== true) return
-    peer.last = peer.unsent
+    if (peer.unsent === undefined || peer.connection?.isWritable !== true) return
+    peer.lastSent = peer.unsent
     peer.unsent = undefined
-    peer.link.write(peer.last)
+    peer.connection.write(peer.lastSent)
   }
 
-  #lost(peer: Peer, link: ElectionConnection, reason: string): void {
-    if (peer.link !== link) return
-    peer.link = undefined
+  #onLost(peer: Peer, connection: ElectionConnection, reason: string): void {
+    if (peer.connection !== connection) return
+    peer.connection = undefined
     const { clock, logger, minBackoffMs, maxBackoffMs } = this.#options
-    logger.info({ peer: peer.id, reason }, 'A connection for elections is gone')
+    logger.info({ peer: peer.id, reason }, 'A connection for elections is lost')
     this.#options.reachabilityChanged?.(peer.id, false)
-    if (link.hasReceived || clock.monotonic() - peer.since >= maxBackoffMs) peer.backoffMs = minBackoffMs
-    this.#retryLater(peer)
+    if (connection.hasReceived || clock.monotonic() - peer.connectedAt >= maxBackoffMs)
+      peer.backoffMs = minBackoffMs
+    this.#scheduleRetry(peer)
   }
 
-  /** L5. A stranger comes back by itself, or not. */
-  #retryLater(peer: Peer): void {
-    if (this.#closed) return
+  /** Dials a member again after its backoff. A server that no configuration names is forgotten: it must connect itself. */
+  #scheduleRetry(peer: Peer): void {
+    if (this.#isClosed) return
     if (!this.#isMember(peer.id)) {
-      if (peer.link === undefined) this.#forget(peer)
+      if (peer.connection === undefined) this.#remove(peer)
       return
     }
-    const wait = peer.backoffMs
-    peer.backoffMs = Math.min(wait * 2, this.#options.maxBackoffMs)
+    const delay = peer.backoffMs
+    peer.backoffMs = Math.min(delay * 2, this.#options.maxBackoffMs)
     peer.cancelRetry?.()
-    peer.cancelRetry = this.#options.clock.after(wait, `election connection to ${peer.id}`, () => {
+    peer.cancelRetry = this.#options.clock.after(delay, `election connection to ${peer.id}`, () => {
       peer.cancelRetry = undefined
-      this.#want(peer)
+      this.#ensureConnection(peer)
     })
   }
 }
 
-/** Ends a connection that nobody wants any more. */
-function discard(wire: Connection): void {
-  wire.setHandler({ data() {}, drain() {}, closed() {} })
-  wire.destroy()
+/** Closes a connection that is not needed any more. */
+function discard(connection: Connection): void {
+  connection.setHandler({ data() {}, drain() {}, closed() {} })
+  connection.destroy()
 }

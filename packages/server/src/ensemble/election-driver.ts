@@ -9,53 +9,46 @@ import {
   type ElectionWork,
 } from '../core/election/index.ts'
 import type { ServerId } from '../core/quorum/index.ts'
+import { Mailbox } from './mailbox.ts'
 
-type Decided = Extract<ElectionWork, { do: 'decide' }>
-type Configure = Extract<ElectionWork, { do: 'configure' }>
-
-/** What an election needs to happen in the world. */
 export interface ElectionDriverOptions {
   readonly election: Election
   readonly clock: Clock
   readonly logger: Logger
-  /** The connections to the other servers; messages that come over them go to `heard`. */
+  /** The connections to the other servers, whose messages go to `receive`. */
   readonly connections: { send(to: ServerId, payload: Uint8Array): void; connect(to: ServerId): void }
-  /** The election is over. */
-  readonly elected: (work: Decided) => void
-  /** A newer configuration is to be brought into force, durably; with `restart`, then look again. */
-  readonly configure: (work: Configure) => void
+  /** Called when an election is decided. */
+  readonly elected: (work: Extract<ElectionWork, { do: 'decide' }>) => void
+  /** Called with a newer configuration, which is to be activated durably. With `restart` the caller then starts the election again. */
+  readonly configure: (work: Extract<ElectionWork, { do: 'configure' }>) => void
+  /** Called with an error that no other server has caused. */
+  readonly failed: (error: unknown) => void
 }
 
-/** Does what an election asks for: messages over the links, timers on the clock. */
+/** Performs the work of an election: messages over the connections, timers on the clock. */
 export class ElectionDriver {
   readonly #options: ElectionDriverOptions
   readonly #timers = new Map<ElectionTimer, Cancel>()
-  /** Inputs that came while another one was being worked on, the host's answers to a decision among them. */
-  readonly #inputs: ElectionInput[] = []
-  #busy = false
-  #closed = false
+  readonly #mailbox: Mailbox<ElectionInput, ElectionWork>
 
   constructor(options: ElectionDriverOptions) {
     this.#options = options
+    this.#mailbox = new Mailbox({
+      machine: options.election,
+      perform: (work) => this.#perform(work),
+      failed: options.failed,
+    })
   }
 
-  /** Tells the election what happened. One input is done with before the next one begins. */
+  /** Hands an input to the election, behind those that are being worked on. */
   step(input: ElectionInput): void {
-    this.#inputs.push(input)
-    if (this.#busy) return
-    this.#busy = true
-    try {
-      for (let next = this.#inputs.shift(); next !== undefined; next = this.#inputs.shift())
-        for (const work of this.#closed ? [] : this.#options.election.step(next)) this.#do(work)
-    } finally {
-      this.#busy = false
-    }
+    this.#mailbox.post(input)
   }
 
-  /** A message came from a server. One that cannot be read changes nothing. */
+  /** Takes a message of a server. One that cannot be decoded is logged and dropped. */
   receive(from: ServerId, payload: Uint8Array): void {
     try {
-      this.step({ type: 'heard', from, notification: decodeNotification(payload) })
+      this.step({ type: 'notification', from, notification: decodeNotification(payload) })
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
       const facts = { peer: from, bytes: payload.length, reason: error.message }
@@ -63,37 +56,37 @@ export class ElectionDriver {
     }
   }
 
-  /** Stops all timers; nothing happens any more. */
+  /** Stops the election and its timers. */
   close(): void {
-    this.#closed = true
+    this.#mailbox.stop()
     for (const cancel of this.#timers.values()) cancel()
     this.#timers.clear()
   }
 
-  #do(work: ElectionWork): void {
-    const { connections: links, logger } = this.#options
+  #perform(work: ElectionWork): void {
+    const { connections, logger, elected, configure } = this.#options
     switch (work.do) {
       case 'send':
-        return links.send(work.to, encodeNotification(work.state, work.vote, work.configuration))
+        return connections.send(work.to, encodeNotification(work.state, work.vote, work.configuration))
       case 'connect':
-        for (const id of work.to) links.connect(id)
+        for (const id of work.to) connections.connect(id)
         return
       case 'start':
-        return this.#start(work.timer, work.afterMs)
+        return this.#startTimer(work.timer, work.afterMs)
       case 'stop':
         this.#timers.get(work.timer)?.()
         this.#timers.delete(work.timer)
         return
       case 'decide':
-        return this.#options.elected(work)
+        return elected(work)
       case 'configure':
-        return this.#options.configure(work)
+        return configure(work)
       case 'warn':
-        return logger.warn(work.facts, work.sentence)
+        return logger.warn(work.context, work.message)
     }
   }
 
-  #start(timer: ElectionTimer, afterMs: number): void {
+  #startTimer(timer: ElectionTimer, afterMs: number): void {
     this.#timers.get(timer)?.()
     const cancel = this.#options.clock.after(afterMs, `election ${timer}`, () => {
       this.#timers.delete(timer)

@@ -2,23 +2,30 @@ import { ProtocolError, Reader, readText, textByteLength, Writer, writeText } fr
 import type { Address } from '@zabra/runtime'
 import type { ServerId } from '../core/quorum/index.ts'
 
-/** How a server introduces itself on the election port. */
+/** The first message of a server on the election port (quorum-protocol 3.2). */
 export interface Hello {
   readonly id: ServerId
-  /** Where it can be called back; empty when it did not say, or said only that it listens everywhere. */
+  /** The addresses at which the server can be called back; empty when it announced none, or only wildcard addresses. */
   readonly addresses: readonly Address[]
 }
 
+/** A hello, and the bytes that came behind it. */
+export interface ReceivedHello {
+  readonly hello: Hello
+  readonly rest: Uint8Array
+}
+
+/** The protocol versions of a hello with one address and with several. */
 const ONE_ADDRESS = -65_536n
 const SEVERAL_ADDRESSES = -65_535n
-/** What an observer without an id calls itself. */
+/** The id that an observer without an id sends. */
 const ANONYMOUS = 2n ** 63n - 1n
 const HEAD_BYTES = 20
 const MAX_TEXT_BYTES = 2048
 
 /**
- * The first bytes on a connection, for one write: the acceptor may be an Apache server, which reads them at once or not
- * at all. `several` announces all addresses, which servers before 3.6 do not understand.
+ * Returns the bytes of a hello, which must be sent in one write: an Apache server reads the address with a single call and rejects
+ * a short read. `several` announces all addresses, which servers before 3.6 do not understand.
  */
 export function encodeHello(id: ServerId, addresses: readonly Address[], several: boolean): Uint8Array {
   const text = (several ? addresses : addresses.slice(0, 1)).map(formatAddress).join('|')
@@ -31,17 +38,16 @@ export function encodeHello(id: ServerId, addresses: readonly Address[], several
   return writer.take()
 }
 
-/** Collects a hello that may come in pieces. */
+/** Reads a hello that may come in pieces. */
 export class HelloReader {
   #bytes: Uint8Array = new Uint8Array(0)
 
-  /** Bytes that have come so far. */
   get received(): number {
     return this.#bytes.length
   }
 
-  /** Takes bytes; returns the hello once it is whole, with what came behind it. Throws a `ProtocolError`. */
-  push(chunk: Uint8Array): { hello: Hello; rest: Uint8Array } | undefined {
+  /** Takes bytes; returns the hello once it is complete, with the bytes behind it. Throws a `ProtocolError`. */
+  push(chunk: Uint8Array): ReceivedHello | undefined {
     const bytes = new Uint8Array(this.#bytes.length + chunk.length)
     bytes.set(this.#bytes)
     bytes.set(chunk, this.#bytes.length)
@@ -49,14 +55,14 @@ export class HelloReader {
     const reader = new Reader(bytes)
     if (reader.remaining < 8) return undefined
     const first = reader.long()
-    // Before 3.5 the id was all there is.
+    // Before 3.5 a hello was the id alone.
     if (first >= 0n) return { hello: { id: idOf(first), addresses: [] }, rest: bytes.subarray(8) }
     if (first !== ONE_ADDRESS && first !== SEVERAL_ADDRESSES)
       reader.fail(`Expected the protocol ${ONE_ADDRESS} or ${SEVERAL_ADDRESSES}, got ${first}`, 'a hello')
-    return this.#rest(reader)
+    return this.#readRest(reader)
   }
 
-  #rest(reader: Reader): { hello: Hello; rest: Uint8Array } | undefined {
+  #readRest(reader: Reader): ReceivedHello | undefined {
     if (reader.remaining < HEAD_BYTES - 8) return undefined
     const id = idOf(reader.long())
     const length = reader.int()
@@ -64,7 +70,7 @@ export class HelloReader {
       reader.fail(`Expected an address of 1 to ${MAX_TEXT_BYTES} bytes, got a length of ${length}`, 'a hello')
     if (reader.remaining < length) return undefined
     const text = reader.raw(length)
-    const addresses = readAddresses(readText(text, 0, text.length))
+    const addresses = parseAddresses(readText(text, 0, text.length))
     return { hello: { id, addresses }, rest: this.#bytes.subarray(reader.offset) }
   }
 }
@@ -72,11 +78,11 @@ export class HelloReader {
 function idOf(long: bigint): ServerId {
   const id = Number(long)
   if (Number.isSafeInteger(id) && id >= 0) return id
-  const who = long === ANONYMOUS ? 'an observer without an id' : String(long)
-  throw new ProtocolError(`Expected the id of a server, got ${who}`, 0, 'a hello')
+  const sender = long === ANONYMOUS ? 'an observer without an id' : String(long)
+  throw new ProtocolError(`Expected the id of a server, got ${sender}`, 0, 'a hello')
 }
 
-function readAddresses(text: string): Address[] {
+function parseAddresses(text: string): Address[] {
   return text.split('|').flatMap((part) => {
     const [, bracketed, bare, port] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(part.trim()) ?? []
     if (port === undefined || Number(port) < 1 || Number(port) > 65_535)
@@ -90,6 +96,6 @@ function readAddresses(text: string): Address[] {
   })
 }
 
-/** An address as a hello and a log line have it. */
+/** Returns an address in the form of hellos and log lines. */
 export const formatAddress = ({ host, port }: Address): string =>
   host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`

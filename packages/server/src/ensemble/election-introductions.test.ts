@@ -6,88 +6,91 @@ const joined = (...parts: Uint8Array[]): Uint8Array => bytes(...parts.map(hex))
 it.each([
   ['that names an address', helloOf(3)],
   ['of before 3.5', bytes('0000000000000003')],
-])('takes the messages that come in one piece with a hello %s, whole or not', async (_, hello) => {
-  const rig = new ElectionFixture()
-  await rig.startedConnections(1)
+])('messages in the same chunk as a hello %s are received, complete or not', async (_, hello) => {
+  const fixture = new ElectionFixture()
+  await fixture.startedConnections(1)
   const [second, third] = [frame('second'), frame('third')]
-  const raw = await rig.dial(1, joined(hello, frame('first'), second.subarray(0, 6)))
-  expect(rig.received).toEqual(['1 from 3: first'])
-  raw.wire.write(joined(second.subarray(6), third))
-  await rig.clock.untilIdle()
-  expect(rig.received).toEqual(['1 from 3: first', '1 from 3: second', '1 from 3: third'])
+  const raw = await fixture.dial(1, joined(hello, frame('first'), second.subarray(0, 6)))
+  expect(fixture.received).toEqual(['1 from 3: first'])
+  raw.connection.write(joined(second.subarray(6), third))
+  await fixture.clock.untilIdle()
+  expect(fixture.received).toEqual(['1 from 3: first', '1 from 3: second', '1 from 3: third'])
 })
 
-it.each(['h:0', 'h:65536', 'h:', ':7', 'h:7|', '[::1]'])('sends away who says to be at %s', async (place) => {
-  const rig = new ElectionFixture()
-  const one = await rig.startedConnections(1)
-  const length = place.length.toString(16).padStart(8, '0')
-  const raw = await rig.dial(1, bytes('ffffffffffff0000 0000000000000003', length, hex(text(place))))
-  expect([raw.closed, one.connected]).toEqual([true, []])
-  expect(rig.logged[0]).toContain('Expected host:port')
+it.each(['h:0', 'h:65536', 'h:', ':7', 'h:7|', '[::1]'])(
+  'a hello that announces the address %s is rejected',
+  async (address) => {
+    const fixture = new ElectionFixture()
+    const one = await fixture.startedConnections(1)
+    const length = address.length.toString(16).padStart(8, '0')
+    const raw = await fixture.dial(1, bytes('ffffffffffff0000 0000000000000003', length, hex(text(address))))
+    expect([raw.closed, one.connected]).toEqual([true, []])
+    expect(fixture.logged[0]).toContain('Expected host:port')
+  },
+)
+
+it('an evicted pending connection leaves no timer', async () => {
+  const fixture = new ElectionFixture()
+  await fixture.startedConnections(1, { maxUnidentified: 3 })
+  for (let i = 0; i < 10; i++) await fixture.dial(1)
+  expect(fixture.timers).toEqual(new Array(3).fill('identification on the election port'))
 })
 
-it('has done with a connection that gave way to others', async () => {
-  const rig = new ElectionFixture()
-  await rig.startedConnections(1, { maxUnidentified: 3 })
-  for (let i = 0; i < 10; i++) await rig.dial(1)
-  expect(rig.timers).toEqual(new Array(3).fill('hello of an election peer'))
-})
-
-it('takes a stranger that comes again in place of itself, however many others are there', async () => {
-  const rig = new ElectionFixture()
-  const one = await rig.startedConnections(1, { acceptsUnknownServers: true, maxUnknownServers: 2 })
-  const first = await rig.dial(1, helloOf(7))
-  await rig.dial(1, helloOf(8))
-  const again = await rig.dial(1, helloOf(7))
+it('an unknown server that reconnects replaces its former connection, also at the limit of unknown servers', async () => {
+  const fixture = new ElectionFixture()
+  const one = await fixture.startedConnections(1, { acceptsUnknownServers: true, maxUnknownServers: 2 })
+  const first = await fixture.dial(1, helloOf(7))
+  await fixture.dial(1, helloOf(8))
+  const again = await fixture.dial(1, helloOf(7))
   expect([first.closed, again.closed, one.connected]).toEqual([true, false, [7, 8]])
 })
 
-it('calls a server back where it has said last that it is', async () => {
-  const rig = new ElectionFixture()
-  const [before, after] = [await rig.listenAs(6), await rig.listenAs(7)]
-  const nine = await rig.startedConnections(9, { addressesOf: (id) => (id === 2 ? [addressOf(2)] : []) })
+it('a server with a smaller id is called back at the address of its last hello', async () => {
+  const fixture = new ElectionFixture()
+  const [before, after] = [await fixture.listenAs(6), await fixture.listenAs(7)]
+  const nine = await fixture.startedConnections(9, { addressesOf: (id) => (id === 2 ? [addressOf(2)] : []) })
   const from = (port: number): Uint8Array =>
     bytes('ffffffffffff0000 0000000000000002 0000000f', hex(text(`127.0.0.1:${port}`)))
-  await rig.dial(9, from(addressOf(6).port))
+  await fixture.dial(9, from(addressOf(6).port))
   expect([before.accepted.length, nine.connected]).toEqual([1, [2]])
   await before.close()
-  await rig.dial(9, from(addressOf(7).port))
+  await fixture.dial(9, from(addressOf(7).port))
   expect([after.accepted.length, nine.connected]).toEqual([1, [2]])
 })
 
-it('leaves no port open that it was about to open when it was closed', async () => {
-  const rig = new ElectionFixture()
-  const one = rig.connections(1, { listenAddresses: () => [addressOf(1), addressOf(6)] })
+it('closing while the ports are being bound leaves no port open', async () => {
+  const fixture = new ElectionFixture()
+  const one = fixture.connections(1, { listenAddresses: () => [addressOf(1), addressOf(6)] })
   const starting = one.start()
   await one.close()
   await starting
-  await rig.listenAs(1)
-  await rig.listenAs(6)
+  await fixture.listenAs(1)
+  await fixture.listenAs(6)
 })
 
-it('closes a connection that comes about once its server is no member any more', async () => {
-  const rig = new ElectionFixture()
-  const { accepted } = await rig.listenAs(2)
+it('a connection that is established after its server was removed is closed', async () => {
+  const fixture = new ElectionFixture()
+  const { accepted } = await fixture.listenAs(2)
   let go = (): void => {}
   const held = new Promise<void>((resolve) => (go = resolve))
   let isMember = true
-  const three = await rig.startedConnections(3, {
+  const three = await fixture.startedConnections(3, {
     addressesOf: (id) => (id === 2 && isMember ? [addressOf(2)] : []),
     network: {
-      listen: (at, accepted) => rig.network.listen(at, accepted),
-      // Too late to be called off.
+      listen: (at, accepted) => fixture.network.listen(at, accepted),
+      // The connection is established although its signal has aborted.
       connect: async (address) => {
         await held
-        return rig.network.connect(address)
+        return fixture.network.connect(address)
       },
     },
   })
   three.send(2, text('vote'))
-  await rig.clock.untilIdle()
+  await fixture.clock.untilIdle()
   isMember = false
   three.membersChanged()
   go()
-  await rig.clock.untilIdle()
+  await fixture.clock.untilIdle()
   expect(accepted.map(({ closed, received }) => [closed, received])).toEqual([[true, '']])
-  expect([three.connected, rig.timers]).toEqual([[], []])
+  expect([three.connected, fixture.timers]).toEqual([[], []])
 })

@@ -4,14 +4,14 @@ import { parseConfiguration, printConfiguration } from '../core/quorum/index.ts'
 import { RawClient } from '../testing/test-server.ts'
 import { Ensemble } from './testing/ensemble.ts'
 
-it('elects a leader, replicates a write and survives the crash of the leader', async () => {
+it('three members elect a leader, replicate writes, and go on when the leader crashes', async () => {
   const ensemble = await Ensemble.start(3)
   expect(ensemble.leader).toBe(3)
   expect([1, 2].map((id) => ensemble.server(id).role)).toEqual(['following', 'following'])
 
   const client = await ensemble.client(1)
   client.create(1, '/a', 0, 'hello')
-  await ensemble.until('the answer', () => client.frames.length > 0)
+  await ensemble.until('the reply', () => client.frames.length > 0)
   expect(client.takeReceived()).toEqual(['1:0'])
 
   await ensemble.member(3).crash()
@@ -20,19 +20,19 @@ it('elects a leader, replicates a write and survives the crash of the leader', a
   const later = await ensemble.client(1)
   later.read(1, OpCode.getData, '/a')
   later.create(2, '/b')
-  await ensemble.until('the answers', () => later.frames.length > 1)
+  await ensemble.until('the replies', () => later.frames.length > 1)
   expect(later.takeReceived()).toEqual(['1:0', '2:0'])
 
   await ensemble.member(3).start()
-  await ensemble.until('the return of 3', () => ensemble.server(3).serving)
+  await ensemble.until('server 3 to serve again', () => ensemble.server(3).serving)
   expect(ensemble.server(3).role).toBe('following')
   const last = await ensemble.client(3)
   last.read(1, OpCode.getData, '/b')
-  await ensemble.until('the answer', () => last.frames.length > 0)
+  await ensemble.until('the reply', () => last.frames.length > 0)
   expect(last.takeReceived()).toEqual(['1:0'])
 })
 
-it.each([1, 3])('knows a client of member %i by its address where access is judged', async (id) => {
+it.each([1, 3])('an ACL of scheme ip is checked against the address of a client of member %i', async (id) => {
   const ensemble = await Ensemble.start(3)
   const client = await ensemble.client(id)
   for (const [index, address] of ['127.0.0.1', '10.0.0.1'].entries()) {
@@ -42,11 +42,11 @@ it.each([1, 3])('knows a client of member %i by its address where access is judg
     )
     client.set(index + 3, `/${index}`, 'x')
   }
-  await ensemble.until('the answers', () => client.frames.length > 3)
+  await ensemble.until('the replies', () => client.frames.length > 3)
   expect(client.takeReceived()).toEqual(['1:0', '3:0', '2:0', `4:${ErrorCode.NOAUTH}`])
 })
 
-it('makes a local session known to all with its first ephemeral znode, at a follower and at the leader', async () => {
+it('a local session becomes global with its first ephemeral znode, at a follower and at the leader', async () => {
   const ensemble = await Ensemble.start(3, {
     localSessionsEnabled: true,
     localSessionsUpgradingEnabled: true,
@@ -54,12 +54,12 @@ it('makes a local session known to all with its first ephemeral znode, at a foll
   for (const id of [1, ensemble.leader!]) {
     const client = await ensemble.client(id)
     client.create(1, `/e${id}`, CreateMode.EPHEMERAL)
-    await ensemble.until('the answer', () => client.frames.length > 0)
+    await ensemble.until('the reply', () => client.frames.length > 0)
     expect([id, client.takeReceived()]).toEqual([id, ['1:0']])
   }
 })
 
-it('ends a session for all that has become known to all while its end waited', async () => {
+it('closing a session that became global while the close was queued closes it on all members', async () => {
   const ensemble = await Ensemble.start(3, {
     localSessionsEnabled: true,
     localSessionsUpgradingEnabled: true,
@@ -73,71 +73,65 @@ it('ends a session for all that has become known to all while its end waited', a
     expect([id, client.takeReceived()]).toEqual([id, ['1:0', '2:0', '3:0']])
     const other = await ensemble.client(id)
     other.read(1, OpCode.exists, '/e')
-    await ensemble.until('the answer', () => other.frames.length > 0)
+    await ensemble.until('the reply', () => other.frames.length > 0)
     expect([id, other.takeReceived()]).toEqual([id, ['1:-101']])
   }
 })
 
-/** Waits for so many frames and tells them. */
-async function answers(ensemble: Ensemble, client: RawClient, count: number): Promise<string[]> {
-  await ensemble.until(`${count} frames`, () => client.frames.length >= count || client.closed)
-  return client.takeReceived()
-}
-
-it('tells observers of what is committed, and carries their requests out', async () => {
+it('an observer applies commits, forwards writes, and looks for a leader when the quorum is lost', async () => {
   const ensemble = await Ensemble.start(4, { observers: [4] })
   expect(ensemble.server(4).role).toBe('observing')
   const [client, watcher] = [await ensemble.client(4), await ensemble.client(4)]
   watcher.read(1, OpCode.exists, '/a', true)
-  expect(await answers(ensemble, watcher, 1)).toEqual(['1:-101'])
+  expect(await ensemble.receive(watcher, 1)).toEqual(['1:-101'])
   client.create(1, '/a', 1, 'x')
   client.read(2, OpCode.getData, '/a')
   client.ask(3, OpCode.sync, (w) => w.string('/'))
-  expect(await answers(ensemble, client, 3)).toEqual(['1:0', '2:0', '3:0'])
+  expect(await ensemble.receive(client, 3)).toEqual(['1:0', '2:0', '3:0'])
   expect(watcher.takeReceived()).toEqual(['event 1 /a'])
 
-  // It has all of it on its disk.
+  // All of it is durable on the observer.
   await ensemble.member(4).crash()
   await ensemble.member(4).start()
-  await ensemble.until('the return of the observer', () => ensemble.server(4).serving)
+  await ensemble.until('the observer to serve again', () => ensemble.server(4).serving)
   const later = await ensemble.client(4)
   later.read(1, OpCode.getData, '/a')
-  expect(await answers(ensemble, later, 1)).toEqual(['1:0'])
-  // Without a quorum of voters it has nobody to follow.
+  expect(await ensemble.receive(later, 1)).toEqual(['1:0'])
+  // Without a quorum of voters the observer has no leader.
   await ensemble.member(1).crash()
   await ensemble.member(2).crash()
   await ensemble.until('the end of the quorum', () => ensemble.server(4).role === 'looking' || later.closed)
   expect(ensemble.leader).toBe(undefined)
 })
 
-it('lets a session go on at another member, and only there', async () => {
+it('a session that moves to another member goes on there, and its former connection is closed', async () => {
   const ensemble = await Ensemble.start(3)
   const first = await ensemble.client(1, { timeout: 20_000 })
   first.create(1, '/mine', 1)
-  expect(await answers(ensemble, first, 1)).toEqual(['1:0'])
+  expect(await ensemble.receive(first, 1)).toEqual(['1:0'])
   const second = await ensemble.client(2, { timeout: 20_000, resume: first.session! })
   expect(second.session!.sessionId).toBe(first.session!.sessionId)
   // As with Apache ZooKeeper a connection whose session has moved is closed without an answer.
   first.create(2, '/late')
-  expect(await answers(ensemble, first, 1)).toEqual([])
+  expect(await ensemble.receive(first, 1)).toEqual([])
   expect(first.closed).toBe(true)
   second.create(1, '/here')
-  expect(await answers(ensemble, second, 1)).toEqual(['1:0'])
-  // At the leader itself as well.
+  expect(await ensemble.receive(second, 1)).toEqual(['1:0'])
+  // The same at the leader itself.
   const third = await ensemble.client(3, { timeout: 20_000, resume: first.session! })
   second.create(2, '/late')
-  expect(await answers(ensemble, second, 1)).toEqual([])
+  expect(await ensemble.receive(second, 1)).toEqual([])
   third.ask(1, OpCode.closeSession)
-  expect(await answers(ensemble, third, 1)).toEqual(['1:0'])
+  expect(await ensemble.receive(third, 1)).toEqual(['1:0'])
   const other = await ensemble.client(1)
   other.read(1, OpCode.exists, '/mine')
-  expect(await answers(ensemble, other, 1)).toEqual(['1:-101'])
-  // Nobody gets it back.
+  expect(await ensemble.receive(other, 1)).toEqual(['1:-101'])
+  // A closed session cannot be resumed.
   const refused = await ensemble.client(2, { resume: first.session! })
   expect(refused.session!.timeOut).toBe(0)
 })
 
-it('ends sessions of clients that are gone, and no others, across a change of the leader', async () => {
+it('the next leader expires the sessions of disconnected clients, and no others', async () => {
   const ensemble = await Ensemble.start(3)
   const [stays, goes] = [
     await ensemble.client(1, { timeout: 4000 }),
@@ -145,7 +139,7 @@ it('ends sessions of clients that are gone, and no others, across a change of th
   ]
   stays.create(1, '/stays', 1)
   goes.create(1, '/goes', 1)
-  await answers(ensemble, stays, 1)
+  await ensemble.receive(stays, 1)
   goes.connection.destroy()
   await ensemble.member(3).crash()
   await ensemble.until('a new leader', () => ensemble.leader !== undefined)
@@ -157,26 +151,26 @@ it('ends sessions of clients that are gone, and no others, across a change of th
   back.takeReceived()
   back.read(2, OpCode.exists, '/stays')
   back.read(3, OpCode.exists, '/goes')
-  expect(await answers(ensemble, back, 2)).toEqual(['2:0', '3:-101'])
+  expect(await ensemble.receive(back, 2)).toEqual(['2:0', '3:-101'])
 })
 
-it('hands leadership over when the leader is asked to stop', async () => {
+it('a leader that is closed hands leadership over', async () => {
   const ensemble = await Ensemble.start(3)
   const client = await ensemble.client(1)
   client.create(1, '/a')
-  await answers(ensemble, client, 1)
+  await ensemble.receive(client, 1)
   const stopping = ensemble.member(3).stop()
   await ensemble.until('another leader', () => ensemble.leader === 2)
   await stopping
-  expect(ensemble.lines.join('\n')).toContain('leadership is handed over')
+  expect(ensemble.lines.join('\n')).toContain('leadership is transferred')
   await ensemble.member(3).start()
   await ensemble.until(
-    'the return of 3',
+    'server 3 to serve again',
     () => ensemble.server(3).role === 'following' && ensemble.server(3).serving,
   )
 })
 
-it('leaves when nobody takes the leadership over and something was asked meanwhile', async () => {
+it('a leader exits when no member takes leadership over and requests came meanwhile', async () => {
   const ensemble = await Ensemble.start(3)
   const client = await ensemble.client(3)
   const { clock } = ensemble
@@ -186,7 +180,7 @@ it('leaves when nobody takes the leadership over and something was asked meanwhi
   await ensemble.advance(1000)
   client.create(2, '/second')
   await ensemble.advance(500)
-  // What is on its way takes longer than a handing over may.
+  // The writes in flight take longer than a transfer of leadership may.
   await ensemble.command(3, 'ydld')
   client.create(3, '/third')
   client.ask(4, OpCode.sync, (w) => w.string('/'))
@@ -194,37 +188,37 @@ it('leaves when nobody takes the leadership over and something was asked meanwhi
   expect(client.takeReceived()).toEqual(['1:0'])
   expect(
     ensemble.lines.filter((line) => line.includes('3 info This server is not leading any more')),
-  ).toEqual([expect.stringContaining('nobody has taken the leadership over')])
+  ).toEqual([expect.stringContaining('no member has taken leadership over')])
   for (const id of [1, 2]) ensemble.member(id).disk.beforeWrite = undefined
   await ensemble.until('a leader', () => ensemble.leader !== undefined)
 })
 
-it('yields leadership when it is asked to by a word, and stays a member', async () => {
+it('a leader yields leadership on ydld and becomes a follower', async () => {
   const ensemble = await Ensemble.start(3)
   expect(await ensemble.command(3, 'ydld')).toContain('Sent yield leadership request to leader.')
   await ensemble.until('another leader', () => ensemble.leader === 2)
-  await ensemble.until('everybody serves', () => ensemble.running.every(({ serving }) => serving))
+  await ensemble.allServe()
   expect(ensemble.server(3).role).toBe('following')
 })
 
-it('yields leadership when its program says so, where it has any and somebody can take it', async () => {
+it('yieldLeadership hands leadership over on a leader with a synced quorum of others, and returns false elsewhere', async () => {
   const ensemble = await Ensemble.start(3)
   expect(ensemble.server(2).yieldLeadership()).toBe(false)
   await ensemble.member(1).crash()
   expect(ensemble.server(3).yieldLeadership()).toBe(false)
   await ensemble.member(1).start()
-  await ensemble.until('everybody serves', () => ensemble.running.every(({ serving }) => serving))
+  await ensemble.allServe()
   expect(ensemble.server(3).yieldLeadership()).toBe(true)
   await ensemble.until('another leader', () => ensemble.leader === 2)
-  await ensemble.until('the return of 3', () => ensemble.server(3).serving)
+  await ensemble.until('server 3 to serve again', () => ensemble.server(3).serving)
   expect(ensemble.server(3).role).toBe('following')
 })
 
-it('takes nothing for committed that a leader without followers has logged', async () => {
+it('a transaction that a leader logged without a quorum is not committed', async () => {
   const ensemble = await Ensemble.start(3)
   const client = await ensemble.client(3)
   client.create(1, '/kept')
-  expect(await answers(ensemble, client, 1)).toEqual(['1:0'])
+  expect(await ensemble.receive(client, 1)).toEqual(['1:0'])
   await ensemble.member(1).crash()
   await ensemble.member(2).crash()
   client.create(2, '/lost')
@@ -236,18 +230,18 @@ it('takes nothing for committed that a leader without followers has logged', asy
   await ensemble.member(2).start()
   await ensemble.until('a leader', () => ensemble.leader === 2)
   await ensemble.member(3).start()
-  await ensemble.until('the return of 3', () => ensemble.server(3).serving)
+  await ensemble.until('server 3 to serve again', () => ensemble.server(3).serving)
   const reader = await ensemble.client(3)
   reader.read(1, OpCode.exists, '/kept')
   reader.read(2, OpCode.exists, '/lost')
-  expect(await answers(ensemble, reader, 2)).toEqual(['1:0', '2:-101'])
+  expect(await ensemble.receive(reader, 2)).toEqual(['1:0', '2:-101'])
 })
 
-it('hands on nothing of what it was told to cut, when it leads later', async () => {
+it('a member whose log was truncated does not pass the truncated transaction on when it leads later', async () => {
   const ensemble = await Ensemble.start(3, { truncateFromBytes: 0 })
   const client = await ensemble.client(3)
   client.create(1, '/kept')
-  await answers(ensemble, client, 1)
+  await ensemble.receive(client, 1)
   for (const id of [1, 2]) await ensemble.member(id).crash()
   client.create(2, '/lost')
   await ensemble.until('the end of the leadership', () => ensemble.server(3).role !== 'leading')
@@ -255,25 +249,25 @@ it('hands on nothing of what it was told to cut, when it leads later', async () 
   for (const id of [1, 2]) await ensemble.member(id).start()
   await ensemble.until('a leader', () => ensemble.leader === 2)
   await ensemble.member(3).start()
-  await ensemble.until('the return of 3', () => ensemble.server(3).serving)
+  await ensemble.until('server 3 to serve again', () => ensemble.server(3).serving)
   expect(ensemble.lines.join('\n')).toMatch(/ 3 info The leader brings this server up to date .*trunc/)
   await ensemble.member(1).crash()
   const writer = await ensemble.client(2)
   writer.create(1, '/new')
-  await answers(ensemble, writer, 1)
+  await ensemble.receive(writer, 1)
   await ensemble.member(2).crash()
   await ensemble.member(1).start()
   await ensemble.until('both of them behind 3', () => ensemble.leader === 3 && ensemble.server(1).serving)
   const reader = await ensemble.client(1)
   for (const [xid, path] of ['/kept', '/lost', '/new'].entries()) reader.read(xid, OpCode.exists, path)
-  expect(await answers(ensemble, reader, 3)).toEqual(['0:0', '1:-101', '2:0'])
+  expect(await ensemble.receive(reader, 3)).toEqual(['0:0', '1:-101', '2:0'])
 })
 
-it('serves clients that only read while there is no leader, if it may', async () => {
+it('a member without a leader serves read-only clients when readOnlyModeEnabled is set', async () => {
   const ensemble = await Ensemble.start(3, { readOnlyModeEnabled: true })
   const client = await ensemble.client(1)
   client.create(1, '/a')
-  await answers(ensemble, client, 1)
+  await ensemble.receive(client, 1)
   await ensemble.member(2).crash()
   await ensemble.member(3).crash()
   await ensemble.until('read-only mode', () => ensemble.server(1).role === 'read-only', 60_000)
@@ -281,7 +275,7 @@ it('serves clients that only read while there is no leader, if it may', async ()
   expect(reader.session!.readOnly).toBe(true)
   reader.read(1, OpCode.getData, '/a')
   reader.create(2, '/b')
-  expect(await answers(ensemble, reader, 2)).toEqual(['1:0', '2:-119'])
+  expect(await ensemble.receive(reader, 2)).toEqual(['1:0', '2:-119'])
   expect(await ensemble.command(1, 'isro')).toBe('ro')
   await ensemble.member(3).start()
   await ensemble.until('a leader', () => ensemble.leader === 3)
@@ -293,7 +287,7 @@ it('serves clients that only read while there is no leader, if it may', async ()
   expect(await ensemble.command(1, 'isro')).toBe('rw')
 })
 
-it('answers words between two roles, and sends everybody else away', async () => {
+it('a member between two roles answers four-letter commands and refuses clients', async () => {
   const ensemble = new Ensemble(3)
   await ensemble.member(1).start()
   expect(await ensemble.command(1, 'srvr')).toBe(
@@ -303,17 +297,17 @@ it('answers words between two roles, and sends everybody else away', async () =>
   await expect(ensemble.client(1)).rejects.toThrow('refused')
 })
 
-it('ends with the process when its disk fails, and the others go on', async () => {
+it('a follower whose disk fails stops, and the others go on', async () => {
   const ensemble = await Ensemble.start(3)
   ensemble.member(1).disk.injectFault = (call) => (call === 'write' ? { code: 'EIO' } : undefined)
   const client = await ensemble.client(3)
   client.create(1, '/a')
-  expect(await answers(ensemble, client, 1)).toEqual(['1:0'])
+  expect(await ensemble.receive(client, 1)).toEqual(['1:0'])
   await ensemble.until('the end of 1', () => ensemble.member(1).failure !== undefined)
   expect(String(ensemble.member(1).failure)).toContain('EIO')
 })
 
-it('goes on without a member whose disk is full, and with it once there is space', async () => {
+it('the ensemble goes on without a member whose disk is full, and the member comes back when there is space', async () => {
   const ensemble = await Ensemble.start(3)
   for (const id of [1, 3]) {
     const { disk } = ensemble.member(id)
@@ -328,11 +322,11 @@ it('goes on without a member whose disk is full, and with it once there is space
     await ensemble.until('the member', () => ensemble.server(id).serving)
     const later = await ensemble.client(id)
     later.create(1, `/after-${id}`)
-    expect(await answers(ensemble, later, 1)).toEqual(['1:0'])
+    expect(await ensemble.receive(later, 1)).toEqual(['1:0'])
   }
 })
 
-it('leaves a member behind whose disk hangs, and takes it back', async () => {
+it('the leader drops a member whose disk hangs, and syncs it again later', async () => {
   const ensemble = await Ensemble.start(3)
   const { disk } = ensemble.member(1)
   let release = (): void => {}
@@ -340,7 +334,7 @@ it('leaves a member behind whose disk hangs, and takes it back', async () => {
   disk.beforeWrite = () => held
   const client = await ensemble.client(2, { timeout: 40_000 })
   for (let n = 1; n <= 20; n++) client.create(n, `/n${n}`)
-  expect(await answers(ensemble, client, 20)).toHaveLength(20)
+  expect(await ensemble.receive(client, 20)).toHaveLength(20)
   await ensemble.until('its end', () => ensemble.lines.some((line) => line.includes('has not acknowledged')))
   disk.beforeWrite = undefined
   release()
@@ -350,10 +344,10 @@ it('leaves a member behind whose disk hangs, and takes it back', async () => {
   )
   const reader = await ensemble.client(1)
   reader.read(1, OpCode.getData, '/n20')
-  expect(await answers(ensemble, reader, 1)).toEqual(['1:0'])
+  expect(await ensemble.receive(reader, 1)).toEqual(['1:0'])
 })
 
-it('sends snapshots to so many observers at a time, and the others come again', async () => {
+it('observers beyond maxConcurrentSnapSyncs reconnect until they are sent a snapshot', async () => {
   const ensemble = await Ensemble.start(3, { forceSnapshotSync: true, maxConcurrentSnapSyncs: 1 })
   const known = ensemble.member(1).settings.ensemble!
   const lines = [4, 5, 6].map((id) => `server.${id}=127.0.0.1:${2000 + id}:${3000 + id}:observer`)
@@ -368,7 +362,7 @@ it('sends snapshots to so many observers at a time, and the others come again', 
   await ensemble.until('all observers', () => [4, 5, 6].every((id) => ensemble.server(id).serving))
 })
 
-it('takes nothing from the former connection of a session once its client has come again', async () => {
+it('requests on the former connection of a resumed session are dropped', async () => {
   const ensemble = await Ensemble.start(3)
   const first = await ensemble.client(1)
   const again = new RawClient(ensemble, await ensemble.network.connect({ host: 'x', port: 4001 }))
@@ -377,6 +371,6 @@ it('takes nothing from the former connection of a session once its client has co
   await ensemble.until('the session', () => again.frames.length > 0)
   expect(again.takeConnectResponse()!.sessionId).toBe(first.session!.sessionId)
   again.read(1, OpCode.exists, '/late')
-  expect(await answers(ensemble, again, 1)).toEqual(['1:-101'])
+  expect(await ensemble.receive(again, 1)).toEqual(['1:-101'])
   expect(first.closed).toBe(true)
 })

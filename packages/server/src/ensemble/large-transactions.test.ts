@@ -2,10 +2,10 @@ import { CreateMode, OpCode, writeMultiRequest } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import { Ensemble } from './testing/ensemble.ts'
 
-const sameEverywhere = (ensemble: Ensemble): boolean =>
+const hasSameState = (ensemble: Ensemble): boolean =>
   new Set(ensemble.running.map((server) => `${server.stats().nodes} ${server.stats().lastZxid}`)).size === 1
 
-it('ends a session with many ephemerals at every member, with what is asked behind it in its order', async () => {
+it('closing a session with many ephemeral nodes deletes them on every member, in order with later requests', async () => {
   const ensemble = await Ensemble.start(3)
   const [owner, other] = [await ensemble.client(1), await ensemble.client(2)]
   const before = ensemble.server(1).stats().nodes
@@ -16,14 +16,14 @@ it('ends a session with many ephemerals at every member, with what is asked behi
   await ensemble.untilIdle()
   for (let i = 0; i < 20; i++) other.set(i, '/', `value ${i}`)
   other.read(20, OpCode.exists, '/own 7')
-  await ensemble.until('all answers', () => owner.frames.length === 1 && other.frames.length === 21)
+  await ensemble.until('all replies', () => owner.frames.length === 1 && other.frames.length === 21)
   expect(owner.takeReceived()).toEqual(['1:0'])
   expect(other.takeReceived()).toEqual([...Array.from({ length: 20 }, (_, i) => `${i}:0`), '20:-101'])
-  await ensemble.until('the same everywhere', () => sameEverywhere(ensemble))
+  await ensemble.until('the same state on all members', () => hasSameState(ensemble))
   expect(ensemble.server(3).stats().nodes).toBe(before)
 })
 
-it('carries a large multi through a follower out, and the same after the crash of a member that has it', async () => {
+it('a large multi through a follower is applied on every member, also after a crash', async () => {
   const ensemble = await Ensemble.start(3)
   const client = await ensemble.client(1)
   const parts = Array.from({ length: 1200 }, (_, i) => ({
@@ -34,19 +34,19 @@ it('carries a large multi through a follower out, and the same after the crash o
   }))
   client.ask(1, OpCode.multi, (w) => writeMultiRequest(w, parts))
   client.read(2, OpCode.getData, '/')
-  await ensemble.until('the answers', () => client.frames.length === 2)
+  await ensemble.until('the replies', () => client.frames.length === 2)
   expect(new TextDecoder().decode(client.replies()[1]!.body.buffer()!)).toBe('value 1199')
   await ensemble.member(2).crash()
   await ensemble.member(2).start()
-  await ensemble.until('the return of 2', () => ensemble.server(2).serving)
-  await ensemble.until('the same everywhere', () => sameEverywhere(ensemble))
+  await ensemble.until('server 2 to serve again', () => ensemble.server(2).serving)
+  await ensemble.until('the same state on all members', () => hasSameState(ensemble))
   const later = await ensemble.client(2)
   later.read(1, OpCode.getData, '/')
-  await ensemble.until('the answer', () => later.frames.length === 1)
+  await ensemble.until('the reply', () => later.frames.length === 1)
   expect(new TextDecoder().decode(later.replies()[0]!.body.buffer()!)).toBe('value 1199')
 })
 
-it('ends a session whose ephemerals take more than a request may have, at every member', async () => {
+it('closing a session whose ephemeral paths exceed the request limit deletes them on every member', async () => {
   const ensemble = await Ensemble.start(3)
   const owner = await ensemble.client(1)
   const before = ensemble.server(1).stats().nodes
@@ -54,13 +54,13 @@ it('ends a session whose ephemerals take more than a request may have, at every 
   await ensemble.until('all ephemerals', () => owner.frames.length === 2400)
   owner.frames.length = 0
   owner.ask(1, OpCode.closeSession)
-  await ensemble.until('the answer', () => owner.frames.length === 1)
+  await ensemble.until('the reply', () => owner.frames.length === 1)
   expect(owner.takeReceived()).toEqual(['1:0'])
-  await ensemble.until('the same everywhere', () => sameEverywhere(ensemble))
+  await ensemble.until('the same state on all members', () => hasSameState(ensemble))
   expect(ensemble.server(3).stats().nodes).toBe(before)
-  // It can be read again, by who starts and by who was away.
+  // The transaction can be read from the log by a member that restarts.
   await ensemble.member(2).crash()
   await ensemble.member(2).start()
-  await ensemble.until('the return of 2', () => ensemble.server(2).serving)
+  await ensemble.until('server 2 to serve again', () => ensemble.server(2).serving)
   expect(ensemble.server(2).stats().nodes).toBe(before)
 })

@@ -1,325 +1,264 @@
-import { ProtocolError } from '@zabra/protocol'
-import type { Cancel, Connection } from '@zabra/runtime'
+import type { Cancel } from '@zabra/runtime'
 import type { LeaderStatus } from '../admin/index.ts'
+import type { ClientChannel } from '../connections/client-channel.ts'
 import type { EnsembleConfiguration } from '../core/quorum/index.ts'
 import { SessionTracker } from '../core/sessions/index.ts'
-import type { Identity, Zxid } from '../core/types.ts'
+import type { Zxid } from '../core/types.ts'
 import {
-  decodeForwardedRequest,
-  decodeLearnerInfo,
-  decodeRevalidation,
-  encodeRevalidationReply,
   Leader,
-  PacketType,
-  decodeTouches,
-  type ConnectionId,
+  QuorumOfOne,
   type LeaderInput,
   type LeaderWork,
-  type QuorumPacket,
+  type QuorumOfOneWork,
 } from '../core/zab/index.ts'
-import type { ClientConnection } from '../connections/client-connection.ts'
 import { LeaderPipeline, type QuorumProtocol } from '../pipeline/index.ts'
-import { listenAddresses } from './addresses.ts'
-import { unknownServerRefusal } from './admission.ts'
-import { learnerBroadcast } from './broadcast.ts'
-import { RoleClients } from './role-clients.ts'
-import { roleMetrics } from './role-metrics.ts'
-import { Durability } from './durability.ts'
-import { LearnerConnection } from './learner-connection.ts'
-import type { MemberContext, RoleExit, MemberRole, RoleEvents } from './context.ts'
-import { quorumPortDefaults, QuorumPort } from './quorum-port.ts'
-import { validateReconfiguration } from './reconfigure.ts'
-import { syncSources } from './sync-sources.ts'
-import { LearnerSyncs } from './learner-syncs.ts'
-import { Mailbox } from './mailbox.ts'
 
-/** How long the answer to `ydld` has to reach who asked, in milliseconds. */
-const YIELD_MS = 50
+import type { ActiveRole, MemberContext, RoleEvents, RoleExit } from './context.ts'
+import { Durability } from './durability.ts'
+
+import { Learners } from './learners.ts'
+import { Mailbox } from './mailbox.ts'
+import { validateReconfiguration } from './reconfigure.ts'
+import { RoleClients, type RoleStatus } from './role-clients.ts'
+import { syncSources } from './sync-sources.ts'
+
+/** How long the reply to `ydld` has to reach the client before leadership is handed over, in milliseconds. */
+const YIELD_DELAY_MS = 50
 
 /**
- * A term as leader: what the machine of a leader (`Leader`) asks for is done here, one input after the other.
- * The rules of order are those of `keeper.ts`.
+ * The role of a leader: does what the state machine of its quorum asks for, one input after the other. In an ensemble this is
+ * `Leader`; a standalone server is a quorum of one, without learners. The order of disk and network is that of `Durability`.
  */
-export class LeaderRole implements MemberRole {
-  readonly #kit: MemberContext
+export class LeaderRole implements ActiveRole {
+  readonly #context: MemberContext
   readonly #events: RoleEvents
-  readonly #turns: Mailbox<LeaderInput, LeaderWork>
-  readonly #leader: Leader
-  readonly #port: QuorumPort
-  readonly #links = new Map<ConnectionId, LearnerConnection>()
-  readonly #keeper: Durability
-  #clients: RoleClients<LeaderPipeline<ClientConnection>> | undefined
-  #nextId = 1
-  #nextTicket = 1
-  readonly #confirming = new Map<number, () => void>()
+  readonly #mailbox: Mailbox<LeaderInput, LeaderWork | QuorumOfOneWork>
+  readonly #quorum: Leader | QuorumOfOne
+  /** Undefined on a standalone server. */
+  readonly #learners: Learners | undefined
+  readonly #durability: Durability
+  #clients: RoleClients<LeaderPipeline<ClientChannel>> | undefined
+  #nextCheckId = 1
+  readonly #confirmations = new Map<number, () => void>()
   #cancelTick: Cancel = () => {}
   #cancelYield: Cancel = () => {}
-  readonly #transfers: LearnerSyncs
   #storing: Promise<void> | undefined
-  #over = false
+  #hasExited = false
   #leadsSince = 0
+  /** The last transaction that a flush made durable. */
+  #lastDurable: Zxid
 
-  constructor(kit: MemberContext, events: RoleEvents) {
-    this.#kit = kit
+  constructor(context: MemberContext, events: RoleEvents) {
+    this.#context = context
     this.#events = events
-    const { settings, membership, database: vault } = kit
-    this.#leader = new Leader(
-      {
-        self: membership.self,
-        ...membership.configurations,
-        acceptedEpoch: vault.epochs.accepted,
-        currentEpoch: vault.epochs.current,
-        lastZxid: vault.lastZxid,
-        initLimit: settings.initLimit,
-        syncLimit: settings.syncLimit,
-        reconfigEnabled: settings.reconfigEnabled,
-        oracle: settings.oraclePath !== undefined,
-        sources: syncSources(kit),
-      },
-      learnerBroadcast(this.#links, {
-        commit: (zxid) => this.#clients!.pipeline.commit(zxid),
-        activate: (configuration) => this.#activate(configuration),
-        leadershipConfirmed: (ticket) => this.#confirmed(ticket),
-      }),
-    )
-    this.#turns = new Mailbox({
-      step: (input) => this.#leader.step(input),
+    this.#lastDurable = context.database.lastZxid
+    const leader = context.membership.isStandalone ? undefined : createLeader(context)
+    this.#quorum = leader ?? new QuorumOfOne(context.database.lastZxid)
+    this.#mailbox = new Mailbox<LeaderInput, LeaderWork | QuorumOfOneWork>({
+      machine: this.#quorum,
       perform: (work) => this.#perform(work),
-      failed: kit.failed,
+      failed: context.failed,
       runInBatch: (action) =>
         this.#clients === undefined ? action() : this.#clients.service.runTurn(action),
     })
-    this.#transfers = new LearnerSyncs(kit, (to) => this.#turns.enqueue({ type: 'streamed', to }))
-    this.#keeper = new Durability(kit, {
-      durable: (zxid) => this.#turns.run(() => this.#durable(zxid)),
-      exited: (because) => this.#leave(because),
+    if (leader !== undefined)
+      this.#learners = new Learners(context, {
+        leader,
+        mailbox: this.#mailbox,
+        pipeline: () => this.#clients?.pipeline,
+      })
+    this.#durability = new Durability(context, {
+      durable: (zxid) => this.#mailbox.run(() => this.#onDurable(zxid)),
+      diskFull: (durable, error) => this.#onDiskFull(durable, error),
+      spaceAvailable: () => this.#mailbox.run(() => this.#clients?.service.expiry.run()),
     })
-    this.#port = new QuorumPort({
-      ...quorumPortDefaults,
-      network: kit.ports.network,
-      clock: kit.ports.clock,
-      logger: kit.ports.logger,
-      listen: listenAddresses(kit, 'quorumPort'),
-      refusal: unknownServerRefusal(kit),
-      identified: (packet, wire) => this.#turns.run(() => this.#identified(packet, wire)),
-    })
-  }
-
-  get epoch(): number {
-    return this.#leader.epoch
-  }
-
-  get links(): Iterable<LearnerConnection> {
-    return this.#links.values()
   }
 
   async begin(): Promise<void> {
-    // O1 Nobody else writes to it from now on.
-    void this.#keeper.log
-    this.#turns.post({ type: 'start' })
-    this.#tick(this.#kit.ports.clock.monotonic())
+    // Opens the log, which this role owns from now on.
+    void this.#durability.log
+    this.#mailbox.post({ type: 'start' })
+    if (this.#learners === undefined) return
+    this.#scheduleTick(this.#context.platform.clock.monotonic())
     try {
-      await this.#port.open()
+      await this.#learners.listen()
     } catch (error) {
       this.#leave({ reason: error instanceof Error ? error.message : String(error) })
     }
   }
 
   /**
-   * Asks another member to take over. The role is over once one of them can; meanwhile nothing is written. False when there is
-   * nothing to hand over, or nobody to take it.
+   * Asks another member to take over. The role ends once one of them can; meanwhile nothing is written. Returns false when there is
+   * no leadership to hand over, or no member that could take it.
    */
   transferLeadership(): boolean {
-    this.#turns.post({ type: 'transfer' })
-    return this.#clients !== undefined && (this.#over || !this.#leader.canPropose)
+    this.#mailbox.post({ type: 'transfer' })
+    return this.#clients !== undefined && (this.#hasExited || !this.#quorum.canPropose)
   }
 
-  /** What the oracle says from now on. */
-  setOracle(goOn: boolean): void {
-    this.#turns.post({ type: 'oracle', goOn })
+  /** Reports the answer of the oracle. */
+  setOracle(canLeadAlone: boolean): void {
+    this.#mailbox.post({ type: 'oracle', canLeadAlone })
   }
 
-  async end(): Promise<void> {
-    this.#over = true
-    this.#turns.stop()
+  /** Refuses new connections and stops timers, before `drain`. */
+  stopAccepting(): void {
+    this.#clients?.stopAccepting()
+  }
+
+  /**
+   * Makes accepted writes durable, answers them, and closes the connections of clients. Only a quorum of one can do that: the writes of
+   * another leader are committed by its followers.
+   */
+  async drain(): Promise<void> {
+    const { log } = this.#durability
+    const { service, pipeline } = this.#clients!
+    do {
+      service.runTurn(() => pipeline.drain())
+      if (log.state === 'open') await log.flush().catch(this.#context.failed)
+    } while (pipeline.isBusy && log.state === 'open')
+    await service.closeConnections()
+  }
+
+  async end(reason = 'Closed: this server does not lead any more'): Promise<void> {
+    this.#hasExited = true
+    this.#mailbox.stop()
     this.#cancelTick()
     this.#cancelYield()
-    this.#clients?.end('Closed: this server does not lead any more')
-    for (const link of this.#links.values()) link.close()
-    this.#links.clear()
-    this.#confirming.clear()
-    await this.#port.close()
-    // What the disk has begun comes to its end before another role looks at it.
+    this.#clients?.end(reason)
+    this.#confirmations.clear()
+    await this.#learners?.close()
+    // A write to disk that has begun ends before the next role reads the disk.
     await this.#storing
   }
 
-  #leave(because: RoleExit): void {
-    if (this.#over) return
-    this.#over = true
-    // O7
-    this.#turns.stop()
-    this.#events.exited(because)
+  #leave(exit: RoleExit): void {
+    if (this.#hasExited) return
+    this.#hasExited = true
+    // Nothing is appended or sent from now on.
+    this.#mailbox.stop()
+    this.#events.exited(exit)
   }
 
-  // Time
-
-  /** Half ticks come at their times, however long a turn was. */
-  #tick(at: number): void {
-    const { clock } = this.#kit.ports
-    const next = Math.max(at + this.#kit.settings.tickTimeMs / 2, clock.monotonic())
+  /** Posts the half ticks of a leader at fixed times, however long a turn takes. */
+  #scheduleTick(at: number): void {
+    const { settings, platform } = this.#context
+    const { clock } = platform
+    const next = Math.max(at + settings.tickTimeMs / 2, clock.monotonic())
     this.#cancelTick = clock.after(next - clock.monotonic(), 'half a tick of a leader', () => {
-      this.#turns.post({ type: 'halfTick' })
-      if (this.#leader.canPropose && this.#clients?.pipeline.hasDroppedRequest === true)
+      this.#mailbox.post({ type: 'halfTick' })
+      if (this.#quorum.canPropose && this.#clients?.pipeline.proposer.hasDropped === true)
         this.#leave({
-          reason: 'nobody has taken the leadership over, and what was asked meanwhile has no answer',
+          reason: 'no member has taken leadership over, and requests that came meanwhile have no reply',
         })
-      if (!this.#over) this.#tick(next)
+      if (!this.#hasExited) this.#scheduleTick(next)
     })
-  }
-
-  // Learners
-
-  #identified(packet: QuorumPacket, wire: Connection): void {
-    const id = this.#nextId++
-    const { serverId } = decodeLearnerInfo(packet.data)
-    const link = new LearnerConnection(id, serverId, wire, this.#kit, {
-      received: (read) => this.#turns.run(read),
-      packet: (type, zxid, data, auth) => this.#packet(link, type, zxid, data, auth),
-      progress: () => this.#leader.heartbeat(id),
-      lost: (reason) => this.#turns.run(() => this.#lost(link, reason)),
-    })
-    link.isObserver = packet.type === PacketType.observerInfo
-    link.setReadTimeout(this.#kit.settings.initLimit * this.#kit.settings.tickTimeMs)
-    this.#links.set(id, link)
-    this.#turns.enqueue({ type: 'accepted', from: id })
-    this.#turns.enqueue({ type: 'packet', from: id, packet })
-  }
-
-  #packet(
-    link: LearnerConnection,
-    type: number,
-    zxid: Zxid,
-    data: Uint8Array | null,
-    auth: readonly Identity[] | null,
-  ): void {
-    if (type === PacketType.ack && this.#leader.ack(link.id, zxid)) return
-    // What is asked for comes as often as writes do, and the machine would only hand it on.
-    if (type === PacketType.request && this.#leader.heartbeat(link.id)) return this.#request(link, data, auth)
-    // Once this server leads a learner hears pings, and answers them.
-    if (type === PacketType.ack && this.#leader.phase === 'broadcast') link.setReadTimeout(this.#syncLimitMs)
-    this.#turns.enqueue({ type: 'packet', from: link.id, packet: { type, zxid, data, auth } })
-  }
-
-  #lost(link: LearnerConnection, reason: string): void {
-    if (!this.#links.delete(link.id)) return
-    this.#kit.ports.logger.info({ peer: link.serverId, reason }, 'A member that followed is gone')
-    this.#turns.enqueue({ type: 'closed', from: link.id })
   }
 
   // Work
 
-  #perform(work: LeaderWork): void {
-    const { ports, membership } = this.#kit
+  #perform(work: LeaderWork | QuorumOfOneWork): void {
+    const { platform, membership, failed, configurationChanged } = this.#context
     switch (work.do) {
-      case 'send': {
-        const { type, zxid, data, auth } = work.packet
-        return this.#links.get(work.to)?.send(type, zxid, data, auth)
-      }
-      case 'sync': {
-        const link = this.#links.get(work.to)
-        return link === undefined ? undefined : this.#transfers.start(link, work.plan)
-      }
-      case 'drop':
-        return this.#drop(work.connection, work.reason)
       case 'store':
-        return this.#store(work.what, work.epoch)
+        return this.#storeEpoch(work.what, work.epoch)
       case 'proposeConfiguration':
-        membership.propose(work.configuration).catch(this.#kit.failed)
-        return this.#kit.configurationChanged()
+        membership.propose(work.configuration).catch(failed)
+        return configurationChanged()
       case 'activate':
         return this.#activate(work.configuration)
       case 'lead':
         return this.#lead(work.epoch, work.zxid)
-      case 'deliver':
-        return this.#deliver(work.from, work.packet)
-      case 'joined':
-        return this.#joined(work.connection)
-      case 'left':
-        return this.#left(work.connection)
-      case 'stop': {
-        const { reason, designated, successor } = work.because
+      case 'commit':
+        this.#learners?.perform(work)
+        return this.#clients!.pipeline.commit(work.zxid)
+      case 'commitReconfig':
+        this.#learners?.perform(work)
+        this.#clients!.pipeline.commit(work.zxid)
+        return this.#activate(work.configuration)
+      case 'commitUpTo':
+        return this.#clients!.pipeline.commit(work.zxid)
+      case 'confirmLeadership':
+        return this.#confirmed(work.id)
+      case 'stepDown': {
+        const { message, designated, successor } = work.reason
         return this.#leave({
-          reason,
+          reason: message,
           ...(designated === undefined ? {} : { designated }),
           ...(successor === undefined ? {} : { handedOver: true }),
         })
       }
       case 'warn':
-        return ports.logger.warn(work.facts, work.sentence)
+        return platform.logger.warn(work.context, work.message)
+      case 'send':
+      case 'sync':
+      case 'drop':
+      case 'deliver':
+      case 'propose':
+      case 'learnerJoined':
+      case 'learnerLeft':
+        return this.#learners?.perform(work)
     }
   }
 
-  #drop(id: ConnectionId, reason: string): void {
-    const link = this.#links.get(id)
-    if (link === undefined) return
-    this.#links.delete(id)
-    this.#kit.ports.logger.warn(
-      { peer: link.serverId, address: link.address, reason },
-      'A member was sent away',
-    )
-    link.close()
-  }
-
-  #store(what: 'acceptedEpoch' | 'currentEpoch', epoch: number): void {
-    this.#storing = this.#keeper
+  #storeEpoch(what: 'acceptedEpoch' | 'currentEpoch', epoch: number): void {
+    this.#storing = this.#durability
       .storeEpoch(what, epoch)
-      .then(() => this.#turns.post({ type: 'stored', what, epoch }), this.#kit.failed)
+      .then(() => this.#mailbox.post({ type: 'stored', what, epoch }), this.#context.failed)
   }
 
-  #durable(zxid: Zxid): void {
-    this.#leader.markDurable(zxid)
-    this.#clients?.service.releaseThrottled()
+  #onDurable(zxid: Zxid): void {
+    this.#quorum.markDurable(zxid)
+    this.#mailbox.drain()
+    if (this.#learners === undefined) this.#context.stats.batchSize.add(zxid - this.#lastDurable)
+    this.#lastDurable = zxid
+    this.#clients?.service.throttler.release()
+  }
+
+  /**
+   * Ends the role of a leader whose disk is full. A quorum of one stays leader: it discards what is not durable, whose clients get
+   * an error, and refuses writes until there is space.
+   */
+  #onDiskFull(durable: Zxid, { message: reason }: Error): void {
+    const quorum = this.#quorum
+    if (quorum instanceof Leader)
+      return this.#leave({ reason, electionDelayMs: this.#context.settings.tickTimeMs })
+    this.#lastDurable = durable
+    this.#mailbox.run(() => {
+      this.#clients!.pipeline.discardAfter(durable)
+      quorum.discardAfter(durable)
+      this.#mailbox.drain()
+      this.#clients!.service.throttler.release()
+    })
   }
 
   #activate(configuration: EnsembleConfiguration): void {
-    const { membership, failed, configurationChanged: configured } = this.#kit
-    membership.activate(configuration).kept.catch(failed)
-    configured()
+    const { membership, failed, configurationChanged } = this.#context
+    membership.activate(configuration).persisted.catch(failed)
+    configurationChanged()
   }
 
   // Leading
 
   #lead(epoch: number, zxid: Zxid): void {
-    const { settings, ports, database: vault } = this.#kit
-    const writer = this.#keeper.log
-    const now = ports.clock.monotonic()
-    this.#clients = new RoleClients(this.#kit, {
-      sessions: new SessionTracker(settings.tickTimeMs, now, { table: vault.sessions }),
+    const { settings, platform, database } = this.#context
+    const quorum = this.#quorum
+    const { log } = this.#durability
+    const now = platform.clock.monotonic()
+    this.#clients = new RoleClients(this.#context, {
+      sessions: new SessionTracker(settings.tickTimeMs, now, { table: database.sessions }),
       managesContainers: true,
-      role: roleMetrics(this.#kit, {
-        mode: 'leader',
-        peerState: () => `leading - ${this.#leader.phase}`,
-        leader: () => this.#figures(),
-        yieldLeadership: () => {
-          // The answer goes out first.
-          const { clock } = this.#kit.ports
-          this.#cancelYield = clock.after(YIELD_MS, 'leadership that was yielded', () =>
-            this.transferLeadership(),
-          )
-          return 'Sent yield leadership request to leader.'
-        },
-      }),
-      reconfigure: (request, of) => validateReconfiguration(this.#kit, this.#leader, request, of),
-      pipeline: (kit) =>
+      role: this.#roleStatus(),
+      ...(quorum instanceof Leader
+        ? {
+            reconfigure: (request, next) => validateReconfiguration(this.#context, quorum, request, next),
+          }
+        : {}),
+      pipeline: (context) =>
         new LeaderPipeline({
-          ...kit,
-          log: {
-            get state() {
-              return writer.state
-            },
-            append: (logged, payload, adler) => writer.appendPayload(logged.header.zxid, payload!, adler),
-          },
-          quorum: this.#quorum(),
+          ...context,
+          log,
+          quorum: this.#quorumProtocol(),
           lastZxid: zxid,
           serverId: settings.serverId,
           canUpgradeSessions: settings.localSessionsUpgradingEnabled,
@@ -327,98 +266,82 @@ export class LeaderRole implements MemberRole {
     })
     this.#leadsSince = now
     this.#events.established(epoch)
-    for (const link of this.#links.values()) if (link.isSynced) link.setReadTimeout(this.#syncLimitMs)
-    const { service: core, pipeline: writes } = this.#clients
-    core.runTurn(() => writes.closeOrphanedSessions())
-    if (settings.leaderServes) this.#clients.open()
+    this.#learners?.onEstablished()
+    const { service, pipeline } = this.#clients
+    service.runTurn(() => pipeline.closeOrphanedSessions())
+    if (settings.leaderServes || quorum instanceof QuorumOfOne) this.#clients.open()
   }
 
-  get #syncLimitMs(): number {
-    return this.#kit.settings.syncLimit * this.#kit.settings.tickTimeMs
-  }
-
-  #quorum(): QuorumProtocol {
-    const leader = this.#leader
+  #quorumProtocol(): QuorumProtocol {
+    const quorum = this.#quorum
     return {
-      propose: (zxid, payload) => this.#leader.propose(zxid, payload),
+      propose: (zxid, payload) => {
+        quorum.propose(zxid, payload)
+        this.#mailbox.drain()
+      },
       confirmLeadership: (done) => {
-        const ticket = this.#nextTicket++
-        this.#confirming.set(ticket, done)
-        this.#turns.enqueue({ type: 'confirm', ticket })
+        const id = this.#nextCheckId++
+        this.#confirmations.set(id, done)
+        this.#mailbox.enqueue({ type: 'checkLeadership', id })
       },
-      sendSync: (learner) => (learner as LearnerConnection).send(PacketType.sync, 0),
+      sendSync: (learner) => this.#learners?.sendSync(learner),
       get isAccepting() {
-        return leader.canPropose
+        return quorum.canPropose
       },
     }
   }
 
-  #figures(): LeaderStatus {
-    const links = [...this.#links.values()].filter(({ isSynced: joined }) => joined)
-    const { pipeline: writes } = this.#clients!
-    const isVoter = ({ serverId: server, isObserver: observer }: LearnerConnection): boolean =>
-      !observer && this.#kit.membership.active.members.get(server)?.role === 'participant'
-    const observers = links.filter(({ isObserver: observer }) => observer).length
-    const voters = links.filter(isVoter).length
-    const { min, max } = writes.proposalSize
-    return {
-      learners: this.#links.size,
-      syncedFollowers: voters,
-      syncedNonVotingFollowers: links.length - observers - voters,
-      syncedObservers: observers,
-      pendingSyncs: writes.pendingSyncs,
-      uptimeMs: this.#kit.ports.clock.monotonic() - this.#leadsSince,
-      lastProposalSize: writes.lastProposalSize,
-      minProposalSize: writes.lastProposalSize === -1 ? -1 : min,
-      maxProposalSize: writes.lastProposalSize === -1 ? -1 : max,
-    }
-  }
-
-  #confirmed(ticket: number): void {
-    const done = this.#confirming.get(ticket)
-    this.#confirming.delete(ticket)
+  #confirmed(id: number): void {
+    const done = this.#confirmations.get(id)
+    this.#confirmations.delete(id)
     done?.()
   }
 
-  #joined(id: ConnectionId): void {
-    const link = this.#links.get(id)
-    if (link !== undefined) link.isSynced = true
-  }
+  // Metrics
 
-  #left(id: ConnectionId): void {
-    const link = this.#links.get(id)
-    if (link !== undefined) this.#clients?.pipeline.removeLearner(link)
-  }
-
-  /** What a learner asks for its clients. One that cannot be read ends its connection. */
-  #deliver(from: ConnectionId, packet: QuorumPacket): void {
-    const link = this.#links.get(from)
-    if (link === undefined || this.#clients === undefined) return
-    try {
-      this.#serve(link, packet)
-    } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error
-      link.fail(error.message)
+  #roleStatus(): RoleStatus {
+    if (this.#learners === undefined) return { mode: 'standalone' }
+    return {
+      mode: 'leader',
+      peerState: () => `leading - ${this.#quorum.phase}`,
+      leader: () => this.#leaderStatus(),
+      yieldLeadership: () => {
+        // The reply is sent before leadership is handed over.
+        const { clock } = this.#context.platform
+        this.#cancelYield = clock.after(YIELD_DELAY_MS, 'leadership that was yielded', () =>
+          this.transferLeadership(),
+        )
+        return 'Sent yield leadership request to leader.'
+      },
     }
   }
 
-  #serve(link: LearnerConnection, { type, data, auth }: QuorumPacket): void {
-    const { pipeline: writes } = this.#clients!
-    if (type === PacketType.ping)
-      return decodeTouches(data, (id, timeout) => writes.touchSession(id, timeout))
-    if (type === PacketType.revalidate) {
-      const { session, timeout } = decodeRevalidation(data)
-      return writes.revalidateInOrder(link, session, timeout, (valid) =>
-        link.send(PacketType.revalidate, -1, encodeRevalidationReply({ session, valid })),
-      )
+  #leaderStatus(): LeaderStatus {
+    const { proposer, pendingSyncs } = this.#clients!.pipeline
+    const { min, max } = proposer.sizes
+    return {
+      ...this.#learners!.counts(),
+      pendingSyncs,
+      uptimeMs: this.#context.platform.clock.monotonic() - this.#leadsSince,
+      lastProposalSize: proposer.lastSize,
+      minProposalSize: proposer.lastSize === -1 ? -1 : min,
+      maxProposalSize: proposer.lastSize === -1 ? -1 : max,
     }
-    this.#request(link, data, auth)
-  }
-
-  #request(link: LearnerConnection, data: Uint8Array | null, auth: readonly Identity[] | null): void {
-    const { session: sessionId, cxid, type, body } = decodeForwardedRequest(data)
-    this.#clients?.pipeline.submitForwarded(link, { sessionId, cxid, type, body, identities: auth ?? NOBODY })
   }
 }
 
-const NOBODY: readonly Identity[] = []
+function createLeader(context: MemberContext): Leader {
+  const { settings, membership, database } = context
+  return new Leader({
+    self: membership.self,
+    ...membership.configurations,
+    acceptedEpoch: database.epochs.accepted,
+    currentEpoch: database.epochs.current,
+    lastZxid: database.lastZxid,
+    initLimit: settings.initLimit,
+    syncLimit: settings.syncLimit,
+    reconfigEnabled: settings.reconfigEnabled,
+    oracle: settings.oraclePath !== undefined,
+    sources: syncSources(context),
+  })
+}

@@ -1,7 +1,7 @@
 import { Writer } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
 import type { ServerId } from '../core/quorum/index.ts'
-import type { Identity, SessionId, Zxid } from '../core/types.ts'
+import type { Identity, Zxid } from '../core/types.ts'
 import {
   PacketSplitter,
   PacketType,
@@ -10,92 +10,85 @@ import {
   type QuorumPacket,
   type SyncPlan,
 } from '../core/zab/index.ts'
+import type { Database, SnapshotSource } from '../database/index.ts'
 import type { RawTxn } from '../persistence/index.ts'
-import type { SnapshotSource, Database } from '../database/index.ts'
 import type { MemberContext } from './context.ts'
 import { PeerConnection } from './peer-connection.ts'
 
-/** What a connection to a learner tells its leader. All but `lost` come inside the leader's turn. */
+/** Receives the events of a connection to a learner. All but `lost` are called inside `received`. */
 export interface LearnerConnectionEvents {
-  /** Bytes came; `read` cuts them into packets. A `ProtocolError` out of it ends the connection. */
+  /** Bytes came; `read` splits them into packets. A `ProtocolError` that it throws ends the connection. */
   received(read: () => void): void
-  /** A packet came. Its data is free to keep. */
+  /** A packet came. Its data may be kept. */
   packet(type: number, zxid: Zxid, data: Uint8Array | null, auth: readonly Identity[] | null): void
-  /** A long transfer to the learner goes on. */
+  /** The learner has drained a part of a sync. */
   progress(): void
   lost(reason: string): void
 }
 
-/** What an answer to a PING may have, of 12 bytes for each session that was heard of: more than a million of them. */
+/** The longest reply to a PING, which has 12 bytes for each touched session: more than a million sessions. */
 const MAX_TOUCHES_BYTES = 16 << 20
-/** Bytes that are written at a time while a learner is brought up to date. */
+/** The most bytes that are queued for a learner. Beyond them a new sync after a reconnect is faster. */
+const MAX_UNSENT_BYTES = 128 << 20
+/** Bytes of history that are written at once during a sync. */
 const SLICE_BYTES = 64 * 1024
 
-/** One connection of a leader to a learner. */
+/** The connection of a leader, or of an observer master, to a learner. */
 export class LearnerConnection {
   readonly id: ConnectionId
   readonly address: string
-  /** Known once it has introduced itself. */
-  serverId: ServerId
+  readonly serverId: ServerId
   isObserver = false
-  /** Whether it takes part in the broadcast. */
+  /** Whether the learner takes part in the broadcast. */
   isSynced = false
-  /** Sessions of its clients, as its last answer to a PING has them: for figures. */
-  sessions: readonly SessionId[] = []
-  readonly #wire: PeerConnection
+  readonly #connection: PeerConnection
+  readonly #events: LearnerConnectionEvents
   /** Packets behind NEWLEADER, until UPTODATE is sent. */
-  #kept: QuorumPacket[] | undefined
-  #keptBytes = 0
-  #drained: () => void = () => {}
+  #held: QuorumPacket[] | undefined
+  #heldBytes = 0
+  #onDrained: () => void = () => {}
 
   constructor(
     id: ConnectionId,
-    server: ServerId,
+    serverId: ServerId,
     connection: Connection,
-    { settings, ports }: MemberContext,
+    { settings, platform }: MemberContext,
     events: LearnerConnectionEvents,
   ) {
     this.id = id
-    this.serverId = server
+    this.serverId = serverId
     this.address = `${connection.remote.host}:${connection.remote.port}`
+    this.#events = events
     const splitter = new PacketSplitter({
       maxData: Math.max(settings.juteMaxBufferBytes + settings.juteMaxBufferExtraBytes, MAX_TOUCHES_BYTES),
       packet: (type, zxid, data, auth) => events.packet(type, zxid, data, auth),
     })
-    this.#wire = new PeerConnection({
-      connection: connection,
-      clock: ports.clock,
+    this.#connection = new PeerConnection({
+      connection,
+      clock: platform.clock,
       maxUnsentBytes: MAX_UNSENT_BYTES,
       received: (chunk) => events.received(() => splitter.push(chunk)),
-      drained: () => this.#drained(),
+      drained: () => this.#onDrained(),
       lost: (reason) => {
         splitter.stop()
-        this.#drained()
+        this.#onDrained()
         events.lost(reason)
       },
     })
-    this.#progress = () => events.progress()
   }
-
-  readonly #progress: () => void
 
   get isOpen(): boolean {
-    return this.#wire.isOpen
+    return this.#connection.isOpen
   }
 
-  /** Bytes that it has not taken yet. */
-  get unsentBytes(): number {
-    return this.#wire.unsentBytes + this.#keptBytes
-  }
-
-  /** How long the learner may be silent, in milliseconds. */
-  setReadTimeout(withinMs: number): void {
-    this.#wire.setReadTimeout(withinMs)
+  /** Fails the connection when the learner is silent for this long. */
+  setReadTimeout(timeoutMs: number): void {
+    this.#connection.setReadTimeout(timeoutMs)
   }
 
   /**
-   * Sends a packet. What comes between NEWLEADER and UPTODATE is kept until UPTODATE is sent: learners of 3.8 fail at a COMMIT
-   * there (ZOOKEEPER-4394) and acknowledge proposals too early (ZOOKEEPER-4685), again and again while there are writes.
+   * Sends a packet. Packets between NEWLEADER and UPTODATE are held until UPTODATE is sent: learners of 3.8 fail at a COMMIT
+   * there (ZOOKEEPER-4394) and acknowledge proposals too early (ZOOKEEPER-4685), repeatedly while there are writes.
    */
   send(
     type: number,
@@ -103,59 +96,59 @@ export class LearnerConnection {
     data: Uint8Array | null = null,
     auth: readonly Identity[] | null = null,
   ): void {
-    if (this.#kept !== undefined && type !== PacketType.ping && type !== PacketType.upToDate)
-      return this.#keep({ type, zxid, data, auth })
-    this.#wire.send(type, zxid, data, auth)
-    if (type === PacketType.newLeader) this.#kept = []
-    else if (type === PacketType.upToDate) this.#release()
+    if (this.#held !== undefined && type !== PacketType.ping && type !== PacketType.upToDate)
+      return this.#hold({ type, zxid, data, auth })
+    this.#connection.send(type, zxid, data, auth)
+    if (type === PacketType.newLeader) this.#held = []
+    else if (type === PacketType.upToDate) this.#releaseHeld()
   }
 
-  #keep(packet: QuorumPacket): void {
-    this.#kept!.push(packet)
-    this.#keptBytes += (packet.data?.length ?? 0) + 64
-    if (this.#keptBytes > MAX_UNSENT_BYTES)
-      this.#wire.fail(`${this.#keptBytes} bytes wait for it to come into step`)
+  #hold(packet: QuorumPacket): void {
+    this.#held!.push(packet)
+    this.#heldBytes += (packet.data?.length ?? 0) + 64
+    if (this.#heldBytes > MAX_UNSENT_BYTES)
+      this.#connection.fail(`${this.#heldBytes} bytes are queued until it is synced`)
   }
 
-  #release(): void {
-    const kept = this.#kept ?? []
-    this.#kept = undefined
-    this.#keptBytes = 0
-    for (const { type, zxid, data, auth } of kept) this.#wire.send(type, zxid, data, auth)
+  #releaseHeld(): void {
+    const held = this.#held ?? []
+    this.#held = undefined
+    this.#heldBytes = 0
+    for (const { type, zxid, data, auth } of held) this.#connection.send(type, zxid, data, auth)
   }
 
   /**
-   * Sends what brings the learner up to date, no faster than it takes it. Packets that are sent meanwhile go behind it. Does
-   * at once what can be done at once, so that nothing comes between the plan and its first packet.
+   * Sends the history of a plan, no faster than the learner reads it. Packets that are sent meanwhile go behind it. Starts
+   * synchronously, so that no transaction comes between the plan and its first packet.
    */
-  async sync(plan: SyncPlan, vault: Pick<Database, 'readHistory' | 'streamSnapshot'>): Promise<void> {
-    this.#wire.beginStream()
-    if (plan.how === 'snap') await this.#sendSnapshot(vault.streamSnapshot())
-    else await this.#write(bare(plan.how === 'diff' ? PacketType.diff : PacketType.trunc, plan.zxid))
+  async sync(plan: SyncPlan, database: Pick<Database, 'readHistory' | 'streamSnapshot'>): Promise<void> {
+    this.#connection.beginStream()
+    if (plan.how === 'snap') await this.#sendSnapshot(database.streamSnapshot())
+    else await this.#write(encodeHeader(plan.how === 'diff' ? PacketType.diff : PacketType.trunc, plan.zxid))
     if (plan.how !== 'snap' && plan.disk !== undefined)
-      await this.#sendHistory(vault.readHistory(plan.disk.after, plan.disk.upTo))
+      await this.#sendHistory(database.readHistory(plan.disk.after, plan.disk.upTo))
     const writer = new Writer(SLICE_BYTES)
     for (const { zxid, payload } of plan.entries) {
       writeCommitted(writer, zxid, payload)
       if (writer.length >= SLICE_BYTES) await this.#write(writer.take())
     }
     if (writer.length > 0) await this.#write(writer.take())
-    this.#wire.endStream()
+    this.#connection.endStream()
   }
 
-  /** Sends what is collected and closes. */
+  /** Sends queued packets and closes. */
   close(): void {
-    this.#wire.close()
-    this.#drained()
+    this.#connection.close()
+    this.#onDrained()
   }
 
-  /** Gives it up: closes at once. */
+  /** Closes at once and reports the connection as lost. */
   fail(reason: string): void {
-    this.#wire.fail(reason)
+    this.#connection.fail(reason)
   }
 
   async #sendSnapshot({ zxid, chunks }: SnapshotSource): Promise<void> {
-    await this.#write(bare(PacketType.snap, zxid))
+    await this.#write(encodeHeader(PacketType.snap, zxid))
     for await (const chunk of chunks) {
       if (!this.isOpen) return
       await this.#write(chunk)
@@ -172,26 +165,23 @@ export class LearnerConnection {
     if (writer.length > 0) await this.#write(writer.take())
   }
 
-  /** Writes a part; waits only if the learner has enough to take. */
+  /** Writes a part of the stream. Returns a promise only when the caller must wait for the learner to drain. */
   #write(bytes: Uint8Array): Promise<void> | undefined {
-    const ready = this.#wire.stream(bytes)
-    this.#wire.markAlive()
-    this.#progress()
-    if (ready || !this.isOpen) return undefined
-    return new Promise((resolve) => (this.#drained = resolve))
+    const isReady = this.#connection.stream(bytes)
+    this.#connection.markAlive()
+    this.#events.progress()
+    if (isReady || !this.isOpen) return undefined
+    return new Promise((resolve) => (this.#onDrained = resolve))
   }
 }
 
-/** What may wait for one learner. More than that is faster sent anew once it is back. */
-const MAX_UNSENT_BYTES = 128 << 20
-
-function bare(type: number, zxid: Zxid): Uint8Array {
+function encodeHeader(type: number, zxid: Zxid): Uint8Array {
   const writer = new Writer(20)
   writePacket(writer, type, zxid)
   return writer.take()
 }
 
-/** A transaction of the past: a proposal that is committed already. */
+/** Writes a transaction of the history: a proposal that is already committed. */
 function writeCommitted(writer: Writer, zxid: Zxid, payload: Uint8Array): void {
   writePacket(writer, PacketType.proposal, zxid, payload)
   writePacket(writer, PacketType.commit, zxid)

@@ -7,44 +7,44 @@ import { Ensemble } from './testing/ensemble.ts'
 
 const MIB = 1 << 20
 
-/** Takes the part of the leader that member 1 has elected, until that serves. What it acknowledges from then on is collected. */
-async function lead(): Promise<{ ensemble: Ensemble; wire: Connection; acknowledged: number[] }> {
+/** Plays the leader that member 1 has elected, until member 1 serves. Collects what member 1 acknowledges from then on. */
+async function playLeader(): Promise<{ ensemble: Ensemble; connection: Connection; acknowledged: number[] }> {
   const ensemble = new Ensemble(3)
   const acknowledged: number[] = []
   let leading: Connection | undefined
-  await ensemble.network.listen({ port: 9 }, (wire) => {
-    const say = (type: number, zxid: number, data: Uint8Array | null = null): void => {
+  await ensemble.network.listen({ port: 9 }, (connection) => {
+    const send = (type: number, zxid: number, data: Uint8Array | null = null): void => {
       const writer = new Writer(64)
       writePacket(writer, type, zxid, data)
-      wire.write(writer.take())
+      connection.write(writer.take())
     }
     const version = new Uint8Array(4)
     new DataView(version.buffer).setInt32(0, PROTOCOL_VERSION)
     const splitter = new PacketSplitter({
       maxData: 1024,
       packet: (type, zxid) => {
-        if (type === PacketType.followerInfo) say(PacketType.leaderInfo, makeZxid(1, 0), version)
+        if (type === PacketType.followerInfo) send(PacketType.leaderInfo, makeZxid(1, 0), version)
         if (type === PacketType.ackEpoch) {
-          say(PacketType.diff, 0)
-          say(PacketType.newLeader, makeZxid(1, 0))
+          send(PacketType.diff, 0)
+          send(PacketType.newLeader, makeZxid(1, 0))
         }
         if (type !== PacketType.ack) return
-        if (leading === undefined) say(PacketType.upToDate, -1)
+        if (leading === undefined) send(PacketType.upToDate, -1)
         else acknowledged.push(zxid)
-        leading = wire
+        leading = connection
       },
     })
-    wire.setHandler({ data: (chunk) => splitter.push(chunk), drain() {}, closed() {} })
+    connection.setHandler({ data: (chunk) => splitter.push(chunk), drain() {}, closed() {} })
   })
   ensemble.detour = (id, port) => (id === 1 && port === 2003 ? 9 : port)
   for (const member of ensemble.members.values()) await member.start()
   await ensemble.until('the follower', () => ensemble.server(1).serving)
   acknowledged.length = 0
-  return { ensemble, wire: leading!, acknowledged }
+  return { ensemble, connection: leading!, acknowledged }
 }
 
-it('reads no more from its leader than its disk can take, and goes on when it has', async () => {
-  const { ensemble, wire, acknowledged } = await lead()
+it('a learner stops reading from its leader while its disk is behind, and resumes', async () => {
+  const { ensemble, connection, acknowledged } = await playLeader()
   let release = (): void => {}
   const held = new Promise<void>((resolve) => (release = resolve))
   const { disk } = ensemble.member(1)
@@ -60,11 +60,11 @@ it('reads no more from its leader than its disk can take, and goes on when it ha
     })
     const packet = new Writer(MIB + 256)
     writePacket(packet, PacketType.proposal, zxid, writer.take())
-    wire.write(packet.take())
+    connection.write(packet.take())
     await ensemble.untilIdle()
   }
   expect(acknowledged).toEqual([])
-  const unread = wire.bufferedBytes / MIB
+  const unread = connection.bufferedBytes / MIB
   expect(unread).toBeGreaterThan(10)
   expect(unread).toBeLessThan(18)
   disk.beforeWrite = undefined

@@ -1,5 +1,6 @@
 import { formatZxid, makeZxid, ProtocolError } from '@zabra/protocol'
 import type { Cancel, Connection } from '@zabra/runtime'
+import type { ClientChannel } from '../connections/client-channel.ts'
 import { UNTRUSTED_ZXID } from '../core/election/index.ts'
 import type { ServerId } from '../core/quorum/index.ts'
 import { LearnerSessions } from '../core/sessions/index.ts'
@@ -17,101 +18,88 @@ import {
   type LearnerWork,
   type QuorumPacket,
 } from '../core/zab/index.ts'
-import type { ClientConnection } from '../connections/client-connection.ts'
 import { LearnerPipeline, type LeaderChannel } from '../pipeline/index.ts'
-import { activateConfiguration } from './activation.ts'
-import { RoleClients } from './role-clients.ts'
-import { roleMetrics } from './role-metrics.ts'
-import { SerialExecutor } from './serial-executor.ts'
+import { connectToMaster, type MasterConnection } from './connect-to-master.ts'
+import type { ActiveRole, MemberContext, RoleEvents, RoleExit } from './context.ts'
 import { Durability } from './durability.ts'
-import type { MemberContext, RoleExit, MemberRole, RoleEvents } from './context.ts'
+import { Mailbox, SerialExecutor } from './mailbox.ts'
 import { ObserverMasterRole } from './observer-master-role.ts'
 import { PeerConnection } from './peer-connection.ts'
-import { connectToMaster, type MasterConnection } from './connect-to-master.ts'
-import { Mailbox } from './mailbox.ts'
+import { activateConfiguration } from './reconfigure.ts'
+import { RoleClients } from './role-clients.ts'
 
-/** Requests and acknowledgements that the leader does not take. */
+/** The most bytes of requests and acknowledgements that the leader has not read. */
 const MAX_UNSENT_BYTES = 128 << 20
 /**
- * The end of a session with very many ephemeral nodes is longer than any request, and has to be read all the same. A leader lets no
- * more than this wait for a learner; nothing is reserved for what has not come.
+ * The longest packet. The end of a session with very many ephemeral nodes is longer than any request. A leader queues no more than this
+ * for a learner; memory is allocated only for bytes that have come.
  */
 const MAX_PACKET_BYTES = 128 << 20
-/** While so much waits for the disk, nothing more is read from the leader. */
+/** While more bytes than these are not durable, the leader is not read. */
 const MAX_PENDING_BYTES = 64 << 20
 
 /**
- * A term as follower or observer: what the machine of a learner (`Learner`) asks for is done here, one thing after the
- * other. The rules of order are those of `keeper.ts`.
+ * The role of a follower or observer: does what the state machine `Learner` asks for, in order. The order of disk and network is
+ * that of `Durability`.
  */
-export class LearnerRole implements MemberRole {
-  readonly #kit: MemberContext
+export class LearnerRole implements ActiveRole {
+  readonly #context: MemberContext
   readonly #events: RoleEvents
   readonly #leaderId: ServerId
-  readonly #observer: boolean
-  readonly #turns: Mailbox<LearnerInput, LearnerWork>
+  readonly #isObserver: boolean
+  readonly #mailbox: Mailbox<LearnerInput, LearnerWork>
   readonly #learner: Learner
-  readonly #jobs: SerialExecutor
-  readonly #keeper: Durability
-  readonly #calledOff = new AbortController()
-  #wire: PeerConnection | undefined
+  readonly #executor: SerialExecutor
+  readonly #durability: Durability
+  readonly #dialing = new AbortController()
+  #connection: PeerConnection | undefined
   #splitter: PacketSplitter | undefined
-  /** The snapshot is whole: the splitter goes on with packets. */
-  #snapshotOver = false
+  /** Whether a snapshot has ended, so that the splitter continues with packets. */
+  #isSnapshotComplete = false
   #sessions: LearnerSessions | undefined
-  #clients: RoleClients<LearnerPipeline<ClientConnection>> | undefined
-  /** Who keeps this server up to date: the leader, or a follower of it. */
+  #clients: RoleClients<LearnerPipeline<ClientChannel>> | undefined
+  /** The learner master: the leader, or a follower with `observerMasterPort`. */
   #master: ServerId
-  /** Those that this server keeps up to date. */
+  /** The observers of this follower. */
   #observers: ObserverMasterRole | undefined
   #cancelTick: Cancel = () => {}
-  #over = false
-  #hasHeard = false
+  #hasExited = false
+  /** Whether the leader has sent anything. */
+  #hasReceived = false
 
-  constructor(kit: MemberContext, leader: ServerId, observer: boolean, events: RoleEvents) {
-    this.#kit = kit
+  constructor(context: MemberContext, leader: ServerId, isObserver: boolean, events: RoleEvents) {
+    this.#context = context
     this.#events = events
     this.#leaderId = this.#master = leader
-    this.#observer = observer
-    const { settings, membership, database: vault } = kit
-    this.#learner = new Learner(
-      {
-        self: membership.self,
-        observer,
-        acceptedEpoch: vault.epochs.accepted,
-        currentEpoch: vault.epochs.current,
-        lastZxid: vault.isEligibleToVote ? vault.lastZxid : UNTRUSTED_ZXID,
-        needsFullSync: vault.isEligibleToVote && vault.isFullSyncRequested,
-        configVersion: membership.active.version,
-        initLimit: settings.initLimit,
-        syncLimit: settings.syncLimit,
-      },
-      {
-        append: (zxid, payload) => this.#inOrder(() => this.#keeper.append(zxid, payload)),
-        commit: (zxid, payload) => this.#inOrder(() => this.#commit(zxid, payload)),
-        // O4
-        ack: (zxid) => this.#inOrder(() => this.#wire!.send(PacketType.ack, zxid)),
-      },
-    )
-    this.#keeper = new Durability(kit, {
-      durable: (zxid) => this.#turns.run(() => this.#learner.markDurable(zxid)),
-      exited: (because) => this.#leave(because),
+    this.#isObserver = isObserver
+    const { settings, membership, database } = context
+    this.#learner = new Learner({
+      self: membership.self,
+      observer: isObserver,
+      acceptedEpoch: database.epochs.accepted,
+      currentEpoch: database.epochs.current,
+      lastZxid: database.isEligibleToVote ? database.lastZxid : UNTRUSTED_ZXID,
+      needsFullSync: database.isEligibleToVote && database.isFullSyncRequested,
+      configVersion: membership.active.version,
+      initLimit: settings.initLimit,
+      syncLimit: settings.syncLimit,
     })
-    this.#jobs = new SerialExecutor({
-      resume: (action) => this.#turns.run(action),
-      failed: (error) => this.#jobFailed(error),
+    this.#durability = new Durability(context, {
+      durable: (zxid) => this.#mailbox.run(() => this.#onDurable(zxid)),
+      diskFull: (_, { message: reason }) => this.#leave({ reason, electionDelayMs: settings.tickTimeMs }),
+      spaceAvailable() {},
     })
-    this.#turns = new Mailbox({
-      step: (input) => this.#learner.step(input),
-      perform: (work) => this.#jobs.add(() => this.#perform(work)),
-      failed: kit.failed,
+    this.#executor = new SerialExecutor({
+      resume: (action) => this.#mailbox.run(action),
+      failed: (error) => this.#onWorkFailed(error),
+    })
+    this.#mailbox = new Mailbox({
+      machine: this.#learner,
+      perform: (work) => this.#performInOrder(work),
+      failed: context.failed,
       runInBatch: (action) =>
         this.#clients === undefined ? action() : this.#clients.service.runTurn(action),
     })
-  }
-
-  get epoch(): number {
-    return this.#learner.epoch
   }
 
   get leader(): ServerId {
@@ -120,273 +108,283 @@ export class LearnerRole implements MemberRole {
 
   async begin(): Promise<void> {
     try {
-      const sought = { leader: this.#leaderId, observer: this.#observer, signal: this.#calledOff.signal }
-      this.#connected(await connectToMaster(this.#kit, sought))
+      const target = { leader: this.#leaderId, observer: this.#isObserver, signal: this.#dialing.signal }
+      this.#onConnected(await connectToMaster(this.#context, target))
     } catch (error) {
       this.#leave({ reason: error instanceof Error ? error.message : String(error) })
     }
   }
 
-  async end(): Promise<void> {
-    this.#over = true
-    this.#calledOff.abort()
-    this.#turns.stop()
+  async end(reason = 'Closed: this server does not follow any more'): Promise<void> {
+    this.#hasExited = true
+    this.#dialing.abort()
+    this.#mailbox.stop()
     this.#cancelTick()
-    this.#clients?.end('Closed: this server does not follow any more')
-    this.#wire?.close()
-    this.#keeper.snapshotBytes.end(new Error('The role is over'))
+    this.#clients?.end(reason)
+    this.#connection?.close()
+    this.#durability.snapshotBytes.end(new Error('The role has ended'))
     await this.#observers?.end()
-    // What the disk has begun comes to its end before another role looks at it.
-    await this.#jobs.stop()
+    // Work on the disk that has begun ends before the next role reads the disk.
+    await this.#executor.stop()
   }
 
-  #leave(because: RoleExit): void {
-    if (this.#over) return
-    this.#over = true
-    // O7
-    this.#turns.stop()
-    this.#events.exited(because)
+  #leave(exit: RoleExit): void {
+    if (this.#hasExited) return
+    this.#hasExited = true
+    // Nothing is appended or acknowledged from now on.
+    this.#mailbox.stop()
+    this.#events.exited(exit)
   }
 
-  #connected({ connection, master }: MasterConnection): void {
-    const { settings, ports } = this.#kit
-    if (this.#over) return discard(connection)
+  // Connection
+
+  #onConnected({ connection, master }: MasterConnection): void {
+    const { settings, platform } = this.#context
+    if (this.#hasExited) return discard(connection)
     this.#master = master
     const splitter = new PacketSplitter({
       maxData: MAX_PACKET_BYTES,
       packet: (type, zxid, data) => {
-        if (this.#clients === undefined) this.#tell(type, zxid)
-        this.#turns.perform(this.#learner.receive(type, zxid, data))
+        if (this.#clients === undefined) this.#logSync(type, zxid)
+        this.#learner.receive(type, zxid, data)
+        this.#mailbox.drain()
       },
-      raw: (bytes) => this.#offer(bytes),
+      raw: (bytes) => this.#onSnapshotBytes(bytes),
     })
     this.#splitter = splitter
-    this.#wire = new PeerConnection({
-      connection: connection,
-      clock: ports.clock,
+    this.#connection = new PeerConnection({
+      connection,
+      clock: platform.clock,
       maxUnsentBytes: MAX_UNSENT_BYTES,
-      received: (chunk) => this.#took(chunk),
+      received: (chunk) => this.#onReceived(chunk),
       lost: (reason) => {
         splitter.stop()
-        // Something took the connection in the leader's place, or the leader does not lead yet.
-        if (!this.#hasHeard)
-          this.#leave({ reason: `${reason} before the leader said anything`, leaderSilent: true })
-        this.#keeper.snapshotBytes.end(new Error(reason))
-        this.#turns.run(() => this.#turns.enqueue({ type: 'closed' }))
+        // The server that accepted the connection may not be leading yet.
+        if (!this.#hasReceived)
+          this.#leave({ reason: `${reason} before the leader sent anything`, leaderSilent: true })
+        this.#durability.snapshotBytes.end(new Error(reason))
+        this.#mailbox.run(() => this.#mailbox.enqueue({ type: 'closed' }))
       },
     })
-    this.#wire.setReadTimeout(settings.initLimit * settings.tickTimeMs)
-    this.#tick(ports.clock.monotonic())
-    this.#turns.post({ type: 'connected' })
+    this.#connection.setReadTimeout(settings.initLimit * settings.tickTimeMs)
+    this.#scheduleTick(platform.clock.monotonic())
+    this.#mailbox.post({ type: 'connected' })
   }
 
-  /** Says how this server is brought up to date. */
-  #tell(type: number, zxid: Zxid): void {
-    const how = type === PacketType.diff || type === PacketType.trunc || type === PacketType.snap
-    if (!how) return
+  /** Logs how the leader syncs this server. */
+  #logSync(type: number, zxid: Zxid): void {
+    if (type !== PacketType.diff && type !== PacketType.trunc && type !== PacketType.snap) return
     const facts = { leader: this.#master, how: packetName(type), zxid: formatZxid(zxid) }
-    this.#kit.ports.logger.info(facts, 'The leader brings this server up to date')
+    this.#context.platform.logger.info(facts, 'The leader brings this server up to date')
   }
 
-  #took(chunk: Uint8Array): void {
-    this.#hasHeard = true
-    this.#turns.run(() => {
+  #onReceived(chunk: Uint8Array): void {
+    this.#hasReceived = true
+    this.#mailbox.run(() => {
       this.#learner.heartbeat()
       this.#splitter!.push(chunk)
     })
-    this.#hold()
+    this.#applyBackpressure()
   }
 
-  /** The leader is not read faster than the disk can take it. */
-  #hold(): void {
-    if (this.#keeper.pendingBytes < MAX_PENDING_BYTES) return
-    this.#wire!.pause()
-    void this.#keeper.log
+  /** Stops reading from the leader while the disk is behind. */
+  #applyBackpressure(): void {
+    if (this.#durability.pendingBytes < MAX_PENDING_BYTES) return
+    this.#connection!.pause()
+    void this.#durability.log
       .flush()
       .catch(() => {})
-      .then(() => this.#wire!.resume())
+      .then(() => this.#connection!.resume())
   }
 
-  #tick(at: number): void {
-    const { clock } = this.#kit.ports
-    const next = Math.max(at + this.#kit.settings.tickTimeMs / 2, clock.monotonic())
+  /** Posts the half ticks of a learner at fixed times, however long a turn takes. */
+  #scheduleTick(at: number): void {
+    const { clock } = this.#context.platform
+    const next = Math.max(at + this.#context.settings.tickTimeMs / 2, clock.monotonic())
     this.#cancelTick = clock.after(next - clock.monotonic(), 'half a tick of a learner', () => {
-      this.#turns.post({ type: 'halfTick' })
-      if (!this.#over) this.#tick(next)
+      this.#mailbox.post({ type: 'halfTick' })
+      if (!this.#hasExited) this.#scheduleTick(next)
     })
   }
 
   // Work
 
+  #onDurable(zxid: Zxid): void {
+    this.#learner.markDurable(zxid)
+    this.#mailbox.drain()
+  }
+
+  /** Performs work after all work before it: at once if it is synchronous and no other work is running. */
+  #performInOrder(work: LearnerWork): void {
+    const isSynchronous = work.do === 'append' || work.do === 'commit' || work.do === 'ack'
+    if (isSynchronous && this.#executor.isIdle) void this.#perform(work)
+    else this.#executor.add(() => this.#perform(work))
+  }
+
   #perform(work: LearnerWork): void | Promise<void> {
-    if (this.#turns.stopped) return undefined
-    const { membership, database: vault, ports } = this.#kit
+    if (this.#mailbox.stopped) return undefined
+    const { membership, database, platform, configurationChanged } = this.#context
     switch (work.do) {
       case 'send': {
         const { type, zxid, data, auth } = work.packet
-        return this.#wire!.send(type, zxid, data, auth)
+        return this.#connection!.send(type, zxid, data, auth)
       }
       case 'store':
-        return this.#then(this.#keeper.storeEpoch(work.what, work.epoch), {
+        return this.#postAfter(this.#durability.storeEpoch(work.what, work.epoch), {
           type: 'stored',
           what: work.what,
           epoch: work.epoch,
         })
       case 'truncate':
-        return this.#keeper.truncate(work.to).then((input) => this.#turns.post(input))
-      case 'install':
-        return this.#install(work.zxid)
+        return this.#durability.truncate(work.to).then((input) => this.#mailbox.post(input))
+      case 'installSnapshot':
+        return this.#receiveSnapshot(work.zxid)
       case 'append':
-        return this.#keeper.append(work.zxid, work.payload)
+        return this.#durability.append(work.zxid, work.payload)
       case 'commit':
         return this.#commit(work.zxid, work.payload)
-      case 'harden':
-        return this.#then(this.#keeper.flush(), { type: 'hardened' })
+      case 'ack':
+        for (let zxid = work.first; zxid <= work.last; zxid++) this.#connection!.send(PacketType.ack, zxid)
+        return
+      case 'flush':
+        return this.#postAfter(this.#durability.flush(), { type: 'flushed' })
       case 'proposeConfiguration':
-        this.#kit.configurationChanged()
-        return membership.propose(work.configuration).then(() => this.#kit.configurationChanged())
+        configurationChanged()
+        return membership.propose(work.configuration).then(configurationChanged)
       case 'activate':
         return this.#activate(work)
       case 'serve':
         return this.#serve(work.epoch)
-      case 'pong':
-        return this.#pong(work.zxid)
+      case 'answerPing':
+        return this.#replyToPing(work.zxid)
       case 'deliver':
         return this.#deliver(work.packet)
-      case 'discard':
-        ports.logger.error(
+      case 'requestFullSync':
+        platform.logger.error(
           { reason: work.reason },
           'The data of this server is not that of its leader; it will fetch all of it anew',
         )
-        return vault.requestFullSync()
+        return database.requestFullSync()
       case 'leave':
-        return this.#leave({ reason: work.reason, reconnect: work.again === true })
+        return this.#leave({ reason: work.reason, reconnect: work.reconnect === true })
       case 'warn':
-        return ports.logger.warn(work.facts, work.sentence)
+        return platform.logger.warn(work.context, work.message)
     }
   }
 
-  #then(done: Promise<void>, input: LearnerInput): Promise<void> {
-    return done.then(() => this.#turns.post(input))
+  #postAfter(done: Promise<void>, input: LearnerInput): Promise<void> {
+    return done.then(() => this.#mailbox.post(input))
   }
 
   // Snapshots
 
-  /** Bytes behind a SNAP packet. Reading stops until they are taken. */
-  #offer(bytes: Uint8Array): number {
-    if (this.#snapshotOver) {
-      this.#snapshotOver = false
+  /** Takes the bytes behind a SNAP packet. Reading pauses until they are parsed. */
+  #onSnapshotBytes(bytes: Uint8Array): number {
+    if (this.#isSnapshotComplete) {
+      this.#isSnapshotComplete = false
       return 0
     }
-    this.#wire!.pause()
-    this.#keeper.snapshotBytes.push(bytes)
+    this.#connection!.pause()
+    this.#durability.snapshotBytes.push(bytes)
     return -1
   }
 
-  /** The machine hears that the leader lives with each part; what comes behind the snapshot is packets again. */
-  async #install(zxid: Zxid): Promise<void> {
-    const input = await this.#keeper.receiveSnapshot(zxid, (rest) => {
+  /** Receives a snapshot. Each part is a heartbeat of the leader; the bytes behind the snapshot are packets again. */
+  async #receiveSnapshot(zxid: Zxid): Promise<void> {
+    const input = await this.#durability.receiveSnapshot(zxid, (rest) => {
       this.#learner.heartbeat()
-      if (rest !== undefined) this.#goOn(rest)
-      this.#wire!.resume()
+      if (rest !== undefined) {
+        this.#isSnapshotComplete = true
+        if (rest.length > 0) this.#connection!.receive(rest)
+      }
+      this.#connection!.resume()
     })
-    if (input !== undefined) this.#turns.post(input)
-  }
-
-  #goOn(rest: Uint8Array): void {
-    this.#snapshotOver = true
-    if (rest.length > 0) this.#wire!.receive(rest)
+    if (input !== undefined) this.#mailbox.post(input)
   }
 
   // History
 
-  /** What the machine does directly comes behind the work that it has asked for before. */
-  #inOrder(job: () => void): void {
-    if (this.#jobs.isIdle) job()
-    else this.#jobs.add(job)
-  }
-
   #commit(zxid: Zxid, payload: Uint8Array): void {
-    this.#keeper.recordCommit(zxid, payload)
+    this.#durability.recordCommit(zxid, payload)
     if (this.#clients !== undefined) {
       this.#clients.pipeline.applyCommitted(zxid, payload)
       return this.#observers?.committed(zxid, payload)
     }
-    const input = this.#keeper.apply(zxid, payload)
-    if (input !== undefined) this.#turns.enqueue(input)
+    const input = this.#durability.apply(zxid, payload)
+    if (input !== undefined) this.#mailbox.enqueue(input)
   }
 
-  #jobFailed(error: unknown): void {
+  #onWorkFailed(error: unknown): void {
     if (error instanceof ProtocolError) return this.#leave({ reason: error.message })
-    this.#kit.failed(error)
+    this.#context.failed(error)
   }
-
-  // Serving
 
   #activate({
     configuration,
     designated,
   }: Extract<LearnerWork, { do: 'activate' }>): Promise<void> | undefined {
     if (designated !== undefined) this.#observers?.activated(designated)
-    const { exit: over, persisted: kept } = activateConfiguration(this.#kit, configuration, {
+    const { exit, persisted } = activateConfiguration(this.#context, configuration, {
       leader: this.#leaderId,
       designated,
     })
-    if (over !== undefined) this.#leave(over)
-    return kept
+    if (exit !== undefined) this.#leave(exit)
+    return persisted
   }
+
+  // Serving
 
   #serve(epoch: number): void {
-    const { settings, database: vault } = this.#kit
-    const sessions = new LearnerSessions(vault.sessions)
+    const { settings, database } = this.#context
+    const sessions = new LearnerSessions(database.sessions)
     this.#sessions = sessions
-    // What the leader proposes from now on is logged at once.
-    void this.#keeper.log
-    this.#clients = new RoleClients(this.#kit, {
+    // Opens the log: the proposals that follow are appended at once.
+    void this.#durability.log
+    this.#clients = new RoleClients(this.#context, {
       sessions,
-      role: roleMetrics(this.#kit, {
-        mode: this.#observer ? 'observer' : 'follower',
-        peerState: () => `${this.#observer ? 'observing' : 'following'} - ${this.#learner.phase}`,
-        ...(this.#observer ? { observerMasterId: this.#master } : {}),
+      role: {
+        mode: this.#isObserver ? 'observer' : 'follower',
+        peerState: () => `${this.#isObserver ? 'observing' : 'following'} - ${this.#learner.phase}`,
+        ...(this.#isObserver ? { observerMasterId: this.#master } : {}),
         syncedObservers: () => this.#observers?.syncedObservers,
-      }),
-      pipeline: (kit) =>
+      },
+      pipeline: (context) =>
         new LearnerPipeline({
-          ...kit,
-          leader: this.#link(),
+          ...context,
+          leader: this.#leaderChannel(),
           epochStart: makeZxid(epoch, 0),
           canUpgradeSessions: settings.localSessionsUpgradingEnabled,
-          // It hears of them with each answer to a PING, of which there are two a tick; another follower's come on top.
+          // The leader learns of touched sessions from the replies to its PINGs, two in a tick; a follower in between adds half a tick.
           touchDelayMs: settings.tickTimeMs * (this.#master === this.#leaderId ? 1 : 1.5),
-          hasObservers: this.#keepsObservers,
+          hasObservers: this.#servesObservers,
         }),
     })
-    this.#wire!.setReadTimeout(settings.syncLimit * settings.tickTimeMs)
+    this.#connection!.setReadTimeout(settings.syncLimit * settings.tickTimeMs)
     this.#events.established(epoch)
     this.#clients.open()
-    if (this.#keepsObservers) this.#serveObservers(epoch, sessions)
+    if (this.#servesObservers) this.#serveObservers(epoch, sessions)
   }
 
-  get #keepsObservers(): boolean {
-    return !this.#observer && this.#kit.settings.observerMasterPort > 0
+  get #servesObservers(): boolean {
+    return !this.#isObserver && this.#context.settings.observerMasterPort > 0
   }
 
   #serveObservers(epoch: number, sessions: LearnerSessions): void {
-    const { service: core, pipeline: writes } = this.#clients!
-    this.#observers = new ObserverMasterRole(this.#kit, {
+    const { service, pipeline } = this.#clients!
+    this.#observers = new ObserverMasterRole(this.#context, {
       epoch,
-      pipeline: writes,
+      pipeline,
       sessions,
-      runInBatch: (action) => core.runTurn(action),
+      runInBatch: (action) => service.runTurn(action),
     })
-    this.#observers.open().catch(this.#kit.failed)
+    this.#observers.open().catch(this.#context.failed)
   }
 
-  #link(): LeaderChannel {
-    const wire = this.#wire!
+  #leaderChannel(): LeaderChannel {
+    const connection = this.#connection!
     return {
       forward: ({ sessionId: session, cxid, type, body, identities }) =>
-        wire.write((out) =>
+        connection.write((out) =>
           writeForwardedRequest(
             out,
             { session, cxid, type, body },
@@ -394,11 +392,11 @@ export class LearnerRole implements MemberRole {
           ),
         ),
       revalidate: (session, timeout) =>
-        wire.send(PacketType.revalidate, -1, encodeRevalidation({ session, timeout })),
-      lastContactAt: () => wire.lastReceivedAt,
+        connection.send(PacketType.revalidate, -1, encodeRevalidation({ session, timeout })),
+      lastContactAt: () => connection.lastReceivedAt,
       fail: (reason) => this.#leave({ reason }),
       reportDivergence: (zxid) =>
-        this.#turns.enqueue({
+        this.#mailbox.enqueue({
           type: 'diverged',
           zxid,
           reason: 'the digest of the tree is not the one that the leader foresaw',
@@ -406,19 +404,19 @@ export class LearnerRole implements MemberRole {
     }
   }
 
-  #pong(zxid: Zxid): void {
+  #replyToPing(zxid: Zxid): void {
     const touched = this.#sessions?.takeTouched() ?? []
     const data = encodeTouches(touched.map(({ id, timeout }) => [id, timeout] as const))
-    this.#wire!.send(PacketType.ping, zxid, data)
+    this.#connection!.send(PacketType.ping, zxid, data)
     this.#observers?.pinged(zxid)
   }
 
   #deliver({ type, data }: QuorumPacket): void {
-    const writes = this.#clients?.pipeline
-    if (writes === undefined) return
-    if (type === PacketType.sync) return writes.completeSync()
+    const pipeline = this.#clients?.pipeline
+    if (pipeline === undefined) return
+    if (type === PacketType.sync) return pipeline.completeSync()
     const { session, valid } = decodeRevalidationReply(data)
-    writes.completeRevalidation(session, valid)
+    pipeline.completeRevalidation(session, valid)
   }
 }
 

@@ -1,71 +1,68 @@
+import { silentLogger } from '@zabra/runtime'
 import { expect, it } from 'vitest'
 import type { SyncPlan } from '../core/zab/index.ts'
-import { silentLogger } from '@zabra/runtime'
-import type { LearnerConnection } from './learner-connection.ts'
 import type { MemberContext } from './context.ts'
+import type { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
 
 const SNAP: SyncPlan = { how: 'snap', reason: 'test', entries: [] }
 const DIFF: SyncPlan = { how: 'diff', zxid: 5, entries: [] }
 
-function rig(most: number) {
+function fixture(maxConcurrentSnapSyncs: number) {
   const streamed: number[] = []
-  const kit = {
-    settings: { maxConcurrentSnapSyncs: most },
-    ports: { logger: silentLogger },
-    vault: {},
+  const context = {
+    settings: { maxConcurrentSnapSyncs },
+    platform: { logger: silentLogger },
+    database: {},
   } as unknown as MemberContext
-  const transfers = new LearnerSyncs(kit, (to) => streamed.push(to))
-  let next = 1
-  const begin = (observer: boolean, plan: SyncPlan) => {
+  const syncs = new LearnerSyncs(context, (to) => streamed.push(to))
+  let nextId = 1
+  const start = (isObserver: boolean, plan: SyncPlan) => {
     const failures: string[] = []
-    const gate: { open: () => void; fail: (error: Error) => void } = { open() {}, fail() {} }
+    const gate: { complete: () => void; fail: (error: Error) => void } = { complete() {}, fail() {} }
     const synced = new Promise<void>((resolve, reject) =>
-      Object.assign(gate, { open: resolve, fail: reject }),
+      Object.assign(gate, { complete: resolve, fail: reject }),
     )
-    let begun = false
-    const link = {
-      id: next++,
-      server: 9,
-      observer,
-      sync: () => ((begun = true), synced),
+    let isStarted = false
+    const learner = {
+      id: nextId++,
+      serverId: 9,
+      isObserver,
+      sync: () => ((isStarted = true), synced),
       fail: (reason: string) => failures.push(reason),
-    }
-    transfers.start(link as unknown as LearnerConnection, plan)
-    return { ...gate, failures, begun: () => begun }
+    } satisfies Partial<Record<keyof LearnerConnection, unknown>>
+    syncs.start(learner as unknown as LearnerConnection, plan)
+    return { ...gate, failures, isStarted: () => isStarted }
   }
-  return { begin, streamed }
+  return { start, streamed }
 }
 
-/** What follows the end of a transfer has been done. */
-const settled = (): Promise<void> => new Promise(setImmediate)
+/** Waits until the callbacks of settled syncs have run. */
+const callbacksRun = (): Promise<void> => new Promise(setImmediate)
 
-it('sends so many observers a snapshot at a time and no more, whatever becomes of each', async () => {
-  const { begin, streamed } = rig(2)
-  const [first, second, third] = [begin(true, SNAP), begin(true, SNAP), begin(true, SNAP)]
-  expect([first, second, third].map(({ begun }) => begun())).toEqual([true, true, false])
+it('observers that are sent a snapshot at a time are bounded, whether a snapshot succeeds or fails', async () => {
+  const { start, streamed } = fixture(2)
+  const [first, second, third] = [start(true, SNAP), start(true, SNAP), start(true, SNAP)]
+  expect([first, second, third].map(({ isStarted }) => isStarted())).toEqual([true, true, false])
   expect(third.failures).toEqual(['2 observers are being sent a snapshot already'])
-  first.open()
+  first.complete()
   second.fail(new Error('a sector is gone'))
-  await settled()
+  await callbacksRun()
   expect([streamed, second.failures]).toEqual([[1], ['it cannot be brought up to date: a sector is gone']])
-  expect([begin(true, SNAP), begin(true, SNAP), begin(true, SNAP)].map(({ begun }) => begun())).toEqual([
-    true,
-    true,
-    false,
-  ])
+  const next = [start(true, SNAP), start(true, SNAP), start(true, SNAP)]
+  expect(next.map(({ isStarted }) => isStarted())).toEqual([true, true, false])
 })
 
-it('never keeps a voter waiting, nor whoever needs no snapshot', () => {
-  const { begin } = rig(1)
+it('voters, and observers that need no snapshot, are not bounded', () => {
+  const { start } = fixture(1)
   const all = [
-    begin(false, SNAP),
-    begin(false, SNAP),
-    begin(true, DIFF),
-    begin(true, SNAP),
-    begin(true, DIFF),
-    begin(false, SNAP),
+    start(false, SNAP),
+    start(false, SNAP),
+    start(true, DIFF),
+    start(true, SNAP),
+    start(true, DIFF),
+    start(false, SNAP),
   ]
-  expect(all.map(({ begun }) => begun())).toEqual(all.map(() => true))
-  expect(begin(true, SNAP).begun()).toBe(false)
+  expect(all.map(({ isStarted }) => isStarted())).toEqual(all.map(() => true))
+  expect(start(true, SNAP).isStarted()).toBe(false)
 })

@@ -1,43 +1,51 @@
 import { ProtocolError } from '@zabra/protocol'
 
+/** A state machine without clock, network or disk. */
+export interface StateMachine<Input, Work> {
+  /** Processes an input. */
+  step(input: Input): void
+  /** Removes and returns the next work for the host, or returns undefined. */
+  nextWork(): Work | undefined
+}
+
 export interface MailboxOptions<Input, Work> {
-  readonly step: (input: Input) => readonly Work[]
+  readonly machine: StateMachine<Input, Work>
   readonly perform: (work: Work) => void
-  /** An error came out that is nobody's fault but ours. */
+  /** Called with an error that no peer has caused: a bug, or a state that cannot be trusted. The mailbox has stopped. */
   readonly failed: (error: unknown) => void
-  /** Runs what belongs to one turn, once there are clients whose replies leave at its end. */
+  /** Runs the actions of one turn, so that what they write to clients is flushed at its end. */
   readonly runInBatch?: (action: () => void) => void
 }
 
 /**
- * Hands inputs to a machine one after the other: all work of one is done before the next one is looked at. What its work
- * brings about at once is an input of its own, behind the ones that wait.
+ * The input queue of a state machine: hands over one input at a time and performs all work that it asks for before the next one.
+ * Inputs that come up while work is performed are queued behind the others.
  */
 export class Mailbox<Input, Work> {
   readonly #options: MailboxOptions<Input, Work>
   readonly #inputs: Input[] = []
-  #busy = false
-  #stopped = false
+  #isBusy = false
+  #isStopped = false
 
   constructor(options: MailboxOptions<Input, Work>) {
     this.#options = options
   }
 
   get stopped(): boolean {
-    return this.#stopped
+    return this.#isStopped
   }
 
-  /** Nothing is handed in or done any more. */
+  /** Drops queued inputs and ignores all that come later. */
   stop(): void {
-    this.#stopped = true
+    this.#isStopped = true
     this.#inputs.length = 0
   }
 
-  /** Runs something that belongs to the machine's side in a turn of its own. A `ProtocolError` of a peer passes through. */
+  /** Runs an action in a turn of its own. Rethrows a `ProtocolError`, which a peer has caused; any other error fails the mailbox. */
   run(action: () => void): void {
-    if (this.#stopped) return
+    if (this.#isStopped) return
     let malformed: ProtocolError | undefined
-    const { runInBatch: within, failed } = this.#options
+    const { runInBatch, failed } = this.#options
     const guarded = (): void => {
       try {
         action()
@@ -47,8 +55,8 @@ export class Mailbox<Input, Work> {
       }
     }
     try {
-      if (within === undefined) guarded()
-      else within(guarded)
+      if (runInBatch === undefined) guarded()
+      else runInBatch(guarded)
     } catch (error) {
       this.stop()
       failed(error)
@@ -57,30 +65,105 @@ export class Mailbox<Input, Work> {
     if ((malformed as ProtocolError | undefined) !== undefined) throw malformed as unknown as ProtocolError
   }
 
-  /** Hands in one input, in a turn. */
+  /** Hands over one input, in a turn of its own. */
   post(input: Input): void {
     this.run(() => this.enqueue(input))
   }
 
-  /** The same within a turn. */
+  /** Hands over one input within the current turn. */
   enqueue(input: Input): void {
-    if (this.#stopped) return
+    if (this.#isStopped) return
     this.#inputs.push(input)
-    if (this.#busy) return
-    this.#busy = true
+    this.drain()
+  }
+
+  /**
+   * Performs all work of the state machine, then hands over queued inputs. Called after a direct call of the state machine; does
+   * nothing while work is performed, since that continues with the new work.
+   */
+  drain(): void {
+    if (this.#isBusy || this.#isStopped) return
+    const { machine, perform } = this.#options
+    this.#isBusy = true
     try {
-      for (let next = this.#inputs.shift(); next !== undefined; next = this.#inputs.shift())
-        this.perform(this.#options.step(next))
+      do
+        for (let work = machine.nextWork(); work !== undefined; work = machine.nextWork()) {
+          perform(work)
+          if (this.#isStopped) return
+        }
+      while (this.#stepNext())
     } finally {
-      this.#busy = false
+      this.#isBusy = false
     }
   }
 
-  /** Does work that a direct call of the machine has returned. */
-  perform(works: readonly Work[]): void {
-    for (const work of works) {
-      if (this.#stopped) return
-      this.#options.perform(work)
+  /** Hands over the next queued input. Returns whether there was one. */
+  #stepNext(): boolean {
+    if (this.#inputs.length === 0) return false
+    this.#options.machine.step(this.#inputs.shift()!)
+    return true
+  }
+}
+
+export interface SerialExecutorOptions {
+  /** Runs the next jobs in a turn of their own, after a job that was asynchronous. */
+  readonly resume: (action: () => void) => void
+  /** Called when a job has failed. The jobs behind it do not run. */
+  readonly failed: (error: unknown) => void
+}
+
+/** Runs jobs in order, each when the one before it is done; synchronously as long as no job returns a promise. */
+export class SerialExecutor {
+  readonly #options: SerialExecutorOptions
+  readonly #jobs: (() => void | Promise<void>)[] = []
+  #running: Promise<void> | undefined
+  #isBusy = false
+  #isStopped = false
+
+  constructor(options: SerialExecutorOptions) {
+    this.#options = options
+  }
+
+  /** Whether no job is running or queued. */
+  get isIdle(): boolean {
+    return !this.#isBusy
+  }
+
+  add(job: () => void | Promise<void>): void {
+    if (this.#isStopped) return
+    this.#jobs.push(job)
+    if (!this.#isBusy) this.#run()
+  }
+
+  /** Drops queued jobs. Resolves when the running job has ended. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#jobs.length = 0
+    await this.#running
+  }
+
+  #run(): void {
+    this.#isBusy = true
+    try {
+      for (let job = this.#jobs.shift(); job !== undefined; job = this.#jobs.shift()) {
+        const done = job()
+        if (done === undefined) continue
+        this.#running = done.then(
+          () => this.#options.resume(() => this.#run()),
+          (error: unknown) => this.#fail(error),
+        )
+        return
+      }
+      this.#isBusy = false
+    } catch (error) {
+      this.#fail(error)
     }
+  }
+
+  #fail(error: unknown): void {
+    this.#isStopped = true
+    this.#jobs.length = 0
+    this.#isBusy = false
+    this.#options.failed(error)
   }
 }

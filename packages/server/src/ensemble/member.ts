@@ -1,220 +1,182 @@
-import { formatZxid } from '@zabra/protocol'
+import { epochOf, formatZxid } from '@zabra/protocol'
 import { DiskError, type Address, type Cancel, type Platform } from '@zabra/runtime'
 import { FourLetterCommands } from '../admin/index.ts'
-import {
-  Election,
-  electionDefaults,
-  UNTRUSTED_ZXID,
-  type ElectionWork,
-  type PeerState,
-} from '../core/election/index.ts'
+import { ClientPorts } from '../connections/client-ports.ts'
+import type { ServedPort } from '../connections/listeners.ts'
+import { ServerStats } from '../connections/stats.ts'
+import { UNTRUSTED_ZXID, type PeerState } from '../core/election/index.ts'
 import type { ServerId } from '../core/quorum/index.ts'
 import { SessionIdGenerator } from '../core/sessions/index.ts'
 import { CommittedWindow } from '../core/zab/index.ts'
+import { SnapshotScheduler, type Database } from '../database/index.ts'
 import { LogFullError } from '../persistence/index.ts'
+import type { Server, ServerMetrics } from '../server-types.ts'
 import type { ServerSettings } from '../settings/index.ts'
-import { ElectionDriver } from './election-driver.ts'
-import type { ElectionConnections } from './election-connections.ts'
-import type { ServedPort } from '../connections/listeners.ts'
-import type { Server, ServerMetrics } from '../server.ts'
-import { ServerStats } from '../connections/stats.ts'
-import { openDatabase } from '../database/index.ts'
-import { ClientPorts } from '../connections/client-ports.ts'
-import { loadConfigurations } from './configuration-files.ts'
-import { dialDefaults } from './dial.ts'
-import { LearnerRole } from './learner-role.ts'
+import type { ActiveRole, MemberContext, RoleEvents, RoleExit } from './context.ts'
+import { dialDefaults } from './connect-to-master.ts'
 import { LeaderRole } from './leader-role.ts'
-import type { MemberContext, RoleExit, MemberRole } from './context.ts'
-import { memberElectionConnections } from './member-election-connections.ts'
-import { SnapshotScheduler } from '../database/index.ts'
-import { Membership } from './membership.ts'
-import { Oracle } from './oracle.ts'
+import { LearnerRole } from './learner-role.ts'
+import { MemberElection, type Configure, type Elected } from './member-election.ts'
+import type { Membership } from './membership.ts'
 import { ReadOnlyRole } from './read-only-role.ts'
-import { catchUpWindow } from './window-catch-up.ts'
+import { catchUpWindow } from './sync-sources.ts'
 
-type Decided = Extract<ElectionWork, { do: 'decide' }>
-type Configure = Extract<ElectionWork, { do: 'configure' }>
+type RoleState = Exclude<PeerState, 'looking'>
 
-/** Least time without a leader after which a server that may be read-only is, in milliseconds. */
+/** The shortest time without a leader after which a member becomes read-only, in milliseconds. */
 const READ_ONLY_AFTER_MS = 2000
-/** Between two attempts to be heard by a leader of this moment. */
-const AGAIN_MS = 25
+/** The pause between two attempts to connect to a leader that has just been elected, in milliseconds. */
+const RECONNECT_DELAY_MS = 25
 
 /**
- * Opens the data directory of a member and joins its ensemble. Rejects as `createServer` does; it does not wait for a leader.
+ * A server through all its roles: recovers its data, opens its ports, and enters one role after the other as elections decide. A
+ * standalone server holds no elections: it is the leader of a configuration with one voter as long as it runs.
  */
-export async function startMember(settings: ServerSettings, ports: Platform): Promise<Server> {
-  const vault = await openDatabase(settings, ports, { member: true })
-  try {
-    const known = await loadConfigurations(ports.disk, settings.dataDir, settings.ensemble!, ports.logger)
-    const membership = new Membership(settings.serverId, known, {
-      disk: ports.disk,
-      folder: settings.dataDir,
-      written: settings.ensemble!,
-    })
-    const peer = new Member(settings, ports, vault, membership)
-    await peer.start()
-    return peer
-  } catch (error) {
-    await vault.close()
-    throw error
-  }
-}
-
-/** A member of an ensemble, through all its roles. */
-class Member implements Server {
-  readonly #kit: MemberContext
-  readonly #links: ElectionConnections
-  readonly #driver: ElectionDriver
-  readonly #oracle: Oracle | undefined
+export class Member implements Server {
+  readonly #context: MemberContext
+  /** Undefined on a standalone server. */
+  readonly #election: MemberElection | undefined
   readonly failed: Promise<unknown>
-  #settle: (reason: unknown) => void = () => {}
+  #resolveFailed: (reason: unknown) => void = () => {}
   #state: PeerState = 'looking'
-  #term: LeaderRole | LearnerRole | undefined
+  #role: LeaderRole | LearnerRole | undefined
   #readOnly: ReadOnlyRole | undefined
-  /** Timers of the time without a role. */
-  #cancels: Cancel[] = []
-  /** What follows the end of a role is done one after the other. */
-  #moving: Promise<void> = Promise.resolve()
-  /** The role that is ending already. */
-  #leaving: MemberRole | undefined
-  /** When the last election ended, on the monotonic clock. */
-  #decidedAt = -Infinity
+  /** Timers that run between two roles. */
+  #timers: Cancel[] = []
+  /** The ends of roles run one after the other. */
+  #transitions: Promise<void> = Promise.resolve()
+  /** The role whose end has begun. */
+  #endingRole: ActiveRole | undefined
+  /** When the last election was decided, on the monotonic clock. */
+  #electedAt = -Infinity
   /** Called at the end of each role. */
-  #ended: () => void = () => {}
+  #onRoleEnded: () => void = () => {}
   #closing: Promise<void> | undefined
-  #isOver = false
+  #isStopped = false
 
-  constructor(
-    settings: ServerSettings,
-    ports: Platform,
-    vault: MemberContext['database'],
-    membership: Membership,
-  ) {
+  constructor(settings: ServerSettings, platform: Platform, database: Database, membership: Membership) {
     const stats = new ServerStats()
-    const startedAt = ports.clock.monotonic()
-    this.failed = new Promise((resolve) => (this.#settle = resolve))
-    this.#kit = {
+    const startedAt = platform.clock.monotonic()
+    this.failed = new Promise((resolve) => (this.#resolveFailed = resolve))
+    this.#context = {
       settings,
-      ports,
-      database: vault,
+      platform,
+      database,
       membership,
       stats,
-      sessionIds: new SessionIdGenerator(settings.serverId, ports.clock.wall()),
-      window: new CommittedWindow(vault.lastZxid, settings.commitLogCount),
-      clientPorts: new ClientPorts(settings, ports, membership.clientAddresses, (core) => {
-        core.commands = new FourLetterCommands(core, vault.folders, startedAt)
+      sessionIds: new SessionIdGenerator(settings.serverId, platform.clock.wall()),
+      window: new CommittedWindow(database.lastZxid, settings.commitLogCount),
+      clientPorts: new ClientPorts(settings, platform, membership.clientAddresses, (service) => {
+        service.commands = new FourLetterCommands(service, database.folders, startedAt)
       }),
       snapshots: new SnapshotScheduler({
         settings,
-        clock: ports.clock,
-        logger: ports.logger,
-        database: vault,
+        clock: platform.clock,
+        logger: platform.logger,
+        database,
         stats,
       }),
       failed: (error) => this.#fail(error),
-      configurationChanged: () => this.#configured(),
+      configurationChanged: () => this.#onConfigurationChanged(),
     }
-    this.#links = memberElectionConnections(this.#kit, {
-      received: (from, payload) => this.#driver.receive(from, payload),
-      reachabilityChanged: (to, reachable) => this.#driver.step({ type: 'reach', to, reachable }),
-    })
-    this.#driver = new ElectionDriver({
-      election: new Election({
-        ...electionDefaults,
-        self: membership.self,
-        minNotificationIntervalMs: settings.minNotificationIntervalMs,
-        maxNotificationIntervalMs: settings.maxNotificationIntervalMs,
-        adoptsConfigurations: settings.reconfigEnabled,
-        oracle: settings.oraclePath !== undefined,
-      }),
-      clock: ports.clock,
-      logger: ports.logger,
-      connections: this.#links,
-      elected: (work) => this.#decided(work),
-      configure: (work) => this.#configure(work),
-    })
-    if (settings.oraclePath !== undefined)
-      this.#oracle = new Oracle(settings, ports, (goOn) => this.#consulted(goOn))
+    if (!membership.isStandalone)
+      this.#election = new MemberElection(this.#context, {
+        elected: (work) => this.#onElected(work),
+        configure: (work) => this.#configure(work),
+        oracleChanged: (goOn) => {
+          if (this.#role instanceof LeaderRole) this.#role.setOracle(goOn)
+        },
+      })
   }
 
-  // What the program sees
+  // Server
 
   get addresses(): { client: Address } {
     return { client: this.listeners[0]!.address }
   }
 
   get listeners(): readonly ServedPort[] {
-    return this.#kit.clientPorts.served
+    return this.#context.clientPorts.served
   }
 
   get role(): Server['role'] {
+    if (this.#election === undefined) return 'standalone'
     return this.#readOnly === undefined ? this.#state : 'read-only'
   }
 
   get epoch(): number {
-    return this.#kit.database.epochs.current
+    const { database } = this.#context
+    return this.#election === undefined ? epochOf(database.tree.lastZxid) : database.epochs.current
   }
 
   get leader(): ServerId | undefined {
-    if (this.#term instanceof LearnerRole) return this.#term.leader
-    return this.#term === undefined ? undefined : this.#kit.membership.self
+    if (this.#election === undefined || this.#role === undefined) return undefined
+    return this.#role instanceof LearnerRole ? this.#role.leader : this.#context.membership.self
   }
 
-  /** Whether clients are served, or could be: the role is filled. */
   get serving(): boolean {
-    return this.#kit.clientPorts.service !== undefined
+    return this.#context.clientPorts.service !== undefined
   }
 
   stats(): ServerMetrics {
-    const { database: vault, clientPorts: door } = this.#kit
-    const { tree, lastZxid } = vault
-    const core = door.service
+    const { database, clientPorts } = this.#context
+    const { tree, lastZxid } = database
+    const { service } = clientPorts
     return {
       lastZxid: Math.max(lastZxid, tree.lastZxid),
       nodes: tree.nodeCount,
-      sessions: vault.sessions.size,
-      connections: core?.connections.size ?? 0,
-      watches: core?.watches.size ?? 0,
-      outstanding: core?.pipeline.outstanding ?? 0,
+      sessions: database.sessions.size,
+      connections: service?.connections.size ?? 0,
+      watches: service?.watches.size ?? 0,
+      outstanding: service?.pipeline.outstanding ?? 0,
     }
   }
 
   snapshot(): Promise<void> {
-    return this.#kit.snapshots.take()
+    return this.#context.snapshots.take()
   }
 
   reload(): Promise<void> {
-    return this.#kit.clientPorts.reload()
+    return this.#context.clientPorts.reload()
   }
 
   yieldLeadership(): boolean {
-    return this.#term instanceof LeaderRole && this.#term.transferLeadership()
+    return this.#role instanceof LeaderRole && this.#role.transferLeadership()
   }
 
+  /** Opens the ports and takes part in elections. Rejects as `createServer` does; the owner closes the database then. */
   async start(): Promise<void> {
-    const { settings, ports, database: vault, membership, clientPorts: door, snapshots } = this.#kit
+    const { settings, platform, database, membership, clientPorts, snapshots } = this.#context
     if (!settings.forceSync) {
       const sentence =
         'forceSync=no: acknowledged writes are lost when the machine loses power. Use it for tests only'
-      ports.logger.warn({}, sentence)
+      platform.logger.warn({}, sentence)
     }
-    // A first snapshot makes the directory complete, for Apache ZooKeeper too, which refuses logs without any.
-    if (vault.wasEmpty && vault.isEligibleToVote) await snapshots.take()
+    // The first snapshot makes the directory complete, also for Apache ZooKeeper, which refuses logs without any snapshot.
+    if (database.wasEmpty && database.isEligibleToVote) await snapshots.take()
+    // A standalone server has its role before a client can connect.
+    if (this.#election === undefined) this.#enterRole('leading', membership.self)
     try {
-      await door.listen()
-      await this.#links.start()
+      await clientPorts.listen()
+      await this.#election?.listen()
     } catch (error) {
-      await door.close()
-      await this.#links.close()
+      this.#isStopped = true
+      await this.#role?.end()
+      await clientPorts.close()
+      await this.#election?.close()
       throw error
     }
     snapshots.start()
-    this.#recall()
-    await this.#oracle?.start()
-    const facts = { ...this.addresses.client, self: membership.self, lastZxid: formatZxid(vault.lastZxid) }
-    ports.logger.info(facts, 'Joining the ensemble')
-    this.#look()
+    if (this.#election === undefined) return this.#logServing()
+    this.#recallLogged()
+    await this.#election.startOracle()
+    const facts = {
+      ...this.addresses.client,
+      self: membership.self,
+      lastZxid: formatZxid(database.lastZxid),
+    }
+    platform.logger.info(facts, 'Joining the ensemble')
+    this.#startElection()
   }
 
   close(): Promise<void> {
@@ -222,278 +184,299 @@ class Member implements Server {
     return this.#closing
   }
 
-  // Between roles
+  // Elections
 
-  /** R5 What was logged of a change of the configuration binds this server, whatever role it was logged in. */
-  #recall(): void {
-    const { settings, membership, database: vault } = this.#kit
-    if (settings.reconfigEnabled) membership.recallLogged(vault.tree)
+  /** Reads the configuration at the end of the log: a logged change binds this server, in whatever role it was logged. */
+  #recallLogged(): void {
+    const { settings, membership, database } = this.#context
+    if (settings.reconfigEnabled && !membership.isStandalone) membership.recallLogged(database.tree)
   }
 
-  #look(): void {
-    if (this.#isOver) return
-    const { database: vault, membership, ports } = this.#kit
+  #startElection(): void {
+    if (this.#isStopped) return
+    const { database, membership, platform } = this.#context
     this.#state = 'looking'
     const facts = {
       self: membership.self,
-      lastZxid: formatZxid(vault.lastZxid),
-      votes: vault.isEligibleToVote,
+      lastZxid: formatZxid(database.lastZxid),
+      votes: database.isEligibleToVote,
     }
-    ports.logger.info(facts, 'Looking for a leader')
-    this.#driver.step({
+    platform.logger.info(facts, 'Looking for a leader')
+    this.#election?.step({
       type: 'look',
-      footing: {
-        zxid: vault.isEligibleToVote ? vault.lastZxid : UNTRUSTED_ZXID,
-        epoch: vault.epochs.current,
+      state: {
+        zxid: database.isEligibleToVote ? database.lastZxid : UNTRUSTED_ZXID,
+        epoch: database.epochs.current,
         ...membership.configurations,
       },
     })
-    this.#readOnlyLater()
+    this.#scheduleReadOnly()
   }
 
-  /** After leadership was handed over: others are elected first, if they can. */
-  #standBack(): void {
-    const { database: vault, membership, settings } = this.#kit
+  /** Lets the others elect a leader first, after leadership was handed over: votes without a history until `syncLimit` ticks are over. */
+  #deferElection(): void {
+    const { database, membership, settings } = this.#context
     this.#state = 'looking'
-    this.#driver.step({
+    this.#election?.step({
       type: 'look',
-      footing: { zxid: UNTRUSTED_ZXID, epoch: vault.epochs.current, ...membership.configurations },
+      state: { zxid: UNTRUSTED_ZXID, epoch: database.epochs.current, ...membership.configurations },
     })
-    this.#later(settings.syncLimit * settings.tickTimeMs, 'end of standing back', () => this.#look())
+    this.#schedule(settings.syncLimit * settings.tickTimeMs, 'end of a deferred election', () =>
+      this.#startElection(),
+    )
   }
 
-  #readOnlyLater(): void {
-    const { settings } = this.#kit
+  #scheduleReadOnly(): void {
+    const { settings } = this.#context
     if (!settings.readOnlyModeEnabled || this.#readOnly !== undefined) return
-    this.#later(Math.max(READ_ONLY_AFTER_MS, settings.tickTimeMs), 'read-only mode', () => {
+    this.#schedule(Math.max(READ_ONLY_AFTER_MS, settings.tickTimeMs), 'read-only mode', () => {
       if (this.#state !== 'looking' || this.#readOnly !== undefined) return
-      this.#readOnly = new ReadOnlyRole(this.#kit)
+      this.#readOnly = new ReadOnlyRole(this.#context)
     })
   }
 
-  #decided({ state, vote }: Decided): void {
-    this.#decidedAt = this.#kit.ports.clock.monotonic()
-    this.#enter(state, vote.leader)
+  #onElected({ state, vote }: Elected): void {
+    this.#electedAt = this.#context.platform.clock.monotonic()
+    this.#enterRole(state, vote.leader)
   }
 
-  /** R1 A role begins when the one before it has ended, with a log that nobody else writes to. */
-  #enter(state: Exclude<PeerState, 'looking'>, leader: ServerId): void {
-    if (this.#isOver) return
-    for (const cancel of this.#cancels.splice(0)) cancel()
+  // Roles
+
+  /** Enters a role. The role before it has ended, so nothing else writes to the log. */
+  #enterRole(state: RoleState, leader: ServerId): void {
+    if (this.#isStopped) return
+    for (const cancel of this.#timers.splice(0)) cancel()
     this.#readOnly?.end()
     this.#readOnly = undefined
     this.#state = state
-    const { ports, membership, failed } = this.#kit
-    const term: LeaderRole | LearnerRole =
-      state === 'leading'
-        ? new LeaderRole(
-            this.#kit,
-            this.#eventsOf(() => term),
-          )
-        : new LearnerRole(
-            this.#kit,
-            leader,
-            state === 'observing',
-            this.#eventsOf(() => term),
-          )
-    this.#term = term
-    ports.logger.info({ self: membership.self, leader }, roleSentence(state, leader))
-    if (term instanceof LeaderRole && this.#oracle?.mayContinueAlone === true) term.setOracle(true)
-    term.begin().catch(failed)
-  }
-
-  #consulted(goOn: boolean): void {
-    this.#driver.step({ type: 'oracle', goOn })
-    if (this.#term instanceof LeaderRole) this.#term.setOracle(goOn)
-  }
-
-  #eventsOf(term: () => MemberRole): ConstructorParameters<typeof LeaderRole>[1] {
-    return {
-      established: (epoch) => this.#installed(epoch),
-      exited: (because) => this.#over(term(), because),
+    const { platform, membership, failed } = this.#context
+    const events: RoleEvents = {
+      established: (epoch) => this.#onEstablished(epoch),
+      exited: (exit) => this.#leaveRole(role, exit),
     }
+    const role: LeaderRole | LearnerRole =
+      state === 'leading'
+        ? new LeaderRole(this.#context, events)
+        : new LearnerRole(this.#context, leader, state === 'observing', events)
+    this.#role = role
+    if (this.#election !== undefined)
+      platform.logger.info({ self: membership.self, leader }, electedSentence(state, leader))
+    if (role instanceof LeaderRole && this.#election?.mayContinueAlone === true) role.setOracle(true)
+    role.begin().catch(failed)
   }
 
-  #installed(epoch: number): void {
-    this.#driver.step({ type: 'installed', epoch })
-    const { membership, settings, ports } = this.#kit
+  #onEstablished(epoch: number): void {
+    if (this.#election === undefined) return
+    this.#election.step({ type: 'established', epoch })
+    const { membership, settings, platform } = this.#context
     const { leader } = this
     const serves = this.#state !== 'leading' || settings.leaderServes
     const sentence =
       this.#state === 'leading'
         ? `This server leads${serves ? ' and serves clients' : '; clients are served by the others (leaderServes=no)'}`
         : `This server ${this.#state === 'following' ? 'follows' : 'observes'} server ${leader} and serves clients`
-    ports.logger.info({ self: membership.self, leader, epoch }, sentence)
+    platform.logger.info({ self: membership.self, leader, epoch }, sentence)
   }
 
-  /** R6 A role ends once: a second way out would end the role that comes next, under its feet. */
-  #over(term: MemberRole, because: RoleExit): void {
-    if (this.#term !== term || this.#isOver) return
-    const { logger } = this.#kit.ports
-    const { reason } = because
-    if (this.#leaving === term) return logger.warn({ reason }, 'More went wrong while a role was ending')
-    this.#leaving = term
+  /** Ends a role, once: a second exit of the same role must not end the next role. */
+  #leaveRole(role: ActiveRole, exit: RoleExit): void {
+    if (this.#role !== role || this.#isStopped) return
+    const { logger } = this.#context.platform
+    const { reason } = exit
+    if (this.#endingRole === role) return logger.warn({ reason }, 'More went wrong while a role was ending')
+    this.#endingRole = role
     logger.info(
       { reason },
-      `This server is not ${this.#state} any more, and serves nobody until there is a leader`,
+      `This server is not ${this.#state} any more, and serves no clients until there is a leader`,
     )
-    this.#moving = this.#moving
-      .then(() => this.#move(term, because))
+    this.#transitions = this.#transitions
+      .then(() => this.#endRole(role, exit))
       .catch((error: unknown) => {
-        // It has not ended; another attempt may.
-        if (this.#leaving === term) this.#leaving = undefined
+        // The role has not ended; another attempt may succeed.
+        if (this.#endingRole === role) this.#endingRole = undefined
         this.#fail(error)
       })
   }
 
   /**
-   * R2 (16) The way out of a role: its clients and its connections go; what it has logged becomes durable and nothing comes
-   * after it; the tree is brought to the end of the log. Only then does this server vote again.
+   * Closes the clients and connections of a role, makes all that it logged durable, and brings the tree to the end of the log
+   * (quorum-protocol 16). Only then does this server vote again.
    */
-  async #move(
-    term: MemberRole,
-    { designated, handedOver, electionDelayMs: pauseMs, leaderSilent: unheard, reconnect: again }: RoleExit,
-  ): Promise<void> {
-    const { database: vault, window, settings, ports } = this.#kit
-    await term.end()
-    await vault.endRole()
-    await catchUpWindow(window, vault)
-    this.#recall()
-    if (this.#term === term) this.#term = undefined
-    const was = this.#state
-    const wasObserving = was === 'observing'
+  async #endRole(role: ActiveRole, exit: RoleExit): Promise<void> {
+    const { database, window, settings, platform } = this.#context
+    await role.end()
+    await database.endRole()
+    await catchUpWindow(window, database)
+    this.#recallLogged()
+    if (this.#role === role) this.#role = undefined
+    const state = this.#state
     this.#state = 'looking'
-    this.#ended()
-    if (this.#isOver || this.#closing !== undefined) return
-    if (designated !== undefined) return this.#assign(designated)
-    if (handedOver === true) return this.#standBack()
-    // R4 A leader that was elected in this moment may need another one until it can be spoken to.
-    const young = ports.clock.monotonic() - this.#decidedAt < dialDefaults.retryForMs
-    const samePlace = again === true || (unheard === true && young)
-    if (samePlace && term instanceof LearnerRole && was !== 'looking')
-      return this.#later(AGAIN_MS, 'next attempt at the leader', () => this.#enter(was, term.leader))
-    // Observers of a leader that has gone do not all come at once.
-    const spread = wasObserving ? settings.observerElectionDelayMs + settings.observerReconnectDelayMs : 0
-    const wait = (pauseMs ?? 0) + (spread === 0 ? 0 : ports.random.below(spread + 1))
-    if (wait === 0) return this.#look()
-    this.#later(wait, 'next election', () => this.#look())
+    this.#onRoleEnded()
+    if (this.#isStopped || this.#closing !== undefined) return
+    if (exit.designated !== undefined) return this.#assign(exit.designated)
+    if (exit.handedOver === true) return this.#deferElection()
+    // A leader that was elected a moment ago may not accept connections yet.
+    const isFresh = platform.clock.monotonic() - this.#electedAt < dialDefaults.retryForMs
+    const retries = exit.reconnect === true || (exit.leaderSilent === true && isFresh)
+    if (retries && role instanceof LearnerRole && state !== 'looking')
+      return this.#schedule(RECONNECT_DELAY_MS, 'next attempt at the leader', () =>
+        this.#enterRole(state, role.leader),
+      )
+    // The observers of a lost leader must not all reconnect at once.
+    const spread =
+      state === 'observing' ? settings.observerElectionDelayMs + settings.observerReconnectDelayMs : 0
+    const delay = (exit.electionDelayMs ?? 0) + (spread === 0 ? 0 : platform.random.below(spread + 1))
+    if (delay === 0) return this.#startElection()
+    this.#schedule(delay, 'next election', () => this.#startElection())
   }
 
-  /** A committed change of the configuration says who leads. */
+  /** Enters the role under the leader that a committed change of the configuration designates. */
   #assign(leader: ServerId): void {
     const state = this.#stateUnder(leader)
-    this.#driver.step({ type: 'assigned', state, leader })
-    this.#enter(state, leader)
+    this.#election?.step({ type: 'assigned', state, leader })
+    this.#enterRole(state, leader)
   }
 
-  #stateUnder(leader: ServerId): Exclude<PeerState, 'looking'> {
-    const { membership } = this.#kit
+  #stateUnder(leader: ServerId): RoleState {
+    const { membership } = this.#context
     if (leader === membership.self) return 'leading'
     return membership.role === 'observer' ? 'observing' : 'following'
   }
 
-  #later(ms: number, name: string, action: () => void): void {
-    if (this.#isOver) return
-    this.#cancels.push(this.#kit.ports.clock.after(ms, name, action))
+  #schedule(ms: number, name: string, action: () => void): void {
+    if (this.#isStopped) return
+    this.#timers.push(this.#context.platform.clock.after(ms, name, action))
   }
 
   // Configurations
 
   #configure({ configuration, restart }: Pick<Configure, 'configuration' | 'restart'>): void {
-    const { membership, settings, ports } = this.#kit
-    membership.activate(configuration).kept.then(
+    const { membership, settings, platform } = this.#context
+    membership.activate(configuration).persisted.then(
       () => {
-        this.#configured()
-        if (restart && this.#state === 'looking') this.#look()
+        this.#onConfigurationChanged()
+        if (restart && this.#state === 'looking') this.#startElection()
       },
       (error: unknown) => {
-        if (!isFull(error)) return this.#fail(error)
-        // O8 There is no role to end; the election goes on when there is space.
-        ports.logger.warn({ reason: error.message }, 'A newer configuration cannot be kept yet; trying again')
-        this.#later(settings.tickTimeMs, 'configuration', () => this.#configure({ configuration, restart }))
+        if (!isDiskFull(error)) return this.#fail(error)
+        // There is no role to end; the election goes on when there is space.
+        platform.logger.warn(
+          { reason: error.message },
+          'A newer configuration cannot be written yet; trying again',
+        )
+        this.#schedule(settings.tickTimeMs, 'configuration', () =>
+          this.#configure({ configuration, restart }),
+        )
       },
     )
   }
 
-  #configured(): void {
-    const { clientPorts: door, membership } = this.#kit
-    this.#links.membersChanged()
-    door.moveTo(membership.clientAddresses.active)
-    this.#driver.step({ type: 'configured', configurations: membership.configurations })
+  #onConfigurationChanged(): void {
+    const { clientPorts, membership } = this.#context
+    this.#election?.membersChanged()
+    clientPorts.moveTo(membership.clientAddresses.active)
+    this.#election?.step({ type: 'configured', configurations: membership.configurations })
   }
 
-  // The end
+  // Failure and close
 
-  /** R3 A member that can no longer vouch for what it has stops: it cuts everything and writes nothing more. */
+  /** Stops at once: closes everything and writes nothing more, since the state of this server can no longer be trusted. */
   #fail(error: unknown): void {
-    if (this.#isOver) return
-    if (isFull(error)) return this.#full(error)
-    this.#isOver = true
+    if (this.#isStopped) return
+    if (this.#election !== undefined && isDiskFull(error)) return this.#onDiskFull(error)
+    this.#isStopped = true
     const reason = error instanceof Error ? error.message : String(error)
-    this.#kit.ports.logger.error({ reason }, 'The server stops: it can no longer vouch for its state')
-    this.#quiet()
-    this.#settle(error)
-    void this.#term?.end().catch(() => {})
-    void this.#links.close()
-    void this.#kit.clientPorts.close()
+    this.#context.platform.logger.error({ reason }, 'The server stops: it can no longer vouch for its state')
+    this.#stopBetweenRoles()
+    this.#resolveFailed(error)
+    void this.#role?.end('Closed: the server has failed').catch(() => {})
+    void this.#election?.close()
+    void this.#context.clientPorts.close()
   }
 
-  /** O8 A full disk is no doubt: what is on it is whole. Between two roles there is nothing to end. */
-  #full({ message: reason }: Error): void {
-    const { settings, ports } = this.#kit
-    if (this.#term !== undefined)
-      return this.#over(this.#term, { reason, electionDelayMs: settings.tickTimeMs })
-    ports.logger.warn(
+  /** Ends the role. A full disk holds nothing wrong, so the member goes on when there is space. Between roles there is nothing to end. */
+  #onDiskFull({ message: reason }: Error): void {
+    const { settings, platform } = this.#context
+    if (this.#role !== undefined)
+      return this.#leaveRole(this.#role, { reason, electionDelayMs: settings.tickTimeMs })
+    platform.logger.warn(
       { reason },
       'The disk has refused what the last role had written; it is written again later',
     )
   }
 
   async #close(): Promise<void> {
-    const { database: vault, snapshots, clientPorts: door, ports } = this.#kit
-    if (this.#term instanceof LeaderRole) await this.#handOver(this.#term)
-    if (this.#isOver) return
-    this.#isOver = true
-    this.#quiet()
-    const stopped = door.close()
+    const { database, snapshots, clientPorts, platform } = this.#context
+    if (this.#role instanceof LeaderRole) await this.#prepareClose(this.#role)
+    if (this.#isStopped) return this.#closeFailed()
+    this.#isStopped = true
+    this.#stopBetweenRoles()
+    const portsClosed = clientPorts.close()
     await snapshots.stop()
-    await this.#moving
-    await this.#term?.end()
-    this.#term = undefined
-    await stopped
-    await this.#links.close()
-    await vault.close()
-    this.#settle(undefined)
-    ports.logger.info({ lastZxid: formatZxid(vault.lastZxid) }, 'Stopped')
+    await this.#transitions
+    await this.#role?.end()
+    this.#role = undefined
+    await portsClosed
+    await this.#election?.close()
+    await database.close()
+    this.#resolveFailed(undefined)
+    platform.logger.info({ lastZxid: formatZxid(database.lastZxid) }, 'Stopped')
   }
 
-  /** Leadership goes to a member that can take it at once, if there is one. */
-  async #handOver(term: LeaderRole): Promise<void> {
-    const { syncLimit, tickTimeMs } = this.#kit.settings
+  /** Gives the data directory back after a failure, which `failed` has reported. */
+  async #closeFailed(): Promise<void> {
+    const { database, snapshots } = this.#context
+    await snapshots.stop()
+    await database.close().catch(() => {})
+  }
+
+  /** Hands leadership over if another member can take it at once. A standalone server answers what it has accepted instead. */
+  async #prepareClose(role: LeaderRole): Promise<void> {
+    const { clientPorts, snapshots, settings } = this.#context
+    if (this.#election === undefined) {
+      role.stopAccepting()
+      void clientPorts.close()
+      await snapshots.stop()
+      return role.drain()
+    }
     const ended = new Promise<void>((resolve) => {
-      this.#ended = resolve
-      this.#later(syncLimit * tickTimeMs, 'handing leadership over', resolve)
+      this.#onRoleEnded = resolve
+      this.#schedule(settings.syncLimit * settings.tickTimeMs, 'handing leadership over', resolve)
     })
-    if (!term.transferLeadership()) return
-    await ended
+    if (role.transferLeadership()) await ended
   }
 
-  #quiet(): void {
-    for (const cancel of this.#cancels.splice(0)) cancel()
-    this.#driver.close()
-    this.#oracle?.close()
+  #stopBetweenRoles(): void {
+    for (const cancel of this.#timers.splice(0)) cancel()
+    this.#election?.stop()
     this.#readOnly?.end()
     this.#readOnly = undefined
   }
+
+  #logServing(): void {
+    const { database, platform } = this.#context
+    const { tree, sessions } = database
+    const ports = this.listeners.map(({ key, address }) => `${key} ${address.port}`)
+    platform.logger.debug(
+      {
+        ...this.addresses.client,
+        ports,
+        lastZxid: formatZxid(tree.lastZxid),
+        nodes: tree.nodeCount,
+        sessions: sessions.size,
+      },
+      'Serving clients',
+    )
+  }
 }
 
-/** What comes after an election; the role is filled later, if at all. */
-const roleSentence = (state: Exclude<PeerState, 'looking'>, leader: ServerId): string =>
+/** Returns the log line for the end of an election; the role is established later, if at all. */
+const electedSentence = (state: RoleState, leader: ServerId): string =>
   state === 'leading'
     ? 'This server is elected and gathers its followers'
     : `Server ${leader} is elected; this server joins it`
 
-const isFull = (error: unknown): error is Error =>
+const isDiskFull = (error: unknown): error is Error =>
   error instanceof LogFullError || (error instanceof DiskError && FULL.has(error.code))
 
 const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT'])

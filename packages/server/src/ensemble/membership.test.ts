@@ -11,25 +11,25 @@ const configuration = (version: number, ...ids: number[]): EnsembleConfiguration
     [...ids.map((id) => `server.${id}=h${id}:1:2`), `version=${version.toString(16)}`].join('\n'),
   )
 
-it('writes what a full disk has refused when it is asked for again', async () => {
+it('a membership writes again what a full disk has refused', async () => {
   const disk = new MemoryDisk()
   await disk.makeFolder('/data')
   const written = configuration(0, 1, 2, 3)
   const membership = new Membership(1, { active: written }, { disk, folder: '/data', written })
   const [second, third] = [configuration(0x100000002, 1, 2, 3, 4), configuration(0x100000003, 2, 3, 4)]
   disk.injectFault = (call) => (call === 'write' ? { code: 'ENOSPC' } : undefined)
-  await expect(membership.activate(second).kept).rejects.toThrow('ENOSPC')
-  await expect(membership.activate(second).kept).rejects.toThrow('ENOSPC')
+  await expect(membership.activate(second).persisted).rejects.toThrow('ENOSPC')
+  await expect(membership.activate(second).persisted).rejects.toThrow('ENOSPC')
   await expect(membership.propose(third)).rejects.toThrow('ENOSPC')
   disk.injectFault = undefined
-  await membership.activate(second).kept
+  await membership.activate(second).persisted
   const { active, proposed } = await loadConfigurations(disk, '/data', written, silentLogger)
   expect([active, proposed].map((one) => one && printConfiguration(one))).toEqual(
     [second, third].map(printConfiguration),
   )
 })
 
-it('counts a change that is in the log and was not known to be committed as proposed', () => {
+it('a change at the end of the log counts as proposed until the log is truncated', () => {
   const disk = new MemoryDisk()
   const written = configuration(0x100000000, 1, 2, 3)
   const membership = new Membership(1, { active: written }, { disk, folder: '/data', written })
@@ -45,7 +45,7 @@ it('counts a change that is in the log and was not known to be committed as prop
   change(0x100000005, printConfiguration(next))
   membership.recallLogged(tree)
   expect(membership.proposed).toEqual(next)
-  // What is no configuration, or not that of its transaction, was written by hand.
+  // A text that is no configuration, or whose version is not the zxid, was written by an operator.
   for (const [zxid, text] of [
     [0x100000006, 'nonsense=1'],
     [0x100000007, printConfiguration(configuration(0x200000000, 1))],
@@ -54,7 +54,7 @@ it('counts a change that is in the log and was not known to be committed as prop
     membership.recallLogged(tree)
     expect(membership.configurations).toEqual({ active: written })
   }
-  // What a new leader has cut off binds nobody.
+  // A change that a new leader has truncated is proposed no more.
   change(0x100000008, printConfiguration(configuration(0x100000008, 1, 2)))
   membership.recallLogged(tree)
   expect(membership.proposed?.version).toBe(0x100000008)

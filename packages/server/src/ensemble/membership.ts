@@ -1,4 +1,5 @@
-import type { Address, Disk } from '@zabra/runtime'
+import type { Address, Disk, Platform } from '@zabra/runtime'
+import type { ClientAddresses } from '../connections/client-ports.ts'
 import type { Configurations } from '../core/election/index.ts'
 import {
   ConfigurationError,
@@ -12,32 +13,42 @@ import {
   type ServerId,
 } from '../core/quorum/index.ts'
 import { readConfigurationNode, writeConfigurationNode, type Tree } from '../core/tree/index.ts'
-import type { ClientAddresses } from '../connections/client-ports.ts'
-import { writeActive, writeProposed } from './configuration-files.ts'
+import type { ServerSettings } from '../settings/index.ts'
+import { loadConfigurations, writeActive, writeProposed } from './configuration-files.ts'
+import type { ListenAddress } from './port-binder.ts'
 
-/** What a member knows of who belongs to its ensemble, in memory and on disk. */
+/** The members of the ensemble as one member knows them, in memory and on disk. A standalone server is its only member. */
 export class Membership {
   readonly self: ServerId
+  /** Whether this server belongs to no ensemble. Its configuration is then written nowhere, neither to disk nor to the tree. */
+  readonly isStandalone: boolean
   readonly #disk: Disk
   readonly #folder: string
+  /** What the operator has configured. */
   readonly #written: EnsembleConfiguration
   #active: EnsembleConfiguration
   #voters: number
   #proposed: EnsembleConfiguration | undefined
-  /** The one that the end of the log has, if it is newer than the one in force. */
+  /** The configuration at the end of the log, if it is newer than the active one. */
   #logged: EnsembleConfiguration | undefined
   /** Files are written one after the other. */
   #writing: Promise<void> = Promise.resolve()
-  /** Whether the disk has refused something that memory has, for want of space perhaps. */
+  /** Whether memory has something that the disk has refused, because it was full for example. */
   #isBehind = false
 
   constructor(
     self: ServerId,
     { active, proposed }: Configurations,
-    { disk, folder, written }: { disk: Disk; folder: string; written: EnsembleConfiguration },
+    {
+      disk,
+      folder,
+      written,
+      isStandalone = false,
+    }: { disk: Disk; folder: string; written: EnsembleConfiguration; isStandalone?: boolean },
   ) {
     this.#written = written
     this.self = self
+    this.isStandalone = isStandalone
     this.#active = active
     this.#voters = votersOf(active).length
     this.#proposed = proposed
@@ -45,15 +56,29 @@ export class Membership {
     this.#folder = folder
   }
 
-  /** In force. */
+  /**
+   * Loads the configurations of a member from disk; that of a standalone server has one voter and no ports. Rejects with a
+   * `ConfigurationError` when a file cannot be read as a configuration.
+   */
+  static async load(settings: ServerSettings, { disk, logger }: Platform): Promise<Membership> {
+    const { serverId, dataDir: folder, ensemble } = settings
+    if (ensemble === undefined) {
+      const written = configurationOfOne(serverId)
+      return new Membership(serverId, { active: written }, { disk, folder, written, isStandalone: true })
+    }
+    const known = await loadConfigurations(disk, folder, ensemble, logger)
+    return new Membership(serverId, known, { disk, folder, written: ensemble })
+  }
+
+  /** The active configuration. */
   get active(): EnsembleConfiguration {
     return this.#active
   }
 
-  /** Seen last, if it is newer than the one in force. */
+  /** The last configuration seen, if it is newer than the active one. */
   get proposed(): EnsembleConfiguration | undefined {
-    const [told, logged] = [this.#proposed, this.#logged]
-    return (logged?.version ?? 0) > (told?.version ?? 0) ? logged : told
+    const [received, logged] = [this.#proposed, this.#logged]
+    return (logged?.version ?? 0) > (received?.version ?? 0) ? logged : received
   }
 
   get configurations(): Configurations {
@@ -61,14 +86,14 @@ export class Membership {
     return proposed === undefined ? { active } : { active, proposed }
   }
 
-  /** A participant that no configuration in force names follows without a voice. */
+  /** The role of this server. A server that the active configuration does not name is a participant without a vote. */
   get role(): MemberRole {
     return this.#active.members.get(this.self)?.role ?? 'participant'
   }
 
   /**
-   * Members of any configuration that matters, the one in force first. This server is where its operator has put it also when
-   * it was removed, so that it can follow, and come back.
+   * Returns a member of the active configuration, or of the proposed one. This server itself is found in the operator's configuration when
+   * both lack it, so that it can follow after it was removed, and be added again.
    */
   member(id: ServerId): MemberConfiguration | undefined {
     const known = this.#active.members.get(id) ?? this.proposed?.members.get(id)
@@ -76,36 +101,43 @@ export class Membership {
   }
 
   /**
-   * HOT. What a member may have of something that all of them have together: as in ZooKeeper all voters but one share it. An
-   * observer's part is that of a voter.
+   * HOT. Returns this member's share of a limit that holds for the ensemble. As in Apache ZooKeeper all voters but one share it. An
+   * observer has the share of a voter.
    */
   shareOf(limit: number): number {
     return this.#voters > 2 ? Math.max(1, Math.floor(limit / (this.#voters - 1))) : limit
   }
 
-  /** Where this member serves clients, by what its operator has written and by the configuration in force. */
+  /** The client address of this member by the operator's configuration and by the active one. */
   get clientAddresses(): ClientAddresses {
-    const [written, active] = [this.#written, this.#active].map(
+    const [configured, active] = [this.#written, this.#active].map(
       ({ members }) => members.get(this.self)?.client,
     )
-    return { configured: written, active }
+    return { configured, active }
   }
 
-  /** Where a member takes the connections of others; none for a stranger. */
+  /** Returns the addresses at which a member accepts the connections of other members; none for a server that is no member. */
   addressesOf(id: ServerId, port: 'quorumPort' | 'electionPort'): readonly Address[] {
     return (this.member(id)?.addresses ?? []).map((address) => ({ host: address.host, port: address[port] }))
   }
 
-  /** A newer configuration was proposed. It is kept on disk when this resolves. */
+  /** Returns the addresses on which this member listens for other members: its own ones, or their ports on all interfaces. */
+  listenAddresses(port: 'quorumPort' | 'electionPort', onAllInterfaces: boolean): ListenAddress[] {
+    const own = this.addressesOf(this.self, port)
+    if (!onAllInterfaces) return [...own]
+    return [...new Set(own.map((address) => address.port))].map((each) => ({ port: each }))
+  }
+
+  /** Records a newer configuration as proposed. Resolves when it is on disk. */
   propose(configuration: EnsembleConfiguration): Promise<void> {
-    if (configuration.version <= this.#active.version) return this.#kept()
+    if (configuration.version <= this.#active.version) return this.#persisted()
     if (configuration.version > (this.#proposed?.version ?? -1)) this.#proposed = configuration
     return this.#write(() => writeProposed(this.#disk, this.#folder, configuration))
   }
 
   /**
-   * Counts a change that the log has as proposed, until it is known to be committed or the log has it no more: a leader may have
-   * lost its role before a quorum had it. The tree must be at the end of the log.
+   * Takes a change at the end of the log as proposed, until it is known to be committed or the log is truncated: a leader may have
+   * lost its role before a quorum had the change. The tree must be at the end of the log.
    */
   recallLogged(tree: Tree): void {
     const { text, zxid } = readConfigurationNode(tree)
@@ -113,38 +145,39 @@ export class Membership {
     if (zxid <= this.#active.version) return
     try {
       const configuration = parseConfiguration(text)
-      // A super user may have written anything there; what a change has made carries its zxid.
+      // A superuser can write anything to the node. The version of a configuration that a reconfiguration has made is its zxid.
       if (configuration.version === zxid) this.#logged = configuration
     } catch (error) {
       if (!(error instanceof ConfigurationError)) throw error
     }
   }
 
-  /** Brings a newer configuration into force; in memory at once, on disk when `kept` resolves. */
+  /** Activates a configuration if it is newer: in memory at once, on disk when `persisted` resolves. */
   activate(configuration: EnsembleConfiguration): {
     /** Whether members, roles or addresses have changed. */
     readonly changed: boolean
     readonly before: EnsembleConfiguration
-    readonly kept: Promise<void>
+    readonly persisted: Promise<void>
   } {
     const before = this.#active
-    if (configuration.version <= before.version) return { changed: false, before, kept: this.#kept() }
+    if (configuration.version <= before.version)
+      return { changed: false, before, persisted: this.#persisted() }
     this.#active = configuration
     this.#voters = votersOf(configuration).length
     if ((this.#proposed?.version ?? -1) <= configuration.version) this.#proposed = undefined
     if ((this.#logged?.version ?? -1) <= configuration.version) this.#logged = undefined
-    const kept = this.#write(() => writeActive(this.#disk, this.#folder, configuration))
-    return { changed: !sameMembership(before, configuration), before, kept }
+    const persisted = this.#write(() => writeActive(this.#disk, this.#folder, configuration))
+    return { changed: !sameMembership(before, configuration), before, persisted }
   }
 
-  /** Lets clients see the configuration in force. `time` in milliseconds since 1970. */
+  /** Writes the active configuration to its node in the tree. `time` in milliseconds since 1970. */
   writeConfigurationNode(tree: Tree, time: number): void {
     const text = new TextEncoder().encode(printConfiguration(this.#active))
     writeConfigurationNode(tree, text, this.#active.version, time)
   }
 
-  /** Resolves when the disk has what memory has. What it refused once is written again. */
-  #kept(): Promise<void> {
+  /** Resolves when the disk has what memory has. Writes again what the disk has refused. */
+  #persisted(): Promise<void> {
     return this.#isBehind ? this.#write(() => Promise.resolve()) : this.#writing
   }
 
@@ -161,3 +194,8 @@ export class Membership {
     this.#isBehind = false
   }
 }
+
+const configurationOfOne = (id: ServerId): EnsembleConfiguration => ({
+  version: 0,
+  members: new Map([[id, { id, addresses: [], role: 'participant' }]]),
+})

@@ -1,19 +1,16 @@
 import { OpCode, writeReconfigRequest } from '@zabra/protocol'
 import { expect, it } from 'vitest'
-import type { RawClient } from '../testing/test-server.ts'
 import { Ensemble } from './testing/ensemble.ts'
 
 const PORT = 5001
 
-/**
- * Three voters and the observers 4 and up. In this world there is one host, so one follower alone can have the port.
- */
+/** Starts three voters, and observers from 4 on. All members share one host, so only one follower can have the port. */
 async function start(size: number, master = 1, settings: object = {}): Promise<Ensemble> {
   const observers = Array.from({ length: size - 3 }, (_, index) => index + 4)
   const ensemble = new Ensemble(size, { observers, ...settings })
   for (const id of [master, ...observers]) giveMasterPort(ensemble, id)
   for (const member of ensemble.members.values()) await member.start()
-  await ensemble.until('everybody serves', () => ensemble.running.every(({ serving }) => serving))
+  await ensemble.allServe()
   return ensemble
 }
 
@@ -22,61 +19,56 @@ function giveMasterPort(ensemble: Ensemble, id: number): void {
   member.settings = Object.freeze({ ...member.settings, observerMasterPort: PORT })
 }
 
-/** How many observers a member keeps up to date, as `mntr` tells it. */
+/** Returns the number of synced observers of a member, as `mntr` reports it. */
 async function observersOf(ensemble: Ensemble, id: number): Promise<number> {
   return Number(/zk_synced_observers\t(\d+)/.exec(await ensemble.command(id, 'mntr'))?.[1] ?? 0)
 }
 
-async function answers(ensemble: Ensemble, client: RawClient, count: number): Promise<string[]> {
-  await ensemble.until(`${count} frames`, () => client.frames.length >= count || client.closed)
-  return client.takeReceived()
-}
-
-const reattached = (ensemble: Ensemble, id: number): Promise<void> =>
+const untilServing = (ensemble: Ensemble, id: number): Promise<void> =>
   ensemble.until(`${id} serves`, () => ensemble.server(id).serving)
 
-it('keeps an observer up to date through a follower: writes, reads, syncs and watches', async () => {
+it('an observer of a follower serves writes, reads, syncs and watches', async () => {
   const ensemble = await start(4)
   expect(await observersOf(ensemble, 1)).toBe(1)
   expect(await observersOf(ensemble, 3)).toBe(0)
   const [client, watcher] = [await ensemble.client(4), await ensemble.client(4)]
   watcher.read(1, OpCode.exists, '/a', true)
-  await answers(ensemble, watcher, 1)
+  await ensemble.receive(watcher, 1)
   client.create(1, '/a', 1, 'x')
   client.read(2, OpCode.getData, '/a')
   client.ask(3, OpCode.sync, (w) => w.string('/'))
-  expect(await answers(ensemble, client, 3)).toEqual(['1:0', '2:0', '3:0'])
+  expect(await ensemble.receive(client, 3)).toEqual(['1:0', '2:0', '3:0'])
   expect(watcher.takeReceived()).toEqual(['event 1 /a'])
-  // Syncs of the follower's own clients keep their places among those of the observer.
+  // Syncs of the follower's own clients are answered in order with those of the observer.
   const own = await ensemble.client(1)
   own.create(1, '/own')
   own.ask(2, OpCode.sync, (w) => w.string('/'))
   client.ask(4, OpCode.sync, (w) => w.string('/'))
   own.ask(3, OpCode.sync, (w) => w.string('/'))
-  expect(await answers(ensemble, own, 3)).toEqual(['1:0', '2:0', '3:0'])
-  expect(await answers(ensemble, client, 1)).toEqual(['4:0'])
+  expect(await ensemble.receive(own, 3)).toEqual(['1:0', '2:0', '3:0'])
+  expect(await ensemble.receive(client, 1)).toEqual(['4:0'])
 })
 
-it('brings an observer back from what the follower has kept', async () => {
+it("an observer that reconnects is synced from the follower's window", async () => {
   const ensemble = await start(4)
   await ensemble.member(4).crash()
   const client = await ensemble.client(2)
   for (let i = 1; i <= 20; i++) client.create(i, `/n${i}`)
-  await answers(ensemble, client, 20)
+  await ensemble.receive(client, 20)
   await ensemble.member(4).start()
-  await reattached(ensemble, 4)
+  await untilServing(ensemble, 4)
   expect(await observersOf(ensemble, 1)).toBe(1)
   expect(await observersOf(ensemble, 3)).toBe(0)
   const reader = await ensemble.client(4)
   reader.read(1, OpCode.exists, '/n20')
-  expect(await answers(ensemble, reader, 1)).toEqual(['1:0'])
+  expect(await ensemble.receive(reader, 1)).toEqual(['1:0'])
 })
 
-it('gives a new observer all of the tree while there are writes', async () => {
+it('a new observer is sent a snapshot by the follower during writes', async () => {
   const ensemble = await start(4, 1, { forceSnapshotSync: true })
   const client = await ensemble.client(2)
   for (let i = 1; i <= 200; i++) client.create(i, `/n${i}`, 0, 'x'.repeat(500))
-  await answers(ensemble, client, 200)
+  await ensemble.receive(client, 200)
   await ensemble.member(4).crash()
   const starting = ensemble.member(4).start()
   for (let i = 201; i <= 300; i++) {
@@ -84,15 +76,15 @@ it('gives a new observer all of the tree while there are writes', async () => {
     if (i % 10 === 0) await ensemble.advance(10)
   }
   await starting
-  await reattached(ensemble, 4)
+  await untilServing(ensemble, 4)
   expect(ensemble.lines.join('\n')).toContain('"how":"snap","entries"')
   const reader = await ensemble.client(4)
   reader.ask(1, OpCode.sync, (w) => w.string('/'))
-  await answers(ensemble, reader, 1)
+  await ensemble.receive(reader, 1)
   expect(ensemble.server(4).stats().nodes).toBe(ensemble.server(2).stats().nodes)
 })
 
-it('keeps sessions of an observer alive through the follower, lets them move, and lets them end', async () => {
+it('sessions of an observer are kept alive, move, and expire through the follower', async () => {
   const ensemble = await start(4)
   const [stays, goes] = [
     await ensemble.client(4, { timeout: 4000 }),
@@ -100,8 +92,8 @@ it('keeps sessions of an observer alive through the follower, lets them move, an
   ]
   stays.create(1, '/stays', 1)
   goes.create(1, '/goes', 1)
-  await answers(ensemble, stays, 1)
-  await answers(ensemble, goes, 1)
+  await ensemble.receive(stays, 1)
+  await ensemble.receive(goes, 1)
   goes.connection.destroy()
   for (let waited = 0; waited < 12_000; waited += 500) {
     stays.ask(-2, OpCode.ping)
@@ -110,24 +102,24 @@ it('keeps sessions of an observer alive through the follower, lets them move, an
   stays.takeReceived()
   stays.read(2, OpCode.exists, '/stays')
   stays.read(3, OpCode.exists, '/goes')
-  expect(await answers(ensemble, stays, 2)).toEqual(['2:0', '3:-101'])
+  expect(await ensemble.receive(stays, 2)).toEqual(['2:0', '3:-101'])
   // To the follower, and back to the observer.
   const second = await ensemble.client(1, { timeout: 4000, resume: stays.session! })
   expect(second.session!.sessionId).toBe(stays.session!.sessionId)
   const third = await ensemble.client(4, { timeout: 4000, resume: stays.session! })
   third.create(5, '/third', 1)
-  expect(await answers(ensemble, third, 1)).toEqual(['5:0'])
-  // One that is over is refused.
+  expect(await ensemble.receive(third, 1)).toEqual(['5:0'])
+  // An expired session is refused.
   const refused = await ensemble.client(4, { resume: goes.session! })
   expect(refused.session!.timeOut).toBe(0)
 })
 
-it('carries out nothing that comes by the way that a session has left, be it an observer or the follower', async () => {
+it('requests over the former route of a moved session are rejected, of an observer or of the follower', async () => {
   const ensemble = await start(5)
   const first = await ensemble.client(4)
   first.create(1, '/a')
-  expect(await answers(ensemble, first, 1)).toEqual(['1:0'])
-  // The clients before hold on to their connections, as one does whose packets are late.
+  expect(await ensemble.receive(first, 1)).toEqual(['1:0'])
+  // Former clients keep their connections open, like a client whose packets are delayed.
   let before = first
   for (const [round, member] of [1, 5, 4, 1, 4].entries()) {
     const next = await ensemble.client(member, { resume: first.session! })
@@ -137,13 +129,13 @@ it('carries out nothing that comes by the way that a session has left, be it an 
     next.ask(11, OpCode.sync, (w) => w.string('/'))
     next.read(12, OpCode.exists, `/late${round}`)
     next.create(13, `/new${round}`)
-    expect(await answers(ensemble, next, 3)).toEqual(['11:0', '12:-101', '13:0'])
+    expect(await ensemble.receive(next, 3)).toEqual(['11:0', '12:-101', '13:0'])
     before = next
   }
   expect([await observersOf(ensemble, 1), before.closed]).toEqual([2, false])
 })
 
-it('sends an observer whose follower is gone to the leader, and takes it back later', async () => {
+it('an observer whose follower is lost connects to the leader, and later to the follower again', async () => {
   const ensemble = await start(4)
   await ensemble.member(1).crash()
   await ensemble.until(
@@ -154,41 +146,41 @@ it('sends an observer whose follower is gone to the leader, and takes it back la
   expect(await observersOf(ensemble, 3)).toBe(1)
   const client = await ensemble.client(4)
   client.create(1, '/a')
-  expect(await answers(ensemble, client, 1)).toEqual(['1:0'])
+  expect(await ensemble.receive(client, 1)).toEqual(['1:0'])
   await ensemble.member(1).start()
   await ensemble.until('the follower serves', () => ensemble.server(1).serving)
   await ensemble.member(4).crash()
   await ensemble.member(4).start()
-  await reattached(ensemble, 4)
+  await untilServing(ensemble, 4)
   expect(await observersOf(ensemble, 1)).toBe(1)
   expect(await observersOf(ensemble, 3)).toBe(0)
 })
 
-it('lets its observers go with its role', async () => {
+it('a follower that loses its role closes the connections of its observers', async () => {
   const ensemble = await start(5)
   expect(await observersOf(ensemble, 1)).toBe(2)
   await ensemble.member(3).crash()
   await ensemble.until('a new leader', () => ensemble.leader === 2)
-  await ensemble.until('everybody serves', () => ensemble.running.every(({ serving }) => serving))
+  await ensemble.allServe()
   expect(await observersOf(ensemble, 1)).toBe(2)
   const client = await ensemble.client(5)
   client.create(1, '/later')
-  expect(await answers(ensemble, client, 1)).toEqual(['1:0'])
+  expect(await ensemble.receive(client, 1)).toEqual(['1:0'])
 })
 
-it('follows on without the port when somebody else has it', async () => {
+it('a follower goes on without the observer port when another process has it', async () => {
   const ensemble = new Ensemble(3)
   await ensemble.network.listen({ port: PORT }, () => {})
   giveMasterPort(ensemble, 1)
   for (const member of ensemble.members.values()) await member.start()
-  await ensemble.until('the complaint', () =>
-    ensemble.lines.some((line) => line.includes('the port cannot be had')),
+  await ensemble.until('the error in the log', () =>
+    ensemble.lines.some((line) => line.includes('the port cannot be bound')),
   )
   expect(ensemble.server(1).role).toBe('following')
   expect(ensemble.server(1).serving).toBe(true)
 })
 
-it('tells its observers of a change of the configuration, with who is to lead', async () => {
+it('an observer master sends its observers a committed configuration with the designated leader', async () => {
   const ensemble = await start(4, 1, { reconfigEnabled: true, skipAcl: true })
   const client = await ensemble.client(2)
   client.ask(1, OpCode.reconfig, (w) =>
@@ -199,19 +191,19 @@ it('tells its observers of a change of the configuration, with who is to lead', 
       curConfigId: -1n,
     }),
   )
-  await ensemble.until('the answer', () => client.frames.length > 0 || client.closed)
+  await ensemble.until('the reply', () => client.frames.length > 0 || client.closed)
   expect(client.takeReceived()).toEqual(['1:0'])
   await ensemble.until('a leader of two', () => ensemble.leader === 2 || ensemble.leader === 1)
-  await ensemble.until('everybody serves', () => ensemble.running.every(({ serving }) => serving))
+  await ensemble.allServe()
   const reader = await ensemble.client(4)
   reader.read(1, OpCode.getData, '/zookeeper/config')
-  await ensemble.until('the answer', () => reader.frames.length > 0)
+  await ensemble.until('the reply', () => reader.frames.length > 0)
   const text = new TextDecoder().decode(reader.replies()[0]!.body.buffer() ?? undefined)
   expect(text).not.toContain('server.3=')
   expect(text).toContain('server.1=')
 })
 
-it('gives an observer that comes the configuration in force, and not one that is proposed and may never be', async () => {
+it('an observer that connects is sent the active configuration, not a proposed one', async () => {
   const ensemble = await start(4, 1, { reconfigEnabled: true, skipAcl: true })
   await ensemble.member(4).crash()
   const client = await ensemble.client(3)

@@ -1,133 +1,127 @@
 import { ProtocolError } from '@zabra/protocol'
 import type { Cancel, Connection } from '@zabra/runtime'
+import type { ClientChannel } from '../connections/client-channel.ts'
 import type { ServerId } from '../core/quorum/index.ts'
 import type { LearnerSessions } from '../core/sessions/index.ts'
 import type { Identity, Zxid } from '../core/types.ts'
 import {
-  proposedConfiguration,
   decodeForwardedRequest,
   decodeLearnerInfo,
   decodeRevalidation,
+  decodeTouches,
   encodeInformAndActivate,
   encodeRevalidationReply,
   ObserverMaster,
   PacketType,
-  decodeTouches,
+  proposedConfiguration,
   type ConnectionId,
   type ObserverMasterInput,
   type ObserverMasterWork,
   type QuorumPacket,
 } from '../core/zab/index.ts'
-import type { ClientConnection } from '../connections/client-connection.ts'
 import type { LearnerPipeline } from '../pipeline/index.ts'
-import { listenAddresses } from './addresses.ts'
-import { unknownServerRefusal } from './admission.ts'
-import { LearnerConnection } from './learner-connection.ts'
 import type { MemberContext } from './context.ts'
-import { quorumPortDefaults, QuorumPort } from './quorum-port.ts'
-import { syncSources } from './sync-sources.ts'
+import { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
 import { Mailbox } from './mailbox.ts'
+import { createQuorumPort, type QuorumPort } from './quorum-port.ts'
+import { syncSources } from './sync-sources.ts'
 
-/** The follower behind which observers stand. */
+/** The follower whose observers these are. */
 export interface FollowerContext {
   readonly epoch: number
-  readonly pipeline: LearnerPipeline<ClientConnection>
+  readonly pipeline: LearnerPipeline<ClientChannel>
   readonly sessions: LearnerSessions
-  /** Runs what belongs to one turn of the follower's clients. */
+  /** Runs an action in a turn of the follower's clients. */
   readonly runInBatch: (action: () => void) => void
 }
 
 /**
- * The observers that a follower keeps up to date (`observerMasterPort`): what the machine `ObserverMaster` asks for is done
- * here. All that the leader says comes in from the follower's own turn.
+ * The observers of a follower with `observerMasterPort` (quorum-protocol 13): does what the state machine `ObserverMaster` asks for.
+ * The follower passes on what it receives from the leader, in its own turn.
  */
 export class ObserverMasterRole {
-  readonly #kit: MemberContext
+  readonly #context: MemberContext
   readonly #follower: FollowerContext
   readonly #master: ObserverMaster
-  readonly #turns: Mailbox<ObserverMasterInput, ObserverMasterWork>
+  readonly #mailbox: Mailbox<ObserverMasterInput, ObserverMasterWork>
   readonly #port: QuorumPort
-  readonly #links = new Map<ConnectionId, LearnerConnection>()
+  readonly #observers = new Map<ConnectionId, LearnerConnection>()
   #nextId = 1
-  readonly #transfers: LearnerSyncs
+  readonly #syncs: LearnerSyncs
   #cancelTick: Cancel = () => {}
-  #over = false
-  /** A change of the configuration that is committed; who leads under it comes next. */
+  #hasEnded = false
+  /** A committed change of the configuration, until `activated` says who leads under it. */
   #change: { readonly zxid: Zxid; readonly payload: Uint8Array } | undefined
 
-  constructor(kit: MemberContext, follower: FollowerContext) {
-    this.#kit = kit
+  constructor(context: MemberContext, follower: FollowerContext) {
+    this.#context = context
     this.#follower = follower
-    const { settings, membership, ports } = kit
+    const { settings, membership } = context
     this.#master = new ObserverMaster({
       self: membership.self,
       epoch: follower.epoch,
-      // What is proposed may never be: an observer brings what it is given into force.
+      // An observer activates the configuration that it is sent, so a proposed one, which may never be committed, is not sent.
       configuration: () => membership.active,
       initLimit: settings.initLimit,
       syncLimit: settings.syncLimit,
-      sources: syncSources(kit),
+      sources: syncSources(context),
     })
-    this.#turns = new Mailbox({
-      step: (input) => this.#master.step(input),
+    this.#mailbox = new Mailbox({
+      machine: this.#master,
       perform: (work) => this.#perform(work),
-      failed: kit.failed,
+      failed: context.failed,
       runInBatch: follower.runInBatch,
     })
-    this.#transfers = new LearnerSyncs(kit, (to) => this.#turns.post({ type: 'streamed', to }))
-    this.#port = new QuorumPort({
-      ...quorumPortDefaults,
-      network: ports.network,
-      clock: ports.clock,
-      logger: ports.logger,
-      listen: listenAddresses(kit, 'quorumPort').map((at) => ({ ...at, port: settings.observerMasterPort })),
-      refusal: unknownServerRefusal(kit),
-      identified: (packet, wire) => this.#turns.run(() => this.#identified(packet, wire)),
-    })
+    this.#syncs = new LearnerSyncs(context, (to) => this.#mailbox.post({ type: 'streamed', to }))
+    this.#port = createQuorumPort(
+      context,
+      membership
+        .listenAddresses('quorumPort', settings.quorumListenOnAllIPs)
+        .map((at) => ({ ...at, port: settings.observerMasterPort })),
+      (packet, connection) => this.#mailbox.run(() => this.#onIdentified(packet, connection)),
+    )
   }
 
-  /** How many are in step. */
+  /** The number of synced observers. */
   get syncedObservers(): number {
-    return [...this.#links.values()].filter(({ isSynced: joined }) => joined).length
+    return [...this.#observers.values()].filter(({ isSynced }) => isSynced).length
   }
 
-  /** Opens the port. A voter without it is a voter all the same: observers go elsewhere. */
+  /** Opens the port. The follower goes on when it cannot be bound: its observers connect to another server. */
   async open(): Promise<void> {
-    this.#tick()
+    this.#scheduleTick()
+    const { logger } = this.#context.platform
     try {
       await this.#port.open()
-      const facts = { ports: this.#port.addresses.map(({ host, port }) => `${host}:${port}`) }
-      this.#kit.ports.logger.info(facts, 'Observers are kept up to date here')
+      const ports = this.#port.addresses.map(({ host, port }) => `${host}:${port}`)
+      logger.info({ ports }, 'Observers are kept up to date here')
     } catch (error) {
-      if (this.#over) return
+      if (this.#hasEnded) return
       const reason = error instanceof Error ? error.message : String(error)
-      this.#kit.ports.logger.error(
-        { reason },
-        'Observers cannot be kept up to date here: the port cannot be had',
-      )
+      logger.error({ reason }, 'Observers cannot be kept up to date here: the port cannot be bound')
     }
   }
 
-  /** Closes everything; observers look for somebody else. */
+  /** Closes the port and all connections. */
   async end(): Promise<void> {
-    this.#over = true
-    this.#turns.stop()
+    this.#hasEnded = true
+    this.#mailbox.stop()
     this.#cancelTick()
-    for (const link of this.#links.values()) link.close()
-    this.#links.clear()
+    for (const observer of this.#observers.values()) observer.close()
+    this.#observers.clear()
     await this.#port.close()
   }
 
-  // What the leader says, in the follower's turn
+  // Called in the follower's turn
 
-  /** A transaction is committed, and in the window. One that changes the configuration waits for `activated`. */
+  /** Sends a committed transaction, which is in the window. A change of the configuration is sent by `activated`. */
   committed(zxid: Zxid, payload: Uint8Array): void {
     if (proposedConfiguration(payload) !== undefined) this.#change = { zxid, payload }
     else this.#inform(PacketType.inform, zxid, payload)
   }
 
-  /** The configuration that was committed last comes into force; with who is to lead. */
+  /** Sends the configuration that was committed last, with the leader under it. */
   activated(designated: ServerId): void {
     const change = this.#change
     this.#change = undefined
@@ -137,112 +131,119 @@ export class ObserverMasterRole {
   }
 
   pinged(zxid: Zxid): void {
-    this.#turns.enqueue({ type: 'pinged', zxid })
+    this.#mailbox.enqueue({ type: 'pinged', zxid })
   }
 
   #inform(type: number, zxid: Zxid, data: Uint8Array): void {
-    for (const id of this.#master.observers) this.#links.get(id)?.send(type, zxid, data)
-    if (this.#master.hasWaitingObservers) this.#turns.enqueue({ type: 'committed' })
+    for (const id of this.#master.observers) this.#observers.get(id)?.send(type, zxid, data)
+    if (this.#master.hasWaitingObservers) this.#mailbox.enqueue({ type: 'committed' })
   }
 
   // Observers
 
-  #tick(): void {
-    const { settings, ports } = this.#kit
-    this.#cancelTick = ports.clock.after(settings.tickTimeMs / 2, 'half a tick of an observer master', () => {
-      if (this.#over) return
-      this.#turns.post({ type: 'halfTick' })
-      this.#tick()
-    })
+  #scheduleTick(): void {
+    const { settings, platform } = this.#context
+    this.#cancelTick = platform.clock.after(
+      settings.tickTimeMs / 2,
+      'half a tick of an observer master',
+      () => {
+        if (this.#hasEnded) return
+        this.#mailbox.post({ type: 'halfTick' })
+        this.#scheduleTick()
+      },
+    )
   }
 
-  #identified(packet: QuorumPacket, wire: Connection): void {
+  #onIdentified(packet: QuorumPacket, connection: Connection): void {
+    const { initLimit, tickTimeMs } = this.#context.settings
     const id = this.#nextId++
     const { serverId } = decodeLearnerInfo(packet.data)
-    const link = new LearnerConnection(id, serverId, wire, this.#kit, {
-      received: (read) => this.#turns.run(read),
+    const observer = new LearnerConnection(id, serverId, connection, this.#context, {
+      received: (read) => this.#mailbox.run(read),
       packet: (type, zxid, data, auth) =>
-        this.#turns.enqueue({ type: 'packet', from: id, packet: { type, zxid, data, auth } }),
+        this.#mailbox.enqueue({ type: 'packet', from: id, packet: { type, zxid, data, auth } }),
       progress: () => this.#master.heartbeat(id),
-      lost: (reason) => this.#turns.run(() => this.#lost(link, reason)),
+      lost: (reason) => this.#mailbox.run(() => this.#onLost(observer, reason)),
     })
-    link.isObserver = true
-    const { initLimit, tickTimeMs } = this.#kit.settings
-    link.setReadTimeout(initLimit * tickTimeMs)
-    this.#links.set(id, link)
-    this.#turns.enqueue({ type: 'accepted', from: id })
-    this.#turns.enqueue({ type: 'packet', from: id, packet })
+    observer.isObserver = true
+    observer.setReadTimeout(initLimit * tickTimeMs)
+    this.#observers.set(id, observer)
+    this.#mailbox.enqueue({ type: 'accepted', from: id })
+    this.#mailbox.enqueue({ type: 'packet', from: id, packet })
   }
 
-  #lost(link: LearnerConnection, reason: string): void {
-    if (!this.#links.delete(link.id)) return
-    this.#kit.ports.logger.info({ peer: link.serverId, reason }, 'An observer is gone')
-    this.#turns.enqueue({ type: 'closed', from: link.id })
+  #onLost(observer: LearnerConnection, reason: string): void {
+    if (!this.#observers.delete(observer.id)) return
+    this.#context.platform.logger.info(
+      { peer: observer.serverId, reason },
+      'The connection of an observer is lost',
+    )
+    this.#mailbox.enqueue({ type: 'closed', from: observer.id })
   }
 
   #perform(work: ObserverMasterWork): void {
     switch (work.do) {
       case 'send': {
         const { type, zxid, data, auth } = work.packet
-        const link = this.#links.get(work.to)
-        link?.send(type, zxid, data, auth)
-        if (type === PacketType.upToDate && link !== undefined) this.#joined(link)
+        const observer = this.#observers.get(work.to)
+        observer?.send(type, zxid, data, auth)
+        if (type === PacketType.upToDate && observer !== undefined) this.#onSynced(observer)
         return
       }
       case 'sync': {
-        const link = this.#links.get(work.to)
-        return link === undefined ? undefined : this.#transfers.start(link, work.plan)
+        const observer = this.#observers.get(work.to)
+        return observer === undefined ? undefined : this.#syncs.start(observer, work.plan)
       }
       case 'drop':
         return this.#drop(work.connection, work.reason)
       case 'deliver':
         return this.#deliver(work.from, work.packet)
       case 'warn':
-        return this.#kit.ports.logger.warn(work.facts, work.sentence)
+        return this.#context.platform.logger.warn(work.context, work.message)
     }
   }
 
-  #joined(link: LearnerConnection): void {
-    const { syncLimit, tickTimeMs } = this.#kit.settings
-    link.isSynced = true
-    link.setReadTimeout(syncLimit * tickTimeMs)
+  #onSynced(observer: LearnerConnection): void {
+    const { syncLimit, tickTimeMs } = this.#context.settings
+    observer.isSynced = true
+    observer.setReadTimeout(syncLimit * tickTimeMs)
   }
 
   #drop(id: ConnectionId, reason: string): void {
-    const link = this.#links.get(id)
-    if (link === undefined) return
-    this.#links.delete(id)
-    const facts = { peer: link.serverId, address: link.address, reason }
-    this.#kit.ports.logger.warn(facts, 'An observer was sent away')
-    link.close()
+    const observer = this.#observers.get(id)
+    if (observer === undefined) return
+    this.#observers.delete(id)
+    const { serverId: peer, address } = observer
+    this.#context.platform.logger.warn({ peer, address, reason }, 'Closed the connection of an observer')
+    observer.close()
   }
 
-  /** What an observer asks for its clients. One that cannot be read ends its connection. */
+  /** Passes a packet about sessions or a request to the pipeline. A packet that cannot be decoded ends the connection. */
   #deliver(from: ConnectionId, packet: QuorumPacket): void {
-    const link = this.#links.get(from)
-    if (link === undefined) return
+    const observer = this.#observers.get(from)
+    if (observer === undefined) return
     try {
-      this.#serve(link, packet)
+      this.#handle(observer, packet)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
-      link.fail(error.message)
+      observer.fail(error.message)
     }
   }
 
-  #serve(link: LearnerConnection, { type, data, auth }: QuorumPacket): void {
-    const { pipeline: writes, sessions } = this.#follower
+  #handle(observer: LearnerConnection, { type, data, auth }: QuorumPacket): void {
+    const { pipeline, sessions } = this.#follower
     if (type === PacketType.ping)
       return decodeTouches(data, (id, timeout) => sessions.touchFromObserver(id, timeout))
     if (type === PacketType.revalidate) {
       const { session, timeout } = decodeRevalidation(data)
-      const revalidated = (valid: boolean): void =>
-        link.send(PacketType.revalidate, -1, encodeRevalidationReply({ session, valid }))
-      return writes.revalidate(session, timeout, { onRevalidated: revalidated }, link.id)
+      const onRevalidated = (valid: boolean): void =>
+        observer.send(PacketType.revalidate, -1, encodeRevalidationReply({ session, valid }))
+      return pipeline.revalidate(session, timeout, { onRevalidated }, observer.id)
     }
     const { session: sessionId, ...request } = decodeForwardedRequest(data)
     const identities: readonly Identity[] = auth ?? []
-    writes.forwardFromObserver({ sessionId, ...request, identities }, link.id, () =>
-      link.send(PacketType.sync, 0),
+    pipeline.forwardFromObserver({ sessionId, ...request, identities }, observer.id, () =>
+      observer.send(PacketType.sync, 0),
     )
   }
 }

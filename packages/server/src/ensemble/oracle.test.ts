@@ -2,53 +2,53 @@ import { expect, it } from 'vitest'
 import type { RawClient } from '../testing/test-server.ts'
 import { Ensemble } from './testing/ensemble.ts'
 
-async function say(ensemble: Ensemble, id: number, text: string): Promise<void> {
+async function writeOracle(ensemble: Ensemble, id: number, text: string): Promise<void> {
   await ensemble.member(id).disk.replaceFile('/oracle', new TextEncoder().encode(text))
 }
 
 async function start(): Promise<Ensemble> {
   const ensemble = new Ensemble(2, { oraclePath: '/oracle' })
-  for (const id of [1, 2]) await say(ensemble, id, '0')
+  for (const id of [1, 2]) await writeOracle(ensemble, id, '0')
   for (const member of ensemble.members.values()) await member.start()
-  await ensemble.until('everybody serves', () => ensemble.running.every(({ serving }) => serving))
+  await ensemble.allServe()
   expect(ensemble.leader).toBe(2)
   return ensemble
 }
 
-async function writes(ensemble: Ensemble, client: RawClient, path: string): Promise<void> {
+async function expectWrite(ensemble: Ensemble, client: RawClient, path: string): Promise<void> {
   client.create(1, path)
-  await ensemble.until('the answer', () => client.frames.length > 0 || client.closed)
+  await ensemble.until('the reply', () => client.frames.length > 0 || client.closed)
   expect(client.takeReceived()).toEqual(['1:0'])
 }
 
-it('lets one of two go on alone when the oracle says so, and the other one join it again', async () => {
+it('one of two members goes on alone when the oracle allows it, and the other one joins it again', async () => {
   const ensemble = await start()
   await ensemble.member(2).crash()
   await ensemble.until('the end of the role', () => ensemble.server(1).role === 'looking')
   await ensemble.advance(20_000)
   expect(ensemble.server(1).role).toBe('looking')
-  await say(ensemble, 1, '1\n')
+  await writeOracle(ensemble, 1, '1\n')
   await ensemble.until('a leader', () => ensemble.leader === 1)
-  await writes(ensemble, await ensemble.client(1), '/alone')
+  await expectWrite(ensemble, await ensemble.client(1), '/alone')
   await ensemble.member(2).start()
-  await ensemble.until('the return', () => ensemble.server(2).serving)
+  await ensemble.until('server 2 to serve again', () => ensemble.server(2).serving)
   expect(ensemble.server(2).role).toBe('following')
-  await writes(ensemble, await ensemble.client(2), '/together')
+  await expectWrite(ensemble, await ensemble.client(2), '/together')
 })
 
-it('keeps a leader that loses its only follower while the oracle stands by it, and no longer', async () => {
+it('a leader that loses its only follower leads as long as the oracle allows it', async () => {
   const ensemble = await start()
-  await say(ensemble, 2, '1')
+  await writeOracle(ensemble, 2, '1')
   await ensemble.advance(1000)
   const client = await ensemble.client(2)
   await ensemble.member(1).crash()
-  await writes(ensemble, client, '/alone')
+  await expectWrite(ensemble, client, '/alone')
   for (let waited = 0; waited < 20_000; waited += 1000) {
     client.ask(-2, 11)
     await ensemble.advance(1000)
   }
   expect(ensemble.leader).toBe(2)
-  // The file is gone: who cannot ask does not go on.
+  // A missing file says no.
   await ensemble.member(2).disk.remove('/oracle')
   await ensemble.until('the end of the leadership', () => ensemble.server(2).role === 'looking')
   expect(ensemble.lines.join('\n')).toContain('The file of the oracle cannot be read')

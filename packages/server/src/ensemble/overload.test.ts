@@ -4,22 +4,19 @@ import { parseConfiguration } from '../core/quorum/index.ts'
 import { Membership } from './membership.ts'
 import { Ensemble } from './testing/ensemble.ts'
 
-it.each([1, 2, 3])(
-  'reads clients of member %i on once the writes that were too many are done',
-  async (id) => {
-    const ensemble = await Ensemble.start(3, { globalOutstandingLimit: 1 })
-    const client = await ensemble.client(id)
-    client.create(1, '/a')
-    for (let xid = 2; xid <= 40; xid++) {
-      client.set(xid, '/a', 'x')
-      if (xid % 8 === 0) await ensemble.untilIdle()
-    }
-    await ensemble.until('all answers', () => client.frames.length >= 40, 3000)
-    expect(client.takeReceived().filter((reply) => reply.endsWith(':0')).length).toBe(40)
-  },
-)
+it.each([1, 2, 3])('clients of member %i are read again when the outstanding writes are done', async (id) => {
+  const ensemble = await Ensemble.start(3, { globalOutstandingLimit: 1 })
+  const client = await ensemble.client(id)
+  client.create(1, '/a')
+  for (let xid = 2; xid <= 40; xid++) {
+    client.set(xid, '/a', 'x')
+    if (xid % 8 === 0) await ensemble.untilIdle()
+  }
+  await ensemble.until('all replies', () => client.frames.length >= 40, 3000)
+  expect(client.takeReceived().filter((reply) => reply.endsWith(':0')).length).toBe(40)
+})
 
-it('gives each member its part of the limit', () => {
+it('each member has its share of the outstanding limit', () => {
   const parts = [1000, 3].map((limit) => new Map([1, 2, 3, 4, 5].map((size) => [size, share(size, limit)])))
   expect([...parts[0]!.values()]).toEqual([1000, 1000, 500, 333, 250])
   expect([...parts[1]!.values()]).toEqual([3, 3, 1, 1, 1])

@@ -4,24 +4,24 @@ import { expect, it, vi } from 'vitest'
 import { PeerConnection, type PeerConnectionOptions } from './peer-connection.ts'
 
 const text = (value: string): Uint8Array => new TextEncoder().encode(value)
-/** The bytes of a packet of a type, in hexadecimal: 20 of them. */
+/** Returns the 20 bytes of a packet of this type, in hexadecimal. */
 const packet = (type: number): string =>
   `${type.toString(16).padStart(8, '0')}${'0'.repeat(16)}${'f'.repeat(16)}`
 
 const hex = (data: Uint8Array): string => [...data].map((byte) => byte.toString(16).padStart(2, '0')).join('')
 
-/** A wire, and the other end in the hands of the test. */
+/** A connection, and the raw connection at its other end. */
 async function pair(options: Partial<PeerConnectionOptions> = {}) {
   const clock = new ManualClock()
   const network = new MemoryNetwork(clock)
   const chunks: string[] = []
   const lost: string[] = []
-  let other!: Connection
-  await network.listen({ port: 1 }, (wire) => {
-    other = wire
-    wire.setHandler({ data: (chunk) => chunks.push(hex(chunk)), drain() {}, closed() {} })
+  let peer!: Connection
+  await network.listen({ port: 1 }, (connection) => {
+    peer = connection
+    connection.setHandler({ data: (chunk) => chunks.push(hex(chunk)), drain() {}, closed() {} })
   })
-  const wire = new PeerConnection({
+  const connection = new PeerConnection({
     connection: await network.connect({ host: 'x', port: 1 }),
     clock,
     maxUnsentBytes: 1000,
@@ -29,99 +29,99 @@ async function pair(options: Partial<PeerConnectionOptions> = {}) {
     lost: (reason) => lost.push(reason),
     ...options,
   })
-  return { clock, wire, other, chunks, lost }
+  return { clock, connection, peer, chunks, lost }
 }
 
-it('sends what is sent in one turn in one write', async () => {
-  const { clock, wire, chunks } = await pair()
-  for (const type of [1, 2, 3]) wire.send(type, 0)
+it('packets that are sent in one turn leave in one write', async () => {
+  const { clock, connection, chunks } = await pair()
+  for (const type of [1, 2, 3]) connection.send(type, 0)
   await clock.untilIdle()
-  wire.send(4, 0)
+  connection.send(4, 0)
   await clock.untilIdle()
   expect(chunks).toEqual([packet(1) + packet(2) + packet(3), packet(4)])
 })
 
-it('waits for what other input that is ready brings about, and not for promises alone', async () => {
-  const { clock, wire, chunks } = await pair()
+it('a flush waits for the input that is ready in this turn of the event loop, not only for microtasks', async () => {
+  const { clock, connection, chunks } = await pair()
   vi.spyOn(clock, 'afterMicrotasks').mockImplementation(queueMicrotask)
-  wire.send(1, 0)
+  connection.send(1, 0)
   await Promise.resolve()
   await Promise.resolve()
-  wire.send(2, 0)
+  connection.send(2, 0)
   await clock.untilIdle()
   expect(chunks).toEqual([packet(1) + packet(2)])
 })
 
-it('keeps packets back while a stream is on its way, however many they are', async () => {
-  const { clock, wire, chunks } = await pair({ maxUnsentBytes: 1 << 20 })
-  wire.beginStream()
-  for (let sent = 0; sent < 4000; sent++) wire.send(1, 0)
+it('packets are queued behind a stream, however many they are', async () => {
+  const { clock, connection, chunks } = await pair({ maxUnsentBytes: 1 << 20 })
+  connection.beginStream()
+  for (let sent = 0; sent < 4000; sent++) connection.send(1, 0)
   await clock.untilIdle()
-  wire.stream(Uint8Array.of(0xaa))
+  connection.stream(Uint8Array.of(0xaa))
   await clock.untilIdle()
-  wire.endStream()
+  connection.endStream()
   await clock.untilIdle()
   expect(chunks.join('')).toBe(`aa${packet(1).repeat(4000)}`)
 })
 
-it('sends nothing more of what was collected once the other side is given up', async () => {
-  const { clock, wire, chunks } = await pair()
-  wire.send(1, 0)
-  wire.fail('enough')
+it('a connection that has failed sends no queued packets', async () => {
+  const { clock, connection, chunks } = await pair()
+  connection.send(1, 0)
+  connection.fail('enough')
   await clock.untilIdle()
   expect(chunks).toEqual([])
 })
 
-it('sends 64 KiB at once, whatever else is to come', async () => {
-  const { clock, wire, chunks } = await pair({ maxUnsentBytes: 1 << 20 })
-  for (let sent = 0; sent < 4000; sent++) wire.send(1, 0)
+it('64 KiB are flushed at once', async () => {
+  const { clock, connection, chunks } = await pair({ maxUnsentBytes: 1 << 20 })
+  for (let sent = 0; sent < 4000; sent++) connection.send(1, 0)
   await clock.untilIdle()
-  // The network hands on 64 KiB at a time, and the first write had one packet that was cut by that.
+  // The network delivers 64 KiB at a time, which splits one packet of the first write.
   expect(chunks.map((chunk) => chunk.length / 2)).toEqual([65_536, 3277 * 20 - 65_536, 723 * 20])
 })
 
-it('hands over bytes that stay as they are', async () => {
+it('received bytes may be kept', async () => {
   const taken: Uint8Array[] = []
-  const { clock, other } = await pair({ received: (chunk) => taken.push(chunk) })
+  const { clock, peer } = await pair({ received: (chunk) => taken.push(chunk) })
   const sent = text('as it was')
-  other.write(sent)
+  peer.write(sent)
   await clock.untilIdle()
   sent.fill(0)
   expect(taken).toEqual([text('as it was')])
 })
 
-it('keeps packets back while a stream is on its way', async () => {
-  const { clock, wire, chunks } = await pair()
-  wire.send(1, 0)
-  wire.beginStream()
-  wire.stream(Uint8Array.of(0xaa))
-  wire.send(2, 0)
+it('packets are sent behind a stream', async () => {
+  const { clock, connection, chunks } = await pair()
+  connection.send(1, 0)
+  connection.beginStream()
+  connection.stream(Uint8Array.of(0xaa))
+  connection.send(2, 0)
   await clock.untilIdle()
-  wire.stream(Uint8Array.of(0xbb))
+  connection.stream(Uint8Array.of(0xbb))
   await clock.untilIdle()
-  wire.endStream()
+  connection.endStream()
   await clock.untilIdle()
   expect(chunks.join('')).toBe(`${packet(1)}aabb${packet(2)}`)
 })
 
-it('gives up whoever takes too little of what is sent', async () => {
-  const { clock, wire, other, lost } = await pair()
-  other.pause()
+it('the connection fails when too many bytes are unsent', async () => {
+  const { clock, connection, peer, lost } = await pair()
+  peer.pause()
   for (let sent = 0; sent < 50; sent++) {
-    wire.send(1, 0)
+    connection.send(1, 0)
     await clock.untilIdle()
   }
   expect(lost).toEqual([])
-  wire.send(1, 0)
+  connection.send(1, 0)
   expect(lost).toEqual(['1020 bytes wait for it to take them'])
-  expect(wire.isOpen).toBe(false)
+  expect(connection.isOpen).toBe(false)
 })
 
-it('gives up whoever is silent, from the last byte on', async () => {
-  const { clock, wire, other, lost } = await pair()
-  wire.setReadTimeout(1000)
+it('the connection fails when the peer is silent for the read timeout after its last byte', async () => {
+  const { clock, connection, peer, lost } = await pair()
+  connection.setReadTimeout(1000)
   clock.advance(900)
-  other.write(text('x'))
+  peer.write(text('x'))
   await clock.untilIdle()
   clock.advance(999)
   await clock.untilIdle()
@@ -131,23 +131,23 @@ it('gives up whoever is silent, from the last byte on', async () => {
   expect(lost).toEqual(['nothing came from it for 1000 ms'])
 })
 
-it('reads what has come before it takes a long turn of its own for silence', async () => {
-  const { clock, wire, other, lost } = await pair()
-  wire.setReadTimeout(1000)
+it('after a long turn the received bytes are read before the read timeout is judged', async () => {
+  const { clock, connection, peer, lost } = await pair()
+  connection.setReadTimeout(1000)
   clock.advance(999)
-  // The bytes are there when the timer runs, and nobody had a turn to read them.
-  other.write(text('x'))
+  // The bytes have arrived when the timer runs, but no turn has read them.
+  peer.write(text('x'))
   clock.advance(5)
   await clock.untilIdle()
   expect(lost).toEqual([])
 })
 
-it('expects nothing while it is paused', async () => {
-  const { clock, wire, lost } = await pair()
-  wire.setReadTimeout(1000)
-  wire.pause()
+it('the read timeout does not run while the connection is paused', async () => {
+  const { clock, connection, lost } = await pair()
+  connection.setReadTimeout(1000)
+  connection.pause()
   clock.advance(5000)
-  wire.resume()
+  connection.resume()
   clock.advance(999)
   await clock.untilIdle()
   expect(lost).toEqual([])
@@ -156,21 +156,21 @@ it('expects nothing while it is paused', async () => {
   expect(lost).toHaveLength(1)
 })
 
-it('ends with the first bytes that cannot be read', async () => {
-  const { clock, other, lost } = await pair({
+it('the connection fails at the first malformed bytes', async () => {
+  const { clock, peer, lost } = await pair({
     received: () => {
       throw new ProtocolError('Expected sense', 0, 'x')
     },
   })
-  other.write(text('x'))
+  peer.write(text('x'))
   await clock.untilIdle()
   expect(lost).toEqual(['Expected sense (reading x at offset 0)'])
 })
 
-it('sends its last packets when it is closed, and tells nobody', async () => {
-  const { clock, wire, chunks, lost } = await pair()
-  wire.send(1, 0)
-  wire.close()
+it('closing sends the queued packets and does not report the connection as lost', async () => {
+  const { clock, connection, chunks, lost } = await pair()
+  connection.send(1, 0)
+  connection.close()
   await clock.untilIdle()
   clock.advance(2000)
   await clock.untilIdle()

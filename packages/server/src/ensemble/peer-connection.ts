@@ -1,66 +1,66 @@
-import { ProtocolError, BufferPool, Writer } from '@zabra/protocol'
+import { BufferPool, ProtocolError, Writer } from '@zabra/protocol'
 import type { Cancel, Clock, Connection } from '@zabra/runtime'
+import { flushWriter } from '../connections/flow-control.ts'
 import type { Identity, Zxid } from '../core/types.ts'
 import { writePacket } from '../core/zab/index.ts'
-import { flushWriter } from '../connections/flush-writer.ts'
 
-/** What a connection of the quorum port is made of, on either side. */
+/** Options of a connection of the quorum port, on either side. */
 export interface PeerConnectionOptions {
   readonly connection: Connection
   readonly clock: Clock
-  /** Bytes that may wait for the other side to take them; with more it is given up. */
+  /** The most bytes that may be queued for the peer; with more the connection fails. */
   readonly maxUnsentBytes: number
-  /** Bytes came, in an array that nobody else has. A `ProtocolError` out of it ends the connection. */
+  /** Called with received bytes, in an array of their own. A `ProtocolError` that it throws ends the connection. */
   readonly received: (chunk: Uint8Array) => void
-  /** There is room for more of a stream. */
+  /** Called when a stream can be continued. */
   readonly drained?: () => void
-  /** It is gone, for this reason. Comes once, and not after `close`. */
+  /** Called once when the connection is lost or has failed, and not after `close`. */
   readonly lost: (reason: string) => void
 }
 
-/** How long what was sent last may take to go out after `close`, in milliseconds. */
-const LAST_BYTES_MS = 1000
-/** So much is sent at once; less waits for what else the input that is ready now brings about. */
-const ENOUGH_BYTES = 65536
+/** How long the last bytes may take to be sent after `close`, in milliseconds. */
+const CLOSE_TIMEOUT_MS = 1000
+/** Bytes that are flushed at once; fewer wait for the other input of the same turn. */
+const FLUSH_BYTES = 65536
 
 /**
- * A connection between a leader and a learner: packets are collected while input is ready and leave in one write, what waits
- * is bounded, and silence ends it. A stream (a snapshot) goes between two packets; packets that come meanwhile wait behind it.
+ * A connection between a leader and a learner. Packets of one turn of the event loop leave in one write, queued bytes are bounded, and
+ * silence of the peer fails the connection. A stream (a snapshot) goes between two packets; packets that are sent meanwhile are queued behind it.
  */
 export class PeerConnection {
   readonly #options: PeerConnectionOptions
   readonly #out = new Writer(4096, new BufferPool())
-  #open = true
-  #scheduled = false
-  #streaming = false
-  #patienceMs = Infinity
-  #heardAt: number
-  #cancelPatience: Cancel = () => {}
+  #isOpen = true
+  #isFlushScheduled = false
+  #isStreaming = false
+  #readTimeoutMs = Infinity
+  #lastReceivedAt: number
+  #cancelTimeout: Cancel = () => {}
 
   constructor(options: PeerConnectionOptions) {
     this.#options = options
-    const { connection: wire, clock } = options
-    this.#heardAt = clock.monotonic()
-    wire.setHandler({
-      // One copy for all packets in it. `slice` would not be one where the platform has arrays of its own.
+    const { connection, clock } = options
+    this.#lastReceivedAt = clock.monotonic()
+    connection.setHandler({
+      // One copy for all packets in the chunk. `slice` would not copy where the platform has its own arrays.
       data: (chunk) => this.receive(new Uint8Array(chunk)),
       drain: () => {
-        if (this.#open) options.drained?.()
+        if (this.#isOpen) options.drained?.()
       },
       closed: (cause) => this.#lose(cause?.message ?? 'closed by the other side'),
     })
   }
 
   get isOpen(): boolean {
-    return this.#open
+    return this.#isOpen
   }
 
-  /** Bytes that the other side has not taken yet. */
+  /** Bytes that the peer has not drained. */
   get unsentBytes(): number {
     return this.#out.length + this.#options.connection.bufferedBytes
   }
 
-  /** Sends a packet with what else is sent about now, behind a stream that is on its way. */
+  /** Sends a packet, in one write with the others of this turn; behind a stream if there is one. */
   send(
     type: number,
     zxid: Zxid,
@@ -70,90 +70,90 @@ export class PeerConnection {
     this.write((out) => writePacket(out, type, zxid, data, auth))
   }
 
-  /** The same with a packet that the caller writes. */
+  /** Sends a packet that the caller writes. */
   write(packet: (out: Writer) => void): void {
-    if (!this.#open) return
+    if (!this.#isOpen) return
     packet(this.#out)
     if (this.unsentBytes > this.#options.maxUnsentBytes)
       return this.fail(`${this.unsentBytes} bytes wait for it to take them`)
-    this.#schedule()
+    this.#scheduleFlush()
   }
 
-  /** Begins a stream behind everything that was sent. */
+  /** Begins a stream behind all packets that were sent. */
   beginStream(): void {
     this.flush()
-    this.#streaming = true
+    this.#isStreaming = true
   }
 
-  /** Writes a part of the stream, which the connection owns from then on. False asks to wait for `drained`. */
+  /** Writes a part of the stream, which belongs to the connection from then on. Returns false when the caller must wait for `drained`. */
   stream(bytes: Uint8Array): boolean {
-    return !this.#open || this.#options.connection.write(bytes)
+    return !this.#isOpen || this.#options.connection.write(bytes)
   }
 
-  /** Ends the stream; packets that waited behind it follow. */
+  /** Ends the stream. The packets that are queued behind it follow. */
   endStream(): void {
-    this.#streaming = false
-    this.#schedule()
+    this.#isStreaming = false
+    this.#scheduleFlush()
   }
 
-  /** Sends what is collected, now. */
+  /** Sends queued packets now. */
   flush(): void {
-    if (!this.#open || this.#streaming || this.#out.length === 0) return
+    if (!this.#isOpen || this.#isStreaming || this.#out.length === 0) return
     flushWriter(this.#out, this.#options.connection)
   }
 
-  /** From now on the other side may be silent for this long. The time that it has been silent for counts. */
-  setReadTimeout(withinMs: number): void {
-    this.#patienceMs = withinMs
-    this.#cancelPatience()
-    this.#watch()
+  /** Fails the connection when the peer is silent for this long. Silence until now counts. */
+  setReadTimeout(timeoutMs: number): void {
+    this.#readTimeoutMs = timeoutMs
+    this.#cancelTimeout()
+    this.#scheduleTimeout()
   }
 
-  /** When the other side showed last that it lives, on the monotonic clock. */
+  /** When the peer showed last that it is alive, on the monotonic clock. */
   get lastReceivedAt(): number {
-    return this.#heardAt
+    return this.#lastReceivedAt
   }
 
-  /** It takes what it is sent, so it lives. */
+  /** Treats a drained socket as a heartbeat of the peer. */
   markAlive(): void {
-    this.#heardAt = this.#options.clock.monotonic()
+    this.#lastReceivedAt = this.#options.clock.monotonic()
   }
 
-  /** Stops and restarts the flow of bytes to `took`. While it stands nobody is expected to speak. */
+  /** Stops reading. The read timeout does not run meanwhile. */
   pause(): void {
     this.#options.connection.pause()
-    this.#cancelPatience()
+    this.#cancelTimeout()
   }
 
   resume(): void {
-    if (!this.#open) return
-    this.#heardAt = this.#options.clock.monotonic()
+    if (!this.#isOpen) return
+    this.#lastReceivedAt = this.#options.clock.monotonic()
     this.#options.connection.resume()
-    this.#watch()
+    this.#scheduleTimeout()
   }
 
-  /** Sends what is collected and closes; `lost` does not follow. */
+  /** Sends queued packets and closes, without calling `lost`. */
   close(): void {
-    if (!this.#open) return
+    if (!this.#isOpen) return
     this.flush()
-    if (!this.#open) return
+    if (!this.#isOpen) return
     this.#end()
-    const { connection: wire, clock } = this.#options
-    wire.end()
-    clock.after(LAST_BYTES_MS, 'last bytes of a quorum connection', () => wire.destroy())
+    const { connection, clock } = this.#options
+    connection.end()
+    clock.after(CLOSE_TIMEOUT_MS, 'last bytes of a quorum connection', () => connection.destroy())
   }
 
-  /** Gives the other side up: closes at once and tells the owner why. */
+  /** Closes at once and calls `lost` with this reason. */
   fail(reason: string): void {
-    if (!this.#open) return
+    if (!this.#isOpen) return
     this.#options.connection.destroy()
     this.#lose(reason)
   }
 
-  /** Takes bytes as if they had just come: those behind something that is no packet. */
+  /** Takes bytes as if they had just been received: those behind a stream. */
   receive(chunk: Uint8Array): void {
-    if (!this.#open) return
-    this.#heardAt = this.#options.clock.monotonic()
+    if (!this.#isOpen) return
+    this.#lastReceivedAt = this.#options.clock.monotonic()
     try {
       this.#options.received(chunk)
     } catch (error) {
@@ -162,45 +162,46 @@ export class PeerConnection {
     }
   }
 
-  #schedule(): void {
-    if (this.#streaming) return
-    if (this.#out.length >= ENOUGH_BYTES) return this.flush()
-    if (this.#scheduled) return
-    this.#scheduled = true
+  #scheduleFlush(): void {
+    if (this.#isStreaming) return
+    if (this.#out.length >= FLUSH_BYTES) return this.flush()
+    if (this.#isFlushScheduled) return
+    this.#isFlushScheduled = true
     this.#options.clock.immediate(() => {
-      this.#scheduled = false
+      this.#isFlushScheduled = false
       this.flush()
     })
   }
 
-  #watch(): void {
-    if (!this.#open || this.#patienceMs === Infinity) return
+  #scheduleTimeout(): void {
+    if (!this.#isOpen || this.#readTimeoutMs === Infinity) return
     const { clock } = this.#options
-    const wait = this.#heardAt + this.#patienceMs - clock.monotonic()
-    this.#cancelPatience = clock.after(wait, 'silence of a quorum connection', () => {
-      // After a long turn of our own there may be bytes that nobody has had time to read.
-      if (this.#silentFor() >= this.#patienceMs) clock.immediate(() => this.#judge())
-      else this.#watch()
+    const wait = this.#lastReceivedAt + this.#readTimeoutMs - clock.monotonic()
+    this.#cancelTimeout = clock.after(wait, 'silence of a quorum connection', () => {
+      // After a long turn of this process there may be bytes that are not read yet.
+      if (this.#silentForMs() >= this.#readTimeoutMs) clock.immediate(() => this.#onTimeout())
+      else this.#scheduleTimeout()
     })
   }
 
-  #judge(): void {
-    if (this.#silentFor() >= this.#patienceMs) this.fail(`nothing came from it for ${this.#patienceMs} ms`)
-    else this.#watch()
+  #onTimeout(): void {
+    if (this.#silentForMs() >= this.#readTimeoutMs)
+      this.fail(`nothing came from it for ${this.#readTimeoutMs} ms`)
+    else this.#scheduleTimeout()
   }
 
-  #silentFor(): number {
-    return this.#options.clock.monotonic() - this.#heardAt
+  #silentForMs(): number {
+    return this.#options.clock.monotonic() - this.#lastReceivedAt
   }
 
   #lose(reason: string): void {
-    if (!this.#open) return
+    if (!this.#isOpen) return
     this.#end()
     this.#options.lost(reason)
   }
 
   #end(): void {
-    this.#open = false
-    this.#cancelPatience()
+    this.#isOpen = false
+    this.#cancelTimeout()
   }
 }

@@ -1,132 +1,144 @@
 import { ProtocolError } from '@zabra/protocol'
-import type { Cancel, Clock, Connection, Logger } from '@zabra/runtime'
-import { HelloReader, formatAddress, type Hello } from './election-hello.ts'
+import type { Address, Cancel, Clock, Connection, Logger } from '@zabra/runtime'
+import { formatAddress } from './election-hello.ts'
 
-/** What a doorkeeper needs. */
-export interface PendingConnectionsOptions {
-  readonly clock: Clock
-  readonly logger: Logger
-  /** Connections that have not said who they are: beyond these the one that has waited longest goes. */
-  readonly maxUnidentified: number
-  /** How long one may take to say it. */
-  readonly helloTimeoutMs: number
-  /** Somebody has introduced itself; `rest` came behind its hello. The connection is the receiver's from now on. */
-  identified(hello: Hello, wire: Connection, rest: Uint8Array): void
+/** Reads the bytes with which a connection identifies itself, which may come in pieces. */
+export interface IdentificationReader<T> {
+  /** Bytes received so far. */
+  readonly received: number
+  /** Takes bytes; returns the identification once it is complete. Throws a `ProtocolError` when the bytes are none. */
+  push(chunk: Uint8Array): T | undefined
 }
 
-/** At most one line about those who were sent away in so many milliseconds. */
-const COMPLAINT_MS = 10_000
+/** Options of the pending connections of one port. Times are in milliseconds. */
+export interface PendingConnectionsOptions<T> {
+  readonly clock: Clock
+  readonly logger: Logger
+  /** For log lines and timers: `election port`, for example. */
+  readonly port: string
+  /** The most connections that may be pending; beyond these the oldest is closed. */
+  readonly maxUnidentified: number
+  /** How long a connection may take to identify itself. */
+  readonly timeoutMs: number
+  readonly createReader: () => IdentificationReader<T>
+  /** Called when a connection has identified itself. The connection belongs to the callee from then on. */
+  identified(identification: T, connection: Connection): void
+}
+
+/** The shortest time between two log lines about rejected connections, in milliseconds. */
+const REJECTION_LOG_MS = 10_000
 
 /**
- * Keeps connections until they have said who they are: not for long, not too many, and nothing is believed yet. Members say it
- * at once, so a flood of others does not keep them out.
+ * Holds the connections of a port that have not identified themselves, bounded in number and time. When full, closes the oldest:
+ * members identify themselves at once, so a flood of other connections does not keep them out.
  */
-export class PendingConnections {
-  readonly #options: PendingConnectionsOptions
-  /** Oldest first, each with what ends its time. */
-  readonly #waiting = new Map<Connection, Cancel>()
-  #pushedOut = 0
-  #complainedAt = -Infinity
-  /** Those who were sent away since the log heard of one. */
-  #unmentioned = 0
+export class PendingConnections<T> {
+  readonly #options: PendingConnectionsOptions<T>
+  /** Oldest first, each with its timeout. */
+  readonly #pending = new Map<Connection, Cancel>()
+  /** Connections that were closed since there were too many. */
+  #evicted = 0
+  #loggedAt = -Infinity
+  /** Rejections since the last log line. */
+  #unlogged = 0
 
-  constructor(options: PendingConnectionsOptions) {
+  constructor(options: PendingConnectionsOptions<T>) {
     this.#options = options
   }
 
-  /** Connections that have not said who they are. */
   get size(): number {
-    return this.#waiting.size
+    return this.#pending.size
   }
 
-  add(wire: Connection): void {
-    const { clock, helloTimeoutMs, maxUnidentified } = this.#options
-    if (this.#waiting.size >= maxUnidentified) this.#makeRoom()
-    const reader = new HelloReader()
-    const cancel = clock.after(helloTimeoutMs, 'hello of an election peer', () =>
-      this.#dismiss(
-        wire,
-        `it did not say who it is within ${helloTimeoutMs} ms (${reader.received} bytes came)`,
+  add(connection: Connection): void {
+    const { clock, port, timeoutMs, maxUnidentified, createReader } = this.#options
+    if (this.#pending.size >= maxUnidentified) this.#evictOldest()
+    const reader = createReader()
+    const cancel = clock.after(timeoutMs, `identification on the ${port}`, () =>
+      this.#reject(
+        connection,
+        `it did not identify itself within ${timeoutMs} ms (${reader.received} bytes came)`,
       ),
     )
-    this.#waiting.set(wire, cancel)
-    wire.setHandler({
+    this.#pending.set(connection, cancel)
+    connection.setHandler({
       data: (chunk) => {
-        if (this.#waiting.has(wire)) this.#read(reader, wire, chunk)
+        if (this.#pending.has(connection)) this.#read(reader, connection, chunk)
       },
       drain() {},
-      closed: () => this.#forget(wire),
+      closed: () => this.#remove(connection),
     })
   }
 
-  /** Ends all that wait. */
+  /** Closes all pending connections. */
   close(): void {
-    for (const [wire, cancel] of this.#waiting) {
+    for (const [connection, cancel] of this.#pending) {
       cancel()
-      wire.destroy()
+      connection.destroy()
     }
-    this.#waiting.clear()
+    this.#pending.clear()
   }
 
-  /** Tells of somebody who was sent away. Whoever floods the port must not flood the log. */
-  logRejection(wire: Connection, facts: object): void {
+  /** Logs why a connection was closed, or not accepted. Limits the rate, so that a flood of connections does not flood the log. */
+  logRejection(remote: Address | undefined, facts: object): void {
     const now = this.#options.clock.monotonic()
-    if (now - this.#complainedAt < COMPLAINT_MS) {
-      this.#unmentioned++
+    if (now - this.#loggedAt < REJECTION_LOG_MS) {
+      this.#unlogged++
       return
     }
-    const others = this.#unmentioned === 0 ? {} : { others: this.#unmentioned }
-    this.#complainedAt = now
-    this.#unmentioned = 0
+    const address = remote === undefined ? {} : { address: formatAddress(remote) }
+    const others = this.#unlogged === 0 ? {} : { others: this.#unlogged }
+    this.#loggedAt = now
+    this.#unlogged = 0
     this.#options.logger.warn(
-      { address: formatAddress(wire.remote), ...facts, ...others },
-      'A connection to the election port was closed',
+      { ...address, ...facts, ...others },
+      `A connection to the ${this.#options.port} was closed`,
     )
   }
 
-  #read(reader: HelloReader, wire: Connection, chunk: Uint8Array): void {
+  #read(reader: IdentificationReader<T>, connection: Connection, chunk: Uint8Array): void {
     try {
-      const whole = reader.push(chunk)
-      if (whole === undefined) return
-      this.#forget(wire)
-      this.#options.identified(whole.hello, wire, whole.rest)
+      const identification = reader.push(chunk)
+      if (identification === undefined) return
+      this.#remove(connection)
+      this.#options.identified(identification, connection)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
-      this.#dismiss(wire, error.message)
+      this.#reject(connection, error.message)
     }
   }
 
-  #dismiss(wire: Connection, reason: string): void {
-    this.#forget(wire)
-    this.logRejection(wire, { reason })
-    wire.destroy()
+  #reject(connection: Connection, reason: string): void {
+    this.#remove(connection)
+    this.logRejection(connection.remote, { reason })
+    connection.destroy()
   }
 
-  #forget(wire: Connection): void {
-    this.#waiting.get(wire)?.()
-    this.#waiting.delete(wire)
-    this.#calm()
+  #remove(connection: Connection): void {
+    this.#pending.get(connection)?.()
+    this.#pending.delete(connection)
+    this.#logEndOfFlood()
   }
 
-  /** The oldest one goes. One line when it begins and one when it is over. */
-  #makeRoom(): void {
-    const [oldest] = this.#waiting.keys()
-    if (this.#pushedOut++ === 0)
+  /** Closes the oldest connection. A flood gets one log line when it begins and one when it ends. */
+  #evictOldest(): void {
+    const [oldest] = this.#pending.keys()
+    if (this.#evicted++ === 0)
       this.#options.logger.warn(
-        { address: formatAddress(oldest!.remote), waiting: this.#waiting.size },
-        'Too many connections to the election port have not said who they are; the oldest give way for now',
+        { address: formatAddress(oldest!.remote), pending: this.#pending.size },
+        `Too many connections to the ${this.#options.port} have not identified themselves; the oldest are closed for now`,
       )
-    this.#waiting.get(oldest!)?.()
-    this.#waiting.delete(oldest!)
+    this.#pending.get(oldest!)?.()
+    this.#pending.delete(oldest!)
     oldest!.destroy()
   }
 
-  #calm(): void {
-    if (this.#pushedOut === 0 || this.#waiting.size > this.#options.maxUnidentified / 2) return
+  #logEndOfFlood(): void {
+    if (this.#evicted === 0 || this.#pending.size > this.#options.maxUnidentified / 2) return
     this.#options.logger.info(
-      { closed: this.#pushedOut },
-      'Connections to the election port say who they are again',
+      { closed: this.#evicted },
+      `Connections to the ${this.#options.port} identify themselves again`,
     )
-    this.#pushedOut = 0
+    this.#evicted = 0
   }
 }

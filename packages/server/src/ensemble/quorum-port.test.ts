@@ -19,7 +19,7 @@ function packet(type: number, data: Uint8Array | null): Uint8Array {
 const info = encodeLearnerInfo({ serverId: 2, protocolVersion: 0x10000, configVersion: 0 })
 const followerInfo = packet(PacketType.followerInfo, info)
 
-async function rig(options: Partial<QuorumPortOptions> = {}) {
+async function fixture(options: Partial<QuorumPortOptions> = {}) {
   const clock = new ManualClock()
   const network = new MemoryNetwork(clock)
   const lines: string[] = []
@@ -55,8 +55,8 @@ async function rig(options: Partial<QuorumPortOptions> = {}) {
   return { clock, network, lines, identified, port, dial, advance }
 }
 
-it('lets in who introduces itself as a learner, in however many parts', async () => {
-  const { port, dial, identified, clock } = await rig()
+it('a learner identifies itself with its first packet, in however many chunks it comes', async () => {
+  const { port, dial, identified, clock } = await fixture()
   await port.open()
   await dial(followerInfo)
   const slow = await dial(followerInfo.slice(0, 7))
@@ -66,8 +66,8 @@ it('lets in who introduces itself as a learner, in however many parts', async ()
   expect(port.unidentified).toBe(0)
 })
 
-it('sends away whoever is no learner, and does not flood the log with them', async () => {
-  const { port, dial, identified, lines, advance } = await rig()
+it('connections that do not identify themselves as learners are closed, with a bounded number of log lines', async () => {
+  const { port, dial, identified, lines, advance } = await fixture()
   await port.open()
   const strangers = [
     await dial(new TextEncoder().encode('GET / HTTP/1.1\r\nHost: x\r\n\r\n')),
@@ -85,8 +85,8 @@ it('sends away whoever is no learner, and does not flood the log with them', asy
   expect(lines[1]).toContain('"others":4')
 })
 
-it('lets nobody wait for long, nor many', async () => {
-  const { port, dial, advance, identified } = await rig({ maxUnidentified: 2 })
+it('pending connections are bounded in number and time', async () => {
+  const { port, dial, advance, identified } = await fixture({ maxUnidentified: 2 })
   await port.open()
   const [first, second, third] = [await dial(), await dial(), await dial()]
   expect([first, second, third].map(({ closed }) => closed)).toEqual([true, false, false])
@@ -97,8 +97,8 @@ it('lets nobody wait for long, nor many', async () => {
   expect(port.unidentified).toBe(0)
 })
 
-it('tries again when the port is taken, and gives up after some attempts', async () => {
-  const { port, network, advance } = await rig()
+it('opening retries while the port is taken, and rejects after the last attempt', async () => {
+  const { port, network, advance } = await fixture()
   const other = await network.listen({ port: 1 }, () => {})
   let opened: unknown = 'not yet'
   port.open().then(
@@ -113,7 +113,7 @@ it('tries again when the port is taken, and gives up after some attempts', async
   expect(opened).toBe(true)
   await port.close()
 
-  const taken = await rig()
+  const taken = await fixture()
   await taken.network.listen({ port: 1 }, () => {})
   let failed: unknown
   taken.port.open().catch((error: unknown) => (failed = error))
@@ -121,8 +121,8 @@ it('tries again when the port is taken, and gives up after some attempts', async
   expect(failed).toBeInstanceOf(NetworkError)
 })
 
-it('closes everything that waits with itself', async () => {
-  const { port, dial, clock, network } = await rig()
+it('closing the port closes its pending connections', async () => {
+  const { port, dial, clock, network } = await fixture()
   await port.open()
   const one = await dial()
   await port.close()
@@ -131,8 +131,8 @@ it('closes everything that waits with itself', async () => {
   await expect(network.connect({ host: 'x', port: 1 })).rejects.toThrow('ECONNREFUSED')
 })
 
-it('listens on all of its addresses or on none', async () => {
-  const { port, network } = await rig({
+it('the port listens on all of its addresses or on none', async () => {
+  const { port, network } = await fixture({
     bindAttempts: 1,
     listen: [1, 2].map((at) => ({ host: 'x', port: at })),
   })
@@ -142,14 +142,14 @@ it('listens on all of its addresses or on none', async () => {
   for (const at of [1, 2]) await network.listen({ port: at }, () => {})
 })
 
-it('opens nothing more once it is closed, be it about to open or to try again', async () => {
-  const opening = await rig()
+it('a port that is closed while it opens or retries opens nothing more', async () => {
+  const opening = await fixture()
   const opened = opening.port.open()
   await opening.port.close()
   await expect(opened).rejects.toThrow('closed while it opened')
   await opening.network.listen({ port: 1 }, () => {})
 
-  const trying = await rig()
+  const trying = await fixture()
   const other = await trying.network.listen({ port: 1 }, () => {})
   let failed: unknown
   trying.port.open().catch((error: unknown) => (failed = error))
@@ -162,8 +162,8 @@ it('opens nothing more once it is closed, be it about to open or to try again', 
   await trying.network.listen({ port: 1 }, () => {})
 })
 
-it('forgets who hangs up before saying anything', async () => {
-  const { port, dial, clock, lines, advance } = await rig()
+it('a pending connection that closes leaves no timer and no log line', async () => {
+  const { port, dial, clock, lines, advance } = await fixture()
   await port.open()
   const one = await dial(followerInfo.slice(0, 7))
   expect(port.unidentified).toBe(1)

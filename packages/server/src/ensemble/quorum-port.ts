@@ -1,26 +1,34 @@
-import { NetworkError, type Address, type Cancel, type Connection, type Listener } from '@zabra/runtime'
-import type { Clock, Logger, Network } from '@zabra/runtime'
 import { ProtocolError } from '@zabra/protocol'
+import {
+  NetworkError,
+  type Address,
+  type Clock,
+  type Connection,
+  type Listener,
+  type Logger,
+  type Network,
+} from '@zabra/runtime'
 import { decodeLearnerInfo, PacketSplitter, PacketType, type QuorumPacket } from '../core/zab/index.ts'
-import { formatAddress } from './election-hello.ts'
+import type { MemberContext } from './context.ts'
+import { PendingConnections, type IdentificationReader } from './pending-connections.ts'
+import { PortBinder, type ListenAddress } from './port-binder.ts'
 
-/** What a quorum port needs. Times are in milliseconds. */
+/** Options of a quorum port. Times are in milliseconds. */
 export interface QuorumPortOptions {
   readonly network: Network
   readonly clock: Clock
   readonly logger: Logger
-  /** Without a host on all interfaces. */
-  readonly listen: readonly { readonly host?: string; readonly port: number }[]
+  readonly listen: readonly ListenAddress[]
   /** How often binding is tried, one second apart. */
   readonly bindAttempts: number
-  /** Connections that have not said who they are: beyond these the one that has waited longest goes. */
+  /** The most connections that have not identified themselves; beyond these the oldest is closed. */
   readonly maxUnidentified: number
-  /** How long a connection may take to say who it is. */
+  /** How long a connection may take to send its first packet. */
   readonly firstPacketTimeoutMs: number
-  /** Why a learner that says so of itself must not come in, if it must not. */
+  /** Returns why the learner that this packet identifies is refused; undefined when it is not. */
   readonly refusal?: (packet: QuorumPacket) => string | undefined
-  /** A learner has introduced itself. The connection is the receiver's from now on. */
-  readonly identified: (packet: QuorumPacket, wire: Connection) => void
+  /** Called when a learner has identified itself. The connection belongs to the callee from then on. */
+  readonly identified: (packet: QuorumPacket, connection: Connection) => void
 }
 
 export const quorumPortDefaults = {
@@ -29,49 +37,53 @@ export const quorumPortDefaults = {
   firstPacketTimeoutMs: 5000,
 } as const
 
-const BIND_PAUSE_MS = 1000
-/** Longest first packet that is read; a real one takes 44 bytes. */
-const FIRST_PACKET_BYTES = 1024
-/** At most one line about strangers in so many milliseconds. */
-const COMPLAINT_MS = 10_000
-
-/** A packet without data and identities. */
+const PORT = 'quorum port'
+/** The longest first packet that is read; a valid one has 44 bytes. */
+const MAX_FIRST_PACKET_BYTES = 1024
+/** The length of a packet without data and identities. */
 const BARE_PACKET_BYTES = 20
 
-interface Stranger {
-  readonly wire: Connection
-  readonly splitter: PacketSplitter
-  /** What it has sent, in bytes. */
-  received: number
-  packet: QuorumPacket | undefined
-  cancel: Cancel
-}
-
 /**
- * The port on which a leader takes learners. Whoever connects is a stranger until its first packet has come whole: that
- * of a learner, and nothing behind it. Strangers wait neither long nor in great number, and the log hears of them rarely.
+ * The port on which a leader, or a follower with `observerMasterPort`, accepts learners. A connection is pending until its first
+ * packet is complete, which must be that of a learner.
  */
 export class QuorumPort {
   readonly #options: QuorumPortOptions
-  readonly #strangers = new Set<Stranger>()
+  readonly #pending: PendingConnections<QuorumPacket>
+  readonly #binder: PortBinder
   readonly #listeners: Listener[] = []
-  #closed = false
-  #stopWaiting: () => void = () => {}
-  #complainedAt = -Infinity
-  /** Strangers that were sent away since the log heard of one. */
-  #unmentioned = 0
+  #isClosed = false
 
   constructor(options: QuorumPortOptions) {
     this.#options = options
+    const { network, clock, logger, maxUnidentified, firstPacketTimeoutMs, bindAttempts } = options
+    this.#pending = new PendingConnections({
+      clock,
+      logger,
+      port: PORT,
+      maxUnidentified,
+      timeoutMs: firstPacketTimeoutMs,
+      createReader: () => new FirstPacketReader(),
+      identified: (packet, connection) => this.#onIdentified(packet, connection),
+    })
+    this.#binder = new PortBinder({
+      network,
+      clock,
+      logger,
+      port: PORT,
+      attempts: bindAttempts,
+      accept: (connection) => this.#accept(connection),
+      acceptFailed: (error) => this.#pending.logRejection(undefined, { reason: error.message }),
+    })
   }
 
-  /** Listens on all addresses, or on none: rejects with a `NetworkError` when one cannot be had after all attempts. */
+  /** Listens on all addresses, or on none: rejects with a `NetworkError` when one cannot be bound after all attempts. */
   async open(): Promise<void> {
     try {
       for (const at of this.#options.listen) {
-        const listener = await this.#bind(at)
+        const listener = await this.#binder.bind(at)
         this.#listeners.push(listener)
-        if (this.#closed) throw new NetworkError('The quorum port was closed while it opened', 'ABORT_ERR')
+        if (this.#isClosed) throw new NetworkError('The quorum port was closed while it opened', 'ABORT_ERR')
       }
     } catch (error) {
       await this.close()
@@ -83,128 +95,88 @@ export class QuorumPort {
     return this.#listeners.map(({ address }) => address)
   }
 
-  /** Connections that have not said who they are. */
+  /** The number of connections that have not identified themselves. */
   get unidentified(): number {
-    return this.#strangers.size
+    return this.#pending.size
   }
 
   async close(): Promise<void> {
-    this.#closed = true
-    this.#stopWaiting()
-    for (const stranger of this.#strangers) this.#drop(stranger)
+    this.#isClosed = true
+    this.#binder.stop()
+    this.#pending.close()
     await Promise.all(this.#listeners.map((listener) => listener.close()))
   }
 
-  async #bind(at: QuorumPortOptions['listen'][number]): Promise<Listener> {
-    const { network, logger, bindAttempts } = this.#options
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await network.listen(
-          { ...at, keepAlive: true },
-          (wire) => this.#admit(wire),
-          (error) => this.#complain(error.message, undefined),
-        )
-      } catch (error) {
-        if (!(error instanceof NetworkError) || attempt >= bindAttempts || this.#closed) throw error
-        logger.warn({ reason: error.message, attempt }, 'The quorum port cannot be had yet; trying again')
-        await this.#pause()
-      }
-    }
+  #accept(connection: Connection): void {
+    if (this.#isClosed) connection.destroy()
+    else this.#pending.add(connection)
   }
 
-  #pause(): Promise<void> {
-    return new Promise((resolve) => {
-      const cancel = this.#options.clock.after(BIND_PAUSE_MS, 'quorum port', resolve)
-      this.#stopWaiting = () => {
-        cancel()
-        resolve()
-      }
-    })
-  }
-
-  #admit(wire: Connection): void {
-    const { clock, maxUnidentified, firstPacketTimeoutMs: firstPacketMs } = this.#options
-    const splitter = new PacketSplitter({
-      maxData: FIRST_PACKET_BYTES,
-      packet: (type, zxid, data, auth) => {
-        stranger.packet ??= { type, zxid, data: data && new Uint8Array(data), auth }
-      },
-    })
-    const stranger: Stranger = { wire, splitter, received: 0, packet: undefined, cancel: () => {} }
-    wire.setHandler({
-      data: (chunk) => this.#read(stranger, chunk),
-      drain() {},
-      closed: () => this.#forget(stranger),
-    })
-    if (this.#closed) return wire.destroy()
-    if (this.#strangers.size >= maxUnidentified) {
-      const [oldest] = this.#strangers
-      this.#dismiss(oldest!, 'too many connections have not said who they are')
-    }
-    this.#strangers.add(stranger)
-    stranger.cancel = clock.after(firstPacketMs, 'first packet of a learner', () =>
-      this.#dismiss(
-        stranger,
-        `it did not say who it is within ${firstPacketMs} ms (${stranger.received} bytes came)`,
-      ),
-    )
-  }
-
-  #read(stranger: Stranger, chunk: Uint8Array): void {
-    if (!this.#strangers.has(stranger)) return
-    stranger.received += chunk.length
-    let objection: string | undefined
-    try {
-      stranger.splitter.push(chunk)
-      if (stranger.packet === undefined) return
-      objection = objectionTo(stranger.packet, stranger.received) ?? this.#options.refusal?.(stranger.packet)
-    } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error
-      objection = error.message
-    }
-    if (objection !== undefined) return this.#dismiss(stranger, objection)
-    this.#forget(stranger)
-    this.#options.identified(stranger.packet!, stranger.wire)
-  }
-
-  #forget(stranger: Stranger): void {
-    stranger.cancel()
-    this.#strangers.delete(stranger)
-  }
-
-  #drop(stranger: Stranger): void {
-    this.#forget(stranger)
-    stranger.wire.destroy()
-  }
-
-  #dismiss(stranger: Stranger, reason: string): void {
-    this.#drop(stranger)
-    this.#complain(reason, stranger.wire.remote)
-  }
-
-  /** Whoever floods the port must not flood the log. */
-  #complain(reason: string, remote: Address | undefined): void {
-    const now = this.#options.clock.monotonic()
-    if (now - this.#complainedAt < COMPLAINT_MS) {
-      this.#unmentioned++
-      return
-    }
-    const address = remote === undefined ? undefined : formatAddress(remote)
-    const others = this.#unmentioned
-    this.#complainedAt = now
-    this.#unmentioned = 0
-    this.#options.logger.warn({ address, reason, others }, 'A connection to the quorum port was closed')
+  #onIdentified(packet: QuorumPacket, connection: Connection): void {
+    const reason = this.#options.refusal?.(packet)
+    if (reason === undefined) return this.#options.identified(packet, connection)
+    this.#pending.logRejection(connection.remote, { reason })
+    connection.destroy()
   }
 }
 
 /**
- * A learner waits for an answer before it says anything else, so there is nothing behind its first packet. Throws a
- * `ProtocolError` when it cannot be read who it is.
+ * Creates the port on which a member accepts learners. Without reconfiguration a server that no configuration names is refused, as on
+ * the election port, so such a server does not even learn who leads.
  */
-function objectionTo({ type, data }: QuorumPacket, received: number): string | undefined {
-  if (type !== PacketType.followerInfo && type !== PacketType.observerInfo)
-    return `expected it to introduce itself as a learner, got a packet of type ${type}`
-  decodeLearnerInfo(data)
-  const behind = received - BARE_PACKET_BYTES - (data?.length ?? 0)
-  return behind > 0 ? `${behind} bytes came behind its first packet` : undefined
+export function createQuorumPort(
+  { settings, platform, membership }: MemberContext,
+  listen: readonly ListenAddress[],
+  identified: QuorumPortOptions['identified'],
+): QuorumPort {
+  const { network, clock, logger } = platform
+  return new QuorumPort({
+    ...quorumPortDefaults,
+    network,
+    clock,
+    logger,
+    listen,
+    refusal: ({ data }) => {
+      if (settings.reconfigEnabled) return undefined
+      const { serverId } = decodeLearnerInfo(data)
+      return membership.member(serverId) === undefined
+        ? `server ${serverId} is not in the configuration`
+        : undefined
+    },
+    identified,
+  })
+}
+
+/** Reads the first packet of a learner. The learner waits for a reply before it sends anything else, so no bytes follow. */
+class FirstPacketReader implements IdentificationReader<QuorumPacket> {
+  received = 0
+  #packet: QuorumPacket | undefined
+  readonly #splitter = new PacketSplitter({
+    maxData: MAX_FIRST_PACKET_BYTES,
+    packet: (type, zxid, data, auth) => {
+      this.#packet ??= { type, zxid, data: data && new Uint8Array(data), auth }
+    },
+  })
+
+  push(chunk: Uint8Array): QuorumPacket | undefined {
+    this.received += chunk.length
+    this.#splitter.push(chunk)
+    if (this.#packet === undefined) return undefined
+    const { type, data } = this.#packet
+    if (type !== PacketType.followerInfo && type !== PacketType.observerInfo)
+      throw new ProtocolError(
+        `Expected the first packet of a learner, got a packet of type ${type}`,
+        0,
+        'the first packet',
+      )
+    decodeLearnerInfo(data)
+    const behind = this.received - BARE_PACKET_BYTES - (data?.length ?? 0)
+    if (behind > 0)
+      throw new ProtocolError(
+        `Expected nothing behind the first packet, got ${behind} bytes`,
+        0,
+        'the first packet',
+      )
+    return this.#packet
+  }
 }

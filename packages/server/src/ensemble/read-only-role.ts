@@ -1,22 +1,21 @@
+import type { ClientChannel } from '../connections/client-channel.ts'
 import { LearnerSessions } from '../core/sessions/index.ts'
-import type { ClientConnection } from '../connections/client-connection.ts'
 import { ReadOnlyPipeline } from '../pipeline/index.ts'
-import { RoleClients } from './role-clients.ts'
-import { roleMetrics } from './role-metrics.ts'
 import type { MemberContext } from './context.ts'
+import { RoleClients } from './role-clients.ts'
 
-/** What a member does for clients that only want to look, while it has no leader. Nothing reaches the tree or the log. */
+/** Serves clients in read-only mode while a member has no leader (quorum-protocol 17). Nothing changes the tree or the log. */
 export class ReadOnlyRole {
-  readonly #clients: RoleClients<ReadOnlyPipeline<ClientConnection>>
+  readonly #clients: RoleClients<ReadOnlyPipeline<ClientChannel>>
 
-  constructor(kit: MemberContext) {
-    this.#clients = new RoleClients(kit, {
-      sessions: new LearnerSessions(new Map(kit.database.sessions)),
+  constructor(context: MemberContext) {
+    this.#clients = new RoleClients(context, {
+      sessions: new LearnerSessions(new Map(context.database.sessions)),
       readOnly: true,
-      role: roleMetrics(kit, { mode: 'read-only', peerState: () => 'looking' }),
-      pipeline: (parts) => new ReadOnlyPipeline(parts),
+      role: { mode: 'read-only', peerState: () => 'looking' },
+      pipeline: (pipelineContext) => new ReadOnlyPipeline(pipelineContext),
     })
-    kit.ports.logger.info({}, 'There is no leader: serving clients that only want to read')
+    context.platform.logger.info({}, 'There is no leader: serving read-only clients')
     this.#clients.open()
   }
 

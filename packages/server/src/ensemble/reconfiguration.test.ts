@@ -5,7 +5,7 @@ import { parseConfiguration } from '../core/quorum/index.ts'
 import type { RawClient } from '../testing/test-server.ts'
 import { Ensemble } from './testing/ensemble.ts'
 
-const line = (id: number, role = 'participant'): string =>
+const memberLine = (id: number, role = 'participant'): string =>
   `server.${id}=127.0.0.1:${2000 + id}:${3000 + id}:${role};${4000 + id}`
 
 interface Change {
@@ -14,7 +14,7 @@ interface Change {
   readonly from?: bigint
 }
 
-async function change(
+async function reconfigure(
   ensemble: Ensemble,
   client: RawClient,
   { joining, leaving, from = -1n }: Change,
@@ -28,47 +28,48 @@ async function change(
       curConfigId: from,
     }),
   )
-  await ensemble.until('the answer', () => client.frames.length > 0 || client.closed)
+  await ensemble.until('the reply', () => client.frames.length > 0 || client.closed)
   return client.takeReceived().join()
 }
 
-async function shown(ensemble: Ensemble, id: number): Promise<string[]> {
+async function configurationAt(ensemble: Ensemble, id: number): Promise<string[]> {
   const client = await ensemble.client(id)
   client.read(1, OpCode.getData, '/zookeeper/config')
-  await ensemble.until('the answer', () => client.frames.length > 0)
+  await ensemble.until('the reply', () => client.frames.length > 0)
   const [reply] = client.replies()
   const text = new TextDecoder().decode(reply!.body.buffer() ?? undefined)
   client.connection.destroy()
   return text.split('\n')
 }
 
-const changing = { reconfigEnabled: true, skipAcl: true }
+const reconfigurable = { reconfigEnabled: true, skipAcl: true }
 
-it('gives a configuration its first version with its first leader', async () => {
-  const ensemble = await Ensemble.start(3, changing)
-  for (const id of [1, 2, 3]) expect((await shown(ensemble, id)).at(-1)).toBe('version=100000000')
+it('the first leader gives the configuration its first version', async () => {
+  const ensemble = await Ensemble.start(3, reconfigurable)
+  for (const id of [1, 2, 3]) expect((await configurationAt(ensemble, id)).at(-1)).toBe('version=100000000')
 })
 
-it('removes a follower, which follows on without a voice, and takes it back', async () => {
-  const ensemble = await Ensemble.start(3, changing)
+it('a removed follower follows without a vote and can be added again', async () => {
+  const ensemble = await Ensemble.start(3, reconfigurable)
   const client = await ensemble.client(2)
-  expect(await change(ensemble, client, { leaving: '1', from: 5n })).toBe('77:-103')
-  expect(await change(ensemble, client, { leaving: '1' })).toBe('77:0')
-  await ensemble.until('everybody serves', () => ensemble.running.every(({ serving }) => serving))
+  expect(await reconfigure(ensemble, client, { leaving: '1', from: 5n })).toBe('77:-103')
+  expect(await reconfigure(ensemble, client, { leaving: '1' })).toBe('77:0')
+  await ensemble.allServe()
   for (const id of [2, 3])
-    expect((await shown(ensemble, id)).some((each) => each.startsWith('server.1='))).toBe(false)
-  // One voter of two is no quorum, whatever the other one does.
+    expect((await configurationAt(ensemble, id)).some((each) => each.startsWith('server.1='))).toBe(false)
+  // Both of the two voters are needed now.
   client.create(1, '/a')
-  await ensemble.until('the answer', () => client.frames.length > 0)
+  await ensemble.until('the reply', () => client.frames.length > 0)
   expect(client.takeReceived()).toEqual(['1:0'])
   const back = await ensemble.client(2)
-  expect(await change(ensemble, back, { joining: line(1) })).toBe('77:0')
+  expect(await reconfigure(ensemble, back, { joining: memberLine(1) })).toBe('77:0')
   await ensemble.until('three voters', () => ensemble.running.every(({ serving }) => serving))
-  for (const id of [1, 2, 3]) expect(await shown(ensemble, id)).toContain(line(1).replace(';', ';0.0.0.0:'))
+  for (const id of [1, 2, 3])
+    expect(await configurationAt(ensemble, id)).toContain(memberLine(1).replace(';', ';0.0.0.0:'))
 })
 
-it('answers a change with the text of the new configuration and its Stat', async () => {
-  const ensemble = await Ensemble.start(3, changing)
+it('a reconfig is answered with the new configuration and its stat', async () => {
+  const ensemble = await Ensemble.start(3, reconfigurable)
   const client = await ensemble.client(2)
   client.frames.length = 0
   client.ask(77, OpCode.reconfig, (w) =>
@@ -79,7 +80,7 @@ it('answers a change with the text of the new configuration and its Stat', async
       curConfigId: -1n,
     }),
   )
-  await ensemble.until('the answer', () => client.frames.length > 0)
+  await ensemble.until('the reply', () => client.frames.length > 0)
   const [{ err, zxid, body }] = client.replies() as [ReturnType<RawClient['replies']>[number]]
   const { data, stat } = readGetDataResponse(body)
   const text = new TextDecoder().decode(data ?? undefined).split('\n')
@@ -87,30 +88,30 @@ it('answers a change with the text of the new configuration and its Stat', async
   expect([stat.mzxid, stat.dataLength, body.remaining]).toEqual([BigInt(zxid), data?.length, 0])
 })
 
-it('goes to the designated leader without an election when the leader is removed', async () => {
-  const ensemble = await Ensemble.start(3, changing)
+it('members join the designated leader without an election when the leader is removed', async () => {
+  const ensemble = await Ensemble.start(3, reconfigurable)
   const client = await ensemble.client(1)
-  expect(await change(ensemble, client, { leaving: '3' })).toBe('77:0')
+  expect(await reconfigure(ensemble, client, { leaving: '3' })).toBe('77:0')
   await ensemble.until('the new leader', () => ensemble.leader !== undefined && ensemble.leader !== 3)
-  await ensemble.until('everybody serves', () => ensemble.running.every(({ serving }) => serving))
+  await ensemble.allServe()
   expect(ensemble.server(3).role).toBe('following')
   const later = await ensemble.client(3)
   later.create(1, '/a')
-  await ensemble.until('the answer', () => later.frames.length > 0)
+  await ensemble.until('the reply', () => later.frames.length > 0)
   expect(later.takeReceived()).toEqual(['1:0'])
-  // Whoever comes back finds the leader that nobody has elected.
+  // Members that restart find the leader that was not elected.
   const leader = ensemble.leader
   for (const id of [3, [1, 2].find((one) => one !== leader)!]) {
     await ensemble.member(id).crash()
     await ensemble.member(id).start()
-    await ensemble.until(`the return of ${id}`, () => ensemble.server(id).serving, 5000)
+    await ensemble.until(`server ${id} to serve again`, () => ensemble.server(id).serving, 5000)
     expect(ensemble.leader).toBe(leader)
   }
-  // What was changed is on every disk: after a restart of all it is still so.
+  // The configuration is on every disk: it holds after all members have restarted.
   for (const id of [1, 2, 3]) await ensemble.member(id).crash()
   for (const id of [1, 2]) await ensemble.member(id).start()
   await ensemble.until('a leader', () => ensemble.leader !== undefined)
-  expect((await shown(ensemble, 1)).some((each) => each.startsWith('server.3='))).toBe(false)
+  expect((await configurationAt(ensemble, 1)).some((each) => each.startsWith('server.3='))).toBe(false)
   await ensemble.member(3).start()
   await ensemble.until('the former leader', () => ensemble.server(3).serving)
 })
@@ -118,34 +119,39 @@ it('goes to the designated leader without an election when the leader is removed
 it.each([
   [1, 'follows the designated leader', 'following'],
   [2, 'is the designated leader', 'leading'],
-])('leaves its role once when the disk of %i, which %s, is full at that moment', async (full, _, role) => {
-  const ensemble = await Ensemble.start(3, changing)
-  const client = await ensemble.client(1)
-  const { disk } = ensemble.member(full)
-  // The log has room of its own; a new file has none.
-  disk.injectFault = (call, path) =>
-    call === 'write' && /dynamic\.\d/.test(path) ? { code: 'ENOSPC' } : undefined
-  const before = ensemble.lines.length
-  await change(ensemble, client, { leaving: '3' })
-  await ensemble.until('the complaint', () => ensemble.lines.join().includes('ENOSPC'))
-  disk.injectFault = undefined
-  await ensemble.until('everybody serves', () => ensemble.running.every(({ serving }) => serving), 5000)
-  // As long as somebody who looked for a leader beside its role would need to end it.
-  await ensemble.advance(20_000)
-  expect([ensemble.leader, ensemble.server(full).role]).toEqual([2, role])
-  const lines = ensemble.lines.slice(before).join('\n')
-  expect(lines).not.toContain('This server is not looking any more')
-  expect(lines).not.toContain(' 2 info Looking for a leader')
-  const later = await ensemble.client(full)
-  later.create(1, '/a')
-  await ensemble.until('the answer', () => later.frames.length > 0 || later.closed)
-  expect(later.takeReceived()).toEqual(['1:0'])
-})
+])(
+  'member %i, which %s, leaves its role once when its disk is full as the leader is removed',
+  async (full, _, role) => {
+    const ensemble = await Ensemble.start(3, reconfigurable)
+    const client = await ensemble.client(1)
+    const { disk } = ensemble.member(full)
+    // The log has preallocated space, so only a new file fails.
+    disk.injectFault = (call, path) =>
+      call === 'write' && /dynamic\.\d/.test(path) ? { code: 'ENOSPC' } : undefined
+    const before = ensemble.lines.length
+    await reconfigure(ensemble, client, { leaving: '3' })
+    await ensemble.until('the warning', () => ensemble.lines.join().includes('ENOSPC'))
+    disk.injectFault = undefined
+    await ensemble.allServe(5000)
+    // Long enough for an election beside the role, if there were one, to end the role.
+    await ensemble.advance(20_000)
+    expect([ensemble.leader, ensemble.server(full).role]).toEqual([2, role])
+    const lines = ensemble.lines.slice(before).join('\n')
+    expect(lines).not.toContain('This server is not looking any more')
+    expect(lines).not.toContain(' 2 info Looking for a leader')
+    const later = await ensemble.client(full)
+    later.create(1, '/a')
+    await ensemble.until('the reply', () => later.frames.length > 0 || later.closed)
+    expect(later.takeReceived()).toEqual(['1:0'])
+  },
+)
 
-it('waits for space when its disk is full as it hears of a newer configuration', async () => {
-  const ensemble = await Ensemble.start(3, changing)
+it('a member whose disk is full waits for space before it activates a newer configuration of the others', async () => {
+  const ensemble = await Ensemble.start(3, reconfigurable)
   await ensemble.member(1).crash()
-  expect(await change(ensemble, await ensemble.client(2), { joining: line(9, 'observer') })).toBe('77:0')
+  expect(await reconfigure(ensemble, await ensemble.client(2), { joining: memberLine(9, 'observer') })).toBe(
+    '77:0',
+  )
   const { disk } = ensemble.member(1)
   disk.injectFault = (call, path) =>
     call === 'write' && /dynamic\.\d/.test(path) ? { code: 'ENOSPC' } : undefined
@@ -153,12 +159,12 @@ it('waits for space when its disk is full as it hears of a newer configuration',
   await ensemble.advance(5000)
   expect([ensemble.member(1).failure, ensemble.lines.join().includes('ENOSPC')]).toEqual([undefined, true])
   disk.injectFault = undefined
-  await ensemble.until('the return of 1', () => ensemble.server(1).serving)
+  await ensemble.until('server 1 to serve again', () => ensemble.server(1).serving)
   expect(disk.paths().some((path) => /dynamic\.\d/.test(path))).toBe(true)
 })
 
-it('lives on when it hears, once its role is over, that a full disk has refused a configuration', async () => {
-  const ensemble = await Ensemble.start(3, changing)
+it('a leader lives on when its full disk refuses a configuration after its role has ended', async () => {
+  const ensemble = await Ensemble.start(3, reconfigurable)
   const client = await ensemble.client(3)
   const { disk } = ensemble.member(3)
   const replaceFile = disk.replaceFile.bind(disk)
@@ -172,7 +178,7 @@ it('lives on when it hears, once its role is over, that a full disk has refused 
     }
     return replaceFile(path, bytes)
   }
-  expect(await change(ensemble, client, { joining: line(9, 'observer') })).toBe('77:0')
+  expect(await reconfigure(ensemble, client, { joining: memberLine(9, 'observer') })).toBe('77:0')
   for (const id of [1, 2]) await ensemble.member(id).crash()
   await ensemble.until('the end of its role', () => ensemble.server(3).role === 'looking')
   refuse()
@@ -180,12 +186,12 @@ it('lives on when it hears, once its role is over, that a full disk has refused 
   expect(ensemble.member(3).failure).toBe(undefined)
   isFull = false
   for (const id of [1, 2]) await ensemble.member(id).start()
-  await ensemble.until('everybody serves', () => ensemble.running.every(({ serving }) => serving))
-  expect(await shown(ensemble, 3)).toContain(line(9, 'observer').replace(';', ';0.0.0.0:'))
+  await ensemble.allServe()
+  expect(await configurationAt(ensemble, 3)).toContain(memberLine(9, 'observer').replace(';', ';0.0.0.0:'))
 })
 
-it('acknowledges a change only when the member has it on disk as the one proposed last', async () => {
-  const ensemble = await Ensemble.start(3, changing)
+it('a follower acknowledges a reconfig only when the configuration is on disk as the proposed one', async () => {
+  const ensemble = await Ensemble.start(3, reconfigurable)
   await ensemble.member(2).crash()
   const client = await ensemble.client(3)
   const { disk } = ensemble.member(1)
@@ -198,7 +204,7 @@ it('acknowledges a change only when the member has it on disk as the one propose
   }
   client.ask(77, OpCode.reconfig, (w) =>
     writeReconfigRequest(w, {
-      joiningServers: line(9, 'observer'),
+      joiningServers: memberLine(9, 'observer'),
       leavingServers: null,
       newMembers: null,
       curConfigId: -1n,
@@ -207,31 +213,31 @@ it('acknowledges a change only when the member has it on disk as the one propose
   await ensemble.advance(2000)
   expect([client.closed, client.takeReceived()]).toEqual([false, []])
   release()
-  await ensemble.until('the answer', () => client.frames.length > 0 || client.closed)
+  await ensemble.until('the reply', () => client.frames.length > 0 || client.closed)
   expect(client.takeReceived()).toEqual(['77:0'])
 })
 
-it('takes in a server that nobody knew, as a participant and as an observer', async () => {
-  const ensemble = await Ensemble.start(3, changing)
+it('an unknown server can join as a participant and as an observer', async () => {
+  const ensemble = await Ensemble.start(3, reconfigurable)
   for (const [id, role] of [
     [4, 'participant'],
     [5, 'observer'],
   ] as const) {
-    const known = [1, 2, 3].map((one) => line(one)).join('\n')
-    await ensemble.join(id, parseConfiguration(`${known}\n${line(id, role)}`))
+    const known = [1, 2, 3].map((one) => memberLine(one)).join('\n')
+    await ensemble.join(id, parseConfiguration(`${known}\n${memberLine(id, role)}`))
     await ensemble.until(`the joiner ${id}`, () => ensemble.server(id).serving)
     const client = await ensemble.client(1)
-    expect(await change(ensemble, client, { joining: line(id, role) })).toBe('77:0')
+    expect(await reconfigure(ensemble, client, { joining: memberLine(id, role) })).toBe('77:0')
     await ensemble.until(`its role`, () => ensemble.server(id).serving && ensemble.leader !== undefined)
-    await ensemble.until('everybody serves', () => ensemble.running.every(({ serving }) => serving))
+    await ensemble.allServe()
   }
   expect(ensemble.server(5).role).toBe('observing')
-  expect((await shown(ensemble, 5)).length).toBe(6)
+  expect((await configurationAt(ensemble, 5)).length).toBe(6)
   const client = await ensemble.client(5)
   client.create(1, '/a')
-  await ensemble.until('the answer', () => client.frames.length > 0)
+  await ensemble.until('the reply', () => client.frames.length > 0)
   expect(client.takeReceived()).toEqual(['1:0'])
-  // Four voters: with two of them gone there is no quorum, with one of them back there is.
+  // Four voters: with two of them down there is no quorum, with one of them back there is.
   await ensemble.member(1).crash()
   await ensemble.member(2).crash()
   await ensemble.until('no leader', () => ensemble.leader === undefined)
@@ -239,24 +245,24 @@ it('takes in a server that nobody knew, as a participant and as an observer', as
   await ensemble.until('a leader', () => ensemble.leader !== undefined)
 })
 
-it('listens where a change of the configuration says, for votes and as leader', async () => {
-  const ensemble = await Ensemble.start(3, changing)
+it('a member whose addresses a reconfig has changed listens on the new election and quorum ports', async () => {
+  const ensemble = await Ensemble.start(3, reconfigurable)
   const moved = 'server.1=127.0.0.1:2501:3501:participant;4001'
   const client = await ensemble.client(2)
-  expect(await change(ensemble, client, { joining: moved })).toBe('77:0')
+  expect(await reconfigure(ensemble, client, { joining: moved })).toBe('77:0')
   await ensemble.until('the move', () =>
     ensemble.lines.some((text) => text.includes('election port has moved')),
   )
   const wire = await ensemble.network.connect({ host: 'x', port: 3501 })
   wire.destroy()
   await expect(ensemble.network.connect({ host: 'x', port: 3001 })).rejects.toThrow('ECONNREFUSED')
-  // It is elected without the other large one, and found where it says that it is.
+  // It can lead when the members with larger ids are gone, and is found at its new addresses.
   await ensemble.member(3).crash()
   await ensemble.until('another leader', () => ensemble.leader === 2)
   await ensemble.until('two that serve', () => ensemble.running.every(({ serving }) => serving))
   const writer = await ensemble.client(1)
   for (let xid = 1; xid <= 3; xid++) writer.create(xid, `/n${xid}`)
-  await ensemble.until('the answers', () => writer.frames.length > 2)
+  await ensemble.until('the replies', () => writer.frames.length > 2)
   await ensemble.member(2).crash()
   await ensemble.member(3).start()
   await ensemble.until('the moved one leads', () => ensemble.leader === 1)

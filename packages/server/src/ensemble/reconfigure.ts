@@ -1,38 +1,85 @@
 import { ErrorCode } from '@zabra/protocol'
 import {
+  applyReconfig,
   printConfiguration,
   ReconfigurationError,
-  applyReconfig,
+  sameMembership,
   verifierOf,
+  type EnsembleConfiguration,
   type ReconfigRequest,
+  type ServerId,
 } from '../core/quorum/index.ts'
 import type { Zxid } from '../core/types.ts'
 import type { Leader } from '../core/zab/index.ts'
-import type { MemberContext } from './context.ts'
+import type { MemberContext, RoleExit } from './context.ts'
 
 /**
- * Judges a change of the ensemble that would have this zxid (14.1 of the server protocol): the text of the new configuration, or
- * the error number of why not.
+ * Validates a change of the ensemble at its leader (quorum-protocol 14.1). Returns the text of the new configuration, whose version is
+ * `zxid`, or the code of the error with which the change is refused.
  */
 export function validateReconfiguration(
-  { settings, ports }: MemberContext,
+  { settings, platform }: MemberContext,
   leader: Pick<Leader, 'activeConfiguration' | 'lastSeenConfiguration' | 'syncedVoters'>,
   request: ReconfigRequest & { readonly curConfigId: bigint },
   zxid: Zxid,
 ): string | number {
-  const { activeConfiguration: active, lastSeenConfiguration: proposed } = leader
-  if (proposed.version !== active.version) return ErrorCode.RECONFIGINPROGRESS
-  if (request.curConfigId !== -1n && request.curConfigId !== BigInt(proposed.version))
+  const { activeConfiguration: active, lastSeenConfiguration: lastSeen } = leader
+  if (lastSeen.version !== active.version) return ErrorCode.RECONFIGINPROGRESS
+  if (request.curConfigId !== -1n && request.curConfigId !== BigInt(lastSeen.version))
     return ErrorCode.BADVERSION
   try {
-    const leastVoters = settings.standaloneEnabled ? 2 : 1
-    const next = applyReconfig(active, request, { version: zxid, leastVoters })
-    // A configuration that could decide nothing would stop the ensemble.
+    const minVoters = settings.standaloneEnabled ? 2 : 1
+    const next = applyReconfig(active, request, { version: zxid, minVoters })
+    // A configuration without a synced quorum would stop the ensemble.
     if (!verifierOf(next).isQuorum(leader.syncedVoters())) return ErrorCode.NEWCONFIGNOQUORUM
     return printConfiguration(next)
   } catch (error) {
     if (!(error instanceof ReconfigurationError)) throw error
-    ports.logger.info({ reason: error.message }, 'A change of the ensemble was refused')
+    platform.logger.info({ reason: error.message }, 'A change of the ensemble was refused')
     return error.code
   }
+}
+
+/** What a newly active configuration means for the role of this member. */
+export interface Activation {
+  /** Why the role ends, if it does. */
+  readonly exit?: RoleExit
+  /** Resolves when the configuration is on disk. */
+  readonly persisted: Promise<void>
+}
+
+/**
+ * Activates a committed configuration at a learner (quorum-protocol 14.5). A change of this member's role, or of the leader, ends the
+ * role: a designated leader is joined without an election.
+ */
+export function activateConfiguration(
+  { membership, configurationChanged }: MemberContext,
+  configuration: EnsembleConfiguration,
+  { leader, designated }: { leader: ServerId; designated: ServerId | undefined },
+): Activation {
+  const { role } = membership
+  const { changed, before, persisted } = membership.activate(configuration)
+  configurationChanged()
+  if (!changed) return { persisted }
+  const exit = exitAfter(membership.role === role ? undefined : membership.role)
+  return exit === undefined ? { persisted } : { persisted, exit }
+
+  function exitAfter(newRole: string | undefined): RoleExit | undefined {
+    if (designated !== undefined && designated !== leader)
+      return { reason: `server ${designated} is to lead under the new configuration`, designated }
+    if (newRole !== undefined)
+      return { reason: `this server is ${newRole} now`, designated: designated ?? leader }
+    if (designated === undefined && hasMoved(leader, before, configuration))
+      return { reason: 'the leader is no longer a member, or has another address' }
+    return undefined
+  }
+}
+
+/** Whether a server is a member in only one of two configurations, or has another role or other addresses. */
+function hasMoved(id: ServerId, before: EnsembleConfiguration, after: EnsembleConfiguration): boolean {
+  const only = (from: EnsembleConfiguration): EnsembleConfiguration => {
+    const member = from.members.get(id)
+    return { version: 0, members: new Map(member === undefined ? [] : [[id, member]]) }
+  }
+  return !sameMembership(only(before), only(after))
 }

@@ -1,87 +1,135 @@
 import type { Cancel } from '@zabra/runtime'
-import type { RoleMetrics } from '../admin/index.ts'
-import type { Reconfigure } from '../core/prepare/index.ts'
-import type { SessionRegistry } from '../core/sessions/index.ts'
-import type { ClientConnection } from '../connections/client-connection.ts'
+import type { LeaderStatus, RoleMetrics } from '../admin/index.ts'
+import type { ClientChannel } from '../connections/client-channel.ts'
 import { ClientService } from '../connections/client-service.ts'
 import { ContainerManager } from '../connections/container-manager.ts'
-import type { RequestPipeline, PipelineContext } from '../pipeline/index.ts'
+import type { Reconfigure } from '../core/prepare/index.ts'
+import { printConfiguration, votersOf, type ServerId } from '../core/quorum/index.ts'
+import type { SessionRegistry } from '../core/sessions/index.ts'
+import type { PipelineContext, RequestPipeline } from '../pipeline/index.ts'
 import type { MemberContext } from './context.ts'
 
-export interface RoleClientsOptions<W extends RequestPipeline> {
+/** What four-letter commands report of a role. */
+export type RoleStatus = { readonly mode: 'standalone' } | MemberRoleStatus
+
+export interface MemberRoleStatus {
+  readonly mode: 'leader' | 'follower' | 'observer' | 'read-only'
+  /** Returns the phase, in the words of Apache ZooKeeper. */
+  readonly peerState: () => string
+  readonly leader?: () => LeaderStatus
+  /** The learner master of an observer. */
+  readonly observerMasterId?: ServerId
+  /** Returns the number of observers that this follower keeps synced; undefined when it serves none. */
+  readonly syncedObservers?: () => number | undefined
+  readonly yieldLeadership?: () => string
+}
+
+export interface RoleClientsOptions<P extends RequestPipeline> {
   readonly sessions: SessionRegistry
-  readonly pipeline: (kit: PipelineContext<ClientConnection>) => W
-  /** What words say of the role. */
-  readonly role: RoleMetrics
+  readonly pipeline: (context: PipelineContext<ClientChannel>) => P
+  readonly role: RoleStatus
+  /** Validates a change of the ensemble; only where this server decides. */
   readonly reconfigure?: Reconfigure
   readonly readOnly?: boolean
-  /** Whether this server removes containers and nodes whose time is over. */
+  /** Whether this server deletes empty containers and expired TTL nodes. */
   readonly managesContainers?: boolean
 }
 
-/** What clients see of a server in one term of its role. */
-export class RoleClients<W extends RequestPipeline> {
+/** The clients of a server in one role: their service, its pipeline, and the timers of sessions and containers. */
+export class RoleClients<P extends RequestPipeline> {
   readonly service: ClientService
-  readonly pipeline: W
-  readonly #kit: MemberContext
-  readonly #reaper: ContainerManager | undefined
-  #cancelTick: Cancel = () => {}
+  readonly pipeline: P
+  readonly #context: MemberContext
+  readonly #containers: ContainerManager | undefined
+  #cancelExpiry: Cancel = () => {}
 
-  constructor(kit: MemberContext, options: RoleClientsOptions<W>) {
-    this.#kit = kit
-    const {
-      sessions,
-      pipeline: writes,
-      role,
-      reconfigure,
-      readOnly = false,
-      managesContainers: reaps = false,
-    } = options
-    const { settings, ports, database: vault, stats, sessionIds } = kit
-    let made!: W
+  constructor(context: MemberContext, options: RoleClientsOptions<P>) {
+    this.#context = context
+    const { sessions, role, reconfigure, readOnly = false, managesContainers = false } = options
+    const { settings, platform, database, membership, stats, sessionIds } = context
+    const { isStandalone } = membership
+    let pipeline!: P
     this.service = new ClientService({
       settings,
-      ports,
-      tree: vault.tree,
+      platform: platform,
+      tree: database.tree,
       sessions,
-      createPipeline: (parts) => (made = writes(parts)),
-      hasLocalSessions: settings.localSessionsEnabled,
+      createPipeline: (parts) => (pipeline = options.pipeline(parts)),
+      hasLocalSessions: settings.localSessionsEnabled && !isStandalone,
       isReadOnly: readOnly,
-      role,
+      role: role.mode === 'standalone' ? role : roleMetrics(context, role),
       stats,
       sessionIds,
-      outstandingLimit: () => kit.membership.shareOf(settings.globalOutstandingLimit),
-      isReconfigEnabled: settings.reconfigEnabled,
+      outstandingLimit: () => membership.shareOf(settings.globalOutstandingLimit),
+      isReconfigEnabled: settings.reconfigEnabled && !isStandalone,
       ...(reconfigure === undefined ? {} : { reconfigure }),
-      onFailure: kit.failed,
+      onFailure: context.failed,
     })
-    this.pipeline = made
-    if (!readOnly) kit.membership.writeConfigurationNode(vault.tree, Math.floor(ports.clock.wall()))
-    this.#reaper = reaps ? new ContainerManager(this.service) : undefined
+    this.pipeline = pipeline
+    if (!readOnly && !isStandalone)
+      membership.writeConfigurationNode(database.tree, Math.floor(platform.clock.wall()))
+    this.#containers = managesContainers ? new ContainerManager(this.service) : undefined
   }
 
-  /** Takes clients from now on. */
+  /** Serves clients from now on. */
   open(): void {
-    this.#kit.clientPorts.attach(this.service)
-    this.#reaper?.start()
-    this.#tick()
+    this.#context.clientPorts.attach(this.service)
+    this.#containers?.start()
+    this.#scheduleExpiry()
   }
 
-  /** Nobody is served any more, and nothing that is on its way is answered. */
+  /** Refuses new connections, and ends no session and no container any more. */
+  stopAccepting(): void {
+    this.service.isAccepting = false
+    this.#cancelExpiry()
+    this.#containers?.stop()
+  }
+
+  /** Closes all connections. Requests in flight get no reply: their outcome is unknown when a role ends. */
   end(reason: string): void {
-    this.#cancelTick()
-    this.#reaper?.stop()
-    this.#kit.clientPorts.detach(this.service)
+    this.#cancelExpiry()
+    this.#containers?.stop()
+    this.#context.clientPorts.detach(this.service)
     this.service.endRole(reason)
   }
 
-  #tick(): void {
-    const { clock } = this.#kit.ports
-    const { tickTimeMs } = this.#kit.settings
-    const wait = Math.max(1, Math.min(tickTimeMs, this.service.nextExpiry - clock.monotonic()))
-    this.#cancelTick = clock.after(wait, 'session expiry', () => {
-      this.service.runTurn(() => this.service.expireSessions())
-      this.#tick()
+  #scheduleExpiry(): void {
+    const { clock } = this.#context.platform
+    const { tickTimeMs } = this.#context.settings
+    const wait = Math.max(1, Math.min(tickTimeMs, this.service.expiry.nextAt - clock.monotonic()))
+    this.#cancelExpiry = clock.after(wait, 'session expiry', () => {
+      this.service.runTurn(() => this.service.expiry.run())
+      this.#scheduleExpiry()
     })
+  }
+}
+
+/** Returns what four-letter commands show of a member, evaluated when a command asks. */
+function roleMetrics({ settings, membership }: MemberContext, status: MemberRoleStatus): RoleMetrics {
+  return {
+    mode: status.mode,
+    get member() {
+      const [own] = membership.member(membership.self)?.addresses ?? []
+      const syncedObservers = status.syncedObservers?.()
+      return {
+        peerState: status.peerState(),
+        quorumSize: votersOf(membership.active).length,
+        conf: {
+          serverId: membership.self,
+          initLimit: settings.initLimit,
+          syncLimit: settings.syncLimit,
+          electionAlg: settings.electionAlg,
+          electionPort: own?.electionPort ?? 0,
+          quorumPort: own?.quorumPort ?? 0,
+          isObserver: membership.role === 'observer',
+          membership: printConfiguration(membership.active),
+        },
+        ...(status.leader === undefined ? {} : { leader: status.leader() }),
+        ...(status.observerMasterId === undefined ? {} : { observerMasterId: status.observerMasterId }),
+        ...(syncedObservers === undefined ? {} : { syncedObservers }),
+        yieldLeadership: status.yieldLeadership ?? (() => 'Not a leader: there is nothing to yield.'),
+        requestLeadership: () => 'Leadership cannot be asked for here; send ydld to the leader.',
+      }
+    },
   }
 }

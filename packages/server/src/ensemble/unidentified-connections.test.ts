@@ -11,43 +11,43 @@ import {
 } from '../core/zab/index.ts'
 import { Ensemble } from './testing/ensemble.ts'
 
-function introduction(serverId: number): Uint8Array {
+function firstPacketOf(serverId: number): Uint8Array {
   const writer = new Writer(64)
   const data = encodeLearnerInfo({ serverId, protocolVersion: PROTOCOL_VERSION, configVersion: 0 })
   encodePacket(writer, { type: PacketType.followerInfo, zxid: makeZxid(1, 0), data, auth: null })
   return writer.take()
 }
 
-async function claim(ensemble: Ensemble, serverId: number): Promise<{ closed: boolean; bytes: number }> {
-  const wire = await ensemble.network.connect({ host: 'x', port: 2003 })
+async function connectAs(ensemble: Ensemble, serverId: number): Promise<{ closed: boolean; bytes: number }> {
+  const connection = await ensemble.network.connect({ host: 'x', port: 2003 })
   const seen = { closed: false, bytes: 0 }
-  wire.setHandler({
+  connection.setHandler({
     data: (chunk) => void (seen.bytes += chunk.length),
     drain() {},
     closed: () => (seen.closed = true),
   })
-  wire.write(introduction(serverId))
+  connection.write(firstPacketOf(serverId))
   await ensemble.advance(100)
   return seen
 }
 
-it('tells nobody anything whom no configuration names, unless servers may join', async () => {
+it('the leader refuses a server that no configuration names, unless reconfiguration is enabled', async () => {
   const ensemble = await Ensemble.start(3)
-  expect(await claim(ensemble, 9)).toEqual({ closed: true, bytes: 0 })
+  expect(await connectAs(ensemble, 9)).toEqual({ closed: true, bytes: 0 })
   expect(ensemble.lines.join('\n')).toContain('server 9 is not in the configuration')
   const open = await Ensemble.start(3, { reconfigEnabled: true })
-  expect((await claim(open, 9)).bytes).toBeGreaterThan(0)
+  expect((await connectAs(open, 9)).bytes).toBeGreaterThan(0)
 })
 
-it('takes no member out of step for somebody who claims to be that member', async () => {
+it('a connection that claims the id of a synced member does not disturb that member', async () => {
   const ensemble = await Ensemble.start(3)
   await ensemble.member(2).crash()
   const before = ensemble.lines.length
-  for (let i = 0; i < 20; i++) await claim(ensemble, 1)
+  for (let i = 0; i < 20; i++) await connectAs(ensemble, 1)
   const client = await ensemble.client(1)
   client.create(1, '/a')
   client.read(2, OpCode.exists, '/a')
-  await ensemble.until('the answers', () => client.frames.length > 1)
+  await ensemble.until('the replies', () => client.frames.length > 1)
   expect(client.takeReceived()).toEqual(['1:0', '2:0'])
   expect(
     ensemble.lines.slice(before).filter((line) => /Looking for a leader|does not lead/.test(line)),
@@ -58,88 +58,85 @@ it.each([
   ['the leader', 2003, {}],
   ['the leader, where servers may join', 2003, { reconfigEnabled: true }],
   ['a follower that keeps observers', 5001, { reconfigEnabled: true }],
-])(
-  'goes on when somebody introduces itself to %s in a way that cannot be read',
-  async (_, port, settings) => {
-    const ensemble = new Ensemble(3, settings)
-    const one = ensemble.member(1)
-    one.settings = Object.freeze({ ...one.settings, observerMasterPort: 5001 })
-    for (const member of ensemble.members.values()) await member.start()
-    await ensemble.until('everybody serves', () => ensemble.running.every(({ serving }) => serving))
-    for (const data of [null, new Uint8Array(7), new Uint8Array(12).fill(0x7f)]) {
-      const wire = await ensemble.network.connect({ host: 'x', port })
-      let closed = false
-      wire.setHandler({ data() {}, drain() {}, closed: () => (closed = true) })
-      const writer = new Writer(64)
-      encodePacket(writer, { type: PacketType.observerInfo, zxid: 0, data, auth: null })
-      wire.write(writer.take())
-      await ensemble.advance(100)
-      expect(closed).toBe(true)
-    }
-    expect([ensemble.leader, [...ensemble.members.values()].map(({ failure }) => failure)]).toEqual([
-      3,
-      [undefined, undefined, undefined],
-    ])
-  },
-)
+])('%s goes on when a connection sends a malformed first packet', async (_, port, settings) => {
+  const ensemble = new Ensemble(3, settings)
+  const one = ensemble.member(1)
+  one.settings = Object.freeze({ ...one.settings, observerMasterPort: 5001 })
+  for (const member of ensemble.members.values()) await member.start()
+  await ensemble.allServe()
+  for (const data of [null, new Uint8Array(7), new Uint8Array(12).fill(0x7f)]) {
+    const connection = await ensemble.network.connect({ host: 'x', port })
+    let closed = false
+    connection.setHandler({ data() {}, drain() {}, closed: () => (closed = true) })
+    const writer = new Writer(64)
+    encodePacket(writer, { type: PacketType.observerInfo, zxid: 0, data, auth: null })
+    connection.write(writer.take())
+    await ensemble.advance(100)
+    expect(closed).toBe(true)
+  }
+  expect([ensemble.leader, [...ensemble.members.values()].map(({ failure }) => failure)]).toEqual([
+    3,
+    [undefined, undefined, undefined],
+  ])
+})
 
-/** Takes the part of observer 4, which has everything up to a zxid, at a port. */
-async function pretend(ensemble: Ensemble, port: number, has: number) {
-  const wire = await ensemble.network.connect({ host: 'x', port })
+/** Plays observer 4, which has the history up to a zxid, on a connection to a port. */
+async function playObserver(ensemble: Ensemble, port: number, has: number) {
+  const connection = await ensemble.network.connect({ host: 'x', port })
   const seen = { closed: false, packets: [] as string[] }
-  const say = (type: number, zxid: number, data: Uint8Array | null): void => {
+  const send = (type: number, zxid: number, data: Uint8Array | null): void => {
     const writer = new Writer(64)
     encodePacket(writer, { type, zxid, data, auth: null })
-    wire.write(writer.take())
+    connection.write(writer.take())
   }
   const splitter = new PacketSplitter({
     maxData: 1 << 20,
     packet: (type, zxid) => {
       seen.packets.push(packetName(type))
-      if (type === PacketType.leaderInfo) say(PacketType.ackEpoch, has, encodeAckEpoch(1))
-      if (type === PacketType.newLeader) say(PacketType.ack, zxid, null)
+      if (type === PacketType.leaderInfo) send(PacketType.ackEpoch, has, encodeAckEpoch(1))
+      if (type === PacketType.newLeader) send(PacketType.ack, zxid, null)
     },
   })
-  wire.setHandler({
+  connection.setHandler({
     data: (chunk) => splitter.push(chunk),
     drain() {},
     closed: () => (seen.closed = true),
   })
   const data = encodeLearnerInfo({ serverId: 4, protocolVersion: PROTOCOL_VERSION, configVersion: 0 })
-  say(PacketType.observerInfo, makeZxid(1, 0), data)
+  send(PacketType.observerInfo, makeZxid(1, 0), data)
   await ensemble.advance(100)
-  return { seen, say }
+  return { seen, send }
 }
 
-/** Three voters, of which 1 keeps observers, and an observer 4 that is not there. */
-async function withoutObserver(): Promise<Ensemble> {
+/** Starts three voters, of which 1 is an observer master, of a configuration with an observer 4. */
+async function startVoters(): Promise<Ensemble> {
   const ensemble = new Ensemble(4, { observers: [4] })
   const one = ensemble.member(1)
   one.settings = Object.freeze({ ...one.settings, observerMasterPort: 5001 })
   for (const id of [1, 2, 3]) await ensemble.member(id).start()
-  await ensemble.until('everybody serves', () => ensemble.running.every(({ serving }) => serving))
+  await ensemble.allServe()
   return ensemble
 }
 
-it('keeps nobody up to date behind a follower whom no configuration names', async () => {
-  const ensemble = await withoutObserver()
-  const wire = await ensemble.network.connect({ host: 'x', port: 5001 })
+it('an observer master refuses a server that no configuration names', async () => {
+  const ensemble = await startVoters()
+  const connection = await ensemble.network.connect({ host: 'x', port: 5001 })
   let closed = false
-  wire.setHandler({ data() {}, drain() {}, closed: () => (closed = true) })
-  wire.write(introduction(9))
+  connection.setHandler({ data() {}, drain() {}, closed: () => (closed = true) })
+  connection.write(firstPacketOf(9))
   await ensemble.advance(100)
   expect(closed).toBe(true)
   expect(ensemble.lines.join('\n')).toContain('server 9 is not in the configuration')
 })
 
-it('lets an observer that is ahead of its follower wait for what is committed next, and no longer', async () => {
-  const ensemble = await withoutObserver()
+it('an observer that is ahead of its follower is synced after the next commit', async () => {
+  const ensemble = await startVoters()
   const client = await ensemble.client(2)
   const { lastZxid } = ensemble.server(1).stats()
-  const { seen } = await pretend(ensemble, 5001, lastZxid + 1)
+  const { seen } = await playObserver(ensemble, 5001, lastZxid + 1)
   expect([seen.closed, seen.packets]).toEqual([false, ['leaderInfo']])
   client.create(1, '/a')
-  await ensemble.until('the answer', () => client.frames.length > 0)
+  await ensemble.until('the reply', () => client.frames.length > 0)
   await ensemble.advance(100)
   expect([seen.closed, seen.packets]).toEqual([false, ['leaderInfo', 'diff', 'newLeader', 'upToDate']])
 })
@@ -147,17 +144,17 @@ it('lets an observer that is ahead of its follower wait for what is committed ne
 it.each([
   ['the leader', 2003],
   ['a follower', 5001],
-])('lets an observer go of which %s cannot read what it asks, and goes on', async (_, port) => {
+])('%s closes the connection of an observer whose packet is malformed, and goes on', async (_, port) => {
   for (const type of [PacketType.revalidate, PacketType.request, PacketType.ping]) {
-    const ensemble = await withoutObserver()
+    const ensemble = await startVoters()
     const client = await ensemble.client(1)
-    const { seen, say } = await pretend(ensemble, port, ensemble.server(1).stats().lastZxid)
+    const { seen, send } = await playObserver(ensemble, port, ensemble.server(1).stats().lastZxid)
     expect([seen.closed, seen.packets.includes('upToDate')]).toEqual([false, true])
-    say(type, -1, new Uint8Array(3))
+    send(type, -1, new Uint8Array(3))
     await ensemble.advance(100)
     expect(seen.closed).toBe(true)
     client.create(1, '/a')
-    await ensemble.until('the answer', () => client.frames.length > 0 || client.closed)
+    await ensemble.until('the reply', () => client.frames.length > 0 || client.closed)
     expect(client.takeReceived()).toEqual(['1:0'])
   }
 })

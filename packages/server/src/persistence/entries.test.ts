@@ -21,7 +21,7 @@ it.each([1, 100, 5000, 20_000])(
   'encodePayloadInSteps makes the bytes that writeEntry makes, for a multi of %i parts',
   (parts) => {
     const [inSteps, atOnce] = [new Writer(), new Writer()]
-    const making = encodePayloadInSteps(multi(parts), 100)
+    const making = encodePayloadInSteps(multi(parts))
     let steps = 1
     let made = making.next()
     for (; made.done !== true; made = making.next()) steps++

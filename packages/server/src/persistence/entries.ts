@@ -1,8 +1,7 @@
 import { adler32, Writer } from '@zabra/protocol'
 import type { LoggedTxn, Zxid } from '../core/types.ts'
-import { encodeInSteps } from './large-txns.ts'
 import { ENTRY_END, ENTRY_HEAD_BYTES, TXN_HEADER_BYTES } from './log-format.ts'
-import { encodeLoggedTxn } from './txn-codec.ts'
+import { encodeInSteps, encodeLoggedTxn } from './txn-codec.ts'
 
 /** Returns the zxid in the header of a payload, or undefined when it is too short for a header. */
 export function zxidOfPayload(payload: Uint8Array): Zxid | undefined {
@@ -16,13 +15,12 @@ const intAt = (bytes: Uint8Array, at: number): number =>
 /** Bytes of a checksum in one step. Four times as many take up to 7 ms before the loop is compiled. */
 const CHECKSUM_STEP_BYTES = 1 << 16
 
-/** Encodes a transaction, `parts` parts in a step, then computes its Adler-32 in steps too. */
+/** Encodes a transaction, then computes its Adler-32, both in steps. */
 export function* encodePayloadInSteps(
   logged: LoggedTxn,
-  parts: number,
 ): Generator<void, { payload: Uint8Array; adler: number }> {
   const writer = new Writer(1 << 12)
-  yield* encodeInSteps(writer, logged, parts)
+  yield* encodeInSteps(writer, logged)
   const payload = writer.take()
   let adler = 1
   for (let at = 0; at < payload.length; at += CHECKSUM_STEP_BYTES) {

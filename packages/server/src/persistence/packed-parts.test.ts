@@ -1,10 +1,11 @@
 import { OPEN_ACL_UNSAFE, OpCode, Reader, Writer } from '@zabra/protocol'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { PathLookup } from '../core/operations/index.ts'
+import { failureOf } from '../core/tree/index.ts'
 import type { LoggedTxn, SubTxn } from '../core/types.ts'
-import { decodeInSteps } from './large-txns.ts'
 import { PartsPacker } from './packed-parts.ts'
-import { decodeLoggedTxn, encodeLoggedTxn, type PathLookup } from './txn-codec.ts'
+import { decodeInSteps, decodeLoggedTxn, encodeLoggedTxn } from './txn-codec.ts'
 
 const path = fc.constantFrom('/a', '/b/c', '/ü')
 const data = fc.option(fc.uint8Array({ maxLength: 5 }), { nil: null })
@@ -66,7 +67,7 @@ describe('PackedParts', () => {
       fc.property(parts, (list) => {
         const bytes = written(logged({ type: OpCode.multi, txns: list }))
         expect(written(logged({ type: OpCode.multi, txns: pack(list).done() }))).toEqual(bytes)
-        const steps = decodeInSteps(new Reader(bytes), 4)
+        const steps = decodeInSteps(new Reader(bytes), undefined, 4)
         let turns = 1
         let read = steps.next()
         for (; read.done !== true; read = steps.next()) turns++
@@ -75,10 +76,7 @@ describe('PackedParts', () => {
         const { txn, ...rest } = read.value
         if (txn.type !== OpCode.multi || atOnce.txn.type !== OpCode.multi) throw new Error('Not a multi')
         expect({ ...rest, txn: { ...txn, txns: [...txn.txns] } }).toEqual(atOnce)
-        expect(txn.txns).toHaveProperty(
-          'failure',
-          list.find(({ type }) => type === OpCode.error),
-        )
+        expect(failureOf(txn.txns)).toEqual(list.find(({ type }) => type === OpCode.error))
       }),
       { seed: 4, numRuns: 300 },
     )
@@ -115,6 +113,6 @@ describe('PackedParts', () => {
     )
     // The type of the second part, behind header, count and first part.
     new DataView(bytes.buffer, bytes.byteOffset).setInt32(32 + 4 + (4 + 4 + 6), OpCode.multi)
-    expect(() => decodeInSteps(new Reader(bytes), 100).next()).toThrow('a type that a multi may hold')
+    expect(() => decodeInSteps(new Reader(bytes)).next()).toThrow('a type that a multi may hold')
   })
 })

@@ -1,6 +1,26 @@
 import { OpCode, Reader, Writer } from '@zabra/protocol'
-import type { ErrorTxn, Packed, MultiPartsBuilder, SubTxn } from '../core/types.ts'
-import { decodePart, encodePart, type PathLookup } from './txn-codec.ts'
+import { operationOf, type PathLookup } from '../core/operations/index.ts'
+import type { ErrorTxn, MultiPartsBuilder, Packed, SubTxn } from '../core/types.ts'
+
+/** Writes a part of a multi. */
+export function encodePart(writer: Writer, part: SubTxn): void {
+  // Servers before 3.8.2 do not know create2 in a multi and silently skip the whole transaction.
+  writer.int(part.type === OpCode.create2 ? OpCode.create : part.type)
+  const mark = writer.beginFrame()
+  operationOf(part.type).encodeTxn(writer, part)
+  writer.endFrame(mark)
+}
+
+/** Decodes a part of a multi with the reader `part`, which is bounded to the part: of a failed part only the code counts (disk-format 5.6). */
+export function decodePart(reader: Reader, part: Reader, paths?: PathLookup): SubTxn {
+  const type = reader.int()
+  const start = reader.skipBuffer()
+  if (start === -1) return reader.fail('Expected the record of a part, got null', 'data')
+  if (type === OpCode.multi || type === OpCode.createSession || type === OpCode.closeSession) {
+    return reader.fail(`Expected a type that a multi may hold, got ${type}`, 'type')
+  }
+  return operationOf(type).decodeTxn(type, part.reset(reader.bytes, start, reader.offset), paths) as SubTxn
+}
 
 /**
  * The parts of a large multi, kept as the bytes that the log has for them.

@@ -13,7 +13,8 @@ import { DamageError } from './errors.ts'
 import { snapshotKind, type NamedFile } from './file-names.ts'
 import { SnappyDecompressor } from './snappy.ts'
 import { SNAPSHOT_MAGIC, STREAM_SIGNATURE } from './snapshot-codec.ts'
-import { decodeAcl, TXN_DIGEST_VERSION } from './txn-codec.ts'
+import { readTxnAcl } from '../core/operations/index.ts'
+import { TXN_DIGEST_VERSION } from './txn-codec.ts'
 
 /** The string "/", which ends every seal (disk-format 7.2). */
 const SEAL_END = [0, 0, 0, 1, 0x2f]
@@ -220,7 +221,7 @@ class SnapshotLoad {
       const r = this.#in.reader
       const start = r.offset
       try {
-        return decodeAcl(r)
+        return readTxnAcl(r)
       } catch (error) {
         r.offset = start
         if (available < wanted || wanted === this.#maxPart)

@@ -17,22 +17,21 @@ class World {
   readonly application: ApplyQueue<never>
   readonly tree = new Tree({ digest: false, extendedTypes: true })
   readonly #requester: WriteCallback
-  #later: (() => void)[] = []
+  #deferred: (() => void)[] = []
 
   constructor(eachMs: number, count: number) {
     this.application = new ApplyQueue({
       tree: this.tree,
-      firing: { zxid: -1 },
+      watchNotifier: { zxid: -1 },
       clock: this.clock,
-      later: (action: () => void) => this.#later.push(action),
-      preparer: { committed: () => true },
-      hasQuorum: false,
+      defer: (action: () => void) => this.#deferred.push(action),
+      preparer: { forgetApplied: () => true },
       lastZxid: 0,
-      sessions: () => {},
+      applySession: () => {},
     } as unknown as ApplyQueueOptions<never>)
     this.#requester = {
-      part() {},
-      applied: ({ logged }: AcceptedWrite) => {
+      onPart() {},
+      onApplied: ({ logged }: AcceptedWrite) => {
         this.turns.at(-1)!.push(logged.header.zxid)
         this.clock.advance(eachMs)
       },
@@ -48,18 +47,25 @@ class World {
   #push(zxid: number, txn: Txn): void {
     const prepared = { txn, digest: undefined, node: undefined, crc: 0 }
     this.application.enqueue(
-      new InFlightWrite(1n, zxid, OpCode.create, zxid, 0, prepared, this.#requester, 0),
+      new InFlightWrite(
+        { sessionId: 1n, xid: zxid, type: OpCode.create },
+        zxid,
+        0,
+        prepared,
+        this.#requester,
+        0,
+      ),
     )
   }
 
   /** How many later turns wait. */
   get waiting(): number {
-    return this.#later.length
+    return this.#deferred.length
   }
 
   next(): void {
     this.turns.push([])
-    this.#later.shift()?.()
+    this.#deferred.shift()?.()
   }
 
   get lengths(): number[] {
@@ -107,7 +113,7 @@ it('tells who waits for a transaction of a whole tree, though a large one comes 
   for (const zxid of [2, 3, 4]) world.pushLarge(zxid)
   const told: string[] = []
   for (const after of [1, 2, 4])
-    world.application.notifyLater(after, () =>
+    world.application.notifyWhenApplied(after, () =>
       told.push(
         `${after} behind ${world.turns.flat().at(-1)}, ${world.tree.isApplying ? 'halfway' : 'whole'}`,
       ),

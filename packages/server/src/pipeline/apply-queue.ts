@@ -1,59 +1,61 @@
 import { formatZxid, OpCode } from '@zabra/protocol'
 import { invariant } from '@zabra/runtime'
-import { RingBuffer } from '../core/ring-buffer.ts'
 import type { Preparer } from '../core/prepare/index.ts'
-import { applyInSteps, isLarge, STEP, type PartCallback } from '../core/tree/index.ts'
+import { RingBuffer } from '../core/ring-buffer.ts'
+import { STEP } from '../core/steps.ts'
+import { applyInSteps, appliesInSteps, type PartCallback } from '../core/tree/index.ts'
 import type { LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
-import type { AcceptedWrite, WriteCallback, PipelineContext } from './types.ts'
 import { DigestHistory } from './digest-history.ts'
 import { SlicedQueue } from './sliced-queue.ts'
+import type { AcceptedWrite, PipelineContext, WriteCallback } from './types.ts'
 
-/** Transactions that are applied in one turn, and for how long, in milliseconds, looked at once in so many. */
-const APPLIED_IN_A_TURN = 500
-const APPLYING_MS = 3
-const LOOK = 16
+/** Most transactions that are applied in one turn, and the time limit of a turn, checked after every 16th transaction. */
+const MAX_PER_TURN = 500
+const MAX_TURN_MS = 3
+const CLOCK_INTERVAL = 16
+/** Pending changes that are forgotten in one step. */
+const FORGOTTEN_PER_STEP = STEP * 10
 
 export interface ApplyQueueOptions<L extends NotifiedWatcher> extends Pick<
   PipelineContext<L>,
   'tree' | 'watchNotifier' | 'defer' | 'clock'
 > {
   readonly preparer: Preparer
-  /** Whether entries without a requester are somebody else's, who bounds them. */
-  readonly hasQuorum: boolean
-  /** The last transaction before the first entry. */
+  /** The last transaction before the first write. */
   readonly lastZxid: Zxid
-  /** What a transaction is to the sessions. Called before its requester is told. */
-  readonly applySession: (id: SessionId, txn: Txn, requester: WriteCallback | undefined) => void
+  /** Creates or closes the session of a transaction. Called before the write's callback. */
+  readonly applySession: (id: SessionId, txn: Txn, callback: WriteCallback | undefined) => void
 }
 
 /**
- * What is accepted and not yet applied: it is applied in order once it is committed, a large transaction in steps, and then told
- * to who waits for it.
+ * Holds accepted writes until they are committed, then applies them in order, a large transaction in steps, and calls their
+ * callbacks.
  */
 export class ApplyQueue<L extends NotifiedWatcher> {
-  readonly #parts: ApplyQueueOptions<L>
   readonly digests: DigestHistory
+  readonly #options: ApplyQueueOptions<L>
   readonly #queue = new RingBuffer<AcceptedWrite | undefined>(undefined)
-  /** Those in the queue that nobody here waits for, in an ensemble: learners bound what they send. */
+  /** Writes in the queue without a client of this server: learners bound what they forward, and the server what it writes itself. */
   #foreign = 0
-  /** Who waits until all up to a zxid is applied. */
+  /** Callbacks that wait until everything up to a zxid is applied. */
   #syncs: { readonly after: Zxid; readonly done: () => void }[] = []
   readonly #applying: SlicedQueue
-  /** Whether what is committed is gone on with in a later turn. */
-  #isLater = false
+  /** Whether a later turn continues to apply what is committed. */
+  #isDeferred = false
   #committed: Zxid
-  /** The last transaction whose requester was told. */
+  /** The last transaction whose callback was called. */
   #answered: Zxid
   #ended = false
 
-  constructor(parts: ApplyQueueOptions<L>) {
-    this.#parts = parts
-    this.digests = new DigestHistory(parts.tree)
-    this.#committed = this.#answered = parts.lastZxid
-    this.#applying = new SlicedQueue(parts)
+  constructor(options: ApplyQueueOptions<L>) {
+    this.#options = options
+    this.digests = new DigestHistory(options.tree)
+    this.#committed = this.#answered = options.lastZxid
+    this.#applying = new SlicedQueue(options)
   }
 
+  /** Counts the writes of this server's clients that are not applied. */
   get outstanding(): number {
     return this.#queue.length - this.#foreign
   }
@@ -62,24 +64,24 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     return this.#syncs.length
   }
 
-  /** Whether something that is committed is still to be applied. */
+  /** Whether a committed transaction is not applied yet. */
   get isBusy(): boolean {
     return this.#applying.isBusy || this.#isNextCommitted
   }
 
-  enqueue(entry: AcceptedWrite): void {
-    if (entry.callback === undefined && this.#parts.hasQuorum) this.#foreign++
-    this.#queue.push(entry)
+  enqueue(write: AcceptedWrite): void {
+    if (write.callback === undefined) this.#foreign++
+    this.#queue.push(write)
   }
 
-  /** Everything up to a zxid is committed. */
+  /** Applies everything up to a zxid: in this turn if it is little, else in several. */
   commit(zxid: Zxid): void {
     if (this.#ended) return
     this.#committed = zxid
-    if (!this.#isLater) this.#advance()
+    if (!this.#isDeferred) this.#advance()
   }
 
-  /** Applies in this turn all that is committed. */
+  /** Applies in this turn everything that is committed. */
   drain(): void {
     while (this.isBusy) {
       this.#applying.drain()
@@ -87,21 +89,22 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     }
   }
 
-  /** What is not committed never happens: gives it back. */
+  /** Commits and applies everything up to a zxid, and removes and returns the writes after it. */
   discardAfter(durable: Zxid): AcceptedWrite[] {
     this.#committed = Math.max(this.#committed, durable)
     this.drain()
     const lost = [...this.#queue] as AcceptedWrite[]
     this.#queue.clear()
+    this.#foreign = 0
     return lost
   }
 
-  /** Tells all who wait, since nothing comes any more. */
+  /** Calls all waiting callbacks. */
   releaseAll(): void {
     this.#releaseSyncs(Infinity)
   }
 
-  /** Nobody is told any more, but the tree is left as it is after a transaction, not within one. */
+  /** Calls no callback any more. Finishes the transaction that is being applied, so that the tree is consistent. */
   end(): void {
     this.#ended = true
     this.#queue.clear()
@@ -110,17 +113,12 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     this.#applying.drainCurrent()
   }
 
-  /** Has somebody told, in a later turn, once all up to a zxid is applied. */
-  notifyLater(after: Zxid, done: () => void): void {
-    this.#syncs.push({ after, done })
-  }
-
-  /** Calls back once all that is committed now is applied. */
+  /** Calls back once everything that is committed now is applied. */
   afterCommitted(done: () => void): void {
     if (this.notifyWhenApplied(this.#committed, done)) done()
   }
 
-  /** Has somebody told once all up to a zxid is applied; true when it is so already. */
+  /** Calls back once everything up to a zxid is applied. Returns true, without a callback, if it is already. */
   notifyWhenApplied(after: Zxid, done: () => void): boolean {
     if (this.#applied >= after) return true
     this.#syncs.push({ after, done })
@@ -128,36 +126,36 @@ export class ApplyQueue<L extends NotifiedWatcher> {
   }
 
   #advanceLater(): void {
-    if (this.#isLater) return
-    this.#isLater = true
-    this.#parts.defer(() => {
-      this.#isLater = false
+    if (this.#isDeferred) return
+    this.#isDeferred = true
+    this.#options.defer(() => {
+      this.#isDeferred = false
       this.#advance()
     })
   }
 
-  /** Applies what is committed, up to a transaction that takes several turns or to as much as one turn may hold. */
+  /** Applies committed transactions until one takes several turns, or this turn has done enough. */
   #advance(): void {
-    // Who waited while a large one was applied, before the next one is begun.
-    this.#tell()
-    const { clock } = this.#parts
-    const end = clock.monotonic() + APPLYING_MS
+    // Syncs behind a large transaction are done before the next transaction begins.
+    this.#releaseAppliedSyncs()
+    const { clock } = this.#options
+    const end = clock.monotonic() + MAX_TURN_MS
     for (let applied = 0; this.#isNextCommitted && !this.#applying.isBusy; applied++) {
-      if (applied === APPLIED_IN_A_TURN || (applied % LOOK === LOOK - 1 && clock.monotonic() >= end)) {
+      const checksClock = applied % CLOCK_INTERVAL === CLOCK_INTERVAL - 1
+      if (applied === MAX_PER_TURN || (checksClock && clock.monotonic() >= end)) {
         this.#advanceLater()
         break
       }
-      const entry = this.#queue.shift()!
-      if (entry.callback === undefined && this.#parts.hasQuorum) this.#foreign--
-      if (isLarge(this.#parts.tree, entry.logged.header, entry.logged.txn))
-        this.#applying.add({ begin: () => this.#applyInSteps(entry) })
-      else this.#apply(entry)
+      const write = this.#queue.shift()!
+      if (write.callback === undefined) this.#foreign--
+      if (appliesInSteps(this.#options.tree, write.logged.txn)) this.#applying.run(this.#applyInSteps(write))
+      else this.#apply(write)
     }
-    this.#tell()
+    this.#releaseAppliedSyncs()
   }
 
-  /** Tells who waits for what is applied, unless the tree is halfway: they read it, and have waiting reads answered. */
-  #tell(): void {
+  /** Releases syncs only while the tree is consistent: their callbacks answer reads. */
+  #releaseAppliedSyncs(): void {
     if (this.#syncs.length > 0 && !this.#applying.isBusy) this.#releaseSyncs(this.#applied)
   }
 
@@ -166,45 +164,52 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     return first !== undefined && first.logged.header.zxid <= this.#committed
   }
 
-  /** Up to where everything that is committed is applied. */
+  /** Everything that is committed up to this zxid is applied. */
   get #applied(): Zxid {
     return this.#applying.isBusy || this.#isNextCommitted ? this.#answered : this.#committed
   }
 
-  #apply(entry: AcceptedWrite): void {
-    const { tree, watchNotifier: firing } = this.#parts
-    const { header, txn } = entry.logged
-    firing.zxid = header.zxid
-    const err = tree.apply(header, txn, firing, partsOf(entry), entry.hint)
-    this.#parts.preparer.forgetApplied(header.zxid)
-    this.#isApplied(entry, err)
+  #apply(write: AcceptedWrite): void {
+    const { tree, watchNotifier, preparer } = this.#options
+    const { header, txn } = write.logged
+    watchNotifier.zxid = header.zxid
+    const err = tree.apply(header, txn, watchNotifier, undefined, write.hint)
+    preparer.forgetApplied(header.zxid)
+    this.#finish(write, err)
   }
 
-  *#applyInSteps(entry: AcceptedWrite): Generator<void> {
-    const { tree, watchNotifier: firing } = this.#parts
-    const { header, txn } = entry.logged
-    const steps = applyInSteps(tree, header, txn, firing, partsOf(entry))
+  *#applyInSteps(write: AcceptedWrite): Generator<void> {
+    const { tree, watchNotifier, preparer } = this.#options
+    const { header, txn } = write.logged
+    const steps = applyInSteps(tree, header, txn, watchNotifier, partCallback(write))
     let err: number | undefined
+    let hasYielded = false
     while (err === undefined) {
-      // Between two steps others may have had events.
-      firing.zxid = header.zxid
+      // Between two steps, notifications of other events may have changed it.
+      watchNotifier.zxid = header.zxid
       const { done, value } = steps.next()
       if (done === true) err = value
-      else yield
+      else {
+        hasYielded = true
+        yield
+      }
     }
-    while (!this.#parts.preparer.forgetApplied(header.zxid, STEP * 10)) yield
-    if (!this.#ended) this.#isApplied(entry, err)
-    this.#advanceLater()
+    while (!preparer.forgetApplied(header.zxid, FORGOTTEN_PER_STEP)) {
+      hasYielded = true
+      yield
+    }
+    if (!this.#ended) this.#finish(write, err)
+    if (hasYielded) this.#advanceLater()
   }
 
-  #isApplied(entry: AcceptedWrite, err: number): void {
-    const { tree } = this.#parts
-    const { header, txn, digest } = entry.logged
-    this.#parts.applySession(header.sessionId, txn, entry.callback)
+  #finish(write: AcceptedWrite, err: number): void {
+    const { tree, applySession } = this.#options
+    const { header, txn, digest } = write.logged
+    applySession(header.sessionId, txn, write.callback)
     this.digests.record(header.zxid)
-    // What is told of a failure is put together only when there is one.
-    if (digest !== undefined && !tree.matches(digest)) strayed(entry.logged)
-    entry.callback?.onApplied(entry, err)
+    // The message is built only on failure.
+    if (digest !== undefined && !tree.matches(digest)) failDigest(write.logged)
+    write.callback?.onApplied(write, err)
     this.#answered = header.zxid
   }
 
@@ -213,16 +218,15 @@ export class ApplyQueue<L extends NotifiedWatcher> {
   }
 }
 
-function strayed({ header, txn }: LoggedTxn): void {
-  invariant(false, 'The tree after a transaction has the digest that was foreseen.', {
+function failDigest({ header, txn }: LoggedTxn): void {
+  invariant(false, 'The tree after a transaction has the digest that was computed when it was prepared.', {
     zxid: formatZxid(header.zxid),
     type: txn.type,
     path: 'path' in txn ? txn.path : undefined,
   })
 }
 
-/** Who hears of the parts of a multi. */
-const partsOf = ({ logged, callback: requester }: AcceptedWrite): PartCallback | undefined =>
-  logged.txn.type === OpCode.multi && requester !== undefined
-    ? (sub, isApplied) => requester.onPart(sub, isApplied)
+const partCallback = ({ logged, callback }: AcceptedWrite): PartCallback | undefined =>
+  logged.txn.type === OpCode.multi && callback !== undefined
+    ? (part, isApplied) => callback.onPart(part, isApplied)
     : undefined

@@ -1,11 +1,11 @@
 import type { Tree } from '../core/tree/index.ts'
 import type { Digest, Zxid } from '../core/types.ts'
 
-/** Every so many zxids the digest of the tree is kept, and so many of them, as the reference has it. */
-const INTERVAL = 128
-const KEPT = 1024
+/** Apache ZooKeeper records the same zxids, and as many of them. */
+const ZXID_INTERVAL = 128
+const MAX_ENTRIES = 1024
 
-/** Digests of the tree, for comparing servers. */
+/** Records digests of the tree, for comparing servers. */
 export class DigestHistory {
   readonly #tree: Tree
   readonly entries: { readonly zxid: Zxid; readonly digest: Digest }[] = []
@@ -14,14 +14,15 @@ export class DigestHistory {
     this.#tree = tree
   }
 
+  /** Records the digest after a transaction, if its zxid is one of those. */
   record(zxid: Zxid): void {
-    if (zxid % INTERVAL === 0) this.#keep(zxid)
+    if (zxid % ZXID_INTERVAL === 0) this.#add(zxid)
   }
 
-  #keep(zxid: Zxid): void {
+  #add(zxid: Zxid): void {
     const { digest } = this.#tree
     if (digest === undefined) return
     this.entries.push({ zxid, digest })
-    if (this.entries.length > KEPT) this.entries.shift()
+    if (this.entries.length > MAX_ENTRIES) this.entries.shift()
   }
 }

@@ -8,7 +8,7 @@ import { InFlightWrite } from './in-flight-write.ts'
 
 const half = fc.integer({ min: 0, max: 0xffff_ffff })
 
-it('is to everybody what five objects would be', () => {
+it('InFlightWrite reads and encodes like five separate objects', () => {
   const given = fc.record({
     sessionId: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
     xid: fc.integer({ min: -2147483648, max: 2147483647 }),
@@ -22,19 +22,14 @@ it('is to everybody what five objects would be', () => {
   fc.assert(
     fc.property(given, ({ sessionId, xid, type, zxid, time, digest, crc, startedAt }) => {
       const txn = { type: OpCode.setData, path: '/a', data: Uint8Array.of(1, 2), version: 3 } as const
-      const place = { path: '/a', hash: 5, index: 7, parent: undefined }
-      const prepared: PreparedTxn = { txn, digest, node: place, crc }
-      const flight = new InFlightWrite(sessionId, xid, type, zxid, time, prepared, undefined, startedAt)
+      const node = { path: '/a', hash: 5, index: 7, parent: undefined }
+      const prepared: PreparedTxn = { txn, digest, node, crc }
+      const write = new InFlightWrite({ sessionId, xid, type }, zxid, time, prepared, undefined, startedAt)
       const plain: LoggedTxn = { header: { sessionId, cxid: xid, zxid, time }, txn, digest }
 
-      const { logged, hint, callback: requester } = flight
+      const { logged, hint, callback } = write
       const { header } = logged
-      expect([flight.xid, flight.type, flight.startedAt, requester]).toEqual([
-        xid,
-        type,
-        startedAt,
-        undefined,
-      ])
+      expect([write.xid, write.type, write.startedAt, callback]).toEqual([xid, type, startedAt, undefined])
       expect({
         sessionId: header.sessionId,
         cxid: header.cxid,
@@ -43,7 +38,7 @@ it('is to everybody what five objects would be', () => {
       }).toEqual(plain.header)
       expect(logged.txn).toBe(txn)
       expect([logged.digest?.hi, logged.digest?.lo]).toEqual([digest?.hi, digest?.lo])
-      expect([hint.node, hint.crc]).toEqual([place, crc])
+      expect([hint.node, hint.crc]).toEqual([node, crc])
       expect(bytesOf(logged)).toEqual(bytesOf(plain))
     }),
     { seed: 11 },

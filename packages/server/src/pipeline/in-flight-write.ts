@@ -1,16 +1,16 @@
 import type { ApplyHint, NodeRef } from '../core/tree/index.ts'
 import type { Digest, LoggedTxn, SessionId, Txn, TxnHeader, Zxid } from '../core/types.ts'
 import type { PreparedTxn } from '../core/prepare/index.ts'
-import type { AcceptedWrite, WriteCallback } from './types.ts'
+import type { AcceptedWrite, ClientWrite, WriteCallback } from './types.ts'
 
 /**
- * A write between its acceptance and its reply.
+ * A write of the leader between its acceptance and its reply.
  *
- * FENCED: one object is the entry, what is logged, its header, its digest and the hint for the tree.
- * Why: a thousand writes are on their way at a time, so that what each of them is made of survives collections and is copied by
- * them; that costs the more the more objects there are.
- * Rules: nothing of it changes. Whoever compares or prints a part of it must name the fields. Oracle: the five objects, in
- * `flight.test.ts`.
+ * FENCED: one object is the accepted write, the logged transaction, its header, its digest and the hint for the tree.
+ * Why: with a thousand writes in flight, their objects survive garbage collections and are copied by them, which costs the more
+ * the more objects there are.
+ * Rules: it never changes. Code that compares or prints one of the five names the fields. Oracle: five separate objects, in
+ * `in-flight-write.test.ts`.
  */
 export class InFlightWrite implements AcceptedWrite, LoggedTxn, TxnHeader, Digest, ApplyHint {
   readonly sessionId: SessionId
@@ -28,26 +28,24 @@ export class InFlightWrite implements AcceptedWrite, LoggedTxn, TxnHeader, Diges
   readonly #hasDigest: boolean
 
   constructor(
-    sessionId: SessionId,
-    xid: number,
-    type: number,
+    id: Pick<ClientWrite, 'sessionId' | 'xid' | 'type'>,
     zxid: Zxid,
     time: number,
-    { txn, digest, node: place, crc }: PreparedTxn,
-    requester: WriteCallback | undefined,
+    { txn, digest, node, crc }: PreparedTxn,
+    callback: WriteCallback | undefined,
     startedAt: number,
   ) {
-    this.sessionId = sessionId
-    this.xid = xid
-    this.type = type
+    this.sessionId = id.sessionId
+    this.xid = id.xid
+    this.type = id.type
     this.zxid = zxid
     this.time = time
     this.txn = txn
     this.hi = digest === undefined ? 0 : digest.hi
     this.lo = digest === undefined ? 0 : digest.lo
-    this.node = place
+    this.node = node
     this.crc = crc
-    this.callback = requester
+    this.callback = callback
     this.startedAt = startedAt
     this.#hasDigest = digest !== undefined
   }

@@ -1,15 +1,17 @@
-/** The client side of each role: what happens to writes, syncs and sessions where this server decides, and where another does. */
+/** The pipeline of each role: executes writes, syncs and sessions on the server that decides, and on the others. */
 export type {
-  RevalidationCallback,
   AcceptedWrite,
-  RecordedDigests,
-  WriteCallback,
   ClientWrite,
-  RequestPipeline,
+  ForwardedRequest,
   PipelineContext,
+  PipelineLog,
+  QuorumProtocol,
+  RecordedDigests,
+  RequestPipeline,
+  RevalidationCallback,
+  WriteCallback,
 } from './types.ts'
 export { LeaderPipeline } from './leader-pipeline.ts'
-export type { PipelineLog, ForwardedRequest, QuorumProtocol } from './leader-types.ts'
 export { LearnerPipeline } from './learner-pipeline.ts'
-export type { Forwarded, LeaderChannel } from './learner-pipeline.ts'
+export type { LeaderChannel } from './learner-pipeline.ts'
 export { ReadOnlyPipeline } from './read-only-pipeline.ts'

@@ -45,7 +45,7 @@ describe('a leader', () => {
     trio.holdsCommits = false
     await trio.settle()
     expect(client.takeConnectResponse()?.timeOut).toBe(10_000)
-    expect(trio.leader.pipeline.lastProposalSize).toBe(payload.length)
+    expect(trio.leader.pipeline.proposer.lastSize).toBe(payload.length)
   })
 
   it('leaves what it has proposed as it was, and keeps little else with it, however much it proposes', async () => {
@@ -181,7 +181,7 @@ describe('a leader', () => {
     learner!.isHeld = true
     trio.holdsConfirms = false
     await trio.settle()
-    expect(trio.leader.pipeline.lastZxid).toBe(EPOCH)
+    expect(trio.leader.pipeline.proposer.lastZxid).toBe(EPOCH)
   })
 
   it('answers every request of a learner by a transaction, also one that nobody can read', async () => {
@@ -259,7 +259,7 @@ describe('a leader', () => {
       client.ask(2, OpCode.sync, (w) => w.string('/'))
     }
     await trio.settle()
-    expect([own.takeReceived(), far.takeReceived(), trio.leader.pipeline.hasDroppedRequest]).toEqual([
+    expect([own.takeReceived(), far.takeReceived(), trio.leader.pipeline.proposer.hasDropped]).toEqual([
       [],
       [],
       true,
@@ -481,7 +481,10 @@ describe('local sessions', () => {
     client.create(1, '/a')
     client.read(2, OpCode.exists, '/a')
     await trio.settle()
-    expect([client.takeReceived(), trio.leader.pipeline.lastZxid]).toEqual([['1:0', '2:0'], EPOCH + 1])
+    expect([client.takeReceived(), trio.leader.pipeline.proposer.lastZxid]).toEqual([
+      ['1:0', '2:0'],
+      EPOCH + 1,
+    ])
     const elsewhere = await second!.fixture.client({ resume: session })
     await trio.settle()
     expect(elsewhere.takeConnectResponse()?.timeOut).toBe(0)
@@ -490,7 +493,7 @@ describe('local sessions', () => {
     expect([again.takeConnectResponse()?.sessionId, client.closed]).toEqual([session.sessionId, true])
     again.ask(3, OpCode.closeSession)
     await trio.settle()
-    expect([again.takeReceived(), again.closed, trio.leader.pipeline.lastZxid]).toEqual([
+    expect([again.takeReceived(), again.closed, trio.leader.pipeline.proposer.lastZxid]).toEqual([
       ['3:0'],
       true,
       EPOCH + 1,
@@ -504,7 +507,7 @@ describe('local sessions', () => {
     await trio.settle()
     client.takeConnectResponse()
     await trio.advance(5100)
-    side.clientService.runTurn(() => side.clientService.expireSessions())
+    side.clientService.runTurn(() => side.clientService.expiry.run())
     await trio.settle()
     expect([client.closed, side.clientService.localSessions!.size]).toEqual([true, 0])
   })
@@ -530,7 +533,7 @@ describe('local sessions', () => {
           trio.leader,
           ...trio.learners.map((learner) => learner.fixture),
         ])
-          core.runTurn(() => core.expireSessions())
+          core.runTurn(() => core.expiry.run())
       }
       expect(client.closed).toBe(false)
       client.takeReceived()
@@ -577,7 +580,7 @@ describe('a change of the ensemble', () => {
       createPipeline: (kit) =>
         new LeaderPipeline({
           ...kit,
-          log: { state: 'open', append() {} },
+          log: { state: 'open', appendPayload() {} },
           quorum: {
             isAccepting: true,
             propose: (zxid, payload) => {

@@ -1,102 +1,90 @@
-import { ErrorCode, OpCode, Reader, Writer } from '@zabra/protocol'
-import { invariant } from '@zabra/runtime'
+import { ErrorCode, OpCode, Reader } from '@zabra/protocol'
 import { precheck, type PreparedTxn, type Preparer } from '../core/prepare/index.ts'
-import { Summary } from '../core/range.ts'
-import { STEP } from '../core/tree/index.ts'
-import type { LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts'
+import { STEP } from '../core/steps.ts'
+import type { CloseSessionTxn, SessionId, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
-import { encodeLoggedTxn, encodePayloadInSteps } from '../persistence/index.ts'
-import type {
-  RevalidationCallback,
-  AcceptedWrite,
-  RecordedDigests,
-  WriteCallback,
-  ClientWrite,
-  RequestPipeline,
-} from './types.ts'
 import { ApplyQueue } from './apply-queue.ts'
-import { InFlightWrite } from './in-flight-write.ts'
-import type { LeaderPipelineOptions, ForwardedRequest } from './leader-types.ts'
 import { LeaderSessions } from './leader-sessions.ts'
 import { LearnerRequestOrder } from './learner-request-order.ts'
+import { Proposer } from './proposer.ts'
 import { isMovedSessionCheck } from './session-routes.ts'
 import { SlicedQueue } from './sliced-queue.ts'
+import type {
+  AcceptedWrite,
+  ClientWrite,
+  ForwardedRequest,
+  LeaderPipelineOptions,
+  RecordedDigests,
+  RequestPipeline,
+  RevalidationCallback,
+  WriteCallback,
+} from './types.ts'
 
-/** A request that may have to wait until another one is prepared. */
-interface Asked extends Pick<AcceptedWrite, 'xid' | 'type' | 'callback' | 'startedAt'> {
-  /** The session that it ends. */
+/** A request of a client of this server that may wait until another one is prepared. */
+interface DeferredRequest extends Pick<AcceptedWrite, 'xid' | 'type' | 'callback' | 'startedAt'> {
+  /** The session that the request closes. */
   readonly closes?: SessionId
 }
 
-/** Bytes of a multi from which on it is prepared in steps. */
+/** A multi of at least this many bytes is prepared in steps. */
 const LARGE_BYTES = 8192
-/** Payloads share an array until they have filled so much of it. */
-const SHARED_BYTES = 60_000
 /** The owner of the sessions whose clients are connected to the leader itself. */
-const HERE: object = { name: 'the leader' }
+const LEADER_OWNER: object = { name: 'the leader' }
 
 /**
- * The way of every write where this server decides: prepare, log, propose, wait until it is committed, apply, tell watchers,
- * reply. A server that stands alone is a quorum of one, so durable is committed. The rules, which only this file enforces:
+ * The way of every write on the server that decides: prepare, log, propose, wait until it is committed, apply, notify watchers,
+ * reply. A standalone server is a quorum of one. The rules that only this file and `Proposer` enforce:
  *
  * 1. A zxid is one above the last one appended; nothing else hands out zxids.
- * 2. What is prepared is appended and proposed in the same turn, so log, proposals and pending view have one order.
- * 3. Nothing is applied, and nobody is answered, before it is committed.
- * 4. Transactions are applied in the order of their zxids, all that is committed in one go.
- * 5. Watchers are told while a transaction is applied, its requester after that.
- * 6. When the disk of a server that stands alone is full, what was not durable never happens: its requesters are told, and the
- *    pending view is dropped.
- * 7. Every request of a learner is answered by a transaction, if only by one that says why not.
- * 8. A large request is prepared, and a large transaction applied, in steps. What comes meanwhile waits behind it: requests are
- *    prepared in the order in which they came, and nothing is read from a tree that is halfway.
- * 9. Requests of a learner behind its sync are not looked at before the sync is over, since a learner expects answers in order.
+ * 2. A prepared transaction is appended and proposed in the same turn, so that the log, the proposals and the pending tree have
+ *    one order.
+ * 3. A write is applied, and its client gets a reply, only after the write is committed.
+ * 4. Transactions are applied in the order of their zxids.
+ * 5. Watchers are notified while a transaction is applied, its client gets the reply after that.
+ * 6. When the disk of a standalone server is full, transactions that were not durable are discarded: their clients get an error,
+ *    and the pending tree is reset.
+ * 7. Every request of a learner is answered by a transaction, by an error transaction if it cannot be decoded.
+ * 8. A large request is prepared, and a large transaction applied, in steps. Requests that arrive meanwhile are queued, so that
+ *    requests are prepared in the order of their arrival. Reads wait until the tree is consistent.
+ * 9. Requests of a learner behind its sync wait until the sync is done, because a learner expects answers in order.
  */
 export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipeline {
-  readonly #parts: LeaderPipelineOptions<L>
+  readonly proposer: Proposer
+  readonly #options: LeaderPipelineOptions<L>
   readonly #preparer: Preparer
   readonly #reader = new Reader()
-  /** Payloads are views of what it has written, and it writes on behind them. */
-  readonly #writer = new Writer(1 << 12)
   readonly #learnerOrder: LearnerRequestOrder
   readonly #sessions: LeaderSessions<L>
-  /** What is accepted, until it is applied. */
   readonly #applyQueue: ApplyQueue<L>
-  /** Bytes of proposals. */
-  readonly proposalSize = new Summary()
-  lastProposalSize = -1
-  /** Whether something was asked that is never answered: nothing behind it may be, and the role has to end. */
-  hasDroppedRequest = false
-  /** Requests that are prepared in steps, and those behind them. */
+  /** The request that is being prepared in steps, and those behind it. */
   readonly #preparing: SlicedQueue
-  /** How many of the latter have a requester here. */
+  /** How many of the latter have a client of this server. */
   #deferred = 0
-  /** Syncs that wait for a confirmation. */
+  /** Syncs that wait for a confirmation of leadership. */
   #confirming = 0
-  #lastZxid: Zxid
-  /** Who asks for the write that is being prepared. */
-  #owner: object = HERE
+  /** The owner of the sessions whose write is being prepared: a learner, or the leader itself. */
+  #owner: object = LEADER_OWNER
   #ended = false
 
-  constructor(parts: LeaderPipelineOptions<L>) {
-    this.#parts = parts
-    this.#lastZxid = parts.lastZxid
-    const hasQuorum = parts.quorum !== undefined
-    this.#sessions = new LeaderSessions({ ...parts, hasQuorum })
-    const check = (id: SessionId, global: boolean): number => this.#sessions.check(id, global, this.#owner)
-    this.#preparer = parts.createPreparer({ check })
-    const sessions = (id: SessionId, txn: Txn, told: WriteCallback | undefined): void =>
-      this.#sessions.apply(id, txn, told)
-    this.#applyQueue = new ApplyQueue({
-      ...parts,
-      preparer: this.#preparer,
-      hasQuorum,
-      applySession: sessions,
+  constructor(options: LeaderPipelineOptions<L>) {
+    this.#options = options
+    this.#sessions = new LeaderSessions(options)
+    this.#preparer = options.createPreparer({
+      check: (id, global) => this.#sessions.check(id, global, this.#owner),
     })
-    this.#preparing = new SlicedQueue(parts)
+    this.#applyQueue = new ApplyQueue({
+      ...options,
+      preparer: this.#preparer,
+      applySession: (id, txn, callback) => this.#sessions.apply(id, txn, callback),
+    })
+    this.proposer = new Proposer({ ...options, enqueue: (write) => this.#applyQueue.enqueue(write) })
+    this.#preparing = new SlicedQueue(options)
     this.#learnerOrder = new LearnerRequestOrder({
       sync: (learner, done) =>
-        this.#inOrder(undefined, () => this.#confirm(() => (parts.quorum?.sendSync(learner), done()))),
-      process: (learner, request) => this.#inOrder(undefined, () => this.#take(learner, request)),
+        this.#inOrder(undefined, () =>
+          this.#confirmLeadership(() => (options.quorum.sendSync(learner), done())),
+        ),
+      process: (learner, request) => this.#inOrder(undefined, () => this.#processForwarded(learner, request)),
     })
   }
 
@@ -105,18 +93,13 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   }
 
   get isWritable(): boolean {
-    return this.#parts.log.state === 'open'
+    return this.#options.log.state === 'open'
   }
 
   get lastVisibleZxid(): Zxid {
-    // The epoch begins behind everything that is older, and clients of other servers are told so.
-    const { quorum, tree, lastZxid } = this.#parts
-    return quorum === undefined ? tree.lastZxid : Math.max(tree.lastZxid, lastZxid)
-  }
-
-  /** The last zxid handed out. */
-  get lastZxid(): Zxid {
-    return this.#lastZxid
+    // Clients of other members see the first zxid of the epoch, which may be above all transactions.
+    const { tree, lastZxid } = this.#options
+    return Math.max(tree.lastZxid, lastZxid)
   }
 
   /** Syncs that wait, those of learners included. */
@@ -130,36 +113,37 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
 
   // Clients of this server
 
-  write(write: ClientWrite, body: Reader, requester: WriteCallback, startedAt: number): number {
+  write(write: ClientWrite, body: Reader, callback: WriteCallback, startedAt: number): number {
     if (!this.isWritable) return ErrorCode.SYSTEMERROR
     if (this.#preparing.isBusy || isLargeRequest(write.type, body)) {
-      // The bytes are the connection's; what is prepared later needs its own.
-      const own = new Reader(body.raw(body.remaining).slice(), 0, undefined, body.maxElement)
-      this.#inOrder({ ...write, callback: requester, startedAt }, () =>
-        this.#writeBehind(write, own, requester, startedAt),
-      )
+      // The connection reuses the bytes after this call.
+      const ownBody = new Reader(body.raw(body.remaining).slice(), 0, undefined, body.maxElement)
+      this.#inOrder({ ...write, callback, startedAt }, () => {
+        this.#upgradeSession(write, ownBody, startedAt)
+        return this.#process(LEADER_OWNER, write, ownBody, callback, startedAt)
+      })
       return ErrorCode.OK
     }
-    if (this.#parts.localSessions !== undefined) this.#upgrade(write, body, startedAt)
-    const zxid = this.#lastZxid + 1
+    this.#upgradeSession(write, body, startedAt)
     const time = this.#now()
-    const prepared = this.#preparer.prepare(write, body, zxid, time)
+    const prepared = this.#preparer.prepare(write, body, this.#nextZxid, time)
     if (typeof prepared === 'number') return prepared
-    this.#accept(write.sessionId, write.xid, write.type, zxid, time, prepared, requester, startedAt)
+    this.proposer.propose(write, time, prepared, callback, startedAt)
     return ErrorCode.OK
   }
 
-  createSession(id: SessionId, timeout: number, requester: WriteCallback, startedAt: number): boolean {
+  createSession(id: SessionId, timeout: number, callback: WriteCallback, startedAt: number): boolean {
     if (!this.isWritable) return false
-    const asked = { xid: 0, type: OpCode.createSession, callback: requester, startedAt }
-    this.#inOrder(asked, () => this.#begin(id, 0, timeout, HERE, requester, startedAt))
+    this.#inOrder({ xid: 0, type: OpCode.createSession, callback, startedAt }, () =>
+      this.#createSession(id, 0, timeout, LEADER_OWNER, callback, startedAt),
+    )
     return true
   }
 
-  closeSession(id: SessionId, xid: number, requester: WriteCallback | undefined, startedAt: number): boolean {
+  closeSession(id: SessionId, xid: number, callback: WriteCallback | undefined, startedAt: number): boolean {
     if (!this.isWritable) return false
-    this.#inOrder({ xid, type: OpCode.closeSession, callback: requester, startedAt, closes: id }, () =>
-      this.#close(id, xid, requester, startedAt),
+    this.#inOrder({ xid, type: OpCode.closeSession, callback, startedAt, closes: id }, () =>
+      this.#closeSession(id, xid, callback, startedAt),
     )
     return true
   }
@@ -167,85 +151,80 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   deleteContainer(path: string, startedAt: number, isDue: () => boolean): boolean {
     if (!this.isWritable) return false
     this.#inOrder(undefined, () => {
-      // A change that is on its way may be a new life.
+      // A pending change may delete the node and create it again.
       if (this.#preparer.hasPendingChange(path) || !isDue()) return
-      const zxid = this.#lastZxid + 1
-      const prepared = this.#preparer.deleteContainer(path, zxid)
-      this.#accept(0n, 0, OpCode.deleteContainer, zxid, this.#now(), prepared, undefined, startedAt)
+      const prepared = this.#preparer.deleteContainer(path, this.#nextZxid)
+      const id = { sessionId: 0n, xid: 0, type: OpCode.deleteContainer }
+      this.proposer.propose(id, this.#now(), prepared, undefined, startedAt)
     })
     return true
   }
 
-  sync(_write: ClientWrite, requester: WriteCallback): number | undefined {
+  sync(_write: ClientWrite, callback: WriteCallback): number | undefined {
     if (this.#preparing.isBusy) {
-      this.#inOrder(undefined, () => {
-        const done = (): void => requester.onSynced()
-        if (this.#parts.quorum !== undefined) this.#confirm(done)
-        else if (this.#applyQueue.notifyWhenApplied(this.#lastZxid, done)) done()
-      })
+      this.#inOrder(undefined, () => this.#confirmLeadership(() => callback.onSynced()))
       return undefined
     }
-    if (this.#parts.quorum === undefined) {
-      if (this.outstanding === 0) return ErrorCode.OK
-      this.#applyQueue.notifyLater(this.#lastZxid, () => requester.onSynced())
-      return undefined
-    }
-    let isOver = false
-    let isWaiting = false
-    this.#confirm(() => (isWaiting ? requester.onSynced() : (isOver = true)))
-    isWaiting = true
-    return isOver ? ErrorCode.OK : undefined
+    let isDone = false
+    let hasReturned = false
+    this.#confirmLeadership(() => (hasReturned ? callback.onSynced() : (isDone = true)))
+    hasReturned = true
+    return isDone ? ErrorCode.OK : undefined
   }
 
-  revalidate(id: SessionId, timeout: number, asker: RevalidationCallback): void {
-    asker.onRevalidated(this.#sessions.revalidate(id, timeout, HERE))
+  revalidate(id: SessionId, timeout: number, callback: RevalidationCallback): void {
+    callback.onRevalidated(this.#sessions.revalidate(id, timeout, LEADER_OWNER))
   }
 
   canAnswerPing(): boolean {
     return true
   }
 
-  /** Ephemeral nodes whose session is unknown would stay for ever; they go with a transaction of their own. */
+  /** Closes the unknown sessions that own ephemeral nodes, which otherwise would never be removed. */
   closeOrphanedSessions(): void {
-    const { tree, sessions, clock } = this.#parts
+    const { tree, sessions, clock } = this.#options
     const orphans = [...tree.owners.sessions()].filter((id) => sessions.get(id) === undefined)
     for (const id of orphans) this.closeSession(id, 0, undefined, clock.monotonic())
   }
 
   // Learners
 
-  /** A learner forwards a request; `learner` is the mark of its connection. Keeps the body. */
+  /** Submits a request that a learner forwards. `learner` stands for the learner's connection. Keeps the body. */
   submitForwarded(learner: object, request: ForwardedRequest): void {
     if (!this.#ended) this.#learnerOrder.submit(learner, request)
   }
 
-  /** A session has come to a learner (REVALIDATE): whether it lives. If so its requests must come through that learner. */
+  /**
+   * Returns whether a session is alive whose client has connected to a learner (REVALIDATE). From then on its requests must come
+   * through that learner.
+   */
   revalidateForLearner(learner: object, id: SessionId, timeout: number): boolean {
     return !this.#ended && this.#sessions.revalidate(id, timeout, learner)
   }
 
   /**
-   * The same behind what the learner has forwarded before. A session that left the learner and comes back must not take a
-   * request of its first stay with it that still waits behind a sync: what it did elsewhere meanwhile came later.
+   * As `revalidateForLearner`, after the requests that the learner has forwarded before. Otherwise a request of a session that
+   * left the learner and came back could be executed after what the session did elsewhere in between: it may still wait behind
+   * a sync.
    */
   revalidateInOrder(learner: object, id: SessionId, timeout: number, answer: (valid: boolean) => void): void {
     if (!this.#ended)
       this.#learnerOrder.runInOrder(learner, () => answer(this.revalidateForLearner(learner, id, timeout)))
   }
 
-  /** The connection of a learner is gone. Its sessions stay until they come back elsewhere or their time is over. */
+  /** Removes a learner whose connection is closed. Its sessions live until they expire, unless they move. */
   removeLearner(learner: object): void {
     this.#learnerOrder.remove(learner)
   }
 
-  /** A learner has heard of a session (in its answer to a PING). One that is unknown or over is not brought back. */
+  /** Extends the life of a session that a learner reports in its answer to a PING. Does nothing for an unknown or closing one. */
   touchSession(id: SessionId, timeout: number): void {
     this.#sessions.touch(id, timeout)
   }
 
-  // What is decided
+  // Outcome
 
-  /** Everything up to a zxid is committed: durable when the server stands alone, else acknowledged by a quorum. */
+  /** Applies everything up to a zxid: it is durable on a quorum. */
   commit(zxid: Zxid): void {
     this.#applyQueue.commit(zxid)
   }
@@ -255,22 +234,21 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     return this.#preparing.isBusy || this.#applyQueue.isBusy
   }
 
-  /** Does in this turn all that is begun, for a server that stops. */
+  /** Finishes in this turn all that has begun, for a server that stops. */
   drain(): void {
     this.#preparing.drain()
     this.#applyQueue.drain()
   }
 
-  /** Everything above a zxid is lost before it was durable. Only a server that stands alone can know that. */
+  /** Discards everything above this zxid, which was lost before it was durable. Only a quorum of one can know that. */
   discardAfter(durable: Zxid): void {
-    invariant(this.#parts.quorum === undefined, 'What was proposed to a quorum is never taken back.', {})
     const lost = this.#applyQueue.discardAfter(durable)
-    this.#lastZxid = durable
+    this.proposer.lastZxid = durable
     this.#preparer.reset()
     this.#sessions.discardCreating()
     for (const { logged } of lost)
       if (logged.txn.type === OpCode.closeSession) this.#sessions.reopen(logged.header.sessionId)
-    for (const entry of lost) entry.callback?.onLost(entry)
+    for (const write of lost) write.callback?.onLost(write)
     this.#preparing.abort()
     this.#applyQueue.releaseAll()
   }
@@ -282,248 +260,157 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     this.#preparing.abort()
   }
 
-  // Acceptance
+  // Preparation
 
-  /** Does what makes a transaction now, or behind a request that is being prepared in steps. */
-  #inOrder(asked: Asked | undefined, action: () => Generator<void> | void): void {
-    const here = asked?.callback !== undefined
-    if (here) this.#deferred++
+  /** Runs an action that proposes a transaction: now, or behind a request that is being prepared in steps. */
+  #inOrder(request: DeferredRequest | undefined, action: () => Generator<void> | void): void {
+    const hasClient = request?.callback !== undefined
+    if (hasClient) this.#deferred++
     this.#preparing.add({
       begin: () => {
-        if (here) this.#deferred--
-        // No space is left meanwhile.
-        if (!this.isWritable) return this.#dropped(asked)
+        if (hasClient) this.#deferred--
+        // The disk may have become full while the request waited.
+        if (!this.isWritable) return this.#drop(request)
         return action() ?? undefined
       },
       onDropped: () => {
-        if (here && this.#deferred > 0) this.#deferred--
-        this.#dropped(asked)
+        if (hasClient && this.#deferred > 0) this.#deferred--
+        this.#drop(request)
       },
     })
   }
 
-  #dropped(asked: Asked | undefined): undefined {
-    if (this.#ended || asked === undefined) return
-    if (asked.closes !== undefined) this.#sessions.reopen(asked.closes)
-    asked.callback?.onLost(asked)
+  #drop(request: DeferredRequest | undefined): undefined {
+    if (this.#ended || request === undefined) return
+    if (request.closes !== undefined) this.#sessions.reopen(request.closes)
+    request.callback?.onLost(request)
   }
 
-  /** A write that is large, or stands behind one. What cannot be decoded takes a zxid here, since its turn to be refused is over. */
-  *#writeBehind(
-    write: ClientWrite,
-    body: Reader,
-    requester: WriteCallback,
-    startedAt: number,
-  ): Generator<void> {
-    if (this.#parts.localSessions !== undefined) this.#upgrade(write, body, startedAt)
-    const zxid = this.#lastZxid + 1
-    const time = this.#now()
-    const prepared = isLargeRequest(write.type, body)
-      ? yield* this.#preparer.multiInSteps(write, body, zxid, time)
-      : this.#preparer.prepare(write, body, zxid, time)
-    const answer = typeof prepared === 'number' ? failure(prepared) : prepared
-    yield* this.#acceptInSteps(
-      write.sessionId,
-      write.xid,
-      write.type,
-      zxid,
-      time,
-      answer,
-      requester,
-      startedAt,
-    )
-  }
-
-  #take(
+  #processForwarded(
     owner: object,
     { sessionId, cxid, type, body, identities }: ForwardedRequest,
   ): Generator<void> | void {
-    const startedAt = this.#parts.clock.monotonic()
-    if (type === OpCode.closeSession && !this.#sessions.isClosed(sessionId))
-      return this.#close(sessionId, cxid, undefined, startedAt)
+    const startedAt = this.#options.clock.monotonic()
+    const write = { sessionId, xid: cxid, type, identities }
+    if (isMovedSessionCheck(type, body)) return this.#reject(write, ErrorCode.SESSIONMOVED, startedAt)
+    if (type === OpCode.closeSession) {
+      if (!this.#sessions.isClosed(sessionId))
+        return this.#closeSession(sessionId, cxid, undefined, startedAt)
+      // The session was closed here while the request was in flight.
+      return this.#reject(write, ErrorCode.SESSIONEXPIRED, startedAt)
+    }
     const reader = body.length > LARGE_BYTES ? new Reader(body) : this.#reader.reset(body)
     if (type === OpCode.createSession && body.length >= 4)
-      return this.#begin(sessionId, cxid, reader.int(), owner, undefined, startedAt)
-    const zxid = this.#lastZxid + 1
-    const time = this.#now()
-    if (isLargeRequest(type, reader)) {
-      const write = { sessionId, xid: cxid, type, identities }
-      return this.#takeInSteps(owner, write, reader, zxid, time, startedAt)
-    }
-    this.#owner = owner
-    // A session ends once: it was ended here while its client's wish was on its way.
-    const prepared = isMovedSessionCheck(type, body)
-      ? ErrorCode.SESSIONMOVED
-      : type === OpCode.closeSession
-        ? ErrorCode.SESSIONEXPIRED
-        : this.#preparer.prepare({ sessionId, type, identities }, reader, zxid, time)
-    this.#owner = HERE
-    const answer = typeof prepared === 'number' ? failure(prepared) : prepared
-    this.#accept(sessionId, cxid, type, zxid, time, answer, undefined, startedAt)
+      return this.#createSession(sessionId, cxid, reader.int(), owner, undefined, startedAt)
+    return this.#process(owner, write, reader, undefined, startedAt)
   }
 
-  *#takeInSteps(
+  /** Prepares and proposes a write that cannot be refused any more without a transaction. */
+  #process(
     owner: object,
     write: ClientWrite,
     body: Reader,
-    zxid: Zxid,
-    time: number,
+    callback: WriteCallback | undefined,
+    startedAt: number,
+  ): Generator<void> | void {
+    if (isLargeRequest(write.type, body)) return this.#processInSteps(owner, write, body, callback, startedAt)
+    const time = this.#now()
+    this.#owner = owner
+    const prepared = this.#preparer.prepare(write, body, this.#nextZxid, time)
+    this.#owner = LEADER_OWNER
+    this.proposer.propose(write, time, txnOf(prepared), callback, startedAt)
+  }
+
+  *#processInSteps(
+    owner: object,
+    write: ClientWrite,
+    body: Reader,
+    callback: WriteCallback | undefined,
     startedAt: number,
   ): Generator<void> {
-    const steps = this.#preparer.multiInSteps(write, body, zxid, time)
+    const time = this.#now()
+    const steps = this.#preparer.prepareMulti(write, body, this.#nextZxid, time)
     for (;;) {
       this.#owner = owner
       const { done, value } = steps.next()
-      this.#owner = HERE
-      if (done === true) {
-        const answer = typeof value === 'number' ? failure(value) : value
-        const { sessionId, xid, type } = write
-        return yield* this.#acceptInSteps(sessionId, xid, type, zxid, time, answer, undefined, startedAt)
-      }
+      this.#owner = LEADER_OWNER
+      if (done === true)
+        return yield* this.proposer.proposeInSteps(write, time, txnOf(value), callback, startedAt)
       yield
     }
   }
 
-  #begin(
+  #reject(write: ClientWrite, err: number, startedAt: number): void {
+    this.proposer.propose(write, this.#now(), txnOf(err), undefined, startedAt)
+  }
+
+  #createSession(
     id: SessionId,
     xid: number,
     timeout: number,
     owner: object,
-    requester: WriteCallback | undefined,
+    callback: WriteCallback | undefined,
     startedAt: number,
   ): void {
     this.#sessions.markCreating(id, owner)
     const prepared = this.#preparer.createSession(timeout)
-    this.#accept(
-      id,
-      xid,
-      OpCode.createSession,
-      this.#lastZxid + 1,
-      this.#now(),
-      prepared,
-      requester,
-      startedAt,
-    )
+    const write = { sessionId: id, xid, type: OpCode.createSession }
+    this.proposer.propose(write, this.#now(), prepared, callback, startedAt)
   }
 
-  #close(
+  *#closeSession(
     id: SessionId,
     xid: number,
-    requester: WriteCallback | undefined,
+    callback: WriteCallback | undefined,
     startedAt: number,
-  ): Generator<void> | void {
+  ): Generator<void> {
     this.#sessions.markClosing(id)
-    if (this.#parts.tree.owners.ofSession(id).size > STEP)
-      return this.#closeInSteps(id, xid, requester, startedAt)
-    const zxid = this.#lastZxid + 1
-    const prepared = this.#preparer.closeSession(id, zxid)
-    this.#accept(id, xid, OpCode.closeSession, zxid, this.#now(), prepared, requester, startedAt)
+    const prepared = yield* this.#preparer.closeSession(id, this.#nextZxid)
+    const write = { sessionId: id, xid, type: OpCode.closeSession }
+    const { paths2Delete } = prepared.txn as CloseSessionTxn
+    if (paths2Delete.length <= STEP)
+      return this.proposer.propose(write, this.#now(), prepared, callback, startedAt)
+    yield* this.proposer.proposeInSteps(write, this.#now(), prepared, callback, startedAt)
   }
 
-  *#closeInSteps(
-    id: SessionId,
-    xid: number,
-    requester: WriteCallback | undefined,
-    startedAt: number,
-  ): Generator<void> {
-    const zxid = this.#lastZxid + 1
-    const prepared = yield* this.#preparer.closeInSteps(id, zxid)
-    const time = this.#now()
-    yield* this.#acceptInSteps(id, xid, OpCode.closeSession, zxid, time, prepared, requester, startedAt)
-  }
-
-  #accept(
-    sessionId: SessionId,
-    xid: number,
-    type: number,
-    zxid: Zxid,
-    time: number,
-    prepared: PreparedTxn,
-    requester: WriteCallback | undefined,
-    startedAt: number,
-  ): void {
-    const entry = new InFlightWrite(sessionId, xid, type, zxid, time, prepared, requester, startedAt)
-    const payload = this.#parts.quorum === undefined ? undefined : this.#encode(entry)
-    this.#append(entry, payload)
-  }
-
-  /** As `#accept`, for what may be large. */
-  *#acceptInSteps(
-    sessionId: SessionId,
-    xid: number,
-    type: number,
-    zxid: Zxid,
-    time: number,
-    prepared: PreparedTxn,
-    requester: WriteCallback | undefined,
-    startedAt: number,
-  ): Generator<void> {
-    const entry = new InFlightWrite(sessionId, xid, type, zxid, time, prepared, requester, startedAt)
-    const { payload, adler } = yield* encodePayloadInSteps(entry, STEP)
-    this.#append(entry, payload, adler)
-  }
-
-  #append(entry: AcceptedWrite, payload: Uint8Array | undefined, adler?: number): void {
-    const { log: journal, quorum } = this.#parts
-    const { logged } = entry
-    const { zxid } = logged.header
-    // The role is about to end, and with it the connection of whoever asks: nobody can know what becomes of this.
-    this.hasDroppedRequest ||= quorum?.isAccepting === false
-    if (this.hasDroppedRequest) return
-    this.#applyQueue.enqueue(entry)
-    this.#lastZxid = zxid
-    journal.append(logged, payload, adler)
-    if (quorum === undefined) return
-    this.lastProposalSize = payload!.length
-    this.proposalSize.add(payload!.length)
-    quorum.propose(zxid, payload!, logged)
-  }
-
-  #encode(logged: LoggedTxn): Uint8Array {
-    const writer = this.#writer
-    if (writer.length > SHARED_BYTES) writer.take()
-    const start = writer.length
-    encodeLoggedTxn(writer, logged)
-    return writer.bytesFrom(start)
-  }
-
-  // Sessions
-
-  /** A local session that wants an ephemeral node becomes one that everybody knows, before its request. */
-  #upgrade({ sessionId, type }: ClientWrite, body: Reader, startedAt: number): void {
-    const { localSessions: locals, canUpgradeSessions: upgradesSessions = false } = this.#parts
-    const session = locals!.get(sessionId)
-    if (session === undefined || !upgradesSessions) return
+  /** Makes a local session global before a write that creates an ephemeral node, if the settings allow it. */
+  #upgradeSession({ sessionId, type }: ClientWrite, body: Reader, startedAt: number): void {
+    const { localSessions, canUpgradeSessions = false } = this.#options
+    const session = localSessions?.get(sessionId)
+    if (session === undefined || !canUpgradeSessions) return
     const { offset } = body
-    const { isEphemeral: ephemeral } = precheck(type, body)
+    const { isEphemeral } = precheck(type, body)
     body.offset = offset
-    if (!ephemeral) return
-    locals!.remove(sessionId)
+    if (!isEphemeral) return
+    localSessions!.remove(sessionId)
     session.isLocal = false
-    this.#begin(sessionId, 0, session.timeout, HERE, undefined, startedAt)
+    this.#createSession(sessionId, 0, session.timeout, LEADER_OWNER, undefined, startedAt)
   }
 
-  #confirm(done: () => void): void {
+  /** Calls back when a quorum has confirmed that this server leads and everything committed by then is applied. */
+  #confirmLeadership(done: () => void): void {
     this.#confirming++
-    this.#parts.quorum!.confirmLeadership(() => {
-      if (this.#ended || this.hasDroppedRequest) return
+    this.#options.quorum.confirmLeadership(() => {
+      if (this.#ended || this.proposer.hasDropped) return
       this.#confirming--
-      // What is committed by now may still be on its way into the tree.
       this.#applyQueue.afterCommitted(done)
     })
   }
 
+  get #nextZxid(): Zxid {
+    return this.proposer.lastZxid + 1
+  }
+
   #now(): number {
-    return Math.floor(this.#parts.clock.wall())
+    return Math.floor(this.#options.clock.wall())
   }
 }
 
 const isLargeRequest = (type: number, body: Reader): boolean =>
   type === OpCode.multi && body.remaining > LARGE_BYTES
 
-const failure = (err: number): PreparedTxn => ({
-  txn: { type: OpCode.error, err },
-  digest: undefined,
-  node: undefined,
-  crc: 0,
-})
+/** Returns the transaction that answers a request; for an error number, an error transaction. */
+const txnOf = (prepared: PreparedTxn | number): PreparedTxn =>
+  typeof prepared === 'number'
+    ? { txn: { type: OpCode.error, err: prepared }, digest: undefined, node: undefined, crc: 0 }
+    : prepared

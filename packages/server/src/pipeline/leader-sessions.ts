@@ -2,9 +2,9 @@ import { ErrorCode, OpCode } from '@zabra/protocol'
 import type { Session } from '../core/sessions/index.ts'
 import type { SessionId, Txn } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
-import type { WriteCallback, PipelineContext } from './types.ts'
+import type { PipelineContext, WriteCallback } from './types.ts'
 
-/** A session whose first transaction is on its way. */
+/** A session whose createSession transaction is not applied yet. */
 interface CreatingSession {
   owner: object
   isClosing: boolean
@@ -15,116 +15,120 @@ export interface LeaderSessionsOptions<L extends NotifiedWatcher> extends Pick<
   'sessions' | 'localSessions' | 'clock' | 'onSessionCreated' | 'onSessionClosed'
 > {
   readonly serverId: number
-  readonly hasQuorum: boolean
 }
 
 /** Most sessions that are remembered after their end. */
-const MAX_OVER = 65_536
+const MAX_CLOSED = 65_536
 
-/** Which sessions may write, and through whom, where this server decides. */
+/**
+ * Decides on the leader which sessions may write, and through which owner: a learner, or the leader itself. Each is known by an
+ * object.
+ */
 export class LeaderSessions<L extends NotifiedWatcher> {
-  readonly #parts: LeaderSessionsOptions<L>
+  readonly #options: LeaderSessionsOptions<L>
   readonly #creating = new Map<SessionId, CreatingSession>()
   /**
-   * Sessions that have ended in this term, the newest last, where sessions may write that no transaction has begun: a learner
-   * may still forward, or have waiting behind a sync, what one of these had sent before it went elsewhere and ended.
+   * Sessions that were closed in this role, the newest last, where local sessions are allowed. A learner may still forward a
+   * request, or have one waiting behind a sync, that such a session sent before it moved and was closed; it must not pass for a
+   * local session of that learner.
    */
   readonly #closed = new Set<SessionId>()
 
-  constructor(parts: LeaderSessionsOptions<L>) {
-    this.#parts = parts
+  constructor(options: LeaderSessionsOptions<L>) {
+    this.#options = options
   }
 
-  /** The first transaction of a session is on its way. */
+  /** Notes a session whose createSession transaction is prepared. */
   markCreating(id: SessionId, owner: object): void {
     this.#creating.set(id, { owner, isClosing: false })
   }
 
-  /** The last transaction of a session is to come: nothing comes behind it. */
+  /** Notes a session whose closeSession transaction is prepared: no write may follow it. */
   markClosing(id: SessionId): void {
-    const session: { isClosing: boolean } | undefined = this.#parts.sessions.get(id) ?? this.#creating.get(id)
+    const session: { isClosing: boolean } | undefined =
+      this.#options.sessions.get(id) ?? this.#creating.get(id)
     if (session !== undefined) session.isClosing = true
   }
 
-  /** What was on its way is lost. */
+  /** Forgets the sessions whose createSession transactions were lost. */
   discardCreating(): void {
     this.#creating.clear()
   }
 
-  /** Why a session may not write, as an error number; 0 when it may (`LeaderSessionTracker.checkSession`). */
-  check(id: SessionId, global: boolean, asking: object): number {
-    const { sessions, hasQuorum } = this.#parts
-    const session = sessions.get(id)
-    if (session !== undefined && !hasQuorum && !session.isClosing) return ErrorCode.OK
-    const known: Session | CreatingSession | undefined = session ?? this.#creating.get(id)
-    if (known === undefined) return this.#checkUnknown(id, global)
-    if (known.isClosing) return ErrorCode.SESSIONEXPIRED
-    known.owner ??= asking
-    return known.owner === asking ? ErrorCode.OK : ErrorCode.SESSIONMOVED
+  /** Returns the error number of why a session may not write through `owner`, or 0 (`LeaderSessionTracker.checkSession`). */
+  check(id: SessionId, global: boolean, owner: object): number {
+    const session = this.#find(id)
+    if (session === undefined) return this.#checkUnknown(id, global)
+    if (session.isClosing) return ErrorCode.SESSIONEXPIRED
+    session.owner ??= owner
+    return session.owner === owner ? ErrorCode.OK : ErrorCode.SESSIONMOVED
   }
 
-  /** A session that no transaction has begun can be one that only its own server knows. It has no ephemeral nodes. */
+  /** A session without a createSession transaction can be a local one of its server. It owns no ephemeral nodes. */
   #checkUnknown(id: SessionId, global: boolean): number {
-    const { localSessions: locals, serverId } = this.#parts
-    if (locals === undefined || this.#closed.has(id)) return ErrorCode.SESSIONEXPIRED
+    const { localSessions, serverId } = this.#options
+    if (localSessions === undefined || this.#closed.has(id)) return ErrorCode.SESSIONEXPIRED
     const isOwn = Number(BigInt.asUintN(64, id) >> 56n) === (serverId & 0xff)
     if (!isOwn) return global ? ErrorCode.SESSIONEXPIRED : ErrorCode.OK
-    if (!locals.isOpen(id)) return ErrorCode.SESSIONEXPIRED
+    if (!localSessions.isOpen(id)) return ErrorCode.SESSIONEXPIRED
     return global ? ErrorCode.EPHEMERALONLOCALSESSION : ErrorCode.OK
   }
 
-  /** Whether a session has ended, or is about to. */
+  /** Whether a session is closed or closing. */
   isClosed(id: SessionId): boolean {
-    const known: Session | CreatingSession | undefined =
-      this.#parts.sessions.get(id) ?? this.#creating.get(id)
-    return known === undefined || known.isClosing
+    const session = this.#find(id)
+    return session === undefined || session.isClosing
   }
 
-  /** Whether a session lives; if so its requests come through this owner from now on. */
+  /** Returns whether a session is alive. If so, `owner` owns it from now on. */
   revalidate(id: SessionId, timeout: number, owner: object): boolean {
-    const { sessions, clock } = this.#parts
-    const session: Session | CreatingSession | undefined = sessions.get(id) ?? this.#creating.get(id)
+    const { sessions, clock } = this.#options
+    const session = this.#find(id)
     if (session === undefined || session.isClosing) return false
     session.owner = owner
     if ('timeout' in session) sessions.resume(id, timeout, clock.monotonic())
     return true
   }
 
-  /** A session that could not be ended stays, and is ended once there is space. */
+  /** Reopens a session whose closeSession transaction could not be stored. It is closed once there is space. */
   reopen(id: SessionId): void {
-    const session = this.#parts.sessions.get(id)
-    if (session !== undefined) this.#parts.sessions.reopen(session)
+    const session = this.#options.sessions.get(id)
+    if (session !== undefined) this.#options.sessions.reopen(session)
   }
 
-  /** A learner has heard of a session (in its answer to a PING). One that is unknown or over is not brought back. */
+  /** Extends the life of a session that a learner reports in its answer to a PING. Does nothing for an unknown or closing one. */
   touch(id: SessionId, timeout: number): void {
-    const { sessions, clock } = this.#parts
+    const { sessions, clock } = this.#options
     const session = sessions.get(id)
     if (session === undefined || session.isClosing) return
     session.timeout = timeout
     sessions.touch(session, clock.monotonic())
   }
 
-  /** A transaction is applied. */
-  apply(id: SessionId, txn: Txn, requester: WriteCallback | undefined): void {
-    const { sessions, clock, onSessionCreated: sessionBegun, onSessionClosed: sessionEnded } = this.#parts
+  /** Creates or closes the session of an applied transaction. */
+  apply(id: SessionId, txn: Txn, callback: WriteCallback | undefined): void {
+    const { sessions, clock, onSessionCreated, onSessionClosed } = this.#options
     if (txn.type === OpCode.createSession) {
       const session = sessions.add(id, txn.timeOut, clock.monotonic())
-      const arriving = this.#creating.get(id)
+      const creating = this.#creating.get(id)
       this.#creating.delete(id)
-      session.owner = arriving?.owner
-      session.isClosing = arriving?.isClosing ?? false
-      sessionBegun(session)
+      session.owner = creating?.owner
+      session.isClosing = creating?.isClosing ?? false
+      onSessionCreated(session)
     } else if (txn.type === OpCode.closeSession) {
       sessions.remove(id)
-      if (this.#parts.localSessions !== undefined) this.#remember(id)
-      sessionEnded(id, requester)
+      if (this.#options.localSessions !== undefined) this.#rememberClosed(id)
+      onSessionClosed(id, callback)
     }
   }
 
-  #remember(id: SessionId): void {
+  #find(id: SessionId): Session | CreatingSession | undefined {
+    return this.#options.sessions.get(id) ?? this.#creating.get(id)
+  }
+
+  #rememberClosed(id: SessionId): void {
     this.#closed.add(id)
-    if (this.#closed.size <= MAX_OVER) return
+    if (this.#closed.size <= MAX_CLOSED) return
     for (const oldest of this.#closed) {
       this.#closed.delete(oldest)
       return

@@ -4,8 +4,9 @@ import { describe, expect, it } from 'vitest'
 import { LearnerSessions, type SessionTable } from '../core/sessions/index.ts'
 import type { LoggedTxn, Txn, Zxid } from '../core/types.ts'
 import { encodeLoggedTxn } from '../persistence/index.ts'
-import type { ClientConnection } from '../connections/client-connection.ts'
-import { LearnerPipeline, type Forwarded } from './learner-pipeline.ts'
+import type { ClientChannel } from '../connections/client-channel.ts'
+import { LearnerPipeline } from './learner-pipeline.ts'
+import type { ForwardedRequest } from './types.ts'
 import { PipelineFixture } from './testing/pipeline-fixture.ts'
 import { EPOCH, EnsembleFixture } from './testing/ensemble-fixture.ts'
 
@@ -13,10 +14,10 @@ import { EPOCH, EnsembleFixture } from './testing/ensemble-fixture.ts'
 class Scripted {
   readonly clock = new ManualClock()
   readonly table: SessionTable = new Map()
-  readonly forwarded: Forwarded[] = []
+  readonly forwarded: ForwardedRequest[] = []
   readonly asked: bigint[] = []
   readonly troubles: string[] = []
-  side!: PipelineFixture<LearnerPipeline<ClientConnection>>
+  side!: PipelineFixture<LearnerPipeline<ClientChannel>>
   zxid: Zxid = EPOCH
 
   static async start(): Promise<Scripted> {
@@ -50,7 +51,7 @@ class Scripted {
     this.side.clientService.runTurn(() => this.side.pipeline.applyCommitted(zxid, writer.take()))
   }
 
-  say(what: (writes: LearnerPipeline<ClientConnection>) => void): void {
+  say(what: (writes: LearnerPipeline<ClientChannel>) => void): void {
     this.side.clientService.runTurn(() => what(this.side.pipeline))
   }
 }
@@ -214,7 +215,7 @@ describe('a learner', () => {
     expect(client.takeReceived()).toEqual(['2:0', '3:0'])
     script.say((writes) => writes.completeSync())
     expect(script.troubles).toEqual([
-      'Expected a leader that keeps to the protocol, but it answers a sync that nobody has asked for',
+      'Expected a leader that follows the protocol, but it answers a sync that this server has not sent',
     ])
   })
 
@@ -370,7 +371,7 @@ describe('a learner', () => {
     two.say((writes) => writes.applyCommitted(EPOCH + 6, writer.take()))
     expect([one.troubles.length, two.troubles]).toEqual([
       1,
-      ['Expected a leader that keeps to the protocol, but its packet of 0x300000006 holds 0x300000005'],
+      ['Expected a leader that follows the protocol, but its packet of 0x300000006 holds 0x300000005'],
     ])
     expect([one.side.failures, two.side.failures]).toEqual([[], []])
   })

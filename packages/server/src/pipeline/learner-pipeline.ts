@@ -1,42 +1,33 @@
 import { ErrorCode, formatZxid, OpCode, ProtocolError, Reader, Writer } from '@zabra/protocol'
 import { precheck } from '../core/prepare/index.ts'
-import { applyInSteps, isLarge, STEP, type PartCallback } from '../core/tree/index.ts'
+import { applyInSteps, appliesInSteps, type PartCallback } from '../core/tree/index.ts'
 import type { Identity, LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
 import { decodeInSteps, decodeLoggedTxn } from '../persistence/index.ts'
-import type {
-  RevalidationCallback,
-  RecordedDigests,
-  WriteCallback,
-  ClientWrite,
-  RequestPipeline,
-  PipelineContext,
-} from './types.ts'
 import { DigestHistory } from './digest-history.ts'
-import { MOVED_SESSION_CHECK, LOCAL_ROUTE, SessionRoutes, type SessionRoute } from './session-routes.ts'
+import { LOCAL_ROUTE, MOVED_SESSION_CHECK, SessionRoutes, type SessionRoute } from './session-routes.ts'
 import { SlicedQueue } from './sliced-queue.ts'
-
-/** A request on its way to the leader (REQUEST packet). */
-export interface Forwarded {
-  readonly sessionId: SessionId
-  readonly cxid: number
-  readonly type: number
-  /** The client's bytes behind the header. */
-  readonly body: Uint8Array
-  readonly identities: readonly Identity[]
-}
+import type {
+  ClientWrite,
+  ForwardedRequest,
+  PipelineContext,
+  RecordedDigests,
+  RequestPipeline,
+  RevalidationCallback,
+  WriteCallback,
+} from './types.ts'
 
 /** The connection to the leader. */
 export interface LeaderChannel {
-  /** Sends a request, behind all that were sent before. Its body is read during the call. */
-  forward(request: Forwarded): void
-  /** Asks whether a session is alive (REVALIDATE). The answer comes to `revalidated`. */
+  /** Sends a request behind all that were sent before. Reads its body during the call. */
+  forward(request: ForwardedRequest): void
+  /** Asks whether a session is alive (REVALIDATE). The answer goes to `completeRevalidation`. */
   revalidate(id: SessionId, timeout: number): void
-  /** When the leader was last heard, on the monotonic clock. */
+  /** Returns when the leader was last heard from, on the monotonic clock. */
   lastContactAt(): number
-  /** The leader does what no leader does: the connection must go. Nothing more is applied. */
+  /** Closes the connection, because the leader violates the protocol. Nothing more is applied. */
   fail(reason: string): void
-  /** The tree is not that of the leader, as the digest of a transaction shows: it must be fetched anew. Nothing more is applied. */
+  /** Reports that the tree differs from the leader's by the digest of a transaction. The tree must be fetched anew. */
   reportDivergence(zxid: Zxid): void
 }
 
@@ -47,81 +38,81 @@ export interface LearnerPipelineOptions<L extends NotifiedWatcher> extends Pipel
   /** Whether a local session becomes global when it needs to (`localSessionsUpgradingEnabled`). */
   readonly canUpgradeSessions: boolean
   /**
-   * How long it may take, in milliseconds, until the leader is told of a client that was heard here: a session may end so much
-   * sooner than what its client says here makes believe.
+   * The longest time, in milliseconds, until the leader learns that this server has heard from a client. A session may expire so
+   * much earlier than its client's last request suggests.
    */
   readonly touchDelayMs: number
-  /** Whether observers may stand behind this server. */
+  /** Whether observers may connect to this server. */
   readonly hasObservers?: boolean
 }
 
-/** A sync on its way. */
-interface Sync {
+/** A sync in flight. */
+interface PendingSync {
   readonly synced: () => void
   readonly sessionId: SessionId
-  /** Its place among all requests; before all of them for an observer's, whose writes are not noted here. */
-  readonly place: number
+  /** Its position among all requests; -1 for a sync of an observer, whose writes have no position here. */
+  readonly position: number
 }
 
-/** Who waits to hear whether a session may go on. */
+/** A revalidation in flight. */
 interface PendingRevalidation {
-  readonly asker: RevalidationCallback
+  readonly callback: RevalidationCallback
   readonly from: SessionRoute
-  /** Whether the session was taken to be there already when the leader was asked. */
-  readonly noted: boolean
+  /** Whether the route was recorded when the leader was asked. */
+  readonly isClaimed: boolean
 }
 
-/** What a session has asked the leader for and no transaction has answered yet. */
+/** A request that was forwarded to the leader and has no transaction yet. */
 interface PendingRequest {
-  /** Its place among all requests. */
-  readonly place: number
+  /** Its position among all requests. */
+  readonly position: number
   readonly xid: number
   readonly type: number
-  readonly requester: WriteCallback | undefined
+  readonly callback: WriteCallback | undefined
   readonly startedAt: number
 }
 
-/** Bytes of a transaction from which on it is decoded and, if it has many parts, applied in steps. */
+/** A transaction of at least this many bytes is decoded in steps. */
 const LARGE_BYTES = 8192
 
-const NOTHING = new Uint8Array(0)
+const EMPTY = new Uint8Array(0)
 
 /**
- * The way of writes where another server decides: they go to the leader, and come back as transactions among those of
- * everybody else. The rules, which only this file enforces:
+ * The way of writes on a server that does not decide: they are forwarded to the leader, and come back as transactions among those
+ * of other servers. The rules that only this file enforces:
  *
- * 1. A request is noted before it is sent, so its answer cannot come first.
+ * 1. A request is recorded before it is sent, so that its answer cannot come first.
  * 2. Transactions are applied in the order in which the leader commits them, each as soon as it is committed.
- * 3. A transaction answers the oldest request of its session if it has its xid; else it is somebody else's.
- * 4. Watchers are told while a transaction is applied, its requester after that.
- * 5. SYNC answers the oldest sync; all that was committed before has been applied by then.
- * 6. What the leader would never answer is refused here: a body that cannot be decoded.
- * 7. A large transaction is applied in steps, and nothing is read meanwhile. What the leader says behind it waits for its end.
- * 8. When the role ends nobody is told that a write failed: the leader may have it.
+ * 3. A transaction answers the oldest request of its session if it has the request's xid; else it is that of another server.
+ * 4. Watchers are notified while a transaction is applied, its client gets the reply after that.
+ * 5. SYNC answers the oldest sync; everything committed before has been applied by then.
+ * 6. A request that the leader would never answer is rejected here: its body cannot be decoded.
+ * 7. A large transaction is applied in steps, and reads wait until it is done. Later packets of the leader wait behind it.
+ * 8. When the role ends, no client is told that its write has failed: the leader may have it.
  *
- * All calls from the leader's side come inside `ClientService.runTurn`.
+ * All calls that packets of the leader cause run inside `ClientService.runTurn`.
  */
 export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeline {
-  readonly #parts: LearnerPipelineOptions<L>
+  readonly #options: LearnerPipelineOptions<L>
   readonly #digests: DigestHistory
-  readonly #asked = new Map<SessionId, PendingRequest[]>()
-  readonly #syncs: Sync[] = []
-  #places = 0
-  readonly #askers = new Map<SessionId, PendingRevalidation[]>()
-  /** By which way sessions come, where there are several. */
+  readonly #pending = new Map<SessionId, PendingRequest[]>()
+  readonly #syncs: PendingSync[] = []
+  #nextPosition = 0
+  readonly #revalidations = new Map<SessionId, PendingRevalidation[]>()
+  /** Undefined on a server without observers, whose sessions have one route. */
   readonly #routes: SessionRoutes | undefined
   #outstanding = 0
-  /** The large transaction that is being applied, and what the leader has said since. */
+  /** The large transaction that is being applied, and later packets of the leader. */
   readonly #applying: SlicedQueue
   readonly #reader = new Reader()
   #ended = false
 
-  constructor(parts: LearnerPipelineOptions<L>) {
-    this.#parts = parts
-    this.#applying = new SlicedQueue(parts)
-    this.#digests = new DigestHistory(parts.tree)
-    const { sessions, hasObservers: keepsObservers = false } = parts
-    if (keepsObservers) this.#routes = new SessionRoutes((id) => sessions.get(id) !== undefined)
+  constructor(options: LearnerPipelineOptions<L>) {
+    this.#options = options
+    this.#applying = new SlicedQueue(options)
+    this.#digests = new DigestHistory(options.tree)
+    const { sessions, hasObservers = false } = options
+    if (hasObservers) this.#routes = new SessionRoutes((id) => sessions.get(id) !== undefined)
   }
 
   get outstanding(): number {
@@ -133,7 +124,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
   }
 
   get lastVisibleZxid(): Zxid {
-    return Math.max(this.#parts.tree.lastZxid, this.#parts.epochStart)
+    return Math.max(this.#options.tree.lastZxid, this.#options.epochStart)
   }
 
   get digests(): RecordedDigests {
@@ -142,263 +133,288 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
 
   // Clients of this server
 
-  write(write: ClientWrite, body: Reader, requester: WriteCallback, startedAt: number): number {
+  write(write: ClientWrite, body: Reader, callback: WriteCallback, startedAt: number): number {
     const { sessionId, xid, type, identities } = write
-    if (!this.#mayPass(sessionId, type, LOCAL_ROUTE)) return ErrorCode.SESSIONMOVED
+    if (!this.#canForward(sessionId, type, LOCAL_ROUTE)) return ErrorCode.SESSIONMOVED
     const { offset } = body
-    const { err, isEphemeral: ephemeral } = precheck(type, body)
+    const { err, isEphemeral } = precheck(type, body)
     if (err !== ErrorCode.OK) return err
-    if (ephemeral) {
-      const refusal = this.#needsGlobal(sessionId, type)
-      if (refusal !== ErrorCode.OK) return refusal
+    if (isEphemeral) {
+      const upgradeErr = this.#upgradeSession(sessionId, type)
+      if (upgradeErr !== ErrorCode.OK) return upgradeErr
     }
     body.offset = offset
     const bytes = body.raw(body.end - offset)
-    this.#ask(sessionId, { place: this.#places++, xid, type, requester, startedAt }, bytes, identities)
+    this.#forward(sessionId, xid, type, callback, startedAt, bytes, identities)
     return ErrorCode.OK
   }
 
-  createSession(id: SessionId, timeout: number, requester: WriteCallback, startedAt: number): boolean {
-    this.#begin(id, timeout, requester, startedAt)
+  createSession(id: SessionId, timeout: number, callback: WriteCallback, startedAt: number): boolean {
+    this.#createSession(id, timeout, callback, startedAt)
     return true
   }
 
-  closeSession(id: SessionId, xid: number, requester: WriteCallback | undefined, startedAt: number): boolean {
+  closeSession(id: SessionId, xid: number, callback: WriteCallback | undefined, startedAt: number): boolean {
     const type = OpCode.closeSession
-    if (!this.#mayPass(id, type, LOCAL_ROUTE)) return false
-    const session = this.#parts.sessions.get(id)
+    if (!this.#canForward(id, type, LOCAL_ROUTE)) return false
+    const session = this.#options.sessions.get(id)
     if (session !== undefined) session.isClosing = true
-    this.#ask(id, { place: this.#places++, xid, type, requester, startedAt }, NOTHING, [])
+    this.#forward(id, xid, type, callback, startedAt, EMPTY, [])
     return true
   }
 
-  sync({ sessionId, xid, identities }: ClientWrite, requester: WriteCallback): undefined {
-    this.#syncs.push({ synced: () => requester.onSynced(), sessionId, place: this.#places++ })
-    // Nobody looks at what is synchronised; an empty path is what the reference's own checks send.
-    this.#parts.leader.forward({ sessionId, cxid: xid, type: OpCode.sync, body: ROOT, identities })
+  sync({ sessionId, xid, identities }: ClientWrite, callback: WriteCallback): undefined {
+    this.#syncs.push({ synced: () => callback.onSynced(), sessionId, position: this.#nextPosition++ })
+    // The leader ignores the path: a sync is always of the whole tree.
+    this.#options.leader.forward({ sessionId, cxid: xid, type: OpCode.sync, body: ROOT_PATH, identities })
   }
 
   revalidate(
     id: SessionId,
     timeout: number,
-    asker: RevalidationCallback,
+    callback: RevalidationCallback,
     from: SessionRoute = LOCAL_ROUTE,
   ): void {
-    const waiting = { asker, from, noted: this.#routes?.claim(id, from) ?? true }
-    const askers = this.#askers.get(id)
-    if (askers === undefined) this.#askers.set(id, [waiting])
-    else askers.push(waiting)
-    this.#parts.leader.revalidate(id, timeout)
+    const pending = { callback, from, isClaimed: this.#routes?.claim(id, from) ?? true }
+    const others = this.#revalidations.get(id)
+    if (others === undefined) this.#revalidations.set(id, [pending])
+    else others.push(pending)
+    this.#options.leader.revalidate(id, timeout)
   }
 
   /**
-   * The leader ends sessions, and a server that does not hear it would not know. What was touched last before it fell silent it
-   * may never have been told of.
+   * The leader expires sessions, and a server that has lost contact does not learn of it. The leader may not know of the last
+   * requests that this server received before.
    */
   canAnswerPing(timeout: number, now: number): boolean {
-    const { leader: link, touchDelayMs } = this.#parts
-    return now - link.lastContactAt() < Math.max(timeout - touchDelayMs, timeout / 2)
+    const { leader, touchDelayMs } = this.#options
+    return now - leader.lastContactAt() < Math.max(timeout - touchDelayMs, timeout / 2)
   }
 
-  // Observers behind this server
+  // Observers connected to this server
 
   /**
-   * Hands on what an observer asks for its clients. A write is answered there, when it is committed; `synced` is called for a
-   * sync, behind all that was committed when it came. A write of a session that has left this observer is refused; its sync
-   * changes nothing, and the observer needs an answer in its turn.
+   * Forwards a request of an observer's client. The observer answers a write when it is committed. `synced` is called for a sync,
+   * behind everything that was committed when it arrived. A write of a session that has left this observer is rejected; a sync
+   * is forwarded even then, since it changes nothing and the observer needs its answer in order.
    */
-  forwardFromObserver(request: Forwarded, from: SessionRoute, synced: () => void): void {
+  forwardFromObserver(request: ForwardedRequest, from: SessionRoute, synced: () => void): void {
     if (this.#ended) return
     const { sessionId, cxid, type } = request
-    const { leader: link } = this.#parts
-    if (type === OpCode.sync) this.#syncs.push({ synced, sessionId, place: -1 })
-    else if (!this.#mayPass(sessionId, type, from))
-      return link.forward({ sessionId, cxid, type: OpCode.check, body: MOVED_SESSION_CHECK, identities: [] })
-    link.forward(request)
+    const { leader } = this.#options
+    if (type === OpCode.sync) this.#syncs.push({ synced, sessionId, position: -1 })
+    else if (!this.#canForward(sessionId, type, from))
+      return leader.forward({
+        sessionId,
+        cxid,
+        type: OpCode.check,
+        body: MOVED_SESSION_CHECK,
+        identities: [],
+      })
+    leader.forward(request)
   }
 
-  // What the leader says
+  // Packets of the leader
 
-  /** A transaction is committed: COMMIT of a proposal, or INFORM. The payload must not change until it is applied. */
+  /** Applies a committed transaction (COMMIT of a proposal, or INFORM). The payload must not change until it is applied. */
   applyCommitted(zxid: Zxid, payload: Uint8Array): void {
-    if (!this.#applying.isBusy && payload.length < LARGE_BYTES) return this.#take(zxid, payload)
-    this.#applying.add({ begin: () => this.#takeInSteps(zxid, payload) })
+    if (this.#applying.isBusy) return this.#applying.add({ begin: () => this.#apply(zxid, payload) })
+    const steps = this.#apply(zxid, payload)
+    if (steps !== undefined) this.#applying.run(steps)
   }
 
-  /** SYNC. */
+  /** Completes the oldest sync (SYNC), behind the transactions that are committed. */
   completeSync(): void {
-    if (this.#applying.isBusy) this.#applying.add({ begin: () => (this.#synced(), undefined) })
-    else this.#synced()
+    if (this.#applying.isBusy) this.#applying.add({ begin: () => (this.#completeSync(), undefined) })
+    else this.#completeSync()
   }
 
-  #synced(): void {
+  #completeSync(): void {
     if (this.#ended) return
     const sync = this.#syncs.shift()
-    if (sync === undefined) return this.#broken('it answers a sync that nobody has asked for')
-    const oldest = this.#asked.get(sync.sessionId)?.[0]
-    if (oldest !== undefined && oldest.place < sync.place)
-      return this.#broken('it answers a sync before an older write of the same session')
+    if (sync === undefined) return this.#fail('it answers a sync that this server has not sent')
+    const oldest = this.#pending.get(sync.sessionId)?.[0]
+    if (oldest !== undefined && oldest.position < sync.position)
+      return this.#fail('it answers a sync before an older write of the same session')
     sync.synced()
   }
 
-  /** The answer to REVALIDATE. */
+  /** Completes the oldest revalidation of a session (REVALIDATE). */
   completeRevalidation(id: SessionId, valid: boolean): void {
     if (this.#ended) return
-    const askers = this.#askers.get(id)
-    const waiting = askers?.shift()
-    if (waiting === undefined) return
-    if (askers!.length === 0) this.#askers.delete(id)
-    // It may have come by another way since.
-    if (valid && !waiting.noted && !askers!.some(({ noted }) => noted))
-      this.#routes?.confirm(id, waiting.from)
-    waiting.asker.onRevalidated(valid)
+    const pending = this.#revalidations.get(id)
+    const oldest = pending?.shift()
+    if (oldest === undefined) return
+    if (pending!.length === 0) this.#revalidations.delete(id)
+    // A later revalidation may have recorded another route.
+    if (valid && !oldest.isClaimed && !pending!.some(({ isClaimed }) => isClaimed))
+      this.#routes?.confirm(id, oldest.from)
+    oldest.callback.onRevalidated(valid)
   }
 
   end(): void {
     this.#ended = true
-    this.#asked.clear()
-    this.#askers.clear()
+    this.#pending.clear()
+    this.#revalidations.clear()
     this.#syncs.length = 0
     this.#outstanding = 0
-    // Nobody is told any more, but the tree is left as it is after a transaction, not within one. The rest is in the log.
-    if (this.#parts.tree.isApplying) this.#applying.drainCurrent()
+    // The tree must not stay inconsistent. Transactions that wait are in the log.
+    if (this.#options.tree.isApplying) this.#applying.drainCurrent()
     this.#applying.abort()
   }
 
-  // On the way
+  // Requests
 
-  #mayPass(id: SessionId, type: number, from: SessionRoute): boolean {
+  #canForward(id: SessionId, type: number, from: SessionRoute): boolean {
     return this.#routes?.canForward(id, type, from) ?? true
   }
 
-  #begin(id: SessionId, timeout: number, requester: WriteCallback | undefined, startedAt: number): void {
+  #createSession(
+    id: SessionId,
+    timeout: number,
+    callback: WriteCallback | undefined,
+    startedAt: number,
+  ): void {
     const writer = new Writer(4)
     writer.int(timeout)
     const type = OpCode.createSession
-    this.#mayPass(id, type, LOCAL_ROUTE)
-    this.#ask(id, { place: this.#places++, xid: 0, type, requester, startedAt }, writer.take(), [])
+    this.#canForward(id, type, LOCAL_ROUTE)
+    this.#forward(id, 0, type, callback, startedAt, writer.take(), [])
   }
 
-  #ask(sessionId: SessionId, asked: PendingRequest, body: Uint8Array, identities: readonly Identity[]): void {
-    const waiting = this.#asked.get(sessionId)
-    if (waiting === undefined) this.#asked.set(sessionId, [asked])
-    else waiting.push(asked)
+  #forward(
+    sessionId: SessionId,
+    xid: number,
+    type: number,
+    callback: WriteCallback | undefined,
+    startedAt: number,
+    body: Uint8Array,
+    identities: readonly Identity[],
+  ): void {
+    const request: PendingRequest = { position: this.#nextPosition++, xid, type, callback, startedAt }
+    const pending = this.#pending.get(sessionId)
+    if (pending === undefined) this.#pending.set(sessionId, [request])
+    else pending.push(request)
     this.#outstanding++
-    this.#parts.leader.forward({ sessionId, cxid: asked.xid, type: asked.type, body, identities })
+    this.#options.leader.forward({ sessionId, cxid: xid, type, body, identities })
   }
 
-  /** A local session that wants an ephemeral node becomes one that everybody knows, before its request. */
-  #needsGlobal(id: SessionId, type: number): number {
-    const { localSessions: locals, canUpgradeSessions: upgradesSessions, clock } = this.#parts
-    const session = locals?.get(id)
+  /** Makes a local session global before a write that creates an ephemeral node. Returns an error number if it may not be one. */
+  #upgradeSession(id: SessionId, type: number): number {
+    const { localSessions, canUpgradeSessions, clock } = this.#options
+    const session = localSessions?.get(id)
     if (session === undefined) return ErrorCode.OK
-    // In a multi it is the leader that refuses: it does not know the session.
-    if (!upgradesSessions) return type === OpCode.multi ? ErrorCode.OK : ErrorCode.EPHEMERALONLOCALSESSION
-    locals!.remove(id)
+    // The leader rejects a multi: it does not know the session.
+    if (!canUpgradeSessions) return type === OpCode.multi ? ErrorCode.OK : ErrorCode.EPHEMERALONLOCALSESSION
+    localSessions!.remove(id)
     session.isLocal = false
-    this.#begin(id, session.timeout, undefined, clock.monotonic())
+    this.#createSession(id, session.timeout, undefined, clock.monotonic())
     return ErrorCode.OK
   }
 
-  #take(zxid: Zxid, payload: Uint8Array): void {
-    if (this.#ended) return
-    const { tree, watchNotifier: firing } = this.#parts
-    const logged = this.#sound(zxid, () => decodeLoggedTxn(this.#reader.resetToView(payload), tree.store))
-    if (logged === undefined) return
+  // Transactions
+
+  /** Applies a committed transaction, or returns the steps of one that may be large. */
+  #apply(zxid: Zxid, payload: Uint8Array): Generator<void> | undefined {
+    if (this.#ended) return undefined
+    if (payload.length >= LARGE_BYTES) return this.#decodeInSteps(zxid, payload)
+    const { tree, watchNotifier } = this.#options
+    const logged = this.#validate(zxid, () => decodeLoggedTxn(this.#reader.resetToView(payload), tree.store))
+    if (logged === undefined) return undefined
     const { header, txn } = logged
-    if (isLarge(tree, header, txn)) return this.#applying.add({ begin: () => this.#applyInSteps(logged) })
-    const asked = this.#answered(header.sessionId, header.cxid)
-    firing.zxid = header.zxid
-    this.#isApplied(logged, asked, tree.apply(header, txn, firing, partsOf(txn, asked)))
+    if (appliesInSteps(tree, txn)) return this.#applyInSteps(logged)
+    const request = this.#takeRequest(header.sessionId, header.cxid)
+    watchNotifier.zxid = header.zxid
+    this.#applied(logged, request, tree.apply(header, txn, watchNotifier))
+    return undefined
   }
 
-  *#takeInSteps(zxid: Zxid, payload: Uint8Array): Generator<void> {
-    const steps = decodeInSteps(new Reader(payload), STEP, this.#parts.tree.store)
+  *#decodeInSteps(zxid: Zxid, payload: Uint8Array): Generator<void> {
+    const steps = decodeInSteps(new Reader(payload), this.#options.tree.store)
     let logged: LoggedTxn | undefined
-    const decode = (): LoggedTxn | undefined => {
+    const decodeStep = (): LoggedTxn | undefined => {
       const { done, value } = steps.next()
       return done === true ? value : undefined
     }
     while (logged === undefined && !this.#ended) {
-      logged = this.#sound(zxid, decode)
+      logged = this.#validate(zxid, decodeStep)
       if (logged !== undefined) yield* this.#applyInSteps(logged)
       else yield
     }
   }
 
-  /** What was decoded; undefined, and the leader is left, when it is not the transaction that it should be. */
-  #sound(zxid: Zxid, decode: () => LoggedTxn | undefined): LoggedTxn | undefined {
+  /** Returns what `decode` returns. Leaves the leader, and returns undefined, unless that is the transaction of the zxid. */
+  #validate(zxid: Zxid, decode: () => LoggedTxn | undefined): LoggedTxn | undefined {
     try {
       const logged = decode()
       if (logged === undefined || logged.header.zxid === zxid) return logged
-      this.#broken(`its packet of 0x${formatZxid(zxid)} holds 0x${formatZxid(logged.header.zxid)}`)
+      this.#fail(`its packet of 0x${formatZxid(zxid)} holds 0x${formatZxid(logged.header.zxid)}`)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
-      this.#broken(`its transaction 0x${formatZxid(zxid)} cannot be decoded: ${error.message}`)
+      this.#fail(`its transaction 0x${formatZxid(zxid)} cannot be decoded: ${error.message}`)
     }
     return undefined
   }
 
   *#applyInSteps(logged: LoggedTxn): Generator<void> {
-    const { tree, watchNotifier: firing } = this.#parts
+    const { tree, watchNotifier } = this.#options
     const { header, txn } = logged
-    const asked = this.#answered(header.sessionId, header.cxid)
-    const steps = applyInSteps(tree, header, txn, firing, partsOf(txn, asked))
+    const request = this.#takeRequest(header.sessionId, header.cxid)
+    const steps = applyInSteps(tree, header, txn, watchNotifier, partCallback(txn, request))
     for (;;) {
-      // Between two steps others may have had events.
-      firing.zxid = header.zxid
+      // Between two steps, notifications of other events may have changed it.
+      watchNotifier.zxid = header.zxid
       const { done, value } = steps.next()
-      if (done === true) return this.#isApplied(logged, asked, value)
+      if (done === true) return this.#applied(logged, request, value)
       yield
     }
   }
 
-  #isApplied(logged: LoggedTxn, asked: PendingRequest | undefined, err: number): void {
-    const { tree, leader: link } = this.#parts
+  #applied(logged: LoggedTxn, request: PendingRequest | undefined, err: number): void {
+    const { tree, leader } = this.#options
     const { header, txn, digest } = logged
     if (this.#ended) return
-    this.#applySession(header.sessionId, txn, asked?.requester)
+    this.#applySession(header.sessionId, txn, request?.callback)
     this.#digests.record(header.zxid)
-    // What is wrong here is not shown to anybody any more.
+    // A diverged tree must not be shown to any client.
     if (digest !== undefined && tree.options.digest && !tree.matches(digest)) {
       this.end()
-      return link.reportDivergence(header.zxid)
+      return leader.reportDivergence(header.zxid)
     }
-    if (asked?.requester === undefined) return
-    const { xid, type, requester, startedAt } = asked
-    requester.onApplied({ logged, xid, type, callback: requester, startedAt }, err)
+    if (request?.callback === undefined) return
+    const { xid, type, callback, startedAt } = request
+    callback.onApplied({ logged, xid, type, callback, startedAt }, err)
   }
 
-  /** What a transaction answers, if it was asked here. */
-  #answered(sessionId: SessionId, xid: number): PendingRequest | undefined {
-    const waiting = this.#asked.get(sessionId)
-    if (waiting === undefined || waiting[0]!.xid !== xid) return undefined
+  /** Removes and returns the request that a transaction answers, if it came from this server. */
+  #takeRequest(sessionId: SessionId, xid: number): PendingRequest | undefined {
+    const pending = this.#pending.get(sessionId)
+    if (pending === undefined || pending[0]!.xid !== xid) return undefined
     this.#outstanding--
-    if (waiting.length === 1) this.#asked.delete(sessionId)
-    return waiting.shift()
+    if (pending.length === 1) this.#pending.delete(sessionId)
+    return pending.shift()
   }
 
-  #applySession(id: SessionId, txn: Txn, requester: WriteCallback | undefined): void {
-    const { sessions, clock, onSessionCreated: sessionBegun, onSessionClosed: sessionEnded } = this.#parts
-    if (txn.type === OpCode.createSession) sessionBegun(sessions.add(id, txn.timeOut, clock.monotonic()))
+  #applySession(id: SessionId, txn: Txn, callback: WriteCallback | undefined): void {
+    const { sessions, clock, onSessionCreated, onSessionClosed } = this.#options
+    if (txn.type === OpCode.createSession) onSessionCreated(sessions.add(id, txn.timeOut, clock.monotonic()))
     else if (txn.type === OpCode.closeSession) {
       sessions.remove(id)
       this.#routes?.remove(id)
-      sessionEnded(id, requester)
+      onSessionClosed(id, callback)
     }
   }
 
-  #broken(reason: string): void {
+  #fail(reason: string): void {
     this.end()
-    this.#parts.leader.fail(`Expected a leader that keeps to the protocol, but ${reason}`)
+    this.#options.leader.fail(`Expected a leader that follows the protocol, but ${reason}`)
   }
 }
 
-/** Who hears of the parts of a multi. */
-const partsOf = (txn: Txn, asked: PendingRequest | undefined): PartCallback | undefined =>
-  txn.type === OpCode.multi && asked?.requester !== undefined
-    ? (sub, isApplied) => asked.requester!.onPart(sub, isApplied)
+const partCallback = (txn: Txn, request: PendingRequest | undefined): PartCallback | undefined =>
+  txn.type === OpCode.multi && request?.callback !== undefined
+    ? (part, isApplied) => request.callback!.onPart(part, isApplied)
     : undefined
 
-/** A sync of the root: what is synchronised is always everything. */
-const ROOT = new Uint8Array([0, 0, 0, 1, 0x2f])
+/** The body of a sync of the path "/". */
+const ROOT_PATH = new Uint8Array([0, 0, 0, 1, 0x2f])

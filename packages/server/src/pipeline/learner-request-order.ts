@@ -1,70 +1,70 @@
 import { OpCode } from '@zabra/protocol'
-import type { ForwardedRequest } from './leader-types.ts'
+import type { ForwardedRequest } from './types.ts'
 
 export interface LearnerRequestHandlers {
-  /** Does the sync of a learner and calls back when it is over. */
+  /** Executes a sync of a learner, and calls back when it is done. */
   sync(learner: object, done: () => void): void
   process(learner: object, request: ForwardedRequest): void
 }
 
-interface Gate {
-  /** Syncs that are on their way. */
+/** A learner with syncs in flight. */
+interface SyncingLearner {
   syncs: number
-  /** What came behind them and changes something. */
+  /** Requests and actions that arrived behind the syncs. */
   waiting: (ForwardedRequest | (() => void))[]
 }
 
 /**
- * Lets the requests of each learner through in their order, with one pause: what comes behind a sync waits until the sync
- * is over. A learner matches answers with its oldest request, the syncs among them; a commit that overtakes the answer to an
- * older sync would never be matched by a learner that runs Apache ZooKeeper, and all its clients would hang.
+ * Passes on the requests of each learner in their order; requests behind a sync wait until the sync is done. A learner matches
+ * answers with its oldest request, syncs included. Were a commit to overtake the answer to an older sync, a learner that runs
+ * Apache ZooKeeper would never match it, and all its clients would hang.
  */
 export class LearnerRequestOrder {
-  readonly #events: LearnerRequestHandlers
-  readonly #gates = new Map<object, Gate>()
+  readonly #handlers: LearnerRequestHandlers
+  readonly #syncing = new Map<object, SyncingLearner>()
 
-  constructor(events: LearnerRequestHandlers) {
-    this.#events = events
+  constructor(handlers: LearnerRequestHandlers) {
+    this.#handlers = handlers
   }
 
   submit(learner: object, request: ForwardedRequest): void {
-    const gate = this.#gates.get(learner)
-    if (gate !== undefined && (gate.waiting.length > 0 || request.type !== OpCode.sync))
-      gate.waiting.push(request)
+    const syncing = this.#syncing.get(learner)
+    if (syncing !== undefined && (syncing.waiting.length > 0 || request.type !== OpCode.sync))
+      syncing.waiting.push(request)
     else if (request.type === OpCode.sync) this.#sync(learner)
-    else this.#events.process(learner, request)
+    else this.#handlers.process(learner, request)
   }
 
-  /** Does something behind all that has come from a learner before and still waits. */
+  /** Runs an action behind all requests of a learner that still wait. */
   runInOrder(learner: object, action: () => void): void {
-    const gate = this.#gates.get(learner)
-    if (gate === undefined || gate.waiting.length === 0) action()
-    else gate.waiting.push(action)
+    const syncing = this.#syncing.get(learner)
+    if (syncing === undefined || syncing.waiting.length === 0) action()
+    else syncing.waiting.push(action)
   }
 
   remove(learner: object): void {
-    this.#gates.delete(learner)
+    this.#syncing.delete(learner)
   }
 
   clear(): void {
-    this.#gates.clear()
+    this.#syncing.clear()
   }
 
   #sync(learner: object): void {
-    let gate = this.#gates.get(learner)
-    if (gate === undefined) this.#gates.set(learner, (gate = { syncs: 0, waiting: [] }))
-    gate.syncs++
-    const own = gate
-    this.#events.sync(learner, () => {
+    let syncing = this.#syncing.get(learner)
+    if (syncing === undefined) this.#syncing.set(learner, (syncing = { syncs: 0, waiting: [] }))
+    syncing.syncs++
+    const own = syncing
+    this.#handlers.sync(learner, () => {
       own.syncs--
-      if (own.syncs === 0 && this.#gates.get(learner) === own) this.#open(learner, own.waiting)
+      if (own.syncs === 0 && this.#syncing.get(learner) === own) this.#release(learner, own.waiting)
     })
   }
 
-  #open(learner: object, waiting: Gate['waiting']): void {
-    this.#gates.delete(learner)
-    for (const one of waiting)
-      if (typeof one === 'function') this.runInOrder(learner, one)
-      else this.submit(learner, one)
+  #release(learner: object, waiting: SyncingLearner['waiting']): void {
+    this.#syncing.delete(learner)
+    for (const item of waiting)
+      if (typeof item === 'function') this.runInOrder(learner, item)
+      else this.submit(learner, item)
   }
 }

@@ -74,7 +74,7 @@ describe('a read-only server', () => {
     await clock.untilIdle()
     client.takeConnectResponse()
     clock.advance(5100)
-    server.clientService.runTurn(() => server.clientService.expireSessions())
+    server.clientService.runTurn(() => server.clientService.expiry.run())
     await clock.untilIdle()
     expect([client.closed, server.clientService.localSessions!.size]).toEqual([true, 0])
   })

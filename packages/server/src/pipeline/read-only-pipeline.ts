@@ -2,17 +2,17 @@ import { ErrorCode } from '@zabra/protocol'
 import type { Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
 import type {
-  RevalidationCallback,
-  RecordedDigests,
-  WriteCallback,
   ClientWrite,
-  RequestPipeline,
   PipelineContext,
+  RecordedDigests,
+  RequestPipeline,
+  RevalidationCallback,
+  WriteCallback,
 } from './types.ts'
 
 /**
- * A server without a quorum that lets clients look at what it last knew (`readonlymode.enabled`). Nothing is written, neither
- * to the tree nor to the log; sessions are known here alone.
+ * The pipeline of a server without a quorum that lets clients read the last state that it knows (`readonlymode.enabled`). It
+ * writes neither to the tree nor to the log; its sessions are local.
  */
 export class ReadOnlyPipeline<L extends NotifiedWatcher> implements RequestPipeline {
   readonly outstanding = 0
@@ -40,14 +40,14 @@ export class ReadOnlyPipeline<L extends NotifiedWatcher> implements RequestPipel
     return false
   }
 
-  /** What others have committed meanwhile is not to be had here. */
-  sync(_write: ClientWrite, _requester: WriteCallback): number {
+  /** Rejects a sync: this server does not receive what others have committed meanwhile. */
+  sync(_write: ClientWrite, _callback: WriteCallback): number {
     return ErrorCode.NOTREADONLY
   }
 
-  /** Only a quorum knows whether a session still lives; its client looks elsewhere. */
-  revalidate(_id: bigint, _timeout: number, asker: RevalidationCallback): void {
-    asker.onRevalidated(false)
+  /** Rejects a global session: only a quorum knows whether it is alive. Its client tries other servers. */
+  revalidate(_id: bigint, _timeout: number, callback: RevalidationCallback): void {
+    callback.onRevalidated(false)
   }
 
   canAnswerPing(): boolean {

@@ -1,68 +1,69 @@
 import { ErrorCode, OpCode, Reader, Writer } from '@zabra/protocol'
 import type { SessionId } from '../core/types.ts'
 
-/** A way by which sessions come to a follower: the number of a connection of an observer, or `LOCAL_ROUTE`. */
+/** The connection by which a session's requests reach a follower: the number of an observer's connection, or `LOCAL_ROUTE`. */
 export type SessionRoute = number
 
-/** The connections of the follower's own clients. Those of observers have other numbers, each its own in a term. */
+/** Stands for all connections of the follower's own clients. Each connection of an observer has another number in a role. */
 export const LOCAL_ROUTE: SessionRoute = 0
 
 /**
- * By which way each session came last to a follower behind which observers stand. Its leader sees one owner for all of them, so
- * what a session had sent by a way that it has left is kept back here.
+ * Records by which route each session reached a follower last, if observers are connected to the follower. The leader sees the
+ * follower as the owner of all these sessions. So the follower itself holds back a request that a session sent by a route that it
+ * has left since.
  *
- * A note is written when a session is created, or when its client is asked for (REVALIDATE), in the order in which this is
- * passed on: what came by the old way before is in front of it at the leader, and what comes behind it is too late. A link that
- * is closed keeps its notes, since what another link still sends is as old as before. Notes go with their sessions.
+ * A route is recorded when a session is created and when its client revalidates it (REVALIDATE), in the order in which both are
+ * forwarded: the leader has received earlier requests of the old route before, and later ones are stale. A closed connection keeps
+ * its records, since requests of other connections remain as stale as before. The record of a session goes with the session.
  */
 export class SessionRoutes {
-  readonly #knows: (id: SessionId) => boolean
-  readonly #came = new Map<SessionId, SessionRoute>()
+  readonly #isGlobal: (id: SessionId) => boolean
+  readonly #routes = new Map<SessionId, SessionRoute>()
 
-  /** `knows` tells whether a session is global, as far as it has been heard here. */
-  constructor(knows: (id: SessionId) => boolean) {
-    this.#knows = knows
+  /** `isGlobal` returns whether a session is global, as far as this server has learned. */
+  constructor(isGlobal: (id: SessionId) => boolean) {
+    this.#isGlobal = isGlobal
   }
 
-  /** How many notes there are. */
+  /** How many sessions have a recorded route. */
   get size(): number {
-    return this.#came.size
+    return this.#routes.size
   }
 
-  /** Whether a request may be passed on. One without a note is of a session that only its own server knows, or begins it. */
+  /** Whether a request may be forwarded. A session without a record is local to its server, or the request creates it. */
   canForward(id: SessionId, type: number, from: SessionRoute): boolean {
-    const last = this.#came.get(id)
+    const last = this.#routes.get(id)
     if (last !== undefined) return last === from
-    if (type === OpCode.createSession) this.#came.set(id, from)
+    if (type === OpCode.createSession) this.#routes.set(id, from)
     return true
   }
 
   /**
-   * The leader is asked whether a session may go on. False when this is not noted before the answer: a session that is not
-   * known here may be a local one of another server, which stays where it is when the leader does not know it either. Whoever
-   * else stands behind this server has never had it as a global one, so nothing of it is too late meanwhile.
+   * Records the route of a session whose revalidation is forwarded. Returns false, and records nothing, for an unknown session: it
+   * may be a local one of another server, which stays there if the leader does not know it either. No other server behind this one
+   * has had it as a global session, so none of its requests can be stale meanwhile.
    */
   claim(id: SessionId, from: SessionRoute): boolean {
-    if (!this.#came.has(id) && !this.#knows(id)) return false
-    this.#came.set(id, from)
+    if (!this.#routes.has(id) && !this.#isGlobal(id)) return false
+    this.#routes.set(id, from)
     return true
   }
 
-  /** The leader has said that a session that was not known here goes on. */
+  /** Records the route of an unknown session when the leader has confirmed that it is alive. */
   confirm(id: SessionId, from: SessionRoute): void {
-    this.#came.set(id, from)
+    this.#routes.set(id, from)
   }
 
   remove(id: SessionId): void {
-    this.#came.delete(id)
+    this.#routes.delete(id)
   }
 }
 
 /**
- * What is sent to the leader in the place of a request that came by a way that its session has left. The observer waits for a
- * transaction that answers its request, so there must be one, and it may change nothing: a check of the empty path never holds.
- * Our leader takes this version there for the reason, and refuses as for any session that has moved; Apache ZooKeeper refuses
- * the path.
+ * The body of the check that a follower sends to the leader instead of a stale request. The observer waits for a transaction that
+ * answers its request, and the transaction must change nothing: a check of the empty path always fails. A leader of this project
+ * takes the version, which is an error number, for the reason, and answers as for any session that has moved; Apache ZooKeeper
+ * rejects the path.
  */
 export const MOVED_SESSION_CHECK: Uint8Array = (() => {
   const writer = new Writer(8)
@@ -71,7 +72,7 @@ export const MOVED_SESSION_CHECK: Uint8Array = (() => {
   return writer.take()
 })()
 
-/** Whether a learner asks for the refusal of what a session had sent before it moved. */
+/** Whether a forwarded request is such a check. */
 export function isMovedSessionCheck(type: number, body: Uint8Array): boolean {
   if (type !== OpCode.check || body.length !== MOVED_SESSION_CHECK.length) return false
   const reader = new Reader(body)

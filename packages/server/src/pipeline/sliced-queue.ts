@@ -1,113 +1,121 @@
 import type { Clock } from '@zabra/runtime'
 
-/** Steps in a turn, unless they have taken so many milliseconds. Code that runs for the first time is many times as slow. */
-const STEPS_IN_A_TURN = 3
-const TURN_MS = 1
+/** Steps in one turn, unless they take `SLICE_MS`: code that runs for the first time is many times as slow. */
+const STEPS_PER_SLICE = 3
+const SLICE_MS = 1
 
-/** What turns are made of. */
 export interface SliceScheduler {
-  /** Runs something in a turn of its own. */
+  /** Runs an action in a later turn of the event loop. */
   readonly defer: (action: () => void) => void
   readonly clock: Pick<Clock, 'monotonic'>
 }
 
-/** A piece of work: at once, or in steps between which others have their turns. */
+/** Work that is done at once, or in steps between which other work gets its turn. */
 export interface SlicedTask {
+  /** Does the work, or returns its steps. */
   readonly begin: () => Generator<void> | undefined
-  /** It will not be done any more. */
+  /** Called when the queue is aborted before the work is done. */
   readonly onDropped?: () => void
 }
 
 /**
- * Does work in order. What comes while a piece is being done in steps waits behind it; there are few steps in a turn of the event
- * loop, and one when it takes long.
+ * Runs tasks in order. A task that takes several steps runs a few of them in each turn of the event loop; tasks that are added
+ * meanwhile wait behind it.
  */
 export class SlicedQueue {
-  readonly #turns: SliceScheduler
+  readonly #scheduler: SliceScheduler
   #waiting: SlicedTask[] = []
   #current: SlicedTask | undefined
   #steps: Generator<void> | undefined
-  #inStep = false
-  #scheduled = false
+  #isInStep = false
+  #isScheduled = false
 
-  constructor(turns: SliceScheduler) {
-    this.#turns = turns
+  constructor(scheduler: SliceScheduler) {
+    this.#scheduler = scheduler
   }
 
-  /** Whether a piece is being done in steps: what is added now waits. */
+  /** Whether a task is in progress, so that an added one would wait. */
   get isBusy(): boolean {
     return this.#current !== undefined
   }
 
-  add(work: SlicedTask): void {
-    this.#waiting.push(work)
+  add(task: SlicedTask): void {
+    this.#waiting.push(task)
     if (!this.isBusy) this.#run()
   }
 
-  /** Does in this turn what is left of the piece that is being done, and nothing that waits. */
+  /**
+   * Runs steps of which the first is often the last: the first one now, and the rest, if any, in slices. The queue must not be
+   * busy.
+   */
+  run(steps: Generator<void>): void {
+    if (steps.next().done !== true) this.add({ begin: () => steps })
+  }
+
+  /** Finishes the current task in this turn. Does nothing when called from one of its steps. */
   drainCurrent(): void {
-    if (this.#inStep) return
+    if (this.#isInStep) return
     while (this.#steps !== undefined && !this.#step());
   }
 
-  /** Does everything in this turn. */
+  /** Finishes all tasks in this turn. */
   drain(): void {
-    while (this.isBusy && !this.#inStep) {
+    while (this.isBusy && !this.#isInStep) {
       this.drainCurrent()
       this.#run()
     }
   }
 
-  /** Gives up everything, begun or not. */
+  /** Drops all tasks, the current one included. */
   abort(): void {
     const dropped = this.#current === undefined ? this.#waiting : [this.#current, ...this.#waiting]
     this.#waiting = []
     this.#current = this.#steps = undefined
-    for (const work of dropped) work.onDropped?.()
+    for (const task of dropped) task.onDropped?.()
   }
 
   #run(): void {
     while (this.#current === undefined) {
-      const work = this.#waiting.shift()
-      if (work === undefined) return
-      this.#current = work
-      this.#steps = work.begin()
+      const task = this.#waiting.shift()
+      if (task === undefined) return
+      this.#current = task
+      this.#steps = task.begin()
       if (this.#steps === undefined) this.#current = undefined
-      else if (!this.#stepInTurn()) return this.#schedule()
+      else if (!this.#runSlice()) return this.#schedule()
     }
   }
 
   #schedule(): void {
-    if (this.#scheduled) return
-    this.#scheduled = true
-    this.#turns.defer(() => {
-      this.#scheduled = false
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    this.#scheduler.defer(() => {
+      this.#isScheduled = false
       if (this.#steps === undefined) return
-      if (this.#stepInTurn()) this.#run()
+      if (this.#runSlice()) this.#run()
       else this.#schedule()
     })
   }
 
-  /** As many steps as one turn has room for. True when the piece is through, or was given up. */
-  #stepInTurn(): boolean {
-    const { clock } = this.#turns
-    const end = clock.monotonic() + TURN_MS
+  /** Runs the steps of one turn. Returns true when the task is done or was dropped. */
+  #runSlice(): boolean {
+    const { clock } = this.#scheduler
+    const end = clock.monotonic() + SLICE_MS
     for (let step = 1; ; step++) {
       if (this.#step()) return true
-      if (step === STEPS_IN_A_TURN || clock.monotonic() >= end) return false
+      if (step === STEPS_PER_SLICE || clock.monotonic() >= end) return false
     }
   }
 
-  /** True when the piece is through, or was given up. */
+  /** Runs one step. Returns true when the task is done or was dropped. */
   #step(): boolean {
     const steps = this.#steps!
-    this.#inStep = true
-    let isOver = true
+    this.#isInStep = true
+    let isDone = true
     try {
-      isOver = steps.next().done === true
+      isDone = steps.next().done === true
     } finally {
-      this.#inStep = false
-      if (isOver && this.#steps === steps) this.#current = this.#steps = undefined
+      this.#isInStep = false
+      if (isDone && this.#steps === steps) this.#current = this.#steps = undefined
     }
     return this.#steps === undefined
   }

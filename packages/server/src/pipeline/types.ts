@@ -4,34 +4,37 @@ import type { Preparer, SessionsView } from '../core/prepare/index.ts'
 import type { Session, SessionRegistry, SessionTracker } from '../core/sessions/index.ts'
 import type { ApplyHint, Tree } from '../core/tree/index.ts'
 import type { Digest, Identity, LoggedTxn, SessionId, SubTxn, Zxid } from '../core/types.ts'
-import type { WatchNotifier, NotifiedWatcher } from '../core/watches/index.ts'
+import type { NotifiedWatcher, WatchNotifier } from '../core/watches/index.ts'
 
-/** Who waits for a write or a sync. */
+/** Receives the outcome of a write or a sync. */
 export interface WriteCallback {
-  /** A part of the requester's multi is applied, and the tree shows its result; or none is, since one has failed. */
+  /**
+   * Called for each part of a multi: with `isApplied`, while the tree shows the part's result; without, when the multi has failed
+   * and no part is applied.
+   */
   onPart(txn: SubTxn, isApplied: boolean): void
-  /** The write is applied, or has failed, under its zxid. */
-  onApplied(entry: AcceptedWrite, err: number): void
-  /** The write did not happen and never will: its transaction is lost before it was durable. */
-  onLost(entry: Pick<AcceptedWrite, 'xid' | 'type' | 'startedAt'>): void
-  /** The oldest sync of the requester is over: what was committed when it came is applied here. */
+  /** Called when the write is applied, or has failed under its zxid. */
+  onApplied(write: AcceptedWrite, err: number): void
+  /** Called when the write certainly did not happen: its transaction was lost before it was durable. */
+  onLost(write: Pick<AcceptedWrite, 'xid' | 'type' | 'startedAt'>): void
+  /** Called when the oldest sync is done: everything committed before it arrived is applied here. */
   onSynced(): void
 }
 
-/** A write on its way from acceptance to its reply. */
+/** A write between its acceptance and its reply. */
 export interface AcceptedWrite {
   readonly logged: LoggedTxn
-  /** What is known of it, where it was prepared here. */
+  /** Results of the preparation, if it was prepared here. */
   readonly hint?: ApplyHint
   readonly xid: number
   /** Op code of the request. */
   readonly type: number
   readonly callback: WriteCallback | undefined
-  /** On the monotonic clock. */
+  /** When the request arrived, on the monotonic clock. */
   readonly startedAt: number
 }
 
-/** A write as a client asks for it. */
+/** A write of a client of this server; its body follows separately. */
 export interface ClientWrite {
   readonly sessionId: SessionId
   readonly xid: number
@@ -39,7 +42,17 @@ export interface ClientWrite {
   readonly identities: readonly Identity[]
 }
 
-/** Hears whether a session that its client brings along is still alive. Called once, at once or later, or never when the role ends. */
+/** A request that a learner forwards to the leader (REQUEST packet). */
+export interface ForwardedRequest {
+  readonly sessionId: SessionId
+  readonly cxid: number
+  readonly type: number
+  /** The client's bytes behind the header. */
+  readonly body: Uint8Array
+  readonly identities: readonly Identity[]
+}
+
+/** Receives a revalidation result, at most once; possibly synchronously; never if the role ends first. */
 export interface RevalidationCallback {
   onRevalidated(valid: boolean): void
 }
@@ -48,61 +61,97 @@ export interface RevalidationCallback {
 export type RecordedDigests = readonly { readonly zxid: Zxid; readonly digest: Digest }[]
 
 /**
- * Everything that the client side asks for and that is not a read of this server's own tree. One for each term of a role.
+ * Executes the requests of clients that are not reads of this server's own tree. A new one is made for each role.
  *
- * When the role ends (`end`) nothing that is on its way is answered any more: its fate is open, and a requester's connection is
- * closed, which tells exactly that. `WriteCallback.onLost` is only for what certainly did not happen.
+ * When the role ends (`end`), in-flight requests get no reply: their outcome is unknown, and their connections close.
+ * `WriteCallback.onLost` is only for writes that certainly did not happen.
  */
 export interface RequestPipeline {
-  /** Writes of this server's clients that are accepted and not answered. */
+  /** Counts the writes of this server's clients that are accepted and not answered. */
   readonly outstanding: number
-  /** Whether writes are accepted now; not while the disk is full, and never on a read-only server. */
+  /** Whether writes are accepted now: not while the disk is full, and never on a read-only server. */
   readonly isWritable: boolean
-  /** The highest zxid that a client may have seen and be served here; it is at most this server's own state or its epoch's begin. */
+  /** The highest zxid that a client may have seen and still be served here. */
   readonly lastVisibleZxid: Zxid
   readonly digests: RecordedDigests
 
   /**
-   * Accepts a write. Returns 0 when its requester will be called, else the error of a request that takes no zxid: it could
-   * not be decoded, there is no space for it, or this server takes no writes. `body` may be read only during the call.
+   * Accepts a write. Returns 0 when `callback` will be called, else the error number of a request that takes no zxid: it cannot
+   * be decoded, there is no space for it, or this server accepts no writes. `body` is valid only during the call.
    */
-  write(write: ClientWrite, body: Reader, requester: WriteCallback, startedAt: number): number
-  /** Begins a session. False while nothing can be written. */
-  createSession(id: SessionId, timeout: number, requester: WriteCallback, startedAt: number): boolean
-  /** Ends a session with its ephemeral nodes. False while nothing can be written. */
-  closeSession(id: SessionId, xid: number, requester: WriteCallback | undefined, startedAt: number): boolean
+  write(write: ClientWrite, body: Reader, callback: WriteCallback, startedAt: number): number
+  /** Creates a session. Returns false while nothing can be written. */
+  createSession(id: SessionId, timeout: number, callback: WriteCallback, startedAt: number): boolean
+  /** Closes a session and removes its ephemeral nodes. Returns false while nothing can be written. */
+  closeSession(id: SessionId, xid: number, callback: WriteCallback | undefined, startedAt: number): boolean
   /**
-   * Calls `requester.synced` once this server has applied all that was committed when the call came, never within the call.
-   * Returns undefined then, 0 when that is so already, and an error number when it cannot be done here.
+   * Calls `callback.onSynced` once this server has applied everything that was committed when the call came, never during the
+   * call. Returns undefined then, 0 when everything is applied already, and an error number when this server cannot sync.
    */
-  sync(write: ClientWrite, requester: WriteCallback): number | undefined
-  /** Finds out whether a session may go on here, and makes this server its owner if so. `timeout` is the one negotiated now. */
-  revalidate(id: SessionId, timeout: number, asker: RevalidationCallback): void
-  /** Whether a ping of a client may be answered: not when its session may be over elsewhere (`now` on the monotonic clock). */
+  sync(write: ClientWrite, callback: WriteCallback): number | undefined
+  /** Finds out whether a session may continue here, and makes this server its owner then. `timeout` is the newly negotiated one. */
+  revalidate(id: SessionId, timeout: number, callback: RevalidationCallback): void
+  /** Whether to answer the ping of a client at `now` on the monotonic clock: not when its session may have expired elsewhere. */
   canAnswerPing(timeout: number, now: number): boolean
   /**
-   * Removes a container or a node whose time is over, unless a change of it is on its way or `isDue` says otherwise when its turn
+   * Removes a container or a node whose TTL is over, unless a change of it is pending, or `isDue` returns false when its turn
    * comes. Absent where another server does that.
    */
   deleteContainer?(path: string, startedAt: number, isDue: () => boolean): boolean
-  /** The role is over: nobody is called any more. */
+  /** Ends the role: no callback is called any more. */
   end(): void
 }
 
-/** What a core lends to its writes. */
+/** What the pipelines of all roles need. */
 export interface PipelineContext<L extends NotifiedWatcher> {
   readonly tree: Tree
   readonly watchNotifier: WatchNotifier<L>
   readonly clock: Clock
   readonly sessions: SessionRegistry
-  /** Sessions that only this server knows; undefined when there are none by the settings. */
+  /** Sessions that only this server knows; undefined when the settings allow none. */
   readonly localSessions: SessionTracker | undefined
-  /** Makes the preparer of a server that decides; the view says which sessions may write. */
+  /** Creates the preparer of a server that decides about writes; `sessions` says which sessions may write. */
   readonly createPreparer: (sessions: SessionsView) => Preparer
-  /** Runs something in a turn of its own. */
+  /** Runs an action in a later turn of the event loop. */
   readonly defer: (action: () => void) => void
-  /** A session is known to everybody now; it may have been a local one until then. */
+  /** Called when a session is global; it may have been a local one until then. */
   readonly onSessionCreated: (session: Session) => void
-  /** A session is over: its connection here goes, unless it is the one that is being told so. */
-  readonly onSessionClosed: (id: SessionId, told: WriteCallback | undefined) => void
+  /** Called when a session is closed. Its connection here closes, unless it is the one that gets the reply. */
+  readonly onSessionClosed: (id: SessionId, callback: WriteCallback | undefined) => void
+}
+
+/** The transaction log, as far as the leader's pipeline writes it. */
+export interface PipelineLog {
+  /** 'open' while it accepts transactions. */
+  readonly state: string
+  /** Appends an encoded transaction, which goes to learners too and must not change. `adler` is its Adler-32, if it is known. */
+  appendPayload(zxid: Zxid, payload: Uint8Array, adler?: number): void
+}
+
+/**
+ * The quorum, as far as the leader's pipeline uses it; that of a standalone server is the server itself. Callbacks run inside
+ * `ClientService.runTurn`, possibly synchronously.
+ */
+export interface QuorumProtocol {
+  /** Sends a transaction, which is appended to the log already, to the learners. `commit` follows in the order of zxids. */
+  propose(zxid: Zxid, payload: Uint8Array, logged: LoggedTxn): void
+  /**
+   * Calls back, in the order of the calls, once everything proposed before is committed and a quorum has confirmed since that
+   * this server leads. Never calls back if the leadership ends first.
+   */
+  confirmLeadership(done: () => void): void
+  /** Sends SYNC to a learner, behind everything sent to it before. */
+  sendSync(learner: object): void
+  /** False once leadership is being transferred or the counter of the epoch is exhausted: then the role ends soon. */
+  readonly isAccepting: boolean
+}
+
+export interface LeaderPipelineOptions<L extends NotifiedWatcher> extends PipelineContext<L> {
+  readonly log: PipelineLog
+  readonly quorum: QuorumProtocol
+  /** The zxid before the first transaction: that of the last transaction on a standalone server, else the first of the epoch. */
+  readonly lastZxid: Zxid
+  readonly serverId: number
+  /** Whether a local session becomes global when it needs to (`localSessionsUpgradingEnabled`). */
+  readonly canUpgradeSessions?: boolean
 }

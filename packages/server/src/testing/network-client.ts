@@ -9,13 +9,13 @@ import {
 } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
 
-/** A client on any network that sends requests and waits for what comes. */
+/** A client on any network that sends requests and waits for their replies. */
 export class NetworkClient {
   readonly connection: Connection
   readonly #frames: Uint8Array[] = []
   readonly #splitter: FrameSplitter
   #text = ''
-  #words = false
+  #isCommand = false
   #closed = false
   #wake: () => void = () => {}
 
@@ -27,7 +27,7 @@ export class NetworkClient {
     })
     connection.setHandler({
       data: (chunk) => {
-        if (this.#words) this.#text += new TextDecoder().decode(chunk)
+        if (this.#isCommand) this.#text += new TextDecoder().decode(chunk)
         else this.#splitter.push(chunk)
         this.#wake()
       },
@@ -39,23 +39,23 @@ export class NetworkClient {
     })
   }
 
-  /** The next frame, or undefined once the connection is closed. */
+  /** Waits for the next frame. Resolves with undefined when the connection is closed. */
   async next(): Promise<Reader | undefined> {
     await this.#until(() => this.#frames.length > 0 || this.#closed)
     const frame = this.#frames.shift()
     return frame && new Reader(frame)
   }
 
-  /** What the server says before it closes. */
-  async command(word: string): Promise<string> {
-    this.#words = true
-    this.connection.write(new TextEncoder().encode(word))
+  /** Sends a four-letter command. Resolves with the answer once the server has closed the connection. */
+  async command(name: string): Promise<string> {
+    this.#isCommand = true
+    this.connection.write(new TextEncoder().encode(name))
     await this.#until(() => this.#closed)
     return this.#text
   }
 
   /**
-   * Opens a session that lives so many milliseconds without a word. Gives its id, or undefined when the server closes the
+   * Opens a session. `timeOut` is in milliseconds. Resolves with the session id, or with undefined when the server closes the
    * connection instead.
    */
   async session(timeOut = 10_000): Promise<bigint | undefined> {
@@ -73,7 +73,7 @@ export class NetworkClient {
     return greeting && readConnectResponse(greeting).sessionId
   }
 
-  /** Sends a request and gives its error and body. */
+  /** Sends a request. Resolves with the error and the body of its reply. */
   async request(
     xid: number,
     type: number,
@@ -87,7 +87,7 @@ export class NetworkClient {
     return { err: reply.int(), body: reply }
   }
 
-  /** Sends a request without waiting. */
+  /** Sends a request without waiting for its reply. */
   send(xid: number, type: number, body: (w: Writer) => void = () => {}): void {
     this.#send((w) => {
       w.int(xid)

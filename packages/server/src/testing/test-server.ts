@@ -23,7 +23,8 @@ import {
   type System,
 } from '@zabra/runtime'
 import { defaults, type ServerSettings } from '../settings/index.ts'
-import { createServer, type Server } from '../server.ts'
+import type { Server } from '../server-types.ts'
+import { createServer } from '../server.ts'
 
 export interface LogLine {
   readonly level: keyof Logger
@@ -38,7 +39,7 @@ export interface Reply {
   readonly body: Reader
 }
 
-/** A server on a disk, a network and a clock that a test controls. Restarts keep the disk. */
+/** Runs a server on a disk, a network and a clock that the test controls. A restart keeps the disk. */
 export class TestServer {
   readonly clock = new ManualClock()
   readonly network = new MemoryNetwork(this.clock)
@@ -60,24 +61,24 @@ export class TestServer {
   }
 
   static async start(settings: Partial<ServerSettings> = {}, disk = new MemoryDisk()): Promise<TestServer> {
-    const world = new TestServer(settings, disk)
-    await world.restart()
-    return world
+    const fixture = new TestServer(settings, disk)
+    await fixture.restart()
+    return fixture
   }
 
   async restart(): Promise<void> {
-    this.server = await createServer(this.settings, this.ports())
+    this.server = await createServer(this.settings, this.platform())
   }
 
-  /** Closes the server, and lets its clients hear of it. */
+  /** Closes the server and delivers its last bytes to its clients. */
   async stop(): Promise<void> {
     const closed = this.server.close()
     await this.untilIdle()
     await closed
   }
 
-  ports(): Platform {
-    const note =
+  platform(): Platform {
+    const record =
       (level: keyof Logger) =>
       (facts: object, sentence: string): void =>
         void this.logLines.push({ level, facts, sentence })
@@ -88,47 +89,48 @@ export class TestServer {
       random: new SeededRandom(1),
       compression: {
         gzip: () => {
-          throw new Error('no compression here')
+          throw new Error('The test server has no compression')
         },
         gunzip: () => {
-          throw new Error('no compression here')
+          throw new Error('The test server has no compression')
         },
       },
-      logger: { error: note('error'), warn: note('warn'), info: note('info'), debug: note('debug') },
+      logger: { error: record('error'), warn: record('warn'), info: record('info'), debug: record('debug') },
       system,
     }
   }
 
-  /** Nothing becomes durable until what this returns is called. */
+  /** Blocks writes to the disk. Returns a function that lets them continue. */
   blockDisk(): () => void {
     let release = (): void => {}
-    const held = new Promise<void>((resolve) => (release = resolve))
-    this.disk.beforeWrite = () => held
+    const blocked = new Promise<void>((resolve) => (release = resolve))
+    this.disk.beforeWrite = () => blocked
     return () => {
       this.disk.beforeWrite = undefined
       release()
     }
   }
 
-  /** Lets everything happen that needs no time. */
+  /** Runs turns of the event loop until nothing happens without a timer. */
   untilIdle(): Promise<void> {
     return this.clock.untilIdle()
   }
 
   async advance(ms: number): Promise<void> {
-    // In steps, since what a timer starts may need turns before the next one falls due.
+    // In steps: the work that a timer starts may need turns before the next timer is due.
     for (let left = ms; left > 0; left -= 100) {
       this.clock.advance(Math.min(left, 100))
       await this.untilIdle()
     }
   }
 
+  /** Connects a client that has sent nothing. */
   async open(): Promise<RawClient> {
     const connection = await this.network.connect(this.server.addresses.client)
     return new RawClient(this, connection)
   }
 
-  /** Connects and opens a session, or resumes one. */
+  /** Connects a client that opens or resumes a session. */
   async client(
     options: { timeout?: number; resume?: ConnectResponse; seen?: bigint } = {},
   ): Promise<RawClient> {
@@ -138,9 +140,10 @@ export class TestServer {
     return client
   }
 
-  async command(word: string): Promise<string> {
+  /** Returns the answer to a four-letter command. */
+  async command(name: string): Promise<string> {
     const client = await this.open()
-    client.send(new TextEncoder().encode(word))
+    client.send(new TextEncoder().encode(name))
     await this.untilIdle()
     return client.text
   }
@@ -154,18 +157,19 @@ export const system: System = {
   environment: () => [['host.name', 'test']],
 }
 
-/** What a client says in its handshake. */
+/** The connect request of a client. */
 export interface HandshakeOptions {
   readonly timeout?: number
   readonly resume?: ConnectResponse
+  /** The last zxid that the client has seen. */
   readonly seen?: bigint
   readonly password?: Uint8Array
   readonly readOnly?: boolean
 }
 
-/** A client that sends what it is told and keeps what it gets. */
+/** A client that sends single requests and keeps the frames that it receives. */
 export class RawClient {
-  readonly #world: Pick<TestServer, 'untilIdle'>
+  readonly #fixture: Pick<TestServer, 'untilIdle'>
   readonly connection: MemoryConnection
   readonly frames: Uint8Array[] = []
   session: ConnectResponse | undefined
@@ -175,15 +179,15 @@ export class RawClient {
     maxLength: 2 ** 30,
     frame: (bytes, start, end) => this.frames.push(bytes.slice(start, end)),
   })
-  #wordOnly = false
-  #held: Writer | undefined
+  #isCommand = false
+  #batch: Writer | undefined
 
-  constructor(world: Pick<TestServer, 'untilIdle'>, connection: MemoryConnection) {
-    this.#world = world
+  constructor(fixture: Pick<TestServer, 'untilIdle'>, connection: MemoryConnection) {
+    this.#fixture = fixture
     this.connection = connection
     connection.setHandler({
       data: (chunk) => {
-        if (this.#wordOnly) this.text += new TextDecoder().decode(chunk)
+        if (this.#isCommand) this.text += new TextDecoder().decode(chunk)
         else this.#splitter.push(chunk)
       },
       drain() {},
@@ -191,22 +195,23 @@ export class RawClient {
     })
   }
 
+  /** Sends raw bytes. Before the handshake they are a four-letter command, whose answer is `text`. */
   send(bytes: Uint8Array): void {
-    if (this.frames.length === 0 && this.session === undefined) this.#wordOnly = true
+    if (this.frames.length === 0 && this.session === undefined) this.#isCommand = true
     this.connection.write(bytes)
   }
 
-  /** Sends what an action says in one piece. */
+  /** Sends all requests of an action in one chunk. */
   batch(action: () => void): void {
-    this.#held = new Writer()
+    this.#batch = new Writer()
     action()
-    this.connection.write(this.#held.take())
-    this.#held = undefined
+    this.connection.write(this.#batch.take())
+    this.#batch = undefined
   }
 
   #write(bytes: Uint8Array): void {
-    if (this.#held === undefined) this.connection.write(bytes)
-    else this.#held.raw(bytes)
+    if (this.#batch === undefined) this.connection.write(bytes)
+    else this.#batch.raw(bytes)
   }
 
   handshake({
@@ -230,7 +235,7 @@ export class RawClient {
     this.#write(w.take())
   }
 
-  /** What the handshake was answered with. Takes it off the frames. */
+  /** Removes the first frame and returns it as a connect response; undefined when there is none. */
   takeConnectResponse(): ConnectResponse | undefined {
     const frame = this.frames.shift()
     if (frame === undefined) return undefined
@@ -261,7 +266,7 @@ export class RawClient {
     )
   }
 
-  /** A read with a path and a watch flag. */
+  /** Sends a read whose body is a path and a watch flag. */
   read(xid: number, type: number, path: string, watch = false): void {
     this.ask(xid, type, (w) => {
       w.string(path)
@@ -269,10 +274,10 @@ export class RawClient {
     })
   }
 
-  /** Takes everything that has come: replies as `xid:err`, events as `type path`. */
+  /** Removes all frames and returns them as text: replies as `xid:err`, events as `event type path`. */
   takeReceived(): string[] {
     return this.frames.splice(0).map((frame) => {
-      const reply = reply_(frame)
+      const reply = replyOf(frame)
       if (reply.xid !== -1) return `${reply.xid}:${reply.err}`
       const { type, path } = this.event(reply)
       return `event ${type} ${path}`
@@ -283,16 +288,17 @@ export class RawClient {
     return readWatcherEvent(body)
   }
 
+  /** Removes all frames and returns them as replies. */
   replies(): Reply[] {
-    return this.frames.splice(0).map(reply_)
+    return this.frames.splice(0).map(replyOf)
   }
 
   untilIdle(): Promise<void> {
-    return this.#world.untilIdle()
+    return this.#fixture.untilIdle()
   }
 }
 
-function reply_(frame: Uint8Array): Reply {
+function replyOf(frame: Uint8Array): Reply {
   const body = new Reader(frame)
   return { xid: body.int(), zxid: body.longNumber(), err: body.int(), body }
 }

@@ -5,29 +5,29 @@ import type { Role, TestMember } from './test-member.ts'
 import type { TestServerOptions } from './test-server.ts'
 
 export interface ChildServerOptions {
-  /** A process of its own for each server. */
+  /** Runs each server in a process of its own. */
   readonly process: 'child'
-  /** As those of a server in the test's process; functions cannot go to another one. */
+  /** Settings, as for a server in the test's process. Functions cannot be sent to another process. */
   readonly settings?: Partial<ServerSettings>
-  /** A folder for its data, which should be empty. Without one it gets one that `close` removes. */
+  /** Folder for the data; it should be empty. Without it the server uses a temporary folder that `close` removes. */
   readonly data?: string
 }
 
-/** What a test's process tells a child. */
+/** A command from the test's process to the child process. */
 export type ChildCommand =
   | { readonly do: 'start'; readonly options: TestServerOptions }
   | { readonly do: 'cut'; readonly ports: readonly number[] }
   | { readonly do: 'close' }
 
-/** What a child tells. */
+/** A message from the child process to the test's process. */
 export type ChildEvent =
   | { readonly is: 'started'; readonly address: string }
-  | { readonly is: 'acting'; readonly role: Role; readonly serving: boolean }
+  | { readonly is: 'acting'; readonly role: Role; readonly isServing: boolean }
 
-/** How long a child may take to stop in good order, in milliseconds. */
+/** How long a child process may take to shut down, in milliseconds. */
 const CLOSE_MS = 30_000
 
-/** A server in a process of its own: it can really be killed and stopped. Its data are in files. */
+/** A server in a process of its own, which a test can kill (SIGKILL) and stop (SIGSTOP). Its data is in files. */
 export class ChildServer implements TestMember {
   address = ''
   readonly #options: ChildServerOptions
@@ -35,9 +35,9 @@ export class ChildServer implements TestMember {
   #child: ChildProcess | undefined
   #role: Role | undefined
   #serving = false
-  #cut: readonly number[] = []
+  #blockedPorts: readonly number[] = []
 
-  /** Use `startServer` or `startEnsemble` with `process: 'child'`. */
+  /** Created by `startServer` and `startEnsemble` with `process: 'child'`. */
   constructor(options: ChildServerOptions) {
     this.#options = options
   }
@@ -46,17 +46,17 @@ export class ChildServer implements TestMember {
     return this.#role !== undefined
   }
 
-  /** What it said last: while it stands still it says nothing. */
+  /** Returns the role that the child reported last. A paused child reports nothing. */
   get role(): Role | undefined {
     return this.#role
   }
 
-  /** As `role`. */
+  /** Returns whether the child serves clients, as it reported last. */
   get isServing(): boolean {
     return this.#serving
   }
 
-  /** Rejects with what the child said when it ends before it runs. */
+  /** Rejects with the output of the child process when it exits before the server runs. */
   async start(): Promise<this> {
     if (this.#child !== undefined) return this
     const data = await this.#data()
@@ -67,7 +67,7 @@ export class ChildServer implements TestMember {
         const report = message as ChildEvent
         if (report.is === 'acting') {
           this.#role = report.role
-          this.#serving = report.serving
+          this.#serving = report.isServing
         } else {
           this.address = report.address
           resolve()
@@ -75,11 +75,11 @@ export class ChildServer implements TestMember {
       })
       this.#child = child
       child.send({ do: 'start', options: { settings, data } } satisfies ChildCommand)
-      child.send({ do: 'cut', ports: this.#cut } satisfies ChildCommand)
+      child.send({ do: 'cut', ports: this.#blockedPorts } satisfies ChildCommand)
       void child.ended.then((why) => {
         if (this.#child === child) this.#child = this.#role = undefined
         this.#serving = false
-        reject(new Error(`Expected a server in a process of its own, got its end: ${why}`))
+        reject(new Error(`The child process of the server ended: ${why}`))
       })
     })
     return this
@@ -100,11 +100,11 @@ export class ChildServer implements TestMember {
   }
 
   blockPorts(ports: readonly number[]): void {
-    this.#cut = ports
+    this.#blockedPorts = ports
     this.#child?.send({ do: 'cut', ports } satisfies ChildCommand)
   }
 
-  /** One that does not stop within half a minute is killed. */
+  /** Shuts the server down. Kills a child process that has not exited after 30 seconds. */
   async close(): Promise<void> {
     this.resume()
     const child = this.#child
@@ -129,6 +129,6 @@ export class ChildServer implements TestMember {
   }
 }
 
-/** The program is one that was built, also for who runs the sources. */
+/** Returns the built program: a child process cannot run the TypeScript sources. */
 const program = (): URL =>
   new URL(import.meta.url.endsWith('.ts') ? '../../dist/child.js' : './child.js', import.meta.url)

@@ -15,8 +15,8 @@ async function keep<T extends { close(): Promise<void> }>(made: Promise<T>): Pro
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 
-describe('a server for tests', () => {
-  it('keeps what it acknowledged when it is killed and started again, at the same address', async () => {
+describe('startServer', () => {
+  it('a killed server restarts at the same address with everything it acknowledged', async () => {
     const server = await keep(startServer())
     const { address } = server
     const client = await keep(connect({ servers: address }))
@@ -28,7 +28,7 @@ describe('a server for tests', () => {
     expect((await client.getData('/a')).data).toEqual(bytes('1'))
   })
 
-  it('answers nothing while it stands still, and everything afterwards', async () => {
+  it('a paused server answers its requests after it resumes', async () => {
     const server = await keep(startServer())
     const client = await keep(connect({ servers: server.address, sessionTimeout: 60_000 }))
     server.pause()
@@ -40,20 +40,20 @@ describe('a server for tests', () => {
     await made
   })
 
-  it('ends the session of a client behind its back', async () => {
+  it('expireSession deletes the ephemeral znodes of a client, which reports the expiry', async () => {
     const server = await keep(startServer())
     const client = await keep(connect({ servers: server.address }))
     await client.create('/mine', null, { mode: 'ephemeral' })
-    const { epoch } = client.session
+    const { generation: epoch } = client.session
     await expireSession(server.address, client)
     for await (const { state } of client.states())
-      if (state === 'connected' && client.session.epoch > epoch) break
+      if (state === 'connected' && client.session.generation > epoch) break
     expect(await client.exists('/mine')).toBeUndefined()
   })
 })
 
-describe('an ensemble for tests', () => {
-  it('goes on without a member, and takes it back', async () => {
+describe('startEnsemble', () => {
+  it('an ensemble serves while a member is down, and the member catches up after its restart', async () => {
     const ensemble = await keep(startEnsemble(3))
     const client = await keep(connect({ servers: ensemble.connectString }))
     await client.create('/a', bytes('1'))
@@ -68,7 +68,7 @@ describe('an ensemble for tests', () => {
     expect((await other.getData('/a')).data).toEqual(bytes('2'))
   })
 
-  it('has another leader when the first is cut off, until the cut is healed', async () => {
+  it('a partitioned leader is replaced, and follows after the partition heals', async () => {
     const ensemble = await keep(startEnsemble(3))
     const old = ensemble.leader!
     const others = [1, 2, 3].filter((id) => id !== old)
@@ -79,13 +79,13 @@ describe('an ensemble for tests', () => {
     expect(ensemble.member(old).server.role).toBe('following')
   })
 
-  it('refuses to be one alone', async () => {
+  it('an ensemble of one member is refused', async () => {
     await expect(startEnsemble(1)).rejects.toThrow('two members or more')
   })
 })
 
-describe('servers in processes of their own', () => {
-  it('keep what they acknowledged when they are killed, and their address', async () => {
+describe('servers in child processes', () => {
+  it('a killed server restarts at the same address with everything it acknowledged', async () => {
     const server = await keep(startServer({ process: 'child' }))
     const { address } = server
     expect([server.isRunning, server.role, server.isServing]).toEqual([true, 'standalone', true])
@@ -98,7 +98,7 @@ describe('servers in processes of their own', () => {
     expect((await client.getData('/a')).data).toEqual(bytes('1'))
   })
 
-  it('answer nothing while they stand still, and everything afterwards', async () => {
+  it('a paused server answers its requests after it resumes', async () => {
     const server = await keep(startServer({ process: 'child' }))
     const client = await keep(connect({ servers: server.address, sessionTimeout: 60_000 }))
     server.pause()
@@ -109,12 +109,12 @@ describe('servers in processes of their own', () => {
     expect(await client.exists('/b')).toBeDefined()
   })
 
-  it('say why one did not start', async () => {
+  it('a server that cannot start rejects with its output', async () => {
     const settings = { clientPortAddress: '203.0.113.1' }
     await expect(startServer({ process: 'child', settings })).rejects.toThrow(/EADDRNOTAVAIL|203\.0\.113\.1/)
   })
 
-  it('elect another leader when theirs is cut off or killed, and lose nothing', async () => {
+  it('an ensemble replaces a partitioned or killed leader and loses no acknowledged write', async () => {
     const ensemble = await keep(startEnsemble(3, { process: 'child' }))
     const client = await keep(connect({ servers: ensemble.connectString, sessionTimeout: 30_000 }))
     await client.create('/a', bytes('1'))

@@ -1,67 +1,70 @@
 import type { Clock, Connection, ConnectionHandler, Disk, Network, Platform } from '@zabra/runtime'
 
-/** What decides whether one server may reach a port, and hears of what it opens and what is over. */
+/** Decides which ports one server may connect to, and tracks its outgoing connections. */
 export interface ConnectionPolicy {
-  /** Throws when the way is cut. */
+  /** Throws when connections to the port are blocked. */
   assertAllowed(port: number): void
   opened(connection: Connection): void
   closed(connection: Connection): void
 }
 
-/** Lives so far, and those that go on: what process ids are to a machine. Below zero, so that no real process has them. */
+/**
+ * Incarnations started so far, and the process ids of those that run. The ids are negative, so that none is that of a
+ * real process.
+ */
 let incarnationCount = 0
 const alivePids = new Set<number>()
 
-/** One life of a server inside a test's process: its ports, which do nothing any more once it is over. */
+/** One run of a server inside the test's process. Its platform does nothing once the run has ended. */
 export class ServerIncarnation {
-  readonly ports: Platform
+  readonly platform: Platform
   readonly #pid = -++incarnationCount
-  #alive = true
-  #paused = false
-  readonly #held: (() => void)[] = []
-  readonly #ways: ConnectionPolicy
+  #isAlive = true
+  #isPaused = false
+  readonly #deferred: (() => void)[] = []
+  readonly #policy: ConnectionPolicy
   readonly #connections = new Set<Connection>()
   readonly #listeners = new Set<{ close(): Promise<void> }>()
 
-  constructor(ports: Platform, ways: ConnectionPolicy) {
-    this.#ways = ways
-    this.ports = {
-      ...ports,
-      clock: this.#clock(ports.clock),
-      network: this.#network(ports.network),
-      disk: this.#disk(ports.disk),
+  constructor(platform: Platform, policy: ConnectionPolicy) {
+    this.#policy = policy
+    this.platform = {
+      ...platform,
+      clock: this.#clock(platform.clock),
+      network: this.#network(platform.network),
+      disk: this.#disk(platform.disk),
       system: {
-        ...ports.system,
+        ...platform.system,
         pid: this.#pid,
         processIdentity: (pid) =>
-          pid >= 0 ? ports.system.processIdentity(pid) : alivePids.has(pid) ? `life ${pid}` : undefined,
+          pid >= 0 ? platform.system.processIdentity(pid) : alivePids.has(pid) ? `incarnation ${pid}` : undefined,
       },
     }
     alivePids.add(this.#pid)
   }
 
   pause(): void {
-    this.#paused = true
+    this.#isPaused = true
   }
 
   resume(): void {
-    this.#paused = false
-    for (const action of this.#held.splice(0)) this.#run(action)
+    this.#isPaused = false
+    for (const action of this.#deferred.splice(0)) this.#run(action)
   }
 
-  /** Ends everything at once, as when the process is killed. */
+  /** Ends the run at once, as SIGKILL does. */
   async end(): Promise<void> {
-    this.#alive = false
+    this.#isAlive = false
     alivePids.delete(this.#pid)
-    this.#held.length = 0
+    this.#deferred.length = 0
     for (const connection of this.#connections) connection.destroy()
     this.#connections.clear()
     await Promise.all([...this.#listeners].map((listener) => listener.close()))
   }
 
   #run(action: () => void): void {
-    if (!this.#alive) return
-    if (this.#paused) this.#held.push(action)
+    if (!this.#isAlive) return
+    if (this.#isPaused) this.#deferred.push(action)
     else action()
   }
 
@@ -82,7 +85,7 @@ export class ServerIncarnation {
           at,
           (connection) => {
             const own = this.#connection(connection)
-            if (this.#alive) this.#run(() => accepted(own))
+            if (this.#isAlive) this.#run(() => accepted(own))
             else connection.destroy()
           },
           refused,
@@ -91,40 +94,40 @@ export class ServerIncarnation {
         return listener
       },
       connect: async (to, options) => {
-        this.#ways.assertAllowed(to.port)
+        this.#policy.assertAllowed(to.port)
         const connection = await network.connect(to, options)
-        this.#ways.assertAllowed(to.port)
-        this.#ways.opened(connection)
+        this.#policy.assertAllowed(to.port)
+        this.#policy.opened(connection)
         return this.#connection(connection)
       },
     }
   }
 
-  /** Reads nothing while the server stands still: who sends notices nothing for a while, as with a stopped process. */
+  /** Delivers no data while the server is paused. The peer notices nothing for a while, as with a stopped process. */
   #connection(connection: Connection): Connection {
     this.#connections.add(connection)
     return new Proxy(connection, {
       get: (target, key) => {
-        if (key === 'listen') return (events: ConnectionHandler) => this.#listen(target, events)
+        if (key === 'setHandler') return (events: ConnectionHandler) => this.#setHandler(target, events)
         const value: unknown = Reflect.get(target, key, target)
         return typeof value === 'function' ? (value as (...args: unknown[]) => unknown).bind(target) : value
       },
     })
   }
 
-  #listen(connection: Connection, events: ConnectionHandler): void {
+  #setHandler(connection: Connection, events: ConnectionHandler): void {
     connection.setHandler({
       data: (chunk) => {
-        if (this.#paused) {
+        if (this.#isPaused) {
           const kept = chunk.slice()
           this.#run(() => events.data(kept))
         } else this.#run(() => events.data(chunk))
       },
       drain: () => this.#run(() => events.drain()),
-      ended: () => this.#alive && events.ended?.() === true,
+      ended: () => this.#isAlive && events.ended?.() === true,
       closed: (cause) => {
         this.#connections.delete(connection)
-        this.#ways.closed(connection)
+        this.#policy.closed(connection)
         this.#run(() => events.closed(cause))
       },
     })
@@ -138,9 +141,9 @@ export class ServerIncarnation {
           const value: unknown = Reflect.get(object, key, object)
           if (typeof value !== 'function') return value
           return async (...args: unknown[]) => {
-            if (!this.#alive) return never
+            if (!this.#isAlive) return never
             const result: unknown = await (value as (...all: unknown[]) => unknown).apply(object, args)
-            if (!this.#alive) return never
+            if (!this.#isAlive) return never
             const isHandle = typeof result === 'object' && result !== null && 'close' in result
             return isHandle ? guarded(result) : result
           }

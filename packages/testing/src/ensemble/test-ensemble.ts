@@ -5,24 +5,27 @@ import type { TestMember } from './test-member.ts'
 import { TestServer, type TestServerOptions } from './test-server.ts'
 
 export interface TestEnsembleOptions extends Omit<TestServerOptions, 'data'> {
-  /** `memory` (the default), or a folder below which each member gets one. */
+  /** `memory` (the default), or a folder in which each member gets a folder of its own. */
   readonly data?: 'memory' | (string & {})
 }
 
 export interface ChildEnsembleOptions extends Omit<ChildServerOptions, 'data'> {
-  /** A folder below which each member gets one. Without one they get folders that `close` removes. */
+  /**
+   * A folder in which each member gets a folder of its own. Without it members use temporary folders that `close`
+   * removes.
+   */
   readonly data?: string
 }
 
-/** How long an ensemble may take to come into being, in milliseconds. */
+/** How long to wait for a state of the ensemble, in milliseconds. */
 const START_MS = 30_000
 const POLL_MS = 20
 
-/** Several servers, and what can happen to them. Members are numbered from 1 on. */
+/** Several servers that form an ensemble. Members are numbered from 1. */
 export class TestEnsemble<M extends TestMember = TestServer> {
   readonly members: readonly M[]
   readonly #ports: readonly MemberPorts[]
-  /** Use `startEnsemble`. */
+  /** Created by `startEnsemble`. */
   constructor(ports: readonly MemberPorts[], make: (id: number, settings: MemberSettings) => M) {
     this.#ports = ports
     const lines = ports.map(
@@ -35,7 +38,7 @@ export class TestEnsemble<M extends TestMember = TestServer> {
     )
   }
 
-  /** For clients: the addresses of all members. */
+  /** Returns the connect string with the addresses of all members. */
   get connectString(): string {
     return this.#ports.map(({ client }) => `127.0.0.1:${client}`).join(',')
   }
@@ -47,13 +50,16 @@ export class TestEnsemble<M extends TestMember = TestServer> {
     return member
   }
 
-  /** The member that leads and serves; undefined while there is none, and while two believe that they do. */
+  /** Returns the member that leads and serves. Undefined while no member leads, or two believe that they lead. */
   get leader(): number | undefined {
     const leaders = this.#leaders()
     return leaders.length === 1 ? leaders[0] : undefined
   }
 
-  /** Waits until a quorum serves and a member leads, another one than `except`; gives it. Rejects after half a minute. */
+  /**
+   * Waits until a quorum serves and a member other than `except` leads, and resolves to that leader. Rejects after 30
+   * seconds.
+   */
   waitForLeader(except?: number): Promise<number> {
     return waitUntil('a leader and a quorum that serves', () => {
       const serving = this.members.filter((member) => member.isServing).length
@@ -62,7 +68,7 @@ export class TestEnsemble<M extends TestMember = TestServer> {
     })
   }
 
-  /** Waits until every member that runs serves, and no more than one of them believes that it leads. */
+  /** Waits until every running member serves and exactly one of them leads. Rejects after 30 seconds. */
   waitForAll(): Promise<true> {
     return waitUntil('every member to serve behind one leader', () =>
       this.leader !== undefined && this.members.every((member) => !member.isRunning || member.isServing)
@@ -71,7 +77,10 @@ export class TestEnsemble<M extends TestMember = TestServer> {
     )
   }
 
-  /** Cuts the members into groups that do not reach each other. Who is not named is alone. Clients reach all of them. */
+  /**
+   * Partitions the members into groups that cannot reach each other. A member that is in no group is isolated. Clients
+   * still reach all members.
+   */
   partition(...groups: readonly (readonly number[])[]): void {
     const sides = new Map<number, number>()
     for (const [side, group] of groups.entries()) for (const id of group) sides.set(id, side)
@@ -85,7 +94,7 @@ export class TestEnsemble<M extends TestMember = TestServer> {
       )
   }
 
-  /** Lets all members reach each other again. */
+  /** Removes all partitions. */
   heal(): void {
     for (const member of this.members) member.blockPorts([])
   }
@@ -115,8 +124,8 @@ interface MemberPorts {
 type MemberSettings = Pick<ServerSettings, 'serverId' | 'clientPort' | 'ensemble'>
 
 /**
- * Starts an ensemble of so many members on free ports of loopback, and resolves when it serves. With `process: 'child'` each
- * member is a process of its own.
+ * Starts an ensemble of `size` members on free loopback ports and resolves when it serves. With `process: 'child'` each
+ * member runs in a process of its own.
  */
 export function startEnsemble(size: number, options: ChildEnsembleOptions): Promise<TestEnsemble<ChildServer>>
 export function startEnsemble(size?: number, options?: TestEnsembleOptions): Promise<TestEnsemble>
@@ -160,7 +169,7 @@ async function start<M extends TestMember>(
   }
 }
 
-/** Ports that were free a moment ago, all different. */
+/** Returns different ports that were free a moment ago. */
 async function freePorts(count: number): Promise<number[]> {
   const listeners = await Promise.all(
     Array.from({ length: count }, () =>

@@ -2,24 +2,26 @@ import type { Server } from '@zabra/server'
 
 export type Role = Server['role']
 
-/** A server that a test may start, stop and harm, in its own process or another one. */
+/**
+ * A server that a test can start, stop, kill, pause and partition, in the test's process or in a process of its own.
+ */
 export interface TestMember {
-  /** For connect strings: `127.0.0.1:` and its port. It keeps the port when it is started again. */
+  /** `127.0.0.1:` and the client port, for connect strings. A restart keeps the port. */
   readonly address: string
   readonly isRunning: boolean
-  /** What it is in its ensemble; undefined while it is down. */
+  /** The role in the ensemble; undefined while the server is down. */
   readonly role: Role | undefined
-  /** Whether it answers clients. */
+  /** Whether the server serves clients. */
   readonly isServing: boolean
-  /** Starts it, on what its disk has. */
+  /** Starts the server on the data that its disk holds. */
   start(): Promise<this>
-  /** Ends it at once, as `kill -9` does: connections break, and what is on its way is lost. */
+  /** Ends the server at once, as SIGKILL does: connections break and requests in flight are lost. */
   kill(): Promise<void>
-  /** Lets it stand still: it holds its connections and does nothing, until `resume`. */
+  /** Pauses the server until `resume`: it keeps its connections and does nothing. */
   pause(): void
   resume(): void
-  /** Stops it in good order. */
+  /** Shuts the server down. */
   close(): Promise<void>
-  /** Breaks its ways to these ports of other members, and to no others, until it is called again. */
+  /** Blocks connections to exactly these ports of other members, until the next call. */
   blockPorts(ports: readonly number[]): void
 }

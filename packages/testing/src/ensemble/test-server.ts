@@ -1,31 +1,30 @@
 import { MemoryDisk, NetworkError, type Connection, type Disk, type Platform } from '@zabra/runtime'
 import { nodePlatform } from '@zabra/runtime/node'
 import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server'
-import { ChildServer, type ChildServerOptions } from './child-server.ts'
 import { ServerIncarnation, type ConnectionPolicy } from './server-incarnation.ts'
 import type { Role, TestMember } from './test-member.ts'
 
 export interface TestServerOptions {
-  /** Where it runs: in the test's own process. */
+  /** Runs the server in the test's own process. */
   readonly process?: 'own'
-  /** Settings that differ from those for tests, which are quick: ticks of 100 ms, everything on loopback. */
+  /** Settings that override the defaults for tests: ticks of 100 ms, loopback addresses, an in-memory disk. */
   readonly settings?: Partial<ServerSettings>
-  /** Where it keeps its data: `memory` (the default) or a folder, which should be empty. */
+  /** Where the data is stored: `memory` (the default) or a folder, which should be empty. */
   readonly data?: 'memory' | (string & {})
-  /** Ports that differ from the platform's: a logger, most of all. */
-  readonly ports?: Partial<Platform>
+  /** Parts of the platform to replace, such as the logger. */
+  readonly platform?: Partial<Platform>
 }
 
-/** A server in the process of a test. */
+/** A server in the process of the test. */
 export class TestServer implements TestMember {
   address = ''
   readonly #options: TestServerOptions
   readonly #disk: Disk
   readonly #opened = new Set<Connection>()
-  #cut: ReadonlySet<number> = new Set()
-  readonly #ways: ConnectionPolicy = {
+  #blockedPorts: ReadonlySet<number> = new Set()
+  readonly #policy: ConnectionPolicy = {
     assertAllowed: (port) => {
-      if (!this.#cut.has(port)) return
+      if (!this.#blockedPorts.has(port)) return
       throw new NetworkError(
         `Cannot connect to 127.0.0.1:${port} (EHOSTUNREACH): the test cut the way`,
         'EHOSTUNREACH',
@@ -34,18 +33,18 @@ export class TestServer implements TestMember {
     opened: (connection) => void this.#opened.add(connection),
     closed: (connection) => void this.#opened.delete(connection),
   }
-  #life: ServerIncarnation | undefined
+  #incarnation: ServerIncarnation | undefined
   #server: Server | undefined
   #port = 0
 
-  /** Use `startServer` or `startEnsemble`. */
+  /** Created by `startServer` and `startEnsemble`. */
   constructor(options: TestServerOptions) {
     this.#options = options
     this.#disk =
       options.data === undefined || options.data === 'memory' ? new MemoryDisk() : nodePlatform().disk
   }
 
-  /** The server itself. Throws while it is down. */
+  /** Returns the server. Throws while it is down. */
   get server(): Server {
     if (this.#server === undefined)
       throw new Error('Expected a server that runs, got one that is down: call start()')
@@ -64,14 +63,14 @@ export class TestServer implements TestMember {
     return this.#server?.serving ?? false
   }
 
-  /** Starts it, on what its disk has. Rejects as `createServer` does. */
+  /** Starts the server on the data that its disk holds. Rejects as `createServer` does. */
   async start(): Promise<this> {
     if (this.#server !== undefined) return this
-    const life = new ServerIncarnation(
-      { ...nodePlatform(), disk: this.#disk, ...this.#options.ports },
-      this.#ways,
+    const incarnation = new ServerIncarnation(
+      { ...nodePlatform(), disk: this.#disk, ...this.#options.platform },
+      this.#policy,
     )
-    this.#life = life
+    this.#incarnation = incarnation
     const { data = 'memory' } = this.#options
     const settings = defaults({
       dataDir: data === 'memory' ? '/data' : data,
@@ -85,59 +84,46 @@ export class TestServer implements TestMember {
       fourLetterWords: ['*'],
       ...this.#options.settings,
     })
-    this.#server = await createServer(settings, life.ports)
+    this.#server = await createServer(settings, incarnation.platform)
     const { port } = this.#server.addresses.client
     this.#port = port
     this.address = `127.0.0.1:${port}`
     return this
   }
 
-  /** Ends it at once, as `kill -9` does: connections break, and what is on its way is lost. A memory disk loses what was not synced. */
+  /**
+   * Ends the server at once, as SIGKILL does: connections break and requests in flight are lost. A memory disk loses
+   * unsynced writes.
+   */
   async kill(): Promise<void> {
     this.#server = undefined
-    await this.#life?.end()
+    await this.#incarnation?.end()
     if (this.#disk instanceof MemoryDisk) this.#disk.powerCut()
   }
 
-  /** Lets it stand still: it holds its connections and does nothing, until `resume`. */
+  /** Pauses the server until `resume`: it keeps its connections and does nothing. */
   pause(): void {
-    this.#life?.pause()
+    this.#incarnation?.pause()
   }
 
   resume(): void {
-    this.#life?.resume()
+    this.#incarnation?.resume()
   }
 
   blockPorts(ports: readonly number[]): void {
-    this.#cut = new Set(ports)
-    for (const connection of this.#opened) if (this.#cut.has(connection.remote.port)) connection.destroy()
+    this.#blockedPorts = new Set(ports)
+    for (const connection of this.#opened) if (this.#blockedPorts.has(connection.remote.port)) connection.destroy()
   }
 
-  /** Stops it in good order. */
+  /** Shuts the server down. */
   async close(): Promise<void> {
     this.resume()
     await this.#server?.close()
     this.#server = undefined
-    await this.#life?.end()
+    await this.#incarnation?.end()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
-  }
-}
-
-/**
- * Starts a server on a free port of loopback, on a disk in memory unless told otherwise. Close it, or use `await using`. With
- * `process: 'child'` it runs in a process of its own, with files for its data.
- */
-export function startServer(options: ChildServerOptions): Promise<ChildServer>
-export function startServer(options?: TestServerOptions): Promise<TestServer>
-export async function startServer(options: TestServerOptions | ChildServerOptions = {}): Promise<TestMember> {
-  const server = options.process === 'child' ? new ChildServer(options) : new TestServer(options)
-  try {
-    return await server.start()
-  } catch (error) {
-    await server.close()
-    throw error
   }
 }

@@ -1,36 +1,12 @@
 import type { Cancel, Clock } from '@zabra/runtime'
-import type { Incarnation } from './process.ts'
-import type { SimulatedWorld } from './world.ts'
-
-/** How a machine's clocks go. Change them through `setClockRate` and `jumpWallClock`. */
-export interface ClockSkew {
-  /** The wall clock is this far ahead of the world's. */
-  offsetMs: number
-  /** Milliseconds of this machine in one of the world. */
-  rate: number
-  /** When the rate was set, in the world's time, and what the monotonic clock showed then. */
-  rateSetAtMs: number
-  monotonicAtMs: number
-}
-
-/** Makes a machine's clock go faster or slower from now on. */
-export function setClockRate(clock: ClockSkew, nowMs: number, rate: number): void {
-  clock.monotonicAtMs += (nowMs - clock.rateSetAtMs) * clock.rate
-  clock.rateSetAtMs = nowMs
-  clock.rate = rate
-}
-
-/** Sets a machine's wall clock, as an administrator does. Its monotonic clock does not notice. */
-export function jumpWallClock(clock: ClockSkew, ms: number): void {
-  clock.offsetMs += ms
-}
+import type { ProcessState, Scheduler } from './types.ts'
 
 /** The clock of one process. */
 export class SimulatedClock implements Clock {
-  readonly #world: SimulatedWorld
-  readonly #owner: Incarnation
+  readonly #world: Scheduler
+  readonly #owner: ProcessState
 
-  constructor(world: SimulatedWorld, owner: Incarnation) {
+  constructor(world: Scheduler, owner: ProcessState) {
     this.#world = world
     this.#owner = owner
   }
@@ -41,12 +17,12 @@ export class SimulatedClock implements Clock {
   }
 
   monotonic(): number {
-    const { rateSetAtMs: since, rate, monotonicAtMs: monotonicAt } = this.#owner.host.clockSkew
-    return monotonicAt + (this.#world.now - since) * rate
+    const { rateSetAtMs, rate, monotonicAtMs } = this.#owner.host.clockSkew
+    return monotonicAtMs + (this.#world.now - rateSetAtMs) * rate
   }
 
   after(delayMs: number, name: string, action: () => void): Cancel {
-    // As the platform's timers do it: whole milliseconds, one at least, so that a timer may come a little early.
+    // As platform timers do: whole milliseconds, at least one, so a timer may fire slightly early.
     const delay = Math.max(1, Math.trunc(delayMs)) / this.#owner.host.clockSkew.rate
     const timer = this.#world.schedule(delay, this.#owner, name, action)
     return () => {

@@ -1,28 +1,35 @@
 import { NetworkError, type Address, type Connection, type ConnectionHandler } from '@zabra/runtime'
-import type { SimulatedNetwork } from './network.ts'
-import type { Incarnation } from './process.ts'
+import type { ProcessState } from './types.ts'
 
 const HIGH_WATER = 64 * 1024
 
-/** What travels: bytes, the end of one direction, or a reset. */
+/** A unit of transmission: bytes, the end of one direction, or a reset. */
 export type Packet = Uint8Array | 'fin' | 'reset'
 
-/** One side of a connection. What it sends goes through the fabric, which delays it, holds it back or loses it all. */
+/** What carries the packets of a connection. */
+export interface PacketCarrier {
+  /** Sends a packet from one side of a connection to the other. */
+  send(from: SimulatedConnection, packet: Packet): void
+  /** Forgets a closed side. */
+  remove(connection: SimulatedConnection): void
+}
+
+/** One side of a connection. The network delays, stalls or drops what it sends. */
 export class SimulatedConnection implements Connection {
   readonly local: Address
   readonly remote: Address
   readonly transport = 'tcp'
-  /** As the system does it: whoever writes may write over it. */
+  /** The system copies what is written: the caller may reuse its buffers. */
   readonly canReuseBuffers = true
-  readonly owner: Incarnation
-  readonly #network: SimulatedNetwork
+  readonly owner: ProcessState
+  readonly #network: PacketCarrier
   remoteEnd!: SimulatedConnection
-  /** Which of the two it is: the one that has connected. */
+  /** Whether this side opened the connection. */
   readonly isInitiator: boolean
   readonly id: number
-  /** Nothing that is sent arrives before this time, so that the order of bytes is kept. */
+  /** Earliest arrival time of the next packet, which keeps packets in order. */
   lastArrival = 0
-  /** Sent while the way was cut; goes on, or is lost with the connection, when it is whole again. */
+  /** Packets sent while the link was cut. They are delivered, or lost with the connection, when the link heals. */
   readonly stalledPackets: Packet[] = []
   #events: ConnectionHandler | undefined
   #incoming: (Uint8Array | 'fin')[] = []
@@ -34,20 +41,19 @@ export class SimulatedConnection implements Connection {
   #needsDrain = false
 
   constructor(
-    fabric: SimulatedNetwork,
-    owner: Incarnation,
+    network: PacketCarrier,
+    owner: ProcessState,
     local: Address,
     remote: Address,
-    isDialer: boolean,
+    isInitiator: boolean,
     id: number,
   ) {
-    this.#network = fabric
+    this.#network = network
     this.owner = owner
     this.local = local
     this.remote = remote
-    this.isInitiator = isDialer
+    this.isInitiator = isInitiator
     this.id = id
-    owner.connections.add(this)
   }
 
   get isOpen(): boolean {
@@ -92,32 +98,32 @@ export class SimulatedConnection implements Connection {
     this.#close(cause)
   }
 
-  /** Breaks at this side, as the system does it. */
+  /** Breaks this side of the connection with an error code. */
   breakWith(code: string): void {
     if (this.#isOpen)
       this.#close(new NetworkError(`The connection to ${this.remote.host} broke (${code})`, code))
   }
 
-  /** The process that owned it is gone. */
+  /** Closes this side silently: its process has ended. */
   abandon(): void {
     this.#isOpen = false
     this.#incoming = []
   }
 
-  /** The peer's system has taken this many bytes and handed them over. */
+  /** Marks bytes as delivered to the peer's application. */
   acknowledge(bytes: number): void {
     this.#inFlightBytes -= bytes
     if (!this.#needsDrain || this.#inFlightBytes > 0 || !this.isOpen) return
     this.#needsDrain = false
-    this.owner.later(0, 'drain', () => {
+    this.owner.schedule(0, 'drain', () => {
       if (this.#isOpen) this.#events?.drain()
     })
   }
 
-  /** Something arrives at this side's system. */
+  /** Receives a packet at this side's system. */
   receive(packet: Packet): void {
     if (!this.isOpen) {
-      // Nobody has this end any more: the other side learns it when it sends.
+      // This side is closed: the peer learns it from a reset when it sends.
       if (packet !== 'reset' && this.owner.host.isPowered) this.#network.send(this, 'reset')
       return
     }
@@ -130,7 +136,7 @@ export class SimulatedConnection implements Connection {
     if (this.#delivering || this.#events === undefined || !this.isOpen) return
     if (this.#incoming.length === 0 || this.#paused) return
     this.#delivering = true
-    this.owner.later(0, 'bytes', () => {
+    this.owner.schedule(0, 'bytes', () => {
       this.#delivering = false
       this.#deliver()
     })
@@ -140,7 +146,7 @@ export class SimulatedConnection implements Connection {
     while (this.#isOpen && !this.#paused && this.#incoming.length > 0) {
       const first = this.#incoming.shift()!
       if (first === 'fin') return this.#ended()
-      // Handed over as a copy that is spoilt afterwards: who keeps a view of it is found out.
+      // Hands over a copy that is overwritten afterwards, so that a handler that keeps a view of the chunk fails.
       const chunk = first.slice()
       this.#events!.data(chunk)
       chunk.fill(0xdb)
@@ -160,8 +166,7 @@ export class SimulatedConnection implements Connection {
   #close(cause: Error | undefined): void {
     this.#isOpen = false
     this.#incoming = []
-    this.owner.connections.delete(this)
     this.#network.remove(this)
-    this.owner.later(0, 'closed', () => this.#events?.closed(cause))
+    this.owner.schedule(0, 'closed', () => this.#events?.closed(cause))
   }
 }

@@ -1,225 +1,18 @@
 import { DiskError, type Disk, type DiskReader, type DiskWriter } from '@zabra/runtime'
-import type { Prng } from './prng.ts'
-import { FileImage, type PowerLoss } from './file-image.ts'
-import type { CrashKind, Incarnation } from './process.ts'
-import type { SimulatedWorld } from './world.ts'
+import { folderOf, type DiskImage } from './disk-image.ts'
+import type { FileImage } from './file-image.ts'
+import type { ProcessState, Scheduler } from './types.ts'
 
-/** How a disk behaves. */
-export interface DiskConditions {
-  /** Means, in milliseconds. */
-  callMs: number
-  syncMs: number
-  /** How often a sync takes `stallMs` longer. */
-  stallRate: number
-  stallMs: number
-  /** There is no space: whatever would grow fails with ENOSPC. */
-  isFull: boolean
-  /** The next sync, or durable write, fails with EIO. */
-  failNextSync: boolean
-  /** A power cut keeps any of the sectors that were being written, in no order, and may spoil them. */
-  reordersSectors: boolean
-}
-
-type NameChange =
-  | { readonly kind: 'set'; readonly path: string; readonly file: FileImage }
-  | { readonly kind: 'remove'; readonly path: string }
-  | { readonly kind: 'rename'; readonly from: string; readonly to: string; readonly file: FileImage }
-
-/** What can happen to what is on a disk, or should be. */
-export type DiskFault =
-  | 'lost tails'
-  | 'torn tails'
-  | 'reordered tails'
-  | 'tails with flipped bytes'
-  | 'lost names'
-  | 'writes without space'
-  | 'failed syncs'
-  | 'slow syncs'
-
-const DISK_FAULT_OF: Readonly<Record<Exclude<PowerLoss, 'clean'>, DiskFault>> = {
-  lost: 'lost tails',
-  torn: 'torn tails',
-  reordered: 'reordered tails',
-  rotten: 'tails with flipped bytes',
-}
-
-/** What a sync takes at least to be told of as slow, in milliseconds. */
+/** Duration from which a sync counts as slow, in milliseconds. */
 const SLOW_MS = 200
 
-interface InFlightWrite {
-  readonly file: FileImage
-  readonly position: number
-  readonly bytes: Uint8Array
-}
-
-const folderOf = (path: string): string => path.slice(0, Math.max(0, path.lastIndexOf('/')))
-
-/** What a machine keeps of its disk over its processes' lives. */
-export class DiskImage {
-  readonly conditions: DiskConditions = {
-    callMs: 0.05,
-    syncMs: 0.5,
-    stallRate: 0.002,
-    stallMs: 50,
-    isFull: false,
-    failNextSync: false,
-    reordersSectors: false,
-  }
-  readonly prng: Prng
-  /** What crashes have met, for showing that they met something. */
-  readonly faultCounts: Record<DiskFault, number> = {
-    'lost tails': 0,
-    'torn tails': 0,
-    'reordered tails': 0,
-    'tails with flipped bytes': 0,
-    'lost names': 0,
-    'writes without space': 0,
-    'failed syncs': 0,
-    'slow syncs': 0,
-  }
-  readonly inFlightWrites = new Set<InFlightWrite>()
-  /** Hears once of a durable write that begins. */
-  onNextDurableWrite: (() => void) | undefined
-  /** Counts changes of names: who keeps a list of them must make it anew. */
-  namesVersion = 0
-  /** Hears of a file that goes, by its removal or under another name, with what was in it. */
-  onRemove: ((path: string, bytes: Uint8Array) => void) | undefined
-  #files = new Map<string, FileImage>()
-  readonly #durable = new Map<string, FileImage>()
-  readonly #folders = new Set<string>()
-  #pending: NameChange[] = []
-
-  constructor(world: SimulatedWorld, name: string) {
-    this.prng = world.prng.fork(`disk ${name}`)
-  }
-
-  get paths(): string[] {
-    return [...this.#files.keys()]
-  }
-
-  file(path: string): FileImage | undefined {
-    return this.#files.get(path)
-  }
-
-  /** The bytes of a file as a power cut would leave them for certain; undefined when its name may be lost. */
-  durable(path: string): FileImage | undefined {
-    return this.#durable.get(path)
-  }
-
-  hasFolder(path: string): boolean {
-    return this.#folders.has(path)
-  }
-
-  list(folder: string): string[] {
-    const prefix = `${folder}/`
-    const names = new Set<string>()
-    for (const path of [...this.#files.keys(), ...this.#folders])
-      if (path.startsWith(prefix)) names.add(path.slice(prefix.length).split('/', 1)[0]!)
-    return [...names]
-  }
-
-  makeFolder(path: string): void {
-    for (let at = path; at !== ''; at = folderOf(at)) this.#folders.add(at)
-  }
-
-  create(path: string): FileImage {
-    const file = new FileImage()
-    this.namesVersion++
-    this.#files.set(path, file)
-    this.#pending.push({ kind: 'set', path, file })
-    return file
-  }
-
-  rename(from: string, to: string): void {
-    const file = this.#files.get(from)!
-    this.namesVersion++
-    this.onRemove?.(from, file.bytes)
-    this.#files.delete(from)
-    this.#files.set(to, file)
-    this.#pending.push({ kind: 'rename', from, to, file })
-  }
-
-  remove(path: string): void {
-    this.namesVersion++
-    this.onRemove?.(path, this.#files.get(path)?.bytes ?? new Uint8Array(0))
-    this.#files.delete(path)
-    this.#pending.push({ kind: 'remove', path })
-  }
-
-  syncFolder(folder: string): void {
-    const isHere = (change: NameChange): boolean =>
-      folderOf(change.kind === 'rename' ? change.to : change.path) === folder
-    for (const change of this.#pending) if (isHere(change)) this.#makeDurable(change)
-    this.#pending = this.#pending.filter((change) => !isHere(change))
-  }
-
-  /** Takes everything away, as when a machine gets a new disk. */
-  wipe(): void {
-    for (const [path, file] of this.#files) this.onRemove?.(path, file.bytes)
-    this.namesVersion++
-    this.#files.clear()
-    this.#durable.clear()
-    this.#folders.clear()
-    this.#pending = []
-  }
-
-  /** Puts a file there for good, with its folder. */
-  install(path: string, bytes: Uint8Array): void {
-    this.makeFolder(folderOf(path))
-    const file = this.create(path)
-    file.write(0, bytes)
-    file.sync(file.pending)
-    this.syncFolder(folderOf(path))
-  }
-
-  /** The process is over; with its machine's power goes what was not synced. */
-  crash(kind: CrashKind): void {
-    for (const { file, position, bytes } of this.inFlightWrites) {
-      // The system was in the middle of it, or had all of it and its disk had not.
-      const had = this.prng.chance(0.5) ? this.prng.below(bytes.length + 1) : bytes.length
-      if (this.prng.chance(0.7)) file.write(position, bytes.subarray(0, had))
-    }
-    this.inFlightWrites.clear()
-    this.conditions.failNextSync = false
-    if (kind === 'kill') return
-    const together = this.prng.chance(0.5)
-    const keep = this.prng.below(this.#pending.length + 1)
-    this.#pending.forEach((change, index) => {
-      if (together ? index < keep : this.prng.chance(0.5)) this.#makeDurable(change)
-      else this.faultCounts['lost names']++
-    })
-    this.#pending = []
-    this.namesVersion++
-    this.#files = new Map(this.#durable)
-    for (const file of new Set(this.#files.values())) {
-      const end = file.losePower(this.prng, this.conditions.reordersSectors)
-      if (end !== 'clean') this.faultCounts[DISK_FAULT_OF[end]]++
-    }
-  }
-
-  notifyDurableWrite(): void {
-    const heard = this.onNextDurableWrite
-    this.onNextDurableWrite = undefined
-    heard?.()
-  }
-
-  #makeDurable(change: NameChange): void {
-    if (change.kind === 'set') this.#durable.set(change.path, change.file)
-    else if (change.kind === 'remove') this.#durable.delete(change.path)
-    else {
-      this.#durable.delete(change.from)
-      this.#durable.set(change.to, change.file)
-    }
-  }
-}
-
-/** The disk as one process has it. Calls take time; those of a process that is over do nothing. */
+/** The disk as one process sees it. Calls take simulated time; calls of an ended process have no effect. */
 export class SimulatedDisk implements Disk {
-  readonly #world: SimulatedWorld
-  readonly #owner: Incarnation
+  readonly #world: Scheduler
+  readonly #owner: ProcessState
   readonly #image: DiskImage
 
-  constructor(world: SimulatedWorld, owner: Incarnation, platter: DiskImage) {
+  constructor(world: Scheduler, owner: ProcessState, platter: DiskImage) {
     this.#world = world
     this.#owner = owner
     this.#image = platter
@@ -229,7 +22,7 @@ export class SimulatedDisk implements Disk {
     return this.#call(() => {
       const names = this.#image.list(folder)
       if (names.length === 0 && !this.#image.hasFolder(folder)) throw diskError('ENOENT', folder)
-      // A folder has no order: nobody may count on one.
+      // Folders have no order: shuffle, so that no caller depends on one.
       return this.#image.prng.shuffled(names)
     })
   }
@@ -335,7 +128,7 @@ export class SimulatedDisk implements Disk {
     durable: boolean,
   ): Promise<void> {
     const platter = this.#image
-    // The bytes are taken when the write ends, as a system may do it: who changes them before is found out.
+    // Takes the bytes when the write completes, as a system may do, so that a caller that modifies them earlier fails.
     const flight = { file, position, bytes }
     platter.inFlightWrites.add(flight)
     const time = durable ? this.#syncTime() : undefined
@@ -364,9 +157,9 @@ export class SimulatedDisk implements Disk {
   }
 
   #syncTime(): number {
-    const { syncMs, stallRate: stall, stallMs } = this.#image.conditions
-    const { prng: chance } = this.#image
-    const time = chance.exponential(syncMs) + (chance.chance(stall) ? chance.exponential(stallMs) : 0)
+    const { syncMs, stallRate, stallMs } = this.#image.conditions
+    const { prng } = this.#image
+    const time = prng.exponential(syncMs) + (prng.chance(stallRate) ? prng.exponential(stallMs) : 0)
     if (time >= SLOW_MS) this.#image.faultCounts['slow syncs']++
     return time
   }
@@ -376,7 +169,7 @@ export class SimulatedDisk implements Disk {
     return diskError('ENOSPC', path)
   }
 
-  /** Does something after a time, in the system: a process that stands still gets the result when it goes on. */
+  /** Runs `effect` after a delay, in the system. A paused process gets the result when it resumes. */
   #call<T>(
     effect: () => T,
     ms: number = this.#image.prng.exponential(this.#image.conditions.callMs),
@@ -386,7 +179,7 @@ export class SimulatedDisk implements Disk {
       this.#world.schedule(ms, undefined, 'disk', () => {
         if (!owner.isAlive) return
         const settle = this.#attempt(effect, resolve, reject)
-        if (owner.host.isPaused) owner.later(0, 'disk done', settle)
+        if (owner.host.isPaused) owner.schedule(0, 'disk done', settle)
         else settle()
       })
     })

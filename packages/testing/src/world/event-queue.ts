@@ -1,17 +1,6 @@
-import type { Incarnation } from './process.ts'
+import type { ProcessState, ScheduledEvent } from './types.ts'
 
-/** Something that will happen. */
-export interface ScheduledEvent {
-  readonly at: number
-  readonly order: number
-  /** The process that it happens to; undefined for what belongs to the world, such as bytes on their way. */
-  readonly owner: Incarnation | undefined
-  readonly kind: string
-  /** Undefined once it is cancelled. */
-  action: (() => void) | undefined
-}
-
-/** What is to come, by time and, at one time, in the order in which it was asked for. */
+/** Events by time; events at the same time in the order in which they were scheduled. */
 export class EventQueue {
   readonly #heap: ScheduledEvent[] = []
   #order = 0
@@ -24,19 +13,19 @@ export class EventQueue {
     return this.#heap[0]
   }
 
-  add(at: number, to: Incarnation | undefined, kind: string, action: () => void): ScheduledEvent {
-    const happening: ScheduledEvent = { at, order: this.#order++, owner: to, kind, action }
+  add(at: number, owner: ProcessState | undefined, kind: string, action: () => void): ScheduledEvent {
+    const event: ScheduledEvent = { at, order: this.#order++, owner, kind, action }
     const heap = this.#heap
     let index = heap.length
-    heap.push(happening)
+    heap.push(event)
     while (index > 0) {
       const above = (index - 1) >> 1
-      if (!before(happening, heap[above]!)) break
+      if (!before(event, heap[above]!)) break
       heap[index] = heap[above]!
       index = above
     }
-    heap[index] = happening
-    return happening
+    heap[index] = event
+    return event
   }
 
   pop(): ScheduledEvent | undefined {

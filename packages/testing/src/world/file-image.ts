@@ -6,7 +6,7 @@ type Change =
   | { readonly kind: 'write'; readonly position: number; readonly bytes: Uint8Array }
   | { readonly kind: 'truncate'; readonly length: number }
 
-/** Bytes that grow in place. */
+/** A byte array that grows in place. */
 class GrowableBytes {
   #bytes = new Uint8Array(0)
   length = 0
@@ -38,17 +38,20 @@ class GrowableBytes {
   }
 }
 
-/** What a power cut did to a file: nothing, took everything away, cut it, or kept sectors of it in no order, with wrong bytes in them. */
+/**
+ * What a power cut did to the unsynced part of a file: nothing to lose, all lost, torn, sectors reordered, or sectors
+ * reordered and corrupted.
+ */
 export type PowerLoss = 'clean' | 'lost' | 'torn' | 'reordered' | 'rotten'
 
-/** A file: what programs see, what has reached the platter, and the changes in between. */
+/** A file: the contents that programs see, the durable contents, and the changes in between. */
 export class FileImage {
   readonly #seen = new GrowableBytes()
   readonly #durable = new GrowableBytes()
   #pending: Change[] = []
-  /** Counts what made the durable bytes shorter: whoever read them must begin anew. */
+  /** Counts events that made the durable contents shorter; readers that cache an offset start again. */
   truncations = 0
-  /** Where the first byte lay that power cuts since the last whole sync could change. */
+  /** Offset of the first byte that power cuts since the last complete sync could change. */
   firstUnsyncedByte = Infinity
 
   get length(): number {
@@ -75,7 +78,7 @@ export class FileImage {
     this.#change({ kind: 'truncate', length })
   }
 
-  /** Makes the first `count` changes durable: those that were there when the sync began. */
+  /** Makes the first `count` pending changes durable: those present when the sync began. */
   sync(count: number): void {
     for (const change of this.#pending.splice(0, count)) {
       if (change.kind === 'truncate') this.truncations++
@@ -84,41 +87,41 @@ export class FileImage {
     if (this.#pending.length === 0) this.firstUnsyncedByte = Infinity
   }
 
-  /** After a sync that failed the system forgets what it had to write: it will never be durable. */
+  /** Drops the pending changes: after a failed sync the system forgets dirty pages and never writes them. */
   dropPending(): void {
     this.#pending = []
   }
 
   /**
-   * The file after its machine lost power: of the changes that were not synced a beginning is there, cut at any byte. On a
-   * `wild` disk each sector is there or not, whatever becomes of those before it, and bytes of it may hold anything. Bytes that
-   * were on the platter already, and that nobody wanted to be others, are as they were.
+   * Applies a power cut. Of the unsynced changes a prefix survives, cut at any byte. With `reordersSectors` each sector
+   * survives independently of earlier ones and its new bytes may be corrupted. Bytes that were durable and not
+   * overwritten never change.
    */
-  losePower(chance: Prng, wild: boolean): PowerLoss {
+  losePower(prng: Prng, wild: boolean): PowerLoss {
     this.firstUnsyncedByte = Math.min(this.firstUnsyncedByte, this.#firstDifference())
     if (this.#pending.length === 0) {
       this.#seen.copyFrom(this.#durable)
       return 'clean'
     }
-    const mood = chance.pickWeighted({
+    const mood = prng.pickWeighted({
       nothing: 3,
       everything: 1,
       prefix: 3,
       sectors: wild ? 6 : 0,
       rotten: wild ? 4 : 0,
     })
-    const keep = chance.below(this.#pending.length + 1)
+    const keep = prng.below(this.#pending.length + 1)
     this.#pending.forEach((change, index) => {
       if (mood === 'nothing' || (mood === 'prefix' && index > keep)) return
       if (mood === 'everything' || (mood === 'prefix' && index < keep)) return this.#durable.apply(change)
       if (change.kind === 'truncate') {
-        if (chance.chance(0.5)) this.#durable.apply(change)
+        if (prng.chance(0.5)) this.#durable.apply(change)
         return
       }
       if (mood === 'prefix') {
-        const bytes = change.bytes.subarray(0, chance.below(change.bytes.length + 1))
+        const bytes = change.bytes.subarray(0, prng.below(change.bytes.length + 1))
         this.#durable.apply({ ...change, bytes })
-      } else this.#keepSectors(change.position, change.bytes, chance, mood === 'rotten')
+      } else this.#keepSectors(change.position, change.bytes, prng, mood === 'rotten')
     })
     this.#pending = []
     this.truncations++
@@ -127,27 +130,27 @@ export class FileImage {
     return mood === 'nothing' ? 'lost' : 'torn'
   }
 
-  #keepSectors(position: number, bytes: Uint8Array, chance: Prng, rotten: boolean): void {
+  #keepSectors(position: number, bytes: Uint8Array, prng: Prng, rotten: boolean): void {
     for (let at = 0; at < bytes.length;) {
       const length = Math.min(bytes.length - at, SECTOR - ((position + at) % SECTOR))
-      if (chance.chance(0.6)) {
+      if (prng.chance(0.6)) {
         const sector = bytes.slice(at, at + length)
-        // A sector that was being written when the power went may hold anything.
-        if (rotten && chance.chance(0.3)) this.#corrupt(sector, position + at, chance)
+        // A sector in flight when the power fails may hold anything.
+        if (rotten && prng.chance(0.3)) this.#corrupt(sector, position + at, prng)
         this.#durable.apply({ kind: 'write', position: position + at, bytes: sector })
       }
       at += length
     }
   }
 
-  /** Flips a bit of what is new in a part of a sector, if anything is. */
-  #corrupt(sector: Uint8Array, position: number, chance: Prng): void {
-    const [at, bit] = [chance.below(sector.length), 1 << chance.below(8)]
+  /** Flips one bit in the new bytes of a sector, if there are any. */
+  #corrupt(sector: Uint8Array, position: number, prng: Prng): void {
+    const [at, bit] = [prng.below(sector.length), 1 << prng.below(8)]
     const durable = this.#durable.view()
     if (position + at >= durable.length || durable[position + at] !== sector[at]) sector[at]! ^= bit
   }
 
-  /** Where the first byte lies that differs from the platter, or would. */
+  /** Returns the offset of the first byte that differs from the durable contents. */
   #firstDifference(): number {
     const [seen, durable] = [this.#seen.view(), this.#durable.view()]
     const common = Math.min(seen.length, durable.length)

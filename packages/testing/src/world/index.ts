@@ -1,8 +1,10 @@
-/** The simulated world: time, chance, network, disks and processes, all played from one queue of events. */
+/** The simulated world: time, random numbers, network, disks and processes, driven by one queue of events. */
+export { jumpWallClock, setClockRate, type ClockSkew } from './clock-skew.ts'
+export type { SimulatedConnection } from './connection.ts'
+export { DiskImage, type CrashKind, type DiskConditions, type DiskFault } from './disk-image.ts'
+export type { FileImage } from './file-image.ts'
+export { SimulatedNetwork, type NetworkConditions, type Tap } from './network.ts'
 export { Prng } from './prng.ts'
-export { jumpWallClock, setClockRate, type ClockSkew } from './clock.ts'
-export { DiskImage, type DiskConditions } from './disk.ts'
-export type { ScheduledEvent } from './event-queue.ts'
-export { SimulatedNetwork, type Tap, type NetworkConditions } from './network.ts'
-export { Host, Incarnation, type CrashKind } from './process.ts'
-export { SimulatedWorld, type TraceEvent } from './world.ts'
+export { Host, Incarnation } from './process.ts'
+export type { HostState, ProcessState, ScheduledEvent } from './types.ts'
+export { SimulatedWorld, type LogLine, type TraceEvent } from './world.ts'

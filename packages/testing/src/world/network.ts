@@ -1,35 +1,40 @@
 import { NetworkError, type Address, type Connection, type Listener, type Network } from '@zabra/runtime'
 import type { Prng } from './prng.ts'
 import { SimulatedConnection, type Packet } from './connection.ts'
-import type { CrashKind, Host, Incarnation } from './process.ts'
-import type { SimulatedWorld } from './world.ts'
+import type { CrashKind } from './disk-image.ts'
+import type { HostState, ProcessState, Scheduler } from './types.ts'
 
-/** How the network behaves where nothing is cut. */
+/** How the network behaves where no link is cut. */
 export interface NetworkConditions {
-  /** The least and the mean of what is added to it, in milliseconds one way. */
+  /** Minimum one-way delay, and mean of the exponential jitter added to it, in milliseconds. */
   delayMs: number
   jitterMs: number
-  /** How often a chunk takes `tailMs` longer. */
+  /** Probability that a chunk takes `tailMs` longer. */
   tailRate: number
   tailMs: number
-  /** How often a write arrives in parts. */
+  /** Probability that a write arrives in two parts. */
   splitRate: number
-  /** How often a connection that a cut has stalled breaks when the way is whole again; others go on. */
+  /** Probability that a stalled connection breaks when its link heals; other connections resume. */
   breakOnHealRate: number
 }
 
-/** Hears bytes as they are sent, before anything happens to them. */
+/** Called with all bytes as they are sent, before any fault applies. */
 export type Tap = (from: SimulatedConnection, bytes: Uint8Array) => void
 
 interface BoundPort {
-  readonly owner: Incarnation
+  readonly owner: ProcessState
   readonly accepted: (connection: Connection) => void
 }
 
-/** How long a system goes on trying to connect where nothing answers, in milliseconds. */
+/** How long a system retries a connection attempt that gets no answer, in milliseconds. */
 const CONNECT_LIMIT_MS = 60_000
 
-/** All the ways between hosts. */
+/** The world as the network uses it. */
+interface NetworkWorld extends Scheduler {
+  readonly hosts: readonly HostState[]
+}
+
+/** The links between all hosts. */
 export class SimulatedNetwork {
   readonly conditions: NetworkConditions = {
     delayMs: 0.1,
@@ -40,7 +45,7 @@ export class SimulatedNetwork {
     breakOnHealRate: 0.5,
   }
   tap: Tap | undefined
-  readonly #world: SimulatedWorld
+  readonly #world: NetworkWorld
   readonly #prng: Prng
   readonly #boundPorts = new Map<string, BoundPort>()
   readonly #cutLinks = new Set<string>()
@@ -49,44 +54,42 @@ export class SimulatedNetwork {
   #nextPort = 40_000
   #ids = 0
 
-  constructor(world: SimulatedWorld) {
+  constructor(world: NetworkWorld) {
     this.#world = world
     this.#prng = world.prng.fork('network')
   }
 
-  // Faults
-
-  /** Lets nothing through from one host to another; the other way stays as it is. */
-  cut(from: Host, to: Host): void {
+  /** Drops everything from one host to another; the other direction is unaffected. */
+  cut(from: HostState, to: HostState): void {
     this.#cutLinks.add(`${from.name}>${to.name}`)
   }
 
-  isCut(from: Host, to: Host): boolean {
+  isCut(from: HostState, to: HostState): boolean {
     return this.#cutLinks.has(`${from.name}>${to.name}`)
   }
 
-  /** Makes each chunk on one way take so much longer; 0 ends it. */
-  slowLink(from: Host, to: Host, ms: number): void {
+  /** Adds a delay to each chunk in one direction; 0 removes it. */
+  slowLink(from: HostState, to: HostState, ms: number): void {
     if (ms > 0) this.#slowLinks.set(`${from.name}>${to.name}`, ms)
     else this.#slowLinks.delete(`${from.name}>${to.name}`)
   }
 
-  /** Makes every way whole. Connections that were stalled go on or break. */
+  /** Heals every link. Stalled connections resume or break. */
   heal(): void {
     this.#cutLinks.clear()
     this.#slowLinks.clear()
     this.#releaseStalled()
   }
 
-  /** Makes the ways between two hosts whole. */
-  healLink(a: Host, b: Host): void {
+  /** Heals both directions of the link between two hosts. */
+  healLink(a: HostState, b: HostState): void {
     this.#cutLinks.delete(`${a.name}>${b.name}`)
     this.#cutLinks.delete(`${b.name}>${a.name}`)
     this.#releaseStalled()
   }
 
-  /** Breaks every connection between two hosts; both learn it. Gives how many there were. */
-  reset(a: Host, b: Host): number {
+  /** Resets every connection between two hosts on both sides. Returns their number. */
+  reset(a: HostState, b: HostState): number {
     let count = 0
     for (const connection of Array.from(this.#connections)) {
       const { host } = connection.owner
@@ -99,14 +102,12 @@ export class SimulatedNetwork {
     return count
   }
 
-  // What processes do
-
-  resolve(name: string, from: Host): Host | undefined {
+  resolve(name: string, from: HostState): HostState | undefined {
     if (name === 'localhost' || name === '127.0.0.1') return from
     return this.#world.hosts.find((host) => host.name === name || host.address === name)
   }
 
-  bind(owner: Incarnation, port: number, accepted: (connection: Connection) => void): number | undefined {
+  bind(owner: ProcessState, port: number, accepted: (connection: Connection) => void): number | undefined {
     const own = port === 0 ? this.#nextPort++ : port
     const key = `${owner.host.name}:${own}`
     if (this.#boundPorts.get(key)?.owner.isAlive === true) return undefined
@@ -114,16 +115,16 @@ export class SimulatedNetwork {
     return own
   }
 
-  unbind(owner: Incarnation, port: number): void {
+  unbind(owner: ProcessState, port: number): void {
     const key = `${owner.host.name}:${port}`
     if (this.#boundPorts.get(key)?.owner === owner) this.#boundPorts.delete(key)
   }
 
-  connect(owner: Incarnation, to: Address, signal: AbortSignal | undefined): Promise<Connection> {
+  connect(owner: ProcessState, to: Address, signal: AbortSignal | undefined): Promise<Connection> {
     return new Promise((resolve, reject) => {
       const settle = (): void => {
         settled = true
-        // A signal that comes of others is kept for as long as somebody listens to it.
+        // Removes the listener: a composed signal stays in memory as long as it has listeners.
         signal?.removeEventListener('abort', abort)
         owner.pendingConnects.delete(settle)
       }
@@ -138,7 +139,7 @@ export class SimulatedNetwork {
       }
       if (signal?.aborted === true) return fail('ABORT_ERR', signal.reason)
       const host = this.resolve(to.host, owner.host)
-      if (host === undefined) return void owner.later(1, 'dial', () => fail('ENOTFOUND'))
+      if (host === undefined) return void owner.schedule(1, 'dial', () => fail('ENOTFOUND'))
       signal?.addEventListener('abort', abort, { once: true })
       const begun = this.#world.now
       let pause = 1000
@@ -146,24 +147,24 @@ export class SimulatedNetwork {
         if (settled) return
         if (!this.#isReachable(owner.host, host)) {
           if (this.#world.now - begun > CONNECT_LIMIT_MS)
-            return void owner.later(0, 'dial', () => fail('ETIMEDOUT'))
+            return void owner.schedule(0, 'dial', () => fail('ETIMEDOUT'))
           this.#world.schedule(pause, undefined, 'dial again', attempt)
           pause *= 2
           return
         }
-        const ear = this.#boundPorts.get(`${host.name}:${to.port}`)
+        const bound = this.#boundPorts.get(`${host.name}:${to.port}`)
         const back = this.delay(host, owner.host)
-        if (ear === undefined || !ear.owner.isAlive) {
-          return void owner.later(back, 'dial', () => {
+        if (bound === undefined || !bound.owner.isAlive) {
+          return void owner.schedule(back, 'dial', () => {
             if (!settled) fail('ECONNREFUSED')
           })
         }
-        const [dialer, listener] = this.#pair(owner, ear.owner, to.port)
-        // What broke on its way into the hands of its process is shown to nobody.
-        ear.owner.later(0, 'accept', () => {
-          if (listener.isOpen) ear.accepted(listener)
+        const [dialer, listener] = this.#pair(owner, bound.owner, to.port)
+        // A connection that broke before it was accepted is never reported.
+        bound.owner.schedule(0, 'accept', () => {
+          if (listener.isOpen) bound.accepted(listener)
         })
-        owner.later(back, 'connected', () => {
+        owner.schedule(back, 'connected', () => {
           if (settled) return dialer.destroy()
           if (!dialer.isOpen) return fail('ECONNRESET')
           settle()
@@ -174,21 +175,19 @@ export class SimulatedNetwork {
     })
   }
 
-  processEnded(ended: Incarnation, kind: CrashKind): void {
-    for (const [key, ear] of this.#boundPorts) if (ear.owner === ended) this.#boundPorts.delete(key)
-    for (const connection of ended.connections) {
-      // A machine without power tells nobody: the other side believes in the connection until it sends something.
+  processEnded(ended: ProcessState, kind: CrashKind): void {
+    for (const [key, bound] of this.#boundPorts) if (bound.owner === ended) this.#boundPorts.delete(key)
+    for (const connection of Array.from(this.#connections)) {
+      if (connection.owner !== ended) continue
+      // A machine without power sends no reset: the peer learns it when it sends.
       if (kind === 'kill') this.send(connection, 'reset')
       connection.abandon()
       this.remove(connection)
     }
-    ended.connections.clear()
     for (const settle of ended.pendingConnects) settle()
   }
 
-  // Ways
-
-  /** Puts something on its way from one side of a connection to the other. */
+  /** Sends a packet from one side of a connection to the other. */
   send(from: SimulatedConnection, packet: Packet): void {
     const [source, target] = [from.owner.host, from.remoteEnd.owner.host]
     if (packet instanceof Uint8Array) this.tap?.(from, packet)
@@ -210,9 +209,9 @@ export class SimulatedNetwork {
     this.#connections.delete(connection)
   }
 
-  delay(from: Host, to: Host): number {
-    const { delayMs, jitterMs, tailRate: tail, tailMs } = this.conditions
-    const late = this.#prng.chance(tail) ? this.#prng.exponential(tailMs) : 0
+  delay(from: HostState, to: HostState): number {
+    const { delayMs, jitterMs, tailRate, tailMs } = this.conditions
+    const late = this.#prng.chance(tailRate) ? this.#prng.exponential(tailMs) : 0
     const slow = this.#slowLinks.get(`${from.name}>${to.name}`) ?? 0
     return (
       delayMs + this.#prng.exponential(jitterMs) + late + (slow > 0 ? this.#prng.between(slow / 2, slow) : 0)
@@ -230,11 +229,11 @@ export class SimulatedNetwork {
     })
   }
 
-  #isReachable(from: Host, to: Host): boolean {
+  #isReachable(from: HostState, to: HostState): boolean {
     return to.isPowered && !this.isCut(from, to) && !this.isCut(to, from)
   }
 
-  #pair(owner: Incarnation, other: Incarnation, port: number): [SimulatedConnection, SimulatedConnection] {
+  #pair(owner: ProcessState, other: ProcessState, port: number): [SimulatedConnection, SimulatedConnection] {
     const from = { host: owner.host.address, port: this.#nextPort++ }
     const to = { host: other.host.address, port }
     const id = ++this.#ids
@@ -247,13 +246,13 @@ export class SimulatedNetwork {
     return [dialer, listener]
   }
 
-  /** Lets go on what was held back on ways that are whole again. */
+  /** Releases packets that were stalled on links that are healed. */
   #releaseStalled(): void {
-    const { breakOnHealRate: breaksOnHeal } = this.conditions
+    const { breakOnHealRate } = this.conditions
     for (const connection of Array.from(this.#stalledOnes())) {
       if (this.isCut(connection.owner.host, connection.remoteEnd.owner.host)) continue
       const packets = connection.stalledPackets.splice(0)
-      if (this.#prng.chance(breaksOnHeal)) {
+      if (this.#prng.chance(breakOnHealRate)) {
         connection.breakWith('ETIMEDOUT')
         connection.remoteEnd.breakWith('ECONNRESET')
       } else for (const packet of packets) this.#dispatch(connection, packet)
@@ -263,27 +262,27 @@ export class SimulatedNetwork {
   *#stalledOnes(): Generator<SimulatedConnection> {
     for (const connection of this.#connections) {
       if (connection.stalledPackets.length > 0) yield connection
-      // One side may be gone while what it sent last still waits.
+      // One side may be closed while its last packets are still stalled.
       if (connection.remoteEnd.stalledPackets.length > 0 && !this.#connections.has(connection.remoteEnd))
         yield connection.remoteEnd
     }
   }
 }
 
-/** The network as one process has it. */
+/** The network as one process sees it. */
 export class ProcessNetwork implements Network {
   readonly #network: SimulatedNetwork
-  readonly #owner: Incarnation
+  readonly #owner: ProcessState
 
-  constructor(fabric: SimulatedNetwork, owner: Incarnation) {
-    this.#network = fabric
+  constructor(network: SimulatedNetwork, owner: ProcessState) {
+    this.#network = network
     this.#owner = owner
   }
 
   listen(at: { host?: string; port: number }, accepted: (connection: Connection) => void): Promise<Listener> {
     const owner = this.#owner
     return new Promise((resolve, reject) => {
-      owner.later(0.01, 'listen', () => {
+      owner.schedule(0.01, 'listen', () => {
         const port = this.#network.bind(owner, at.port, accepted)
         if (port === undefined) {
           const where = `${at.host ?? owner.host.address}:${at.port}`
@@ -294,7 +293,7 @@ export class ProcessNetwork implements Network {
           address: { host: owner.host.address, port },
           close: () => {
             this.#network.unbind(owner, port)
-            return new Promise((done) => void owner.later(0, 'deaf', done))
+            return new Promise((done) => void owner.schedule(0, 'deaf', done))
           },
         })
       })

@@ -1,8 +1,8 @@
 import { Sfc32, type Random } from '@zabra/runtime'
 
 /**
- * A tree of generators that one seed determines (sfc32). Each concern draws from a branch of its own, so that leaving one
- * event out does not change what the others draw: that is what makes a failing run shrink.
+ * A tree of pseudo-random generators derived from one seed (sfc32). Each concern draws from a fork of its own, so that
+ * dropping one event does not change what other concerns draw: this is what lets a failing run shrink.
  */
 export class Prng implements Random {
   readonly #seed: number
@@ -13,7 +13,7 @@ export class Prng implements Random {
     this.#source = new Sfc32(seed, stream, 15)
   }
 
-  /** A generator of its own for a name. Drawing from it changes nothing here. */
+  /** Returns an independent generator for a name. It draws nothing from this one. */
   fork(name: string): Prng {
     let hash = 0x811c9dc5 ^ this.#seed
     for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193)
@@ -24,7 +24,7 @@ export class Prng implements Random {
     if (!Number.isInteger(limit) || limit < 1 || limit > 2 ** 32) {
       throw new RangeError(`Expected a limit from 1 to 2^32, got ${limit}`)
     }
-    // The bias of this is below 2^-20 for every limit that a simulation draws.
+    // The modulo bias is below 2^-20 for every limit that a simulation draws.
     return limit <= 4096
       ? (this.#source.next() >>> 4) % limit
       : Math.floor((this.#source.next() / 2 ** 32) * limit)
@@ -36,7 +36,7 @@ export class Prng implements Random {
     return bytes
   }
 
-  /** From 0 up to, not including, 1. */
+  /** Returns a number from 0 up to, but not including, 1. */
   float(): number {
     return this.#source.next() / 2 ** 32
   }
@@ -45,17 +45,17 @@ export class Prng implements Random {
     return low + this.float() * (high - low)
   }
 
-  /** A whole number from `low` to `high`, both included. */
+  /** Returns an integer from `low` to `high`, both included. */
   integer(low: number, high: number): number {
     return low + this.below(high - low + 1)
   }
 
-  /** True with this probability. Draws always, so that a probability of 0 does not shift what follows. */
+  /** Returns true with this probability. Always draws, so that a probability of 0 does not shift later draws. */
   chance(probability: number): boolean {
     return this.float() < probability
   }
 
-  /** A waiting time whose mean is `mean`. */
+  /** Returns an exponentially distributed delay with this mean. */
   exponential(mean: number): number {
     return -mean * Math.log(1 - this.float())
   }
@@ -64,7 +64,7 @@ export class Prng implements Random {
     return items[this.below(items.length)]!
   }
 
-  /** Picks a name by its weight. */
+  /** Picks a key in proportion to its weight. */
   pickWeighted<K extends string>(weights: Readonly<Partial<Record<K, number>>>): K {
     const entries = Object.entries(weights) as [K, number][]
     let left = this.float() * entries.reduce((sum, [, weight]) => sum + weight, 0)

@@ -1,30 +1,37 @@
 import type { Logger, Platform, System } from '@zabra/runtime'
 import { invariant } from '@zabra/runtime'
-import { SimulatedClock, type ClockSkew } from './clock.ts'
-import type { SimulatedConnection } from './connection.ts'
-import { SimulatedDisk, type DiskImage } from './disk.ts'
-import type { ScheduledEvent } from './event-queue.ts'
-import { ProcessNetwork } from './network.ts'
-import type { SimulatedWorld } from './world.ts'
+import { SimulatedClock } from './clock.ts'
+import type { ClockSkew } from './clock-skew.ts'
+import type { CrashKind, DiskImage } from './disk-image.ts'
+import { SimulatedDisk } from './disk.ts'
+import { ProcessNetwork, type SimulatedNetwork } from './network.ts'
+import type { HostState, ProcessState, ScheduledEvent, Scheduler } from './types.ts'
 
-/** How a process ends: its machine goes on (`kill`), or its machine loses power and what was not synced (`power`). */
-export type CrashKind = 'kill' | 'power'
+/** The world as its hosts use it. */
+export interface HostWorld extends Scheduler {
+  readonly network: SimulatedNetwork
+  /** Returns an unused process id. */
+  nextPid(): number
+  /** Adds an entry to the trace. */
+  trace(owner: ProcessState | undefined, event: string, detail: string): void
+  /** Handles a line that a process logs. */
+  logged(owner: ProcessState, level: keyof Logger, facts: object, sentence: string): void
+}
 
-/** One life of a process, from its start to its end. Whatever belongs to a life that is over does nothing any more. */
-export class Incarnation {
+/** One run of a process. Whatever belongs to an incarnation that has ended does nothing any more. */
+export class Incarnation implements ProcessState {
   readonly host: Host
   readonly pid: number
   isAlive = true
-  readonly connections = new Set<SimulatedConnection>()
-  /** What forgets the attempts to connect that are under way. */
+  /** Cancel functions of connection attempts in progress. */
   readonly pendingConnects = new Set<() => void>()
-  readonly ports: Platform
+  readonly platform: Platform
 
   constructor(host: Host, pid: number) {
     this.host = host
     this.pid = pid
     const { world } = host
-    const chance = world.prng.fork(`process ${pid}`)
+    const prng = world.prng.fork(`process ${pid}`)
     const system: System = {
       pid,
       processIdentity: (other) => (host.current?.pid === other ? `incarnation ${other}` : undefined),
@@ -37,9 +44,9 @@ export class Incarnation {
       (facts: object, sentence: string): void => {
         if (this.isAlive) world.logged(this, level, facts, sentence)
       }
-    this.ports = {
+    this.platform = {
       clock: new SimulatedClock(world, this),
-      random: chance,
+      random: prng,
       network: new ProcessNetwork(world.network, this),
       disk: new SimulatedDisk(world, this, host.disk),
       compression: uncompressed,
@@ -48,37 +55,37 @@ export class Incarnation {
     }
   }
 
-  /** Does something in this process after a time of the world, if it still lives then. */
-  later(delayMs: number, kind: string, action: () => void): ScheduledEvent {
+  /** Schedules an event for this process; it is dropped if the process has ended by then. */
+  schedule(delayMs: number, kind: string, action: () => void): ScheduledEvent {
     return this.host.world.schedule(delayMs, this, kind, action)
   }
 }
 
-/** A machine with a name, an address, a disk that lasts, and at most one process at a time. */
-export class Host {
-  readonly world: SimulatedWorld
+/** A machine with a name, an address, a persistent disk, and at most one process at a time. */
+export class Host implements HostState {
+  readonly world: HostWorld
   readonly name: string
   readonly address: string
   readonly disk: DiskImage
-  /** How its clock differs from the world's time. */
+  /** How its clocks differ from world time. */
   readonly clockSkew: ClockSkew = { offsetMs: 0, rate: 1, rateSetAtMs: 0, monotonicAtMs: 1000 }
-  /** Whether the machine runs: it answers to connections although its process may not. */
+  /** Whether the machine has power: its system answers connection attempts even without a process. */
   isPowered = true
   current: Incarnation | undefined
   isPaused = false
-  /** What has come while the process stood still. */
+  /** Events that came due while the process was paused. */
   readonly deferredEvents: ScheduledEvent[] = []
-  /** Processes that ran here. */
+  /** Number of processes started on this host. */
   startCount = 0
 
-  constructor(world: SimulatedWorld, name: string, address: string, platter: DiskImage) {
+  constructor(world: HostWorld, name: string, address: string, disk: DiskImage) {
     this.world = world
     this.name = name
     this.address = address
-    this.disk = platter
+    this.disk = disk
   }
 
-  /** Starts a process: gives the world as it sees it. */
+  /** Starts a process and returns its incarnation, with the platform it runs on. */
   start(): Incarnation {
     invariant(this.current === undefined, 'A host runs one process at a time.', { host: this.name })
     this.isPowered = true
@@ -89,7 +96,7 @@ export class Host {
     return this.current
   }
 
-  /** Ends the process at once. Nothing that it has begun goes on. */
+  /** Ends the process at once. None of its pending events run. */
   crash(kind: CrashKind): void {
     const ended = this.current
     if (ended === undefined) {
@@ -106,27 +113,27 @@ export class Host {
     this.disk.crash(kind)
   }
 
-  /** A machine on which nothing runs any more loses power: with it goes what the last process has not synced. */
+  /** Cuts the power of a machine without a process: unsynced writes of its last process are lost. */
   #losePower(): void {
     this.isPowered = false
     this.disk.crash('power')
   }
 
-  /** Stops the process where it is. Its clock goes on, and what happens to it waits. */
+  /** Pauses the process. Its clock goes on and its events are deferred. */
   pause(): void {
     if (this.current === undefined || this.isPaused) return
     this.world.trace(this.current, 'pause', '')
     this.isPaused = true
   }
 
-  /** Lets the process go on with all that has come meanwhile. */
+  /** Resumes the process and runs its deferred events. */
   resume(): void {
     if (!this.isPaused) return
     this.isPaused = false
     if (this.current !== undefined) this.world.trace(this.current, 'resume', '')
     for (const held of this.deferredEvents.splice(0)) {
       if (held.action === undefined) continue
-      // What goes on first may cancel what was held with it.
+      // An event that runs earlier may cancel a deferred one.
       this.world.schedule(0, held.owner, held.kind, () => {
         const { action } = held
         held.action = undefined
@@ -138,9 +145,9 @@ export class Host {
 
 const uncompressed: Platform['compression'] = {
   gzip: () => {
-    throw new Error('The simulated world brings no compression')
+    throw new Error('The simulated world has no compression')
   },
   gunzip: () => {
-    throw new Error('The simulated world brings no compression')
+    throw new Error('The simulated world has no compression')
   },
 }

@@ -1,12 +1,13 @@
 import { invariant, type Logger } from '@zabra/runtime'
 import { nodeClock } from '@zabra/runtime/node'
 import { Prng } from './prng.ts'
-import { DiskImage } from './disk.ts'
-import { EventQueue, type ScheduledEvent } from './event-queue.ts'
+import { DiskImage } from './disk-image.ts'
+import { EventQueue } from './event-queue.ts'
 import { SimulatedNetwork } from './network.ts'
-import { Host, type Incarnation } from './process.ts'
+import { Host, type HostWorld } from './process.ts'
+import type { ProcessState, ScheduledEvent } from './types.ts'
 
-/** Something that a process, or the world, did: for transcripts. */
+/** An entry of the trace of a run. */
 export interface TraceEvent {
   readonly at: number
   readonly host: string
@@ -14,34 +15,43 @@ export interface TraceEvent {
   readonly detail: string
 }
 
-/** More than this many events at one moment is a loop that never waits. */
+/** A line that a process logged. */
+export interface LogLine {
+  readonly at: number
+  readonly host: string
+  readonly level: keyof Logger
+  readonly facts: object
+  readonly sentence: string
+}
+
+/** More events than this at one moment indicate a loop in which no time passes. */
 const MAX_EVENTS_AT_ONE_TIME = 200_000
-/** Events between two turns of the real event loop, so that signals and output get through. */
+/** Events between two turns of the real event loop, so that signals and output are handled. */
 const EVENTS_PER_TURN = 20_000
 
 /**
- * A world in which everything that happens comes from one queue: time is virtual, chance is drawn from a seed, disks and
- * networks are simulated. The same seed gives the same history, whose fingerprint is `hash`.
+ * A deterministic world driven by one queue of events: time is virtual, random numbers come from a seed, disks and
+ * networks are simulated. The same seed gives the same run, identified by `hash`.
  */
-export class SimulatedWorld {
+export class SimulatedWorld implements HostWorld {
   readonly seed: number
   readonly prng: Prng
   readonly network: SimulatedNetwork
   readonly hosts: Host[] = []
-  /** Milliseconds since the world began. */
+  /** World time, in milliseconds. */
   now = 0
-  /** Events so far. */
+  /** Events processed so far. */
   eventCount = 0
-  /** A fingerprint of all that has happened. */
+  /** Hash over all events so far. */
   hash = 0x811c9dc5
-  /** Hears each note; undefined when nobody does. */
+  /** Called with each trace event. */
   onTrace: ((note: TraceEvent) => void) | undefined
-  /** Hears each line that a process logs. */
-  onLog: ((who: Incarnation, level: keyof Logger, facts: object, sentence: string) => void) | undefined
-  /** Hears what an event threw; without one it ends the run. */
-  onError: ((error: unknown, who: Incarnation | undefined) => void) | undefined
+  /** Called with each line that a process logs. */
+  onLog: ((line: LogLine) => void) | undefined
+  /** Called with errors thrown by events; without it they end the run. */
+  onError: ((error: unknown, owner: ProcessState | undefined) => void) | undefined
   readonly #queue = new EventQueue()
-  #afterPromises: { readonly to: Incarnation; readonly action: () => void }[] = []
+  #afterPromises: { readonly owner: ProcessState; readonly action: () => void }[] = []
   #pids = 0
   #moment = 0
   #eventsAtMoment = 0
@@ -53,10 +63,15 @@ export class SimulatedWorld {
     this.network = new SimulatedNetwork(this)
   }
 
-  /** Adds a machine. Servers and clients find it by its name and by its address. */
+  /** Adds a machine. Servers and clients resolve it by its name or its address. */
   addHost(name: string): Host {
     const index = this.hosts.length + 1
-    const host = new Host(this, name, `10.0.${index >> 8}.${index & 255}`, new DiskImage(this, name))
+    const host = new Host(
+      this,
+      name,
+      `10.0.${index >> 8}.${index & 255}`,
+      new DiskImage(this.prng.fork(`disk ${name}`)),
+    )
     this.hosts.push(host)
     return host
   }
@@ -65,41 +80,51 @@ export class SimulatedWorld {
     return ++this.#pids
   }
 
-  /** Makes something happen after a time; to a process, unless its life is over by then. */
-  schedule(delayMs: number, to: Incarnation | undefined, kind: string, action: () => void): ScheduledEvent {
-    return this.#queue.add(this.now + delayMs, to, kind, action)
+  /** Schedules an event after a delay. An event with an owner is dropped if that process has ended by then. */
+  schedule(
+    delayMs: number,
+    owner: ProcessState | undefined,
+    kind: string,
+    action: () => void,
+  ): ScheduledEvent {
+    return this.#queue.add(this.now + delayMs, owner, kind, action)
   }
 
-  /** The same at a time of the world, to the last bit: what is to come at one time comes in the order in which it was asked for. */
-  scheduleAt(time: number, to: Incarnation | undefined, kind: string, action: () => void): ScheduledEvent {
-    return this.#queue.add(Math.max(time, this.now), to, kind, action)
+  /** Schedules an event at an exact world time. Events at one time run in the order in which they were scheduled. */
+  scheduleAt(
+    time: number,
+    owner: ProcessState | undefined,
+    kind: string,
+    action: () => void,
+  ): ScheduledEvent {
+    return this.#queue.add(Math.max(time, this.now), owner, kind, action)
   }
 
-  afterPromises(to: Incarnation, action: () => void): void {
-    this.#afterPromises.push({ to, action })
+  afterPromises(owner: ProcessState, action: () => void): void {
+    this.#afterPromises.push({ owner, action })
   }
 
-  /** Mixes a number into the fingerprint. */
+  /** Mixes a number into the hash. */
   mixIntoHash(value: number): void {
     this.hash = Math.imul(this.hash ^ (value | 0), 0x01000193)
   }
 
-  trace(who: Incarnation | undefined, what: string, detail: string): void {
-    for (let i = 0; i < what.length; i++) this.mixIntoHash(what.charCodeAt(i))
-    this.onTrace?.({ at: this.now, host: who?.host.name ?? 'world', event: what, detail })
+  trace(owner: ProcessState | undefined, event: string, detail: string): void {
+    for (let i = 0; i < event.length; i++) this.mixIntoHash(event.charCodeAt(i))
+    this.onTrace?.({ at: this.now, host: owner?.host.name ?? 'world', event, detail })
   }
 
-  logged(who: Incarnation, level: keyof Logger, facts: object, sentence: string): void {
+  logged(owner: ProcessState, level: keyof Logger, facts: object, sentence: string): void {
     this.mixIntoHash(sentence.length)
-    this.onLog?.(who, level, facts, sentence)
+    this.onLog?.({ at: this.now, host: owner.host.name, level, facts, sentence })
   }
 
   /**
-   * Plays events until `done` says so or, at the latest, until `untilMs`. Resolves to whether `done` said so. Between two
-   * events all promises come to rest, so nothing in the world depends on the real time that anything takes.
+   * Runs events until `done` returns true, at the latest until `untilMs`. Resolves to whether `done` returned true. All
+   * promises settle between two events, so that nothing depends on real time.
    */
   run(untilMs: number, done: () => boolean = () => false): Promise<boolean> {
-    invariant(!this.#running, 'One caller at a time plays the world.')
+    invariant(!this.#running, 'The world runs for one caller at a time.')
     this.#running = true
     return new Promise((resolve, reject) => {
       const finish = (isDone: boolean): void => {
@@ -127,46 +152,46 @@ export class SimulatedWorld {
     })
   }
 
-  /** Plays until a promise of this world settles. Rejects when it does not within `withinMs`. */
+  /** Runs until a promise of this world settles. Rejects when it has not settled within `withinMs`. */
   async runUntilSettled<T>(promise: Promise<T>, withinMs: number): Promise<T> {
     let isSettled = false
     const settle = (): void => void (isSettled = true)
     promise.then(settle, settle)
     if (await this.run(this.now + withinMs, () => isSettled)) return promise
-    throw new Error(`Expected it to be done within ${withinMs} ms of the world's time; it still waits`)
+    throw new Error(`Expected the promise to settle within ${withinMs} ms of world time; it is still pending`)
   }
 
-  #dispatch(happening: ScheduledEvent): void {
-    const { at, owner: to, kind, action } = happening
+  #dispatch(event: ScheduledEvent): void {
+    const { at, owner, kind, action } = event
     if (action === undefined) return
-    if (to !== undefined) {
-      if (!to.isAlive) return
-      if (to.host.isPaused) return void to.host.deferredEvents.push(happening)
+    if (owner !== undefined) {
+      if (!owner.isAlive) return
+      if (owner.host.isPaused) return void owner.host.deferredEvents.push(event)
     }
     this.now = at
     this.eventCount++
     this.#checkProgress(at, kind)
     this.mixIntoHash((at * 1000) | 0)
-    this.mixIntoHash(to === undefined ? 0 : to.pid)
-    happening.action = undefined
-    this.#invoke(to, action)
+    this.mixIntoHash(owner === undefined ? 0 : owner.pid)
+    event.action = undefined
+    this.#invoke(owner, action)
   }
 
-  /** Runs what waits for promises to rest. True when there was something. */
+  /** Runs actions that wait for promises to settle. Returns whether there were any. */
   #runAfterPromises(): boolean {
     if (this.#afterPromises.length === 0) return false
     const actions = this.#afterPromises
     this.#afterPromises = []
-    for (const { to, action } of actions) if (to.isAlive) this.#invoke(to, action)
+    for (const { owner, action } of actions) if (owner.isAlive) this.#invoke(owner, action)
     return true
   }
 
-  #invoke(to: Incarnation | undefined, action: () => void): void {
+  #invoke(owner: ProcessState | undefined, action: () => void): void {
     if (this.onError === undefined) return action()
     try {
       action()
     } catch (error) {
-      this.onError(error, to)
+      this.onError(error, owner)
     }
   }
 
@@ -176,15 +201,15 @@ export class SimulatedWorld {
       this.#eventsAtMoment = 0
     } else if (++this.#eventsAtMoment > MAX_EVENTS_AT_ONE_TIME) {
       throw new Error(
-        `Expected time to pass; ${MAX_EVENTS_AT_ONE_TIME} events happened at ${at} ms, the last a "${kind}"`,
+        `Expected time to pass; ${MAX_EVENTS_AT_ONE_TIME} events occurred at ${at} ms, the last of kind "${kind}"`,
       )
     }
   }
 }
 
 /**
- * Runs something once every promise has come to rest. From within a microtask, because what is queued for "after promises"
- * outside of one runs before them.
+ * Runs an action once all promises have settled. It is queued from within a microtask, because an after-promises action
+ * queued outside of one would run before them.
  */
 function afterAllPromises(action: () => void): void {
   queueMicrotask(() => nodeClock.afterMicrotasks(action))

@@ -2,19 +2,19 @@ import { OPEN_ACL_UNSAFE, Perms, type ACL } from '@zabra/protocol'
 import type { Identity } from '../types.ts'
 import { ipMatches, isIpExpression } from './ip.ts'
 
-/** A scheme, as ACL lists see it. */
+/** An authentication scheme in access control lists. */
 export interface AclScheme {
-  /** Whether an id can stand in a list. */
+  /** Returns whether an ACL entry may have this id. */
   isValid(id: string): boolean
-  /** Whether a proved identity is meant by the id of an entry. */
+  /** Returns whether the id of an entry matches an authenticated identity. */
   matches(proved: string, id: string): boolean
-  /** Whether an identity of this scheme says who the client is, so that `auth` entries stand for it. */
+  /** Whether `auth` entries include identities of this scheme. Not so for `ip`, which does not authenticate a user. */
   readonly isAuthenticated: boolean
 }
 
 const equal = (proved: string, id: string): boolean => proved === id
 
-/** Exactly two parts once trailing empty ones are dropped: `user:hash`. */
+/** Returns whether an id is `user:hash`: exactly two parts, trailing empty ones dropped. */
 function isDigestId(id: string): boolean {
   const parts = id.split(':')
   while (parts.length > 0 && parts.at(-1) === '') parts.pop()
@@ -24,17 +24,17 @@ function isDigestId(id: string): boolean {
 export const digestScheme: AclScheme = { isValid: isDigestId, matches: equal, isAuthenticated: true }
 export const ipScheme: AclScheme = { isValid: isIpExpression, matches: ipMatches, isAuthenticated: false }
 
-/** As ZooKeeper has it, names may look like those of Kerberos, and whoever is called `super` passes for everyone. */
+/** As in ZooKeeper: names may have the form of Kerberos principals, and the user `super` matches every id. */
 export const saslScheme: AclScheme = {
   isValid: (id) => !id.includes('@') || /^[^/@]*(\/[^/@]*)?@[^/@]*$/.test(id),
   matches: (proved, id) => proved === id || proved === 'super',
   isAuthenticated: true,
 }
 
-/** A list that cannot be stored: INVALIDACL, or MARSHALLINGERROR where the reference stumbles over a null id. */
+/** Why an ACL is refused: INVALIDACL, or MARSHALLINGERROR for a null id, as Apache answers it. */
 export type AclError = 'invalid' | 'null id'
 
-/** Who may do what, by the schemes that a server knows. */
+/** Checks permissions, with the schemes that a server supports. */
 export class AclRules {
   readonly #schemes: ReadonlyMap<string, AclScheme>
   readonly #skip: boolean
@@ -44,9 +44,9 @@ export class AclRules {
     this.#schemes = new Map([['digest', digestScheme], ['ip', ipScheme], ...(options.schemes ?? [])])
   }
 
-  /** Whether some identity has one of the wanted permissions (`ZooKeeperServer.checkACL`). */
+  /** Returns whether some identity has one of the wanted permissions (`ZooKeeperServer.checkACL`). */
   allows(acl: readonly ACL[], wanted: number, identities: readonly Identity[]): boolean {
-    // Most nodes have the first.
+    // Most nodes have the open list.
     if (acl === OPEN_ACL_UNSAFE || this.#skip || acl.length === 0) return true
     for (const { perms, id } of acl) {
       if ((perms & wanted) !== 0 && id.scheme === 'world' && id.id === 'anyone') return true
@@ -64,8 +64,8 @@ export class AclRules {
   }
 
   /**
-   * The list as it is stored: without duplicates, `auth` entries replaced by the identities that they stand for
-   * (`PrepRequestProcessor.fixupACL`).
+   * Returns the list to store: without duplicates, with `auth` entries replaced by the authenticated identities
+   * (`PrepRequestProcessor.fixupACL`). Returns an error when the list is invalid.
    */
   accept(acl: readonly ACL[] | null, identities: readonly Identity[]): readonly ACL[] | AclError {
     if (acl === null || acl.length === 0) return 'invalid'
@@ -103,7 +103,7 @@ function withoutDuplicates(acl: readonly ACL[]): readonly ACL[] {
   })
 }
 
-/** The list as one may see it who can read the node but not administer it: hashes of passwords are hidden. */
+/** Returns a list with the password hashes hidden, for clients that may read but not administer the node. */
 export function maskDigests(acl: readonly ACL[]): readonly ACL[] {
   return acl.map((entry) => {
     const { scheme, id } = entry.id
@@ -112,7 +112,7 @@ export function maskDigests(acl: readonly ACL[]): readonly ACL[] {
   })
 }
 
-/** Whether getACL may show a list at all, and whether in full. */
+/** Returns how getACL may show a list: not at all, without password hashes, or in full. */
 export function aclVisibility(
   rules: AclRules,
   acl: readonly ACL[],

@@ -21,8 +21,8 @@ const entry = (scheme: string | null, id: string | null, perms: number = Perms.A
 const bob: Identity = { scheme: 'digest', id: digestId(new TextEncoder().encode('bob:secret')) }
 const local: Identity = { scheme: 'ip', id: '127.0.0.1' }
 
-describe('who may do what', () => {
-  it('follows the entries that match an identity and have the permission', () => {
+describe('AclRules.allows', () => {
+  it('allows what an entry with a matching identity and the permission allows', () => {
     const acl = [
       entry('world', 'anyone', Perms.READ),
       entry('digest', bob.id, Perms.WRITE),
@@ -35,7 +35,7 @@ describe('who may do what', () => {
     expect(rules.allows(acl, Perms.ADMIN, [bob, local])).toBe(false)
   })
 
-  it('lets the super user and an empty list do everything, and skipACL everybody', () => {
+  it('allows everything for the super user, an empty ACL and with skipACL', () => {
     expect(rules.allows([entry('digest', 'x:y', Perms.READ)], Perms.ALL, [{ scheme: 'super', id: '' }])).toBe(
       true,
     )
@@ -43,7 +43,7 @@ describe('who may do what', () => {
     expect(new AclRules({ skipACL: true }).allows([entry('digest', 'x:y')], Perms.WRITE, [])).toBe(true)
   })
 
-  it('takes a further scheme from outside, and ignores entries of schemes that it does not know', () => {
+  it('uses an additional scheme, and ignores entries of unknown schemes', () => {
     const x509 = {
       isValid: () => true,
       matches: (proved: string, id: string) => proved === id,
@@ -56,13 +56,13 @@ describe('who may do what', () => {
   })
 })
 
-describe('a list that is to be stored', () => {
-  it('loses its duplicates and keeps its order', () => {
+describe('AclRules.accept', () => {
+  it('removes duplicates and keeps the order', () => {
     const acl = [entry('ip', '10.0.0.1'), entry('world', 'anyone', Perms.READ), entry('ip', '10.0.0.1')]
     expect(rules.accept(acl, [])).toEqual([entry('ip', '10.0.0.1'), entry('world', 'anyone', Perms.READ)])
   })
 
-  it('has the proved identities in the place of auth, but not the address', () => {
+  it('replaces auth by the authenticated identities, without the address', () => {
     const eve = { scheme: 'digest', id: 'eve:hash' }
     expect(rules.accept([entry('auth', '', Perms.WRITE)], [local, bob, eve])).toEqual([
       entry('digest', bob.id, Perms.WRITE),
@@ -76,7 +76,7 @@ describe('a list that is to be stored', () => {
     ['an empty list', []],
     ['a null scheme', [entry(null, 'x')]],
     ['an unknown scheme', [entry('kerberos', 'x')]],
-    ['super, which nobody can name', [entry('super', '')]],
+    ['super, which no entry may have', [entry('super', '')]],
     ['world with another id', [entry('world', 'somebody')]],
     ['a digest without a hash', [entry('digest', 'bob')]],
     ['a digest with three parts', [entry('digest', 'bob:a:b')]],
@@ -86,14 +86,14 @@ describe('a list that is to be stored', () => {
     expect(rules.accept(acl, [bob])).toBe('invalid')
   })
 
-  it('is told apart when an id is null, which the reference cannot decode', () => {
+  it('reports a null id apart from other errors, since Apache cannot decode it', () => {
     expect(rules.accept([entry('digest', null)], [])).toBe('null id')
   })
 })
 
-describe('what getACL shows', () => {
+describe('aclVisibility', () => {
   const acl = [entry('digest', 'bob:hash', Perms.READ), entry('ip', '1.2.3.4', Perms.ADMIN)]
-  it('is nothing without READ or ADMIN, names without hashes with READ, and all with ADMIN', () => {
+  it('is none without READ or ADMIN, masked with READ, full with ADMIN', () => {
     expect(aclVisibility(rules, acl, [])).toBe('none')
     expect(aclVisibility(rules, acl, [{ scheme: 'digest', id: 'bob:hash' }])).toBe('masked')
     expect(aclVisibility(rules, acl, [{ scheme: 'ip', id: '1.2.3.4' }])).toBe('full')
@@ -104,24 +104,24 @@ describe('what getACL shows', () => {
   })
 })
 
-describe('credentials', () => {
+describe('authenticate', () => {
   const options = { remoteIp: '10.1.2.3', superDigest: bob.id }
   const secret = new TextEncoder().encode('bob:secret')
-  it('prove a digest, and the super user where they match', () => {
+  it('returns the digest identity, and that of the super user for its digest', () => {
     expect(authenticate('digest', secret, { ...options, superDigest: undefined })).toEqual([bob])
     expect(authenticate('digest', secret, options)).toEqual([bob, { scheme: 'super', id: '' }])
     expect(authenticate('ip', null, options)).toEqual([{ scheme: 'ip', id: '10.1.2.3' }])
   })
 
-  it.each(['world', 'auth', 'super', 'sasl', 'x509', '', null])('of the scheme %s are refused', (scheme) => {
+  it.each(['world', 'auth', 'super', 'sasl', 'x509', '', null])('refuses the scheme %s', (scheme) => {
     expect(authenticate(scheme, secret, options)).toBeUndefined()
   })
 
-  it('that are null prove no digest', () => {
+  it('refuses null credentials for digest', () => {
     expect(authenticate('digest', null, options)).toBeUndefined()
   })
 
-  it('add up, each identity once', () => {
+  it('addIdentities adds each identity once', () => {
     const once = addIdentities([local], [bob])
     expect(addIdentities(once, [bob])).toBe(once)
     expect(once.map(userName)).toEqual(['127.0.0.1', 'bob'])

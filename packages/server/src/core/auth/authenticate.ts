@@ -2,8 +2,8 @@ import { digestId } from '@zabra/protocol'
 import type { Identity } from '../types.ts'
 
 /**
- * Checks the credentials of an auth packet and returns the identities that they prove, or undefined when they are
- * refused. Schemes that cannot be used here (`world`, `auth`, `super`, unknown ones) are refused.
+ * Checks the credentials of an auth packet. Returns the authenticated identities, or undefined when the credentials are refused.
+ * The schemes `world`, `auth`, `super` and unknown ones are always refused.
  */
 export function authenticate(
   scheme: string | null,
@@ -17,7 +17,7 @@ export function authenticate(
   return id === options.superDigest ? [identity, { scheme: 'super', id: '' }] : [identity]
 }
 
-/** The identities of a connection with some more, each once. */
+/** Returns the identities of a connection with additional ones, each once. */
 export function addIdentities(held: readonly Identity[], more: readonly Identity[]): readonly Identity[] {
   const fresh = more.filter(
     ({ scheme, id }) => !held.some((other) => other.scheme === scheme && other.id === id),
@@ -25,7 +25,7 @@ export function addIdentities(held: readonly Identity[], more: readonly Identity
   return fresh.length === 0 ? held : [...held, ...fresh]
 }
 
-/** What whoAmI shows for an identity: for `digest` the user without the hash, for marks such as `super` nothing. */
+/** Returns the user name that whoAmI shows: for `digest` without the hash, for `super` an empty text. */
 export function userName({ scheme, id }: Identity): string {
   if (scheme === 'digest') return id.split(':', 1)[0]!
   return scheme === 'super' ? '' : id

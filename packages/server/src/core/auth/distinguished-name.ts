@@ -1,4 +1,4 @@
-/** Attribute types that Java's `X500Principal` knows by a word. */
+/** Keywords of attribute types that Java's `X500Principal` accepts. */
 const keywords = new Set(
   'CN C L S ST O OU T IP STREET DC DNQUALIFIER DNQ SURNAME GIVENNAME INITIALS GENERATION EMAIL EMAILADDRESS UID SERIALNUMBER'.split(
     ' ',
@@ -8,15 +8,15 @@ const keywords = new Set(
 const objectIdentifier = /^(?:OID\.)?(?:[01]\.[1-3]?\d|2\.\d+)(?:\.\d+)*$/i
 
 /**
- * Whether text is a distinguished name, as `X500Principal` of Java takes it: what RFC 2253 and its predecessor allow, so
- * that an entry of an access list can name the subject of a certificate. The empty name is one.
+ * Returns whether text is a distinguished name that Java's `X500Principal` accepts: what RFC 2253 and its predecessor allow, so
+ * that an ACL entry can contain the subject of a certificate. The empty text is one.
  */
 export function isDistinguishedName(text: string): boolean {
   if (text === '') return true
   return split(text, /[,;]/).every((part) => split(part, /\+/).every(isAttribute))
 }
 
-/** Splits where a separator is neither quoted nor escaped. */
+/** Splits at separators that are neither quoted nor escaped. */
 function split(text: string, separator: RegExp): string[] {
   const parts: string[] = []
   let start = 0
@@ -40,7 +40,7 @@ function isAttribute(text: string): boolean {
   return (keywords.has(type.toUpperCase()) || objectIdentifier.test(type)) && isValue(text.slice(equals + 1))
 }
 
-/** What may follow a backslash. */
+/** A backslash and what may follow it. */
 const escape = String.raw`\\(?:[,+<>#;"\\= \n]|[0-9a-fA-F]{2})`
 const plain = new RegExp(String.raw`^(?:[^<>"\\]|${escape})*$`)
 const quoted = new RegExp(String.raw`^"(?:[^"\\]|${escape})*"$`)
@@ -51,7 +51,7 @@ function isValue(text: string): boolean {
   return value.startsWith('"') ? quoted.test(value.trimEnd()) : plain.test(value)
 }
 
-/** Whether hex digits are one whole element of DER. */
+/** Returns whether hexadecimal digits are one complete DER element. */
 function isDer(hex: string): boolean {
   if (!/^(?:[0-9a-f]{2}){2,}$/i.test(hex)) return false
   const bytes = hex.match(/../g)!.map((pair) => Number.parseInt(pair, 16))

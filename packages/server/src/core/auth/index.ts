@@ -1,4 +1,4 @@
-/** Who a client is and what it may do. */
+/** Authentication and access control. */
 export { AclRules, aclVisibility, maskDigests, saslScheme } from './acl.ts'
 export type { AclError, AclScheme } from './acl.ts'
 export { isDistinguishedName } from './distinguished-name.ts'

@@ -1,11 +1,11 @@
-/** The bytes of an address: 4 or 16 of them, or undefined when the text is none. */
+/** Returns the 4 or 16 bytes of an address, or undefined when the text is no address. */
 export function parseIp(text: string): readonly number[] | undefined {
   return text.includes(':') ? parseIpv6(text) : parseIpv4(text)
 }
 
 function parseIpv4(text: string): readonly number[] | undefined {
   const parts = text.split('.')
-  // The reference reads each part as a decimal number, so a sign or leading zeros pass.
+  // Apache parses each part as a decimal number, so a sign or leading zeros are accepted.
   if (parts.length !== 4 || !parts.every((part) => /^[+-]?\d+$/.test(part))) return undefined
   const bytes = parts.map(Number)
   return bytes.every((byte) => byte >= 0 && byte <= 255) ? bytes : undefined
@@ -41,10 +41,10 @@ function parseNetwork(expression: string): Network | undefined {
   return /^\d+$/.test(bits) && Number(bits) <= all ? { bytes, bits: Number(bits) } : undefined
 }
 
-/** Whether an ACL entry of scheme `ip` can have this id: an address, or an address and a number of bits. */
+/** Returns whether an ACL entry of scheme `ip` may have this id: an address, or an address and a number of bits. */
 export const isIpExpression = (expression: string): boolean => parseNetwork(expression) !== undefined
 
-/** Whether an address lies in the network that the id of an entry names. */
+/** Returns whether an address is in the network of an entry's id. */
 export function ipMatches(address: string, expression: string): boolean {
   const network = parseNetwork(expression)
   const bytes = parseIp(address)
@@ -56,7 +56,7 @@ export function ipMatches(address: string, expression: string): boolean {
   })
 }
 
-/** An address as identities have it: dotted for IPv4 (mapped ones too), eight plain groups for IPv6. */
+/** Returns an address in the form of identities: dotted for IPv4 and mapped IPv4, eight groups for IPv6. */
 export function canonicalIp(host: string): string {
   const plain = host.split('%', 1)[0]!
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(plain)?.[1]

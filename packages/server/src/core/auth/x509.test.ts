@@ -19,11 +19,11 @@ const alice = {
 }
 
 describe('a certificate', () => {
-  it('proves its subject', () => {
+  it('gives its subject as the identity', () => {
     expect(identitiesOfCertificate(alice, rules)).toEqual([{ scheme: 'x509', id: alice.subject }])
   })
 
-  it('proves the super user whose name it has', () => {
+  it('gives the super user too when its name is that of the super user', () => {
     expect(identitiesOfCertificate(alice, { ...rules, superUser: alice.subject })).toEqual([
       { scheme: 'super', id: alice.subject },
       { scheme: 'x509', id: alice.subject },
@@ -47,13 +47,13 @@ describe('a certificate', () => {
 describe('an id of the scheme x509', () => {
   const right =
     '|CN=bob|cn=bob|CN=bob,OU=x, O=y|CN=bob+OU=z,C=DE|CN=bob;O=y|CN="a,b"|CN=a\\,b|CN=a\\2cb|1.2.3=#0403010203|1.2.3=abc|OID.1.2.3=abc|CN=|EMAILADDRESS=a@b|emailAddress=a@b|SERIALNUMBER=5|T=x|S=x|GIVENNAME=x|DNQ=x|UID=x|DC=x|STREET=x|IP=1|C=DEU|C=ü| CN = bob |CN=a#b|CN=#0c0161|CN=a=b|1.2=x|CN=a\nb|CN=a O=b|EMAIL=x|CN=a\\ |CN=  |ou=a+cn=b'
-  it.each(right.split('|'))('can be %j, as for Java', (id) => {
+  it.each(right.split('|'))('may be %j, as in Java', (id) => {
     expect(isDistinguishedName(id)).toBe(true)
   })
 
   const wrong =
     'bob| |1.2.3=#04|FOO=bar|CN|=x|CN=a,|CN=a,,O=b|E=a@b|SN=x|CN=a<b|CN=#61|CN=a"b|CN=a\\|CN=a+b|CN="a|CN="a"b|3.2=x|1=x|1.2.=x|title=x|CN=a\\zb|user|anyone|CN=a, |CN=a;|+|CN=a++O=b'
-  it.each(wrong.split('|'))('cannot be %j, as for Java', (id) => {
+  it.each(wrong.split('|'))('may not be %j, as in Java', (id) => {
     expect(isDistinguishedName(id)).toBe(false)
   })
 })

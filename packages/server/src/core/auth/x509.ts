@@ -1,21 +1,16 @@
+import type { PeerIdentity } from '@zabra/runtime'
 import type { Identity } from '../types.ts'
 import type { AclScheme } from './acl.ts'
 import { isDistinguishedName } from './distinguished-name.ts'
 
-/** Identities that certificates prove. */
+/** The scheme of identities from certificates. */
 export const x509Scheme: AclScheme = {
   isValid: isDistinguishedName,
   matches: (proved, id) => proved === id,
   isAuthenticated: true,
 }
 
-/** What of a certificate counts here. */
-export interface CertificateNames {
-  readonly subject: string
-  readonly alternativeNames: readonly { readonly type: number; readonly value: string }[]
-}
-
-/** Where in a certificate the identity of its owner stands. */
+/** Selects the identity in a certificate: the subject (`SDN`), or a subject alternative name (`SAN`). */
 export interface X509Rules {
   readonly superUser: string | undefined
   readonly idType: 'SDN' | 'SAN'
@@ -25,23 +20,21 @@ export interface X509Rules {
   readonly sanGroup: number
 }
 
-/** The identities that a certificate proves, which the platform has found to be trusted. */
-export function identitiesOfCertificate(
-  certificate: CertificateNames,
-  rules: X509Rules,
-): readonly Identity[] {
+/** Returns the identities of the owner of a certificate, which must be trusted. */
+export function identitiesOfCertificate(certificate: PeerIdentity, rules: X509Rules): readonly Identity[] {
   const id = (rules.idType === 'SAN' ? alternativeId(certificate, rules) : undefined) ?? certificate.subject
   const identity = { scheme: 'x509', id }
   return id === rules.superUser ? [{ scheme: 'super', id }, identity] : [identity]
 }
 
-/** What the rules find in the alternative names; nothing unless exactly one of them is meant. */
+/** Returns the identity in the alternative names, or undefined unless exactly one name matches. */
 function alternativeId(
-  { alternativeNames }: CertificateNames,
+  { alternativeNames }: PeerIdentity,
   { sanType, sanMatch, sanExtract, sanGroup }: X509Rules,
 ): string | undefined {
   const pattern = new RegExp(sanMatch)
-  const meant = alternativeNames.filter(({ type, value }) => type === sanType && pattern.test(value))
-  const found = meant.length === 1 ? new RegExp(sanExtract).exec(meant[0]!.value)?.[sanGroup] : undefined
+  const matching = alternativeNames.filter(({ type, value }) => type === sanType && pattern.test(value))
+  const found =
+    matching.length === 1 ? new RegExp(sanExtract).exec(matching[0]!.value)?.[sanGroup] : undefined
   return found === '' ? undefined : found
 }

@@ -5,361 +5,363 @@ import { ElectionHarness, ensemble, vote } from './testing/election-harness.ts'
 
 const min = NO_VALUE.toString(16)
 
-describe('who looks for a leader', () => {
-  it('begins the next round with a vote for itself and tells every other voter', () => {
-    const desk = new ElectionHarness(2).look({ zxid: 0x100000005, epoch: 1 })
-    expect(desk.sent).toEqual(['1: looking 2@1 100000005 1', '3: looking 2@1 100000005 1'])
-    expect(desk.otherWork).toEqual(['resend in 200'])
-    expect(desk.look().sent).toEqual(['1: looking 2@2 0 0', '3: looking 2@2 0 0'])
+describe('a looking server', () => {
+  it('starts the next round and sends a vote for itself to every other voter', () => {
+    const harness = new ElectionHarness(2).look({ zxid: 0x100000005, epoch: 1 })
+    expect(harness.sent).toEqual(['1: looking 2@1 100000005 1', '3: looking 2@1 100000005 1'])
+    expect(harness.otherWork).toEqual(['resend in 200'])
+    expect(harness.look().sent).toEqual(['1: looking 2@2 0 0', '3: looking 2@2 0 0'])
   })
 
-  it('names nobody when it is an observer', () => {
-    const desk = new ElectionHarness(4).look({
+  it('votes for no server when it is an observer', () => {
+    const harness = new ElectionHarness(4).look({
       zxid: 7,
       epoch: 1,
       active: ensemble([1, 2], 'server.4=h4:1:2:observer'),
     })
-    expect(desk.sent[0]).toBe(`1: looking ${NO_VALUE}@1 ${min} ${NO_VALUE}`)
+    expect(harness.sent[0]).toBe(`1: looking ${NO_VALUE}@1 ${min} ${NO_VALUE}`)
   })
 
-  it('shows its data but names nobody when the configuration does not name it', () => {
-    const desk = new ElectionHarness(9).look({ zxid: 7, epoch: 1 })
-    expect(desk.sent[0]).toBe(`1: looking ${NO_VALUE}@1 7 1`)
+  it('sends its zxid and epoch without a candidate when the configuration does not contain it', () => {
+    const harness = new ElectionHarness(9).look({ zxid: 7, epoch: 1 })
+    expect(harness.sent[0]).toBe(`1: looking ${NO_VALUE}@1 7 1`)
   })
 
-  it('decides alone at once when it is the only voter', () => {
+  it('leads at once when it is the only voter', () => {
     expect(new ElectionHarness(1).look({ active: ensemble([1]) }).otherWork).toContain('leading 1')
   })
 
-  it('does not decide alone on data that it does not trust, nor with an oracle', () => {
+  it('does not lead alone on data that it does not trust, not even with an oracle', () => {
     const alone = new ElectionHarness(1).look({ active: ensemble([1]), zxid: -1 })
     expect([alone.otherWork, alone.timeout('resend').otherWork]).toEqual([
       ['resend in 200'],
       ['resend in 400'],
     ])
     const two = new ElectionHarness(1, { oracle: true }).look({ active: ensemble([1, 2]), zxid: -1 })
-    two.step({ type: 'oracle', goOn: true })
+    two.step({ type: 'oracle', canLeadAlone: true })
     expect(two.timeout('resend').otherWork).toEqual(['resend in 400'])
   })
 
-  it('does nothing before it is told to look', () => {
+  it('ignores notifications before the first look', () => {
     expect(new ElectionHarness(1).receive(2, { vote: vote(2) }).work).toEqual([])
   })
 })
 
-describe('a vote that is heard', () => {
+describe('a vote received while looking', () => {
   it.each([
     ['a higher epoch', vote(1, 1, 0, 3)],
     ['a higher zxid in the same epoch', vote(1, 1, 0x200000009, 2)],
     ['a higher id with the same data', vote(3, 1, 0x200000005, 2)],
-  ])('replaces mine when it has %s, and everybody hears of it', (_, better) => {
-    const desk = new ElectionHarness(2).look({ zxid: 0x200000005, epoch: 2 }).receive(1, { vote: better })
-    const told = `looking ${better.leader}@1 ${better.zxid.toString(16)} ${better.epoch}`
-    expect(desk.sent).toEqual([`1: ${told}`, `3: ${told}`])
+  ])('replaces the own vote when it has %s, and is sent to all', (_, better) => {
+    const harness = new ElectionHarness(2).look({ zxid: 0x200000005, epoch: 2 }).receive(1, { vote: better })
+    const line = `looking ${better.leader}@1 ${better.zxid.toString(16)} ${better.epoch}`
+    expect(harness.sent).toEqual([`1: ${line}`, `3: ${line}`])
   })
 
   it.each([
     ['a lower epoch with a higher zxid', vote(3, 1, 0x300000000, 1)],
     ['a lower zxid with a higher id', vote(3, 1, 0x200000004, 2)],
     ['a lower id', vote(1, 1, 0x200000005, 2)],
-  ])('does not replace mine when it has %s, and is told of mine once', (_, worse) => {
-    const desk = new ElectionHarness(2).look({ zxid: 0x200000005, epoch: 2 }).receive(3, { vote: worse })
-    expect(desk.sent).toEqual(['3: looking 2@1 200000005 2'])
-    expect(desk.receive(3, { vote: worse }).sent).toEqual([])
+  ])('does not replace the own vote when it has %s, and is answered once', (_, worse) => {
+    const harness = new ElectionHarness(2).look({ zxid: 0x200000005, epoch: 2 }).receive(3, { vote: worse })
+    expect(harness.sent).toEqual(['3: looking 2@1 200000005 2'])
+    expect(harness.receive(3, { vote: worse }).sent).toEqual([])
   })
 
-  it('that is mine, or better than mine, is not answered', () => {
-    const desk = new ElectionHarness(2).look()
-    expect(desk.receive(3, { vote: vote(2) }).sent).toEqual([])
-    expect(desk.receive(1, { vote: vote(3) }).sent).toEqual(['1: looking 3@1 0 0', '3: looking 3@1 0 0'])
+  it('is not answered when it equals the own vote or is better', () => {
+    const harness = new ElectionHarness(2).look()
+    expect(harness.receive(3, { vote: vote(2) }).sent).toEqual([])
+    expect(harness.receive(1, { vote: vote(3) }).sent).toEqual(['1: looking 3@1 0 0', '3: looking 3@1 0 0'])
   })
 
-  it('is void when its candidate has no weight', () => {
+  it('is ignored when its candidate has weight 0', () => {
     const active = ensemble([1, 2, 3, 4], 'group.1=1:2:3\ngroup.2=4\nweight.4=0')
-    const desk = new ElectionHarness(1).look({ active }).receive(4, { vote: vote(4, 1, 99, 9) })
-    expect(desk.sent).toEqual([])
+    const harness = new ElectionHarness(1).look({ active }).receive(4, { vote: vote(4, 1, 99, 9) })
+    expect(harness.sent).toEqual([])
   })
 
-  it('takes me into a later round, where I start again from what I have', () => {
-    const desk = new ElectionHarness(2)
+  it('of a later round moves the server to that round, where it votes for itself again', () => {
+    const harness = new ElectionHarness(2)
       .look({ zxid: 5, active: ensemble([1, 2, 3, 4, 5]) })
       .receive(1, { vote: vote(3, 1, 9) })
-    desk.receive(1, { vote: vote(1, 4, 3) })
-    expect(desk.sent).toEqual([1, 3, 4, 5].map((id) => `${id}: looking 2@4 5 0`))
-    expect(desk.election.round).toBe(4)
+    harness.receive(1, { vote: vote(1, 4, 3) })
+    expect(harness.sent).toEqual([1, 3, 4, 5].map((id) => `${id}: looking 2@4 5 0`))
+    expect(harness.election.round).toBe(4)
   })
 
-  it('of a later round is adopted when it is better than what I have', () => {
-    const desk = new ElectionHarness(2).look({ zxid: 5 }).receive(1, { vote: vote(3, 4, 9) })
-    expect(desk.sent).toEqual(['1: looking 3@4 9 0', '3: looking 3@4 9 0'])
+  it('of a later round is adopted when it is better than a vote for the server itself', () => {
+    const harness = new ElectionHarness(2).look({ zxid: 5 }).receive(1, { vote: vote(3, 4, 9) })
+    expect(harness.sent).toEqual(['1: looking 3@4 9 0', '3: looking 3@4 9 0'])
   })
 
-  it('of a later round makes those of earlier ones void', () => {
-    const desk = new ElectionHarness(2).look().receive(1, { vote: vote(2) })
-    expect(desk.otherWork).toContain('settle in 200')
-    expect(desk.receive(3, { vote: vote(3, 2, 1) }).otherWork).toContain('settle in 200')
+  it('of a later round voids the votes of earlier rounds', () => {
+    const harness = new ElectionHarness(2).look().receive(1, { vote: vote(2) })
+    expect(harness.otherWork).toContain('finalize in 200')
+    expect(harness.receive(3, { vote: vote(3, 2, 1) }).otherWork).toContain('finalize in 200')
     const other = new ElectionHarness(1).look({ active: ensemble([1, 2, 3, 4, 5]) })
     other.receive(2, { vote: vote(5) }).receive(3, { vote: vote(5, 2) })
     expect(other.otherWork).toEqual([])
-    expect(other.receive(2, { vote: vote(5, 2) }).otherWork).toContain('settle in 200')
+    expect(other.receive(2, { vote: vote(5, 2) }).otherWork).toContain('finalize in 200')
   })
 
-  it('of an earlier round is answered with mine and does not count', () => {
-    const desk = new ElectionHarness(1)
+  it('of an earlier round is answered with the own vote and does not count', () => {
+    const harness = new ElectionHarness(1)
       .look()
       .look()
       .receive(3, { vote: vote(3, 1, 99) })
-    expect(desk.sent).toEqual(['3: looking 1@2 0 0'])
-    expect(desk.election.vote.leader).toBe(1)
+    expect(harness.sent).toEqual(['3: looking 1@2 0 0'])
+    expect(harness.election.vote.leader).toBe(1)
   })
 
-  it('is ignored when it is for somebody who is no voter', () => {
+  it('is ignored when its candidate is no voter', () => {
     expect(new ElectionHarness(1).look().receive(2, { vote: vote(8, 1, 99, 9) }).work).toEqual([])
   })
 
-  it('is ignored when its data is not to be trusted', () => {
+  it('is ignored when its sender does not trust its data', () => {
     expect(new ElectionHarness(1).look().receive(2, { vote: vote(2, 1, -1) }).work).toEqual([])
   })
 
   it('does not count for a server that does not trust its own data', () => {
-    const desk = new ElectionHarness(1).look({ zxid: -1 })
-    expect(desk.receive(2, { vote: vote(2) }).receive(3, { vote: vote(2) }).work).toEqual([])
+    const harness = new ElectionHarness(1).look({ zxid: -1 })
+    expect(harness.receive(2, { vote: vote(2) }).receive(3, { vote: vote(2) }).work).toEqual([])
   })
 
-  it('from a server that observes is ignored', () => {
+  it('from an observing server is ignored', () => {
     expect(new ElectionHarness(1).look().receive(2, { state: 'observing', vote: vote(3) }).work).toEqual([])
   })
 
-  it('of mine that comes back is ignored', () => {
+  it('is ignored when it comes from the server itself', () => {
     expect(new ElectionHarness(1).look().receive(1, { vote: vote(3, 1, 9) }).work).toEqual([])
   })
 })
 
-describe('a quorum with my vote', () => {
+describe('a quorum for the own vote', () => {
   const supported = (): ElectionHarness => new ElectionHarness(1).look({ active: ensemble([1, 2, 3, 4, 5]) })
 
-  it('is waited on for a while and then decides', () => {
-    const desk = supported().receive(4, { vote: vote(4) })
-    expect(desk.otherWork).toEqual([])
-    expect(desk.receive(2, { vote: vote(4) }).otherWork).toEqual(['settle in 200'])
-    expect(desk.timeout('settle').otherWork).toEqual(['following 4'])
-    expect(desk.election.state).toBe('following')
+  it('decides after the wait for better votes', () => {
+    const harness = supported().receive(4, { vote: vote(4) })
+    expect(harness.otherWork).toEqual([])
+    expect(harness.receive(2, { vote: vote(4) }).otherWork).toEqual(['finalize in 200'])
+    expect(harness.timeout('finalize').otherWork).toEqual(['following 4'])
+    expect(harness.election.state).toBe('following')
   })
 
   it('decides at once when every voter agrees', () => {
-    const desk = supported().receive(5, { vote: vote(5) })
-    for (const id of [2, 3]) desk.receive(id, { vote: vote(5) })
-    expect(desk.otherWork).not.toContain('following 5')
-    expect(desk.receive(4, { vote: vote(5) }).otherWork).toContain('following 5')
+    const harness = supported().receive(5, { vote: vote(5) })
+    for (const id of [2, 3]) harness.receive(id, { vote: vote(5) })
+    expect(harness.otherWork).not.toContain('following 5')
+    expect(harness.receive(4, { vote: vote(5) }).otherWork).toContain('following 5')
   })
 
-  it('decides at once when every voter agrees that can be heard', () => {
-    const desk = supported()
-      .reach(5, false)
+  it('decides at once when every reachable voter agrees', () => {
+    const harness = supported()
+      .setReachable(5, false)
       .receive(4, { vote: vote(4) })
       .receive(2, { vote: vote(4) })
-    expect(desk.otherWork).toEqual(['settle in 200'])
-    expect(desk.reach(3, false).otherWork).toContain('following 4')
-    const other = supported().reach(5, false).reach(3, false).reach(5, true)
+    expect(harness.otherWork).toEqual(['finalize in 200'])
+    expect(harness.setReachable(3, false).otherWork).toContain('following 4')
+    const other = supported().setReachable(5, false).setReachable(3, false).setReachable(5, true)
     expect(other.receive(4, { vote: vote(4) }).receive(2, { vote: vote(4) }).otherWork).toEqual([
-      'settle in 200',
+      'finalize in 200',
     ])
-    expect(other.reach(5, false).otherWork).toContain('following 4')
+    expect(other.setReachable(5, false).otherWork).toContain('following 4')
   })
 
-  it('waits for a voter that can be heard and agrees with something else', () => {
-    const desk = supported()
+  it('waits while a reachable voter has a different vote', () => {
+    const harness = supported()
       .receive(4, { vote: vote(4) })
       .receive(2, { vote: vote(4) })
-      .reach(5, false)
-    expect(desk.receive(3, { vote: vote(3) }).otherWork).toEqual([])
-    expect(desk.timeout('settle').otherWork).toEqual(['following 4'])
+      .setReachable(5, false)
+    expect(harness.receive(3, { vote: vote(3) }).otherWork).toEqual([])
+    expect(harness.timeout('finalize').otherWork).toEqual(['following 4'])
   })
 
-  it('makes me lead when it is mine', () => {
+  it('makes the candidate itself lead', () => {
     expect(
       new ElectionHarness(3)
         .look()
         .receive(1, { vote: vote(3) })
-        .timeout('settle').otherWork,
+        .timeout('finalize').otherWork,
     ).toEqual(['leading 3'])
   })
 
   it('makes an observer observe', () => {
     const active = ensemble([1, 2], 'server.4=h4:1:2:observer')
-    const desk = new ElectionHarness(4)
+    const harness = new ElectionHarness(4)
       .look({ active })
       .receive(1, { vote: vote(2) })
       .receive(2, { vote: vote(2) })
-    expect(desk.otherWork).toContain('observing 2')
+    expect(harness.otherWork).toContain('observing 2')
   })
 
-  it('makes a participant that is not in the configuration follow, without its voice', () => {
-    const desk = new ElectionHarness(9).look().receive(2, { vote: vote(2) })
-    expect(desk.otherWork).toEqual([])
-    expect(desk.receive(1, { vote: vote(2) }).timeout('settle').otherWork).toEqual(['following 2'])
+  it('makes a participant outside the configuration follow, without counting its vote', () => {
+    const harness = new ElectionHarness(9).look().receive(2, { vote: vote(2) })
+    expect(harness.otherWork).toEqual([])
+    expect(harness.receive(1, { vote: vote(2) }).timeout('finalize').otherWork).toEqual(['following 2'])
   })
 
-  it('is upset by a better vote', () => {
-    const desk = supported()
+  it('is dropped when a better vote arrives during the wait', () => {
+    const harness = supported()
       .receive(4, { vote: vote(4) })
       .receive(2, { vote: vote(4) })
-    desk.receive(5, { vote: vote(5) })
-    expect(desk.otherWork).toEqual(['resend in 200'])
-    expect(desk.timeout('settle').work).toEqual([])
-    expect(desk.receive(2, { vote: vote(5) }).timeout('settle').otherWork).toEqual(['following 5'])
+    harness.receive(5, { vote: vote(5) })
+    expect(harness.otherWork).toEqual(['resend in 200'])
+    expect(harness.timeout('finalize').work).toEqual([])
+    expect(harness.receive(2, { vote: vote(5) }).timeout('finalize').otherWork).toEqual(['following 5'])
   })
 
-  it('is not upset by others, nor is the wait prolonged', () => {
-    const desk = supported()
+  it('is neither dropped nor delayed by a worse vote', () => {
+    const harness = supported()
       .receive(4, { vote: vote(4) })
       .receive(2, { vote: vote(4) })
-    expect(desk.receive(3, { vote: vote(3, 7) }).work).toEqual([])
-    expect(desk.receive(5, { vote: vote(5, 0) }).otherWork).toEqual([])
-    expect(desk.timeout('settle').otherWork).toEqual(['following 4'])
+    expect(harness.receive(3, { vote: vote(3, 7) }).work).toEqual([])
+    expect(harness.receive(5, { vote: vote(5, 0) }).otherWork).toEqual([])
+    expect(harness.timeout('finalize').otherWork).toEqual(['following 4'])
   })
 
   it('must agree on round, zxid and epoch', () => {
-    const desk = supported().receive(4, { vote: vote(4, 1, 7, 1) })
-    expect(desk.receive(2, { vote: vote(4, 1, 7, 0) }).otherWork).toEqual([])
-    expect(desk.receive(3, { vote: vote(4, 1, 6, 1) }).otherWork).toEqual([])
-    expect(desk.receive(5, { vote: vote(4, 1, 7, 1) }).otherWork).toEqual(['settle in 200'])
+    const harness = supported().receive(4, { vote: vote(4, 1, 7, 1) })
+    expect(harness.receive(2, { vote: vote(4, 1, 7, 0) }).otherWork).toEqual([])
+    expect(harness.receive(3, { vote: vote(4, 1, 6, 1) }).otherWork).toEqual([])
+    expect(harness.receive(5, { vote: vote(4, 1, 7, 1) }).otherWork).toEqual(['finalize in 200'])
   })
 
-  it('is needed of most groups where there are groups', () => {
-    const desk = new ElectionHarness(1).look({
+  it('needs a majority of the groups of a hierarchy', () => {
+    const harness = new ElectionHarness(1).look({
       active: ensemble([1, 2, 3, 4, 5, 6], 'group.1=1:2:3\ngroup.2=4:5:6'),
     })
-    for (const id of [2, 3, 6]) desk.receive(id, { vote: vote(6) })
-    expect(desk.otherWork).toEqual([])
-    expect(desk.receive(5, { vote: vote(6) }).otherWork).toEqual(['settle in 200'])
+    for (const id of [2, 3, 6]) harness.receive(id, { vote: vote(6) })
+    expect(harness.otherWork).toEqual([])
+    expect(harness.receive(5, { vote: vote(6) }).otherWork).toEqual(['finalize in 200'])
   })
 })
 
-describe('a silence', () => {
-  it('makes me repeat my vote and connect, with twice the patience each time', () => {
-    const desk = new ElectionHarness(1).look()
+describe('a notification timeout', () => {
+  it('repeats the vote, opens connections and doubles the interval', () => {
+    const harness = new ElectionHarness(1).look()
     const waits: string[] = []
-    for (let i = 0; i < 10; i++) waits.push(...desk.timeout('resend').otherWork)
+    for (let i = 0; i < 10; i++) waits.push(...harness.timeout('resend').otherWork)
     expect(waits.slice(0, 3)).toEqual(['resend in 400', 'resend in 800', 'resend in 1600'])
     expect(waits.at(-1)).toBe('resend in 60000')
-    expect(desk.sent).toEqual(['2: looking 1@1 0 0', '3: looking 1@1 0 0'])
-    expect(desk.work).toContainEqual({ do: 'connect', to: [2, 3] })
+    expect(harness.sent).toEqual(['2: looking 1@1 0 0', '3: looking 1@1 0 0'])
+    expect(harness.work).toContainEqual({ do: 'connect', to: [2, 3] })
   })
 
-  it('is short again when my vote has changed', () => {
-    const desk = new ElectionHarness(1).look({ active: ensemble([1, 2, 3, 4, 5]) })
-    for (let i = 0; i < 5; i++) desk.timeout('resend')
-    expect(desk.receive(2, { vote: vote(2) }).otherWork).toEqual(['resend in 200'])
-    expect(desk.timeout('resend').otherWork).toEqual(['resend in 400'])
+  it('returns to the minimum interval when the vote changes', () => {
+    const harness = new ElectionHarness(1).look({ active: ensemble([1, 2, 3, 4, 5]) })
+    for (let i = 0; i < 5; i++) harness.timeout('resend')
+    expect(harness.receive(2, { vote: vote(2) }).otherWork).toEqual(['resend in 200'])
+    expect(harness.timeout('resend').otherWork).toEqual(['resend in 400'])
   })
 
-  it('is short again in the next election', () => {
+  it('returns to the minimum interval in the next election', () => {
     expect(new ElectionHarness(1).look().timeout('resend').look().otherWork).toEqual(['resend in 200'])
   })
 })
 
-describe('who has decided', () => {
+describe('a server with a role', () => {
   const follower = (): ElectionHarness =>
     new ElectionHarness(1)
       .look()
       .look()
       .receive(3, { vote: vote(3, 2) })
-      .timeout('settle')
+      .timeout('finalize')
 
-  it('tells who looks whom it follows, with the round of that vote', () => {
+  it('answers a looking server with its decided vote and the round of that vote', () => {
     expect(follower().receive(2, { vote: vote(2, 9) }).sent).toEqual(['2: following 3@2 0 0'])
   })
 
-  it('tells the epoch in which its leader leads', () => {
-    const desk = follower().step({ type: 'installed', epoch: 4 })
-    expect(desk.receive(2, { vote: vote(2) }).sent).toEqual(['2: following 3@2 0 4'])
+  it('answers with the epoch in which its leader leads', () => {
+    const harness = follower().step({ type: 'established', epoch: 4 })
+    expect(harness.receive(2, { vote: vote(2) }).sent).toEqual(['2: following 3@2 0 4'])
   })
 
-  it('has nothing to say to others that have', () => {
+  it('does not answer other servers with a role', () => {
     expect(follower().receive(2, { state: 'following', vote: vote(3, 2) }).work).toEqual([])
     expect(follower().receive(8, { state: 'observing', vote: vote(3, 2) }).work).toEqual([])
   })
 
-  it('is not moved by any timer or vote', () => {
-    const desk = follower()
-    expect([desk.timeout('resend').work, desk.timeout('settle').work]).toEqual([[], []])
-    desk.receive(2, { vote: vote(2, 99, 99, 99) })
-    expect([desk.election.state, desk.election.vote.leader]).toEqual(['following', 3])
+  it('ignores timers and better votes', () => {
+    const harness = follower()
+    expect([harness.timeout('resend').work, harness.timeout('finalize').work]).toEqual([[], []])
+    harness.receive(2, { vote: vote(2, 99, 99, 99) })
+    expect([harness.election.state, harness.election.vote.leader]).toEqual(['following', 3])
   })
 
-  it('goes by new configurations', () => {
-    const desk = follower().step({
+  it('sends a configuration that was activated since', () => {
+    const harness = follower().step({
       type: 'configured',
       configurations: { active: ensemble([1, 3], 'version=7') },
     })
-    desk.receive(2, { vote: vote(2, 9) })
-    expect(desk.work).toMatchObject([
+    harness.receive(2, { vote: vote(2, 9) })
+    expect(harness.work).toMatchObject([
       { do: 'send', configuration: printConfiguration(ensemble([1, 3], 'version=7')) },
     ])
   })
 })
 
-describe('who has no voice', () => {
-  it('is told how things stand and does not count', () => {
-    const desk = new ElectionHarness(1)
+describe('a non-voter', () => {
+  it('gets a reply while it looks and does not count', () => {
+    const harness = new ElectionHarness(1)
       .look()
       .look()
       .receive(9, { vote: vote(3, 7, 99, 9) })
-    expect(desk.sent).toEqual(['9: looking 1@2 0 0'])
-    expect(desk.election.round).toBe(2)
+    expect(harness.sent).toEqual(['9: looking 1@2 0 0'])
+    expect(harness.election.round).toBe(2)
   })
 
-  it('is answered once as long as neither has anything new to say', () => {
-    const desk = new ElectionHarness(1).look()
-    const ask = (): string[] => desk.receive(9, { vote: vote(NO_VALUE) }).sent
+  it('gets one reply per interval to the same vote', () => {
+    const harness = new ElectionHarness(1).look()
+    const ask = (): string[] => harness.receive(9, { vote: vote(NO_VALUE) }).sent
     expect([ask().length, ask().length]).toEqual([1, 0])
-    desk.timeout('resend')
+    harness.timeout('resend')
     expect(ask().length).toBe(1)
   })
 
   it.each([
-    ['do not know each other', [1, 3], [2, 3]],
-    ['know each other from one side only', [1, 2], [2, 3]],
-  ])('does not chat without end when two %s', (_, ofOne, ofTwo) => {
-    const desks = [
+    ['whose configurations do not contain each other', [1, 3], [2, 3]],
+    ['of which one configuration contains the other server', [1, 2], [2, 3]],
+  ])('does not exchange replies without end with another looking server, for two %s', (_, ofOne, ofTwo) => {
+    const harnesses = [
       new ElectionHarness(1).look({ active: ensemble(ofOne) }).look({ active: ensemble(ofOne) }),
       new ElectionHarness(2).look({ active: ensemble(ofTwo) }),
     ]
     let from = 0
-    let said = { state: desks[0]!.election.state, vote: desks[0]!.election.vote }
+    let sent = { state: harnesses[0]!.election.state, vote: harnesses[0]!.election.vote }
     let exchanges = 0
     for (; exchanges < 100; exchanges++) {
-      const { work } = desks[1 - from]!.receive(from + 1, said)
-      const answer = work.find((one) => one.do === 'send' && one.to === from + 1)
-      if (answer?.do !== 'send') break
-      said = answer
+      const { work } = harnesses[1 - from]!.receive(from + 1, sent)
+      const reply = work.find((one) => one.do === 'send' && one.to === from + 1)
+      if (reply?.do !== 'send') break
+      sent = reply
       from = 1 - from
     }
     expect(exchanges).toBeLessThan(5)
   })
 
-  it('is not answered when it has a role', () => {
+  it('gets no reply when it has a role', () => {
     expect(new ElectionHarness(1).look().receive(9, { state: 'observing', vote: vote(3) }).work).toEqual([])
   })
 })
 
-describe('an ensemble that others have formed', () => {
-  it('is joined when a quorum follows and the leader leads, in whatever round', () => {
-    const desk = new ElectionHarness(3).look({ zxid: 99, epoch: 2 })
-    expect(desk.receive(1, { state: 'following', vote: vote(2, 8, 6, 1) }).otherWork).toEqual([])
-    expect(desk.receive(2, { state: 'leading', vote: vote(2, 8, 6, 1) }).otherWork).toEqual(['following 2'])
-    expect(desk.election.round).toBe(8)
+describe('an established ensemble', () => {
+  it('is joined when a quorum follows and the leader confirms it, whatever its round', () => {
+    const harness = new ElectionHarness(3).look({ zxid: 99, epoch: 2 })
+    expect(harness.receive(1, { state: 'following', vote: vote(2, 8, 6, 1) }).otherWork).toEqual([])
+    expect(harness.receive(2, { state: 'leading', vote: vote(2, 8, 6, 1) }).otherWork).toEqual([
+      'following 2',
+    ])
+    expect(harness.election.round).toBe(8)
   })
 
-  it('is not joined on the word of followers alone: their leader may be dead', () => {
-    const desk = new ElectionHarness(4).look({ active: ensemble([1, 2, 3, 4, 5]) })
-    for (const id of [1, 2, 3]) desk.receive(id, { state: 'following', vote: vote(5, 8) })
-    expect(desk.election.state).toBe('looking')
-    expect(desk.receive(5, { state: 'leading', vote: vote(5, 8) }).otherWork).toEqual(['following 5'])
+  it("is not joined without the leader's own notification, since the leader may be dead", () => {
+    const harness = new ElectionHarness(4).look({ active: ensemble([1, 2, 3, 4, 5]) })
+    for (const id of [1, 2, 3]) harness.receive(id, { state: 'following', vote: vote(5, 8) })
+    expect(harness.election.state).toBe('looking')
+    expect(harness.receive(5, { state: 'leading', vote: vote(5, 8) }).otherWork).toEqual(['following 5'])
   })
 
-  it('is not joined on the word of the leader alone', () => {
+  it('is not joined when only the leader has sent a notification', () => {
     expect(
       new ElectionHarness(3).look().receive(2, { state: 'leading', vote: vote(2, 8) }).otherWork,
     ).toEqual([])
@@ -367,97 +369,107 @@ describe('an ensemble that others have formed', () => {
 
   it('may disagree on zxid and round, but not on the epoch', () => {
     const five = { active: ensemble([1, 2, 3, 4, 5]) }
-    const desk = new ElectionHarness(3).look(five)
-    desk
+    const harness = new ElectionHarness(3).look(five)
+    harness
       .receive(1, { state: 'following', vote: vote(2, 8, 6, 1) })
       .receive(2, { state: 'leading', vote: vote(2, 7, 5, 2) })
-    expect(desk.receive(4, { state: 'following', vote: vote(2, 3, 9, 1) }).otherWork).toEqual([])
-    expect(desk.receive(5, { state: 'following', vote: vote(2, 3, 9, 2) }).otherWork).toEqual([])
-    expect(desk.receive(1, { state: 'following', vote: vote(2, 8, 6, 2) }).otherWork).toEqual(['following 2'])
+    expect(harness.receive(4, { state: 'following', vote: vote(2, 3, 9, 1) }).otherWork).toEqual([])
+    expect(harness.receive(5, { state: 'following', vote: vote(2, 3, 9, 2) }).otherWork).toEqual([])
+    expect(harness.receive(1, { state: 'following', vote: vote(2, 8, 6, 2) }).otherWork).toEqual([
+      'following 2',
+    ])
   })
 
-  it('may disagree on the epoch where a server without version is among it', () => {
-    const desk = new ElectionHarness(3)
+  it('may disagree on the epoch with a server that sends no version', () => {
+    const harness = new ElectionHarness(3)
       .look()
       .receive(1, { state: 'following', version: 0, vote: vote(2, 8, 6, 1) })
-    expect(desk.receive(2, { state: 'leading', vote: vote(2, 8, 6, 2) }).otherWork).toEqual(['following 2'])
+    expect(harness.receive(2, { state: 'leading', vote: vote(2, 8, 6, 2) }).otherWork).toEqual([
+      'following 2',
+    ])
   })
 
-  it('of my own round is joined whatever epoch its members tell', () => {
-    const desk = new ElectionHarness(3).look().receive(1, { state: 'following', vote: vote(2, 1, 6, 1) })
-    expect(desk.receive(2, { state: 'leading', vote: vote(2, 1, 6, 2) }).otherWork).toEqual(['following 2'])
+  it('of the current round is joined whatever epochs its members send', () => {
+    const harness = new ElectionHarness(3).look().receive(1, { state: 'following', vote: vote(2, 1, 6, 1) })
+    expect(harness.receive(2, { state: 'leading', vote: vote(2, 1, 6, 2) }).otherWork).toEqual([
+      'following 2',
+    ])
   })
 
-  it('of my own round is not joined with the voices of an earlier round', () => {
-    const desk = new ElectionHarness(1).look({ active: ensemble([1, 2, 3, 4, 5]) })
-    desk.receive(2, { state: 'following', vote: vote(5, 1, 6, 1) })
+  it('of the current round is not joined with votes of an earlier round', () => {
+    const harness = new ElectionHarness(1).look({ active: ensemble([1, 2, 3, 4, 5]) })
+    harness.receive(2, { state: 'following', vote: vote(5, 1, 6, 1) })
     // A later round begins.
-    desk.receive(3, { vote: vote(3, 2) })
-    desk.receive(4, { state: 'following', vote: vote(5, 2, 6, 2) })
-    expect(desk.receive(5, { state: 'leading', vote: vote(5, 2, 6, 2) }).otherWork).toEqual([])
-    expect(desk.receive(2, { state: 'following', vote: vote(5, 2, 6, 2) }).otherWork).toEqual(['following 5'])
+    harness.receive(3, { vote: vote(3, 2) })
+    harness.receive(4, { state: 'following', vote: vote(5, 2, 6, 2) })
+    expect(harness.receive(5, { state: 'leading', vote: vote(5, 2, 6, 2) }).otherWork).toEqual([])
+    expect(harness.receive(2, { state: 'following', vote: vote(5, 2, 6, 2) }).otherWork).toEqual([
+      'following 5',
+    ])
   })
 
-  it('is led by me when it follows me in the round that I am in, and not otherwise', () => {
+  it('is led by the server itself when the others follow it in its current round, and not in another one', () => {
     const five = { active: ensemble([1, 2, 3, 4, 5]) }
-    const desk = new ElectionHarness(5).look(five)
-    for (const id of [1, 2, 3]) desk.receive(id, { state: 'following', vote: vote(5, 1) })
-    expect(desk.election.state).toBe('leading')
+    const harness = new ElectionHarness(5).look(five)
+    for (const id of [1, 2, 3]) harness.receive(id, { state: 'following', vote: vote(5, 1) })
+    expect(harness.election.state).toBe('leading')
     const restarted = new ElectionHarness(5).look(five)
     for (const id of [1, 2, 3]) restarted.receive(id, { state: 'following', vote: vote(5, 6) })
     expect(restarted.election.state).toBe('looking')
   })
 
-  it('is joined by who does not trust its own data', () => {
-    const desk = new ElectionHarness(3)
+  it('is joined by a server that does not trust its data', () => {
+    const harness = new ElectionHarness(3)
       .look({ zxid: -1 })
       .receive(1, { state: 'following', vote: vote(2, 8) })
-    expect(desk.receive(2, { state: 'leading', vote: vote(2, 8) }).otherWork).toEqual(['following 2'])
+    expect(harness.receive(2, { state: 'leading', vote: vote(2, 8) }).otherWork).toEqual(['following 2'])
   })
 })
 
-describe('a configuration that another server tells of', () => {
+describe('a configuration in a notification', () => {
   const newer = ensemble([1, 2, 3, 4], 'version=100000000')
-  const tell = { vote: vote(2), configuration: printConfiguration(newer) }
+  const notification = { vote: vote(2), configuration: printConfiguration(newer) }
 
-  it('is taken when it is newer, and the election starts again under it', () => {
-    const desk = new ElectionHarness(1, { adoptsConfigurations: true }).look().receive(2, tell)
-    expect(desk.work).toMatchObject([
+  it('is adopted when it is newer, and the election restarts with it', () => {
+    const harness = new ElectionHarness(1, { adoptsConfigurations: true }).look().receive(2, notification)
+    expect(harness.work).toMatchObject([
       { do: 'stop', timer: 'resend' },
       { do: 'configure', from: 2, restart: true, configuration: { version: 0x100000000 } },
     ])
-    expect(desk.timeout('resend').work).toEqual([])
-    expect(desk.look({ active: newer }).sent.length).toBe(3)
+    expect(harness.timeout('resend').work).toEqual([])
+    expect(harness.look({ active: newer }).sent.length).toBe(3)
   })
 
-  it('is taken without a new start when only its version is newer', () => {
+  it('is adopted without a restart when only its version is newer', () => {
     const same = ensemble([1, 2, 3], 'version=5')
-    const desk = new ElectionHarness(3, { adoptsConfigurations: true }).look()
-    desk.receive(2, { vote: vote(3), configuration: printConfiguration(same) })
-    expect(desk.otherWork).toEqual(['configure', 'settle in 200'])
-    expect(desk.receive(1, { vote: vote(1, 0) }).work).toMatchObject([
+    const harness = new ElectionHarness(3, { adoptsConfigurations: true }).look()
+    harness.receive(2, { vote: vote(3), configuration: printConfiguration(same) })
+    expect(harness.otherWork).toEqual(['configure', 'finalize in 200'])
+    expect(harness.receive(1, { vote: vote(1, 0) }).work).toMatchObject([
       { configuration: printConfiguration(same) },
     ])
   })
 
-  it('is left alone when it is older, or when I have a role', () => {
+  it('is ignored when it is older, or when the server has a role', () => {
     const active = ensemble([1, 2, 3], 'version=200000000')
-    const desk = new ElectionHarness(1, { adoptsConfigurations: true }).look({ active }).receive(2, tell)
-    expect(desk.otherWork).toEqual(['settle in 200'])
-    expect(desk.timeout('settle').receive(3, { ...tell, vote: vote(3) }).otherWork).toEqual([])
+    const harness = new ElectionHarness(1, { adoptsConfigurations: true })
+      .look({ active })
+      .receive(2, notification)
+    expect(harness.otherWork).toEqual(['finalize in 200'])
+    expect(harness.timeout('finalize').receive(3, { ...notification, vote: vote(3) }).otherWork).toEqual([])
   })
 
-  it('is left alone where configurations do not change at run time, and I say so once', () => {
-    const desk = new ElectionHarness(3).look().receive(2, { ...tell, vote: vote(3) })
-    expect(desk.otherWork).toEqual(['warn', 'settle in 200'])
-    expect(desk.receive(2, { ...tell, vote: vote(3) }).otherWork).toEqual([])
+  it('causes one warning per server and is ignored when configurations are static', () => {
+    const harness = new ElectionHarness(3).look().receive(2, { ...notification, vote: vote(3) })
+    expect(harness.otherWork).toEqual(['warn', 'finalize in 200'])
+    expect(harness.receive(2, { ...notification, vote: vote(3) }).otherWork).toEqual([])
   })
 
-  it('that cannot be read does not make its vote void', () => {
-    const desk = new ElectionHarness(3, { adoptsConfigurations: true }).look()
-    desk.receive(2, { vote: vote(3), configuration: 'server.1=nonsense' })
-    expect(desk.otherWork).toEqual(['warn', 'settle in 200'])
-    expect(desk.work[0]).toMatchObject({ do: 'warn', facts: { from: 2 } })
+  it('does not void the vote of its sender when it is invalid', () => {
+    const harness = new ElectionHarness(3, { adoptsConfigurations: true }).look()
+    harness.receive(2, { vote: vote(3), configuration: 'server.1=nonsense' })
+    expect(harness.otherWork).toEqual(['warn', 'finalize in 200'])
+    expect(harness.work[0]).toMatchObject({ do: 'warn', context: { from: 2 } })
   })
 })
 
@@ -465,21 +477,23 @@ describe('one of two servers with an oracle', () => {
   const active = parseConfiguration('server.1=a:1:2\nserver.2=b:1:2')
   const alone = (oracle: boolean): ElectionHarness => new ElectionHarness(1, { oracle }).look({ active })
 
-  it('goes on alone when the oracle says so, after a silence', () => {
-    const desk = alone(true)
-    expect(desk.timeout('resend').otherWork).toEqual(['resend in 400'])
-    expect(desk.step({ type: 'oracle', goOn: true }).work).toEqual([])
-    expect(desk.timeout('resend').otherWork).toContain('leading 1')
+  it('leads alone when the oracle allows it, after a timeout', () => {
+    const harness = alone(true)
+    expect(harness.timeout('resend').otherWork).toEqual(['resend in 400'])
+    expect(harness.step({ type: 'oracle', canLeadAlone: true }).work).toEqual([])
+    expect(harness.timeout('resend').otherWork).toContain('leading 1')
   })
 
-  it('joins the other one that leads, unless the oracle chose me', () => {
+  it('joins the other leading server unless the oracle allows it to lead alone', () => {
     const leading = { state: 'leading', vote: vote(2, 5) } as const
     expect(alone(true).receive(2, leading).otherWork).toEqual(['following 2'])
-    expect(alone(true).step({ type: 'oracle', goOn: true }).receive(2, leading).otherWork).toEqual([])
+    expect(alone(true).step({ type: 'oracle', canLeadAlone: true }).receive(2, leading).otherWork).toEqual([])
   })
 
-  it('does not ask it where there is none, or where there are three', () => {
-    for (const desk of [alone(false), new ElectionHarness(1, { oracle: true }).look()])
-      expect(desk.step({ type: 'oracle', goOn: true }).timeout('resend').otherWork).toEqual(['resend in 400'])
+  it('does not use the oracle when none is configured or when there are three voters', () => {
+    for (const harness of [alone(false), new ElectionHarness(1, { oracle: true }).look()])
+      expect(harness.step({ type: 'oracle', canLeadAlone: true }).timeout('resend').otherWork).toEqual([
+        'resend in 400',
+      ])
   })
 })

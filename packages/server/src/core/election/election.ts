@@ -9,6 +9,7 @@ import {
   type QuorumVerifiers,
   type ServerId,
 } from '../quorum/index.ts'
+import { RingBuffer } from '../ring-buffer.ts'
 import type { Notification } from './notification.ts'
 import type { Configurations, ElectionInput, ElectionOptions, ElectionWork, ElectionState } from './types.ts'
 import {
@@ -25,44 +26,44 @@ import {
 } from './vote.ts'
 
 /**
- * One server's part in choosing a leader (FastLeaderElection), without clock or network: inputs in, work out.
+ * The FastLeaderElection state machine of one server (quorum-protocol 5), without clock or network.
  *
- * Everybody tells everybody whom they would follow and changes their mind for a better candidate, until a quorum agrees.
- * Nothing here is kept on disk, and nothing has to be: two servers may both believe that they were elected, and the epoch
- * that a quorum grants to one of them alone decides. What an election must give is progress, and a leader that lacks
- * nothing that its quorum has.
- * Rules are numbered; in brackets stands their section in the description of the server protocol.
+ * Every voter sends its vote to every other voter and adopts a better one that it receives, until a quorum agrees. Nothing
+ * is persisted, and safety does not depend on it: two servers may both believe that they are elected, and only one of them
+ * gets an epoch accepted by a quorum (quorum-protocol 8). An election has to make progress and to elect a server that has
+ * all that its quorum has.
  */
 export class Election {
   readonly #options: ElectionOptions
   #state: PeerState = 'looking'
-  /** Looks for a leader, and has not been told of a newer configuration meanwhile. */
+  /** Whether the server is looking and does not wait for `look` after a restart for a newer configuration. */
   #isRunning = false
+  /** Whether a quorum agrees and the election waits for a better vote. */
   #isFinalizing = false
   #own: ElectionState | undefined
   #verifiers: QuorumVerifiers | undefined
   #voters: readonly ServerId[] = []
   #configuration = ''
-  /** E1 Counts elections; in memory only. */
+  /** The logical clock: counts elections, in memory only. */
   #round = 0
   #vote: Vote = { leader: NO_VALUE, zxid: NO_VALUE, round: 0, epoch: NO_VALUE }
-  /** Ballots of this round. */
+  /** Votes of this round (`recvset`). */
   readonly #received = new Map<ServerId, ReceivedVote>()
-  /** Ballots of those who have a role, of whatever round. */
+  /** Votes of servers with a role, of any round (`outofelection`). */
   readonly #outOfElection = new Map<ServerId, ReceivedVote>()
   #notificationIntervalMs: number
   #oracleAllows = false
-  /** What was answered to what since votes were last sent, by server. */
+  /** By server, the last received vote and the reply to it, since votes were last sent to all. */
   readonly #replies = new Map<ServerId, string>()
-  /** Servers that have hung up and not come back. One that was never there may be about to start, and is waited for. */
+  /** Servers whose connection has closed. A server that was never connected may be starting, so it is not in here. */
   readonly #unreachable = new Set<ServerId>()
-  /** Servers whose configuration was complained of in this election. */
+  /** Servers whose configuration caused a warning in this election. */
   readonly #warnedAbout = new Set<ServerId>()
-  #work: ElectionWork[] = []
+  readonly #work = new RingBuffer<ElectionWork | undefined>(undefined)
 
-  constructor(settings: ElectionOptions) {
-    this.#options = settings
-    this.#notificationIntervalMs = settings.minNotificationIntervalMs
+  constructor(options: ElectionOptions) {
+    this.#options = options
+    this.#notificationIntervalMs = options.minNotificationIntervalMs
   }
 
   get state(): PeerState {
@@ -73,23 +74,29 @@ export class Election {
     return this.#round
   }
 
-  /** The vote that others are told of: the proposal while looking, afterwards what was decided. */
+  /** The vote sent to others: the current proposal while looking, the decided vote afterwards. */
   get vote(): Vote {
     return this.#vote
   }
 
-  /** Takes one input and returns what is to be done. Before the first `look` there is nothing to do for anything else. */
-  step(input: ElectionInput): readonly ElectionWork[] {
-    this.#work = []
-    if (input.type === 'reach') this.#setReachable(input.to, input.reachable)
-    else if (input.type === 'look') this.#look(input.footing)
-    else if (this.#own !== undefined) this.#dispatch(input)
-    return this.#work
+  /** Removes and returns the next work for the host, or returns undefined. */
+  nextWork(): ElectionWork | undefined {
+    return this.#work.shift()
   }
 
-  #dispatch(input: Exclude<ElectionInput, { type: 'look' | 'reach' }>): void {
+  /**
+   * Processes an input. Afterwards the host performs all work that `nextWork` returns. Before the first `look` all other inputs
+   * yield no work.
+   */
+  step(input: ElectionInput): void {
+    if (input.type === 'reachability') this.#setReachable(input.to, input.isReachable)
+    else if (input.type === 'look') this.#look(input.state)
+    else if (this.#own !== undefined) this.#dispatch(input)
+  }
+
+  #dispatch(input: Exclude<ElectionInput, { type: 'look' | 'reachability' }>): void {
     switch (input.type) {
-      case 'heard':
+      case 'notification':
         if (input.from !== this.#options.self) this.#receive(input.from, input.notification)
         return
       case 'timeout':
@@ -98,14 +105,14 @@ export class Election {
         else if (this.#isFinalizing) this.#decide(this.#vote)
         return
       case 'oracle':
-        this.#oracleAllows = input.goOn
+        this.#oracleAllows = input.canLeadAlone
         return
-      case 'installed':
-        // E2 The vote tells late comers the epoch that the leader leads in, not the one that it was elected with.
+      case 'established':
+        // Servers that join later compare the epoch in which the leader leads, not the one it was elected with.
         if (this.#state !== 'looking') this.#vote = { ...this.#vote, epoch: input.epoch }
         return
       case 'assigned':
-        // E22 (14.5) Others are told of the leader that the change has named; what it had is not known, nor does it matter.
+        // quorum-protocol 14.5: the vote names the designated leader; its zxid is unknown and not compared.
         this.#state = input.state
         this.#vote = { ...this.#vote, leader: input.leader }
         return
@@ -114,10 +121,10 @@ export class Election {
     }
   }
 
-  /** E3 An election begins with the next round, a vote for oneself, and a word to everybody. */
-  #look(footing: ElectionState): void {
-    this.#own = footing
-    this.#configure(footing)
+  /** Starts an election: the next round, with a vote for this server, sent to all voters. */
+  #look(own: ElectionState): void {
+    this.#own = own
+    this.#configure(own)
     this.#state = 'looking'
     this.#isRunning = true
     this.#received.clear()
@@ -147,8 +154,8 @@ export class Election {
   }
 
   /**
-   * E4 A voter votes for itself. An observer has no candidate at all. A participant that the configuration does
-   * not name yet shows what it has, but nobody can follow it.
+   * Returns the initial vote. A voter votes for itself. An observer votes for no server. A participant that the
+   * configuration does not contain yet sends its zxid and epoch, without a candidate.
    */
   #ownVote(): Vote {
     const { active, zxid, epoch } = this.#own!
@@ -162,20 +169,18 @@ export class Election {
     return this.#own!.active.members.get(this.#options.self)?.role === 'observer'
   }
 
-  // What comes in, before it counts for the election
+  // Notifications, before they count
 
   #receive(from: ServerId, notification: Notification): void {
     if (this.#adoptConfiguration(from, notification)) return
-    // E6 (5.2 rule 2) Who has no voice is told how things stand while it looks, and has no influence.
-    const looks = notification.state === 'looking'
-    if (!this.#voters.includes(from)) return looks ? this.#reply(from, notification.vote) : undefined
-    if (this.#state !== 'looking') {
-      // E7 (5.2 rule 5) Who looks is told whom I follow, with the round of that vote.
-      return looks ? this.#reply(from, notification.vote) : undefined
-    }
-    // E8 (5.2 rule 4) Who is in an older round is told of mine. So is, of my round, who has a worse candidate: it may have
-    // been told of mine while it still had a role, and would hear of it again only when votes are repeated.
-    if (looks && this.#isBehind(notification.vote)) this.#reply(from, notification.vote)
+    const isLooking = notification.state === 'looking'
+    // quorum-protocol 5.2 rule 2: a looking non-voter gets a reply and does not count.
+    // quorum-protocol 5.2 rule 5: a server with a role replies to a looking one with its decided vote.
+    if (!this.#voters.includes(from) || this.#state !== 'looking')
+      return isLooking ? this.#reply(from, notification.vote) : undefined
+    // quorum-protocol 5.2 rule 4: a server in an older round gets the vote of this round. So does one of this round with
+    // a worse candidate: it may have received this vote while it had a role, and would get it again only after a timeout.
+    if (isLooking && this.#isBehind(notification.vote)) this.#reply(from, notification.vote)
     if (this.#isRunning) this.#count(from, notification)
   }
 
@@ -185,11 +190,11 @@ export class Election {
   }
 
   /**
-   * E26 Two servers that look, under configurations that do not name each other, would answer each other's answers for
-   * ever: the same words get the same answer once, until votes are sent again.
+   * Sends the current vote in reply, once for the same received vote until votes are sent to all again: two looking servers
+   * whose configurations do not contain each other would reply to each other's replies without end.
    */
   #reply(to: ServerId, heard: Vote): void {
-    // Voters hear the round in which the vote was decided, others the one that is counted here.
+    // quorum-protocol 5.2: voters get the round of the vote, non-voters the logical clock.
     const vote = this.#voters.includes(to) ? this.#vote : { ...this.#vote, round: this.#round }
     const exchange = [heard, vote]
       .map(({ leader, zxid, round, epoch }) => `${leader} ${zxid} ${round} ${epoch}`)
@@ -200,26 +205,27 @@ export class Election {
   }
 
   /**
-   * E5 (5.2 rule 1, 14.7) While looking, a newer configuration is taken over, and if it has other members, or other
-   * addresses, the election starts again under it. Where configurations do not change at run time, each server abides by
-   * its own: they may differ while files are being edited one after the other, and nobody should be kept from electing.
+   * Adopts a newer configuration while looking (quorum-protocol 5.2 rule 1, 14.7). If members or addresses differ, the
+   * election restarts with it; returns whether it does. Without `adoptsConfigurations` each server keeps its own
+   * configuration: static files may differ while an operator edits them one by one, and that must not prevent an election.
    */
   #adoptConfiguration(from: ServerId, { configuration }: Notification): boolean {
     if (!this.#isRunning || configuration === undefined || configuration === this.#configuration) return false
     const received = this.#readConfiguration(from, configuration)
-    const footing = this.#own!
+    const own = this.#own!
     if (received === undefined) return false
-    const restart = !sameMembership(received, footing.active)
+    const restart = !sameMembership(received, own.active)
     if (!this.#options.adoptsConfigurations) {
-      const sentence = 'Another server has other members in its configuration; each goes by its own'
-      if (restart) this.#warnOnce(from, { version: received.version }, sentence)
+      const message =
+        'The configuration of another server has different members; each server uses its own configuration'
+      if (restart) this.#warnOnce(from, { version: received.version }, message)
       return false
     }
-    if (received.version <= footing.active.version) return false
+    if (received.version <= own.active.version) return false
     if (restart) {
       this.#isRunning = false
       this.#stopTimers()
-    } else this.#configure({ ...footing, active: received })
+    } else this.#configure({ ...own, active: received })
     this.#work.push({ do: 'configure', configuration: received, from, restart })
     return restart
   }
@@ -229,24 +235,23 @@ export class Election {
       return parseConfiguration(text)
     } catch (error) {
       if (!(error instanceof ConfigurationError)) throw error
-      const sentence =
-        'The configuration that another server told of cannot be read; its vote counts all the same'
-      this.#warnOnce(from, { reason: error.message }, sentence)
+      const message = 'The configuration sent by another server is invalid; its vote counts nevertheless'
+      this.#warnOnce(from, { reason: error.message }, message)
       return undefined
     }
   }
 
-  /** Once per server and election. */
-  #warnOnce(from: ServerId, facts: object, sentence: string): void {
+  /** Warns once per server and election. */
+  #warnOnce(from: ServerId, context: object, message: string): void {
     if (this.#warnedAbout.has(from)) return
     this.#warnedAbout.add(from)
-    this.#work.push({ do: 'warn', facts: { from, ...facts }, sentence })
+    this.#work.push({ do: 'warn', context: { from, ...context }, message })
   }
 
-  // Choosing
+  // Counting votes
 
   #count(from: ServerId, notification: Notification): void {
-    // E9 Only voters can be voted for.
+    // Only voters can be elected.
     if (!this.#voters.includes(notification.vote.leader)) return
     if (this.#isFinalizing && !this.#interruptsFinalizing(from, notification)) return
     switch (notification.state) {
@@ -260,15 +265,15 @@ export class Election {
   }
 
   /**
-   * E10 Once a quorum agrees, nothing but a better vote counts until the wait is over, except that others who agree bring
-   * its end nearer (E23).
+   * Returns whether a vote ends the wait for a better one. Until then nothing but a better vote counts, except that further
+   * equal votes can shorten the wait.
    */
   #interruptsFinalizing(from: ServerId, { state, vote }: Notification): boolean {
     if (state === 'looking' && vote.round < this.#round) return false
     if (!isBetterVote(vote, this.#vote, this.#verifiers!)) {
-      const ballot: ReceivedVote = { ...vote, state, version: 0 }
-      if (state !== 'looking' || !isSameVote(ballot, this.#proposal())) return false
-      this.#received.set(from, ballot)
+      const received: ReceivedVote = { ...vote, state, version: 0 }
+      if (state !== 'looking' || !isSameVote(received, this.#proposal())) return false
+      this.#received.set(from, received)
       this.#finalizeEarly()
       return false
     }
@@ -278,24 +283,26 @@ export class Election {
   }
 
   #countLooking(from: ServerId, vote: Vote): void {
-    // E11 Data that cannot be trusted must not choose a leader: neither mine nor that of others.
+    // A server that does not trust its data must not take part in choosing a leader, whether this one or the sender.
     if (this.#own!.zxid === UNTRUSTED_ZXID || vote.zxid === UNTRUSTED_ZXID) return
     if (vote.round < this.#round) return
     if (vote.round > this.#round) {
-      // E12 A later round counts alone: what was said in earlier ones is void.
+      // Votes of earlier rounds are void.
       this.#round = vote.round
       this.#received.clear()
       const own = this.#ownVote()
       this.#changeVote(isBetterVote(vote, own, this.#verifiers!) ? vote : own)
     } else if (isBetterVote(vote, this.#vote, this.#verifiers!)) {
-      // E13 A better candidate gets my voice too, and everybody hears of it.
       this.#changeVote(vote)
     }
     this.#received.set(from, { ...vote, state: 'looking', version: 0 })
     this.#checkQuorum()
   }
 
-  /** E24 Whoever gets my voice soon has a role, and says so to who repeats its vote: that is not left for long. */
+  /**
+   * Adopts a vote and sends it to all. Restarts the notification interval from its minimum: the candidate will soon have a
+   * role, and replies with it to the next notification of this server.
+   */
   #changeVote({ leader, zxid, epoch }: Vote): void {
     this.#vote = { leader, zxid, round: this.#round, epoch }
     this.#broadcast()
@@ -304,30 +311,30 @@ export class Election {
     this.#startResendTimer()
   }
 
-  /** E14 When a quorum has my vote, a while is left for better ones. */
+  /** Starts the wait for a better vote once a quorum has the vote of this server. */
   #checkQuorum(): void {
     if (this.#isFinalizing || !hasQuorum(this.#received, this.#proposal(), this.#verifiers!)) return
     this.#isFinalizing = true
     this.#work.push({ do: 'stop', timer: 'resend' })
-    this.#work.push({ do: 'start', timer: 'settle', afterMs: this.#options.finalizeWaitMs })
+    this.#work.push({ do: 'start', timer: 'finalize', afterMs: this.#options.finalizeWaitMs })
     this.#finalizeEarly()
   }
 
   /**
-   * E23 Nobody is left to wait for when each voter has given its voice to my candidate, or cannot be heard at all. Whoever
-   * comes back later finds a leader, as it would after the wait.
+   * Decides before the end of the wait when every other voter has sent the same vote or is unreachable. An unreachable voter
+   * that returns later finds a leader, as it would after the wait.
    */
   #finalizeEarly(): void {
     const proposal = this.#proposal()
-    const hasSpoken = (id: ServerId): boolean => {
-      const ballot = this.#received.get(id)
-      return ballot !== undefined && isSameVote(ballot, proposal)
+    const agrees = (id: ServerId): boolean => {
+      const received = this.#received.get(id)
+      return received !== undefined && isSameVote(received, proposal)
     }
-    if (this.#others().every((id) => this.#unreachable.has(id) || hasSpoken(id))) this.#decide(this.#vote)
+    if (this.#others().every((id) => this.#unreachable.has(id) || agrees(id))) this.#decide(this.#vote)
   }
 
-  #setReachable(to: ServerId, reachable: boolean): void {
-    if (reachable) this.#unreachable.delete(to)
+  #setReachable(to: ServerId, isReachable: boolean): void {
+    if (isReachable) this.#unreachable.delete(to)
     else this.#unreachable.add(to)
     if (this.#isRunning && this.#isFinalizing) this.#finalizeEarly()
   }
@@ -337,20 +344,21 @@ export class Election {
   }
 
   #countDecided(from: ServerId, { state, vote, version }: Notification): void {
-    const ballot: ReceivedVote = { ...vote, state, version }
-    // E15 Somebody may have decided in my own round already, perhaps with my voice. Kept without version, so that the epoch,
-    // which the leader may have raised meanwhile, does not keep votes of one round apart.
+    const received: ReceivedVote = { ...vote, state, version }
+    // The sender may have decided in this round, perhaps with the vote of this server. Stored without a version, so that the
+    // epoch, which the leader may have raised since, does not separate votes of one round.
     if (vote.round === this.#round) {
-      this.#received.set(from, { ...ballot, version: 0 })
-      if (this.#isEstablishedLeader(this.#received, ballot)) return this.#decide(vote)
+      this.#received.set(from, { ...received, version: 0 })
+      if (this.#isEstablishedLeader(this.#received, received)) return this.#decide(vote)
     }
-    // E16 An established leader is joined in whatever round it was elected, even with a better vote at hand.
-    this.#outOfElection.set(from, ballot)
-    if (this.#isEstablishedLeader(this.#outOfElection, ballot)) {
+    // A server joins an established leader of any round, even if a better vote is known.
+    this.#outOfElection.set(from, received)
+    if (this.#isEstablishedLeader(this.#outOfElection, received)) {
       this.#round = vote.round
       return this.#decide(vote)
     }
-    // E17 Of two servers one leads by the oracle's word. Unless the oracle says the same of me, I join it.
+    // quorum-protocol 2.5: one of two servers leads alone because its oracle allows it. Unless the oracle of this server
+    // allows the same, it joins.
     if (state === 'leading' && this.#verifiers!.active.canAskOracle && !this.#oracleAllows) {
       this.#round = vote.round
       this.#decide(vote)
@@ -358,18 +366,18 @@ export class Election {
   }
 
   /**
-   * E25 Whoever else leads does so by the configuration in force: of one that I alone have logged, those whom it would give a
-   * voice may know nothing, and whom it would not give one has a voice still. I myself do know of it, and cannot lead without
-   * a quorum of both.
+   * Returns whether a quorum follows the leader of a vote and that leader leads. Another server leads by a quorum of the
+   * active configuration: its voters may not know a proposed one that only this server has logged. This server itself leads
+   * by a quorum of both.
    */
-  #isEstablishedLeader(ballots: ReceivedVotes, ballot: ReceivedVote): boolean {
+  #isEstablishedLeader(votes: ReceivedVotes, vote: ReceivedVote): boolean {
     const { self } = this.#options
     const { active } = this.#verifiers!
-    const quorums = ballot.leader === self ? this.#verifiers! : { active }
-    return hasQuorum(ballots, ballot, quorums) && isConfirmedLeader(ballots, ballot, self, this.#round)
+    const verifiers = vote.leader === self ? this.#verifiers! : { active }
+    return hasQuorum(votes, vote, verifiers) && isConfirmedLeader(votes, vote, self, this.#round)
   }
 
-  /** E18 After a silence everybody hears my vote again; the next silence may last twice as long. */
+  /** Sends the vote to all again and doubles the notification interval. */
   #resend(): void {
     if (this.#isFinalizing) return
     this.#notificationIntervalMs = Math.min(
@@ -381,12 +389,14 @@ export class Election {
     this.#broadcast()
     this.#startResendTimer()
     this.#checkQuorum()
-    // E19 One of two goes on alone when the oracle says so, and not before the other one had time to speak.
-    const alone = this.#verifiers!.active.canAskOracle && this.#oracleAllows
-    if (!this.#isFinalizing && alone && this.#received.has(this.#options.self)) this.#decide(this.#vote)
+    // quorum-protocol 2.5: one of two servers decides alone if the oracle allows it, after the other one had an interval of
+    // time to send its vote.
+    const canDecideAlone = this.#verifiers!.active.canAskOracle && this.#oracleAllows
+    if (!this.#isFinalizing && canDecideAlone && this.#received.has(this.#options.self))
+      this.#decide(this.#vote)
   }
 
-  /** E20 The role follows from the vote; an observer follows without a voice. */
+  /** Ends the election with the role that follows from the vote. */
   #decide(vote: Vote): void {
     this.#isRunning = false
     this.#stopTimers()
@@ -396,9 +406,9 @@ export class Election {
     this.#work.push({ do: 'decide', state: this.#state, vote })
   }
 
-  // Going out
+  // Sending
 
-  /** E21 Every voter hears my vote, I myself among them if I am one. */
+  /** Sends the vote to every other voter, and counts it here if this server is a voter. */
   #broadcast(): void {
     for (const to of this.#others()) this.#send(to, this.#vote)
     const { self } = this.#options
@@ -419,7 +429,7 @@ export class Election {
   }
 
   #stopFinalizing(): void {
-    if (this.#isFinalizing) this.#work.push({ do: 'stop', timer: 'settle' })
+    if (this.#isFinalizing) this.#work.push({ do: 'stop', timer: 'finalize' })
     this.#isFinalizing = false
   }
 

@@ -1,4 +1,4 @@
-/** Choosing a leader, as a machine without clock or network. */
+/** Leader election (FastLeaderElection) as a state machine without clock or network. */
 export { Election } from './election.ts'
 export { decodeNotification, encodeNotification } from './notification.ts'
 export type { Notification } from './notification.ts'

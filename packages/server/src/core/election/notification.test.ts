@@ -9,11 +9,11 @@ const hex = (payload: Uint8Array): string =>
   [...payload].map((byte) => byte.toString(16).padStart(2, '0')).join('')
 const ascii = (text: string): string => hex(new TextEncoder().encode(text))
 
-const nobody = '8000000000000000'
+const noValue = '8000000000000000'
 const members = [1, 2, 3].map((id) => `server.${id}=127.0.0.1:2720${id}:2730${id}:participant`)
 const configuration = [...members, 'version=0'].join('\n')
 
-/** Sent by servers of 3.8 in their first round and then with their roles in epoch 1, and by one of 3.9 that leads in epoch 2. */
+/** Captured from servers of 3.8 in their first round and then with their roles in epoch 1, and from a 3.9 leader of epoch 2. */
 const captured = {
   looking: bytes(
     '00000000 0000000000000001 0000000000000000 0000000000000001 0000000000000000 00000002 0000008a',
@@ -34,7 +34,7 @@ const captured = {
 }
 
 describe('a notification', () => {
-  it('is read as servers of 3.8 and 3.9 send it', () => {
+  it('of a server of 3.8 or 3.9 is decoded', () => {
     expect(decodeNotification(captured.looking)).toEqual({
       state: 'looking',
       vote: { leader: 1, zxid: 0, round: 1, epoch: 0 },
@@ -52,24 +52,24 @@ describe('a notification', () => {
     })
   })
 
-  it('is written as they write it', () => {
+  it('is encoded byte for byte as by those servers', () => {
     for (const payload of Object.values(captured)) {
       const { state, vote } = decodeNotification(payload)
       expect(hex(encodeNotification(state, vote, configuration))).toBe(hex(payload))
     }
   })
 
-  it('names nobody where an observer looks', () => {
-    const payload = bytes('00000000', nobody, nobody, '0000000000000003', nobody, '00000002 00000000')
+  it('of a looking observer contains no leader, zxid and epoch', () => {
+    const payload = bytes('00000000', noValue, noValue, '0000000000000003', noValue, '00000002 00000000')
     const vote = { leader: NO_VALUE, zxid: NO_VALUE, round: 3, epoch: NO_VALUE }
     expect(decodeNotification(payload)).toEqual({ state: 'looking', vote, version: 2, configuration: '' })
     expect(hex(encodeNotification('looking', vote, ''))).toBe(hex(payload))
   })
 
-  it('shows the data of a joiner that cannot be voted for', () => {
+  it('of a joining participant contains its zxid and epoch without a leader', () => {
     const payload = bytes(
       '00000000',
-      nobody,
+      noValue,
       '0000000100000006 0000000000000001 0000000000000001 00000002 00000000',
     )
     expect(decodeNotification(payload).vote).toEqual({
@@ -80,13 +80,13 @@ describe('a notification', () => {
     })
   })
 
-  it('of servers before 3.4 has the epoch of its zxid', () => {
+  it('of a server before 3.4 gets the epoch of its zxid', () => {
     const payload = bytes('00000002 0000000000000003 0000000500000001 0000000000000001')
     const vote = { leader: 3, zxid: 0x500000001, round: 1, epoch: 5 }
     expect(decodeNotification(payload)).toEqual({ state: 'leading', vote, version: 0 })
   })
 
-  it('of 3.4.6 counts as one without version, whatever it says', () => {
+  it('of 3.4.6 gets version 0, whatever its version field contains', () => {
     const payload = bytes(
       '00000001 0000000000000003 0000000500000001 0000000000000001 0000000000000004 00000001',
     )
@@ -94,7 +94,7 @@ describe('a notification', () => {
     expect(decodeNotification(payload)).toEqual({ state: 'following', vote, version: 0 })
   })
 
-  it('of version 1 carries no configuration', () => {
+  it('of version 1 has no configuration', () => {
     const head = '00000003 0000000000000003 0000000000000000 0000000000000001 0000000000000000 00000001'
     for (const tail of ['00000000', '00000002 6162', 'ff'])
       expect(decodeNotification(bytes(head, tail))).toEqual({
@@ -104,7 +104,7 @@ describe('a notification', () => {
       })
   })
 
-  it('may have the zxid -1 of a server that does not trust its data', () => {
+  it('can have the zxid -1 of a server that does not trust its data', () => {
     const payload = bytes(
       '00000000 0000000000000001 ffffffffffffffff 0000000000000001 0000000000000000 00000002 00000000',
     )
@@ -121,16 +121,16 @@ describe('a notification', () => {
     ['version 2 without a configuration', `${start} 0000000000000000 00000002 0000`],
     ['a configuration of negative length', `${start} 0000000000000000 00000002 ffffffff`],
     ['a configuration longer than the message', `${start} 0000000000000000 00000002 00000003 6162`],
-    ['a state that there is not', `00000004${start.slice(8)} 0000000000000000 00000002 00000000`],
+    ['an unknown state', `00000004${start.slice(8)} 0000000000000000 00000002 00000000`],
     ['a negative state', `ffffffff${start.slice(8)} 0000000000000000 00000002 00000000`],
-    ['an epoch beyond what can be counted', `${start} 7fffffffffffffff 00000002 00000000`],
-    ['a round beyond what can be counted', '00000000 0000000000000001 0000000000000000 7fffffffffffffff'],
-    ['a zxid beyond what can be counted', '00000000 0000000000000001 7fffffffffffffff 0000000000000001'],
-  ])('is refused when it is %s', (_, payload) => {
+    ['an epoch that is not exact as a number', `${start} 7fffffffffffffff 00000002 00000000`],
+    ['a round that is not exact as a number', '00000000 0000000000000001 0000000000000000 7fffffffffffffff'],
+    ['a zxid that is not exact as a number', '00000000 0000000000000001 7fffffffffffffff 0000000000000001'],
+  ])('is rejected when it is %s', (_, payload) => {
     expect(() => decodeNotification(bytes(payload))).toThrow(ProtocolError)
   })
 
-  it('comes back as it was', () => {
+  it('is decoded to what was encoded', () => {
     const long = fc.oneof(fc.constantFrom(NO_VALUE, -1), fc.maxSafeNat())
     const anyNotification: fc.Arbitrary<Notification> = fc.record({
       state: fc.constantFrom(...(Object.keys(PeerState) as PeerState[])),
@@ -148,7 +148,7 @@ describe('a notification', () => {
     )
   })
 
-  it('of any bytes at all is read or refused, and nothing else happens', () => {
+  it('of random bytes is decoded or rejected with a ProtocolError', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 80 }), (payload) => {
         try {

@@ -1,27 +1,27 @@
 import { epochOf, ProtocolError, Reader, readText, textByteLength, Writer, writeText } from '@zabra/protocol'
 import { NO_VALUE, PeerState, type Vote } from './vote.ts'
 
-/** What servers tell each other on the election port. */
+/** A message on the election port: the state and the vote of a server. */
 export interface Notification {
   readonly state: PeerState
   readonly vote: Vote
-  /** Of the message's format: 2 since 3.5, 1 and 0 for older ones. */
+  /** Version of the message format: 2 since 3.5, 1 and 0 for older releases. */
   readonly version: number
-  /** The configuration in force at the sender, as text; absent before version 2. */
+  /** Text of the sender's active configuration; absent before version 2. */
   readonly configuration?: string
 }
 
 const VERSION = 2
 /** State, leader, zxid, round. */
 const BARE_BYTES = 28
-/** The same, epoch and a version that is not to be relied on. */
+/** State, leader, zxid, round, epoch, and a version that cannot be relied on. */
 const UNVERSIONED_BYTES = 40
-/** Counting further must stay exact as a number. */
+/** Leaves room for increments that stay exact as a number. */
 const MAX_ROUND = 2 ** 52
 
 const states: readonly PeerState[] = ['looking', 'following', 'leading', 'observing']
 
-/** N1 (4) The payload of a message, always of version 2 and with the configuration. */
+/** Encodes the payload of a message, always of version 2 and with the configuration (quorum-protocol 4). */
 export function encodeNotification(state: PeerState, vote: Vote, configuration: string): Uint8Array {
   const text = new Uint8Array(textByteLength(configuration))
   writeText(configuration, text, 0)
@@ -37,17 +37,17 @@ export function encodeNotification(state: PeerState, vote: Vote, configuration: 
 }
 
 /**
- * N2 (4) Reads a payload of any release from 3.3 to 3.9:
+ * Decodes a payload of any release from 3.3 to 3.9 (quorum-protocol 4):
  *
- * | bytes | |
+ * | bytes | format |
  * | --- | --- |
  * | 28 | before 3.4: the epoch is that of the zxid, and there is no version |
- * | 36 | 3.4.0 to 3.4.5: refused, as later releases do it |
- * | 40 | 3.4.6 and later: counts as without version |
+ * | 36 | 3.4.0 to 3.4.5: rejected, as in later releases |
+ * | 40 | 3.4.6 and later: treated as version 0 |
  * | more, version up to 1 | without configuration |
  * | 44 and more, version 2 and up | with configuration |
  *
- * Throws a `ProtocolError` for everything else.
+ * Throws a `ProtocolError` for any other payload.
  */
 export function decodeNotification(payload: Uint8Array): Notification {
   const reader = new Reader(payload)
@@ -65,15 +65,17 @@ export function decodeNotification(payload: Uint8Array): Notification {
   const vote = { leader, zxid, round, epoch: readLong(reader) }
   const version = reader.int()
   if (payload.length === UNVERSIONED_BYTES) return { state, vote, version: 0 }
-  return version < 2 ? { state, vote, version } : { state, vote, version, configuration: readRest(reader) }
+  return version < 2
+    ? { state, vote, version }
+    : { state, vote, version, configuration: readConfigurationText(reader) }
 }
 
-function readRest(reader: Reader): string {
+function readConfigurationText(reader: Reader): string {
   const text = reader.raw(reader.int())
   return readText(text, 0, text.length)
 }
 
-/** A long that is exact as a number, or the one that stands for nobody. */
+/** Reads a long that is exact as a number, or `NO_VALUE`. */
 function readLong(reader: Reader): number {
   const value = reader.long()
   const number = Number(value)
@@ -89,7 +91,7 @@ function readRound(reader: Reader): number {
 
 function inexact(reader: Reader, value: bigint): ProtocolError {
   return new ProtocolError(
-    `Expected a number that can go on being counted, got ${value}`,
+    `Expected a number that can be incremented exactly, got ${value}`,
     reader.offset - 8,
     'a vote',
   )

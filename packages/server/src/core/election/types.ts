@@ -2,21 +2,21 @@ import type { EnsembleConfiguration, ServerId } from '../quorum/index.ts'
 import type { Notification } from './notification.ts'
 import type { PeerState, Vote } from './vote.ts'
 
-/** What stays the same as long as a server runs. Times are in milliseconds. */
+/** Options of an election, constant while a server runs. Times are in milliseconds. */
 export interface ElectionOptions {
   readonly self: ServerId
-  /** Silence after which votes are sent again; doubles each time, up to `maxResendMs`. */
+  /** Time without messages after which the vote is sent again; doubles each time, up to `maxNotificationIntervalMs`. */
   readonly minNotificationIntervalMs: number
   readonly maxNotificationIntervalMs: number
-  /** How long a better vote may still come once there is a quorum. */
+  /** How long the election waits for a better vote once a quorum agrees. */
   readonly finalizeWaitMs: number
-  /** Whether a newer configuration that another server tells of is taken (`reconfigEnabled`). */
+  /** Whether to adopt a newer configuration that another server sends (`reconfigEnabled`). */
   readonly adoptsConfigurations: boolean
-  /** Whether one of two voters may go on alone when an oracle says so. */
+  /** Whether an oracle is configured, which can allow one of two voters to lead alone (quorum-protocol 2.5). */
   readonly oracle: boolean
 }
 
-/** What Apache ZooKeeper has. */
+/** The defaults of Apache ZooKeeper. */
 export const electionDefaults = {
   minNotificationIntervalMs: 200,
   maxNotificationIntervalMs: 60_000,
@@ -25,43 +25,43 @@ export const electionDefaults = {
   oracle: false,
 } as const
 
-/** The configurations that a server knows of. */
+/** The active and the last proposed configuration of a server. */
 export interface Configurations {
-  /** In force. */
   readonly active: EnsembleConfiguration
-  /** Seen last; matters while it is newer. */
+  /** The configuration seen last; ignored unless it is newer than the active one. */
   readonly proposed?: EnsembleConfiguration
 }
 
-/** What a server brings to an election. */
+/** What a server votes with. */
 export interface ElectionState extends Configurations {
-  /** The last transaction in its log; -1 when its data is not to be trusted. */
+  /** The last transaction in its log; -1 when its data cannot be trusted. */
   readonly zxid: number
-  /** Its current epoch. */
+  /** Its currentEpoch. */
   readonly epoch: number
 }
 
-export type ElectionTimer = 'resend' | 'settle'
+/** `resend`: send the vote again. `finalize`: end the wait for a better vote. */
+export type ElectionTimer = 'resend' | 'finalize'
 
-/** What happens to an election. */
+/** Inputs of an election. */
 export type ElectionInput =
-  /** The server has no role: it looks for a leader, again if it looked already. */
-  | { readonly type: 'look'; readonly footing: ElectionState }
-  | { readonly type: 'heard'; readonly from: ServerId; readonly notification: Notification }
-  /** A timer that was asked for has run out. */
+  /** The server has no role: start an election, also while one is running. */
+  | { readonly type: 'look'; readonly state: ElectionState }
+  | { readonly type: 'notification'; readonly from: ServerId; readonly notification: Notification }
+  /** A timer started by the work `start` has expired. */
   | { readonly type: 'timeout'; readonly timer: ElectionTimer }
-  /** A connection to a server has come about, or has broken. */
-  | { readonly type: 'reach'; readonly to: ServerId; readonly reachable: boolean }
-  /** The oracle was asked: may one server go on alone? */
-  | { readonly type: 'oracle'; readonly goOn: boolean }
-  /** The role is filled: the leader is established, or the learner is in step with it, in this epoch. */
-  | { readonly type: 'installed'; readonly epoch: number }
-  /** A change of the configuration says who leads, and makes this server go there without an election. */
+  /** The election connection to a server has opened or closed. */
+  | { readonly type: 'reachability'; readonly to: ServerId; readonly isReachable: boolean }
+  /** The answer of the oracle has changed. */
+  | { readonly type: 'oracle'; readonly canLeadAlone: boolean }
+  /** The leader is established, or the learner is synced with it, in this epoch. */
+  | { readonly type: 'established'; readonly epoch: number }
+  /** A reconfig names the leader, so this server takes its role without an election. */
   | { readonly type: 'assigned'; readonly state: Exclude<PeerState, 'looking'>; readonly leader: ServerId }
   /** The configurations have changed while the server has a role. */
   | { readonly type: 'configured'; readonly configurations: Configurations }
 
-/** What its host is to do, in this order. */
+/** Work of an election that its host performs, in this order. */
 export type ElectionWork =
   | {
       readonly do: 'send'
@@ -70,18 +70,18 @@ export type ElectionWork =
       readonly vote: Vote
       readonly configuration: string
     }
-  /** See that there are connections to these. */
+  /** Open the missing connections to these servers. */
   | { readonly do: 'connect'; readonly to: readonly ServerId[] }
-  /** Start a timer, in place of one of this name that runs. */
+  /** Start a timer; replaces a running timer of this name. */
   | { readonly do: 'start'; readonly timer: ElectionTimer; readonly afterMs: number }
   | { readonly do: 'stop'; readonly timer: ElectionTimer }
   /** The election is over: take this role. */
   | { readonly do: 'decide'; readonly state: Exclude<PeerState, 'looking'>; readonly vote: Vote }
-  /** Bring a newer configuration into force. With `restart` the election waits for `look` on the new footing. */
+  /** Activate a newer configuration. With `restart` the election is stopped until the next `look`. */
   | {
       readonly do: 'configure'
       readonly configuration: EnsembleConfiguration
       readonly from: ServerId
       readonly restart: boolean
     }
-  | { readonly do: 'warn'; readonly facts: object; readonly sentence: string }
+  | { readonly do: 'warn'; readonly context: object; readonly message: string }

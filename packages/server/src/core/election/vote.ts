@@ -1,60 +1,61 @@
 import { isQuorumOfAll, type QuorumVerifiers, type ServerId } from '../quorum/index.ts'
 
-/** -2^63: the id that a server without a voice names, and its zxid and epoch when it is an observer. */
+/** -2^63: the leader in a vote of a server that is no voter, and the zxid and epoch in that of an observer. */
 export const NO_VALUE = -(2 ** 63)
 
-/** The zxid of a server whose data cannot be trusted; it takes no part in choosing. */
+/** The zxid of a server whose data cannot be trusted; its votes do not count. */
 export const UNTRUSTED_ZXID = -1
 
-/** What a server is doing, by the code that it has on the wire. */
+/** The state of a server in an election, with its code on the wire. */
 export const PeerState = { looking: 0, following: 1, leading: 2, observing: 3 } as const
 export type PeerState = keyof typeof PeerState
 
-/** Who should lead and why. */
+/** The leader that a server votes for, with the values that rank it. */
 export interface Vote {
   readonly leader: ServerId
   /** The last transaction in the leader's log. */
   readonly zxid: number
-  /** The round in which the vote is cast: each server counts its elections. */
+  /** The election round of the vote: each server counts its elections. */
   readonly round: number
-  /** The epoch in which the leader was last part of an ensemble. */
+  /** The leader's currentEpoch. */
   readonly epoch: number
 }
 
-/** A vote as it is kept for the server that cast it. */
+/** The last vote received from a server. */
 export interface ReceivedVote extends Vote {
   readonly state: PeerState
-  /** Of the message that brought it; 0 where the message's version must not matter. */
+  /** Format version of the message; 0 in sets whose comparison ignores the epoch. */
   readonly version: number
 }
 
-/** Ballots by the server that cast them. */
+/** Received votes by sender. */
 export type ReceivedVotes = ReadonlyMap<ServerId, ReceivedVote>
 
 /**
- * V1 The total order: epoch first, then zxid, then id. A newer epoch beats a longer log, since what is longer in an
- * older epoch was never committed. Whoever has no weight cannot be better than anybody.
+ * Returns whether one vote ranks above another: by epoch, then zxid, then id (quorum-protocol 5.3). A newer epoch beats a
+ * longer log, since the excess of a log of an older epoch was never committed. A candidate with weight 0 never ranks above
+ * another.
  */
 export function isBetterVote(
   challenger: Omit<Vote, 'round'>,
   holder: Omit<Vote, 'round'>,
-  quorums: QuorumVerifiers,
+  verifiers: QuorumVerifiers,
 ): boolean {
-  if (weightOf(challenger.leader, quorums) === 0) return false
+  if (weightOf(challenger.leader, verifiers) === 0) return false
   if (challenger.epoch !== holder.epoch) return challenger.epoch > holder.epoch
   if (challenger.zxid !== holder.zxid) return challenger.zxid > holder.zxid
   return challenger.leader > holder.leader
 }
 
-/** A candidate of the proposed configuration alone must be electable too: it may have seen that one come into force. */
+/** A voter of the proposed configuration alone must be electable too: it may have seen that configuration activated. */
 function weightOf(id: ServerId, { active, proposed }: QuorumVerifiers): number {
   return active.weightOf(id) || (proposed?.weightOf(id) ?? 0)
 }
 
 /**
- * V2 Whether two ballots mean the same leader. While somebody chooses, everything must agree. Of those who have
- * chosen, the leader and its epoch count: zxid and round are those of whenever each of them chose. Messages without a
- * version come from servers that do not keep the epoch of their vote up to date, so against these only the leader counts.
+ * Returns whether two votes are for the same leader (quorum-protocol 5.4). When either sender is looking, all fields must
+ * be equal. Otherwise leader and epoch count: zxid and round are those of the election in which each sender decided.
+ * Senders of messages without a version do not update the epoch of their vote, so against these only the leader counts.
  */
 export function isSameVote(a: ReceivedVote, b: ReceivedVote): boolean {
   if (a.leader !== b.leader) return false
@@ -63,23 +64,18 @@ export function isSameVote(a: ReceivedVote, b: ReceivedVote): boolean {
   return a.version > 0 !== b.version > 0 || a.epoch === b.epoch
 }
 
-/** V3 Whether those who cast a matching ballot are a quorum of each configuration that matters. */
-export function hasQuorum(ballots: ReceivedVotes, vote: ReceivedVote, quorums: QuorumVerifiers): boolean {
+/** Returns whether the senders of the same vote are a quorum of the active and of a newer proposed configuration. */
+export function hasQuorum(votes: ReceivedVotes, vote: ReceivedVote, verifiers: QuorumVerifiers): boolean {
   const supporters = new Set<ServerId>()
-  for (const [id, ballot] of ballots) if (isSameVote(ballot, vote)) supporters.add(id)
-  return isQuorumOfAll(quorums, supporters)
+  for (const [id, received] of votes) if (isSameVote(received, vote)) supporters.add(id)
+  return isQuorumOfAll(verifiers, supporters)
 }
 
 /**
- * V4 Whether somebody whom others follow does lead: it says so itself. A quorum of followers is not enough, since
- * their leader may have died a moment ago. Of myself I know it when they speak of the round that I am in.
+ * Returns whether the leader of a vote has confirmed that it leads (`leaderOk` of quorum-protocol 5.5). A quorum of
+ * followers is not enough, since their leader may have died. This server itself leads by votes of its current round.
  */
-export function isConfirmedLeader(
-  ballots: ReceivedVotes,
-  vote: Vote,
-  self: ServerId,
-  round: number,
-): boolean {
+export function isConfirmedLeader(votes: ReceivedVotes, vote: Vote, self: ServerId, round: number): boolean {
   if (vote.leader === self) return vote.round === round
-  return ballots.get(vote.leader)?.state === 'leading'
+  return votes.get(vote.leader)?.state === 'leading'
 }

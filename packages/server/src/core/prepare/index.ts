@@ -1,6 +1,6 @@
-/** Write requests become transactions. */
-export { precheck } from './decode.ts'
-export type { PrecheckResult } from './decode.ts'
+/** Turns write requests into transactions. */
+export { precheck } from './precheck.ts'
+export type { PrecheckResult } from './precheck.ts'
 export { Preparer } from './preparer.ts'
 export { sequenceNumber } from './sequence.ts'
-export type { PreparerOptions, PreparedTxn, Reconfigure, SessionsView, WriteRequest } from './types.ts'
+export type { PreparedTxn, PreparerOptions, Reconfigure, SessionsView, WriteRequest } from './types.ts'

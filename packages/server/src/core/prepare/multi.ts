@@ -1,60 +1,55 @@
-import { ErrorCode, OpCode, ProtocolError, type MultiOperation, type Reader } from '@zabra/protocol'
-import { STEP } from '../tree/index.ts'
+import { ErrorCode, OpCode, ProtocolError, readMultiHeader, type Reader } from '@zabra/protocol'
+import { operationOf } from '../operations/table.ts'
+import type { DecodedWrite } from '../operations/types.ts'
+import { STEP } from '../steps.ts'
 import type { MultiPartsBuilder, SubTxn, Txn } from '../types.ts'
-import {
-  normalizeMultiOperation,
-  isAllowedInMulti,
-  lacksAcl,
-  multiOperations,
-  SKIPPING,
-  type FieldReader,
-} from './decode.ts'
+import { SKIPPING, type FieldReader } from './field-reader.ts'
 import type { PendingTree } from './pending-tree.ts'
 import { RequestError } from './request-error.ts'
 
 /**
- * A multi, prepared in steps; nothing else may be prepared meanwhile. Gives its transaction, or the error number of one that
- * cannot be decoded. `write` prepares one operation and throws a `RequestError`.
+ * Prepares a multi in steps, between which nothing else may be prepared. Returns its transaction, or an error number for a multi
+ * that takes no zxid. `prepare` prepares one part and throws a `RequestError`.
  *
- * It is read twice, so that no operation outlives its turn: tens of thousands that do are what collections take longest for. For
- * the same reason what it is made into, if it is large, is kept by what `pack` gives.
+ * The body is decoded twice, so that no decoded part outlives its step: with tens of thousands that do, the garbage collector
+ * pauses longest. For the same reason the parts of a large multi go to the builder that `createParts` returns.
  */
-export function* multiInSteps(
+export function* prepareMulti(
   pending: PendingTree,
   body: Reader,
-  taking: FieldReader,
-  write: (operation: MultiOperation) => SubTxn,
-  pack: (bytes: number) => MultiPartsBuilder = () => new PartList(),
+  fields: FieldReader,
+  prepare: (part: DecodedWrite) => SubTxn,
+  createParts: (bytes: number) => MultiPartsBuilder = () => new PartList(),
 ): Generator<void, Txn | number> {
   const start = body.offset
-  let [count, lacks, belongs] = [0, false, true]
+  let [count, isMissingAcl, isAllowed] = [0, false, true]
   try {
-    for (const operation of multiOperations(body, SKIPPING)) {
+    for (const part of multiParts(body, SKIPPING)) {
       if (count > 0 && count % STEP === 0) yield
       count++
-      lacks ||= lacksAcl(operation)
-      belongs &&= isAllowedInMulti(operation)
+      isMissingAcl ||= lacksAcl(part)
+      isAllowed &&= part.path !== null && operationOf(part.type).multi!.isAllowed(part)
     }
   } catch (error) {
     if (error instanceof ProtocolError) return { type: OpCode.error, err: ErrorCode.MARSHALLINGERROR }
     throw error
   }
-  if (lacks) return ErrorCode.MARSHALLINGERROR
-  if (!belongs) return { type: OpCode.error, err: ErrorCode.MARSHALLINGERROR }
+  if (isMissingAcl) return ErrorCode.MARSHALLINGERROR
+  if (!isAllowed) return { type: OpCode.error, err: ErrorCode.MARSHALLINGERROR }
   body.offset = start
   pending.beginMulti()
-  const txns = count > STEP ? pack(body.remaining) : new PartList()
-  for (const operation of multiOperations(body, taking)) {
+  const txns = count > STEP ? createParts(body.remaining) : new PartList()
+  for (const part of multiParts(body, fields)) {
     if (txns.length > 0 && txns.length % STEP === 0) yield
     try {
-      txns.add(write(normalizeMultiOperation(operation)))
+      txns.add(prepare(operationOf(part.type).multi!.normalize(part)))
     } catch (error) {
       const failure: SubTxn = { type: OpCode.error, err: RequestError.codeOf(error) }
       while (pending.rollbackMulti(STEP)) yield
       txns.add(failure)
       while (txns.length < count) {
         if (txns.length % STEP === 0) yield
-        txns.add(SKIPPED)
+        txns.add(NOT_TRIED)
       }
       return { type: OpCode.multi, txns: txns.done() }
     }
@@ -63,7 +58,22 @@ export function* multiInSteps(
   return { type: OpCode.multi, txns: txns.done() }
 }
 
-const SKIPPED: SubTxn = { type: OpCode.error, err: ErrorCode.RUNTIMEINCONSISTENCY }
+/** Decodes the parts of a multi, one after the other. Throws a `ProtocolError` at a part that cannot be decoded. */
+export function* multiParts(body: Reader, fields: FieldReader): Generator<DecodedWrite> {
+  for (;;) {
+    const { type, done } = readMultiHeader(body)
+    if (done) return
+    const operation = operationOf(type)
+    if (operation.multi === undefined)
+      return body.fail(`Expected an operation that a multi can hold, got op code ${type}`, 'an op code')
+    yield operation.decode(type, body, fields)
+  }
+}
+
+/** Apache ZooKeeper cannot decode a multi with a creation whose ACL is null. */
+export const lacksAcl = (part: DecodedWrite & { readonly acl?: unknown }): boolean => part.acl === null
+
+const NOT_TRIED: SubTxn = { type: OpCode.error, err: ErrorCode.RUNTIMEINCONSISTENCY }
 
 class PartList implements MultiPartsBuilder {
   readonly #txns: SubTxn[] = []
@@ -78,13 +88,5 @@ class PartList implements MultiPartsBuilder {
 
   done(): readonly SubTxn[] {
     return this.#txns
-  }
-}
-
-/** Runs something that is made in steps to its end. */
-export function runToEnd<T>(steps: Generator<void, T>): T {
-  for (;;) {
-    const { done, value } = steps.next()
-    if (done === true) return value
   }
 }

@@ -6,8 +6,8 @@ import type { Digest, Identity, MultiPartsBuilder, SessionId, Txn, Zxid } from '
 /** What preparing must know of sessions. */
 export interface SessionsView {
   /**
-   * Why a session may not write, as an error number; 0 when it may. `global` when it must be one that every server knows,
-   * since it is to own a node.
+   * Returns the error number of why a session may not write, or 0. `global` demands a session that all servers know, since it
+   * is to own a node.
    */
   check(session: SessionId, global: boolean): number
 }
@@ -16,23 +16,23 @@ export interface PreparerOptions {
   readonly tree: Tree
   readonly acls: AclRules
   readonly sessions: SessionsView
-  /** Whether hard quotas refuse writes or are only logged (`enforceQuota`). */
+  /** Whether hard quotas reject writes or are only logged (`enforceQuota`). */
   readonly enforceQuota: boolean
   readonly reconfigEnabled: boolean
   /**
-   * Judges a change of the ensemble that would have this zxid: gives the text of the new configuration, or the error number
-   * of why not. Absent where there is no ensemble.
+   * Validates a change of the ensemble that would have this zxid. Returns the text of the new configuration, or an error number.
+   * Absent where there is no ensemble.
    */
   readonly reconfigure?: Reconfigure
-  /** Keeps the parts of a large multi, which are about so many bytes; in an array if left out. */
-  readonly pack?: (bytes: number) => MultiPartsBuilder
-  /** Told of a write that goes beyond a quota and is carried out all the same. */
+  /** Returns a builder for the parts of a large multi of about `bytes` bytes; an array if left out. */
+  readonly createParts?: (bytes: number) => MultiPartsBuilder
+  /** Called for a write that goes beyond a quota and is carried out all the same. */
   readonly onQuotaExceeded?: (subject: string, breach: QuotaBreach) => void
 }
 
 export type Reconfigure = (request: ReconfigRequest, zxid: Zxid) => string | number
 
-/** Who asks, for what. */
+/** Who asks for what; the body follows separately. */
 export interface WriteRequest {
   readonly sessionId: SessionId
   readonly type: number
@@ -40,8 +40,8 @@ export interface WriteRequest {
 }
 
 /**
- * A transaction and the digest of the tree behind it (absent for errors and when digests are switched off); of one that is about
- * one node, where that is.
+ * A transaction with the digest of the tree after it, which is absent for errors and when digests are switched off. A transaction
+ * of one node comes with a hint for applying it.
  */
 export interface PreparedTxn extends ApplyHint {
   readonly txn: Txn

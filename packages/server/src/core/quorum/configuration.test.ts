@@ -12,7 +12,7 @@ import {
   type MemberConfiguration,
 } from './index.ts'
 
-/** As a 3.8 server prints it after reading the lines of `written`. */
+/** Text that a server of 3.8 prints after reading the lines of `written`. */
 const captured = [
   'server.1=127.0.0.1:27201:27301|127.0.0.2:27201:27301:participant;0.0.0.0:27181',
   'server.2=127.0.0.1:27202:27302:participant;127.0.0.1:27182',
@@ -77,13 +77,13 @@ const anyConfiguration = fc
     }
   })
 
-describe('a configuration', () => {
-  it('is printed as Apache ZooKeeper prints it', () => {
+describe('an ensemble configuration', () => {
+  it('prints the same text as Apache ZooKeeper', () => {
     expect(printConfiguration(parseConfiguration(written))).toBe(captured)
     expect(printConfiguration(parseConfiguration(captured))).toBe(captured)
   })
 
-  it('says who votes and with what weight', () => {
+  it('yields the voters and their weights', () => {
     const configuration = parseConfiguration(written)
     expect(votersOf(configuration)).toEqual([1, 2, 3])
     expect(verifierOf(configuration).weightOf(3)).toBe(0)
@@ -93,7 +93,7 @@ describe('a configuration', () => {
     ).toBe(true)
   })
 
-  it('comes back from its text as it was', () => {
+  it('parses its own text back to an equal configuration', () => {
     fc.assert(
       fc.property(anyConfiguration, (configuration) => {
         const read = parseConfiguration(printConfiguration(configuration))
@@ -105,7 +105,7 @@ describe('a configuration', () => {
     )
   })
 
-  it('comes back from its file, whose name tells the version', () => {
+  it('parses its dynamic file, with the version of the file name, back to an equal configuration', () => {
     fc.assert(
       fc.property(anyConfiguration, (configuration) => {
         const file = printDynamicFile(configuration)
@@ -118,14 +118,14 @@ describe('a configuration', () => {
     )
   })
 
-  it('has its file in alphabetical order, without a version and without a line break at the end', () => {
+  it('prints its dynamic file in alphabetical order, without a version and without a line break at the end', () => {
     const text = 'server.2=b:1:2\nserver.10=c:1:2\ngroup.1=2:10\nversion=1f'
     expect(printDynamicFile(parseConfiguration(text))).toBe(
       'group.1=2:10\nserver.10=c:1:2:participant\nserver.2=b:1:2:participant\nweight.10=1\nweight.2=1',
     )
   })
 
-  it('is the same as another one with the same members in another order and version', () => {
+  it('equals one with the same members in another order and with another version', () => {
     const a = parseConfiguration('server.1=a:1:2\nserver.2=b:1:2\nversion=5')
     const b = parseConfiguration('server.2=b:1:2:participant\nserver.1=a:1:2')
     expect(sameMembership(a, b)).toBe(true)
@@ -133,7 +133,7 @@ describe('a configuration', () => {
     expect(sameMembership(a, parseConfiguration('server.1=a:1:2\nserver.2=b:1:3'))).toBe(false)
   })
 
-  it('takes IPv6 addresses in brackets and prints them so', () => {
+  it('parses and prints IPv6 addresses in brackets', () => {
     const text = 'server.1=[2001:db8::1]:2888:3888:participant;[::]:2181'
     const { addresses, client } = parseConfiguration(text).members.get(1)!
     expect([addresses[0]!.host, client!.host]).toEqual(['2001:db8::1', '::'])
@@ -156,18 +156,20 @@ describe('a configuration', () => {
     ['server.1=a:1:2\nversion=ffffffffffffffff', 'expected a zxid in hexadecimal'],
     ['server.1=a:1:2\nweight.1=-1', 'expected a weight'],
     ['server.1=a:1:2\nweight.1=1', 'server 1 is in no group'],
-    ['server.1=a:1:2\ngroup.1=1,2', 'expected server ids with ":"'],
+    ['server.1=a:1:2\ngroup.1=1,2', 'expected server ids separated by ":"'],
     ['server.1=a:1:2\ngroup.1=1:2', 'server 2 is no participant'],
     ['server.1=a:1:2\ngroup.1=1\ngroup.2=1', 'line 3: server 1 is already in group 1'],
-    ['server.1=a:1:2\ngroup.1=1\nweight.2=1', 'weight.2 is of no participant'],
-    ['server.1=a:1:2\ngroup.1=1\nweight.1=0', 'nobody could ever lead'],
+    ['server.1=a:1:2\ngroup.1=1\nweight.2=1', 'weight.2: server 2 is no participant'],
+    ['server.1=a:1:2\ngroup.1=1\nweight.1=0', 'no server could be elected'],
     ['server.1=\\u00zz', 'line 1: expected four hexadecimal digits'],
-  ])('refuses %j and says why', (text, why) => {
+  ])('rejects %j with the reason', (text, why) => {
     expect(() => parseConfiguration(text)).toThrow(ConfigurationError)
     expect(() => parseConfiguration(text)).toThrow(why)
   })
 
-  it('refuses a version in a file whose name tells it', () => {
-    expect(() => parseConfiguration('server.1=a:1:2\nversion=5', 5)).toThrow('line 2: the version is that')
+  it('rejects a version line in a file whose name contains the version', () => {
+    expect(() => parseConfiguration('server.1=a:1:2\nversion=5', 5)).toThrow(
+      'line 2: the file name already contains the version',
+    )
   })
 })

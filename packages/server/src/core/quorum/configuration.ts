@@ -1,45 +1,45 @@
 import { formatZxid } from '@zabra/protocol'
 import { hierarchical, majority, type Hierarchy, type QuorumVerifier, type ServerId } from './verifier.ts'
 
-/** A participant votes; an observer is told of what was decided. */
+/** A participant votes; an observer only receives committed transactions. */
 export type MemberRole = 'participant' | 'observer'
 
-/** Where a member takes the connections of other members. */
+/** The ports on which a member accepts connections of other members. */
 export interface MemberAddress {
-  /** A name or an address; IPv6 without brackets. */
+  /** Host name or address; IPv6 without brackets. */
   readonly host: string
-  /** Learners connect here while the member leads. */
+  /** Learners connect to this port while the member leads. */
   readonly quorumPort: number
-  /** Votes come in here. */
+  /** Other members send their votes to this port. */
   readonly electionPort: number
 }
 
-/** One `server.N` line. */
+/** One `server.N` line of a configuration. */
 export interface MemberConfiguration {
   readonly id: ServerId
-  /** At least one; several for a member that is reached over several networks. */
+  /** At least one; several for a member with several networks. */
   readonly addresses: readonly MemberAddress[]
   readonly role: MemberRole
-  /** Where the member serves clients, when the ensemble's configuration says so. */
+  /** Address of the client port, when the configuration of the ensemble contains it. */
   readonly client?: { readonly host: string; readonly port: number }
 }
 
-/** Who belongs to the ensemble and what their voices count: the same text on every member that has the same version. */
+/** The members of an ensemble and their voting weights. Members with the same version have the same text. */
 export interface EnsembleConfiguration {
-  /** The zxid of the change that made it, or 0 for one that was written by hand. */
+  /** Zxid of the reconfig that created it; 0 for a hand-written one. */
   readonly version: number
-  /** By id, ascending. */
+  /** Keyed by id, in ascending order. */
   readonly members: ReadonlyMap<ServerId, MemberConfiguration>
-  /** Present when voices are weighed in groups. */
+  /** Present when the configuration has groups or weights. */
   readonly hierarchy?: Hierarchy
 }
 
-/** Members that vote, ascending. */
+/** Returns the ids of the participants, in ascending order. */
 export function votersOf({ members }: EnsembleConfiguration): ServerId[] {
   return [...members.values()].filter(({ role }) => role === 'participant').map(({ id }) => id)
 }
 
-/** The judge of what a quorum of this configuration is. `oracle` lets one of two voters go on alone. */
+/** Returns the quorum verifier of a configuration. `oracle`: an oracle is configured (`oraclePath`). */
 export function verifierOf(
   configuration: EnsembleConfiguration,
   { oracle = false }: { oracle?: boolean } = {},
@@ -48,22 +48,22 @@ export function verifierOf(
   return hierarchy === undefined ? majority(votersOf(configuration), { oracle }) : hierarchical(hierarchy)
 }
 
-/** Whether two configurations say the same, whatever their versions. */
+/** Returns whether two configurations are equal except for their versions. */
 export function sameMembership(a: EnsembleConfiguration, b: EnsembleConfiguration): boolean {
   return lines(a).join('\n') === lines(b).join('\n')
 }
 
 /**
- * The text that members send each other and that `/zookeeper/config` holds: members, groups and weights in the order of
- * their numbers, then the version, without a line break at the end.
+ * Returns the text that members send each other and that `/zookeeper/config` contains: members, groups and weights in
+ * numeric order, then the version, without a line break at the end.
  */
 export function printConfiguration(configuration: EnsembleConfiguration): string {
   return [...lines(configuration), versionLine(configuration)].join('\n')
 }
 
 /**
- * The text of a dynamic configuration file: the same lines in alphabetical order. The active file carries its version in
- * its name; the file of a configuration that is only `proposed` ends in a version line.
+ * Returns the text of a dynamic configuration file: the same lines in alphabetical order. The name of the active file
+ * contains the version; the file of a configuration that is only `proposed` (`.next`) ends in a version line.
  */
 export function printDynamicFile(
   configuration: EnsembleConfiguration,
@@ -86,11 +86,11 @@ function lines({ members, hierarchy }: EnsembleConfiguration): string[] {
 }
 
 function printMember({ addresses, role, client }: MemberConfiguration): string {
-  const places = [...addresses]
+  const quorumAddresses = [...addresses]
     .sort((a, b) => (a.host < b.host ? -1 : a.host > b.host ? 1 : 0))
     .map(({ host, quorumPort, electionPort }) => `${bracketed(host)}:${quorumPort}:${electionPort}`)
-  const served = client === undefined ? '' : `;${bracketed(client.host)}:${client.port}`
-  return `${places.join('|')}:${role}${served}`
+  const clientAddress = client === undefined ? '' : `;${bracketed(client.host)}:${client.port}`
+  return `${quorumAddresses.join('|')}:${role}${clientAddress}`
 }
 
 const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host)

@@ -1,4 +1,4 @@
-/** Who belongs to an ensemble, and how many of them may decide. */
+/** Ensemble configurations and quorum verifiers. */
 export { hierarchical, isQuorumOfAll, majority, votersOfAll } from './verifier.ts'
 export type { Hierarchy, QuorumVerifier, QuorumVerifiers, ServerId } from './verifier.ts'
 export {

@@ -7,10 +7,10 @@ import type {
 } from './configuration.ts'
 import type { Hierarchy, ServerId } from './verifier.ts'
 
-/** A configuration that cannot be read, with the line that is to blame when there is one. */
+/** An invalid configuration. */
 export class ConfigurationError extends Error {
   override readonly name = 'ConfigurationError'
-  /** Counted from 1; 0 when it is the whole that is wrong. */
+  /** Number of the invalid line, counted from 1; 0 when no single line is invalid. */
   readonly line: number
   constructor(line: number, message: string, options?: ErrorOptions) {
     super(line === 0 ? message : `line ${line}: ${message}`, options)
@@ -18,7 +18,7 @@ export class ConfigurationError extends Error {
   }
 }
 
-interface Lines {
+interface ParsedLines {
   readonly members: Map<ServerId, MemberConfiguration>
   readonly groups: Map<number, { ids: ServerId[]; line: number }>
   readonly weights: Map<ServerId, { weight: number; line: number }>
@@ -26,8 +26,8 @@ interface Lines {
 }
 
 /**
- * Reads the text of a configuration. `version` is that of the file's name; then none may stand in the text. Throws a
- * `ConfigurationError` that names the line.
+ * Parses the text of a configuration. `version` is the version in the file name; with it the text must not contain a
+ * version line. Throws a `ConfigurationError` with the number of the line.
  */
 export function parseConfiguration(text: string, version?: number): EnsembleConfiguration {
   const { properties, unreadable } = parseProperties(text)
@@ -35,19 +35,19 @@ export function parseConfiguration(text: string, version?: number): EnsembleConf
   return buildConfiguration(properties, version)
 }
 
-/** One key of a configuration. `line` is what an error names. */
+/** One key of a configuration, and the number of its line for error messages. */
 export interface ConfigurationProperty {
   readonly key: string
   readonly value: string
   readonly line: number
 }
 
-/** The same from lines that are taken apart already, such as those of `zoo.cfg`. */
+/** As `parseConfiguration`, from lines that are already parsed, such as those of `zoo.cfg`. */
 export function buildConfiguration(
   lines: readonly ConfigurationProperty[],
   version?: number,
 ): EnsembleConfiguration {
-  const read: Lines = { members: new Map(), groups: new Map(), weights: new Map(), version: undefined }
+  const read: ParsedLines = { members: new Map(), groups: new Map(), weights: new Map(), version: undefined }
   const seen = new Map<string, number>()
   for (const { key, value, line } of lines) {
     const earlier = seen.get(key)
@@ -59,12 +59,12 @@ export function buildConfiguration(
   if (version !== undefined && read.version !== undefined)
     throw new ConfigurationError(
       seen.get('version')!,
-      'the version is that of the file name. Remove this line.',
+      'the file name already contains the version. Remove this line.',
     )
   return assemble(read, version ?? read.version ?? 0)
 }
 
-function readLine(key: string, value: string, line: number, read: Lines): void {
+function readLine(key: string, value: string, line: number, read: ParsedLines): void {
   if (key === 'version') {
     read.version = readVersion(value, line)
     return
@@ -77,17 +77,17 @@ function readLine(key: string, value: string, line: number, read: Lines): void {
   else
     throw new ConfigurationError(
       line,
-      `expected server.N, group.N, weight.N or version, got ${quoted(key)}. Other settings belong into zoo.cfg.`,
+      `expected server.N, group.N, weight.N or version, got ${quoted(key)}. Other settings belong in zoo.cfg.`,
     )
 }
 
-function assemble({ members, groups, weights }: Lines, version: number): EnsembleConfiguration {
+function assemble({ members, groups, weights }: ParsedLines, version: number): EnsembleConfiguration {
   const sorted = new Map([...members].sort(([a], [b]) => a - b))
   const voters = [...sorted.values()].filter(({ role }) => role === 'participant').map(({ id }) => id)
   if (voters.length === 0)
     throw new ConfigurationError(
       0,
-      'expected at least one participant; observers alone cannot decide anything.',
+      'expected at least one participant; observers alone cannot form a quorum.',
     )
   if (groups.size === 0 && weights.size === 0) return { version, members: sorted }
   const hierarchy: Hierarchy = {
@@ -96,13 +96,17 @@ function assemble({ members, groups, weights }: Lines, version: number): Ensembl
   }
   checkGroups(groups, voters)
   for (const [id, { line }] of weights)
-    if (!voters.includes(id)) throw new ConfigurationError(line, `weight.${id} is of no participant.`)
+    if (!voters.includes(id))
+      throw new ConfigurationError(line, `weight.${id}: server ${id} is no participant.`)
   if (voters.every((id) => hierarchy.weights.get(id) === 0))
-    throw new ConfigurationError(0, 'expected a participant whose weight is not 0; nobody could ever lead.')
+    throw new ConfigurationError(
+      0,
+      'expected a participant with a weight above 0; no server could be elected.',
+    )
   return { version, members: sorted, hierarchy }
 }
 
-function checkGroups(groups: Lines['groups'], voters: readonly ServerId[]): void {
+function checkGroups(groups: ParsedLines['groups'], voters: readonly ServerId[]): void {
   const groupOf = new Map<ServerId, number>()
   for (const [group, { ids, line }] of groups)
     for (const id of ids) {
@@ -110,7 +114,7 @@ function checkGroups(groups: Lines['groups'], voters: readonly ServerId[]): void
       if (other !== undefined)
         throw new ConfigurationError(
           line,
-          `server ${id} is already in group ${other}; it can be in one only.`,
+          `server ${id} is already in group ${other}; a server can be in one group only.`,
         )
       if (!voters.includes(id))
         throw new ConfigurationError(
@@ -123,20 +127,20 @@ function checkGroups(groups: Lines['groups'], voters: readonly ServerId[]): void
     if (!groupOf.has(id))
       throw new ConfigurationError(
         0,
-        `server ${id} is in no group. With groups or weights, each participant is in one.`,
+        `server ${id} is in no group. With groups or weights, each participant must be in one.`,
       )
 }
 
-const form = 'host:quorumPort:electionPort[:participant|observer][|…][;[address:]clientPort]'
-const hostPattern = String.raw`(?:\[([\da-fA-F:.%\w]+)\]|([^\[\]:;|\s]+))`
-const addressPattern = new RegExp(`^${hostPattern}:(\\d{1,5}):(\\d{1,5})(?::(participant|observer))?$`, 'i')
-const clientPattern = new RegExp(`^(?:${hostPattern}:)?(\\d{1,5})$`)
+const ADDRESS_FORM = 'host:quorumPort:electionPort[:participant|observer][|…][;[address:]clientPort]'
+const HOST_PATTERN = String.raw`(?:\[([\da-fA-F:.%\w]+)\]|([^\[\]:;|\s]+))`
+const ADDRESS_PATTERN = new RegExp(`^${HOST_PATTERN}:(\\d{1,5}):(\\d{1,5})(?::(participant|observer))?$`, 'i')
+const CLIENT_PATTERN = new RegExp(`^(?:${HOST_PATTERN}:)?(\\d{1,5})$`)
 
 function readMember(id: ServerId, value: string, line: number): MemberConfiguration {
-  const [places = '', client, more] = value.split(';').map((part) => part.trim())
+  const [addresses = '', client, more] = value.split(';').map((part) => part.trim())
   if (more !== undefined)
     throw new ConfigurationError(line, `expected at most one ";", got ${quoted(value)}.`)
-  const read = places.split('|').map((place) => readAddress(place.trim(), line))
+  const read = addresses.split('|').map((address) => readAddress(address.trim(), line))
   const roles = new Set(read.map(({ role }) => role).filter((role) => role !== undefined))
   if (roles.size > 1)
     throw new ConfigurationError(
@@ -152,8 +156,8 @@ function readMember(id: ServerId, value: string, line: number): MemberConfigurat
 }
 
 function readAddress(text: string, line: number): { address: MemberAddress; role: MemberRole | undefined } {
-  const match = addressPattern.exec(text)
-  if (match === null) throw new ConfigurationError(line, `expected ${form}, got ${quoted(text)}.`)
+  const match = ADDRESS_PATTERN.exec(text)
+  if (match === null) throw new ConfigurationError(line, `expected ${ADDRESS_FORM}, got ${quoted(text)}.`)
   const [, bracketed, bare, quorum, election, role] = match
   const address = {
     host: (bracketed ?? bare)!,
@@ -169,23 +173,23 @@ function readAddress(text: string, line: number): { address: MemberAddress; role
 }
 
 function readClient(text: string, line: number): { host: string; port: number } {
-  const match = clientPattern.exec(text)
+  const match = CLIENT_PATTERN.exec(text)
   if (match === null)
     throw new ConfigurationError(line, `expected [address:]clientPort, got ${quoted(text)}.`)
   const [, bracketed, bare, port] = match
   return { host: bracketed ?? bare ?? '0.0.0.0', port: readPort(port!, 0, line) }
 }
 
-function readPort(text: string, least: number, line: number): number {
+function readPort(text: string, min: number, line: number): number {
   const port = Number(text)
-  if (port < least || port > 65_535)
-    throw new ConfigurationError(line, `expected a port from ${least} to 65535, got ${text}.`)
+  if (port < min || port > 65_535)
+    throw new ConfigurationError(line, `expected a port from ${min} to 65535, got ${text}.`)
   return port
 }
 
 function readIds(value: string, line: number): ServerId[] {
   if (!/^\d{1,15}(:\d{1,15})*$/.test(value))
-    throw new ConfigurationError(line, `expected server ids with ":" between them, got ${quoted(value)}.`)
+    throw new ConfigurationError(line, `expected server ids separated by ":", got ${quoted(value)}.`)
   return value.split(':').map(Number)
 }
 
@@ -202,5 +206,5 @@ function readVersion(value: string, line: number): number {
   return version
 }
 
-/** Text of others, short enough for a message. */
+/** Quotes and shortens input text for an error message. */
 const quoted = (text: string): string => JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text)

@@ -5,11 +5,11 @@ import { applyReconfig, ReconfigurationError, type ReconfigRequest } from './rec
 const line = (id: number, rest = ''): string => `server.${id}=h${id}:2888:3888${rest};2181`
 const three = parseConfiguration([line(1), line(2), line(3), 'version=5'].join('\n'))
 const nothing: ReconfigRequest = { joiningServers: null, leavingServers: null, newMembers: null }
-const after = (change: Partial<ReconfigRequest>, from = three, leastVoters = 2): string =>
-  printConfiguration(applyReconfig(from, { ...nothing, ...change }, { version: 0x10000000b, leastVoters }))
+const after = (change: Partial<ReconfigRequest>, from = three, minVoters = 2): string =>
+  printConfiguration(applyReconfig(from, { ...nothing, ...change }, { version: 0x10000000b, minVoters }))
 
-describe('a reconfiguration', () => {
-  it('lets servers leave and join, and changes what is there already', () => {
+describe('applyReconfig', () => {
+  it('removes leaving servers, adds joining ones and replaces the line of a present one', () => {
     expect(
       after({ leavingServers: '1, 9', joiningServers: `${line(4)},${line(2, ':observer')},${line(0)}` }),
     ).toBe(
@@ -23,7 +23,7 @@ describe('a reconfiguration', () => {
     )
   })
 
-  it('says everything anew', () => {
+  it('replaces the whole membership with newMembers', () => {
     expect(after({ newMembers: [line(7), line(8), 'group.1=7:8'].join('\n') })).toBe(
       [
         'server.7=h7:2888:3888:participant;0.0.0.0:2181',
@@ -38,20 +38,22 @@ describe('a reconfiguration', () => {
 
   it.each<[Partial<ReconfigRequest>, RegExp]>([
     [{ leavingServers: '1,2' }, /at least 2 participants, got one with 1/],
-    [{ leavingServers: 'x' }, /id of a server that leaves, got "x"/],
+    [{ leavingServers: 'x' }, /id of a leaving server, got "x"/],
     [{ joiningServers: 'nonsense' }, /Expected server\.N=/],
     [{ joiningServers: 'server.4=h4:2888' }, /expected host:quorumPort/],
     [{ joiningServers: 'server.4=h4:2888:3888' }, /three ports for server\.4/],
     [{ joiningServers: 'server.4=h3:2888:3889;2181' }, /h3:2888 for 3 and 4/],
     [{ newMembers: 'server.1=' }, /The new membership: line 1/],
     [{ newMembers: line(1, ':observer') }, /at least one participant/],
-  ])('refuses %j', (change, message) => {
+  ])('rejects %j', (change, message) => {
     expect(() => after(change)).toThrow(ReconfigurationError)
     expect(() => after(change)).toThrow(message)
   })
 
-  it('refuses single changes where voices are weighed in groups', () => {
+  it('rejects incremental changes of a configuration with groups', () => {
     const grouped = parseConfiguration([line(1), line(2), 'group.1=1:2'].join('\n'))
-    expect(() => after({ leavingServers: '1' }, grouped, 1)).toThrow(/say everything anew/)
+    expect(() => after({ leavingServers: '1' }, grouped, 1)).toThrow(
+      /newMembers with the complete membership/,
+    )
   })
 })

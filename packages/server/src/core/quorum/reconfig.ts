@@ -8,17 +8,17 @@ import {
 import { ConfigurationError, parseConfiguration } from './parse-configuration.ts'
 import type { ServerId } from './verifier.ts'
 
-/** A change of the membership as a client asks for it; one that names `newMembers` says everything anew. */
+/** The fields of a client's reconfig request. With `newMembers` it replaces the whole membership, else it is incremental. */
 export interface ReconfigRequest {
-  /** Lines `server.N=…` with commas between them. */
+  /** `server.N=…` lines, separated by commas. */
   readonly joiningServers: string | null
-  /** Ids with commas between them. */
+  /** Ids, separated by commas. */
   readonly leavingServers: string | null
-  /** The whole text of a configuration, without a version. */
+  /** The text of a complete configuration, without a version. */
   readonly newMembers: string | null
 }
 
-/** A change that is refused. `code` is what the client is told. */
+/** A refused reconfig. `code` is the error code of the reply. */
 export class ReconfigurationError extends Error {
   override readonly name = 'ReconfigurationError'
   readonly code: number
@@ -29,22 +29,22 @@ export class ReconfigurationError extends Error {
 }
 
 /**
- * The configuration that a change makes of another one (`PrepRequestProcessor`, op code reconfig). `version` is the zxid
- * of the change. Throws a `ReconfigurationError`.
+ * Returns the configuration that results from a reconfig request (`PrepRequestProcessor`, op code reconfig). `version` is
+ * the zxid of the reconfig, `minVoters` the fewest participants that the result may have. Throws a `ReconfigurationError`.
  */
 export function applyReconfig(
   current: EnsembleConfiguration,
   change: ReconfigRequest,
-  { version, leastVoters }: { version: number; leastVoters: number },
+  { version, minVoters }: { version: number; minVoters: number },
 ): EnsembleConfiguration {
   const next =
     change.newMembers === null
       ? applyIncremental(current, change)
       : { ...parseMembership(change.newMembers), version: 0 }
   const voters = votersOf(next).length
-  if (voters < leastVoters)
+  if (voters < minVoters)
     throw new ReconfigurationError(
-      `Expected a configuration with at least ${leastVoters} participants, got one with ${voters}.`,
+      `Expected a configuration with at least ${minVoters} participants, got one with ${voters}.`,
     )
   refuseSharedAddresses(next)
   return { ...next, version }
@@ -56,33 +56,33 @@ function applyIncremental(
 ): EnsembleConfiguration {
   if (current.hierarchy !== undefined)
     throw new ReconfigurationError(
-      'Expected the whole new membership, got single changes. With groups or weights, say everything anew.',
+      'Expected newMembers with the complete membership: a configuration with groups or weights cannot be changed incrementally.',
     )
   const members = new Map(current.members)
-  for (const id of words(leavingServers)) members.delete(readId(id))
-  for (const line of words(joiningServers)) {
+  for (const id of splitList(leavingServers)) members.delete(readId(id))
+  for (const line of splitList(joiningServers)) {
     const joiner = readJoiner(line)
     members.set(joiner.id, joiner)
   }
   return { version: 0, members: new Map([...members].sort(([a], [b]) => a - b)) }
 }
 
-function readId(word: string): ServerId {
-  if (!/^\d{1,15}$/.test(word))
-    throw new ReconfigurationError(`Expected the id of a server that leaves, got "${word.slice(0, 40)}".`)
-  return Number(word)
+function readId(text: string): ServerId {
+  if (!/^\d{1,15}$/.test(text))
+    throw new ReconfigurationError(`Expected the id of a leaving server, got "${text.slice(0, 40)}".`)
+  return Number(text)
 }
 
 function readJoiner(line: string): MemberConfiguration {
-  // One who observes is no configuration by itself, so the reader gets a participant to go with it.
+  // The parser rejects a configuration without a participant, so an observer is parsed together with a dummy one.
   const [, id] = /^server\.(\d{1,15})\s*=/.exec(line) ?? []
   if (id === undefined)
-    throw new ReconfigurationError(`Expected server.N=… for a server that joins, got "${line.slice(0, 80)}".`)
+    throw new ReconfigurationError(`Expected server.N=… for a joining server, got "${line.slice(0, 80)}".`)
   const companion = id === '0' ? 1 : 0
   const member = parseMembership(`${line}\nserver.${companion}=companion:1:2`).members.get(Number(id))!
   if (member.client === undefined)
     throw new ReconfigurationError(
-      `Expected three ports for server.${id}, its client port behind a ";" among them, got "${line.slice(0, 80)}".`,
+      `Expected three ports for server.${id}, the client port after a ";", got "${line.slice(0, 80)}".`,
     )
   return member
 }
@@ -97,17 +97,17 @@ function parseMembership(text: string): EnsembleConfiguration {
   }
 }
 
-/** Two members that others would find at one place cannot be told apart. */
+/** Throws when two members have an address in common. */
 function refuseSharedAddresses({ members }: EnsembleConfiguration): void {
   const owners = new Map<string, ServerId>()
   for (const { id, addresses, client } of members.values())
-    for (const place of addressesOf(addresses, client)) {
-      const other = owners.get(place) ?? id
+    for (const address of addressesOf(addresses, client)) {
+      const other = owners.get(address) ?? id
       if (other !== id)
         throw new ReconfigurationError(
-          `Expected an address for each server, got ${place} for ${other} and ${id}.`,
+          `Expected different addresses for all servers, got ${address} for ${other} and ${id}.`,
         )
-      owners.set(place, id)
+      owners.set(address, id)
     }
 }
 
@@ -116,14 +116,14 @@ function addressesOf(addresses: readonly MemberAddress[], client: MemberConfigur
     `${host}:${quorumPort}`,
     `${host}:${electionPort}`,
   ])
-  // A wildcard is another place on each host.
+  // A wildcard is a different address on each host.
   return client === undefined || client.host === '0.0.0.0' ? own : [...own, `${client.host}:${client.port}`]
 }
 
-const words = (list: string | null): string[] =>
+const splitList = (list: string | null): string[] =>
   list === null
     ? []
     : list
         .split(',')
-        .map((word) => word.trim())
-        .filter((word) => word !== '')
+        .map((item) => item.trim())
+        .filter((item) => item !== '')

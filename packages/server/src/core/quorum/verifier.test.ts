@@ -4,7 +4,7 @@ import { hierarchical, isQuorumOfAll, majority, votersOfAll, type QuorumVerifier
 
 const set = (...ids: number[]): Set<number> => new Set(ids)
 
-/** Voters in groups with weights, the zero among them, and not all of them zero. */
+/** Voters in groups, with weights of which some but not all may be 0. */
 const anyHierarchy = fc
   .array(fc.record({ group: fc.integer({ min: 1, max: 4 }), weight: fc.integer({ min: 0, max: 4 }) }), {
     minLength: 1,
@@ -22,8 +22,8 @@ const anyMajority = fc
 const anyVerifier: fc.Arbitrary<QuorumVerifier> = fc.oneof(anyMajority, anyHierarchy)
 const ids = fc.uniqueArray(fc.nat(20)).map((list) => new Set(list))
 
-describe('every kind of quorum', () => {
-  it('shares a voter with every other quorum', () => {
+describe('any quorum verifier', () => {
+  it('accepts only quorums that have a voter in common', () => {
     fc.assert(
       fc.property(anyVerifier, ids, ids, (verifier, a, b) => {
         fc.pre(verifier.isQuorum(a) && verifier.isQuorum(b))
@@ -33,7 +33,7 @@ describe('every kind of quorum', () => {
     )
   })
 
-  it('is not made of those who are not in another one', () => {
+  it('accepts no quorum among the voters outside another quorum', () => {
     fc.assert(
       fc.property(anyVerifier, ids, (verifier, a) => {
         const rest = new Set([...verifier.voters].filter((id) => !a.has(id)))
@@ -43,7 +43,7 @@ describe('every kind of quorum', () => {
     )
   })
 
-  it('stays one when somebody joins it', () => {
+  it('accepts a quorum to which a server is added', () => {
     fc.assert(
       fc.property(anyVerifier, ids, fc.nat(20), (verifier, a, one) => {
         fc.pre(verifier.isQuorum(a))
@@ -52,7 +52,7 @@ describe('every kind of quorum', () => {
     )
   })
 
-  it('is found in all voters and never in nobody', () => {
+  it('accepts all voters and rejects the empty set', () => {
     fc.assert(
       fc.property(anyVerifier, (verifier) => {
         expect(verifier.isQuorum(verifier.voters)).toBe(true)
@@ -61,7 +61,7 @@ describe('every kind of quorum', () => {
     )
   })
 
-  it('does not count strangers', () => {
+  it('ignores servers that are no voters', () => {
     fc.assert(
       fc.property(anyVerifier, ids, (verifier, a) => {
         const known = new Set([...a].filter((id) => verifier.voters.has(id)))
@@ -72,18 +72,18 @@ describe('every kind of quorum', () => {
   })
 })
 
-describe('a majority', () => {
-  it('of an even number is one more than half', () => {
+describe('a majority verifier', () => {
+  it('needs one more than half of an even number of voters', () => {
     const four = majority([1, 2, 3, 4])
     expect(four.isQuorum(set(1, 2))).toBe(false)
     expect(four.isQuorum(set(1, 2, 3))).toBe(true)
   })
 
-  it('of one is that one', () => {
+  it('accepts the only voter', () => {
     expect(majority([7]).isQuorum(set(7))).toBe(true)
   })
 
-  it('of two needs both, and an oracle may be asked only where there are two', () => {
+  it('needs both of two voters, and can ask an oracle only with two voters', () => {
     expect(majority([1, 2], { oracle: true }).isQuorum(set(1))).toBe(false)
     expect(majority([1, 2], { oracle: true }).canAskOracle).toBe(true)
     expect(majority([1, 2]).canAskOracle).toBe(false)
@@ -91,7 +91,7 @@ describe('a majority', () => {
   })
 })
 
-describe('a hierarchy', () => {
+describe('a hierarchical verifier', () => {
   const nine = hierarchical({
     groups: new Map([
       [1, [1, 2, 3]],
@@ -106,7 +106,7 @@ describe('a hierarchy', () => {
     expect(nine.isQuorum(set(1, 2, 3, 4, 7))).toBe(false)
   })
 
-  it('does not count a group without weight', () => {
+  it('does not count a group with a total weight of 0', () => {
     const verifier = hierarchical({
       groups: new Map([
         [1, [1, 2, 3]],
@@ -118,21 +118,21 @@ describe('a hierarchy', () => {
     expect(verifier.isQuorum(set(1, 4))).toBe(false)
   })
 
-  it('gives a weight of one to whom none is given', () => {
+  it('gives a voter without a weight line the weight 1', () => {
     expect([nine.weightOf(1), nine.weightOf(10)]).toEqual([1, 0])
   })
 })
 
-describe('two configurations at a time', () => {
+describe('the verifiers of an active and a proposed configuration', () => {
   const quorums = { active: majority([1, 2, 3]), proposed: majority([3, 4, 5]) }
 
-  it('need a quorum of each', () => {
+  it('need a quorum of each configuration', () => {
     expect(isQuorumOfAll(quorums, set(1, 2, 3))).toBe(false)
     expect(isQuorumOfAll(quorums, set(2, 3, 4))).toBe(true)
     expect(isQuorumOfAll({ active: quorums.active }, set(1, 2))).toBe(true)
   })
 
-  it('have the voters of both', () => {
+  it('have the voters of both configurations', () => {
     expect(votersOfAll(quorums)).toEqual([1, 2, 3, 4, 5])
   })
 })

@@ -1,23 +1,23 @@
-/** A server's id, as `myid` has it. Negative ones are no server's. */
+/** Id of a server, as in its `myid` file. Never negative. */
 export type ServerId = number
 
-/** The judge of what a quorum is. Ids that are not voters weigh nothing, so a caller may pass whoever answered. */
+/** Decides whether a set of servers is a quorum. Ids of non-voters are ignored, so callers need not filter them. */
 export interface QuorumVerifier {
   readonly voters: ReadonlySet<ServerId>
-  /** What the voice of a server counts: 0 for those without one, who can never lead. */
+  /** Returns the voting weight of a server. A server with weight 0 cannot be elected. */
   weightOf(id: ServerId): number
-  /** Whether these servers together may decide. */
+  /** Returns whether these servers are a quorum. */
   isQuorum(ids: ReadonlySet<ServerId>): boolean
-  /** How many voters are a quorum, where any so many are; absent where voices are weighed. */
+  /** Number of voters that make a quorum; absent for a hierarchy, where the number alone does not decide. */
   readonly quorumSize?: number
   /**
-   * Whether one voter may go on alone on the word of an oracle, somebody outside of the ensemble who knows that the other
-   * one is down. It trades safety for availability: two servers and a wrong oracle can each go on alone.
+   * Whether one of two voters can lead alone when the oracle, a source outside the ensemble, reports that the other one is
+   * down (quorum-protocol 2.5). This trades safety for availability: with a wrong oracle both servers lead alone.
    */
   readonly canAskOracle: boolean
 }
 
-/** More than half of the voters. */
+/** Returns the verifier for which more than half of the voters are a quorum (quorum-protocol 2.3). */
 export function majority(
   voters: Iterable<ServerId>,
   { oracle = false }: { oracle?: boolean } = {},
@@ -29,7 +29,7 @@ export function majority(
     weightOf: (id) => (all.has(id) ? 1 : 0),
     isQuorum: (ids) => countIn(all, ids) > half,
     quorumSize: half + 1,
-    // With more than two voters a majority survives the loss of one, and the oracle is not asked.
+    // With more than two voters a majority survives the loss of one, so no oracle is needed.
     canAskOracle: oracle && all.size === 2,
   }
 }
@@ -40,15 +40,18 @@ function countIn(voters: ReadonlySet<ServerId>, ids: ReadonlySet<ServerId>): num
   return count
 }
 
-/** Voters in groups, each voter with a weight. */
+/** Groups of voters, and the weight of each voter. */
 export interface Hierarchy {
-  /** Members by the id of their group. A voter is in exactly one group. */
+  /** Voters by group id. Each voter is in exactly one group. */
   readonly groups: ReadonlyMap<number, readonly ServerId[]>
-  /** 1 for a voter that is not named. */
+  /** Weight by voter; 1 for a voter that is absent here. */
   readonly weights: ReadonlyMap<ServerId, number>
 }
 
-/** More than half of the weight in more than half of the groups; groups without weight do not exist for it. */
+/**
+ * Returns the verifier for which a quorum has more than half of the weight in each of more than half of the groups
+ * (quorum-protocol 2.4). Groups with a total weight of 0 do not count.
+ */
 export function hierarchical({ groups, weights }: Hierarchy): QuorumVerifier {
   const weightOf = new Map<ServerId, number>()
   for (const members of groups.values()) for (const id of members) weightOf.set(id, weights.get(id) ?? 1)
@@ -67,20 +70,20 @@ export function hierarchical({ groups, weights }: Hierarchy): QuorumVerifier {
 }
 
 /**
- * The judges of a moment: the configuration in force, and the one that was proposed last when it is newer. While there
- * are two, whatever is decided needs a quorum of each.
+ * The verifier of the active configuration, and that of the last proposed one while that is newer. With both, every
+ * decision needs a quorum of each (quorum-protocol 14.2).
  */
 export interface QuorumVerifiers {
   readonly active: QuorumVerifier
   readonly proposed?: QuorumVerifier
 }
 
-/** Whether these servers are a quorum of every configuration that matters. */
+/** Returns whether these servers are a quorum of both configurations. */
 export function isQuorumOfAll({ active, proposed }: QuorumVerifiers, ids: ReadonlySet<ServerId>): boolean {
   return active.isQuorum(ids) && (proposed === undefined || proposed.isQuorum(ids))
 }
 
-/** Voters of any configuration that matters, in ascending order. */
+/** Returns the voters of either configuration, in ascending order. */
 export function votersOfAll({ active, proposed }: QuorumVerifiers): ServerId[] {
   return [...new Set([...active.voters, ...(proposed?.voters ?? [])])].sort((a, b) => a - b)
 }

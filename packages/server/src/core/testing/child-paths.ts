@@ -1,6 +1,6 @@
 import { ChildPathsCursor, type Tree } from '../tree/index.ts'
 
-/** The paths of a node's children. */
+/** Returns the paths of a node's children. */
 export function childPaths(tree: Tree, node: number): string[] {
   const children = new ChildPathsCursor(tree, node)
   while (children.next(1000));

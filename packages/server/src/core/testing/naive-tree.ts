@@ -1,8 +1,8 @@
 import { ErrorCode, validatePath } from '@zabra/protocol'
 
 /**
- * The tree as the documents describe it, one transaction after another, with nothing clever: maps, copies, no pending
- * changes, no digests. It is the oracle of the model-based test and shares no code with the tree but the path rules.
+ * The tree as the ZooKeeper documentation describes it, in the simplest form: maps, copies, no pending changes, no digests. The
+ * oracle of the model-based test; it shares no code with the tree but the path rules.
  */
 export interface NaiveNode {
   czxid: number
@@ -19,7 +19,7 @@ export interface NaiveNode {
   readonly children: Set<string>
 }
 
-/** Who may do what, as far as the model goes: everybody everything, or everybody read only. */
+/** The ACLs of the model: anyone may do everything, or only read. */
 export type NaiveAcl = 'open' | 'read'
 
 export type NaiveOperation =
@@ -56,7 +56,7 @@ export class NaiveTree {
     this.nodes.get('/zookeeper/config')!.acl = 'read'
   }
 
-  /** Carries out one operation. Returns 0 or the error, and then nothing has changed. */
+  /** Runs an operation. Returns 0, or an error without a change. */
   apply(operation: NaiveOperation, session: bigint, zxid: number, time: number): number {
     switch (operation.do) {
       case 'create':
@@ -72,7 +72,7 @@ export class NaiveTree {
     }
   }
 
-  /** All or nothing. Returns the error of each part: those before the failure 0, those behind it "not tried". */
+  /** Runs all operations or none. Returns an error per part: 0 before the failure, RUNTIMEINCONSISTENCY after it. */
   multi(operations: readonly NaiveOperation[], session: bigint, zxid: number, time: number): number[] {
     const before = structuredClone(this.nodes)
     const errors: number[] = []
@@ -93,7 +93,7 @@ export class NaiveTree {
     }
   }
 
-  /** What the server does when a container is empty or a time to live is over. */
+  /** Deletes an empty container or an expired TTL node, as the server does. */
   reap(path: string, zxid: number): number {
     const node = this.nodes.get(path)
     if (node === undefined) return ErrorCode.NONODE

@@ -2,7 +2,7 @@ import { crc32, Writer } from '@zabra/protocol'
 import type { Tree } from '../tree/index.ts'
 import type { StoredStat } from '../types.ts'
 
-/** What a node adds to the digest of its tree (`DigestCalculator`): its path, data and stat written down, and their CRC-32. */
+/** Returns what a node adds to the digest of its tree (`DigestCalculator`): the CRC-32 of its encoded path, data and stat. */
 export function plainNodeDigest(path: string, data: Uint8Array | null, stat: StoredStat): number {
   if (path.startsWith('/zookeeper/')) return 0
   const writer = new Writer()
@@ -16,7 +16,7 @@ export function plainNodeDigest(path: string, data: Uint8Array | null, stat: Sto
   return crc32(writer.take())
 }
 
-/** The sum over all nodes modulo 2^64, from what they are now. */
+/** Returns the digest of a tree: the sum over all nodes modulo 2^64. */
 export function plainDigest(tree: Tree): { hi: number; lo: number } {
   let sum = 0n
   const cursor = tree.scan()

@@ -1,21 +1,21 @@
 import { OPEN_ACL_UNSAFE, type ACL } from '@zabra/protocol'
 
-/** The number of "everybody may do everything" for nodes that a server makes itself; it stands in no table. */
+/** Id of the ACL "anyone may do everything" for nodes that the server creates itself. It is in no table. */
 export const OPEN_ACL_ID = -1
 
 /**
- * Access control lists under numbers, so that equal lists are kept once. Numbers and counts are those that a snapshot
- * carries (`ReferenceCountedACLCache`).
+ * Holds access control lists by id, with reference counts, so that equal lists are stored once. A snapshot contains the table
+ * (`ReferenceCountedACLCache`).
  */
 export class AclTable {
   readonly #lists = new Map<number, readonly ACL[]>()
   readonly #ids = new Map<string, number>()
   readonly #uses = new Map<number, number>()
   #last = 0
-  /** The number of the list that nearly every node has; undefined when it is not looked up yet, or has no uses. */
+  /** Id of the open list, which nearly every node has; undefined when it was not looked up yet, or has no uses. */
   #open: number | undefined
 
-  /** The number of a list, for one use more. */
+  /** Adds a use of a list and returns its id. */
   retain(list: readonly ACL[]): number {
     if (list !== OPEN_ACL_UNSAFE) return this.#use(list)
     if (this.#open === undefined) return (this.#open = this.#use(list))
@@ -38,12 +38,12 @@ export class AclTable {
     return id
   }
 
-  /** The number that `use` would give, without a use; undefined when the list is not known. */
+  /** Returns the id of a list; undefined when the table does not have it. */
   idOf(list: readonly ACL[]): number | undefined {
     return this.#ids.get(keyOf(list))
   }
 
-  /** One use more of a number, or so many; false when no list has it. */
+  /** Adds uses of an id. Returns false when no list has it. */
   retainId(id: number, times = 1): boolean {
     if (id === OPEN_ACL_ID) return true
     if (!this.#lists.has(id)) return false
@@ -51,7 +51,7 @@ export class AclTable {
     return true
   }
 
-  /** One use less; a list without uses is forgotten. */
+  /** Removes a use. A list without uses is removed. */
   release(id: number): void {
     const uses = this.#uses.get(id)
     if (uses === undefined) return
@@ -66,7 +66,7 @@ export class AclTable {
     if (list) this.#ids.delete(keyOf(list))
   }
 
-  /** One use less while a snapshot is read: the list stays for nodes that are still to come. */
+  /** Removes a use while a snapshot is loaded: the list stays for nodes that are still to be loaded. */
   releaseDuringLoad(id: number): void {
     const uses = this.#uses.get(id)
     if (uses === undefined) return
@@ -77,7 +77,7 @@ export class AclTable {
     }
   }
 
-  /** The list under a number. Throws when a snapshot names a number that its table lacks. */
+  /** Returns the list of an id. Throws a `RangeError` when a snapshot has an id that its table lacks. */
   get(id: number): readonly ACL[] {
     if (id === OPEN_ACL_ID || id === this.#open) return OPEN_ACL_UNSAFE
     const list = this.#lists.get(id)
@@ -86,7 +86,7 @@ export class AclTable {
     return list
   }
 
-  /** Takes a row of a snapshot's table; uses are counted as its nodes arrive. */
+  /** Loads an entry of a snapshot's table; its uses are counted as nodes are loaded. */
   load(id: number, list: readonly ACL[]): void {
     this.#lists.set(id, list)
     this.#ids.set(keyOf(list), id)
@@ -94,7 +94,7 @@ export class AclTable {
     this.#open = undefined
   }
 
-  /** Forgets rows of a snapshot that no node used. */
+  /** Removes the entries of a snapshot that no node uses. */
   purgeUnused(): void {
     for (const [id, list] of this.#lists) {
       if (this.#uses.has(id)) continue

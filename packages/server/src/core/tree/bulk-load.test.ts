@@ -14,7 +14,7 @@ interface Row {
 const options = { digest: true, extendedTypes: true, emulate353TTLNodes: false }
 const READ_ALL = [{ perms: 1, id: { scheme: 'world', id: 'anyone' } }]
 
-/** Loads rows by `Tree.loadNode` alone, or by `BulkLoader` where it takes them. Says how many it took. */
+/** Loads rows by `Tree.loadNode` alone, or by `BulkLoader` where it accepts them. Returns how many it accepted. */
 function loaded(rows: readonly Row[], inBulk: boolean): { tree: Tree; taken: number } {
   const tree = new Tree(options)
   tree.clear()
@@ -78,7 +78,7 @@ const content = fc.record({
   stat,
 })
 
-/** Rows in an order in which every parent comes before its children: down each subtree, or level by level, or some of both. */
+/** Rows with every parent before its children: depth first, breadth first, or mixed. */
 const rows = fc
   .array(
     fc.record({
@@ -100,8 +100,8 @@ const rows = fc
     ]
   })
 
-describe('Loading in bulk', () => {
-  it('gives the tree that loading one by one gives, with repetitions and any order of parents', () => {
+describe('BulkLoader', () => {
+  it('builds the same tree as loadNode, with repeated nodes and in any order of parents', () => {
     let taken = 0
     fc.assert(
       fc.property(rows, (list) => {
@@ -114,7 +114,7 @@ describe('Loading in bulk', () => {
     expect(taken).toBeGreaterThan(1000)
   })
 
-  it('leaves to the other way what has no parent, no known list or no exact number', () => {
+  it('refuses a node without a parent, with an unknown ACL id or with an inexact number', () => {
     const tree = new Tree(options)
     const bulk = tree.bulkLoader()
     const bytes = new Uint8Array(68)

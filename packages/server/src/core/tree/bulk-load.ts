@@ -5,16 +5,16 @@ import { pathCrc } from './digest.ts'
 import { NONE, type NodeStore } from './node-store.ts'
 import type { OwnerIndex } from './owners.ts'
 
-/** Bytes behind a node's data: the number of its list, five longs, three ints, owner. */
+/** Bytes that follow the data of a node in a snapshot: ACL id, five longs, three ints, owner. */
 export const NODE_TAIL_BYTES = 68
 
 /**
- * Takes the nodes of a snapshot from its bytes, one after the other.
+ * Loads the nodes of a snapshot from its bytes.
  *
- * FENCED: no object for a stat, no view of the data, no search for the parent of siblings or of a first child, the digest
- * straight from the bytes, uses of a list counted together.
+ * FENCED: no object per stat, no view of the data, no lookup of the parent for siblings and first children, the digest computed
+ * from the bytes, ACL uses counted in groups.
  * Why: a start reads every znode, and these were half of its time. Oracle: `Tree.loadNode`, in `bulk-load.test.ts`.
- * Rules: what is out of the ordinary is left to `Tree.loadNode`. Call `settle` before anybody else changes the tree.
+ * Rules: unusual nodes are left to `Tree.loadNode`. Call `flushAclUses` before the tree is changed in another way.
  */
 export class BulkLoader {
   readonly #store: NodeStore
@@ -22,11 +22,11 @@ export class BulkLoader {
   readonly #acls: AclTable
   readonly #digest: TreeDigest | undefined
   readonly #root: number
-  /** The node taken last, and its parent with its path. */
+  /** The node loaded last, its parent, and the path of the parent. */
   #last = NONE
   #parent = NONE
   #parentPath = ''
-  /** A node came twice, so others may. */
+  /** Whether a node has been in the snapshot twice: others may be too. */
   #repeats = false
   #aclId = OPEN_ACL_ID
   #uses = 0
@@ -40,8 +40,8 @@ export class BulkLoader {
   }
 
   /**
-   * Takes a node whose data, `length` bytes or -1 for null, begin at `at`, with what a snapshot has behind them. False, and
-   * nothing has changed, when `Tree.loadNode` has to take it or to say what is wrong.
+   * Loads a node whose data (`length` bytes, -1 for null) begins at `at`, followed by its other fields. Returns false, without a
+   * change, when `Tree.loadNode` must load it or report what is wrong.
    */
   tryLoad(path: string, bytes: Uint8Array, view: DataView, at: number, length: number): boolean {
     const dataEnd = length > 0 ? at + length : at
@@ -62,14 +62,14 @@ export class BulkLoader {
     return true
   }
 
-  /** Counts the uses of lists that are not counted yet. */
+  /** Adds the pending uses to the ACL table. */
   flushAclUses(): void {
     this.#acls.retainId(this.#aclId, this.#uses)
     this.#aclId = OPEN_ACL_ID
     this.#uses = 0
   }
 
-  /** Finds the parent of a path, most likely that of the node before or that node itself. */
+  /** Finds the parent of a path: most likely that of the previous node, or the previous node itself. */
   #toParentOf(path: string): boolean {
     const slash = path.lastIndexOf('/')
     if (slash < 0) return false
@@ -81,7 +81,7 @@ export class BulkLoader {
     return true
   }
 
-  /** Climbs from the node before, as snapshots go down a subtree before the next one. */
+  /** Looks among the ancestors of the previous node first, since a snapshot is written in pre-order. */
   #find(path: string, slash: number): number {
     const store = this.#store
     for (let node = this.#last; node !== NONE && node !== this.#root; node = store.parentOf(node)) {
@@ -117,7 +117,7 @@ export class BulkLoader {
     return true
   }
 
-  /** The digest goes over the same fields in nearly the same order: only pzxid lies elsewhere. */
+  /** The digest covers the same fields in nearly the same order: only pzxid is elsewhere. */
   #hash(node: number, path: string, bytes: Uint8Array, at: number, tail: number): void {
     const c = this.#store.columns(node)
     const i = this.#store.slot(node)
@@ -134,7 +134,7 @@ export class BulkLoader {
   }
 }
 
-/** Whether all longs of a node are exact as numbers. */
+/** Returns whether all longs of a node are exact as numbers. */
 function isOrdinary(view: DataView, tail: number): boolean {
   return (
     isExact(view.getInt32(tail)) &&

@@ -7,7 +7,7 @@ const text = (value: string): Uint8Array => new TextEncoder().encode(value)
 const shown = (tree: Tree): string =>
   new TextDecoder().decode(tree.store.data(tree.find(CONFIGURATION_NODE)) ?? undefined)
 
-it('shows the configuration, and leaves the digest as it is', () => {
+it('writeConfigurationNode sets the text and does not change the digest', () => {
   const tree = new Tree({ extendedTypes: false, digest: true })
   const before = tree.digest
   writeConfigurationNode(tree, text('server.1=a'), 0, 5)
@@ -16,7 +16,7 @@ it('shows the configuration, and leaves the digest as it is', () => {
   expect(tree.digest).toEqual(before)
 })
 
-it('does not hide what a transaction has changed since', () => {
+it('writeConfigurationNode keeps the text of a later transaction', () => {
   const tree = new Tree({ extendedTypes: false, digest: true })
   const header = { sessionId: 1n, cxid: 1, zxid: 0x100000005, time: 7 }
   tree.apply(header, { type: OpCode.reconfig, path: CONFIGURATION_NODE, data: text('new'), version: -1 })

@@ -3,13 +3,13 @@ import type { Zxid } from '../types.ts'
 import { crcPrefix } from './digest.ts'
 import type { Tree } from './tree.ts'
 
-/** Where clients read and watch who belongs to the ensemble. */
+/** The node in which clients read and watch the members of the ensemble. */
 export const CONFIGURATION_NODE = '/zookeeper/config'
 
 /**
- * Writes the text of the configuration in force into its node. Each member of an ensemble does so itself, without a
- * transaction; no digest counts the node. `version` is that of the configuration, `time` in milliseconds since 1970. Nothing
- * happens when the node says so already, or something newer.
+ * Writes the active configuration into its node. Each member does so itself, without a transaction; the node is not part of the
+ * digest. `version` is that of the configuration, `time` is in milliseconds since 1970. Does nothing when the node has this
+ * text already, or a newer version.
  */
 export function writeConfigurationNode(tree: Tree, text: Uint8Array, version: Zxid, time: number): void {
   const node = tree.find(CONFIGURATION_NODE)
@@ -26,7 +26,7 @@ export function writeConfigurationNode(tree: Tree, text: Uint8Array, version: Zx
   if (tree.options.digest) c.crc[i] = crcPrefix(c.pathCrc[i]!, text)
 }
 
-/** What the node of the configuration holds, and the zxid of whoever wrote it. */
+/** Returns the text of the configuration node, and the zxid of its last change. */
 export function readConfigurationNode(tree: Tree): { readonly text: string; readonly zxid: Zxid } {
   const node = tree.find(CONFIGURATION_NODE)
   if (node === -1) return { text: '', zxid: 0 }

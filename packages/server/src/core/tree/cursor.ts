@@ -1,23 +1,22 @@
 import type { Zxid } from '../types.ts'
-import type { Traversal } from './types.ts'
 import { NONE } from './node-store.ts'
-import type { Tree } from './tree.ts'
+import type { Traversable, Traversal } from './types.ts'
 
 /**
- * Walks a tree, parents before children, while the tree changes. A node that is removed before its turn is left out; one
- * that is added may or may not be met. Replaying the log from the snapshot's zxid repairs both.
+ * Walks a tree, parents before children, while the tree changes. A node that is removed before the cursor reaches it is left
+ * out; one that is added meanwhile may or may not be visited. Replaying the log from the zxid of the snapshot repairs both.
  */
 export class TreeCursor implements Traversal {
-  readonly #tree: Tree
-  readonly #release: () => void
+  readonly #tree: Traversable
+  readonly #unregister: () => void
   #next: number
-  /** The zxid of the tree when the walk reached its end, and before that the last one applied. */
+  /** The zxid of the last transaction applied when the cursor reached the end; until then, of the last one applied. */
   lastZxid: Zxid
 
-  constructor(tree: Tree) {
+  constructor(tree: Traversable) {
     this.#tree = tree
-    this.#release = tree.addTraversal(this)
-    this.#next = tree.find('/')
+    this.#unregister = tree.addTraversal(this)
+    this.#next = tree.store.find('/')
     this.lastZxid = tree.lastZxid
   }
 
@@ -45,8 +44,8 @@ export class TreeCursor implements Traversal {
     this.lastZxid = zxid
   }
 
-  /** Lets the tree forget the cursor. */
+  /** Stops the notifications from the tree. */
   close(): void {
-    this.#release()
+    this.#unregister()
   }
 }

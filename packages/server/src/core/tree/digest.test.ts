@@ -19,8 +19,8 @@ const ask: fc.Arbitrary<RequestSpec> = fc.oneof(
   fc.record({ op: fc.constant('delete' as const), path }),
 ) as fc.Arbitrary<RequestSpec>
 
-describe('the digest of a tree', () => {
-  it('is the sum over all its nodes, and was foreseen, in random histories', () => {
+describe('the digest of a prepared tree', () => {
+  it('equals the sum over all nodes and the digest predicted by the preparer, in random histories', () => {
     const step = fc.oneof({ weight: 4, arbitrary: ask }, fc.array(ask, { minLength: 1, maxLength: 4 }))
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
@@ -35,7 +35,7 @@ describe('the digest of a tree', () => {
     )
   })
 
-  it('is right for a node in the place of one that is gone, though the parent counts no further child', () => {
+  it('stays correct when a node is created again with the same parent cversion', () => {
     const tree = new Tree({ digest: true, extendedTypes: false })
     const created = { type: OpCode.create, data: null, acl: OPEN_ACL_UNSAFE, ephemeral: false }
     const txns = [
@@ -50,7 +50,7 @@ describe('the digest of a tree', () => {
     }
   })
 
-  it('is the sum over all nodes of a tree that comes from a snapshot, whose nodes may come twice', () => {
+  it('equals the sum over all nodes after loading a snapshot with repeated nodes', () => {
     const stat = { czxid: 3, mzxid: 4, pzxid: 5, ctime: 6, mtime: 7, version: 1, cversion: 2, aversion: 0 }
     const tree = new Tree({ digest: true, extendedTypes: false })
     tree.clear()
@@ -72,7 +72,7 @@ const long = fc.oneof(fc.integer({ min: -(2 ** 53) + 1, max: 2 ** 53 - 1 }), fc.
 const owner = fc.oneof(fc.constant(0n), fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }))
 const bytes = fc.option(fc.uint8Array())
 
-describe('the digest of a tree that applies any transactions', () => {
+describe('the digest of a tree without a preparer', () => {
   const some = fc.constantFrom('/a', '/a/b', '/a/é', '/zookeeper/q')
   const acl = OPEN_ACL_UNSAFE
   const session = fc.constantFrom(0n, 7n, BigInt.asIntN(64, 0xfe00000000000007n), CONTAINER_OWNER)
@@ -99,7 +99,7 @@ describe('the digest of a tree that applies any transactions', () => {
     ),
   })
 
-  it('in any order is the sum over all its nodes, those of a snapshot that come twice included', () => {
+  it('equals the sum over all nodes after any transactions, on a snapshot with repeated nodes too', () => {
     const node = fc.record({ path: some, data: bytes, stat: statOf(session), at: fc.nat(20) })
     fc.assert(
       fc.property(fc.array(step, { maxLength: 20 }), fc.array(node, { maxLength: 2 }), (steps, nodes) => {
@@ -116,7 +116,7 @@ describe('the digest of a tree that applies any transactions', () => {
   })
 })
 
-describe('a node adds what its path, data and stat have as a checksum', () => {
+describe('the digest of a node', () => {
   const crcOf = (data: Uint8Array | null): number =>
     crcPrefix(pathCrc('/a/é', '/a', pathCrc('/a', '/', 0)), data)
   const numbersOf = (stat: StoredStat, data: Uint8Array | null): StatFields => ({
@@ -133,17 +133,17 @@ describe('a node adds what its path, data and stat have as a checksum', () => {
     'aversion' as const,
   ])
 
-  it('whatever they are', () => {
+  it('is the CRC-32 of its path, data and stat', () => {
     fc.assert(
       fc.property(statOf(owner), bytes, (stat, data) => {
-        const told = statDigest(numbersOf(stat, data), stat.czxid, stat.ctime, stat.owner)
-        expect(told).toBe(plainNodeDigest('/a/é', data, stat))
+        const computed = statDigest(numbersOf(stat, data), stat.czxid, stat.ctime, stat.owner)
+        expect(computed).toBe(plainNodeDigest('/a/é', data, stat))
       }),
       { seed: 8, numRuns: 300 },
     )
   })
 
-  it('after a change too, whatever changed', () => {
+  it('is the CRC-32 of its path, data and stat after any change', () => {
     fc.assert(
       fc.property(
         statOf(owner),
@@ -155,8 +155,8 @@ describe('a node adds what its path, data and stat have as a checksum', () => {
           const now = { ...was }
           for (const key of changed) now[key] = other[key]
           const counted = plainNodeDigest('/a/é', before, was)
-          const told = updateStatDigest(counted, numbersOf(was, before), numbersOf(now, after))
-          expect(told).toBe(plainNodeDigest('/a/é', after, now))
+          const computed = updateStatDigest(counted, numbersOf(was, before), numbersOf(now, after))
+          expect(computed).toBe(plainNodeDigest('/a/é', after, now))
         },
       ),
       { seed: 10, numRuns: 1000 },

@@ -1,28 +1,24 @@
 import { crc32, crc32Text } from '@zabra/protocol'
 import type { Digest } from '../types.ts'
 
-/** The version of the digest's definition that logs and snapshots carry. */
-export const DIGEST_VERSION = 2
-export const ZERO_DIGEST: Digest = { hi: 0, lo: 0 }
-
 /**
- * The path's part of a node's digest, from that of its parent: only the name is gone through. The root counts as an empty
- * path, so a child of it begins anew.
+ * Returns the CRC-32 of a path, computed from that of its parent over the name alone. The root counts as an empty path, so the
+ * CRC of its children starts at 0.
  */
 export function pathCrc(path: string, parentPath: string, parent: number): number {
   return parentPath === '/' ? crc32Text(path) : crc32Text(path, parentPath.length, parent)
 }
 
-/** The part of a node's digest that only path and data decide; `path` is what `pathCrc` made of the path. */
+/** Returns the CRC-32 of path and data, the first part of a node's digest. `path` is the result of `pathCrc`. */
 export function crcPrefix(path: number, data: Uint8Array | null): number {
   return data === null ? path : crc32(data, 0, data.length, path)
 }
 
-/** Whether a node lies where nodes add nothing to the digest. */
+/** Returns whether a node is excluded from the digest. */
 export const isExcludedFromDigest = (path: string): boolean =>
   path.charCodeAt(1) === 0x7a && path.startsWith('/zookeeper/')
 
-/** A sum modulo 2^64 that is changed in place. */
+/** A mutable sum modulo 2^64. */
 export class DigestSum implements Digest {
   hi = 0
   lo = 0
@@ -53,16 +49,10 @@ export class DigestSum implements Digest {
     }
   }
 
-  /** A copy that no longer changes. */
+  /** Returns a copy of the current value. */
   value(): Digest {
     return { hi: this.hi, lo: this.lo }
   }
 }
 
 export const sameDigest = (a: Digest, b: Digest): boolean => a.hi === b.hi && a.lo === b.lo
-export const digestToBigint = ({ hi, lo }: Digest): bigint =>
-  BigInt.asIntN(64, (BigInt(hi) << 32n) | BigInt(lo))
-export const digestFromBigint = (value: bigint): Digest => ({
-  hi: Number(BigInt.asUintN(64, value) >> 32n),
-  lo: Number(value & 0xffffffffn),
-})

@@ -1,7 +1,7 @@
-/** The znodes and what each transaction does to them. */
+/** The tree of znodes, and how transactions change it. */
 export { Tree } from './tree.ts'
 export type { ChangeSink, ApplyHint, PartCallback, NodeRef, TreeOptions } from './types.ts'
-export { applyInSteps, failureOf, isLarge, STEP } from './stepwise.ts'
+export { applyInSteps, appliesInSteps, failureOf } from './apply-in-steps.ts'
 export { ChildPathsCursor, DescendantCounter, countDescendants, writeChildren } from './listing.ts'
 export { TreeCursor } from './cursor.ts'
 export { NODE_TAIL_BYTES, type BulkLoader } from './bulk-load.ts'

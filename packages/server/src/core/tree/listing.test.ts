@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import type { Txn } from '../types.ts'
 import { ChildPathsCursor, DescendantCounter, Tree } from './index.ts'
 
-/** Nodes below `/in` and `/out` that come and go by chance. */
+/** Creates and deletes random nodes below `/in` and `/out`. */
 class Changing {
   readonly random: SeededRandom
   readonly tree = new Tree({ extendedTypes: true, digest: false })

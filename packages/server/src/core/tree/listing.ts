@@ -10,7 +10,7 @@ export function writeChildren({ store }: Tree, node: number, writer: Writer): vo
     writer.string(nameOf(store.pathOf(child)))
 }
 
-/** How many nodes lie below a node, itself not counted; undefined when there are more than `most`. */
+/** Counts the descendants of a node; undefined when there are more than `most`. */
 export function countDescendants({ store }: Tree, node: number, most: number): number | undefined {
   let count = 0
   for (let at = store.successor(node, node); at !== NONE; at = store.successor(at, node))
@@ -19,16 +19,16 @@ export function countDescendants({ store }: Tree, node: number, most: number): n
 }
 
 /**
- * Counts the nodes below a path, some at a time while the tree changes. It goes through all nodes in the order of their
- * indices, so a change shows by its index whether its node was looked at already: `count` is right for the tree as it was in the
- * beginning, which is what the zxid of a reply speaks of.
+ * Counts the descendants of a path in steps, while the tree changes. Visits nodes in the order of their indices, so the index of
+ * a changed node tells whether it was visited already. `count` is that of the tree at the start, which the zxid of the reply
+ * refers to.
  */
 export class DescendantCounter implements Traversal {
   readonly #tree: Tree
   readonly #prefix: string
   readonly #release: () => void
   #next = 0
-  /** Nodes that were added meanwhile, where nothing was looked at yet. */
+  /** Nodes that were added since the start, at indices not visited yet. */
   readonly #fresh = new Set<number>()
   count = 0
 
@@ -38,7 +38,7 @@ export class DescendantCounter implements Traversal {
     this.#release = tree.addTraversal(this)
   }
 
-  /** Looks at up to so many nodes. False once all were looked at. */
+  /** Visits up to `limit` nodes. Returns false once all are visited. */
   next(limit: number): boolean {
     const { store } = this.#tree
     const end = Math.min(this.#next + limit, store.used)
@@ -60,34 +60,33 @@ export class DescendantCounter implements Traversal {
 
   applied(): void {}
 
-  /** Lets the tree forget it. */
+  /** Stops the notifications from the tree. */
   close(): void {
     this.#release()
   }
 }
 
-/** Children in one list. */
-const LISTED = 2000
+/** Most children in one list. */
+const LIST_LENGTH = 2000
 
 /**
- * The paths of a node's children as they are in the beginning, some taken at a time while the tree changes. Children stand in the
- * order of their creation, so that those that are new stand behind all that are to be taken; one that goes before its turn is taken
- * then.
+ * Collects the paths of a node's children in steps, as they were at the start, while the tree changes. Children are in the order
+ * of their creation, so new ones come after all that are collected; one that is removed before its turn is collected then.
  */
 export class ChildPathsCursor implements Traversal {
-  /** Lists of those that were taken: one of a million would be copied as it grows. */
+  /** The paths, in several lists: one list of a million would be copied as it grows. */
   readonly lists: string[][] = []
-  /** All of them. */
+  /** Number of children at the start. */
   readonly count: number
   readonly #tree: Tree
   readonly #node: number
   readonly #release: () => void
   #next: number
-  /** Children that are to be taken. */
+  /** Children not collected yet. */
   #left: number
-  /** A bit for each node, set for those that were taken. */
-  readonly #taken: Uint8Array
-  /** Children that are new. */
+  /** One bit per node, set for the collected ones. */
+  readonly #collected: Uint8Array
+  /** Children created since the start. */
   readonly #fresh = new Set<number>()
   #chars = 0
 
@@ -97,29 +96,29 @@ export class ChildPathsCursor implements Traversal {
     this.#node = node
     this.#next = store.firstChildOf(node)
     this.count = this.#left = tree.childCount(node)
-    this.#taken = new Uint8Array((store.used >> 3) + 1)
+    this.#collected = new Uint8Array((store.used >> 3) + 1)
     this.#release = tree.addTraversal(this)
   }
 
-  /** Bytes of the names behind a count, if all are taken and ASCII. */
+  /** Bytes of the encoded names, once all are collected, if they are ASCII. */
   get bytes(): number {
     return this.#chars + this.count * 4
   }
 
-  /** Takes up to so many. False once all are taken. */
+  /** Collects up to `limit` children. Returns false once all are collected. */
   next(limit: number): boolean {
     for (let i = 0; i < limit && this.#left > 0; i++) {
       const child = this.#next
-      this.#take(child)
-      this.#taken[child >> 3]! |= 1 << (child & 7)
+      this.#collect(child)
+      this.#collected[child >> 3]! |= 1 << (child & 7)
       this.#next = this.#tree.store.nextOf(child)
     }
     return this.#left > 0
   }
 
-  #take(child: number): void {
+  #collect(child: number): void {
     const path = this.#tree.pathOf(child)
-    if ((this.count - this.#left) % LISTED === 0) this.lists.push([])
+    if ((this.count - this.#left) % LIST_LENGTH === 0) this.lists.push([])
     this.lists.at(-1)!.push(path)
     this.#chars += nameOf(path).length
     this.#left--
@@ -132,18 +131,18 @@ export class ChildPathsCursor implements Traversal {
   removing(node: number): void {
     if (this.#left === 0 || !this.#isChild(node) || this.#fresh.delete(node)) return
     const bit = 1 << (node & 7)
-    if ((this.#taken[node >> 3]! & bit) !== 0) {
-      // Its index may be that of another node next.
-      this.#taken[node >> 3]! &= ~bit
+    if ((this.#collected[node >> 3]! & bit) !== 0) {
+      // Another node may get its index.
+      this.#collected[node >> 3]! &= ~bit
       return
     }
     if (node === this.#next) this.#next = this.#tree.store.nextOf(node)
-    this.#take(node)
+    this.#collect(node)
   }
 
   applied(): void {}
 
-  /** Lets the tree forget it. */
+  /** Stops the notifications from the tree. */
   close(): void {
     this.#release()
   }

@@ -10,7 +10,7 @@ const asked = (path: string): Reader => {
   return new Reader(writer.take())
 }
 
-it('has one hash for a path, also when the node that was found last has another path by now', () => {
+it('NodeStore hashes a path alike after the node found last got another path', () => {
   const store = new NodeStore(KEY)
   const index = new PathIndex(KEY)
   const root = store.add('/', NONE)

@@ -5,13 +5,13 @@ import { Slabs } from './slabs.ts'
 export { NONE }
 
 /**
- * All znodes as columns of numbers; a node is an index.
+ * Stores all znodes in columns of numbers. A node is an index.
  *
- * FENCED: segments of typed arrays instead of objects, siblings as a linked ring of indices, lookup by full path.
- * Why: an object for each znode with its boxed 64-bit numbers costs about 500 bytes and is walked by every collection;
- * this costs under 300 with 100 bytes of data, and the collector sees only names. Segments keep growth free of long
- * pauses. The figure is "resident memory a znode" of apps/bench.
- * Rules: an index is valid until its node is removed. Nothing here knows what a transaction is.
+ * FENCED: segments of typed arrays instead of objects, siblings as a linked list of indices, lookup by full path.
+ * Why: an object per znode with boxed 64-bit numbers takes about 500 bytes and is traversed by every garbage collection;
+ * this takes under 300 bytes with 100 bytes of data, and the collector sees only the paths. Segments avoid long pauses when
+ * the store grows. The figure is "resident memory a znode" of apps/bench.
+ * Rules: an index is valid until its node is removed.
  * Oracle: a map of nodes, in `slabs.test.ts`, and the naive tree of `tree.model.test.ts`.
  */
 const BITS = 13
@@ -28,60 +28,60 @@ class NodeColumns {
   readonly cversion = new Int32Array(SIZE)
   readonly aversion = new Int32Array(SIZE)
   readonly acl = new Int32Array(SIZE)
-  /** CRC-32 of the path, from which those of its children go on; 0 for the root. */
+  /** CRC-32 of the path, which those of the children continue; 0 for the root. */
   readonly pathCrc = new Uint32Array(SIZE)
-  /** The same, gone on over the data. */
+  /** CRC-32 of path and data. */
   readonly crc = new Uint32Array(SIZE)
-  /** What the node adds to the digest of the tree now. */
+  /** What the node adds to the digest of the tree. */
   readonly nodeDigest = new Uint32Array(SIZE)
   readonly parent = new Int32Array(SIZE)
   readonly childCount = new Int32Array(SIZE)
   readonly firstChild = new Int32Array(SIZE)
   readonly next = new Int32Array(SIZE)
-  /** The previous sibling; of the first one, the last. */
+  /** The previous sibling. For the first sibling, the last one. */
   readonly previous = new Int32Array(SIZE)
   readonly slab = new Int32Array(SIZE)
   readonly offset = new Int32Array(SIZE)
-  /** Bytes of data, -1 for null. */
+  /** Length of the data in bytes, -1 for null. */
   readonly length = new Int32Array(SIZE)
 }
 
 export class NodeStore {
   readonly #segments: NodeColumns[] = []
   readonly #index: PathIndex
-  /** The index that was given back last; each one has the one before it as its `next`. An array of them would be copied as it grows. */
+  /** Head of the free list, linked through `next`. An array would be copied as it grows. */
   #free = NONE
   readonly #slabs = new Slabs()
   #used = 0
-  /** The node that was found last by bytes; the path that it had then, and the hash of that. */
+  /** The node that `findFromReader` found last, its path then, and the hash of the path. */
   #found = NONE
   #foundPath = ''
   #foundHash = 0
   count = 0
-  /** Bytes of data in all nodes. */
+  /** Bytes of data of all nodes. */
   dataBytes = 0
   /** Characters of all paths. */
   pathChars = 0
 
-  /** `hashKey` is that of `PathIndex`. */
+  /** `hashKey` is the key of `PathIndex`. */
   constructor(hashKey = 0) {
     this.#index = new PathIndex(hashKey)
   }
 
-  /** The index of the node at a path, or `NO_AUTH`. `hash` is that of the path, where it is known. */
+  /** Returns the index of the node at a path, or `NONE`. `hash` is the hash of the path, where the caller has it. */
   find(path: string, hash?: number): number {
     const last = this.#found
-    // Whoever has come by a node asks for it by its path again soon, most often with the text that the node has.
+    // A request looks the same path up several times, most often with the string of the node itself.
     if (last !== NONE && this.#index.pathAt(last) === path) return last
     return this.#index.find(path, hash)
   }
 
-  /** What a path is found by, for whoever looks for it more than once. */
+  /** Returns the hash of a path, for callers that look it up more than once. */
   hash(path: string): number {
     return path === this.#foundPath ? this.#foundHash : this.#index.hash(path)
   }
 
-  /** The node whose path a reader comes to next; it is behind the path then, and stays where it is when this says `NO_AUTH`. */
+  /** Reads a path and returns its node. When no node has the path, returns `NONE` and does not advance the reader. */
   findFromReader(body: Reader): number {
     const before = body.offset
     const start = body.skipBuffer()
@@ -95,7 +95,7 @@ export class NodeStore {
     return node
   }
 
-  /** As `find`, where the index may be known already. An index that has another path by now is not believed. */
+  /** As `find`, without a lookup when the known index still has that path. */
   resolve({
     path,
     hash,
@@ -108,7 +108,7 @@ export class NodeStore {
     return at !== NONE && this.pathAt(at) === path ? at : this.find(path, hash)
   }
 
-  /** The columns that hold a node; its place in them is `slot(node)`. */
+  /** Returns the columns that hold a node, at the position `slot(node)`. */
   columns(node: number): NodeColumns {
     return this.#segments[node >> BITS]!
   }
@@ -121,17 +121,17 @@ export class NodeStore {
     return this.#index.pathAt(node)!
   }
 
-  /** Indices from here on were never given out. */
+  /** Upper bound of all indices that were ever used. */
   get used(): number {
     return this.#used
   }
 
-  /** The path under an index below `used`; undefined when no node has it now. */
+  /** Returns the path of an index below `used`; undefined when no node has the index now. */
   pathAt(node: number): string | undefined {
     return this.#index.pathAt(node)
   }
 
-  /** Adds a node behind its siblings; all its numbers are 0 and its data null. `NO_AUTH`, and nothing has changed, when the path is there. */
+  /** Adds a node as the last child, with all numbers 0 and null data. Returns `NONE`, without a change, when the path exists. */
   add(path: string, parent: number, hash?: number): number {
     const node = this.#free === NONE ? this.#used : this.#free
     if (!this.#index.add(path, node, hash)) return NONE
@@ -188,7 +188,7 @@ export class NodeStore {
     s.offset[i] = this.#slabs.offset
   }
 
-  /** Gives data to a node that `add` has just made: the bytes between two offsets. */
+  /** Sets the data of a node just added: the bytes between two offsets. */
   setInitialData(node: number, bytes: DataView, start: number, end: number): void {
     const s = this.columns(node)
     const i = node & MASK
@@ -199,14 +199,14 @@ export class NodeStore {
     s.offset[i] = this.#slabs.offset
   }
 
-  /** A view of a node's data that holds until the next change, or null. */
+  /** Returns a view of a node's data, valid until the next change, or null. */
   data(node: number): Uint8Array | null {
     const s = this.columns(node)
     const i = node & MASK
     return s.length[i]! < 0 ? null : this.#slabs.view(s.slab[i]!, s.offset[i]!, s.length[i]!)
   }
 
-  /** What a node's data lies in, from `columns().offset` on. */
+  /** Returns the buffer that holds a node's data, from `columns().offset` on. */
   dataViewOf(node: number): DataView {
     return this.#slabs.viewOf(this.columns(node).slab[node & MASK]!)
   }
@@ -223,13 +223,13 @@ export class NodeStore {
     return this.columns(node).next[node & MASK]!
   }
 
-  /** The node after this one when parents come before children, inside the subtree of `top`; `NO_AUTH` at the end. */
+  /** Returns the next node in pre-order inside the subtree of `top`; `NONE` at the end. */
   successor(node: number, top: number): number {
     const child = this.firstChildOf(node)
     return child === NONE ? this.successorBehind(node, top) : child
   }
 
-  /** As `successor`, but leaves out what lies below the node. */
+  /** As `successor`, but skips the descendants of the node. */
   successorBehind(node: number, top: number): number {
     for (let at = node; at !== top && at !== NONE; at = this.parentOf(at)) {
       const next = this.nextOf(at)

@@ -1,9 +1,9 @@
 import { ownerKind, type OwnerRules } from '@zabra/protocol'
 import type { SessionId } from '../types.ts'
 
-const NOBODY: ReadonlySet<number> = new Set()
+const NO_NODES: ReadonlySet<number> = new Set()
 
-/** Who owns which node: ephemerals by session, containers, nodes with a time to live. Most nodes are in none of them. */
+/** Holds the owner fields of nodes: ephemerals by session, containers, nodes with a TTL. Most nodes have no entry. */
 export class OwnerIndex {
   readonly #rules: OwnerRules
   readonly #owners = new Map<number, bigint>()
@@ -16,7 +16,7 @@ export class OwnerIndex {
     this.#rules = rules
   }
 
-  /** The raw owner field of a node. */
+  /** Returns the raw owner field of a node. */
   of(node: number): bigint {
     return this.#owners.size === 0 ? 0n : (this.#owners.get(node) ?? 0n)
   }
@@ -52,19 +52,9 @@ export class OwnerIndex {
     if (own?.size === 0) this.#sessions.delete(owner)
   }
 
-  /** The ephemeral nodes of a session, in the order of their creation. */
+  /** Returns the ephemeral nodes of a session, in the order of their creation. */
   ofSession(session: SessionId): ReadonlySet<number> {
-    return this.#sessions.get(session) ?? NOBODY
-  }
-
-  /** The first so many of `ofSession`, as a copy that deletions do not change. */
-  firstOfSession(session: SessionId, limit: number): number[] {
-    const nodes: number[] = []
-    for (const node of this.ofSession(session)) {
-      if (nodes.length >= limit) break
-      nodes.push(node)
-    }
-    return nodes
+    return this.#sessions.get(session) ?? NO_NODES
   }
 
   sessions(): IterableIterator<SessionId> {

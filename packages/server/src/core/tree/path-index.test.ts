@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { NONE, PathIndex } from './path-index.ts'
 
 describe('PathIndex', () => {
-  it('knows the paths and nodes of a map, in 500 random histories of adding and removing', () => {
+  it('holds the same entries as a Map, in 500 random histories of adding and removing', () => {
     const step = fc.tuple(fc.boolean(), fc.integer({ min: 0, max: 60 }))
     fc.assert(
       fc.property(fc.array(step, { maxLength: 300 }), fc.integer(), (steps, key) => {
@@ -27,10 +27,10 @@ describe('PathIndex', () => {
     )
   })
 
-  it('tells paths of one hash apart, of which there are some among 300,000, while it grows and shrinks', () => {
+  it('distinguishes paths with equal hashes among 300,000 paths, while it grows and shrinks', () => {
     const index = new PathIndex(7)
     const count = 300_000
-    // Names that follow one another closely would have no hash in common.
+    // Consecutive names would have no hash in common.
     const path = (node: number): string => `/a/${10 ** 9 + node * 7919}`
     for (let node = 0; node < count; node++) if (!index.add(path(node), node)) expect.fail(path(node))
     const wrong: number[] = []
@@ -48,21 +48,21 @@ describe('PathIndex', () => {
     look(0, 1, (node) => (node % 2 === 0 ? NONE : node))
     for (let node = 1; node < count; node += 2) if (node % 100 !== 1) index.remove(node)
     look(0, 1, (node) => (node % 100 === 1 ? node : NONE))
-    // Nodes of others are given new paths.
+    // Other nodes get new paths.
     for (let node = 0; node < count; node += 2) index.add(path(node + 1_000_000), node)
     look(1, 100, (node) => node)
     expect(wrong).toEqual([])
     expect(index.find(path(1_000_004))).toBe(4)
   })
 
-  it('finds the empty path, the root and names of any characters', () => {
+  it('finds the empty path, the root and names in any script', () => {
     const index = new PathIndex(0)
     const paths = ['', '/', '/ü', '/\u{1f600}', `/${'x'.repeat(5000)}`]
     for (const [node, path] of paths.entries()) index.add(path, node)
     expect(paths.map((path) => index.find(path))).toEqual([0, 1, 2, 3, 4])
     expect(index.find('/u')).toBe(NONE)
   })
-  it('finds by bytes what it finds by text when all of it is ASCII, and else leaves it to those who decode', () => {
+  it('findAscii finds the same node as find for ASCII, and NONE for other text', () => {
     const ascii = fc.stringMatching(/^\/[a-c]{0,3}$/)
     const any = fc.string({
       unit: fc.constantFrom('a', '/', '\u00c3', '\u00a9', '\u00e9', '\u{1f600}'),

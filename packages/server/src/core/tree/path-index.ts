@@ -2,23 +2,23 @@ const BITS = 13
 const SIZE = 1 << BITS
 const MASK = SIZE - 1
 const SHARDS = 256
-/** A small table has room for eight entries of two numbers, half of them free. */
+/** Length of the smallest table: eight entries of two numbers. */
 const SMALLEST = 16
 export const NONE = -1
 
 interface Shard {
-  /** Pairs of a node, plus one, and the hash of its path. 0 for a free place. Its length is a power of two. */
+  /** Pairs of node + 1 and the hash of its path; 0 marks a free entry. The length is a power of two. */
   table: Int32Array
   entries: number
 }
 
 /**
- * The paths of all nodes, and the node of each path.
+ * Maps paths to nodes and nodes to paths.
  *
- * FENCED: open addressing in typed arrays, with the hash of a path beside each node.
- * Why: a `Map` from paths takes 37 bytes for each, is walked by the collector, and copies itself as a whole when it grows; that
- * was a sixth of a start. There are many small tables, since one of them is made anew in one turn when it is full.
- * Rules: a path has one node, and a node one path. No more is known here of either.
+ * FENCED: open addressing in typed arrays, with the hash of the path beside each node.
+ * Why: a `Map` takes 37 bytes per path, is traversed by the garbage collector, and is copied as a whole when it grows, which was
+ * a sixth of a start. There are 256 small tables, so that growing one does not block the event loop for long.
+ * Rules: a path has one node, and a node one path.
  * Oracle: a map, in `path-index.test.ts`.
  */
 export class PathIndex {
@@ -28,15 +28,15 @@ export class PathIndex {
   }))
   readonly #paths: (string | undefined)[][] = []
   readonly #key: number
-  /** The hash of the ASCII text that was looked for last. */
+  /** The hash that the last `findAscii` computed. */
   lastHash = 0
 
-  /** Whoever does not know `key` cannot choose paths that all have one hash, which would make looking for them slow. */
+  /** `key` is secret: a client that knew it could choose paths with equal hashes, which would make lookups slow. */
   constructor(key: number) {
     this.#key = (Math.imul(key, 0x9e37_79b1) ^ 0x2545_f491) | 1
   }
 
-  /** The node of a path, or `NO_AUTH`. */
+  /** Returns the node of a path, or `NONE`. */
   find(path: string, hash = this.hash(path)): number {
     const { table } = this.#shards[hash >>> 24]!
     const mask = table.length - 1
@@ -48,8 +48,8 @@ export class PathIndex {
   }
 
   /**
-   * The node whose path is the ASCII text between two offsets. `NO_AUTH` also when there are other bytes: whoever wants to know of
-   * those decodes them. It saves the string.
+   * Returns the node whose path is the ASCII text between two offsets, without making a string. `NONE` also when the text has
+   * bytes beyond ASCII: the caller decodes those.
    */
   findAscii(bytes: Uint8Array, start: number, end: number): number {
     const key = this.#key
@@ -72,12 +72,12 @@ export class PathIndex {
     }
   }
 
-  /** The path of a node; undefined when it has none now. */
+  /** Returns the path of a node; undefined when it has none now. */
   pathAt(node: number): string | undefined {
     return this.#paths[node >> BITS]?.[node & MASK]
   }
 
-  /** Gives a path to a node that has none. False, and nothing has changed, when another node has that path. */
+  /** Gives a path to a node that has none. Returns false, without a change, when another node has that path. */
   add(path: string, node: number, hash = this.hash(path)): boolean {
     const shard = this.#shards[hash >>> 24]!
     if (shard.entries * 4 >= shard.table.length) resize(shard, shard.table.length * 2)
@@ -94,7 +94,7 @@ export class PathIndex {
     return true
   }
 
-  /** Takes its path from a node that has one. */
+  /** Removes the path of a node. */
   remove(node: number, hash = this.hash(this.pathAt(node)!)): void {
     this.#paths[node >> BITS]![node & MASK] = undefined
     const shard = this.#shards[hash >>> 24]!
@@ -102,7 +102,7 @@ export class PathIndex {
     const mask = table.length - 1
     let gap = (hash << 1) & mask
     while (table[gap] !== node + 1) gap = (gap + 2) & mask
-    // What was put behind it because its place was taken moves up, so that no search ends too early.
+    // Entries that were displaced by this one move up, so that no lookup ends too early.
     for (let at = (gap + 2) & mask; table[at] !== 0; at = (at + 2) & mask) {
       const home = (table[at + 1]! << 1) & mask
       if (((at - home) & mask) < ((at - gap) & mask)) continue
@@ -115,7 +115,7 @@ export class PathIndex {
     if (shard.entries * 16 < table.length && table.length > SMALLEST) resize(shard, table.length / 2)
   }
 
-  /** What the other methods find out unless they are given it. */
+  /** Returns the hash of a path, which the other methods accept. */
   hash(path: string): number {
     const key = this.#key
     const { length } = path

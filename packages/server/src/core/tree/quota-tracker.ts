@@ -10,13 +10,13 @@ import {
 } from './quotas.ts'
 
 /**
- * Keeps the use of each limited subtree in its stats node. That is bookkeeping and no transaction: no version, no zxid, no
- * event; and no digest, which leaves out all that lies below `/zookeeper`.
+ * Maintains the usage of each subtree with a quota in its stats node. This is no transaction: no version, zxid or event
+ * changes, and the digest excludes everything below `/zookeeper`.
  */
 export class QuotaTracker {
   readonly #store: NodeStore
   readonly #quotas: QuotaIndex
-  /** Subtrees to be counted by `count`; undefined while each is counted at once. */
+  /** Subtrees to recount in `runDeferredRecounts`; undefined while recounts run at once. */
   #deferred: Set<string> | undefined
 
   constructor(store: NodeStore, quotas: QuotaIndex) {
@@ -24,7 +24,7 @@ export class QuotaTracker {
     this.#quotas = quotas
   }
 
-  /** A limits node makes its subtree count; a stats node is born with the true use, whatever it was created with. */
+  /** Counts a created node. A limits node starts the quota; a stats node gets the true usage, whatever it was created with. */
   created(path: string, bytes: number): void {
     if (path.startsWith(QUOTA_ROOT)) {
       const limited = quotaTarget(path, LIMITS_NAME)
@@ -35,7 +35,7 @@ export class QuotaTracker {
     this.#add(path, 1, bytes)
   }
 
-  /** Call it when the node is gone. */
+  /** Counts a removed node. Call it after the removal. */
   deleted(path: string, bytes: number): void {
     const limited = path.startsWith(QUOTA_ROOT) ? quotaTarget(path, LIMITS_NAME) : undefined
     if (limited !== undefined) this.#quotas.delete(limited)
@@ -46,17 +46,17 @@ export class QuotaTracker {
     this.#add(path, 0, bytes)
   }
 
-  /** Has the use of every limited subtree counted anew: what a snapshot holds was written while the tree changed. */
+  /** Recounts the usage of every quota: the stats nodes of a fuzzy snapshot may be inexact. */
   recount(): void {
     for (const subject of this.#quotas.subjects()) this.#recount(subject)
   }
 
-  /** From here on subtrees are only noted when they are to be counted, until `count` is through. */
+  /** Defers recounts until `runDeferredRecounts`. */
   deferRecounts(): void {
     this.#deferred = new Set()
   }
 
-  /** Counts what was put off, so many nodes in a step. The tree must not change meanwhile. */
+  /** Runs the deferred recounts, `nodes` nodes a step. The tree must not change meanwhile. */
   *runDeferredRecounts(nodes: number): Generator<void> {
     for (const subject of this.#deferred ?? []) yield* this.#counting(subject, nodes)
     this.#deferred = undefined
@@ -71,7 +71,7 @@ export class QuotaTracker {
       const use = parseQuota(this.#store.data(stats))
       this.#store.setData(stats, quotaStats(use.count + nodes, use.bytes + bytes))
     } catch (error) {
-      // A client wrote something else into the node. The use is counted anew instead of guessed.
+      // A client has overwritten the node. The usage is recounted.
       if (!(error instanceof SyntaxError)) throw error
       this.#recount(subject)
     }

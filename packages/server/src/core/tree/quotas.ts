@@ -1,9 +1,9 @@
-/** Where limits and use of a subtree are kept: below this, at the subtree's own path. */
+/** Limits and usage of a subtree are stored below this node, at the path of the subtree. */
 export const QUOTA_ROOT = '/zookeeper/quota'
 export const LIMITS_NAME = 'zookeeper_limits'
 export const STATS_NAME = 'zookeeper_stats'
 
-/** Numbers of a quota or of its use; -1 is "none". */
+/** The numbers of a quota or of its usage; -1 is "none". */
 export interface QuotaNumbers {
   readonly count: number
   readonly bytes: number
@@ -12,8 +12,8 @@ export interface QuotaNumbers {
 }
 
 /**
- * Reads the text of a limits or stats node (`StatsTrack`). Throws a SyntaxError when a number is none: requests below
- * such a quota are refused rather than let through.
+ * Parses a limits or stats node (`StatsTrack`). Throws a SyntaxError when a number is malformed: requests below such a quota
+ * are refused rather than allowed.
  */
 export function parseQuota(data: Uint8Array | null): QuotaNumbers {
   const values = new Map<string, number>()
@@ -36,16 +36,16 @@ export function parseQuota(data: Uint8Array | null): QuotaNumbers {
   }
 }
 
-/** A limit that a write would go beyond. */
+/** A limit that a write would exceed. */
 export interface QuotaBreach {
   readonly what: 'nodes' | 'bytes'
   readonly isHard: boolean
   readonly limit: number
-  /** The use with the write. */
+  /** The usage after the write. */
   readonly use: number
 }
 
-/** The limit that so many nodes and bytes more would go beyond: a hard one if there is one. */
+/** Returns the limit that adding `nodes` and `bytes` would exceed, hard limits first. */
 export function quotaBreach(
   allowed: QuotaNumbers,
   used: QuotaNumbers,
@@ -59,24 +59,24 @@ export function quotaBreach(
     ['bytes', false, allowed.bytes, used.bytes, bytes],
   ]
   for (const [what, isHard, limit, before, more] of checks) {
-    // The reference looks at bytes that become fewer too, and at nodes only where one is added.
+    // Apache checks bytes also when they shrink, and nodes only when one is added.
     const counts = what === 'nodes' ? more > 0 : more !== 0
     if (counts && limit > -1 && before + more > limit) return { what, isHard, limit, use: before + more }
   }
   return undefined
 }
 
-/** The text of a stats node. */
+/** Encodes the contents of a stats node. */
 export const quotaStats = (count: number, bytes: number): Uint8Array =>
   new TextEncoder().encode(`count=${count},bytes=${bytes}`)
 
-/** The subtree that a limits or stats node at `path` speaks of, or undefined for other paths. */
+/** Returns the subtree that the limits or stats node at `path` is for; undefined for other paths. */
 export function quotaTarget(path: string, name: string): string | undefined {
   if (!path.startsWith(`${QUOTA_ROOT}/`) || !path.endsWith(`/${name}`)) return undefined
   return path.slice(QUOTA_ROOT.length, path.length - name.length - 1)
 }
 
-/** The subtrees that have a quota. */
+/** Holds the paths of the subtrees that have a quota. */
 export class QuotaIndex {
   readonly #subjects = new Set<string>()
 
@@ -96,7 +96,7 @@ export class QuotaIndex {
     this.#subjects.delete(subject)
   }
 
-  /** The deepest subtree with a quota that holds `path`, or undefined. */
+  /** Returns the deepest subtree with a quota that contains `path`, or undefined. */
   deepest(path: string): string | undefined {
     if (this.#subjects.size === 0) return undefined
     for (let end = path.length; end > 0; end = path.lastIndexOf('/', end - 1)) {

@@ -12,7 +12,7 @@ const sizes = fc.oneof(
 const filled = (size: number, mark: number): Uint8Array =>
   new Uint8Array(size).map((_, i) => (i * 7 + mark) & 255)
 
-/** Puts 20,000 values; gives their places, and the highest slab that they took. */
+/** Stores 20,000 values. Returns their addresses and the highest slab. */
 function crowd(slabs: Slabs): { places: (readonly [slab: number, offset: number])[]; highest: number } {
   const places = Array.from({ length: 20_000 }, () => {
     slabs.put(filled(100, 1))
@@ -28,8 +28,8 @@ function pathReader(path: string): Reader {
   return new Reader(writer.take())
 }
 
-describe('slot sizes', () => {
-  it('hold what they are for and waste at most a quarter, or 15 bytes', () => {
+describe('slotSize', () => {
+  it('is at least the length, and wastes at most a quarter or 15 bytes', () => {
     for (let length = 1; length <= 20_000; length++) {
       const slot = slotSize(length)
       expect(slot >= length && slot - length <= Math.max(15, length / 4)).toBe(true)
@@ -39,7 +39,7 @@ describe('slot sizes', () => {
 })
 
 describe('Slabs', () => {
-  it('keep every value as it was stored, beside a map of copies, in 300 random histories', () => {
+  it('returns the same values as a Map of copies, in 300 random histories', () => {
     const step = fc.record({
       do: fc.constantFrom('put', 'put', 'free', 'overwrite'),
       size: sizes,
@@ -76,7 +76,7 @@ describe('Slabs', () => {
     )
   })
 
-  it('use freed memory again and drop what is empty', () => {
+  it('reuses freed slots and drops empty slabs', () => {
     const slabs = new Slabs()
     const { places, highest } = crowd(slabs)
     for (const [slab, offset] of places) slabs.free(slab, offset)
@@ -86,7 +86,7 @@ describe('Slabs', () => {
     }
   })
 
-  it('fill what others gave back before they take more memory', () => {
+  it('fills freed slots before it allocates a slab', () => {
     const slabs = new Slabs()
     const { places, highest } = crowd(slabs)
     for (const [at, [slab, offset]] of places.entries()) if (at % 3 > 0) slabs.free(slab, offset)
@@ -106,7 +106,7 @@ describe('NodeStore', () => {
     readonly children: string[]
   }
 
-  it('has the nodes, data and order of children of a map, in 300 random histories', () => {
+  it('has the same nodes, data and order of children as a Map, in 300 random histories', () => {
     const path = fc.constantFrom('/a', '/b', '/c', '/a/x', '/a/y', '/a/z', '/a/x/p', '/a/x/q', '/b/x')
     const step = fc.record({
       do: fc.constantFrom('add', 'add', 'remove', 'set'),
@@ -122,7 +122,7 @@ describe('NodeStore', () => {
           const parent = at.slice(0, at.lastIndexOf('/')) || '/'
           const node = store.find(at)
           expect(node === NONE).toBe(!plain.has(at))
-          // In a reader that comes to the path, and goes on behind it only when there is such a node.
+          // From a reader, which advances only when a node has the path.
           const reader = pathReader(at)
           expect(store.findFromReader(reader)).toBe(node)
           expect(reader.offset).toBe(node === NONE ? 0 : 4 + at.length)

@@ -1,39 +1,39 @@
 import { copyRange } from '@zabra/protocol'
 
 /**
- * The data of all znodes, in few large arrays.
+ * Stores the data of all znodes in few large arrays.
  *
- * FENCED: bytes live in slots of size classes inside slabs and are named by two numbers.
- * Why: a Uint8Array for each znode costs about 200 bytes of object beside 100 bytes of data, and the collector walks it.
+ * FENCED: a slab allocator: values are in slots of size classes, addressed by two numbers.
+ * Why: a Uint8Array per znode takes about 200 bytes beside 100 bytes of data, and the garbage collector traverses it.
  * Rules: `view` is valid until the next call that changes the store; copy it to keep it.
  * Oracle: a map from handles to copies, in `slabs.test.ts`.
  */
 const SLAB_BYTES = 1 << 18
-/** Data above this size has an array of its own. */
+/** Longer values have an array of their own. */
 const LARGEST_SLOT = 1 << 14
 
 interface Slab {
   readonly id: number
   readonly bytes: Uint8Array
   readonly view: DataView
-  /** Slot size, or 0 for an array that holds one value alone. */
+  /** Slot size, or 0 for an array that holds a single value. */
   readonly slot: number
-  /** Offsets of slots that were given back. */
+  /** Offsets of the slots that were freed. */
   readonly free: number[]
   live: number
-  /** Slots that were never used begin here. */
+  /** Offset of the first slot that was never used. */
   fresh: number
 }
 
 /** The slabs of one slot size. */
 interface SlotClass {
-  /** It takes the next values as long as it has room. */
+  /** The slab that gets the next values, while it has room. */
   filling: Slab | undefined
-  /** Others in which slots were given back. */
+  /** Other slabs with free slots. */
   readonly open: Set<Slab>
 }
 
-/** Rounds up to a class: steps of 16 up to 128, then quarters of a power of two. */
+/** Rounds a length up to its size class: steps of 16 up to 128, then quarters of a power of two. */
 export function slotSize(length: number): number {
   if (length <= 128) return Math.max(16, (length + 15) & ~15)
   const power = 1 << (31 - Math.clz32(length - 1))
@@ -45,11 +45,11 @@ export class Slabs {
   readonly #slabs: (Slab | undefined)[] = []
   readonly #freeIds: number[] = []
   readonly #classes = new Map<number, SlotClass>()
-  /** The slab of the value stored last; its offset is `offset`. */
+  /** Slab of the value stored last; its offset is in `offset`. */
   slab = -1
   offset = 0
 
-  /** Stores a copy; `slab` and `offset` name it. */
+  /** Stores a copy, at `slab` and `offset`. */
   put(data: Uint8Array): void {
     this.#claim(data.length)
     if (data.length > 0) this.#slabs[this.slab]!.bytes.set(data, this.offset)
@@ -61,7 +61,7 @@ export class Slabs {
     if (end > start) copyRange(from, start, end, this.#slabs[this.slab]!.view, this.offset)
   }
 
-  /** Writes other bytes over a stored value if they fit its slot exactly as well; else says false. */
+  /** Overwrites a stored value when the new one has the same size class; else returns false. */
   overwrite(slab: number, offset: number, data: Uint8Array): boolean {
     const held = slab < 0 ? undefined : this.#slabs[slab]
     if (held === undefined || held.slot === 0 || data.length === 0 || slotSize(data.length) !== held.slot)
@@ -70,7 +70,7 @@ export class Slabs {
     return true
   }
 
-  /** What a value lies in, from its offset on. */
+  /** Returns the buffer that holds a value, from its offset on. */
   viewOf(slab: number): DataView {
     return slab < 0 ? NO_VIEW : this.#slabs[slab]!.view
   }
@@ -79,14 +79,14 @@ export class Slabs {
     return slab < 0 ? EMPTY : this.#slabs[slab]!.bytes.subarray(offset, offset + length)
   }
 
-  /** Gives a slot back. A slab without live values is dropped, so memory returns after a large deletion. */
+  /** Frees a slot. A slab without values is dropped, so that a large deletion frees memory. */
   free(slab: number, offset: number): void {
     if (slab < 0) return
     const held = this.#slabs[slab]!
     held.live--
     if (held.slot === 0) return this.#drop(held)
     const { filling, open } = this.#classes.get(held.slot)!
-    // The one that is filled stays, or a value that comes and goes would make a slab each time.
+    // The slab that is being filled stays: else a value that is stored and removed in turns would allocate a slab each time.
     if (held.live === 0 && held !== filling) {
       open.delete(held)
       return this.#drop(held)
@@ -95,7 +95,7 @@ export class Slabs {
     if (held !== filling && held.free.length === 1) open.add(held)
   }
 
-  /** Finds a place for so many bytes, which `slab` and `offset` name then. */
+  /** Allocates `length` bytes, at `slab` and `offset`. */
   #claim(length: number): void {
     this.slab = -1
     this.offset = 0

@@ -1,18 +1,18 @@
 import { crc32 } from '@zabra/protocol'
 
 /**
- * What a node adds to the tree's digest (`DigestCalculator`): the CRC-32 of its path, its data and the 60 bytes of its stat,
- * which are never written down.
+ * Computes what a node adds to the tree's digest (`DigestCalculator`): the CRC-32 of its path, its data and the 60 bytes of its
+ * stat, without writing these bytes.
  *
- * FENCED: a CRC-32 is linear but for a constant: that of two texts of one length differs by the exclusive or of what each byte
- * in which they differ makes of it, which a table tells. So a stat is summed up from its numbers in any order, and what a
- * node adds after a change follows from what it added before and from the numbers that changed.
- * Why: it is asked for twice for every write. Oracle: `plainNodeDigest` in `testdata/plain-digest.ts`.
+ * FENCED: CRC-32 is an affine function: for inputs of one length, the CRCs differ by the exclusive or of a term per differing
+ * byte, and a table holds the terms. So the CRC of a stat is computed from its fields in any order, and the CRC after a change
+ * follows from the CRC before and the fields that changed.
+ * Why: every write needs it twice. Oracle: `plainNodeDigest` in `testing/plain-digest.ts`.
  */
 
-/** The numbers of a node that change while it is there. */
+/** The fields of a node that can change during its life. */
 export class StatFields {
-  /** The checksum of its path and data. */
+  /** CRC-32 of path and data. */
   crcPrefix = 0
   mzxid = 0
   pzxid = 0
@@ -34,9 +34,9 @@ export function copyStatFields(from: StatFields, to: StatFields): void {
 
 export const { updateStatDigest, statDigest } = withTable()
 
-/** A bundler makes variables of a module's constants, which must be looked up each time; it leaves those of a function. */
+/** A function, since bundlers turn constants of a module into variables, which cost a lookup each time. */
 function withTable() {
-  /** Where the numbers lie in the 60 bytes. The prefix goes on into the first four. */
+  /** Offsets of the fields in the 60 bytes. The CRC of path and data affects the first four. */
   const CZXID = 0
   const MZXID = 8
   const PZXID = 16
@@ -48,12 +48,12 @@ function withTable() {
   const OWNER = 52
   const BYTES = 60
   const table = makeTable(BYTES)
-  /** All its numbers are 0, and there is nothing before them. */
+  /** A stat of zeros after an empty prefix. */
   const BLANK = new StatFields()
   const BLANK_COUNTED = crc32(new Uint8Array(BYTES))
   const ownerView = new DataView(new ArrayBuffer(8))
 
-  /** What a node adds after a change, if it added `counted` before. Its path, czxid, ctime and owner are what they were. */
+  /** Returns what a node adds after a change, if it added `counted` before. Path, czxid, ctime and owner must be the same. */
   function updateStatDigest(counted: number, was: StatFields, now: StatFields): number {
     let crc = counted
     if (now.crcPrefix !== was.crcPrefix) crc ^= prefix(now.crcPrefix ^ was.crcPrefix)
@@ -69,7 +69,7 @@ function withTable() {
     return crc >>> 0
   }
 
-  /** What a node adds, of a path that counts: what a blank one does, changed to it. */
+  /** Returns what a node adds: that of the blank stat, updated to the fields of the node. */
   function statDigest(now: StatFields, czxid: number, ctime: number, owner: bigint): number {
     const changed = updateStatDigest(BLANK_COUNTED, BLANK, now)
     const crc = changed ^ long(CZXID, upper(czxid), czxid | 0) ^ long(CTIME, upper(ctime), ctime | 0)
@@ -78,7 +78,7 @@ function withTable() {
     return (crc ^ long(OWNER, ownerView.getInt32(0), ownerView.getInt32(4))) >>> 0
   }
 
-  /** What four bytes make of the checksum, the most significant one first. */
+  /** Returns the term of four bytes at an offset, big-endian. */
   function int(at: number, value: number): number {
     return (
       table[(at << 8) | (value >>> 24)]! ^
@@ -88,7 +88,7 @@ function withTable() {
     )
   }
 
-  /** What the checksum up to here makes of it: as a text of four bytes, the least significant one first. */
+  /** Returns the term of the preceding CRC, which acts like four bytes, little-endian. */
   function prefix(crc: number): number {
     return (
       table[crc & 0xff]! ^
@@ -100,19 +100,19 @@ function withTable() {
 
   const long = (at: number, high: number, low: number): number => int(at, high) ^ int(at + 4, low)
 
-  /** The upper half of a number. The lower one needs no arithmetic: bitwise operators cut it out themselves. */
+  /** Returns the upper 32 bits of a number. Bitwise operators take the lower 32 bits by themselves. */
   const upper = (value: number): number => Math.floor(value / 0x1_0000_0000) | 0
 
   return { updateStatDigest, statDigest }
 }
 
-/** What each value of each of the bytes makes of the checksum, 256 for each byte. */
+/** Returns the terms of all byte values at all offsets, 256 per offset. */
 function makeTable(bytes: number): Int32Array {
   const made = new Int32Array(bytes * 256)
   const last = (bytes - 1) * 256
   for (let value = 0; value < 256; value++)
     made[last | value] = crc32(Uint8Array.of(value)) ^ crc32(Uint8Array.of(0))
-  // A byte with another one behind it: the last row carries on what it makes of the one behind.
+  // The term of a byte one position earlier is its term shifted by one more byte.
   for (let at = last - 256; at >= 0; at -= 256) {
     for (let value = 0; value < 256; value++) {
       const behind = made[(at + 256) | value]!

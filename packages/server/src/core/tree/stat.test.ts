@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { NodeStore, NONE } from './node-store.ts'
 import { writeStat, writeStored } from './stat.ts'
 
-it('writes what the codecs of the protocol and of snapshots read, of any numbers', () => {
+it('writeStat and writeStored write any numbers like the codecs of the protocol and of snapshots', () => {
   const exact = fc.maxSafeInteger()
   const int = fc.integer()
   const fields = fc.record({

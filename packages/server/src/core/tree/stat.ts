@@ -1,15 +1,15 @@
 import type { Writer } from '@zabra/protocol'
 import type { NodeStore } from './node-store.ts'
 
-/** The stat that clients see. */
+/** Bytes of the stat that clients see. */
 const STAT_BYTES = 68
 
 /**
- * Writes the stat of a node; `owner` is the session whose ephemeral it is, or 0.
+ * Writes the stat of a node that clients see. `owner` is the session of an ephemeral node, or 0.
  *
- * FENCED: numbers are put where they belong in bytes that are claimed at once.
- * Why: every read has a stat, and asking for room eleven times takes longer than writing it. Oracle: `writeStat` of the protocol,
- * in `tree.test.ts`.
+ * FENCED: claims all bytes at once and writes the numbers at their offsets.
+ * Why: every read has a stat, and reserving space eleven times takes longer than writing it. Oracle: `writeStat` of the
+ * protocol, in `tree.test.ts`.
  */
 export function writeStat(store: NodeStore, node: number, owner: bigint, writer: Writer): void {
   const c = store.columns(node)
@@ -22,7 +22,7 @@ export function writeStat(store: NodeStore, node: number, owner: bigint, writer:
   long(view, at + 16, c.ctime[i]!)
   long(view, at + 24, c.mtime[i]!)
   view.setInt32(at + 32, c.version[i]!)
-  // Stored is the number of creations; shown is that of creations and deletions.
+  // The stored cversion counts created children; clients see created plus removed ones.
   view.setInt32(at + 36, c.cversion[i]! * 2 - children)
   view.setInt32(at + 40, c.aversion[i]!)
   view.setBigInt64(at + 44, owner)
@@ -31,10 +31,10 @@ export function writeStat(store: NodeStore, node: number, owner: bigint, writer:
   long(view, at + 60, c.pzxid[i]!)
 }
 
-/** What a snapshot has behind a node's data: the number of its list, its numbers as they are stored, and its owner. */
+/** Bytes that follow the data of a node in a snapshot: ACL id, stored stat, owner. */
 const STORED_BYTES = 68
 
-/** Writes that, in the same way and for the same reason: a snapshot has it of every node. */
+/** Writes those fields in the same way, since a snapshot has them for every node. */
 export function writeStored(store: NodeStore, node: number, owner: bigint, writer: Writer): void {
   const c = store.columns(node)
   const i = store.slot(node)
@@ -52,7 +52,7 @@ export function writeStored(store: NodeStore, node: number, owner: bigint, write
   long(view, at + 60, c.pzxid[i]!)
 }
 
-/** A whole number from -2^53 to 2^53. Of both halves only the lower 32 bits are written. */
+/** Writes an integer from -2^53 to 2^53. `setInt32` keeps the lower 32 bits of each half. */
 function long(view: DataView, at: number, value: number): void {
   view.setInt32(at, Math.floor(value / 0x1_0000_0000))
   view.setInt32(at + 4, value)

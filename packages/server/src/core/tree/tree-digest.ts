@@ -5,14 +5,14 @@ import type { OwnerIndex } from './owners.ts'
 import { StatFields, updateStatDigest, statDigest } from './stat-digest.ts'
 
 /**
- * Keeps the digest of a tree while its nodes change. What each node adds is kept with it, so that taking it out again costs
- * nothing. A tree without digests does not ask for any of this.
+ * Maintains the digest of a tree while its nodes change. Each node stores what it adds to the sum, so that subtracting it is
+ * cheap. Not used when digests are disabled.
  */
 export class TreeDigest {
   readonly #store: NodeStore
   readonly #owners: OwnerIndex
   readonly #sum = new DigestSum()
-  /** The node that is changing, and its numbers before that. */
+  /** The node that is changing, and its fields before the change. */
   #node = NONE
   readonly #was = new StatFields()
   readonly #now = new StatFields()
@@ -22,7 +22,7 @@ export class TreeDigest {
     this.#owners = owners
   }
 
-  /** A copy that no longer changes. */
+  /** Returns a copy of the current value. */
   value(): Digest {
     return this.#sum.value()
   }
@@ -31,12 +31,12 @@ export class TreeDigest {
     return hi === this.#sum.hi && lo === this.#sum.lo
   }
 
-  /** Begins anew; what nodes have added is forgotten. */
+  /** Resets the sum to 0. */
   clear(): void {
     this.#sum.hi = this.#sum.lo = 0
   }
 
-  /** Takes the checksums of a new node's path and of its data; `known` is that of both, where somebody knows it. */
+  /** Stores the checksums of a new node's path and data. `known` is the checksum of both, where the caller has it. */
   hash(node: number, path: string, data: Uint8Array | null, known?: number): void {
     const c = this.#store.columns(node)
     const i = this.#store.slot(node)
@@ -48,30 +48,31 @@ export class TreeDigest {
     c.crc[i] = known ?? crcPrefix(c.pathCrc[i]!, data)
   }
 
-  /** Takes the checksum of a node's new data. */
+  /** Stores the checksum of a node's new data. */
   hashData(node: number, data: Uint8Array | null, known?: number): void {
     const c = this.#store.columns(node)
     const i = this.#store.slot(node)
     c.crc[i] = known ?? crcPrefix(c.pathCrc[i]!, data)
   }
 
-  /** Puts in what a new node adds, whose columns say it already. */
+  /** Adds a new node, which stores this value already. */
   add(counted: number): void {
     this.#sum.add(counted)
   }
 
-  /** Takes out what a node adds, for good or until `came` or `changed` puts in what it adds then. */
+  /** Subtracts a node that is removed or about to change. */
   subtract(node: number): void {
     this.#sum.subtract(this.#store.columns(node).nodeDigest[this.#store.slot(node)]!)
   }
 
-  /** The same, of a node that stays: by `changed` it has the czxid, ctime and owner that it has now. */
+  /** Subtracts a node before it changes. Its czxid, ctime and owner must stay the same until `afterChange`. */
   beforeChange(node: number): void {
     this.subtract(node)
     this.#node = node
     this.#read(node, this.#was)
   }
 
+  /** Stores and adds what a node adds after a change or its creation. */
   afterChange(node: number, path: string): void {
     const c = this.#store.columns(node)
     const i = this.#store.slot(node)

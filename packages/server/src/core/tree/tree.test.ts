@@ -2,7 +2,7 @@ import { nameOf, OPEN_ACL_UNSAFE, OpCode, Reader, readStat, Writer } from '@zabr
 import { describe, expect, it } from 'vitest'
 import type { Txn } from '../types.ts'
 import { childPaths } from '../testing/child-paths.ts'
-import { digestToBigint, Tree, type ChangeSink } from './index.ts'
+import { Tree, type ChangeSink } from './index.ts'
 
 const options = { extendedTypes: true, digest: true }
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
@@ -32,9 +32,9 @@ function visible(tree: Tree, path: string): ReturnType<typeof readStat> {
 }
 
 describe('the digest of a tree', () => {
-  it('is that of Apache ZooKeeper after each transaction of a captured history', () => {
+  it('equals that of Apache ZooKeeper after each transaction of a recorded history', () => {
     const tree = new Tree(options)
-    const value = (): bigint => digestToBigint(tree.digest!)
+    const value = (): bigint => BigInt.asIntN(64, (BigInt(tree.digest!.hi) << 32n) | BigInt(tree.digest!.lo))
     expect(value()).toBe(0x51c6d660n)
     apply(tree, 0x100000002, 0x1a1fb44a73e, create('/a', 1, { data: 'hello' }))
     expect(value()).toBe(0x152415ba6n)
@@ -54,8 +54,8 @@ describe('the digest of a tree', () => {
   })
 })
 
-describe('a fresh tree', () => {
-  it('shows the stats that a fresh Apache server shows', () => {
+describe('a new tree', () => {
+  it('has the stats of a new Apache server', () => {
     const tree = new Tree(options)
     expect(visible(tree, '/')).toMatchObject({ cversion: -1, numChildren: 1, czxid: 0n })
     expect(visible(tree, '/zookeeper')).toMatchObject({ cversion: -2, numChildren: 2 })
@@ -63,14 +63,14 @@ describe('a fresh tree', () => {
     expect(visible(tree, '/zookeeper/config')).toMatchObject({ aversion: -1 })
   })
 
-  it('knows the root under the empty path too', () => {
+  it('finds the root by the empty path too', () => {
     const tree = new Tree(options)
     expect(tree.find('')).toBe(tree.find('/'))
   })
 })
 
-describe('creating and deleting', () => {
-  it('advances the visible cversion of the parent by one each, and its pzxid', () => {
+describe('create and delete', () => {
+  it('each increase the visible cversion of the parent by one, and set its pzxid', () => {
     const tree = new Tree(options)
     const before = visible(tree, '/').cversion
     apply(tree, 1, 10, create('/a', 1))
@@ -79,7 +79,7 @@ describe('creating and deleting', () => {
     expect(visible(tree, '/')).toMatchObject({ cversion: before + 2, pzxid: 2n, numChildren: 1 })
   })
 
-  it('shows the owner of an ephemeral and hides that of containers and nodes with a time to live', () => {
+  it('a stat has the owner of an ephemeral, and 0 for containers and TTL nodes', () => {
     const tree = new Tree(options)
     apply(tree, 1, 10, create('/e', 2, { ephemeral: true }))
     apply(tree, 2, 10, {
@@ -104,7 +104,7 @@ describe('creating and deleting', () => {
     expect([...tree.owners.ttl].map((node) => tree.pathOf(node))).toEqual(['/t'])
   })
 
-  it('changes nothing when a creation is applied again', () => {
+  it('applying a create again changes nothing', () => {
     const tree = new Tree(options)
     apply(tree, 1, 10, create('/a', 2))
     const digest = tree.digest
@@ -112,14 +112,14 @@ describe('creating and deleting', () => {
     expect(tree.digest).toEqual(digest)
   })
 
-  it('never sets the counter of a parent back', () => {
+  it('applying an older create does not lower the cversion of the parent', () => {
     const tree = new Tree(options)
     apply(tree, 2, 10, create('/b', 9))
     apply(tree, 1, 10, create('/a', 3))
     expect(tree.nodeInfo('/')?.cversion).toBe(9)
   })
 
-  it('lists children in the order of their creation', () => {
+  it('children are in the order of their creation', () => {
     const tree = new Tree(options)
     for (const [i, name] of ['c', 'a', 'b'].entries()) apply(tree, i + 1, 10, create(`/${name}`, i + 2))
     apply(tree, 9, 10, { type: OpCode.delete, path: '/a' })
@@ -128,7 +128,7 @@ describe('creating and deleting', () => {
 })
 
 describe('a multi', () => {
-  it('applies nothing when one part failed', () => {
+  it('changes nothing when a part has failed', () => {
     const tree = new Tree(options)
     apply(tree, 1, 10, {
       type: OpCode.multi,
@@ -138,7 +138,7 @@ describe('a multi', () => {
     expect(tree.lastZxid).toBe(1)
   })
 
-  it('shows each part to the caller before the next one is applied', () => {
+  it('calls back after each part, before it applies the next one', () => {
     const tree = new Tree(options)
     const seen: boolean[] = []
     tree.apply(
@@ -152,7 +152,7 @@ describe('a multi', () => {
 })
 
 describe('quotas', () => {
-  it('count the subtree when the stats node appears and follow it from then on', () => {
+  it('count the subtree when the stats node is created, and follow its changes', () => {
     const tree = new Tree(options)
     const stats = (): string =>
       new TextDecoder().decode(tree.dataOf(tree.find('/zookeeper/quota/a/zookeeper_stats'))!)
@@ -170,8 +170,8 @@ describe('quotas', () => {
   })
 })
 
-describe('a scan', () => {
-  it('meets parents before children while nodes come and go', () => {
+describe('a cursor', () => {
+  it('visits parents before children while nodes are created and deleted', () => {
     const tree = new Tree(options)
     let zxid = 0
     for (let i = 0; i < 50; i++) apply(tree, ++zxid, 1, create(`/n${i}`, i + 2))

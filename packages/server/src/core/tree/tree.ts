@@ -11,7 +11,9 @@ import {
 } from '@zabra/protocol'
 import { invariant } from '@zabra/runtime'
 import type { Digest, NodeInfo, SetDataTxn, StoredStat, Txn, TxnHeader, Zxid } from '../types.ts'
+import { runToEnd } from '../steps.ts'
 import { AclTable, OPEN_ACL_ID } from './acl-table.ts'
+import { applyCloseSession, applyMulti } from './apply-in-steps.ts'
 import { BulkLoader } from './bulk-load.ts'
 import type { ChangeSink, ApplyHint, PartCallback, NodeRef, TreeOptions, Traversal } from './types.ts'
 import { TreeCursor } from './cursor.ts'
@@ -21,11 +23,10 @@ import { OwnerIndex } from './owners.ts'
 import { QuotaTracker } from './quota-tracker.ts'
 import { LIMITS_NAME, QuotaIndex, quotaTarget } from './quotas.ts'
 import { writeStat, writeStored } from './stat.ts'
-import { applyClose, applyMulti } from './stepwise.ts'
 
 /**
- * The tree of znodes and what transactions do to it (`DataTree.processTxn`). Transactions say what is so afterwards, so
- * applying one again, or to a tree that has seen later ones, changes nothing that replay does not repair.
+ * The tree of znodes and how transactions change it (`DataTree.processTxn`). A transaction holds the resulting state, so
+ * applying is idempotent: what changes when one is applied again, or after later ones, the rest of the replay repairs.
  */
 export class Tree {
   readonly acls = new AclTable()
@@ -39,7 +40,7 @@ export class Tree {
   readonly #quotaTracker: QuotaTracker
   readonly #traversals = new Set<Traversal>()
   #isApplying = false
-  /** The node that was written last. */
+  /** The node of the last setData. */
   #lastWritten = NONE
   #deferred: (() => void)[] = []
 
@@ -53,7 +54,7 @@ export class Tree {
     this.#addSystemNode('/zookeeper', this.find('/'), OPEN_ACL_ID)
     this.#addSystemNode('/zookeeper/quota', this.find('/zookeeper'), OPEN_ACL_ID)
     this.#addSystemNode('/zookeeper/config', this.find('/zookeeper'), this.acls.retain(READ_ACL_UNSAFE))
-    // The configuration node is born with one change of its ACL undone, which clients see as aversion -1.
+    // Apache creates the configuration node with aversion -1, which clients see.
     const config = this.find('/zookeeper/config')
     this.store.columns(config).aversion[this.store.slot(config)] = -1
   }
@@ -62,7 +63,7 @@ export class Tree {
     return this.#options
   }
 
-  /** Whether a digest from the log is that of the tree now. */
+  /** Returns whether a digest from the log equals that of the tree now. */
   matches(digest: Digest): boolean {
     return this.#digest.matches(digest)
   }
@@ -71,24 +72,24 @@ export class Tree {
     return this.store.count
   }
 
-  /** Bytes of paths and data, as `mntr` reports them. */
+  /** Size of all paths and data in bytes, as `mntr` reports it. */
   get approximateDataSize(): number {
     return this.store.dataBytes + this.store.pathChars
   }
 
-  /** The digest now; undefined when digests are switched off. */
+  /** The digest of the tree; undefined when digests are disabled. */
   get digest(): Digest | undefined {
     return this.#options.digest ? this.#digest.value() : undefined
   }
 
   // Reading
 
-  /** The index of a node, or -1. The empty path is another name of the root. */
+  /** Returns the index of a node, or -1. The empty path is the root too. */
   find(path: string): number {
     return this.store.find(path === '' ? '/' : path)
   }
 
-  /** The same, for the node that was just written. */
+  /** As `find`, without a lookup for the node of the last setData. */
   findWritten(path: string): number {
     const node = this.#lastWritten
     return node !== NONE && this.store.pathAt(node) === path ? node : this.find(path)
@@ -98,7 +99,7 @@ export class Tree {
     return this.find(path) !== NONE
   }
 
-  /** What validation needs to know of a node. */
+  /** Returns what validation needs of a node; undefined when the node does not exist. */
   nodeInfo(path: string): NodeInfo | undefined {
     const node = this.store.find(path)
     if (node === NONE) return undefined
@@ -139,19 +140,19 @@ export class Tree {
     }
   }
 
-  /** Writes the 68 bytes of the stat that clients see. */
+  /** Writes the stat that clients see (68 bytes). */
   writeStat(node: number, writer: Writer): void {
     const owner = this.owners.of(node)
     const isEphemeral = owner !== 0n && ownerKind(owner, this.#options) === 'ephemeral'
     writeStat(this.store, node, isEphemeral ? owner : 0n, writer)
   }
 
-  /** Writes what a snapshot has behind a node's data. */
+  /** Writes the fields that follow the data of a node in a snapshot. */
   writeStored(node: number, writer: Writer): void {
     writeStored(this.store, node, this.owners.of(node), writer)
   }
 
-  /** Writes a node's data with its length, null as null. */
+  /** Writes the data of a node with its length, or null. */
   writeData(node: number, writer: Writer): void {
     const c = this.store.columns(node)
     const i = this.store.slot(node)
@@ -160,7 +161,7 @@ export class Tree {
     if (length > 0) writer.range(this.store.dataViewOf(node), c.offset[i]!, c.offset[i]! + length)
   }
 
-  /** A view of a node's data that holds until the next change, or null. */
+  /** Returns a view of a node's data, valid until the tree changes next, or null. */
   dataOf(node: number): Uint8Array | null {
     return this.store.data(node)
   }
@@ -184,8 +185,8 @@ export class Tree {
   // Applying
 
   /**
-   * Applies a transaction and returns its error number, 0 for success. `sink` hears of changes; `part` is called
-   * after each part of a multi that succeeds; `hint` comes from whoever has prepared it.
+   * Applies a transaction and returns its error code, 0 for success. `sink` receives the changes, `part` is called for each
+   * part of a multi, `hint` holds results of the preparation.
    */
   apply(header: TxnHeader, txn: Txn, sink?: ChangeSink, part?: PartCallback, hint?: ApplyHint): number {
     const err = this.applyPart(header, txn, sink, part, hint)
@@ -193,7 +194,7 @@ export class Tree {
     return err
   }
 
-  /** Does what a transaction or a part of one says, and does not count it as applied. */
+  /** Applies a transaction, or a part of one, without advancing `lastZxid`. */
   applyPart(header: TxnHeader, txn: Txn, sink?: ChangeSink, part?: PartCallback, hint?: ApplyHint): number {
     switch (txn.type) {
       case OpCode.create:
@@ -212,9 +213,11 @@ export class Tree {
       case OpCode.setACL:
         return this.#setACL(header.zxid, txn.path, txn.acl, txn.version)
       case OpCode.multi:
-        return applyMulti(this, header, txn, sink, part)
+        runToEnd(applyMulti(this, header, txn, sink, part))
+        return ErrorCode.OK
       case OpCode.closeSession:
-        return applyClose(this, header, txn, sink)
+        runToEnd(applyCloseSession(this, header, txn, sink))
+        return ErrorCode.OK
       case OpCode.error:
         return txn.err
       case OpCode.check:
@@ -226,16 +229,16 @@ export class Tree {
   #advance(zxid: Zxid): void {
     if (zxid <= this.lastZxid) return
     this.lastZxid = zxid
-    for (const walker of this.#traversals) walker.applied(zxid)
+    for (const traversal of this.#traversals) traversal.applied(zxid)
   }
 
-  /** A transaction begins that is applied in steps: until `arrive` the tree is halfway, and nobody may read it. */
+  /** Begins an incremental apply. The tree is inconsistent until `endApply`, and must not be read. */
   beginApply(): void {
     this.#isApplying = true
     this.#quotaTracker.deferRecounts()
   }
 
-  /** Counts what the transaction has to have counted, so many nodes in a step. */
+  /** Runs the quota recounts that the transaction needs, `nodes` of the tree a step. */
   recountQuotasInSteps(nodes: number): Generator<void> {
     return this.#quotaTracker.runDeferredRecounts(nodes)
   }
@@ -248,12 +251,12 @@ export class Tree {
     for (const action of waiting) action()
   }
 
-  /** Whether a transaction is applied in part. */
+  /** Whether an incremental apply is in progress. */
   get isApplying(): boolean {
     return this.#isApplying
   }
 
-  /** Runs once the tree is what it is after some transaction: now, or when the one that is applied in steps is through. */
+  /** Runs `action` when the tree is consistent: now, or after the incremental apply that is in progress. */
   whenConsistent(action: () => void): void {
     if (this.#isApplying) this.#deferred.push(action)
     else action()
@@ -266,21 +269,21 @@ export class Tree {
     sink?: ChangeSink,
     hint?: ApplyHint,
   ): number {
-    const place = hint?.node
-    const above = place?.parent
-    const parentPath = above?.path ?? parentOf(txn.path)
-    const parent = this.#resolve(parentPath, above)
+    const ref = hint?.node
+    const parentRef = ref?.parent
+    const parentPath = parentRef?.path ?? parentOf(txn.path)
+    const parent = this.#resolve(parentPath, parentRef)
     if (parent === NONE || this.#isCreatedAfter(parent, header.zxid)) return ErrorCode.NONODE
-    // A snapshot may hold the node and yet an earlier state of its parent, which was written before.
+    // A fuzzy snapshot may hold the node, but an earlier state of its parent, which was written before it.
     this.#advanceParent(parent, parentPath, header.zxid, txn.parentCVersion)
-    const node = this.store.add(txn.path, parent, place?.hash)
+    const node = this.store.add(txn.path, parent, ref?.hash)
     if (node === NONE) {
       const existing = this.store.find(txn.path)
       if (!this.#isCreatedAfter(existing, header.zxid)) this.#replaceAcl(existing, txn.acl)
       return ErrorCode.NODEEXISTS
     }
-    if (place !== undefined) place.index = node
-    for (const walker of this.#traversals) walker.added(node, txn.path)
+    if (ref !== undefined) ref.index = node
+    for (const traversal of this.#traversals) traversal.added(node, txn.path)
     const c = this.store.columns(node)
     const i = this.store.slot(node)
     c.czxid[i] = c.mzxid[i] = c.pzxid[i] = header.zxid
@@ -289,7 +292,7 @@ export class Tree {
     this.store.setData(node, txn.data)
     if (owner !== 0n) this.owners.set(node, owner)
     if (this.#options.digest) {
-      this.#digest.hash(node, txn.path, txn.data, place === undefined ? undefined : hint!.crc)
+      this.#digest.hash(node, txn.path, txn.data, ref === undefined ? undefined : hint!.crc)
       this.#afterChange(node, txn.path)
     }
     this.#quotaTracker.created(txn.path, txn.data?.length ?? 0)
@@ -297,19 +300,19 @@ export class Tree {
     return ErrorCode.OK
   }
 
-  #resolve(path: string, place: NodeRef | undefined): number {
-    return place === undefined ? this.store.find(path) : this.store.resolve(place)
+  #resolve(path: string, ref: NodeRef | undefined): number {
+    return ref === undefined ? this.store.find(path) : this.store.resolve(ref)
   }
 
   /**
-   * Whether a node came to be after a transaction. It happens in replay only, when a snapshot that was taken while the tree
-   * changed holds a node that was removed and created again meanwhile: to earlier transactions it is not there.
+   * Returns whether a node was created after a transaction. This happens in replay only: a fuzzy snapshot may hold a node that
+   * was removed and created again while it was taken. For earlier transactions the node does not exist.
    */
   #isCreatedAfter(node: number, zxid: Zxid): boolean {
     return this.store.columns(node).czxid[this.store.slot(node)]! > zxid
   }
 
-  /** One child more: the counter only rises, so that a creation replayed late does not set it back. */
+  /** Counts a created child. The counter only rises, so that replaying an old creation does not lower it. */
   #advanceParent(parent: number, path: string, zxid: Zxid, parentCVersion: number): void {
     const p = this.store.columns(parent)
     const pi = this.store.slot(parent)
@@ -321,11 +324,11 @@ export class Tree {
     this.#afterChange(parent, path)
   }
 
-  /** Removes a node as a transaction says. */
-  remove(zxid: Zxid, path: string, sink?: ChangeSink, place?: NodeRef): number {
-    const above = place?.parent
-    const parentPath = above?.path ?? parentOf(path)
-    const parent = this.#resolve(parentPath, above)
+  /** Applies the deletion of a node. Returns the error code. */
+  remove(zxid: Zxid, path: string, sink?: ChangeSink, ref?: NodeRef): number {
+    const parentRef = ref?.parent
+    const parentPath = parentRef?.path ?? parentOf(path)
+    const parent = this.#resolve(parentPath, parentRef)
     if (parent === NONE) return ErrorCode.NONODE
     const p = this.store.columns(parent)
     const pi = this.store.slot(parent)
@@ -334,7 +337,7 @@ export class Tree {
       p.pzxid[pi] = zxid
       this.#afterChange(parent, parentPath)
     }
-    const node = this.#resolve(path, place)
+    const node = this.#resolve(path, ref)
     if (node === NONE || this.#isCreatedAfter(node, zxid)) return ErrorCode.NONODE
     invariant(this.childCount(node) === 0, 'A znode with children is never deleted.', { path, zxid })
     if (this.#options.digest) this.#digest.subtract(node)
@@ -342,8 +345,8 @@ export class Tree {
     const acl = this.aclOf(node)
     this.acls.release(this.aclIdOf(node))
     this.owners.delete(node)
-    for (const walker of this.#traversals) walker.removing(node)
-    this.store.remove(node, place?.hash)
+    for (const traversal of this.#traversals) traversal.removing(node)
+    this.store.remove(node, ref?.hash)
     this.#quotaTracker.deleted(path, bytes)
     sink?.deleted(path, acl, parentPath, this.aclOf(parent))
     return ErrorCode.OK
@@ -355,8 +358,8 @@ export class Tree {
     sink?: ChangeSink,
     hint?: ApplyHint,
   ): number {
-    const place = hint?.node
-    const node = this.#resolve(path, place)
+    const ref = hint?.node
+    const node = this.#resolve(path, ref)
     if (node === NONE || this.#isCreatedAfter(node, header.zxid)) return ErrorCode.NONODE
     this.#lastWritten = node
     const c = this.store.columns(node)
@@ -367,7 +370,7 @@ export class Tree {
     c.mtime[i] = header.time
     c.mzxid[i] = header.zxid
     c.version[i] = version
-    if (this.#options.digest) this.#digest.hashData(node, data, place === undefined ? undefined : hint!.crc)
+    if (this.#options.digest) this.#digest.hashData(node, data, ref === undefined ? undefined : hint!.crc)
     this.#afterChange(node, path)
     this.#quotaTracker.resized(path, (data?.length ?? 0) - before)
     sink?.dataChanged(path, this.aclOf(node))
@@ -404,18 +407,18 @@ export class Tree {
 
   // Snapshots
 
-  /** Walks all nodes, parents before children, a few at a time while the tree changes. Call `done` at the end. */
+  /** Returns a cursor over all nodes, parents before children, which works while the tree changes. Close it at the end. */
   scan(): TreeCursor {
     return new TreeCursor(this)
   }
 
-  /** Tells a walker of changes from now on. Returns what ends that. */
-  addTraversal(walker: Traversal): () => void {
-    this.#traversals.add(walker)
-    return () => this.#traversals.delete(walker)
+  /** Notifies a traversal of changes from now on. Returns a function that ends the notifications. */
+  addTraversal(traversal: Traversal): () => void {
+    this.#traversals.add(traversal)
+    return () => this.#traversals.delete(traversal)
   }
 
-  /** Empties the tree, to be filled from a snapshot by `load` for each node and `loaded` at the end. */
+  /** Empties the tree. Then load a snapshot: `loadNode` for each node, and `endLoad`. */
   clear(): void {
     for (const path of ['/zookeeper/config', '/zookeeper/quota', '/zookeeper']) {
       this.store.remove(this.store.find(path))
@@ -425,7 +428,7 @@ export class Tree {
     this.#afterChange(this.find('/'), '/')
   }
 
-  /** Takes one node of a snapshot. The parent must be there already: false says that it is not. */
+  /** Loads a node of a snapshot. Returns false when its parent is missing. */
   loadNode(path: string, data: Uint8Array | null, aclId: number, stat: StoredStat): boolean {
     const isRoot = path === '' || path === '/'
     const parent = isRoot ? NONE : this.store.find(parentOf(path))
@@ -435,7 +438,7 @@ export class Tree {
     else this.#removeBeforeReload(node)
     const c = this.store.columns(node)
     const i = this.store.slot(node)
-    // Summed as nodes come, so that no pass over all of them holds requests up at the end.
+    // Added up node by node: a pass over all nodes at the end would block the event loop.
     if (this.#options.digest) this.#digest.hash(node, path, data)
     c.czxid[i] = stat.czxid
     c.mzxid[i] = stat.mzxid
@@ -445,7 +448,7 @@ export class Tree {
     c.version[i] = stat.version
     c.cversion[i] = stat.cversion
     c.aversion[i] = stat.aversion
-    // A node that came after the table was written names a list that is not in it; its creation is in the log and sets it.
+    // A node created after the ACL table was written refers to a list that is not in it; replaying its creation sets the list.
     const known = this.acls.retainId(aclId)
     c.acl[i] = known ? aclId : OPEN_ACL_ID
     this.store.setData(node, data)
@@ -456,19 +459,19 @@ export class Tree {
     return true
   }
 
-  /** Takes nodes as `load` does, right from the bytes of a snapshot, where that is simple. */
+  /** Returns a loader that decodes ordinary nodes from the bytes of a snapshot, faster than `loadNode`. */
   bulkLoader(): BulkLoader {
     return new BulkLoader(this.store, this.owners, this.acls, this.#options.digest ? this.#digest : undefined)
   }
 
-  /** A node that was removed and created again during the walk comes twice; the later state counts. */
+  /** Prepares to load a node again: one that was removed and created during the snapshot is in it twice; the later wins. */
   #removeBeforeReload(node: number): void {
     if (this.#options.digest) this.#digest.subtract(node)
     this.acls.releaseDuringLoad(this.aclIdOf(node))
     this.owners.delete(node)
   }
 
-  /** Ends the loading of a snapshot of a given zxid. */
+  /** Ends the loading of a snapshot, which is of `zxid`. */
   endLoad(zxid: Zxid): void {
     for (const path of ['/zookeeper', '/zookeeper/quota', '/zookeeper/config']) {
       if (!this.has(path))

@@ -1,14 +1,15 @@
 import type { ACL, OwnerRules } from '@zabra/protocol'
 import type { SubTxn, Zxid } from '../types.ts'
+import type { NodeStore } from './node-store.ts'
 
 export interface TreeOptions extends OwnerRules {
   /** Whether the digest of the tree is kept (`zookeeper.digest.enabled`). */
   readonly digest: boolean
-  /** A secret that spreads paths over the index; the same for all trees if left out. */
+  /** Secret key of the hash of paths. Without it, all trees hash alike. */
   readonly hashKey?: number
 }
 
-/** Hears of changes in the order in which watches must fire. */
+/** Receives the changes of the tree, in the order in which watches must fire. */
 export interface ChangeSink {
   created(path: string, acl: readonly ACL[], parent: string, parentAcl: readonly ACL[]): void
   /** `acl` is the last one that the node had. */
@@ -17,35 +18,44 @@ export interface ChangeSink {
 }
 
 /**
- * Called right after each part of a multi, while the tree shows that part's result and not yet the next one's; or, when one of
- * them has failed, for each without its being applied.
+ * Called after each part of a multi, before the next part is applied. When a part of the multi has failed, called for each
+ * part with `isApplied` false, and nothing is applied.
  */
 export type PartCallback = (txn: SubTxn, isApplied: boolean) => void
 
-/** Goes through a tree while it changes, and hears of what it may have passed or be about to meet. */
+/** Walks a tree while the tree changes, and is notified of changes to nodes that it may have visited or may yet visit. */
 export interface Traversal {
   /** A node was added. */
   added(node: number, path: string): void
   /** The tree is about to remove a node, which has no children. */
   removing(node: number): void
-  /** A transaction is applied. */
+  /** A transaction was applied. */
   applied(zxid: Zxid): void
 }
 
-/** What the preparer knows of the node that a transaction is about, so that the tree need not look for it again. */
+/** The parts of a tree that a traversal uses. */
+export interface Traversable {
+  readonly store: NodeStore
+  /** The zxid of the last transaction applied. */
+  readonly lastZxid: Zxid
+  /** Notifies a traversal of changes from now on. Returns a function that ends the notifications. */
+  addTraversal(traversal: Traversal): () => void
+}
+
+/** The node of a transaction as the preparer has found it, so that applying the transaction needs no second lookup. */
 export interface NodeRef {
   readonly path: string
-  /** What the tree finds the path by, `NodeStore.hash`. */
+  /** The hash of the path, `NodeStore.hash`. */
   readonly hash: number
-  /** Its index, or -1. The tree makes sure that it is right, and notes that of a node that it creates. */
+  /** Index of the node in the store, or -1. The tree verifies it, and sets it for a node that it creates. */
   index: number
-  /** That of a node that is created or removed. */
+  /** The parent, for a node that is created or removed. */
   readonly parent: NodeRef | undefined
 }
 
-/** What the preparer has found out about a transaction of one node, so that the tree need not find it out again. */
+/** Results of preparing a transaction that applying it can reuse. */
 export interface ApplyHint {
   readonly node: NodeRef | undefined
-  /** The checksum of the node's path and of the data that the transaction brings. */
+  /** CRC-32 of the node's path and the new data. */
   readonly crc: number
 }

@@ -1,4 +1,4 @@
-/** Who is told of what. */
+/** Watches, and the notifications that they cause. */
 export { WatchBits, WatchTable } from './watch-table.ts'
 export type { Watcher } from './watch-table.ts'
 export { WatchManager } from './watch-manager.ts'

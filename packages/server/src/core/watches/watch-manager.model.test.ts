@@ -18,7 +18,7 @@ interface Held {
 }
 
 const PATHS = ['/', '/a', '/a/x', '/a/x/p', '/ab', '/b']
-/** What each type of checkWatches and removeWatches, 1 to 5, stands for. */
+/** The watches that each type of checkWatches and removeWatches, 1 to 5, selects. */
 const KINDS_OF_TYPE: readonly (readonly Kind[])[] = [
   ['child'],
   ['data'],
@@ -27,7 +27,7 @@ const KINDS_OF_TYPE: readonly (readonly Kind[])[] = [
   ['recursive'],
 ]
 
-/** Pairs of connection and path, counted for each of the two tables. */
+/** Pairs of connection and path, counted per table. */
 function entriesOf(held: readonly Held[]): number {
   const data = held.filter(({ kind }) => kind !== 'child').map(({ path, ear }) => `${ear} ${path}`)
   const child = held
@@ -36,7 +36,7 @@ function entriesOf(held: readonly Held[]): number {
   return new Set(data).size + new Set(child).size
 }
 
-/** What a connection holds: the paths that are kept for it, and what each type finds on each path. */
+/** The watches of a connection: its paths, and what each type finds on each path. */
 function stateOf({ watches }: WatchFixture, ear: RecordingWatcher): string {
   const found = PATHS.map((path) =>
     KINDS_OF_TYPE.map((_, i) => (watches.has(ear, path, i + 1) ? 1 : 0)).join(''),
@@ -44,7 +44,7 @@ function stateOf({ watches }: WatchFixture, ear: RecordingWatcher): string {
   return `${[...ear.watchedPaths].sort().join()} ${found.join()}`
 }
 
-/** The same by the list. */
+/** The same from the plain list. */
 function stateIn(held: readonly Held[], ear: number): string {
   const own = held.filter((one) => one.ear === ear)
   const found = PATHS.map((path) =>
@@ -55,7 +55,7 @@ function stateIn(held: readonly Held[], ear: number): string {
   return `${[...new Set(own.map(({ path }) => path))].sort().join()} ${found.join()}`
 }
 
-describe('in random histories', () => {
+describe('WatchManager', () => {
   const path = fc.constantFrom(...PATHS)
   const ear = fc.nat(2)
   const step = fc.oneof(
@@ -87,7 +87,7 @@ describe('in random histories', () => {
     { weight: 1, arbitrary: fc.record({ do: fc.constant('gone' as const), ear }) },
   )
 
-  it('tells what a list of watches would tell, in 5,000 of them', () => {
+  it('notifies the same watchers as a plain list of watches, in 5,000 random histories', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
         const bench = new WatchFixture()

@@ -11,7 +11,7 @@ import {
 } from './testing/recording-watcher.ts'
 
 describe('one-shot watches', () => {
-  it('of data hear of creation, change and deletion, once', () => {
+  it('on data fire once, on creation, change or deletion', () => {
     const bench = new WatchFixture()
     const ear = new RecordingWatcher()
     for (const [fire, event] of [
@@ -27,7 +27,7 @@ describe('one-shot watches', () => {
     expect([bench.watches.size, ear.watchedPaths.size]).toEqual([0, 0])
   })
 
-  it('of children hear of children that come and go, and of the end of the node, once', () => {
+  it('on children fire once, on a created or deleted child or the deletion of the node', () => {
     const bench = new WatchFixture()
     const ear = new RecordingWatcher()
     bench.watches.watchChildren(ear, '/a')
@@ -41,7 +41,7 @@ describe('one-shot watches', () => {
     expect(ear.takeEvents()).toEqual([`${DELETED} /a`])
   })
 
-  it('of data and children on one node give one event when it goes', () => {
+  it('on data and children of one node give one event when the node is deleted', () => {
     const bench = new WatchFixture()
     const ear = new RecordingWatcher()
     bench.watches.watchData(ear, '/a')
@@ -53,7 +53,7 @@ describe('one-shot watches', () => {
 })
 
 describe('persistent watches', () => {
-  it('hear of everything about a node and its children, for ever', () => {
+  it('fire on every change of a node and its list of children, and stay', () => {
     const bench = new WatchFixture()
     const ear = new RecordingWatcher()
     bench.watches.watchPersistently(ear, '/a')
@@ -73,7 +73,7 @@ describe('persistent watches', () => {
     expect(bench.watches.size).toBe(2)
   })
 
-  it('that are recursive hear of every node below, each event once, and of no children', () => {
+  it('that are recursive fire once for each event of any descendant, and not for lists of children', () => {
     const bench = new WatchFixture()
     const ear = new RecordingWatcher()
     bench.watches.watchRecursively(ear, '/a')
@@ -92,7 +92,7 @@ describe('persistent watches', () => {
     ])
   })
 
-  it('live beside one-shot ones on the same path', () => {
+  it('coexist with one-shot watches on the same path', () => {
     const bench = new WatchFixture()
     const ear = new RecordingWatcher()
     bench.watches.watchData(ear, '/a')
@@ -107,8 +107,8 @@ describe('persistent watches', () => {
   })
 })
 
-describe('checking and removing', () => {
-  it('tell the kinds apart', () => {
+describe('has and remove', () => {
+  it('distinguish the types of watches', () => {
     const kinds = [
       WatcherType.Children,
       WatcherType.Data,
@@ -159,7 +159,7 @@ describe('checking and removing', () => {
   })
 })
 
-describe('with every kind of watch on one path', () => {
+describe('with every type of watch on one path', () => {
   const everything = (): { bench: WatchFixture; ear: RecordingWatcher } => {
     const [bench, ear] = [new WatchFixture(), new RecordingWatcher()]
     bench.watches.watchData(ear, '/a')
@@ -186,7 +186,7 @@ describe('with every kind of watch on one path', () => {
     expect(both.ear.watchedPaths.has('/a')).toBe(left.length > 0)
   })
 
-  it('one event each comes of a change, a deletion and a child, and one-shot ones are used up', () => {
+  it('a change, a deletion and a new child give one event each, and remove the one-shot watches', () => {
     const { bench, ear } = everything()
     bench.created('/a/x')
     expect([ear.takeEvents(), held({ bench, ear })]).toEqual([
@@ -201,14 +201,14 @@ describe('with every kind of watch on one path', () => {
     expect([ear.takeEvents(), held({ bench, ear })]).toEqual([[`${DELETED} /a`], [3, 5]])
   })
 
-  it.each([0, 6, -1])('a kind that does not exist (%i) is neither held nor removed', (kind) => {
+  it.each([0, 6, -1])('an unknown type (%i) is neither held nor removed', (kind) => {
     const both = everything()
     expect(both.bench.watches.has(both.ear, '/a', kind)).toBe(false)
     expect(both.bench.watches.remove(both.ear, '/a', kind)).toBe(false)
     expect(held(both)).toEqual([1, 2, 3, 4, 5])
   })
 
-  it('another connection holds and removes nothing, and hears nothing', () => {
+  it('another connection has no watch, removes none and gets no event', () => {
     const { bench, ear } = everything()
     const other = new RecordingWatcher()
     for (const kind of [1, 2, 3, 4, 5]) {
@@ -222,14 +222,14 @@ describe('with every kind of watch on one path', () => {
 })
 
 describe('a recursive watch', () => {
-  it('on an ancestor does not count as one on the path itself', () => {
+  it('on an ancestor is not held on the path itself', () => {
     const [bench, ear] = [new WatchFixture(), new RecordingWatcher()]
     bench.watches.watchRecursively(ear, '/a')
     expect(bench.watches.has(ear, '/a/b', WatcherType.Any)).toBe(false)
     expect(bench.watches.remove(ear, '/a/b', WatcherType.PersistentRecursive)).toBe(false)
   })
 
-  it("adds nothing where the same connection hears of the path itself, and a parent's child watch adds its own", () => {
+  it('gives no second event when the same connection watches the path itself, and a child watch of the parent gives its own', () => {
     const [bench, ear] = [new WatchFixture(), new RecordingWatcher()]
     for (const path of ['/', '/a', '/a/b']) bench.watches.watchRecursively(ear, path)
     bench.watches.watchData(ear, '/a/b/c')
@@ -238,7 +238,7 @@ describe('a recursive watch', () => {
     expect(ear.takeEvents()).toEqual([`${DELETED} /a/b/c`, `${CHILDREN} /a/b`])
   })
 
-  it('is heard for the last of several, and not once the last is gone', () => {
+  it('fires while one of several is left, and not after the last is removed', () => {
     const [bench, one, two] = [new WatchFixture(), new RecordingWatcher(), new RecordingWatcher()]
     for (const ear of [one, two, one]) bench.watches.watchRecursively(ear, '/a')
     bench.watches.remove(one, '/a', WatcherType.Any)
@@ -254,7 +254,7 @@ describe('a recursive watch', () => {
 })
 
 describe('many watches', () => {
-  it('of a connection that goes are all forgotten', () => {
+  it('of a closed connection are all removed', () => {
     const bench = new WatchFixture()
     const [ear, other] = [new RecordingWatcher(), new RecordingWatcher()]
     for (const each of [ear, other]) {
@@ -273,7 +273,7 @@ describe('many watches', () => {
     expect([...bench.watches.data.entries(), ...bench.watches.child.entries()]).toEqual([])
   })
 
-  it('work: 100,000 on 10,000 connections', () => {
+  it('fire correctly: 100,000 on 10,000 connections', () => {
     const bench = new WatchFixture()
     const ears = Array.from({ length: 10_000 }, () => new RecordingWatcher())
     for (const [i, ear] of ears.entries()) {

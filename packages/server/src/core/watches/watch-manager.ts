@@ -1,17 +1,17 @@
 import { WatcherType } from '@zabra/protocol'
 import { WatchBits, WatchTable, type Watcher } from './watch-table.ts'
 
-/** Told once for each event and watcher. */
+/** Called once per event and watcher. */
 export type Notify<W> = (watcher: W) => void
 
 /**
- * All watches of a server: which connection is to hear of which path (`WatchManager`). Two tables, one fired for a node
- * itself and one for its children; a persistent watch stands in both, a recursive one in the first.
+ * Holds all watches of a server (`WatchManager`), in two tables: one for changes of a node itself, one for changes of its list of
+ * children. A persistent watch is in both tables, a recursive one in the first.
  */
 export class WatchManager<W extends Watcher> {
   readonly data = new WatchTable<W>()
   readonly child = new WatchTable<W>()
-  /** How many watches are recursive; while there are none, ancestors need no look. */
+  /** Number of recursive watches; while it is 0, ancestors need no lookup. */
   #recursive = 0
 
   /** Pairs of watcher and path, in both tables. */
@@ -41,7 +41,7 @@ export class WatchManager<W extends Watcher> {
     this.data.add(path, watcher, WatchBits.RECURSIVE)
   }
 
-  /** A node came to be: `NodeCreated`. */
+  /** Notifies of a created node. */
   fireCreated(path: string, notify: Notify<W>): void {
     this.#fireData(path, notify)
   }
@@ -50,16 +50,16 @@ export class WatchManager<W extends Watcher> {
     this.#fireData(path, notify)
   }
 
-  /** A node went: those told through the first table are not told again through the second. */
+  /** Notifies of a deleted node. Watchers in both tables are notified once. */
   fireDeleted(path: string, notify: Notify<W>): void {
     if (this.size === 0) return
-    const told = new Set<W>()
+    const notified = new Set<W>()
     this.#fireData(path, (watcher) => {
-      told.add(watcher)
+      notified.add(watcher)
       notify(watcher)
     })
     this.#fireChild(path, (watcher) => {
-      if (!told.has(watcher)) notify(watcher)
+      if (!notified.has(watcher)) notify(watcher)
     })
   }
 
@@ -67,7 +67,7 @@ export class WatchManager<W extends Watcher> {
     this.#fireChild(path, notify)
   }
 
-  /** Whether a watch of a kind is held on exactly this path (`checkWatches`). */
+  /** Returns whether a watcher has a watch of a type on exactly this path (`checkWatches`). */
   has(watcher: W, path: string, type: number): boolean {
     const data = this.data.modes(path, watcher)
     const child = this.child.modes(path, watcher)
@@ -87,7 +87,7 @@ export class WatchManager<W extends Watcher> {
     }
   }
 
-  /** Removes a watch of a kind on exactly this path. False when there is none. */
+  /** Removes a watch of a type on exactly this path. Returns false when there is none. */
   remove(watcher: W, path: string, type: number): boolean {
     let removed = 0
     switch (type) {
@@ -112,12 +112,12 @@ export class WatchManager<W extends Watcher> {
     return removed !== 0
   }
 
-  /** Removes everything that a watcher holds: its connection is gone. */
+  /** Removes all watches of a watcher, whose connection has closed. */
   removeAll(watcher: W): void {
     this.removeSome(watcher, Infinity)
   }
 
-  /** Removes what a watcher holds on so many paths. True when nothing is left. */
+  /** Removes the watches of a watcher on up to `limit` paths. Returns true when none is left. */
   removeSome(watcher: W, limit: number): boolean {
     let left = limit
     for (const path of watcher.watchedPaths) {
@@ -131,20 +131,20 @@ export class WatchManager<W extends Watcher> {
 
   #fireData(path: string, notify: Notify<W>): void {
     if (this.data.size === 0) return
-    const told = this.#recursive > 0 ? new Set<W>() : undefined
+    const notified = this.#recursive > 0 ? new Set<W>() : undefined
     this.data.forEach(path, (watcher, modes) => {
-      told?.add(watcher)
+      notified?.add(watcher)
       if ((modes & WatchBits.ONE_SHOT) !== 0) this.#consume(this.data, path, watcher)
       notify(watcher)
     })
-    if (told !== undefined) this.#fireAncestors(path, told, notify)
+    if (notified !== undefined) this.#fireAncestors(path, notified, notify)
   }
 
-  #fireAncestors(path: string, told: Set<W>, notify: Notify<W>): void {
+  #fireAncestors(path: string, notified: Set<W>, notify: Notify<W>): void {
     for (let end = path.lastIndexOf('/'); end >= 0 && path.length > 1; end = path.lastIndexOf('/', end - 1)) {
       this.data.forEach(end === 0 ? '/' : path.slice(0, end), (watcher, modes) => {
-        if ((modes & WatchBits.RECURSIVE) === 0 || told.has(watcher)) return
-        told.add(watcher)
+        if ((modes & WatchBits.RECURSIVE) === 0 || notified.has(watcher)) return
+        notified.add(watcher)
         notify(watcher)
       })
       if (end === 0) return

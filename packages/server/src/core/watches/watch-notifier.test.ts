@@ -15,7 +15,7 @@ const BOB = { scheme: 'digest', id: 'bob:hash' }
 const bobMay = (perms: number): readonly ACL[] => [{ perms, id: BOB }]
 const SECRET = bobMay(Perms.READ)
 
-/** A tree whose changes fire. */
+/** A tree whose changes fire watches. */
 class World extends WatchFixture {
   readonly tree = new Tree({ extendedTypes: true, digest: false })
 
@@ -36,7 +36,7 @@ class World extends WatchFixture {
 }
 
 describe('a notification', () => {
-  it('has the bytes that a ZooKeeper 3.9 server sends for the events of a multi', () => {
+  it('has the bytes of a ZooKeeper 3.9 server for the events of a multi', () => {
     const world = new World()
     const ear = new RecordingWatcher()
     world.create('/fx')
@@ -58,7 +58,7 @@ describe('a notification', () => {
     ])
   })
 
-  it('has zxid -1 when it only tells what was missed, and the next one that of its transaction', () => {
+  it('has zxid -1 for a missed event, and the next one has the zxid of its transaction', () => {
     const [bench, ear] = [new WatchFixture(), new RecordingWatcher()]
     bench.notifier.zxid = 0x7_0000_0001
     bench.notifier.notify(ear, CHANGED, '/wx')
@@ -72,7 +72,7 @@ describe('a notification', () => {
     ])
   })
 
-  it('holds paths of any length and script, those beyond the basic plane in two surrogates', () => {
+  it('carries paths of any length and script, those beyond the basic plane as two surrogates', () => {
     const [bench, ear] = [new WatchFixture(), new RecordingWatcher()]
     for (const path of ['/ü', '/雪', `/${'long'.repeat(20_000)}`]) {
       bench.watches.watchData(ear, path)
@@ -85,22 +85,25 @@ describe('a notification', () => {
     expect(ear.takeFrames()[0]).toMatch(/000000072feda0bdedb880$/)
   })
 
-  it('is written once for all who hear of one event, and counted for each', () => {
+  it('is encoded once per event, and counted for each watcher', () => {
     const bench = new WatchFixture()
     const ears = [new RecordingWatcher(), new RecordingWatcher(), new RecordingWatcher()]
     for (const ear of ears) bench.watches.watchData(ear, '/a')
     bench.watches.watchChildren(ears[0]!, '/')
     bench.deleted('/a')
     expect(new Set(ears.map(({ views }) => views[0])).size).toBe(1)
-    const { delivered, bytes, recipients: told } = bench.notifier
+    const { delivered, bytes, recipients } = bench.notifier
     expect([delivered, bytes]).toEqual([4, 3 * 34 + 33])
-    expect([told.deleted.max, told.children.max, told.created.count, told.changed.count]).toEqual([
-      3, 1, 0, 0,
-    ])
+    expect([
+      recipients.deleted.max,
+      recipients.children.max,
+      recipients.created.count,
+      recipients.changed.count,
+    ]).toEqual([3, 1, 0, 0])
   })
 })
 
-describe('who may not read the node', () => {
+describe('a watcher that may not read the node', () => {
   const events = [
     ['of a creation by the new node', (bench: WatchFixture) => bench.created('/a', SECRET), CREATED],
     ['of a change by the node', (bench: WatchFixture) => bench.changed('/a', SECRET), CHANGED],
@@ -111,7 +114,7 @@ describe('who may not read the node', () => {
     ],
   ] as const
 
-  it.each(events)('hears nothing, judged %s, and a one-shot watch is used up', (_what, fire, event) => {
+  it.each(events)('gets no event, checked %s, and loses its one-shot watch', (_what, fire, event) => {
     const bench = new WatchFixture()
     const [stranger, bob] = [new RecordingWatcher(), new RecordingWatcher([BOB])]
     for (const ear of [stranger, bob]) bench.watches.watchData(ear, '/a')
@@ -119,7 +122,7 @@ describe('who may not read the node', () => {
     expect([stranger.takeEvents(), bob.takeEvents(), bench.watches.size]).toEqual([[], [`${event} /a`], 0])
   })
 
-  it('hears nothing of children, judged by the parent alone', () => {
+  it('gets no child event, checked against the ACL of the parent alone', () => {
     const bench = new WatchFixture()
     const [stranger, bob] = [new RecordingWatcher(), new RecordingWatcher([BOB])]
     for (const fire of ['created', 'deleted'] as const) {
@@ -136,7 +139,7 @@ describe('who may not read the node', () => {
     }
   })
 
-  it('is not told of a deletion through its child watch either', () => {
+  it('gets no deletion through its child watch either', () => {
     const [bench, stranger] = [new WatchFixture(), new RecordingWatcher()]
     bench.watches.watchData(stranger, '/a')
     bench.watches.watchChildren(stranger, '/a')
@@ -144,7 +147,7 @@ describe('who may not read the node', () => {
     expect([stranger.takeEvents(), bench.watches.size]).toEqual([[], 0])
   })
 
-  it('keeps a persistent watch and hears of what it may read later, as who it is then', () => {
+  it('keeps a persistent watch, and gets events once its identities may read the node', () => {
     const [bench, ear] = [new WatchFixture(), new RecordingWatcher()]
     bench.watches.watchPersistently(ear, '/a')
     bench.watches.watchRecursively(ear, '/a')
@@ -155,7 +158,7 @@ describe('who may not read the node', () => {
     expect(ear.takeEvents()).toEqual([`${CHANGED} /a`])
   })
 
-  it('needs READ and no other permission', () => {
+  it('gets events with READ alone', () => {
     const [bench, bob] = [new WatchFixture(), new RecordingWatcher([BOB])]
     bench.watches.watchPersistently(bob, '/a')
     bench.changed('/a', bobMay(Perms.ALL & ~Perms.READ))
@@ -164,7 +167,7 @@ describe('who may not read the node', () => {
     expect(bob.takeEvents()).toEqual([`${CHANGED} /a`])
   })
 
-  it('hears everything as the super user, where lists are not checked, and of what it missed', () => {
+  it('gets every event as the super user, with skipACL, and when it missed the event', () => {
     const root = new RecordingWatcher([{ scheme: 'super', id: '' }])
     const lax = new WatchFixture({ skipACL: true })
     const [strict, stranger] = [new WatchFixture(), new RecordingWatcher()]
@@ -180,7 +183,7 @@ describe('who may not read the node', () => {
   })
 })
 
-describe('what each watch on /x hears of', () => {
+describe('the events of each type of watch on /x', () => {
   type Add = (world: World, ear: RecordingWatcher) => void
   const data: Add = ({ watches }, ear) => watches.watchData(ear, '/x')
   const child: Add = ({ watches }, ear) => watches.watchChildren(ear, '/x')
@@ -226,7 +229,7 @@ describe('what each watch on /x hears of', () => {
     expect(heard).toEqual(expected)
   })
 
-  it('a session that ends: the deletion of each of its nodes and what it does to their parents', () => {
+  it('closing a session deletes each of its nodes and changes the children of their parents', () => {
     const [world, ear] = [new World(), new RecordingWatcher()]
     world.create('/x')
     for (const path of ['/x/a', '/x/b', '/e']) world.create(path, { ephemeral: true })
@@ -239,7 +242,7 @@ describe('what each watch on /x hears of', () => {
     expect(new Set(ear.zxids)).toEqual(new Set([77]))
   })
 
-  it('a new list of rights, a check and a failed multi: nothing', () => {
+  it('a setACL, a check and a failed multi give no event', () => {
     const [world, ear] = [new World(), new RecordingWatcher()]
     world.create('/x')
     for (const add of [data, child, persistent, recursive]) add(world, ear)
@@ -252,7 +255,7 @@ describe('what each watch on /x hears of', () => {
     expect(world.watches.has(ear, '/x', 2)).toBe(true)
   })
 
-  it('a change judged by the list that the node has then, and its deletion by the last one', () => {
+  it('a change is checked against the current ACL, a deletion against the last one', () => {
     const [world, ear] = [new World(), new RecordingWatcher()]
     world.create('/x')
     persistent(world, ear)

@@ -1,32 +1,32 @@
 import { EventType, KeeperState, Perms, Writer, Xid, writeWatcherEvent, type ACL } from '@zabra/protocol'
 import type { AclRules } from '../auth/index.ts'
-import { Summary } from '../range.ts'
+import { Summary } from '../histogram.ts'
 import type { ChangeSink } from '../tree/index.ts'
 import type { Identity, Zxid } from '../types.ts'
 import type { Watcher } from './watch-table.ts'
 import type { Notify, WatchManager } from './watch-manager.ts'
 
-/** A connection that can be told. */
+/** A connection that receives notifications. */
 export interface NotifiedWatcher extends Watcher {
   readonly identities: readonly Identity[]
-  /** Takes a whole notification frame. The bytes are a view: copy them before returning. */
+  /** Receives a notification frame. The bytes are a view: copy them before returning. */
   deliver(frame: Uint8Array): void
 }
 
 /**
- * Turns changes of the tree into notifications. A frame is written once for each event and handed to every listener that
- * may read the node; a watch of one that may not is used up all the same.
+ * Turns changes of the tree into notifications. Encodes one frame per event and delivers it to every watcher that may read the
+ * node. A one-shot watch is removed even when its watcher may not read the node.
  */
 export class WatchNotifier<L extends NotifiedWatcher> implements ChangeSink {
   readonly #watches: WatchManager<L>
   readonly #rules: AclRules
   readonly #writer = new Writer(256)
-  /** The transaction whose events are fired; -1 for what setWatches finds. */
+  /** The transaction whose events fire; -1 for events that setWatches finds. */
   zxid: Zxid = -1
   /** Notifications delivered, and their bytes. */
   delivered = 0
   bytes = 0
-  /** How many were told of each event, by its type. */
+  /** Watchers per event, by type of event. */
   readonly recipients = {
     created: new Summary(),
     deleted: new Summary(),
@@ -34,10 +34,10 @@ export class WatchNotifier<L extends NotifiedWatcher> implements ChangeSink {
     children: new Summary(),
   }
 
-  /** Forgets what was delivered so far. */
+  /** Resets the statistics. */
   resetStats(): void {
     this.bytes = 0
-    for (const range of Object.values(this.recipients)) range.reset()
+    for (const summary of Object.values(this.recipients)) summary.reset()
   }
 
   constructor(watches: WatchManager<L>, rules: AclRules) {
@@ -47,8 +47,8 @@ export class WatchNotifier<L extends NotifiedWatcher> implements ChangeSink {
 
   created(path: string, acl: readonly ACL[], parent: string, parentAcl: readonly ACL[]): void {
     if (this.#watches.size === 0) return
-    const { recipients: told } = this
-    this.#count(told.created, () =>
+    const { recipients } = this
+    this.#count(recipients.created, () =>
       this.#watches.fireCreated(path, this.#notifierOf(EventType.NodeCreated, path, acl)),
     )
     this.#childrenChanged(parent, parentAcl)
@@ -56,8 +56,8 @@ export class WatchNotifier<L extends NotifiedWatcher> implements ChangeSink {
 
   deleted(path: string, acl: readonly ACL[], parent: string, parentAcl: readonly ACL[]): void {
     if (this.#watches.size === 0) return
-    const { recipients: told } = this
-    this.#count(told.deleted, () =>
+    const { recipients } = this
+    this.#count(recipients.deleted, () =>
       this.#watches.fireDeleted(path, this.#notifierOf(EventType.NodeDeleted, path, acl)),
     )
     this.#childrenChanged(parent, parentAcl)
@@ -65,43 +65,43 @@ export class WatchNotifier<L extends NotifiedWatcher> implements ChangeSink {
 
   dataChanged(path: string, acl: readonly ACL[]): void {
     if (this.#watches.size === 0) return
-    const { recipients: told } = this
-    this.#count(told.changed, () =>
+    const { recipients } = this
+    this.#count(recipients.changed, () =>
       this.#watches.fireDataChanged(path, this.#notifierOf(EventType.NodeDataChanged, path, acl)),
     )
   }
 
-  /** Tells one listener of what it missed, whatever it may read. */
-  notify(listener: L, type: number, path: string): void {
+  /** Delivers an event that a watcher has missed, without a check of permissions. */
+  notify(watcher: L, type: number, path: string): void {
     const zxid = this.zxid
     this.zxid = -1
-    this.#deliver(listener, this.#frame(type, path))
+    this.#deliver(watcher, this.#frame(type, path))
     this.zxid = zxid
   }
 
   #childrenChanged(path: string, acl: readonly ACL[]): void {
-    const teller = this.#notifierOf(EventType.NodeChildrenChanged, path, acl)
-    this.#count(this.recipients.children, () => this.#watches.fireChildrenChanged(path, teller))
+    const notifyReaders = this.#notifierOf(EventType.NodeChildrenChanged, path, acl)
+    this.#count(this.recipients.children, () => this.#watches.fireChildrenChanged(path, notifyReaders))
   }
 
-  #count(told: Summary, fire: () => void): void {
+  #count(recipients: Summary, fire: () => void): void {
     const before = this.delivered
     fire()
-    if (this.delivered > before) told.add(this.delivered - before)
+    if (this.delivered > before) recipients.add(this.delivered - before)
   }
 
-  #deliver(listener: L, frame: Uint8Array): void {
-    listener.deliver(frame)
+  #deliver(watcher: L, frame: Uint8Array): void {
+    watcher.deliver(frame)
     this.delivered++
     this.bytes += frame.length
   }
 
   #notifierOf(type: number, path: string, acl: readonly ACL[]): Notify<L> {
     let frame: Uint8Array | undefined
-    return (listener) => {
-      if (!this.#rules.allows(acl, Perms.READ, listener.identities)) return
+    return (watcher) => {
+      if (!this.#rules.allows(acl, Perms.READ, watcher.identities)) return
       frame ??= this.#frame(type, path)
-      this.#deliver(listener, frame)
+      this.#deliver(watcher, frame)
     }
   }
 

@@ -17,8 +17,8 @@ const visited = (table: WatchTable<Someone>, path: string): [number, number][] =
   return seen
 }
 
-describe('the table of watches', () => {
-  it('keeps the modes of one watcher on one path side by side, as one entry', () => {
+describe('WatchTable', () => {
+  it('holds several modes of a watcher on a path as one entry', () => {
     const table = new WatchTable<Someone>()
     const one = new Someone(1)
     for (const mode of [WatchBits.ONE_SHOT, WatchBits.PERSISTENT, WatchBits.RECURSIVE, WatchBits.ONE_SHOT])
@@ -31,7 +31,7 @@ describe('the table of watches', () => {
     expect([table.size, table.pathCount, table.modes('/a', one)]).toEqual([0, 0, 0])
   })
 
-  it('tells a stranger from the only watcher of a path', () => {
+  it('distinguishes another watcher from the only watcher of a path', () => {
     const table = new WatchTable<Someone>()
     const [one, two] = [new Someone(1), new Someone(2)]
     table.add('/a', one, WatchBits.ONE_SHOT)
@@ -41,7 +41,7 @@ describe('the table of watches', () => {
     expect([table.size, table.modes('/a', one)]).toEqual([1, WatchBits.ONE_SHOT])
   })
 
-  it('visits 20,000 watchers of one path, each once, while each takes itself out', () => {
+  it('visits each of 20,000 watchers of a path once while each removes itself', () => {
     const table = new WatchTable<Someone>()
     const many = Array.from({ length: 20_000 }, (_, i) => new Someone(i))
     for (const one of many) table.add('/shared', one, WatchBits.ONE_SHOT)
@@ -56,7 +56,7 @@ describe('the table of watches', () => {
     expect([table.size, table.pathCount, visited(table, '/shared')]).toEqual([0, 0, []])
   })
 
-  it('goes back to nothing and takes new watchers when many have left a path', () => {
+  it('is empty after many watchers have left a path, and accepts new ones', () => {
     const table = new WatchTable<Someone>()
     const many = Array.from({ length: 5 }, (_, i) => new Someone(i))
     for (let round = 0; round < 3; round++) {
@@ -68,7 +68,7 @@ describe('the table of watches', () => {
     }
   })
 
-  it('does what a map of maps does, in 2,000 random histories', () => {
+  it('behaves like a Map of Maps, in 2,000 random histories', () => {
     const step = fc.record({
       add: fc.boolean(),
       path: fc.constantFrom('/', '/a', '/b'),

@@ -1,9 +1,9 @@
-/** What a connection can hold on a path, as bits, since the modes live side by side. */
+/** The modes that a watcher can have on a path, as bits, since several can be set. */
 export const WatchBits = { ONE_SHOT: 1, PERSISTENT: 2, RECURSIVE: 4 } as const
 
-/** Whoever is told: a connection. Identity is by object. */
+/** A connection that has watches, compared by object identity. */
 export interface Watcher {
-  /** Every path on which this watcher has an entry in some table. Kept by `WatchManager`. */
+  /** The paths on which this watcher has an entry in a table. Maintained by `WatchManager`. */
   readonly watchedPaths: Set<string>
 }
 
@@ -12,7 +12,7 @@ interface Single<W> {
   modes: number
 }
 
-/** Who watches which path. Most paths have one watcher, so one is kept without a map. */
+/** Maps paths to watchers. Most paths have one watcher, which is stored without a map. */
 export class WatchTable<W extends Watcher> {
   readonly #paths = new Map<string, Single<W> | Map<W, number>>()
   /** Pairs of watcher and path. */
@@ -52,7 +52,7 @@ export class WatchTable<W extends Watcher> {
     }
   }
 
-  /** Takes modes away and returns those that were held of them. */
+  /** Removes modes, and returns those of them that were set. */
   remove(path: string, watcher: W, modes: number): number {
     const held = this.#paths.get(path)
     if (held === undefined) return 0
@@ -75,7 +75,7 @@ export class WatchTable<W extends Watcher> {
     return before & modes
   }
 
-  /** Calls `visit` for each watcher of a path. It may change the entries of the watcher that it is given. */
+  /** Calls `visit` for each watcher of a path. `visit` may change the entries of that watcher. */
   forEach(path: string, visit: (watcher: W, modes: number) => void): void {
     const held = this.#paths.get(path)
     if (held === undefined) return

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { hierarchical, majority, type QuorumVerifier } from '../quorum/index.ts'
 import { AckTracker } from './ack-tracker.ts'
 
-/** What `point` finds, in plain words: the highest one that a quorum has. */
-function highest(
+/** Finds the same as `quorumZxid` by counting down. */
+function highestByCounting(
   verifier: QuorumVerifier,
   acks: ReadonlyMap<number, number>,
   floor: number,
@@ -30,8 +30,8 @@ const verifiers = [
   }),
 ]
 
-describe('how far a quorum has everything', () => {
-  it('is found as by counting, whatever comes and goes and whoever judges', () => {
+describe('the highest zxid acknowledged by a quorum', () => {
+  it('is the one found by counting, for any ACKs, forgotten servers and verifiers', () => {
     const anyStep = fc.tuple(
       fc.constantFrom('ack', 'ack', 'ack', 'forget'),
       fc.integer({ min: 1, max: 6 }),
@@ -39,18 +39,20 @@ describe('how far a quorum has everything', () => {
     )
     fc.assert(
       fc.property(fc.array(anyStep), fc.nat(20), fc.nat(30), (steps, floor, limit) => {
-        const proposals = new AckTracker()
+        const tracker = new AckTracker()
         const acks = new Map<number, number>()
         for (const [what, server, zxid] of steps) {
           if (what === 'forget') {
-            proposals.forget(server)
+            tracker.forget(server)
             acks.delete(server)
           } else {
-            expect(proposals.acknowledge(server, zxid)).toBe(zxid > (acks.get(server) ?? 0))
+            expect(tracker.acknowledge(server, zxid)).toBe(zxid > (acks.get(server) ?? 0))
             acks.set(server, Math.max(zxid, acks.get(server) ?? 0))
           }
           for (const verifier of verifiers)
-            expect(proposals.quorumZxid(verifier, floor, limit)).toBe(highest(verifier, acks, floor, limit))
+            expect(tracker.quorumZxid(verifier, floor, limit)).toBe(
+              highestByCounting(verifier, acks, floor, limit),
+            )
         }
       }),
     )

@@ -3,31 +3,30 @@ import type { Zxid } from '../types.ts'
 import { Entries } from './entries.ts'
 
 /**
- * What was proposed and is not committed yet, and who has how much of it.
+ * The proposals that are not committed, and how much of them each server has acknowledged.
  *
- * B1 (10.3, invariant 15) Every server logs in order, so an ACK says that all before it is durable there too. One number a server
- * is enough, commits come out in order whatever order acks come in, and the successor of a commit needs no second look.
+ * Every server logs in order, so an ACK says that all earlier transactions are durable there too (quorum-protocol
+ * invariant 15). One zxid per server is enough, and commits are in order whatever the order of the ACKs.
  *
- * FENCED: parallel arrays and one set that is filled anew for each question.
- * Why: this is asked for every acknowledgement of every write.
- * Rules: `#ackers` means nothing between calls.
+ * Uses parallel arrays and one reused set, since it is called for every ACK of every write.
  */
 export class AckTracker {
-  readonly pending = new Entries(1024)
+  readonly pending = new Entries()
   readonly #servers: ServerId[] = []
   readonly #acks: Zxid[] = []
+  /** The result of `#ackersOf`, reused. */
   readonly #ackers = new Set<ServerId>()
-  /** Who votes, by place in `#servers`, in the eyes of the verifier that was asked last. */
+  /** By index in `#servers`, whether the server is a voter of `#verifier`, the last verifier used. */
   #votes: boolean[] = []
   #verifier: QuorumVerifier | undefined
 
-  /** How far a server has everything, or -1. */
+  /** Returns the last zxid that a server has acknowledged, or -1. */
   ackedBy(server: ServerId): Zxid {
     const index = this.#servers.indexOf(server)
     return index === -1 ? -1 : this.#acks[index]!
   }
 
-  /** Says that a server has everything up to `zxid`. Whether that is news. */
+  /** Records that a server has everything up to `zxid`. Returns whether that is new. */
   acknowledge(server: ServerId, zxid: Zxid): boolean {
     const index = this.#servers.indexOf(server)
     if (index === -1) {
@@ -42,8 +41,8 @@ export class AckTracker {
   }
 
   /**
-   * B2 What a server acknowledged counts no more once it is brought up to date again: it may be told to cut what is not
-   * committed, and gets it again as a proposal.
+   * Forgets the ACKs of a server, called when its sync begins: it may be told to truncate uncommitted transactions, and
+   * gets them again as proposals.
    */
   forget(server: ServerId): void {
     const index = this.#servers.indexOf(server)
@@ -53,7 +52,7 @@ export class AckTracker {
     this.#verifier = undefined
   }
 
-  /** The highest zxid above `floor` and up to `limit` that a quorum has; `floor` when there is none. */
+  /** Returns the highest zxid above `floor` and up to `limit` that a quorum has acknowledged, or `floor`. */
   quorumZxid(verifier: QuorumVerifier, floor: Zxid, limit: Zxid): Zxid {
     const acks = this.#acks
     let best = floor
@@ -64,21 +63,21 @@ export class AckTracker {
     return best
   }
 
-  /** Whether a quorum has everything up to this zxid. Where voices are equal they are counted in place. */
+  /** Counts voters in place where all have the same weight, without building a set. */
   #isAckedByQuorum(verifier: QuorumVerifier, zxid: Zxid): boolean {
-    const { quorumSize: needed } = verifier
-    if (needed === undefined) return verifier.isQuorum(this.ackersOf(zxid))
+    const { quorumSize } = verifier
+    if (quorumSize === undefined) return verifier.isQuorum(this.#ackersOf(zxid))
     if (this.#verifier !== verifier) {
       this.#verifier = verifier
       this.#votes = this.#servers.map((server) => verifier.voters.has(server))
     }
     let count = 0
     for (let i = 0; i < this.#acks.length; i++) if (this.#acks[i]! >= zxid && this.#votes[i]!) count++
-    return count >= needed
+    return count >= quorumSize
   }
 
-  /** Who has everything up to this zxid. The set is the same at each call. */
-  ackersOf(zxid: Zxid): ReadonlySet<ServerId> {
+  /** Returns the servers that have everything up to this zxid. The set is reused by the next call. */
+  #ackersOf(zxid: Zxid): ReadonlySet<ServerId> {
     const ackers = this.#ackers
     ackers.clear()
     for (let i = 0; i < this.#acks.length; i++) if (this.#acks[i]! >= zxid) ackers.add(this.#servers[i]!)

@@ -2,97 +2,104 @@ import { counterOf, epochOf, formatZxid, makeZxid } from '@zabra/protocol'
 import {
   verifierOf,
   type EnsembleConfiguration,
-  type QuorumVerifiers,
   type QuorumVerifier,
+  type QuorumVerifiers,
   type ServerId,
 } from '../quorum/index.ts'
 import type { Zxid } from '../types.ts'
-import { designateLeader } from './designate-leader.ts'
-import type { LearnerRegistry } from './learner-progress.ts'
-import type { Broadcast, LeaderOptions } from './leader-types.ts'
 import { AckTracker } from './ack-tracker.ts'
+import { designateLeader } from './designate-leader.ts'
+import type { LeaderOptions, LeaderWork } from './leader-types.ts'
+import type { LearnerRegistry } from './learner-registry.ts'
 import { proposedConfiguration } from './reconfig-txn.ts'
 
-/**
- * What a leader proposes and commits, and by whose judgement: its configurations and what a quorum of them has.
- * The part of the leader that every write passes through.
- */
+/** The proposals and commits of a leader, and the configurations whose quorums decide. Every write passes through it. */
 export class CommitTracker {
   readonly #options: LeaderOptions
-  readonly #broadcast: Broadcast
   readonly #learners: LearnerRegistry
-  /** Called after commits, before anything else happens. */
-  readonly #onCommitted: () => void
+  readonly #emit: (work: Extract<LeaderWork, { do: 'propose' | 'commit' | 'commitReconfig' }>) => void
   readonly #acks = new AckTracker()
   #active: EnsembleConfiguration
   #proposed: EnsembleConfiguration | undefined
-  #quorums: QuorumVerifiers
-  /** The zxid of the change of configuration that is on its way, or -1. */
+  #verifiers: QuorumVerifiers
+  /** Zxid of the uncommitted reconfig, or -1. */
   #reconfigZxid: Zxid = -1
-  /** The epoch that is led, or -1 while nothing may be committed. */
+  /** The epoch of the established leader, or -1 while nothing can be committed. */
   #epoch = -1
   #designatedLeader: ServerId | undefined
-  #isCommitting = false
   #oracleAllows = false
-  lastProposed: Zxid
-  lastCommitted: Zxid
+  #lastProposed: Zxid
+  #lastCommitted: Zxid
 
-  constructor(options: LeaderOptions, broadcast: Broadcast, handles: LearnerRegistry, settled: () => void) {
+  constructor(
+    options: LeaderOptions,
+    learners: LearnerRegistry,
+    emit: (work: Extract<LeaderWork, { do: 'propose' | 'commit' | 'commitReconfig' }>) => void,
+  ) {
     this.#options = options
-    this.#broadcast = broadcast
-    this.#learners = handles
-    this.#onCommitted = settled
+    this.#learners = learners
+    this.#emit = emit
     this.#active = options.active
     const { proposed } = options
     this.#proposed =
       proposed !== undefined && proposed.version > options.active.version ? proposed : undefined
-    this.#quorums = this.#verifiers()
-    this.lastProposed = options.lastZxid
-    this.lastCommitted = options.lastZxid
+    this.#verifiers = this.#buildVerifiers()
+    this.#lastProposed = options.lastZxid
+    this.#lastCommitted = options.lastZxid
   }
 
+  get lastProposed(): Zxid {
+    return this.#lastProposed
+  }
+
+  get lastCommitted(): Zxid {
+    return this.#lastCommitted
+  }
+
+  /** The active configuration. */
   get active(): EnsembleConfiguration {
     return this.#active
   }
 
-  /** Undefined unless it is newer than the active one. */
+  /** The configuration seen last, if it is newer than the active one. */
   get proposed(): EnsembleConfiguration | undefined {
     return this.#proposed
   }
 
-  get quorums(): QuorumVerifiers {
-    return this.#quorums
+  get verifiers(): QuorumVerifiers {
+    return this.#verifiers
   }
 
-  /** Who is to lead instead of this server, which commits nothing more then (14.4, invariant 20). */
+  /** The server designated to lead instead of this one, which commits nothing more (quorum-protocol 14.4, invariant 20). */
   get designatedLeader(): ServerId | undefined {
     return this.#designatedLeader
   }
 
-  /** Whether this server leads, and is to go on leading. */
+  /** Whether this server is the established leader and no other one is designated. */
   get canCommit(): boolean {
     return this.#epoch !== -1 && this.#designatedLeader === undefined
   }
 
-  /** What is not committed yet, and who has how much of it. */
+  /** The uncommitted proposals and their ACKs. */
   get acks(): AckTracker {
     return this.#acks
   }
 
+  /** Number of uncommitted proposals. */
   get outstanding(): number {
     return this.#acks.pending.length
   }
 
-  set oracle(goOn: boolean) {
-    this.#oracleAllows = goOn
+  setOracle(canLeadAlone: boolean): void {
+    this.#oracleAllows = canLeadAlone
     this.maybeCommit()
   }
 
-  /** Proposals of this epoch may come. */
+  /** Accepts proposals of this epoch, which begin after `zxid`. */
   beginEpoch(epoch: number, zxid: Zxid): void {
     this.#epoch = epoch
-    this.lastProposed = zxid
-    this.lastCommitted = zxid
+    this.#lastProposed = zxid
+    this.#lastCommitted = zxid
   }
 
   endEpoch(): void {
@@ -102,128 +109,118 @@ export class CommitTracker {
   propose(zxid: Zxid, payload: Uint8Array): void {
     const configuration = proposedConfiguration(payload)
     if (configuration !== undefined) this.#beginReconfig(zxid, configuration)
-    this.lastProposed = zxid
+    this.#lastProposed = zxid
     this.#acks.pending.push(zxid, payload)
-    this.#broadcast.proposal(zxid, payload, this.#learners.followers)
+    this.#emit({ do: 'propose', zxid, payload, followers: this.#learners.followers })
   }
 
-  /** B3 (10.3) Acks of other epochs, and those of NEWLEADER and UPTODATE, are not for proposals. */
+  /** Counts an ACK. Ignores ACKs of other epochs, and those of NEWLEADER and UPTODATE (quorum-protocol 10.3). */
   acknowledge(server: ServerId, zxid: Zxid): void {
     if (epochOf(zxid) !== this.#epoch || counterOf(zxid) === 0) return
     if (this.#acks.acknowledge(server, zxid)) this.maybeCommit()
   }
 
-  /** A follower's ACK of NEWLEADER says that all it was brought up to date with is on its disk; that is committed already. */
+  /** Records a follower's ACK of NEWLEADER: it has all committed transactions up to `zxid`, with which it was synced, on disk. */
   markSynced(server: ServerId, zxid: Zxid): void {
     this.#acks.acknowledge(server, Math.max(zxid, makeZxid(this.#epoch, 0)))
   }
 
   /**
-   * B4 (10.3, 14.2) Commits in order all that a quorum has. From a change of the configuration on, until that is committed, it
-   * takes a quorum of both. What a host does about a commit may lead here again: the outer loop goes on then.
+   * Commits, in order, all that a quorum has acknowledged (quorum-protocol 10.3). From an uncommitted reconfig on, that takes
+   * a quorum of both configurations (quorum-protocol 14.2).
    */
   maybeCommit(): void {
-    if (this.#isCommitting || !this.canCommit) return
-    this.#isCommitting = true
-    try {
-      let again: boolean
-      do {
-        const change = this.#reconfigZxid
-        const floor = this.lastCommitted
-        this.#commitUpTo(
-          this.#quorumZxid(this.#quorums.active, change === -1 ? this.lastProposed : change - 1),
-        )
-        const changed = change !== -1 && this.lastCommitted === change - 1 && this.#commitReconfig(change)
-        again =
-          (changed || this.lastCommitted > floor) &&
-          this.#designatedLeader === undefined &&
-          this.outstanding > 0
-      } while (again)
-    } finally {
-      this.#isCommitting = false
-    }
-    this.#onCommitted()
+    if (!this.canCommit) return
+    const reconfig = this.#reconfigZxid
+    const limit = reconfig === -1 ? this.#lastProposed : reconfig - 1
+    this.#commitUpTo(this.#quorumZxid(this.#verifiers.active, limit))
+    if (reconfig === -1 || this.#lastCommitted < limit || !this.#commitReconfig(reconfig)) return
+    // The new configuration decides about the proposals after the reconfig.
+    if (this.canCommit) this.#commitUpTo(this.#quorumZxid(this.#verifiers.active, this.#lastProposed))
   }
 
   #commitUpTo(zxid: Zxid): void {
-    while (this.lastCommitted < zxid) {
-      const payload = this.#takeNext()
-      this.#broadcast.commit(this.lastCommitted, payload, this.#learners.followers, this.#learners.observers)
+    const { followers, observers } = this.#learners
+    while (this.#lastCommitted < zxid) {
+      const payload = this.#takeOldest()
+      this.#emit({ do: 'commit', zxid: this.#lastCommitted, payload, followers, observers })
     }
   }
 
-  #takeNext(): Uint8Array {
-    const { pending: entries } = this.#acks
-    const payload = entries.payloadAt(0)
-    this.lastCommitted = entries.zxidAt(0)
-    entries.shift()
-    this.#options.sources.window.add(this.lastCommitted, payload)
+  /** Makes the oldest proposal the last committed transaction, and returns its payload. */
+  #takeOldest(): Uint8Array {
+    const { pending } = this.#acks
+    const payload = pending.payloadAt(0)
+    this.#lastCommitted = pending.zxidAt(0)
+    pending.shift()
+    this.#options.sources.window.add(this.#lastCommitted, payload)
     return payload
   }
 
+  /** Returns the highest zxid up to `limit` that a quorum has acknowledged. */
   #quorumZxid(verifier: QuorumVerifier, limit: Zxid): Zxid {
-    if (!this.#canCommitAlone(verifier)) return this.#acks.quorumZxid(verifier, this.lastCommitted, limit)
-    return Math.max(this.lastCommitted, Math.min(limit, this.#acks.ackedBy(this.#options.self)))
+    if (!this.#canCommitAlone(verifier)) return this.#acks.quorumZxid(verifier, this.#lastCommitted, limit)
+    return Math.max(this.#lastCommitted, Math.min(limit, this.#acks.ackedBy(this.#options.self)))
   }
 
   // Configurations
 
-  /** R2 (14.2) At most one change of the configuration is on its way. */
+  /** Records a proposed reconfig. Throws a RangeError if another one is uncommitted (quorum-protocol 14.2). */
   #beginReconfig(zxid: Zxid, configuration: EnsembleConfiguration): void {
     if (this.#reconfigZxid !== -1) {
       const earlier = formatZxid(this.#reconfigZxid)
-      throw new RangeError(`Expected no change of the configuration before ${earlier} is committed, got one`)
+      throw new RangeError(`Expected no reconfig before reconfig ${earlier} is committed, got one`)
     }
     this.#reconfigZxid = zxid
     this.#proposed = configuration
-    this.#quorums = this.#verifiers()
+    this.#verifiers = this.#buildVerifiers()
   }
 
-  /** R3 (14.4) Commits a change of the configuration once both have a quorum; whether it did. */
+  /** Commits a reconfig if both configurations have a quorum, and returns whether it did (quorum-protocol 14.4). */
   #commitReconfig(zxid: Zxid): boolean {
-    const { active, proposed } = this.#quorums
+    const { active, proposed } = this.#verifiers
     if (this.#quorumZxid(active, zxid) < zxid || this.#quorumZxid(proposed!, zxid) < zxid) return false
     const configuration = this.#proposed!
-    const payload = this.#takeNext()
+    const payload = this.#takeOldest()
     const designated = this.activate(configuration, (server) => this.#acks.ackedBy(server), zxid)
     const { followers, observers } = this.#learners
-    this.#broadcast.activate(zxid, payload, followers, observers, configuration, designated)
+    this.#emit({ do: 'commitReconfig', zxid, payload, followers, observers, configuration, designated })
     return true
   }
 
-  /** L7 (2.6) A configuration that was written by hand gets its first version with its first leader. */
+  /** Gives a hand-written configuration its first version, under the first leader (quorum-protocol 2.6). */
   assignVersion(version: Zxid): EnsembleConfiguration {
     this.#proposed = { ...this.#active, version }
-    this.#quorums = this.#verifiers()
+    this.#verifiers = this.#buildVerifiers()
     return this.#proposed
   }
 
-  /** Puts a configuration in force and says who is to lead under it. `has` tells how much a server has of what counts. */
-  activate(configuration: EnsembleConfiguration, has: (server: ServerId) => Zxid, zxid: Zxid): ServerId {
+  /** Activates a configuration and returns its designated leader. `ackedBy` returns what a server has acknowledged. */
+  activate(configuration: EnsembleConfiguration, ackedBy: (server: ServerId) => Zxid, zxid: Zxid): ServerId {
     const { self } = this.#options
-    const designated = designateLeader(self, this.#active, configuration, has, zxid)
+    const designated = designateLeader(self, this.#active, configuration, ackedBy, zxid)
     this.#active = configuration
     this.#proposed = undefined
     this.#reconfigZxid = -1
-    this.#quorums = this.#verifiers()
+    this.#verifiers = this.#buildVerifiers()
     if (designated !== self) this.#designatedLeader = designated
     return designated
   }
 
-  #verifiers(): QuorumVerifiers {
+  #buildVerifiers(): QuorumVerifiers {
     const { oracle = false } = this.#options
     const active = verifierOf(this.#active, { oracle })
     return this.#proposed === undefined ? { active } : { active, proposed: verifierOf(this.#proposed) }
   }
 
-  /** Whether these servers decide: a quorum of each configuration. `alone` says whether the oracle is asked. */
-  isQuorum(servers: ReadonlySet<ServerId>, { alone = true }: { alone?: boolean } = {}): boolean {
-    const { active, proposed } = this.#quorums
-    if (!active.isQuorum(servers) && !(alone && this.#canCommitAlone(active))) return false
+  /** Returns whether these servers are a quorum of each configuration. `useOracle`: the leader alone may be one. */
+  isQuorum(servers: ReadonlySet<ServerId>, { useOracle = true }: { useOracle?: boolean } = {}): boolean {
+    const { active, proposed } = this.#verifiers
+    if (!active.isQuorum(servers) && !(useOracle && this.#canCommitAlone(active))) return false
     return proposed === undefined || proposed.isQuorum(servers)
   }
 
-  /** B5 (2.5) One of two voters may go on without the other when the oracle says so. */
+  /** Returns whether the oracle allows one of two voters to decide without the other (quorum-protocol 2.5). */
   #canCommitAlone(verifier: QuorumVerifier): boolean {
     return verifier.canAskOracle && this.#oracleAllows && !this.#learners.hasParticipants
   }

@@ -2,32 +2,33 @@ import { votersOf, type EnsembleConfiguration, type ServerId } from '../quorum/i
 import type { Zxid } from '../types.ts'
 
 /**
- * R1 (14.4) Who is to lead once `next` is in force: the leader itself when it still votes and is found where it was, otherwise
- * the voter among those that have the change which has most of what came after it. `has` tells how far a server has
- * everything. With nobody else to choose, the leader.
+ * Returns the designated leader of a configuration (quorum-protocol 14.4): the current leader `self` if it is still a voter
+ * and its quorum addresses are unchanged, otherwise the voter that has acknowledged the reconfig `zxid` and the most after
+ * it, or the current leader if there is none. `ackedBy` returns the last zxid that a server has acknowledged.
  */
 export function designateLeader(
   self: ServerId,
   current: EnsembleConfiguration,
   next: EnsembleConfiguration,
-  has: (server: ServerId) => Zxid,
+  ackedBy: (server: ServerId) => Zxid,
   zxid: Zxid,
 ): ServerId {
   const voters = votersOf(next)
   if (voters.includes(self) && quorumAddresses(self, current) === quorumAddresses(self, next)) return self
   let best: ServerId = self
-  let most = zxid - 1
+  let highest = zxid - 1
   for (const server of voters) {
-    if (server === self || has(server) < zxid) continue
-    if (has(server) > most || (has(server) === most && server > best)) {
+    const acked = ackedBy(server)
+    if (server === self || acked < zxid) continue
+    if (acked > highest || (acked === highest && server > best)) {
       best = server
-      most = has(server)
+      highest = acked
     }
   }
   return best
 }
 
-/** Where learners find a member. */
+/** Returns the quorum addresses of a member as one string. */
 function quorumAddresses(server: ServerId, { members }: EnsembleConfiguration): string {
   const addresses = members.get(server)?.addresses ?? []
   return addresses.map(({ host, quorumPort }) => `${host} ${quorumPort}`).join()

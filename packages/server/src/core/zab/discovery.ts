@@ -1,87 +1,161 @@
-import { formatZxid, MAX_EPOCH } from '@zabra/protocol'
-import type { ServerId } from '../quorum/index.ts'
-import type { Zxid } from '../types.ts'
-import { PROTOCOL_VERSION, type LearnerInfo } from './payloads.ts'
+import { epochOf, formatZxid, makeZxid } from '@zabra/protocol'
+import type { CommitTracker } from './commit-tracker.ts'
+import { EpochAgreement, isAhead, MAX_LEADER_EPOCH, refusalReason } from './epoch-agreement.ts'
+import type { LeaderOptions, LeaderWork } from './leader-types.ts'
+import { awaitsEpoch, type LearnerProgress } from './learner-progress.ts'
+import type { LearnerRegistry } from './learner-registry.ts'
+import { packetName, PacketType, type QuorumPacket } from './packets.ts'
+import { decodeAckEpoch, decodeLearnerInfo, encodeLeaderInfo } from './payloads.ts'
+import type { StepDownPolicy } from './step-down-policy.ts'
+import type { TickCounter } from './tick-counter.ts'
 
-/** The last epoch that is led: zxids of the one after it would not be exact for long. */
-export const MAX_LEADER_EPOCH = MAX_EPOCH - 1
-
-/** What a server has: the epoch it is in comes before what it logged. */
-export interface LogPosition {
-  readonly epoch: number
-  readonly zxid: Zxid
+export interface DiscoveryOptions {
+  readonly leader: LeaderOptions
+  readonly ticks: TickCounter
+  readonly learners: LearnerRegistry
+  readonly tracker: CommitTracker
+  readonly stepDownPolicy: StepDownPolicy
+  readonly emit: (work: Extract<LeaderWork, { do: 'store' | 'proposeConfiguration' }>) => void
+  /** Steps down because no epoch is left. */
+  readonly fail: (message: string) => void
 }
 
-export function isAhead(a: LogPosition, b: LogPosition): boolean {
-  return a.epoch !== b.epoch ? a.epoch > b.epoch : a.zxid > b.zxid
-}
-
-/** How a leader and a quorum agree on an epoch, and on that nobody in the quorum has more than the leader (8.2). */
+/**
+ * The discovery of a leader (quorum-protocol 8.2): agrees with a quorum on an epoch in which no server has led, and makes sure
+ * that no server of that quorum has a more recent history than the leader.
+ *
+ * The new acceptedEpoch is durable before any learner receives the epoch, and the currentEpoch before any ACK of NEWLEADER is
+ * counted (quorum-protocol invariant 4).
+ */
 export class Discovery {
-  readonly #self: ServerId
-  readonly #isQuorum: (servers: ReadonlySet<ServerId>) => boolean
-  /** Who has come, with me. */
-  readonly #connected = new Set<ServerId>()
-  /** Who has promised the epoch, with me. */
-  readonly #accepted = new Set<ServerId>()
-  #epoch = 0
-  #isEpochChosen = false
-  #isEpochAccepted = false
+  readonly #options: DiscoveryOptions
+  readonly #agreement: EpochAgreement
+  #isAcceptedEpochStored = false
+  #isCurrentEpochStored = false
+  #deadline: number
 
-  /** `decide` says whether these servers are a quorum. */
-  constructor(self: ServerId, decide: (servers: ReadonlySet<ServerId>) => boolean) {
-    this.#self = self
-    this.#isQuorum = decide
+  constructor(options: DiscoveryOptions) {
+    this.#options = options
+    const { leader, tracker, ticks } = options
+    // The other voter has one tick to connect before the oracle is used.
+    this.#agreement = new EpochAgreement(leader.self, (servers) =>
+      tracker.isQuorum(servers, { useOracle: ticks.now > 0 }),
+    )
+    this.#deadline = leader.initLimit
   }
 
+  /** The chosen epoch; -1 before a quorum has connected. */
   get epoch(): number {
-    return this.#epoch
+    return this.#agreement.isEpochChosen ? this.#agreement.epoch : -1
   }
 
-  /** A quorum has come: the epoch does not change any more. */
-  get isEpochChosen(): boolean {
-    return this.#isEpochChosen
+  /** Whether the currentEpoch is stored, so that learners can be synchronised. */
+  get isComplete(): boolean {
+    return this.#isCurrentEpochStored
   }
 
-  /** A quorum has promised the epoch. */
-  get isEpochAccepted(): boolean {
-    return this.#isEpochAccepted
+  /** The tick by which the current step must be complete; after discovery, that of the synchronisation. */
+  get deadline(): number {
+    return this.#deadline
+  }
+
+  start(): void {
+    const { self, acceptedEpoch } = this.#options.leader
+    if (this.#agreement.addServer(self, true, acceptedEpoch)) this.#storeAcceptedEpoch()
+  }
+
+  /** Repeats the leader's own steps, which may complete because the oracle has allowed the leader to lead alone. */
+  retryAlone(): void {
+    if (!this.#agreement.isEpochChosen) this.start()
+    else if (this.#isAcceptedEpochStored && this.#agreement.acceptEpoch(this.#options.leader.self))
+      this.#store('currentEpoch')
+  }
+
+  /** Processes the first packet of a connection, which must be FOLLOWERINFO or OBSERVERINFO. */
+  receiveInfo(learner: LearnerProgress, { type, zxid, data }: QuorumPacket): void {
+    const { learners, tracker, leader } = this.#options
+    if (type !== PacketType.followerInfo && type !== PacketType.observerInfo)
+      return learners.drop(learner, `expected followerInfo or observerInfo first, got ${packetName(type)}`)
+    const info = decodeLearnerInfo(data)
+    const { serverId } = info
+    const acceptedEpoch = epochOf(zxid)
+    const refusal = refusalReason(info, acceptedEpoch, leader.self, tracker.active.version)
+    if (refusal !== undefined) return learners.drop(learner, refusal)
+    if (this.#agreement.isEpochChosen && acceptedEpoch > this.epoch) {
+      if (type === PacketType.followerInfo)
+        this.#options.stepDownPolicy.noteLaterEpoch(serverId, acceptedEpoch)
+      const reason = `it has accepted epoch ${acceptedEpoch}, after epoch ${this.epoch} of this leader`
+      return learners.drop(learner, reason)
+    }
+    learner.serverId = serverId
+    for (const other of learners.othersOfServer(learner))
+      if (awaitsEpoch(other)) learners.drop(other, 'the same server has connected again')
+    learner.isObserver = type === PacketType.observerInfo
+    learner.state = 'identified'
+    learner.deadline = Infinity
+    if (this.#agreement.addServer(serverId, !learner.isObserver, acceptedEpoch)) this.#storeAcceptedEpoch()
+    else if (this.#isAcceptedEpochStored) this.#sendLeaderInfo(learner)
+  }
+
+  #storeAcceptedEpoch(): void {
+    const { epoch } = this.#agreement
+    if (epoch > MAX_LEADER_EPOCH)
+      return this.#options.fail(`epoch ${epoch} is beyond the last one, ${MAX_LEADER_EPOCH}`)
+    this.#store('acceptedEpoch')
+  }
+
+  /** The acceptedEpoch is durable: sends the epoch to all identified learners. */
+  acceptedEpochStored(epoch: number): void {
+    if (epoch !== this.epoch || this.#isAcceptedEpochStored) return
+    this.#isAcceptedEpochStored = true
+    const { learners, tracker, leader, emit } = this.#options
+    const lastSeen = tracker.proposed ?? tracker.active
+    if (leader.reconfigEnabled && lastSeen.version === 0)
+      emit({ do: 'proposeConfiguration', configuration: tracker.assignVersion(makeZxid(epoch, 0)) })
+    for (const learner of learners) if (learner.state === 'identified') this.#sendLeaderInfo(learner)
+    if (this.#agreement.acceptEpoch(leader.self)) this.#store('currentEpoch')
+  }
+
+  #sendLeaderInfo(learner: LearnerProgress): void {
+    const { learners } = this.#options
+    learner.state = 'epochSent'
+    learners.awaitPacket(learner)
+    learners.send(learner, PacketType.leaderInfo, makeZxid(this.epoch, 0), encodeLeaderInfo())
   }
 
   /**
-   * L2 (8.2 step 2) The epoch is one more than any that was accepted by those who came in time, observers too, who would
-   * refuse a lower one. Only participants bring the quorum nearer. Returns whether the epoch is settled by this.
+   * Processes ACKEPOCH (quorum-protocol 8.2 step 4). As long as no quorum has accepted the epoch, a learner with a more recent
+   * history than the leader is dropped. An epoch that the learner had accepted before, or a learner that does not trust its
+   * data, does not count. Earlier connections of the server are dropped only now: anyone can send FOLLOWERINFO with any id, and
+   * that must not disconnect a member.
    */
-  addServer(server: ServerId, participates: boolean, acceptedEpoch: number): boolean {
-    if (this.#isEpochChosen) return false
-    this.#epoch = Math.max(this.#epoch, acceptedEpoch + 1)
-    if (participates) this.#connected.add(server)
-    this.#isEpochChosen = this.#connected.has(this.#self) && this.#isQuorum(this.#connected)
-    return this.#isEpochChosen
+  receiveAckEpoch(learner: LearnerProgress, { zxid, data }: QuorumPacket): void {
+    const { learners, leader } = this.#options
+    const epoch = decodeAckEpoch(data)
+    for (const other of learners.othersOfServer(learner))
+      learners.drop(other, 'the same server has connected again')
+    learner.lastZxid = zxid
+    learner.state = 'epochAccepted'
+    learner.deadline = Infinity
+    if (this.#agreement.isEpochAccepted || epoch === -1) return
+    if (isAhead({ epoch, zxid }, { epoch: leader.currentEpoch, zxid: leader.lastZxid })) {
+      const reason = `it is ahead of this leader, in epoch ${epoch} at ${formatZxid(zxid)}`
+      return learners.drop(learner, reason)
+    }
+    if (zxid !== -1 && !learner.isObserver && this.#agreement.acceptEpoch(learner.serverId))
+      this.#store('currentEpoch')
   }
 
-  /** L4 (8.2 step 4) Returns whether a quorum has promised by this. */
-  acceptEpoch(server: ServerId): boolean {
-    if (this.#isEpochAccepted) return false
-    this.#accepted.add(server)
-    this.#isEpochAccepted = this.#accepted.has(this.#self) && this.#isQuorum(this.#accepted)
-    return this.#isEpochAccepted
+  /** The currentEpoch is durable. Returns whether this completes the discovery. */
+  currentEpochStored(epoch: number): boolean {
+    if (epoch !== this.epoch || this.#isCurrentEpochStored) return false
+    this.#isCurrentEpochStored = true
+    return true
   }
-}
 
-/** L3 (8.2) Why somebody who wants to follow `self` cannot, from what it says of itself. */
-export function refusalReason(
-  { serverId, protocolVersion, configVersion }: LearnerInfo,
-  acceptedEpoch: number,
-  self: ServerId,
-  activeVersion: Zxid,
-): string | undefined {
-  if (serverId === self) return `it says that it is server ${serverId}, which is this one`
-  if (protocolVersion < PROTOCOL_VERSION)
-    return `its protocol is ${protocolVersion}, older than ${PROTOCOL_VERSION}`
-  if (configVersion > activeVersion)
-    return `its configuration ${formatZxid(configVersion)} is newer than ${formatZxid(activeVersion)} here`
-  if (acceptedEpoch < 0 || acceptedEpoch >= MAX_LEADER_EPOCH)
-    return `its epoch ${acceptedEpoch} is not from 0 to ${MAX_LEADER_EPOCH - 1}`
-  return undefined
+  #store(what: 'acceptedEpoch' | 'currentEpoch'): void {
+    const { ticks, leader, emit } = this.#options
+    this.#deadline = ticks.now + leader.initLimit
+    emit({ do: 'store', what, epoch: this.#agreement.epoch })
+  }
 }

@@ -1,80 +1,52 @@
+import { RingBuffer } from '../ring-buffer.ts'
 import type { Zxid } from '../types.ts'
 
 /**
- * Transactions in order of their zxid, first in, first out.
- *
- * FENCED: two rings of a size that is a power of two, grown when full, instead of an array of objects.
- * Why: each write passes through three of these; objects and shifted arrays would be what the collector lives on.
- * Rules: `zxidAt` and `payloadAt` count from the oldest and do not check their bounds.
+ * Encoded transactions in the order of their zxids, first in, first out. Two ring buffers rather than one of objects: each write
+ * passes through three of these queues, and objects would be most of what the garbage collector works on.
  */
 export class Entries {
-  #zxids: Float64Array
-  #payloads: (Uint8Array | undefined)[]
-  #mask: number
-  #head = 0
-  #length = 0
-
-  constructor(capacity = 64) {
-    const size = 2 ** Math.ceil(Math.log2(Math.max(2, capacity)))
-    this.#zxids = new Float64Array(size)
-    this.#payloads = new Array<Uint8Array | undefined>(size).fill(undefined)
-    this.#mask = size - 1
-  }
+  readonly #zxids = new RingBuffer<Zxid>(0)
+  readonly #payloads = new RingBuffer<Uint8Array | undefined>(undefined)
 
   get length(): number {
-    return this.#length
+    return this.#zxids.length
   }
 
+  /** Returns the zxid at an index, counted from the oldest entry. Does not check bounds. */
   zxidAt(index: number): Zxid {
-    return this.#zxids[(this.#head + index) & this.#mask]!
+    return this.#zxids.at(index)
   }
 
+  /** Returns the payload at an index, counted from the oldest entry. Does not check bounds. */
   payloadAt(index: number): Uint8Array {
-    return this.#payloads[(this.#head + index) & this.#mask]!
+    return this.#payloads.at(index)!
   }
 
   push(zxid: Zxid, payload: Uint8Array): void {
-    if (this.#length > this.#mask) this.#grow()
-    const at = (this.#head + this.#length++) & this.#mask
-    this.#zxids[at] = zxid
-    this.#payloads[at] = payload
+    this.#zxids.push(zxid)
+    this.#payloads.push(payload)
   }
 
-  /** Drops the oldest. */
+  /** Drops the oldest entry. */
   shift(): void {
-    this.#payloads[this.#head] = undefined
-    this.#head = (this.#head + 1) & this.#mask
-    this.#length--
+    this.#zxids.shift()
+    this.#payloads.shift()
   }
 
   clear(): void {
-    this.#payloads.fill(undefined)
-    this.#head = 0
-    this.#length = 0
+    this.#zxids.clear()
+    this.#payloads.clear()
   }
 
-  /** How many are not after `zxid`: the index of the first one that is. */
+  /** Counts the entries up to and including `zxid`: the index of the first entry after it. */
   countUpTo(zxid: Zxid): number {
-    let [low, high] = [0, this.#length]
+    let [low, high] = [0, this.length]
     while (low < high) {
       const middle = (low + high) >>> 1
       if (this.zxidAt(middle) <= zxid) low = middle + 1
       else high = middle
     }
     return low
-  }
-
-  #grow(): void {
-    const size = (this.#mask + 1) * 2
-    const zxids = new Float64Array(size)
-    const payloads = new Array<Uint8Array | undefined>(size).fill(undefined)
-    for (let i = 0; i < this.#length; i++) {
-      zxids[i] = this.zxidAt(i)
-      payloads[i] = this.payloadAt(i)
-    }
-    this.#zxids = zxids
-    this.#payloads = payloads
-    this.#mask = size - 1
-    this.#head = 0
   }
 }

@@ -3,141 +3,149 @@ import type { Zxid } from '../types.ts'
 import type { QuorumPacket } from './packets.ts'
 import type { SyncPlan, SyncSources } from './sync-plan.ts'
 
-/** A number that the host gives to each connection on the quorum port. Never used twice in a term. */
+/** A number that the host assigns to each connection on the quorum port; unique within a leadership. */
 export type ConnectionId = number
 
-/** What a leader is made with. Times are in ticks. */
+/** Options of a leader. Times are in ticks. */
 export interface LeaderOptions {
   readonly self: ServerId
-  /** In force. */
+  /** The active configuration. */
   readonly active: EnsembleConfiguration
-  /** Seen last; matters while it is newer than the active one. */
+  /** The configuration seen last; ignored unless it is newer than the active one. */
   readonly proposed?: EnsembleConfiguration
-  /** What is on disk. */
+  /** The acceptedEpoch on disk. */
   readonly acceptedEpoch: number
+  /** The currentEpoch on disk. */
   readonly currentEpoch: number
-  /** The last transaction of the log, all of which is durable and applied to the tree. */
+  /** The last transaction of the log. The whole log is durable and applied to the tree. */
   readonly lastZxid: Zxid
-  /** How long discovery, the acks of epochs and those of NEWLEADER may take, each. */
+  /** Limit for choosing the epoch, for its acceptance, and for the ACKs of NEWLEADER, each. */
   readonly initLimit: number
   /** How long a learner may be silent, or leave a proposal unacknowledged. */
   readonly syncLimit: number
-  /** Where learners are brought up to date from. The leader adds to `sources.window` what it commits. */
+  /** Sources to synchronise learners from. The leader adds to `sources.window` what it commits. */
   readonly sources: SyncSources
   readonly reconfigEnabled: boolean
-  /** Most learners at a time; default 1000. */
+  /** Largest number of learners; default 1000. */
   readonly maxLearners?: number
-  /** Most connections that have not said who they are; the oldest gives way to a new one; default 100. */
+  /** Largest number of connections without FOLLOWERINFO or OBSERVERINFO; the oldest is dropped for a new one; default 100. */
   readonly maxUnidentified?: number
-  /** Whether one of two voters may go on alone when an oracle says so. */
+  /** Whether an oracle is configured, which can allow one of two voters to lead alone (quorum-protocol 2.5). */
   readonly oracle?: boolean
   /** The last counter of an epoch, lower in tests; default 0xfffffffe. */
   readonly maxCounter?: number
 }
 
 /**
- * What the hot path calls, also from within `step`, before the work that this returns is done: for a learner that takes its place
- * at that moment COMMIT may so come before UPTODATE, which it must expect anyway. The arrays belong to the leader; do not keep
- * them.
+ * `discovery`: agrees on an epoch. `synchronisation`: sends its history to a quorum. `broadcast`: is established. `over`: has
+ * stepped down.
  */
-export interface Broadcast {
-  /** Send PROPOSAL to these. The leader's own log is the caller's of `propose` to write. */
-  proposal(zxid: Zxid, payload: Uint8Array, followers: readonly ConnectionId[]): void
-  /** Send COMMIT to followers and INFORM to observers, and apply the transaction here. In order of zxid, without gaps. */
-  commit(
-    zxid: Zxid,
-    payload: Uint8Array,
-    followers: readonly ConnectionId[],
-    observers: readonly ConnectionId[],
-  ): void
-  /**
-   * Takes the place of `commit` for a change of the configuration: send COMMITANDACTIVATE and INFORMANDACTIVATE, apply, and
-   * bring the configuration into force. When `designated` is another server, this one commits nothing more and `stop`
-   * comes soon.
-   */
-  activate(
-    zxid: Zxid,
-    payload: Uint8Array,
-    followers: readonly ConnectionId[],
-    observers: readonly ConnectionId[],
-    configuration: EnsembleConfiguration,
-    designated: ServerId,
-  ): void
-  /**
-   * This leader was still the one, and all that was proposed before is committed, at some time after `confirm` was asked with
-   * this ticket. Comes in order of tickets, after the `commit` calls on which it waited.
-   */
-  confirmed(ticket: number): void
-}
-
 export type LeaderPhase = 'discovery' | 'synchronisation' | 'broadcast' | 'over'
 
+/** Inputs of a leader, apart from those of every write. */
 export type LeaderInput =
-  /** First of all. */
+  /** The first input. */
   | { readonly type: 'start' }
+  /** A connection was accepted on the quorum port. */
   | { readonly type: 'accepted'; readonly from: ConnectionId }
-  /** Data of the packet must not change afterwards. ACKs may go to `ack` directly. */
+  /** A packet was received. Its data must not change afterwards. */
   | { readonly type: 'packet'; readonly from: ConnectionId; readonly packet: QuorumPacket }
   | { readonly type: 'closed'; readonly from: ConnectionId }
-  /** What a `sync` asked for has been handed over in full. */
+  /** All data of the work `sync` was sent. */
   | { readonly type: 'streamed'; readonly to: ConnectionId }
-  /** The epoch that `store` asked for is durable. */
+  /** The epoch of the work `store` is durable. */
   | { readonly type: 'stored'; readonly what: 'acceptedEpoch' | 'currentEpoch'; readonly epoch: number }
-  /** Half a tick has gone by. */
+  /** Half a tick has passed. */
   | { readonly type: 'halfTick' }
-  /** Answer `Broadcast.confirmed` with this number, larger than the ones before, when a quorum stands behind this leader. */
-  | { readonly type: 'confirm'; readonly ticket: number }
-  /** What the oracle says, each time that it changes. */
-  | { readonly type: 'oracle'; readonly goOn: boolean }
+  /** Confirm with the work `confirmLeadership` that a quorum still follows. `id` must be larger than in earlier checks. */
+  | { readonly type: 'checkLeadership'; readonly id: number }
+  /** The answer of the oracle has changed. */
+  | { readonly type: 'oracle'; readonly canLeadAlone: boolean }
   /**
-   * Hand leadership over: no new proposals, and once all earlier ones are committed and a voter has all of them, leave; all
-   * within `syncLimit` ticks or not at all. Nothing accepted is lost, and a follower is up to date to take over at once. Whom
-   * the others elect is theirs: among those with the same history it is the highest id, which is the successor that is
-   * named, provided that this server keeps out of that election.
+   * Transfer the leadership: accept no proposals, and step down when all earlier ones are committed and a voter has all of
+   * them; after `syncLimit` ticks without such a voter, continue to lead. No accepted write is lost, and a synced follower can
+   * take over. The others elect their leader freely: among voters with the same history that is the highest id, which is the
+   * named successor if this server keeps out of that election.
    */
   | { readonly type: 'transfer' }
 
-/** Why a leadership ended. */
+/** Why a leader steps down. */
 export interface StepDownReason {
-  readonly reason: string
-  /** A change of the configuration made this server the leader: go to it without an election (14.5). */
+  readonly message: string
+  /** The leader designated by a reconfig: follow it without an election (quorum-protocol 14.5). */
   readonly designated?: ServerId
   /**
-   * Leadership was handed over. Keep out of the election until another leader is heard of, or for as long as an election
-   * may take, or this server may win it again. The one named is whom the order of votes favours.
+   * The voter that is likely to be elected after a leadership transfer. Keep out of the election until there is another
+   * leader, or as long as an election may take, or else this server may win it again.
    */
   readonly successor?: ServerId
 }
 
-/** What the host is to do, in this order, before it hands in the next input. What has to wait comes back as an input. */
+/**
+ * Work of a leader. The host performs it in this order, before any work of a later input. Completions come back as inputs.
+ * Lists of connections do not change.
+ */
 export type LeaderWork =
   | { readonly do: 'send'; readonly to: ConnectionId; readonly packet: QuorumPacket }
-  /** Send what brings a learner up to date. Whatever is sent to it later goes behind, as long as this may take. */
+  /** Synchronise a learner. All later packets to it are sent after this data, however long it takes. */
   | { readonly do: 'sync'; readonly to: ConnectionId; readonly plan: SyncPlan }
   | { readonly do: 'drop'; readonly connection: ConnectionId; readonly reason: string }
-  /** Make an epoch durable, then hand in `stored`. Also when `stop` comes right after it. */
+  /** Make an epoch durable, then input `stored`; also when `stepDown` follows. */
   | { readonly do: 'store'; readonly what: 'acceptedEpoch' | 'currentEpoch'; readonly epoch: number }
-  /** A configuration was seen that is not in force yet: keep it as the last one seen (`.next`). */
+  /** Keep a configuration that is not active yet as the one seen last (`.next`). */
   | { readonly do: 'proposeConfiguration'; readonly configuration: EnsembleConfiguration }
-  /** Bring a configuration into force, found unfinished at the start. */
+  /** Activate a configuration that was seen but not committed before this leader was elected (quorum-protocol 14.6). */
   | { readonly do: 'activate'; readonly configuration: EnsembleConfiguration; readonly designated: ServerId }
-  /** A quorum is in step: take requests. The first proposal is `zxid` + 1. */
+  /** The leader is established: accept requests. The first proposal has the zxid `zxid` + 1. */
   | { readonly do: 'lead'; readonly epoch: number; readonly zxid: Zxid }
-  /** REQUEST, REVALIDATE or the sessions of a PING, for the client side. `server` is who sent it. */
+  /** Send PROPOSAL to these followers. The caller of `propose` writes the leader's own log. */
+  | {
+      readonly do: 'propose'
+      readonly zxid: Zxid
+      readonly payload: Uint8Array
+      readonly followers: readonly ConnectionId[]
+    }
+  /** Send COMMIT to followers and INFORM to observers, and apply the transaction. In zxid order, without gaps. */
+  | {
+      readonly do: 'commit'
+      readonly zxid: Zxid
+      readonly payload: Uint8Array
+      readonly followers: readonly ConnectionId[]
+      readonly observers: readonly ConnectionId[]
+    }
+  /**
+   * As `commit`, for a reconfig: send COMMITANDACTIVATE and INFORMANDACTIVATE, apply the transaction and activate the
+   * configuration. When `designated` is another server, this one commits nothing more, and `stepDown` follows soon.
+   */
+  | {
+      readonly do: 'commitReconfig'
+      readonly zxid: Zxid
+      readonly payload: Uint8Array
+      readonly followers: readonly ConnectionId[]
+      readonly observers: readonly ConnectionId[]
+      readonly configuration: EnsembleConfiguration
+      readonly designated: ServerId
+    }
+  /**
+   * This server was still the leader at some time after the input `checkLeadership` with this id, and all that was proposed
+   * before that input is committed. In the order of the ids.
+   */
+  | { readonly do: 'confirmLeadership'; readonly id: number }
+  /** Process a REQUEST, a REVALIDATE or the sessions of a PING. `server` is the sender. */
   | {
       readonly do: 'deliver'
       readonly from: ConnectionId
       readonly server: ServerId
       readonly packet: QuorumPacket
     }
-  /** A learner's connection is now part of the broadcast, or no longer. For figures and for sessions' owners. */
+  /** Proposals and commits are sent to this learner from now on, or no longer. */
   | {
-      readonly do: 'joined'
+      readonly do: 'learnerJoined'
       readonly connection: ConnectionId
       readonly server: ServerId
-      readonly observer: boolean
+      readonly isObserver: boolean
     }
-  | { readonly do: 'left'; readonly connection: ConnectionId; readonly server: ServerId }
-  /** Leadership is over: close everything, settle the log, look for a leader. Nothing comes after it. */
-  | { readonly do: 'stop'; readonly because: StepDownReason }
-  | { readonly do: 'warn'; readonly facts: object; readonly sentence: string }
+  | { readonly do: 'learnerLeft'; readonly connection: ConnectionId; readonly server: ServerId }
+  /** The leadership is over: close all connections, recover the log, look for a leader. The last work. */
+  | { readonly do: 'stepDown'; readonly reason: StepDownReason }
+  | { readonly do: 'warn'; readonly context: object; readonly message: string }

@@ -1,90 +1,82 @@
-import { counterOf, epochOf, formatZxid, makeZxid, ProtocolError } from '@zabra/protocol'
-import { printConfiguration, type EnsembleConfiguration, type ServerId } from '../quorum/index.ts'
+import { counterOf, formatZxid, makeZxid, ProtocolError } from '@zabra/protocol'
+import type { EnsembleConfiguration, ServerId } from '../quorum/index.ts'
+import { RingBuffer } from '../ring-buffer.ts'
 import type { Zxid } from '../types.ts'
 import { CommitTracker } from './commit-tracker.ts'
-import { Discovery, isAhead, MAX_LEADER_EPOCH, refusalReason } from './discovery.ts'
-import {
-  LearnerProgress,
-  LearnerRegistry,
-  awaitsEpoch,
-  activeFollowers,
-  overdueReason,
-} from './learner-progress.ts'
+import { Discovery } from './discovery.ts'
 import type {
-  StepDownReason,
-  Broadcast,
   ConnectionId,
   LeaderInput,
   LeaderOptions,
   LeaderPhase,
   LeaderWork,
+  StepDownReason,
 } from './leader-types.ts'
-import { NO_ZXID, packetName, PacketType, type QuorumPacket } from './packets.ts'
-import { decodeAckEpoch, decodeLearnerInfo, encodeConfigurationText, encodeLeaderInfo } from './payloads.ts'
-import { StepDownPolicy } from './step-down.ts'
 import { LeadershipCheck } from './leadership-check.ts'
-import { planSync } from './sync-plan.ts'
-
-const UNEXPECTED_PACKET = 'A learner sent what no learner should send now; it is ignored'
+import { activeFollowers, overdueReason, type LearnerProgress } from './learner-progress.ts'
+import { LearnerRegistry } from './learner-registry.ts'
+import { LearnerSync } from './learner-sync.ts'
+import { packetName, PacketType, type QuorumPacket } from './packets.ts'
+import { StepDownPolicy } from './step-down-policy.ts'
+import { TickCounter } from './tick-counter.ts'
 
 /**
- * One term of a leader, from the end of an election to the next one, without clock, network or disk: inputs in, work out.
+ * The state machine of one leadership, from the end of an election to the step-down, without clock, network or disk. Inputs are
+ * `step` and, for every write, `propose`, `ack` and `markDurable`. After each of them the host performs all work that
+ * `nextWork` returns.
  *
- * First it agrees with a quorum on an epoch that nobody has led in, and finds that none of them has more than it has. Then it
- * brings them up to date; once a quorum has all of its history on disk, that history is committed and the leader is established. From
- * then on it proposes transactions in order, and commits each when a quorum has it on disk.
- *
- * The hot path (`propose`, `ack`, `durable`) calls `Broadcast`; all else is work. Rules are numbered; in brackets stands their
- * section in the description of the server protocol.
+ * First the leader agrees with a quorum on an epoch (`discovery`). Then it synchronises learners; once a quorum has all of
+ * its history on disk, that history is committed and the leader is established (`synchronisation`). From then on it proposes
+ * transactions in order, and commits each when a quorum has it on disk (`broadcast`).
  */
 export class Leader {
   readonly #options: LeaderOptions
+  readonly #ticks = new TickCounter()
+  readonly #learners: LearnerRegistry
+  readonly #sync: LearnerSync
   readonly #tracker: CommitTracker
   readonly #discovery: Discovery
-  readonly #learners = new LearnerRegistry()
   readonly #leadershipCheck: LeadershipCheck
-  readonly #stepDown: StepDownPolicy
-  /** Voters whose disks have all of my history, for NEWLEADER. */
-  readonly #syncedVoters = new Set<ServerId>()
+  readonly #stepDownPolicy: StepDownPolicy
+  /** The participants that have acknowledged NEWLEADER, and this server. */
+  readonly #newLeaderAcks = new Set<ServerId>()
   #phase: LeaderPhase = 'discovery'
-  #acceptedStored = false
-  #currentStored = false
-  #halfTicks = 0
-  #deadline: number
-  #work: LeaderWork[] = []
+  readonly #work = new RingBuffer<LeaderWork | undefined>(undefined)
 
-  constructor(options: LeaderOptions, broadcast: Broadcast) {
+  constructor(options: LeaderOptions) {
     this.#options = options
-    this.#tracker = new CommitTracker(options, broadcast, this.#learners, () =>
-      this.#leadershipCheck.confirmCommitted(),
-    )
-    this.#leadershipCheck = new LeadershipCheck(
-      options.self,
-      this.#learners,
-      this.#tracker,
-      (ticket) => broadcast.confirmed(ticket),
-      (handle) => this.#send(handle, PacketType.ping, this.lastProposed, null),
-    )
-    this.#stepDown = new StepDownPolicy(options, this.#learners, this.#tracker)
-    // The oracle is not asked before others had a tick to come.
-    this.#discovery = new Discovery(options.self, (servers) =>
-      this.#tracker.isQuorum(servers, { alone: this.#tick > 0 }),
-    )
-    this.#deadline = options.initLimit
+    const { self, initLimit, syncLimit, sources } = options
+    const emit = (work: LeaderWork): void => this.#work.push(work)
+    const ticks = this.#ticks
+    const onRemoved = (learner: LearnerProgress): void => this.#learnerRemoved(learner)
+    const learners = (this.#learners = new LearnerRegistry({ initLimit, syncLimit, ticks, emit, onRemoved }))
+    const tracker = (this.#tracker = new CommitTracker(options, learners, emit))
+    this.#sync = new LearnerSync(learners, {
+      sources,
+      epoch: () => this.epoch,
+      // The configuration seen last at the start is committed with the history; one proposed since may never be.
+      configuration: () =>
+        this.#phase === 'broadcast' ? this.activeConfiguration : this.lastSeenConfiguration,
+      emit,
+    })
+    this.#leadershipCheck = new LeadershipCheck(self, learners, tracker, emit)
+    const stepDownPolicy = (this.#stepDownPolicy = new StepDownPolicy(options, learners, tracker))
+    const fail = (message: string): void => this.#stepDown({ message })
+    this.#discovery = new Discovery({ leader: options, ticks, learners, tracker, stepDownPolicy, emit, fail })
   }
 
   get phase(): LeaderPhase {
     return this.#phase
   }
 
-  /** -1 until a quorum has agreed on one. */
+  /** The epoch of this leader; -1 until a quorum has connected. */
   get epoch(): number {
-    return this.#discovery.isEpochChosen ? this.#discovery.epoch : -1
+    return this.#discovery.epoch
   }
 
-  /** Whether `propose` may be called: this server leads, is not being relieved, and the epoch has room. */
+  /** Whether `propose` is allowed: the leader is established, does not prepare to step down, and the epoch has counters left. */
   get canPropose(): boolean {
-    return this.#phase === 'broadcast' && this.#stepDown.canPropose
+    return this.#phase === 'broadcast' && this.#stepDownPolicy.canPropose
   }
 
   get lastProposed(): Zxid {
@@ -95,420 +87,323 @@ export class Leader {
     return this.#tracker.lastCommitted
   }
 
-  /** How many proposals are not committed yet. */
+  /** Number of uncommitted proposals. */
   get outstanding(): number {
     return this.#tracker.outstanding
   }
 
-  /** The configuration in force. */
   get activeConfiguration(): EnsembleConfiguration {
     return this.#tracker.active
   }
 
-  /** The configuration seen last; the one in force unless a change is on its way. */
+  /** The configuration of an uncommitted reconfig, or else the active one. */
   get lastSeenConfiguration(): EnsembleConfiguration {
     return this.#tracker.proposed ?? this.#tracker.active
   }
 
-  /** Voters that are connected and in step, with this one: for the rule that a new configuration must be able to decide (14.1). */
+  /**
+   * Returns the active followers and this server. A reconfig is accepted only if they are a quorum of the new configuration
+   * (quorum-protocol 14.1).
+   */
   syncedVoters(): Set<ServerId> {
     return activeFollowers(this.#learners).add(this.#options.self)
   }
 
-  // The hot path
+  // Inputs of every write
 
   /**
-   * HOT. Proposes the next transaction, whose zxid is `lastProposed` + 1, and calls `Broadcast.proposal`. The caller logs the
-   * same bytes here and says so to `durable`; for a change of the configuration it first keeps that as the one seen last.
-   * Throws a RangeError for any other zxid, while not `accepting`, and for a second change of the configuration.
+   * Proposes the next transaction, whose zxid is `lastProposed` + 1. The caller appends the payload to the leader's log and
+   * calls `markDurable`; before a reconfig it keeps the configuration as the one seen last. Throws a RangeError for any other
+   * zxid, if `canPropose` is false, and for a second uncommitted reconfig.
    */
   propose(zxid: Zxid, payload: Uint8Array): void {
-    if (!this.canPropose || zxid !== this.#tracker.lastProposed + 1) this.#throwUnexpectedProposal(zxid)
+    const expected = this.#tracker.lastProposed + 1
+    if (!this.canPropose || zxid !== expected) {
+      const allowed = this.canPropose ? formatZxid(expected) : 'no proposal'
+      throw new RangeError(`Expected ${allowed}, got ${formatZxid(zxid)}`)
+    }
     this.#tracker.propose(zxid, payload)
   }
 
-  /** HOT. A learner's ACK of a proposal. False for one that `step` must see: it comes out of turn or names nothing proposed. */
-  ack(from: ConnectionId, zxid: Zxid): boolean {
-    const handle = this.#learners.get(from)
-    if (handle === undefined || handle.state !== 'active' || zxid > this.#tracker.lastProposed) return false
-    this.#extendDeadline(handle)
-    if (!handle.isObserver) this.#tracker.acknowledge(handle.serverId, zxid)
-    return true
+  /** Processes an ACK of a learner. */
+  ack(from: ConnectionId, zxid: Zxid): void {
+    const learner = this.#learners.get(from)
+    if (learner === undefined || this.#phase === 'over') return
+    if (learner.state === 'active') this.#receiveAck(learner, zxid)
+    else this.#receivePacket(learner, { type: PacketType.ack, zxid, data: null, auth: null })
+    this.#leadershipCheck.confirmCommitted()
   }
 
-  /** HOT. The leader's own log is durable up to and with this zxid. */
+  /** Records that the leader's own log is durable up to and including this zxid. */
   markDurable(zxid: Zxid): void {
-    if (this.#phase === 'broadcast') this.#tracker.acknowledge(this.#options.self, zxid)
+    if (this.#phase !== 'broadcast') return
+    this.#tracker.acknowledge(this.#options.self, zxid)
+    this.#leadershipCheck.confirmCommitted()
   }
 
-  /** HOT. Something came from a learner, or a transfer to it made progress: it is alive. Whether it may ask for writes. */
+  /**
+   * Extends the deadline of a learner: bytes were received from it, or it reads the data that is sent to it. Returns whether
+   * its requests can be processed.
+   */
   heartbeat(from: ConnectionId): boolean {
-    const handle = this.#learners.get(from)
-    if (handle !== undefined) this.#extendDeadline(handle)
-    return handle?.state === 'active' && this.#phase !== 'over'
+    const learner = this.#learners.get(from)
+    if (learner !== undefined) this.#learners.heartbeat(learner)
+    return learner?.state === 'active' && this.#phase !== 'over'
   }
 
-  #extendDeadline(handle: LearnerProgress): void {
-    const { initLimit, syncLimit } = this.#options
-    if (handle.state === 'active') handle.deadline = this.#tick + syncLimit
-    else if (handle.state === 'syncing') handle.deadline = this.#tick + initLimit + syncLimit
+  // All other inputs
+
+  step(input: LeaderInput): void {
+    if (this.#phase === 'over') return
+    this.#dispatchInput(input)
+    this.#leadershipCheck.confirmCommitted()
   }
 
-  #throwUnexpectedProposal(zxid: Zxid): never {
-    const expected = this.canPropose ? formatZxid(this.lastProposed + 1) : 'no proposal'
-    throw new RangeError(`Expected ${expected}, got ${formatZxid(zxid)}`)
-  }
-
-  // Control
-
-  /** Takes one input and returns what is to be done. */
-  step(input: LeaderInput): readonly LeaderWork[] {
-    this.#work = []
-    if (this.#phase !== 'over') this.#dispatchInput(input)
-    return this.#work
+  /** Removes and returns the next work for the host, or returns undefined. */
+  nextWork(): LeaderWork | undefined {
+    return this.#work.shift()
   }
 
   #dispatchInput(input: LeaderInput): void {
     switch (input.type) {
       case 'start':
-        return this.#start()
+        return this.#discovery.start()
       case 'accepted':
         return this.#accept(input.from)
-      case 'packet':
-        return this.#receivePacket(input.from, input.packet)
+      case 'packet': {
+        const learner = this.#learners.get(input.from)
+        return learner === undefined ? undefined : this.#receivePacket(learner, input.packet)
+      }
       case 'closed':
-        return this.#removeLearner(this.#learners.get(input.from))
+        return this.#learners.remove(this.#learners.get(input.from))
       case 'streamed':
-        return this.#sendNewLeader(this.#learners.get(input.to))
+        return this.#sync.sendNewLeader(this.#learners.get(input.to))
       case 'stored':
-        return input.what === 'acceptedEpoch' ? this.#sendEpoch(input.epoch) : this.#syncLearners(input.epoch)
+        if (input.what === 'acceptedEpoch') return this.#discovery.acceptedEpochStored(input.epoch)
+        return this.#discovery.currentEpochStored(input.epoch) ? this.#synchronise() : undefined
       case 'halfTick':
         return this.#halfTick()
-      case 'confirm':
-        return this.#leadershipCheck.request(input.ticket)
+      case 'checkLeadership':
+        return this.#leadershipCheck.request(input.id)
       case 'oracle':
-        this.#tracker.oracle = input.goOn
-        return
+        return this.#tracker.setOracle(input.canLeadAlone)
       case 'transfer':
         return this.#transfer()
     }
   }
 
-  get #tick(): number {
-    return this.#halfTicks >> 1
-  }
+  // Packets
 
-  #start(): void {
-    const { self, acceptedEpoch } = this.#options
-    if (this.#discovery.addServer(self, true, acceptedEpoch)) this.#chooseEpoch()
-  }
-
-  // Learners come
-
-  /** L1 Whoever does not say who it is must not keep out those who do: the oldest of them gives way. */
+  /** Adds a connection. Unidentified connections are bounded, so that they do not keep learners out; the oldest is dropped. */
   #accept(connection: ConnectionId): void {
-    const { initLimit, maxLearners = 1000, maxUnidentified: maxStrangers = 100 } = this.#options
+    const { maxLearners = 1000, maxUnidentified = 100 } = this.#options
     if (this.#learners.identifiedCount >= maxLearners) {
-      this.#work.push({ do: 'drop', connection, reason: `there are ${maxLearners} learners already` })
+      this.#work.push({ do: 'drop', connection, reason: `there are already ${maxLearners} learners` })
       return
     }
-    const strangers = this.#learners.unidentified()
-    if (strangers.length >= maxStrangers)
-      this.#drop(strangers[0]!, 'too many connections do not say who they are')
-    this.#learners.add(new LearnerProgress(connection, this.#tick + initLimit))
+    const unidentified = this.#learners.unidentified()
+    if (unidentified.length >= maxUnidentified)
+      this.#learners.drop(unidentified[0]!, 'there are too many unidentified connections')
+    this.#learners.add(connection)
   }
 
-  #receivePacket(from: ConnectionId, packet: QuorumPacket): void {
-    const handle = this.#learners.get(from)
-    if (handle === undefined) return
-    this.#extendDeadline(handle)
+  #receivePacket(learner: LearnerProgress, packet: QuorumPacket): void {
+    this.#learners.heartbeat(learner)
     try {
-      this.#dispatchPacket(handle, packet)
+      this.#dispatchPacket(learner, packet)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
-      this.#drop(handle, error.message)
+      this.#learners.drop(learner, error.message)
     }
   }
 
-  #dispatchPacket(handle: LearnerProgress, packet: QuorumPacket): void {
-    const { type } = packet
-    if (handle.state === 'stranger') return this.#introduce(handle, packet)
-    if (handle.state === 'asked' && type === PacketType.ackEpoch) return this.#receiveAckEpoch(handle, packet)
-    if (handle.state === 'syncing' && type === PacketType.ack)
-      return this.#receiveSyncAck(handle, packet.zxid)
-    if (handle.state === 'synced' && type === PacketType.ack) return this.#noteEarlyAck(handle, packet.zxid)
-    if (handle.state === 'active') return this.#receiveActive(handle, packet)
-    // L5 (7.4) Nothing else is due before a learner is in step.
-    this.#drop(handle, `${packetName(type)} is not due while it is ${handle.state}`)
+  /** Dispatches a packet by the state of its sender (quorum-protocol 7.4). */
+  #dispatchPacket(learner: LearnerProgress, packet: QuorumPacket): void {
+    const { type, zxid } = packet
+    const { state } = learner
+    if (state === 'unidentified') return this.#discovery.receiveInfo(learner, packet)
+    if (state === 'epochSent' && type === PacketType.ackEpoch) return this.#receiveAckEpoch(learner, packet)
+    if (state === 'syncing' && type === PacketType.ack) return this.#receiveSyncAck(learner, zxid)
+    if (state === 'synced' && type === PacketType.ack) return this.#noteEarlyAck(learner, zxid)
+    if (state === 'active') return this.#receiveActive(learner, packet)
+    this.#learners.drop(learner, `unexpected ${packetName(type)} in state ${state}`)
   }
 
-  /** L3 (8.2) Who comes, with which epoch. */
-  #introduce(handle: LearnerProgress, { type, zxid, data }: QuorumPacket): void {
-    if (type !== PacketType.followerInfo && type !== PacketType.observerInfo)
-      return this.#drop(handle, `the first packet must say who it is, got ${packetName(type)}`)
-    const info = decodeLearnerInfo(data)
-    const { serverId } = info
-    const acceptedEpoch = epochOf(zxid)
-    const refusal = refusalReason(info, acceptedEpoch, this.#options.self, this.activeConfiguration.version)
-    if (refusal !== undefined) return this.#drop(handle, refusal)
-    if (this.#discovery.isEpochChosen && acceptedEpoch > this.epoch) {
-      if (type === PacketType.followerInfo) this.#stepDown.noteLaterEpoch(serverId, acceptedEpoch)
-      return this.#drop(
-        handle,
-        `it has accepted epoch ${acceptedEpoch}, after the ${this.epoch} of this leader`,
-      )
+  /** Processes a packet of an active learner. */
+  #receiveActive(learner: LearnerProgress, packet: QuorumPacket): void {
+    switch (packet.type) {
+      case PacketType.ack:
+        return this.#receiveAck(learner, packet.zxid)
+      case PacketType.ping:
+        this.#deliver(learner, packet)
+        return this.#leadershipCheck.receivePong(learner)
+      case PacketType.request:
+      case PacketType.revalidate:
+        return this.#deliver(learner, packet)
+      default:
+        this.#warnUnexpected(learner, packet.type, packet.zxid)
     }
-    handle.serverId = serverId
-    for (const other of this.#learners.othersOfServer(handle))
-      if (awaitsEpoch(other)) this.#drop(other, 'the same server has come again')
-    handle.isObserver = type === PacketType.observerInfo
-    handle.state = 'known'
-    handle.deadline = Infinity
-    if (this.#discovery.addServer(serverId, !handle.isObserver, acceptedEpoch)) this.#chooseEpoch()
-    else if (this.#acceptedStored) this.#sendLeaderInfo(handle)
   }
 
-  /** L6 (invariant 4) The epoch is durable here before anybody hears of it. */
-  #chooseEpoch(): void {
-    const { epoch } = this.#discovery
-    if (epoch > MAX_LEADER_EPOCH)
-      return this.#stop({ reason: `epoch ${epoch} is beyond the last one, ${MAX_LEADER_EPOCH}` })
-    this.#deadline = this.#tick + this.#options.initLimit
-    this.#work.push({ do: 'store', what: 'acceptedEpoch', epoch })
+  #receiveAck(learner: LearnerProgress, zxid: Zxid): void {
+    this.#learners.heartbeat(learner)
+    if (zxid > this.#tracker.lastProposed) return this.#warnUnexpected(learner, PacketType.ack, zxid)
+    if (!learner.isObserver) this.#tracker.acknowledge(learner.serverId, zxid)
   }
 
-  #sendEpoch(epoch: number): void {
-    if (epoch !== this.epoch || this.#acceptedStored) return
-    this.#acceptedStored = true
-    if (this.#options.reconfigEnabled && this.lastSeenConfiguration.version === 0)
-      this.#work.push({
-        do: 'proposeConfiguration',
-        configuration: this.#tracker.assignVersion(makeZxid(epoch, 0)),
-      })
-    for (const handle of this.#learners) if (handle.state === 'known') this.#sendLeaderInfo(handle)
-    if (this.#discovery.acceptEpoch(this.#options.self)) this.#storeCurrentEpoch()
+  #deliver({ connection, serverId }: LearnerProgress, packet: QuorumPacket): void {
+    this.#work.push({ do: 'deliver', from: connection, server: serverId, packet })
   }
 
-  #sendLeaderInfo(handle: LearnerProgress): void {
-    handle.state = 'asked'
-    handle.deadline = this.#tick + this.#options.initLimit
-    this.#send(handle, PacketType.leaderInfo, makeZxid(this.epoch, 0), encodeLeaderInfo())
+  // Synchronisation
+
+  #receiveAckEpoch(learner: LearnerProgress, packet: QuorumPacket): void {
+    this.#discovery.receiveAckEpoch(learner, packet)
+    if (this.#discovery.isComplete && learner.state === 'epochAccepted') this.#syncLearner(learner)
   }
 
-  /**
-   * L8 (8.2 step 4) Who has more than I have must not follow me, as long as no quorum has found me good enough. A promise
-   * that was given before, or by who does not trust its data, does not count again. A later connection of a server takes the
-   * place of an earlier one here: anybody can claim to be somebody, and it must not cost a member its place.
-   */
-  #receiveAckEpoch(handle: LearnerProgress, { zxid, data }: QuorumPacket): void {
-    const epoch = decodeAckEpoch(data)
-    for (const other of this.#learners.othersOfServer(handle))
-      this.#drop(other, 'the same server has come again')
-    handle.lastZxid = zxid
-    handle.state = 'promised'
-    handle.deadline = Infinity
-    if (!this.#discovery.isEpochAccepted && epoch !== -1) {
-      const { currentEpoch, lastZxid } = this.#options
-      if (isAhead({ epoch, zxid }, { epoch: currentEpoch, zxid: lastZxid }))
-        return this.#drop(handle, `it is ahead of this leader, in epoch ${epoch} at ${formatZxid(zxid)}`)
-      if (zxid !== -1 && !handle.isObserver && this.#discovery.acceptEpoch(handle.serverId))
-        return this.#storeCurrentEpoch()
-    }
-    if (this.#currentStored) this.#sync(handle)
-  }
-
-  #storeCurrentEpoch(): void {
-    this.#deadline = this.#tick + this.#options.initLimit
-    this.#work.push({ do: 'store', what: 'currentEpoch', epoch: this.epoch })
-  }
-
-  /** L9 (invariant 4) My epoch is durable before anybody's history is counted, mine first. */
-  #syncLearners(epoch: number): void {
-    if (epoch !== this.epoch || this.#currentStored) return
-    this.#currentStored = true
+  /** Discovery is complete: synchronises the learners that have accepted the epoch. */
+  #synchronise(): void {
     this.#phase = 'synchronisation'
-    this.#syncedVoters.add(this.#options.self)
-    for (const handle of this.#learners) if (handle.state === 'promised') this.#sync(handle)
+    this.#newLeaderAcks.add(this.#options.self)
+    for (const learner of this.#learners) if (learner.state === 'epochAccepted') this.#syncLearner(learner)
     this.#establish()
   }
 
-  /** L10 (9.2, 9.4) History, then what is on its way, then NEWLEADER; all that comes later goes behind it. */
-  #sync(handle: LearnerProgress): void {
-    const { initLimit, syncLimit, sources } = this.#options
-    const { acks: proposals } = this.#tracker
-    handle.state = 'syncing'
-    handle.deadline = this.#tick + initLimit + syncLimit
-    proposals.forget(handle.serverId)
-    handle.syncedZxid = this.lastCommitted
-    const plan = planSync(handle.lastZxid, sources)
-    this.#work.push({ do: 'sync', to: handle.connection, plan })
-    const { pending: entries } = proposals
-    if (!handle.isObserver)
-      for (let i = 0; i < entries.length; i++)
-        this.#send(handle, PacketType.proposal, entries.zxidAt(i), entries.payloadAt(i))
-    handle.isStreaming = true
-    if (plan.how !== 'snap') this.#sendNewLeader(handle)
-    this.#learners.join(handle)
-    const { connection, serverId: server, isObserver: observer } = handle
-    this.#work.push({ do: 'joined', connection, server, observer })
-  }
-
-  /** L10 NEWLEADER waits for the end of a snapshot: what changes the tree while it is sent belongs before NEWLEADER. */
-  #sendNewLeader(handle: LearnerProgress | undefined): void {
-    if (handle?.isStreaming !== true) return
-    handle.isStreaming = false
-    // (14.6) A learner brings it into force. What I began with is committed with it; what I proposed since may never be.
-    const text = printConfiguration(
-      this.#phase === 'broadcast' ? this.activeConfiguration : this.lastSeenConfiguration,
-    )
-    this.#send(handle, PacketType.newLeader, makeZxid(this.epoch, 0), encodeConfigurationText(text))
+  #syncLearner(learner: LearnerProgress): void {
+    const { acks, lastCommitted } = this.#tracker
+    acks.forget(learner.serverId)
+    learner.syncedZxid = lastCommitted
+    this.#sync.begin(learner, learner.isObserver ? undefined : acks.pending)
+    const { connection, serverId: server, isObserver } = learner
+    this.#work.push({ do: 'learnerJoined', connection, server, isObserver })
   }
 
   /**
-   * L11 (9.6) A learner of 3.8 may acknowledge proposals before NEWLEADER. They count once its history does, since before that
-   * nothing says that what comes before them is durable there.
+   * Processes an ACK of a syncing learner. A learner before 3.9.3 may acknowledge proposals before NEWLEADER (quorum-protocol
+   * 9.6, ZOOKEEPER-4685). Such an ACK counts from the ACK of NEWLEADER on: before that, earlier history may not be durable.
    */
-  #receiveSyncAck(handle: LearnerProgress, zxid: Zxid): void {
-    if (counterOf(zxid) !== 0) return this.#noteEarlyAck(handle, zxid)
-    if (zxid !== makeZxid(this.epoch, 0) || handle.isStreaming)
-      return this.#drop(
-        handle,
-        `it acknowledges ${formatZxid(zxid)} instead of, or before, NEWLEADER of epoch ${this.epoch}`,
-      )
-    handle.state = 'synced'
-    handle.deadline = Infinity
-    if (!handle.isObserver) this.#syncedVoters.add(handle.serverId)
-    if (this.#phase === 'broadcast') this.#activateLearner(handle)
+  #receiveSyncAck(learner: LearnerProgress, zxid: Zxid): void {
+    if (counterOf(zxid) !== 0) return this.#noteEarlyAck(learner, zxid)
+    if (!this.#sync.isNewLeaderAck(learner, zxid)) return
+    learner.state = 'synced'
+    learner.deadline = Infinity
+    if (!learner.isObserver) this.#newLeaderAcks.add(learner.serverId)
+    if (this.#phase === 'broadcast') this.#activateLearner(learner)
     else this.#establish()
   }
 
-  #noteEarlyAck(handle: LearnerProgress, zxid: Zxid): void {
-    if (zxid <= this.lastProposed) handle.earlyAck = Math.max(handle.earlyAck, zxid)
+  #noteEarlyAck(learner: LearnerProgress, zxid: Zxid): void {
+    if (zxid <= this.lastProposed) learner.earlyAck = Math.max(learner.earlyAck, zxid)
   }
 
-  /** L12 (10.1, 14.6) A quorum has my history on disk: it is committed, and a configuration that I had seen with it. */
+  /**
+   * Establishes the leader once a quorum has its history on disk (quorum-protocol 10.1). The history is committed, and with it
+   * the configuration seen last (quorum-protocol 14.6).
+   */
   #establish(): void {
-    if (this.#phase !== 'synchronisation' || !this.#tracker.isQuorum(this.#syncedVoters)) return
+    if (this.#phase !== 'synchronisation' || !this.#tracker.isQuorum(this.#newLeaderAcks)) return
     this.#phase = 'broadcast'
     const zxid = makeZxid(this.epoch, 0)
     this.#tracker.beginEpoch(this.epoch, zxid)
     const configuration = this.#tracker.proposed
     if (configuration !== undefined && this.#options.reconfigEnabled) {
-      const has = (server: ServerId): Zxid => (this.#syncedVoters.has(server) ? zxid : -1)
-      const designated = this.#tracker.activate(configuration, has, zxid)
+      const ackedBy = (server: ServerId): Zxid => (this.#newLeaderAcks.has(server) ? zxid : -1)
+      const designated = this.#tracker.activate(configuration, ackedBy, zxid)
       this.#work.push({ do: 'activate', configuration, designated })
     }
     if (this.#tracker.designatedLeader === undefined) this.#work.push({ do: 'lead', epoch: this.epoch, zxid })
-    for (const handle of this.#learners) if (handle.state === 'synced') this.#activateLearner(handle)
+    for (const learner of this.#learners) if (learner.state === 'synced') this.#activateLearner(learner)
     this.#leadershipCheck.advance()
   }
 
-  #activateLearner(handle: LearnerProgress): void {
-    handle.state = 'active'
-    this.#extendDeadline(handle)
-    this.#send(handle, PacketType.upToDate, NO_ZXID, null)
-    // Its ACK of NEWLEADER says that all it was synced with is on its disk.
-    if (!handle.isObserver) this.#tracker.markSynced(handle.serverId, handle.syncedZxid)
-    if (handle.earlyAck !== -1) this.ack(handle.connection, handle.earlyAck)
+  /** Sends UPTODATE and counts the ACKs received before. */
+  #activateLearner(learner: LearnerProgress): void {
+    this.#sync.activate(learner)
+    if (learner.isObserver) return
+    this.#tracker.markSynced(learner.serverId, learner.syncedZxid)
+    if (learner.earlyAck !== -1) this.#receiveAck(learner, learner.earlyAck)
   }
 
-  /** (7.4) What an active learner says. */
-  #receiveActive(handle: LearnerProgress, packet: QuorumPacket): void {
-    const { connection, serverId: server } = handle
-    switch (packet.type) {
-      case PacketType.ack:
-        if (this.ack(connection, packet.zxid)) return
-        return this.#warn({ server, zxid: formatZxid(packet.zxid) }, UNEXPECTED_PACKET)
-      case PacketType.ping:
-        this.#work.push({ do: 'deliver', from: connection, server, packet })
-        return this.#leadershipCheck.receivePong(handle)
-      case PacketType.request:
-      case PacketType.revalidate:
-        this.#work.push({ do: 'deliver', from: connection, server, packet })
-        return
-      default:
-        this.#warn({ server, packet: packetName(packet.type) }, UNEXPECTED_PACKET)
-    }
-  }
+  // Liveness
 
-  /** T1 (11) Twice a tick everybody hears of me; once a tick I look who is there. */
+  /** Sends PINGs every half tick and checks the learners every tick (quorum-protocol 11). */
   #halfTick(): void {
-    this.#halfTicks++
-    if (this.#halfTicks % 2 === 0) this.#checkLearners()
+    if (this.#ticks.advance()) this.#checkLearners()
     if (this.#phase !== 'broadcast') return
     this.#leadershipCheck.pingLearners()
     this.#stepDownIfDue()
   }
 
   #checkLearners(): void {
-    for (const handle of this.#learners) {
-      const reason = overdueReason(handle, this.#tracker, this.#tick, this.#options.syncLimit)
-      if (reason !== undefined) this.#drop(handle, reason)
+    const tick = this.#ticks.now
+    for (const learner of this.#learners) {
+      const reason = overdueReason(learner, this.#tracker, tick, this.#options.syncLimit)
+      if (reason !== undefined) this.#learners.drop(learner, reason)
     }
-    if (this.#phase !== 'broadcast') {
-      this.#continueAlone()
-      if (this.#tick > this.#deadline) this.#stop({ reason: `no quorum came together for ${this.#phase}` })
-      return
+    if (this.#phase === 'broadcast') return this.#checkQuorum()
+    if (this.#options.oracle === true) {
+      this.#discovery.retryAlone()
+      this.#establish()
     }
+    if (tick > this.#discovery.deadline && this.#isStarting)
+      this.#stepDown({ message: `no quorum in time for ${this.#phase}` })
+  }
+
+  get #isStarting(): boolean {
+    return this.#phase === 'discovery' || this.#phase === 'synchronisation'
+  }
+
+  /** Steps down if the followers that are active or being synchronised are no quorum, unless another leader is designated. */
+  #checkQuorum(): void {
     const servers = this.syncedVoters()
-    for (const { state: phase, isObserver: observer, serverId: server } of this.#learners)
-      if (!observer && (phase === 'syncing' || phase === 'synced')) servers.add(server)
+    for (const { state, isObserver, serverId } of this.#learners)
+      if (!isObserver && (state === 'syncing' || state === 'synced')) servers.add(serverId)
     if (this.#tracker.designatedLeader === undefined && !this.#tracker.isQuorum(servers))
-      this.#stop({ reason: 'too few followers are in step' })
+      this.#stepDown({ message: 'too few followers are synced' })
   }
 
-  /** B5 (2.5) The oracle may have spoken for a voter that does not come. */
-  #continueAlone(): void {
-    if (this.#options.oracle !== true) return
-    const { self } = this.#options
-    if (!this.#discovery.isEpochChosen) return this.#start()
-    if (this.#acceptedStored && this.#discovery.acceptEpoch(self)) return this.#storeCurrentEpoch()
-    this.#establish()
-  }
-
-  #stepDownIfDue(): void {
-    const abdication = this.#stepDown.dueReason(this.#tick)
-    if (abdication !== undefined) {
-      const { laterEpoch: renewal } = this.#stepDown
-      if (renewal > 0) this.#work.push({ do: 'store', what: 'acceptedEpoch', epoch: renewal })
-      this.#stop(abdication)
-    } else if (this.#stepDown.cancelExpiredTransfer(this.#tick))
-      this.#warn({}, 'Leadership is not handed over: no follower caught up in time')
-  }
+  // Step-down
 
   #transfer(): void {
-    const leads = this.#phase === 'broadcast'
-    const refusal = leads ? this.#stepDown.transfer(this.#tick) : 'There is no leadership to hand over'
+    const refusal =
+      this.#phase === 'broadcast'
+        ? this.#stepDownPolicy.transfer(this.#ticks.now)
+        : 'There is no leadership to transfer'
     if (refusal === undefined) this.#stepDownIfDue()
     else this.#warn({ phase: this.#phase }, refusal)
   }
 
-  #send({ connection }: LearnerProgress, type: number, zxid: Zxid, data: Uint8Array | null): void {
-    this.#work.push({ do: 'send', to: connection, packet: { type, zxid, data, auth: null } })
+  #stepDownIfDue(): void {
+    const tick = this.#ticks.now
+    const reason = this.#stepDownPolicy.dueReason(tick)
+    if (reason !== undefined) {
+      const { laterEpoch } = this.#stepDownPolicy
+      if (laterEpoch > 0) this.#work.push({ do: 'store', what: 'acceptedEpoch', epoch: laterEpoch })
+      this.#stepDown(reason)
+    } else if (this.#stepDownPolicy.cancelExpiredTransfer(tick))
+      this.#warn({}, 'Leadership is not transferred: no follower had all transactions in time')
   }
 
-  #drop(handle: LearnerProgress, reason: string): void {
-    this.#work.push({ do: 'drop', connection: handle.connection, reason })
-    this.#removeLearner(handle)
+  #stepDown(reason: StepDownReason): void {
+    this.#phase = 'over'
+    this.#tracker.endEpoch()
+    this.#work.push({ do: 'stepDown', reason })
   }
 
-  /** L13 (7.4) Who leaves gets nothing more; what it has acknowledged stays acknowledged, since it is on its disk. */
-  #removeLearner(handle: LearnerProgress | undefined): void {
-    if (handle === undefined) return
-    this.#learners.remove(handle)
-    const { connection, serverId: server } = handle
-    if (handle.hasJoined) this.#work.push({ do: 'left', connection, server })
-    // The last follower may be gone, for whom the oracle speaks.
+  /** A learner is gone. Its ACKs still count, since the transactions are on its disk (quorum-protocol 7.4). */
+  #learnerRemoved({ hasJoined, connection, serverId }: LearnerProgress): void {
+    if (hasJoined) this.#work.push({ do: 'learnerLeft', connection, server: serverId })
+    // It may have been the last follower, after which the oracle decides.
     this.#tracker.maybeCommit()
   }
 
-  #warn(facts: object, sentence: string): void {
-    this.#work.push({ do: 'warn', facts, sentence })
+  #warnUnexpected({ serverId: server }: LearnerProgress, type: number, zxid: Zxid): void {
+    const context = { server, packet: packetName(type), zxid: formatZxid(zxid) }
+    this.#warn(context, 'Ignored an unexpected packet of a learner')
   }
 
-  #stop(because: StepDownReason): void {
-    this.#phase = 'over'
-    this.#tracker.endEpoch()
-    this.#work.push({ do: 'stop', because })
+  #warn(context: object, message: string): void {
+    this.#work.push({ do: 'warn', context, message })
   }
 }

@@ -1,82 +1,112 @@
 import type { ServerId } from '../quorum/index.ts'
+import type { Zxid } from '../types.ts'
 import type { CommitTracker } from './commit-tracker.ts'
-import { PendingChecks } from './pending-checks.ts'
-import { isActiveFollower, type LearnerProgress, type LearnerRegistry } from './learner-progress.ts'
+import type { LeaderWork } from './leader-types.ts'
+import { isActiveFollower, type LearnerProgress } from './learner-progress.ts'
+import type { LearnerRegistry } from './learner-registry.ts'
+import { PacketType } from './packets.ts'
 
-/** PINGs, and what their answers prove: that a quorum followed this leader at some time after they were sent. */
+/** A request to confirm that this server leads. */
+interface PendingCheck {
+  readonly id: number
+  /** The last proposal at the time of the request. */
+  readonly zxid: Zxid
+  /** The round of PINGs that confirms it. */
+  readonly round: number
+}
+
+/**
+ * Confirms that this server still leads, by rounds of PINGs: the answers of a quorum prove that it followed this leader at
+ * some time after the PINGs were sent. Sync requests wait for this, which is stronger than what Apache ZooKeeper does
+ * (quorum-protocol 10.6).
+ *
+ * An answer counts only for requests made before its PING was sent: a request during a round waits for the next one, and one
+ * round serves all requests that wait. A request is confirmed when everything proposed before it is committed. Requests are
+ * confirmed in their order.
+ */
 export class LeadershipCheck {
   readonly #self: ServerId
   readonly #learners: LearnerRegistry
   readonly #tracker: CommitTracker
-  readonly #confirmed: (ticket: number) => void
-  readonly #sendPing: (handle: LearnerProgress) => void
-  readonly #pending = new PendingChecks()
+  readonly #emit: (work: Extract<LeaderWork, { do: 'confirmLeadership' }>) => void
+  readonly #pending: PendingCheck[] = []
+  /** Rounds begun and finished. One round runs while they differ. */
+  #begun = 0
+  #finished = 0
 
   constructor(
     self: ServerId,
-    handles: LearnerRegistry,
-    commits: CommitTracker,
-    confirmed: (ticket: number) => void,
-    sendPing: (handle: LearnerProgress) => void,
+    learners: LearnerRegistry,
+    tracker: CommitTracker,
+    emit: (work: Extract<LeaderWork, { do: 'confirmLeadership' }>) => void,
   ) {
     this.#self = self
-    this.#learners = handles
-    this.#tracker = commits
-    this.#confirmed = confirmed
-    this.#sendPing = sendPing
+    this.#learners = learners
+    this.#tracker = tracker
+    this.#emit = emit
   }
 
-  request(ticket: number): void {
-    this.#pending.add(ticket, this.#tracker.lastProposed)
+  request(id: number): void {
+    this.#pending.push({ id, zxid: this.#tracker.lastProposed, round: this.#begun + 1 })
     this.advance()
   }
 
-  /** C3 One round at a time: a PING to every voter that follows, whose answer says that it followed me still. */
+  /** Begins the next round if a request waits for it: sends a PING to every active follower. */
   advance(): void {
-    while (this.#tracker.canCommit && this.#pending.needsRound) {
-      this.#pending.begin()
-      for (const handle of this.#learners) {
-        handle.checkPing = 0
-        if (isActiveFollower(handle)) this.#ping(handle)
+    while (this.#tracker.canCommit && !this.#isRunning && (this.#pending.at(-1)?.round ?? 0) > this.#begun) {
+      this.#begun++
+      for (const learner of this.#learners) {
+        learner.checkPing = 0
+        if (isActiveFollower(learner)) this.#ping(learner)
       }
       this.#checkQuorum()
     }
-    this.confirmCommitted()
   }
 
-  /** Answers those whose round is done and whose transactions are committed. */
+  /** Confirms the requests whose round is finished and whose earlier proposals are committed. */
   confirmCommitted(): void {
-    if (this.#tracker.canCommit) this.#pending.release(this.#tracker.lastCommitted, this.#confirmed)
+    if (this.#pending.length === 0 || !this.#tracker.canCommit) return
+    const { lastCommitted } = this.#tracker
+    const waiting = this.#pending.findIndex(
+      ({ zxid, round }) => zxid > lastCommitted || round > this.#finished,
+    )
+    const count = waiting === -1 ? this.#pending.length : waiting
+    for (const { id } of this.#pending.splice(0, count)) this.#emit({ do: 'confirmLeadership', id })
   }
 
-  /** Everybody hears of me. */
+  /** Sends a PING to every active learner. */
   pingLearners(): void {
-    for (const handle of this.#learners) if (handle.state === 'active') this.#ping(handle)
+    for (const learner of this.#learners) if (learner.state === 'active') this.#ping(learner)
     this.#checkQuorum()
     this.advance()
   }
 
-  /** C4 The k-th answer of a connection is for its k-th PING; more than were asked for mean nothing. */
-  receivePong(handle: LearnerProgress): void {
-    if (handle.pingsAnswered === handle.pingsSent) return
-    handle.pingsAnswered++
+  /** Counts a PING answer: the k-th answer of a connection is for its k-th PING. Ignores answers without a PING. */
+  receivePong(learner: LearnerProgress): void {
+    if (learner.pingsAnswered === learner.pingsSent) return
+    learner.pingsAnswered++
     this.#checkQuorum()
     this.advance()
   }
 
-  /** A PING that is sent later counts for a round as well as the first one, for those whom the round did not ask. */
-  #ping(handle: LearnerProgress): void {
-    handle.pingsSent++
-    if (handle.checkPing === 0) handle.checkPing = handle.pingsSent
-    this.#sendPing(handle)
+  get #isRunning(): boolean {
+    return this.#begun > this.#finished
   }
 
+  /** Sends a PING. For a learner that became active after the round began, a later PING counts too. */
+  #ping(learner: LearnerProgress): void {
+    learner.pingsSent++
+    if (learner.checkPing === 0) learner.checkPing = learner.pingsSent
+    this.#learners.send(learner, PacketType.ping, this.#tracker.lastProposed, null)
+  }
+
+  /** Finishes the running round if a quorum has answered. */
   #checkQuorum(): void {
-    if (!this.#pending.isRunning) return
+    if (!this.#isRunning) return
     const servers = new Set([this.#self])
-    for (const handle of this.#learners)
-      if (isActiveFollower(handle) && handle.checkPing > 0 && handle.pingsAnswered >= handle.checkPing)
-        servers.add(handle.serverId)
-    if (this.#tracker.isQuorum(servers)) this.#pending.finish()
+    for (const learner of this.#learners)
+      if (isActiveFollower(learner) && learner.checkPing > 0 && learner.pingsAnswered >= learner.checkPing)
+        servers.add(learner.serverId)
+    if (this.#tracker.isQuorum(servers)) this.#finished = this.#begun
   }
 }

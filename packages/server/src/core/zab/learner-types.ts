@@ -2,79 +2,77 @@ import type { EnsembleConfiguration, ServerId } from '../quorum/index.ts'
 import type { Zxid } from '../types.ts'
 import type { QuorumPacket } from './packets.ts'
 
-/** What a learner is made with. Times are in ticks. */
+/** Options of a learner. Times are in ticks. */
 export interface LearnerOptions {
   readonly self: ServerId
-  /** A participant follows, also one that the configuration does not name yet; an observer is told of what is committed. */
+  /** A participant follows, even if the configuration does not contain it yet; an observer receives committed transactions only. */
   readonly observer: boolean
-  /** What is on disk. */
+  /** The acceptedEpoch on disk. */
   readonly acceptedEpoch: number
+  /** The currentEpoch on disk. */
   readonly currentEpoch: number
-  /** The last transaction of the log, or of the snapshot; -1 when the data is not to be trusted. */
+  /** The last transaction of the log or the snapshot; -1 when the data cannot be trusted. */
   readonly lastZxid: Zxid
-  /** The tree was found to be wrong, and a leader is to send all of it anew. What is on disk counts until that is there. */
+  /** Whether the tree is known to be wrong, so that the leader must send a snapshot. Until then the data on disk still counts. */
   readonly needsFullSync?: boolean
-  /** The version of the configuration in force. */
+  /** Version of the active configuration. */
   readonly configVersion: number
-  /** How long the leader may be silent until NEWLEADER, and after it. */
+  /** How long the leader may be silent before UPTODATE. */
   readonly initLimit: number
+  /** How long the leader may be silent after UPTODATE. */
   readonly syncLimit: number
 }
 
 /**
- * What the hot path calls. It goes behind all work on the disk that came before it and is not done. The log is written in the order
- * of `append`; when it is durable the host says so to `Learner.markDurable`.
+ * `connecting`: not connected. `discovery`: agrees on the epoch. `synchronisation`: receives history. `waiting`: has received
+ * NEWLEADER, and waits for UPTODATE. `broadcast`: is synced. `over`: has left the leader.
  */
-export interface Replica {
-  /** Log a transaction, byte for byte. */
-  append(zxid: Zxid, payload: Uint8Array): void
-  /** It is committed: apply it, which may be before the log is durable. */
-  commit(zxid: Zxid, payload: Uint8Array): void
-  /** Send ACK. */
-  ack(zxid: Zxid): void
-}
-
-/** `synchronisation`: history comes in. `waiting`: it is here, and the leader waits for others. `broadcast`: in step. */
 export type LearnerPhase = 'connecting' | 'discovery' | 'synchronisation' | 'waiting' | 'broadcast' | 'over'
 
+/** Inputs of a learner, apart from packets. */
 export type LearnerInput =
-  /** The connection to the leader stands. First of all. */
+  /** The connection to the leader is open. The first input. */
   | { readonly type: 'connected' }
   | { readonly type: 'closed' }
-  /** The epoch that `store` asked for is durable. */
+  /** The epoch of the work `store` is durable. */
   | { readonly type: 'stored'; readonly what: 'acceptedEpoch' | 'currentEpoch'; readonly epoch: number }
-  /** The log was cut. `lastZxid` is what is there now. */
+  /** The work `truncate` is done. `lastZxid` is the last transaction left. */
   | { readonly type: 'truncated'; readonly lastZxid: Zxid }
-  /** All that `harden` asked for is durable. */
-  | { readonly type: 'hardened' }
-  /** The snapshot that came in is not one, or the tree's digest is not that of a transaction: the data is not to be trusted. */
+  /** The work `flush` is done. */
+  | { readonly type: 'flushed' }
+  /** The received snapshot is invalid, or the digest of the tree is wrong: the data cannot be trusted. */
   | { readonly type: 'diverged'; readonly zxid: Zxid; readonly reason: string }
+  /** Half a tick has passed. */
   | { readonly type: 'halfTick' }
 
 /**
- * What the host is to do. Work on the disk (`discard`, `truncate`, `install`, `append`, `commit`, `harden`,
- * `store`, `proposeConfiguration`) is done one after the other in this order, each when the one before it is done; packets may be handed in meanwhile.
+ * Work of a learner. The host performs it in this order; work on the disk waits for that before it, while further packets may
+ * already be received. Completions come back as inputs.
  */
 export type LearnerWork =
   | { readonly do: 'send'; readonly packet: QuorumPacket }
+  /** Make an epoch durable, then input `stored`. */
   | { readonly do: 'store'; readonly what: 'acceptedEpoch' | 'currentEpoch'; readonly epoch: number }
-  /** Cut history to what is not after this zxid, in the log, in snapshots and in the tree, then hand in `truncated`. */
+  /** Remove all transactions after this zxid from the log, the snapshots and the tree, then input `truncated`. */
   | { readonly do: 'truncate'; readonly to: Zxid }
   /**
-   * Bytes of a snapshot follow this packet on the wire. They take the place of all data as of this zxid, and older files
-   * leave the data directory once the new snapshot is durable. When it is not what it should be, hand in `diverged`.
+   * Receive the snapshot that follows this packet in the stream. It replaces all data as of this zxid; older files are removed
+   * from the data directory once it is durable. If it is invalid, input `diverged`.
    */
-  | { readonly do: 'install'; readonly zxid: Zxid }
-  /** Log and apply. Nobody can see it before `serve`. */
+  | { readonly do: 'installSnapshot'; readonly zxid: Zxid }
+  /** Append a transaction to the log, byte for byte. Call `markDurable` when it is durable. */
   | { readonly do: 'append'; readonly zxid: Zxid; readonly payload: Uint8Array }
+  /** Apply a committed transaction, even before the log is durable. Clients cannot see it before `serve`. */
   | { readonly do: 'commit'; readonly zxid: Zxid; readonly payload: Uint8Array }
-  /** Make all of the above durable, snapshot and log, then hand in `hardened`. */
-  | { readonly do: 'harden' }
-  /** A configuration was seen that is not in force yet: keep it as the last one seen (`.next`), connect to who is new. */
+  /** Send an ACK for each zxid from `first` to `last`. */
+  | { readonly do: 'ack'; readonly first: Zxid; readonly last: Zxid }
+  /** Make all of the above durable, snapshot and log, then input `flushed`. */
+  | { readonly do: 'flush' }
+  /** Keep a configuration that is not active yet as the one seen last (`.next`), and connect to its new members. */
   | { readonly do: 'proposeConfiguration'; readonly configuration: EnsembleConfiguration }
   /**
-   * Bring a configuration into force when it is newer (14.5). A change of this server's role, or of who leads, ends this
-   * role: that is the host's to find out.
+   * Activate a configuration if it is newer (quorum-protocol 14.5). The host decides whether a change of its role or of the
+   * leader ends this role.
    */
   | {
       readonly do: 'activate'
@@ -82,20 +80,20 @@ export type LearnerWork =
       readonly designated?: ServerId
       readonly zxid?: Zxid
     }
-  /** In step with an established leader: serve clients. */
+  /** The learner is synced with an established leader: serve clients. */
   | { readonly do: 'serve'; readonly epoch: number }
-  /** Answer a PING: same zxid, and the sessions heard of since the last one. */
-  | { readonly do: 'pong'; readonly zxid: Zxid }
-  /** SYNC or REVALIDATE, for the client side. */
+  /** Answer a PING with the same zxid and the sessions that were active since the last one. */
+  | { readonly do: 'answerPing'; readonly zxid: Zxid }
+  /** Process a SYNC or REVALIDATE for the clients. */
   | { readonly do: 'deliver'; readonly packet: QuorumPacket }
   /**
-   * The tree is not to be trusted: learners are made with `asksForAll`, or with a `lastZxid` of -1 where the files are no better,
-   * until the next `harden` is done. Comes before `leave`.
+   * The tree cannot be trusted: construct learners with `needsFullSync`, or with a `lastZxid` of -1 if the files cannot be
+   * trusted either, until the next `flush` is done. Followed by `leave`.
    */
-  | { readonly do: 'discard'; readonly reason: string }
+  | { readonly do: 'requestFullSync'; readonly reason: string }
   /**
-   * The role is over: close the connection, settle the log, look for a leader, or come back to this one where it says `again`.
-   * Nothing comes after it.
+   * The role is over: close the connection, recover the log, and look for a leader, or connect to the same one again if
+   * `reconnect` is set. The last work.
    */
-  | { readonly do: 'leave'; readonly reason: string; readonly again?: true }
-  | { readonly do: 'warn'; readonly facts: object; readonly sentence: string }
+  | { readonly do: 'leave'; readonly reason: string; readonly reconnect?: true }
+  | { readonly do: 'warn'; readonly context: object; readonly message: string }

@@ -15,205 +15,215 @@ const text = (version: string): string =>
   `server.1=h:1:2:participant\nserver.2=h:3:4:participant\nversion=${version}`
 const leaves = expect.stringMatching(/^leave: /) as string
 
-describe('a learner that meets a leader', () => {
-  it('goes through the steps of a first synchronisation', () => {
-    const desk = new LearnerHarness()
-    desk.step({ type: 'connected' })
-    expect(desk.takeLog()).toEqual(['followerInfo 0'])
-    desk.receive('leaderInfo', z(1, 0), encodeLeaderInfo())
-    expect(desk.takeLog()).toEqual(['store acceptedEpoch 1'])
-    desk.step({ type: 'stored', what: 'acceptedEpoch', epoch: 1 })
-    expect(desk.takeLog()).toEqual(['ackEpoch 0 0'])
-    desk.receive('diff', 0)
-    desk.receive('newLeader', z(1, 0))
-    expect(desk.takeLog()).toEqual(['harden'])
-    desk.step({ type: 'hardened' })
-    expect(desk.takeLog()).toEqual(['store currentEpoch 1'])
-    desk.step({ type: 'stored', what: 'currentEpoch', epoch: 1 })
-    expect(desk.takeLog()).toEqual(['ack 100000000'])
-    desk.receive('upToDate')
-    expect(desk.takeLog()).toEqual(['ack 100000000', 'serve 1'])
+describe('a learner that connects to a leader', () => {
+  it('accepts the epoch, makes history durable, acknowledges NEWLEADER and serves', () => {
+    const harness = new LearnerHarness()
+    harness.step({ type: 'connected' })
+    expect(harness.takeLog()).toEqual(['followerInfo 0'])
+    harness.receive('leaderInfo', z(1, 0), encodeLeaderInfo())
+    expect(harness.takeLog()).toEqual(['store acceptedEpoch 1'])
+    harness.step({ type: 'stored', what: 'acceptedEpoch', epoch: 1 })
+    expect(harness.takeLog()).toEqual(['ackEpoch 0 0'])
+    harness.receive('diff', 0)
+    harness.receive('newLeader', z(1, 0))
+    expect(harness.takeLog()).toEqual(['flush'])
+    harness.step({ type: 'flushed' })
+    expect(harness.takeLog()).toEqual(['store currentEpoch 1'])
+    harness.step({ type: 'stored', what: 'currentEpoch', epoch: 1 })
+    expect(harness.takeLog()).toEqual(['ack 100000000'])
+    harness.receive('upToDate')
+    expect(harness.takeLog()).toEqual(['ack 100000000', 'serve 1'])
   })
 
-  it('tells the epoch that it has accepted, not its last transaction', () => {
-    const desk = new LearnerHarness({ acceptedEpoch: 3, currentEpoch: 2, lastZxid: z(2, 9), observer: true })
-    desk.step({ type: 'connected' })
-    expect(desk.takeLog()).toEqual(['observerInfo 300000000'])
+  it('sends its acceptedEpoch, not its last zxid', () => {
+    const harness = new LearnerHarness({
+      acceptedEpoch: 3,
+      currentEpoch: 2,
+      lastZxid: z(2, 9),
+      observer: true,
+    })
+    harness.step({ type: 'connected' })
+    expect(harness.takeLog()).toEqual(['observerInfo 300000000'])
   })
 
-  it('promises an epoch once: when it has accepted it already, it says that this is no promise', () => {
-    const desk = new LearnerHarness({ acceptedEpoch: 3, currentEpoch: 2, lastZxid: z(2, 9) })
-    desk.step({ type: 'connected' })
-    desk.receive('leaderInfo', z(3, 0), encodeLeaderInfo())
-    expect(desk.takeLog()).toEqual(['followerInfo 300000000', 'ackEpoch 200000009 -1'])
+  it('acknowledges an epoch that it had accepted before with -1', () => {
+    const harness = new LearnerHarness({ acceptedEpoch: 3, currentEpoch: 2, lastZxid: z(2, 9) })
+    harness.step({ type: 'connected' })
+    harness.receive('leaderInfo', z(3, 0), encodeLeaderInfo())
+    expect(harness.takeLog()).toEqual(['followerInfo 300000000', 'ackEpoch 200000009 -1'])
   })
 
   it.each([
-    ['an epoch before the one it has accepted', 'leaderInfo', z(2, 0), encodeLeaderInfo()],
-    ['an epoch that is a transaction', 'leaderInfo', z(4, 1), encodeLeaderInfo()],
-    ['a protocol that does not know epochs', 'leaderInfo', z(4, 0), Uint8Array.of(0, 0, 0, 1)],
-    ['no protocol at all', 'leaderInfo', z(4, 0), null],
-    ['NEWLEADER at once, as releases before 3.4 do', 'newLeader', z(4, 0), null],
-  ] as const)('leaves for %s', (_what, type, zxid, data) => {
-    const desk = new LearnerHarness({ acceptedEpoch: 3 })
-    desk.step({ type: 'connected' })
-    desk.takeLog()
-    desk.receive(type, zxid, data)
-    expect(desk.takeLog()).toEqual([leaves])
-    desk.receive('leaderInfo', z(9, 0), encodeLeaderInfo())
-    expect(desk.takeLog()).toEqual([])
+    ['an epoch before its accepted epoch', 'leaderInfo', z(2, 0), encodeLeaderInfo()],
+    ['an epoch with a counter', 'leaderInfo', z(4, 1), encodeLeaderInfo()],
+    ['a protocol without epoch agreement', 'leaderInfo', z(4, 0), Uint8Array.of(0, 0, 0, 1)],
+    ['a missing protocol version', 'leaderInfo', z(4, 0), null],
+    ['NEWLEADER first, as sent by releases before 3.4', 'newLeader', z(4, 0), null],
+  ] as const)('leaves a leader that sends %s', (_what, type, zxid, data) => {
+    const harness = new LearnerHarness({ acceptedEpoch: 3 })
+    harness.step({ type: 'connected' })
+    harness.takeLog()
+    harness.receive(type, zxid, data)
+    expect(harness.takeLog()).toEqual([leaves])
+    harness.receive('leaderInfo', z(9, 0), encodeLeaderInfo())
+    expect(harness.takeLog()).toEqual([])
   })
 
   it.each(['proposal', 'commit', 'newLeader', 'upToDate', 'sync', 'leaderInfo'] as const)(
-    'leaves, and ends no process, when %s comes before the way of synchronisation',
+    'leaves a leader that sends %s before DIFF, TRUNC or SNAP',
     (type) => {
-      const desk = new LearnerHarness()
-      desk.acceptEpoch(1)
-      desk.receive(type, z(1, 0))
-      expect(desk.takeLog()).toEqual([leaves])
+      const harness = new LearnerHarness()
+      harness.acceptEpoch(1)
+      harness.receive(type, z(1, 0))
+      expect(harness.takeLog()).toEqual([leaves])
     },
   )
 })
 
-describe('history that comes in', () => {
-  it('is logged and applied as it is committed, and durable before the epoch and the ACK', () => {
-    const desk = new LearnerHarness({ lastZxid: z(1, 4), currentEpoch: 1, acceptedEpoch: 1 })
-    desk.acceptEpoch(2)
-    desk.receive('diff', z(1, 6))
+describe('the history from a leader', () => {
+  it('is logged and applied when it is committed, and durable before epoch and ACK', () => {
+    const harness = new LearnerHarness({ lastZxid: z(1, 4), currentEpoch: 1, acceptedEpoch: 1 })
+    harness.acceptEpoch(2)
+    harness.receive('diff', z(1, 6))
     for (const zxid of [z(1, 5), z(1, 6)]) {
-      desk.propose(zxid)
-      desk.commit(zxid)
+      harness.propose(zxid)
+      harness.commit(zxid)
     }
-    expect(desk.takeLog()).toEqual(['log 100000005', 'apply 100000005', 'log 100000006', 'apply 100000006'])
-    desk.learner.markDurable(z(1, 6))
-    desk.receive('newLeader', z(2, 0))
-    expect(desk.takeLog()).toEqual(['harden'])
+    expect(harness.takeLog()).toEqual([
+      'log 100000005',
+      'apply 100000005',
+      'log 100000006',
+      'apply 100000006',
+    ])
+    harness.markDurable(z(1, 6))
+    harness.receive('newLeader', z(2, 0))
+    expect(harness.takeLog()).toEqual(['flush'])
   })
 
-  it('leaves what is only proposed alone until UPTODATE, and acknowledges it then', () => {
-    const desk = new LearnerHarness({ acceptedEpoch: 1 })
-    desk.acceptEpoch(1)
-    desk.receive('diff')
-    desk.propose(z(1, 1), z(1, 2))
-    desk.commit(z(1, 1))
-    desk.ackNewLeader(1)
-    desk.propose(z(1, 3))
-    desk.commit(z(1, 2))
-    desk.receive('ping', z(1, 3))
-    expect(desk.takeLog()).toEqual([
+  it('is logged and acknowledged after UPTODATE where it was not committed before NEWLEADER', () => {
+    const harness = new LearnerHarness({ acceptedEpoch: 1 })
+    harness.acceptEpoch(1)
+    harness.receive('diff')
+    harness.propose(z(1, 1), z(1, 2))
+    harness.commit(z(1, 1))
+    harness.ackNewLeader(1)
+    harness.propose(z(1, 3))
+    harness.commit(z(1, 2))
+    harness.receive('ping', z(1, 3))
+    expect(harness.takeLog()).toEqual([
       'log 100000001',
       'apply 100000001',
-      'harden',
+      'flush',
       'store currentEpoch 1',
       'ack 100000000',
     ])
-    desk.receive('upToDate')
-    expect(desk.takeLog()).toEqual([
+    harness.receive('upToDate')
+    expect(harness.takeLog()).toEqual([
       'ack 100000000',
       'log 100000002',
       'log 100000003',
       'apply 100000002',
       'serve 1',
     ])
-    desk.learner.markDurable(z(1, 1))
-    expect(desk.takeLog()).toEqual([])
-    desk.learner.markDurable(z(1, 3))
-    expect(desk.takeLog()).toEqual(['ACK 100000002', 'ACK 100000003'])
-    desk.commit(z(1, 3))
-    expect(desk.takeLog()).toEqual(['apply 100000003'])
+    harness.markDurable(z(1, 1))
+    expect(harness.takeLog()).toEqual([])
+    harness.markDurable(z(1, 3))
+    expect(harness.takeLog()).toEqual(['ACK 100000002', 'ACK 100000003'])
+    harness.commit(z(1, 3))
+    expect(harness.takeLog()).toEqual(['apply 100000003'])
   })
 
-  it('goes on at the next transaction or at the first one of a later epoch, without holes', () => {
+  it('continues with the next transaction or the first of a later epoch, without gaps', () => {
     const last = z(1, 4)
     const begin = (): LearnerHarness => {
-      const desk = new LearnerHarness({ lastZxid: last, acceptedEpoch: 1 })
-      desk.acceptEpoch(4)
-      desk.receive('diff')
-      return desk
+      const harness = new LearnerHarness({ lastZxid: last, acceptedEpoch: 1 })
+      harness.acceptEpoch(4)
+      harness.receive('diff')
+      return harness
     }
     for (const zxid of [z(1, 5), z(2, 1), z(4, 1)]) {
-      const desk = begin()
-      desk.propose(zxid)
-      expect(desk.takeLog(), zxid.toString(16)).toEqual([])
+      const harness = begin()
+      harness.propose(zxid)
+      expect(harness.takeLog(), zxid.toString(16)).toEqual([])
     }
     for (const zxid of [z(1, 4), z(1, 3), z(1, 6), z(2, 2), z(2, 0), z(5, 1)]) {
-      const desk = begin()
-      desk.propose(zxid)
-      expect(desk.takeLog(), zxid.toString(16)).toEqual([leaves])
+      const harness = begin()
+      harness.propose(zxid)
+      expect(harness.takeLog(), zxid.toString(16)).toEqual([leaves])
     }
   })
 
-  it('is refused when a commit is not of the oldest proposal, before and after NEWLEADER', () => {
-    for (const vouched of [false, true]) {
-      const desk = new LearnerHarness()
-      desk.acceptEpoch(1)
-      desk.receive('diff')
-      desk.propose(z(1, 1), z(1, 2))
-      if (vouched) desk.ackNewLeader(1)
-      desk.takeLog()
-      desk.commit(z(1, 2))
-      expect(desk.takeLog()).toEqual([leaves])
+  it('is rejected when a commit is not for the oldest proposal, before and after NEWLEADER', () => {
+    for (const isAfterNewLeader of [false, true]) {
+      const harness = new LearnerHarness()
+      harness.acceptEpoch(1)
+      harness.receive('diff')
+      harness.propose(z(1, 1), z(1, 2))
+      if (isAfterNewLeader) harness.ackNewLeader(1)
+      harness.takeLog()
+      harness.commit(z(1, 2))
+      expect(harness.takeLog()).toEqual([leaves])
     }
   })
 
-  it('as a snapshot contains what is not after it, and goes on behind it', () => {
-    const desk = new LearnerHarness({ lastZxid: z(1, 9), acceptedEpoch: 1 })
-    desk.acceptEpoch(2)
-    desk.receive('snap', z(2, 3))
+  it('in a snapshot includes transactions up to its zxid, and continues after it', () => {
+    const harness = new LearnerHarness({ lastZxid: z(1, 9), acceptedEpoch: 1 })
+    harness.acceptEpoch(2)
+    harness.receive('snap', z(2, 3))
     for (const zxid of [z(2, 2), z(2, 3), z(2, 4)]) {
-      desk.propose(zxid)
-      desk.commit(zxid)
+      harness.propose(zxid)
+      harness.commit(zxid)
     }
-    expect(desk.takeLog()).toEqual(['install 200000003', 'log 200000004', 'apply 200000004'])
+    expect(harness.takeLog()).toEqual(['install 200000003', 'log 200000004', 'apply 200000004'])
   })
 
-  it('is cut where the leader says, or else it is worth nothing', () => {
-    const desk = new LearnerHarness({ lastZxid: z(1, 9), acceptedEpoch: 1 })
-    desk.acceptEpoch(2)
-    desk.receive('trunc', z(1, 7))
-    expect(desk.takeLog()).toEqual(['truncate 100000007'])
-    desk.step({ type: 'truncated', lastZxid: z(1, 7) })
-    desk.propose(z(1, 8))
-    expect(desk.takeLog()).toEqual([])
-    desk.step({ type: 'truncated', lastZxid: z(1, 8) })
-    expect(desk.takeLog()).toEqual([
-      'discard: history was to be cut at 100000007 and ended at 100000008',
+  it('is truncated exactly at the zxid of TRUNC, or a full sync is requested', () => {
+    const harness = new LearnerHarness({ lastZxid: z(1, 9), acceptedEpoch: 1 })
+    harness.acceptEpoch(2)
+    harness.receive('trunc', z(1, 7))
+    expect(harness.takeLog()).toEqual(['truncate 100000007'])
+    harness.step({ type: 'truncated', lastZxid: z(1, 7) })
+    harness.propose(z(1, 8))
+    expect(harness.takeLog()).toEqual([])
+    harness.step({ type: 'truncated', lastZxid: z(1, 8) })
+    expect(harness.takeLog()).toEqual([
+      'request full sync: history was to be truncated to 100000007, but ends at 100000008',
       leaves,
     ])
   })
 
-  it('is not cut where it has not come to', () => {
-    const desk = new LearnerHarness({ lastZxid: z(1, 9), acceptedEpoch: 1 })
-    desk.acceptEpoch(2)
-    desk.receive('trunc', z(1, 10))
-    expect(desk.takeLog()).toEqual([leaves])
+  it('is not truncated after its end', () => {
+    const harness = new LearnerHarness({ lastZxid: z(1, 9), acceptedEpoch: 1 })
+    harness.acceptEpoch(2)
+    harness.receive('trunc', z(1, 10))
+    expect(harness.takeLog()).toEqual([leaves])
   })
 
-  it('is only taken as a whole by a server that does not trust its data', () => {
+  it('is accepted only as a snapshot by a server that does not trust its data', () => {
     for (const type of ['diff', 'trunc'] as const) {
-      const desk = new LearnerHarness({ lastZxid: -1 })
-      desk.acceptEpoch(1)
-      desk.receive(type, 0)
-      expect(desk.takeLog()).toEqual([leaves])
+      const harness = new LearnerHarness({ lastZxid: -1 })
+      harness.acceptEpoch(1)
+      harness.receive(type, 0)
+      expect(harness.takeLog()).toEqual([leaves])
     }
-    const desk = new LearnerHarness({ lastZxid: -1 })
-    desk.acceptEpoch(1)
-    desk.receive('snap', 0)
-    expect(desk.takeLog()).toEqual(['install 0'])
+    const harness = new LearnerHarness({ lastZxid: -1 })
+    harness.acceptEpoch(1)
+    harness.receive('snap', 0)
+    expect(harness.takeLog()).toEqual(['install 0'])
   })
 
-  it('is promised as it is on disk by a server that asks for everything, which it does behind its promise', () => {
-    const given = { lastZxid: z(1, 9), currentEpoch: 1, acceptedEpoch: 1, asksForAll: true }
-    const desk = new LearnerHarness(given)
-    desk.step({ type: 'connected' })
-    desk.receive('leaderInfo', z(2, 0), encodeLeaderInfo())
-    desk.takeLog()
-    // A leader that has less must not take this for a promise of somebody who has nothing.
-    desk.step({ type: 'stored', what: 'acceptedEpoch', epoch: 2 })
-    expect(desk.takeLog()).toEqual(['ackEpoch 100000009 1'])
-    desk.receive('ping')
-    desk.receive('diff', z(1, 9))
-    expect(desk.takeLog()).toEqual([leaves])
+  it('is reported truthfully with the accepted epoch by a learner that needs a full sync, which it requests on reconnect', () => {
+    const given = { lastZxid: z(1, 9), currentEpoch: 1, acceptedEpoch: 1, needsFullSync: true }
+    const harness = new LearnerHarness(given)
+    harness.step({ type: 'connected' })
+    harness.receive('leaderInfo', z(2, 0), encodeLeaderInfo())
+    harness.takeLog()
+    // A leader with less history must not count this as accepted by a server without history.
+    harness.step({ type: 'stored', what: 'acceptedEpoch', epoch: 2 })
+    expect(harness.takeLog()).toEqual(['ackEpoch 100000009 1'])
+    harness.receive('ping')
+    harness.receive('diff', z(1, 9))
+    expect(harness.takeLog()).toEqual([leaves])
     const again = new LearnerHarness({ ...given, acceptedEpoch: 2 })
     again.step({ type: 'connected' })
     again.receive('leaderInfo', z(2, 0), encodeLeaderInfo())
@@ -223,19 +233,19 @@ describe('history that comes in', () => {
     expect(again.takeLog()).toEqual([])
   })
 
-  it('is taken at once by a server that asks for everything when all of it comes anyway', () => {
-    const desk = new LearnerHarness({
+  it('is accepted at once by a learner that needs a full sync when the leader sends a snapshot', () => {
+    const harness = new LearnerHarness({
       lastZxid: z(1, 9),
       currentEpoch: 1,
       acceptedEpoch: 1,
       needsFullSync: true,
     })
-    desk.acceptEpoch(2)
-    desk.receive('snap', z(1, 9))
-    expect(desk.takeLog()).toEqual(['install 100000009'])
+    harness.acceptEpoch(2)
+    harness.receive('snap', z(1, 9))
+    expect(harness.takeLog()).toEqual(['install 100000009'])
   })
 
-  it('is not vouched for to a leader of another epoch, nor twice', () => {
+  it('is not acknowledged for NEWLEADER of another epoch, nor for a second NEWLEADER', () => {
     const other = new LearnerHarness()
     other.acceptEpoch(2)
     other.receive('diff')
@@ -250,24 +260,24 @@ describe('history that comes in', () => {
     expect(twice.takeLog()).toEqual([leaves])
   })
 
-  it('is brought without an answer to PINGs, which the leader counts only once it has sent UPTODATE', () => {
-    const desk = new LearnerHarness()
-    desk.acceptEpoch(1)
-    desk.receive('ping')
-    desk.receive('diff')
-    desk.receive('ping')
-    expect(desk.takeLog()).toEqual([])
-    desk.ackNewLeader(1)
-    desk.takeLog()
-    desk.receive('ping')
-    expect(desk.takeLog()).toEqual([])
-    desk.receive('upToDate')
-    desk.takeLog()
-    desk.receive('ping', z(1, 0))
-    expect(desk.takeLog()).toEqual(['pong 100000000'])
+  it('is received without answers to PINGs, which begin after UPTODATE', () => {
+    const harness = new LearnerHarness()
+    harness.acceptEpoch(1)
+    harness.receive('ping')
+    harness.receive('diff')
+    harness.receive('ping')
+    expect(harness.takeLog()).toEqual([])
+    harness.ackNewLeader(1)
+    harness.takeLog()
+    harness.receive('ping')
+    expect(harness.takeLog()).toEqual([])
+    harness.receive('upToDate')
+    harness.takeLog()
+    harness.receive('ping', z(1, 0))
+    expect(harness.takeLog()).toEqual(['pong 100000000'])
   })
 
-  it('does not make it serve before it has vouched for it', () => {
+  it('does not let the learner serve before it has acknowledged NEWLEADER', () => {
     const early = new LearnerHarness()
     early.acceptEpoch(1)
     early.receive('diff')
@@ -277,74 +287,75 @@ describe('history that comes in', () => {
     hasty.acceptEpoch(1)
     hasty.receive('diff')
     hasty.receive('newLeader', z(1, 0))
-    hasty.step({ type: 'hardened' })
+    hasty.step({ type: 'flushed' })
     hasty.takeLog()
     hasty.receive('upToDate')
     expect(hasty.takeLog()).toEqual([leaves])
   })
 
-  it('means nothing any more when a transaction did not give the tree that it should', () => {
-    const desk = new LearnerHarness()
-    desk.follow(1)
-    desk.step({ type: 'diverged', zxid: z(1, 1), reason: 'the digest of the tree is another' })
-    expect(desk.takeLog()).toEqual([
-      'discard: the digest of the tree is another, at 100000001',
+  it('is distrusted when the digest of the tree diverges', () => {
+    const harness = new LearnerHarness()
+    harness.follow(1)
+    harness.step({ type: 'diverged', zxid: z(1, 1), reason: 'the digest of the tree is another' })
+    expect(harness.takeLog()).toEqual([
+      'request full sync: the digest of the tree is another, at 100000001',
       'leave: the digest of the tree is another, at 100000001',
     ])
   })
 })
 
-describe('a follower in step', () => {
-  it('logs at once, acknowledges what is durable one by one, and applies what is committed', () => {
-    const desk = new LearnerHarness()
-    desk.follow(1)
-    desk.propose(z(1, 1), z(1, 2))
-    expect(desk.takeLog()).toEqual(['log 100000001', 'log 100000002'])
-    desk.commit(z(1, 1))
-    desk.learner.markDurable(z(1, 2))
-    desk.learner.markDurable(z(1, 2))
-    expect(desk.takeLog()).toEqual(['apply 100000001', 'ACK 100000001', 'ACK 100000002'])
+describe('a synced follower', () => {
+  it('logs proposals at once, acknowledges each when it is durable, and applies commits', () => {
+    const harness = new LearnerHarness()
+    harness.follow(1)
+    harness.propose(z(1, 1), z(1, 2))
+    expect(harness.takeLog()).toEqual(['log 100000001', 'log 100000002'])
+    harness.commit(z(1, 1))
+    harness.markDurable(z(1, 2))
+    harness.markDurable(z(1, 2))
+    expect(harness.takeLog()).toEqual(['apply 100000001', 'ACK 100000001', 'ACK 100000002'])
   })
 
   it.each([
-    ['a commit of what is not the oldest proposal', (desk: LearnerHarness) => desk.commit(z(1, 2))],
-    ['a commit without a proposal', (desk: LearnerHarness) => desk.commit(z(1, 1), z(1, 2), z(1, 3))],
-    ['a proposal with a gap before it', (desk: LearnerHarness) => desk.propose(z(1, 4))],
-    ['a proposal again', (desk: LearnerHarness) => desk.propose(z(1, 2))],
-    ['a proposal of nothing', (desk: LearnerHarness) => desk.receive('proposal', z(1, 3), null)],
-  ])('leaves for %s', (_what, act) => {
-    const desk = new LearnerHarness()
-    desk.follow(1)
-    desk.propose(z(1, 1), z(1, 2))
-    act(desk)
-    expect(desk.takeLog().at(-1)).toEqual(leaves)
+    ['a commit that is not for the oldest proposal', (harness: LearnerHarness) => harness.commit(z(1, 2))],
+    ['a commit without a proposal', (harness: LearnerHarness) => harness.commit(z(1, 1), z(1, 2), z(1, 3))],
+    ['a proposal with a gap before it', (harness: LearnerHarness) => harness.propose(z(1, 4))],
+    ['a repeated proposal', (harness: LearnerHarness) => harness.propose(z(1, 2))],
+    ['a proposal without data', (harness: LearnerHarness) => harness.receive('proposal', z(1, 3), null)],
+  ])('leaves on %s', (_what, act) => {
+    const harness = new LearnerHarness()
+    harness.follow(1)
+    harness.propose(z(1, 1), z(1, 2))
+    act(harness)
+    expect(harness.takeLog().at(-1)).toEqual(leaves)
   })
 
-  it('answers PINGs, hands SYNC and REVALIDATE on, and ignores what means nothing', () => {
-    const desk = new LearnerHarness()
-    desk.follow(1)
-    desk.receive('ping', z(1, 7))
-    desk.receive('sync', 0)
-    desk.receive('revalidate', -1, new Uint8Array(9))
-    desk.inform(z(1, 1))
-    desk.receive('upToDate')
-    desk.receive('diff')
-    expect(desk.takeLog().slice(0, 3)).toEqual(['pong 100000007', 'deliver sync', 'deliver revalidate'])
-    expect(desk.takeLog()).toEqual([])
-    desk.propose(z(1, 1))
-    expect(desk.takeLog()).toEqual(['log 100000001'])
+  it('answers PINGs, delivers SYNC and REVALIDATE, and ignores unexpected packets', () => {
+    const harness = new LearnerHarness()
+    harness.follow(1)
+    harness.receive('ping', z(1, 7))
+    harness.receive('sync', 0)
+    harness.receive('revalidate', -1, new Uint8Array(9))
+    harness.inform(z(1, 1))
+    harness.receive('upToDate')
+    harness.receive('diff')
+    expect(harness.takeLog().slice(0, 3)).toEqual(['pong 100000007', 'deliver sync', 'deliver revalidate'])
+    expect(harness.takeLog()).toEqual([])
+    harness.propose(z(1, 1))
+    expect(harness.takeLog()).toEqual(['log 100000001'])
   })
 
-  it('gives no work to look through for what every write sends', () => {
-    const desk = new LearnerHarness()
-    desk.follow(1)
+  it('returns one item of work for each PROPOSAL and COMMIT', () => {
+    const harness = new LearnerHarness()
+    harness.follow(1)
     const payload = new Uint8Array(40)
-    const first = desk.learner.receive(PacketType.proposal, z(1, 1), payload)
-    const second = desk.learner.receive(PacketType.commit, z(1, 1), null)
-    expect([first.length, second.length]).toEqual([0, 0])
+    harness.learner.receive(PacketType.proposal, z(1, 1), payload)
+    expect([harness.learner.nextWork()?.do, harness.learner.nextWork()]).toEqual(['append', undefined])
+    harness.learner.receive(PacketType.commit, z(1, 1), null)
+    expect([harness.learner.nextWork()?.do, harness.learner.nextWork()]).toEqual(['commit', undefined])
   })
 
-  it('leaves a leader that is silent: after a while of waiting, or a shorter one in step', () => {
+  it('leaves a silent leader after initLimit before UPTODATE, and after syncLimit once synced', () => {
     const waiting = new LearnerHarness()
     waiting.acceptEpoch(1)
     waiting.ticks(10)
@@ -354,83 +365,83 @@ describe('a follower in step', () => {
     expect(waiting.takeLog()).toEqual([])
     waiting.ticks(1)
     expect(waiting.takeLog()).toEqual([leaves])
-    const inStep = new LearnerHarness()
-    inStep.follow(1)
-    inStep.ticks(5)
-    inStep.receive('ping', 0)
-    inStep.ticks(5)
-    expect(inStep.takeLog()).toEqual(['pong 0'])
-    inStep.ticks(1)
-    expect(inStep.takeLog()).toEqual([leaves])
+    const synced = new LearnerHarness()
+    synced.follow(1)
+    synced.ticks(5)
+    synced.receive('ping', 0)
+    synced.ticks(5)
+    expect(synced.takeLog()).toEqual(['pong 0'])
+    synced.ticks(1)
+    expect(synced.takeLog()).toEqual([leaves])
   })
 
   it('leaves when the connection is closed', () => {
-    const desk = new LearnerHarness()
-    desk.follow(1)
-    desk.step({ type: 'closed' }, { type: 'closed' })
-    expect(desk.takeLog()).toEqual([leaves])
+    const harness = new LearnerHarness()
+    harness.follow(1)
+    harness.step({ type: 'closed' }, { type: 'closed' })
+    expect(harness.takeLog()).toEqual([leaves])
   })
 })
 
 describe('an observer', () => {
   const observer = (): LearnerHarness => new LearnerHarness({ observer: true })
 
-  it('is brought up to date by either kind of packets, and makes it durable before it vouches', () => {
-    const desk = observer()
-    desk.acceptEpoch(1)
-    desk.receive('diff')
-    desk.propose(z(1, 1))
-    desk.commit(z(1, 1))
-    desk.inform(z(1, 2))
-    desk.receive('newLeader', z(1, 0))
-    expect(desk.takeLog()).toEqual([
+  it('is synchronised by COMMIT or INFORM, and makes history durable before its ACK', () => {
+    const harness = observer()
+    harness.acceptEpoch(1)
+    harness.receive('diff')
+    harness.propose(z(1, 1))
+    harness.commit(z(1, 1))
+    harness.inform(z(1, 2))
+    harness.receive('newLeader', z(1, 0))
+    expect(harness.takeLog()).toEqual([
       'log 100000001',
       'apply 100000001',
       'log 100000002',
       'apply 100000002',
-      'harden',
+      'flush',
     ])
   })
 
-  it('keeps what comes before UPTODATE, and logs and applies what comes after, without an ACK', () => {
-    const desk = observer()
-    desk.acceptEpoch(1)
-    desk.receive('diff')
-    desk.ackNewLeader(1)
-    desk.takeLog()
-    desk.inform(z(1, 1))
-    expect(desk.takeLog()).toEqual([])
-    desk.receive('upToDate')
-    expect(desk.takeLog()).toEqual(['ack 100000000', 'log 100000001', 'apply 100000001', 'serve 1'])
-    desk.inform(z(1, 2))
-    desk.learner.markDurable(z(1, 2))
-    expect(desk.takeLog()).toEqual(['log 100000002', 'apply 100000002'])
-    desk.inform(z(1, 4))
-    expect(desk.takeLog()).toEqual([leaves])
+  it('logs and applies transactions after UPTODATE, without an ACK', () => {
+    const harness = observer()
+    harness.acceptEpoch(1)
+    harness.receive('diff')
+    harness.ackNewLeader(1)
+    harness.takeLog()
+    harness.inform(z(1, 1))
+    expect(harness.takeLog()).toEqual([])
+    harness.receive('upToDate')
+    expect(harness.takeLog()).toEqual(['ack 100000000', 'log 100000001', 'apply 100000001', 'serve 1'])
+    harness.inform(z(1, 2))
+    harness.markDurable(z(1, 2))
+    expect(harness.takeLog()).toEqual(['log 100000002', 'apply 100000002'])
+    harness.inform(z(1, 4))
+    expect(harness.takeLog()).toEqual([leaves])
   })
 
-  it('ignores proposals and commits in step', () => {
-    const desk = observer()
-    desk.follow(1)
-    desk.propose(z(1, 1))
-    desk.commit(z(1, 1))
-    expect(desk.takeLog()).toEqual([expect.stringMatching(/^warn/), expect.stringMatching(/^warn/)])
+  it('ignores proposals and commits once synced', () => {
+    const harness = observer()
+    harness.follow(1)
+    harness.propose(z(1, 1))
+    harness.commit(z(1, 1))
+    expect(harness.takeLog()).toEqual([expect.stringMatching(/^warn/), expect.stringMatching(/^warn/)])
   })
 })
 
-describe('a change of the configuration', () => {
+describe('a reconfig received by a learner', () => {
   const change = makeReconfig(z(1, 1), text('100000001'))
 
-  it('is the one seen last when it is proposed, and in force when it is committed', () => {
-    const desk = new LearnerHarness()
-    desk.follow(1)
-    desk.receive('proposal', z(1, 1), change)
-    expect(desk.takeLog()).toEqual(['last seen 100000001', 'log 100000001'])
-    desk.receive('commitAndActivate', z(1, 1), encodeDesignatedLeader(2))
-    expect(desk.takeLog()).toEqual(['apply 100000001', 'activate 100000001 led by 2'])
+  it('is kept as the configuration seen last when it is proposed, and activated when it is committed', () => {
+    const harness = new LearnerHarness()
+    harness.follow(1)
+    harness.receive('proposal', z(1, 1), change)
+    expect(harness.takeLog()).toEqual(['last seen 100000001', 'log 100000001'])
+    harness.receive('commitAndActivate', z(1, 1), encodeDesignatedLeader(2))
+    expect(harness.takeLog()).toEqual(['apply 100000001', 'activate 100000001 led by 2'])
   })
 
-  it('comes into force in its place, also during synchronisation and before UPTODATE', () => {
+  it('is activated in the order of the commits, also during synchronisation and before UPTODATE', () => {
     const early = new LearnerHarness()
     early.acceptEpoch(1)
     early.receive('diff')
@@ -459,11 +470,11 @@ describe('a change of the configuration', () => {
     ])
   })
 
-  it('reaches observers with its transaction', () => {
-    const desk = new LearnerHarness({ observer: true })
-    desk.follow(1)
-    desk.receive('informAndActivate', z(1, 1), encodeInformAndActivate(2, change))
-    expect(desk.takeLog()).toEqual([
+  it('is logged, applied and activated by an observer', () => {
+    const harness = new LearnerHarness({ observer: true })
+    harness.follow(1)
+    harness.receive('informAndActivate', z(1, 1), encodeInformAndActivate(2, change))
+    expect(harness.takeLog()).toEqual([
       'last seen 100000001',
       'log 100000001',
       'apply 100000001',
@@ -471,29 +482,34 @@ describe('a change of the configuration', () => {
     ])
   })
 
-  it('that the leader had seen comes with NEWLEADER, and into force with UPTODATE', () => {
-    const desk = new LearnerHarness()
-    desk.acceptEpoch(1)
-    desk.receive('diff')
-    desk.receive('newLeader', z(1, 0), encodeConfigurationText(text('100000000')))
-    desk.step({ type: 'hardened' }, { type: 'stored', what: 'currentEpoch', epoch: 1 })
-    expect(desk.takeLog()).toEqual(['last seen 100000000', 'harden', 'store currentEpoch 1', 'ack 100000000'])
-    desk.receive('upToDate')
-    expect(desk.takeLog()).toEqual(['activate 100000000', 'ack 100000000', 'serve 1'])
+  it('is kept when it comes with NEWLEADER, and activated at UPTODATE', () => {
+    const harness = new LearnerHarness()
+    harness.acceptEpoch(1)
+    harness.receive('diff')
+    harness.receive('newLeader', z(1, 0), encodeConfigurationText(text('100000000')))
+    harness.step({ type: 'flushed' }, { type: 'stored', what: 'currentEpoch', epoch: 1 })
+    expect(harness.takeLog()).toEqual([
+      'last seen 100000000',
+      'flush',
+      'store currentEpoch 1',
+      'ack 100000000',
+    ])
+    harness.receive('upToDate')
+    expect(harness.takeLog()).toEqual(['activate 100000000', 'ack 100000000', 'serve 1'])
   })
 
-  it('that cannot be read ends the role', () => {
-    const desk = new LearnerHarness()
-    desk.follow(1)
-    desk.receive('proposal', z(1, 1), makeReconfig(z(1, 1), 'server.x=1'))
-    expect(desk.takeLog()).toEqual([leaves])
+  it('ends the role if it is invalid', () => {
+    const harness = new LearnerHarness()
+    harness.follow(1)
+    harness.receive('proposal', z(1, 1), makeReconfig(z(1, 1), 'server.x=1'))
+    expect(harness.takeLog()).toEqual([leaves])
   })
 
-  it('that is none cannot come into force', () => {
-    const desk = new LearnerHarness()
-    desk.follow(1)
-    desk.propose(z(1, 1))
-    desk.receive('commitAndActivate', z(1, 1), encodeDesignatedLeader(2))
-    expect(desk.takeLog().at(-1)).toEqual(leaves)
+  it('ends the role if the transaction to be activated is no reconfig', () => {
+    const harness = new LearnerHarness()
+    harness.follow(1)
+    harness.propose(z(1, 1))
+    harness.receive('commitAndActivate', z(1, 1), encodeDesignatedLeader(2))
+    expect(harness.takeLog().at(-1)).toEqual(leaves)
   })
 })

@@ -1,8 +1,8 @@
 import { counterOf, epochOf, formatZxid, makeZxid, ProtocolError } from '@zabra/protocol'
 import type { EnsembleConfiguration, ServerId } from '../quorum/index.ts'
+import { RingBuffer } from '../ring-buffer.ts'
 import type { Zxid } from '../types.ts'
-import { Entries } from './entries.ts'
-import type { LearnerInput, LearnerOptions, LearnerPhase, LearnerWork, Replica } from './learner-types.ts'
+import type { LearnerInput, LearnerOptions, LearnerPhase, LearnerWork } from './learner-types.ts'
 import { packetName, PacketType } from './packets.ts'
 import {
   decodeConfigurationText,
@@ -13,112 +13,91 @@ import {
   encodeLearnerInfo,
   PROTOCOL_VERSION,
 } from './payloads.ts'
-import { proposedConfiguration, decodeConfiguration } from './reconfig-txn.ts'
-import { isNextZxid } from './committed-window.ts'
-
-const NO_WORK: readonly LearnerWork[] = []
+import { ProposalQueue } from './proposal-queue.ts'
+import { decodeConfiguration, proposedConfiguration } from './reconfig-txn.ts'
 
 /**
- * One term of a learner – a follower, one that has no vote yet, or an observer – without clock, network or disk: inputs in,
- * work out. Whatever the leader does against the protocol ends the term and nothing worse; the reference ends its process.
+ * The state machine of a follower or observer with one leader, without clock, network or disk. Inputs are `step`, `receive` and
+ * `markDurable`. After each of them the host performs all work that `nextWork` returns.
  *
- * The hot path (`receive` in broadcast, `durable`) calls `Replica`; all else is work. Rules are numbered; in brackets stands
- * their section in the description of the server protocol.
+ * A violation of the protocol by the leader ends the role; Apache ZooKeeper ends its process (quorum-protocol 7.4).
  */
 export class Learner {
   readonly #options: LearnerOptions
-  readonly #replica: Replica
   #phase: LearnerPhase = 'connecting'
   #epoch = -1
-  /** How the leader brings this server up to date, once it has said so. */
+  /** How the leader synchronises this server; undefined before its first packet of history. */
   #syncMode: 'diff' | 'trunc' | 'snap' | undefined
-  /** Contained in the snapshot that came in: what is not after this needs no logging. */
+  /** The zxid of the received snapshot, which contains all transactions up to it; -1 without one. */
   #snapshotZxid: Zxid = -1
-  /** Where the leader had history cut. */
+  /** The zxid of the TRUNC received; -1 without one. */
   #truncatedTo: Zxid = -1
-  /** The last transaction that is here or on its way: the next one must come right after it. */
-  #lastReceived: Zxid
-  /** Proposed and not committed; while `waiting`, also what is committed, of which there are `#noted`. */
-  readonly #pending = new Entries()
-  #committedPending = 0
-  /** Who leads under a change of the configuration among those noted. */
-  readonly #designatedLeaders = new Map<Zxid, ServerId>()
-  /** From NEWLEADER, to come into force with UPTODATE. */
+  readonly #queue: ProposalQueue
+  /** The configuration of NEWLEADER, to be activated at UPTODATE. */
   #configuration: EnsembleConfiguration | undefined
   #hasAckedNewLeader = false
-  /** The next proposal to be acknowledged, and the last one logged. */
+  /** The next proposal to be acknowledged, and the last one appended to the log. */
   #nextAck: Zxid = Infinity
   #lastLogged: Zxid = -1
   #halfTicks = 0
+  /** The half tick in which the leader was heard from last. */
   #lastHeartbeat = 0
-  #work: LearnerWork[] = []
+  readonly #work = new RingBuffer<LearnerWork | undefined>(undefined)
 
-  constructor(options: LearnerOptions, replica: Replica) {
+  constructor(options: LearnerOptions) {
     this.#options = options
-    this.#replica = replica
-    this.#lastReceived = options.lastZxid
+    this.#queue = new ProposalQueue(options.lastZxid)
   }
 
   get phase(): LearnerPhase {
     return this.#phase
   }
 
-  /** -1 until the leader has said it. */
+  /** The epoch of the leader; -1 before LEADERINFO. */
   get epoch(): number {
     return this.#epoch
   }
 
-  /** Takes one input and returns what is to be done. The result holds until the next call. */
-  step(input: LearnerInput): readonly LearnerWork[] {
-    this.#resetWork()
-    if (this.#phase !== 'over') this.#dispatchInput(input)
-    return this.#work
-  }
+  // Inputs of every write
 
-  /**
-   * HOT. Takes one packet of the leader, whose data must not change afterwards. The result is empty for PROPOSAL, COMMIT and
-   * INFORM in broadcast, which go to the replica, unless they break a rule.
-   */
-  receive(type: number, zxid: Zxid, data: Uint8Array | null): readonly LearnerWork[] {
-    this.#lastHeartbeat = this.#halfTicks
-    if (
-      type === PacketType.commit &&
-      this.#phase === 'broadcast' &&
-      this.#pending.length > 0 &&
-      this.#pending.zxidAt(0) === zxid
-    ) {
-      this.#commitHead()
-      return NO_WORK
-    }
-    this.#resetWork()
-    if (this.#phase === 'over') return NO_WORK
+  /** Processes a packet of the leader. Its data must not change afterwards. */
+  receive(type: number, zxid: Zxid, data: Uint8Array | null): void {
+    this.heartbeat()
     try {
       this.#dispatchPacket(type, zxid, data)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
       this.#leave(error.message)
     }
-    return this.#work
   }
 
   /**
-   * HOT. The log is durable up to and with this zxid. F1 (10.4, invariants 15, 19) Proposals are acknowledged one by one, in
-   * their order, when they are durable, and never before NEWLEADER and UPTODATE.
+   * Records that the log is durable up to and including this zxid. Proposals are acknowledged one by one, in order, when they
+   * are durable, and never before UPTODATE (quorum-protocol 10.4, invariants 15 and 19).
    */
   markDurable(zxid: Zxid): void {
     if (this.#phase !== 'broadcast' || this.#options.observer) return
-    const upTo = Math.min(zxid, this.#lastLogged)
-    while (this.#nextAck <= upTo) this.#replica.ack(this.#nextAck++)
+    const first = this.#nextAck
+    const last = Math.min(zxid, this.#lastLogged)
+    if (first > last) return
+    this.#nextAck = last + 1
+    this.#work.push({ do: 'ack', first, last })
   }
 
-  /** HOT. Bytes came from the leader, of a snapshot for example: it is alive. */
+  /** Records that bytes were received from the leader, for example of a snapshot. */
   heartbeat(): void {
     this.#lastHeartbeat = this.#halfTicks
   }
 
-  /** An empty list that was handed out is used again: most packets lead to no work. */
-  #resetWork(): void {
-    if (this.#work.length > 0) this.#work = []
+  // All other inputs
+
+  step(input: LearnerInput): void {
+    if (this.#phase !== 'over') this.#dispatchInput(input)
+  }
+
+  /** Removes and returns the next work for the host, or returns undefined. */
+  nextWork(): LearnerWork | undefined {
+    return this.#work.shift()
   }
 
   #dispatchInput(input: LearnerInput): void {
@@ -133,44 +112,66 @@ export class Learner {
           : this.#ackNewLeader(input.epoch)
       case 'truncated':
         return this.#checkTruncation(input.lastZxid)
-      case 'hardened':
-        // F2 (9.5, ZOOKEEPER-3911, 4643, 4646, 4785) First history is durable, then the epoch that vouches for it, then the ACK.
+      case 'flushed':
+        // First the history is durable, then the currentEpoch, then NEWLEADER is acknowledged (quorum-protocol 9.5,
+        // ZOOKEEPER-3911, 4643, 4646, 4785).
         if (this.#phase === 'waiting') this.#store('currentEpoch')
         return
       case 'diverged':
-        return this.#discard(`${input.reason}, at ${formatZxid(input.zxid)}`)
+        return this.#requestFullSync(`${input.reason}, at ${formatZxid(input.zxid)}`)
       case 'halfTick':
         return this.#halfTick()
     }
   }
 
+  /** Dispatches a packet by phase (quorum-protocol 7.4). */
+  #dispatchPacket(type: number, zxid: Zxid, data: Uint8Array | null): void {
+    switch (this.#phase) {
+      case 'broadcast':
+        return this.#options.observer
+          ? this.#receiveAsObserver(type, zxid, data)
+          : this.#receiveAsFollower(type, zxid, data)
+      case 'discovery':
+        if (type === PacketType.leaderInfo) return this.#receiveLeaderInfo(zxid, data)
+        return this.#leave(`expected leaderInfo first, got ${packetName(type)}`)
+      case 'synchronisation':
+        return this.#syncMode === undefined
+          ? this.#beginSync(type, zxid)
+          : this.#receiveHistory(type, zxid, data)
+      case 'waiting':
+        return this.#receiveHistory(type, zxid, data)
+      case 'connecting':
+      case 'over':
+    }
+  }
+
   // Discovery
 
-  /** F3 (8.1) The epoch that was accepted goes out, not the last transaction. */
+  /** Sends FOLLOWERINFO or OBSERVERINFO with the acceptedEpoch, not the last zxid (quorum-protocol 8.1). */
   #sendLearnerInfo(): void {
     const { self, observer, acceptedEpoch, configVersion } = this.#options
     this.#phase = 'discovery'
-    this.#lastHeartbeat = this.#halfTicks
+    this.heartbeat()
     const data = encodeLearnerInfo({ serverId: self, protocolVersion: PROTOCOL_VERSION, configVersion })
     this.#send(observer ? PacketType.observerInfo : PacketType.followerInfo, makeZxid(acceptedEpoch, 0), data)
   }
 
   /**
-   * F4 (8.1, invariant 3) A later epoch is durable before it is promised. The same one again is no second promise: it may
-   * have been given to this leader before a restart. An earlier one is refused.
+   * Processes LEADERINFO (quorum-protocol 8.1). A later epoch is durable before it is acknowledged. The same epoch again is
+   * acknowledged with -1: it may have been accepted from this leader before a restart, and must not count twice
+   * (quorum-protocol invariant 3). An earlier one is refused.
    */
   #receiveLeaderInfo(zxid: Zxid, data: Uint8Array | null): void {
-    if (this.#epoch !== -1) return this.#leave('LEADERINFO came twice')
+    if (this.#epoch !== -1) return this.#leave('got a second leaderInfo')
     const version = decodeLeaderInfo(data)
     if (version < PROTOCOL_VERSION || zxid < 0 || counterOf(zxid) !== 0)
-      return this.#leave(
-        `the leader's protocol ${version} or its epoch ${formatZxid(zxid)} is not known here`,
-      )
+      return this.#leave(`the leader's protocol version ${version} or epoch ${formatZxid(zxid)} is invalid`)
     const { acceptedEpoch } = this.#options
     const epoch = epochOf(zxid)
     if (epoch < acceptedEpoch)
-      return this.#leave(`the leader's epoch ${epoch} is before ${acceptedEpoch}, which was accepted already`)
+      return this.#leave(`the leader's epoch ${epoch} is before the accepted epoch ${acceptedEpoch}`)
     this.#epoch = epoch
+    this.#queue.setEpoch(epoch)
     if (epoch > acceptedEpoch) this.#store('acceptedEpoch')
     else this.#ackEpoch(-1)
   }
@@ -179,234 +180,152 @@ export class Learner {
     if (this.#phase === 'discovery' && epoch === this.#epoch) this.#ackEpoch(this.#options.currentEpoch)
   }
 
-  /** F17 (8.2) Who promises says what is on disk, or a leader may lack it. Only who promises nothing may ask for everything. */
+  /**
+   * Sends ACKEPOCH. A learner that accepts the epoch sends its true last zxid, or the leader may lack a transaction of it
+   * (quorum-protocol 8.2). Only one that had accepted the epoch before can request a full sync, with the zxid 0.
+   */
   #ackEpoch(currentEpoch: number): void {
     this.#phase = 'synchronisation'
-    this.#lastHeartbeat = this.#halfTicks
+    this.heartbeat()
     if (this.#options.needsFullSync === true && currentEpoch === -1)
-      this.#lastReceived = Math.min(this.#lastReceived, 0)
-    this.#send(PacketType.ackEpoch, this.#lastReceived, encodeAckEpoch(currentEpoch))
+      this.#queue.continueAfter(Math.min(this.#queue.last, 0))
+    this.#send(PacketType.ackEpoch, this.#queue.last, encodeAckEpoch(currentEpoch))
   }
 
-  #dispatchPacket(type: number, zxid: Zxid, data: Uint8Array | null): void {
-    switch (this.#phase) {
-      case 'discovery':
-        if (type === PacketType.leaderInfo) return this.#receiveLeaderInfo(zxid, data)
-        return this.#leave(`the leader did not say its epoch first but sent ${packetName(type)}`)
-      case 'synchronisation':
-        return this.#syncMode === undefined
-          ? this.#beginSync(type, zxid)
-          : this.#receiveHistory(type, zxid, data)
-      case 'waiting':
-        return this.#receiveBeforeUpToDate(type, zxid, data)
-      case 'broadcast':
-        return this.#options.observer
-          ? this.#receiveAsObserver(type, zxid, data)
-          : this.#receiveAsFollower(type, zxid, data)
-      case 'connecting':
-      case 'over':
-    }
-  }
+  // Synchronisation
 
-  /** F5 (9.5) How history comes. A server that does not trust its own takes nothing but all of it. */
+  /** Processes DIFF, TRUNC or SNAP (quorum-protocol 9.5). A server that does not trust its data accepts only SNAP. */
   #beginSync(type: number, zxid: Zxid): void {
-    if (type === PacketType.snap && zxid >= 0) {
-      this.#syncMode = 'snap'
-      this.#lastReceived = this.#snapshotZxid = zxid
-      this.#work.push({ do: 'install', zxid })
-      return
-    }
-    const { lastZxid, needsFullSync: asksForAll = false } = this.#options
-    const trusts = lastZxid !== -1
-    if ((type === PacketType.diff || type === PacketType.trunc) && asksForAll && this.#lastReceived > 0)
-      this.#leave('it has promised the epoch, and comes again to ask for everything', true)
-    else if (type === PacketType.diff && trusts) this.#syncMode = 'diff'
-    else if (type === PacketType.trunc && trusts && zxid >= 0 && zxid <= this.#lastReceived)
-      this.#truncate(zxid)
+    if (type === PacketType.snap && zxid >= 0) return this.#installSnapshot(zxid)
+    const { lastZxid, needsFullSync = false } = this.#options
+    const { last } = this.#queue
+    const isTrusted = lastZxid !== -1
+    if ((type === PacketType.diff || type === PacketType.trunc) && needsFullSync && last > 0)
+      this.#leave('it has accepted the epoch, and reconnects to request a full sync', true)
+    else if (type === PacketType.diff && isTrusted) this.#syncMode = 'diff'
+    else if (type === PacketType.trunc && isTrusted && zxid >= 0 && zxid <= last) this.#truncate(zxid)
     else if (type !== PacketType.ping)
-      this.#leave(
-        `${packetName(type)} of ${formatZxid(zxid)} does not bring ${formatZxid(this.#lastReceived)} up to date`,
-      )
+      this.#leave(`${packetName(type)} of ${formatZxid(zxid)} cannot continue after ${formatZxid(last)}`)
+  }
+
+  #installSnapshot(zxid: Zxid): void {
+    this.#syncMode = 'snap'
+    this.#snapshotZxid = zxid
+    this.#queue.continueAfter(zxid)
+    this.#work.push({ do: 'installSnapshot', zxid })
   }
 
   #truncate(zxid: Zxid): void {
     this.#syncMode = 'trunc'
-    this.#lastReceived = this.#truncatedTo = zxid
+    this.#truncatedTo = zxid
+    this.#queue.continueAfter(zxid)
     this.#work.push({ do: 'truncate', to: zxid })
   }
 
-  /** F6 (9.5, H2, H3) History that cannot be cut exactly where the leader says is worth nothing. */
+  /** Distrusts the data if the history did not end exactly at the zxid of TRUNC (quorum-protocol 9.5, H2, H3). */
   #checkTruncation(lastZxid: Zxid): void {
     const to = this.#truncatedTo
     if (lastZxid !== to)
-      this.#discard(`history was to be cut at ${formatZxid(to)} and ended at ${formatZxid(lastZxid)}`)
-  }
-
-  #receiveHistory(type: number, zxid: Zxid, data: Uint8Array | null): void {
-    switch (type) {
-      case PacketType.proposal:
-        // F7 (9.4) The snapshot was begun after these were applied.
-        if (zxid > this.#snapshotZxid) this.#addPending(zxid, data)
-        return
-      case PacketType.commit:
-      case PacketType.commitAndActivate:
-        if (zxid > this.#snapshotZxid) this.#applyHistory(zxid, type === PacketType.commit ? undefined : data)
-        return
-      case PacketType.inform:
-      case PacketType.informAndActivate:
-        return this.#receiveInformHistory(type, zxid, data)
-      case PacketType.newLeader:
-        return this.#receiveNewLeader(zxid, data)
-      case PacketType.upToDate:
-        return this.#leave('UPTODATE came before NEWLEADER')
-      default:
-        // F8 (7.4) PING and the rest mean nothing yet.
-        return
-    }
-  }
-
-  /** F9 (9.5, 10.4) Each transaction comes right after the one before it; anything else is a hole in history. */
-  #addPending(zxid: Zxid, data: Uint8Array | null): boolean {
-    const changes = this.#checkNext(zxid, data)
-    this.#pending.push(zxid, data!)
-    return changes
-  }
-
-  /** Whether it changes the configuration, which then is kept as the one seen last before it is logged (14.3). */
-  #checkNext(zxid: Zxid, data: Uint8Array | null): boolean {
-    if (data === null) throw new ProtocolError('Expected a transaction, got null', 0, formatZxid(zxid))
-    if (!isNextZxid(this.#lastReceived, zxid) || epochOf(zxid) > this.#epoch)
-      throw new ProtocolError(
-        `Expected the transaction after ${formatZxid(this.#lastReceived)}, got ${formatZxid(zxid)}`,
-        0,
-        'the history of the leader',
+      this.#requestFullSync(
+        `history was to be truncated to ${formatZxid(to)}, but ends at ${formatZxid(lastZxid)}`,
       )
-    const configuration = proposedConfiguration(data)
-    if (configuration !== undefined) this.#work.push({ do: 'proposeConfiguration', configuration })
-    this.#lastReceived = zxid
-    return configuration !== undefined
   }
 
-  /** F10 (9.5, ZOOKEEPER-4394) What is committed before NEWLEADER is history; what is not stays a proposal. */
-  #applyHistory(zxid: Zxid, activation?: Uint8Array | null): void {
-    const payload = this.#expectPending(zxid)
-    this.#pending.shift()
-    this.#work.push({ do: 'append', zxid, payload }, { do: 'commit', zxid, payload })
-    if (activation !== undefined) this.#activate(zxid, payload, decodeDesignatedLeader(activation))
-  }
-
-  /** F11 (9.5, 10.4) Commits come in the order of the proposals. */
-  #expectPending(zxid: Zxid, index = 0): Uint8Array {
-    if (index < this.#pending.length && this.#pending.zxidAt(index) === zxid)
-      return this.#pending.payloadAt(index)
-    const due = index < this.#pending.length ? formatZxid(this.#pending.zxidAt(index)) : 'none'
-    throw new ProtocolError(
-      `Expected a commit of ${due}, got ${formatZxid(zxid)}`,
-      0,
-      'the commits of the leader',
-    )
-  }
-
-  #receiveInformHistory(type: number, zxid: Zxid, data: Uint8Array | null): void {
-    if (!this.#options.observer || zxid <= this.#snapshotZxid) return
-    if (type === PacketType.inform) {
-      this.#addPending(zxid, data)
-      return this.#applyHistory(zxid)
+  /**
+   * Processes packets between DIFF, TRUNC or SNAP and UPTODATE (quorum-protocol 9.5). PING and unknown packets are ignored
+   * until UPTODATE.
+   */
+  #receiveHistory(type: number, zxid: Zxid, data: Uint8Array | null): void {
+    if (type === PacketType.newLeader) return this.#receiveNewLeader(zxid, data)
+    if (type === PacketType.upToDate) return this.#receiveUpToDate()
+    // A snapshot contains the transactions up to its zxid, which may be sent again after it (quorum-protocol 9.4).
+    if (zxid <= this.#snapshotZxid) return
+    const { observer } = this.#options
+    if (type === PacketType.proposal) this.#addPending(zxid, data)
+    else if (type === PacketType.commit) this.#commitHistory(zxid)
+    else if (type === PacketType.commitAndActivate) this.#commitHistory(zxid, decodeDesignatedLeader(data))
+    else if (type === PacketType.inform && observer) this.#informHistory(zxid, data)
+    else if (type === PacketType.informAndActivate && observer) {
+      const { leader, payload } = decodeInformAndActivate(data)
+      this.#informHistory(zxid, payload, leader)
     }
-    const { leader, payload } = decodeInformAndActivate(data)
-    this.#addPending(zxid, payload)
-    this.#applyHistory(zxid)
-    this.#activate(zxid, payload, leader)
+  }
+
+  #informHistory(zxid: Zxid, data: Uint8Array | null, designated?: ServerId): void {
+    this.#addPending(zxid, data)
+    this.#commitHistory(zxid, designated)
+  }
+
+  /**
+   * Processes the commit of a transaction. Before NEWLEADER it is history, to be logged and applied. Between NEWLEADER and
+   * UPTODATE it is only noted: nothing of the new epoch is logged or acknowledged before UPTODATE (quorum-protocol 9.4, 9.5,
+   * ZOOKEEPER-4394, 4685).
+   */
+  #commitHistory(zxid: Zxid, designated?: ServerId): void {
+    if (this.#phase === 'waiting') return this.#queue.noteCommit(zxid, designated)
+    const payload = this.#queue.take(zxid)
+    this.#work.push({ do: 'append', zxid, payload })
+    this.#work.push({ do: 'commit', zxid, payload })
+    if (designated !== undefined) this.#activate(zxid, payload, designated)
+  }
+
+  /** Keeps a transaction until it is committed. */
+  #addPending(zxid: Zxid, data: Uint8Array | null): void {
+    this.#proposeConfiguration(this.#queue.add(zxid, data))
+  }
+
+  /** Keeps the configuration of a reconfig as the one seen last, before its transaction is logged (quorum-protocol 14.3). */
+  #proposeConfiguration(configuration: EnsembleConfiguration | undefined): void {
+    if (configuration !== undefined) this.#work.push({ do: 'proposeConfiguration', configuration })
   }
 
   #activate(zxid: Zxid, payload: Uint8Array, designated: ServerId): void {
     const configuration = proposedConfiguration(payload)
-    if (configuration === undefined)
-      throw new ProtocolError('Expected a change of the configuration', 0, formatZxid(zxid))
+    if (configuration === undefined) throw new ProtocolError('Expected a reconfig', 0, formatZxid(zxid))
     this.#work.push({ do: 'activate', configuration, designated, zxid })
   }
 
-  /** F12 (9.5) All history has come. Observers make it durable before they vouch for it too. */
+  /** Makes all history durable, on observers too (quorum-protocol 9.5). */
   #receiveNewLeader(zxid: Zxid, data: Uint8Array | null): void {
+    if (this.#phase === 'waiting') return this.#leave('got a second newLeader')
     if (zxid !== makeZxid(this.#epoch, 0))
-      return this.#leave(`NEWLEADER is of ${formatZxid(zxid)}, the leader's epoch is ${this.#epoch}`)
+      return this.#leave(`got newLeader ${formatZxid(zxid)}, but the leader's epoch is ${this.#epoch}`)
     const text = decodeConfigurationText(data)
     if (text !== '') {
       this.#configuration = decodeConfiguration(text)
-      this.#work.push({ do: 'proposeConfiguration', configuration: this.#configuration })
+      this.#proposeConfiguration(this.#configuration)
     }
     this.#phase = 'waiting'
-    this.#work.push({ do: 'harden' })
+    this.#work.push({ do: 'flush' })
   }
 
   #ackNewLeader(epoch: number): void {
     if (this.#phase !== 'waiting' || epoch !== this.#epoch) return
     this.#hasAckedNewLeader = true
-    this.#lastHeartbeat = this.#halfTicks
+    this.heartbeat()
     this.#send(PacketType.ack, makeZxid(this.#epoch, 0), null)
   }
 
-  // Between NEWLEADER and UPTODATE
-
-  /** F13 (9.4, ZOOKEEPER-4394, 4685) What comes now is kept: nothing of it is logged or acknowledged before UPTODATE. */
-  #receiveBeforeUpToDate(type: number, zxid: Zxid, data: Uint8Array | null): void {
-    switch (type) {
-      case PacketType.proposal:
-        if (zxid > this.#snapshotZxid) this.#addPending(zxid, data)
-        return
-      case PacketType.commit:
-      case PacketType.commitAndActivate:
-        if (zxid > this.#snapshotZxid)
-          this.#noteCommit(zxid, type === PacketType.commit ? undefined : decodeDesignatedLeader(data))
-        return
-      case PacketType.inform:
-        if (!this.#options.observer || zxid <= this.#snapshotZxid) return
-        this.#addPending(zxid, data)
-        return this.#noteCommit(zxid)
-      case PacketType.informAndActivate: {
-        if (!this.#options.observer) return
-        const { leader, payload } = decodeInformAndActivate(data)
-        this.#addPending(zxid, payload)
-        return this.#noteCommit(zxid, leader)
-      }
-      case PacketType.newLeader:
-        return this.#leave('NEWLEADER came twice')
-      case PacketType.upToDate:
-        return this.#hasAckedNewLeader
-          ? this.#receiveUpToDate()
-          : this.#leave('UPTODATE came before NEWLEADER was acknowledged')
-      default:
-        return
-    }
-  }
-
-  #noteCommit(zxid: Zxid, designated?: ServerId): void {
-    this.#expectPending(zxid, this.#committedPending)
-    this.#committedPending++
-    if (designated !== undefined) this.#designatedLeaders.set(zxid, designated)
-  }
-
-  /** F14 (9.5, 10.1) The leader is established. What was kept is logged and applied, and clients may come. */
+  /**
+   * The leader is established: logs and applies the transactions received since NEWLEADER, and serves clients
+   * (quorum-protocol 9.5, 10.1).
+   */
   #receiveUpToDate(): void {
+    if (!this.#hasAckedNewLeader) return this.#leave('got upToDate before newLeader was acknowledged')
     this.#phase = 'broadcast'
     if (this.#configuration !== undefined)
       this.#work.push({ do: 'activate', configuration: this.#configuration })
     this.#send(PacketType.ack, makeZxid(this.#epoch, 0), null)
-    const pending = this.#pending
-    this.#nextAck = pending.length > 0 ? pending.zxidAt(0) : makeZxid(this.#epoch, 1)
-    for (let i = 0; i < pending.length; i++)
-      this.#work.push({ do: 'append', zxid: pending.zxidAt(i), payload: pending.payloadAt(i) })
-    this.#lastLogged = this.#lastReceived
-    for (; this.#committedPending > 0; this.#committedPending--) this.#commitNoted()
+    const queue = this.#queue
+    this.#nextAck = queue.length > 0 ? queue.zxidAt(0) : makeZxid(this.#epoch, 1)
+    for (let i = 0; i < queue.length; i++)
+      this.#work.push({ do: 'append', zxid: queue.zxidAt(i), payload: queue.payloadAt(i) })
+    this.#lastLogged = queue.last
+    queue.takeNoted((zxid, payload, designated) => {
+      this.#work.push({ do: 'commit', zxid, payload })
+      if (designated !== undefined) this.#activate(zxid, payload, designated)
+    })
     this.#work.push({ do: 'serve', epoch: this.#epoch })
-  }
-
-  #commitNoted(): void {
-    const [zxid, payload] = [this.#pending.zxidAt(0), this.#pending.payloadAt(0)]
-    this.#pending.shift()
-    this.#work.push({ do: 'commit', zxid, payload })
-    const designated = this.#designatedLeaders.get(zxid)
-    if (designated !== undefined) this.#activate(zxid, payload, designated)
   }
 
   // Broadcast
@@ -414,18 +333,17 @@ export class Learner {
   #receiveAsFollower(type: number, zxid: Zxid, data: Uint8Array | null): void {
     switch (type) {
       case PacketType.proposal:
+        this.#addPending(zxid, data)
         this.#lastLogged = zxid
-        if (this.#addPending(zxid, data)) this.#work.push({ do: 'append', zxid, payload: data! })
-        else this.#replica.append(zxid, data!)
+        this.#work.push({ do: 'append', zxid, payload: data! })
         return
       case PacketType.commit:
-        // F11 The head of the queue is dealt with before this; anything else breaks the order.
-        this.#expectPending(zxid)
+        this.#work.push({ do: 'commit', zxid, payload: this.#queue.take(zxid) })
         return
       case PacketType.commitAndActivate: {
-        const payload = this.#expectPending(zxid)
         const designated = decodeDesignatedLeader(data)
-        this.#commitHead()
+        const payload = this.#queue.take(zxid)
+        this.#work.push({ do: 'commit', zxid, payload })
         return this.#activate(zxid, payload, designated)
       }
       default:
@@ -433,13 +351,7 @@ export class Learner {
     }
   }
 
-  #commitHead(): void {
-    const [zxid, payload] = [this.#pending.zxidAt(0), this.#pending.payloadAt(0)]
-    this.#pending.shift()
-    this.#replica.commit(zxid, payload)
-  }
-
-  /** F15 (13) An observer hears of what is committed, and logs it without a word. */
+  /** An observer logs and applies committed transactions, without an ACK (quorum-protocol 13). */
   #receiveAsObserver(type: number, zxid: Zxid, data: Uint8Array | null): void {
     if (type === PacketType.inform) return this.#appendAndCommit(zxid, data)
     if (type !== PacketType.informAndActivate) return this.#receiveOther(type, zxid, data)
@@ -449,43 +361,37 @@ export class Learner {
   }
 
   #appendAndCommit(zxid: Zxid, data: Uint8Array | null): void {
-    if (this.#checkNext(zxid, data))
-      this.#work.push({ do: 'append', zxid, payload: data! }, { do: 'commit', zxid, payload: data! })
-    else {
-      this.#replica.append(zxid, data!)
-      this.#replica.commit(zxid, data!)
-    }
+    this.#proposeConfiguration(this.#queue.accept(zxid, data))
+    const payload = data!
+    this.#work.push({ do: 'append', zxid, payload })
+    this.#work.push({ do: 'commit', zxid, payload })
   }
 
   #receiveOther(type: number, zxid: Zxid, data: Uint8Array | null): void {
     switch (type) {
       case PacketType.ping:
-        this.#work.push({ do: 'pong', zxid })
+        this.#work.push({ do: 'answerPing', zxid })
         return
       case PacketType.sync:
       case PacketType.revalidate:
         this.#work.push({ do: 'deliver', packet: { type, zxid, data, auth: null } })
         return
       default: {
-        const facts = { packet: packetName(type), zxid: formatZxid(zxid) }
-        this.#work.push({
-          do: 'warn',
-          facts,
-          sentence: 'The leader sent what means nothing now; it is ignored',
-        })
+        const context = { packet: packetName(type), zxid: formatZxid(zxid) }
+        this.#work.push({ do: 'warn', context, message: 'Ignored an unexpected packet of the leader' })
       }
     }
   }
 
-  // Ends
+  // End of the role
 
-  /** F16 (11) A leader that is established is heard of twice a tick; before that it may wait for others. */
+  /** Leaves a silent leader. An established leader sends PINGs twice a tick; before, it may wait for others (quorum-protocol 11). */
   #halfTick(): void {
     this.#halfTicks++
     const { initLimit, syncLimit } = this.#options
     const limit = this.#phase === 'broadcast' ? syncLimit : initLimit
     if (this.#halfTicks - this.#lastHeartbeat > limit * 2)
-      this.#leave(`nothing was heard of the leader for ${limit} ticks`)
+      this.#leave(`the leader was silent for ${limit} ticks`)
   }
 
   #store(what: 'acceptedEpoch' | 'currentEpoch'): void {
@@ -496,13 +402,13 @@ export class Learner {
     this.#work.push({ do: 'send', packet: { type, zxid, data, auth: null } })
   }
 
-  #discard(reason: string): void {
-    this.#work.push({ do: 'discard', reason })
+  #requestFullSync(reason: string): void {
+    this.#work.push({ do: 'requestFullSync', reason })
     this.#leave(reason)
   }
 
-  #leave(reason: string, again?: true): void {
+  #leave(reason: string, reconnect?: true): void {
     this.#phase = 'over'
-    this.#work.push({ do: 'leave', reason, ...(again && { again }) })
+    this.#work.push({ do: 'leave', reason, ...(reconnect && { reconnect }) })
   }
 }

@@ -10,6 +10,7 @@ import {
   packetName,
   PacketType,
   PROTOCOL_VERSION,
+  type ObserverMasterInput,
   type ObserverMasterWork,
 } from './index.ts'
 import { sourcesOf } from './testing/sync-sources.ts'
@@ -17,8 +18,8 @@ import { sourcesOf } from './testing/sync-sources.ts'
 const EPOCH = 5
 const at = (counter: number, epoch = EPOCH): Zxid => makeZxid(epoch, counter)
 
-/** A master whose window holds the first `count` transactions of the epoch. */
-function rig(count = 3, limits: { maxObservers?: number } = {}) {
+/** An observer master whose window contains the first `count` transactions of the epoch. */
+function createMaster(count = 3, limits: { maxObservers?: number } = {}) {
   const window = new CommittedWindow(at(7, 4))
   const commit = (counter: number): void => window.add(at(counter), new Uint8Array([counter]))
   for (let counter = 1; counter <= count; counter++) commit(counter)
@@ -32,40 +33,42 @@ function rig(count = 3, limits: { maxObservers?: number } = {}) {
     sources: sourcesOf(window),
     ...limits,
   })
-  const told: string[] = []
-  const note = (works: readonly ObserverMasterWork[]): string[] => {
-    const lines = works.map(tell)
-    told.push(...lines)
+  /** Steps the master and returns its work as text. */
+  const step = (input: ObserverMasterInput): string[] => {
+    const lines: string[] = []
+    master.step(input)
+    for (let work = master.nextWork(); work !== undefined; work = master.nextWork())
+      lines.push(describeWork(work))
     return lines
   }
   const packet = (from: number, type: number, zxid: Zxid, data: Uint8Array | null = null): string[] =>
-    note(master.step({ type: 'packet', from, packet: { type, zxid, data, auth: null } }))
-  const arrive = (
+    step({ type: 'packet', from, packet: { type, zxid, data, auth: null } })
+  const connect = (
     from: number,
     { server = 9, epoch = 4, type = PacketType.observerInfo as number } = {},
   ): string[] => {
-    master.step({ type: 'accepted', from })
+    step({ type: 'accepted', from })
     const info = { serverId: server, protocolVersion: PROTOCOL_VERSION, configVersion: 0 }
     return packet(from, type, at(0, epoch), encodeLearnerInfo(info))
   }
-  /** An observer that has everything up to a zxid, as far as the plan for it. */
-  const place = (from: number, zxid: Zxid, server = 9): string[] => {
-    arrive(from, { server })
+  /** Connects an observer with this last zxid, up to its ACKEPOCH. */
+  const ackEpoch = (from: number, zxid: Zxid, server = 9): string[] => {
+    connect(from, { server })
     return packet(from, PacketType.ackEpoch, zxid, encodeAckEpoch(4))
   }
   const join = (from: number, zxid: Zxid, server = 9): string[] => {
-    place(from, zxid, server)
+    ackEpoch(from, zxid, server)
     return packet(from, PacketType.ack, at(0))
   }
   const halfTicks = (times: number): string[] => {
     const lines: string[] = []
-    for (let i = 0; i < times; i++) lines.push(...note(master.step({ type: 'halfTick' })))
+    for (let i = 0; i < times; i++) lines.push(...step({ type: 'halfTick' }))
     return lines
   }
-  return { master, note, packet, arrive, place, join, commit, halfTicks }
+  return { master, step, packet, connect, ackEpoch, join, commit, halfTicks }
 }
 
-function tell(work: ObserverMasterWork): string {
+function describeWork(work: ObserverMasterWork): string {
   switch (work.do) {
     case 'send':
       return `${packetName(work.packet.type)} ${work.packet.zxid} to ${work.to}`
@@ -82,99 +85,96 @@ function tell(work: ObserverMasterWork): string {
   }
 }
 
-it('tells an observer the epoch, what it lacks, the configuration and that it is in step', () => {
-  const { arrive, packet, master } = rig()
-  expect(arrive(1)).toEqual([`leaderInfo ${at(0)} to 1`])
+it('sends an observer the epoch, missing history, the configuration and UPTODATE', () => {
+  const { connect, packet, master } = createMaster()
+  expect(connect(1)).toEqual([`leaderInfo ${at(0)} to 1`])
   expect(packet(1, PacketType.ackEpoch, at(1), encodeAckEpoch(4))).toEqual([
     `diff ${at(3)} with 2 to 1`,
     `newLeader ${at(0)} to 1`,
   ])
-  // INFORM goes behind what it was synced with, before it is in step.
+  // INFORM follows the sync data, also before UPTODATE.
   expect(master.observers).toEqual([1])
   expect(packet(1, PacketType.ack, at(0))).toEqual(['upToDate -1 to 1'])
-  // Its ACK of UPTODATE.
+  // The ACK of UPTODATE.
   expect(packet(1, PacketType.ack, at(0))).toEqual([])
 })
 
-it('sends NEWLEADER behind all of a snapshot', () => {
-  const { place, packet, note, master } = rig()
-  expect(place(1, at(3, 2))).toEqual(['snap to 1'])
+it('sends NEWLEADER after all of a snapshot', () => {
+  const { ackEpoch, packet, step } = createMaster()
+  expect(ackEpoch(1, at(3, 2))).toEqual(['snap to 1'])
   expect(packet(1, PacketType.ack, at(0)).join()).toContain('drop 1')
-  expect(place(2, at(3, 2))).toEqual(['snap to 2'])
-  expect(note(master.step({ type: 'streamed', to: 2 }))).toEqual([`newLeader ${at(0)} to 2`])
-  expect(note(master.step({ type: 'streamed', to: 2 }))).toEqual([])
+  expect(ackEpoch(2, at(3, 2))).toEqual(['snap to 2'])
+  expect(step({ type: 'streamed', to: 2 })).toEqual([`newLeader ${at(0)} to 2`])
+  expect(step({ type: 'streamed', to: 2 })).toEqual([])
 })
 
-it('lets an observer that is ahead within the epoch wait until the same is committed here', () => {
-  const { place, commit, master, note } = rig(3)
-  expect(place(1, at(5))).toEqual([])
+it('lets an observer that is ahead within the epoch wait until its last transaction is committed here', () => {
+  const { ackEpoch, commit, master, step } = createMaster(3)
+  expect(ackEpoch(1, at(5))).toEqual([])
   expect(master.hasWaitingObservers).toBe(true)
   commit(4)
-  expect(note(master.step({ type: 'committed' }))).toEqual([])
+  expect(step({ type: 'committed' })).toEqual([])
   commit(5)
-  expect(note(master.step({ type: 'committed' }))).toEqual([
-    `diff ${at(5)} with 0 to 1`,
-    `newLeader ${at(0)} to 1`,
-  ])
+  expect(step({ type: 'committed' })).toEqual([`diff ${at(5)} with 0 to 1`, `newLeader ${at(0)} to 1`])
   expect(master.hasWaitingObservers).toBe(false)
 })
 
-it('gives up an observer that stays ahead of it', () => {
-  const { place, halfTicks } = rig(3)
-  place(1, at(5))
+it('drops an observer that stays ahead of it', () => {
+  const { ackEpoch, halfTicks } = createMaster(3)
+  ackEpoch(1, at(5))
   expect(halfTicks(8)).toEqual([])
-  expect(halfTicks(2)).toEqual(['drop 1: it was silent for too long while it was promised'])
+  expect(halfTicks(2)).toEqual(['drop 1: it was silent for too long in state epochAccepted'])
 })
 
-it('has history cut that an earlier epoch has left uncommitted', () => {
-  // Nothing of the epoch is committed yet, and all that was before it is known.
-  const { place } = rig(0)
-  expect(place(1, at(9, 4))).toEqual([`trunc ${at(7, 4)} with 0 to 1`, `newLeader ${at(0)} to 1`])
+it('truncates uncommitted transactions of an earlier epoch', () => {
+  // Nothing of the epoch is committed yet, and all earlier history is known.
+  const { ackEpoch } = createMaster(0)
+  expect(ackEpoch(1, at(9, 4))).toEqual([`trunc ${at(7, 4)} with 0 to 1`, `newLeader ${at(0)} to 1`])
 })
 
-it('hands the pings of the leader on to those in step, and sends none of its own', () => {
-  const { join, place, halfTicks, master, note, packet } = rig()
+it('forwards the PINGs of the leader to active observers, and sends none of its own', () => {
+  const { join, ackEpoch, halfTicks, step, packet } = createMaster()
   join(1, at(3))
-  place(2, at(3), 8)
+  ackEpoch(2, at(3), 8)
   expect(halfTicks(4)).toEqual([])
-  expect(note(master.step({ type: 'pinged', zxid: at(3) }))).toEqual([`ping ${at(3)} to 1`])
+  expect(step({ type: 'pinged', zxid: at(3) })).toEqual([`ping ${at(3)} to 1`])
   expect(packet(1, PacketType.ping, at(3), new Uint8Array(0))).toEqual(['deliver ping of 1'])
   expect(packet(1, PacketType.request, -1, new Uint8Array(0))).toEqual(['deliver request of 1'])
   expect(packet(1, PacketType.revalidate, -1, new Uint8Array(0))).toEqual(['deliver revalidate of 1'])
 })
 
-it('drops an observer in step that is silent for longer than syncLimit', () => {
-  const { join, halfTicks, master } = rig()
+it('drops an active observer that is silent for longer than syncLimit', () => {
+  const { join, halfTicks, master } = createMaster()
   join(1, at(3))
   halfTicks(4)
   master.heartbeat(1)
   expect(halfTicks(4)).toEqual([])
-  expect(halfTicks(2)).toEqual(['drop 1: it was silent for too long while it was active'])
+  expect(halfTicks(2)).toEqual(['drop 1: it was silent for too long in state active'])
   expect(master.observers).toEqual([])
 })
 
-it('takes neither followers nor those of a later epoch, nor itself, nor what comes out of turn', () => {
-  const { arrive, packet } = rig()
-  expect(arrive(1, { type: PacketType.followerInfo }).join()).toContain('drop 1: only observers')
-  expect(arrive(2, { epoch: EPOCH + 1 }).join()).toContain('drop 2: it has accepted epoch 6')
-  expect(arrive(3, { server: 1 }).join()).toContain('drop 3: it has the id of this server')
-  arrive(4)
-  expect(packet(4, PacketType.request, -1).join()).toContain('drop 4: request is not due')
-  expect(arrive(5).join()).toContain('leaderInfo')
+it('drops followers, observers of a later epoch, its own id and unexpected packets', () => {
+  const { connect, packet } = createMaster()
+  expect(connect(1, { type: PacketType.followerInfo }).join()).toContain('drop 1: only observers')
+  expect(connect(2, { epoch: EPOCH + 1 }).join()).toContain('drop 2: it has accepted epoch 6')
+  expect(connect(3, { server: 1 }).join()).toContain('drop 3: it has the id of this server')
+  connect(4)
+  expect(packet(4, PacketType.request, -1).join()).toContain('drop 4: unexpected request')
+  expect(connect(5).join()).toContain('leaderInfo')
   expect(packet(5, PacketType.ackEpoch, at(1, EPOCH + 1), encodeAckEpoch(4)).join()).toContain('drop 5')
 })
 
-it('takes the later of two connections of one server, and no more observers than it may', () => {
-  const { join, arrive, master } = rig(3, { maxObservers: 2 })
+it('drops the earlier of two connections of a server, and refuses an observer above the limit', () => {
+  const { join, connect, master } = createMaster(3, { maxObservers: 2 })
   join(1, at(3), 9)
-  expect(arrive(2, { server: 9 })[0]).toBe('drop 1: the same server has come again')
+  expect(connect(2, { server: 9 })[0]).toBe('drop 1: the same server has connected again')
   expect(master.observers).toEqual([])
-  arrive(3, { server: 8 })
-  expect(arrive(4, { server: 7 }).join()).toContain('drop 4: there are 2 observers already')
+  connect(3, { server: 8 })
+  expect(connect(4, { server: 7 }).join()).toContain('drop 4: there are already 2 observers')
 })
 
-it('ignores acknowledgements of transactions, which no observer gives', () => {
-  const { join, packet } = rig()
+it('ignores ACKs of transactions', () => {
+  const { join, packet } = createMaster()
   join(1, at(3))
   expect(packet(1, PacketType.ack, at(3))).toEqual(['warn'])
 })

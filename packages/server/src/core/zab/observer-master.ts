@@ -1,90 +1,100 @@
 import { counterOf, epochOf, formatZxid, makeZxid, ProtocolError } from '@zabra/protocol'
-import { printConfiguration, type EnsembleConfiguration, type ServerId } from '../quorum/index.ts'
+import type { EnsembleConfiguration, ServerId } from '../quorum/index.ts'
+import { RingBuffer } from '../ring-buffer.ts'
 import type { Zxid } from '../types.ts'
-import { LearnerProgress, LearnerRegistry } from './learner-progress.ts'
 import type { ConnectionId, LeaderInput, LeaderWork } from './leader-types.ts'
-import { NO_ZXID, packetName, PacketType, type QuorumPacket } from './packets.ts'
-import { decodeLearnerInfo, encodeConfigurationText, encodeLeaderInfo, PROTOCOL_VERSION } from './payloads.ts'
-import { planSync, type SyncSources } from './sync-plan.ts'
+import { silenceReason, type LearnerProgress } from './learner-progress.ts'
+import { LearnerRegistry } from './learner-registry.ts'
+import { LearnerSync } from './learner-sync.ts'
+import { packetName, PacketType, type QuorumPacket } from './packets.ts'
+import { decodeLearnerInfo, encodeLeaderInfo, PROTOCOL_VERSION } from './payloads.ts'
+import type { SyncSources } from './sync-plan.ts'
+import { TickCounter } from './tick-counter.ts'
 
-/** What an observer master is made with. Times are in ticks. */
+/** Options of an observer master. Times are in ticks. */
 export interface ObserverMasterOptions {
   readonly self: ServerId
   /** The epoch of the leader that this server follows. */
   readonly epoch: number
-  /** The configuration in force, which an observer brings into force as well. */
+  /** Returns the active configuration, which observers activate too. */
   readonly configuration: () => EnsembleConfiguration
   readonly initLimit: number
   readonly syncLimit: number
-  /** Where observers are brought up to date from: what is committed and known here, and nothing else. */
+  /** Sources to synchronise observers from: committed transactions only. */
   readonly sources: SyncSources
-  /** Most observers at a time; default 1000. */
+  /** Largest number of observers; default 1000. */
   readonly maxObservers?: number
 }
 
+/** Inputs of an observer master. */
 export type ObserverMasterInput =
   | Extract<LeaderInput, { type: 'accepted' | 'packet' | 'closed' | 'streamed' | 'halfTick' }>
-  /** The leader has sent PING: it is still there. */
+  /** The leader has sent a PING. */
   | { readonly type: 'pinged'; readonly zxid: Zxid }
-  /** More is committed here: the window has it, and INFORM of it was sent to `observers`. */
+  /** A transaction is committed here: it is in the window, and INFORM of it was sent to `observers`. */
   | { readonly type: 'committed' }
 
+/** Work of an observer master. */
 export type ObserverMasterWork = Extract<LeaderWork, { do: 'send' | 'sync' | 'drop' | 'deliver' | 'warn' }>
 
 /**
- * A follower that keeps observers up to date in its leader's place (13), without clock, network or disk: inputs in, work out.
- * It lives as long as the follower is in step with its leader, decides nothing, and hands on nothing but what is committed.
+ * The state machine of a follower that serves observers in place of the leader (quorum-protocol 13), without clock, network or
+ * disk. It lives as long as the follower is synced with its leader, decides nothing, and passes on committed transactions only.
  *
- * M1 An observer hears of the leader's epoch as of one that stands already; nobody's promise is asked for.
- * M2 PINGs are handed on as they come from the leader: an observer that hears them knows the leader to live, so it may keep
- *    the sessions of its clients. The reference sends its own, also while it hears nothing itself.
- * M3 An observer may be ahead of this server, within the epoch. What it has then is on its way here, so it waits for that; the
- *    reference would have it cut away what is committed.
+ * An observer gets the epoch of the established leader; the observer's own acceptedEpoch cannot raise it. PINGs are forwarded
+ * when the leader sends them, so an observer that receives them knows that the leader is alive and can keep its clients'
+ * sessions; Apache ZooKeeper sends PINGs of its own, even if it hears nothing from the leader. An observer that is ahead of
+ * this server within the epoch waits until this server has committed the same; Apache ZooKeeper would truncate committed
+ * transactions.
  */
 export class ObserverMaster {
   readonly #options: ObserverMasterOptions
-  readonly #observers = new LearnerRegistry()
-  #halfTicks = 0
-  #work: ObserverMasterWork[] = []
+  readonly #ticks = new TickCounter()
+  readonly #observers: LearnerRegistry
+  readonly #sync: LearnerSync
+  readonly #work = new RingBuffer<ObserverMasterWork | undefined>(undefined)
 
   constructor(options: ObserverMasterOptions) {
     this.#options = options
+    const { initLimit, syncLimit, sources, epoch, configuration } = options
+    const emit = (work: ObserverMasterWork): void => this.#work.push(work)
+    this.#observers = new LearnerRegistry({ initLimit, syncLimit, ticks: this.#ticks, emit })
+    this.#sync = new LearnerSync(this.#observers, { sources, epoch: () => epoch, configuration, emit })
   }
 
-  /** To whom INFORM goes. The array is this machine's; do not keep it. */
+  /** The connections to which INFORM is sent. The list is replaced, never changed. */
   get observers(): readonly ConnectionId[] {
     return this.#observers.observers
   }
 
-  /** Whether an observer waits for what is committed next. */
+  /** Whether an observer waits for the next commits. */
   get hasWaitingObservers(): boolean {
-    for (const { state: phase } of this.#observers) if (phase === 'promised') return true
+    for (const { state } of this.#observers) if (state === 'epochAccepted') return true
     return false
   }
 
-  /** Takes one input and returns what is to be done. The result holds until the next call. */
-  step(input: ObserverMasterInput): readonly ObserverMasterWork[] {
-    this.#work = []
-    this.#dispatchInput(input)
-    return this.#work
+  /** Removes and returns the next work for the host, or returns undefined. */
+  nextWork(): ObserverMasterWork | undefined {
+    return this.#work.shift()
   }
 
-  /** HOT. Something came from an observer, or a long transfer to it made progress: it is alive. */
+  /** Extends the deadline of an observer: bytes were received from it, or it reads the data that is sent to it. */
   heartbeat(from: ConnectionId): void {
-    const handle = this.#observers.get(from)
-    if (handle !== undefined) this.#extendDeadline(handle)
+    const observer = this.#observers.get(from)
+    if (observer !== undefined) this.#observers.heartbeat(observer)
   }
 
-  #dispatchInput(input: ObserverMasterInput): void {
+  /** Processes an input. Afterwards the host performs all work that `nextWork` returns. */
+  step(input: ObserverMasterInput): void {
     switch (input.type) {
       case 'accepted':
-        return this.#observers.add(new LearnerProgress(input.from, this.#tick + this.#options.initLimit))
+        return this.#observers.add(input.from)
       case 'packet':
         return this.#receivePacket(this.#observers.get(input.from), input.packet)
       case 'closed':
-        return this.#removeObserver(this.#observers.get(input.from))
+        return this.#observers.remove(this.#observers.get(input.from))
       case 'streamed':
-        return this.#sendNewLeader(this.#observers.get(input.to))
+        return this.#sync.sendNewLeader(this.#observers.get(input.to))
       case 'pinged':
         return this.#forwardPing(input.zxid)
       case 'committed':
@@ -94,115 +104,84 @@ export class ObserverMaster {
     }
   }
 
-  get #tick(): number {
-    return this.#halfTicks >> 1
-  }
-
-  #extendDeadline(handle: LearnerProgress): void {
-    const { initLimit, syncLimit } = this.#options
-    if (handle.state === 'active') handle.deadline = this.#tick + syncLimit
-    else if (handle.state === 'syncing') handle.deadline = this.#tick + initLimit + syncLimit
-  }
-
-  #receivePacket(handle: LearnerProgress | undefined, packet: QuorumPacket): void {
-    if (handle === undefined) return
-    this.#extendDeadline(handle)
+  #receivePacket(observer: LearnerProgress | undefined, packet: QuorumPacket): void {
+    if (observer === undefined) return
+    this.#observers.heartbeat(observer)
     try {
-      this.#dispatchPacket(handle, packet)
+      this.#dispatchPacket(observer, packet)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
-      this.#drop(handle, error.message)
+      this.#observers.drop(observer, error.message)
     }
   }
 
-  #dispatchPacket(handle: LearnerProgress, packet: QuorumPacket): void {
+  #dispatchPacket(observer: LearnerProgress, packet: QuorumPacket): void {
     const { type, zxid } = packet
-    if (handle.state === 'stranger') return this.#receiveObserverInfo(handle, packet)
-    if (handle.state === 'asked' && type === PacketType.ackEpoch) return this.#receiveAckEpoch(handle, zxid)
-    if (handle.state === 'syncing' && type === PacketType.ack) return this.#activateObserver(handle, zxid)
-    if (handle.state === 'active') return this.#receiveActive(handle, packet)
-    this.#drop(handle, `${packetName(type)} is not due while it is ${handle.state}`)
+    const { state } = observer
+    if (state === 'unidentified') return this.#receiveObserverInfo(observer, packet)
+    if (state === 'epochSent' && type === PacketType.ackEpoch) return this.#receiveAckEpoch(observer, zxid)
+    if (state === 'syncing' && type === PacketType.ack) {
+      if (this.#sync.isNewLeaderAck(observer, zxid)) this.#sync.activate(observer)
+      return
+    }
+    if (state === 'active') return this.#receiveActive(observer, packet)
+    this.#observers.drop(observer, `unexpected ${packetName(type)} in state ${state}`)
   }
 
-  // An observer comes
-
-  #receiveObserverInfo(handle: LearnerProgress, { type, zxid, data }: QuorumPacket): void {
-    if (type !== PacketType.observerInfo)
-      return this.#drop(handle, `only observers are kept up to date here, got ${packetName(type)}`)
-    const { self, epoch, initLimit, maxObservers = 1000 } = this.#options
+  #receiveObserverInfo(observer: LearnerProgress, packet: QuorumPacket): void {
+    const { data } = packet
+    if (packet.type !== PacketType.observerInfo)
+      return this.#observers.drop(observer, `only observers can connect here, got ${packetName(packet.type)}`)
     const { serverId, protocolVersion } = decodeLearnerInfo(data)
-    if (protocolVersion < PROTOCOL_VERSION)
-      return this.#drop(handle, `its protocol ${protocolVersion} is not known here`)
-    if (serverId === self) return this.#drop(handle, 'it has the id of this server')
-    if (epochOf(zxid) > epoch)
-      return this.#drop(
-        handle,
-        `it has accepted epoch ${epochOf(zxid)}, after the ${epoch} of the leader here`,
-      )
+    const refusal = this.#refusalReason(serverId, protocolVersion, epochOf(packet.zxid))
+    if (refusal !== undefined) return this.#observers.drop(observer, refusal)
     for (const other of this.#observers)
-      if (other.serverId === serverId) this.#drop(other, 'the same server has come again')
+      if (other.serverId === serverId) this.#observers.drop(other, 'the same server has connected again')
+    const { epoch, maxObservers = 1000 } = this.#options
     if (this.#observers.identifiedCount >= maxObservers)
-      return this.#drop(handle, `there are ${maxObservers} observers already`)
-    handle.serverId = serverId
-    handle.isObserver = true
-    handle.state = 'asked'
-    handle.deadline = this.#tick + initLimit
-    // M1
-    this.#send(handle, PacketType.leaderInfo, makeZxid(epoch, 0), encodeLeaderInfo())
+      return this.#observers.drop(observer, `there are already ${maxObservers} observers`)
+    observer.serverId = serverId
+    observer.isObserver = true
+    observer.state = 'epochSent'
+    this.#observers.awaitPacket(observer)
+    this.#observers.send(observer, PacketType.leaderInfo, makeZxid(epoch, 0), encodeLeaderInfo())
   }
 
-  #receiveAckEpoch(handle: LearnerProgress, zxid: Zxid): void {
-    handle.lastZxid = zxid
-    handle.state = 'promised'
-    handle.deadline = this.#tick + this.#options.initLimit
+  #refusalReason(serverId: ServerId, protocolVersion: number, acceptedEpoch: number): string | undefined {
+    const { self, epoch } = this.#options
+    if (protocolVersion < PROTOCOL_VERSION) return `its protocol version ${protocolVersion} is not supported`
+    if (serverId === self) return 'it has the id of this server'
+    if (acceptedEpoch > epoch)
+      return `it has accepted epoch ${acceptedEpoch}, after epoch ${epoch} of the leader`
+    return undefined
+  }
+
+  #receiveAckEpoch(observer: LearnerProgress, zxid: Zxid): void {
+    observer.lastZxid = zxid
+    observer.state = 'epochAccepted'
+    this.#observers.awaitPacket(observer)
     if (zxid > 0 && epochOf(zxid) > this.#options.epoch)
-      return this.#drop(handle, `it has ${formatZxid(zxid)}, of an epoch after the one here`)
-    this.#sync(handle)
-  }
-
-  /** M3 */
-  #isAhead({ lastZxid: zxid }: LearnerProgress): boolean {
-    const { epoch, sources } = this.#options
-    return zxid > sources.window.max && counterOf(zxid) > 0 && epochOf(zxid) === epoch
+      return this.#observers.drop(
+        observer,
+        `it has ${formatZxid(zxid)}, of an epoch after that of the leader`,
+      )
+    this.#syncUnlessAhead(observer)
   }
 
   #syncWaiting(): void {
-    for (const handle of this.#observers) if (handle.state === 'promised') this.#sync(handle)
+    for (const observer of this.#observers)
+      if (observer.state === 'epochAccepted') this.#syncUnlessAhead(observer)
   }
 
-  /** History, then NEWLEADER; from here on INFORM goes to it too, behind these. */
-  #sync(handle: LearnerProgress): void {
-    if (this.#isAhead(handle)) return
-    const { initLimit, syncLimit, sources } = this.#options
-    handle.state = 'syncing'
-    handle.deadline = this.#tick + initLimit + syncLimit
-    const plan = planSync(handle.lastZxid, sources)
-    this.#work.push({ do: 'sync', to: handle.connection, plan })
-    handle.isStreaming = true
-    if (plan.how !== 'snap') this.#sendNewLeader(handle)
-    this.#observers.join(handle)
+  /** Synchronises an observer unless it has transactions of this epoch that are not committed here yet. */
+  #syncUnlessAhead(observer: LearnerProgress): void {
+    const { epoch, sources } = this.#options
+    const { lastZxid } = observer
+    if (lastZxid > sources.window.max && counterOf(lastZxid) > 0 && epochOf(lastZxid) === epoch) return
+    this.#sync.begin(observer)
   }
 
-  /** NEWLEADER waits for the end of a snapshot: what changes the tree while it is sent belongs before NEWLEADER. */
-  #sendNewLeader(handle: LearnerProgress | undefined): void {
-    if (handle?.isStreaming !== true) return
-    handle.isStreaming = false
-    const { epoch, configuration } = this.#options
-    const text = encodeConfigurationText(printConfiguration(configuration()))
-    this.#send(handle, PacketType.newLeader, makeZxid(epoch, 0), text)
-  }
-
-  #activateObserver(handle: LearnerProgress, zxid: Zxid): void {
-    const expected = makeZxid(this.#options.epoch, 0)
-    if (zxid !== expected || handle.isStreaming)
-      return this.#drop(handle, `it acknowledges ${formatZxid(zxid)} instead of ${formatZxid(expected)}`)
-    handle.state = 'active'
-    this.#extendDeadline(handle)
-    this.#send(handle, PacketType.upToDate, NO_ZXID, null)
-  }
-
-  #receiveActive(handle: LearnerProgress, packet: QuorumPacket): void {
-    const { connection, serverId: server } = handle
+  #receiveActive({ connection, serverId: server }: LearnerProgress, packet: QuorumPacket): void {
     switch (packet.type) {
       case PacketType.ping:
       case PacketType.request:
@@ -210,40 +189,21 @@ export class ObserverMaster {
         this.#work.push({ do: 'deliver', from: connection, server, packet })
         return
       case PacketType.ack:
-        // That of UPTODATE. An observer acknowledges nothing else, and nobody would count it.
+        // The ACK of UPTODATE. Observers acknowledge nothing else.
         if (counterOf(packet.zxid) === 0) return
     }
-    const facts = { server, packet: packetName(packet.type), zxid: formatZxid(packet.zxid) }
-    const sentence = 'An observer sent what no observer should send now; it is ignored'
-    this.#work.push({ do: 'warn', facts, sentence })
+    const context = { server, packet: packetName(packet.type), zxid: formatZxid(packet.zxid) }
+    this.#work.push({ do: 'warn', context, message: 'Ignored an unexpected packet of an observer' })
   }
 
-  // Time
-
-  /** M2 */
   #forwardPing(zxid: Zxid): void {
-    for (const handle of this.#observers)
-      if (handle.state === 'active') this.#send(handle, PacketType.ping, zxid, null)
+    for (const observer of this.#observers)
+      if (observer.state === 'active') this.#observers.send(observer, PacketType.ping, zxid, null)
   }
 
   #halfTick(): void {
-    this.#halfTicks++
-    if (this.#halfTicks % 2 !== 0) return
-    for (const handle of this.#observers)
-      if (this.#tick > handle.deadline)
-        this.#drop(handle, `it was silent for too long while it was ${handle.state}`)
-  }
-
-  #send({ connection }: LearnerProgress, type: number, zxid: Zxid, data: Uint8Array | null): void {
-    this.#work.push({ do: 'send', to: connection, packet: { type, zxid, data, auth: null } })
-  }
-
-  #drop(handle: LearnerProgress, reason: string): void {
-    this.#work.push({ do: 'drop', connection: handle.connection, reason })
-    this.#removeObserver(handle)
-  }
-
-  #removeObserver(handle: LearnerProgress | undefined): void {
-    if (handle !== undefined) this.#observers.remove(handle)
+    if (!this.#ticks.advance()) return
+    for (const observer of this.#observers)
+      if (this.#ticks.now > observer.deadline) this.#observers.drop(observer, silenceReason(observer))
   }
 }

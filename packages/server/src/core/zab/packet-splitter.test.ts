@@ -38,7 +38,7 @@ function encode(packet: QuorumPacket): Uint8Array {
   return writer.take()
 }
 
-/** Cuts chunks into packets, with data copied. */
+/** Splits chunks into packets with copied data. */
 function cut(chunks: readonly Uint8Array[], maxData = 1 << 20): QuorumPacket[] {
   const packets: QuorumPacket[] = []
   const splitter = new PacketSplitter({
@@ -50,7 +50,7 @@ function cut(chunks: readonly Uint8Array[], maxData = 1 << 20): QuorumPacket[] {
   return packets
 }
 
-// As Apache ZooKeeper 3.9 sent them.
+// Captured from Apache ZooKeeper 3.9.
 const captured: [string, string, Partial<QuorumPacket>][] = [
   [
     'followerInfo',
@@ -91,8 +91,8 @@ const captured: [string, string, Partial<QuorumPacket>][] = [
   ],
 ]
 
-describe('a packet of Apache ZooKeeper', () => {
-  it.each(captured)('%s is read and written as it was captured', (name, hex, expected) => {
+describe('a packet captured from Apache ZooKeeper', () => {
+  it.each(captured)('%s is decoded, and encoded to the same bytes', (name, hex, expected) => {
     const bytes = bytesOf(hex)
     const [packet, ...more] = cut([bytes])
     expect(more).toEqual([])
@@ -101,16 +101,16 @@ describe('a packet of Apache ZooKeeper', () => {
     expect(hexOf(encode(packet!))).toBe(hexOf(bytes))
   })
 
-  it('keeps its number when nobody knows its type', () => {
+  it('is named by its number when its type is unknown', () => {
     expect(packetName(77)).toBe('type 77')
     expect(cut([encode({ type: 77, zxid: 0, data: null, auth: null })])[0]!.type).toBe(77)
   })
 })
 
-describe('what packets carry', () => {
+describe('the payload of a packet', () => {
   const data = (index: number): Uint8Array => cut([bytesOf(captured[index]![1])])[0]!.data!
 
-  it('is read from captured packets, and written the same', () => {
+  it('is decoded from captured packets, and encoded to the same bytes', () => {
     expect(decodeLearnerInfo(data(0))).toEqual({ serverId: 2, protocolVersion: 0x10000, configVersion: 0 })
     expect(hexOf(encodeLearnerInfo(decodeLearnerInfo(data(0))))).toBe(hexOf(data(0)))
     expect(decodeLeaderInfo(data(2))).toBe(0x10000)
@@ -141,7 +141,7 @@ describe('what packets carry', () => {
     expect(decodeInformAndActivate(informed)).toEqual({ leader: 3, payload: data(16) })
   })
 
-  it('of old learners is as old as can be', () => {
+  it('of an old learner gets the oldest values for missing fields', () => {
     expect(decodeLearnerInfo(data(0).slice(0, 8))).toEqual({
       serverId: 2,
       protocolVersion: 1,
@@ -153,7 +153,7 @@ describe('what packets carry', () => {
     })
   })
 
-  it('is refused with a ProtocolError when it is cut short', () => {
+  it('is rejected with a ProtocolError when it is too short', () => {
     const short = new Uint8Array(3)
     const decoders = [
       decodeLearnerInfo,
@@ -178,8 +178,8 @@ const anyPacket = fc.record({
   auth: fc.option(fc.array(fc.record({ scheme: fc.string(), id: fc.string() }), { maxLength: 3 })),
 })
 
-describe('a stream of packets', () => {
-  it('is cut the same whatever chunks it comes in', () => {
+describe('a packet splitter', () => {
+  it('emits the same packets for any chunks', () => {
     fc.assert(
       fc.property(
         fc.array(anyPacket, { maxLength: 6 }),
@@ -198,14 +198,14 @@ describe('a stream of packets', () => {
     )
   })
 
-  it('is cut at every place into two', () => {
+  it('emits the same packets for two chunks, divided at any byte', () => {
     const packets = cut([bytesOf(captured.map(([, hex]) => hex).join(''))])
     const stream = bytesOf(captured.map(([, hex]) => hex).join(''))
     for (let at = 0; at <= stream.length; at++)
       expect(cut([stream.slice(0, at), stream.slice(at)])).toEqual(packets)
   })
 
-  it('hands bytes after SNAP over as they are, until the snapshot is over', () => {
+  it('passes the bytes after SNAP to raw until the end of the snapshot', () => {
     const snapshot = bytesOf('00000000 00000001 42656e57617348657265')
     const stream = Uint8Array.from([...bytesOf(captured[6]![1]), ...snapshot, ...bytesOf(captured[7]![1])])
     for (let size = 1; size <= stream.length; size++) {
@@ -226,7 +226,7 @@ describe('a stream of packets', () => {
     }
   })
 
-  it('is refused as soon as a length cannot be, before anything is held for it', () => {
+  it('rejects an invalid length before any memory is allocated for it', () => {
     const head = '00000002 0000000100000002'
     for (const rest of [
       '7fffffff',
@@ -246,7 +246,7 @@ describe('a stream of packets', () => {
     }
   })
 
-  it('gives a ProtocolError and nothing else for random bytes', () => {
+  it('throws nothing but a ProtocolError for random bytes', () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 40 })), (chunks) => {
         const splitter = new PacketSplitter({ maxData: 50, packet: () => {} })
@@ -260,7 +260,7 @@ describe('a stream of packets', () => {
     )
   })
 
-  it('ends when it is told to, also within a chunk', () => {
+  it('emits nothing after stop, also within a chunk', () => {
     const types: number[] = []
     const splitter = new PacketSplitter({
       maxData: 100,
@@ -274,7 +274,7 @@ describe('a stream of packets', () => {
     expect(types).toEqual([PacketType.diff])
   })
 
-  it('refuses a zxid that is not exact as a number', () => {
+  it('rejects a zxid that is not exact as a number', () => {
     const bytes = bytesOf('00000003 7fffffffffffffff ffffffff ffffffff')
     expect(() => cut([bytes])).toThrow(ProtocolError)
   })

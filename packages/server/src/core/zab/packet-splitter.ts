@@ -3,38 +3,38 @@ import type { Identity, Zxid } from '../types.ts'
 import { PacketType } from './packets.ts'
 
 export interface PacketSplitterOptions {
-  /** Most bytes of a packet's data. A longer one is refused before anything is allocated for it. */
+  /** Largest size of a packet's data in bytes. A larger packet is rejected before any memory is allocated for it. */
   readonly maxData: number
   /**
-   * Takes one packet. `data` is a view of the chunk that was pushed, or of an array of its own: it stays as long as nobody
-   * writes into the chunk. With `raw` given, bytes after a SNAP packet go there.
+   * Receives a packet. `data` is a view of the pushed chunk, or of a separate array; it is valid while the chunk is not
+   * overwritten. If `raw` is given, it receives the bytes after a SNAP packet.
    */
   packet(type: number, zxid: Zxid, data: Uint8Array | null, auth: readonly Identity[] | null): void
   /**
-   * Takes bytes after SNAP. Returns how many of them belonged to the snapshot when it is over, so that the rest is cut
-   * into packets again, or -1 when all did and more is to come.
+   * Receives bytes after a SNAP packet. Returns -1 if all of them belong to the snapshot and more follow. At the end of the
+   * snapshot returns how many belong to it; the rest is split into packets again.
    */
   raw?(bytes: Uint8Array): number
 }
 
 /** Type, zxid and the length of the data. */
 const HEAD_BYTES = 16
-/** Proofs of identity that one client can have; nobody has so many. */
+/** Largest number of identities of a client; far above any real one. */
 const MAX_IDENTITIES = 1000
 const MAX_IDENTITY_BYTES = 1 << 20
 
 /**
- * Cuts the stream of the quorum port into packets. Packets there have no length in front of them, so where one ends is
- * known only from what is in it (7.1). A packet that lies in one chunk is handed on in place. Of one that spans chunks no
- * more is held than has come in, whatever lengths it claims.
+ * Splits the byte stream of the quorum port into packets. Packets have no length prefix, so only their fields tell where
+ * one ends (quorum-protocol 7.1). A packet within one chunk is emitted without a copy. For a packet that spans chunks, no
+ * more memory is allocated than for twice the bytes received, whatever lengths it claims.
  */
 export class PacketSplitter {
   readonly #options: PacketSplitterOptions
   readonly #reader = new Reader()
-  /** The beginning of a packet that waits for more. */
+  /** The beginning of an incomplete packet. */
   #buffer = new Uint8Array(0)
   #filled = 0
-  /** So many bytes the packet that waits has at least. */
+  /** Minimum length of the incomplete packet. */
   #needed = 0
   #isRaw = false
   #isStopped = false
@@ -43,19 +43,19 @@ export class PacketSplitter {
     this.#options = options
   }
 
-  /** Bytes held for a packet that is not whole yet. */
+  /** Bytes buffered for an incomplete packet. */
   get bufferedBytes(): number {
     return this.#filled
   }
 
-  /** Hands out nothing further, also not what is left of the chunk that is being cut. */
+  /** Emits nothing further, not even the rest of the current chunk. */
   stop(): void {
     this.#isStopped = true
     this.#buffer = new Uint8Array(0)
     this.#filled = 0
   }
 
-  /** Takes the next bytes of the stream. Throws a `ProtocolError` when they are malformed, and is stopped then. */
+  /** Processes the next bytes of the stream. Throws a `ProtocolError` and stops if they are malformed. */
   push(chunk: Uint8Array): void {
     try {
       let at = 0
@@ -88,7 +88,7 @@ export class PacketSplitter {
     return at + taken
   }
 
-  /** Adds to the packet that waits no more than it surely has. */
+  /** Completes the incomplete packet. Takes only bytes that certainly belong to it. */
   #complete(chunk: Uint8Array, at: number): number {
     const end = this.#append(chunk, at, Math.min(chunk.length, at + this.#needed - this.#filled))
     if (this.#filled < this.#needed) return end
@@ -97,10 +97,10 @@ export class PacketSplitter {
       this.#needed = -length
       return end
     }
-    const whole = this.#buffer
+    const packet = this.#buffer
     this.#buffer = new Uint8Array(0)
     this.#filled = 0
-    this.#emit(whole, 0, length)
+    this.#emit(packet, 0, length)
     return end
   }
 
@@ -116,24 +116,24 @@ export class PacketSplitter {
     return end
   }
 
-  /** The length of the packet that begins here, or, negative, how many bytes must be there to know more. */
+  /** Returns the length of the packet that begins here, or, negative, how many bytes are needed to find out more. */
   #measure(bytes: Uint8Array, start: number, end: number): number {
-    const there = end - start
-    if (there < HEAD_BYTES) return -HEAD_BYTES
+    const available = end - start
+    if (available < HEAD_BYTES) return -HEAD_BYTES
     const reader = this.#reader.reset(bytes, start, end)
     reader.offset = start + HEAD_BYTES - 4
     let needed = HEAD_BYTES + readLength(reader, this.#options.maxData, 'the data of a packet') + 4
-    if (there < needed) return -needed
+    if (available < needed) return -needed
     reader.offset = start + needed - 4
     const identities = readLength(reader, MAX_IDENTITIES, 'the identities of a packet')
     const limit = needed + MAX_IDENTITY_BYTES
     for (let i = 0; i < identities * 2; i++) {
       needed += 4
-      if (there < needed) return -needed
+      if (available < needed) return -needed
       reader.offset = start + needed - 4
       needed += readLength(reader, limit - needed, 'an identity of a packet')
     }
-    return there < needed ? -needed : needed
+    return available < needed ? -needed : needed
   }
 
   #emit(bytes: Uint8Array, start: number, end: number): void {
@@ -147,7 +147,7 @@ export class PacketSplitter {
   }
 }
 
-/** A length, or a count, of 0 up to a limit; null counts as 0. */
+/** Reads a length or count of 0 to `limit`; null yields 0. */
 function readLength(reader: Reader, limit: number, field: string): number {
   const length = reader.int()
   if (length >= -1 && length <= limit) return Math.max(length, 0)

@@ -1,7 +1,7 @@
 import type { Writer } from '@zabra/protocol'
 import type { Identity, Zxid } from '../types.ts'
 
-/** P1 (7.2) What members say on the quorum port. There are no other types. */
+/** The types of packets on the quorum port (quorum-protocol 7.2). */
 export const PacketType = {
   request: 1,
   proposal: 2,
@@ -27,23 +27,23 @@ export type PacketType = (typeof PacketType)[keyof typeof PacketType]
 
 const names = new Map(Object.entries(PacketType).map(([name, type]) => [type as number, name]))
 
-/** The name of a type for a log line, or the number of one that does not exist. */
+/** Returns the name of a type for log messages, or the number of an unknown type. */
 export const packetName = (type: number): string => names.get(type) ?? `type ${type}`
 
-/** The zxid field of packets that speak of no transaction. */
+/** The zxid field of packets without a zxid. */
 export const NO_ZXID = -1
 
-/** One record of the stream between a leader and a learner. */
+/** A packet between a leader and a learner. */
 export interface QuorumPacket {
-  /** One of `PacketType`, or a number that nobody has given a meaning yet: such packets are ignored. */
+  /** A `PacketType`, or an unknown number: such packets are ignored. */
   readonly type: number
   readonly zxid: Zxid
   readonly data: Uint8Array | null
-  /** Who a client is, with its requests. */
+  /** The identities of the client, in REQUEST packets. */
   readonly auth: readonly Identity[] | null
 }
 
-/** P2 (7.1) Appends a packet. Absent data and identities are written as null, as Apache ZooKeeper does. */
+/** Appends a packet (quorum-protocol 7.1). Absent data and identities are written as null, as Apache ZooKeeper does. */
 export function writePacket(
   writer: Writer,
   type: number,
@@ -57,7 +57,7 @@ export function writePacket(
   writeIdentities(writer, auth)
 }
 
-/** Who a client is, behind the data of a packet. */
+/** Appends the identities of a client, the last field of a packet. */
 export function writeIdentities(writer: Writer, auth: readonly Identity[] | null): void {
   if (auth === null) return writer.int(-1)
   writer.int(auth.length)
@@ -67,7 +67,7 @@ export function writeIdentities(writer: Writer, auth: readonly Identity[] | null
   }
 }
 
-/** The same for a packet that is a value. */
+/** Appends a packet given as an object. */
 export function encodePacket(writer: Writer, { type, zxid, data, auth }: QuorumPacket): void {
   writePacket(writer, type, zxid, data, auth)
 }

@@ -3,14 +3,14 @@ import type { ServerId } from '../quorum/index.ts'
 import type { Identity, SessionId } from '../types.ts'
 import { NO_ZXID, PacketType, writeIdentities } from './packets.ts'
 
-/** The version of the protocol that knows epochs. Earlier ones are refused. */
+/** The protocol version of ZooKeeper 3.4 and later, with epoch agreement. Earlier versions are rejected. */
 export const PROTOCOL_VERSION = 0x1_0000
 
-/** (7.2) How a learner introduces itself. */
+/** Data of FOLLOWERINFO and OBSERVERINFO (quorum-protocol 7.2). */
 export interface LearnerInfo {
   readonly serverId: ServerId
   readonly protocolVersion: number
-  /** The version of the configuration that is in force at the learner. */
+  /** Version of the learner's active configuration. */
   readonly configVersion: number
 }
 
@@ -22,9 +22,9 @@ export function encodeLearnerInfo({ serverId, protocolVersion, configVersion }: 
   return writer.take()
 }
 
-/** Old learners say less: what is missing is as old as can be. Throws a `ProtocolError` without a server id. */
+/** Decodes a `LearnerInfo`. Old learners omit fields, which get their oldest value. Throws a `ProtocolError` without a server id. */
 export function decodeLearnerInfo(data: Uint8Array | null): LearnerInfo {
-  const reader = readerOf(data, 'the introduction of a learner')
+  const reader = readerOf(data, 'the info of a learner')
   const serverId = reader.longNumber()
   const protocolVersion = reader.remaining >= 4 ? reader.int() : 1
   const configVersion = reader.remaining >= 8 ? reader.longNumber() : 0
@@ -32,16 +32,16 @@ export function decodeLearnerInfo(data: Uint8Array | null): LearnerInfo {
 }
 
 export const encodeLeaderInfo = (): Uint8Array => encodeInt(PROTOCOL_VERSION)
-/** The leader's version of the protocol. */
+/** Decodes the protocol version of the leader. */
 export const decodeLeaderInfo = (data: Uint8Array | null): number =>
-  readerOf(data, 'the introduction of a leader').int()
+  readerOf(data, 'the info of a leader').int()
 
-/** The epoch that a learner was in, or -1 when it gives no promise because it has given it before. */
+/** Encodes the currentEpoch of a learner, or -1 if it had accepted the epoch before, which does not count again. */
 export const encodeAckEpoch = (currentEpoch: number): Uint8Array => encodeInt(currentEpoch)
 export const decodeAckEpoch = (data: Uint8Array | null): number =>
   readerOf(data, 'the epoch of a learner').int()
 
-/** Hands out each session that a learner has heard of since the last PING, with its timeout in milliseconds. */
+/** Calls `touch` for each session that was active at a learner since its last PING, with the timeout in milliseconds. */
 export function decodeTouches(
   data: Uint8Array | null,
   touch: (session: SessionId, timeout: number) => void,
@@ -57,7 +57,7 @@ export function decodeTouches(
   while (reader.remaining > 0) touch(reader.long(), reader.int())
 }
 
-/** The data of a PING answer; empty, not null, without sessions. */
+/** Encodes the data of a learner's PING; empty, not null, without sessions. */
 export function encodeTouches(touches: Iterable<readonly [SessionId, number]>): Uint8Array {
   const writer = new Writer(256)
   for (const [session, timeout] of touches) {
@@ -67,7 +67,7 @@ export function encodeTouches(touches: Iterable<readonly [SessionId, number]>): 
   return writer.take()
 }
 
-/** Whether a session that came back to a learner is alive; its timeout in milliseconds. */
+/** A learner's question whether a session that has connected to it is alive. `timeout` is in milliseconds. */
 export interface Revalidation {
   readonly session: SessionId
   readonly timeout: number
@@ -98,21 +98,21 @@ export function encodeRevalidationReply({ session, valid }: RevalidationReply): 
 }
 
 export function decodeRevalidationReply(data: Uint8Array | null): RevalidationReply {
-  const reader = readerOf(data, 'the answer for a session')
+  const reader = readerOf(data, 'a revalidation reply')
   return { session: reader.long(), valid: reader.bool() }
 }
 
-/** A write, or a sync, of a learner's client. */
+/** A write or sync request of a learner's client. */
 export interface ForwardedRequest {
   readonly session: SessionId
   readonly cxid: number
   /** An `OpCode`. */
   readonly type: number
-  /** The bytes of the client's request after its header; a view. */
+  /** The bytes of the client's request after its header; a view of the packet. */
   readonly body: Uint8Array
 }
 
-/** Appends a REQUEST. Its data are written where they go, since a learner sends one for each write of its clients. */
+/** Appends a REQUEST packet. Writes its data in place, since a learner sends one for each write of its clients. */
 export function writeForwardedRequest(
   writer: Writer,
   { session, cxid, type, body }: ForwardedRequest,
@@ -135,7 +135,7 @@ export function decodeForwardedRequest(data: Uint8Array | null): ForwardedReques
   return { session, cxid, type, body: reader.raw(reader.remaining) }
 }
 
-/** COMMITANDACTIVATE: who is to lead under the new configuration. */
+/** Encodes the data of COMMITANDACTIVATE: the designated leader (quorum-protocol 14.4). */
 export function encodeDesignatedLeader(leader: ServerId): Uint8Array {
   const writer = new Writer(8)
   writer.longNumber(leader)
@@ -145,7 +145,7 @@ export function encodeDesignatedLeader(leader: ServerId): Uint8Array {
 export const decodeDesignatedLeader = (data: Uint8Array | null): ServerId =>
   readerOf(data, 'the designated leader').longNumber()
 
-/** INFORMANDACTIVATE: the same, and the transaction, as PROPOSAL has it. */
+/** Encodes the data of INFORMANDACTIVATE: the designated leader and the transaction as in PROPOSAL. */
 export function encodeInformAndActivate(leader: ServerId, payload: Uint8Array): Uint8Array {
   const writer = new Writer(8 + payload.length)
   writer.longNumber(leader)
@@ -154,11 +154,11 @@ export function encodeInformAndActivate(leader: ServerId, payload: Uint8Array): 
 }
 
 export function decodeInformAndActivate(data: Uint8Array | null): { leader: ServerId; payload: Uint8Array } {
-  const reader = readerOf(data, 'a configuration that comes into force')
+  const reader = readerOf(data, 'a configuration to be activated')
   return { leader: reader.longNumber(), payload: reader.raw(reader.remaining) }
 }
 
-/** NEWLEADER: the text of a configuration, or of none. */
+/** Encodes the data of NEWLEADER: the text of a configuration, or an empty text. */
 export function encodeConfigurationText(text: string): Uint8Array {
   const bytes = new Uint8Array(textByteLength(text))
   writeText(text, bytes, 0)

@@ -1,16 +1,16 @@
 import { OpCode, ProtocolError, Reader, readText } from '@zabra/protocol'
 import { ConfigurationError, parseConfiguration, type EnsembleConfiguration } from '../quorum/index.ts'
 
-/** In a transaction's header: session, cxid, zxid and time come before the type. */
+/** Offset of the type in a transaction header, after session, cxid, zxid and time. */
 const TYPE_OFFSET = 28
 
 /**
- * The configuration that a logged transaction proposes, or undefined for any other transaction, at the price of reading its
- * type. Throws a `ProtocolError` when it cannot be read.
+ * Returns the configuration in the payload of a reconfig transaction, or undefined for any other transaction, of which only
+ * the type is read. Throws a `ProtocolError` if the configuration is invalid.
  */
 export function proposedConfiguration(payload: Uint8Array): EnsembleConfiguration | undefined {
   const at = TYPE_OFFSET
-  // The type is an int, of which ordinary transactions have other last bytes.
+  // The last byte of the type tells nearly all other transactions apart.
   if (
     payload[at + 3] !== OpCode.reconfig ||
     payload[at] !== 0 ||
@@ -24,7 +24,7 @@ export function proposedConfiguration(payload: Uint8Array): EnsembleConfiguratio
   return decodeConfiguration(readText(text, 0, text.length))
 }
 
-/** The configuration that a text holds. Throws a `ProtocolError` when it cannot be read. */
+/** Parses the text of a configuration. Throws a `ProtocolError` if it is invalid. */
 export function decodeConfiguration(text: string): EnsembleConfiguration {
   try {
     return parseConfiguration(text)

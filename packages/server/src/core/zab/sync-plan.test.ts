@@ -9,7 +9,7 @@ import { sourcesOf } from './testing/sync-sources.ts'
 const z = makeZxid
 const payload = (zxid: Zxid): Uint8Array => Uint8Array.of(zxid % 251)
 
-/** A window that holds these after its base. */
+/** Returns a window with these transactions after its base. */
 function windowOf(base: Zxid, ...zxids: Zxid[]): CommittedWindow {
   const window = new CommittedWindow(base)
   for (const zxid of zxids) window.add(zxid, payload(zxid))
@@ -22,8 +22,8 @@ const range = (epoch: number, from: number, to: number): Zxid[] =>
 const sources = (window: CommittedWindow, given: Partial<SyncSources> = {}): SyncSources =>
   sourcesOf(window, { diskBytesAfter: () => 100, snapshotBytes: () => 1000, ...given })
 
-/** What a plan comes to, in words. */
-function told(learner: Zxid, given: SyncSources): string {
+/** Returns a sync plan as text. */
+function planFor(learner: Zxid, given: SyncSources): string {
   const plan = planSync(learner, given)
   const sent = plan.entries.map(({ zxid }) => zxid.toString(16)).join(' ')
   if (plan.how === 'snap') return `snap ${sent}`.trim()
@@ -32,101 +32,101 @@ function told(learner: Zxid, given: SyncSources): string {
   return `${plan.how} ${plan.zxid.toString(16)}${disk}: ${sent}`.trim()
 }
 
-describe('a learner that comes with its last transaction', () => {
+describe('the sync plan of a learner', () => {
   const seven = windowOf(z(1, 2), ...range(1, 3, 7))
 
-  it('gets nothing when nothing is missing, before and after the leader is established', () => {
-    expect(told(0, sources(windowOf(0)))).toBe('diff 0:')
-    expect(told(z(1, 7), sources(seven))).toBe('diff 100000007:')
+  it('is an empty DIFF when nothing is missing, before and after the leader is established', () => {
+    expect(planFor(0, sources(windowOf(0)))).toBe('diff 0:')
+    expect(planFor(z(1, 7), sources(seven))).toBe('diff 100000007:')
   })
 
-  it('gets what it lacks from memory, from the first to the last that can be missing', () => {
-    expect(told(z(1, 4), sources(seven))).toBe('diff 100000007: 100000005 100000006 100000007')
-    expect(told(z(1, 6), sources(seven))).toBe('diff 100000007: 100000007')
-    expect(told(z(1, 3), sources(seven))).toBe('diff 100000007: 100000004 100000005 100000006 100000007')
-    // One before the oldest: all that is kept is what it lacks.
-    expect(told(z(1, 2), sources(seven))).toMatch(/^diff 100000007: 100000003 .* 100000007$/)
-    expect(told(0, sources(windowOf(0, z(1, 1))))).toBe('diff 100000001: 100000001')
+  it('sends missing transactions from the window', () => {
+    expect(planFor(z(1, 4), sources(seven))).toBe('diff 100000007: 100000005 100000006 100000007')
+    expect(planFor(z(1, 6), sources(seven))).toBe('diff 100000007: 100000007')
+    expect(planFor(z(1, 3), sources(seven))).toBe('diff 100000007: 100000004 100000005 100000006 100000007')
+    // The zxid before the oldest: the whole window is missing.
+    expect(planFor(z(1, 2), sources(seven))).toMatch(/^diff 100000007: 100000003 .* 100000007$/)
+    expect(planFor(0, sources(windowOf(0, z(1, 1))))).toBe('diff 100000001: 100000001')
   })
 
-  it('gets a snapshot when it lacks more than memory has and the log does not help', () => {
-    expect(told(z(1, 1), sources(seven))).toBe('snap')
-    expect(told(0, sources(windowOf(z(1, 7))))).toBe('snap')
+  it('is a snapshot when transactions before the window are missing and the log does not have them', () => {
+    expect(planFor(z(1, 1), sources(seven))).toBe('snap')
+    expect(planFor(0, sources(windowOf(z(1, 7))))).toBe('snap')
   })
 
-  it('is cut when it has more than was committed', () => {
-    expect(told(z(1, 9), sources(seven))).toBe('trunc 100000007:')
-    expect(told(z(1, 9), sources(windowOf(z(1, 7))))).toBe('trunc 100000007:')
-    expect(told(z(2, 1), sources(seven))).toBe('trunc 100000007:')
+  it('is a TRUNC when the learner has uncommitted transactions', () => {
+    expect(planFor(z(1, 9), sources(seven))).toBe('trunc 100000007:')
+    expect(planFor(z(1, 9), sources(windowOf(z(1, 7))))).toBe('trunc 100000007:')
+    expect(planFor(z(2, 1), sources(seven))).toBe('trunc 100000007:')
   })
 
-  it('gets a snapshot instead of a cut while a snapshot is small', () => {
-    expect(told(z(1, 9), sources(seven, { truncateFromBytes: 1001 }))).toBe('snap')
-    expect(told(z(1, 9), sources(seven, { truncateFromBytes: 1000 }))).toBe('trunc 100000007:')
+  it('is a snapshot instead of a TRUNC while a snapshot is small', () => {
+    expect(planFor(z(1, 9), sources(seven, { truncateFromBytes: 1001 }))).toBe('snap')
+    expect(planFor(z(1, 9), sources(seven, { truncateFromBytes: 1000 }))).toBe('trunc 100000007:')
   })
 
-  it('is never cut across epochs when its epoch ended differently', () => {
+  it('is never a TRUNC across epochs', () => {
     const forked = windowOf(z(2, 0), ...range(2, 1, 3), z(3, 1))
-    expect(told(z(2, 5), sources(forked))).toBe('snap')
-    expect(told(z(2, 3), sources(forked))).toBe('diff 300000001: 300000001')
+    expect(planFor(z(2, 5), sources(forked))).toBe('snap')
+    expect(planFor(z(2, 3), sources(forked))).toBe('diff 300000001: 300000001')
   })
 
-  it('is taken at the start of an epoch for having all that came before', () => {
+  it('treats a learner at the start of an epoch as having all earlier history', () => {
     const later = windowOf(z(1, 5), ...range(1, 6, 7), ...range(3, 1, 2))
-    expect(told(z(3, 0), sources(later))).toBe('diff 300000002: 300000001 300000002')
-    expect(told(z(2, 0), sources(later))).toBe('diff 300000002: 300000001 300000002')
-    // Nothing happened since: there is no place to cut it to.
-    expect(told(z(4, 0), sources(later))).toBe('snap')
+    expect(planFor(z(3, 0), sources(later))).toBe('diff 300000002: 300000001 300000002')
+    expect(planFor(z(2, 0), sources(later))).toBe('diff 300000002: 300000001 300000002')
+    // An epoch without transactions: there is no zxid to truncate to.
+    expect(planFor(z(4, 0), sources(later))).toBe('snap')
   })
 
-  it('gets everything when it does not trust its data, or when settings say so', () => {
-    expect(told(-1, sources(windowOf(0)))).toBe('snap')
-    expect(told(z(1, 7), sources(seven, { forceSnapshot: true }))).toBe('snap')
+  it('is a snapshot when the learner does not trust its data, or with forceSnapshotSync', () => {
+    expect(planFor(-1, sources(windowOf(0)))).toBe('snap')
+    expect(planFor(z(1, 7), sources(seven, { forceSnapshot: true }))).toBe('snap')
   })
 
-  it('gets behind a snapshot what is committed and not in the tree yet', () => {
-    expect(told(z(1, 1), sources(seven, { applied: () => z(1, 5) }))).toBe('snap 100000006 100000007')
+  it('sends committed transactions that are not in the tree yet after a snapshot', () => {
+    expect(planFor(z(1, 1), sources(seven, { applied: () => z(1, 5) }))).toBe('snap 100000006 100000007')
   })
 })
 
-describe('the log', () => {
+describe('the sync plan with a verified log range', () => {
   const window = windowOf(z(3, 2), ...range(3, 3, 4))
   const disk = () => ({ after: z(1, 3), upTo: z(3, 4), epochEnds: [z(1, 9), z(2, 4), z(3, 4)] })
 
-  it('serves what is older than memory, up to where memory begins', () => {
-    expect(told(z(2, 4), sources(window, { disk }))).toBe(
+  it('sends transactions of the log up to the base of the window', () => {
+    expect(planFor(z(2, 4), sources(window, { disk }))).toBe(
       'diff 300000004 disk 200000004-300000002: 300000003 300000004',
     )
-    expect(told(z(1, 3), sources(window, { disk }))).toMatch(/disk 100000003-300000002/)
-    expect(told(z(1, 9), sources(window, { disk }))).toMatch(/disk 100000009-300000002/)
-    expect(told(z(3, 0), sources(window, { disk }))).toMatch(/disk 300000000-300000002/)
+    expect(planFor(z(1, 3), sources(window, { disk }))).toMatch(/disk 100000003-300000002/)
+    expect(planFor(z(1, 9), sources(window, { disk }))).toMatch(/disk 100000009-300000002/)
+    expect(planFor(z(3, 0), sources(window, { disk }))).toMatch(/disk 300000000-300000002/)
   })
 
-  it('serves nobody whose last transaction is not in its verified part', () => {
-    expect(told(z(1, 2), sources(window, { disk }))).toBe('snap')
-    // The start of an epoch of which the first transactions are not there.
-    expect(told(z(1, 0), sources(window, { disk }))).toBe('snap')
-    // These ended without it: uncommitted tails of epochs 1 and 2.
-    expect(told(z(1, 10), sources(window, { disk }))).toBe('snap')
-    expect(told(z(2, 5), sources(window, { disk }))).toBe('snap')
+  it('is a snapshot when the last transaction of the learner is not in the range', () => {
+    expect(planFor(z(1, 2), sources(window, { disk }))).toBe('snap')
+    // The start of an epoch whose first transactions are not in the range.
+    expect(planFor(z(1, 0), sources(window, { disk }))).toBe('snap')
+    // Uncommitted transactions of epochs 1 and 2.
+    expect(planFor(z(1, 10), sources(window, { disk }))).toBe('snap')
+    expect(planFor(z(2, 5), sources(window, { disk }))).toBe('snap')
   })
 
-  it('serves nobody while there is a hole between it and memory', () => {
+  it('is a snapshot when there is a gap between the range and the window', () => {
     const early = () => ({ after: z(1, 3), upTo: z(3, 1), epochEnds: [z(1, 9), z(2, 4), z(3, 1)] })
-    expect(told(z(2, 4), sources(window, { disk: early }))).toBe('snap')
+    expect(planFor(z(2, 4), sources(window, { disk: early }))).toBe('snap')
   })
 
-  it('serves as long as it is short against a snapshot', () => {
+  it('is a snapshot when the log is too large relative to a snapshot', () => {
     const given = { disk, diskBytesAfter: () => 331 }
-    expect(told(z(2, 4), sources(window, given))).toBe('snap')
-    expect(told(z(2, 4), sources(window, { ...given, diskBytesAfter: () => 330 }))).toMatch(/^diff/)
-    expect(told(z(2, 4), sources(window, { ...given, snapshotSizeFactor: 0 }))).toMatch(/^diff/)
-    expect(told(z(2, 4), sources(window, { ...given, snapshotSizeFactor: -1 }))).toBe('snap')
+    expect(planFor(z(2, 4), sources(window, given))).toBe('snap')
+    expect(planFor(z(2, 4), sources(window, { ...given, diskBytesAfter: () => 330 }))).toMatch(/^diff/)
+    expect(planFor(z(2, 4), sources(window, { ...given, snapshotSizeFactor: 0 }))).toMatch(/^diff/)
+    expect(planFor(z(2, 4), sources(window, { ...given, snapshotSizeFactor: -1 }))).toBe('snap')
   })
 })
 
-describe('any learner and any history', () => {
-  it('come together by what the plan says', () => {
+describe('any learner and any history of a leader', () => {
+  it('are equal after the sync plan', () => {
     const anyHistory = fc.array(fc.tuple(fc.integer({ min: 1, max: 3 }), fc.integer({ min: 1, max: 4 })), {
       maxLength: 4,
     })
@@ -142,7 +142,7 @@ describe('any learner and any history', () => {
           const history = steps.flatMap(([skip, count]) => range((epoch += skip), 1, count))
           const from = Math.min(kept, history.length)
           const window = windowOf(history[from - 1] ?? 0, ...history.slice(from))
-          // A learner has a part of history, and perhaps what nobody else has.
+          // The learner has a prefix of the history, and perhaps transactions of its own.
           const own = history.slice(0, had)
           const last = own.at(-1) ?? 0
           const branch =
@@ -163,7 +163,6 @@ describe('any learner and any history', () => {
             result.push(...history.filter((zxid) => zxid > after && zxid <= upTo))
           }
           if (plan.how !== 'snap') result.push(...plan.entries.map(({ zxid }) => zxid))
-          // In one epoch a tail within history is history.
           expect(result).toEqual(history)
         },
       ),

@@ -2,132 +2,136 @@ import { counterOf, epochOf } from '@zabra/protocol'
 import type { Zxid } from '../types.ts'
 import type { CommittedWindow } from './committed-window.ts'
 
-/** A stretch of the log that was verified to be our committed history without a gap (hazard H1). */
+/** A part of the log that is verified to be committed history without a gap (quorum-protocol H1). */
 export interface DiskRange {
-  /** A point of our history: entries after this one are in the log. */
+  /** A zxid of the history: the log contains all transactions after it. */
   readonly after: Zxid
-  /** The last entry of the stretch. */
+  /** The last transaction of the range. */
   readonly upTo: Zxid
-  /** The last entry of each epoch in the stretch, ascending: without gaps, these tell which transactions are in it. */
+  /** The last transaction of each epoch in the range, ascending. Without gaps, these tell which zxids it contains. */
   readonly epochEnds: readonly Zxid[]
 }
 
-/** Where a leader can take history from. */
+/** The sources from which a leader, or an observer master, synchronises learners. */
 export interface SyncSources {
   readonly window: CommittedWindow
-  /** The last transaction that is applied to the tree. */
+  /** Returns the last transaction applied to the tree. */
   applied(): Zxid
   /**
-   * The longest verified stretch of the log, ending at `window.base` or later. Undefined without one. It must hold only what the
-   * log has since the last SNAP and the last cut, read and checked, never what files happen to contain.
+   * Returns the longest verified range of the log that ends at `window.base` or later, or undefined. It must contain only
+   * transactions since the last SNAP and the last truncation that were read and checked, not all content of the files.
    */
   disk(): DiskRange | undefined
-  /** Bytes of log from the first entry after this zxid to the end; an estimate that is not too small. */
+  /** Returns the bytes of log after this zxid, or an estimate above them. */
   diskBytesAfter(zxid: Zxid): number
-  /** Bytes of the newest snapshot. */
+  /** Returns the size of the newest snapshot in bytes. */
   snapshotBytes(): number
-  /** Log is sent instead of a snapshot up to this part of its size (`snapshotSizeFactor`); negative for never, 0 for always. */
+  /**
+   * The log is sent instead of a snapshot while its bytes are at most this fraction of the snapshot's (`snapshotSizeFactor`);
+   * negative for never, 0 for always.
+   */
   readonly snapshotSizeFactor: number
-  /** `forceSnapshotSync`. */
+  /** Whether every learner gets a snapshot (`forceSnapshotSync`). */
   readonly forceSnapshot: boolean
   /**
-   * Learners are cut back (TRUNC) only when a snapshot would be of so many bytes. Apache ZooKeeper can keep what it was told
-   * to cut (hazards H2 and H3), and a snapshot always is safe. 0 for always.
+   * TRUNC is sent only when the snapshot has at least so many bytes. Apache ZooKeeper can keep transactions that it was told
+   * to truncate (quorum-protocol H2, H3), and a snapshot is always safe. 0 for always.
    */
   readonly truncateFromBytes: number
 }
 
-/** A transaction that a plan sends as PROPOSAL and COMMIT. */
+/** A transaction to be sent as PROPOSAL and COMMIT. */
 export interface PlannedEntry {
   readonly zxid: Zxid
   readonly payload: Uint8Array
 }
 
-/** How a learner is brought up to date. Sent in the order of the fields. */
+/** How to synchronise a learner. Sent in the order of the fields. */
 export type SyncPlan =
   | {
       readonly how: 'diff' | 'trunc'
       /** The zxid of the DIFF or TRUNC packet. */
       readonly zxid: Zxid
-      /** Entries after `after` up to and with `upTo` are read from the log and sent as PROPOSAL and COMMIT each. */
+      /** Transactions to read from the log, after `after` up to and including `upTo`; each is sent as PROPOSAL and COMMIT. */
       readonly disk?: { readonly after: Zxid; readonly upTo: Zxid }
-      /** Then these, each as PROPOSAL and COMMIT. */
+      /** Further transactions, each sent as PROPOSAL and COMMIT. */
       readonly entries: readonly PlannedEntry[]
     }
   | {
       readonly how: 'snap'
       readonly reason: string
-      /** The tree as it is now, or later; the packet carries the zxid that is applied when the first byte is taken. */
+      /** Transactions to send after the snapshot. Its SNAP packet has the zxid that is applied when its first byte is read. */
       readonly entries: readonly PlannedEntry[]
     }
 
 const UNTRUSTED_ZXID = -1
 
 /**
- * Decides how a learner whose last transaction is `learner` is brought up to date (9.2, 9.3, 9.6).
+ * Decides how to synchronise a learner whose last transaction is `learner` (quorum-protocol 9.2, 9.3, 9.6).
  *
- * A zxid names one transaction for good, since an epoch has one leader. So a learner whose last transaction is in our
- * history has the same history up to there, and lacks what comes after it. Whatever is not clear is left to a snapshot.
+ * A zxid identifies one transaction, since an epoch has one leader. So a learner whose last transaction is in the history
+ * of this server has the same history up to there, and needs only what follows. In every doubtful case it gets a snapshot.
  */
 export function planSync(learner: Zxid, sources: SyncSources): SyncPlan {
   const { window } = sources
-  // S1 Asked for, or the learner does not vouch for what it has.
-  if (sources.forceSnapshot) return planSnapshot(sources, 'snapshots are forced by the settings')
+  if (sources.forceSnapshot) return planSnapshot(sources, 'forceSnapshotSync is set')
   if (learner <= UNTRUSTED_ZXID) return planSnapshot(sources, 'the learner does not trust its data')
-  // S2 Nothing is missing.
+
   if (learner === window.max) return { how: 'diff', zxid: learner, entries: [] }
   if (learner > window.max) return planForLearnerAhead(learner, sources)
   if (learner >= window.base) return planFromWindow(learner, sources)
   return planFromDisk(learner, sources)
 }
 
-/** A zxid that no transaction has: where the epoch of a leader begins. */
+/** Whether a zxid is the start of an epoch, which no transaction has. */
 const isEpochStart = (zxid: Zxid): boolean => zxid > 0 && counterOf(zxid) === 0
 
 /**
- * S3 What a learner has beyond our history was never committed, and has to go. A learner at the start of an epoch in
- * which nothing happened cannot be cut to a place in it, and gets everything.
+ * Plans for a learner that has more than the history of this server: the excess was never committed and has to be truncated.
+ * A learner at the start of an epoch without transactions cannot be truncated to a zxid of that epoch, and gets a snapshot.
  */
 function planForLearnerAhead(learner: Zxid, sources: SyncSources): SyncPlan {
   if (isEpochStart(learner))
-    return planSnapshot(sources, 'the learner stands at the start of an epoch without transactions')
+    return planSnapshot(sources, 'the learner is at the start of an epoch without transactions')
   if (sources.snapshotBytes() < sources.truncateFromBytes)
     return planSnapshot(
       sources,
-      'the learner has more than was committed, and a small snapshot is safer than a cut',
+      'the learner has uncommitted transactions, and a small snapshot is safer than a truncation',
     )
   return { how: 'trunc', zxid: sources.window.max, entries: [] }
 }
 
 /**
- * S4 What is missing is in memory. The start of an epoch is a point of our history too: its leader was established, so
- * what came before is committed, and the same for everybody.
+ * Plans for a learner that needs only transactions of the window. The start of an epoch counts as part of the history: its
+ * leader was established, so all that came before is committed on every server.
  *
- * S5 Within an epoch there are no holes: a learner whose last transaction is missing here has a tail of an epoch that ended
- * differently. It is never cut across epochs.
+ * An epoch has no gaps, so a learner whose last transaction is not in the window has uncommitted transactions of an older
+ * epoch. It gets a snapshot, since a learner is never truncated across epochs.
  */
 function planFromWindow(learner: Zxid, sources: SyncSources): SyncPlan {
   const { window } = sources
   if (!window.contains(learner) && !isEpochStart(learner))
-    return planSnapshot(sources, 'the learner has transactions of an epoch that ended without them')
+    return planSnapshot(sources, 'the learner has uncommitted transactions of an older epoch')
   return { how: 'diff', zxid: window.max, entries: entriesAfter(learner, window) }
 }
 
-/** S6 What is missing begins in the log: only where that was verified (H1), and while it is less than a snapshot. */
+/**
+ * Plans for a learner that needs transactions of the log: sends them only from a verified range (quorum-protocol H1), and
+ * only while they are small relative to a snapshot.
+ */
 function planFromDisk(learner: Zxid, sources: SyncSources): SyncPlan {
   const { window, snapshotSizeFactor } = sources
-  if (snapshotSizeFactor < 0)
-    return planSnapshot(sources, 'learners are not served from the log by the settings')
+  if (snapshotSizeFactor < 0) return planSnapshot(sources, 'snapshotSizeFactor forbids sending the log')
   const range = sources.disk()
   if (range === undefined || range.after > learner || range.upTo < window.base)
-    return planSnapshot(sources, 'what the learner lacks is not in the verified part of the log')
+    return planSnapshot(sources, 'the verified part of the log does not contain all that the learner needs')
   if (!isEpochStart(learner) && !isInRange(learner, range))
-    return planSnapshot(sources, 'the learner has transactions of an epoch that ended without them')
+    return planSnapshot(sources, 'the learner has uncommitted transactions of an older epoch')
   if (
     snapshotSizeFactor > 0 &&
     sources.diskBytesAfter(learner) > sources.snapshotBytes() * snapshotSizeFactor
   )
-    return planSnapshot(sources, 'the log is long against a snapshot')
+    return planSnapshot(sources, 'the log is too large relative to a snapshot')
   return {
     how: 'diff',
     zxid: window.max,
@@ -143,7 +147,7 @@ function isInRange(zxid: Zxid, { after, upTo, epochEnds }: DiskRange): boolean {
   )
 }
 
-/** S7 What is committed and not yet in the tree when it is read comes behind it. */
+/** Plans a snapshot, followed by the committed transactions that are not applied to the tree yet. */
 function planSnapshot(sources: SyncSources, reason: string): SyncPlan {
   return { how: 'snap', reason, entries: entriesAfter(sources.applied(), sources.window) }
 }

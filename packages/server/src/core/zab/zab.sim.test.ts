@@ -1,12 +1,13 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { AckTracker } from './ack-tracker.ts'
-import { mutants, ZabSimulation, type Mutant, type FaultRates } from './testing/zab-simulation.ts'
+import { mutants, type FaultRates, type Mutant } from './testing/simulation-context.ts'
+import { ZabSimulation } from './testing/zab-simulation.ts'
 
-// fast-check prints the seed and the plan of a failure; the plan alone plays it again.
+// fast-check prints the seed and the plan of a failure; the plan alone replays it.
 const RUNS = 300
 
-const anyWeather = fc.record({
+const anyFaultRates = fc.record({
   loss: fc.nat(30),
   delayMs: fc.integer({ min: 1, max: 120 }),
   diskMs: fc.integer({ min: 1, max: 90 }),
@@ -17,50 +18,52 @@ const anyPlan = fc.record({
   seed: fc.nat(2 ** 31 - 1),
   voters: fc.constantFrom(1, 2, 3, 3, 3, 4, 5),
   observers: fc.constantFrom(0, 0, 1, 2),
-  weather: anyWeather,
+  faultRates: anyFaultRates,
 })
 interface Plan {
   readonly seed: number
   readonly voters: number
   readonly observers: number
-  readonly weather: FaultRates
+  readonly faultRates: FaultRates
 }
 
-function play({ seed, voters, observers, weather }: Plan, planted: readonly Mutant[] = []): ZabSimulation {
-  const world = new ZabSimulation(seed, voters, observers, { ...weather }, planted)
-  world.startAll()
+function play({ seed, voters, observers, faultRates }: Plan, mutant?: Mutant): ZabSimulation {
+  const planted = mutant === undefined ? [] : [mutant]
+  const simulation = new ZabSimulation(seed, voters, observers, { ...faultRates }, planted)
+  const { random, members } = simulation
+  simulation.startAll()
   for (let i = 0; i < 60; i++) {
-    const what = world.random.below(14)
-    if (what < 6) world.write()
-    else if (what === 6)
-      world.partition(...world.servers.map(({ id }) => id).filter(() => world.random.below(2) === 0))
-    else if (what === 7) world.partition()
-    else if (what === 8) world.confirm()
-    else if (what === 9 && world.random.below(4) === 0)
-      for (const server of world.servers) server.stepLeader({ type: 'transfer' })
-    world.run(world.random.below(400))
+    const step = random.below(14)
+    if (step < 6) simulation.write()
+    else if (step === 6)
+      simulation.partition(...members.map(({ id }) => id).filter(() => random.below(2) === 0))
+    else if (step === 7) simulation.partition()
+    else if (step === 8) simulation.checkLeadership()
+    else if (step === 9 && random.below(4) === 0)
+      for (const member of members) member.stepLeader({ type: 'transfer' })
+    simulation.run(random.below(400))
   }
-  world.heal()
-  world.startAll()
-  world.run(2000)
-  world.write()
-  world.settle(60_000)
-  return world
+  simulation.heal()
+  simulation.startAll()
+  simulation.run(2000)
+  simulation.write()
+  simulation.settle(60_000)
+  return simulation
 }
 
-describe('members whose disks, connections and processes fail', () => {
-  it('keep every promise and come into step once all is well', () => {
+describe('members with failing disks, connections and processes', () => {
+  it('keep all invariants, and are all synced once the faults end', () => {
     const counts = new Map<string, number>()
     fc.assert(
       fc.property(anyPlan, (plan) => {
-        const world = play(plan)
-        for (const [what, count] of world.counts) counts.set(what, (counts.get(what) ?? 0) + count)
+        const simulation = play(plan)
+        for (const [name, count] of simulation.counts) counts.set(name, (counts.get(name) ?? 0) + count)
       }),
       { numRuns: RUNS, endOnFailure: true },
     )
-    // Runs in which hardly anything happened would prove nothing.
-    const floors = {
-      reigns: 2,
+    // Guards against runs with too few events to prove anything.
+    const minimumPerRun = {
+      leaderships: 2,
       crashes: 2,
       commits: 10,
       diff: 2,
@@ -69,28 +72,29 @@ describe('members whose disks, connections and processes fail', () => {
       trunc: 0.02,
       confirmed: 0.7,
     }
-    for (const [what, floor] of Object.entries(floors))
-      expect(counts.get(what) ?? 0, what).toBeGreaterThan(RUNS * floor)
+    for (const [name, minimum] of Object.entries(minimumPerRun))
+      expect(counts.get(name) ?? 0, name).toBeGreaterThan(RUNS * minimum)
   })
 })
 
-describe('a mistake', () => {
-  const cuts = 'keeps what was acknowledged and cut again'
+describe('a mutant', () => {
+  const keptAcks = 'a leader keeps the ACKs of a server that reconnects'
   const slowDisks = { loss: 0, delayMs: 5, diskMs: 400, crash: 0, cut: 60 }
   afterEach(() => vi.restoreAllMocks())
 
-  it('is not seen where there is none', () => {
-    for (let seed = 1; seed <= 30; seed++) play({ seed, voters: 3, observers: 1, weather: slowDisks })
+  it('is not found in correct members', () => {
+    for (let seed = 1; seed <= 30; seed++) play({ seed, voters: 3, observers: 1, faultRates: slowDisks })
   })
 
-  it.each(mutants)('that %s is found', (fault) => {
-    // This one is in the machine itself, all others in its host.
-    if (fault === cuts) vi.spyOn(AckTracker.prototype, 'forget').mockImplementation(() => {})
-    const weather = fault === cuts ? slowDisks : { loss: 5, delayMs: 40, diskMs: 60, crash: 150, cut: 200 }
+  it.each(mutants)('in which %s is found', (mutant) => {
+    // This mutant is in the leader itself, all others are in its host.
+    if (mutant === keptAcks) vi.spyOn(AckTracker.prototype, 'forget').mockImplementation(() => {})
+    const faultRates =
+      mutant === keptAcks ? slowDisks : { loss: 5, delayMs: 40, diskMs: 60, crash: 150, cut: 200 }
     let found: unknown
     for (let seed = 1; seed <= 600 && found === undefined; seed++) {
       try {
-        play({ seed, voters: 3, observers: seed % 2, weather }, [fault])
+        play({ seed, voters: 3, observers: seed % 2, faultRates }, mutant)
       } catch (error) {
         found = error
       }

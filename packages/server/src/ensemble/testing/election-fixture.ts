@@ -11,12 +11,12 @@ export const bytes = (...hex: string[]): Uint8Array =>
 export const hex = (data: Uint8Array): string =>
   [...data].map((byte) => byte.toString(16).padStart(2, '0')).join('')
 export const text = (value: string): Uint8Array => new TextEncoder().encode(value)
-const words = (data: Uint8Array): string => new TextDecoder().decode(data)
+const textOf = (data: Uint8Array): string => new TextDecoder().decode(data)
 
-/** The election address that server `id` has in these tests. */
+/** Returns the election address of server `id` in these tests. */
 export const addressOf = (id: ServerId): Address => ({ host: '127.0.0.1', port: 23_300 + id })
 
-/** A hello of the first version, as server `id` sends it. */
+/** Returns the hello of the first version that server `id` sends. */
 export const helloOf = (id: ServerId): Uint8Array =>
   bytes(
     'ffffffffffff0000',
@@ -25,19 +25,19 @@ export const helloOf = (id: ServerId): Uint8Array =>
     hex(text(`127.0.0.1:${23_300 + id}`)),
   )
 
-/** A message with its length. */
+/** Returns a message with its length prefix. */
 export const frame = (content: string): Uint8Array =>
   bytes(content.length.toString(16).padStart(8, '0'), hex(text(content)))
 
-/** A connection in the hands of a test, which may write anything. */
+/** A connection on which a test can write anything. */
 export class RawConnection {
-  readonly wire: Connection
+  readonly connection: Connection
   received = ''
   closed = false
 
-  constructor(wire: Connection) {
-    this.wire = wire
-    wire.setHandler({
+  constructor(connection: Connection) {
+    this.connection = connection
+    connection.setHandler({
       data: (chunk) => (this.received += hex(chunk)),
       drain() {},
       closed: () => (this.closed = true),
@@ -45,7 +45,7 @@ export class RawConnection {
   }
 }
 
-/** A network and a clock, and on them servers of ours and connections in the hands of a test. */
+/** A network and a clock, with servers and raw connections on them. */
 export class ElectionFixture {
   readonly clock = new ManualClock()
   readonly network = new MemoryNetwork(this.clock)
@@ -58,7 +58,7 @@ export class ElectionFixture {
     debug() {},
   }
 
-  /** The links of server `id`, among the members 1 to 5. */
+  /** Returns the connections of server `id`, one of the members 1 to 5. They are not started. */
   connections(id: ServerId, options: Partial<ElectionConnectionsOptions> = {}): ElectionConnections {
     return new ElectionConnections({
       self: id,
@@ -68,7 +68,7 @@ export class ElectionFixture {
       listenAddresses: () => [addressOf(id)],
       announcedAddresses: () => [addressOf(id)],
       addressesOf: (other) => (other >= 1 && other <= 5 ? [addressOf(other)] : []),
-      received: (from, payload) => this.received.push(`${id} from ${from}: ${words(payload)}`),
+      received: (from, payload) => this.received.push(`${id} from ${from}: ${textOf(payload)}`),
       ...electionConnectionDefaults,
       ...options,
     })
@@ -78,24 +78,24 @@ export class ElectionFixture {
     id: ServerId,
     options: Partial<ElectionConnectionsOptions> = {},
   ): Promise<ElectionConnections> {
-    const links = this.connections(id, options)
-    await links.start()
-    return links
+    const connections = this.connections(id, options)
+    await connections.start()
+    return connections
   }
 
-  /** Connections that somebody opens to the address of server `id`. */
+  /** Listens at the address of server `id` and collects the connections that it accepts. */
   async listenAs(id: ServerId): Promise<{ accepted: RawConnection[]; close: () => Promise<void> }> {
     const accepted: RawConnection[] = []
-    const listener = await this.network.listen(addressOf(id), (wire) =>
-      accepted.push(new RawConnection(wire)),
+    const listener = await this.network.listen(addressOf(id), (connection) =>
+      accepted.push(new RawConnection(connection)),
     )
     return { accepted, close: () => listener.close() }
   }
 
-  /** A connection to server `id` that begins with these bytes. */
+  /** Opens a connection to server `id` and sends these bytes. */
   async dial(id: ServerId, ...first: Uint8Array[]): Promise<RawConnection> {
     const raw = new RawConnection(await this.network.connect(addressOf(id)))
-    for (const chunk of first) raw.wire.write(chunk)
+    for (const chunk of first) raw.connection.write(chunk)
     await this.clock.untilIdle()
     return raw
   }
@@ -105,7 +105,7 @@ export class ElectionFixture {
     await this.clock.untilIdle()
   }
 
-  /** Names of the timers that wait. */
+  /** The names of pending timers. */
   get timers(): string[] {
     return this.clock.pendingTimers().map(({ name }) => name)
   }

@@ -13,11 +13,12 @@ import {
   type System,
 } from '@zabra/runtime'
 import { parseConfiguration, type EnsembleConfiguration, type ServerId } from '../../core/quorum/index.ts'
+import type { Server } from '../../server-types.ts'
+import { createServer } from '../../server.ts'
 import { defaults, type ServerSettings } from '../../settings/index.ts'
-import { createServer, type Server } from '../../server.ts'
 import { RawClient } from '../../testing/test-server.ts'
 
-/** One member: its disk stays, the process on it comes and goes. */
+/** A member: a disk, and the process that runs on it, which tests start and crash. */
 class TestMember {
   readonly id: ServerId
   readonly disk = new MemoryDisk()
@@ -25,7 +26,7 @@ class TestMember {
   settings: ServerSettings
   server: Server | undefined
   failure: unknown
-  #life: Incarnation | undefined
+  #incarnation: Incarnation | undefined
 
   constructor(ensemble: Ensemble, id: ServerId, settings: ServerSettings) {
     this.ensemble = ensemble
@@ -34,14 +35,14 @@ class TestMember {
   }
 
   async start(): Promise<void> {
-    const life = new Incarnation(this.ensemble, this)
-    this.#life = life
+    const incarnation = new Incarnation(this.ensemble, this)
+    this.#incarnation = incarnation
     this.failure = undefined
-    const starting = createServer(this.settings, life.ports)
+    const starting = createServer(this.settings, incarnation.platform)
     let server: Server | undefined
     let failed: unknown
     starting.then(
-      (one) => (server = one),
+      (started) => (server = started),
       (error: unknown) => (failed = error),
     )
     while (server === undefined && failed === undefined) await this.ensemble.untilIdle()
@@ -52,9 +53,9 @@ class TestMember {
     })
   }
 
-  /** The process is gone at once; what was not durable is lost. */
+  /** Kills the process and cuts the power of the disk: what was not durable is lost. */
   async crash(): Promise<void> {
-    this.#life?.end()
+    this.#incarnation?.end()
     this.server = undefined
     this.disk.powerCut()
     await this.ensemble.untilIdle()
@@ -68,16 +69,16 @@ class TestMember {
     for (let waited = 0; !done && waited < 30_000; waited += 100) await this.ensemble.advance(100)
     await closed
     this.server = undefined
-    this.#life?.end()
+    this.#incarnation?.end()
   }
 }
 
-/** What a process has of the world; with its end everything of it stands still. */
+/** The platform of one process. When it ends, its timers, connections and disk calls have no effect any more. */
 class Incarnation {
   alive = true
-  readonly #wires = new Set<{ cut(): void }>()
+  readonly #connections = new Set<{ cut(): void }>()
   readonly #closes: (() => Promise<void>)[] = []
-  readonly ports: Platform
+  readonly platform: Platform
 
   constructor(ensemble: Ensemble, member: TestMember) {
     const { clock, network } = ensemble
@@ -93,14 +94,14 @@ class Incarnation {
       immediate: (action) => clock.immediate(guarded(action)),
       afterMicrotasks: (action) => clock.afterMicrotasks(guarded(action)),
     }
-    const track = (wire: Connection): Connection => {
-      this.#wires.add(wire as unknown as { cut(): void })
-      return wire
+    const track = (connection: Connection): Connection => {
+      this.#connections.add(connection as unknown as { cut(): void })
+      return connection
     }
     const ownNetwork: Network = {
       listen: async (at, accepted) => {
-        const listener = await network.listen(at, (wire) => {
-          if (this.alive) accepted(track(wire))
+        const listener = await network.listen(at, (connection) => {
+          if (this.alive) accepted(track(connection))
         })
         this.#closes.push(() => listener.close())
         return listener
@@ -119,12 +120,12 @@ class Incarnation {
           `${Math.round(clock.monotonic())} ${member.id} ${level} ${sentence} ${JSON.stringify(facts)}`,
         )
       }
-    this.ports = {
+    this.platform = {
       clock: ownClock,
       network: ownNetwork,
       disk: this.#ownDisk(member.disk),
       random: new SeededRandom(member.id),
-      compression: { gzip: none, gunzip: none },
+      compression: { gzip: noCompression, gunzip: noCompression },
       logger: { error: note('error'), warn: note('warn'), info: note('info'), debug() {} },
       system,
     }
@@ -133,10 +134,10 @@ class Incarnation {
   end(): void {
     this.alive = false
     for (const close of this.#closes) void close()
-    for (const wire of this.#wires) wire.cut()
+    for (const connection of this.#connections) connection.cut()
   }
 
-  /** Cuts what there is between this process and a port. */
+  /** Returns the disk as this process sees it: its calls never return once the process has ended. */
   #ownDisk(disk: MemoryDisk): Disk {
     const never = new Promise<never>(() => {})
     return new Proxy(disk, {
@@ -150,7 +151,7 @@ class Incarnation {
   }
 }
 
-const none = (): never => {
+const noCompression = (): never => {
   throw new Error('no compression here')
 }
 
@@ -165,7 +166,7 @@ const system: System = {
   environment: () => [],
 } as System
 
-/** Whole servers in one process, on a network, disks and a clock that a test controls. */
+/** An ensemble of complete servers in one process, on a network, disks and a clock that a test controls. */
 export class Ensemble {
   readonly clock = new ManualClock()
   readonly network = new MemoryNetwork(this.clock)
@@ -173,7 +174,7 @@ export class Ensemble {
   readonly members = new Map<ServerId, TestMember>()
   readonly #cut = new Set<ServerId>()
 
-  /** Members 1 to `size`; `observers` name those without a voice. */
+  /** Creates members 1 to `size`, of which `observers` are observers. */
   constructor(
     size: number,
     { observers = [], ...settings }: Partial<ServerSettings> & { observers?: readonly ServerId[] } = {},
@@ -209,13 +210,11 @@ export class Ensemble {
   static async start(size: number, settings?: ConstructorParameters<typeof Ensemble>[1]): Promise<Ensemble> {
     const ensemble = new Ensemble(size, settings)
     for (const member of ensemble.members.values()) await member.start()
-    await ensemble.until('everybody serves', () =>
-      [...ensemble.members.keys()].every((id) => ensemble.server(id).serving),
-    )
+    await ensemble.allServe()
     return ensemble
   }
 
-  /** Starts one more server, with a configuration of its own that the others do not know. */
+  /** Starts another server, with a configuration that the others do not know. */
   async join(id: ServerId, ensemble: EnsembleConfiguration): Promise<void> {
     const { settings } = this.member(1)
     const member = new TestMember(
@@ -235,12 +234,12 @@ export class Ensemble {
     return this.member(id).server!
   }
 
-  /** Members whose process runs. */
+  /** The servers whose process runs. */
   get running(): Server[] {
     return [...this.members.values()].flatMap(({ server }) => (server === undefined ? [] : [server]))
   }
 
-  /** The one that leads and serves, if there is exactly one. */
+  /** The id of the member that leads and serves, if there is exactly one. */
   get leader(): ServerId | undefined {
     const leaders = [...this.members.values()].filter(
       ({ server }) => server?.role === 'leading' && server.serving,
@@ -248,7 +247,7 @@ export class Ensemble {
     return leaders.length === 1 ? leaders[0]!.id : undefined
   }
 
-  /** Where a connection of a member to a port leads. */
+  /** Redirects the connection of a member to another port. */
   detour: (id: ServerId, port: number) => number = (_, port) => port
 
   isCut(id: ServerId, port: number): boolean {
@@ -266,18 +265,27 @@ export class Ensemble {
     }
   }
 
-  /** Lets time pass until something is so; throws with what was logged when it takes longer. */
+  /** Advances the clock until a condition holds. Throws with the last log lines when it does not within this time. */
   async until(what: string, condition: () => boolean, withinMs = 30_000): Promise<void> {
     for (let waited = 0; !condition(); waited += 50) {
       if (waited > withinMs)
-        throw new Error(
-          `${what} did not come about within ${withinMs} ms:\n${this.lines.slice(-60).join('\n')}`,
-        )
+        throw new Error(`Waited ${withinMs} ms in vain for ${what}:\n${this.lines.slice(-60).join('\n')}`)
       await this.advance(50)
     }
   }
 
-  /** A client with a session at a member. */
+  /** Waits until all running members serve clients. */
+  allServe(withinMs?: number): Promise<void> {
+    return this.until('all members to serve', () => this.running.every(({ serving }) => serving), withinMs)
+  }
+
+  /** Waits until a client has this many frames, or is closed, and takes them. */
+  async receive(client: RawClient, count: number): Promise<string[]> {
+    await this.until(`${count} frames`, () => client.frames.length >= count || client.closed)
+    return client.takeReceived()
+  }
+
+  /** Opens a client with a session at a member. */
   async client(id: ServerId, options: Parameters<RawClient['handshake']>[0] = {}): Promise<RawClient> {
     const connection = await this.network.connect({ host: 'x', port: 4000 + id })
     const client = new RawClient(this, connection)
@@ -289,11 +297,11 @@ export class Ensemble {
     return client
   }
 
-  /** The answer to a four-letter word. */
-  async command(id: ServerId, word: string): Promise<string> {
+  /** Returns the reply of a member to a four-letter command. */
+  async command(id: ServerId, name: string): Promise<string> {
     const connection = await this.network.connect({ host: 'x', port: 4000 + id })
     const client = new RawClient(this, connection)
-    client.send(new TextEncoder().encode(word))
+    client.send(new TextEncoder().encode(name))
     await this.advance(50)
     return client.text
   }

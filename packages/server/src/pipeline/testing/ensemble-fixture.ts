@@ -1,8 +1,8 @@
 import { ManualClock } from '@zabra/runtime'
 import { LearnerSessions, SessionTracker, type SessionTable } from '../../core/sessions/index.ts'
 import type { Zxid } from '../../core/types.ts'
-import type { ClientConnection } from '../../connections/client-connection.ts'
-import type { ForwardedRequest } from '../leader-types.ts'
+import type { ClientChannel } from '../../connections/client-channel.ts'
+import type { ForwardedRequest } from '../types.ts'
 import { LeaderPipeline } from '../leader-pipeline.ts'
 import { LearnerPipeline } from '../learner-pipeline.ts'
 import { PipelineFixture } from './pipeline-fixture.ts'
@@ -20,7 +20,7 @@ export interface EnsembleFixtureOptions {
 
 /** A learner and both directions of its connection to the leader. */
 export interface Learner {
-  readonly fixture: PipelineFixture<LearnerPipeline<ClientConnection>>
+  readonly fixture: PipelineFixture<LearnerPipeline<ClientChannel>>
   readonly sessions: LearnerSessions
   readonly table: SessionTable
   /** What it has sent and the leader has not taken. */
@@ -42,7 +42,7 @@ interface Proposal {
 export class EnsembleFixture {
   readonly clock = new ManualClock()
   readonly table: SessionTable
-  leader!: PipelineFixture<LeaderPipeline<ClientConnection>>
+  leader!: PipelineFixture<LeaderPipeline<ClientChannel>>
   readonly learners: Learner[] = []
   readonly proposals: Proposal[] = []
   readonly confirms: { readonly after: Zxid; readonly done: () => void }[] = []
@@ -81,14 +81,14 @@ export class EnsembleFixture {
       createPipeline: (kit) =>
         new LeaderPipeline({
           ...kit,
-          log: { state: 'open', append() {} },
+          log: { state: 'open', appendPayload() {} },
           quorum: {
             get isAccepting() {
               return isAccepting()
             },
             propose: (zxid, payload) => void this.proposals.push({ zxid, payload }),
             confirmLeadership: (done) =>
-              void this.confirms.push({ after: this.leader.pipeline.lastZxid, done }),
+              void this.confirms.push({ after: this.leader.pipeline.proposer.lastZxid, done }),
             sendSync: (learner) => {
               const { fixture: side, fromLeader } = learner as Learner
               fromLeader.push(() => side.pipeline.completeSync())
@@ -186,7 +186,7 @@ export class EnsembleFixture {
 
   /** What the leader would do at its tick. */
   expire(): void {
-    this.leader.clientService.runTurn(() => this.leader.clientService.expireSessions())
+    this.leader.clientService.runTurn(() => this.leader.clientService.expiry.run())
   }
 
   /** Commits the oldest proposal. */

@@ -11,7 +11,8 @@ import type { Reconfigure } from '../../core/prepare/index.ts'
 import type { SessionRegistry } from '../../core/sessions/index.ts'
 import { Tree } from '../../core/tree/index.ts'
 import { defaults, type ServerSettings } from '../../settings/index.ts'
-import type { ClientConnection } from '../../connections/client-connection.ts'
+import type { ClientChannel } from '../../connections/client-channel.ts'
+import { acceptClient } from '../../connections/client-connection.ts'
 import { ClientService } from '../../connections/client-service.ts'
 import { RawClient, system, type HandshakeOptions } from '../../testing/test-server.ts'
 import type { RequestPipeline, PipelineContext } from '../types.ts'
@@ -19,7 +20,7 @@ import type { RequestPipeline, PipelineContext } from '../types.ts'
 export interface PipelineFixtureOptions<W extends RequestPipeline> {
   readonly clock: ManualClock
   readonly sessions: SessionRegistry
-  readonly createPipeline: (kit: PipelineContext<ClientConnection>) => W
+  readonly createPipeline: (kit: PipelineContext<ClientChannel>) => W
   readonly settings?: Partial<ServerSettings>
   readonly tree?: Tree
   readonly serverId?: number
@@ -59,7 +60,7 @@ export class PipelineFixture<W extends RequestPipeline = RequestPipeline> {
     let writes!: W
     this.clientService = new ClientService({
       settings,
-      ports: portsOf(this.clock, network, disk),
+      platform: portsOf(this.clock, network, disk),
       tree: this.tree,
       sessions: options.sessions,
       createPipeline: (kit) => (writes = options.createPipeline(kit)),
@@ -86,7 +87,7 @@ export class PipelineFixture<W extends RequestPipeline = RequestPipeline> {
     const disk = new MemoryDisk()
     await disk.makeFolder('/data')
     const listener = await network.listen({ port: 0 }, (wire) =>
-      side.clientService.runTurn(() => side.clientService.accept(wire)),
+      side.clientService.runTurn(() => acceptClient(side.clientService, wire)),
     )
     const side = new PipelineFixture(options, network, disk, listener.address.port)
     return side

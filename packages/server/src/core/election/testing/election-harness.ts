@@ -6,49 +6,59 @@ import {
   type ElectionOptions,
   type ElectionWork,
   type ElectionState,
+  type ElectionTimer,
   type Notification,
   type Vote,
 } from '../index.ts'
 
-/** The configuration of these voters; others may follow as text. */
+/** Returns the configuration with these voters and the lines `more`. */
 export function ensemble(voters: readonly ServerId[], more = ''): EnsembleConfiguration {
   return parseConfiguration([...voters.map((id) => `server.${id}=h${id}:2888:3888`), more].join('\n'))
 }
 
-/** One election and what became of each input, in a form that a test can compare. */
+/** Steps one election and keeps the work of the last input in a form that tests compare. */
 export class ElectionHarness {
   readonly election: Election
+  /** The work of the last input. */
   work: readonly ElectionWork[] = []
 
-  constructor(self: ServerId, settings: Partial<ElectionOptions> = {}) {
-    this.election = new Election({ self, ...electionDefaults, ...settings })
+  constructor(self: ServerId, options: Partial<ElectionOptions> = {}) {
+    this.election = new Election({ self, ...electionDefaults, ...options })
   }
 
   step(input: ElectionInput): this {
-    this.work = this.election.step(input)
+    const works: ElectionWork[] = []
+    this.election.step(input)
+    for (let work = this.election.nextWork(); work !== undefined; work = this.election.nextWork())
+      works.push(work)
+    this.work = works
     return this
   }
 
-  look(footing: Partial<ElectionState> = {}): this {
+  look(state: Partial<ElectionState> = {}): this {
     return this.step({
       type: 'look',
-      footing: { zxid: 0, epoch: 0, active: ensemble([1, 2, 3]), ...footing },
+      state: { zxid: 0, epoch: 0, active: ensemble([1, 2, 3]), ...state },
     })
   }
 
   receive(from: ServerId, notification: Partial<Notification> & { vote: Vote }): this {
-    return this.step({ type: 'heard', from, notification: { state: 'looking', version: 2, ...notification } })
+    return this.step({
+      type: 'notification',
+      from,
+      notification: { state: 'looking', version: 2, ...notification },
+    })
   }
 
-  reach(to: ServerId, reachable: boolean): this {
-    return this.step({ type: 'reach', to, reachable })
+  setReachable(to: ServerId, isReachable: boolean): this {
+    return this.step({ type: 'reachability', to, isReachable })
   }
 
-  timeout(timer: 'resend' | 'settle'): this {
+  timeout(timer: ElectionTimer): this {
     return this.step({ type: 'timeout', timer })
   }
 
-  /** What is sent, as `to: state leader@round zxid epoch`. */
+  /** The notifications of the last work, as `to: state leader@round zxid epoch`. */
   get sent(): string[] {
     return this.work.flatMap((work) => {
       if (work.do !== 'send') return []
@@ -57,7 +67,7 @@ export class ElectionHarness {
     })
   }
 
-  /** What else is to be done, by name. */
+  /** All other work, by name. */
   get otherWork(): string[] {
     return this.work.flatMap((work) => {
       if (work.do === 'start') return [`${work.timer} in ${work.afterMs}`]
@@ -67,7 +77,7 @@ export class ElectionHarness {
   }
 }
 
-/** A vote for a leader in a round, with its zxid and epoch. */
+/** Returns a vote for a leader in a round, with its zxid and epoch. */
 export const vote = (leader: ServerId, round = 1, zxid = 0, epoch = 0): Vote => ({
   leader,
   round,

@@ -7,6 +7,8 @@ import {
   type QuorumVerifier,
   type ServerId,
 } from '../../quorum/index.ts'
+import { Partitions } from '../../testing/partitions.ts'
+import { VirtualClock } from '../../testing/virtual-clock.ts'
 import {
   decodeNotification,
   Election,
@@ -17,36 +19,37 @@ import {
   type ElectionWork,
 } from '../index.ts'
 
-/** How bad the network is; chances in percent. */
+/** Fault rates of the network, in percent of the messages. */
 export interface FaultRates {
   loss: number
   duplicates: number
-  /** Longest delay in milliseconds; with several messages on their way, their order is lost. */
+  /** Longest delay in milliseconds. Messages overtake each other. */
   delayMs: number
 }
 
-/** A server: its election, the few facts on its disk, and a coarse model of what it does once it has a role. */
+/** A server: its election, the facts on its disk that matter, and a coarse model of its role. */
 export class SimulatedServer {
   readonly id: ServerId
   election: Election
   isUp = false
-  /** Counts starts: what was sent to or by an earlier one is lost. */
+  /** Counts starts: messages to or from an earlier incarnation are lost. */
   incarnation = 0
   zxid = 0
   epoch = 0
   acceptedEpoch = 0
-  /** What it brought to the election that runs or ran last. */
+  /** Epoch and zxid with which it entered its last election. */
   initialPosition = { epoch: 0, zxid: 0 }
-  /** A change of the ensemble in its log that it does not know to be committed. */
+  /** A logged configuration of which it does not know whether it is committed. */
   proposed: EnsembleConfiguration | undefined
   leader: ServerId | undefined
-  /** Whether it chose its leader by votes, and did not just join one that others follow. */
+  /** Whether it elected its leader by votes, and did not join an established one. */
   hasElected = false
-  /** As a leader: those that are in step with it. */
+  /** As a leader: the synced learners. */
   followers = new Set<ServerId>()
   isEstablished = false
-  /** When it gives its role up if nothing came of it. */
+  /** When it gives up a role that does not get established. */
   deadline = 0
+  /** Running timers, each with a number that tells it from earlier ones of the same name. */
   timers = new Map<ElectionTimer, number>()
 
   constructor(id: ServerId, election: Election) {
@@ -59,15 +62,10 @@ export class SimulatedServer {
   }
 }
 
-interface Event {
-  readonly at: number
-  readonly run: () => void
-}
-
 const ROLE_TIMEOUT_MS = 1500
 const HEARTBEAT_MS = 150
 
-/** Servers on a network that loses, doubles and reorders messages, all of it drawn from a seed. Time is simulated. */
+/** Servers on a network that loses, duplicates and reorders messages, all drawn from a seed, in simulated time. */
 export class ElectionSimulation {
   readonly random: SeededRandom
   readonly nodes: readonly SimulatedServer[]
@@ -76,19 +74,18 @@ export class ElectionSimulation {
   readonly faultRates: FaultRates
   /** The highest transaction that a quorum has. */
   committed = { epoch: 0, zxid: 0 }
-  now = 0
   elections = 0
-  /** Leaders that a quorum followed, by epoch. */
+  /** Established leaders by epoch. */
   readonly leadersByEpoch = new Map<number, ServerId>()
   readonly history: string[] = []
-  /** Which part of the network each server is in. */
-  #partitions = new Map<ServerId, number>()
-  #events: Event[] = []
+  readonly #clock = new VirtualClock()
+  readonly #partitions = new Partitions()
+  #timersStarted = 0
 
-  /** With `groups`, voters stand in so many groups, with weights from 0 to 2 that are drawn too. */
-  constructor(seed: number, voters: number, weather: FaultRates, observers = 0, groups = 0) {
+  /** With `groups`, voters are in so many groups, with weights from 0 to 2 that are drawn from the seed. */
+  constructor(seed: number, voters: number, faultRates: FaultRates, observers = 0, groups = 0) {
     this.random = new SeededRandom(seed)
-    this.faultRates = weather
+    this.faultRates = faultRates
     const lines = Array.from(
       { length: voters + observers },
       (_, i) => `server.${i + 1}=h:${2000 + i}:${3000 + i}${i < voters ? '' : ':observer'}`,
@@ -110,7 +107,7 @@ export class ElectionSimulation {
     return this.nodes.filter(({ id }) => !this.#isObserver(id))
   }
 
-  /** Starts servers together, so that each can be reached when the first one speaks. */
+  /** Starts servers together, so that each is reachable when the first one sends its vote. */
   start(...ids: ServerId[]): void {
     const nodes = ids.map((id) => this.node(id))
     for (const node of nodes) {
@@ -122,7 +119,7 @@ export class ElectionSimulation {
   }
 
   startAll(): void {
-    this.start(...this.nodes.filter(({ isUp: up }) => !up).map(({ id }) => id))
+    this.start(...this.nodes.filter(({ isUp }) => !isUp).map(({ id }) => id))
   }
 
   crash(id: ServerId): void {
@@ -133,48 +130,36 @@ export class ElectionSimulation {
     this.#leaveRole(node)
   }
 
-  /** Cuts the network; servers that are not named are on an island together. */
-  partition(...islands: ServerId[][]): void {
-    this.#note(`partition ${islands.map((ids) => ids.join()).join(' | ')}`)
-    this.#partitions = new Map(
-      islands.flatMap((ids, index) => ids.map((id): [ServerId, number] => [id, index + 1])),
-    )
+  /** Splits the network into these groups; all other servers form a group together. */
+  partition(...groups: ServerId[][]): void {
+    this.#note(`partition ${groups.map((ids) => ids.join()).join(' | ')}`)
+    this.#partitions.split(...groups)
   }
 
   heal(): void {
     this.#note('heals')
-    this.#partitions.clear()
+    this.#partitions.heal()
     Object.assign(this.faultRates, { loss: 0, duplicates: 0, delayMs: 20 })
   }
 
-  /** Makes a server log a change that leaves only these a voice, as its last transaction. */
+  /** Makes a server log, as its last transaction, a configuration in which only these servers are voters. */
   propose(id: ServerId, voters: readonly ServerId[]): void {
     const lines = this.nodes.map((node) => `server.${node.id}=h:${2000 + node.id}:${3000 + node.id}`)
     const members = lines.map((line, i) => (voters.includes(i + 1) ? line : `${line}:observer`))
     this.node(id).proposed = parseConfiguration([...members, 'version=9'].join('\n'))
   }
 
-  /** Lets time pass. */
+  /** Advances the time. */
   run(ms: number): void {
-    const end = this.now + ms
-    for (;;) {
-      const [timed, node] = this.#nextTimer()
-      const event = this.#events[0]
-      const at = Math.min(timed, event?.at ?? Infinity)
-      if (at > end) break
-      this.now = Math.max(this.now, at)
-      if (timed < (event?.at ?? Infinity)) this.#fireTimer(node!)
-      else this.#events.shift()!.run()
-    }
-    this.now = end
+    this.#clock.run(ms)
   }
 
-  /** Runs until everybody that is up serves under one leader, or fails with what happened. */
+  /** Runs until all servers that are up have one leader, or throws with the history. */
   settle(withinMs: number): SimulatedServer {
-    const end = this.now + withinMs
-    while (this.now < end && this.settledLeader === undefined) this.run(100)
+    const end = this.#clock.now + withinMs
+    while (this.#clock.now < end && this.settledLeader === undefined) this.run(100)
     const leader = this.settledLeader
-    if (leader === undefined) throw new Error(`Nobody settled within ${withinMs} ms: ${this.describe()}`)
+    if (leader === undefined) throw new Error(`No leader within ${withinMs} ms: ${this.describe()}`)
     return leader
   }
 
@@ -183,9 +168,9 @@ export class ElectionSimulation {
     const leaders = up.filter((node) => node.isEstablished)
     const [leader] = leaders
     if (leader === undefined || leaders.length > 1) return undefined
-    const serves = (node: SimulatedServer): boolean =>
+    const isSynced = (node: SimulatedServer): boolean =>
       node === leader || (leader.followers.has(node.id) && node.election.vote.leader === leader.id)
-    return up.every(serves) ? leader : undefined
+    return up.every(isSynced) ? leader : undefined
   }
 
   describe(): string {
@@ -196,7 +181,7 @@ export class ElectionSimulation {
     return [...states, ...this.history.slice(-60)].join('\n')
   }
 
-  /** The leader takes a write; some followers are slow and miss it. */
+  /** Each established leader makes a write; slow followers miss it. */
   write(): void {
     for (const leader of this.nodes.filter((node) => node.isEstablished)) {
       const zxid = Math.max(leader.zxid + 1, makeZxid(leader.epoch, 1))
@@ -205,7 +190,7 @@ export class ElectionSimulation {
       )
       const isCommitted = this.#isQuorum([leader.id, ...takers])
       leader.zxid = zxid
-      // Observers are told of what is committed, and of nothing else.
+      // Observers receive committed transactions only.
       for (const id of takers) if (isCommitted || !this.#isObserver(id)) this.node(id).zxid = zxid
       if (isCommitted) this.committed = { epoch: leader.epoch, zxid }
     }
@@ -224,7 +209,7 @@ export class ElectionSimulation {
     const sets = Array.from({ length: Math.min(groups, voters) }, (_, group) =>
       ids.filter((id) => id % Math.min(groups, voters) === group),
     )
-    // The first one weighs something, else nobody could lead.
+    // The first voter has a weight above 0, else no server could be elected.
     const weights = ids.map((id) => `weight.${id}=${id === 1 ? 1 : this.random.below(3)}`)
     return [...sets.map((members, group) => `group.${group}=${members.join(':')}`), ...weights]
   }
@@ -233,50 +218,42 @@ export class ElectionSimulation {
     return this.verifier.isQuorum(new Set(ids))
   }
 
-  /** Whether a leader can go on with these: a change that it has logged needs most voters of both ensembles. */
+  /** Whether a server can lead with these: a proposed configuration in its log needs a quorum too. */
   #canLead({ proposed }: SimulatedServer, ids: readonly ServerId[]): boolean {
     return this.#isQuorum(ids) && (proposed === undefined || verifierOf(proposed).isQuorum(new Set(ids)))
   }
 
   #isReachable(a: ServerId, b: ServerId): boolean {
-    return this.node(a).isUp && this.node(b).isUp && this.#partitions.get(a) === this.#partitions.get(b)
+    return this.node(a).isUp && this.node(b).isUp && this.#partitions.areConnected(a, b)
   }
 
   #note(text: string): void {
-    this.history.push(`${this.now} ${text}`)
+    this.history.push(`${this.#clock.now} ${text}`)
   }
 
-  #at(delayMs: number, run: () => void): void {
-    const at = this.now + delayMs
-    const later = this.#events.findIndex((event) => event.at > at)
-    this.#events.splice(later < 0 ? this.#events.length : later, 0, { at, run })
-  }
-
-  #nextTimer(): [number, SimulatedServer | undefined] {
-    let [first, whose]: [number, SimulatedServer | undefined] = [Infinity, undefined]
-    for (const node of this.nodes)
-      for (const at of node.timers.values()) if (at < first) [first, whose] = [at, node]
-    return [first, whose]
-  }
-
-  #fireTimer(node: SimulatedServer): void {
-    const [timer] = [...node.timers].sort(([, a], [, b]) => a - b)[0]!
-    node.timers.delete(timer)
-    this.#step(node, { type: 'timeout', timer })
+  #startTimer(node: SimulatedServer, timer: ElectionTimer, afterMs: number): void {
+    const started = ++this.#timersStarted
+    node.timers.set(timer, started)
+    this.#clock.after(afterMs, () => {
+      if (node.timers.get(timer) !== started) return
+      node.timers.delete(timer)
+      this.#step(node, { type: 'timeout', timer })
+    })
   }
 
   #step(node: SimulatedServer, input: ElectionInput): void {
-    for (const work of node.election.step(input)) this.#do(node, work, input)
+    const { election } = node
+    election.step(input)
+    for (let work = election.nextWork(); work !== undefined; work = election.nextWork())
+      this.#perform(node, work, input)
   }
 
-  #do(node: SimulatedServer, work: ElectionWork, input: ElectionInput): void {
+  #perform(node: SimulatedServer, work: ElectionWork, input: ElectionInput): void {
     switch (work.do) {
       case 'send':
-        this.#send(node, work.to, encodeNotification(work.state, work.vote, work.configuration))
-        return
+        return this.#send(node, work.to, encodeNotification(work.state, work.vote, work.configuration))
       case 'start':
-        node.timers.set(work.timer, this.now + work.afterMs)
-        return
+        return this.#startTimer(node, work.timer, work.afterMs)
       case 'stop':
         node.timers.delete(work.timer)
         return
@@ -286,38 +263,34 @@ export class ElectionSimulation {
         return
       case 'configure':
       case 'warn':
-        throw new Error(`Unexpected of ${node.id}: ${JSON.stringify(work)}`)
+        throw new Error(`Unexpected work of ${node.id}: ${JSON.stringify(work)}`)
     }
   }
 
   #send(from: SimulatedServer, to: ServerId, payload: Uint8Array): void {
     const target = this.node(to)
-    const lives = [from.incarnation, target.incarnation]
-    const arrive = (): void => {
-      if (!this.#isReachable(from.id, to) || from.incarnation !== lives[0] || target.incarnation !== lives[1])
-        return
-      this.#step(target, { type: 'heard', from: from.id, notification: decodeNotification(payload) })
+    const incarnations = [from.incarnation, target.incarnation]
+    const deliver = (): void => {
+      if (!this.#isReachable(from.id, to)) return
+      if (from.incarnation !== incarnations[0] || target.incarnation !== incarnations[1]) return
+      const notification = decodeNotification(payload)
+      this.#step(target, { type: 'notification', from: from.id, notification })
     }
     const { loss, duplicates, delayMs } = this.faultRates
     if (this.random.below(100) < loss) return
-    this.#at(this.random.below(delayMs + 1), arrive)
-    if (this.random.below(100) < duplicates) this.#at(this.random.below(3 * delayMs + 1), arrive)
+    this.#clock.after(this.random.below(delayMs + 1), deliver)
+    if (this.random.below(100) < duplicates) this.#clock.after(this.random.below(3 * delayMs + 1), deliver)
   }
 
-  // What servers do with a role
+  // Roles
 
   #look(node: SimulatedServer): void {
     this.#leaveRole(node)
     this.elections++
     node.initialPosition = { epoch: node.epoch, zxid: node.zxid }
     const { zxid, epoch, proposed } = node
-    const footing = {
-      zxid,
-      epoch,
-      active: this.configuration,
-      ...(proposed === undefined ? {} : { proposed }),
-    }
-    this.#step(node, { type: 'look', footing })
+    const state = { zxid, epoch, active: this.configuration, ...(proposed === undefined ? {} : { proposed }) }
+    this.#step(node, { type: 'look', state })
   }
 
   #leaveRole(node: SimulatedServer): void {
@@ -327,17 +300,17 @@ export class ElectionSimulation {
     node.isEstablished = false
   }
 
-  #takeRole(node: SimulatedServer, leader: ServerId, chose: boolean): void {
+  #takeRole(node: SimulatedServer, leader: ServerId, hasElected: boolean): void {
     const { state, vote } = node.election
-    this.#note(`${node.id} ${state} ${leader} in round ${vote.round}${chose ? '' : ' (joins)'}`)
+    this.#note(`${node.id} ${state} ${leader} in round ${vote.round}${hasElected ? '' : ' (joins)'}`)
     node.leader = leader
-    node.hasElected = chose
-    node.deadline = this.now + ROLE_TIMEOUT_MS
+    node.hasElected = hasElected
+    node.deadline = this.#clock.now + ROLE_TIMEOUT_MS
     if (node.election.state === 'leading') invariant(leader === node.id, 'A leader leads by its own vote')
   }
 
   #scheduleHeartbeat(node: SimulatedServer): void {
-    this.#at(HEARTBEAT_MS + this.random.below(20), () => {
+    this.#clock.after(HEARTBEAT_MS + this.random.below(20), () => {
       if (node.isUp && node.leader !== undefined) {
         if (node.leader === node.id) this.#lead(node)
         else this.#follow(node, this.node(node.leader))
@@ -348,25 +321,25 @@ export class ElectionSimulation {
 
   #follow(node: SimulatedServer, leader: SimulatedServer): void {
     const leads = this.#isReachable(node.id, leader.id) && leader.leader === leader.id
-    const member = leader.followers.has(node.id)
-    if (leads && member) return
-    if (leads && this.#admit(node, leader)) return
-    if (member || this.now >= node.deadline) this.#look(node)
+    const isFollower = leader.followers.has(node.id)
+    if (leads && isFollower) return
+    if (leads && this.#accept(node, leader)) return
+    if (isFollower || this.#clock.now >= node.deadline) this.#look(node)
   }
 
-  /** Agreement on an epoch and synchronization in one step. */
-  #admit(node: SimulatedServer, leader: SimulatedServer): boolean {
-    const ahead =
+  /** Models discovery and synchronisation in one step. */
+  #accept(node: SimulatedServer, leader: SimulatedServer): boolean {
+    const isAhead =
       node.epoch !== leader.epoch
         ? node.epoch > leader.epoch
         : node.zxid > leader.zxid && !leader.isEstablished
     if (node.hasElected && leader.hasElected && node.election.vote.round === leader.election.vote.round)
-      invariant(!ahead, 'A chosen leader lacks nothing that those who chose it have', {
+      invariant(!isAhead, 'An elected leader lacks nothing that its electors have', {
         node: node.initialPosition,
         leader: leader.initialPosition,
-        what: this.describe(),
+        history: this.describe(),
       })
-    if (ahead) return false
+    if (isAhead) return false
     leader.followers.add(node.id)
     if (leader.isEstablished) this.#install(node, leader)
     else this.#establish(leader)
@@ -379,28 +352,28 @@ export class ElectionSimulation {
     const epoch = Math.max(...all.map((id) => this.node(id).acceptedEpoch)) + 1
     invariant(!this.leadersByEpoch.has(epoch), 'An epoch has one leader', { epoch })
     const { committed } = this
-    const complete =
+    const isComplete =
       leader.epoch > committed.epoch || (leader.epoch === committed.epoch && leader.zxid >= committed.zxid)
-    invariant(complete, 'A leader has everything that was committed', { leader: leader.id, committed })
+    invariant(isComplete, 'A leader has every committed transaction', { leader: leader.id, committed })
     this.leadersByEpoch.set(epoch, leader.id)
     this.#note(`${leader.id} established in epoch ${epoch} with ${all.join()}`)
     leader.isEstablished = true
     leader.epoch = epoch
     leader.acceptedEpoch = epoch
-    this.#step(leader, { type: 'installed', epoch })
+    this.#step(leader, { type: 'established', epoch })
     for (const id of leader.followers) this.#install(this.node(id), leader)
   }
 
   #install(node: SimulatedServer, leader: SimulatedServer): void {
     const { epoch, zxid, proposed } = leader
     Object.assign(node, { epoch, acceptedEpoch: epoch, zxid, proposed })
-    this.#step(node, { type: 'installed', epoch: leader.epoch })
+    this.#step(node, { type: 'established', epoch: leader.epoch })
   }
 
   #lead(node: SimulatedServer): void {
     const present = [...node.followers].filter((id) => this.#isReachable(node.id, id))
     if (node.isEstablished && !this.#canLead(node, [node.id, ...present])) return this.#look(node)
     if (!node.isEstablished && this.#canLead(node, [node.id])) return this.#establish(node)
-    if (!node.isEstablished && this.now >= node.deadline) this.#look(node)
+    if (!node.isEstablished && this.#clock.now >= node.deadline) this.#look(node)
   }
 }

@@ -88,7 +88,7 @@ export class ReadFixture {
     else request.raw(body)
     this.out.reset()
     this.out.int(0x01020304)
-    const err = this.#reads.answer(op, new Reader(request.take()), this.out, client)
+    const err = this.#reads.execute(op, new Reader(request.take()), this.out, client)
     const written = this.out.bytes()
     if (new Reader(written).int() !== 0x01020304) throw new Error('What was written before has changed')
     const reply = written.slice(4)

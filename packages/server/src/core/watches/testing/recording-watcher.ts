@@ -3,11 +3,11 @@ import { AclRules } from '../../auth/index.ts'
 import type { Identity } from '../../types.ts'
 import { WatchNotifier, WatchManager, type NotifiedWatcher } from '../index.ts'
 
-/** A connection that remembers what it was told. */
+/** A connection that records its notifications. */
 export class RecordingWatcher implements NotifiedWatcher {
   readonly watchedPaths = new Set<string>()
   readonly zxids: number[] = []
-  /** The frames as they came: views that the next event overwrites. */
+  /** The frames as delivered: views that the next event overwrites. */
   readonly views: Uint8Array[] = []
   identities: readonly Identity[]
   #events: string[] = []
@@ -30,12 +30,12 @@ export class RecordingWatcher implements NotifiedWatcher {
     this.#events.push(`${type} ${path}`)
   }
 
-  /** The events since the last call, each as `type path`. */
+  /** Returns the events since the last call, each as `type path`. */
   takeEvents(): string[] {
     return this.#events.splice(0)
   }
 
-  /** The frames since the last call, in hexadecimal. */
+  /** Returns the frames since the last call, in hexadecimal. */
   takeFrames(): string[] {
     return this.#bytes.splice(0)
   }
@@ -46,7 +46,7 @@ export const DELETED = EventType.NodeDeleted
 export const CHANGED = EventType.NodeDataChanged
 export const CHILDREN = EventType.NodeChildrenChanged
 
-/** Watches and what fires them, for nodes that everybody may read unless an event says otherwise. */
+/** A watch manager and its notifier, for nodes that anyone may read unless an event has another ACL. */
 export class WatchFixture {
   readonly watches = new WatchManager<RecordingWatcher>()
   readonly notifier: WatchNotifier<RecordingWatcher>

@@ -5,25 +5,22 @@ import type { LeaderInput, LeaderOptions, LeaderWork } from '../leader-types.ts'
 import { packetName, PacketType, type QuorumPacket } from '../packets.ts'
 import { encodeAckEpoch, encodeLearnerInfo, PROTOCOL_VERSION } from '../payloads.ts'
 import { CommittedWindow } from '../committed-window.ts'
-import { makeTxn } from './txn.ts'
 import { sourcesOf } from './sync-sources.ts'
+import { makeTxn } from './txn.ts'
 
 const hex = (zxid: number): string => (zxid < 0 ? String(zxid) : zxid.toString(16))
 
-/** A leader whose every word is written down. Connection numbers are ids of servers plus 100 for each time that they came again. */
+/** Steps a leader and describes its work as text. Connection numbers are server ids, plus 100 for each reconnect. */
 export class LeaderHarness {
-  readonly #forced = { on: false }
   readonly leader: Leader
   readonly window: CommittedWindow
-  /** What was done since `said` was asked. */
-  #lines: string[] = []
+  readonly #sources = { forceSnapshot: false }
 
-  constructor(configuration: string, given: Partial<LeaderOptions> = {}) {
-    const lastZxid = given.lastZxid ?? 0
+  constructor(configuration: string, options: Partial<LeaderOptions> = {}) {
+    const lastZxid = options.lastZxid ?? 0
     this.window = new CommittedWindow(lastZxid)
-    const { window } = this
-    const forced = this.#forced
-    const options: LeaderOptions = {
+    const forced = this.#sources
+    this.leader = new Leader({
       self: 3,
       active: parseConfiguration(configuration),
       acceptedEpoch: 0,
@@ -32,66 +29,51 @@ export class LeaderHarness {
       initLimit: 10,
       syncLimit: 5,
       sources: {
-        ...sourcesOf(window),
+        ...sourcesOf(this.window),
         get forceSnapshot() {
-          return forced.on
+          return forced.forceSnapshot
         },
       },
       reconfigEnabled: false,
-      ...given,
-    }
-    const list = (ids: readonly number[]): string => ids.join(',')
-    this.leader = new Leader(options, {
-      proposal: (zxid, _payload, to) => this.#lines.push(`propose ${hex(zxid)} to ${list(to)}`),
-      commit: (zxid, _payload, followers, observers) =>
-        this.#lines.push(
-          `commit ${hex(zxid)} to ${list(followers)}${observers.length > 0 ? ` inform ${list(observers)}` : ''}`,
-        ),
-      activate: (zxid, _payload, followers, observers, configuration, designated) =>
-        this.#lines.push(
-          `activate ${hex(zxid)} to ${list(followers)}${observers.length > 0 ? ` inform ${list(observers)}` : ''}: ${[...configuration.members.keys()].join('')} led by ${designated}`,
-        ),
-      confirmed: (ticket) => this.#lines.push(`confirmed ${ticket}`),
+      ...options,
     })
   }
 
-  step(...inputs: LeaderInput[]): void {
-    for (const input of inputs) for (const work of this.leader.step(input)) this.#lines.push(describe(work))
-  }
-
-  /** Whoever comes from now on is brought up to date with a snapshot. */
-  forceSnapshots(): void {
-    this.#forced.on = true
-  }
-
-  /** What was done since the last call. */
+  /** Returns the work since the last call. */
   takeLog(): string[] {
-    const lines = this.#lines
-    this.#lines = []
-    return lines
+    const { leader } = this
+    const log: string[] = []
+    for (let work = leader.nextWork(); work !== undefined; work = leader.nextWork())
+      log.push(describeWork(work))
+    return log
+  }
+
+  step(...inputs: LeaderInput[]): void {
+    for (const input of inputs) this.leader.step(input)
+  }
+
+  /** Makes the leader synchronise all further learners with a snapshot. */
+  forceSnapshots(): void {
+    this.#sources.forceSnapshot = true
   }
 
   packet(from: number, packet: Partial<QuorumPacket> & { type: number }): void {
     this.step({ type: 'packet', from, packet: { zxid: -1, data: null, auth: null, ...packet } })
   }
 
-  /** A learner comes and says who it is. */
+  /** Opens a connection and sends FOLLOWERINFO or OBSERVERINFO. */
   identify(
     connection: number,
     acceptedEpoch = 0,
-    given: { observer?: boolean; server?: ServerId; configVersion?: number; protocol?: number } = {},
+    info: { observer?: boolean; server?: ServerId; configVersion?: number; protocol?: number } = {},
   ): void {
-    const {
-      observer = false,
-      server = connection % 100,
-      configVersion = 0,
-      protocol = PROTOCOL_VERSION,
-    } = given
+    const { observer = false, server = connection % 100 } = info
+    const { configVersion = 0, protocol: protocolVersion = PROTOCOL_VERSION } = info
     this.step({ type: 'accepted', from: connection })
     this.packet(connection, {
       type: observer ? PacketType.observerInfo : PacketType.followerInfo,
       zxid: makeZxid(acceptedEpoch, 0),
-      data: encodeLearnerInfo({ serverId: server, protocolVersion: protocol, configVersion }),
+      data: encodeLearnerInfo({ serverId: server, protocolVersion, configVersion }),
     })
   }
 
@@ -100,13 +82,18 @@ export class LeaderHarness {
   }
 
   ack(from: number, zxid: number): void {
-    this.packet(from, { type: PacketType.ack, zxid })
+    this.leader.ack(from, zxid)
+  }
+
+  markDurable(zxid: number): void {
+    this.leader.markDurable(zxid)
   }
 
   stored(what: 'acceptedEpoch' | 'currentEpoch', epoch: number): void {
     this.step({ type: 'stored', what, epoch })
   }
 
+  /** Sends the answer to a PING. */
   pong(from: number): void {
     this.packet(from, { type: PacketType.ping, data: new Uint8Array(0) })
   }
@@ -115,8 +102,8 @@ export class LeaderHarness {
     for (let i = 0; i < count * 2; i++) this.step({ type: 'halfTick' })
   }
 
-  /** Leads in epoch 1 with these followers. */
-  lead(...followers: number[]): void {
+  /** Establishes the leader in epoch 1 with these followers. */
+  establish(...followers: number[]): void {
     this.step({ type: 'start' })
     for (const id of followers) this.identify(id)
     this.stored('acceptedEpoch', 1)
@@ -126,23 +113,37 @@ export class LeaderHarness {
     this.takeLog()
   }
 
-  /** A learner that comes while there is a leader. */
-  join(connection: number, zxid = 0, given: { observer?: boolean } = {}): void {
-    this.identify(connection, 1, given)
+  /** Makes a learner join the established leader. */
+  join(connection: number, zxid = 0, info: { observer?: boolean } = {}): void {
+    this.identify(connection, 1, info)
     this.ackEpoch(connection, zxid, 1)
     this.ack(connection, makeZxid(1, 0))
   }
 
+  /** Proposes the transaction with this counter in epoch 1. */
   propose(counter: number): void {
     const zxid = makeZxid(1, counter)
     this.leader.propose(zxid, makeTxn(zxid, counter).payload)
   }
 }
 
-function describe(work: LeaderWork): string {
+function describeWork(work: LeaderWork): string {
+  const receivers = (followers: readonly number[], observers: readonly number[] = []): string =>
+    `to ${followers.join(',')}${observers.length > 0 ? ` inform ${observers.join(',')}` : ''}`
   switch (work.do) {
     case 'send':
       return `${packetName(work.packet.type)} ${hex(work.packet.zxid)} to ${work.to}`
+    case 'propose':
+      return `propose ${hex(work.zxid)} ${receivers(work.followers)}`
+    case 'commit':
+      return `commit ${hex(work.zxid)} ${receivers(work.followers, work.observers)}`
+    case 'commitReconfig': {
+      const { zxid, followers, observers, configuration, designated } = work
+      const members = [...configuration.members.keys()].join('')
+      return `activate ${hex(zxid)} ${receivers(followers, observers)}: ${members} led by ${designated}`
+    }
+    case 'confirmLeadership':
+      return `confirmed ${work.id}`
     case 'sync': {
       const { plan } = work
       const entries = plan.entries.map(({ zxid }) => ` ${hex(zxid)}`).join('')
@@ -154,22 +155,22 @@ function describe(work: LeaderWork): string {
       return `store ${work.what} ${work.epoch}`
     case 'lead':
       return `lead ${work.epoch} from ${hex(work.zxid)}`
-    case 'stop': {
-      const { reason, designated, successor } = work.because
+    case 'stepDown': {
+      const { message, designated, successor } = work.reason
       const next = designated ?? successor
-      return `stop: ${reason}${next === undefined ? '' : ` (${next})`}`
+      return `step down: ${message}${next === undefined ? '' : ` (${next})`}`
     }
     case 'deliver':
       return `deliver ${packetName(work.packet.type)} of ${work.server}`
-    case 'joined':
+    case 'learnerJoined':
       return `joined ${work.server}`
-    case 'left':
+    case 'learnerLeft':
       return `left ${work.server}`
     case 'activate':
       return `activate ${hex(work.configuration.version)} led by ${work.designated}`
     case 'proposeConfiguration':
       return `last seen ${hex(work.configuration.version)}`
     case 'warn':
-      return `warn: ${work.sentence}`
+      return `warn: ${work.message}`
   }
 }

@@ -7,13 +7,12 @@ import { makeTxn } from './txn.ts'
 
 const hex = (zxid: number): string => (zxid < 0 ? String(zxid) : zxid.toString(16))
 
-/** A learner whose every word is written down. */
+/** Steps a learner and describes its work as text. */
 export class LearnerHarness {
   readonly learner: Learner
-  #lines: string[] = []
 
-  constructor(given: Partial<LearnerOptions> = {}) {
-    const options: LearnerOptions = {
+  constructor(options: Partial<LearnerOptions> = {}) {
+    this.learner = new Learner({
       self: 2,
       observer: false,
       acceptedEpoch: 0,
@@ -22,27 +21,29 @@ export class LearnerHarness {
       configVersion: 0,
       initLimit: 10,
       syncLimit: 5,
-      ...given,
-    }
-    this.learner = new Learner(options, {
-      append: (zxid) => this.#lines.push(`log ${hex(zxid)}`),
-      commit: (zxid) => this.#lines.push(`apply ${hex(zxid)}`),
-      ack: (zxid) => this.#lines.push(`ACK ${hex(zxid)}`),
+      ...options,
     })
   }
 
+  /** Returns the work since the last call. */
   takeLog(): string[] {
-    const lines = this.#lines
-    this.#lines = []
-    return lines
+    const { learner } = this
+    const log: string[] = []
+    for (let work = learner.nextWork(); work !== undefined; work = learner.nextWork())
+      log.push(...describeWork(work))
+    return log
   }
 
   step(...inputs: LearnerInput[]): void {
-    for (const input of inputs) this.#note(this.learner.step(input))
+    for (const input of inputs) this.learner.step(input)
   }
 
   receive(type: keyof typeof PacketType, zxid = -1, data: Uint8Array | null = null): void {
-    this.#note(this.learner.receive(PacketType[type], zxid, data))
+    this.learner.receive(PacketType[type], zxid, data)
+  }
+
+  markDurable(zxid: number): void {
+    this.learner.markDurable(zxid)
   }
 
   propose(...zxids: number[]): void {
@@ -57,7 +58,7 @@ export class LearnerHarness {
     for (const zxid of zxids) this.receive('inform', zxid, makeTxn(zxid, 1).payload)
   }
 
-  /** Knows the leader of this epoch and waits for history. */
+  /** Connects, and accepts this epoch. */
   acceptEpoch(epoch: number): void {
     this.step({ type: 'connected' })
     this.receive('leaderInfo', makeZxid(epoch, 0), encodeLeaderInfo())
@@ -65,13 +66,13 @@ export class LearnerHarness {
     this.takeLog()
   }
 
-  /** Has all of history on disk and has said so. */
+  /** Receives NEWLEADER, and acknowledges it. */
   ackNewLeader(epoch: number): void {
     this.receive('newLeader', makeZxid(epoch, 0))
-    this.step({ type: 'hardened' }, { type: 'stored', what: 'currentEpoch', epoch })
+    this.step({ type: 'flushed' }, { type: 'stored', what: 'currentEpoch', epoch })
   }
 
-  /** Is in step, with nothing to bring up to date. */
+  /** Gets synced by an empty DIFF. */
   follow(epoch: number): void {
     this.acceptEpoch(epoch)
     this.receive('diff')
@@ -83,46 +84,49 @@ export class LearnerHarness {
   ticks(count: number): void {
     for (let i = 0; i < count * 2; i++) this.step({ type: 'halfTick' })
   }
-
-  #note(works: readonly LearnerWork[]): void {
-    for (const work of works) this.#lines.push(describe(work))
-  }
 }
 
-function describe(work: LearnerWork): string {
+function describeWork(work: LearnerWork): string[] {
   switch (work.do) {
     case 'send': {
       const { type, zxid, data } = work.packet
       const epoch =
         type === PacketType.ackEpoch ? ` ${new DataView(data!.buffer, data!.byteOffset).getInt32(0)}` : ''
-      return `${packetName(type)} ${hex(zxid)}${epoch}`
+      return [`${packetName(type)} ${hex(zxid)}${epoch}`]
     }
     case 'store':
-      return `store ${work.what} ${work.epoch}`
+      return [`store ${work.what} ${work.epoch}`]
     case 'truncate':
-      return `truncate ${hex(work.to)}`
-    case 'install':
-      return `install ${hex(work.zxid)}`
+      return [`truncate ${hex(work.to)}`]
+    case 'installSnapshot':
+      return [`install ${hex(work.zxid)}`]
     case 'append':
-      return `log ${hex(work.zxid)}`
+      return [`log ${hex(work.zxid)}`]
     case 'commit':
-      return `apply ${hex(work.zxid)}`
+      return [`apply ${hex(work.zxid)}`]
+    case 'ack':
+      return Array.from({ length: work.last - work.first + 1 }, (_, i) => `ACK ${hex(work.first + i)}`)
     case 'proposeConfiguration':
-      return `last seen ${hex(work.configuration.version)}`
-    case 'activate':
-      return `activate ${hex(work.configuration.version)}${work.designated === undefined ? '' : ` led by ${work.designated}`}`
+      return [`last seen ${hex(work.configuration.version)}`]
+    case 'activate': {
+      const { configuration, designated } = work
+      return [
+        `activate ${hex(configuration.version)}${designated === undefined ? '' : ` led by ${designated}`}`,
+      ]
+    }
     case 'serve':
-      return `serve ${work.epoch}`
-    case 'pong':
-      return `pong ${hex(work.zxid)}`
+      return [`serve ${work.epoch}`]
+    case 'answerPing':
+      return [`pong ${hex(work.zxid)}`]
     case 'deliver':
-      return `deliver ${packetName(work.packet.type)}`
-    case 'harden':
-      return 'harden'
-    case 'discard':
+      return [`deliver ${packetName(work.packet.type)}`]
+    case 'flush':
+      return ['flush']
+    case 'requestFullSync':
+      return [`request full sync: ${work.reason}`]
     case 'leave':
-      return `${work.do}: ${work.reason}`
+      return [`leave: ${work.reason}`]
     case 'warn':
-      return `warn: ${work.sentence}`
+      return [`warn: ${work.message}`]
   }
 }

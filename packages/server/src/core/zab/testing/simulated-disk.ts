@@ -1,33 +1,28 @@
 import { epochOf } from '@zabra/protocol'
 import { invariant } from '@zabra/runtime'
 import type { Zxid } from '../../types.ts'
+import type { Txn } from './txn.ts'
 
-/** A transaction of the simulation: what it is, and a number that tells two with the same zxid apart. */
-export interface Txn {
-  readonly zxid: Zxid
-  readonly id: number
-  readonly payload: Uint8Array
-}
-
-interface Op {
+interface DiskWrite {
   readonly effect: () => void
   readonly done: () => void
 }
 
-/** What survives a crash, and the writes that are on their way to it, one after the other. */
+/** The durable state of a server, and the queue of writes to it. */
 export class SimulatedDisk {
   acceptedEpoch = 0
   currentEpoch = 0
   isTrusted = true
   /** All transactions, in the snapshot or in the log. */
   history: Txn[] = []
-  /** Up to here history is in the snapshot alone. */
+  /** Transactions up to this zxid are in the snapshot only. */
   base: Zxid = 0
-  #ops: Op[] = []
-  readonly #later: (run: () => void) => void
+  #writes: DiskWrite[] = []
+  readonly #schedule: (run: () => void) => void
 
-  constructor(later: (run: () => void) => void) {
-    this.#later = later
+  /** `schedule` runs a function after the duration of a write. */
+  constructor(schedule: (run: () => void) => void) {
+    this.#schedule = schedule
   }
 
   get lastZxid(): Zxid {
@@ -35,13 +30,15 @@ export class SimulatedDisk {
     return this.history.at(-1)?.zxid ?? this.base
   }
 
+  /** Number of queued writes. */
   get pending(): number {
-    return this.#ops.length
+    return this.#writes.length
   }
 
+  /** Queues a write. Calls `effect` when it reaches the disk, then `done`. */
   enqueue(effect: () => void, done: () => void = () => {}): void {
-    this.#ops.push({ effect, done })
-    if (this.#ops.length === 1) this.#later(() => this.#next())
+    this.#writes.push({ effect, done })
+    if (this.#writes.length === 1) this.#schedule(() => this.#writeNext())
   }
 
   append(txn: Txn): void {
@@ -49,14 +46,14 @@ export class SimulatedDisk {
     this.history.push(txn)
     invariant(
       epochOf(txn.zxid) <= this.acceptedEpoch,
-      'logs a transaction of an epoch that it has not accepted',
+      '2: logs a transaction of an epoch that it has not accepted',
     )
   }
 
   setEpoch(what: 'acceptedEpoch' | 'currentEpoch', epoch: number): void {
-    invariant(epoch >= this[what], `${what} goes back from ${this[what]} to ${epoch}`)
+    invariant(epoch >= this[what], `2: ${what} decreases from ${this[what]} to ${epoch}`)
     this[what] = epoch
-    invariant(this.currentEpoch <= this.acceptedEpoch, 'is in an epoch that it has not accepted')
+    invariant(this.currentEpoch <= this.acceptedEpoch, '2: is in an epoch that it has not accepted')
   }
 
   truncate(to: Zxid): void {
@@ -64,30 +61,26 @@ export class SimulatedDisk {
     while (this.history.length > 0 && this.history.at(-1)!.zxid > to) this.history.pop()
   }
 
-  contains(zxid: Zxid, id: number): boolean {
-    return this.history.some((txn) => txn.zxid === zxid && txn.id === id)
-  }
-
-  /** The process dies: writes that have not come here are lost. */
+  /** The process crashes: queued writes are lost. */
   crash(): void {
-    this.#ops = []
+    this.#writes = []
   }
 
-  /** A role ends: everything that was given to the log gets there, and nothing after it. */
+  /** A role ends: all queued writes reach the disk, and none of the role after them. */
   drain(): void {
-    const ops = this.#ops
-    this.#ops = []
-    for (const { effect } of ops) effect()
+    const writes = this.#writes
+    this.#writes = []
+    for (const { effect } of writes) effect()
   }
 
-  #next(): void {
-    const op = this.#ops[0]
-    if (op === undefined) return
-    op.effect()
-    // What the effect led to may have ended this role.
-    if (this.#ops[0] !== op) return
-    this.#ops.shift()
-    if (this.#ops.length > 0) this.#later(() => this.#next())
-    op.done()
+  #writeNext(): void {
+    const write = this.#writes[0]
+    if (write === undefined) return
+    write.effect()
+    // The effect may have ended the role.
+    if (this.#writes[0] !== write) return
+    this.#writes.shift()
+    if (this.#writes.length > 0) this.#schedule(() => this.#writeNext())
+    write.done()
   }
 }

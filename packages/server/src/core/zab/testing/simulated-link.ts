@@ -1,60 +1,81 @@
+import type { SeededRandom } from '@zabra/runtime'
+import type { ServerId } from '../../quorum/index.ts'
+import type { VirtualClock } from '../../testing/virtual-clock.ts'
 import type { ConnectionId } from '../leader-types.ts'
 import type { QuorumPacket } from '../packets.ts'
-import type { Txn } from './simulated-disk.ts'
-import { emptyLinkHistory, type LinkHistory } from './invariant-checker.ts'
-import type { SimulatedMember } from './simulated-member.ts'
-import type { ZabSimulation } from './zab-simulation.ts'
+import { emptyLinkHistory, type CheckedServer, type LinkHistory } from './invariant-checker.ts'
+import type { Txn } from './txn.ts'
 
-/** A packet, with the snapshot that follows it on the wire. */
+/** A packet, with the snapshot that follows it. */
 export interface Delivery {
   readonly packet: QuorumPacket
   readonly snapshot?: readonly Txn[]
 }
 
-/** A connection from a learner to a leader: in order, and it may break. */
+/** A leader or learner at the end of a link. */
+export interface LinkEndpoint extends CheckedServer {
+  receiveFromLearner(link: SimulatedLink, packet: QuorumPacket): void
+  receiveFromLeader(link: SimulatedLink, delivery: Delivery): void
+  linkClosed(link: SimulatedLink): void
+}
+
+/** The network of a link. */
+export interface LinkNetwork {
+  readonly random: SeededRandom
+  readonly clock: VirtualClock
+  readonly faultRates: { readonly delayMs: number }
+  areConnected(a: ServerId, b: ServerId): boolean
+}
+
+/** A connection from a learner to a leader: in order, until it breaks. */
 export class SimulatedLink {
   readonly id: ConnectionId
-  readonly leader: SimulatedMember
-  readonly learner: SimulatedMember
+  readonly leader: LinkEndpoint
+  readonly learner: LinkEndpoint
   readonly history: LinkHistory = emptyLinkHistory()
   isOpen = true
-  readonly #world: ZabSimulation
-  /** When the last parcel of each direction arrives. */
+  readonly #network: LinkNetwork
+  /** When the last packet of each direction arrives. */
   #arrivals = { toLeader: 0, toLearner: 0 }
 
-  constructor(world: ZabSimulation, id: ConnectionId, leader: SimulatedMember, learner: SimulatedMember) {
-    this.#world = world
+  constructor(network: LinkNetwork, id: ConnectionId, leader: LinkEndpoint, learner: LinkEndpoint) {
+    this.#network = network
     this.id = id
     this.leader = leader
     this.learner = learner
   }
 
   toLeader(packet: QuorumPacket): void {
-    this.#deliver('toLeader', () => this.leader.receiveFromLearner(this, packet))
+    this.#send('toLeader', () => this.leader.receiveFromLearner(this, packet))
   }
 
-  toLearner(parcel: Delivery): void {
-    this.#deliver('toLearner', () => this.learner.receiveFromLeader(this, parcel))
+  toLearner(delivery: Delivery): void {
+    this.#send('toLearner', () => this.learner.receiveFromLeader(this, delivery))
   }
 
-  /** Both ends hear of it, each at its time; what is on its way is lost. */
+  /** Notifies each end after a delay. Packets in flight are lost. */
   close(): void {
     if (!this.isOpen) return
     this.isOpen = false
-    this.#world.after(this.#world.random.below(60), () => this.leader.linkClosed(this))
-    this.#world.after(this.#world.random.below(60), () => this.learner.linkClosed(this))
+    const { clock, random } = this.#network
+    clock.after(random.below(60), () => this.leader.linkClosed(this))
+    clock.after(random.below(60), () => this.learner.linkClosed(this))
   }
 
-  #deliver(way: 'toLeader' | 'toLearner', deliver: () => void): void {
+  #send(direction: 'toLeader' | 'toLearner', deliver: () => void): void {
     if (!this.isOpen) return
-    const world = this.#world
-    if (!world.connected(this.leader.id, this.learner.id)) return this.close()
-    const at = Math.max(world.now + 1 + world.random.below(world.faultRates.delayMs), this.#arrivals[way])
-    this.#arrivals[way] = at
-    world.after(at - world.now, () => {
+    if (!this.#isConnected) return this.close()
+    const { clock, random, faultRates } = this.#network
+    const at = Math.max(clock.now + 1 + random.below(faultRates.delayMs), this.#arrivals[direction])
+    this.#arrivals[direction] = at
+    clock.after(at - clock.now, () => {
       if (!this.isOpen) return
-      if (world.connected(this.leader.id, this.learner.id)) deliver()
+      if (this.#isConnected) deliver()
       else this.close()
     })
+  }
+
+  get #isConnected(): boolean {
+    return this.#network.areConnected(this.leader.id, this.learner.id)
   }
 }

@@ -3,22 +3,22 @@ import { invariant } from '@zabra/runtime'
 import type { Election, ElectionInput, ElectionTimer, ElectionWork } from '../../election/index.ts'
 import type { ServerId } from '../../quorum/index.ts'
 import type { Zxid } from '../../types.ts'
+import { CommittedWindow } from '../committed-window.ts'
 import { Leader } from '../leader.ts'
-import type { Broadcast, LeaderInput, LeaderWork } from '../leader-types.ts'
+import type { LeaderInput, LeaderWork } from '../leader-types.ts'
 import { Learner } from '../learner.ts'
-import type { LearnerInput, LearnerWork, Replica } from '../learner-types.ts'
+import type { LearnerInput, LearnerWork } from '../learner-types.ts'
 import { NO_ZXID, PacketType, type QuorumPacket } from '../packets.ts'
 import type { DiskRange, SyncPlan, SyncSources } from '../sync-plan.ts'
-import { CommittedWindow } from '../committed-window.ts'
-import { SimulatedDisk, type Txn } from './simulated-disk.ts'
-import type { SimulatedLink, Delivery } from './simulated-link.ts'
-import { makeTxn, readTxn } from './txn.ts'
-import type { ZabSimulation } from './zab-simulation.ts'
+import { SimulatedDisk } from './simulated-disk.ts'
+import type { Delivery, SimulatedLink } from './simulated-link.ts'
+import type { Peer, SimulationContext } from './simulation-context.ts'
+import { makeTxn, readTxn, type Txn } from './txn.ts'
 
 const INIT_LIMIT = 10
 const SYNC_LIMIT = 4
 /** Reconnects while the leader does not listen yet. */
-const ATTEMPTS = 5
+const CONNECT_ATTEMPTS = 5
 
 const packet = (type: number, zxid: Zxid, data: Uint8Array | null = null): QuorumPacket => ({
   type,
@@ -27,15 +27,15 @@ const packet = (type: number, zxid: Zxid, data: Uint8Array | null = null): Quoru
   auth: null,
 })
 
-/** A member: its election, its role, its disk and its tree, which is a list of transactions. The host of both machines. */
-export class SimulatedMember {
+/** A member: the host of an election, a leader and a learner, with a disk and a tree, which is a list of transactions. */
+export class SimulatedMember implements Peer {
   readonly id: ServerId
   readonly disk: SimulatedDisk
   readonly observer: boolean
-  readonly #world: ZabSimulation
+  readonly #context: SimulationContext
   isUp = false
-  /** Counts starts and roles: what was begun in an earlier one is void. */
-  incarnation = 0
+  /** Counts starts and roles: callbacks of an earlier one are void. */
+  #incarnation = 0
   election: Election
   leader: Leader | undefined
   learner: Learner | undefined
@@ -43,41 +43,45 @@ export class SimulatedMember {
   tree: Txn[] = []
   links = new Map<number, SimulatedLink>()
   #window = new CommittedWindow(0)
-  #timers = new Map<ElectionTimer, number>()
+  #timers = new Map<ElectionTimer, object>()
   #incomingSnapshot: readonly Txn[] = []
-  /** Work of the learner on its disk that is not done: commits come after it. */
+  /** Number of unfinished disk writes of the learner, before which no commit is applied. */
   #pendingDiskWork = 0
-  /** The zxid that others are told of. */
+  /** The zxid with which it votes and leads. */
   #reportedZxid: Zxid = 0
 
-  constructor(world: ZabSimulation, id: ServerId, observer: boolean) {
-    this.#world = world
+  constructor(context: SimulationContext, id: ServerId, observer: boolean) {
+    this.#context = context
     this.id = id
     this.observer = observer
     this.disk = new SimulatedDisk((run) =>
-      this.#afterInIncarnation(world.random.below(world.faultRates.diskMs) + 1, run),
+      this.#afterInIncarnation(context.random.below(context.faultRates.diskMs) + 1, run),
     )
-    this.election = world.election(id)
+    this.election = context.createElection(id)
+  }
+
+  get isListening(): boolean {
+    return this.leader !== undefined
   }
 
   start(): void {
     this.isUp = true
-    this.election = this.#world.election(this.id)
+    this.election = this.#context.createElection(this.id)
     this.look()
   }
 
   crash(): void {
     this.isUp = false
-    this.incarnation++
+    this.#incarnation++
     this.disk.crash()
     this.#endRole()
   }
 
-  /** Runs later, unless the role or the process has ended by then. */
+  /** Runs a function after a delay unless the role or the process has ended by then. */
   #afterInIncarnation(ms: number, run: () => void): void {
-    const { incarnation: life } = this
-    this.#world.after(ms, () => {
-      if (this.isUp && this.incarnation === life) run()
+    const incarnation = this.#incarnation
+    this.#context.clock.after(ms, () => {
+      if (this.isUp && this.#incarnation === incarnation) run()
     })
   }
 
@@ -90,51 +94,42 @@ export class SimulatedMember {
     this.#pendingDiskWork = 0
   }
 
-  /** A role is over: the log is settled, the tree gets all that is in it, and the election begins. */
+  /** Ends the role: drains the disk, applies all that is in the log, and starts an election. */
   look(): void {
-    this.incarnation++
+    this.#incarnation++
     this.#endRole()
     this.disk.drain()
-    const stale = this.tree.at(-1)?.zxid ?? 0
+    const applied = this.tree.at(-1)?.zxid ?? 0
     this.tree = [...this.disk.history]
+    const isMutant = this.#context.mutants.has('a server votes with what is applied, not what is logged')
     this.#reportedZxid =
-      this.#world.mutants.has('shows what was applied, not what is logged') && this.disk.isTrusted
-        ? Math.min(stale, this.disk.lastZxid)
-        : this.disk.lastZxid
-    const zxid = this.#reportedZxid
-    const { configuration } = this.#world
-    this.stepElection({
-      type: 'look',
-      footing: { zxid, epoch: this.disk.currentEpoch, active: configuration },
-    })
+      isMutant && this.disk.isTrusted ? Math.min(applied, this.disk.lastZxid) : this.disk.lastZxid
+    const { configuration: active } = this.#context
+    const state = { zxid: this.#reportedZxid, epoch: this.disk.currentEpoch, active }
+    this.stepElection({ type: 'look', state })
   }
 
   // Election
 
   stepElection(input: ElectionInput): void {
-    for (const work of this.election.step(input)) this.#performElection(work)
+    const { election } = this
+    election.step(input)
+    for (let work = election.nextWork(); work !== undefined; work = election.nextWork())
+      this.#performElection(work)
   }
 
   #performElection(work: ElectionWork): void {
-    const world = this.#world
     switch (work.do) {
       case 'send':
-        return world.sendNotification(this, work)
-      case 'start': {
-        const mark = world.nextOrder()
-        this.#timers.set(work.timer, mark)
-        world.after(work.afterMs, () => {
-          if (this.isUp && this.#timers.get(work.timer) === mark)
-            this.stepElection({ type: 'timeout', timer: work.timer })
-        })
-        return
-      }
+        return this.#context.sendNotification(this.id, work)
+      case 'start':
+        return this.#startTimer(work.timer, work.afterMs)
       case 'stop':
         this.#timers.delete(work.timer)
         return
       case 'decide':
         if (work.state === 'leading') this.#lead()
-        else this.#connect(work.vote.leader, ATTEMPTS)
+        else this.#follow(work.vote.leader)
         return
       case 'connect':
       case 'configure':
@@ -142,51 +137,57 @@ export class SimulatedMember {
     }
   }
 
-  #halfTicks(): void {
-    this.#afterInIncarnation(this.#world.tickMs / 2, () => {
-      this.#halfTicks()
-      this.#leads({ type: 'halfTick' })
+  #startTimer(timer: ElectionTimer, afterMs: number): void {
+    const started = {}
+    this.#timers.set(timer, started)
+    this.#context.clock.after(afterMs, () => {
+      if (this.isUp && this.#timers.get(timer) === started) this.stepElection({ type: 'timeout', timer })
+    })
+  }
+
+  #scheduleHalfTick(): void {
+    this.#afterInIncarnation(this.#context.tickMs / 2, () => {
+      this.#scheduleHalfTick()
+      this.stepLeader({ type: 'halfTick' })
       this.#stepLearner({ type: 'halfTick' })
     })
   }
 
-  // Leading
+  // Leader
 
   #lead(): void {
     const { disk } = this
-    invariant(disk.isTrusted, 'a server without trust in its data is elected')
-    this.incarnation++
-    this.#world.count('leaders')
+    invariant(disk.isTrusted, 'a server is elected that does not trust its data')
+    this.#incarnation++
+    this.#context.count('leaders')
     this.#window = this.#recentWindow()
-    this.leader = new Leader(
-      {
-        self: this.id,
-        active: this.#world.configuration,
-        acceptedEpoch: disk.acceptedEpoch,
-        currentEpoch: disk.currentEpoch,
-        lastZxid: this.#reportedZxid,
-        initLimit: INIT_LIMIT,
-        syncLimit: SYNC_LIMIT,
-        sources: this.#sources(),
-        reconfigEnabled: false,
-        maxCounter: 40,
-      },
-      this.#broadcast(),
-    )
-    this.#leads({ type: 'start' })
-    this.#halfTicks()
+    this.leader = new Leader({
+      self: this.id,
+      active: this.#context.configuration,
+      acceptedEpoch: disk.acceptedEpoch,
+      currentEpoch: disk.currentEpoch,
+      lastZxid: this.#reportedZxid,
+      initLimit: INIT_LIMIT,
+      syncLimit: SYNC_LIMIT,
+      sources: this.#sources(),
+      reconfigEnabled: false,
+      maxCounter: 40,
+    })
+    this.stepLeader({ type: 'start' })
+    this.#scheduleHalfTick()
   }
 
-  /** A window that forgets, so that learners are served from the log too. */
+  /** Returns a window with a part of the history, so that learners are synchronised from the log too. */
   #recentWindow(): CommittedWindow {
     const { history, base } = this.disk
-    const kept = Math.min(this.#world.random.below(8), history.filter(({ zxid }) => zxid > base).length)
+    const kept = Math.min(this.#context.random.below(8), history.filter(({ zxid }) => zxid > base).length)
     const window = new CommittedWindow(history.at(-1 - kept)?.zxid ?? 0)
     for (const { zxid, payload } of history.slice(history.length - kept)) window.add(zxid, payload)
     return window
   }
 
   #sources(): SyncSources {
+    const { random } = this.#context
     const disk = (): DiskRange | undefined => {
       const { base, history } = this.disk
       const ends = history.filter(({ zxid }, i) => {
@@ -200,272 +201,221 @@ export class SimulatedMember {
       window: this.#window,
       applied: () => this.tree.at(-1)?.zxid ?? 0,
       disk,
-      diskBytesAfter: () => this.#world.random.below(100),
-      snapshotBytes: () => this.#world.random.below(100),
+      diskBytesAfter: () => random.below(100),
+      snapshotBytes: () => random.below(100),
       snapshotSizeFactor: 0.5,
       forceSnapshot: false,
       truncateFromBytes: 30,
     }
   }
 
-  #broadcast(): Broadcast {
-    const world = this.#world
-    const commit: Broadcast['commit'] = (zxid, payload, followers, observers) => {
-      const txn = readTxn(zxid, payload)
-      world.checker.leaderCommits(this, this.leader!.epoch, txn)
-      world.count('commits')
-      for (const id of followers) this.#sendToLearner(id, { packet: packet(PacketType.commit, zxid) })
-      for (const id of observers)
-        this.#sendToLearner(id, { packet: packet(PacketType.inform, zxid, payload) })
-      this.#apply(txn)
-    }
-    return {
-      proposal: (zxid, payload, followers) => {
-        for (const id of followers)
-          this.#sendToLearner(id, { packet: packet(PacketType.proposal, zxid, payload) })
-        const { leader } = this
-        if (world.mutants.has('counts itself before its disk')) leader!.markDurable(zxid)
-        this.disk.enqueue(
-          () => this.disk.append(readTxn(zxid, payload)),
-          () => leader!.markDurable(zxid),
-        )
-      },
-      commit,
-      activate: () => invariant(false, 'there are no changes of the configuration here'),
-      confirmed: (ticket) => world.confirmed(this, ticket),
-    }
-  }
-
-  /** A client of this leader writes. */
+  /** Makes a write of a client of this leader. */
   write(id: number): void {
-    if (!this.leader!.canPropose) return
-    const zxid = this.leader!.lastProposed + 1
-    this.leader!.propose(zxid, makeTxn(zxid, id).payload)
-  }
-
-  #leads(input: LeaderInput): void {
-    const { leader } = this
-    if (leader === undefined) return
-    for (const work of this.#world.mutateWork(leader.step(input))) {
-      if (this.leader === leader) this.#performLeader(work)
+    const leader = this.leader!
+    if (!leader.canPropose) return
+    const txn = makeTxn(leader.lastProposed + 1, id)
+    leader.propose(txn.zxid, txn.payload)
+    this.#performLeader()
+    const markDurable = (): void => {
+      leader.markDurable(txn.zxid)
+      this.#performLeader()
     }
+    if (this.#context.mutants.has('a leader counts a proposal before it is durable')) markDurable()
+    this.disk.enqueue(() => this.disk.append(txn), markDurable)
   }
 
   stepLeader(input: LeaderInput): void {
-    this.#leads(input)
+    this.leader?.step(input)
+    this.#performLeader()
   }
 
-  #performLeader(work: LeaderWork): void {
+  /** Performs all work of the leader, until it ends the role. */
+  #performLeader(): void {
+    for (let work = this.leader?.nextWork(); work !== undefined; work = this.leader?.nextWork())
+      this.#performLeaderWork(this.#context.mutateWork(work))
+  }
+
+  #performLeaderWork(work: LeaderWork): void {
     switch (work.do) {
       case 'send':
         return this.#sendToLearner(work.to, { packet: work.packet })
+      case 'propose':
+        for (const id of work.followers)
+          this.#sendToLearner(id, { packet: packet(PacketType.proposal, work.zxid, work.payload) })
+        return
+      case 'commit':
+        return this.#commit(work)
+      case 'confirmLeadership':
+        return this.#context.leadershipConfirmed(this.tree, work.id)
       case 'sync':
         return this.#sync(work.to, work.plan)
       case 'drop':
-        this.#world.reason(work.reason)
+        this.#context.countReason(work.reason)
         return this.links.get(work.connection)?.close()
       case 'store':
-        return this.#store(work.what, work.epoch, (stored) => this.#leads(stored))
+        return this.#store(work.what, work.epoch, (stored) => this.stepLeader(stored))
       case 'lead':
-        this.#world.checker.leaderEstablished(this, work.epoch)
-        this.#world.count('reigns')
+        this.#context.checker.leaderEstablished(this, work.epoch)
+        this.#context.count('leaderships')
         this.isServing = true
-        return this.stepElection({ type: 'installed', epoch: work.epoch })
-      case 'stop':
-        this.#world.reason(work.because.reason)
+        return this.stepElection({ type: 'established', epoch: work.epoch })
+      case 'stepDown':
+        this.#context.countReason(work.reason.message)
         return this.look()
-      case 'joined':
-      case 'left':
+      case 'learnerJoined':
+      case 'learnerLeft':
       case 'deliver':
       case 'activate':
+      case 'commitReconfig':
       case 'proposeConfiguration':
       case 'warn':
     }
   }
 
+  #commit({ zxid, payload, followers, observers }: Extract<LeaderWork, { do: 'commit' }>): void {
+    const txn = readTxn(zxid, payload)
+    this.#context.checker.leaderCommits(this, this.leader!.epoch, txn)
+    this.#context.count('commits')
+    for (const id of followers) this.#sendToLearner(id, { packet: packet(PacketType.commit, zxid) })
+    for (const id of observers) this.#sendToLearner(id, { packet: packet(PacketType.inform, zxid, payload) })
+    this.#apply(txn)
+  }
+
   #store(
     what: 'acceptedEpoch' | 'currentEpoch',
     epoch: number,
-    tell: (stored: { type: 'stored'; what: 'acceptedEpoch' | 'currentEpoch'; epoch: number }) => void,
+    done: (stored: Extract<LeaderInput, { type: 'stored' }>) => void,
   ): void {
-    const { mutants: faults } = this.#world
-    const forgets = what === 'acceptedEpoch' && faults.has('forgets what it accepted')
-    if (forgets) return tell({ type: 'stored', what, epoch })
+    const isMutant = this.#context.mutants.has('a server does not store its acceptedEpoch')
+    if (what === 'acceptedEpoch' && isMutant) return done({ type: 'stored', what, epoch })
     this.disk.enqueue(
       () => this.disk.setEpoch(what, epoch),
-      () => tell({ type: 'stored', what, epoch }),
+      () => done({ type: 'stored', what, epoch }),
     )
   }
 
-  #sendToLearner(id: number, parcel: Delivery): void {
+  #sendToLearner(id: number, delivery: Delivery): void {
     const link = this.links.get(id)
     if (link === undefined || !link.isOpen) return
-    this.#world.checker.leaderSends(this, parcel.packet, link.history)
-    link.toLearner(parcel)
+    this.#context.checker.leaderSends(this, delivery.packet, link.history)
+    link.toLearner(delivery)
   }
 
   #sync(id: number, plan: SyncPlan): void {
-    this.#world.count(plan.how === 'diff' && plan.disk !== undefined ? 'disk' : plan.how)
+    this.#context.count(plan.how === 'diff' && plan.disk !== undefined ? 'disk' : plan.how)
     if (plan.how === 'snap') {
       const zxid = this.tree.at(-1)?.zxid ?? 0
       this.#sendToLearner(id, { packet: packet(PacketType.snap, zxid), snapshot: [...this.tree] })
-      // It takes a while, and others are served meanwhile.
+      // Other learners are served while the snapshot is sent.
       this.disk.enqueue(
         () => {},
-        () => this.#leads({ type: 'streamed', to: id }),
+        () => this.stepLeader({ type: 'streamed', to: id }),
       )
-    } else
-      this.#sendToLearner(id, {
-        packet: packet(plan.how === 'diff' ? PacketType.diff : PacketType.trunc, plan.zxid),
-      })
+    } else {
+      const type = plan.how === 'diff' ? PacketType.diff : PacketType.trunc
+      this.#sendToLearner(id, { packet: packet(type, plan.zxid) })
+    }
     const { after, upTo } = (plan.how === 'snap' ? undefined : plan.disk) ?? { after: 0, upTo: 0 }
-    const read = this.disk.history.filter(({ zxid }) => zxid > after && zxid <= upTo)
-    for (const { zxid, payload } of [...read, ...plan.entries]) {
+    const logged = this.disk.history.filter(({ zxid }) => zxid > after && zxid <= upTo)
+    for (const { zxid, payload } of [...logged, ...plan.entries]) {
       this.#sendToLearner(id, { packet: packet(PacketType.proposal, zxid, payload) })
       this.#sendToLearner(id, { packet: packet(PacketType.commit, zxid) })
     }
   }
 
+  accept(link: SimulatedLink): void {
+    this.links.set(link.id, link)
+    this.stepLeader({ type: 'accepted', from: link.id })
+  }
+
   receiveFromLearner(link: SimulatedLink, received: QuorumPacket): void {
-    if (this.leader === undefined || !this.links.has(link.id)) return
-    const { mutants: faults } = this.#world
-    if (received.type === PacketType.ack && faults.has('counts acks of nothing'))
-      this.leader.ack(link.id, this.leader.lastProposed)
-    const taken = received.type === PacketType.ack && this.leader.ack(link.id, received.zxid)
-    if (!taken) this.#leads({ type: 'packet', from: link.id, packet: received })
+    const { leader } = this
+    if (leader === undefined || !this.links.has(link.id)) return
+    if (received.type !== PacketType.ack)
+      return this.stepLeader({ type: 'packet', from: link.id, packet: received })
+    if (this.#context.mutants.has('a leader counts every ACK for its last proposal')) {
+      leader.ack(link.id, leader.lastProposed)
+      this.#performLeader()
+    }
+    leader.ack(link.id, received.zxid)
+    this.#performLeader()
   }
 
   linkClosed(link: SimulatedLink): void {
     if (!this.links.delete(link.id)) return
-    this.#leads({ type: 'closed', from: link.id })
+    this.stepLeader({ type: 'closed', from: link.id })
     if (link.learner === this) this.#stepLearner({ type: 'closed' })
   }
 
-  // Learning
+  // Learner
+
+  #follow(leader: ServerId): void {
+    this.#incarnation++
+    this.#scheduleHalfTick()
+    this.#connect(leader, CONNECT_ATTEMPTS)
+  }
 
   #connect(to: ServerId, attempts: number): void {
-    this.incarnation++
-    this.#halfTicks()
-    this.#try(to, attempts)
-  }
-
-  #try(to: ServerId, attempts: number): void {
-    const world = this.#world
-    const leader = world.server(to)
-    if (leader.isUp && leader.leader !== undefined && world.connected(this.id, to))
+    const leader = this.#context.peer(to)
+    if (leader.isUp && leader.isListening && this.#context.areConnected(this.id, to))
       return this.#openLink(leader)
     if (attempts === 0) return this.look()
-    this.#afterInIncarnation(100, () => this.#try(to, attempts - 1))
+    this.#afterInIncarnation(100, () => this.#connect(to, attempts - 1))
   }
 
-  #openLink(leader: SimulatedMember): void {
+  #openLink(leader: Peer): void {
     const { disk } = this
-    const link = this.#world.link(leader, this)
+    const link = this.#context.createLink(leader, this)
     this.links.set(link.id, link)
-    leader.links.set(link.id, link)
-    this.learner = new Learner(
-      {
-        self: this.id,
-        observer: this.observer,
-        acceptedEpoch: disk.acceptedEpoch,
-        currentEpoch: disk.currentEpoch,
-        lastZxid: this.#reportedZxid,
-        configVersion: 0,
-        initLimit: INIT_LIMIT,
-        syncLimit: SYNC_LIMIT,
-      },
-      this.#replica(link),
-    )
-    leader.stepLeader({ type: 'accepted', from: link.id })
-    this.#stepLearner({ type: 'connected' })
-  }
-
-  #replica(link: SimulatedLink): Replica {
-    const { mutants: faults } = this.#world
-    return {
-      append: (zxid, payload) => {
-        const { learner } = this
-        if (faults.has('acknowledges before its disk')) learner!.markDurable(zxid)
-        this.disk.enqueue(
-          () => this.disk.append(readTxn(zxid, payload)),
-          () => learner!.markDurable(zxid),
-        )
-      },
-      commit: (zxid, payload) => this.#inOrder(() => this.#apply(readTxn(zxid, payload))),
-      ack: (zxid) => this.#sendToLeader(link, packet(PacketType.ack, zxid)),
-    }
-  }
-
-  /** At once, unless there is work on the disk that came before it. */
-  #inOrder(run: () => void): void {
-    if (this.#pendingDiskWork === 0) run()
-    else this.#onDisk(run)
-  }
-
-  #onDisk(effect: () => void, done: () => void = () => {}): void {
-    this.#pendingDiskWork++
-    this.disk.enqueue(effect, () => {
-      this.#pendingDiskWork--
-      done()
+    this.learner = new Learner({
+      self: this.id,
+      observer: this.observer,
+      acceptedEpoch: disk.acceptedEpoch,
+      currentEpoch: disk.currentEpoch,
+      lastZxid: this.#reportedZxid,
+      configVersion: 0,
+      initLimit: INIT_LIMIT,
+      syncLimit: SYNC_LIMIT,
     })
-  }
-
-  #apply(txn: Txn): void {
-    const last = this.tree.at(-1)?.zxid ?? 0
-    if (this.#world.mutants.has('applies out of order') && this.isServing && this.tree.length % 5 === 4) {
-      const swapped = this.tree.pop()!
-      this.tree.push(txn, swapped)
-    } else {
-      invariant(txn.zxid > last, `8: applies ${txn.zxid} after ${last}`)
-      this.tree.push(txn)
-    }
-    if (this.isServing) this.#world.checker.serverApplies(this)
+    leader.accept(link)
+    this.#stepLearner({ type: 'connected' })
   }
 
   receiveFromLeader(link: SimulatedLink, { packet: received, snapshot }: Delivery): void {
     const { learner } = this
     if (learner === undefined || !this.links.has(link.id)) return
     if (snapshot !== undefined) this.#incomingSnapshot = snapshot
-    this.#perform(learner.receive(received.type, received.zxid, received.data), link)
+    learner.receive(received.type, received.zxid, received.data)
+    this.#performLearner()
   }
 
   #stepLearner(input: LearnerInput): void {
-    if (this.learner === undefined) return
-    const link = [...this.links.values()].find(({ learner }) => learner === this)
-    this.#perform(this.learner.step(input), link)
+    this.learner?.step(input)
+    this.#performLearner()
   }
 
-  #perform(works: readonly LearnerWork[], link: SimulatedLink | undefined): void {
-    const { learner } = this
-    for (const work of works) if (this.learner === learner) this.#performLearner(work, link)
+  /** Performs all work of the learner, until it ends the role. */
+  #performLearner(): void {
+    for (let work = this.learner?.nextWork(); work !== undefined; work = this.learner?.nextWork())
+      this.#performLearnerWork(work)
   }
 
-  #performLearner(work: LearnerWork, link: SimulatedLink | undefined): void {
+  #performLearnerWork(work: LearnerWork): void {
     const { disk } = this
-    const { mutants: faults } = this.#world
+    const { mutants } = this.#context
     switch (work.do) {
       case 'send':
-        return this.#sendToLeader(link!, work.packet)
+        return this.#sendToLeader(work.packet)
       case 'store': {
-        if (work.what === 'currentEpoch' && faults.has('enters the epoch before history')) {
-          disk.setEpoch(work.what, work.epoch)
-          return this.#stepLearner({ type: 'stored', what: work.what, epoch: work.epoch })
-        }
-        return this.#store(work.what, work.epoch, (stored) => this.#stepLearner(stored))
+        const isMutant = mutants.has('a learner enters the epoch before its history is durable')
+        if (work.what === 'acceptedEpoch' || !isMutant)
+          return this.#store(work.what, work.epoch, (stored) => this.#stepLearner(stored))
+        disk.setEpoch(work.what, work.epoch)
+        return this.#stepLearner({ type: 'stored', what: work.what, epoch: work.epoch })
       }
-      case 'truncate': {
-        const { learner } = this
-        const cut = (): void => {
-          if (faults.has('does not cut')) return
-          disk.truncate(work.to)
-          this.tree = [...disk.history]
-        }
-        const lastZxid = (): Zxid => (faults.has('does not cut') ? work.to : disk.lastZxid)
-        return this.#onDisk(cut, () => {
-          if (this.learner === learner) this.#stepLearner({ type: 'truncated', lastZxid: lastZxid() })
-        })
-      }
-      case 'install': {
+      case 'truncate':
+        return this.#truncate(work.to)
+      case 'installSnapshot': {
         const content = [...this.#incomingSnapshot]
         return this.#onDisk(() => {
           disk.history = content
@@ -474,30 +424,30 @@ export class SimulatedMember {
         })
       }
       case 'append':
-        return this.#append(work.zxid, work.payload)
-      case 'commit':
-        return this.#onDisk(() => this.#apply(readTxn(work.zxid, work.payload)))
-      case 'harden':
-        if (faults.has('enters the epoch before history')) return this.#stepLearner({ type: 'hardened' })
-        return this.#onDisk(
-          () => {
-            disk.isTrusted = true
-          },
-          () => this.#hardened(),
-        )
+        return this.#append(readTxn(work.zxid, work.payload))
+      case 'commit': {
+        const apply = (): void => this.#apply(readTxn(work.zxid, work.payload))
+        return this.#pendingDiskWork === 0 ? apply() : this.#onDisk(apply)
+      }
+      case 'ack':
+        for (let zxid = work.first; zxid <= work.last; zxid++)
+          this.#sendToLeader(packet(PacketType.ack, zxid))
+        return
+      case 'flush':
+        return this.#flush()
       case 'serve':
         return this.#onDisk(
           () => {},
           () => this.#serve(work.epoch),
         )
-      case 'pong':
-        return this.#sendToLeader(link!, packet(PacketType.ping, work.zxid, new Uint8Array(0)))
-      case 'discard':
+      case 'answerPing':
+        return this.#sendToLeader(packet(PacketType.ping, work.zxid, new Uint8Array(0)))
+      case 'requestFullSync':
         disk.isTrusted = false
-        this.#world.count('discarded')
+        this.#context.count('full syncs')
         return
       case 'leave':
-        this.#world.reason(work.reason)
+        this.#context.countReason(work.reason)
         return this.look()
       case 'proposeConfiguration':
       case 'activate':
@@ -506,29 +456,86 @@ export class SimulatedMember {
     }
   }
 
-  #append(zxid: Zxid, payload: Uint8Array): void {
-    const { learner } = this
+  /** Queues a write of the learner, before which no later commit is applied. */
+  #onDisk(effect: () => void, done: () => void = () => {}): void {
+    this.#pendingDiskWork++
+    this.disk.enqueue(effect, () => {
+      this.#pendingDiskWork--
+      done()
+    })
+  }
+
+  #truncate(to: Zxid): void {
+    const { learner, disk } = this
+    const isMutant = this.#context.mutants.has('a learner does not truncate')
     this.#onDisk(
-      () => this.disk.append(readTxn(zxid, payload)),
-      () => learner!.markDurable(zxid),
+      () => {
+        if (isMutant) return
+        disk.truncate(to)
+        this.tree = [...disk.history]
+      },
+      () => {
+        const lastZxid = isMutant ? to : disk.lastZxid
+        if (this.learner === learner) this.#stepLearner({ type: 'truncated', lastZxid })
+      },
     )
   }
 
-  #hardened(): void {
+  /** Appends to the log: as part of the synchronisation in order with other work, afterwards in parallel with commits. */
+  #append(txn: Txn): void {
+    const learner = this.learner!
+    const append = (): void => this.disk.append(txn)
+    const markDurable = (): void => {
+      learner.markDurable(txn.zxid)
+      this.#performLearner()
+    }
+    if (this.#context.mutants.has('a follower acknowledges a proposal before it is durable')) markDurable()
+    if (this.isServing) this.disk.enqueue(append, markDurable)
+    else this.#onDisk(append, markDurable)
+  }
+
+  #flush(): void {
+    if (this.#context.mutants.has('a learner enters the epoch before its history is durable'))
+      return this.#stepLearner({ type: 'flushed' })
+    this.#onDisk(
+      () => {
+        this.disk.isTrusted = true
+      },
+      () => this.#flushed(),
+    )
+  }
+
+  #flushed(): void {
     const { epoch } = this.learner!
-    this.#stepLearner({ type: 'hardened' })
-    if (this.#world.mutants.has('serves before the leader is established')) this.#serve(epoch)
+    this.#stepLearner({ type: 'flushed' })
+    if (this.#context.mutants.has('a learner serves before the leader is established')) this.#serve(epoch)
+  }
+
+  #apply(txn: Txn): void {
+    const last = this.tree.at(-1)?.zxid ?? 0
+    const isMutant = this.#context.mutants.has('a server applies out of order')
+    if (isMutant && this.isServing && this.tree.length % 5 === 4) {
+      const previous = this.tree.pop()!
+      this.tree.push(txn, previous)
+    } else {
+      invariant(txn.zxid > last, `8: applies ${txn.zxid} after ${last}`)
+      this.tree.push(txn)
+    }
+    if (this.isServing) this.#context.checker.serverApplies(this)
   }
 
   #serve(epoch: number): void {
-    this.#world.checker.serverServes(this, epoch)
+    this.#context.checker.serverServes(this, epoch)
     this.isServing = true
-    this.stepElection({ type: 'installed', epoch })
+    this.stepElection({ type: 'established', epoch })
   }
 
-  #sendToLeader(link: SimulatedLink, said: QuorumPacket): void {
-    this.#world.checker.learnerSends(this, said, this.learner?.epoch ?? NO_ZXID, link.history, link.leader)
-    if (said.type === PacketType.ack) link.history.hasAckedNewLeader = true
-    link.toLeader(said)
+  #sendToLeader(sent: QuorumPacket): void {
+    const link = [...this.links.values()].find(({ learner }) => learner === this)
+    if (link === undefined) return
+    const { history, leader } = link
+    this.#context.checker.learnerSends(this, sent, this.learner?.epoch ?? NO_ZXID, history, leader)
+    if (sent.type === PacketType.ack) history.hasAckedNewLeader = true
+    link.toLeader(sent)
   }
 }

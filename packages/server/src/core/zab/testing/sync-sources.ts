@@ -1,7 +1,7 @@
 import type { SyncSources } from '../sync-plan.ts'
 import type { CommittedWindow } from '../committed-window.ts'
 
-/** A history of a window and nothing behind it on disk. */
+/** Returns sync sources with a window and without a log range. */
 export const sourcesOf = (window: CommittedWindow, given: Partial<SyncSources> = {}): SyncSources => ({
   window,
   applied: () => window.max,

@@ -1,21 +1,27 @@
 import { OpCode, Writer } from '@zabra/protocol'
 import type { Zxid } from '../../types.ts'
-import type { Txn } from './simulated-disk.ts'
 
-/** The bytes of a transaction: a header, and a number that tells two with the same zxid apart. */
+/** A transaction of a simulation, with an id that distinguishes two transactions with the same zxid. */
+export interface Txn {
+  readonly zxid: Zxid
+  readonly id: number
+  readonly payload: Uint8Array
+}
+
+/** Returns a transaction whose payload contains its id. */
 export function makeTxn(zxid: Zxid, id: number): Txn {
   const writer = header(zxid, OpCode.setData)
   writer.int(id)
   return { zxid, id, payload: writer.take() }
 }
 
-/** The transaction that such bytes hold. */
+/** Decodes the payload of `makeTxn`. */
 export function readTxn(zxid: Zxid, payload: Uint8Array): Txn {
   const id = new DataView(payload.buffer, payload.byteOffset).getInt32(payload.length - 4)
   return { zxid, id, payload }
 }
 
-/** A change of the configuration to this text, as it is logged. */
+/** Returns the payload of a reconfig to the configuration with this text. */
 export function makeReconfig(zxid: Zxid, text: string): Uint8Array {
   const writer = header(zxid, OpCode.reconfig)
   writer.string('/zookeeper/config')

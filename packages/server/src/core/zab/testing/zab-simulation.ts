@@ -1,106 +1,70 @@
 import { SeededRandom } from '@zabra/runtime'
 import {
+  decodeNotification,
   Election,
   electionDefaults,
   encodeNotification,
-  decodeNotification,
   type ElectionWork,
 } from '../../election/index.ts'
 import {
   parseConfiguration,
   verifierOf,
   type EnsembleConfiguration,
-  type QuorumVerifier,
   type ServerId,
 } from '../../quorum/index.ts'
+import { Partitions } from '../../testing/partitions.ts'
+import { VirtualClock } from '../../testing/virtual-clock.ts'
 import type { LeaderWork } from '../leader-types.ts'
 import { InvariantChecker } from './invariant-checker.ts'
-import { SimulatedLink } from './simulated-link.ts'
+import { SimulatedLink, type LinkEndpoint } from './simulated-link.ts'
 import { SimulatedMember } from './simulated-member.ts'
+import { NO_FAULTS, type FaultRates, type Mutant, type SimulationContext } from './simulation-context.ts'
 
-/** How bad things are; chances are one in so many events, 0 for never. */
-export interface FaultRates {
-  /** Percent of the notifications of elections. */
-  loss: number
-  delayMs: number
-  diskMs: number
-  crash: number
-  cut: number
-}
-
-export const NO_FAULTS: FaultRates = { loss: 0, delayMs: 5, diskMs: 3, crash: 0, cut: 0 }
-
-/** Mistakes that a host could make. The simulation must find each. */
-export const mutants = [
-  'acknowledges before its disk',
-  'counts itself before its disk',
-  'enters the epoch before history',
-  'does not cut',
-  'counts acks of nothing',
-  'applies out of order',
-  'serves before the leader is established',
-  'forgets what it accepted',
-  'sends NEWLEADER before history',
-  'shows what was applied, not what is logged',
-  'keeps what was acknowledged and cut again',
-] as const
-export type Mutant = (typeof mutants)[number]
-
-interface Event {
-  readonly at: number
-  readonly order: number
-  readonly run: () => void
-}
-
-/** Members with disks, on a network that breaks, all of it drawn from a seed. Time is simulated. */
-export class ZabSimulation {
+/** Members with disks, on a network that breaks, all drawn from a seed, in simulated time. */
+export class ZabSimulation implements SimulationContext {
   readonly random: SeededRandom
+  readonly clock = new VirtualClock()
   readonly tickMs = 100
   readonly configuration: EnsembleConfiguration
-  readonly verifier: QuorumVerifier
-  readonly servers: readonly SimulatedMember[]
+  readonly members: readonly SimulatedMember[]
   readonly checker: InvariantChecker
   readonly mutants: ReadonlySet<Mutant>
   faultRates: FaultRates
-  now = 0
   readonly counts = new Map<string, number>()
-  readonly reasons = new Map<string, number>()
-  #order = 0
+  readonly #reasons = new Map<string, number>()
+  readonly #partitions = new Partitions()
   #linkCount = 0
-  #events: Event[] = []
-  #partitions = new Map<ServerId, number>()
   #writes = 0
   #checkCount = 0
-  /** How much was committed when a confirmation was asked for. */
+  /** Number of committed transactions at the time of each leadership check, by id. */
   readonly #requestedChecks = new Map<number, number>()
 
   constructor(
     seed: number,
     voters: number,
     observers: number,
-    weather: FaultRates,
-    faults: readonly Mutant[] = [],
+    faultRates: FaultRates,
+    mutants: readonly Mutant[] = [],
   ) {
     this.random = new SeededRandom(seed)
-    this.faultRates = weather
-    this.mutants = new Set(faults)
+    this.faultRates = faultRates
+    this.mutants = new Set(mutants)
     const lines = Array.from(
       { length: voters + observers },
       (_, i) => `server.${i + 1}=h:${2000 + i}:${3000 + i}${i < voters ? '' : ':observer'}`,
     )
     this.configuration = parseConfiguration(lines.join('\n'))
-    this.verifier = verifierOf(this.configuration)
-    this.servers = [...this.configuration.members].map(
+    this.members = [...this.configuration.members].map(
       ([id, { role }]) => new SimulatedMember(this, id, role === 'observer'),
     )
-    this.checker = new InvariantChecker(this.servers, () => this.verifier)
+    this.checker = new InvariantChecker(this.members, verifierOf(this.configuration))
   }
 
-  server(id: ServerId): SimulatedMember {
-    return this.servers[id - 1]!
+  peer(id: ServerId): SimulatedMember {
+    return this.members[id - 1]!
   }
 
-  election(self: ServerId): Election {
+  createElection(self: ServerId): Election {
     return new Election({
       ...electionDefaults,
       self,
@@ -110,182 +74,130 @@ export class ZabSimulation {
     })
   }
 
-  /** A number that was not given before. */
-  nextOrder(): number {
-    return ++this.#order
+  count(name: string): void {
+    this.counts.set(name, (this.counts.get(name) ?? 0) + 1)
   }
 
-  count(what: string): void {
-    this.counts.set(what, (this.counts.get(what) ?? 0) + 1)
+  countReason(reason: string): void {
+    this.#reasons.set(reason, (this.#reasons.get(reason) ?? 0) + 1)
   }
 
-  reason(why: string): void {
-    this.reasons.set(why, (this.reasons.get(why) ?? 0) + 1)
-  }
-
-  after(ms: number, run: () => void): void {
-    const event = { at: this.now + ms, order: this.nextOrder(), run }
-    const heap = this.#events
-    heap.push(event)
-    for (let i = heap.length - 1; i > 0;) {
-      const parent = (i - 1) >> 1
-      if (isBefore(heap[parent]!, event)) break
-      heap[i] = heap[parent]!
-      heap[parent] = event
-      i = parent
-    }
-  }
-
-  #pop(): Event {
-    const heap = this.#events
-    const first = heap[0]!
-    const last = heap.pop()!
-    if (heap.length === 0) return first
-    let i = 0
-    for (;;) {
-      let child = 2 * i + 1
-      if (child >= heap.length) break
-      if (child + 1 < heap.length && isBefore(heap[child + 1]!, heap[child]!)) child++
-      if (isBefore(last, heap[child]!)) break
-      heap[i] = heap[child]!
-      i = child
-    }
-    heap[i] = last
-    return first
-  }
-
+  /** Advances the time. Faults can happen after any event. */
   run(ms: number): void {
-    const end = this.now + ms
-    while (this.#events.length > 0 && this.#events[0]!.at <= end) {
-      const { at, run } = this.#pop()
-      this.now = at
-      run()
-      this.#injectFaults()
-    }
-    this.now = end
+    this.clock.run(ms, () => this.#injectFaults())
   }
 
-  /** Anything can happen between any two events. */
   #injectFaults(): void {
     const { crash, cut } = this.faultRates
     if (crash > 0 && this.random.below(crash) === 0) {
-      const server = this.servers[this.random.below(this.servers.length)]!
-      if (server.isUp) this.crash(server)
+      const member = this.members[this.random.below(this.members.length)]!
+      if (member.isUp) this.crash(member)
     }
     if (cut > 0 && this.random.below(cut) === 0) {
-      const links = this.servers.flatMap(({ links }) => [...links.values()])
+      const links = this.members.flatMap(({ links }) => [...links.values()])
       if (links.length > 0) links[this.random.below(links.length)]!.close()
     }
   }
 
-  crash(server: SimulatedMember): void {
-    server.crash()
+  crash(member: SimulatedMember): void {
+    member.crash()
     this.count('crashes')
-    this.after(this.random.below(1500), () => {
-      if (!server.isUp) server.start()
+    this.clock.after(this.random.below(1500), () => {
+      if (!member.isUp) member.start()
     })
   }
 
   startAll(): void {
-    for (const server of this.servers) if (!server.isUp) server.start()
+    for (const member of this.members) if (!member.isUp) member.start()
   }
 
   // Network
 
-  connected(a: ServerId, b: ServerId): boolean {
-    return this.#partitions.get(a) === this.#partitions.get(b)
+  areConnected(a: ServerId, b: ServerId): boolean {
+    return this.#partitions.areConnected(a, b)
   }
 
+  /** Splits the network into these servers and all others. */
   partition(...ids: ServerId[]): void {
-    for (const { id } of this.servers) this.#partitions.set(id, ids.includes(id) ? 1 : 0)
+    this.#partitions.split(ids)
   }
 
   heal(): void {
-    this.#partitions.clear()
+    this.#partitions.heal()
     this.faultRates = NO_FAULTS
   }
 
-  link(leader: SimulatedMember, learner: SimulatedMember): SimulatedLink {
+  createLink(leader: LinkEndpoint, learner: LinkEndpoint): SimulatedLink {
     return new SimulatedLink(this, ++this.#linkCount, leader, learner)
   }
 
-  sendNotification(
-    from: SimulatedMember,
-    { to, state, vote, configuration }: Extract<ElectionWork, { do: 'send' }>,
-  ): void {
-    const server = this.servers.find(({ id }) => id === to)
-    if (server === undefined || this.random.below(100) < this.faultRates.loss) return
-    const bytes = encodeNotification(state, vote, configuration)
-    this.after(1 + this.random.below(this.faultRates.delayMs), () => {
-      if (server.isUp && this.connected(from.id, to))
-        server.stepElection({ type: 'heard', from: from.id, notification: decodeNotification(bytes) })
+  sendNotification(from: ServerId, work: Extract<ElectionWork, { do: 'send' }>): void {
+    const member = this.members.find(({ id }) => id === work.to)
+    if (member === undefined || this.random.below(100) < this.faultRates.loss) return
+    const bytes = encodeNotification(work.state, work.vote, work.configuration)
+    this.clock.after(1 + this.random.below(this.faultRates.delayMs), () => {
+      if (member.isUp && this.areConnected(from, work.to))
+        member.stepElection({ type: 'notification', from, notification: decodeNotification(bytes) })
     })
   }
 
-  /** With the fault, NEWLEADER goes out before what it stands for. */
-  mutateWork(works: readonly LeaderWork[]): readonly LeaderWork[] {
-    if (!this.mutants.has('sends NEWLEADER before history')) return works
-    return works.map((work) =>
-      work.do === 'sync' && work.plan.how !== 'snap'
-        ? { ...work, plan: { how: 'diff', zxid: work.plan.zxid, entries: [] } }
-        : work,
-    )
+  mutateWork(work: LeaderWork): LeaderWork {
+    if (!this.mutants.has('a leader sends NEWLEADER before the history')) return work
+    if (work.do !== 'sync' || work.plan.how === 'snap') return work
+    return { ...work, plan: { how: 'diff', zxid: work.plan.zxid, entries: [] } }
   }
 
   // Clients
 
+  /** Each leader gets one to three writes. */
   write(): void {
-    const leaders = this.servers.filter(
-      ({ isUp: up, leader, isServing: serving }) => up && leader !== undefined && serving,
+    const leaders = this.members.filter(
+      ({ isUp, leader, isServing }) => isUp && leader !== undefined && isServing,
     )
     for (const leader of leaders) for (let i = this.random.below(3); i >= 0; i--) leader.write(++this.#writes)
   }
 
-  confirm(): void {
-    for (const server of this.servers)
-      if (server.leader?.phase === 'broadcast') {
+  /** Each leader gets a leadership check. */
+  checkLeadership(): void {
+    for (const member of this.members)
+      if (member.leader?.phase === 'broadcast') {
         this.#requestedChecks.set(++this.#checkCount, this.checker.committed.length)
-        server.stepLeader({ type: 'confirm', ticket: this.#checkCount })
+        member.stepLeader({ type: 'checkLeadership', id: this.#checkCount })
       }
   }
 
-  /** 30: whoever is told that it still leads has all that was committed anywhere before it asked. */
-  confirmed(server: SimulatedMember, ticket: number): void {
+  /** Checks invariant 30: a confirmed leader has all that was committed anywhere before the request. */
+  leadershipConfirmed(tree: readonly object[], id: number): void {
     this.count('confirmed')
-    const due = this.#requestedChecks.get(ticket)!
-    if (server.tree.length < due)
-      throw new Error(`30: confirmed with ${server.tree.length} of ${due} transactions`)
+    const expected = this.#requestedChecks.get(id)!
+    if (tree.length < expected)
+      throw new Error(`30: confirmed with ${tree.length} of ${expected} transactions`)
   }
 
   get isSettled(): boolean {
-    const leaders = this.servers.filter(({ leader, isServing: serving }) => leader !== undefined && serving)
+    const leaders = this.members.filter(({ leader, isServing }) => leader !== undefined && isServing)
     if (leaders.length !== 1) return false
-    const { committed } = this.checker
-    return this.servers.every(
-      ({ isServing: serving, tree, disk }) =>
-        serving &&
-        tree.length === committed.length &&
-        disk.history.length === committed.length &&
-        disk.pending === 0,
+    const { length } = this.checker.committed
+    return this.members.every(
+      ({ isServing, tree, disk }) =>
+        isServing && tree.length === length && disk.history.length === length && disk.pending === 0,
     )
   }
 
-  /** Runs until all are in step. Throws when they are not in time. */
+  /** Runs until all members serve with all transactions, or throws with their states. */
   settle(ms: number): void {
-    const end = this.now + ms
-    while (this.now < end) {
+    const end = this.clock.now + ms
+    while (this.clock.now < end) {
       this.run(100)
       if (this.isSettled) return
     }
-    const state = this.servers.map(
-      ({ id, leader, learner, isServing: serving, tree, disk, election }) =>
-        `${id} ${election.state} ${leader?.phase ?? learner?.phase ?? '-'} ${serving ? 'serves' : ''} tree ${tree.length} disk ${disk.history.length} accepted ${disk.acceptedEpoch} current ${disk.currentEpoch}`,
+    const states = this.members.map(
+      ({ id, leader, learner, isServing, tree, disk, election }) =>
+        `${id} ${election.state} ${leader?.phase ?? learner?.phase ?? '-'} ${isServing ? 'serves' : ''} tree ${tree.length} disk ${disk.history.length} accepted ${disk.acceptedEpoch} current ${disk.currentEpoch}`,
     )
-    const why = [...this.reasons].slice(-12).map(([reason, count]) => `${count} × ${reason}`)
+    const reasons = [...this.#reasons].slice(-12).map(([reason, count]) => `${count} × ${reason}`)
     throw new Error(
-      `not in step: ${this.checker.committed.length} committed\n${[...state, ...why].join('\n')}`,
+      `not settled: ${this.checker.committed.length} committed\n${[...states, ...reasons].join('\n')}`,
     )
   }
 }
-
-const isBefore = (a: Event, b: Event): boolean => a.at < b.at || (a.at === b.at && a.order < b.order)

@@ -1,0 +1,39 @@
+// pnpm sim: bundles the simulator and runs it in a process of its own, so that source maps and signals work.
+import { spawn } from 'node:child_process'
+import { bundle } from './bundle.mjs'
+import { huntMutants, mutantsOf } from './hunt-mutants.mjs'
+import { variantOf } from './variants.mjs'
+
+const args = process.argv.slice(2).filter((argument) => argument !== '--')
+const take = (name) => (args.includes(name) ? args.splice(args.indexOf(name), 2)[1] : undefined)
+const [variant, planted] = [variantOf(take('--variant')), take('--plant')]
+const recipes = args.indexOf('--recipes')
+if (recipes >= 0 && (args[recipes + 1] ?? '--').startsWith('--')) args.splice(recipes + 1, 0, 'all')
+
+/** Returns the mutants to hunt; undefined for a campaign. */
+function wantedMutants() {
+  const at = args.findIndex((argument) => ['--mutants', '--mutations', '--mutation'].includes(argument))
+  if (at >= 0) return args[at + 1] ?? ''
+  if (recipes < 0 || !args.includes('--plants')) return undefined
+  const names = args[recipes + 1]
+  return names === 'all' ? 'recipes' : names.replaceAll(/[^,]+/g, (name) => `recipe:${name}`)
+}
+
+const mutants = wantedMutants()
+if (mutants === undefined) {
+  const file = await bundle(
+    recipes >= 0 ? 'recipes/main.ts' : 'main.ts',
+    variant ?? (planted && (await mutantsOf(planted))[0]),
+  )
+  const child = spawn(process.execPath, ['--enable-source-maps', file, ...args], { stdio: 'inherit' })
+  child.on('exit', (code, signal) => (process.exitCode = signal ? 1 : (code ?? 1)))
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal))
+} else {
+  const number = (name, usual) => (args.includes(name) ? Number(args[args.indexOf(name) + 1]) : usual)
+  const options = {
+    seeds: number('--seeds', 300),
+    processes: Math.max(1, number('--processes', 1)),
+    write: args.includes('--docs'),
+  }
+  process.exitCode = (await huntMutants(mutants, options)) > 0 ? 1 : 0
+}

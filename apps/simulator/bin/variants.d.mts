@@ -1,0 +1,3 @@
+import type { SourceMutant } from '@zabra/testkit/mutants'
+
+export const variants: readonly SourceMutant[]

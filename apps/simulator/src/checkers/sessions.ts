@@ -1,0 +1,108 @@
+import { hexOf, formatZxid, type SessionAttached, type Operation } from '../history/records.ts'
+import type { Checker, Evidence } from './checker.ts'
+
+/** Rounding error of clocks, in milliseconds. */
+const ROUNDING_MS = 2
+
+export const sessions: Checker = {
+  name: 'sessions',
+  proves:
+    'A session id is issued once, a session lives at least its timeout after the last answered request, never returns once it has ended, and expires with its ephemeral znodes when its client is gone.',
+  check(evidence) {
+    return [
+      ...issuedOnce(evidence),
+      ...endedForEver(evidence),
+      ...neverEarly(evidence),
+      ...alwaysGone(evidence),
+    ]
+  },
+}
+
+function issuedOnce({ history }: Evidence): string[] {
+  const seen = new Set<string>()
+  return history.events
+    .filter((arrival): arrival is SessionAttached => arrival.kind === 'attached' && arrival.isNew)
+    .filter(({ session }) => seen.has(session) || !seen.add(session))
+    .map(
+      ({ session, server, at }) =>
+        `Session ${session} was issued a second time, by ${server} at ${at.toFixed(1)} ms`,
+    )
+}
+
+/** Checks that a session known to have ended, by a reply or a refusal, is never attached again. */
+function endedForEver({ history, committed }: Evidence): string[] {
+  const over = new Map<string, number>()
+  const wrong: string[] = []
+  for (const arrival of history.events) {
+    const { session } = arrival
+    if (arrival.kind === 'attached' && over.has(session))
+      wrong.push(
+        `Session ${session} was over at ${over.get(session)!.toFixed(1)} ms and attached again by ${arrival.server}`,
+      )
+    if (arrival.kind === 'operation' && arrival.request.op === 'close' && arrival.result.err === 0)
+      over.set(session, arrival.returned)
+    if (arrival.kind !== 'ended' || session === '0') continue
+    over.set(session, arrival.at)
+    const life = committed.model.sessions.get(session)
+    if (life !== undefined && life.ended === Infinity)
+      wrong.push(
+        `Session ${session} was refused by ${arrival.server} at ${arrival.at.toFixed(1)} ms, and it never ended`,
+      )
+  }
+  return wrong
+}
+
+function neverEarly({ history, committed, maxClockErrorMs }: Evidence): string[] {
+  if (maxClockErrorMs === undefined) return []
+  const contact = lastContacts(history.operations)
+  const timeouts = new Map<string, number>()
+  for (const arrival of history.events)
+    if (arrival.kind === 'attached') {
+      timeouts.set(arrival.session, arrival.timeoutMs)
+      contact.set(arrival.session, Math.max(contact.get(arrival.session) ?? 0, 0))
+    }
+  const wrong: string[] = []
+  for (const { id, ended, endedWall } of committed.model.sessions.values()) {
+    if (ended === Infinity) continue
+    const { logged } = committed.byZxid.get(ended)!
+    // The client closed it.
+    if (logged.header.cxid !== 0 || hexOf(logged.header.sessionId) !== id) continue
+    const timeout = timeouts.get(id)
+    const last = contact.get(id)
+    if (timeout === undefined || last === undefined) continue
+    const endedAt = endedWall - WALL_START
+    if (endedAt + maxClockErrorMs + ROUNDING_MS < last + timeout)
+      wrong.push(
+        `Session ${id} with a timeout of ${timeout} ms was ended at ${formatZxid(ended)}, ${endedAt.toFixed(0)} ms, and had been answered a request of ${last.toFixed(0)} ms`,
+      )
+  }
+  return wrong
+}
+
+/** Wall clock of a world at time 0. */
+const WALL_START = 1_700_000_001_000
+
+function lastContacts(operations: readonly Operation[]): Map<string, number> {
+  const contact = new Map<string, number>()
+  for (const { outcome, session, invoked, result } of operations) {
+    if (outcome !== 'answered' || result.err === -112 || result.err === -118) continue
+    contact.set(session, Math.max(contact.get(session) ?? 0, invoked))
+  }
+  return contact
+}
+
+function alwaysGone({ committed, silentSessions }: Evidence): string[] {
+  const wrong: string[] = []
+  for (const id of silentSessions) {
+    const life = committed.model.sessions.get(id)
+    if (life !== undefined && life.ended === Infinity)
+      wrong.push(`Session ${id} still exists although its client has been silent for longer than its timeout`)
+  }
+  for (const path of committed.model.existingPaths()) {
+    const { owner } = committed.model.stateAt(path, Infinity)!.stat
+    const life = committed.model.sessions.get(hexOf(owner))
+    if (life !== undefined && life.ended < Infinity)
+      wrong.push(`${path} is left of session ${life.id}, which ended at ${formatZxid(life.ended)}`)
+  }
+  return wrong
+}

@@ -1,0 +1,273 @@
+import { ErrorCode, EventType, Perms } from '@zabra/protocol'
+import { allows } from '../history/acl.ts'
+import type { TreeModel, PathChange } from '../history/model.ts'
+import {
+  formatZxid,
+  type ClientEvent,
+  type WatchNotification,
+  type OneShotWatch,
+  type Operation,
+  type WatchesReset,
+  type WatchKind,
+} from '../history/records.ts'
+import type { Checker } from './checker.ts'
+import { PersistentWatches } from './persistent-watches.ts'
+
+export const watches: Checker = {
+  name: 'watches',
+  proves:
+    'A watch fires before any reply that shows the change, also when its session moves; it fires once, never without a change, and never for a node that the session may not read.',
+  check({ history, committed }) {
+    const wrong: string[] = []
+    for (const [session, arrivals] of history.eventsBySession()) {
+      const watching = new SessionWatches(committed.model, session)
+      for (const arrival of arrivals) watching.observe(arrival)
+      wrong.push(...watching.violations)
+    }
+    return wrong
+  },
+}
+
+/** The one-shot watches that each request kind matches. */
+const ONE_SHOT_KINDS: Readonly<Record<WatchKind, readonly OneShotWatch[]>> = {
+  any: ['data', 'exist', 'child'],
+  data: ['data', 'exist'],
+  children: ['child'],
+  persistent: [],
+  recursive: [],
+}
+
+const ONE_SHOTS = ['data', 'exist', 'child'] as const
+const NONE = { data: [], exist: [], child: [] }
+
+/** The watches of one session. */
+class SessionWatches {
+  readonly violations: string[] = []
+  readonly #model: TreeModel
+  readonly #session: string
+  /** Kind and path to the zxid at which the watch was registered. */
+  readonly #armed = new Map<string, number>()
+  /**
+   * Watches on the server that the client may have dropped, because a notification for another watch of the path
+   * matched them, too.
+   */
+  readonly #forgotten = new Set<string>()
+  #connection = 0
+  /** The authenticated user. */
+  #user = ''
+  readonly #mayRead = (acl: readonly string[]): boolean => allows(acl, Perms.READ, this.#user)
+  readonly #persistent: PersistentWatches
+  /** Notifications received before the watches are reset, which belong to the reset; undefined after it. */
+  #rearming: WatchNotification[] | undefined
+  #isReadOnly = false
+
+  constructor(model: TreeModel, session: string) {
+    this.#model = model
+    this.#session = session
+    this.#persistent = new PersistentWatches(model, this.#mayRead)
+  }
+
+  observe(arrival: ClientEvent): void {
+    if (arrival.kind === 'attached') {
+      this.#connection = arrival.connection
+      this.#isReadOnly = arrival.isReadOnly === true
+      // The connection broke during the reset: these notifications were delivered.
+      for (const notice of this.#rearming ?? []) this.#forget(notice)
+      if (arrival.isNew) this.#clear()
+      this.#rearming = []
+    } else if (arrival.kind === 'rearmed') {
+      this.#persistent.reset(arrival.zxid)
+      this.#rearmed(arrival)
+    } else if (arrival.kind === 'notice') this.#noticed(arrival)
+    else if (arrival.kind === 'operation') this.#answered(arrival)
+    else this.#clear()
+  }
+
+  #clear(): void {
+    this.#armed.clear()
+    this.#forgotten.clear()
+    this.#persistent.clear()
+  }
+
+  #answered({ request, result, zxid, connection, xid, user }: Operation): void {
+    if (connection !== this.#connection) return
+    this.#user = user
+    // A reconnecting client resets its watches first: an earlier reply shows that it had none.
+    if (this.#rearming !== undefined) this.#rearmed({ since: zxid, zxid, asked: NONE })
+    if (zxid > 0) this.#demand(zxid, `its answer to request ${xid}`)
+    if (request.op === 'close' && result.err === 0) return this.#clear()
+    if (request.op === 'addWatch' && result.err === 0)
+      return this.#persistent.add(request.path, request.recursive, zxid)
+    if (request.op === 'removeWatches' || request.op === 'checkWatches')
+      return this.#asked(request.path, request.watches, request.op === 'removeWatches', result.err)
+    if (request.op !== 'get' && request.op !== 'exists' && request.op !== 'children') return
+    if (!request.watch) return
+    if (result.err === ErrorCode.NONODE && request.op === 'exists') this.#arm('exist', request.path, zxid)
+    else if (result.err === 0) this.#arm(request.op === 'children' ? 'child' : 'data', request.path, zxid)
+  }
+
+  /** Checks the reply to a query or removal of watches: it must say whether any watch matched. */
+  #asked(path: string, watches: WatchKind, remove: boolean, err: number): void {
+    const kinds = ONE_SHOT_KINDS[watches]
+      .map((kind) => `${kind} ${path}`)
+      .filter((key) => this.#armed.has(key))
+    const lasting = this.#persistent.matching(path, watches)
+    const had = lasting.length > 0 || kinds.length > 0
+    if (remove) {
+      for (const key of kinds) this.#armed.delete(key)
+      this.#persistent.remove(lasting)
+    }
+    if ((err === 0) !== had)
+      this.violations.push(
+        `Session ${this.#session} ${remove ? 'removed' : 'queried'} ${watches} watches of ${path}, was answered ${err === 0 ? 'that it had some' : 'that it had none'}, and ${had ? 'had some' : 'had none'}`,
+      )
+  }
+
+  #arm(kind: OneShotWatch, path: string, zxid: number): void {
+    const key = `${kind} ${path}`
+    this.#forgotten.delete(key)
+    if (!this.#armed.has(key)) this.#armed.set(key, zxid)
+  }
+
+  /** Checks that every change up to a zxid of a watched node has been reported. */
+  #demand(zxid: number, what: string): void {
+    const missed = this.#persistent.missed(zxid)
+    if (missed !== undefined)
+      this.violations.push(
+        `Session ${this.#session} saw ${what} at ${formatZxid(zxid)} before its persistent watch reported event ${missed.type} of ${missed.path} at ${formatZxid(missed.zxid)}`,
+      )
+    for (const [key, since] of this.#armed) {
+      const [kind, path] = split(key)
+      const step = this.#next(kind, path, since)
+      if (step === undefined || step.zxid > zxid) continue
+      this.#armed.delete(key)
+      // The watch met a change that the session may not read: it is gone without notice.
+      if (!this.#mayRead(step.acl)) continue
+      this.violations.push(
+        `Session ${this.#session} watched ${kind} of ${path} from ${formatZxid(since)} on and saw ${what} at ${formatZxid(zxid)} before it was notified of ${formatZxid(step.zxid)}`,
+      )
+    }
+  }
+
+  #noticed(notice: WatchNotification): void {
+    const { type, path } = notice
+    if (this.#rearming !== undefined) return void this.#rearming.push(notice)
+    const lasting = this.#persistent.notified(type, path)
+    if (typeof lasting === 'string') return void this.violations.push(`Session ${this.#session} ${lasting}`)
+    const kinds: OneShotWatch[] =
+      type === EventType.NodeChildrenChanged
+        ? ['child']
+        : type === EventType.NodeDeleted
+          ? ['data', 'exist', 'child']
+          : ['data', 'exist']
+    const fired = kinds.filter((kind) => this.#armed.has(`${kind} ${path}`))
+    if (lasting && fired.every((kind) => this.#isSilenced(kind, path))) return
+    if (fired.length === 0)
+      return void this.violations.push(
+        `Session ${this.#session} was notified of event ${type} of ${path}, which it did not watch`,
+      )
+    let explained = false
+    for (const kind of fired) {
+      const step = this.#next(kind, path, this.#armed.get(`${kind} ${path}`)!)
+      explained ||= step !== undefined && this.#mayRead(step.acl) && eventOf(kind, step) === type
+      this.#armed.delete(`${kind} ${path}`)
+    }
+    if (!explained)
+      this.violations.push(
+        `Session ${this.#session} was notified of event ${type} of ${path}, and no such change came next`,
+      )
+  }
+
+  /**
+   * Checks a reset of watches. Changes since the relative zxid are reported before the reply, without a permission
+   * check (as in Apache ZooKeeper), and nothing else is. Other watches are registered from the zxid of the reply.
+   */
+  #rearmed({ since, zxid, asked }: Pick<WatchesReset, 'since' | 'zxid' | 'asked'>): void {
+    const notified = (this.#rearming ?? []).map(({ type, path }) => `${type} of ${path}`)
+    this.#rearming = undefined
+    const keys = ONE_SHOTS.flatMap((kind) => asked[kind].map((path): [OneShotWatch, string] => [kind, path]))
+    const due = keys.flatMap(([kind, path]) => {
+      const type = this.#dueOnReturn(kind, path, since, zxid)
+      return type === undefined ? [] : [{ key: `${kind} ${path}`, type, path }]
+    })
+    const expected = due.map(({ type, path }) => `${type} of ${path}`)
+    // Transactions that a read-only server shows may never have been committed; they have no place in the history.
+    if (!this.#isReadOnly && notified.sort().join() !== expected.sort().join())
+      this.violations.push(
+        `Session ${this.#session} reset its watches at ${formatZxid(zxid)} knowing all up to ${formatZxid(since)}, asked for [${keys.map((key) => key.join(' ')).join(', ')}] and was notified of events [${notified.join(', ')}] when [${expected.join(', ')}] were due`,
+      )
+    this.#judgeLoss(due, new Set(keys.map((key) => key.join(' '))), zxid)
+    this.#armed.clear()
+    this.#forgotten.clear()
+    for (const [kind, path] of keys) this.#armed.set(`${kind} ${path}`, zxid)
+    for (const { key } of due) this.#armed.delete(key)
+    for (const { type, path } of due) this.#forget({ type, path })
+  }
+
+  /** Checks that a reset names every registered watch, and that changes while the session was detached are reported. */
+  #judgeLoss(due: readonly { readonly key: string }[], asked: ReadonlySet<string>, zxid: number): void {
+    if (this.#isReadOnly) return
+    for (const [key, since] of this.#armed) {
+      if (due.some((one) => one.key === key) || (!asked.has(key) && this.#forgotten.has(key))) continue
+      const [kind, path] = split(key)
+      if (this.#mustTell(kind, path, since, zxid))
+        this.violations.push(
+          `Session ${this.#session} reset its watches at ${formatZxid(zxid)} and was not notified that ${kind} of ${path} had changed since ${formatZxid(since)}`,
+        )
+    }
+  }
+
+  /** Returns the event that a server reports immediately for a watch that is reset. */
+  #dueOnReturn(kind: OneShotWatch, path: string, since: number, zxid: number): number | undefined {
+    const state = this.#model.stateAt(path, zxid)
+    if (kind === 'exist') return state === undefined ? undefined : EventType.NodeCreated
+    if (state === undefined) return EventType.NodeDeleted
+    if (kind === 'data') return state.stat.mzxid > since ? EventType.NodeDataChanged : undefined
+    return state.stat.pzxid > since ? EventType.NodeChildrenChanged : undefined
+  }
+
+  /**
+   * A client applies a notification to every watch of the path that it matches, whichever watch of the server caused
+   * it.
+   */
+  #forget({ type, path }: Pick<WatchNotification, 'type' | 'path'>): void {
+    for (const kind of ONE_SHOTS) if (concerns(kind, type)) this.#forgotten.add(`${kind} ${path}`)
+  }
+
+  /** Returns whether a watch met a change that the session may not read, and is gone. */
+  #isSilenced(kind: OneShotWatch, path: string): boolean {
+    const step = this.#next(kind, path, this.#armed.get(`${kind} ${path}`)!)
+    return step !== undefined && !this.#mayRead(step.acl)
+  }
+
+  #mustTell(kind: OneShotWatch, path: string, since: number, zxid: number): boolean {
+    const step = this.#next(kind, path, since)
+    if (step === undefined || step.zxid > zxid) return false
+    const state = this.#model.stateAt(path, zxid)
+    return kind !== 'exist' || state !== undefined
+  }
+
+  #next(kind: OneShotWatch, path: string, since: number): PathChange | undefined {
+    for (const step of this.#model.changesAfter(path, since))
+      if (eventOf(kind, step) !== undefined) return step
+    return undefined
+  }
+}
+
+function concerns(kind: OneShotWatch, type: number): boolean {
+  if (kind === 'child') return type === EventType.NodeChildrenChanged || type === EventType.NodeDeleted
+  return type !== EventType.NodeChildrenChanged
+}
+
+/** Returns the event that a change causes for a kind of watch; undefined for none. */
+function eventOf(kind: OneShotWatch, { change }: PathChange): number | undefined {
+  if (change === 'deleted') return EventType.NodeDeleted
+  if (kind === 'child') return change === 'children' ? EventType.NodeChildrenChanged : undefined
+  if (change === 'created') return EventType.NodeCreated
+  return change === 'data' ? EventType.NodeDataChanged : undefined
+}
+
+function split(key: string): [OneShotWatch, string] {
+  const space = key.indexOf(' ')
+  return [key.slice(0, space) as OneShotWatch, key.slice(space + 1)]
+}

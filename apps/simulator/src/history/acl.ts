@@ -1,0 +1,65 @@
+import { Perms, type ACL } from '@zabra/protocol'
+
+/** Users and the digests of their passwords, as servers store them. */
+const DIGESTS: Readonly<Record<string, string>> = {
+  ann: 'ann:RYbu6l5aZwqon8VWmkcGvezdzfc=',
+  ben: 'ben:9CERRgyUxG6CCoSgZ/pbb0APlOE=',
+}
+
+/** Returns the credentials that authenticate a user: name and password. */
+export const credentialsOf = (user: string): string => `${user}:pw`
+
+/** Returns the user that credentials belong to; the empty string without credentials. */
+export const userOf = (secret: string | undefined): string => secret?.split(':', 1)[0] ?? ''
+
+/** The kinds of access lists that clients of a run set. */
+export type AclKind = 'open' | 'mine' | 'readable' | 'ann' | 'nobody'
+
+const entry = (perms: number, scheme: string, id: string): ACL => ({ perms, id: { scheme, id } })
+const anyone = (perms: number): ACL => entry(perms, 'world', 'anyone')
+
+const lists: Readonly<Record<AclKind, readonly ACL[]>> = {
+  open: [anyone(Perms.ALL)],
+  mine: [entry(Perms.ALL, 'auth', '')],
+  readable: [anyone(Perms.READ), entry(Perms.ALL, 'auth', '')],
+  ann: [entry(Perms.ALL, 'digest', DIGESTS['ann']!)],
+  nobody: [entry(Perms.READ, 'digest', DIGESTS['ben']!), entry(Perms.CREATE | Perms.ADMIN, 'auth', '')],
+}
+
+/** Returns the list as a client sends it. */
+export const aclOf = (kind: AclKind): readonly ACL[] => lists[kind]
+
+/**
+ * Returns the list as a server must store it for a user; undefined when the server must refuse it, because `auth`
+ * stands for no identity of an unauthenticated client.
+ */
+export function storedAcl(kind: AclKind, user: string): readonly string[] | undefined {
+  const digest = DIGESTS[user]
+  const kept: string[] = []
+  for (const { perms, id } of lists[kind]) {
+    if (id.scheme !== 'auth') kept.push(`${perms} ${id.scheme}:${id.id}`)
+    else if (digest === undefined) return undefined
+    else kept.push(`${perms} digest:${digest}`)
+  }
+  return kept
+}
+
+export const formatAcl = (acl: readonly ACL[] | null): string[] =>
+  (acl ?? []).map(({ perms, id }) => `${perms} ${id.scheme}:${id.id}`)
+
+/** Returns whether a list grants a user any of the permissions. The super user has all permissions. */
+export function allows(acl: readonly string[], wanted: number, user: string): boolean {
+  if (user === 'super') return true
+  return acl.some((one) => {
+    const space = one.indexOf(' ')
+    if ((Number(one.slice(0, space)) & wanted) === 0) return false
+    const id = one.slice(space + 1)
+    return id === 'world:anyone' || (user in DIGESTS && id === `digest:${DIGESTS[user]}`)
+  })
+}
+
+/** Returns the list as a server shows it to a user: without ADMIN permission the password digests are masked. */
+export function redactedAcl(acl: readonly string[], user: string): readonly string[] {
+  if (allows(acl, Perms.ADMIN, user)) return acl
+  return acl.map((one) => one.replace(/( digest:[^:]*):.*$/, '$1:x'))
+}

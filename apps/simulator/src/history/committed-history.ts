@@ -1,0 +1,130 @@
+import { logsIn, readLog, VERSION_FOLDER, type LoggedTxn } from '@zabra/server/files'
+import type { Disk } from '@zabra/runtime'
+import type { DiskImage } from '@zabra/testing'
+import { TreeModel, type CommittedTxn } from './model.ts'
+import { formatZxid } from './records.ts'
+
+/** The transactions in the logs of one server. */
+export interface ServerLog {
+  readonly server: string
+  /** Transactions by zxid, with a digest over header and body. */
+  readonly entries: ReadonlyMap<number, { readonly logged: LoggedTxn; readonly print: string }>
+  /** Transactions of logs that were removed. */
+  readonly removed: ReadonlyMap<number, { readonly logged: LoggedTxn; readonly print: string }>
+  /** Unreadable files, and zxids logged twice with different contents. */
+  readonly problems: readonly string[]
+}
+
+/** The committed history of the ensemble as the disks hold it, and every state that the tree went through. */
+export interface CommittedHistory {
+  readonly entries: readonly CommittedTxn[]
+  readonly byZxid: ReadonlyMap<number, CommittedTxn>
+  /** Transactions by session and xid. */
+  readonly byRequest: ReadonlyMap<string, readonly CommittedTxn[]>
+  readonly model: TreeModel
+}
+
+export const requestKey = (session: string, xid: number): string => `${session} ${xid}`
+
+/** Reads every log on a server's disk, as a program would. */
+export async function readServerLog(
+  server: string,
+  platter: DiskImage,
+  dataDir: string,
+  gone: readonly Uint8Array[],
+): Promise<ServerLog> {
+  const folder = `${dataDir}/${VERSION_FOLDER}`
+  const disk = readOnlyDisk((path) => platter.file(path)?.bytes)
+  const entries = new Map<number, { logged: LoggedTxn; print: string }>()
+  const removed = new Map<number, { logged: LoggedTxn; print: string }>()
+  for (const bytes of gone) {
+    await readLog(
+      readOnlyDisk(() => bytes),
+      'a log that is gone',
+      ({ logged }) => {
+        removed.set(logged.header.zxid, { logged, print: digestOf(logged) })
+      },
+    )
+  }
+  const problems: string[] = []
+  for (const { name } of logsIn(platter.hasFolder(folder) ? platter.list(folder) : [])) {
+    const report = await readLog(disk, `${folder}/${name}`, ({ logged }) => {
+      const { zxid } = logged.header
+      const print = digestOf(logged)
+      const other = entries.get(zxid)
+      if (other !== undefined && other.print !== print)
+        problems.push(`${server} has two transactions ${formatZxid(zxid)} in its logs`)
+      entries.set(zxid, { logged, print })
+    })
+    if (report.state === 'damaged')
+      problems.push(`${server}: ${report.file}: ${report.problem?.what ?? 'damaged'}`)
+  }
+  return { server, entries, removed, problems }
+}
+
+/** Sorts transactions by zxid and applies them to a tree model. */
+export function committedHistoryOf(
+  transactions: Iterable<LoggedTxn>,
+  localSessions = false,
+): CommittedHistory {
+  const entries = [...transactions]
+    .map((logged) => ({ zxid: logged.header.zxid, logged }))
+    .sort((a, b) => a.zxid - b.zxid)
+  const model = new TreeModel(localSessions)
+  const byZxid = new Map<number, CommittedTxn>()
+  const byRequest = new Map<string, CommittedTxn[]>()
+  for (const entry of entries) {
+    byZxid.set(entry.zxid, entry)
+    const { sessionId, cxid } = entry.logged.header
+    const key = requestKey(BigInt.asUintN(64, sessionId).toString(16), cxid)
+    const same = byRequest.get(key)
+    if (same === undefined) byRequest.set(key, [entry])
+    else same.push(entry)
+    model.apply(entry)
+  }
+  return { entries, byZxid, byRequest, model }
+}
+
+/** Returns a string that is equal for two transactions only if they are the same. */
+export function digestOf({ header, txn }: LoggedTxn): string {
+  return JSON.stringify([header, txn], (_, value: unknown) => {
+    if (typeof value === 'bigint') return value.toString(16)
+    if (value instanceof Uint8Array) return [...value].join()
+    return value
+  })
+}
+
+/** Returns a read-only disk over bytes outside of any process. */
+function readOnlyDisk(find: (path: string) => Uint8Array | undefined): Disk {
+  const bytes = (path: string): Uint8Array => {
+    const found = find(path)
+    if (found === undefined) throw new Error(`There is no ${path}`)
+    return found
+  }
+  const refuse = (): never => {
+    throw new Error('This disk is for reading')
+  }
+  return {
+    list: refuse,
+    exists: (path) => Promise.resolve(find(path) !== undefined),
+    makeFolder: refuse,
+    size: (path) => Promise.resolve(bytes(path).length),
+    readFile: (path) => Promise.resolve(bytes(path).slice()),
+    replaceFile: refuse,
+    openRead: (path) =>
+      Promise.resolve({
+        read: (into, position) => {
+          const part = bytes(path).subarray(position, position + into.length)
+          into.set(part)
+          return Promise.resolve(part.length)
+        },
+        size: () => Promise.resolve(bytes(path).length),
+        close: () => Promise.resolve(),
+      }),
+    openWrite: refuse,
+    rename: refuse,
+    remove: refuse,
+    syncFolder: refuse,
+    freeSpace: () => Promise.resolve(0),
+  }
+}

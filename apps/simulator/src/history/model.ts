@@ -1,0 +1,388 @@
+import { EventType, nameOf, OpCode, parentOf, type ACL } from '@zabra/protocol'
+import type { LoggedTxn, SubTxn, Txn } from '@zabra/server/files'
+import { storedAcl, formatAcl } from './acl.ts'
+import { hasFailed } from './failed.ts'
+import { formatZxid, hexOf, type PlainStat } from './records.ts'
+
+/** A znode as a read shows it. Immutable. */
+export interface NodeState {
+  readonly data: string
+  readonly stat: PlainStat
+  readonly acl: readonly string[]
+  readonly kind: 'plain' | 'container' | 'ttl'
+  /** Time to live of a `ttl` node, in milliseconds. */
+  readonly ttl: number
+  /** The leader's wall clock when the data was written. */
+  readonly writtenAt: number
+}
+
+/** A change that watches report. */
+export interface WatchEvent {
+  readonly zxid: number
+  readonly type: number
+  readonly path: string
+  /** The access list that decides which sessions are notified. */
+  readonly acl: readonly string[]
+}
+
+/** How a transaction changed a path, as far as watches distinguish changes. */
+export type ChangeKind = 'created' | 'deleted' | 'data' | 'acl' | 'children'
+
+export interface PathChange {
+  readonly zxid: number
+  readonly change: ChangeKind
+  /** The node after the change; undefined when it was deleted. */
+  readonly state: NodeState | undefined
+  /** The access list of the node; for a deletion, the list before it. */
+  readonly acl: readonly string[]
+  /** For `children`: which child was created or deleted. */
+  readonly child?: { readonly name: string; readonly came: boolean }
+}
+
+export interface SessionRecord {
+  readonly id: string
+  readonly created: number
+  readonly timeoutMs: number
+  ended: number
+  /** The leader's wall clock when the end of the session was prepared. */
+  endedWall: number
+}
+
+/** A committed transaction, in the order in which all servers apply it. */
+export interface CommittedTxn {
+  readonly zxid: number
+  readonly logged: LoggedTxn
+}
+
+const decoder = new TextDecoder()
+const PLAIN = { acl: storedAcl('open', '')!, kind: 'plain', ttl: 0, writtenAt: 0 } as const
+
+/** The watch event for each kind of change. */
+const EVENTS: Readonly<Partial<Record<ChangeKind, number>>> = {
+  created: EventType.NodeCreated,
+  deleted: EventType.NodeDeleted,
+  data: EventType.NodeDataChanged,
+  children: EventType.NodeChildrenChanged,
+}
+
+/**
+ * Every state that the tree ever had, computed by applying the transactions in order to a simple tree. It implements
+ * the rules of ZooKeeper and shares no code with the server. A transaction that does not fit the state it meets is a
+ * violation.
+ */
+export class TreeModel {
+  readonly paths = new Map<string, PathChange[]>()
+  readonly sessions = new Map<string, SessionRecord>()
+  readonly violations: string[] = []
+  /** Nodes that servers deleted before their time to live was over, by the leaders' clocks. */
+  readonly earlyDeletions: string[] = []
+  /** Every event that a watch can report, in order. */
+  readonly events: WatchEvent[] = []
+  /** Ephemeral nodes by owning session. */
+  readonly #owned = new Map<string, Set<string>>()
+  /** Creation counters, as transactions carry them. */
+  readonly #created = new Map<string, number>()
+  readonly #children = new Map<string, Set<string>>()
+  lastZxid = 0
+
+  readonly #localSessions: boolean
+
+  /**
+   * `localSessions`: whether sessions may exist for which no transaction was logged, and which own no ephemeral nodes.
+   */
+  constructor(
+    localSessions = false,
+    reserved: readonly string[] = ['/', '/zookeeper', '/zookeeper/quota', '/zookeeper/config'],
+  ) {
+    this.#localSessions = localSessions
+    for (const path of reserved) {
+      this.#children.set(path, new Set())
+      if (path !== '/') this.#children.get(parentOf(path))!.add(nameOf(path))
+    }
+    for (const path of reserved) {
+      const children = this.#children.get(path)!.size
+      // The counters of these nodes differ between releases; only existence and children are checked.
+      this.#created.set(path, children)
+      const stat = {
+        czxid: 0,
+        mzxid: 0,
+        pzxid: 0,
+        version: 0,
+        cversion: children,
+        aversion: 0,
+        owner: 0n,
+        dataLength: 0,
+        children,
+      }
+      this.paths.set(path, [
+        { zxid: 0, change: 'created', state: { ...PLAIN, data: '', stat }, acl: PLAIN.acl },
+      ])
+    }
+  }
+
+  apply({ zxid, logged }: CommittedTxn): void {
+    this.lastZxid = zxid
+    const { txn, header } = logged
+    const session = hexOf(header.sessionId)
+    const life = this.sessions.get(session)
+    if (txn.type === OpCode.createSession) {
+      if (life !== undefined) this.#report(zxid, `creates session ${session} a second time`)
+      this.sessions.set(session, {
+        id: session,
+        created: zxid,
+        timeoutMs: txn.timeOut,
+        ended: Infinity,
+        endedWall: Infinity,
+      })
+      return
+    }
+    if (txn.type === OpCode.closeSession) {
+      const paths = 'paths2Delete' in txn ? txn.paths2Delete : []
+      return this.#endSession(zxid, session, header.time, paths)
+    }
+    if (header.sessionId !== 0n && !hasFailed(txn)) {
+      if (life === undefined) {
+        if (!this.#localSessions) this.#report(zxid, `belongs to session ${session}, which was never created`)
+      } else if (life.ended < zxid)
+        this.#report(
+          zxid,
+          `(${txnName(txn)}) belongs to session ${session}, which ended at ${formatZxid(life.ended)}`,
+        )
+    }
+    if (txn.type !== OpCode.multi) return this.#applyOne(zxid, session, header.time, txn)
+    if (hasFailed(txn)) return
+    for (const part of txn.txns) this.#applyOne(zxid, session, header.time, part)
+  }
+
+  /** Returns the node at a zxid; undefined when it does not exist. */
+  stateAt(path: string, zxid: number): NodeState | undefined {
+    return this.lastChange(path, zxid)?.state
+  }
+
+  /** Returns the last change of a path up to a zxid. */
+  lastChange(path: string, zxid: number): PathChange | undefined {
+    const steps = this.paths.get(path)
+    if (steps === undefined) return undefined
+    let [low, high] = [0, steps.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (steps[middle]!.zxid <= zxid) low = middle + 1
+      else high = middle
+    }
+    return steps[low - 1]
+  }
+
+  /** Yields the changes of a path after a zxid, in order. */
+  *changesAfter(path: string, zxid: number): Generator<PathChange> {
+    for (const step of this.paths.get(path) ?? []) if (step.zxid > zxid) yield step
+  }
+
+  childrenAt(path: string, zxid: number): Set<string> {
+    const names = new Set<string>()
+    for (const step of this.paths.get(path) ?? []) {
+      if (step.zxid > zxid) break
+      if (step.change === 'created' && step.zxid > 0) names.clear()
+      if (step.child === undefined) continue
+      if (step.child.came) names.add(step.child.name)
+      else names.delete(step.child.name)
+    }
+    return names
+  }
+
+  /** Yields every path below another one at which a node ever existed. */
+  *pathsBelow(path: string): Generator<string> {
+    for (const one of this.paths.keys()) if (one.startsWith(`${path}/`)) yield one
+  }
+
+  /** Returns the paths of all nodes that exist at the end. */
+  existingPaths(): string[] {
+    return [...this.paths].filter(([, steps]) => steps.at(-1)!.state !== undefined).map(([path]) => path)
+  }
+
+  #applyOne(zxid: number, session: string, time: number, txn: SubTxn): void {
+    switch (txn.type) {
+      case OpCode.create:
+      case OpCode.create2:
+        return this.#create(
+          zxid,
+          session,
+          time,
+          txn,
+          txn.ephemeral ? BigInt.asIntN(64, BigInt(`0x${session}`)) : 0n,
+        )
+      case OpCode.createContainer:
+      case OpCode.createTTL:
+        // Clients see no owner for container and TTL nodes.
+        return this.#create(zxid, session, time, txn, 0n)
+      case OpCode.deleteContainer:
+        this.#checkDeletion(zxid, time, txn.path)
+        return this.#delete(zxid, txn.path)
+      case OpCode.delete:
+        return this.#delete(zxid, txn.path)
+      case OpCode.setData:
+      case OpCode.reconfig: {
+        const node = this.#existing(zxid, txn.path)
+        if (node === undefined) return
+        if (txn.version !== node.stat.version + 1 && !txn.path.startsWith('/zookeeper'))
+          this.#report(zxid, `sets ${txn.path} to version ${txn.version} when it has ${node.stat.version}`)
+        const data = txn.data === null ? '' : decoder.decode(txn.data)
+        const stat = { ...node.stat, mzxid: zxid, version: txn.version, dataLength: txn.data?.length ?? 0 }
+        return this.#addChange(txn.path, {
+          zxid,
+          change: 'data',
+          state: { ...node, data, stat, writtenAt: time },
+        })
+      }
+      case OpCode.setACL: {
+        const node = this.#existing(zxid, txn.path)
+        if (node !== undefined)
+          this.#addChange(txn.path, {
+            zxid,
+            change: 'acl',
+            state: { ...node, acl: formatAcl(txn.acl), stat: { ...node.stat, aversion: txn.version } },
+          })
+        return
+      }
+      case OpCode.check:
+      case OpCode.error:
+    }
+  }
+
+  #create(
+    zxid: number,
+    session: string,
+    time: number,
+    txn: {
+      type: number
+      path: string
+      data: Uint8Array | null
+      acl: readonly ACL[]
+      parentCVersion: number
+      ttl?: number
+    },
+    owner: bigint,
+  ): void {
+    const { path } = txn
+    if (this.#currentState(path) !== undefined) this.#report(zxid, `creates ${path}, which exists`)
+    const parent = parentOf(path)
+    const above = this.#existing(zxid, parent)
+    if (above === undefined) return
+    if (above.stat.owner > 0n) this.#report(zxid, `creates ${path} below an ephemeral node`)
+    if (owner !== 0n) {
+      if (!this.sessions.has(session))
+        this.#report(zxid, `creates ${path} for session ${session}, which was never created`)
+      const owned = this.#owned.get(session)
+      if (owned === undefined) this.#owned.set(session, new Set([path]))
+      else owned.add(path)
+    }
+    const counter = (this.#created.get(parent) ?? 0) + 1
+    if (
+      txn.parentCVersion !== -1 &&
+      txn.parentCVersion !== counter &&
+      !parent.startsWith('/zookeeper') &&
+      parent !== '/'
+    )
+      this.#report(zxid, `creates ${path} as child ${txn.parentCVersion} of its parent, expected ${counter}`)
+    this.#created.set(parent, txn.parentCVersion === -1 ? counter : txn.parentCVersion)
+    this.#created.set(path, 0)
+    this.#children.set(path, new Set())
+    const dataLength = txn.data?.length ?? 0
+    const stat = {
+      czxid: zxid,
+      mzxid: zxid,
+      pzxid: zxid,
+      version: 0,
+      cversion: 0,
+      aversion: 0,
+      owner,
+      dataLength,
+      children: 0,
+    }
+    const data = txn.data === null ? '' : decoder.decode(txn.data)
+    const kind =
+      txn.type === OpCode.createTTL ? 'ttl' : txn.type === OpCode.createContainer ? 'container' : 'plain'
+    const state = { data, stat, acl: formatAcl(txn.acl), kind, ttl: txn.ttl ?? 0, writtenAt: time } as const
+    this.#addChange(path, { zxid, change: 'created', state })
+    this.#addChildChange(zxid, parent, nameOf(path), true)
+  }
+
+  #delete(zxid: number, path: string): void {
+    const node = this.#existing(zxid, path)
+    if (node === undefined) return
+    if (this.#children.get(path)!.size > 0) this.#report(zxid, `deletes ${path}, which has children`)
+    this.#owned.get(hexOf(node.stat.owner))?.delete(path)
+    this.#children.delete(path)
+    this.#addChange(path, { zxid, change: 'deleted', state: undefined })
+    this.#addChildChange(zxid, parentOf(path), nameOf(path), false)
+  }
+
+  #addChildChange(zxid: number, parent: string, name: string, came: boolean): void {
+    const names = this.#children.get(parent)
+    const node = this.#currentState(parent)
+    if (names === undefined || node === undefined) return
+    if (came) names.add(name)
+    else names.delete(name)
+    // The cversion in a Stat counts creations and deletions; transactions carry only creations.
+    const cversion = this.#created.get(parent)! * 2 - names.size
+    const stat = { ...node.stat, pzxid: zxid, cversion, children: names.size }
+    this.#addChange(parent, { zxid, change: 'children', state: { ...node, stat }, child: { name, came } })
+  }
+
+  #endSession(zxid: number, session: string, time: number, paths: readonly string[]): void {
+    const life = this.sessions.get(session)
+    if (life === undefined) return this.#report(zxid, `ends session ${session}, which was never created`)
+    if (life.ended < Infinity) return this.#report(zxid, `ends session ${session} a second time`)
+    life.ended = zxid
+    life.endedWall = time
+    const owned = [...(this.#owned.get(session) ?? [])].sort()
+    const listed = [...paths].sort()
+    if (owned.join() !== listed.join())
+      this.#report(
+        zxid,
+        `ends session ${session} with the nodes [${listed.join(', ')}] when it owns [${owned.join(', ')}]`,
+      )
+    for (const path of paths) this.#delete(zxid, path)
+    this.#owned.delete(session)
+  }
+
+  /** Checks deletions that servers initiate: empty containers and expired TTL nodes. */
+  #checkDeletion(zxid: number, time: number, path: string): void {
+    const node = this.#currentState(path)
+    if (node === undefined) return
+    if (node.kind === 'plain') this.#report(zxid, `deletes ${path} as if it were a container`)
+    if (node.kind === 'container' && this.#created.get(path) === 0)
+      this.#report(zxid, `deletes the container ${path}, which never had a child`)
+    if (node.kind === 'ttl' && time - node.writtenAt < node.ttl)
+      this.earlyDeletions.push(
+        `Transaction ${formatZxid(zxid)} deletes ${path} ${time - node.writtenAt} ms after it was written, with a time to live of ${node.ttl} ms`,
+      )
+  }
+
+  #addChange(path: string, change: Omit<PathChange, 'acl'>): void {
+    const step = { ...change, acl: (change.state ?? this.#currentState(path))?.acl ?? [] }
+    const type = EVENTS[step.change]
+    if (type !== undefined) this.events.push({ zxid: step.zxid, type, path, acl: step.acl })
+    const steps = this.paths.get(path)
+    if (steps === undefined) this.paths.set(path, [step])
+    else steps.push(step)
+  }
+
+  #currentState(path: string): NodeState | undefined {
+    return this.paths.get(path)?.at(-1)?.state
+  }
+
+  #existing(zxid: number, path: string): NodeState | undefined {
+    const state = this.#currentState(path)
+    if (state === undefined) this.#report(zxid, `changes ${path}, which does not exist`)
+    return state
+  }
+
+  #report(zxid: number, what: string): void {
+    this.violations.push(`Transaction ${formatZxid(zxid)} ${what}`)
+  }
+}
+
+function txnName(txn: Txn): string {
+  if (txn.type === OpCode.multi) return `multi of ${Array.from(txn.txns, ({ type }) => type).join(', ')}`
+  return `type ${txn.type}`
+}

@@ -1,0 +1,22 @@
+import { mutants as recipeMutants } from '../../../../packages/recipes/src/testing/mutants.ts'
+import { scenarios } from '../../../../packages/recipes/src/testing/scenarios/index.ts'
+import { clients } from './clients.ts'
+import type { Mutant } from './mutant.ts'
+import { replication } from './replication.ts'
+import { storage } from './storage.ts'
+
+const ofServers: readonly Mutant[] = [...storage, ...clients, ...replication].map(
+  ({ servers, with: feature, ...mutant }) => ({
+    ...mutant,
+    hunt: { servers, features: feature === undefined ? [] : [feature] },
+  }),
+)
+
+const ofRecipes: readonly Mutant[] = Object.entries(scenarios).flatMap(([recipe, { mutant }]) => {
+  if (mutant === undefined) return []
+  const { defect, changes } = recipeMutants[mutant]!
+  return [{ name: `recipe:${recipe}`, defect, changes, hunt: { recipe } }]
+})
+
+/** All mutants that the simulation must detect. */
+export const mutants: readonly Mutant[] = [...ofServers, ...ofRecipes]

@@ -1,0 +1,325 @@
+import type { Worker } from '../workload/worker.ts'
+import {
+  type Host,
+  type HostState,
+  jumpWallClock,
+  setClockRate,
+  type SimulatedServer,
+  type SimulatedWorld,
+} from '@zabra/testing'
+import type { Operator } from './operator.ts'
+import type { Fault } from './fault.ts'
+
+/** What faults act on. */
+export interface FaultTargets {
+  readonly world: SimulatedWorld
+  readonly servers: readonly SimulatedServer[]
+  readonly workers: readonly Pick<Worker, 'host' | 'isReadOnly' | 'start'>[]
+  /** Changes the membership; undefined for a standalone server. */
+  readonly operator: Operator | undefined
+  /** Returns the host of the current leader, as far as the quorum traffic shows. */
+  readonly leader: () => HostState | undefined
+  /** Calls back once, when a leader proposes a reconfiguration. */
+  readonly onNextReconfig: (proposed: (leader: HostState) => void) => void
+}
+
+/** Injects the faults of a plan and ends them. */
+export class FaultInjector {
+  readonly #targets: FaultTargets
+  /** Number of faults of each kind. */
+  readonly counts: Record<string, number> = {}
+  #isHealed = false
+  /** The host that sends four-letter words. */
+  #admin: Host | undefined
+  readonly #usualSync = new Map<Host, number>()
+
+  constructor(scene: FaultTargets) {
+    this.#targets = scene
+  }
+
+  /** Schedules all faults of a plan. */
+  schedule(faults: readonly Fault[]): void {
+    for (const fault of faults)
+      this.#targets.world.schedule(fault.at, undefined, 'fault', () => {
+        if (!this.#isHealed) this.#inject(fault)
+      })
+  }
+
+  /** Ends all faults: servers run, links are healed, disks work. */
+  heal(): void {
+    this.#isHealed = true
+    const { world, servers, workers, operator } = this.#targets
+    operator?.stop()
+    world.network.heal()
+    for (const { host } of [...servers, ...workers]) host.resume()
+    for (const server of servers) {
+      const { conditions } = server.host.disk
+      conditions.isFull = false
+      conditions.failNextSync = false
+      server.host.disk.onNextDurableWrite = undefined
+      conditions.syncMs = this.#usualSync.get(server.host) ?? conditions.syncMs
+      setClockRate(server.host.clockSkew, world.now, 1)
+      server.start()
+    }
+  }
+
+  #inject(fault: Fault): void {
+    const { world } = this.#targets
+    this.counts[fault.kind] = (this.counts[fault.kind] ?? 0) + 1
+    world.trace(undefined, 'fault', JSON.stringify(fault))
+    const undo = this.#begin(fault)
+    if (undo === undefined) return
+    world.schedule(fault.forMs, undefined, 'fault ends', () => {
+      if (this.#isHealed) return
+      world.trace(undefined, 'ends', fault.kind)
+      undo()
+    })
+  }
+
+  #begin(fault: Fault): (() => void) | undefined {
+    switch (fault.kind) {
+      case 'kill':
+      case 'powerCut': {
+        const server = this.#server(fault.server)
+        server.crash(fault.kind === 'kill' ? 'kill' : 'power')
+        return () => server.start()
+      }
+      case 'stop':
+        this.#stop(this.#server(fault.server), fault.forMs)
+        return undefined
+      case 'handOver':
+        this.#sendCommand('ydld', this.#server(fault.server))
+        return undefined
+      case 'tornWrite':
+        this.#cutAmidWrite(fault)
+        return undefined
+      case 'killAll':
+      case 'powerCutAll': {
+        const { servers } = this.#targets
+        for (const server of servers) server.crash(fault.kind === 'killAll' ? 'kill' : 'power')
+        return () => {
+          for (const server of servers) server.start()
+        }
+      }
+      case 'pause': {
+        const { host } = this.#server(fault.server)
+        host.pause()
+        return () => host.resume()
+      }
+      case 'slowDisk':
+      case 'fullDisk':
+      case 'syncError':
+        return this.#disk(fault.kind, this.#server(fault.server).host)
+      case 'wallJump':
+        jumpWallClock(this.#server(fault.server).host.clockSkew, fault.by)
+        return undefined
+      case 'drift':
+        setClockRate(this.#server(fault.server).host.clockSkew, this.#targets.world.now, fault.by)
+        return undefined
+      case 'interruptReconfig':
+        this.#targets.onNextReconfig((leader) => this.#interrupt(fault, leader))
+        return undefined
+      case 'staleLeader':
+        return this.#isolateStaleLeader(this.#server(fault.server).host)
+      case 'clientCut':
+      case 'clientReset':
+      case 'clientCrash':
+      case 'clientPause':
+        return this.#client(fault.kind, fault.client, fault.server)
+      case 'leave':
+      case 'vote':
+      case 'observe':
+      case 'wipe':
+      case 'renew':
+        this.#targets.operator?.request({ ...fault, kind: fault.kind, server: this.#server(fault.server) })
+        return undefined
+      case 'isolate':
+      case 'dropInbound':
+      case 'dropOutbound':
+      case 'split':
+      case 'bridge':
+      case 'slowLink':
+      case 'resetPeers':
+        return this.#network(fault)
+    }
+  }
+
+  /** A leader has proposed a reconfiguration: interrupt it, possibly before the commit. */
+  #interrupt(
+    { how, afterMs, forMs }: Extract<Fault, { kind: 'interruptReconfig' }>,
+    leader: HostState,
+  ): void {
+    const { world, servers } = this.#targets
+    const server = servers.find(({ host }) => host === leader)
+    if (server === undefined) return
+    world.schedule(afterMs, undefined, 'fault', () => {
+      if (this.#isHealed) return
+      this.counts['reconfigurations interrupted'] = (this.counts['reconfigurations interrupted'] ?? 0) + 1
+      const kind = how === 'reset' ? 'resetPeers' : how
+      this.#inject({ kind, server: server.id, at: world.now, forMs })
+    })
+  }
+
+  /** Shuts a server down as an operator does, and starts it again later. */
+  #stop(server: SimulatedServer, forMs: number): void {
+    const life = server.host.current
+    void server.server?.close().then(() => {
+      if (server.host.current !== life) return
+      server.crash('kill')
+      this.counts['clean shutdowns'] = (this.counts['clean shutdowns'] ?? 0) + 1
+      this.#targets.world.schedule(forMs, undefined, 'fault ends', () => server.start())
+    })
+  }
+
+  /** Sends a four-letter word to a server, if it can be reached. */
+  #sendCommand(word: string, { address }: SimulatedServer): void {
+    const { world } = this.#targets
+    this.#admin ??= world.addHost('admin')
+    const { network } = (this.#admin.current ?? this.#admin.start()).platform
+    network.connect(address).then(
+      (wire) => {
+        wire.setHandler({ data: () => {}, drain: () => {}, closed: () => {} })
+        wire.write(new TextEncoder().encode(word))
+      },
+      () => {},
+    )
+  }
+
+  #cutAmidWrite({ server: id, afterMs, forMs }: Extract<Fault, { kind: 'tornWrite' }>): void {
+    const { world } = this.#targets
+    const server = this.#server(id)
+    server.host.disk.onNextDurableWrite = () =>
+      world.schedule(afterMs, undefined, 'fault', () => {
+        if (this.#isHealed) return
+        server.crash('power')
+        world.schedule(forMs, undefined, 'fault ends', () => {
+          if (!this.#isHealed) server.start()
+        })
+      })
+  }
+
+  #disk(kind: 'slowDisk' | 'fullDisk' | 'syncError', host: Host): (() => void) | undefined {
+    const { conditions } = host.disk
+    if (kind === 'syncError') {
+      conditions.failNextSync = true
+      return undefined
+    }
+    if (kind === 'fullDisk') {
+      conditions.isFull = true
+      return () => (conditions.isFull = false)
+    }
+    const usual = this.#usualSync.get(host) ?? conditions.syncMs
+    this.#usualSync.set(host, usual)
+    conditions.syncMs = Math.max(usual, 300)
+    return () => (conditions.syncMs = usual)
+  }
+
+  #client(
+    kind: 'clientCut' | 'clientReset' | 'clientCrash' | 'clientPause',
+    client: number,
+    server: number,
+  ): (() => void) | undefined {
+    const { world } = this.#targets
+    const worker = this.#targets.workers[client]
+    const { host } = this.#server(server)
+    if (worker === undefined) return undefined
+    switch (kind) {
+      case 'clientReset':
+        world.network.reset(worker.host, host)
+        return undefined
+      case 'clientCut':
+        world.network.cut(worker.host, host)
+        world.network.cut(host, worker.host)
+        return () => world.network.healLink(worker.host, host)
+      case 'clientPause':
+        worker.host.pause()
+        return () => worker.host.resume()
+      case 'clientCrash':
+        if (worker.host.current === undefined) return undefined
+        worker.host.crash('power')
+        return () => {
+          if (worker.host.current === undefined) worker.start()
+        }
+    }
+  }
+
+  #network(
+    fault: Extract<
+      Fault,
+      { kind: 'isolate' | 'dropInbound' | 'dropOutbound' | 'split' | 'bridge' | 'slowLink' | 'resetPeers' }
+    >,
+  ): (() => void) | undefined {
+    const { world, servers } = this.#targets
+    const hosts = servers.map(({ host }) => host)
+    switch (fault.kind) {
+      case 'slowLink': {
+        const [a, b] = [this.#server(fault.server).host, this.#server(fault.other).host]
+        world.network.slowLink(a, b, fault.ms)
+        return () => world.network.slowLink(a, b, 0)
+      }
+      case 'resetPeers': {
+        const { host } = this.#server(fault.server)
+        for (const other of hosts) if (other !== host) world.network.reset(host, other)
+        return undefined
+      }
+      case 'split': {
+        const group = new Set(fault.group.map((id) => this.#server(id).host))
+        return this.#cut(
+          hosts.flatMap((a) =>
+            hosts.filter((b) => group.has(a) !== group.has(b)).map((b) => [a, b] as const),
+          ),
+        )
+      }
+      case 'bridge': {
+        // Two halves that cannot reach each other, and one server that reaches both.
+        const bridge = this.#server(fault.server).host
+        const others = hosts.filter((host) => host !== bridge)
+        const half = new Set(others.slice(0, Math.floor(others.length / 2)))
+        return this.#cut(
+          others.flatMap((a) =>
+            others.filter((b) => half.has(a) !== half.has(b)).map((b) => [a, b] as const),
+          ),
+        )
+      }
+      case 'isolate':
+      case 'dropInbound':
+      case 'dropOutbound': {
+        const { host } = this.#server(fault.server)
+        const others = hosts.filter((other) => other !== host)
+        const ways: (readonly [Host, Host])[] = []
+        if (fault.kind !== 'dropInbound') ways.push(...others.map((other) => [host, other] as const))
+        if (fault.kind !== 'dropOutbound') ways.push(...others.map((other) => [other, host] as const))
+        return this.#cut(ways)
+      }
+    }
+  }
+
+  /** The leader keeps only clients that just read, and a slow clock makes it believe in its leadership for longer. */
+  #isolateStaleLeader(host: Host): () => void {
+    const { world, servers, workers } = this.#targets
+    const writers = workers.filter(({ isReadOnly }) => !isReadOnly)
+    const others = [...servers, ...writers].map((one) => one.host).filter((other) => other !== host)
+    const heal = this.#cut(others.flatMap((other) => [[host, other] as const, [other, host] as const]))
+    const { rate } = host.clockSkew
+    setClockRate(host.clockSkew, world.now, rate / 2)
+    return () => {
+      heal()
+      setClockRate(host.clockSkew, world.now, rate)
+    }
+  }
+
+  #cut(ways: readonly (readonly [Host, Host])[]): () => void {
+    const { network } = this.#targets.world
+    for (const [a, b] of ways) network.cut(a, b)
+    return () => {
+      for (const [a, b] of ways) network.healLink(a, b)
+    }
+  }
+
+  #server(id: number): SimulatedServer {
+    const { servers, leader } = this.#targets
+    if (id > 0) return servers[(id - 1) % servers.length]!
+    const host = leader()
+    return servers.find((server) => server.host === host) ?? servers[0]!
+  }
+}

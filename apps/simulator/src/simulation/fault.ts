@@ -1,0 +1,47 @@
+/** A fault at a world time and, mostly, for a duration. Servers are numbered from 1; 0 is the leader. */
+export type Fault = { readonly at: number; readonly forMs: number } & (
+  | {
+      readonly kind: 'kill' | 'powerCut' | 'pause' | 'slowDisk' | 'fullDisk' | 'syncError'
+      readonly server: number
+    }
+  /** Shut down, as by SIGTERM, and restarted; or asked to hand over leadership (`ydld`). */
+  | { readonly kind: 'stop' | 'handOver'; readonly server: number }
+  /** Power cut of a machine, `afterMs` after its next durable write begins. */
+  | { readonly kind: 'tornWrite'; readonly server: number; readonly afterMs: number }
+  | { readonly kind: 'killAll' | 'powerCutAll' }
+  | { readonly kind: 'wallJump' | 'drift'; readonly server: number; readonly by: number }
+  | { readonly kind: 'isolate' | 'dropInbound' | 'dropOutbound'; readonly server: number }
+  /**
+   * Leader cut off from the other servers and from all clients except those that only read, with a clock at half speed.
+   */
+  | { readonly kind: 'staleLeader'; readonly server: number }
+  | { readonly kind: 'split'; readonly group: readonly number[] }
+  | { readonly kind: 'bridge'; readonly server: number }
+  | { readonly kind: 'slowLink'; readonly server: number; readonly other: number; readonly ms: number }
+  | { readonly kind: 'resetPeers'; readonly server: number }
+  | {
+      readonly kind: 'clientCut' | 'clientReset' | 'clientCrash' | 'clientPause'
+      readonly client: number
+      readonly server: number
+    }
+  | { readonly kind: MembershipChange; readonly server: number }
+  /** The leader that proposes the next reconfiguration is interrupted `afterMs` later. */
+  | { readonly kind: 'interruptReconfig'; readonly how: Interruption; readonly afterMs: number }
+)
+
+/** How a leader that has proposed a reconfiguration is interrupted. */
+export type Interruption = 'reset' | 'isolate' | 'kill' | 'powerCut'
+
+/**
+ * Membership changes, one after the other: a server leaves, becomes a voter or an observer, gets an empty disk while it
+ * does not vote (`wipe`), or leaves, gets an empty disk and rejoins in its old role (`renew`).
+ */
+export type MembershipChange = 'leave' | 'vote' | 'observe' | 'wipe' | 'renew'
+
+export const MEMBERSHIP_CHANGES: ReadonlySet<string> = new Set<MembershipChange>([
+  'leave',
+  'vote',
+  'observe',
+  'wipe',
+  'renew',
+])

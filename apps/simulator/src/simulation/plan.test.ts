@@ -1,0 +1,93 @@
+import { expect, it } from 'vitest'
+import { MEMBERSHIP_CHANGES } from './fault.ts'
+import { drawPlan } from './plan.ts'
+
+it('plans with a stale leader have clients that only read', () => {
+  const plans = Array.from({ length: 100 }, (_, seed) => drawPlan(seed, { minutes: 0.05 }))
+  const deposing = plans.filter(({ faults }) => faults.some(({ kind }) => kind === 'staleLeader'))
+  expect(deposing.length).toBeGreaterThan(5)
+  for (const { servers, clients } of deposing) {
+    expect(servers).toBeGreaterThan(1)
+    expect(
+      clients.filter(({ weights }) => weights.set === undefined && (weights.sync ?? 0) > 0).length,
+    ).toBeGreaterThan(0)
+  }
+})
+
+it('some plans have observers, non-members and all kinds of membership changes', () => {
+  const plans = Array.from({ length: 200 }, (_, seed) => drawPlan(seed, { servers: 5, minutes: 0.05 }))
+  const kinds = new Set<string>(plans.flatMap(({ faults }) => faults.map(({ kind }) => kind)))
+  expect([...MEMBERSHIP_CHANGES].filter((kind) => !kinds.has(kind))).toEqual([])
+  for (const [observers, outsiders] of [
+    [1, 0],
+    [2, 0],
+    [1, 1],
+  ])
+    expect(
+      plans.some((plan) => plan.observers.length === observers && plan.nonMembers.length === outsiders),
+    ).toBe(true)
+  // The remaining members tolerate one failure.
+  for (const plan of plans) expect(plan.observers.length + plan.nonMembers.length).toBeLessThanOrEqual(2)
+})
+
+it('plans cover every disk fault and every operation', () => {
+  const plans = Array.from({ length: 200 }, (_, seed) => drawPlan(seed, { servers: 3, minutes: 0.1 }))
+  const kinds = new Set(plans.flatMap(({ faults }) => faults.map(({ kind }) => kind)))
+  for (const kind of ['powerCut', 'tornWrite', 'powerCutAll', 'slowDisk', 'fullDisk', 'syncError'] as const)
+    expect(kinds).toContain(kind)
+  expect(plans.filter(({ disk }) => disk.reordersSectors).length).toBeGreaterThan(30)
+  expect(plans.filter(({ settings }) => settings.localSessions).length).toBeGreaterThan(20)
+  const deeds = new Set(
+    plans.flatMap(({ clients }) => clients.flatMap(({ weights }) => Object.keys(weights))),
+  )
+  for (const deed of ['multiRead', 'checkWatches', 'removeWatches', 'whoAmI', 'prove', 'quota', 'quotaUse'])
+    expect(deeds).toContain(deed)
+})
+
+it('some plans shut servers down and hand over leadership', () => {
+  const plans = Array.from({ length: 100 }, (_, seed) => drawPlan(seed, { servers: 3 }))
+  const kinds = new Set(plans.flatMap(({ faults }) => faults.map(({ kind }) => kind)))
+  expect([kinds.has('stop'), kinds.has('handOver')]).toEqual([true, true])
+})
+
+it('some plans interrupt reconfigurations', () => {
+  const plans = Array.from({ length: 100 }, (_, seed) => drawPlan(seed, { servers: 5 }))
+  const ways = plans.flatMap(({ faults }) =>
+    faults.flatMap((one) => (one.kind === 'interruptReconfig' ? [one.how] : [])),
+  )
+  expect([...new Set(ways)].sort()).toEqual(['isolate', 'kill', 'powerCut', 'reset'])
+})
+
+it('the groups feature adds groups and leaves the rest of the plan unchanged', () => {
+  const plans = Array.from({ length: 200 }, (_, seed) => drawPlan(seed, { servers: 5 }))
+  const grouped = plans.filter(({ groups }) => groups !== undefined).length
+  expect(grouped).toBeGreaterThan(10)
+  expect(grouped).toBeLessThan(50)
+  for (const plan of plans.slice(0, 20)) {
+    const asked = drawPlan(plan.seed, { servers: 5, features: ['groups'] })
+    expect(asked.groups!.members.flat().sort((a, b) => a - b)).toEqual([1, 2, 3, 4, 5])
+    expect({ ...plan, groups: asked.groups }).toEqual(asked)
+  }
+})
+
+it('the read-only feature takes the quorum away for long enough to serve read-only clients', () => {
+  const plans = Array.from({ length: 20 }, (_, seed) =>
+    drawPlan(seed, { servers: 3, minutes: 0.05, features: ['read-only'] }),
+  )
+  for (const { readOnly, clients, faults, loadMs } of plans) {
+    expect(readOnly).toBe(true)
+    expect(clients.filter((client) => client.readOnly === true).length).toBe(3)
+    const lonely = faults.filter(({ at, forMs }) => forMs > 5000 && at + forMs < loadMs)
+    expect(lonely.length).toBeGreaterThan(0)
+  }
+})
+
+it('the observer-masters feature adds observers', () => {
+  for (const servers of [3, 5])
+    for (let seed = 0; seed < 30; seed++) {
+      const plan = drawPlan(seed, { servers, features: ['observer-masters'] })
+      expect(plan.observerMasters).toBe(true)
+      expect(plan.observers.length).toBeGreaterThan(0)
+      expect(servers - plan.observers.length - plan.nonMembers.length).toBeGreaterThan(1)
+    }
+})

@@ -1,0 +1,464 @@
+import { type NetworkConditions, Prng } from '@zabra/testing'
+import { drawParticipantFaults, drawParticipants, type ParticipantPlan } from '../participants/plan.ts'
+import type { Fault } from './fault.ts'
+
+export type ClientOperation =
+  | 'set'
+  | 'setIf'
+  | 'create'
+  | 'ephemeral'
+  | 'sequential'
+  | 'ephemeralSequential'
+  | 'container'
+  | 'delete'
+  | 'multi'
+  | 'failingMulti'
+  | 'largeMulti'
+  | 'get'
+  | 'exists'
+  | 'children'
+  | 'sync'
+  | 'ttl'
+  | 'secure'
+  | 'getAcl'
+  | 'ephemerals'
+  | 'count'
+  | 'addWatch'
+  | 'removeWatches'
+  | 'checkWatches'
+  | 'multiRead'
+  | 'whoAmI'
+  | 'prove'
+  | 'quota'
+  | 'quotaUse'
+  | 'close'
+  | 'move'
+
+export interface ClientPlan {
+  readonly timeoutMs: number
+  /** Mean think time between two bursts, in milliseconds. */
+  readonly thinkMs: number
+  /** Maximum number of requests in a burst. */
+  readonly burst: number
+  /** Probability that a read sets a watch. */
+  readonly watchRate: number
+  /** The user that it authenticates as; empty for none. */
+  readonly user: string
+  readonly weights: Readonly<Partial<Record<ClientOperation, number>>>
+  /** Whether read-only servers may serve it. */
+  readonly readOnly?: boolean
+}
+
+export interface DrawnSettings {
+  readonly tickTimeMs: number
+  readonly snapCount: number
+  /** Snapshot threshold as a share of the number of znodes, where that is more than `snapCount`. */
+  readonly snapTreeShare: number
+  readonly preAllocSizeBytes: number
+  readonly commitLogCount: number
+  readonly globalOutstandingLimit: number
+  /** Snapshot size from which learners are sent TRUNC instead of SNAP, in bytes. */
+  readonly truncateFromBytes: number
+  /** Share of a snapshot's size up to which learners are synced from the log; 0 for always, negative for never. */
+  readonly snapshotSizeFactor: number
+  /** Whether sessions are local until they create an ephemeral node. Ensembles only. */
+  readonly localSessions: boolean
+}
+
+/** An optional feature of an ensemble, drawn from the seed unless it is requested. */
+export type Feature = 'groups' | 'read-only' | 'observer-masters'
+
+export const FEATURES: readonly Feature[] = ['groups', 'read-only', 'observer-masters']
+
+/** Probability that a seed draws a feature. */
+const FEATURE_CHANCE = 0.1
+
+/** Voters in groups with weights, for hierarchical quorums. */
+export interface GroupsPlan {
+  readonly members: readonly (readonly number[])[]
+  /** Weight of server 1, 2 and so on. */
+  readonly weights: readonly number[]
+}
+
+/** Everything that determines a run, together with the code. */
+export interface Plan {
+  readonly seed: number
+  readonly servers: number
+  /** Servers that start as observers. */
+  readonly observers: readonly number[]
+  /** Servers that start outside of the ensemble. */
+  readonly nonMembers: readonly number[]
+  /** Present for hierarchical quorums. */
+  readonly groups?: GroupsPlan
+  /** Whether servers without a quorum serve read-only clients. */
+  readonly readOnly?: boolean
+  /** Whether observers connect to followers. */
+  readonly observerMasters?: boolean
+  /** How long clients and faults are active, in milliseconds of world time. */
+  readonly loadMs: number
+  readonly clients: readonly ClientPlan[]
+  /** Clients of `@zabra/client`. In faults their indexes follow those of the raw clients. */
+  readonly participants: readonly ParticipantPlan[]
+  readonly faults: readonly Fault[]
+  readonly network: NetworkConditions
+  readonly disk: {
+    readonly syncMs: number
+    readonly stallRate: number
+    readonly stallMs: number
+    readonly reordersSectors: boolean
+  }
+  readonly settings: DrawnSettings
+}
+
+export interface PlanOptions {
+  readonly servers?: number
+  readonly minutes?: number
+  /** Whether power cuts reorder and corrupt unsynced sectors; drawn from the seed by default. */
+  readonly reordersSectors?: boolean
+  /** Features of the ensemble whatever the seed draws. */
+  readonly features?: readonly Feature[]
+}
+
+/** Draws a plan from a seed. */
+export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
+  const prng = new Prng(seed).fork('plan')
+  const servers = options.servers ?? prng.pick([1, 3, 3, 5])
+  const has = (feature: Feature): boolean =>
+    options.features?.includes(feature) === true || prng.fork(feature).chance(FEATURE_CHANCE)
+  const readOnly = servers > 1 && has('read-only')
+  const wishedMs = (options.minutes ?? 1 / 6) * 60_000
+  const loadMs = readOnly ? Math.max(wishedMs, NO_QUORUM_MS + 2000) : wishedMs
+  const clients = Array.from({ length: prng.integer(2, 6) }, () =>
+    drawClient(prng.fork(`client ${prng.below(1e9)}`)),
+  )
+  const deposals = drawStaleLeaders(prng.fork('deposals'), servers, loadMs)
+  const harsh = prng.chance(0.3)
+  const observerMasters = servers >= 3 && has('observer-masters')
+  const drawn = drawEnsemble(prng.fork('ensemble'), servers, loadMs)
+  const ensemble = observerMasters ? withObservers(prng.fork('observers'), servers, drawn) : drawn
+  const auditors = deposals.length > 0 ? [AUDITOR, AUDITOR, AUDITOR] : []
+  const all = [
+    ...clients,
+    ...auditors,
+    ...(readOnly ? [READ_ONLY_CLIENT, READ_ONLY_CLIENT, READ_ONLY_CLIENT] : []),
+  ]
+  const participants = drawParticipants(prng.fork('participants'))
+  const groups = servers >= 3 && has('groups') ? drawGroups(prng.fork('layout'), servers) : undefined
+  const place = { from: all.length, count: participants.length, servers, loadMs }
+  return {
+    seed,
+    servers,
+    observers: ensemble.observers,
+    nonMembers: ensemble.outsiders,
+    ...(groups === undefined ? {} : { groups }),
+    ...(readOnly ? { readOnly } : {}),
+    ...(observerMasters ? { observerMasters } : {}),
+    loadMs,
+    clients: all,
+    participants,
+    faults: [
+      ...drawFaults(prng.fork('faults'), servers, clients.length, loadMs),
+      ...deposals,
+      ...ensemble.changes,
+      ...(readOnly ? drawQuorumLoss(prng.fork('lonely'), servers, loadMs) : []),
+      ...drawParticipantFaults(prng.fork('participant faults'), place),
+    ],
+    network: {
+      delayMs: prng.pick([0.05, 0.2, 2]),
+      jitterMs: prng.pick([0.1, 0.5, 3]),
+      tailRate: harsh ? 0.05 : 0.005,
+      tailMs: harsh ? 80 : 15,
+      splitRate: prng.pick([0, 0.05, 0.5]),
+      breakOnHealRate: prng.pick([0.1, 0.5, 0.9]),
+    },
+    disk: {
+      syncMs: prng.pick([0.2, 1, 6]),
+      stallRate: harsh ? 0.02 : 0.001,
+      stallMs: 100,
+      reordersSectors: options.reordersSectors ?? prng.fork('wild').chance(0.35),
+    },
+    settings: {
+      tickTimeMs: 500,
+      snapCount: prng.pick([30, 80, 400, 100_000]),
+      snapTreeShare: prng.fork('share of the tree').pick([0, 0, 0.25, 1]),
+      preAllocSizeBytes: prng.pick([0, 4096, 65_536]),
+      commitLogCount: prng.pick([20, 100, 500]),
+      globalOutstandingLimit: prng.pick([5, 1000]),
+      truncateFromBytes: prng.pick([0, 0, 1 << 20]),
+      snapshotSizeFactor: prng.pick([0.33, 0, -1]),
+      localSessions: servers > 1 && prng.fork('local sessions').chance(0.25),
+    },
+  }
+}
+
+function drawClient(prng: Prng): ClientPlan {
+  // Each run stresses something: some operations are left out, others are much more frequent.
+  const weight = (usual: number): number => (prng.chance(0.15) ? 0 : usual * prng.pick([0.5, 1, 1, 3]))
+  return {
+    timeoutMs: prng.pick([1500, 3000, 6000]),
+    thinkMs: prng.pick([5, 15, 40, 120]),
+    burst: prng.pick([1, 1, 4, 12]),
+    watchRate: prng.pick([0, 0.3, 0.8]),
+    user: prng.pick(['', 'ann', 'ben']),
+    weights: {
+      set: 4,
+      setIf: weight(3),
+      create: weight(3),
+      ephemeral: weight(2),
+      sequential: weight(1),
+      ephemeralSequential: weight(1.5),
+      container: weight(0.5),
+      delete: weight(3),
+      multi: weight(1.5),
+      failingMulti: weight(1),
+      get: 4,
+      exists: weight(2),
+      children: weight(1.5),
+      sync: weight(1),
+      close: weight(0.05),
+      move: weight(0.15),
+      ttl: weight(0.4),
+      secure: weight(2),
+      getAcl: weight(0.6),
+      ephemerals: weight(0.4),
+      count: weight(0.4),
+      addWatch: weight(0.6),
+      removeWatches: weight(0.3),
+      checkWatches: weight(0.4),
+      multiRead: weight(1),
+      whoAmI: weight(0.2),
+      prove: weight(0.1),
+      quota: weight(1.5),
+      quotaUse: weight(0.6),
+      largeMulti: weight(0.1),
+    },
+  }
+}
+
+/**
+ * A client that reads after syncs and never writes, so that a leader without a quorum could answer all its requests.
+ */
+const AUDITOR: ClientPlan = {
+  timeoutMs: 6000,
+  thinkMs: 40,
+  burst: 2,
+  watchRate: 0,
+  user: '',
+  weights: { get: 2, exists: 1, sync: 2 },
+}
+
+/** A client that accepts read-only servers and sends them requests of all kinds. */
+const READ_ONLY_CLIENT: ClientPlan = {
+  timeoutMs: 3000,
+  thinkMs: 30,
+  burst: 3,
+  watchRate: 0.2,
+  user: '',
+  weights: {
+    get: 6,
+    exists: 2,
+    children: 2,
+    count: 0.5,
+    multiRead: 1,
+    set: 1,
+    create: 0.5,
+    delete: 0.5,
+    ephemeral: 0.3,
+    multi: 0.5,
+    sync: 0.5,
+    close: 0.1,
+    move: 0.5,
+  },
+  readOnly: true,
+}
+
+/** How long servers lose their quorum: long enough to notice it and serve read-only clients for a while. */
+const NO_QUORUM_MS = 7000
+
+function drawQuorumLoss(prng: Prng, servers: number, loadMs: number): Fault[] {
+  const at = prng.between(200, loadMs - NO_QUORUM_MS - 1000)
+  const forMs = prng.between(5500, NO_QUORUM_MS)
+  const minority = prng.shuffled(range(servers)).slice(0, Math.floor(servers / 2))
+  const down = range(servers).filter((id) => !minority.includes(id))
+  return prng.pickWeighted({ split: 1, down: 1 }) === 'split'
+    ? [{ kind: 'split', group: minority, at, forMs }]
+    : down.map((server) => ({ kind: 'kill', server, at: at + prng.between(0, 300), forMs }))
+}
+
+/** In some runs, draws a leader that learns late that it was replaced. */
+function drawStaleLeaders(prng: Prng, servers: number, loadMs: number): Fault[] {
+  if (servers === 1 || !prng.chance(0.3)) return []
+  const at = prng.between(100, Math.max(200, loadMs - 5000))
+  return [{ kind: 'staleLeader', server: 0, at, forMs: prng.between(3500, 6000) }]
+}
+
+interface EnsemblePlan {
+  readonly observers: readonly number[]
+  readonly outsiders: readonly number[]
+  readonly changes: Fault[]
+}
+
+/** Returns the ensemble with at least one initial observer. */
+function withObservers(prng: Prng, servers: number, drawn: EnsemblePlan): EnsemblePlan {
+  const { observers, outsiders, changes } = drawn
+  if (observers.length > 0) return drawn
+  const some = prng.shuffled(range(servers)).slice(0, servers > 3 ? 2 : 1)
+  return { observers: outsiders.length > 0 ? outsiders : some, outsiders: [], changes }
+}
+
+/** Draws initial roles and membership changes. */
+function drawEnsemble(prng: Prng, servers: number, loadMs: number): EnsemblePlan {
+  const ids = range(servers)
+  const quiet = servers < 3 ? 0 : prng.pickWeighted({ none: 5, one: 2, two: servers > 3 ? 3 : 0 })
+  const silent = prng.shuffled(ids).slice(0, quiet === 'one' ? 1 : quiet === 'two' ? 2 : 0)
+  const observers = silent.filter(() => prng.chance(0.75))
+  const outsiders = silent.filter((id) => !observers.includes(id))
+  const changes: Fault[] = []
+  if (servers < 3 || !prng.chance(0.4)) return { observers, outsiders, changes }
+  const mean = prng.pick([loadMs / 10, loadMs / 4])
+  for (let at = 100 + prng.exponential(mean); at < loadMs; at += 50 + prng.exponential(mean)) {
+    const kind = prng.pickWeighted({ leave: 2, vote: 3, observe: 2, wipe: 1.5, renew: 1 })
+    changes.push({
+      kind,
+      server: prng.chance(0.2) ? 0 : prng.pick(ids),
+      at,
+      forMs: prng.pick([50, 1000]),
+    })
+  }
+  return { observers, outsiders, changes: [...changes, ...drawInterruptions(prng.fork('half'), changes)] }
+}
+
+/** Layouts in which quorums differ from majorities: a majority may not be a quorum, or a minority may be one. */
+export const GROUPS: Readonly<Record<number, readonly GroupsPlan[]>> = {
+  3: [
+    { members: [[1, 2, 3]], weights: [2, 1, 1] },
+    { members: [[1, 2, 3]], weights: [1, 1, 0] },
+    { members: [[1], [2], [3]], weights: [1, 1, 3] },
+    { members: [[1, 2, 3]], weights: [3, 1, 1] },
+  ],
+  5: [
+    { members: [[1, 2, 3], [4], [5]], weights: [1, 1, 1, 1, 1] },
+    { members: [[1, 2], [3, 4], [5]], weights: [1, 1, 1, 1, 1] },
+    { members: [[1, 2, 3, 4, 5]], weights: [3, 1, 1, 1, 1] },
+    {
+      members: [
+        [1, 2, 3],
+        [4, 5],
+      ],
+      weights: [1, 1, 1, 1, 0],
+    },
+  ],
+}
+
+function drawGroups(prng: Prng, servers: number): GroupsPlan | undefined {
+  const layouts = GROUPS[servers]
+  return layouts === undefined ? undefined : prng.pick(layouts)
+}
+
+/** Draws interruptions of leaders just before, or while, their reconfigurations are committed. */
+function drawInterruptions(prng: Prng, changes: readonly Fault[]): Fault[] {
+  return changes
+    .filter(() => prng.chance(0.4))
+    .map(({ at }) => ({
+      kind: 'interruptReconfig',
+      how: prng.pickWeighted({ reset: 3, isolate: 2, kill: 1, powerCut: 1 }),
+      afterMs: prng.pick([0, 0, 1, 10]),
+      at: at - 1,
+      forMs: prng.pick([100, 600, 3000]),
+    }))
+}
+
+function drawFaults(prng: Prng, servers: number, clients: number, loadMs: number): Fault[] {
+  const faults: Fault[] = []
+  const clocks = prng.chance(0.4)
+  const mean = prng.pick([400, 1200, 3000])
+  for (let at = 200 + prng.exponential(mean); at < loadMs; at += 50 + prng.exponential(mean)) {
+    const fault = drawFault(prng, at, servers, clients, clocks)
+    if (fault !== undefined) faults.push(fault)
+  }
+  return faults
+}
+
+function drawFault(
+  prng: Prng,
+  at: number,
+  servers: number,
+  clients: number,
+  clocks: boolean,
+): Fault | undefined {
+  const forMs = prng.pick([20, 200, 1000, 3000, 6000]) * prng.between(0.5, 1.5)
+  const server = servers > 1 && prng.chance(0.4) ? 0 : prng.integer(1, servers)
+  const client = prng.below(clients)
+  const both = { at, forMs }
+  const kind = prng.pickWeighted({
+    kill: 4,
+    powerCut: 4,
+    tornWrite: 4,
+    stop: 1.5,
+    handOver: servers > 1 ? 1.5 : 0,
+    pause: 3,
+    slowDisk: 2,
+    fullDisk: 0.7,
+    syncError: 0.7,
+    killAll: 0.5,
+    powerCutAll: 1,
+    wallJump: clocks ? 1 : 0,
+    drift: clocks ? 1 : 0,
+    clientCut: 2,
+    clientReset: 3,
+    clientCrash: 1.5,
+    clientPause: 1.5,
+    ...(servers > 1
+      ? {
+          isolate: 4,
+          dropInbound: 2,
+          dropOutbound: 2,
+          split: 3,
+          bridge: servers > 3 ? 2 : 0,
+          slowLink: 2,
+          resetPeers: 3,
+        }
+      : {}),
+  })
+  switch (kind) {
+    case 'killAll':
+    case 'powerCutAll':
+      return { ...both, kind }
+    case 'tornWrite':
+      return { ...both, kind, server, afterMs: prng.pick([0, 0.1, 0.5, 3]) }
+    case 'wallJump':
+      return { ...both, kind, server, by: prng.pick([-3_600_000, -2000, 2000, 3_600_000]) }
+    case 'drift':
+      return { ...both, kind, server, by: prng.between(0.9, 1.1) }
+    case 'split':
+      return {
+        ...both,
+        kind,
+        group: prng.shuffled(range(servers)).slice(0, prng.integer(1, Math.floor(servers / 2))),
+      }
+    case 'slowLink':
+      return { ...both, kind, server, other: prng.integer(1, servers), ms: prng.pick([20, 150, 600]) }
+    case 'clientCut':
+    case 'clientReset':
+    case 'clientCrash':
+    case 'clientPause':
+      return { ...both, kind, client, server: prng.integer(1, servers) }
+    case 'kill':
+    case 'powerCut':
+    case 'pause':
+    case 'slowDisk':
+    case 'fullDisk':
+    case 'syncError':
+    case 'isolate':
+    case 'dropInbound':
+    case 'dropOutbound':
+    case 'bridge':
+    case 'resetPeers':
+    case 'stop':
+      return { ...both, kind, server }
+    case 'handOver':
+      return { ...both, kind, server: 0 }
+  }
+}
+
+const range = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1)

@@ -1,0 +1,91 @@
+/** A packet on the quorum port. */
+export interface QuorumPacket {
+  readonly type: number
+  readonly zxid: number
+  readonly data: Uint8Array | undefined
+}
+
+export const PacketType = {
+  PROPOSAL: 2,
+  ACK: 3,
+  COMMIT: 4,
+  INFORM: 8,
+  COMMITANDACTIVATE: 9,
+  NEWLEADER: 10,
+  UPTODATE: 12,
+  DIFF: 13,
+  TRUNC: 14,
+  SNAP: 15,
+  LEADERINFO: 17,
+  ACKEPOCH: 18,
+  INFORMANDACTIVATE: 19,
+} as const
+
+/** The end of a snapshot on the wire: a string with its length. */
+const SIGNATURE = Uint8Array.of(0, 0, 0, 10, ...new TextEncoder().encode('BenWasHere'))
+
+/**
+ * Parses one direction of a connection on the quorum port. Written independently of the server's codec, so as not to
+ * share its defects.
+ */
+export class QuorumPacketParser {
+  readonly #onPacket: (packet: QuorumPacket) => void
+  #rest = new Uint8Array(0)
+  #inSnapshot = false
+  /** Set when bytes cannot be parsed; the rest of the stream is ignored. */
+  isBroken = false
+
+  constructor(onPacket: (packet: QuorumPacket) => void) {
+    this.#onPacket = onPacket
+  }
+
+  push(bytes: Uint8Array): void {
+    if (this.isBroken) return
+    const all = new Uint8Array(this.#rest.length + bytes.length)
+    all.set(this.#rest)
+    all.set(bytes, this.#rest.length)
+    let at = 0
+    for (;;) {
+      const end = this.#inSnapshot ? this.#skip(all, at) : this.#packet(all, at)
+      if (end < 0) break
+      at = end
+    }
+    this.#rest = all.slice(at)
+  }
+
+  #skip(bytes: Uint8Array, at: number): number {
+    for (let i = at; i + SIGNATURE.length <= bytes.length; i++) {
+      if (!SIGNATURE.every((byte, offset) => bytes[i + offset] === byte)) continue
+      this.#inSnapshot = false
+      return i + SIGNATURE.length
+    }
+    // The signature may have begun in the last bytes.
+    const kept = bytes.length - SIGNATURE.length + 1
+    return kept > at ? kept : -1
+  }
+
+  /** Returns the end of the packet at `at`; -1 while it is incomplete. */
+  #packet(bytes: Uint8Array, at: number): number {
+    if (bytes.length - at < 20) return -1
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    const type = view.getInt32(at)
+    if (type < 1 || type > 19) {
+      this.isBroken = true
+      return -1
+    }
+    const zxid = view.getInt32(at + 4) * 2 ** 32 + view.getUint32(at + 8)
+    const length = view.getInt32(at + 12)
+    let end = at + 16 + Math.max(0, length)
+    if (bytes.length < end + 4) return -1
+    const identities = view.getInt32(end)
+    end += 4
+    for (let i = 0; i < 2 * identities; i++) {
+      if (bytes.length < end + 4) return -1
+      end += 4 + Math.max(0, view.getInt32(end))
+      if (bytes.length < end) return -1
+    }
+    this.#onPacket({ type, zxid, data: length < 0 ? undefined : bytes.slice(at + 16, at + 16 + length) })
+    if (type === PacketType.SNAP) this.#inSnapshot = true
+    return end
+  }
+}

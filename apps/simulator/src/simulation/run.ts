@@ -1,0 +1,370 @@
+import { checkers } from '../checkers/index.ts'
+import type { Evidence } from '../checkers/index.ts'
+import {
+  committedHistoryOf,
+  readServerLog,
+  type CommittedHistory,
+  type ServerLog,
+} from '../history/committed-history.ts'
+import { QUOTA_NODES } from '../history/quota.ts'
+import { History } from '../history/records.ts'
+import {
+  type Prng,
+  type ServerEndpoint,
+  SimulatedServer,
+  SimulatedWorld,
+  type TraceEvent,
+  type LogLine,
+  type ProcessState,
+} from '@zabra/testing'
+import { SessionClient, type SessionClientOptions } from '../workload/session-client.ts'
+import { RetryingClient, createAll, readTree } from '../workload/retrying-client.ts'
+import { BASE_PATHS, Worker } from '../workload/worker.ts'
+import { CallLog } from '../participants/calls.ts'
+import { checkCalls } from '../participants/check-calls.ts'
+import { Participant } from '../participants/participant.ts'
+import { PARTICIPANT_PATHS } from '../participants/paths.ts'
+import { committedTransactions } from './committed-transactions.ts'
+import { EpochMonitor } from './epoch-monitor.ts'
+import { FaultInjector } from './fault-injector.ts'
+import { readMembers } from './membership.ts'
+import { Operator } from './operator.ts'
+import type { Plan } from './plan.ts'
+import { DATA_DIR, initialRoles, membershipText, serverSettings, SUPER_USER } from './settings.ts'
+import { maxStalenessOf } from './staleness.ts'
+import { Stats } from './stats.ts'
+import { QuorumMonitor } from './quorum-monitor.ts'
+
+/** Liveness bounds after healing, in milliseconds of world time. */
+const WRITE_WITHIN_MS = 15_000
+const READ_WITHIN_MS = 60_000
+/** How long a session may outlive its timeout: an election and some ticks. */
+const GRACE_MS = 6_000
+/** How long a call of a library client may take after healing: sessions that have ended must be detected first. */
+const SETTLED_WITHIN_MS = 30_000
+const QUIET_MS = 2_000
+
+export interface Violation {
+  readonly checker: string
+  readonly message: string
+}
+
+export interface RunReport {
+  readonly plan: Plan
+  readonly violations: readonly Violation[]
+  readonly hash: number
+  readonly eventCount: number
+  readonly virtualMs: number
+  readonly stats: Stats
+}
+
+export interface RunOptions {
+  readonly onTrace?: (event: TraceEvent) => void
+  readonly onLog?: (line: LogLine) => void
+}
+
+/** Runs a plan from its first event to its last and checks the result. */
+export function runPlan(plan: Plan, options: RunOptions = {}): Promise<RunReport> {
+  return new Run(plan, options).run()
+}
+
+class Run {
+  readonly #plan: Plan
+  readonly #world: SimulatedWorld
+  readonly #history = new History()
+  readonly #violations: Violation[] = []
+  readonly #servers: SimulatedServer[]
+  readonly #workers: Worker[]
+  readonly #participants: Participant[]
+  readonly #calls = new CallLog()
+  readonly #readers = new Map<string, string>()
+  readonly #faults: FaultInjector
+  readonly #operator: Operator | undefined
+  readonly #quorumMonitor: QuorumMonitor | undefined
+  readonly #epochMonitor: EpochMonitor
+  readonly #stats = new Stats()
+  #connections = 0
+  #healedAt = 0
+
+  constructor(plan: Plan, options: RunOptions) {
+    this.#plan = plan
+    const world = new SimulatedWorld(plan.seed)
+    this.#world = world
+    world.onTrace = options.onTrace
+    world.onLog = (line) => {
+      this.#stats.recordLogLine(line)
+      options.onLog?.(line)
+    }
+    world.onError = (error, owner) => this.#handleError(error, owner)
+    Object.assign(world.network.conditions, plan.network)
+    this.#servers = Array.from({ length: plan.servers }, (_, index) => {
+      const host = world.addHost(`s${index + 1}`)
+      Object.assign(host.disk.conditions, plan.disk)
+      return new SimulatedServer(world, host, index + 1, serverSettings(plan, index + 1))
+    })
+    this.#quorumMonitor =
+      plan.servers > 1
+        ? new QuorumMonitor(world, readMembers(membershipText(initialRoles(plan), plan.groups)))
+        : undefined
+    for (const { host, onReplaceDisk } of this.#servers)
+      onReplaceDisk.push(() => this.#quorumMonitor?.diskReplaced(host))
+    this.#epochMonitor = new EpochMonitor(world, this.#servers)
+    this.#workers = plan.clients.map((client, index) => {
+      const host = world.addHost(`c${index}`)
+      return new Worker({
+        ...this.#common,
+        host,
+        plan: client,
+        prng: world.prng.fork(`worker ${index}`),
+      })
+    })
+    this.#operator =
+      plan.servers > 1
+        ? new Operator(
+            world,
+            this.#servers,
+            () => this.#client('operator', { credentials: SUPER_USER.credentials }),
+            plan.groups,
+          )
+        : undefined
+    this.#participants = plan.participants.map((participant, index) => {
+      const host = world.addHost(`p${index}`)
+      const prng = world.prng.fork(`participant ${index}`)
+      return new Participant({ ...this.#common, host, plan: participant, prng, log: this.#calls })
+    })
+    this.#faults = new FaultInjector({
+      world,
+      operator: this.#operator,
+      servers: this.#servers,
+      workers: [...this.#workers, ...this.#participants],
+      leader: () => this.#quorumMonitor?.leader,
+      onNextReconfig: (proposed) => this.#quorumMonitor?.onNextReconfig(proposed),
+    })
+  }
+
+  async run(): Promise<RunReport> {
+    try {
+      await this.#prepare()
+      await this.#load()
+      await this.#heal()
+      await this.#finish()
+      await this.#check()
+    } catch (error) {
+      this.#violate('run', error instanceof Error ? (error.stack ?? error.message) : String(error))
+    }
+    const { hash, eventCount, now } = this.#world
+    this.#stats.recordCalls(this.#calls.calls)
+    if (this.#plan.groups !== undefined) this.#stats.add('ensembles with groups', 1)
+    this.#stats.recordRun(
+      this.#history,
+      this.#servers,
+      { ...this.#faults.counts, ...this.#operator?.counts },
+      this.#quorumMonitor,
+    )
+    return {
+      plan: this.#plan,
+      violations: this.#violations,
+      hash,
+      eventCount,
+      virtualMs: now,
+      stats: this.#stats,
+    }
+  }
+
+  get #common(): {
+    history: History
+    servers: () => readonly ServerEndpoint[]
+    nextConnection: () => number
+  } {
+    return {
+      history: this.#history,
+      servers: () => this.#servers.map(({ address }) => address),
+      nextConnection: () => ++this.#connections,
+    }
+  }
+
+  async #prepare(): Promise<void> {
+    for (const server of this.#servers) server.start()
+    const asking = new RetryingClient(this.#client('setup'))
+    const base = this.#participants.length > 0 ? [...BASE_PATHS, ...PARTICIPANT_PATHS] : BASE_PATHS
+    await this.#world.runUntilSettled(createAll(asking, [...base, ...QUOTA_NODES]), WRITE_WITHIN_MS)
+  }
+
+  async #load(): Promise<void> {
+    for (const worker of [...this.#workers, ...this.#participants]) worker.start()
+    this.#faults.schedule(this.#plan.faults)
+    await this.#world.run(this.#world.now + this.#plan.loadMs)
+  }
+
+  /** Ends all faults and checks that the servers recover in time. */
+  async #heal(): Promise<void> {
+    this.#faults.heal()
+    this.#healedAt = this.#world.now
+    this.#world.trace(undefined, 'healed', '')
+    const asking = new RetryingClient(this.#client('probe'))
+    const written = asking.request({ op: 'set', path: '/w/probe', data: 'healed', version: -1 })
+    let isWritten = false
+    void written.then(() => (isWritten = true))
+    if (!(await this.#world.run(this.#world.now + WRITE_WITHIN_MS, () => isWritten)))
+      this.#violate('liveness', `No write was acknowledged within ${WRITE_WITHIN_MS} ms after healing`)
+    else this.#stats.recoveryMs = this.#world.now - this.#healedAt
+    const lookers = this.#workers.filter(
+      ({ acceptsReadOnlyServers, host }) => acceptsReadOnlyServers && host.current !== undefined,
+    )
+    const areBack = (): boolean => lookers.every(({ client }) => client.isAttachedToQuorum)
+    if (!(await this.#world.run(this.#healedAt + WRITE_WITHIN_MS, areBack)))
+      this.#violate(
+        'liveness',
+        `A read-only client had no server with a quorum ${WRITE_WITHIN_MS} ms after healing`,
+      )
+  }
+
+  async #finish(): Promise<void> {
+    const prng = this.#world.prng.fork('end')
+    for (const worker of this.#workers) {
+      worker.stop()
+      const end = prng.pickWeighted({ close: 2, vanish: 2 })
+      if (worker.host.current === undefined) continue
+      if (end === 'close') worker.client.send({ op: 'close' })
+      else worker.host.crash('power')
+    }
+    await this.#world.run(this.#world.now + 500)
+    for (const worker of this.#workers) worker.client.abandon()
+    await this.#finishParticipants(prng)
+    const { clients, participants } = this.#plan
+    const longest = Math.max(...[...clients, ...participants].map(({ timeoutMs }) => timeoutMs))
+    await this.#world.run(this.#world.now + longest + GRACE_MS)
+    await this.#readAll('healed')
+    for (const server of this.#servers) server.crash('power')
+    for (const server of this.#servers) server.start()
+    await this.#readAll('restarted')
+  }
+
+  /** Checks that pending calls of library clients settle; then each client reads all its paths once more and ends. */
+  async #finishParticipants(prng: Prng): Promise<void> {
+    const all = this.#participants
+    for (const one of all) one.stop()
+    const isQuiet = (): boolean => all.every((one) => one.isIdle)
+    if (!(await this.#world.run(this.#world.now + SETTLED_WITHIN_MS, isQuiet)))
+      this.#violate(
+        'calls',
+        `A call of a library client had not settled ${SETTLED_WITHIN_MS} ms after healing`,
+      )
+    let concluded = 0
+    for (const one of all) void one.readAll().then(() => concluded++)
+    await this.#world.run(this.#world.now + SETTLED_WITHIN_MS, () => concluded === all.length)
+    await this.#world.run(this.#world.now + QUIET_MS)
+    for (const one of all) one.end(prng.chance(0.5))
+    await this.#world.run(this.#world.now + QUIET_MS)
+  }
+
+  /** Reads the whole tree of each server with a client of its own. */
+  async #readAll(when: string): Promise<void> {
+    const reading = this.#servers.map(async (server) => {
+      const name = `reader-${when}-${server.host.name}`
+      const client = this.#client(name, {
+        servers: () => [server.address],
+        credentials: SUPER_USER.credentials,
+      })
+      this.#readers.set(`${name}.0`, server.host.name)
+      const asking = new RetryingClient(client)
+      await asking.request({ op: 'sync', path: '/w' })
+      await readTree(asking, '/w')
+    })
+    let isRead = false
+    void Promise.all(reading).then(() => (isRead = true))
+    if (!(await this.#world.run(this.#world.now + READ_WITHIN_MS, () => isRead)))
+      this.#violate('liveness', `Not every server could be read within ${READ_WITHIN_MS} ms (${when})`)
+  }
+
+  #client(
+    name: string,
+    options: Partial<Pick<SessionClientOptions, 'servers' | 'credentials'>> = {},
+  ): SessionClient {
+    const host = this.#world.addHost(name)
+    const client = new SessionClient({
+      ...this.#common,
+      name: `${name}.0`,
+      incarnation: host.start(),
+      prng: this.#world.prng.fork(`connections ${name}`),
+      ...options,
+      timeoutMs: 6000,
+    })
+    client.start()
+    return client
+  }
+
+  async #check(): Promise<void> {
+    const logs: ServerLog[] = []
+    for (const { host, removedLogs } of this.#servers)
+      logs.push(await readServerLog(host.name, host.disk, DATA_DIR, removedLogs))
+    const { localSessions } = this.#plan.settings
+    const committed = committedHistoryOf(committedTransactions(logs, this.#quorumMonitor), localSessions)
+    if (localSessions) this.#markLocalSessions(committed)
+    this.#markReadOnlySessions()
+    const workers = new Set([...this.#workers, ...this.#participants].map(({ host }) => host.name))
+    const isSilent = (client: string): boolean => workers.has(client.split('.')[0]!)
+    const silentSessions = new Set(
+      this.#history.events
+        .filter(({ kind, client }) => kind === 'attached' && isSilent(client))
+        .map(({ session }) => session),
+    )
+    const clocksAreTrue = !this.#plan.faults.some(({ kind }) =>
+      ['wallJump', 'drift', 'staleLeader'].includes(kind),
+    )
+    const { tickTimeMs } = this.#plan.settings
+    const evidence: Evidence = {
+      history: this.#history,
+      committed,
+      logs,
+      quorum: this.#quorumMonitor?.record,
+      readers: this.#readers,
+      healedAt: this.#healedAt,
+      silentSessions,
+      // A follower that is cut off serves reads until it notices.
+      maxClockErrorMs: clocksAreTrue ? (this.#plan.servers > 1 ? 6 * tickTimeMs : 0) : undefined,
+      maxStalenessMs: maxStalenessOf(this.#plan),
+      diskWasFull: this.#plan.faults.some(({ kind }) => kind === 'fullDisk'),
+      epochs: this.#epochMonitor.samples,
+    }
+    for (const checker of checkers)
+      for (const what of checker.check(evidence)) this.#violate(checker.name, what)
+    for (const what of checkCalls(this.#calls, committed)) this.#violate('calls', what)
+    this.#checkStops()
+  }
+
+  /** Marks closes of read-only sessions, which no transaction records. */
+  #markReadOnlySessions(): void {
+    for (const operation of this.#history.operations)
+      if (operation.isReadOnly === true && operation.request.op === 'close') operation.isLocal = true
+  }
+
+  /** Marks closes of local sessions, which no transaction records. */
+  #markLocalSessions({ model }: CommittedHistory): void {
+    for (const operation of this.#history.operations)
+      if (operation.request.op === 'close' && !model.sessions.has(operation.session)) operation.isLocal = true
+    const attached = new Set<string>()
+    for (const { kind, session } of this.#history.events) if (kind === 'attached') attached.add(session)
+    const upgraded = [...attached].filter((session) => model.sessions.has(session)).length
+    this.#stats.add('local sessions', attached.size - upgraded)
+    this.#stats.add('local sessions upgraded', upgraded)
+  }
+
+  /** A server may stop only because its disk failed. */
+  #checkStops(): void {
+    for (const { stops } of this.#servers)
+      for (const { server, at, during, reason, code } of stops)
+        if (code !== 'EIO' && code !== 'ENOSPC')
+          this.#violate('stops', `${server} stopped in ${during} at ${at.toFixed(1)} ms: ${reason}`)
+  }
+
+  #handleError(error: unknown, owner: ProcessState | undefined): void {
+    const server = this.#servers.find(({ host }) => host === owner?.host)
+    if (server === undefined) throw error
+    server.handleError(error)
+  }
+
+  #violate(checker: string, what: string): void {
+    this.#violations.push({ checker, message: what })
+  }
+}

@@ -1,0 +1,93 @@
+import { defaults, parseConfiguration, type EnsembleConfiguration, type ServerSettings } from '@zabra/server'
+import type { Role } from './membership.ts'
+import { OBSERVER_PORT } from './observer-monitor.ts'
+import { MEMBERSHIP_CHANGES } from './fault.ts'
+import { type GroupsPlan, type Plan } from './plan.ts'
+import { CLIENT_PORT } from '@zabra/testing'
+
+export const DATA_DIR = '/data'
+
+/** `syncLimit` of all servers, in ticks. */
+export const SYNC_LIMIT = 4
+
+const QUORUM_PORT = 2888
+const ELECTION_PORT = 3888
+
+/** The operator's identity: the digest in the settings of servers, and the credentials. */
+export const SUPER_USER = { digest: 'super:lK75jTNcA+U9vtVEw5vB51mj/w4=', credentials: 'super:secret' }
+
+/** Returns the line of a server in a configuration. */
+export const memberLine = (id: number, role: Role): string =>
+  `server.${id}=s${id}:${QUORUM_PORT}:${ELECTION_PORT}:${role};${CLIENT_PORT}`
+
+/** Returns the initial roles. */
+export function initialRoles({ servers, observers, nonMembers }: Plan): Map<number, Role> {
+  const ids = Array.from({ length: servers }, (_, index) => index + 1).filter(
+    (id) => !nonMembers.includes(id),
+  )
+  return new Map(ids.map((id) => [id, observers.includes(id) ? 'observer' : 'participant']))
+}
+
+/** Returns the text of a configuration, without a version. */
+export function membershipText(roles: ReadonlyMap<number, Role>, groups: GroupsPlan | undefined): string {
+  const lines = [...roles].map(([id, role]) => memberLine(id, role))
+  const votes = (id: number): boolean => roles.get(id) === 'participant'
+  groups?.members.forEach((members, index) => {
+    const voters = members.filter(votes)
+    if (voters.length > 0) lines.push(`group.${index + 1}=${voters.join(':')}`)
+    lines.push(...voters.map((id) => `weight.${id}=${groups.weights[id - 1]!}`))
+  })
+  return lines.join('\n')
+}
+
+/**
+ * Returns the configuration that the operator writes for a server: the members, and the server itself as an observer
+ * unless it is one of them.
+ */
+export function configurationFor(
+  id: number,
+  roles: ReadonlyMap<number, Role>,
+  groups: GroupsPlan | undefined,
+): EnsembleConfiguration {
+  return parseConfiguration(membershipText(new Map<number, Role>([[id, 'observer'], ...roles]), groups))
+}
+
+/** Returns the settings of one server of a run. */
+export function serverSettings(plan: Plan, id: number): ServerSettings {
+  const { settings, servers, faults, nonMembers } = plan
+  return defaults({
+    ...(servers > 1
+      ? {
+          ensemble: configurationFor(id, initialRoles(plan), plan.groups),
+          // Servers outside of the ensemble can only join by reconfig.
+          reconfigEnabled: nonMembers.length > 0 || faults.some(({ kind }) => MEMBERSHIP_CHANGES.has(kind)),
+          initLimit: 10,
+          syncLimit: SYNC_LIMIT,
+          commitLogCount: settings.commitLogCount,
+          truncateFromBytes: settings.truncateFromBytes,
+          snapshotSizeFactor: settings.snapshotSizeFactor,
+          observerMasterPort: plan.observerMasters === true ? OBSERVER_PORT : 0,
+          readOnlyModeEnabled: plan.readOnly ?? false,
+          localSessionsEnabled: settings.localSessions,
+          localSessionsUpgradingEnabled: settings.localSessions,
+        }
+      : {}),
+    superDigest: SUPER_USER.digest,
+    dataDir: DATA_DIR,
+    serverId: id,
+    clientPort: CLIENT_PORT,
+    tickTimeMs: settings.tickTimeMs,
+    minSessionTimeoutMs: 1000,
+    maxSessionTimeoutMs: 20_000,
+    snapCount: Math.max(2, settings.snapCount),
+    snapTreeShare: settings.snapTreeShare,
+    preAllocSizeBytes: settings.preAllocSizeBytes,
+    globalOutstandingLimit: settings.globalOutstandingLimit,
+    extendedTypesEnabled: true,
+    digestEnabled: true,
+    enforceQuota: true,
+    maxClientCnxns: 0,
+    containerCheckIntervalMs: 2000,
+    fourLetterWords: ['*'],
+  })
+}

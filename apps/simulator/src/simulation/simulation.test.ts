@@ -1,0 +1,126 @@
+import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { drawPlan } from './plan.ts'
+import { runPlan } from './run.ts'
+import { shrink } from './shrink.ts'
+
+/** Seeds beyond the listed ones; ZABRA_SIM_SEEDS overrides it. */
+const SEEDS = Number(process.env['ZABRA_SIM_SEEDS'] ?? 11)
+
+const line = (seed: number, servers: number): string => `pnpm sim --seed ${seed} --servers ${servers}`
+
+/** Runs the command in a process of its own, as `pnpm sim` does. */
+function sim(args: readonly string[]): Promise<{ code: number | null; output: string }> {
+  const command = fileURLToPath(new URL('../../bin/sim.mjs', import.meta.url))
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [command, ...args])
+    let output = ''
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += String(chunk)))
+    child.on('error', reject)
+    child.on('close', (code) => resolve({ code, output }))
+  })
+}
+
+describe('the simulation of ensembles', () => {
+  it.each([
+    [1, 1],
+    [2, 1],
+    [3, 1],
+    [4, 1],
+    [1, 3],
+    [2, 3],
+    [3, 3],
+    [4, 3],
+    [1, 5],
+  ])('seed %i with %i servers has no violation', async (seed, servers) => {
+    const { violations, stats } = await runPlan(drawPlan(seed, { servers, minutes: 0.05 }))
+    expect(violations, line(seed, servers)).toEqual([])
+    expect(stats.counts['writes'], line(seed, servers)).toBeGreaterThan(0)
+  })
+
+  it(`${SEEDS} more seeds have no violation`, { timeout: 600_000 }, async () => {
+    const processes = String(Math.min(4, availableParallelism()))
+    const args = ['--seeds', String(SEEDS), '--start', '1001', '--minutes', '0.05', '--processes', processes]
+    const { code, output } = await sim([...args, '--quiet'])
+    expect(output).toContain(`simulation: ${SEEDS} seeds, 0 violations`)
+    expect(code).toBe(0)
+  })
+
+  it('epochs that end after 150 transactions cause no violation', { timeout: 600_000 }, async () => {
+    const args = ['--variant', 'short-epochs', '--seeds', '4', '--start', '1', '--servers', '3']
+    const { code, output } = await sim([...args, '--minutes', '0.05', '--quiet'])
+    expect(output).toContain('simulation: 4 seeds, 0 violations')
+    expect(Number(/epochs used up +(\d+)/.exec(output)?.[1])).toBeGreaterThan(3)
+    expect(code).toBe(0)
+  })
+
+  it('hierarchical quorums, read-only servers and observer masters cause no violation', async () => {
+    const args = [
+      '--with',
+      'groups,read-only,observer-masters',
+      '--seeds',
+      '4',
+      '--start',
+      '1',
+      '--processes',
+      '2',
+    ]
+    const { code, output } = await sim([...args, '--servers', '5', '--minutes', '0.05', '--quiet'])
+    expect(output).toContain('simulation: 4 seeds, 0 violations')
+    const counted = [
+      'ensembles with groups',
+      'read-only answers',
+      'refused as read-only',
+      'informs by followers',
+    ]
+    for (const what of counted)
+      expect(Number(new RegExp(`${what} +(\\d+)`).exec(output)?.[1]), what).toBeGreaterThan(3)
+    expect(code).toBe(0)
+  })
+
+  it('a violation prints its replay command and writes a trace', async () => {
+    const args = ['--plant', 'version-ignored', '--seeds', '1', '--start', '1', '--servers', '1']
+    const { code, output } = await sim([...args, '--minutes', '0.1', '--quiet'])
+    expect(code).toBe(1)
+    expect(output).toContain('VIOLATION results: ')
+    expect(output).toContain('replay: pnpm sim --seed 1 --servers 1 --minutes 0.1 --trace trace.txt')
+    const trace = readFileSync(/trace: (.+)/.exec(output)![1]!, 'utf8')
+    expect(trace).toMatch(/^\d+\.\d{3} s1 start $/m)
+    expect(trace).toMatch(/^VIOLATION results: /m)
+  })
+
+  it('shrink returns a smaller plan that still fails', async () => {
+    const plan = drawPlan(1, { servers: 1, minutes: 0.02 })
+    const broken = { ...plan, network: { ...plan.network, delayMs: 60_000 } }
+    const { violations } = await runPlan(broken)
+    const smaller = await shrink(broken, violations[0]!.checker, 12)
+    expect(smaller.clients.length + smaller.faults.length).toBeLessThan(
+      plan.clients.length + plan.faults.length,
+    )
+  })
+
+  it.each([
+    [11, 1],
+    [12, 3],
+  ])('seed %i with %i servers gives the same event hash twice', async (seed, servers) => {
+    const plan = drawPlan(seed, { servers, minutes: 0.05 })
+    const [first, second] = [await runPlan(plan), await runPlan(plan)]
+    expect([second.hash, second.eventCount], line(seed, servers)).toEqual([first.hash, first.eventCount])
+  })
+
+  it('another seed gives another event hash', async () => {
+    const [first, second] = [
+      await runPlan(drawPlan(1, { servers: 1, minutes: 0.02 })),
+      await runPlan(drawPlan(2, { servers: 1, minutes: 0.02 })),
+    ]
+    expect(second.hash).not.toBe(first.hash)
+  })
+
+  it('shrink returns a plan without violations unchanged', async () => {
+    const plan = drawPlan(1, { servers: 1, minutes: 0.02 })
+    expect(await shrink(plan, 'reads', 2)).toBe(plan)
+  })
+})

@@ -1,0 +1,142 @@
+import type { ErrorPolicy } from './client-options.ts'
+import type { ZooKeeperError } from './errors.ts'
+import type { Instrumentation } from './instrumentation.ts'
+import type { Platform } from './platform.ts'
+import type { DeleteTreeOptions, Visit, WalkOptions } from './tree-types.ts'
+import type {
+  ACL,
+  Bytes,
+  CallOptions,
+  Codec,
+  ConnectionState,
+  CreateOptions,
+  CreateResult,
+  DeleteOptions,
+  MkdirpOptions,
+  OneShotWatch,
+  Ordered,
+  ReadOp,
+  ReadResult,
+  ReconfigChange,
+  SessionCredentials,
+  SetDataOptions,
+  Stat,
+  StateChange,
+  WatchOptions,
+  Watcher,
+  WriteOp,
+  WriteResult,
+} from './types.ts'
+
+/**
+ * A ZooKeeper client for the tree below one chroot. Every call may reject with a `ZooKeeperError`; see `errors.ts`.
+ * Calls are executed in the order in which they are made.
+ */
+export interface Client extends AsyncDisposable {
+  readonly state: ConnectionState
+  readonly session: SessionCredentials & { readonly timeout: number; readonly generation: number }
+  /** Time of `platform.clock.monotonic()` before which the session cannot have expired. */
+  readonly leaseHorizon: number
+  /**
+   * Time of `platform.clock.monotonic()` at which the newest answered request was sent, pings included. The server
+   * has heard from the session since then. Correct even right after the process was suspended.
+   */
+  readonly lastContact: number
+  /** The clock and the random source of this client, for code built on it. */
+  readonly platform: Platform
+  readonly errorPolicy: ErrorPolicy
+  readonly instrumentation: Instrumentation | undefined
+  /** Yields the current state, then each change. Ends when the client closes. */
+  states(): AsyncIterableIterator<StateChange>
+  /** Resolves with the reason when the client closes, undefined after `close()`. Never rejects. */
+  readonly closed: Promise<Error | undefined>
+  /**
+   * Returns a client of the same session with another root below this one. Closing it closes the clients derived from
+   * it and leaves the session open.
+   */
+  chroot(path: string): Client
+  /** Returns a client of decoded values over the same session. */
+  withCodec<T>(codec: Codec<T>): TypedClient<T>
+
+  /** Creates a znode. Null data is stored as null, which differs from empty; most programs do not need it. */
+  create(path: string, data?: Bytes | null, options?: CreateOptions): Promise<CreateResult>
+  delete(path: string, options?: DeleteOptions): Promise<void>
+  exists(path: string, options?: CallOptions): Promise<(Stat & Ordered) | undefined>
+  /** Reads the data and the stat. Null data is returned as empty with `isNull` true. */
+  getData(
+    path: string,
+    options?: CallOptions,
+  ): Promise<{ data: Bytes; isNull: boolean; stat: Stat } & Ordered>
+  setData(path: string, data: Bytes | null, options?: SetDataOptions): Promise<Stat & Ordered>
+  getChildren(path: string, options?: CallOptions): Promise<{ children: string[]; stat: Stat } & Ordered>
+  getACL(path: string, options?: CallOptions): Promise<{ acl: ACL[]; stat: Stat }>
+  setACL(
+    path: string,
+    acl: readonly ACL[],
+    options?: CallOptions & { version?: number },
+  ): Promise<Stat & Ordered>
+  /** Counts the znodes below a path. */
+  getAllChildrenNumber(path: string, options?: CallOptions): Promise<number>
+  /** Lists the ephemeral znodes of this session whose paths begin with `prefix`. */
+  getEphemerals(prefix?: string, options?: CallOptions): Promise<string[]>
+  /** Waits until the connected server has caught up with its leader. */
+  sync(path: string, options?: CallOptions): Promise<void>
+  /** Commits a transaction without effect and returns its zxid: later reads see everything committed before. */
+  syncCommitted(options?: CallOptions): Promise<bigint>
+  /** Executes a transaction: all or nothing. Results have the positions and types of the operations. */
+  multi<const T extends readonly WriteOp[]>(
+    operations: T,
+    options?: CallOptions,
+  ): Promise<{ [K in keyof T]: WriteResult<T[K]> }>
+  /** Reads several znodes at one point in time; each read succeeds or fails on its own. */
+  multiRead<const T extends readonly ReadOp[]>(
+    operations: T,
+    options?: CallOptions,
+  ): Promise<{ [K in keyof T]: ReadResult<T[K]> | ZooKeeperError }>
+  /** Reads and sets a watch in one request; `exists` also waits for creation. */
+  watchOnce(path: string, kind: 'data' | 'exists' | 'children', options?: CallOptions): Promise<OneShotWatch>
+  /** Sets a persistent watch, which survives reconnects and new sessions; leaving the loop removes it. */
+  watch(path: string, options?: WatchOptions): Promise<Watcher>
+  /** Authenticates now and on every later connection. A rejection closes the client. */
+  addAuth(scheme: string, auth: Bytes, options?: CallOptions): Promise<void>
+  whoAmI(options?: CallOptions): Promise<{ scheme: string; user: string }[]>
+  /** Reads the configuration of the ensemble; its path is outside of every chroot. */
+  getConfig(options?: CallOptions): Promise<{ data: Bytes; stat: Stat } & Ordered>
+  reconfig(change: ReconfigChange, options?: CallOptions): Promise<{ data: Bytes; stat: Stat } & Ordered>
+  /** Creates a path and its missing parents. `/` creates the chroot. */
+  mkdirp(path: string, options?: MkdirpOptions): Promise<void>
+  /** Yields the paths of a tree, parents first. Skips znodes that vanish meanwhile. */
+  walk(path: string, options?: WalkOptions): AsyncIterableIterator<string>
+  /** Yields each znode of a tree with its stat and children. Prefetches while the consumer works. */
+  visit(path: string, options?: WalkOptions): AsyncIterableIterator<Visit>
+  /**
+   * Deletes a znode and everything below it, in transactions of many znodes, and resolves to the number deleted.
+   * Equals `delete` with `recursive`, with progress callbacks.
+   */
+  deleteTree(path: string, options?: DeleteTreeOptions): Promise<number>
+  /**
+   * Takes a new server list. Resolves to true if this client moves to another server, by the rule that balances
+   * clients.
+   */
+  updateServerList(servers: string | readonly string[]): Promise<boolean>
+  /**
+   * Ends the session; its ephemeral znodes are removed. Without a connection it resolves at once and the session
+   * expires on the servers.
+   */
+  close(options?: { signal?: AbortSignal }): Promise<void>
+  /** Closes the client and leaves the session alive for another client. */
+  detach(): Promise<SessionCredentials>
+}
+
+export interface TypedClient<T> {
+  readonly client: Client
+  create(path: string, value: T, options?: CreateOptions): Promise<CreateResult>
+  get(path: string, options?: CallOptions): Promise<{ value: T; stat: Stat } & Ordered>
+  set(path: string, value: T, options?: SetDataOptions): Promise<Stat & Ordered>
+  /** Reads, changes and writes the value until no other write interferes. `change` may run more than once. */
+  update(
+    path: string,
+    change: (value: T) => T,
+    options?: CallOptions,
+  ): Promise<{ value: T; stat: Stat & Ordered }>
+}

@@ -1,0 +1,71 @@
+import type { Instrumentation } from './instrumentation.ts'
+import type { Platform, ServerAddress, Transport } from './platform.ts'
+import type { AuthInfo, Bytes, RetryPolicy, SessionCredentials } from './types.ts'
+
+/** A SASL login. Each connection gets a new one. */
+export interface SaslMechanism {
+  readonly name: string
+  /** Returns the token for a challenge; the first call has none. Undefined means that the exchange is complete. */
+  step(challenge?: Bytes): Promise<Bytes | undefined>
+}
+
+/**
+ * When the holder of a lock or of leadership must treat it as lost: when the connection is lost (`connection`), once
+ * the session may have expired (`lease`), or when the server reports the expiry (`session`; safe only with fencing
+ * tokens).
+ */
+export type ErrorPolicy =
+  | 'connection'
+  | 'session'
+  | { readonly lease: { readonly margin?: number; readonly renew?: 'commit' | 'passive' } }
+
+export interface ClientOptions {
+  /** A connect string such as `a:2181,b:2181/app` or `dns-srv://name/app`, or a list of addresses. */
+  readonly servers: string | readonly string[]
+  /** How to reach the servers. The entry points of Node and of the web have a default. */
+  readonly transport?: Transport
+  /** The root of all paths, as an alternative to the chroot in the connect string. */
+  readonly chroot?: string
+  /** Creates the chroot, as containers, if it is missing. */
+  readonly createChroot?: boolean
+  /** Requested timeout in milliseconds (default 30 000). The server may grant another. */
+  readonly sessionTimeout?: number
+  /** Resumes this session instead of opening one. */
+  readonly session?: SessionCredentials
+  /** What happens after expiry. `renew` (default) opens a new session, with the next generation. */
+  readonly sessionExpiry?: 'renew' | 'close'
+  /** Accept a read-only server, which has lost its quorum. */
+  readonly readOnly?: boolean
+  /** Identities that the client sends on each connection before any request. */
+  readonly auth?: readonly AuthInfo[]
+  /** Returns a SASL login for one connection. */
+  readonly sasl?: (server: ServerAddress) => SaslMechanism
+  readonly retry?: RetryPolicy
+  /** For recipes on this client (default `connection`). */
+  readonly errorPolicy?: ErrorPolicy
+  /** Maximum number of requests queued while there is no connection (default 10 000; 0 rejects at once). */
+  readonly offlineQueue?: number
+  /** Update the server list from the configuration of the ensemble. */
+  readonly trackEnsemble?: boolean
+  /** Maximum length of a reply in bytes (default 4 MiB). A longer one closes the connection. */
+  readonly maxFrame?: number
+  /** Maximum length of a request in bytes (default 1 MiB less 1 KiB, below the limit of servers). */
+  readonly maxRequest?: number
+  /**
+   * Sends adjacent `getData` calls of one turn as `multiRead` requests of at most `maxReads` reads (2 to 1024,
+   * default 64); default false. This costs client and server a fraction of single requests. Each read still has its
+   * own result or error, and settles with the slowest of its batch. Batches are sized so that their reply is likely
+   * to stay below 256 KiB. For servers from 3.6 on: if the server does not implement `multiRead`, the client
+   * reconnects and sends reads one by one for the rest of the session.
+   */
+  readonly batchReads?: boolean | { readonly maxReads?: number }
+  readonly platform?: Partial<Platform>
+  readonly instrumentation?: Instrumentation
+  /**
+   * Adds the caller of a failed call to the stack of its error (default false). Capturing the stack costs about 4 µs
+   * of CPU per call.
+   */
+  readonly callerStacks?: boolean
+  /** Redacts paths in everything that observers receive. */
+  readonly redactPath?: (path: string) => string
+}

@@ -1,0 +1,21 @@
+import type { Client } from './client-api.ts'
+import type { Session } from './session/session.ts'
+import type { Bytes, CreateOptions, CreateResult } from './types.ts'
+
+/** What composed operations, such as `mkdirp` and protected creates, need of a client besides its public API. */
+export interface InternalClient extends Client {
+  readonly chrootPath: string
+  /** The session that all clients derived from one connect() share. */
+  readonly sharedSession: Session
+  /** Returns a client with the same session and chroot that stays open when this one closes, for background work. */
+  clone(): InternalClient
+  /** Returns a client with the same session and no chroot. */
+  withoutChroot(): InternalClient
+  /** Sends a create without protection against lost replies. */
+  createOnce(
+    path: string,
+    data: Bytes | null,
+    options: CreateOptions,
+    isProtected?: boolean,
+  ): Promise<CreateResult>
+}

@@ -1,0 +1,251 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Client } from '../client-api.ts'
+import { ConnectionLossError } from '../errors.ts'
+import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
+
+let world: ManualWorld
+
+beforeEach(async () => {
+  world = await ManualWorld.start()
+})
+afterEach(() => world.end())
+
+const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+
+describe('a lost reply', () => {
+  let client: Client
+  beforeEach(async () => {
+    client = await world.client()
+    await run(client.create('/a', bytes('0')))
+  })
+  /** The server applies the request, and its reply is lost with the connection. */
+  function loseReply(): void {
+    let lost = false
+    world.faults.toClient = (chunk, connection) => {
+      if (lost) return chunk
+      lost = true
+      connection.cut()
+      return undefined
+    }
+  }
+  /** The connection breaks before the server reads the request. */
+  function loseRequest(): void {
+    let lost = false
+    world.faults.toServer = (chunk, connection) => {
+      if (lost) return chunk
+      lost = true
+      connection.cut()
+      return undefined
+    }
+  }
+
+  it('to a read is followed by a retry', async () => {
+    loseReply()
+    const read = client.getData('/a')
+    await world.advance(2000)
+    expect(text((await run(read)).data)).toBe('0')
+  })
+
+  it('to a read rejects the call with retry false', async () => {
+    loseReply()
+    const read = client.getData('/a', { retry: false })
+    read.catch(() => {})
+    await world.advance(2000)
+    await expect(read).rejects.toMatchObject({ name: 'ConnectionLossError', maybeApplied: false })
+  })
+
+  it('to a write that is not idempotent rejects with maybeApplied', async () => {
+    loseReply()
+    const written = client.setData('/a', bytes('1'))
+    written.catch(() => {})
+    await world.advance(2000)
+    await expect(written).rejects.toMatchObject({
+      code: 'CONNECTION_LOSS',
+      maybeApplied: true,
+      path: '/a',
+      operation: 'setData',
+    })
+    expect(text((await run(client.getData('/a'))).data)).toBe('1')
+  })
+
+  it('to a persistent create rejects, and with idempotent is resolved by a read', async () => {
+    loseReply()
+    const first = client.create('/b', bytes('x'))
+    first.catch(() => {})
+    await world.advance(2000)
+    await expect(first).rejects.toMatchObject({ code: 'CONNECTION_LOSS', maybeApplied: true })
+    loseReply()
+    const second = client.create('/c', bytes('x'), { idempotent: true })
+    await world.advance(2000)
+    expect(await run(second)).toMatchObject({ path: '/c', stat: { version: 0 } })
+  })
+
+  it('to an idempotent create rejects when the existing znode differs', async () => {
+    await run(client.create('/b', bytes('theirs')))
+    loseRequest()
+    const created = client.create('/b', bytes('ours'), { idempotent: true })
+    created.catch(() => {})
+    await world.advance(2000)
+    await expect(run(created)).rejects.toMatchObject({ code: 'NODE_EXISTS' })
+  })
+
+  it('to an ephemeral create is resolved by the owner of the znode', async () => {
+    loseReply()
+    const created = client.create('/e', bytes('x'), { mode: 'ephemeral' })
+    await world.advance(2000)
+    expect((await run(created)).stat.ephemeralOwner).toBe(client.session.id)
+  })
+
+  it('to a delete resolves when the znode is gone', async () => {
+    loseReply()
+    const deleted = client.delete('/a')
+    await world.advance(2000)
+    await run(deleted)
+    expect(await run(client.exists('/a'))).toBeUndefined()
+  })
+
+  it('to a versioned setData rejects when the data may be ours, and resolves with idempotent', async () => {
+    loseReply()
+    const received = client.setData('/a', bytes('1'), { version: 0 })
+    received.catch(() => {})
+    await world.advance(2000)
+    await expect(run(received)).rejects.toMatchObject({
+      code: 'CONNECTION_LOSS',
+      maybeApplied: true,
+      cause: { code: 'BAD_VERSION' },
+    })
+    loseReply()
+    const enough = client.setData('/a', bytes('2'), { version: 1, idempotent: true })
+    await world.advance(2000)
+    expect((await run(enough)).version).toBe(2)
+  })
+
+  it('to a versioned setData rejects with BAD_VERSION when another client has written', async () => {
+    const other = await world.client()
+    loseRequest()
+    const written = client.setData('/a', bytes('1'), { version: 0 })
+    written.catch(() => {})
+    await run(other.setData('/a', bytes('theirs')))
+    await world.advance(2000)
+    await expect(run(written)).rejects.toMatchObject({ code: 'BAD_VERSION', maybeApplied: false })
+  })
+
+  it('to a setACL rejects with maybeApplied only when the stat may be its own', async () => {
+    const acl = [{ perms: 31, scheme: 'world', id: 'anyone' }]
+    loseReply()
+    const changed = client.setACL('/a', acl, { version: 0 })
+    changed.catch(() => {})
+    await world.advance(2000)
+    await expect(run(changed)).rejects.toMatchObject({ maybeApplied: true, cause: { code: 'BAD_VERSION' } })
+  })
+
+  it('to a multi that consumes a version rejects as unknown when the retry fails', async () => {
+    loseReply()
+    const done = client.multi([
+      { op: 'create', path: '/m' },
+      { op: 'setData', path: '/a', data: bytes('1'), version: 0 },
+    ])
+    done.catch(() => {})
+    await world.advance(2000)
+    await expect(run(done)).rejects.toMatchObject({
+      code: 'CONNECTION_LOSS',
+      maybeApplied: true,
+      cause: { code: 'NODE_EXISTS' },
+    })
+    expect((await run(client.getData('/a'))).stat.version).toBe(1)
+  })
+
+  it('to a multi that was not applied is followed by a retry', async () => {
+    loseRequest()
+    const done = client.multi([
+      { op: 'create', path: '/m' },
+      { op: 'check', path: '/a', version: 0 },
+      { op: 'setData', path: '/a', data: bytes('1'), version: 0 },
+    ])
+    await world.advance(2000)
+    expect((await run(done))[0].path).toBe('/m')
+  })
+
+  it('to a sequential create is resolved by its protection prefix, with one znode', async () => {
+    loseReply()
+    const created = client.create('/q-', bytes('x'), { mode: 'persistentSequential' })
+    await world.advance(3000)
+    const { path } = await run(created)
+    const { children } = await run(client.getChildren('/'))
+    expect(children.filter((name) => name.includes('q-'))).toEqual([path.slice(1)])
+  })
+
+  it('to a sequential create that never arrived is followed by a retry', async () => {
+    loseRequest()
+    const created = client.create('/q-', bytes('x'), { mode: 'ephemeralSequential' })
+    await world.advance(3000)
+    const { path } = await run(created)
+    expect((await run(client.exists(path)))!.ephemeralOwner).toBe(client.session.id)
+  })
+
+  it('to a sequential create whose caller gave up leaves no znode', async () => {
+    const abort = new AbortController()
+    loseReply()
+    const created = client.create('/q-', bytes('x'), { mode: 'ephemeralSequential', signal: abort.signal })
+    created.catch(() => {})
+    await world.settle()
+    abort.abort()
+    await expect(run(created)).rejects.toMatchObject({ name: 'AbortError' })
+    await world.advance(5000)
+    const { children } = await run(client.getChildren('/'))
+    expect(children.filter((name) => name.includes('q-'))).toEqual([])
+  })
+
+  it('to an unprotected sequential create rejects without a retry', async () => {
+    loseReply()
+    const created = client.create('/q-', bytes('x'), { mode: 'persistentSequential', protected: false })
+    created.catch(() => {})
+    await world.advance(3000)
+    await expect(created).rejects.toMatchObject({ code: 'CONNECTION_LOSS', maybeApplied: true })
+  })
+
+  it('rejects the writes behind it, and not the reads', async () => {
+    loseRequest()
+    const first = client.setData('/a', bytes('1'))
+    const second = client.delete('/a')
+    const read = client.getData('/a')
+    for (const promise of [first, second]) promise.catch(() => {})
+    await world.advance(2000)
+    await expect(first).rejects.toThrow(ConnectionLossError)
+    await expect(second).rejects.toThrow(ConnectionLossError)
+    expect(text((await run(read)).data)).toBe('0')
+  })
+
+  it('to a guaranteed delete is followed by a retry, even after its caller gave up', async () => {
+    const abort = new AbortController()
+    world.isolate()
+    world.lastConnection.cut()
+    await world.settle()
+    const deleted = client.delete('/a', { guaranteed: true, signal: abort.signal })
+    deleted.catch(() => {})
+    abort.abort()
+    await expect(run(deleted)).rejects.toMatchObject({ name: 'AbortError', maybeApplied: true })
+    world.endIsolation()
+    await world.advance(3000)
+    expect(await run(client.exists('/a'))).toBeUndefined()
+  })
+
+  it('counts towards maxAttempts and maxElapsed', async () => {
+    let cuts = 0
+    world.faults.toServer = (chunk, connection) => {
+      if (chunk.length < 40) {
+        cuts++
+        connection.cut()
+        return undefined
+      }
+      return chunk
+    }
+    const read = client.getData('/a', { retry: { maxAttempts: 3 } })
+    read.catch(() => {})
+    await world.advance(10_000)
+    await expect(read).rejects.toThrow(ConnectionLossError)
+    expect(cuts).toBeGreaterThanOrEqual(3)
+    world.endIsolation()
+    await world.advance(5000)
+  })
+})

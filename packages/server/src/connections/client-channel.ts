@@ -1,0 +1,40 @@
+import type { Session } from '../core/sessions/index.ts'
+import type { Identity } from '../core/types.ts'
+import type { NotifiedWatcher } from '../core/watches/index.ts'
+import type { WriteCallback } from '../pipeline/index.ts'
+import type { FlowControl } from './flow-control.ts'
+import type { Flushable } from './flush-queue.ts'
+import type { LoggedClient } from './log-context.ts'
+import type { ReplyWriter } from './reply-writer.ts'
+
+/**
+ * The states of a client connection. `new`: no handshake yet. `connecting`: the handshake has no response yet. `open`: requests
+ * are processed. `closing`: buffered replies are sent and nothing is read. `closed`: the socket is gone.
+ */
+export type ConnectionPhase = 'new' | 'connecting' | 'open' | 'closing' | 'closed'
+
+/** The requests of one connection. Receives the results of its writes. */
+export interface ChannelRequests extends WriteCallback {
+  /** Requests without a reply. */
+  readonly length: number
+  /** Processes the queued requests that need not wait. */
+  process(): void
+}
+
+/** A client connection as the other parts of the server see it. */
+export interface ClientChannel extends NotifiedWatcher, Flushable, LoggedClient {
+  readonly phase: ConnectionPhase
+  /** The identities that the client has proved; those of a queued request while that request is processed. */
+  identities: readonly Identity[]
+  /** When the connection was accepted: wall clock, milliseconds since 1970. */
+  readonly establishedAt: number
+  /** The session, once the handshake is complete. A local session is replaced when it becomes a global one. */
+  session: Session | undefined
+  readonly flow: FlowControl
+  readonly requests: ChannelRequests
+  readonly replyWriter: ReplyWriter
+  /** Sends the buffered bytes, then closes. The session continues without a connection. */
+  closeAfterFlush(reason: string): void
+  /** Closes at once. The session continues without a connection. */
+  destroy(reason: string): void
+}

@@ -1,0 +1,290 @@
+import { ErrorCode, OpCode, type Reader } from '@zabra/protocol'
+import { invariant } from '@zabra/runtime'
+import { isRead, isWrite } from '../core/operations/index.ts'
+import type { Summary } from '../core/histogram.ts'
+import type { SubTxn, Zxid } from '../core/types.ts'
+import type { AcceptedWrite } from '../pipeline/index.ts'
+import { Authentication, type AuthenticatingClient } from './authentication.ts'
+import type { ChannelRequests, ClientChannel } from './client-channel.ts'
+import type { ClientService } from './client-service.ts'
+import { BACKLOG_LIMIT, PauseReason } from './flow-control.ts'
+import { ReadExecutor } from './read-executor.ts'
+import { isSessionMoved, SESSION_MOVED_REASON } from './replies.ts'
+import { QueuedRequest, RequestQueue, startedSync } from './request-queue.ts'
+import { MAX_WATCHED_PATH_CHARS } from './watched-paths.ts'
+
+/** Bytes of the xid and the op code, with which every request begins. */
+const HEADER_BYTES = 8
+
+/** The connection of a request processor. */
+export interface RequestClient extends ClientChannel, AuthenticatingClient {
+  /** The length of all watched paths in characters. */
+  readonly watchedPathChars: number
+  /** Ignores the frames that follow. */
+  stopParsing(): void
+}
+
+/**
+ * Processes the requests of one session and replies to them in their order. A write is prepared as soon as it is received, and
+ * its reply waits until it is applied; a read waits for the earlier requests of its session.
+ */
+export class RequestProcessor implements ChannelRequests {
+  readonly #service: ClientService
+  readonly #client: RequestClient
+  readonly #reader: Reader
+  readonly #queue: RequestQueue
+  readonly #reads: ReadExecutor
+  #authentication: Authentication | undefined
+
+  /** `reader` reads requests; its state between two calls does not matter. */
+  constructor(service: ClientService, client: RequestClient, reader: Reader) {
+    this.#service = service
+    this.#client = client
+    this.#reader = reader
+    this.#queue = new RequestQueue(service.bufferPool)
+    this.#reads = new ReadExecutor(service, client, (bytes) => this.#sendChunkedReply(bytes))
+  }
+
+  get length(): number {
+    return this.#queue.length
+  }
+
+  /** Whether a reply is being made over several turns. Nothing else may be flushed before it. */
+  get isReplying(): boolean {
+    return this.#reads.isBusy
+  }
+
+  /** Drops all requests: the connection is closed. */
+  cancel(): void {
+    this.#queue.clear()
+    this.#reads.cancel()
+  }
+
+  /** Adds an event to the reply that has caused it, or to the buffer of the connection. */
+  deliver(frame: Uint8Array): void {
+    if (!this.#reads.captureNotification(frame)) this.#client.replyWriter.addNotification(frame)
+  }
+
+  /** Handles a request, whose bytes may be read during the call only. Ignores it unless the connection is open. */
+  handle(bytes: Uint8Array, start: number, end: number): void {
+    if (!this.#isOpen) return
+    const { turnTime, auth } = this.#service
+    if (end - start < HEADER_BYTES)
+      return this.#client.destroy('Closed: a request is shorter than its header')
+    const reader = this.#reader.reset(bytes, start, end)
+    const xid = reader.int()
+    const type = reader.int()
+    if (type === OpCode.auth || type === OpCode.sasl) return this.#authenticate(xid, type, reader)
+    if (!auth.isSatisfiedBy(this.#client.identities)) {
+      this.#replyError(xid, type, 0, ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH, turnTime)
+      return this.#client.closeAfterFlush(
+        'Closed: it has not proved an identity of the schemes that enforce.auth.schemes demands',
+      )
+    }
+    const session = this.#client.session!
+    const write = isWrite(type) && !(session.isLocal && type === OpCode.closeSession)
+    if (!write && !isRead(type) && type !== OpCode.closeSession) {
+      this.#client.stopParsing()
+      this.#queue.push(new QueuedRequest(xid, type, turnTime, ErrorCode.UNIMPLEMENTED))
+      return this.process()
+    }
+    if (session.isClosing) return
+    this.#service.touchSession(session)
+    const canStartEarly = write || type === OpCode.sync
+    // A write is prepared while earlier requests are in flight, but never before a write that is deferred itself.
+    const canStart =
+      !this.#client.flow.isBackpressured &&
+      (canStartEarly ? this.#queue.canStart(write) : this.#queue.length === 0 && !this.#mustDeferReads())
+    if (canStart && write) this.#queue.push(this.#submit(xid, type, reader, turnTime))
+    else if (canStart && !canStartEarly) return this.#read(xid, type, reader, turnTime)
+    else {
+      const { identities } = this.#client
+      const request = new QueuedRequest(xid, type, turnTime, ErrorCode.OK, identities, canStartEarly)
+      this.#queue.pushDeferred(request, bytes, start + HEADER_BYTES, end)
+      if (this.#queue.byteSize > BACKLOG_LIMIT) this.#client.flow.pause(PauseReason.backlog)
+    }
+    if (canStart) this.process()
+  }
+
+  /**
+   * Replies to the oldest requests until one is in flight or the client applies backpressure. Then starts the deferred writes and
+   * syncs that need not wait for their turn.
+   */
+  process(): void {
+    const { flow } = this.#client
+    while (!flow.isBackpressured && this.#isOpen) {
+      if (this.#queue.isReady && !this.#mustDeferReads()) this.#processFirst()
+      else if (this.#queue.canStartDeferred) this.#startDeferred()
+      else break
+    }
+    if (this.#queue.byteSize <= BACKLOG_LIMIT) flow.resume(PauseReason.backlog)
+    this.#queue.releaseBuffer()
+  }
+
+  onPart(txn: SubTxn, isApplied: boolean): void {
+    if (this.#isOpen) this.#client.replyWriter.addMultiResult(txn, isApplied)
+  }
+
+  onApplied(write: AcceptedWrite, err: number): void {
+    if (!this.#isOpen) return
+    if (isSessionMoved(write.logged.txn)) return this.#client.destroy(SESSION_MOVED_REASON)
+    if (this.#shiftInFlight(write.type, write.xid) === undefined) return
+    const size = this.#client.replyWriter.writeReply(write, err)
+    this.#recordReply(size, write.type, write.startedAt, this.#service.stats.updateLatency)
+    if (write.type === OpCode.closeSession) this.#client.closeAfterFlush('Closed by its client')
+    else this.process()
+  }
+
+  onLost({ xid, type, startedAt }: Pick<AcceptedWrite, 'xid' | 'type' | 'startedAt'>): void {
+    if (type === OpCode.closeSession)
+      return this.#client.destroy('Closed: its session could not be ended, the disk is full')
+    if (!this.#isOpen) return
+    if (this.#shiftInFlight(type, xid) === undefined) return
+    this.#replyError(xid, type, this.#service.tree.lastZxid, ErrorCode.SYSTEMERROR, startedAt)
+    this.process()
+  }
+
+  onSynced(): void {
+    const sync = this.#shiftInFlight(OpCode.sync)
+    if (sync === undefined) return
+    this.#read(sync.xid, OpCode.sync, this.#reader.reset(sync.syncBody!), sync.startedAt)
+    this.process()
+  }
+
+  get #isOpen(): boolean {
+    return this.#client.phase === 'open'
+  }
+
+  /** Submits a write to the pipeline. Returns its place in the queue: a request in flight, or a refused one. */
+  #submit(xid: number, type: number, body: Reader, startedAt: number): QueuedRequest {
+    const { pipeline } = this.#service
+    const { sessionId, identities } = this.#client
+    if (type === OpCode.closeSession) {
+      this.#client.stopParsing()
+      if (!pipeline.closeSession(sessionId, xid, this, startedAt))
+        this.#client.destroy('Closed: its session cannot be ended here now')
+      return new QueuedRequest(xid, type, startedAt)
+    }
+    const err = pipeline.write({ sessionId, xid, type, identities }, body, this, startedAt)
+    if (err === ErrorCode.SESSIONMOVED) this.#client.destroy(SESSION_MOVED_REASON)
+    return new QueuedRequest(xid, type, startedAt, err)
+  }
+
+  /** Whether no read can be executed now: a reply is being made, or the tree is inconsistent during an incremental apply. */
+  #mustDeferReads(): boolean {
+    const { tree, deferredReads } = this.#service
+    if (tree.isApplying) deferredReads.add(this.#client)
+    return this.#reads.isBusy || tree.isApplying
+  }
+
+  /** Starts the oldest deferred write or sync. */
+  #startDeferred(): void {
+    const request = this.#queue.firstDeferred!
+    const { xid, type, startedAt, identities } = request
+    const current = this.#client.identities
+    this.#client.identities = identities
+    if (type === OpCode.sync) this.#startSync(request)
+    else this.#queue.replaceDeferred(this.#submit(xid, type, request.readBody(this.#reader), startedAt))
+    this.#client.identities = current
+  }
+
+  #startSync(request: QueuedRequest): void {
+    const { xid, type } = request
+    const { sessionId, identities } = this.#client
+    const err = this.#service.pipeline.sync({ sessionId, xid, type, identities }, this)
+    this.#queue.replaceDeferred(startedSync(request, err))
+  }
+
+  #processFirst(): void {
+    const first = this.#queue.first!
+    const { xid, type, startedAt, body, identities, err, canStartEarly } = first
+    if (canStartEarly) return this.#startDeferred()
+    if (body === undefined) {
+      this.#queue.shift()
+      // A request that no client may send is the last one: nothing is parsed after it.
+      const isLast = err === ErrorCode.UNIMPLEMENTED && !isWrite(type)
+      this.#replyError(xid, type, isLast ? -1 : this.#service.tree.lastZxid, err, startedAt)
+      return isLast
+        ? this.#client.closeAfterFlush(`Closed: it sent the op code ${type}, which no client may send`)
+        : undefined
+    }
+    // A write before it may have made the local session a global one, whose end is a transaction.
+    if (type === OpCode.closeSession && !this.#client.session!.isLocal)
+      return this.#queue.replaceFirst(this.#submit(xid, type, first.readBody(this.#reader), startedAt))
+    const current = this.#client.identities
+    this.#client.identities = identities
+    this.#queue.shift()
+    this.#read(xid, type, first.readBody(this.#reader), startedAt)
+    this.#client.identities = current
+  }
+
+  #read(xid: number, type: number, body: Reader, startedAt: number): void {
+    if (type === OpCode.ping && !this.#canAnswerPing()) return
+    if (type === OpCode.closeSession) return this.#closeLocalSession(xid, startedAt)
+    this.#reads.execute({ xid, type, startedAt }, body)
+    this.#limitWatches()
+  }
+
+  #sendChunkedReply(bytes: Uint8Array): void {
+    this.#client.flow.send(bytes)
+    this.#service.flushQueue.add(this.#client)
+    this.#limitWatches()
+    this.process()
+  }
+
+  /** Without a reply to its pings a client connects to another server in time, should its session have expired unnoticed here. */
+  #canAnswerPing(): boolean {
+    const { isLocal, timeout } = this.#client.session!
+    return isLocal || this.#service.pipeline.canAnswerPing(timeout, this.#service.turnTime)
+  }
+
+  /** Ends a local session, which takes no transaction. */
+  #closeLocalSession(xid: number, startedAt: number): void {
+    const { localSessions, tree, stats } = this.#service
+    localSessions!.remove(this.#client.sessionId)
+    const mark = this.#client.replyWriter.beginReply(xid, tree.lastZxid, 0)
+    this.#endReply(mark, OpCode.closeSession, startedAt, stats.updateLatency)
+    this.#client.closeAfterFlush('Closed by its client')
+  }
+
+  #limitWatches(): void {
+    const { watchedPathChars } = this.#client
+    if (watchedPathChars > MAX_WATCHED_PATH_CHARS)
+      this.#client.destroy(`Closed: it watches paths of ${watchedPathChars} characters`)
+  }
+
+  #authenticate(xid: number, type: number, body: Reader): void {
+    this.#authentication ??= new Authentication(this.#service, this.#client)
+    const closeReason = this.#authentication.handle(xid, type, body)
+    if (closeReason !== undefined) this.#client.closeAfterFlush(closeReason)
+  }
+
+  #endReply(mark: number, type: number, startedAt: number, latency: Summary): void {
+    this.#recordReply(this.#client.replyWriter.endFrame(mark), type, startedAt, latency)
+  }
+
+  #recordReply(size: number, type: number, startedAt: number, latency: Summary): void {
+    const { replyWriter } = this.#client
+    replyWriter.recordReply(size, type, startedAt, this.#service.turnTime, latency)
+    if (replyWriter.isFull) this.#client.flush()
+  }
+
+  #replyError(xid: number, type: number, zxid: Zxid, err: number, startedAt: number): void {
+    const mark = this.#client.replyWriter.beginReply(xid, zxid, err)
+    this.#endReply(mark, type, startedAt, this.#service.stats.readLatency)
+  }
+
+  /**
+   * Removes the request in flight that has its result now; undefined when the connection is closed. Replies to the requests before
+   * it first, despite backpressure, since replies must keep their order.
+   */
+  #shiftInFlight(type: number, xid?: number): QueuedRequest | undefined {
+    while (this.#isOpen && this.#queue.isReady) this.#processFirst()
+    if (!this.#isOpen) return undefined
+    const first = this.#queue.shift()
+    if (first?.type === type && (xid === undefined || first.xid === xid)) return first
+    const { sessionId: session } = this.#client
+    const fields = { session, type, xid, first: first?.xid, firstType: first?.type }
+    invariant(false, 'Requests are answered in the order of their session.', fields)
+  }
+}

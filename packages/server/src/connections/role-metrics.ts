@@ -1,0 +1,55 @@
+/** What the four-letter commands report about the role of a server. The role computes it when a command reads it. */
+export interface RoleMetrics {
+  readonly mode: 'standalone' | 'leader' | 'follower' | 'observer' | 'read-only'
+  /** Present on members of an ensemble. */
+  readonly member?: MemberStatus
+}
+
+export interface MemberStatus {
+  /** State and phase, such as `leading - broadcast`, `following - synchronization`, `observing - broadcast`. */
+  readonly peerState: string
+  /** Voters of the active configuration. */
+  readonly quorumSize: number
+  readonly conf: MemberConf
+  /** Present on the leader. */
+  readonly leader?: LeaderStatus
+  /** The id of the server that an observer follows. */
+  readonly observerMasterId?: number
+  /** Synced observers of a follower that serves observers. */
+  readonly syncedObservers?: number
+  /** Metrics that Apache ZooKeeper lacks, without the `zk_` before their keys. */
+  readonly extraMetrics?: readonly (readonly [key: string, value: string | number])[]
+  /** Hands leadership over (`ydld`). Returns the answer, without a newline. */
+  yieldLeadership(): string
+  /** Requests leadership (`rqld`). Returns the answer, without a newline. */
+  requestLeadership(): string
+}
+
+export interface LeaderStatus {
+  /** Connected learners, synced or not. */
+  readonly learners: number
+  /** Synced voters without the leader. */
+  readonly syncedFollowers: number
+  readonly syncedNonVotingFollowers: number
+  readonly syncedObservers: number
+  readonly pendingSyncs: number
+  /** Milliseconds since the server became leader. */
+  readonly uptimeMs: number
+  /** Bytes; -1 before the first proposal. */
+  readonly lastProposalSize: number
+  readonly minProposalSize: number
+  readonly maxProposalSize: number
+}
+
+/** What `conf` shows of a member. Limits are in ticks. */
+export interface MemberConf {
+  readonly serverId: number
+  readonly initLimit: number
+  readonly syncLimit: number
+  readonly electionAlg: number
+  readonly electionPort: number
+  readonly quorumPort: number
+  readonly isObserver: boolean
+  /** The active configuration, with its version in the last line and no newline at the end. Absent on a read-only server. */
+  readonly membership?: string
+}

@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest'
+import { ElectionHarness, ensemble, vote } from './testing/election-harness.ts'
+
+describe('an election with a proposed configuration that is not committed', () => {
+  it('sends votes to the voters of the proposed configuration too while it is newer', () => {
+    const proposed = ensemble([3, 4], 'version=5')
+    expect(new ElectionHarness(1).look({ proposed }).sent.map((line) => line[0])).toEqual(['2', '3', '4'])
+    const old = { active: ensemble([1, 2], 'version=5'), proposed }
+    expect(new ElectionHarness(1).look(old).sent.map((line) => line[0])).toEqual(['2'])
+  })
+
+  it('needs a quorum of both configurations to decide', () => {
+    const harness = new ElectionHarness(1).look({ proposed: ensemble([3, 4, 5], 'version=9') })
+    harness.receive(3, { vote: vote(3) })
+    expect(harness.otherWork).toEqual([])
+    expect(harness.receive(2, { vote: vote(3) }).otherWork).toEqual([])
+    expect(harness.receive(5, { vote: vote(3) }).otherWork).toEqual(['finalize in 200'])
+  })
+
+  it('joins a leader that a quorum of the active configuration follows', () => {
+    // 4 led and proposed 5 as a voter; no other server has that proposal.
+    const active = ensemble([1, 3, 4], 'server.5=h5:1:2:observer')
+    const state = { zxid: 99, epoch: 2, active, proposed: ensemble([1, 3, 4, 5], 'version=200000131') }
+    const harness = new ElectionHarness(4, { adoptsConfigurations: true }).look(state)
+    expect(harness.receive(1, { state: 'following', vote: vote(3, 8) }).otherWork).toEqual([])
+    expect(harness.receive(3, { state: 'leading', vote: vote(3, 8) }).otherWork).toEqual(['following 3'])
+  })
+
+  it('joins a leader of the current round that won with the vote of this server', () => {
+    // 3 led and proposed itself as an observer; no other server has that proposal. 1 wins with the vote of 3; 2 is silent.
+    const proposed = ensemble([1, 2], 'server.3=h3:1:2:observer\nversion=100000033')
+    const harness = new ElectionHarness(3, { adoptsConfigurations: true }).look({
+      zxid: 99,
+      epoch: 1,
+      proposed,
+    })
+    expect(harness.receive(1, { vote: vote(1, 1, 0x50, 2) }).sent).toContain('1: looking 1@1 50 2')
+    expect(harness.receive(1, { state: 'leading', vote: vote(1, 1, 0x50, 2) }).otherWork).toEqual([
+      'following 1',
+    ])
+  })
+
+  it('leads only with a quorum of both configurations', () => {
+    const harness = new ElectionHarness(3).look({ proposed: ensemble([3, 4, 5], 'version=9') })
+    for (const from of [1, 2])
+      expect(harness.receive(from, { state: 'following', vote: vote(3) }).otherWork).toEqual([])
+    expect(harness.receive(4, { state: 'following', vote: vote(3) }).otherWork).toEqual(['leading 3'])
+  })
+})

@@ -1,0 +1,51 @@
+import { describe, expect, it } from 'vitest'
+import { Histogram, Summary } from './histogram.ts'
+
+describe('Summary', () => {
+  it('is all zeros while it is empty', () => {
+    const { count, sum, min, max, mean } = new Summary()
+    expect({ count, sum, min, max, mean }).toEqual({ count: 0, sum: 0, min: 0, max: 0, mean: 0 })
+  })
+
+  it('has the minimum, maximum, sum and mean, and resets them', () => {
+    const summary = new Summary()
+    for (const value of [4, 2, 9]) summary.add(value)
+    expect([summary.min, summary.max, summary.sum, summary.mean, summary.count]).toEqual([2, 9, 15, 5, 3])
+    summary.reset()
+    summary.add(7)
+    expect([summary.min, summary.max, summary.count]).toEqual([7, 7, 1])
+  })
+})
+
+describe('Histogram', () => {
+  it('gives each percentile at most a tenth too high', () => {
+    const histogram = new Histogram()
+    for (let value = 1; value <= 1000; value++) histogram.add(value)
+    for (const share of [0.5, 0.95, 0.99, 0.999]) {
+      const percentile = histogram.percentile(share)
+      expect(percentile).toBeGreaterThanOrEqual(share * 1000)
+      expect(percentile).toBeLessThanOrEqual(share * 1000 * 1.1)
+    }
+    expect(histogram.percentile(1)).toBe(1000)
+  })
+
+  it('counts repeated values, and starts anew after reset', () => {
+    const histogram = new Histogram()
+    for (const value of [5, 5, 0, 0, 5, 80]) histogram.add(value)
+    expect(histogram.percentile(0.3)).toBe(0)
+    expect(histogram.percentile(0.8)).toBeCloseTo(5, 0)
+    expect(histogram.percentile(1)).toBe(80)
+    histogram.reset()
+    histogram.add(80)
+    expect([histogram.percentile(0.1), histogram.count]).toEqual([80, 1])
+  })
+
+  it('counts 0 in the first and very large values in the last bucket', () => {
+    const histogram = new Histogram()
+    expect(histogram.percentile(0.5)).toBe(0)
+    histogram.add(0)
+    expect(histogram.percentile(0.99)).toBe(0)
+    histogram.add(1e300)
+    expect(histogram.percentile(1)).toBeGreaterThan(1e6)
+  })
+})

@@ -1,0 +1,64 @@
+/** Count, sum, minimum and maximum of measured values. */
+export class Summary {
+  count = 0
+  sum = 0
+  max = 0
+  #min = 0
+
+  add(value: number): void {
+    if (this.count++ === 0 || value < this.#min) this.#min = value
+    if (value > this.max) this.max = value
+    this.sum += value
+  }
+
+  /** 0 while there are no values. */
+  get min(): number {
+    return this.#min
+  }
+
+  /** 0 while there are no values. */
+  get mean(): number {
+    return this.count === 0 ? 0 : this.sum / this.count
+  }
+
+  reset(): void {
+    this.count = this.sum = this.max = this.#min = 0
+  }
+}
+
+/** Upper bounds of the buckets grow by this factor, from 0.01 on. */
+const GROWTH = 1.1
+const BUCKETS = 256
+const PER_LOG = 1 / Math.log(GROWTH)
+
+/** A summary with percentiles, which are at most 10 % too high. */
+export class Histogram extends Summary {
+  readonly #buckets = new Float64Array(BUCKETS)
+  /** The previous value and its bucket: requests that are answered together often have the same latency. */
+  #last = 0
+  #bucket = 0
+
+  override add(value: number): void {
+    super.add(value)
+    if (value !== this.#last) {
+      this.#last = value
+      this.#bucket = value <= 0.01 ? 0 : Math.min(BUCKETS - 1, Math.ceil(Math.log(value * 100) * PER_LOG))
+    }
+    this.#buckets[this.#bucket]!++
+  }
+
+  /** Returns the value that a share of all values (0 to 1) does not exceed; 0 while there are none. */
+  percentile(share: number): number {
+    let left = this.count * share
+    for (const [bucket, count] of this.#buckets.entries()) {
+      left -= count
+      if (left <= 0 && this.count > 0) return Math.min(this.max, bucket === 0 ? 0 : GROWTH ** bucket / 100)
+    }
+    return this.max
+  }
+
+  override reset(): void {
+    super.reset()
+    this.#buckets.fill(0)
+  }
+}

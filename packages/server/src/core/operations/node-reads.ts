@@ -1,0 +1,94 @@
+import { ErrorCode, OpCode, Perms, writeACLList, type Reader, type Writer } from '@zabra/protocol'
+import { aclVisibility, maskDigests } from '../auth/index.ts'
+import type { FieldReader } from '../prepare/field-reader.ts'
+import type { ReadCaller, ReadContext } from '../reads/types.ts'
+import type { NotifiedWatcher } from '../watches/index.ts'
+import { defineOperation, type DecodedWrite, type MultiRules } from './types.ts'
+
+type Context = ReadContext<NotifiedWatcher>
+type Caller = ReadCaller<NotifiedWatcher>
+
+/** Whether the caller may read a node's data, stat and children. */
+export const canRead = ({ acls, tree }: Context, node: number, { identities }: Caller): boolean =>
+  acls.allows(tree.aclOf(node), Perms.READ, identities)
+
+function getData(context: Context, body: Reader, writer: Writer, caller: Caller): number {
+  const { tree } = context
+  const known = tree.store.findFromReader(body)
+  const path = known === -1 ? body.string() : tree.pathOf(known)
+  const hasWatch = body.bool()
+  if (path === null) return ErrorCode.MARSHALLINGERROR
+  return writeData(context, known === -1 ? tree.find(path) : known, path, hasWatch, writer, caller)
+}
+
+/** Writes the data and the stat of a node; `node` is -1 for none. */
+export function writeData(
+  context: Context,
+  node: number,
+  path: string,
+  hasWatch: boolean,
+  writer: Writer,
+  caller: Caller,
+): number {
+  if (node === -1) return ErrorCode.NONODE
+  if (!canRead(context, node, caller)) return ErrorCode.NOAUTH
+  if (hasWatch) context.watches.watchData(caller.listener, path)
+  context.tree.writeData(node, writer)
+  context.tree.writeStat(node, writer)
+  return ErrorCode.OK
+}
+
+function exists(context: Context, body: Reader, writer: Writer, caller: Caller): number {
+  const { tree, watches } = context
+  const known = tree.store.findFromReader(body)
+  const path = known === -1 ? body.string() : tree.pathOf(known)
+  const hasWatch = body.bool()
+  if (path === null) return ErrorCode.MARSHALLINGERROR
+  if (known === -1 && path.includes('\0')) return ErrorCode.BADARGUMENTS
+  const node = known === -1 ? tree.find(path) : known
+  if (node !== -1 && !canRead(context, node, caller)) return ErrorCode.NOAUTH
+  if (hasWatch) watches.watchData(caller.listener, path)
+  if (node === -1) return ErrorCode.NONODE
+  tree.writeStat(node, writer)
+  return ErrorCode.OK
+}
+
+function getACL({ tree, acls }: Context, body: Reader, writer: Writer, { identities }: Caller): number {
+  const path = body.string()
+  if (path === null) return ErrorCode.MARSHALLINGERROR
+  const node = tree.find(path)
+  if (node === -1) return ErrorCode.NONODE
+  const acl = tree.aclOf(node)
+  const visibility = aclVisibility(acls, acl, identities)
+  if (visibility === 'none') return ErrorCode.NOAUTH
+  writeACLList(writer, visibility === 'full' ? acl : maskDigests(acl))
+  tree.writeStat(node, writer)
+  return ErrorCode.OK
+}
+
+/** Decodes a read as a part of a multi. */
+export function decodeReadPart(type: number, body: Reader, fields: FieldReader): DecodedWrite {
+  const path = fields.path(body)
+  body.bool()
+  return { type, path }
+}
+
+/** A multi that holds a read can be decoded, and is rejected. */
+export const readPartRules = (resultType: number): MultiRules => ({
+  isAllowed: () => false,
+  normalize: (write) => write,
+  resultType,
+})
+
+export const NODE_READS = [
+  defineOperation({
+    code: OpCode.getData,
+    name: 'GETD',
+    kind: 'read',
+    read: getData,
+    decode: decodeReadPart,
+    multi: readPartRules(OpCode.getData),
+  }),
+  defineOperation({ code: OpCode.exists, name: 'EXIS', kind: 'read', read: exists }),
+  defineOperation({ code: OpCode.getACL, name: 'GETA', kind: 'read', read: getACL }),
+]

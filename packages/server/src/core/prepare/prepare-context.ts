@@ -1,0 +1,124 @@
+import { ErrorCode, parentOf, validatePath, type ACL } from '@zabra/protocol'
+import {
+  LIMITS_NAME,
+  parseQuota,
+  QUOTA_ROOT,
+  quotaBreach,
+  STATS_NAME,
+  type QuotaBreach,
+  type Tree,
+} from '../tree/index.ts'
+import type { Zxid } from '../types.ts'
+import { PendingNode, PendingTree } from './pending-tree.ts'
+import { reject } from './request-error.ts'
+import type { PreparerOptions, WriteRequest } from './types.ts'
+
+/** What the operations share while they validate writes: the pending tree, and the checks of sessions, ACLs and quotas. */
+export class PrepareContext {
+  readonly options: PreparerOptions
+  readonly tree: Tree
+  pending: PendingTree
+  /** The node that the current write creates, changes or removes: the hint for applying it. */
+  node: PendingNode | undefined
+  /** The parent that was looked up last. */
+  #lastParent: PendingNode | undefined
+
+  constructor(options: PreparerOptions) {
+    this.options = options
+    this.tree = options.tree
+    this.pending = new PendingTree(options.tree)
+  }
+
+  /** Forgets all pending changes. */
+  reset(): void {
+    this.pending = new PendingTree(this.tree)
+    this.#lastParent = undefined
+  }
+
+  /** Rejects a write of a session that has ended, has moved, or is not global where the write needs a global one. */
+  checkSession({ sessionId }: WriteRequest, global = false): void {
+    const err = this.options.sessions.check(sessionId, global)
+    if (err !== ErrorCode.OK) reject(err)
+  }
+
+  checkAccess(node: PendingNode, perms: number, request: WriteRequest): void {
+    if (!this.options.acls.allows(node.acl, perms, request.identities)) reject(ErrorCode.NOAUTH)
+  }
+
+  /** Returns the ACL to store for a requested one. */
+  acceptAcl(acl: readonly ACL[] | null, request: WriteRequest): readonly ACL[] {
+    const accepted = this.options.acls.accept(acl, request.identities)
+    if (accepted === 'invalid') return reject(ErrorCode.INVALIDACL)
+    if (accepted === 'null id') return reject(ErrorCode.MARSHALLINGERROR)
+    return accepted
+  }
+
+  /** Rejects a write beyond a hard quota. As in Apache ZooKeeper, quotas count applied changes, not pending ones. */
+  checkQuota(path: string, nodes: number, bytes: number): void {
+    const subject = this.tree.quotas.deepest(path)
+    if (subject === undefined) return
+    const limits = this.tree.find(`${QUOTA_ROOT}${subject}/${LIMITS_NAME}`)
+    const stats = this.tree.find(`${QUOTA_ROOT}${subject}/${STATS_NAME}`)
+    if (limits === -1 || stats === -1) return
+    const { enforceQuota } = this.options
+    let breach: QuotaBreach | undefined
+    try {
+      breach = quotaBreach(
+        parseQuota(this.tree.dataOf(limits)),
+        parseQuota(this.tree.dataOf(stats)),
+        nodes,
+        bytes,
+      )
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error
+      if (enforceQuota) reject(ErrorCode.MARSHALLINGERROR)
+    }
+    if (breach === undefined) return
+    if (breach.isHard && enforceQuota) reject(ErrorCode.QUOTAEXCEEDED)
+    this.options.onQuotaExceeded?.(subject, breach)
+  }
+
+  /** Returns the node at a path. A path is validated only if it has no node. */
+  existing(path: string | null): PendingNode {
+    if (path === null) return reject(ErrorCode.BADARGUMENTS)
+    const node = this.pending.get(path)
+    if (node !== undefined) return node
+    return reject(validatePath(path) === undefined ? ErrorCode.NONODE : ErrorCode.BADARGUMENTS)
+  }
+
+  /** Returns the parent of a path. Consecutive writes often have the same one, which saves cutting the path and a lookup. */
+  parent(path: string): PendingNode | undefined {
+    const last = this.#lastParent
+    if (last?.isCurrent === true && last.exists && isChild(path, last.path)) return last
+    return (this.#lastParent = this.pending.get(parentOf(path)))
+  }
+
+  /** Returns a new node, to be filled and passed to `pending.create`. */
+  newNode(path: string, acl: readonly ACL[], parent: PendingNode): PendingNode {
+    const node = (this.node = new PendingNode(path, this.tree.store.hash(path), acl))
+    node.parent = parent
+    return node
+  }
+
+  removeNode(node: PendingNode, parent: PendingNode, zxid: Zxid): void {
+    this.node = node
+    node.parent = parent
+    this.removeChild(parent, zxid)
+    this.pending.beginChange(node, zxid)
+    node.exists = false
+  }
+
+  /** Counts one child less for a parent. */
+  removeChild(parent: PendingNode, zxid: Zxid): void {
+    this.pending.beginChange(parent, zxid)
+    parent.childCount--
+    parent.pzxid = zxid
+    this.pending.endChange(parent)
+  }
+}
+
+/** Whether a path is that of a child of a node other than the root. */
+const isChild = (path: string, parent: string): boolean =>
+  path.charCodeAt(parent.length) === 0x2f &&
+  path.lastIndexOf('/') === parent.length &&
+  path.startsWith(parent)

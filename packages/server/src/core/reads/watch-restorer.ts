@@ -1,0 +1,103 @@
+import { ErrorCode, EventType, OpCode, Reader } from '@zabra/protocol'
+import { runToEnd } from '../steps.ts'
+import type { NotifiedWatcher } from '../watches/index.ts'
+import type { ChunkedReply } from './chunked-reply.ts'
+import type { ReadContext } from './types.ts'
+
+/** Watches that are restored in one turn. */
+const WATCHES_PER_TURN = 500
+/** Bytes of a request from which on its watches are restored in several turns. */
+const CHUNKED_BYTES = 1 << 16
+
+type WatchKind = 'data' | 'exist' | 'child' | 'persistent' | 'recursive'
+/** In the order of their lists in a request; `setWatches` has the first three. */
+const KINDS: readonly WatchKind[] = ['data', 'exist', 'child', 'persistent', 'recursive']
+
+/**
+ * Executes `setWatches` and `setWatches2` of a client that has reconnected: restores its watches, or notifies it of what changed
+ * since the zxid of the request. Returns the error number, or a chunked reply for many watches. Throws a `ProtocolError` for a
+ * body that is no such request.
+ */
+export function restoreWatches(
+  context: ReadContext<NotifiedWatcher>,
+  op: number,
+  body: Reader,
+  listener: NotifiedWatcher,
+): number | ChunkedReply {
+  const kinds = op === OpCode.setWatches ? KINDS.slice(0, 3) : KINDS
+  const { offset, remaining } = body
+  if (!isValid(body, kinds)) return ErrorCode.MARSHALLINGERROR
+  body.offset = offset
+  if (remaining < CHUNKED_BYTES) {
+    runToEnd(restoreInSteps(context, body, kinds, listener, true))
+    return ErrorCode.OK
+  }
+  // The connection reuses the bytes of the request after this turn.
+  const ownBody = new Reader(body.raw(remaining).slice())
+  return {
+    hasNotifications: true,
+    write: (_writer, isInPlace = false) => restoreInSteps(context, ownBody, kinds, listener, isInPlace),
+  }
+}
+
+function* restoreInSteps(
+  context: ReadContext<NotifiedWatcher>,
+  body: Reader,
+  kinds: readonly WatchKind[],
+  listener: NotifiedWatcher,
+  isInPlace: boolean,
+): Generator<void> {
+  const since = Number(body.long())
+  let restored = 0
+  for (const kind of kinds) {
+    for (let left = body.int(); left > 0; left--) {
+      const path = body.string()
+      if (path !== null) restore(context, kind, path, since, listener)
+      if (++restored % WATCHES_PER_TURN !== 0) continue
+      yield
+      while (!isInPlace && context.tree.isApplying) yield
+    }
+  }
+}
+
+function restore(
+  { tree, watches, watchNotifier }: ReadContext<NotifiedWatcher>,
+  kind: WatchKind,
+  path: string,
+  since: number,
+  listener: NotifiedWatcher,
+): void {
+  if (kind === 'persistent') return watches.watchPersistently(listener, path)
+  if (kind === 'recursive') return watches.watchRecursively(listener, path)
+  const node = tree.find(path)
+  if (kind === 'exist') {
+    if (node === -1) watches.watchData(listener, path)
+    else watchNotifier.notify(listener, EventType.NodeCreated, path)
+    return
+  }
+  if (node === -1) return watchNotifier.notify(listener, EventType.NodeDeleted, path)
+  const { mzxid, pzxid } = tree.statOf(node)
+  if (kind === 'data') {
+    if (mzxid > since) watchNotifier.notify(listener, EventType.NodeDataChanged, path)
+    else watches.watchData(listener, path)
+  } else if (pzxid > since) watchNotifier.notify(listener, EventType.NodeChildrenChanged, path)
+  else watches.watchChildren(listener, path)
+}
+
+/**
+ * Whether a request has all its lists, without a null path in those whose paths are looked up. A persistent watch on a null path
+ * is accepted and never fires, as with addWatch. The whole request is validated before any watch is set.
+ */
+function isValid(body: Reader, kinds: readonly WatchKind[]): boolean {
+  let valid = true
+  body.raw(8)
+  for (const kind of kinds) {
+    const count = body.vectorLength()
+    if (count < 0) valid = false
+    for (let i = 0; i < count; i++) {
+      const isNull = body.skipBuffer() === -1
+      if (isNull && kind !== 'persistent' && kind !== 'recursive') valid = false
+    }
+  }
+  return valid
+}

@@ -1,0 +1,322 @@
+import { makeZxid } from '@zabra/protocol'
+import { describe, expect, it } from 'vitest'
+import { parseConfiguration, printConfiguration } from '../quorum/index.ts'
+import { PacketType } from './packets.ts'
+import { decodeConfigurationText, encodeAckEpoch } from './payloads.ts'
+import { LeaderHarness } from './testing/leader-harness.ts'
+import { makeReconfig } from './testing/txn.ts'
+
+const z = makeZxid
+const member = (id: number, port = id * 10): string => `server.${id}=h:${port}:${port + 1}:participant`
+const members = (...ids: number[]): string => ids.map((id) => member(id)).join('\n')
+const three = members(1, 2, 3)
+const five = members(1, 2, 3, 4, 5)
+
+const establishedLeader = (configuration = three, followers = [1], given = {}): LeaderHarness => {
+  const harness = new LeaderHarness(configuration, given)
+  harness.establish(...followers)
+  return harness
+}
+
+describe('a leadership check', () => {
+  it('is confirmed when a quorum has answered PINGs sent after the request', () => {
+    const harness = establishedLeader(five, [1, 2, 4])
+    harness.step({ type: 'halfTick' })
+    harness.takeLog()
+    harness.step({ type: 'checkLeadership', id: 1 })
+    expect(harness.takeLog()).toEqual([1, 2, 4].map((id) => `ping 100000000 to ${id}`))
+    // These answer the earlier PING.
+    harness.pong(1)
+    harness.pong(2)
+    harness.pong(1)
+    expect(harness.takeLog().filter((line) => line.startsWith('confirmed'))).toEqual([])
+    harness.pong(2)
+    expect(harness.takeLog().filter((line) => line.startsWith('confirmed'))).toEqual(['confirmed 1'])
+  })
+
+  it('is not confirmed by answers without a PING', () => {
+    const harness = establishedLeader(three, [1])
+    for (let i = 0; i < 3; i++) harness.pong(1)
+    harness.step({ type: 'checkLeadership', id: 1 })
+    expect(harness.takeLog().filter((line) => line.startsWith('confirmed'))).toEqual([])
+    harness.pong(1)
+    expect(harness.takeLog()).toContain('confirmed 1')
+  })
+
+  it('shares a round of PINGs with all checks that wait, and starts the next round after it', () => {
+    const harness = establishedLeader(three, [1])
+    for (const id of [1, 2, 3]) harness.step({ type: 'checkLeadership', id })
+    expect(harness.takeLog()).toEqual(['ping 100000000 to 1'])
+    harness.pong(1)
+    expect(harness.takeLog()).toEqual(['deliver ping of 1', 'ping 100000000 to 1', 'confirmed 1'])
+    harness.pong(1)
+    expect(harness.takeLog()).toEqual(['deliver ping of 1', 'confirmed 2', 'confirmed 3'])
+    harness.pong(1)
+    expect(harness.takeLog()).toEqual(['deliver ping of 1'])
+  })
+
+  it('waits for the commit of earlier proposals, not of later ones', () => {
+    const harness = establishedLeader(three, [1])
+    harness.propose(1)
+    harness.step({ type: 'checkLeadership', id: 1 })
+    harness.propose(2)
+    harness.pong(1)
+    harness.ack(1, z(1, 1))
+    harness.takeLog()
+    harness.markDurable(z(1, 1))
+    expect(harness.takeLog()).toEqual(['commit 100000001 to 1', 'confirmed 1'])
+  })
+
+  it('is confirmed by followers that became active after the round began', () => {
+    const harness = establishedLeader(three, [1])
+    harness.step({ type: 'checkLeadership', id: 1 })
+    harness.join(2, 0)
+    harness.step({ type: 'closed', from: 1 }, { type: 'halfTick' })
+    harness.takeLog()
+    harness.pong(2)
+    expect(harness.takeLog()).toContain('confirmed 1')
+  })
+
+  it('is confirmed at once when there is one voter', () => {
+    const harness = new LeaderHarness('server.3=h:1:2')
+    harness.establish()
+    harness.step({ type: 'checkLeadership', id: 1 })
+    expect(harness.takeLog()).toEqual(['confirmed 1'])
+  })
+})
+
+describe('a leadership transfer', () => {
+  it('names the highest id that has all transactions, when all proposals are committed', () => {
+    const harness = establishedLeader(five, [1, 2, 4])
+    harness.propose(1)
+    harness.takeLog()
+    harness.step({ type: 'transfer' })
+    expect(harness.leader.canPropose).toBe(false)
+    harness.markDurable(z(1, 1))
+    for (const id of [1, 2]) harness.ack(id, z(1, 1))
+    harness.takeLog()
+    harness.step({ type: 'halfTick' })
+    expect(harness.takeLog().at(-1)).toBe('step down: leadership is transferred (2)')
+  })
+
+  it('does not name a server with weight 0', () => {
+    const six = `${five}\nserver.6=h:11:12\ngroup.1=1:2:3\ngroup.2=4:5:6\nweight.6=0`
+    const harness = establishedLeader(six, [1, 2, 4, 5, 6])
+    harness.step({ type: 'transfer' })
+    expect(harness.takeLog()).toEqual(['step down: leadership is transferred (5)'])
+  })
+
+  it('happens at once without uncommitted proposals', () => {
+    const harness = establishedLeader(five, [1, 2, 4])
+    harness.step({ type: 'transfer' })
+    expect(harness.takeLog()).toEqual(['step down: leadership is transferred (4)'])
+  })
+
+  it('is refused when the others are no quorum, and canceled when no follower has all transactions in time', () => {
+    const harness = establishedLeader(three, [1])
+    harness.step({ type: 'transfer' })
+    expect(harness.takeLog()).toEqual([expect.stringMatching(/^warn: .*no quorum without this one/)])
+    harness.join(2)
+    harness.propose(1)
+    harness.step({ type: 'transfer' })
+    for (let i = 0; i < 5; i++) {
+      for (const id of [1, 2]) harness.pong(id)
+      harness.ticks(1)
+    }
+    expect(harness.takeLog()).toContain(
+      'warn: Leadership is not transferred: no follower had all transactions in time',
+    )
+    expect(harness.leader.canPropose).toBe(true)
+  })
+})
+
+describe('a reconfig', () => {
+  const given = { reconfigEnabled: true }
+  const change = (harness: LeaderHarness, counter: number, text: string): void => {
+    const version = (0x1_0000_0000 + counter).toString(16)
+    harness.leader.propose(z(1, counter), makeReconfig(z(1, counter), `${text}\nversion=${version}`))
+  }
+
+  it('needs a quorum of both configurations to commit, as do later proposals until then', () => {
+    const harness = establishedLeader(three, [1, 2], given)
+    for (const id of [4, 5]) harness.join(id)
+    harness.takeLog()
+    harness.propose(1)
+    change(harness, 2, members(3, 4, 5))
+    harness.propose(3)
+    expect(harness.leader.lastSeenConfiguration.members.has(4)).toBe(true)
+    harness.markDurable(z(1, 3))
+    harness.takeLog()
+    harness.ack(4, z(1, 3))
+    expect(harness.takeLog()).toEqual([])
+    harness.ack(1, z(1, 3))
+    expect(harness.takeLog()).toEqual([
+      'commit 100000001 to 1,2,4,5',
+      'activate 100000002 to 1,2,4,5: 345 led by 3',
+      'commit 100000003 to 1,2,4,5',
+    ])
+    // From now on the new configuration decides.
+    harness.propose(4)
+    harness.markDurable(z(1, 4))
+    harness.ack(1, z(1, 4))
+    harness.takeLog()
+    harness.ack(5, z(1, 4))
+    expect(harness.takeLog()).toEqual(['commit 100000004 to 1,2,4,5'])
+  })
+
+  it('is not in the NEWLEADER of a learner that joins before it is committed, since the learner would activate it', () => {
+    const harness = establishedLeader(five, [1, 2], given)
+    const { version } = harness.leader.activeConfiguration
+    change(harness, 1, three)
+    harness.identify(4, 1)
+    const packet = {
+      type: PacketType.ackEpoch,
+      zxid: 0,
+      data: encodeAckEpoch(1),
+      auth: null,
+    }
+    const configurations: string[] = []
+    harness.leader.step({ type: 'packet', from: 4, packet })
+    for (let work = harness.leader.nextWork(); work !== undefined; work = harness.leader.nextWork())
+      if (work.do === 'send' && work.packet.type === PacketType.newLeader)
+        configurations.push(decodeConfigurationText(work.packet.data))
+    expect(configurations).toEqual([printConfiguration({ ...parseConfiguration(five), version })])
+    harness.ack(4, z(1, 0))
+    harness.takeLog()
+    for (const server of [1, 2, 4]) harness.ack(server, z(1, 1))
+    harness.markDurable(z(1, 1))
+    expect(harness.takeLog()).toEqual(['activate 100000001 to 1,2,4: 123 led by 3'])
+  })
+
+  it('needs a quorum of the old configuration too when it is the oldest proposal', () => {
+    const harness = establishedLeader(three, [1, 2], given)
+    for (const id of [4, 5]) harness.join(id)
+    change(harness, 1, members(3, 4, 5))
+    harness.markDurable(z(1, 1))
+    harness.takeLog()
+    for (const id of [4, 5]) harness.ack(id, z(1, 1))
+    expect(harness.takeLog()).toEqual([])
+    harness.ack(2, z(1, 1))
+    expect(harness.takeLog()).toEqual(['activate 100000001 to 1,2,4,5: 345 led by 3'])
+  })
+
+  it('is rejected while another one is uncommitted', () => {
+    const harness = establishedLeader(three, [1], given)
+    change(harness, 1, five)
+    expect(() => change(harness, 2, three)).toThrow(
+      'Expected no reconfig before reconfig 100000001 is committed',
+    )
+  })
+
+  it('that removes the leader designates the follower with most transactions, and the leader commits nothing more', () => {
+    const harness = establishedLeader(three, [1, 2], given)
+    change(harness, 1, members(1, 2))
+    harness.propose(2)
+    harness.propose(3)
+    harness.markDurable(z(1, 3))
+    harness.ack(1, z(1, 3))
+    harness.takeLog()
+    harness.ack(2, z(1, 2))
+    expect(harness.takeLog()).toEqual(['activate 100000001 to 1,2: 12 led by 1'])
+    harness.ack(2, z(1, 3))
+    expect(harness.takeLog()).toEqual([])
+    expect(harness.leader.canPropose).toBe(false)
+    harness.step({ type: 'checkLeadership', id: 1 }, { type: 'closed', from: 1 }, { type: 'halfTick' })
+    harness.takeLog()
+    harness.step({ type: 'closed', from: 2 }, { type: 'halfTick' })
+    expect(harness.takeLog()).toEqual([
+      'left 2',
+      'step down: another server leads under the new configuration (1)',
+    ])
+  })
+
+  it('that removes the leader makes it step down within syncLimit', () => {
+    const harness = establishedLeader(three, [1, 2], given)
+    change(harness, 1, members(1, 2))
+    for (const id of [1, 2]) harness.ack(id, z(1, 1))
+    for (let i = 0; i < 6; i++) {
+      for (const id of [1, 2]) harness.pong(id)
+      harness.ticks(1)
+    }
+    expect(harness.takeLog().at(-1)).toBe('step down: another server leads under the new configuration (2)')
+  })
+
+  it('that changes the address of the leader designates another server', () => {
+    const harness = establishedLeader(three, [1, 2], given)
+    change(harness, 1, `${members(1, 2)}\n${member(3, 99)}`)
+    for (const id of [1, 2]) harness.ack(id, z(1, 1))
+    expect(harness.takeLog().at(-1)).toBe('activate 100000001 to 1,2: 123 led by 2')
+  })
+
+  it('is sent to observers with its transaction', () => {
+    const harness = establishedLeader(`${three}\nserver.7=h:70:71:observer`, [1], given)
+    harness.join(7, 0, { observer: true })
+    change(harness, 1, three)
+    harness.markDurable(z(1, 1))
+    harness.takeLog()
+    harness.ack(1, z(1, 1))
+    expect(harness.takeLog()).toEqual(['activate 100000001 to 1 inform 7: 123 led by 3'])
+  })
+
+  it('of the first leader gives a hand-written configuration its version', () => {
+    const harness = new LeaderHarness(three, given)
+    harness.step({ type: 'start' })
+    harness.identify(1)
+    harness.stored('acceptedEpoch', 1)
+    expect(harness.takeLog()).toContain('last seen 100000000')
+    harness.ackEpoch(1)
+    harness.stored('currentEpoch', 1)
+    harness.ack(1, z(1, 0))
+    expect(harness.takeLog()).toContain('activate 100000000 led by 3')
+    expect(harness.leader.activeConfiguration.version).toBe(z(1, 0))
+  })
+
+  it('that was not committed is completed by the next leader with quorums of both configurations', () => {
+    const proposed = parseConfiguration(`${members(3, 4, 5)}\nversion=100000005`)
+    const harness = new LeaderHarness(`${three}\nversion=100000001`, {
+      ...given,
+      proposed,
+      acceptedEpoch: 1,
+      currentEpoch: 1,
+      lastZxid: z(1, 5),
+    })
+    harness.step({ type: 'start' })
+    harness.identify(1, 1)
+    expect(harness.takeLog()).toEqual([])
+    harness.identify(4, 1)
+    harness.stored('acceptedEpoch', 2)
+    harness.ackEpoch(1, z(1, 5), 1)
+    harness.ackEpoch(4, z(1, 5), 1)
+    harness.stored('currentEpoch', 2)
+    harness.ack(1, z(2, 0))
+    harness.takeLog()
+    harness.ack(4, z(2, 0))
+    expect(harness.takeLog()).toEqual([
+      'activate 100000005 led by 3',
+      'lead 2 from 200000000',
+      'upToDate -1 to 1',
+      'upToDate -1 to 4',
+    ])
+  })
+
+  it('that was not committed and removes the next leader is completed by it, without leading', () => {
+    const proposed = parseConfiguration(`${members(1, 2)}\nversion=100000005`)
+    const harness = new LeaderHarness(`${three}\nversion=100000001`, {
+      ...given,
+      proposed,
+      acceptedEpoch: 1,
+      currentEpoch: 1,
+      lastZxid: z(1, 5),
+    })
+    harness.step({ type: 'start' })
+    for (const id of [1, 2]) harness.identify(id, 1)
+    harness.stored('acceptedEpoch', 2)
+    for (const id of [1, 2]) harness.ackEpoch(id, z(1, 5), 1)
+    harness.stored('currentEpoch', 2)
+    for (const id of [1, 2]) harness.ack(id, z(2, 0))
+    const log = harness.takeLog()
+    expect(log).toContain('activate 100000005 led by 2')
+    expect(log.filter((line) => line.startsWith('lead '))).toEqual([])
+    expect(harness.leader.canPropose).toBe(false)
+  })
+})

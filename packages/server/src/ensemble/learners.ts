@@ -1,0 +1,232 @@
+import { counterOf, ProtocolError } from '@zabra/protocol'
+import type { Connection } from '@zabra/runtime'
+import type { LeaderStatus } from '../admin/index.ts'
+import type { ClientChannel } from '../connections/client-channel.ts'
+import type { Identity, Zxid } from '../core/types.ts'
+import {
+  decodeForwardedRequest,
+  decodeLearnerInfo,
+  decodeRevalidation,
+  decodeTouches,
+  encodeRevalidationReply,
+  PacketType,
+  type ConnectionId,
+  type Leader,
+  type LeaderInput,
+  type LeaderWork,
+  type QuorumOfOneWork,
+  type QuorumPacket,
+} from '../core/zab/index.ts'
+import type { LeaderPipeline } from '../pipeline/index.ts'
+import { broadcast, type BroadcastWork } from './broadcast.ts'
+import type { MemberContext } from './context.ts'
+import { LearnerConnection } from './learner-connection.ts'
+import { LearnerSyncs } from './learner-syncs.ts'
+import type { Mailbox } from './mailbox.ts'
+import { createQuorumPort, type QuorumPort } from './quorum-port.ts'
+
+/** The work of a leader that concerns its learners. */
+export type LearnersWork =
+  | BroadcastWork
+  | Extract<LeaderWork, { do: 'send' | 'sync' | 'drop' | 'deliver' | 'learnerJoined' | 'learnerLeft' }>
+
+export interface LearnersOptions {
+  readonly leader: Leader
+
+  readonly mailbox: Mailbox<LeaderInput, LeaderWork | QuorumOfOneWork>
+  /** Undefined until the leader is established. */
+  readonly pipeline: () => LeaderPipeline<ClientChannel> | undefined
+}
+
+/** The learners of a leader: accepts them on the quorum port, syncs them, and carries packets between them, the leader and its pipeline. */
+export class Learners {
+  readonly #context: MemberContext
+  readonly #options: LearnersOptions
+  readonly #port: QuorumPort
+  readonly #syncs: LearnerSyncs
+  readonly #connections = new Map<ConnectionId, LearnerConnection>()
+  #nextId = 1
+
+  constructor(context: MemberContext, options: LearnersOptions) {
+    this.#context = context
+    this.#options = options
+    const { mailbox } = options
+    const { settings, membership } = context
+    this.#syncs = new LearnerSyncs(context, (to) => mailbox.enqueue({ type: 'streamed', to }))
+    this.#port = createQuorumPort(
+      context,
+      membership.listenAddresses('quorumPort', settings.quorumListenOnAllIPs),
+      (packet, connection) => mailbox.run(() => this.#onIdentified(packet, connection)),
+    )
+  }
+
+  /** Opens the quorum port. Rejects with a `NetworkError` when it cannot be bound. */
+  listen(): Promise<void> {
+    return this.#port.open()
+  }
+
+  async close(): Promise<void> {
+    for (const learner of this.#connections.values()) learner.close()
+    this.#connections.clear()
+    await this.#port.close()
+  }
+
+  /** Expects heartbeats of synced learners from now on: the leader is established. */
+  onEstablished(): void {
+    for (const learner of this.#connections.values())
+      if (learner.isSynced) learner.setReadTimeout(this.#syncLimitMs)
+  }
+
+  /** Sends the reply to a sync, behind all that was sent before. */
+  sendSync(learner: object): void {
+    ;(learner as LearnerConnection).send(PacketType.sync, 0)
+  }
+
+  counts(): Pick<
+    LeaderStatus,
+    'learners' | 'syncedFollowers' | 'syncedNonVotingFollowers' | 'syncedObservers'
+  > {
+    const connections = this.#connections
+    const { members } = this.#context.membership.active
+    const synced = [...connections.values()].filter(({ isSynced }) => isSynced)
+    const syncedObservers = synced.filter(({ isObserver }) => isObserver).length
+    const syncedFollowers = synced.filter(
+      ({ serverId, isObserver }) => !isObserver && members.get(serverId)?.role === 'participant',
+    ).length
+    return {
+      learners: connections.size,
+      syncedFollowers,
+      syncedNonVotingFollowers: synced.length - syncedObservers - syncedFollowers,
+      syncedObservers,
+    }
+  }
+
+  perform(work: LearnersWork): void {
+    switch (work.do) {
+      case 'propose':
+      case 'commit':
+      case 'commitReconfig':
+        return broadcast(this.#connections, work)
+      case 'send': {
+        const { type, zxid, data, auth } = work.packet
+        return this.#connections.get(work.to)?.send(type, zxid, data, auth)
+      }
+      case 'sync': {
+        const learner = this.#connections.get(work.to)
+        return learner === undefined ? undefined : this.#syncs.start(learner, work.plan)
+      }
+      case 'drop':
+        return this.#drop(work.connection, work.reason)
+      case 'deliver':
+        return this.#deliver(work.from, work.packet)
+      case 'learnerJoined': {
+        const learner = this.#connections.get(work.connection)
+        if (learner !== undefined) learner.isSynced = true
+        return
+      }
+      case 'learnerLeft': {
+        const learner = this.#connections.get(work.connection)
+        if (learner !== undefined) this.#options.pipeline()?.removeLearner(learner)
+        return
+      }
+    }
+  }
+
+  get #syncLimitMs(): number {
+    const { syncLimit, tickTimeMs } = this.#context.settings
+    return syncLimit * tickTimeMs
+  }
+
+  #onIdentified(packet: QuorumPacket, connection: Connection): void {
+    const { leader, mailbox } = this.#options
+    const { initLimit, tickTimeMs } = this.#context.settings
+    const id = this.#nextId++
+    const { serverId } = decodeLearnerInfo(packet.data)
+    const learner = new LearnerConnection(id, serverId, connection, this.#context, {
+      received: (read) => mailbox.run(read),
+      packet: (type, zxid, data, auth) => this.#onPacket(learner, type, zxid, data, auth),
+      progress: () => leader.heartbeat(id),
+      lost: (reason) => mailbox.run(() => this.#onLost(learner, reason)),
+    })
+    learner.isObserver = packet.type === PacketType.observerInfo
+    learner.setReadTimeout(initLimit * tickTimeMs)
+    this.#connections.set(id, learner)
+    mailbox.enqueue({ type: 'accepted', from: id })
+    mailbox.enqueue({ type: 'packet', from: id, packet })
+  }
+
+  #onPacket(
+    learner: LearnerConnection,
+    type: number,
+    zxid: Zxid,
+    data: Uint8Array | null,
+    auth: readonly Identity[] | null,
+  ): void {
+    const { leader, mailbox } = this.#options
+    if (type === PacketType.ack) return this.#onAck(learner, zxid)
+    // Requests are as frequent as writes, and the leader would only deliver them.
+    if (type === PacketType.request && leader.heartbeat(learner.id)) return this.#submit(learner, data, auth)
+
+    mailbox.enqueue({ type: 'packet', from: learner.id, packet: { type, zxid, data, auth } })
+  }
+
+  #onAck(learner: LearnerConnection, zxid: Zxid): void {
+    const { leader, mailbox } = this.#options
+    // An established leader sends PINGs to a learner that has acknowledged NEWLEADER, which the learner answers.
+    if (counterOf(zxid) === 0 && leader.phase === 'broadcast') learner.setReadTimeout(this.#syncLimitMs)
+    leader.ack(learner.id, zxid)
+    mailbox.drain()
+  }
+
+  #onLost(learner: LearnerConnection, reason: string): void {
+    if (!this.#connections.delete(learner.id)) return
+    this.#context.platform.logger.info({ peer: learner.serverId, reason }, 'A member that followed is gone')
+    this.#options.mailbox.enqueue({ type: 'closed', from: learner.id })
+  }
+
+  #drop(id: ConnectionId, reason: string): void {
+    const learner = this.#connections.get(id)
+    if (learner === undefined) return
+    this.#connections.delete(id)
+    const { serverId: peer, address } = learner
+    this.#context.platform.logger.warn({ peer, address, reason }, 'A member was sent away')
+    learner.close()
+  }
+
+  /** Passes a packet about sessions or a request to the pipeline. A packet that cannot be decoded ends the connection. */
+  #deliver(from: ConnectionId, packet: QuorumPacket): void {
+    const learner = this.#connections.get(from)
+    const pipeline = this.#options.pipeline()
+    if (learner === undefined || pipeline === undefined) return
+    try {
+      this.#handle(learner, pipeline, packet)
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error
+      learner.fail(error.message)
+    }
+  }
+
+  #handle(
+    learner: LearnerConnection,
+    pipeline: LeaderPipeline<ClientChannel>,
+    { type, data, auth }: QuorumPacket,
+  ): void {
+    if (type === PacketType.ping)
+      return decodeTouches(data, (id, timeout) => pipeline.touchSession(id, timeout))
+    if (type === PacketType.revalidate) {
+      const { session, timeout } = decodeRevalidation(data)
+      return pipeline.revalidateInOrder(learner, session, timeout, (valid) =>
+        learner.send(PacketType.revalidate, -1, encodeRevalidationReply({ session, valid })),
+      )
+    }
+    this.#submit(learner, data, auth)
+  }
+
+  #submit(learner: LearnerConnection, data: Uint8Array | null, auth: readonly Identity[] | null): void {
+    const { session: sessionId, cxid, type, body } = decodeForwardedRequest(data)
+    const identities = auth ?? NO_IDENTITIES
+    this.#options.pipeline()?.submitForwarded(learner, { sessionId, cxid, type, body, identities })
+  }
+}
+
+const NO_IDENTITIES: readonly Identity[] = []

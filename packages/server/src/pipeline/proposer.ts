@@ -1,0 +1,92 @@
+import { Writer } from '@zabra/protocol'
+import type { PreparedTxn } from '../core/prepare/index.ts'
+import { Summary } from '../core/histogram.ts'
+import type { LoggedTxn, Zxid } from '../core/types.ts'
+import { encodeLoggedTxn, encodePayloadInSteps } from '../persistence/index.ts'
+import { InFlightWrite } from './in-flight-write.ts'
+import type { AcceptedWrite, ClientWrite, PipelineLog, QuorumProtocol, WriteCallback } from './types.ts'
+
+/** Encoded transactions share a buffer until it holds this many bytes. */
+const SHARED_BYTES = 60_000
+
+export interface ProposerOptions {
+  readonly log: PipelineLog
+  readonly quorum: QuorumProtocol
+  /** The zxid before the first transaction. */
+  readonly lastZxid: Zxid
+  /** Queues a write to be applied once it is committed. */
+  readonly enqueue: (write: AcceptedWrite) => void
+}
+
+type RequestIdentity = Pick<ClientWrite, 'sessionId' | 'xid' | 'type'>
+
+/** Hands out zxids, and logs and proposes prepared transactions in their order. */
+export class Proposer {
+  /** Bytes of proposals. */
+  readonly sizes = new Summary()
+  /** Bytes of the last proposal; -1 before the first. */
+  lastSize = -1
+  /** The last zxid handed out. */
+  lastZxid: Zxid
+  /**
+   * Whether a transaction was dropped because the quorum accepts none any more. No later one may be proposed, and the role has
+   * to end.
+   */
+  hasDropped = false
+  readonly #options: ProposerOptions
+  /** Payloads are views of its buffer; it appends behind them. */
+  readonly #writer = new Writer(1 << 12)
+
+  constructor(options: ProposerOptions) {
+    this.#options = options
+    this.lastZxid = options.lastZxid
+  }
+
+  /** Proposes a transaction that was prepared with the zxid after `lastZxid`. */
+  propose(
+    id: RequestIdentity,
+    time: number,
+    prepared: PreparedTxn,
+    callback: WriteCallback | undefined,
+    startedAt: number,
+  ): void {
+    const write = new InFlightWrite(id, this.lastZxid + 1, time, prepared, callback, startedAt)
+    this.#append(write, this.#encode(write))
+  }
+
+  /** As `propose`, encoding a large transaction in steps. Nothing else may be proposed between them. */
+  *proposeInSteps(
+    id: RequestIdentity,
+    time: number,
+    prepared: PreparedTxn,
+    callback: WriteCallback | undefined,
+    startedAt: number,
+  ): Generator<void> {
+    const write = new InFlightWrite(id, this.lastZxid + 1, time, prepared, callback, startedAt)
+    const { payload, adler } = yield* encodePayloadInSteps(write)
+    this.#append(write, payload, adler)
+  }
+
+  #encode(logged: LoggedTxn): Uint8Array {
+    const writer = this.#writer
+    if (writer.length > SHARED_BYTES) writer.take()
+    const start = writer.length
+    encodeLoggedTxn(writer, logged)
+    return writer.bytesFrom(start)
+  }
+
+  #append(write: AcceptedWrite, payload: Uint8Array, adler?: number): void {
+    const { log, quorum, enqueue } = this.#options
+    const { logged } = write
+    const { zxid } = logged.header
+    // The role is about to end. The client's connection closes with it, because the outcome of the write is unknown.
+    this.hasDropped ||= !quorum.isAccepting
+    if (this.hasDropped) return
+    enqueue(write)
+    this.lastZxid = zxid
+    log.appendPayload(zxid, payload, adler)
+    this.lastSize = payload.length
+    this.sizes.add(payload.length)
+    quorum.propose(zxid, payload, logged)
+  }
+}

@@ -1,8 +1,0 @@
-import { clients } from './clients.ts'
-import type { Mutation } from './mutation.ts'
-import { replication } from './replication.ts'
-import { storage } from './storage.ts'
-
-/** Every mistake that the simulation must find. */
-export const mutations: readonly Mutation[] = [...storage, ...clients, ...replication]
-export type { Change, Mutation } from './mutation.ts'

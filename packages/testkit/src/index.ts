@@ -1,0 +1,3 @@
+/** What the tests of several packages share. */
+export { FramedConnection, type FrameHandler, type Handshake } from './framed-connection.ts'
+export { RawClient, type Reply } from './raw-client.ts'
