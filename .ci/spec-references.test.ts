@@ -14,12 +14,11 @@ const defined = new Map(
 )
 
 const pages = [...defined.keys()].join('|')
-const reference = new RegExp(`\\b(${pages}) (invariant \\d+|H\\d+|\\d+(?:\\.\\d+)?b?)`, 'g')
+const item = '(?:invariants? \\d+|H\\d+|\\d+(?:\\.\\d+)?b?)'
+/** A page and one or more of its items, as in `quorum-protocol 9.5, H2 and H3`. */
+const reference = new RegExp(`\\b(${pages}) (${item}(?:(?:, and |, | and | to )(?:${item}|\\d+))*)`, 'g')
 /** A section, an invariant or a hazard without the page that defines it. */
-const bare = new RegExp(
-  `\\(\\d{1,2}\\.\\d{1,2}(?:[,)])|(?<!(?:${pages}) )\\binvariants? \\d+|(?<!(?:${pages}) )\\bH\\d\\b`,
-  'g',
-)
+const bare = /\(\d{1,2}\.\d{1,2}[,)]|\binvariants? \d+|\bH\d\b/g
 
 function definitionsOf(page: string): ReadonlySet<string> {
   const found = new Set<string>()
@@ -44,18 +43,30 @@ const allComments = sourceFiles(root).flatMap((file) =>
   })),
 )
 
+/** Splits `invariants 15 and 16` into `invariant 15`, `invariant 16`, and `9.5, H2` into `9.5`, `H2`. */
+function itemsOf(list: string): string[] {
+  let isInvariant = false
+  return list.split(/, and |, | and | to /).map((text) => {
+    if (text.startsWith('invariant')) isInvariant = true
+    else if (/[.H]/.test(text)) isInvariant = false
+    return isInvariant ? text.replace(/^(?:invariants? )?/, 'invariant ') : text
+  })
+}
+
 it('resolves every reference of a comment to a section of docs/spec', () => {
   const unresolved = allComments.flatMap(({ where, comment }) =>
-    [...comment.matchAll(reference)]
-      .filter(([, page, section]) => !defined.get(page!)!.has(section!))
-      .map(([text]) => `${where} refers to ${text}, which docs/spec does not define`),
+    [...comment.matchAll(reference)].flatMap(([, page, list]) =>
+      itemsOf(list!)
+        .filter((section) => !defined.get(page!)!.has(section))
+        .map((section) => `${where} refers to ${page} ${section}, which docs/spec does not define`),
+    ),
   )
   expect(unresolved).toEqual([])
 })
 
 it('finds no reference that leaves out its page', () => {
   const incomplete = allComments.flatMap(({ where, comment }) =>
-    [...comment.matchAll(bare)].map(
+    [...comment.replace(reference, '').matchAll(bare)].map(
       ([text]) => `${where} refers to ${text}: write the page too, as in quorum-protocol 10.3`,
     ),
   )

@@ -17,7 +17,17 @@ const allowed: Record<string, readonly string[]> = {
 
 /** The layers of the server, top to bottom: what each may import. */
 const layers: Record<string, readonly string[]> = {
-  ensemble: ['admin', 'connections', 'database', 'pipeline', 'persistence', 'settings', 'core', 'version'],
+  ensemble: [
+    'admin',
+    'connections',
+    'database',
+    'pipeline',
+    'persistence',
+    'settings',
+    'core',
+    'version',
+    'server-types',
+  ],
   admin: ['connections', 'settings', 'core', 'version'],
   connections: ['pipeline', 'persistence', 'settings', 'core'],
   pipeline: ['persistence', 'core'],

@@ -235,7 +235,9 @@ export class NodeTlsNetwork implements TlsNetwork {
     } catch (error) {
       const path = keyStore?.path ?? trustStore?.path ?? ''
       const reason = error instanceof Error ? error.message : String(error)
-      throw new CertificateError(`${path} cannot be used: ${reason}. Create it again.`, path, { cause: error })
+      throw new CertificateError(`${path} cannot be used: ${reason}. Create it again.`, path, {
+        cause: error,
+      })
     }
     return { stores, revocations, context }
   }

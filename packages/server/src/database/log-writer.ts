@@ -1,6 +1,6 @@
 import { epochOf } from '@zabra/protocol'
 import { invariant, type Platform } from '@zabra/runtime'
-import type { LoggedTxn, Zxid } from '../core/types.ts'
+import type { Zxid } from '../core/types.ts'
 import { TxnLog, type LogRange, type TxnLogEvents, type TxnLogState } from '../persistence/index.ts'
 import type { DatabaseSettings } from './types.ts'
 
@@ -101,17 +101,10 @@ export class LogWriter {
   }
 
   /**
-   * Encodes a transaction into the next batch. Throws a `LogFullError` while the disk is full, a RangeError for a zxid that is
-   * not the next one, and an `InvariantError` when the role has ended or has not accepted the epoch.
-   */
-  append(logged: LoggedTxn): void {
-    this.#check(logged.header.zxid)
-    this.#logRange.add(logged.header.zxid, this.#log.append(logged))
-  }
-
-  /**
    * Adds an encoded transaction (header, record, digest) to the next batch, byte for byte. The bytes are copied before this
-   * returns. `zxid` must be the one in the payload, `adler` its Adler-32, if it is known. Throws as `append` does.
+   * returns. `zxid` must be the one in the payload, `adler` its Adler-32, if it is known. Throws a `LogFullError` while the disk is
+   * full, a RangeError for a zxid that is not the next one, and an `InvariantError` when the role has ended or has not accepted
+   * the epoch.
    */
   appendPayload(zxid: Zxid, payload: Uint8Array, adler?: number): void {
     this.#check(zxid)

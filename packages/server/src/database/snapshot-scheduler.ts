@@ -56,7 +56,7 @@ export class SnapshotScheduler {
   }
 
   async #take(): Promise<void> {
-    const { clock, logger, database, stats, sessions = () => database.sessions } = this.#options
+    const { clock, logger, database, stats } = this.#options
     const started = clock.monotonic()
     try {
       const { file, nodes, bytes } = await database.takeSnapshot([...database.sessions], this.#stop.signal)

@@ -1,8 +1,9 @@
 import { formatZxid } from '@zabra/protocol'
+import { DiskError } from '@zabra/runtime'
 import type { Zxid } from '../core/types.ts'
 import type { LearnerInput } from '../core/zab/index.ts'
 import type { LogWriter } from '../database/index.ts'
-import { DamageError, DivergenceError, type TxnLogEvents } from '../persistence/index.ts'
+import { DamageError, DivergenceError, LogFullError, type TxnLogEvents } from '../persistence/index.ts'
 import type { MemberContext } from './context.ts'
 
 /** Receives the events of the log. */
@@ -185,3 +186,9 @@ class ByteChannel {
     this.#consumer = undefined
   }
 }
+
+/** Whether the disk is full, which loses what is not written, and leaves all that is written valid. */
+export const isDiskFull = (error: unknown): error is Error =>
+  error instanceof LogFullError || (error instanceof DiskError && FULL.has(error.code))
+
+const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT'])

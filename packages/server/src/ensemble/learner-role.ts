@@ -91,7 +91,10 @@ export class LearnerRole implements ActiveRole {
     })
     this.#executor = new SerialExecutor({
       resume: (action) => this.#mailbox.run(action),
-      failed: (error) => this.#onWorkFailed(error),
+      failed: (error) => {
+        if (error instanceof ProtocolError) this.#leave({ reason: error.message })
+        else context.failed(error)
+      },
     })
     this.#mailbox = new Mailbox({
       machine: this.#learner,
@@ -230,11 +233,9 @@ export class LearnerRole implements ActiveRole {
         return this.#connection!.send(type, zxid, data, auth)
       }
       case 'store':
-        return this.#postAfter(this.#durability.storeEpoch(work.what, work.epoch), {
-          type: 'stored',
-          what: work.what,
-          epoch: work.epoch,
-        })
+        return this.#durability
+          .storeEpoch(work.what, work.epoch)
+          .then(() => this.#mailbox.post({ type: 'stored', what: work.what, epoch: work.epoch }))
       case 'truncate':
         return this.#durability.truncate(work.to).then((input) => this.#mailbox.post(input))
       case 'installSnapshot':
@@ -247,7 +248,7 @@ export class LearnerRole implements ActiveRole {
         for (let zxid = work.first; zxid <= work.last; zxid++) this.#connection!.send(PacketType.ack, zxid)
         return
       case 'flush':
-        return this.#postAfter(this.#durability.flush(), { type: 'flushed' })
+        return this.#durability.flush().then(() => this.#mailbox.post({ type: 'flushed' }))
       case 'proposeConfiguration':
         configurationChanged()
         return membership.propose(work.configuration).then(configurationChanged)
@@ -270,10 +271,6 @@ export class LearnerRole implements ActiveRole {
       case 'warn':
         return platform.logger.warn(work.context, work.message)
     }
-  }
-
-  #postAfter(done: Promise<void>, input: LearnerInput): Promise<void> {
-    return done.then(() => this.#mailbox.post(input))
   }
 
   // Snapshots
@@ -312,11 +309,6 @@ export class LearnerRole implements ActiveRole {
     }
     const input = this.#durability.apply(zxid, payload)
     if (input !== undefined) this.#mailbox.enqueue(input)
-  }
-
-  #onWorkFailed(error: unknown): void {
-    if (error instanceof ProtocolError) return this.#leave({ reason: error.message })
-    this.#context.failed(error)
   }
 
   #activate({

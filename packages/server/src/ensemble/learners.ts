@@ -180,7 +180,10 @@ export class Learners {
 
   #onLost(learner: LearnerConnection, reason: string): void {
     if (!this.#connections.delete(learner.id)) return
-    this.#context.platform.logger.info({ peer: learner.serverId, reason }, 'A member that followed is gone')
+    this.#context.platform.logger.info(
+      { peer: learner.serverId, reason },
+      'The connection of a learner is lost',
+    )
     this.#options.mailbox.enqueue({ type: 'closed', from: learner.id })
   }
 
@@ -189,7 +192,7 @@ export class Learners {
     if (learner === undefined) return
     this.#connections.delete(id)
     const { serverId: peer, address } = learner
-    this.#context.platform.logger.warn({ peer, address, reason }, 'A member was sent away')
+    this.#context.platform.logger.warn({ peer, address, reason }, 'Closed the connection of a learner')
     learner.close()
   }
 

@@ -37,7 +37,11 @@ export class ServerIncarnation {
         ...platform.system,
         pid: this.#pid,
         processIdentity: (pid) =>
-          pid >= 0 ? platform.system.processIdentity(pid) : alivePids.has(pid) ? `incarnation ${pid}` : undefined,
+          pid >= 0
+            ? platform.system.processIdentity(pid)
+            : alivePids.has(pid)
+              ? `incarnation ${pid}`
+              : undefined,
       },
     }
     alivePids.add(this.#pid)

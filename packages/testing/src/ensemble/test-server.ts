@@ -112,7 +112,8 @@ export class TestServer implements TestMember {
 
   blockPorts(ports: readonly number[]): void {
     this.#blockedPorts = new Set(ports)
-    for (const connection of this.#opened) if (this.#blockedPorts.has(connection.remote.port)) connection.destroy()
+    for (const connection of this.#opened)
+      if (this.#blockedPorts.has(connection.remote.port)) connection.destroy()
   }
 
   /** Shuts the server down. */

@@ -80,7 +80,8 @@ export class SimulatedServer {
     const life = this.host.start()
     const damaged = this.#damaged
     this.#damaged = undefined
-    const repaired = damaged === undefined ? Promise.resolve() : truncateDamagedLog(life.platform.disk, damaged)
+    const repaired =
+      damaged === undefined ? Promise.resolve() : truncateDamagedLog(life.platform.disk, damaged)
     const begun = repaired.then(() => createServer(this.settings, life.platform))
     begun.then(
       (server) => {

@@ -25,7 +25,10 @@ async function pair(
     ),
     100,
   )
-  const connection = await world.runUntilSettled(second.platform.network.connect({ host: 'a', port: 7 }), 1000)
+  const connection = await world.runUntilSettled(
+    second.platform.network.connect({ host: 'a', port: 7 }),
+    1000,
+  )
   connection.setHandler({
     data: (chunk) => received.push(text(chunk)),
     drain() {},

@@ -5,8 +5,8 @@ import { Entries } from './entries.ts'
 /**
  * The proposals that are not committed, and how much of them each server has acknowledged.
  *
- * Every server logs in order, so an ACK says that all earlier transactions are durable there too (quorum-protocol
- * invariant 15). One zxid per server is enough, and commits are in order whatever the order of the ACKs.
+ * Every server logs in order, so an ACK says that all earlier transactions are durable there too
+ * (quorum-protocol invariant 15). One zxid per server is enough, and commits are in order whatever the order of the ACKs.
  *
  * Uses parallel arrays and one reused set, since it is called for every ACK of every write.
  */

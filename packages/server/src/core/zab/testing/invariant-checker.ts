@@ -43,7 +43,7 @@ export class InvariantChecker {
     this.#verifier = verifier
   }
 
-  /** Checks an established leader: invariants 1, 4, 5, 11, 16. */
+  /** Checks an established leader: quorum-protocol invariants 1, 4, 5, 11, 16. */
   leaderEstablished(leader: CheckedServer, epoch: number): void {
     invariant(!this.leaderships.has(epoch), `1: two leaders in epoch ${epoch}`)
     invariant(leader.disk.currentEpoch === epoch, '4: the currentEpoch of a leader is not stored')
@@ -59,7 +59,7 @@ export class InvariantChecker {
     this.#expectQuorum(entered, `16: the epoch ${epoch} is not on a quorum of disks`)
   }
 
-  /** Checks a commit of a leader: invariants 6, 7, 8, 9, 11. */
+  /** Checks a commit of a leader: quorum-protocol invariants 6, 7, 8, 9, 11. */
   leaderCommits(leader: CheckedServer, epoch: number, txn: Txn): void {
     invariant(
       this.leaderships.get(epoch)?.leader === leader.id,
@@ -77,7 +77,7 @@ export class InvariantChecker {
     this.#expectQuorum(holders, `11: ${formatZxid(txn.zxid)} is committed and not on a quorum of disks`)
   }
 
-  /** Checks the last transaction applied by a serving server: invariant 7. */
+  /** Checks the last transaction applied by a serving server: quorum-protocol invariant 7. */
   serverApplies(server: CheckedServer): void {
     const at = server.tree.length - 1
     const txn = server.tree[at]!
@@ -86,7 +86,7 @@ export class InvariantChecker {
     invariant(expected?.id === txn.id, `7: server ${server.id} applies ${found} instead of ${expected?.zxid}`)
   }
 
-  /** Checks a server that begins to serve: invariants 12, 13. */
+  /** Checks a server that begins to serve: quorum-protocol invariants 12, 13. */
   serverServes(server: CheckedServer, epoch: number): void {
     const leadership = this.leaderships.get(epoch)
     invariant(
@@ -102,7 +102,7 @@ export class InvariantChecker {
     })
   }
 
-  /** Checks a packet sent by a learner: invariants 3, 15, 16, 19. */
+  /** Checks a packet sent by a learner: quorum-protocol invariants 3, 15, 16, 19. */
   learnerSends(
     learner: CheckedServer,
     { type, zxid, data }: QuorumPacket,
@@ -135,7 +135,7 @@ export class InvariantChecker {
     })
   }
 
-  /** Checks a packet sent by a leader: invariants 4, 18. */
+  /** Checks a packet sent by a leader: quorum-protocol invariants 4, 18. */
   leaderSends(leader: CheckedServer, { type, zxid }: QuorumPacket, sent: LinkHistory): void {
     const text = formatZxid(zxid)
     if (type === PacketType.leaderInfo)

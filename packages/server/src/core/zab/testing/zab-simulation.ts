@@ -166,7 +166,7 @@ export class ZabSimulation implements SimulationContext {
       }
   }
 
-  /** Checks invariant 30: a confirmed leader has all that was committed anywhere before the request. */
+  /** Checks quorum-protocol invariant 30: a confirmed leader has all that was committed anywhere before the request. */
   leadershipConfirmed(tree: readonly object[], id: number): void {
     this.count('confirmed')
     const expected = this.#requestedChecks.get(id)!

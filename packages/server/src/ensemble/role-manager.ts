@@ -1,0 +1,339 @@
+import { formatZxid } from '@zabra/protocol'
+import type { Cancel } from '@zabra/runtime'
+import { UNTRUSTED_ZXID, type PeerState } from '../core/election/index.ts'
+import type { ServerId } from '../core/quorum/index.ts'
+import type { Server } from '../server-types.ts'
+import { dialDefaults } from './connect-to-master.ts'
+import type { ActiveRole, MemberContext, RoleEvents, RoleExit } from './context.ts'
+import { isDiskFull } from './durability.ts'
+import { LeaderRole } from './leader-role.ts'
+import { LearnerRole } from './learner-role.ts'
+import { MemberElection, type Configure, type Elected } from './member-election.ts'
+import { ReadOnlyRole } from './read-only-role.ts'
+import { catchUpWindow } from './sync-sources.ts'
+
+type RoleState = Exclude<PeerState, 'looking'>
+
+/** The shortest time without a leader after which a member becomes read-only, in milliseconds. */
+const READ_ONLY_AFTER_MS = 2000
+/** The pause between two attempts to connect to a leader that has just been elected, in milliseconds. */
+const RECONNECT_DELAY_MS = 25
+
+/**
+ * The roles of a member, one after the other, as elections decide (quorum-protocol 6). A standalone server holds no elections: it is
+ * the leader of a configuration with one voter as long as it runs.
+ */
+export class RoleManager {
+  readonly #context: MemberContext
+  /** Undefined on a standalone server. */
+  readonly #election: MemberElection | undefined
+  #state: PeerState = 'looking'
+  #role: LeaderRole | LearnerRole | undefined
+  #readOnly: ReadOnlyRole | undefined
+  /** Timers that run between two roles. */
+  #timers: Cancel[] = []
+  /** The ends of roles run one after the other. */
+  #transitions: Promise<void> = Promise.resolve()
+  /** The role whose end has begun. */
+  #endingRole: ActiveRole | undefined
+  /** When the last election was decided, on the monotonic clock. */
+  #electedAt = -Infinity
+  /** Called at the end of each role. */
+  #onRoleEnded: () => void = () => {}
+  /** Whether no role is entered any more. */
+  #isClosing = false
+  #isStopped = false
+
+  constructor(context: MemberContext) {
+    this.#context = context
+    if (!context.membership.isStandalone)
+      this.#election = new MemberElection(context, {
+        elected: (work) => this.#onElected(work),
+        configure: (work) => this.#configure(work),
+        oracleChanged: (goOn) => {
+          if (this.#role instanceof LeaderRole) this.#role.setOracle(goOn)
+        },
+      })
+  }
+
+  get state(): Server['role'] {
+    if (this.#election === undefined) return 'standalone'
+    return this.#readOnly === undefined ? this.#state : 'read-only'
+  }
+
+  /** The id of the leader; undefined while there is none, and on a standalone server. */
+  get leader(): ServerId | undefined {
+    if (this.#election === undefined || this.#role === undefined) return undefined
+    return this.#role instanceof LearnerRole ? this.#role.leader : this.#context.membership.self
+  }
+
+  /** Starts to hand leadership over. Returns false where there is none, or no member that could take it. */
+  yieldLeadership(): boolean {
+    return this.#role instanceof LeaderRole && this.#role.transferLeadership()
+  }
+
+  /** Enters the only role of a standalone server, so that it serves before its ports are open. */
+  startStandalone(): void {
+    if (this.#election === undefined) this.#enterRole('leading', this.#context.membership.self)
+  }
+
+  /** Opens the election port. Rejects with a `NetworkError` when it cannot be bound. */
+  async listen(): Promise<void> {
+    await this.#election?.listen()
+  }
+
+  /** Starts the first election. */
+  async start(): Promise<void> {
+    this.#recallLogged()
+    await this.#election?.startOracle()
+    const { membership, database, clientPorts, platform } = this.#context
+    const facts = {
+      ...clientPorts.served[0]!.address,
+      self: membership.self,
+      lastZxid: formatZxid(database.lastZxid),
+    }
+    platform.logger.info(facts, 'Joining the ensemble')
+    this.#startElection()
+  }
+
+  /** Tells the election of a changed configuration. */
+  configurationChanged(): void {
+    this.#election?.membersChanged()
+    const { configurations } = this.#context.membership
+    this.#election?.step({ type: 'configured', configurations })
+  }
+
+  /** Ends the role of a member whose disk is full. A full disk holds nothing wrong, so the member goes on when there is space. */
+  onDiskFull({ message: reason }: Error): void {
+    const { settings, platform } = this.#context
+    if (this.#role !== undefined)
+      return this.#leaveRole(this.#role, { reason, electionDelayMs: settings.tickTimeMs })
+    platform.logger.warn(
+      { reason },
+      'The disk has refused what the last role had written; it is written again later',
+    )
+  }
+
+  /** Hands leadership over before a close, if another member can take it at once. A standalone server answers what it has accepted. */
+  async prepareClose(): Promise<void> {
+    this.#isClosing = true
+    const role = this.#role
+    if (!(role instanceof LeaderRole)) return
+    const { clientPorts, snapshots, settings } = this.#context
+    if (this.#election === undefined) {
+      role.stopAccepting()
+      void clientPorts.close()
+      await snapshots.stop()
+      return role.drain()
+    }
+    const { syncLimit, tickTimeMs } = settings
+    const ended = new Promise<void>((resolve) => {
+      this.#onRoleEnded = resolve
+      this.#schedule(syncLimit * tickTimeMs, 'handing leadership over', resolve)
+    })
+    if (role.transferLeadership()) await ended
+  }
+
+  /** Stops elections and timers. No role is entered or left any more. */
+  stop(): void {
+    this.#isStopped = true
+    for (const cancel of this.#timers.splice(0)) cancel()
+    this.#election?.stop()
+    this.#readOnly?.end()
+    this.#readOnly = undefined
+  }
+
+  /** Ends the role, after the end of the role before it, and closes the election port. `reason` closes client connections. */
+  async close(reason?: string): Promise<void> {
+    await this.#transitions
+    await this.#role?.end(reason)
+    this.#role = undefined
+    await this.#election?.close()
+  }
+
+  /** Ends the role and closes the election port at once, after a failure. */
+  abort(reason: string): void {
+    void this.#role?.end(reason).catch(() => {})
+    void this.#election?.close()
+  }
+
+  // Elections
+
+  /** Reads the configuration at the end of the log: a logged change binds this server, in whatever role it was logged. */
+  #recallLogged(): void {
+    const { settings, membership, database } = this.#context
+    if (settings.reconfigEnabled && !membership.isStandalone) membership.recallLogged(database.tree)
+  }
+
+  #startElection(): void {
+    if (this.#isStopped) return
+    const { database, membership, platform } = this.#context
+    const votes = database.isEligibleToVote
+    const facts = { self: membership.self, lastZxid: formatZxid(database.lastZxid), votes }
+    platform.logger.info(facts, 'Looking for a leader')
+    this.#look(votes ? database.lastZxid : UNTRUSTED_ZXID)
+    this.#scheduleReadOnly()
+  }
+
+  /** Lets the others elect a leader first, after leadership was handed over: votes without a history until `syncLimit` ticks are over. */
+  #deferElection(): void {
+    const { syncLimit, tickTimeMs } = this.#context.settings
+    this.#look(UNTRUSTED_ZXID)
+    this.#schedule(syncLimit * tickTimeMs, 'end of a deferred election', () => this.#startElection())
+  }
+
+  #look(zxid: number): void {
+    const { database, membership } = this.#context
+    this.#state = 'looking'
+    this.#election?.step({
+      type: 'look',
+      state: { zxid, epoch: database.epochs.current, ...membership.configurations },
+    })
+  }
+
+  #scheduleReadOnly(): void {
+    const { settings } = this.#context
+    if (!settings.readOnlyModeEnabled || this.#readOnly !== undefined) return
+    this.#schedule(Math.max(READ_ONLY_AFTER_MS, settings.tickTimeMs), 'read-only mode', () => {
+      if (this.#state !== 'looking' || this.#readOnly !== undefined) return
+      this.#readOnly = new ReadOnlyRole(this.#context)
+    })
+  }
+
+  #onElected({ state, vote }: Elected): void {
+    this.#electedAt = this.#context.platform.clock.monotonic()
+    this.#enterRole(state, vote.leader)
+  }
+
+  #configure({ configuration, restart }: Pick<Configure, 'configuration' | 'restart'>): void {
+    const { membership, settings, platform, configurationChanged, failed } = this.#context
+    membership.activate(configuration).persisted.then(
+      () => {
+        configurationChanged()
+        if (restart && this.#state === 'looking') this.#startElection()
+      },
+      (error: unknown) => {
+        if (!isDiskFull(error)) return failed(error)
+        // There is no role to end; the election goes on when there is space.
+        platform.logger.warn(
+          { reason: error.message },
+          'A newer configuration cannot be written yet; trying again',
+        )
+        this.#schedule(settings.tickTimeMs, 'configuration', () =>
+          this.#configure({ configuration, restart }),
+        )
+      },
+    )
+  }
+
+  // Roles
+
+  /** Enters a role. The role before it has ended, so nothing else writes to the log. */
+  #enterRole(state: RoleState, leader: ServerId): void {
+    if (this.#isStopped) return
+    for (const cancel of this.#timers.splice(0)) cancel()
+    this.#readOnly?.end()
+    this.#readOnly = undefined
+    this.#state = state
+    const { platform, membership, failed } = this.#context
+    const events: RoleEvents = {
+      established: (epoch) => this.#onEstablished(epoch),
+      exited: (exit) => this.#leaveRole(role, exit),
+    }
+    const role: LeaderRole | LearnerRole =
+      state === 'leading'
+        ? new LeaderRole(this.#context, events)
+        : new LearnerRole(this.#context, leader, state === 'observing', events)
+    this.#role = role
+    if (this.#election !== undefined)
+      platform.logger.info({ self: membership.self, leader }, electedSentence(state, leader))
+    if (role instanceof LeaderRole && this.#election?.mayContinueAlone === true) role.setOracle(true)
+    role.begin().catch(failed)
+  }
+
+  #onEstablished(epoch: number): void {
+    if (this.#election === undefined) return
+    this.#election.step({ type: 'established', epoch })
+    const { membership, settings, platform } = this.#context
+    const { leader } = this
+    const serves = this.#state !== 'leading' || settings.leaderServes
+    const sentence =
+      this.#state === 'leading'
+        ? `This server leads${serves ? ' and serves clients' : '; clients are served by the others (leaderServes=no)'}`
+        : `This server ${this.#state === 'following' ? 'follows' : 'observes'} server ${leader} and serves clients`
+    platform.logger.info({ self: membership.self, leader, epoch }, sentence)
+  }
+
+  /** Ends a role, once: a second exit of the same role must not end the next role. */
+  #leaveRole(role: ActiveRole, exit: RoleExit): void {
+    if (this.#role !== role || this.#isStopped) return
+    const { failed, platform } = this.#context
+    const { reason } = exit
+    if (this.#endingRole === role)
+      return platform.logger.warn({ reason }, 'Another error occurred while a role was ending')
+    this.#endingRole = role
+    platform.logger.info(
+      { reason },
+      `This server is not ${this.#state} any more, and serves no clients until there is a leader`,
+    )
+    this.#transitions = this.#transitions
+      .then(() => this.#endRole(role, exit))
+      .catch((error: unknown) => {
+        // The role has not ended; another attempt may succeed.
+        if (this.#endingRole === role) this.#endingRole = undefined
+        failed(error)
+      })
+  }
+
+  /**
+   * Closes the clients and connections of a role, makes all that it logged durable, and brings the tree to the end of the log
+   * (quorum-protocol 16). Only then does this server vote again.
+   */
+  async #endRole(role: ActiveRole, exit: RoleExit): Promise<void> {
+    const { database, window, settings, platform } = this.#context
+    await role.end()
+    await database.endRole()
+    await catchUpWindow(window, database)
+    this.#recallLogged()
+    if (this.#role === role) this.#role = undefined
+    const state = this.#state
+    this.#state = 'looking'
+    this.#onRoleEnded()
+    if (this.#isStopped || this.#isClosing) return
+    if (exit.designated !== undefined) return this.#assign(exit.designated)
+    if (exit.handedOver === true) return this.#deferElection()
+    // A leader that was elected a moment ago may not accept connections yet.
+    const isFresh = platform.clock.monotonic() - this.#electedAt < dialDefaults.retryForMs
+    const retries = exit.reconnect === true || (exit.leaderSilent === true && isFresh)
+    if (retries && role instanceof LearnerRole && state !== 'looking')
+      return this.#schedule(RECONNECT_DELAY_MS, 'next attempt at the leader', () =>
+        this.#enterRole(state, role.leader),
+      )
+    // The observers of a lost leader must not all reconnect at once.
+    const spread =
+      state === 'observing' ? settings.observerElectionDelayMs + settings.observerReconnectDelayMs : 0
+    const delay = (exit.electionDelayMs ?? 0) + (spread === 0 ? 0 : platform.random.below(spread + 1))
+    if (delay === 0) return this.#startElection()
+    this.#schedule(delay, 'next election', () => this.#startElection())
+  }
+
+  /** Enters the role under the leader that a committed change of the configuration designates. */
+  #assign(leader: ServerId): void {
+    const { membership } = this.#context
+    const learnerState = membership.role === 'observer' ? 'observing' : 'following'
+    const state = leader === membership.self ? 'leading' : learnerState
+    this.#election?.step({ type: 'assigned', state, leader })
+    this.#enterRole(state, leader)
+  }
+
+  #schedule(ms: number, name: string, action: () => void): void {
+    if (this.#isStopped) return
+    this.#timers.push(this.#context.platform.clock.after(ms, name, action))
+  }
+}
+
+/** Returns the log line for the end of an election; the role is established later, if at all. */
+const electedSentence = (state: RoleState, leader: ServerId): string =>
+  state === 'leading'
+    ? 'This server is elected and gathers its followers'
+    : `Server ${leader} is elected; this server joins it`
