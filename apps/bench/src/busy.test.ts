@@ -2,7 +2,7 @@ import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { BUSY_FILE, longest, turnLine, turnsIn, turnsSince, type Turn } from './busy.ts'
+import { BUSY_FILE, longestTurn, turnLine, parseTurns, turnsSince, type Turn } from './busy.ts'
 
 const folder = (): string => {
   const path = mkdtempSync(join(tmpdir(), 'zabra-bench-busy-'))
@@ -21,15 +21,15 @@ const turn = (held: number, busy: number, more: Partial<Turn> = {}): Turn => ({
 
 it('reads what was written of a turn, to a hundredth of a millisecond', () => {
   const waited = { starved: 41.5, idle: 12 }
-  expect(turnsIn(turnLine(turn(60, 3.126, waited)) + turnLine(turn(5, 4, { at: 2000 })))).toEqual([
+  expect(parseTurns(turnLine(turn(60, 3.126, waited)) + turnLine(turn(5, 4, { at: 2000 })))).toEqual([
     turn(60, 3.13, waited),
     turn(5, 4, { at: 2000 }),
   ])
-  expect(turnsIn('')).toEqual([])
+  expect(parseTurns('')).toEqual([])
 })
 
 it('counts for a turn no more time than it took', () => {
-  expect(turnsIn(turnLine(turn(12, 12.4, { starved: 13, idle: 14 })))).toEqual([
+  expect(parseTurns(turnLine(turn(12, 12.4, { starved: 13, idle: 14 })))).toEqual([
     turn(12, 12, { starved: 12, idle: 12 }),
   ])
 })
@@ -44,9 +44,9 @@ it('writes a turn down that was busy, or held by whatever it was, and no other',
 
 it('tells the turn that was held or busy for the longest time', () => {
   const turns = [turn(9, 8), turn(59, 4), turn(7, 6)]
-  expect(longest(turns, 'held')).toBe(turns[1])
-  expect(longest(turns, 'busy')).toBe(turns[0])
-  expect(longest([], 'busy')).toBeUndefined()
+  expect(longestTurn(turns, 'held')).toBe(turns[1])
+  expect(longestTurn(turns, 'busy')).toBe(turns[0])
+  expect(longestTurn([], 'busy')).toBeUndefined()
 })
 
 it('tells the turns since it began to look', () => {

@@ -20,15 +20,15 @@ export interface Turn {
 }
 
 /** Turns that were busy for less are not written down, unless told otherwise: they are nearly all of them. */
-const LEAST_MS = 0.5
+const MIN_BUSY_MS = 0.5
 /** Turns that took so long by the clock are, however little the thread ran. */
-const LONG_MS = 10
+const MIN_HELD_MS = 10
 
 /**
  * Has the Node that runs our server write down its turns which were busy for so long, or held; see busy-preload.ts. To write is
  * to wait for the file system, so in a run of many minutes only what is long should be.
  */
-export const busyFlags = (leastMs = LEAST_MS): readonly string[] => [
+export const busyFlags = (leastMs = MIN_BUSY_MS): readonly string[] => [
   '--import',
   new URL(`busy-preload.js?least=${leastMs}`, import.meta.url).href,
 ]
@@ -37,8 +37,8 @@ export const busyFlags = (leastMs = LEAST_MS): readonly string[] => [
 export const BUSY_FILE = 'busy'
 
 /** What is written of a turn; nothing of most. */
-export function turnLine({ at, held, busy, starved, idle }: Turn, leastMs = LEAST_MS): string {
-  if (busy < leastMs && held < LONG_MS) return ''
+export function turnLine({ at, held, busy, starved, idle }: Turn, leastMs = MIN_BUSY_MS): string {
+  if (busy < leastMs && held < MIN_HELD_MS) return ''
   // The system counts in steps of its own, so it may count more than there was.
   const parts = [held, Math.min(held, busy), Math.min(held, starved), Math.min(held, idle)].map((ms) =>
     ms.toFixed(2),
@@ -47,7 +47,7 @@ export function turnLine({ at, held, busy, starved, idle }: Turn, leastMs = LEAS
 }
 
 /** The turns that were written down. */
-export const turnsIn = (lines: string): Turn[] =>
+export const parseTurns = (lines: string): Turn[] =>
   lines
     .split('\n')
     .slice(0, -1)
@@ -57,7 +57,7 @@ export const turnsIn = (lines: string): Turn[] =>
     })
 
 /** The longest one; undefined of none. */
-export const longest = (turns: readonly Turn[], how: 'held' | 'busy'): Turn | undefined =>
+export const longestTurn = (turns: readonly Turn[], how: 'held' | 'busy'): Turn | undefined =>
   turns.reduce<Turn | undefined>(
     (found, turn) => (found && found[how] >= turn[how] ? found : turn),
     undefined,
@@ -68,5 +68,5 @@ export function turnsSince(folder: string): () => Turn[] | undefined {
   const file = join(folder, BUSY_FILE)
   if (!existsSync(file)) return () => undefined
   const from = statSync(file).size
-  return () => turnsIn(readFileSync(file, 'latin1').slice(from))
+  return () => parseTurns(readFileSync(file, 'latin1').slice(from))
 }

@@ -11,7 +11,7 @@ const NODE_TURNS = 50
 const SESSIONS = 50
 const EPHEMERALS = 5
 /** Every so many sessions goes without a word and has to be expired. */
-const VANISHING = 5
+const ABANDONED_EVERY = 5
 /** Longer than a session is to stay, since none of them pings. */
 const SESSION_MS = 20_000
 const DATA = new Uint8Array(100).fill(0x78)
@@ -95,7 +95,7 @@ export class Churn {
     })
     if (this.#sessions.length <= SESSIONS) return
     const oldest = this.#sessions.shift()!
-    if (turn % VANISHING === 0) oldest.destroy()
+    if (turn % ABANDONED_EVERY === 0) oldest.destroy()
     else await oldest.close()
   }
 }

@@ -8,7 +8,7 @@ export interface Collections {
 }
 
 /** Reads the lines of one process. Memory of buffers outside of the heap is not in them. */
-export function collectionsIn(output: string): Collections {
+export function parseCollections(output: string): Collections {
   let [count, allocated, longest] = [0, 0, 0]
   for (const line of output.split('\n')) {
     const bytes = /\ballocated=(\d+)/.exec(line)?.[1]

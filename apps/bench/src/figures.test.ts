@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
-import { isNoisy, isReached, median, ratio, shown, spread, type Figure } from './figures.ts'
+import { isNoisy, isReached, median, ratio, formatValue, spread, type Figure } from './figures.ts'
 
 const figure = (zabra: number[], apache: number[], more: Partial<Figure> = {}): Figure => ({
   name: 'gets',
-  of: 'throughput',
+  caseName: 'throughput',
   unit: 'op/s',
   better: 'higher',
   values: { zabra, apache },
@@ -39,5 +39,5 @@ it('calls values noisy that lie far apart', () => {
 })
 
 it('shows as many digits as say something', () => {
-  expect([1234567.8, 12.345, 0.01234, Number.NaN].map(shown)).toEqual(['1,234,568', '12.3', '0.0123', ''])
+  expect([1234567.8, 12.345, 0.01234, Number.NaN].map(formatValue)).toEqual(['1,234,568', '12.3', '0.0123', ''])
 })

@@ -1,21 +1,21 @@
-import type { Kind } from './peers.ts'
+import type { PeerKind } from './peers.ts'
 
 /** One measured quantity of both peers, a value for each round. */
 export interface Figure {
   readonly name: string
   /** The case that measured it. */
-  readonly of: string
+  readonly caseName: string
   readonly unit: string
   readonly better: 'higher' | 'lower'
   /** What is to be reached: ours divided by the peer's, at least or at most, as `better` has it. */
   readonly aim?: number
   /** What ours is to stay at or below, whatever the peer does. */
   readonly limit?: number
-  readonly values: Readonly<Record<Kind, number[]>>
+  readonly values: Readonly<Record<PeerKind, number[]>>
 }
 
 /** Takes a value of the peer that is being measured. */
-export type Note = (figure: Omit<Figure, 'values' | 'of'>, value: number) => void
+export type Note = (figure: Omit<Figure, 'values' | 'caseName'>, value: number) => void
 
 /** The middle value; of an even number of values the mean of the two in the middle. NaN of none. */
 export function median(values: readonly number[]): number {
@@ -42,7 +42,7 @@ export function isReached(figure: Figure): boolean | undefined {
 }
 
 /** A value as a person reads it. */
-export const shown = (value: number): string => {
+export const formatValue = (value: number): string => {
   if (Number.isNaN(value)) return ''
   return Math.abs(value) >= 1000 ? Math.round(value).toLocaleString('en') : value.toPrecision(3)
 }

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** What a process said of its memory at a moment; bytes. */
-export interface Memory {
+export interface MemorySample {
   /** By the clock on the wall, in milliseconds. */
   readonly at: number
   readonly resident: number
@@ -23,11 +23,11 @@ export const heapFlags: readonly string[] = ['--import', new URL('heap-preload.j
 /** Where it does, in the folder of the server's configuration. */
 export const HEAP_FILE = 'heap'
 
-export const heapLine = ({ at, resident, young, old, external, used, isCollected }: Memory): string =>
+export const heapLine = ({ at, resident, young, old, external, used, isCollected }: MemorySample): string =>
   `${[at, resident, young, old, external, used, Number(isCollected)].join(' ')}\n`
 
 /** What was written, in order; a line that is not written to its end is left out. */
-export const memoryIn = (lines: string): Memory[] =>
+export const parseMemory = (lines: string): MemorySample[] =>
   lines
     .split('\n')
     .slice(0, -1)
@@ -39,11 +39,11 @@ export const memoryIn = (lines: string): Memory[] =>
     })
 
 /** All that the server in a folder has written down since a time; undefined where nobody does. */
-export function memorySince(folder: string, began: number): Memory[] | undefined {
+export function memorySince(folder: string, began: number): MemorySample[] | undefined {
   const file = join(folder, HEAP_FILE)
   if (!existsSync(file)) return undefined
   // Lines that are written at nearly the same time may change places.
-  return memoryIn(readFileSync(file, 'latin1'))
+  return parseMemory(readFileSync(file, 'latin1'))
     .filter(({ at }) => at >= began)
     .toSorted((one, other) => one.at - other.at)
 }

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { Histogram } from '../../cli/src/bench/histogram.ts'
 
 /** What `zabra bench` tells of one kind of operation; times in microseconds. */
-export interface Figures {
+export interface LoadResult {
   readonly name: string
   readonly operations: number
   readonly seconds: number
@@ -18,19 +18,19 @@ export interface Figures {
 
 type Latency = ReturnType<Histogram['export']>
 
-interface Told {
-  readonly figures: readonly Omit<Figures, 'latency'>[]
+interface BenchOutput {
+  readonly figures: readonly Omit<LoadResult, 'latency'>[]
   /** One for each of the figures. */
   readonly histograms: readonly Latency[]
 }
 
-function figuresIn(text: string): Figures[] {
-  const { figures, histograms } = JSON.parse(text) as Told
+function parseResults(text: string): LoadResult[] {
+  const { figures, histograms } = JSON.parse(text) as BenchOutput
   return figures.map((one, index) => ({ ...one, latency: histograms[index]! }))
 }
 
 /** The time in microseconds that a share (0 to 1) of all requests of several loads does not exceed. */
-export function percentileOf(loads: readonly Pick<Figures, 'latency'>[], share: number): number {
+export function percentileOf(loads: readonly Pick<LoadResult, 'latency'>[], share: number): number {
   const all = new Histogram()
   for (const { latency } of loads) all.merge(latency)
   return all.percentile(share)
@@ -40,14 +40,14 @@ const main = createRequire(import.meta.url)
   .resolve('zabra/package.json')
   .replace('package.json', 'dist/main.js')
 
-interface Started {
+interface RunningLoad {
   readonly child: ChildProcess
-  readonly told: Promise<Figures[]>
+  readonly results: Promise<LoadResult[]>
   /** Resolves once the load has said something of this form. */
-  readonly said: (what: RegExp) => Promise<void>
+  readonly waitForOutput: (what: RegExp) => Promise<void>
 }
 
-function start(servers: string, args: readonly string[]): Started {
+function start(servers: string, args: readonly string[]): RunningLoad {
   const argv = [main, 'bench', servers, '--json', '--timeout', '30000', ...args]
   const child = spawn(process.execPath, argv, { stdio: ['ignore', 'pipe', 'pipe'] })
   let [out, err] = ['', '']
@@ -57,9 +57,9 @@ function start(servers: string, args: readonly string[]): Started {
     err += chunk.toString()
     heard()
   })
-  const told = new Promise<Figures[]>((resolve, reject) =>
+  const told = new Promise<LoadResult[]>((resolve, reject) =>
     child.once('close', (code) => {
-      if (code === 0) resolve(figuresIn(out))
+      if (code === 0) resolve(parseResults(out))
       else reject(new Error(`The load ended with ${code}: ${err.trim()}`))
     }),
   )
@@ -69,21 +69,21 @@ function start(servers: string, args: readonly string[]): Started {
       heard()
       told.then(() => resolve(), reject)
     })
-  return { child, told, said }
+  return { child, results: told, waitForOutput: said }
 }
 
 /** Puts a load on a service, in processes of its own. `args` are those of `zabra bench`. Rejects when a request failed. */
-export const load = (servers: string, ...args: readonly string[]): Promise<Figures[]> =>
-  start(servers, args).told
+export const load = (servers: string, ...args: readonly string[]): Promise<LoadResult[]> =>
+  start(servers, args).results
 
 /** Holds sessions, and watches on them, until `body` is through. It is called with what is there so far. */
-export async function holding(
+export async function holdSessions(
   servers: string,
   { sessions, watches = 0 }: { sessions: number; watches?: number },
   body: { sessionsOpen(): Promise<void> | void; watchesSet(): Promise<void> | void },
 ): Promise<void> {
   const args = ['-m', 'hold', '-c', String(sessions), '-w', String(watches), '-s', '3600', '--keep']
-  const { child, told, said } = start(servers, args)
+  const { child, results: told, waitForOutput: said } = start(servers, args)
   try {
     await said(/sessions are open/)
     await body.sessionsOpen()

@@ -40,7 +40,7 @@ interface Ticks {
 }
 
 /** What the processors did since the machine started, in ticks. */
-function ticks(): Ticks {
+function readTicks(): Ticks {
   const [user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, soft = 0, stolen = 0] = readFileSync(
     '/proc/stat',
     'utf8',
@@ -54,18 +54,18 @@ function ticks(): Ticks {
 }
 
 /** How busy a machine was before anything was measured, as a share of its processors, looked at for so long. */
-export async function restlessness(ms: number): Promise<number> {
-  const before = ticks()
+export async function measureUtilization(ms: number): Promise<number> {
+  const before = readTicks()
   await new Promise((resolve) => setTimeout(resolve, ms))
-  const after = ticks()
+  const after = readTicks()
   return (after.busy + after.stolen - before.busy - before.stolen) / Math.max(1, after.all - before.all)
 }
 
 /** Watches how much of its time other machines on the same hardware took from this one. */
-export function watchTheft(): () => number {
-  const before = ticks()
+export function watchStealTime(): () => number {
+  const before = readTicks()
   return () => {
-    const after = ticks()
+    const after = readTicks()
     return (after.stolen - before.stolen) / Math.max(1, after.all - before.all)
   }
 }

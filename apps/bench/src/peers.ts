@@ -15,12 +15,12 @@ import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-export type Kind = 'zabra' | 'apache'
-export const kinds: readonly Kind[] = ['zabra', 'apache']
+export type PeerKind = 'zabra' | 'apache'
+export const peerKinds: readonly PeerKind[] = ['zabra', 'apache']
 
 /** A service under measurement: one server or an ensemble, each server a process of its own. */
 export interface Peer {
-  readonly kind: Kind
+  readonly kind: PeerKind
   /** `host:port` of each server, with commas between them. */
   readonly servers: string
   /** Client ports, the leader's first. */
@@ -32,9 +32,9 @@ export interface Peer {
   /** User and system processor seconds of all processes so far. */
   cpuSeconds(): number
   /** Resident memory of all processes in bytes. */
-  resident(): number
+  residentBytes(): number
   /** Milliseconds for which threads of the leader were ready to run and had no processor, since its start. */
-  leaderWaitedMs(): number
+  leaderRunQueueMs(): number
   /** Starts the member that was left out by `late`. Resolves to the milliseconds until it serves. */
   join(): Promise<number>
   /** Kills the leader at once. */
@@ -47,7 +47,7 @@ export interface StartOptions {
   /** 1, or the members of an ensemble. */
   readonly members?: number
   /** Leaves the last member out until `join`. */
-  readonly late?: boolean
+  readonly withoutLast?: boolean
   /** Flags for the Node that runs our server, such as --cpu-prof. */
   readonly nodeFlags?: readonly string[]
   /** A file that takes what our servers write to standard output. */
@@ -75,10 +75,10 @@ export async function versionOf(peer: Peer): Promise<string> {
 
 /** Starts a peer on fresh data, or on what another one has left, and waits until all its servers serve. */
 export async function startPeer(
-  kind: Kind,
+  kind: PeerKind,
   options: StartOptions = {},
 ): Promise<Peer & { readonly folder: string }> {
-  const { members = 1, nodeFlags = [], late = false } = options
+  const { members = 1, nodeFlags = [], withoutLast: late = false } = options
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), `zabra-bench-${kind}-`))
   const ports = await freePorts(members * 3)
   const all = Array.from({ length: members }, (_, index) => index + 1)
@@ -91,7 +91,7 @@ export async function startPeer(
   const children = new Map(ids.map((id) => [id, begin(id)] as const))
   const alive = (): ChildProcess[] => [...children.values()].map(({ child }) => child).filter(isAlive)
   try {
-    await Promise.all(ids.map((id) => ready(children.get(id)!, port(id, 0))))
+    await Promise.all(ids.map((id) => waitUntilServing(children.get(id)!, port(id, 0))))
   } catch (error) {
     for (const child of alive()) child.kill('SIGKILL')
     throw error
@@ -107,18 +107,18 @@ export async function startPeer(
     leaderFolder: join(folder, String(leader)),
     startMs,
     cpuSeconds: () => alive().reduce((sum, { pid }) => sum + cpuSecondsOf(pid!), 0),
-    resident: () => alive().reduce((sum, { pid }) => sum + residentOf(pid!), 0),
-    leaderWaitedMs: () => waitedMsOf(children.get(leader)!.child.pid!),
+    residentBytes: () => alive().reduce((sum, { pid }) => sum + residentOf(pid!), 0),
+    leaderRunQueueMs: () => runQueueMsOf(children.get(leader)!.child.pid!),
     join: async () => {
       const asked = performance.now()
       const id = all.at(-1)!
       children.set(id, begin(id))
-      await ready(children.get(id)!, port(id, 0))
+      await waitUntilServing(children.get(id)!, port(id, 0))
       return performance.now() - asked
     },
     killLeader: () => void children.get(leader)!.child.kill('SIGKILL'),
     stop: async ({ keep = false } = {}) => {
-      await Promise.all(alive().map(ended))
+      await Promise.all(alive().map(terminate))
       if (!keep) rmSync(folder, { recursive: true, force: true })
     },
   }
@@ -145,10 +145,10 @@ function writeConfig(folder: string, id: number, clientPort: number, members: re
 
 interface Launched {
   readonly child: ChildProcess
-  readonly complaint: () => string
+  readonly stderr: () => string
 }
 
-function launch(kind: Kind, config: string, nodeFlags: readonly string[], output?: string): Launched {
+function launch(kind: PeerKind, config: string, nodeFlags: readonly string[], output?: string): Launched {
   const main = createRequire(import.meta.url)
     .resolve('zabra-server/package.json')
     .replace('package.json', 'dist/main.js')
@@ -164,11 +164,11 @@ function launch(kind: Kind, config: string, nodeFlags: readonly string[], output
   if (typeof out === 'number') closeSync(out)
   let complaint = ''
   child.stderr!.on('data', (chunk: Buffer) => (complaint = (complaint + chunk.toString()).slice(-2000)))
-  return { child, complaint: () => complaint }
+  return { child, stderr: () => complaint }
 }
 
 /** Asks the more seldom the longer it takes, at most every fiftieth of it: who is asked has less time to start. */
-async function ready({ child, complaint }: Launched, port: number): Promise<void> {
+async function waitUntilServing({ child, stderr: complaint }: Launched, port: number): Promise<void> {
   const began = performance.now()
   for (let waited = 0; waited < 30_000; waited = performance.now() - began) {
     if (!isAlive(child))
@@ -186,7 +186,7 @@ async function leaderOf(ids: readonly number[], portOf: (id: number) => number):
 
 const isAlive = (child: ChildProcess): boolean => child.exitCode === null && child.signalCode === null
 
-function ended(child: ChildProcess): Promise<void> {
+function terminate(child: ChildProcess): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => child.kill('SIGKILL'), 20_000)
     child.once('exit', () => {
@@ -207,10 +207,10 @@ function residentOf(pid: number): number {
 }
 
 /** Of all threads that are there now. */
-const waitedMsOf = (pid: number): number =>
-  readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => sum + threadWaitedMs(pid, thread), 0)
+const runQueueMsOf = (pid: number): number =>
+  readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => sum + threadRunQueueMs(pid, thread), 0)
 
-function threadWaitedMs(pid: number, thread: string): number {
+function threadRunQueueMs(pid: number, thread: string): number {
   try {
     return Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[1]) / 1e6
   } catch {

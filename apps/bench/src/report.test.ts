@@ -5,24 +5,24 @@ const run: Run = {
   date: '2026-01-02',
   machine: { processor: 'P <1>', cores: 4, memoryGiB: 8, system: 'Linux', node: 'v20', java: '17' },
   versions: { zabra: '1', apache: '3.8' },
-  choices: { seconds: 5 },
+  options: { seconds: 5 },
   rounds: 2,
-  doubts: ['gets'],
+  warnings: ['gets'],
   figures: [
     {
       name: 'gets',
-      of: 'throughput-1',
+      caseName: 'throughput-1',
       unit: 'op/s',
       better: 'higher',
       aim: 4,
       values: { zabra: [400, 500], apache: [100, 100] },
     },
-    { name: 'alone', of: 'ceiling', unit: 'op/s', better: 'higher', values: { zabra: [9], apache: [] } },
+    { name: 'alone', caseName: 'ceiling', unit: 'op/s', better: 'higher', values: { zabra: [9], apache: [] } },
   ],
   series: [
     {
       name: 'resident memory',
-      of: 'ceiling',
+      caseName: 'ceiling',
       unit: 'MB',
       kind: 'zabra',
       points: [
@@ -30,7 +30,7 @@ const run: Run = {
         { at: 60, value: 100 },
       ],
     },
-    { name: 'resident memory', of: 'ceiling', unit: 'MB', kind: 'apache', points: [{ at: 30, value: 25 }] },
+    { name: 'resident memory', caseName: 'ceiling', unit: 'MB', kind: 'apache', points: [{ at: 30, value: 25 }] },
   ],
 }
 

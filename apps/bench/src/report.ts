@@ -1,4 +1,4 @@
-import { isNoisy, isReached, median, ratio, shown, spread, type Figure } from './figures.ts'
+import { isNoisy, isReached, median, ratio, formatValue, spread, type Figure } from './figures.ts'
 import type { Machine } from './machine.ts'
 import type { Series } from './series.ts'
 import { timeline } from './timeline.ts'
@@ -8,16 +8,16 @@ export interface Run {
   readonly date: string
   readonly machine: Machine
   readonly versions: Readonly<Record<string, string>>
-  readonly choices: Readonly<Record<string, unknown>>
+  readonly options: Readonly<Record<string, unknown>>
   readonly rounds: number
   /** What makes the figures doubtful; empty when nothing does. */
-  readonly doubts: readonly string[]
+  readonly warnings: readonly string[]
   readonly figures: readonly Figure[]
   /** What was watched over the time of long runs. */
   readonly series: readonly Series[]
 }
 
-const verdict = (figure: Figure): string => {
+const targetState = (figure: Figure): string => {
   const reached = isReached(figure)
   return reached === undefined ? '' : reached ? 'reached' : 'missed'
 }
@@ -41,9 +41,9 @@ export function markdown({ figures }: Run): string {
   const lines = figures.map((figure) => {
     const { name, unit, values } = figure
     const share = ratio(figure)
-    const cells = [median(values.zabra), median(values.apache)].map(shown)
+    const cells = [median(values.zabra), median(values.apache)].map(formatValue)
     const noted = Number.isNaN(share) ? '' : share.toFixed(2)
-    return `| ${name} (${unit}) | ${cells.join(' | ')} | ${noted} | ${aimText(figure)} ${verdict(figure)} | ${spreads(figure)} |`
+    return `| ${name} (${unit}) | ${cells.join(' | ')} | ${noted} | ${aimText(figure)} ${targetState(figure)} | ${spreads(figure)} |`
   })
   return [`| ${head.join(' | ')} |`, '| --- | ---: | ---: | ---: | --- | --- |', ...lines].join('\n')
 }
@@ -69,8 +69,8 @@ function plot({ values }: Figure): string {
 
 /** A page that needs nothing else. */
 export function html(run: Run): string {
-  const { date, machine, versions, rounds, doubts, figures, choices, series } = run
-  const groups = [...new Set(figures.map(({ of }) => of))]
+  const { date, machine, versions, rounds, warnings: doubts, figures, options: choices, series } = run
+  const groups = [...new Set(figures.map(({ caseName: of }) => of))]
   const facts: Record<string, unknown> = { ...machine, ...versions, rounds, ...choices }
   const list = Object.entries(facts).map(
     ([name, value]) => `<dt>${escaped(name)}</dt><dd>${escaped(String(value))}</dd>`,
@@ -93,8 +93,8 @@ ${groups
   .map((group) =>
     section(
       group,
-      figures.filter(({ of }) => of === group),
-      series.filter(({ of }) => of === group),
+      figures.filter(({ caseName: of }) => of === group),
+      series.filter(({ caseName: of }) => of === group),
     ),
   )
   .join('\n')}
@@ -106,9 +106,9 @@ function section(name: string, figures: readonly Figure[], series: readonly Seri
   const rows = figures.map((figure) => {
     const { values, unit } = figure
     const share = ratio(figure)
-    const mark = verdict(figure)
+    const mark = targetState(figure)
     return `<tr><td>${escaped(figure.name)}${isNoisy(figure) ? ' <span class="noisy">noisy</span>' : ''}</td><td>${plot(figure)}</td>
-<td class="n">${shown(median(values.zabra))}</td><td class="n">${shown(median(values.apache))}</td><td>${escaped(unit)}</td>
+<td class="n">${formatValue(median(values.zabra))}</td><td class="n">${formatValue(median(values.apache))}</td><td>${escaped(unit)}</td>
 <td class="n">${Number.isNaN(share) ? '' : share.toFixed(2)}</td><td class="${mark}">${aimText(figure)} ${mark}</td></tr>`
   })
   return `<h2>${escaped(name)}</h2><table><tr><th>figure</th><th></th><th>Zabra</th><th>Apache</th><th></th><th>ratio</th><th>aim</th></tr>${rows.join('\n')}</table>${timelines(series)}`
@@ -119,7 +119,7 @@ function timelines(series: readonly Series[]): string {
   return names
     .map((name) => {
       const own = series.filter((one) => one.name === name)
-      return `<h3>${escaped(name)} (${escaped(own[0]!.unit)})</h3>${timeline(own, shown)}`
+      return `<h3>${escaped(name)} (${escaped(own[0]!.unit)})</h3>${timeline(own, formatValue)}`
     })
     .join('\n')
 }

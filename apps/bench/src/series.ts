@@ -1,4 +1,4 @@
-import type { Kind } from './peers.ts'
+import type { PeerKind } from './peers.ts'
 
 /** A value of one server at a moment of a long run. */
 export interface Point {
@@ -11,9 +11,9 @@ export interface Point {
 export interface Series {
   readonly name: string
   /** The case that measured it. */
-  readonly of: string
+  readonly caseName: string
   readonly unit: string
-  readonly kind: Kind
+  readonly kind: PeerKind
   readonly points: readonly Point[]
 }
 

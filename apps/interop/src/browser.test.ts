@@ -6,8 +6,8 @@ import { gzipSync } from 'node:zlib'
 import { expect, it } from 'vitest'
 import { scenarios } from '../../../packages/client/src/testing/scenarios.ts'
 import { bundle } from './browser/bundle.ts'
-import { RealStage } from './client/real-stage.ts'
-import { chromium, describeWith } from './harness/available.ts'
+import { ScenarioServers } from './client/scenario-servers.ts'
+import { chromium, describeWith } from './harness/requirements.ts'
 import { freePort } from './harness/ports.ts'
 import { ours, scratch, Server, spawnOwned } from './harness/servers.ts'
 
@@ -23,8 +23,8 @@ describeWith(['chromium'], 'the client in a browser', () => {
   it('plays every scenario over WebSockets', async () => {
     const webSocketPort = await freePort()
     await using server = await Server.start({ kind: ours, config: { tickTime: 500, webSocketPort } })
-    const real = await RealStage.of([server], () => webSocketPort)
-    const { stage } = real
+    const real = await ScenarioServers.behindProxies([server], () => webSocketPort)
+    const { context: stage } = real
     const script = await bundle(resolve(import.meta.dirname, 'browser/page.ts'), ['@zabra/source'])
     const outcomes: { name: string; outcome: string }[] = []
     let undo = (): void => {}

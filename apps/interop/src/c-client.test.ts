@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { cliMt, describeWith } from './harness/available.ts'
+import { cliMt, describeWith } from './harness/requirements.ts'
 import { spawnOwned } from './harness/servers.ts'
 import { onBoth } from './harness/transcript.ts'
 

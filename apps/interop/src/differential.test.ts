@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { allCases } from './differential/cases.ts'
 import { intended } from './differential/intended.ts'
 import { CaseRunner } from './differential/runner.ts'
-import { describeWith } from './harness/available.ts'
+import { describeWith } from './harness/requirements.ts'
 import { ours, reference, Server } from './harness/servers.ts'
 
 const recordFile = resolve(import.meta.dirname, '../fixtures/apache-3.9.5.json')
@@ -67,6 +67,6 @@ describeWith(['apache'], 'the answer to every request is that of Apache ZooKeepe
 
   it('has at least 300 cases, and both servers live on', () => {
     expect(cases.length).toBeGreaterThanOrEqual(300)
-    expect(servers?.map((server) => server.alive)).toEqual([true, true])
+    expect(servers?.map((server) => server.isRunning)).toEqual([true, true])
   })
 })

@@ -1,9 +1,9 @@
 import { cpSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
-import { describeWith } from './harness/available.ts'
+import { describeWith } from './harness/requirements.ts'
 import { bytes, openAcl } from './harness/bytes.ts'
-import { Client, createBody, multiBody, Refused } from './harness/client.ts'
+import { Client, createBody, multiBody, ErrorReply } from './harness/client.ts'
 import { dumpTree } from './harness/dump.ts'
 import { op } from './harness/opcodes.ts'
 import { apacheClassPath, ours, reference, run, scratch, Server, type Kind } from './harness/servers.ts'
@@ -82,7 +82,7 @@ const setAclBody = (path: string): Buffer =>
     .done()
 
 const expectRefusal = (error: unknown): void => {
-  if (!(error instanceof Refused)) throw error
+  if (!(error instanceof ErrorReply)) throw error
 }
 
 /** Starts `reader` on a folder that `writer` wrote and looks at everything in it. */

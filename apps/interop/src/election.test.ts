@@ -2,9 +2,9 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
-import { Player } from './election/player.ts'
-import { describeWith } from './harness/available.ts'
-import { word } from './harness/client.ts'
+import { ElectionParticipant } from './election/participant.ts'
+import { describeWith } from './harness/requirements.ts'
+import { fourLetterWord } from './harness/client.ts'
 import { freePort } from './harness/ports.ts'
 import { reference, scratch, Server, type Kind } from './harness/servers.ts'
 
@@ -45,21 +45,21 @@ async function apache(kind: Kind, { lines }: Ensemble, id: number): Promise<Serv
   return server
 }
 
-async function player(
+async function startParticipant(
   id: number,
   { configuration, electionPorts }: Ensemble,
   port?: number,
-): Promise<Player> {
-  const started = await Player.start(id, configuration, port ?? electionPorts[id - 1]!)
+): Promise<ElectionParticipant> {
+  const started = await ElectionParticipant.start(id, configuration, port ?? electionPorts[id - 1]!)
   cleanUps.push(() => started[Symbol.asyncDispose]())
   return started
 }
 
 const modeOf = async (server: Server): Promise<string | undefined> =>
-  /Mode: (\w+)/.exec(await word(server.port, 'srvr', { timeoutMs: 2000 }))?.[1]
+  /Mode: (\w+)/.exec(await fourLetterWord(server.port, 'srvr', { timeoutMs: 2000 }))?.[1]
 
 /** Stands where a leader takes its followers; resolves with their ids once so many have come with their first packet. */
-function followersAt(port: number, count: number): Promise<number[]> {
+function acceptFollowers(port: number, count: number): Promise<number[]> {
   return new Promise((resolve, reject) => {
     const ids = new Set<number>()
     const listener = createServer((socket) => {
@@ -80,30 +80,30 @@ function followersAt(port: number, count: number): Promise<number[]> {
 describeWith(['apache'], 'an election', () => {
   it.each(kinds)('among two servers of %s and ours has an outcome that all agree on', async (kind) => {
     const members = await ensemble()
-    const ours = await player(1, members)
-    const decided = ours.look(0, 0)
+    const ours = await startParticipant(1, members)
+    const decided = ours.elect(0, 0)
     const [two, three] = await Promise.all([apache(kind, members, 2), apache(kind, members, 3)])
     const modes = [await modeOf(two), await modeOf(three)]
     expect(new Set(modes)).toEqual(new Set(['follower', 'leader']))
     const leads = modes[1] === 'leader' ? 3 : 2
     const first = await decided
     // One of them may have come late, when ours and the other had made up their minds; ours finds nobody there and looks again.
-    const { state, vote } = first.vote.leader === leads ? first : await ours.look(0, 0)
+    const { state, vote } = first.vote.leader === leads ? first : await ours.elect(0, 0)
     expect([state, vote.leader]).toEqual(['following', leads])
 
     // The leader dies: the vote of ours makes the other one lead, and whoever asks hears it from both.
     const [dead, left, alive] = vote.leader === 3 ? [three, 2, two] : [two, 3, three]
     await dead.kill()
-    const again = await ours.look(0, 1)
+    const again = await ours.elect(0, 1)
     expect([again.state, again.vote.leader]).toEqual(['following', left])
     expect(again.vote.round).toBeGreaterThan(vote.round)
-    const stranger = await player(9, members, await freePort())
-    expect(await stranger.look(0, 0)).toMatchObject({ state: 'following', vote: { leader: left } })
-    expect(alive.alive).toBe(true)
+    const stranger = await startParticipant(9, members, await freePort())
+    expect(await stranger.elect(0, 0)).toMatchObject({ state: 'following', vote: { leader: left } })
+    expect(alive.isRunning).toBe(true)
 
     // The old leader is back: with a quorum of their own the two serve, and ours joins whoever leads.
     await dead.start()
-    const joined = await ours.look(0, 1)
+    const joined = await ours.elect(0, 1)
     const leadsNow = (await modeOf(alive)) === 'leader' ? left : vote.leader
     expect([joined.state, joined.vote.leader]).toEqual(['following', leadsNow])
   })
@@ -112,9 +112,9 @@ describeWith(['apache'], 'an election', () => {
     'is won by ours when it has more than two servers of %s, who come to follow it',
     async (kind) => {
       const members = await ensemble()
-      const came = followersAt(members.quorumPorts[0]!, 2)
-      const ours = await player(1, members)
-      const decided = ours.look(0x100000007, 1)
+      const came = acceptFollowers(members.quorumPorts[0]!, 2)
+      const ours = await startParticipant(1, members)
+      const decided = ours.elect(0x100000007, 1)
       // They never get to serve: ours has no more to offer than its election.
       const starting = Promise.allSettled([apache(kind, members, 2), apache(kind, members, 3)])
       expect(await decided).toMatchObject({

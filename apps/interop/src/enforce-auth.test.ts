@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, it } from 'vitest'
-import { describeWith } from './harness/available.ts'
+import { describeWith } from './harness/requirements.ts'
 import { bytes } from './harness/bytes.ts'
 import { Client } from './harness/client.ts'
 import { op } from './harness/opcodes.ts'

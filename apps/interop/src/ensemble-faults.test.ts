@@ -1,13 +1,13 @@
 import { afterEach, expect, it } from 'vitest'
 import { Ensemble } from './ensemble/ensemble.ts'
 import { faultNames, faults } from './ensemble/faults.ts'
-import { trial } from './ensemble/trial.ts'
-import { describeWith } from './harness/available.ts'
-import { countOf, Dice, seedOf } from './harness/seed.ts'
+import { runUnderLoad } from './ensemble/load-run.ts'
+import { describeWith } from './harness/requirements.ts'
+import { countFromEnv, Prng, seedFromEnv } from './harness/prng.ts'
 import type { Kind } from './harness/servers.ts'
 
-const rounds = countOf('ZABRA_FAULT_ROUNDS', 5)
-const seed = seedOf()
+const rounds = countFromEnv('ZABRA_FAULT_ROUNDS', 5)
+const seed = seedFromEnv()
 /** Acknowledged between two faults. */
 const WRITES = 20
 const kinds = (process.env['ZABRA_FAULT_KINDS']?.split(',') ?? ['zabra', 'zabra', 'zabra']) as Kind[]
@@ -22,16 +22,16 @@ afterEach(async () => {
 const peers = kinds.includes('apache-3.8') ? (['apache'] as const) : []
 
 /** Lets one fault happen after the other while clients write, `kazoo` of them with kazoo. */
-async function survive(kazoo: number): Promise<void> {
-  ensemble = await Ensemble.start({ kinds, cuttable: true, config: { snapCount: 500, snapTreeShare: 0 } })
-  const dice = new Dice(seed)
+async function expectSurvival(kazoo: number): Promise<void> {
+  ensemble = await Ensemble.start({ kinds, proxied: true, config: { snapCount: 500, snapTreeShare: 0 } })
+  const prng = new Prng(seed)
   const happened: string[] = []
   const options = { seed, sessionTimeout: 16_000, kazoo }
-  const { breaches, ...figures } = await trial(ensemble, options, async (more) => {
+  const { violations: breaches, ...figures } = await runUnderLoad(ensemble, options, async (more) => {
     for (let round = 0; round < rounds; round++) {
-      const name = faultNames[(round + dice.int(faultNames.length)) % faultNames.length]!
+      const name = faultNames[(round + prng.int(faultNames.length)) % faultNames.length]!
       happened.push(`${Math.round(performance.now())} ms: ${name}`)
-      await faults[name](ensemble!, dice)
+      await faults[name](ensemble!, prng)
       // Everybody is back, there is one leader and clients write again, before the next thing happens.
       await ensemble!.leader()
       await more(WRITES)
@@ -48,7 +48,7 @@ describeWith(peers, 'an ensemble that is killed, stopped and cut', () => {
   it(
     `keeps what it acknowledged, in one order, and its members are alike after ${rounds} faults`,
     { timeout },
-    () => survive(0),
+    () => expectSurvival(0),
   )
 })
 
@@ -56,6 +56,6 @@ describeWith([...peers, 'kazoo'], 'an ensemble that is killed, stopped and cut, 
   it(
     `keeps what it acknowledged to foreign clients too, after ${rounds} faults`,
     { timeout: timeout + 60_000 },
-    () => survive(2),
+    () => expectSurvival(2),
   )
 })

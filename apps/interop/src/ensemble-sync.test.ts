@@ -2,8 +2,8 @@ import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
 import { Ensemble, until } from './ensemble/ensemble.ts'
-import { describeWith } from './harness/available.ts'
-import { ConnectionLost, Refused } from './harness/client.ts'
+import { describeWith } from './harness/requirements.ts'
+import { ConnectionLost, ErrorReply } from './harness/client.ts'
 import { reference, type Kind } from './harness/servers.ts'
 
 let ensemble: Ensemble | undefined
@@ -21,22 +21,22 @@ async function writeMany(id: number, label: string, count: number): Promise<void
   await until(`nodes below /${label}`, async () => {
     const client = await ensemble!.connect(id)
     const made = await Promise.allSettled(paths.map((path) => client.create(path, `value of ${path}`)))
-    await client.close().catch(unlessLost)
-    return made.every((one) => one.status === 'fulfilled' || isThere(one.reason))
+    await client.close().catch(ignoreConnectionLoss)
+    return made.every((one) => one.status === 'fulfilled' || isNodeExists(one.reason))
   })
 }
 
-const isThere = (reason: unknown): boolean => reason instanceof Refused && reason.code === -110
+const isNodeExists = (reason: unknown): boolean => reason instanceof ErrorReply && reason.code === -110
 
 /** On a busy machine a leader may lose its quorum for a moment, and with it every connection; that is no matter here. */
-function unlessLost(error: unknown): void {
+function ignoreConnectionLoss(error: unknown): void {
   if (!(error instanceof ConnectionLost)) throw error
 }
 
 async function expectOneTree(): Promise<void> {
   let dumps: Awaited<ReturnType<Ensemble['dumps']>> | undefined
   await until('the trees', async () => {
-    dumps = (await ensemble!.dumps().catch(unlessLost)) ?? undefined
+    dumps = (await ensemble!.dumps().catch(ignoreConnectionLoss)) ?? undefined
     return dumps !== undefined
   })
   expectSame(dumps!)
@@ -47,7 +47,7 @@ function expectSame(dumps: Awaited<ReturnType<Ensemble['dumps']>>): void {
 }
 
 /** How server 3 was brought up to date, in the log of whichever side is ours. */
-async function howOf3(kinds: readonly Kind[]): Promise<string[]> {
+async function syncModesOf3(kinds: readonly Kind[]): Promise<string[]> {
   const teller = kinds[2] === 'zabra' ? 3 : await ensemble!.leader()
   const { output } = ensemble!.member(teller)
   const line = /up to date/
@@ -77,29 +77,29 @@ describeWith(['apache'], 'a member that comes back', () => {
     await ensemble.leader()
     await ensemble.start(3)
     await expectOneTree()
-    const ways = [(await howOf3(kinds)).at(-1)]
+    const ways = [(await syncModesOf3(kinds)).at(-1)]
 
     await ensemble.kill(3)
     await writeMany(1, 'little', 20)
     await ensemble.start(3)
     await expectOneTree()
-    ways.push((await howOf3(kinds)).at(-1))
+    ways.push((await syncModesOf3(kinds)).at(-1))
 
     await ensemble.kill(3)
     await writeMany(1, 'much', MANY)
     await ensemble.start(3)
     await expectOneTree()
-    ways.push((await howOf3(kinds)).at(-1))
+    ways.push((await syncModesOf3(kinds)).at(-1))
 
     await ensemble.kill(3)
     rmSync(join(ensemble.folder(3), 'version-2'), { recursive: true })
     await ensemble.start(3)
     await expectOneTree()
-    ways.push((await howOf3(kinds)).at(-1))
+    ways.push((await syncModesOf3(kinds)).at(-1))
     expect(ways).toEqual(['diff', 'diff', 'snap', 'snap'])
 
     // What it has now is on its disk, and it can lead with it.
-    await ensemble.inStep()
+    await ensemble.waitUntilSynced()
     await ensemble.kill(...ensemble.ids)
     await ensemble.start(1, 3)
     expect(await ensemble.leader()).toBe(3)
@@ -115,7 +115,7 @@ describeWith(['apache'], 'a member that comes back', () => {
     await writeMany(1, 'much', MANY)
     await ensemble.start(3)
     await expectOneTree()
-    expect((await howOf3(kinds)).at(-1)).toBe('diff')
+    expect((await syncModesOf3(kinds)).at(-1)).toBe('diff')
   })
 
   it.each(sides)('to %s and %s with what nobody else has, as %s', async (...kinds) => {
@@ -141,15 +141,15 @@ describeWith(['apache'], 'a member that comes back', () => {
     await ensemble.leader()
     await ensemble.start(3)
     await until('member 3', async () => (await ensemble!.modeOf(3)) === 'follower')
-    expect((await howOf3(kinds)).at(-1)).toBe('trunc')
+    expect((await syncModesOf3(kinds)).at(-1)).toBe('trunc')
     await expectOneTree()
-    const names = await ensemble.with(3, (reader) => reader.children('/'))
+    const names = await ensemble.withClient(3, (reader) => reader.children('/'))
     expect(names).toContain('kept')
     expect(names.join()).not.toContain('lost')
 
     // Nor does it come back with the next start.
     await ensemble.kill(3)
-    await ensemble.with(2, (writer) => writer.create('/later'))
+    await ensemble.withClient(2, (writer) => writer.create('/later'))
     await ensemble.start(3)
     await expectOneTree()
   })
@@ -171,18 +171,18 @@ describeWith(['apache'], 'a member that comes back', () => {
           if (n > 3) await writer.delete(`/much/lane-${lane}-${n - 3}`)
         } catch (error) {
           // On a busy machine a leader may lose its quorum for a moment; what was on its way may be there or not.
-          if (!(error instanceof ConnectionLost) && !(error instanceof Refused)) throw error
+          if (!(error instanceof ConnectionLost) && !(error instanceof ErrorReply)) throw error
           if (error instanceof ConnectionLost) writer = await ensemble!.connect(await ensemble!.leader())
         }
       }
-      await writer.close().catch(unlessLost)
+      await writer.close().catch(ignoreConnectionLoss)
     }
     const lanes = Promise.all([0, 1, 2, 3, 4, 5, 6, 7].map(load))
     lanes.catch(() => {})
     for (let round = 0; round < 3; round++) {
       await ensemble.start(3)
       await until('the member', async () => (await ensemble!.modeOf(3)) === 'follower')
-      const ways = await howOf3(kinds)
+      const ways = await syncModesOf3(kinds)
       expect(ways.at(-1), `${ways.join()}\n${ensemble.member(leader).output}`).toBe('snap')
       await ensemble.kill(3)
       await new Promise((done) => setTimeout(done, 300))

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { describeWith } from './harness/available.ts'
+import { describeWith } from './harness/requirements.ts'
 import { bytes } from './harness/bytes.ts'
-import { Client, word } from './harness/client.ts'
+import { Client, fourLetterWord } from './harness/client.ts'
 import { op } from './harness/opcodes.ts'
 import { ours, reference, Server } from './harness/servers.ts'
 
@@ -80,7 +80,7 @@ describeWith(['apache'], 'four-letter words', () => {
   })
 
   const both = (command: string | Uint8Array): Promise<string[]> =>
-    Promise.all(servers.map(({ port }) => word(port, command)))
+    Promise.all(servers.map(({ port }) => fourLetterWord(port, command)))
 
   it.each(words)('%s has the lines of Apache ZooKeeper', async (name) => {
     const [apache, zabra] = (await both(name)).map(shape) as [string[], string[]]
@@ -98,9 +98,9 @@ describeWith(['apache'], 'four-letter words', () => {
   it('wchp, wchc and wchs say who watches what', async () => {
     for (const [index, server] of servers.entries()) {
       const id = `0x${clients[index]!.session.id.toString(16)}`
-      expect(await word(server.port, 'wchc')).toContain(`${id}\n\t/`)
-      expect(await word(server.port, 'wchp')).toContain(`/w\n\t${id}\n`)
-      expect(await word(server.port, 'wchs')).toBe('1 connections watching 2 paths\nTotal watches:2\n')
+      expect(await fourLetterWord(server.port, 'wchc')).toContain(`${id}\n\t/`)
+      expect(await fourLetterWord(server.port, 'wchp')).toContain(`/w\n\t${id}\n`)
+      expect(await fourLetterWord(server.port, 'wchs')).toBe('1 connections watching 2 paths\nTotal watches:2\n')
     }
   })
 
@@ -152,7 +152,7 @@ describeWith(['apache'], 'four-letter words outside of the whitelist', () => {
           await using server = await Server.start({ kind, config: allowed })
           const texts: string[] = []
           for (const name of ['ruok', 'stat', 'cons', 'dump', 'gtmk', 'isro'])
-            texts.push(await word(server.port, name))
+            texts.push(await fourLetterWord(server.port, name))
           return texts
         }),
       )

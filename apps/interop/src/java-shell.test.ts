@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { describeWith } from './harness/available.ts'
+import { describeWith } from './harness/requirements.ts'
 import { apacheClassPath, run, type Server } from './harness/servers.ts'
-import { mask, shellSession, split } from './harness/shell-session.ts'
+import { mask, shellSession, splitEvents } from './harness/shell-session.ts'
 import { onBoth } from './harness/transcript.ts'
 
 async function shell(server: Server): Promise<string> {
@@ -13,7 +13,7 @@ async function shell(server: Server): Promise<string> {
       input: `${shellSession.replaceAll('ADDRESS', server.address)}\n`,
     },
   )
-  return JSON.stringify({ code, out: split(mask(stdout, server)), err: mask(stderr, server) })
+  return JSON.stringify({ code, out: splitEvents(mask(stdout, server)), err: mask(stderr, server) })
 }
 
 describeWith(['apache'], "Apache ZooKeeper's shell", () => {

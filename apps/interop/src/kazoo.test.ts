@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { expect, it } from 'vitest'
-import { describeWith, python } from './harness/available.ts'
+import { describeWith, python } from './harness/requirements.ts'
 import { run } from './harness/servers.ts'
 import { onBoth } from './harness/transcript.ts'
 

@@ -13,18 +13,18 @@ import {
   uriSpec,
 } from '@zabra/recipes'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { describeWith } from './harness/available.ts'
-import { Curator } from './harness/curator.ts'
+import { describeWith } from './harness/requirements.ts'
+import { startCurator } from './harness/curator.ts'
 import { ours, reference, Server } from './harness/servers.ts'
 
 const ROUNDS = 20
 
-interface Stage {
+interface Fixture {
   server: Server
   clients: Client[]
 }
 
-function contended(stage: Stage): void {
+function contended(stage: Fixture): void {
   const increment = async (client: Client): Promise<void> => {
     const { data } = await client.getData('/counter')
     await client.setData('/counter', utf8.encode(String(Number(utf8.decode(data)) + 1)), { idempotent: true })
@@ -32,8 +32,8 @@ function contended(stage: Stage): void {
   /** Curator and two of ours take turns; each turn counts without a version, so that two at a time lose a count. */
   const takeTurns = async (part: string, turn: (client: Client) => Promise<unknown>): Promise<void> => {
     await stage.clients[0]!.create('/counter', utf8.encode('0'))
-    const curator = await Curator.start(stage.server.address, part, ROUNDS)
-    curator.go()
+    const curator = await startCurator(stage.server.address, part, ROUNDS)
+    curator.proceed()
     const own = stage.clients.map(async (client) => {
       for (let round = 0; round < ROUNDS; round++) await turn(client)
     })
@@ -85,10 +85,10 @@ function contended(stage: Stage): void {
   })
 }
 
-function shared(stage: Stage): void {
+function shared(stage: Fixture): void {
   it('count together', async () => {
-    const curator = await Curator.start(stage.server.address, 'counter', ROUNDS)
-    curator.go()
+    const curator = await startCurator(stage.server.address, 'counter', ROUNDS)
+    curator.proceed()
     const counts = stage.clients.map(async (client) => {
       const counter = new Counter(client, '/count', { format: 8 })
       for (let n = 0; n < ROUNDS; n++) await counter.add()
@@ -99,20 +99,20 @@ function shared(stage: Stage): void {
 
   it("wait at each other's barriers", async () => {
     const [client] = stage.clients as [Client, Client]
-    const theirs = await Curator.start(stage.server.address, 'barrier', 1)
-    theirs.go()
-    await theirs.says('created')
+    const theirs = await startCurator(stage.server.address, 'barrier', 1)
+    theirs.proceed()
+    await theirs.waitForLine('created')
     let through = false
     const waiting = new Barrier(client, '/barrier').wait().then(() => (through = true))
     await client.sync('/')
     expect(through).toBe(false)
-    theirs.go()
+    theirs.proceed()
     await Promise.all([waiting, theirs.done])
     const own = new Barrier(client, '/barrier')
     await own.set()
-    const guest = await Curator.start(stage.server.address, 'wait', 1)
-    guest.go()
-    await guest.says('waiting')
+    const guest = await startCurator(stage.server.address, 'wait', 1)
+    guest.proceed()
+    await guest.waitForLine('waiting')
     expect(guest.lines).not.toContain('through')
     await own.remove()
     await guest.done
@@ -122,7 +122,7 @@ function shared(stage: Stage): void {
     const [client] = stage.clients as [Client, Client]
     const codec = curatorItems(utf8)
     const queue = new Queue(client, '/queue', { codec, naming: 'curator' })
-    const curator = await Curator.start(stage.server.address, 'queue', ROUNDS)
+    const curator = await startCurator(stage.server.address, 'queue', ROUNDS)
     for (let n = 0; n < ROUNDS; n++) await queue.put([`own-${n}`], { priority: (n % 3) - 1 })
     const got: string[] = []
     const stop = new AbortController()
@@ -133,12 +133,12 @@ function shared(stage: Stage): void {
       }
     })()
     receiving.catch(() => {})
-    curator.go()
-    await curator.says('put')
+    curator.proceed()
+    await curator.waitForLine('put')
     while ((await queue.size()) > 0) await client.sync('/')
     stop.abort()
     await expect(receiving).rejects.toMatchObject({ name: 'AbortError' })
-    curator.go()
+    curator.proceed()
     await curator.done
     const theirs = curator.lines.filter((line) => line.startsWith('got ')).map((line) => line.slice(4))
     const all = ['own', 'curator'].flatMap((who) => Array.from({ length: ROUNDS }, (_, n) => `${who}-${n}`))
@@ -149,9 +149,9 @@ function shared(stage: Stage): void {
   it("find each other's instances of a service, with all that they say of themselves", async () => {
     const [client] = stage.clients as [Client, Client]
     const discovery = new ServiceDiscovery<Record<string, string>>(client, '/services')
-    const curator = await Curator.start(stage.server.address, 'discovery', 1)
-    curator.go()
-    await curator.says('registered')
+    const curator = await startCurator(stage.server.address, 'discovery', 1)
+    curator.proceed()
+    await curator.waitForLine('registered')
     const provider = await discovery.provider('api')
     expect(provider.next()).toMatchObject({
       id: 'curator',
@@ -171,8 +171,8 @@ function shared(stage: Stage): void {
       payload: { zone: 'node' },
       uriSpec: uriSpec('{scheme}://{address}:{port}/{id}'),
     })
-    curator.go()
-    await curator.says('updated')
+    curator.proceed()
+    await curator.waitForLine('updated')
     expect(curator.lines).toContain('found zabra 10.0.0.9 90 null')
     expect(curator.lines).toContain('more node DYNAMIC true')
     expect(curator.lines).toContain(`uri http://10.0.0.9:90/zabra ${own.instance.registrationTimeUTC}`)
@@ -182,7 +182,7 @@ function shared(stage: Stage): void {
       { id: 'curator', address: '10.0.0.2', port: 8081, payload: undefined },
       { id: 'zabra' },
     ])
-    curator.go()
+    curator.proceed()
     await curator.done
     expect((await discovery.instances('api')).map(({ id }) => id)).toEqual(['zabra'])
     await discovery.close()
@@ -192,7 +192,7 @@ function shared(stage: Stage): void {
 describeWith(['apache', 'curator'], 'recipes with Curator', () => {
   for (const kind of [reference, ours]) {
     describe(`on ${kind}`, () => {
-      const stage = { clients: [] as Client[] } as unknown as Stage
+      const stage = { clients: [] as Client[] } as unknown as Fixture
       beforeAll(async () => {
         stage.server = await Server.start({ kind })
       })

@@ -11,13 +11,13 @@ import {
 } from '@zabra/recipes'
 import { afterEach, describe, expect, it } from 'vitest'
 import { Ensemble } from './ensemble/ensemble.ts'
-import { describeWith } from './harness/available.ts'
+import { describeWith } from './harness/requirements.ts'
 import { ours, reference, type Kind } from './harness/servers.ts'
 
 const MEMBERS = 4
 
 /** Carries on with work whose right was lost, or that nobody can tell the result of, until it was surely done. */
-async function insist(work: () => Promise<unknown>): Promise<void> {
+async function retryUntilDone(work: () => Promise<unknown>): Promise<void> {
   for (;;) {
     try {
       return void (await work())
@@ -28,15 +28,15 @@ async function insist(work: () => Promise<unknown>): Promise<void> {
 }
 
 /** What the members of one test do at the same time, each on its own, while the leader goes and comes back. */
-class Play {
+class RecipeLoad {
   readonly clients: readonly Client[]
   /** How many guarded writes to each path were told as carried out. */
   readonly #turnsOf = new Map<string, number>()
   readonly put: string[] = []
-  readonly maybePut: string[] = []
+  readonly ambiguousPuts: string[] = []
   readonly got: string[] = []
-  sure = 0n
-  doubtful = 0n
+  acknowledgedAdds = 0n
+  ambiguousAdds = 0n
   turns = 0
   #over = false
   #allPut = false
@@ -65,7 +65,7 @@ class Play {
   }
 
   /** So that a test goes on until everybody has got somewhere since. */
-  async moreTurns(count: number): Promise<void> {
+  async waitForTurns(count: number): Promise<void> {
     const goal = this.turns + count
     while (this.turns < goal) await this.clients[0]!.sync('/')
   }
@@ -81,7 +81,7 @@ class Play {
 
   async #repeat(work: () => Promise<unknown>): Promise<void> {
     while (!this.#over) {
-      await insist(work)
+      await retryUntilDone(work)
       this.turns++
     }
   }
@@ -128,20 +128,20 @@ class Play {
   async #count(client: Client): Promise<void> {
     try {
       await new Counter(client, '/n').add()
-      this.sure++
+      this.acknowledgedAdds++
     } catch (error) {
-      if (error instanceof AmbiguousResultError) this.doubtful++
+      if (error instanceof AmbiguousResultError) this.ambiguousAdds++
       throw error
     }
   }
 
   async #produce(client: Client, n: number): Promise<void> {
-    const value = `${n}-${this.put.length}-${this.maybePut.length}`
+    const value = `${n}-${this.put.length}-${this.ambiguousPuts.length}`
     try {
       await new Queue(client, '/q', { codec: utf8, maxItems: 20 }).put(value)
       this.put.push(value)
     } catch (error) {
-      if (error instanceof AmbiguousResultError) this.maybePut.push(value)
+      if (error instanceof AmbiguousResultError) this.ambiguousPuts.push(value)
       throw error
     }
   }
@@ -182,23 +182,23 @@ const suite = (kind: Kind): void => {
     for (const path of ['/of-lock', '/of-rw', '/of-e']) await witness.create(path, utf8.encode('0 0'))
     const cache = new TreeCache(witness, '/n', { codec: utf8 })
     await cache.ready
-    const play = new Play(clients.slice(0, MEMBERS))
+    const play = new RecipeLoad(clients.slice(0, MEMBERS))
     await play.run(async () => {
-      await play.moreTurns(60)
+      await play.waitForTurns(60)
       const leader = await ensemble!.leader()
       await ensemble!.kill(leader)
-      await play.moreTurns(60)
+      await play.waitForTurns(60)
       await ensemble!.start(leader)
-      await play.moreTurns(60)
+      await play.waitForTurns(60)
     })
     await witness.sync('/')
     await play.checkCounts(witness)
     const sum = await new Counter(witness, '/n').get()
-    expect(sum).toBeGreaterThanOrEqual(play.sure)
-    expect(sum).toBeLessThanOrEqual(play.sure + play.doubtful)
+    expect(sum).toBeGreaterThanOrEqual(play.acknowledgedAdds)
+    expect(sum).toBeLessThanOrEqual(play.acknowledgedAdds + play.ambiguousAdds)
     const queue = new Queue(witness, '/q', { codec: utf8 })
     while ((await queue.size()) > 0) play.got.push(await queue.take())
-    const known = new Set([...play.put, ...play.maybePut])
+    const known = new Set([...play.put, ...play.ambiguousPuts])
     expect(play.got.filter((value) => !known.has(value))).toEqual([])
     expect(play.put.filter((value) => !play.got.includes(value))).toEqual([])
     await witness.sync('/n')

@@ -10,7 +10,7 @@ import {
   type ConnectOptions,
 } from '@zabra/client'
 import { DynamicEnsemble, superPassword } from './client/dynamic-ensemble.ts'
-import { describeWith } from './harness/available.ts'
+import { describeWith } from './harness/requirements.ts'
 import { reference } from './harness/servers.ts'
 
 const encoder = new TextEncoder()
@@ -77,7 +77,7 @@ describeWith(['apache'], 'reconfig of our client on an ensemble of Apache ZooKee
     }
     expect((await follower.exists('/followed'))!.ephemeralOwner).toBe(session)
 
-    await ensemble.newcomer(4)
+    await ensemble.startJoiner(4)
     const joined = await client.reconfig({ joining: ensemble.line(4), version: versionOf(left.data) })
     expect(ids(joined.data)).toEqual(new Set([leader, second, 4]))
     const members = [leader, 4].map((id) => ensemble.line(id)).join(',')

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { otherRuntimes } from './harness/available.ts'
-import { packedApp } from './harness/packed.ts'
+import { otherRuntimes } from './harness/requirements.ts'
+import { packedApp } from './harness/packed-app.ts'
 import { freePort } from './harness/ports.ts'
 import { ours, run, Server } from './harness/servers.ts'
 

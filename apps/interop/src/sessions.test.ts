@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { describeWith } from './harness/available.ts'
+import { describeWith } from './harness/requirements.ts'
 import { Client } from './harness/client.ts'
 import { op } from './harness/opcodes.ts'
 import { ours, reference, Server, type Kind } from './harness/servers.ts'

@@ -1,8 +1,8 @@
 import { cpSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { otherNodes } from './harness/available.ts'
-import { packedApp } from './harness/packed.ts'
+import { otherNodes } from './harness/requirements.ts'
+import { packedApp } from './harness/packed-app.ts'
 import { freePort } from './harness/ports.ts'
 import { ours, run, scratch, Server } from './harness/servers.ts'
 

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { connect } from 'node:tls'
 import { expect, it } from 'vitest'
-import { describeWith, python } from './harness/available.ts'
-import { word } from './harness/client.ts'
+import { describeWith, python } from './harness/requirements.ts'
+import { fourLetterWord } from './harness/client.ts'
 import { freePort } from './harness/ports.ts'
 import { apacheClassPath, ours, reference, run, Server, type Kind } from './harness/servers.ts'
 
@@ -116,10 +116,10 @@ describeWith(['apache', 'netty'], 'one port for clients with TLS and without', (
   it('answers both alike', async () => {
     const { apache, zabra } = await onBoth(
       async ({ server }) => {
-        const outcomes = [`plain: ${await word(server.port, 'isro')}`]
+        const outcomes = [`plain: ${await fourLetterWord(server.port, 'isro')}`]
         for (const certificate of [undefined, 'alice.pem', 'stranger.pem'])
           outcomes.push(`${certificate ?? 'nothing'}: ${await ask(server.port, certificate)}`)
-        outcomes.push(`plain again: ${await word(server.port, 'isro')}`)
+        outcomes.push(`plain again: ${await fourLetterWord(server.port, 'isro')}`)
         return outcomes
       },
       { 'client.portUnification': 'true', 'ssl.clientAuth': 'need' },

@@ -1,10 +1,10 @@
 import type { Figure, Note } from '../figures.ts'
 import { load } from '../load.ts'
-import type { Kind, Peer } from '../peers.ts'
+import type { PeerKind, Peer } from '../peers.ts'
 import type { Point } from '../series.ts'
 
 /** What the caller may choose. */
-export interface Choices {
+export interface BenchOptions {
   /** Seconds of counting for each load. */
   readonly seconds: number
   /** Connections and requests in flight on each, for the loads that are about throughput. */
@@ -20,10 +20,10 @@ export interface Choices {
   readonly minutes: number
 }
 
-export interface Setting {
-  readonly choices: Choices
+export interface CaseContext {
+  readonly options: BenchOptions
   /** The peer that is measured. */
-  readonly kind: Kind
+  readonly kind: PeerKind
   /** Takes a value of the peer that is measured. */
   readonly note: Note
   /** Starts a peer of the kind that is measured. Stop it. */
@@ -46,17 +46,17 @@ export interface Case {
   /** What it measures, in a sentence. */
   readonly about: string
   /** Leaves a peer out about which there is nothing to ask. */
-  readonly only?: Kind
+  readonly only?: PeerKind
   /** Who goes first in every round, since the other one is given what it did. */
-  readonly first?: Kind
+  readonly first?: PeerKind
   /** Runs in the first round only, and when it is asked for by name: it takes long. */
   readonly isLong?: boolean
-  readonly run: (setting: Setting) => Promise<void>
+  readonly run: (setting: CaseContext) => Promise<void>
 }
 
 /** Runs `body` on a fresh peer and stops it afterwards, whatever happens. */
-export async function on<T>(
-  { start }: Setting,
+export async function withPeer<T>(
+  { start }: CaseContext,
   members: number,
   body: (peer: Peer & { readonly folder: string }) => Promise<T>,
 ): Promise<T> {
@@ -69,23 +69,23 @@ export async function on<T>(
 }
 
 /** Starts our servers with flags that have their Node tell what nobody can ask them for. */
-export const telling = (setting: Setting, ...flags: readonly (readonly string[])[]): Setting => ({
+export const withNodeFlags = (setting: CaseContext, ...flags: readonly (readonly string[])[]): CaseContext => ({
   ...setting,
   start: (options) => setting.start({ ...options, nodeFlags: flags.flat() }),
 })
 
 /** A number that belongs to the full size, made smaller when only a quick look is wanted. */
-export const scaled = ({ choices }: Setting, full: number): number =>
+export const scaled = ({ options: choices }: CaseContext, full: number): number =>
   Math.max(10, Math.round(full * choices.scale))
 
 /** Makes nodes that stay. */
-export async function plant(servers: string, nodes: number, size: number): Promise<void> {
+export async function createNodes(servers: string, nodes: number, size: number): Promise<void> {
   const kept = ['-k', String(nodes), '--size', String(size), '--keep']
   await load(servers, '-m', 'get', '-c', '1', '-d', '1', '-s', '1', ...kept)
 }
 
 /** The arguments of a load that is about throughput. */
-export function shape({ connections, depth, size, seconds, processes }: Choices): string[] {
+export function loadArgs({ connections, depth, size, seconds, processes }: BenchOptions): string[] {
   return [
     '-c',
     String(connections),

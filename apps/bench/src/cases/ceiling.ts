@@ -1,7 +1,7 @@
 import { createServer } from 'node:net'
 import { OpCode } from '@zabra/protocol'
 import { load } from '../load.ts'
-import { shape, type Case } from './case.ts'
+import { loadArgs, type Case } from './case.ts'
 
 /** The length of a frame and the header of a reply: xid, zxid, no error. */
 const REPLY_BYTES = 20
@@ -16,7 +16,7 @@ export const ceilingCase: Case = {
   name: 'ceiling',
   about: 'the most that the load generator can do, answered by something that looks at nothing',
   only: 'zabra',
-  run: async ({ choices, note }) => {
+  run: async ({ options: choices, note }) => {
     const server = createServer({ noDelay: true }, (socket) => {
       let greeted = false
       let rest = Buffer.alloc(0)
@@ -26,7 +26,7 @@ export const ceilingCase: Case = {
         const replies: Buffer[] = []
         let over = false
         while (rest.length >= 4 && rest.length >= 4 + rest.readInt32BE(0)) {
-          replies.push(greeted ? reply(rest.readInt32BE(4)) : greeting())
+          replies.push(greeted ? reply(rest.readInt32BE(4)) : connectResponse())
           over ||= greeted && rest.readInt32BE(8) === OpCode.closeSession
           greeted = true
           rest = rest.subarray(4 + rest.readInt32BE(0))
@@ -37,13 +37,13 @@ export const ceilingCase: Case = {
     })
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const { port } = server.address() as { port: number }
-    const [told] = await load(`127.0.0.1:${port}`, '-m', 'set', ...shape(choices), '--keep')
+    const [told] = await load(`127.0.0.1:${port}`, '-m', 'set', ...loadArgs(choices), '--keep')
     note({ name: 'ceiling of the load generator', unit: 'op/s', better: 'higher' }, told!.perSecond)
     await new Promise((resolve) => server.close(resolve))
   },
 }
 
-function greeting(): Buffer {
+function connectResponse(): Buffer {
   const bytes = Buffer.alloc(4 + 37)
   bytes.writeInt32BE(37, 0)
   bytes.writeInt32BE(30_000, 8)

@@ -1,15 +1,15 @@
 import { load } from '../load.ts'
-import { on, type Case } from './case.ts'
+import { withPeer, type Case } from './case.ts'
 
 /** The load that ZooKeeper's own smoke test puts on an ensemble. */
 export const classicCase: Case = {
   name: 'classic-3',
   about: '110,000 operations for each of 1, 10 and 20 clients on three servers',
   run: async (setting) => {
-    const { choices, note } = setting
+    const { options: choices, note } = setting
     const count = Math.max(100, Math.round(10_000 * choices.scale))
     for (const clients of [1, 10, 20])
-      await on(setting, 3, async (peer) => {
+      await withPeer(setting, 3, async (peer) => {
         const args = ['-m', 'classic', '-c', String(clients), '-d', '100', '-n', String(count)]
         const told = await load(peer.servers, ...args, '-p', String(Math.min(clients, choices.processes)))
         const all = told.find(({ name }) => name === 'all')!

@@ -1,11 +1,11 @@
-import { busyFlags, longest, turnsSince, type Turn } from '../busy.ts'
+import { busyFlags, longestTurn, turnsSince, type Turn } from '../busy.ts'
 import { Churn } from '../churn.ts'
 import type { Note } from '../figures.ts'
-import { heapFlags, memorySince, type Memory } from '../heap.ts'
+import { heapFlags, memorySince, type MemorySample } from '../heap.ts'
 import { load } from '../load.ts'
 import { fourLetterWord, type Peer } from '../peers.ts'
 import { growth, mntrFigures, rise, secondHalf, type Point } from '../series.ts'
-import { on, telling, type Case, type Setting } from './case.ts'
+import { withPeer, withNodeFlags, type Case, type CaseContext } from './case.ts'
 
 /** A moderate load, which a server on a machine like ours bears with ease. */
 const RATE = 4000
@@ -15,19 +15,19 @@ const PAUSE_MS = 20
 /** Turns of the event loop that were busy for less are nothing to anybody, and not worth the disturbance of writing them down. */
 const BUSY_MS = 5
 /** Growth of the second half, as a share, up to which memory counts as flat. */
-const FLAT = 0.05
+const FLAT_SHARE = 0.05
 
 /** Of what resident memory consists, and which together are all of it. */
-const parts: Readonly<Record<string, (memory: Memory) => number>> = {
+const parts: Readonly<Record<string, (memory: MemorySample) => number>> = {
   'young generation': ({ young }) => young,
   'old generation': ({ old }) => old,
   'buffers outside of the heap': ({ external }) => external,
   'program, stacks and all else': ({ resident, young, old, external }) => resident - young - old - external,
 }
-const ALIVE = 'heap in use after full collections'
+const LIVE_HEAP = 'heap in use after full collections'
 
 /** What is watched, and whether `mntr` tells it; in the unit that is drawn. */
-const watched = [
+const sampled = [
   { name: 'heap in use', unit: 'MB', key: 'heap_used_bytes', per: 1e6 },
   { name: 'memory outside of the heap', unit: 'MB', key: 'external_memory_bytes', per: 1e6 },
   { name: 'event loop held', unit: 'ms', key: 'max_event_loop_hold_ms', per: 1 },
@@ -39,16 +39,16 @@ const watched = [
 ] as const
 const RESIDENT = 'resident memory'
 
-interface Seen {
+interface Samples {
   readonly points: ReadonlyMap<string, readonly Point[]>
   /** Long turns of the event loop, their ends in seconds of the run; undefined of who does not tell. */
   readonly turns: readonly Turn[] | undefined
   /** The same of its memory. */
-  readonly memory: readonly Memory[] | undefined
+  readonly memory: readonly MemorySample[] | undefined
 }
 
 /** Looks at a server until `over`, and has it begin its maxima anew each time. */
-async function watch(peer: Peer, everyMs: number, over: Promise<unknown>): Promise<Seen> {
+async function sample(peer: Peer, everyMs: number, over: Promise<unknown>): Promise<Samples> {
   const seen = new Map<string, Point[]>()
   const add = (name: string, at: number, value: number): void => {
     const points = seen.get(name)
@@ -77,21 +77,21 @@ async function watch(peer: Peer, everyMs: number, over: Promise<unknown>): Promi
     const figures = mntrFigures(await fourLetterWord(peer.ports[0]!, 'mntr'))
     await fourLetterWord(peer.ports[0]!, 'srst')
     const at = (performance.now() - began) / 1000
-    add(RESIDENT, at, peer.resident() / 1e6)
-    for (const { name, key, per } of watched) {
+    add(RESIDENT, at, peer.residentBytes() / 1e6)
+    for (const { name, key, per } of sampled) {
       const value = figures.get(key)
       if (value !== undefined) add(name, at, value / per)
     }
   }
 }
 
-function report({ note, record }: Setting, seen: Seen['points']): void {
+function report({ note, record }: CaseContext, seen: Samples['points']): void {
   record(RESIDENT, 'MB', seen.get(RESIDENT) ?? [])
-  for (const { name, unit } of watched) {
+  for (const { name, unit } of sampled) {
     const points = seen.get(name)
     if (points !== undefined) record(name, unit, points)
   }
-  for (const name of [RESIDENT, 'heap in use']) noteFlat(note, name, seen.get(name) ?? [])
+  for (const name of [RESIDENT, 'heap in use']) noteGrowth(note, name, seen.get(name) ?? [])
   for (const name of ['event loop held', 'longest collection']) {
     const points = seen.get(name)
     if (points === undefined) continue
@@ -101,21 +101,21 @@ function report({ note, record }: Setting, seen: Seen['points']): void {
       better: 'lower',
       limit: PAUSE_MS,
     } as const
-    note(figure, most(points))
+    note(figure, maximum(points))
   }
 }
 
 /** Notes what is to stay as it is once the run has gone on for half of its time. */
-function noteFlat(note: Note, name: string, points: readonly Point[]): void {
+function noteGrowth(note: Note, name: string, points: readonly Point[]): void {
   const later = secondHalf(points)
   if (later.length < 3) return
-  const limit = FLAT * 100
+  const limit = FLAT_SHARE * 100
   note({ name: `${name}: growth in the second half`, unit: '%', better: 'lower', limit }, growth(later) * 100)
-  note({ name: `${name}: at most`, unit: 'MB', better: 'lower' }, most(later))
+  note({ name: `${name}: at most`, unit: 'MB', better: 'lower' }, maximum(later))
 }
 
 /** Tells what the server did, and what the machine, in the turns that took long, and when they were. */
-function reportTurns({ note, record }: Setting, turns: readonly Turn[]): void {
+function reportTurns({ note, record }: CaseContext, turns: readonly Turn[]): void {
   const draw = (what: string, value: (turn: Turn) => number): void =>
     record(
       `long turns: ${what}`,
@@ -128,7 +128,7 @@ function reportTurns({ note, record }: Setting, turns: readonly Turn[]): void {
   draw('waiting to be woken', ({ idle }) => idle)
   const lower = (name: string, unit: string, value: number): void =>
     note({ name, unit, better: 'lower' }, value)
-  const [held, busy] = [longest(turns, 'held'), longest(turns, 'busy')]
+  const [held, busy] = [longestTurn(turns, 'held'), longestTurn(turns, 'busy')]
   const limit = PAUSE_MS
   note({ name: 'event loop busy, of the whole run', unit: 'ms', better: 'lower', limit }, busy?.busy ?? 0)
   if (busy) lower('busiest turn: ended after', 's', busy.at)
@@ -141,8 +141,8 @@ function reportTurns({ note, record }: Setting, turns: readonly Turn[]): void {
 }
 
 /** Tells what it is of resident memory that grows, and whether what is alive does. */
-function reportMemory({ note, record }: Setting, memory: readonly Memory[]): void {
-  const points = (of: readonly Memory[], value: (one: Memory) => number): Point[] =>
+function reportMemory({ note, record }: CaseContext, memory: readonly MemorySample[]): void {
+  const points = (of: readonly MemorySample[], value: (one: MemorySample) => number): Point[] =>
     of.map((one) => ({ at: one.at, value: value(one) / 1e6 }))
   const regular = memory.filter(({ isCollected }) => !isCollected)
   for (const [name, value] of Object.entries(parts)) {
@@ -158,11 +158,11 @@ function reportMemory({ note, record }: Setting, memory: readonly Memory[]): voi
     memory.filter(({ isCollected }) => isCollected),
     ({ used }) => used,
   )
-  record(ALIVE, 'MB', alive)
-  noteFlat(note, ALIVE, alive)
+  record(LIVE_HEAP, 'MB', alive)
+  noteGrowth(note, LIVE_HEAP, alive)
 }
 
-const most = (points: readonly Point[]): number => Math.max(...points.map(({ value }) => value))
+const maximum = (points: readonly Point[]): number => Math.max(...points.map(({ value }) => value))
 
 /** Whether memory stays what it is, and how long the longest pause is, over many minutes. */
 export const enduranceCase: Case = {
@@ -171,13 +171,13 @@ export const enduranceCase: Case = {
     'a moderate mixed load with nodes, watches and sessions that come and go, over many minutes (--minutes)',
   isLong: true,
   run: async (setting) => {
-    const { choices, note } = setting
-    await on(telling(setting, busyFlags(BUSY_MS), heapFlags), 1, async (peer) => {
+    const { options: choices, note } = setting
+    await withPeer(withNodeFlags(setting, busyFlags(BUSY_MS), heapFlags), 1, async (peer) => {
       const churn = await Churn.start(peer.ports[0]!)
       // The load adds a warm-up of a quarter.
       const seconds = Math.max(4, Math.round((choices.minutes * 60) / 1.25))
       const running = load(peer.servers, ...MIXED, '-r', String(RATE), '-s', String(seconds))
-      const seen = await watch(peer, Math.max(500, choices.minutes * 200), running)
+      const seen = await sample(peer, Math.max(500, choices.minutes * 200), running)
       const [told] = await running
       await churn.stop()
       report(setting, seen.points)

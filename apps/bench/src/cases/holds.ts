@@ -6,12 +6,12 @@ import {
   writeCreateRequest,
   type Writer,
 } from '@zabra/protocol'
-import { busyFlags, longest, turnsSince } from '../busy.ts'
-import { holding, load, percentileOf, type Figures } from '../load.ts'
+import { busyFlags, longestTurn, turnsSince } from '../busy.ts'
+import { holdSessions, load, percentileOf, type LoadResult } from '../load.ts'
 import { fourLetterWord, type Peer } from '../peers.ts'
 import type { RawClient } from '@zabra/testkit'
 import { openSession } from '../open-session.ts'
-import { on, plant, scaled, telling, type Case, type Setting } from './case.ts'
+import { withPeer, createNodes, scaled, withNodeFlags, type Case, type CaseContext } from './case.ts'
 
 const PROBE_SECONDS = 6
 const NODES = 1_000_000
@@ -21,10 +21,10 @@ const SESSIONS = 10_000
 const REQUEST_BYTES = 1_040_000
 /** Maxima leave out what goes on when they begin anew, up to the next tick; by then it has come, and ticks are 2 ms apart. */
 const SETTLED_MS = 50
-const nothing = new Uint8Array(0)
+const noData = new Uint8Array(0)
 
 /** The longest hold of our own event loop since `srst`; undefined for who does not tell. */
-async function heldFor(peer: Peer): Promise<number | undefined> {
+async function longestHold(peer: Peer): Promise<number | undefined> {
   const text = await fourLetterWord(peer.ports[0]!, 'mntr')
   const told = /zk_max_event_loop_hold_ms\s+([\d.]+)/.exec(text)?.[1]
   return told === undefined ? undefined : Number(told)
@@ -35,7 +35,7 @@ async function heldFor(peer: Peer): Promise<number | undefined> {
  * longest when only the time counts for which the server's thread had a processor.
  */
 async function watchHolds(
-  { note }: Setting,
+  { note }: CaseContext,
   peer: Peer,
   nameOf: (how: 'held' | 'busy') => string,
 ): Promise<() => Promise<void>> {
@@ -46,8 +46,8 @@ async function watchHolds(
     // It is answered in a later turn of the event loop, when the last hold has been written down.
     await fourLetterWord(peer.ports[0]!, 'ruok')
     const since = turns()
-    const busy = since && (longest(since, 'busy')?.busy ?? 0)
-    const most = { held: await heldFor(peer), busy }
+    const busy = since && (longestTurn(since, 'busy')?.busy ?? 0)
+    const most = { held: await longestHold(peer), busy }
     for (const how of ['held', 'busy'] as const) {
       const value = most[how]
       if (value !== undefined) note({ name: nameOf(how), unit: 'ms', better: 'lower' }, value)
@@ -56,8 +56,8 @@ async function watchHolds(
 }
 
 /** Notes what a disturbance does to a reader, and how long our event loop is held meanwhile. */
-async function during(
-  setting: Setting,
+async function measureDuring(
+  setting: CaseContext,
   peer: Peer,
   what: string,
   disturbance: () => Promise<unknown>,
@@ -76,7 +76,7 @@ async function during(
 const create =
   (path: (index: number) => string, flags: number = CreateMode.PERSISTENT) =>
   (writer: Writer, index: number): void =>
-    writeCreateRequest(writer, { path: path(index), data: nothing, acl: OPEN_ACL_UNSAFE, flags })
+    writeCreateRequest(writer, { path: path(index), data: noData, acl: OPEN_ACL_UNSAFE, flags })
 
 const numbered = (folder: string) => (index: number) => `${folder}/member-${String(index).padStart(10, '0')}`
 
@@ -117,11 +117,11 @@ const holds: Case = {
     const nodes = scaled(setting, NODES)
     const sessions = scaled(setting, SESSIONS)
     const shown = (count: number): string => count.toLocaleString('en')
-    await on(telling(setting, busyFlags()), 1, async (peer) => {
+    await withPeer(withNodeFlags(setting, busyFlags()), 1, async (peer) => {
       const port = peer.ports[0]!
       const client = await openSession(port)
       const test = (what: string, disturbance: () => Promise<unknown>): Promise<void> =>
-        during(setting, peer, what, disturbance)
+        measureDuring(setting, peer, what, disturbance)
       await test('nothing', async () => {})
       for (const folder of ['/e', '/m', '/p'])
         await client.request(OpCode.create, (w) => create(() => folder)(w, 0))
@@ -142,7 +142,7 @@ const holds: Case = {
         second.destroy()
         await wait(500)
       })
-      await held(peer, sessions, async () => {
+      await whileHolding(peer, sessions, async () => {
         await test(`dump and cons with ${shown(sessions)} sessions`, async () => {
           await fourLetterWord(port, 'dump')
           await fourLetterWord(port, 'cons')
@@ -171,8 +171,8 @@ const holds: Case = {
 }
 
 /** Holds sessions until `body` is through. */
-const held = (peer: Peer, sessions: number, body: () => Promise<void>): Promise<void> =>
-  holding(peer.servers, { sessions }, { sessionsOpen: body, watchesSet() {} })
+const whileHolding = (peer: Peer, sessions: number, body: () => Promise<void>): Promise<void> =>
+  holdSessions(peer.servers, { sessions }, { sessionsOpen: body, watchesSet() {} })
 
 const storm: Case = {
   name: 'expiry-storm',
@@ -181,14 +181,14 @@ const storm: Case = {
   run: async (setting) => {
     const sessions = scaled(setting, SESSIONS)
     const shown = sessions.toLocaleString('en')
-    await on(telling(setting, busyFlags()), 1, async (peer) => {
-      const clients = await openMany(peer, sessions, 5000)
-      await during(setting, peer, `${shown} sessions expired`, () => wait(9000))
+    await withPeer(withNodeFlags(setting, busyFlags()), 1, async (peer) => {
+      const clients = await openSilentSessions(peer, sessions, 5000)
+      await measureDuring(setting, peer, `${shown} sessions expired`, () => wait(9000))
       for (const client of clients) client.destroy()
     })
-    await on(telling(setting, busyFlags()), 1, async (peer) => {
-      const clients = await openMany(peer, sessions, 30_000)
-      await during(setting, peer, `${shown} clients gone at once`, async () => {
+    await withPeer(withNodeFlags(setting, busyFlags()), 1, async (peer) => {
+      const clients = await openSilentSessions(peer, sessions, 30_000)
+      await measureDuring(setting, peer, `${shown} clients gone at once`, async () => {
         for (const client of clients) client.destroy()
         await wait(3000)
       })
@@ -199,7 +199,7 @@ const storm: Case = {
 const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
 /** Sessions whose clients say nothing any more. */
-async function openMany(peer: Peer, sessions: number, timeOut: number): Promise<RawClient[]> {
+async function openSilentSessions(peer: Peer, sessions: number, timeOut: number): Promise<RawClient[]> {
   const clients: RawClient[] = []
   for (let i = 0; i < sessions; i += 200) {
     const together = Array.from({ length: Math.min(200, sessions - i) }, () =>
@@ -218,7 +218,7 @@ const SETS = ['-m', 'set', '-c', '50', '-d', '8', '-r', '200']
 const WAIT_MS = 20
 
 /** Reads and writes at their rates, counted apart: only writes wait for the disk. The first quarter is their warm-up. */
-async function readsAndWrites(servers: string, seconds: number): Promise<Figures[]> {
+async function readsAndWrites(servers: string, seconds: number): Promise<LoadResult[]> {
   const both = [GETS, SETS].map((args) => load(servers, ...args, '-s', String(seconds)))
   return (await Promise.all(both)).flat()
 }
@@ -240,21 +240,21 @@ const snapshotToLearner: Case = {
     const size = `${nodes.toLocaleString('en')} znodes`
     const lower = (name: string, value: number | undefined): void =>
       value === undefined ? undefined : note({ name, unit: 'ms', better: 'lower' }, value)
-    const peer = await telling(setting, busyFlags()).start({ members: 3, late: true })
+    const peer = await withNodeFlags(setting, busyFlags()).start({ members: 3, late: true })
     try {
       const leader = peer.servers.split(',')[0]!
-      await plant(leader, nodes, 100)
+      await createNodes(leader, nodes, 100)
       for (const { name, p99 } of await readsAndWrites(leader, 5))
         lower(`p99 of ${name} before, ${size}`, p99 / 1000)
       // About as long as the member takes, so that what is counted is that time and not the rest behind it.
-      const seconds = Math.max(3, 8 * setting.choices.scale)
+      const seconds = Math.max(3, 8 * setting.options.scale)
       const busy = readsAndWrites(leader, seconds)
       await new Promise((resolve) => setTimeout(resolve, seconds * 250 + 500))
       const noteHolds = await watchHolds(setting, peer, (how) => `event loop of the leader ${how}`)
-      const [began, waited] = [performance.now(), peer.leaderWaitedMs()]
+      const [began, waited] = [performance.now(), peer.leaderRunQueueMs()]
       lower(`a member joins, ${size}`, await peer.join())
       const loads = await busy
-      const starved = (peer.leaderWaitedMs() - waited) / (performance.now() - began)
+      const starved = (peer.leaderRunQueueMs() - waited) / (performance.now() - began)
       note(
         { name: 'leader ready, and without a processor', unit: 'ms a second', better: 'lower' },
         starved * 1000,

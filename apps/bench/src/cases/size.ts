@@ -1,5 +1,5 @@
-import { holding, load } from '../load.ts'
-import { on, plant, scaled, shape, type Case } from './case.ts'
+import { holdSessions, load } from '../load.ts'
+import { withPeer, createNodes, scaled, loadArgs, type Case } from './case.ts'
 
 const NODES = 1_000_000
 const RESTART_NODES = 547_000
@@ -12,10 +12,10 @@ const nodeMemory: Case = {
   about: 'what a znode of 100 bytes takes of resident memory, of a million; for Java that includes garbage',
   run: async (setting) => {
     const nodes = scaled(setting, NODES)
-    await on(setting, 1, async (peer) => {
-      const before = peer.resident()
-      await plant(peer.servers, nodes, 100)
-      const each = (peer.resident() - before) / nodes
+    await withPeer(setting, 1, async (peer) => {
+      const before = peer.residentBytes()
+      await createNodes(peer.servers, nodes, 100)
+      const each = (peer.residentBytes() - before) / nodes
       setting.note({ name: 'resident memory a znode', unit: 'bytes', better: 'lower', aim: 0.7 }, each)
     })
   },
@@ -28,15 +28,15 @@ const sessionCosts: Case = {
     const sessions = scaled(setting, SESSIONS)
     const watches = Math.round(scaled(setting, WATCHES) / sessions)
     const { note } = setting
-    await on(setting, 1, async (peer) => {
-      let before = peer.resident()
+    await withPeer(setting, 1, async (peer) => {
+      let before = peer.residentBytes()
       const grown = (): number => {
-        const now = peer.resident()
+        const now = peer.residentBytes()
         const growth = now - before
         before = now
         return growth
       }
-      await holding(
+      await holdSessions(
         peer.servers,
         { sessions, watches },
         {
@@ -65,7 +65,7 @@ const starts: Case = {
     const { note, start } = setting
     const peer = await start()
     note({ name: 'start to serving, empty', unit: 'ms', better: 'lower', aim: 0.5 }, peer.startMs)
-    await plant(peer.servers, nodes, 100)
+    await createNodes(peer.servers, nodes, 100)
     await peer.stop({ keep: true })
     const again = await start({ folder: peer.folder })
     const name = `start to serving, ${nodes.toLocaleString('en')} znodes`
@@ -79,8 +79,8 @@ const fanOut: Case = {
   about: 'from a write until the last of 10,000 watchers on one node is told',
   run: async (setting) => {
     const watchers = scaled(setting, SESSIONS)
-    await on(setting, 1, async (peer) => {
-      const { seconds, processes } = setting.choices
+    await withPeer(setting, 1, async (peer) => {
+      const { seconds, processes } = setting.options
       const args = ['-m', 'watch', '-c', watchers + 1, '-s', seconds, '-p', processes].map(String)
       const [told] = await load(peer.servers, ...args)
       const name = `${watchers.toLocaleString('en')} watchers told, p50`
@@ -94,26 +94,26 @@ const growth: Case = {
   about:
     'what a request costs the processor with 1,000 and 1,000,000 znodes, and with 10 and 10,000 sessions beside it',
   run: async (setting) => {
-    const { note, choices } = setting
-    await on(setting, 1, async (peer) => {
+    const { note, options: choices } = setting
+    await withPeer(setting, 1, async (peer) => {
       const cost = async (what: string): Promise<void> => {
         for (const work of ['get', 'set']) {
           const before = peer.cpuSeconds()
-          const [told] = await load(peer.servers, '-m', work, ...shape(choices))
+          const [told] = await load(peer.servers, '-m', work, ...loadArgs(choices))
           const each = ((peer.cpuSeconds() - before) * 1e6) / (told!.operations * 1.25)
           note({ name: `${work} server CPU with ${what}`, unit: 'µs/op', better: 'lower' }, each)
         }
       }
-      await plant(peer.servers, 1000, 100)
+      await createNodes(peer.servers, 1000, 100)
       await cost('1,000 znodes')
-      await plant(peer.servers, scaled(setting, NODES), 100)
+      await createNodes(peer.servers, scaled(setting, NODES), 100)
       await cost(`${scaled(setting, NODES).toLocaleString('en')} znodes`)
       const sessions = scaled(setting, SESSIONS)
       const held = {
         sessionsOpen: () => cost(`${sessions.toLocaleString('en')} sessions too`),
         watchesSet() {},
       }
-      await holding(peer.servers, { sessions }, held)
+      await holdSessions(peer.servers, { sessions }, held)
     })
   },
 }

@@ -1,5 +1,5 @@
 import { load } from '../load.ts'
-import { on, shape, type Case, type Choices, type Setting } from './case.ts'
+import { withPeer, loadArgs, type Case, type BenchOptions, type CaseContext } from './case.ts'
 
 const aims = {
   1: { get: 4, set: 3, create: 3, mixed: 4 },
@@ -12,14 +12,14 @@ const where = (members: number): string => (members === 1 ? '' : `, ${members} s
 const perSecond = (work: Work, members: number): string => `${work} per second${where(members)}`
 
 /** As many requests as there are answers. */
-async function throughput(setting: Setting, members: 1 | 3): Promise<void> {
-  const { choices, note } = setting
-  await on(setting, members, async (peer) => {
+async function throughput(setting: CaseContext, members: 1 | 3): Promise<void> {
+  const { options: choices, note } = setting
+  await withPeer(setting, members, async (peer) => {
     // Java compiles what it runs often, and is to be measured after that.
-    await load(peer.servers, '-m', 'mixed', ...shape({ ...choices, seconds: Math.max(4, choices.seconds) }))
+    await load(peer.servers, '-m', 'mixed', ...loadArgs({ ...choices, seconds: Math.max(4, choices.seconds) }))
     for (const work of works) {
       const before = peer.cpuSeconds()
-      const [figures] = await load(peer.servers, '-m', work, ...shape(choices))
+      const [figures] = await load(peer.servers, '-m', work, ...loadArgs(choices))
       const cpu = peer.cpuSeconds() - before
       const aim = aims[members][work]
       note({ name: perSecond(work, members), unit: 'op/s', better: 'higher', aim }, figures!.perSecond)
@@ -30,7 +30,7 @@ async function throughput(setting: Setting, members: 1 | 3): Promise<void> {
     }
     note(
       { name: `resident memory after it${where(members)}`, unit: 'MB', better: 'lower' },
-      peer.resident() / 1e6,
+      peer.residentBytes() / 1e6,
     )
   })
 }
@@ -39,8 +39,8 @@ async function throughput(setting: Setting, members: 1 | 3): Promise<void> {
  * Finds the most that Apache ZooKeeper can do, then offers exactly that rate to both, without waiting for answers, and counts
  * each request from when it was due.
  */
-async function atPeersPeak(setting: Setting, members: 1 | 3): Promise<void> {
-  const { choices, note, figures, kind } = setting
+async function atPeersPeak(setting: CaseContext, members: 1 | 3): Promise<void> {
+  const { options: choices, note, figures, kind } = setting
   const peakOf = (work: string): string => `${work} at the peer's peak: offered${where(members)}`
   const found = (work: string): number | undefined =>
     figures.find(({ name }) => name === peakOf(work))?.values.apache.at(-1)
@@ -48,13 +48,13 @@ async function atPeersPeak(setting: Setting, members: 1 | 3): Promise<void> {
     (work) => kind === 'apache' || found(work) !== undefined,
   )
   if (works.length === 0) return console.log('  without Apache ZooKeeper there is no peak of it')
-  await on(setting, members, async (peer) => {
-    await load(peer.servers, '-m', 'mixed', ...shape({ ...choices, seconds: Math.max(4, choices.seconds) }))
+  await withPeer(setting, members, async (peer) => {
+    await load(peer.servers, '-m', 'mixed', ...loadArgs({ ...choices, seconds: Math.max(4, choices.seconds) }))
     for (const work of works) {
       const offered =
         (kind === 'apache' ? undefined : found(work)) ?? (await peakNow(peer.servers, work, choices))
       if (kind === 'apache') note({ name: peakOf(work), unit: 'op/s', better: 'higher' }, offered)
-      const [told] = await load(peer.servers, '-m', work, ...shape(choices), '-r', String(offered))
+      const [told] = await load(peer.servers, '-m', work, ...loadArgs(choices), '-r', String(offered))
       const answered = `${work} at the peer's peak: answered${where(members)}`
       note({ name: answered, unit: 'op/s', better: 'higher' }, told!.perSecond)
       const name = `${work} p99 at the peer's peak${where(members)}`
@@ -63,16 +63,16 @@ async function atPeersPeak(setting: Setting, members: 1 | 3): Promise<void> {
   })
 }
 
-async function peakNow(servers: string, work: string, choices: Choices): Promise<number> {
-  const [most] = await load(servers, '-m', work, ...shape(choices))
+async function peakNow(servers: string, work: string, choices: BenchOptions): Promise<number> {
+  const [most] = await load(servers, '-m', work, ...loadArgs(choices))
   return Math.floor(most!.perSecond)
 }
 
 /** One request at a time. */
-async function latency(setting: Setting, members: 1 | 3): Promise<void> {
-  const { choices, note } = setting
+async function latency(setting: CaseContext, members: 1 | 3): Promise<void> {
+  const { options: choices, note } = setting
   const aim = members === 1 ? { get: 0.6, set: 0.9 } : { get: 0.7, set: 0.7 }
-  await on(setting, members, async (peer) => {
+  await withPeer(setting, members, async (peer) => {
     for (const work of ['get', 'set'] as const) {
       const [told] = await load(peer.servers, '-m', work, '-c', '1', '-d', '1', '-s', String(choices.seconds))
       const name = `one client ${work} p50${where(members)}`

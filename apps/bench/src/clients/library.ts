@@ -44,20 +44,20 @@ async function openZabra(port: number, batchReads: boolean): Promise<BenchClient
 }
 
 /** All sockets read into one array and share what hears of it, which is the least that Node can do. */
-const reads = { buffer: new Uint8Array(65_536), callback: greeted }
+const sharedRead = { buffer: new Uint8Array(65_536), callback: emitHandshake }
 
-function greeted(this: Socket | void): boolean {
+function emitHandshake(this: Socket | void): boolean {
   return (this as Socket).emit('greeted')
 }
 
 /** A ConnectRequest of 30 seconds: no transaction seen, no session, an empty password. */
-const greeting = new Uint8Array(49)
+const connectRequest = new Uint8Array(49)
 for (const [at, value] of [
   [0, 45],
   [16, 30_000],
   [28, 16],
 ] as const)
-  new DataView(greeting.buffer).setInt32(at, value)
+  new DataView(connectRequest.buffer).setInt32(at, value)
 
 const noRequests = (): never => {
   throw new Error('Expected the work "memory": node:net takes part in nothing else')
@@ -66,9 +66,9 @@ const noRequests = (): never => {
 /** A socket with a session that is opened by hand and never kept alive. */
 function openSocket(port: number): Promise<BenchClient> {
   return new Promise((resolve, reject) => {
-    const socket = connectSocket({ port, host: '127.0.0.1', noDelay: true, onread: reads })
+    const socket = connectSocket({ port, host: '127.0.0.1', noDelay: true, onread: sharedRead })
     socket.once('error', reject)
-    socket.once('connect', () => socket.write(greeting))
+    socket.once('connect', () => socket.write(connectRequest))
     socket.once('greeted', () => {
       socket.removeListener('error', reject).on('error', noRequests)
       const close = (): Promise<void> => Promise.resolve(void socket.destroy())

@@ -30,18 +30,18 @@ export interface ClientResult {
   readonly whole?: number
 }
 
-const rest = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+const idle = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
 /**
  * Within this time without work the platform gives back what it kept ready for a burst, such as that of connecting. It looks
  * every eight seconds whether it is idle, and at the first look the burst may be too near: there is time for a second one.
  */
-const REST_MS = 20_000
+const IDLE_MS = 20_000
 
 const path = '/bench-clients'
 
 /** Keeps `depth` requests in flight for so long, and counts them. */
-function flow(
+function keepInFlight(
   call: (done: (error?: unknown) => void) => void,
   depth: number,
   seconds: number,
@@ -74,10 +74,10 @@ async function throughput(clients: readonly BenchClient[], task: ClientTask): Pr
     task.work === 'get'
       ? (done: (error?: unknown) => void): void => next().get(path, done)
       : (done: (error?: unknown) => void): void => next().set(path, data, done)
-  await flow(call, task.depth, task.seconds / 4)
+  await keepInFlight(call, task.depth, task.seconds / 4)
   const before = process.cpuUsage()
   const began = performance.now()
-  const count = await flow(call, task.depth, task.seconds)
+  const count = await keepInFlight(call, task.depth, task.seconds)
   const { user, system } = process.cpuUsage(before)
   return { value: (count * 1000) / (performance.now() - began), cpu: (user + system) / count }
 }
@@ -109,10 +109,10 @@ async function memory(task: ClientTask): Promise<ClientResult> {
   }
   // Without a collection in between: one that is asked for keeps the platform from resting later.
   const burst = (process.memoryUsage().rss - before.rss) / task.clients
-  await rest(REST_MS)
+  await idle(IDLE_MS)
   // The first collection finds the pages that are free, and only a second one finds them given back.
   globalThis.gc?.()
-  await rest(1000)
+  await idle(1000)
   globalThis.gc?.()
   const { rss, heapUsed } = process.memoryUsage()
   for (const client of clients) void client.close()
@@ -127,7 +127,7 @@ async function memory(task: ClientTask): Promise<ClientResult> {
 /** Bytes that a get allocates, as the sampling profiler of the platform sees it; outside of JavaScript it sees nothing. */
 async function garbage(client: BenchClient, task: ClientTask): Promise<ClientResult> {
   const call = (done: (error?: unknown) => void): void => client.get(path, done)
-  await flow(call, task.depth, task.seconds / 2)
+  await keepInFlight(call, task.depth, task.seconds / 2)
   const session = new Session()
   session.connect()
   await session.post('HeapProfiler.startSampling', {
@@ -135,7 +135,7 @@ async function garbage(client: BenchClient, task: ClientTask): Promise<ClientRes
     includeObjectsCollectedByMajorGC: true,
     includeObjectsCollectedByMinorGC: true,
   })
-  const count = await flow(call, task.depth, task.seconds)
+  const count = await keepInFlight(call, task.depth, task.seconds)
   const { profile } = await session.post('HeapProfiler.stopSampling')
   const sizeOf = ({ selfSize, children }: HeapProfiler.SamplingHeapProfileNode): number =>
     children.reduce((sum, child) => sum + sizeOf(child), selfSize)

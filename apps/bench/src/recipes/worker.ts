@@ -48,15 +48,15 @@ async function election(rounds: number): Promise<number> {
   return median(times)
 }
 
-const asItIs: Codec<Uint8Array> = { encode: (value) => value, decode: (data) => data }
+const bytesCodec: Codec<Uint8Array> = { encode: (value) => value, decode: (data) => data }
 
 /** Items a second, put one after the other and consumed at the same time. */
 async function throughQueue(
   items: number,
   consume: (queue: Queue<Uint8Array>) => Promise<void>,
 ): Promise<number> {
-  const producer = new Queue(await open(), path, { codec: asItIs })
-  const consumer = new Queue(await open(), path, { codec: asItIs })
+  const producer = new Queue(await open(), path, { codec: bytesCodec })
+  const consumer = new Queue(await open(), path, { codec: bytesCodec })
   const began = performance.now()
   const consuming = consume(consumer)
   for (let n = 0; n < items; n++) await producer.put(new Uint8Array(100))

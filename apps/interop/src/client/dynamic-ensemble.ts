@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { digestId } from '@zabra/protocol'
-import { word } from '../harness/client.ts'
+import { fourLetterWord } from '../harness/client.ts'
 import { freePort } from '../harness/ports.ts'
 import { scratch, Server, type Kind } from '../harness/servers.ts'
 
@@ -35,7 +35,7 @@ export class DynamicEnsemble {
   }
 
   /** Starts a server that knows of the others and waits to be taken in. */
-  async newcomer(id: number): Promise<void> {
+  async startJoiner(id: number): Promise<void> {
     await this.#reserve(id)
     await this.#launch(id)
   }
@@ -51,7 +51,7 @@ export class DynamicEnsemble {
   /** The id of the server that leads. */
   async leader(): Promise<number> {
     for (const [id, { port }] of this.#members) {
-      if ((await word(port, 'srvr')).includes('Mode: leader')) return id
+      if ((await fourLetterWord(port, 'srvr')).includes('Mode: leader')) return id
     }
     throw new Error('Expected an ensemble with a leader, got one without')
   }

@@ -16,7 +16,7 @@ export class Proxy {
     const server = createServer({ noDelay: true })
     await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
     const proxy = new Proxy(server, port)
-    server.on('connection', (socket) => proxy.#join(socket))
+    server.on('connection', (socket) => proxy.#accept(socket))
     return proxy
   }
 
@@ -49,7 +49,7 @@ export class Proxy {
     await new Promise((closed) => this.#server.close(closed))
   }
 
-  #join(client: Socket): void {
+  #accept(client: Socket): void {
     if (this.#refusing) return void client.destroy()
     const server = connect({ host: '127.0.0.1', port: this.#port, noDelay: true })
     const pair = [client, server] as const

@@ -51,7 +51,10 @@ export interface Case {
   readonly steps: readonly Step[]
 }
 
+/** Adds a case. Its steps run below a root node of their own, so that cases do not see each other. */
+export type AddCase = (name: string, steps: (root: string) => readonly Step[]) => void
+
 /** A request on connection `a`, or on the one named. */
-export function ask(type: number, body: Buffer = bytes().done(), on = 'a', xid?: number): Step {
+export function request(type: number, body: Buffer = bytes().done(), on = 'a', xid?: number): Step {
   return { do: 'request', on, type, body, ...(xid === undefined ? {} : { xid }) }
 }

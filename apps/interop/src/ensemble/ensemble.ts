@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Proxy } from '../client/proxy.ts'
-import { Client, word } from '../harness/client.ts'
+import { Client, fourLetterWord } from '../harness/client.ts'
 import { dumpTree } from '../harness/dump.ts'
 import { freePort } from '../harness/ports.ts'
 import { scratch, Server, type Kind } from '../harness/servers.ts'
@@ -23,7 +23,7 @@ export interface EnsembleOptions {
   /** The host of a member for others, where members must have the same port; 127.0.0.1 for all by default. */
   readonly hostOf?: (id: number) => string
   /** Puts a proxy on each way from one member to another, so that it can be cut. */
-  readonly cuttable?: boolean
+  readonly proxied?: boolean
 }
 
 /** Servers on loopback that form one ensemble, of whatever kinds. Their data stays between starts. */
@@ -33,7 +33,7 @@ export class Ensemble {
   readonly #ports: readonly number[]
   readonly #kinds: Kind[]
   /** By the ids of who connects and of whom to, for both ports of a member. */
-  readonly #ways = new Map<string, readonly [Proxy, Proxy]>()
+  readonly #proxies = new Map<string, readonly [Proxy, Proxy]>()
   readonly #folders = new Map<number, string>()
   readonly #members = new Map<number, Server>()
 
@@ -56,7 +56,7 @@ export class Ensemble {
   }
 
   #portsTo(self: number, id: number): number[] {
-    const proxies = this.#ways.get(`${self} ${id}`)
+    const proxies = this.#proxies.get(`${self} ${id}`)
     return proxies?.map(({ port }) => port) ?? [this.#ports[2 * id - 2]!, this.#ports[2 * id - 1]!]
   }
 
@@ -71,29 +71,29 @@ export class Ensemble {
   static async plan(options: EnsembleOptions): Promise<Ensemble> {
     const ports = await Promise.all(options.kinds.flatMap(() => [freePort(), freePort()]))
     const ensemble = new Ensemble(options, ports)
-    if (options.cuttable === true) await ensemble.#pave()
+    if (options.proxied === true) await ensemble.#startProxies()
     return ensemble
   }
 
-  async #pave(): Promise<void> {
+  async #startProxies(): Promise<void> {
     for (const from of this.ids)
       for (const to of this.ids)
         if (from !== to) {
           const [quorum = 0, election = 0] = this.#portsTo(from, to)
-          this.#ways.set(`${from} ${to}`, [await Proxy.start(quorum), await Proxy.start(election)])
+          this.#proxies.set(`${from} ${to}`, [await Proxy.start(quorum), await Proxy.start(election)])
         }
   }
 
   /** Cuts all connections between two members, whoever opened them, until what this returns is called. */
-  part(a: number, b: number): () => void {
-    const proxies = [`${a} ${b}`, `${b} ${a}`].flatMap((way) => this.#ways.get(way)!)
+  partition(a: number, b: number): () => void {
+    const proxies = [`${a} ${b}`, `${b} ${a}`].flatMap((way) => this.#proxies.get(way)!)
     const mend = proxies.map((proxy) => proxy.refuse())
     return () => mend.forEach((one) => one())
   }
 
   /** Cuts a member off from all others until what this returns is called. */
   isolate(id: number): () => void {
-    const mend = this.ids.filter((other) => other !== id).map((other) => this.part(id, other))
+    const mend = this.ids.filter((other) => other !== id).map((other) => this.partition(id, other))
     return () => mend.forEach((one) => one())
   }
 
@@ -132,7 +132,7 @@ export class Ensemble {
   /** Has members do nothing more while they keep their connections; resolves once nothing that is sent to them is read. */
   async freeze(...ids: number[]): Promise<void> {
     for (const id of ids) this.member(id).signal('SIGSTOP')
-    await until('the standstill', () => Promise.resolve(ids.every((id) => this.member(id).stands)))
+    await until('the standstill', () => Promise.resolve(ids.every((id) => this.member(id).isStopped)))
   }
 
   /** The ports of a member for others: that of learners and that of votes. */
@@ -173,13 +173,13 @@ export class Ensemble {
   }
 
   /** Members that run. */
-  get alive(): number[] {
-    return this.ids.filter((id) => this.#members.get(id)?.alive === true)
+  get running(): number[] {
+    return this.ids.filter((id) => this.#members.get(id)?.isRunning === true)
   }
 
   /** What a member is at this moment, in the words of `srvr`; undefined when it serves nobody. */
   async modeOf(id: number): Promise<string | undefined> {
-    const text = await word(this.member(id).port, 'srvr', { timeoutMs: 2000 }).catch(() => '')
+    const text = await fourLetterWord(this.member(id).port, 'srvr', { timeoutMs: 2000 }).catch(() => '')
     return /Mode: ([\w-]+)/.exec(text)?.[1]
   }
 
@@ -187,7 +187,7 @@ export class Ensemble {
   async leader(): Promise<number> {
     let leaders: number[] = []
     await until('one leader', async () => {
-      const modes = await Promise.all(this.alive.map(async (id) => ({ id, mode: await this.modeOf(id) })))
+      const modes = await Promise.all(this.running.map(async (id) => ({ id, mode: await this.modeOf(id) })))
       leaders = modes.filter(({ mode }) => mode === 'leader').map(({ id }) => id)
       return leaders.length === 1 && modes.every(({ mode }) => mode !== undefined)
     })
@@ -195,7 +195,7 @@ export class Ensemble {
   }
 
   /** Calls an action with a client of one member, whose session ends with it. */
-  async with<T>(id: number, action: (client: Client) => Promise<T>): Promise<T> {
+  async withClient<T>(id: number, action: (client: Client) => Promise<T>): Promise<T> {
     const client = await this.connect(id)
     try {
       return await action(client)
@@ -216,13 +216,13 @@ export class Ensemble {
 
   /** The last zxid of a member. */
   async zxidOf(id: number): Promise<string | undefined> {
-    return /Zxid: (0x[\da-f]+)/.exec(await word(this.member(id).port, 'srvr').catch(() => ''))?.[1]
+    return /Zxid: (0x[\da-f]+)/.exec(await fourLetterWord(this.member(id).port, 'srvr').catch(() => ''))?.[1]
   }
 
   /** Waits until all members that run have come as far as each other: ends of sessions are heard of a little later. */
-  async inStep(): Promise<void> {
+  async waitUntilSynced(): Promise<void> {
     await until('members in step', async () => {
-      const zxids = await Promise.all(this.alive.map((id) => this.zxidOf(id)))
+      const zxids = await Promise.all(this.running.map((id) => this.zxidOf(id)))
       return zxids[0] !== undefined && zxids.every((zxid) => zxid === zxids[0])
     })
   }
@@ -230,13 +230,13 @@ export class Ensemble {
   /** The tree of each member that runs, once all of them have come as far as the one that is asked for a sync. */
   async dumps(): Promise<Map<number, Record<string, string>>> {
     const dumps = new Map<number, Record<string, string>>()
-    for (const id of this.alive) dumps.set(id, await this.with(id, (client) => dumpSynced(client)))
+    for (const id of this.running) dumps.set(id, await this.withClient(id, (client) => dumpSynced(client)))
     return dumps
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([...this.#members.values()].map((member) => member[Symbol.asyncDispose]()))
-    await Promise.all([...this.#ways.values()].flat().map((proxy) => proxy.close()))
+    await Promise.all([...this.#proxies.values()].flat().map((proxy) => proxy.close()))
   }
 }
 

@@ -1,5 +1,5 @@
 /** A write that was acknowledged. Times on one clock, in milliseconds. */
-export interface Written {
+export interface AcknowledgedWrite {
   readonly by: string
   readonly began: number
   readonly ended: number
@@ -8,16 +8,16 @@ export interface Written {
 
 /** What clients of an ensemble saw, and the judgement over it. */
 export class History {
-  readonly #writes: Written[] = []
+  readonly #writes: AcknowledgedWrite[] = []
   #waiting: { readonly until: number; readonly told: () => void }[] = []
-  readonly breaches: string[] = []
+  readonly violations: string[] = []
   unknown = 0
 
   get acknowledged(): number {
     return this.#writes.length
   }
 
-  written(one: Written): void {
+  addWrite(one: AcknowledgedWrite): void {
     this.#writes.push(one)
     const [due, others] = [this.#waiting.filter(({ until }) => until <= this.acknowledged), this.#waiting]
     if (due.length === 0) return
@@ -26,16 +26,16 @@ export class History {
   }
 
   /** Resolves when so many more writes are acknowledged. */
-  more(count: number): Promise<void> {
+  waitForWrites(count: number): Promise<void> {
     return new Promise((told) => this.#waiting.push({ until: this.acknowledged + count, told }))
   }
 
-  breach(sentence: string): void {
-    this.breaches.push(sentence)
+  addViolation(sentence: string): void {
+    this.violations.push(sentence)
   }
 
   /** The longest time in which nothing was acknowledged to anybody: how long in milliseconds, and when it began. */
-  longestSilence(): { readonly ms: number; readonly since: number } {
+  longestOutage(): { readonly ms: number; readonly since: number } {
     const ends = this.#writes.map(({ ended }) => ended).sort((x, y) => x - y)
     let longest = { ms: 0, since: 0 }
     for (const [index, end] of ends.entries()) {
@@ -46,23 +46,23 @@ export class History {
   }
 
   /** A write that began after another one was acknowledged comes after it in the order of all. */
-  judgeOrder(): void {
+  checkOrder(): void {
     const byBegin = this.#writes.toSorted((a, b) => a.began - b.began)
     const byEnd = this.#writes.toSorted((a, b) => a.ended - b.ended)
-    let newest: Written | undefined
+    let newest: AcknowledgedWrite | undefined
     let at = 0
     for (const write of byBegin) {
       for (; byEnd[at] !== undefined && byEnd[at]!.ended < write.began; at++)
         if (newest === undefined || byEnd[at]!.zxid > newest.zxid) newest = byEnd[at]
       if (newest !== undefined && newest.zxid >= write.zxid)
-        this.breach(
+        this.addViolation(
           `${write.by} wrote 0x${write.zxid.toString(16)} after 0x${newest.zxid.toString(16)} of ${newest.by} was acknowledged`,
         )
     }
-    const seen = new Map<bigint, Written>()
+    const seen = new Map<bigint, AcknowledgedWrite>()
     for (const write of this.#writes) {
       const other = seen.get(write.zxid)
-      if (other !== undefined) this.breach(`${write.by} and ${other.by} share 0x${write.zxid.toString(16)}`)
+      if (other !== undefined) this.addViolation(`${write.by} and ${other.by} share 0x${write.zxid.toString(16)}`)
       seen.set(write.zxid, write)
     }
   }

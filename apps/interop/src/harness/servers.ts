@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { word } from './client.ts'
+import { fourLetterWord } from './client.ts'
 import { freePort } from './ports.ts'
 
 export type Kind = 'apache-3.8' | 'apache-3.9' | 'zabra'
@@ -58,7 +58,7 @@ const locale = 'C.UTF-8'
  * Java warns on its standard output when another one, which looks for what dead ones left in the shared folder of performance
  * files, holds its own file for a moment.
  */
-const quietJava = ['-XX:-UsePerfData']
+const javaFlagsOfAll = ['-XX:-UsePerfData']
 
 /** Starts a program that dies with this process, even when this process is killed. */
 export function spawnOwned(
@@ -67,7 +67,7 @@ export function spawnOwned(
   options: { cwd?: string; env?: NodeJS.ProcessEnv } = {},
 ) {
   const guard = existsSync('/usr/bin/setpriv')
-  const all = program === 'java' ? [...quietJava, ...args] : [...args]
+  const all = program === 'java' ? [...javaFlagsOfAll, ...args] : [...args]
   const child = spawn(
     guard ? '/usr/bin/setpriv' : program,
     guard ? ['--pdeathsig', 'SIGKILL', program, ...all] : all,
@@ -114,7 +114,7 @@ export class Server {
     return `127.0.0.1:${this.port}`
   }
 
-  get alive(): boolean {
+  get isRunning(): boolean {
     return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
   }
 
@@ -160,10 +160,10 @@ export class Server {
   async #ready(): Promise<void> {
     const deadline = Date.now() + 30_000
     while (Date.now() < deadline) {
-      if (!this.alive) throw new Error(`The ${this.kind} server ended before it served:\n${this.#output}`)
+      if (!this.isRunning) throw new Error(`The ${this.kind} server ended before it served:\n${this.#output}`)
       if (
-        (await word(this.port, 'srvr', { timeoutMs: 500 }).catch(() => '')).includes('Mode:') &&
-        (await this.#secureOpen())
+        (await fourLetterWord(this.port, 'srvr', { timeoutMs: 500 }).catch(() => '')).includes('Mode:') &&
+        (await this.#isTlsPortOpen())
       )
         return
       await new Promise((done) => setTimeout(done, 20))
@@ -173,7 +173,7 @@ export class Server {
   }
 
   /** Apache ZooKeeper serves its plain port before its TLS port is open. */
-  async #secureOpen(): Promise<boolean> {
+  async #isTlsPortOpen(): Promise<boolean> {
     const port = this.#options.config?.['secureClientPort']
     if (port === undefined) return true
     const socket = connect({ host: '127.0.0.1', port: Number(port) })
@@ -186,13 +186,13 @@ export class Server {
   }
 
   /** Resident memory in bytes. */
-  get resident(): number {
+  get residentBytes(): number {
     return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${this.#child?.pid}/status`, 'utf8'))?.[1]) * 1024
   }
 
   async #end(signal: NodeJS.Signals): Promise<void> {
     const child = this.#child
-    if (!child || !this.alive) return
+    if (!child || !this.isRunning) return
     const ended = new Promise<void>((done) => child.once('exit', () => done()))
     child.kill(signal)
     const timer = setTimeout(() => child.kill('SIGKILL'), 15_000)
@@ -205,7 +205,7 @@ export class Server {
   }
 
   /** Whether SIGSTOP has reached all of its threads. */
-  get stands(): boolean {
+  get isStopped(): boolean {
     const tasks = `/proc/${this.#child?.pid}/task`
     try {
       return readdirSync(tasks).every((task) =>
@@ -241,7 +241,7 @@ function command(kind: Kind, file: string, javaFlags: readonly string[]): [strin
   ]
 }
 
-export interface Ran {
+export interface ProgramResult {
   readonly code: number | null
   readonly stdout: string
   readonly stderr: string
@@ -258,7 +258,7 @@ export function run(
     timeoutMs = 60_000,
     env,
   }: { input?: string; timeoutMs?: number; env?: NodeJS.ProcessEnv } = {},
-): Promise<Ran> {
+): Promise<ProgramResult> {
   return new Promise((done, reject) => {
     const child = spawnOwned(program, args, env ? { env } : {})
     let [stdout, stderr, output] = ['', '', '']

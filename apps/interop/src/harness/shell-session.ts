@@ -116,7 +116,7 @@ export function mask(text: string, server: Server): string[] {
 }
 
 /** Watch events come from a thread of their own, so where they stand among the answers says nothing. */
-export function split(lines: readonly string[]): { answers: string[]; events: string[] } {
+export function splitEvents(lines: readonly string[]): { answers: string[]; events: string[] } {
   const events = lines.filter((line) => line.startsWith('WatchedEvent'))
   const answers = lines.filter(
     (line) => line.trim() !== '' && line !== 'WATCHER::' && !line.startsWith('WatchedEvent'),

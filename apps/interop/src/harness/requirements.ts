@@ -44,17 +44,17 @@ const probes = {
   cliMt: () => (existsSync(cliMt) ? undefined : `${cliMt} is absent; install Debian's zookeeper-bin`),
 } as const
 
-export type Peer = keyof typeof probes
+export type Requirement = keyof typeof probes
 
 /** Why a scenario cannot run here, or undefined. */
-export function missing(...peers: readonly Peer[]): string | undefined {
+export function missingRequirements(...peers: readonly Requirement[]): string | undefined {
   const reasons = peers.map((peer) => probes[peer]()).filter((reason) => reason !== undefined)
   return reasons.length === 0 ? undefined : reasons.join('; ')
 }
 
 /** A suite that needs foreign software. Where it is absent the suite is skipped, and its name says why. */
-export function describeWith(peers: readonly Peer[], name: string, suite: () => void): void {
-  const reason = missing(...peers)
+export function describeWith(peers: readonly Requirement[], name: string, suite: () => void): void {
+  const reason = missingRequirements(...peers)
   if (reason === undefined) describe(name, suite)
   else describe.skip(`${name} (skipped: ${reason})`, suite)
 }

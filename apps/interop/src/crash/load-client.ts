@@ -1,13 +1,13 @@
 import { bytes } from '../harness/bytes.ts'
-import { Client, ConnectionLost, createBody, multiBody, Refused } from '../harness/client.ts'
+import { Client, ConnectionLost, createBody, multiBody, ErrorReply } from '../harness/client.ts'
 import { op } from '../harness/opcodes.ts'
-import type { Dice } from '../harness/seed.ts'
+import type { Prng } from '../harness/prng.ts'
 import { part } from '../differential/requests.ts'
 
 const ephemeral = 1
 
 /** What one client knows about its writes: how many it sent, and how many of them were acknowledged. */
-interface Ledger {
+interface WriteCount {
   sent: number
   acknowledged: number
 }
@@ -16,37 +16,37 @@ interface Ledger {
  * One client under load. Each kind of write is numbered, so that what survives a crash must be an unbroken prefix that
  * holds at least everything acknowledged: requests of a session are carried out in order.
  */
-export class Worker {
+export class LoadClient {
   readonly root: string
   client: Client
-  readonly #dice: Dice
-  readonly created: Ledger = { sent: 0, acknowledged: 0 }
-  readonly counted: Ledger = { sent: 0, acknowledged: 0 }
-  readonly paired: Ledger = { sent: 0, acknowledged: 0 }
-  readonly deleted: Ledger = { sent: 0, acknowledged: 0 }
-  readonly ephemerals: Ledger = { sent: 0, acknowledged: 0 }
+  readonly #prng: Prng
+  readonly created: WriteCount = { sent: 0, acknowledged: 0 }
+  readonly counted: WriteCount = { sent: 0, acknowledged: 0 }
+  readonly paired: WriteCount = { sent: 0, acknowledged: 0 }
+  readonly deleted: WriteCount = { sent: 0, acknowledged: 0 }
+  readonly ephemerals: WriteCount = { sent: 0, acknowledged: 0 }
   highestZxid = 0n
-  refusals: Refused[] = []
+  refusals: ErrorReply[] = []
 
-  private constructor(root: string, client: Client, dice: Dice) {
+  private constructor(root: string, client: Client, prng: Prng) {
     this.root = root
     this.client = client
-    this.#dice = dice
+    this.#prng = prng
   }
 
-  static async start(port: number, root: string, dice: Dice, timeoutMs: number): Promise<Worker> {
+  static async start(port: number, root: string, prng: Prng, timeoutMs: number): Promise<LoadClient> {
     const client = await Client.connect(port, { timeoutMs })
     await client.create(root)
     for (const name of ['created', 'deleted', 'ephemerals']) await client.create(`${root}/${name}`)
     for (const name of ['counter', 'left', 'right']) await client.create(`${root}/${name}`, '0')
-    return new Worker(root, client, dice)
+    return new LoadClient(root, client, prng)
   }
 
   /** Writes, several requests in flight, until the connection is lost. */
-  async load(): Promise<void> {
+  async run(): Promise<void> {
     const flying = new Set<Promise<void>>()
     while (!this.client.connection.isClosed) {
-      const one = this.#one()
+      const one = this.#writeOne()
       flying.add(one)
       void one.finally(() => flying.delete(one))
       if (flying.size >= 6) await Promise.race(flying)
@@ -54,8 +54,8 @@ export class Worker {
     await Promise.all(flying)
   }
 
-  async #one(): Promise<void> {
-    const kind = this.#dice.int(10)
+  async #writeOne(): Promise<void> {
+    const kind = this.#prng.int(10)
     if (kind < 3)
       return this.#send(this.created, op.create, (n) => createBody(`${this.root}/created/${n}`, `value ${n}`))
     if (kind < 5)
@@ -85,14 +85,14 @@ export class Worker {
     return multiBody(n === 1 ? [create] : [create, part.delete(`${this.root}/deleted/${n - 1}`)])
   }
 
-  async #send(ledger: Ledger, type: number, body: (n: number) => Buffer): Promise<void> {
+  async #send(ledger: WriteCount, type: number, body: (n: number) => Buffer): Promise<void> {
     const n = ++ledger.sent
     try {
       const reply = await this.client.request(type, body(n))
       const failed = reply.err !== 0 || (type === op.multi && reply.body.int() === -1)
-      if (failed) this.refusals.push(new Refused(reply.err, `${this.root}: write ${n} of type ${type}`))
+      if (failed) this.refusals.push(new ErrorReply(reply.err, `${this.root}: write ${n} of type ${type}`))
       if (ledger.acknowledged !== n - 1)
-        this.refusals.push(new Refused(0, `${this.root}: replies out of order at ${n}`))
+        this.refusals.push(new ErrorReply(0, `${this.root}: replies out of order at ${n}`))
       ledger.acknowledged = n
       if (reply.zxid > this.highestZxid) this.highestZxid = reply.zxid
     } catch (error) {
@@ -101,9 +101,9 @@ export class Worker {
   }
 
   /** Compares the tree with the ledgers and gives a sentence for each breach. */
-  async breaches(reader: Client): Promise<string[]> {
+  async violations(reader: Client): Promise<string[]> {
     const wrong = this.refusals.map(({ message }) => message)
-    const within = (what: string, found: number, { sent, acknowledged }: Ledger): void => {
+    const within = (what: string, found: number, { sent, acknowledged }: WriteCount): void => {
       if (found < acknowledged)
         wrong.push(`${this.root}: ${what} is at ${found}, but ${acknowledged} was acknowledged`)
       if (found > sent) wrong.push(`${this.root}: ${what} is at ${found}, but only ${sent} were sent`)
@@ -145,7 +145,7 @@ export class Worker {
   }
 
   /** The ephemeral nodes that the tree holds, checked against the ledger while their session is alive. */
-  async ephemeralBreaches(reader: Client): Promise<string[]> {
+  async ephemeralViolations(reader: Client): Promise<string[]> {
     const found = (await reader.children(`${this.root}/ephemerals`)).length
     const { sent, acknowledged } = this.ephemerals
     return found >= acknowledged && found <= sent

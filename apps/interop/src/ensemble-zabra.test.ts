@@ -1,12 +1,18 @@
 import { connect, type Socket } from 'node:net'
-import { resolve } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
 import { Ensemble, until } from './ensemble/ensemble.ts'
-import { describeWith, python } from './harness/available.ts'
+import { writeThroughAll } from './ensemble/same-trees.ts'
+import { describeWith } from './harness/requirements.ts'
 import { Client } from './harness/client.ts'
-import { run } from './harness/servers.ts'
 
-const script = resolve(import.meta.dirname, '../python/ensemble.py')
+let ensemble: Ensemble | undefined
+afterEach(async () => {
+  await ensemble?.[Symbol.asyncDispose]()
+  ensemble = undefined
+})
+
+describeWith, python } from './harness/requirements.ts'
+import { Client } from './harness/client.ts'
 
 let ensemble: Ensemble | undefined
 afterEach(async () => {
@@ -15,8 +21,8 @@ afterEach(async () => {
 })
 
 /** Writes through each member and reads at every other one, with kazoo. */
-async function throughAll(label: string): Promise<void> {
-  const addresses = ensemble!.alive.map((id) => ensemble!.member(id).address)
+async function writeThroughAll(ensemble, label: string): Promise<void> {
+  const addresses = ensemble!.running.map((id) => ensemble!.member(id).address)
   const { code, output } = await run(python, [script, label, ...addresses], { timeoutMs: 60_000 })
   if (code !== 0) throw new Error(`kazoo ended with ${code}:\n${output.slice(-3000)}`)
 }
@@ -29,7 +35,7 @@ describeWith(['kazoo'], 'three servers of ours', () => {
     // Two of them are a quorum, and of two it is the larger one that leads.
     await ensemble.start(2, 3)
     await ensemble.start(1)
-    await throughAll('first')
+    await writeThroughAll(ensemble, 'first')
     const leader = await ensemble.leader()
     expect(leader).toBe(3)
     const session = await ensemble.connect(1)
@@ -37,12 +43,12 @@ describeWith(['kazoo'], 'three servers of ours', () => {
 
     await ensemble.kill(leader)
     expect(await ensemble.leader()).not.toBe(leader)
-    await throughAll('second')
+    await writeThroughAll(ensemble, 'second')
     const resumed = await Client.connect(ensemble.member(2).port, { resume: session.session })
     expect((await resumed.get('/kept')).data?.toString()).toBe('by its session')
 
     await ensemble.start(leader)
-    await throughAll('third')
+    await writeThroughAll(ensemble, 'third')
     const dumps = await ensemble.dumps()
     expect(dumps.get(1)).toEqual(dumps.get(2))
     expect(dumps.get(3)).toEqual(dumps.get(2))
@@ -52,18 +58,18 @@ describeWith(['kazoo'], 'three servers of ours', () => {
     await resumed.close()
     await until(
       'the end of the node',
-      async () => !(await ensemble!.with(3, (client) => client.exists('/kept'))),
+      async () => !(await ensemble!.withClient(3, (client) => client.exists('/kept'))),
     )
   })
 
   it('hand leadership over when their leader is asked to stop', async () => {
     ensemble = await Ensemble.start({ kinds: ['zabra', 'zabra', 'zabra'] })
-    await throughAll('before')
+    await writeThroughAll(ensemble, 'before')
     const leader = await ensemble.leader()
     const begun = Date.now()
     await ensemble.stop(leader)
     await until('a write', () =>
-      ensemble!.with(1, (client) =>
+      ensemble!.withClient(1, (client) =>
         client.set('/before', 'after').then(
           () => true,
           () => false,

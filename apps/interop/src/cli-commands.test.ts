@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, it } from 'vitest'
-import { describeWith } from './harness/available.ts'
+import { describeWith } from './harness/requirements.ts'
 import { freePort } from './harness/ports.ts'
 import { ours, reference, run, scratch, type Kind } from './harness/servers.ts'
 import { onBoth } from './harness/transcript.ts'

@@ -16,7 +16,7 @@ export { LeaderHistory, SnapshotStream, type Database }
 export const clock = nodeClock
 
 /** Opens the folder of a member that has stopped. */
-export function open(dataDir: string): Promise<Database> {
+export function openMember(dataDir: string): Promise<Database> {
   const ports = {
     clock: nodeClock,
     random: nodeRandom,
@@ -30,7 +30,7 @@ export function open(dataDir: string): Promise<Database> {
 }
 
 /** The part of a leader that writes: its tree is a copy of a member's. */
-export async function authorAfter(vault: Database): Promise<LeaderHistory> {
+export async function leaderHistoryAfter(vault: Database): Promise<LeaderHistory> {
   const { chunks } = vault.streamSnapshot()
   const sink = vault.receiveSnapshot(vault.tree.lastZxid)
   for await (const chunk of chunks) await sink.write(chunk)

@@ -6,7 +6,7 @@ const TRIES = 5
  * What is left of the differences between members once nothing happens any more: sessions end by the servers' own clock,
  * and one that ends between two looks is no difference.
  */
-export async function lastingDifferences(ensemble: Ensemble): Promise<string[]> {
+export async function treeDifferences(ensemble: Ensemble): Promise<string[]> {
   for (let left = TRIES; ; left--) {
     const differences = await dumpDifferences(ensemble)
     if (differences.length === 0 || left === 0) return differences

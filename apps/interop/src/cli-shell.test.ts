@@ -1,8 +1,8 @@
 import { resolve } from 'node:path'
 import { expect, it } from 'vitest'
-import { describeWith } from './harness/available.ts'
+import { describeWith } from './harness/requirements.ts'
 import { apacheClassPath, ours, run, Server } from './harness/servers.ts'
-import { mask, shellSession, split } from './harness/shell-session.ts'
+import { mask, shellSession, splitEvents } from './harness/shell-session.ts'
 
 const zabra = resolve(import.meta.dirname, '../../cli/dist/main.js')
 
@@ -18,7 +18,7 @@ async function printed(program: string, args: (server: Server) => readonly strin
   await using server = await Server.start({ kind: ours, config: { extendedTypesEnabled: 'true' } })
   const input = `${shellSession.replaceAll('ADDRESS', server.address)}\n`
   const { stdout, stderr } = await run(program, args(server), { input })
-  const { answers, events } = split(mask(stdout, server))
+  const { answers, events } = splitEvents(mask(stdout, server))
   return {
     answers: answers.filter((line) => !isBanner(line)),
     complaints: mask(stderr, server).filter((line) => !isUsageList(line)),

@@ -3,14 +3,14 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { startEnsemble } from './client/ensemble.ts'
 import { sync } from './ensemble/ensemble.ts'
-import { describeWith } from './harness/available.ts'
-import { Client, createBody, multiBody, word } from './harness/client.ts'
+import { describeWith } from './harness/requirements.ts'
+import { Client, createBody, multiBody, fourLetterWord } from './harness/client.ts'
 import { dumpTree } from './harness/dump.ts'
 import { op } from './harness/opcodes.ts'
 import { reference, scratch, type Server } from './harness/servers.ts'
 import { part } from './differential/requests.ts'
-import { takeSnapshotOf } from './vault/learner.ts'
-import { authorAfter, clock, follow, open, SnapshotStream, type Database } from './vault/member.ts'
+import { receiveSnapshot } from './database/learner.ts'
+import { leaderHistoryAfter, clock, follow, openMember, SnapshotStream, type Database } from './database/member.ts'
 
 const EPOCH = 2 ** 32
 
@@ -27,7 +27,7 @@ async function write(server: Server, label: string): Promise<void> {
 
 /** Follower, follower, leader. */
 async function byRole(servers: readonly Server[]): Promise<{ leader: Server; followers: Server[] }> {
-  const modes = await Promise.all(servers.map(({ port }) => word(port, 'srvr')))
+  const modes = await Promise.all(servers.map(({ port }) => fourLetterWord(port, 'srvr')))
   const leader = servers.find((_, i) => modes[i]!.includes('Mode: leader'))!
   return { leader, followers: servers.filter((server) => server !== leader) }
 }
@@ -67,7 +67,7 @@ describeWith(['apache'], 'the folders of members', () => {
     const [before] = await dumps(servers)
     await all(servers, 'stop')
 
-    const vaults = await Promise.all(servers.map(({ dataDir }) => open(dataDir)))
+    const vaults = await Promise.all(servers.map(({ dataDir }) => openMember(dataDir)))
     for (const { epochs, lastZxid, tree } of vaults) {
       expect([epochs.accepted, epochs.current, Math.floor(lastZxid / EPOCH)]).toEqual([2, 2, 2])
       expect([tree.has('/a29'), tree.has('/b29'), tree.has('/b7'), tree.has('/b-container')]).toEqual([
@@ -78,7 +78,7 @@ describeWith(['apache'], 'the folders of members', () => {
       ])
     }
     const longest = vaults.reduce((a, b) => (b.lastZxid > a.lastZxid ? b : a))
-    const author = await authorAfter(longest)
+    const author = await leaderHistoryAfter(longest)
     const from = longest.lastZxid
     author.createRange(3, 1, 9)
     for (const vault of vaults) await vault.acceptEpoch(3)
@@ -92,7 +92,7 @@ describeWith(['apache'], 'the folders of members', () => {
     await two.installSnapshot()
     await bringUp(three, longest, from)
     await follow(three, author.txns)
-    const uncommitted = await authorAfter(three)
+    const uncommitted = await leaderHistoryAfter(three)
     await follow(three, uncommitted.createRange(3, 10, 14).txns)
     await three.takeSnapshot(three.sessions)
     expect(await three.truncateTo(author.tree.lastZxid)).toEqual({ exact: true })
@@ -114,7 +114,7 @@ describeWith(['apache'], 'the folders of members', () => {
     expect(kept.length).toBeGreaterThan(50)
     for (const path of kept) expect(after[0]![path]).toBe(before![path])
     for (const { port } of servers) {
-      const mntr = await word(port, 'mntr')
+      const mntr = await fourLetterWord(port, 'mntr')
       expect(mntr).not.toMatch(/zk_digest_mismatches_count\t[1-9]/)
     }
     await write(servers[1]!, 'c')
@@ -122,7 +122,7 @@ describeWith(['apache'], 'the folders of members', () => {
     await caughtUp(servers)
     await all(servers, 'stop')
     for (const { dataDir } of servers) {
-      const vault = await open(dataDir)
+      const vault = await openMember(dataDir)
       expect([vault.epochs.current, Math.floor(vault.lastZxid / EPOCH), vault.tree.has('/c29')]).toEqual([
         4,
         4,
@@ -138,22 +138,22 @@ describeWith(['apache'], 'the folders of members', () => {
     const { leader } = await byRole(servers)
     // Through the leader itself: a follower may answer before its leader has the last write in the tree that it streams.
     await write(leader, 'a')
-    const config = await word(leader.port, 'conf')
+    const config = await fourLetterWord(leader.port, 'conf')
     const id = Number(/serverId=(\d+)/.exec(config)![1])
     const quorumPort = Number(
       new RegExp(`server\\.${id}=[^:]*:(\\d+):`).exec(config)?.[1] ?? /quorumPort=(\d+)/.exec(config)?.[1],
     )
-    const { zxid, stream } = await takeSnapshotOf(quorumPort, 9)
+    const { zxid, stream } = await receiveSnapshot(quorumPort, 9)
     await all(servers, 'stop')
 
-    const vault = await open(scratch('filled'))
+    const vault = await openMember(scratch('filled'))
     await vault.acceptEpoch(1)
     const sink = vault.receiveSnapshot(Number(zxid))
     let taken = 0
     while (taken < stream.length) taken += await sink.write(stream.subarray(taken, taken + 777))
     expect(sink.isComplete).toBe(true)
     await vault.installSnapshot()
-    const members = await Promise.all(servers.map(({ dataDir }) => open(dataDir)))
+    const members = await Promise.all(servers.map(({ dataDir }) => openMember(dataDir)))
     expect(members.map(({ tree }) => tree.digest)).toContainEqual(vault.tree.digest)
     for (const member of members) await member.close()
 

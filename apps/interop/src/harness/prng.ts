@@ -1,5 +1,5 @@
 /** A seeded stream of numbers (mulberry32), so that a failure can be played again. */
-export class Dice {
+export class Prng {
   readonly seed: number
   #state: number
 
@@ -32,13 +32,13 @@ export class Dice {
 }
 
 /** ZABRA_SEED when it is set, else a fresh one. */
-export function seedOf(): number {
+export function seedFromEnv(): number {
   const given = process.env['ZABRA_SEED']
   return given === undefined ? (Date.now() ^ (process.pid << 12)) >>> 0 : Number(given)
 }
 
 /** A positive whole number from the environment. */
-export function countOf(name: string, fallback: number): number {
+export function countFromEnv(name: string, fallback: number): number {
   const value = Number(process.env[name] ?? fallback)
   if (!Number.isInteger(value) || value < 1)
     throw new Error(`${name} is ${process.env[name]}; give a positive whole number`)

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { describeWith } from './harness/available.ts'
-import { Client, Refused } from './harness/client.ts'
-import { countOf, Dice, seedOf } from './harness/seed.ts'
+import { describeWith } from './harness/requirements.ts'
+import { Client, ErrorReply } from './harness/client.ts'
+import { countFromEnv, Prng, seedFromEnv } from './harness/prng.ts'
 import { ours, Server } from './harness/servers.ts'
-import { Worker } from './kill/load.ts'
+import { LoadClient } from './crash/load-client.ts'
 
-const rounds = countOf('ZABRA_KILL_ROUNDS', 15)
-const seed = seedOf()
+const rounds = countFromEnv('ZABRA_KILL_ROUNDS', 15)
+const seed = seedFromEnv()
 const workersPerRound = 4
 const replay = `replay with: ZABRA_SEED=${seed} ZABRA_KILL_ROUNDS=${rounds} npx vitest run src/kill.test.ts (the seed fixes load and moments, the machine still decides the interleaving)`
 
@@ -48,10 +48,10 @@ describeWith(ours === 'zabra' ? [] : ['apache'], 'a server killed in the middle 
     `loses no acknowledged write and keeps no half of a multi in ${rounds} rounds`,
     { timeout: 60_000 + rounds * 10_000 },
     async () => {
-      const dice = new Dice(seed)
+      const prng = new Prng(seed)
       let zxid = 0n
       for (let round = 0; round < rounds; round++) {
-        const breaches = await oneRound(server, round, dice, zxid)
+        const breaches = await oneRound(server, round, prng, zxid)
         expect(breaches.wrong, `round ${round}: ${replay}\n${server.output.slice(-2000)}`).toEqual([])
         zxid = breaches.zxid
       }
@@ -62,13 +62,13 @@ describeWith(ours === 'zabra' ? [] : ['apache'], 'a server killed in the middle 
   async function oneRound(
     target: Server,
     round: number,
-    dice: Dice,
+    prng: Prng,
     before: bigint,
   ): Promise<{ wrong: string[]; zxid: bigint }> {
     const wrong: string[] = []
     const workers = await Promise.all(
       Array.from({ length: workersPerRound }, (_, index) =>
-        Worker.start(target.port, `/r${round}w${index}`, new Dice(dice.int(2 ** 31)), 30_000),
+        LoadClient.start(target.port, `/r${round}w${index}`, new Prng(prng.int(2 ** 31)), 30_000),
       ),
     )
     const leaving = await Client.connect(target.port, { timeoutMs: 400 })
@@ -77,15 +77,15 @@ describeWith(ours === 'zabra' ? [] : ['apache'], 'a server killed in the middle 
     await closed.create(`/r${round}closed`, '', 1)
     await closed.close()
 
-    const loads = workers.map((worker) => worker.load())
-    await new Promise((done) => setTimeout(done, 10 + dice.int(350)))
+    const loads = workers.map((worker) => worker.run())
+    await new Promise((done) => setTimeout(done, 10 + prng.int(350)))
     await target.kill()
     await Promise.all(loads)
     await target.start()
 
     const reader = await Client.connect(target.port)
     for (const worker of workers)
-      wrong.push(...(await worker.breaches(reader)), ...(await worker.ephemeralBreaches(reader)))
+      wrong.push(...(await worker.violations(reader)), ...(await worker.ephemeralViolations(reader)))
     const highest = workers.reduce(
       (high, { highestZxid }) => (highestZxid > high ? highestZxid : high),
       before,
@@ -110,7 +110,7 @@ describeWith(ours === 'zabra' ? [] : ['apache'], 'a server killed in the middle 
     const again = await Client.connect(target.port, { resume: closed.session }).catch(
       (error: unknown) => error,
     )
-    if (!(again instanceof Refused)) wrong.push('a session that was closed before the crash was resumed')
+    if (!(again instanceof ErrorReply)) wrong.push('a session that was closed before the crash was resumed')
     if (await reader.exists(`/r${round}closed`)) wrong.push('the ephemeral node of a closed session is back')
     leaving.drop()
     wrong.push(

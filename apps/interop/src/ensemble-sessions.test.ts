@@ -1,8 +1,8 @@
 import { afterEach, expect, it } from 'vitest'
 import { Ensemble, type EnsembleOptions } from './ensemble/ensemble.ts'
-import { describeWith } from './harness/available.ts'
+import { describeWith } from './harness/requirements.ts'
 import { bytes } from './harness/bytes.ts'
-import { Client, createBody, word } from './harness/client.ts'
+import { Client, createBody, fourLetterWord } from './harness/client.ts'
 import { op } from './harness/opcodes.ts'
 import { reference, type Kind } from './harness/servers.ts'
 
@@ -12,7 +12,7 @@ afterEach(async () => {
   ensemble = undefined
 })
 
-const teams: readonly (readonly Kind[])[] = [
+const ensembles: readonly (readonly Kind[])[] = [
   ['zabra', 'zabra', 'zabra'],
   [reference, 'zabra', 'zabra'],
   [reference, 'zabra', reference],
@@ -30,7 +30,7 @@ const setBody = (path: string, data: string): Buffer => bytes().str(path).buffer
 const getBody = (path: string): Buffer => bytes().str(path).bool(false).done()
 
 describeWith(['apache'], 'clients of an ensemble', () => {
-  it.each(teams)(
+  it.each(ensembles)(
     'of %s, %s and %s get the answers of a session in its order through each',
     async (...kinds) => {
       await startLedByThird({ kinds })
@@ -61,7 +61,7 @@ describeWith(['apache'], 'clients of an ensemble', () => {
     },
   )
 
-  it.each(teams)('of %s, %s and %s move between its members with their sessions', async (...kinds) => {
+  it.each(ensembles)('of %s, %s and %s move between its members with their sessions', async (...kinds) => {
     await startLedByThird({ kinds })
     for (const [from, to] of [
       [1, 2],
@@ -78,14 +78,14 @@ describeWith(['apache'], 'clients of an ensemble', () => {
       await moved.set(path, 'moved')
       expect((await moved.get(path)).data?.toString()).toBe('moved')
       await moved.close()
-      await ensemble!.with(from, async (client) => {
+      await ensemble!.withClient(from, async (client) => {
         await client.request(op.sync, bytes().str('/').done())
         expect(await client.exists(path)).toBeUndefined()
       })
     }
   })
 
-  it.each(teams)('of %s, %s and %s that send nonsense hold up nobody else', async (...kinds) => {
+  it.each(ensembles)('of %s, %s and %s that send nonsense hold up nobody else', async (...kinds) => {
     await startLedByThird({ kinds })
     const ours = ensemble!.ids.filter((id) => kinds[id - 1] === 'zabra')
     for (const id of ours) {
@@ -100,7 +100,7 @@ describeWith(['apache'], 'clients of an ensemble', () => {
     const client = await ensemble!.connect(1)
     const nonsense = await client.request(op.create, Buffer.from([0, 0, 0, 99])).catch(() => undefined)
     if (nonsense !== undefined) expect(nonsense.err).toBe(-5)
-    await ensemble!.with(1, async (other) => void (await other.create('/after-theirs', '')))
+    await ensemble!.withClient(1, async (other) => void (await other.create('/after-theirs', '')))
     client.drop()
   })
 
@@ -111,7 +111,7 @@ describeWith(['apache'], 'clients of an ensemble', () => {
       config: { '4lw.commands.whitelist': '*' },
     })
     const keys = async (id: number): Promise<string[]> =>
-      (await word(ensemble!.member(id).port, 'mntr')).match(/^zk_\w+/gm) ?? []
+      (await fourLetterWord(ensemble!.member(id).port, 'mntr')).match(/^zk_\w+/gm) ?? []
     const plain = [
       'peer_state',
       'observer_master_id',
@@ -136,7 +136,7 @@ describeWith(['apache'], 'clients of an ensemble', () => {
     expect((await keys(1)).slice(0, 3)).toEqual((await keys(2)).slice(0, 3))
     expect((await keys(5)).slice(0, 4)).toEqual((await keys(4)).slice(0, 4))
     const lines = async (id: number, name: string): Promise<string[]> =>
-      (await word(ensemble!.member(id).port, name)).split('\n').map((line) => line.split(/[=:]/)[0]!)
+      (await fourLetterWord(ensemble!.member(id).port, name)).split('\n').map((line) => line.split(/[=:]/)[0]!)
     expect(await lines(1, 'srvr')).toEqual(await lines(2, 'srvr'))
     expect((await lines(3, 'srvr')).slice(-2)).toEqual(['Proposal sizes last/min/max', ''])
     expect(await lines(1, 'conf')).toEqual(await lines(2, 'conf'))

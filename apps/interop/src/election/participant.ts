@@ -16,9 +16,9 @@ export interface Decision {
 }
 
 /** Takes part in the elections of an ensemble over TCP, and in nothing else. */
-export class Player {
+export class ElectionParticipant {
   readonly #driver: ElectionDriver
-  readonly #links: ElectionConnections
+  readonly #connections: ElectionConnections
   readonly #configuration: string
   #decided: (decision: Decision) => void = () => {}
 
@@ -26,7 +26,7 @@ export class Player {
     this.#configuration = configuration
     const { members } = parseConfiguration(configuration)
     const listen = { host: '127.0.0.1', port: electionPort }
-    this.#links = new ElectionConnections({
+    this.#connections = new ElectionConnections({
       ...electionConnectionDefaults,
       self: id,
       network: nodeNetwork,
@@ -43,7 +43,7 @@ export class Player {
       election: new Election({ self: id, ...electionDefaults }),
       clock: nodeClock,
       logger: silentLogger,
-      connections: this.#links,
+      connections: this.#connections,
       elected: ({ state, vote }) => this.#decided({ state, vote }),
       configure: () => {},
       failed: (error) => {
@@ -52,14 +52,14 @@ export class Player {
     })
   }
 
-  static async start(id: number, configuration: string, electionPort: number): Promise<Player> {
-    const player = new Player(id, configuration, electionPort)
-    await player.#links.start()
+  static async start(id: number, configuration: string, electionPort: number): Promise<ElectionParticipant> {
+    const player = new ElectionParticipant(id, configuration, electionPort)
+    await player.#connections.start()
     return player
   }
 
   /** Looks for a leader with these data; resolves with what was decided. */
-  look(zxid: number, epoch: number): Promise<Decision> {
+  elect(zxid: number, epoch: number): Promise<Decision> {
     return new Promise((resolve) => {
       this.#decided = resolve
       const active = parseConfiguration(this.#configuration)
@@ -69,6 +69,6 @@ export class Player {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#driver.close()
-    await this.#links.close()
+    await this.#connections.close()
   }
 }

@@ -1,24 +1,24 @@
 import { afterAll, beforeAll, describe, it } from 'vitest'
 import { scenarios, type ScenarioContext } from '../../../packages/client/src/testing/scenarios.ts'
 import { startEnsemble } from './client/ensemble.ts'
-import { RealStage } from './client/real-stage.ts'
-import { describeWith } from './harness/available.ts'
+import { ScenarioServers } from './client/scenario-servers.ts'
+import { describeWith } from './harness/requirements.ts'
 import { ours, reference, Server } from './harness/servers.ts'
 
 /** Plays all scenarios, one after the other, on servers that stay. */
 function playOn(start: () => Promise<readonly Server[]>, batchReads = false): void {
   let servers: readonly Server[] = []
-  let real: RealStage
+  let real: ScenarioServers
   beforeAll(async () => {
     servers = await start()
-    real = await RealStage.of(servers)
+    real = await ScenarioServers.behindProxies(servers)
   }, 60_000)
   afterAll(async () => {
     await real.close()
     for (const server of servers) await server[Symbol.asyncDispose]()
   })
   const stage = (): ScenarioContext => {
-    const { connect, ...rest } = real.stage
+    const { connect, ...rest } = real.context
     return { ...rest, connect: (options) => connect({ batchReads, ...options }) }
   }
   it.each(scenarios)('$name', async ({ run: play }) => play(stage()))

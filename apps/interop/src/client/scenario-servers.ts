@@ -4,7 +4,7 @@ import type { Server } from '../harness/servers.ts'
 import { Proxy } from './proxy.ts'
 
 /** Real server processes, each behind a proxy that can break its connections. */
-export class RealStage {
+export class ScenarioServers {
   readonly #servers: readonly Server[]
   readonly #proxies: readonly Proxy[]
   readonly #stopped = new Set<Server>()
@@ -15,11 +15,11 @@ export class RealStage {
   }
 
   /** `portOf` is the port of a server that clients are to reach. */
-  static async of(
+  static async behindProxies(
     servers: readonly Server[],
     portOf = ({ port }: Server): number => port,
-  ): Promise<RealStage> {
-    return new RealStage(servers, await Promise.all(servers.map((server) => Proxy.start(portOf(server)))))
+  ): Promise<ScenarioServers> {
+    return new ScenarioServers(servers, await Promise.all(servers.map((server) => Proxy.start(portOf(server)))))
   }
 
   /** What clients connect to. */
@@ -27,7 +27,7 @@ export class RealStage {
     return this.#proxies.map(({ address }) => address)
   }
 
-  get stage(): ScenarioContext {
+  get context(): ScenarioContext {
     return {
       shortSession: 2000,
       connect: (options) =>

@@ -2,17 +2,17 @@ import { cpSync } from 'node:fs'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { part, ttlBody, versionBody } from './differential/requests.ts'
-import { describeWith, missing } from './harness/available.ts'
+import { describeWith, missingRequirements } from './harness/requirements.ts'
 import { bytes, frame } from './harness/bytes.ts'
 import { Client, connectRequest, createBody, multiBody, RawConnection } from './harness/client.ts'
 import { dumpTree } from './harness/dump.ts'
 import { op } from './harness/opcodes.ts'
-import { countOf, Dice, seedOf } from './harness/seed.ts'
+import { countFromEnv, Prng, seedFromEnv } from './harness/prng.ts'
 import { ours, reference, scratch, Server } from './harness/servers.ts'
-import { handshake, hostileFrame } from './hostile/frames.ts'
+import { handshake, fuzzedFrame } from './fuzz/frames.ts'
 
-const frames = countOf('ZABRA_FUZZ_FRAMES', 30_000)
-const seed = seedOf()
+const frames = countFromEnv('ZABRA_FUZZ_FRAMES', 30_000)
+const seed = seedFromEnv()
 const replay = `replay with: ZABRA_SEED=${seed} ZABRA_FUZZ_FRAMES=${frames} npx vitest run src/hostile.test.ts`
 const config = {
   extendedTypesEnabled: 'true',
@@ -104,7 +104,7 @@ describe.skipIf(ours !== 'zabra')('requests that end or wedge Apache ZooKeeper',
   })
 
   it('does not reserve memory for counts and lengths that lie', async () => {
-    const before = server.resident
+    const before = server.residentBytes
     for (let times = 0; times < 200; times++) {
       await client.request(op.setWatches, bytes().long(0).int(2147483647).done())
       await client.request(op.create, bytes().str('/h/x').buffer('').int(2147483647).done())
@@ -114,7 +114,7 @@ describe.skipIf(ours !== 'zabra')('requests that end or wedge Apache ZooKeeper',
       liar.write(bytes().int(1_048_575).raw(Buffer.alloc(10)).done())
       liar.destroy()
     }
-    expect(server.resident - before).toBeLessThan(100 * 1024 * 1024)
+    expect(server.residentBytes - before).toBeLessThan(100 * 1024 * 1024)
   })
 
   it('starts again on the log of all this', async () => {
@@ -140,12 +140,12 @@ describeWith(ours === 'zabra' ? [] : ['apache'], 'random and mutated bytes', () 
       await probe.create('/f')
       let done = false
       const probing = keepProbing(server, probe, () => done)
-      const dice = new Dice(seed)
+      const prng = new Prng(seed)
       const resident: number[] = []
       let sent = 0
       const attacker = async (): Promise<void> => {
         while (sent < frames) {
-          const own = new Dice(dice.int(2 ** 31))
+          const own = new Prng(prng.int(2 ** 31))
           const number = Math.min(40, frames - sent)
           sent += number
           await attack(server, own, number).catch((error: Error) => {
@@ -154,7 +154,7 @@ describeWith(ours === 'zabra' ? [] : ['apache'], 'random and mutated bytes', () 
             )
           })
           if (sent % 5000 < 40) {
-            resident.push(server.resident)
+            resident.push(server.residentBytes)
             await sweep(probe)
           }
         }
@@ -163,7 +163,7 @@ describeWith(ours === 'zabra' ? [] : ['apache'], 'random and mutated bytes', () 
       const [{ probes, slowest }] = await Promise.all([probing, attacking])
       await sweep(probe)
 
-      expect(server.alive, replay).toBe(true)
+      expect(server.isRunning, replay).toBe(true)
       expect(probes, replay).toBeGreaterThan(0)
       const mebibytes = resident.map((size) => Math.round(size / 2 ** 20))
       console.log(
@@ -183,7 +183,7 @@ describeWith(ours === 'zabra' ? [] : ['apache'], 'random and mutated bytes', () 
       await again.addAuth('digest', 'super:secret')
       expect(withoutEphemerals(await dumpTree(again)), replay).toEqual(withoutEphemerals(before))
       await again.close()
-      if (missing('apache') !== undefined || ours !== 'zabra') return
+      if (missingRequirements('apache') !== undefined || ours !== 'zabra') return
       await using apache = await Server.start({ kind: reference, config, dataDir: copy })
       const reader = await Client.connect(apache.port)
       await reader.addAuth('digest', 'super:secret')
@@ -221,7 +221,7 @@ async function keepProbing(
     if (data?.toString() !== String(probes))
       throw new Error(`The probe wrote ${probes} and read ${data?.toString()}; ${replay}`)
     slowest = Math.max(slowest, performance.now() - began)
-    if (!server.alive) throw new Error(`The server ended; ${replay}\n${server.output}`)
+    if (!server.isRunning) throw new Error(`The server ended; ${replay}\n${server.output}`)
     await new Promise((wake) => setTimeout(wake, 5))
   }
   return { probes, slowest }
@@ -241,14 +241,14 @@ async function sweep(probe: Client): Promise<void> {
 }
 
 /** One hostile connection: everything in a few writes, then the end. It must be closed by the other side in time. */
-function attack(server: Server, dice: Dice, number: number): Promise<void> {
-  const whole = Buffer.concat([handshake(dice), ...Array.from({ length: number }, () => hostileFrame(dice))])
+function attack(server: Server, prng: Prng, number: number): Promise<void> {
+  const whole = Buffer.concat([handshake(prng), ...Array.from({ length: number }, () => fuzzedFrame(prng))])
   return new Promise((resolve, reject) => {
     const socket = connect({ host: '127.0.0.1', port: server.port }, () => {
       // In pieces, so that frames are cut at any place.
       let at = 0
       while (at < whole.length) {
-        const next = at + 1 + dice.int(4000)
+        const next = at + 1 + prng.int(4000)
         socket.write(whole.subarray(at, next))
         at = next
       }

@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest'
-import { expectSameTrees, outputs, throughAll } from './ensemble/alike.ts'
+import { expectSameTrees, outputs, writeThroughAll } from './ensemble/same-trees.ts'
 import { Ensemble } from './ensemble/ensemble.ts'
-import { describeWith } from './harness/available.ts'
+import { describeWith } from './harness/requirements.ts'
 import type { Kind } from './harness/servers.ts'
 
 const newest: Kind = 'apache-3.9'
@@ -20,7 +20,7 @@ async function expectOneTree(): Promise<void> {
 }
 
 async function exercise(label: string): Promise<void> {
-  await throughAll(ensemble!, label)
+  await writeThroughAll(ensemble!, label)
   await expectOneTree()
 }
 
@@ -37,7 +37,7 @@ describeWith(['newestApache', 'kazoo'], 'an ensemble with the newest Apache ZooK
       led.add(kinds[leader - 1]!)
       await ensemble.kill(leader)
       await ensemble.leader()
-      await throughAll(ensemble, `without-${round}`)
+      await writeThroughAll(ensemble, `without-${round}`)
       await ensemble.start(leader)
       await exercise(`again-${round}`)
     }
@@ -52,7 +52,7 @@ describeWith(['newestApache', 'kazoo'], 'an ensemble with the newest Apache ZooK
     for (const id of ensemble.ids) {
       await ensemble.stop(id)
       await ensemble.leader()
-      await throughAll(ensemble, `without-${id}`)
+      await writeThroughAll(ensemble, `without-${id}`)
       await ensemble.start(id)
       await exercise(`with-${id}`)
     }
@@ -75,7 +75,7 @@ describeWith(['newestApache', 'kazoo'], 'an ensemble with the newest Apache ZooK
     ensemble = await Ensemble.start({ kinds, observers: [3] })
     await exercise('first')
     await ensemble.kill(3)
-    await throughAll(ensemble, 'without')
+    await writeThroughAll(ensemble, 'without')
     await ensemble.start(3)
     await exercise('again')
   })
