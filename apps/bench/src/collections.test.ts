@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { parseCollections } from './collections.ts'
 
-it('adds up what a process tells of its collections, among other lines', () => {
+it('parseCollections adds up the collections and skips other lines', () => {
   const output = [
     '{"level":"info","msg":"Serving"}',
     '[7:0x1] 99 ms: pause=2.0 mutator=87.6 gc=s total_size_before=4074336 allocated=4000000 promoted=0',

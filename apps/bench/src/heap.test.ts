@@ -20,17 +20,17 @@ const folder = (): string => {
   return path
 }
 
-it('reads what was written of the memory of a process', () => {
+it('parseMemory reads back the lines of heapLine', () => {
   const all = [memory(1000), memory(2000, true)]
   expect(parseMemory(all.map(heapLine).join(''))).toEqual(all)
   expect(parseMemory('')).toEqual([])
 })
 
-it('leaves out a line that is being written', () => {
+it('parseMemory skips an incomplete last line', () => {
   expect(parseMemory(heapLine(memory(1000)) + heapLine(memory(2000)).slice(0, 12))).toEqual([memory(1000)])
 })
 
-it('tells of a server what it has written since a time, and nothing of one that writes nothing', () => {
+it('memorySince returns the samples since a time, or undefined for a server that records none', () => {
   const path = folder()
   expect(memorySince(path, 0)).toBeUndefined()
   writeFileSync(join(path, HEAP_FILE), [memory(1000), memory(2000), memory(3000)].map(heapLine).join(''))

@@ -34,7 +34,7 @@ const run: Run = {
   ],
 }
 
-it('prints a table with ratios, aims and spreads', () => {
+it('markdown prints a table with ratios, aims and spreads', () => {
   expect(markdown(run).split('\n')).toEqual([
     '| figure | Zabra | Apache ZooKeeper | ratio | aim | spread |',
     '| --- | ---: | ---: | ---: | --- | --- |',
@@ -43,7 +43,7 @@ it('prints a table with ratios, aims and spreads', () => {
   ])
 })
 
-it('makes a page that names the machine, the doubts and every figure', () => {
+it('html names the machine, the warnings and every figure', () => {
   const page = html(run)
   expect(page).toContain('P &lt;1>')
   expect(page).toContain('<b>Noisy:</b> gets')
@@ -53,7 +53,7 @@ it('makes a page that names the machine, the doubts and every figure', () => {
   expect(page).not.toContain('NaN')
 })
 
-it('draws what was watched over time, both peers on one scale', () => {
+it('html draws the series of both peers on one scale', () => {
   const page = html(run)
   expect(page).toContain('<h3>resident memory (MB)</h3>')
   expect(page.match(/<polyline [^>]*points="([^"]*)"/g)).toEqual([

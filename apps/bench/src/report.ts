@@ -3,17 +3,17 @@ import type { Machine } from './machine.ts'
 import type { Series } from './series.ts'
 import { timeline } from './timeline.ts'
 
-/** Everything about a run. */
+/** The results of a run, as written to bench.json. */
 export interface Run {
   readonly date: string
   readonly machine: Machine
   readonly versions: Readonly<Record<string, string>>
   readonly options: Readonly<Record<string, unknown>>
   readonly rounds: number
-  /** What makes the figures doubtful; empty when nothing does. */
+  /** Reasons to doubt the figures, such as a busy machine. */
   readonly warnings: readonly string[]
   readonly figures: readonly Figure[]
-  /** What was watched over the time of long runs. */
+  /** Samples over the time of long runs. */
   readonly series: readonly Series[]
 }
 
@@ -35,7 +35,7 @@ const spreads = ({ values }: Figure): string =>
     .map((list) => `±${Math.round(spread(list) * 100)} %`)
     .join(', ')
 
-/** A table for a terminal and for documents. */
+/** Formats the figures as a Markdown table. */
 export function markdown({ figures }: Run): string {
   const head = ['figure', 'Zabra', 'Apache ZooKeeper', 'ratio', 'aim', 'spread']
   const lines = figures.map((figure) => {
@@ -54,7 +54,7 @@ const escaped = (text: string): string =>
 const BAR = 320
 const ROW = 22
 
-/** Both medians as bars on one scale, with a tick for each round. */
+/** Draws both medians as bars on one scale, with a tick for each round. */
 function plot({ values }: Figure): string {
   const most = Math.max(...values.zabra, ...values.apache)
   const row = (list: readonly number[], at: number, colour: string): string => {
@@ -67,11 +67,11 @@ function plot({ values }: Figure): string {
   return `<svg width="${BAR + 2}" height="${2 * ROW + 4}" role="img" stroke="#0006" stroke-width="0">${bars.replaceAll('<line', '<line stroke-width="1"')}</svg>`
 }
 
-/** A page that needs nothing else. */
+/** Renders the run as a self-contained HTML page. */
 export function html(run: Run): string {
-  const { date, machine, versions, rounds, warnings: doubts, figures, options: choices, series } = run
-  const groups = [...new Set(figures.map(({ caseName: of }) => of))]
-  const facts: Record<string, unknown> = { ...machine, ...versions, rounds, ...choices }
+  const { date, machine, versions, rounds, warnings, figures, options, series } = run
+  const groups = [...new Set(figures.map(({ caseName }) => caseName))]
+  const facts: Record<string, unknown> = { ...machine, ...versions, rounds, ...options }
   const list = Object.entries(facts).map(
     ([name, value]) => `<dt>${escaped(name)}</dt><dd>${escaped(String(value))}</dd>`,
   )
@@ -87,14 +87,14 @@ dd{margin:0}.reached{color:#2b7a4b}.missed{color:#a33}.noisy{color:#a60}.key spa
 <p>${date}. Both on this machine in one run, interleaved, on fresh data, with durable writes on both sides. Bars are medians, lines in them the rounds.
 Absolute figures belong to the machine; read the ratio, ours divided by the peer's.</p>
 <p class="key"><span style="background:#2b7a4b"></span>Zabra<span style="background:#b9c4cc"></span>Apache ZooKeeper</p>
-${doubts.length === 0 ? '' : `<p class="noisy"><b>Noisy:</b> ${escaped(doubts.join('; '))}</p>`}
+${warnings.length === 0 ? '' : `<p class="noisy"><b>Noisy:</b> ${escaped(warnings.join('; '))}</p>`}
 <dl>${list.join('')}</dl>
 ${groups
   .map((group) =>
     section(
       group,
-      figures.filter(({ caseName: of }) => of === group),
-      series.filter(({ caseName: of }) => of === group),
+      figures.filter(({ caseName }) => caseName === group),
+      series.filter(({ caseName }) => caseName === group),
     ),
   )
   .join('\n')}

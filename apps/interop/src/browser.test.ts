@@ -24,18 +24,18 @@ describeWith(['chromium'], 'the client in a browser', () => {
     const webSocketPort = await freePort()
     await using server = await Server.start({ kind: ours, config: { tickTime: 500, webSocketPort } })
     const real = await ScenarioServers.behindProxies([server], () => webSocketPort)
-    const { context: stage } = real
+    const { context } = real
     const script = await bundle(resolve(import.meta.dirname, 'browser/page.ts'), ['@zabra/source'])
     const outcomes: { name: string; outcome: string }[] = []
     let undo = (): void => {}
     let ended = (): void => {}
     const end = new Promise<void>((done) => (ended = done))
     const orders: Record<string, (body: string) => void | Promise<void>> = {
-      '/cut': () => stage.cut(),
-      '/isolate': () => void (undo = stage.isolate()),
+      '/cut': () => context.cut(),
+      '/isolate': () => void (undo = context.isolate()),
       '/restore': () => undo(),
-      '/crash': () => stage.crash(),
-      '/pause': () => void (undo = stage.pause()),
+      '/crash': () => context.crash(),
+      '/pause': () => void (undo = context.pause()),
       '/resume': () => undo(),
       '/outcome': (body) => void outcomes.push(JSON.parse(body) as { name: string; outcome: string }),
       '/end': () => ended(),

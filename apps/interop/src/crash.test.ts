@@ -51,9 +51,9 @@ describeWith(ours === 'zabra' ? [] : ['apache'], 'a server killed in the middle 
       const prng = new Prng(seed)
       let zxid = 0n
       for (let round = 0; round < rounds; round++) {
-        const breaches = await oneRound(server, round, prng, zxid)
-        expect(breaches.wrong, `round ${round}: ${replay}\n${server.output.slice(-2000)}`).toEqual([])
-        zxid = breaches.zxid
+        const violations = await oneRound(server, round, prng, zxid)
+        expect(violations.wrong, `round ${round}: ${replay}\n${server.output.slice(-2000)}`).toEqual([])
+        zxid = violations.zxid
       }
       expect(tally.writes).toBeGreaterThan(rounds * 20)
     },

@@ -27,7 +27,7 @@ async function expectSurvival(kazoo: number): Promise<void> {
   const prng = new Prng(seed)
   const happened: string[] = []
   const options = { seed, sessionTimeout: 16_000, kazoo }
-  const { violations: breaches, ...figures } = await runUnderLoad(ensemble, options, async (more) => {
+  const { violations, ...figures } = await runUnderLoad(ensemble, options, async (more) => {
     for (let round = 0; round < rounds; round++) {
       const name = faultNames[(round + prng.int(faultNames.length)) % faultNames.length]!
       happened.push(`${Math.round(performance.now())} ms: ${name}`)
@@ -39,7 +39,7 @@ async function expectSurvival(kazoo: number): Promise<void> {
   })
   console.log(`faults: seed ${seed}, ${rounds} rounds, ${JSON.stringify(figures)}; ${happened.join('; ')}`)
   const outputs = ensemble.ids.map((id) => `--- ${id}\n${ensemble!.member(id).output.slice(-3000)}`)
-  expect(breaches, `${happened.join('; ')}\n${replay}\n${outputs.join('\n')}`).toEqual([])
+  expect(violations, `${happened.join('; ')}\n${replay}\n${outputs.join('\n')}`).toEqual([])
 }
 
 const timeout = 60_000 + rounds * 30_000

@@ -11,22 +11,6 @@ afterEach(async () => {
   ensemble = undefined
 })
 
-describeWith, python } from './harness/requirements.ts'
-import { Client } from './harness/client.ts'
-
-let ensemble: Ensemble | undefined
-afterEach(async () => {
-  await ensemble?.[Symbol.asyncDispose]()
-  ensemble = undefined
-})
-
-/** Writes through each member and reads at every other one, with kazoo. */
-async function writeThroughAll(ensemble, label: string): Promise<void> {
-  const addresses = ensemble!.running.map((id) => ensemble!.member(id).address)
-  const { code, output } = await run(python, [script, label, ...addresses], { timeoutMs: 60_000 })
-  if (code !== 0) throw new Error(`kazoo ended with ${code}:\n${output.slice(-3000)}`)
-}
-
 describeWith(['kazoo'], 'three servers of ours', () => {
   it('take writes through each member, and go on when their leader is killed and comes back', async () => {
     // Nobody pings for the session below, and a busy machine may take its time.

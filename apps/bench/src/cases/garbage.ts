@@ -8,14 +8,14 @@ import { mntrFigures } from '../series.ts'
 import { loadArgs, type Case } from './case.ts'
 
 /**
- * Bytes of objects that our server makes for a request, by what V8 tells of its collections: all that was made up to the last
- * one, so at most a young generation of some megabytes is missing or too much, beside hundreds.
+ * Measures the heap bytes that Zabra allocates per request, from V8's trace of collections. The trace ends at the last
+ * collection, so the error is at most one young generation: some megabytes in hundreds.
  */
 export const garbageCase: Case = {
   name: 'garbage',
-  about: 'bytes of garbage that our server makes for a request, and its longest collection meanwhile',
+  about: 'heap bytes that Zabra allocates per request, and its longest collection meanwhile',
   only: 'zabra',
-  run: async ({ options: choices, note, start }) => {
+  run: async ({ options, note, start }) => {
     const folder = mkdtempSync(join(tmpdir(), 'zabra-bench-garbage-'))
     const output = join(folder, 'collections')
     const peer = await start({ nodeFlags: ['--trace-gc-nvp'], output })
@@ -24,11 +24,11 @@ export const garbageCase: Case = {
       return figures.get('packets_received')!
     }
     try {
-      await load(peer.servers, '-m', 'mixed', ...loadArgs({ ...choices, seconds: 2 }))
+      await load(peer.servers, '-m', 'mixed', ...loadArgs({ ...options, seconds: 2 }))
       for (const work of ['get', 'set', 'create'] as const) {
         const before = { ...parseCollections(readFileSync(output, 'utf8')), requests: await requests() }
         const from = readFileSync(output, 'utf8').length
-        await load(peer.servers, '-m', work, ...loadArgs(choices))
+        await load(peer.servers, '-m', work, ...loadArgs(options))
         const text = readFileSync(output, 'utf8')
         const made = parseCollections(text).allocated - before.allocated
         const what = work === 'create' ? 'create and its later deletion, each' : work

@@ -12,7 +12,7 @@ function order(what: string): void {
   request.send()
 }
 
-const stage: ScenarioContext = {
+const context: ScenarioContext = {
   shortSession: 2000,
   connect: (options) => connect({ servers, sessionTimeout: 6000, ...options }),
   cut: () => order('/cut'),
@@ -27,10 +27,10 @@ const stage: ScenarioContext = {
   },
 }
 
-for (const { name, run: play } of scenarios) {
+for (const { name, run } of scenarios) {
   let outcome = 'done'
   try {
-    await play(stage)
+    await run(context)
   } catch (error) {
     outcome = error instanceof Error ? `${error.name}: ${error.message}\n${error.stack ?? ''}` : String(error)
   }

@@ -66,8 +66,8 @@ export async function runUnderLoad(
     await reader.syncCommitted()
     const { children } = await reader.getChildren('/live')
     if (children.length > renewals) history.addViolation(`Sessions have ended, and ${children.join(', ')} live`)
-    const { violations: breaches, acknowledged, unknown } = history
-    return { violations: breaches, acknowledged, unknown, newSessions: renewals, longestOutage: history.longestOutage() }
+    const { violations, acknowledged, unknown } = history
+    return { violations, acknowledged, unknown, newSessions: renewals, longestOutage: history.longestOutage() }
   } finally {
     await reader.close()
   }
