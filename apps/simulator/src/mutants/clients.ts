@@ -119,7 +119,7 @@ export const clients: readonly ServerMutant[] = [
     name: 'expiry-ignored',
     defect: 'Sessions never expire.',
     servers: 1,
-    changes: [{ file: tracker, find: 'over.push(session)', replace: 'void over' }],
+    changes: [{ file: tracker, find: 'expired.push(session)', replace: 'void expired' }],
   },
   {
     name: 'session-ids-repeat',

@@ -1,12 +1,5 @@
-import {
-  ManualClock,
-  MemoryDisk,
-  MemoryNetwork,
-  SeededRandom,
-  silentLogger,
-  type Connection,
-  type ConnectionHandler,
-} from '@zabra/runtime'
+import { SeededRandom, type Connection, type ConnectionHandler } from '@zabra/runtime'
+import { ManualPlatform } from '@zabra/testkit'
 import { digestId } from '@zabra/protocol'
 import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server'
 import { connectWith, type ConnectOptions } from '../connect.ts'
@@ -109,10 +102,7 @@ export class TappedConnection implements Connection {
 }
 
 /** A Zabra server and clients on a manual clock, an in-memory network and an in-memory disk. */
-export class ManualWorld {
-  readonly clock = new ManualClock()
-  readonly network = new MemoryNetwork(this.clock)
-  readonly disk = new MemoryDisk()
+export class ManualWorld extends ManualPlatform {
   readonly faults: ConnectionFaults = {}
   readonly connections: TappedConnection[] = []
   readonly #settings: Partial<ServerSettings>
@@ -121,6 +111,7 @@ export class ManualWorld {
   #seed = 1
 
   private constructor(settings: Partial<ServerSettings>) {
+    super()
     this.#settings = settings
   }
 
@@ -145,28 +136,7 @@ export class ManualWorld {
         superDigest: digestId('super:secret'),
         ...this.#settings,
       }),
-      {
-        clock: this.clock,
-        network: this.network,
-        disk: this.disk,
-        random: new SeededRandom(1),
-        compression: {
-          gzip: () => {
-            throw new Error('compression is not supported')
-          },
-          gunzip: () => {
-            throw new Error('compression is not supported')
-          },
-        },
-        logger: silentLogger,
-        system: {
-          pid: 7,
-          processIdentity: (pid) => (pid === 7 ? 'this' : undefined),
-          residentMemory: () => 1,
-          fileDescriptors: () => ({ open: 1, max: 100_000 }),
-          environment: () => [['host.name', 'test']],
-        },
-      },
+      this.platform(),
     )
   }
 
@@ -237,15 +207,7 @@ export class ManualWorld {
 
   /** Runs everything that needs no time to pass. */
   settle(): Promise<void> {
-    return this.clock.untilIdle()
-  }
-
-  /** Advances the clock in steps, since a timer may set other timers only after some turns. */
-  async advance(ms: number): Promise<void> {
-    for (let left = ms; left > 0; left -= 50) {
-      this.clock.advance(Math.min(left, 50))
-      await this.settle()
-    }
+    return this.untilIdle()
   }
 
   /** Awaits a promise that must settle without time passing. */

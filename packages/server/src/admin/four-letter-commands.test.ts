@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest'
 import { LearnerSessions, SessionTracker } from '../core/sessions/index.ts'
 import { PipelineFixture } from '../pipeline/testing/pipeline-fixture.ts'
 import { ReadOnlyPipeline } from '../pipeline/index.ts'
-import type { MemberStatus, RoleMetrics } from '../connections/role-metrics.ts'
+import type { MemberMetrics, RoleMetrics } from '../connections/role-metrics.ts'
 
 /** The status of a member, with values of a real ensemble of three voters and an observer. */
-const member: MemberStatus = {
+const member: MemberMetrics = {
   peerState: 'following - broadcast',
   quorumSize: 3,
   conf: {

@@ -1,4 +1,4 @@
-import type { LeaderStatus, RoleMetrics } from '../connections/role-metrics.ts'
+import type { LeaderMetrics, RoleMetrics } from '../connections/role-metrics.ts'
 import type { Histogram, Summary } from '../core/histogram.ts'
 import { FULL_VERSION } from '../version.ts'
 import { decimal, hexLong } from './format.ts'
@@ -87,7 +87,7 @@ function quorumMetrics({ member }: RoleMetrics): Metric[] {
   return [['quorum_size', quorumSize], ...(leader === undefined ? observers : leaderMetrics(leader))]
 }
 
-const leaderMetrics = (leader: LeaderStatus): Metric[] => [
+const leaderMetrics = (leader: LeaderMetrics): Metric[] => [
   ['learners', leader.learners],
   ['synced_followers', leader.syncedFollowers],
   ['synced_non_voting_followers', leader.syncedNonVotingFollowers],

@@ -12,6 +12,11 @@ export interface RequestHeader {
   readonly startedAt: number
 }
 
+/** Sends the replies that a read executor has made over several turns. */
+export interface ChunkedReplySender {
+  sendChunkedReply(bytes: Uint8Array): void
+}
+
 /**
  * Executes the reads of one connection. A large reply is made over several turns of the event loop, one at a time. Other replies
  * and events of the connection wait behind it, which keeps replies in order and an event behind the reply that set its watch.
@@ -19,8 +24,7 @@ export interface RequestHeader {
 export class ReadExecutor implements ReadCaller<ClientChannel> {
   readonly listener: ClientChannel
   readonly #service: ClientService
-  /** Sends a reply that was made over several turns. */
-  readonly #sendChunked: (bytes: Uint8Array) => void
+  readonly #sender: ChunkedReplySender
   /** The reply that is being made. */
   #reply: ChunkedReply | undefined
   #steps: Generator<void> | undefined
@@ -28,10 +32,10 @@ export class ReadExecutor implements ReadCaller<ClientChannel> {
   #writer: Writer | undefined
   #isStepping = false
 
-  constructor(service: ClientService, channel: ClientChannel, sendChunked: (bytes: Uint8Array) => void) {
+  constructor(service: ClientService, channel: ClientChannel, sender: ChunkedReplySender) {
     this.#service = service
     this.listener = channel
-    this.#sendChunked = sendChunked
+    this.#sender = sender
   }
 
   get sessionId(): SessionId {
@@ -128,6 +132,6 @@ export class ReadExecutor implements ReadCaller<ClientChannel> {
     this.#isStepping = false
     if (!isDone) return this.#stepLater()
     this.cancel()
-    this.#sendChunked(this.#writer!.take())
+    this.#sender.sendChunkedReply(this.#writer!.take())
   }
 }

@@ -8,7 +8,7 @@ import { Authentication, type AuthenticatingClient } from './authentication.ts'
 import type { ChannelRequests, ClientChannel } from './client-channel.ts'
 import type { ClientService } from './client-service.ts'
 import { BACKLOG_LIMIT, PauseReason } from './flow-control.ts'
-import { ReadExecutor } from './read-executor.ts'
+import { ReadExecutor, type ChunkedReplySender } from './read-executor.ts'
 import { isSessionMoved, SESSION_MOVED_REASON } from './replies.ts'
 import { QueuedRequest, RequestQueue, startedSync } from './request-queue.ts'
 import { MAX_WATCHED_PATH_CHARS } from './watched-paths.ts'
@@ -28,7 +28,7 @@ export interface RequestClient extends ClientChannel, AuthenticatingClient {
  * Processes the requests of one session and replies to them in their order. A write is prepared as soon as it is received, and
  * its reply waits until it is applied; a read waits for the earlier requests of its session.
  */
-export class RequestProcessor implements ChannelRequests {
+export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
   readonly #service: ClientService
   readonly #client: RequestClient
   readonly #reader: Reader
@@ -42,7 +42,7 @@ export class RequestProcessor implements ChannelRequests {
     this.#client = client
     this.#reader = reader
     this.#queue = new RequestQueue(service.bufferPool)
-    this.#reads = new ReadExecutor(service, client, (bytes) => this.#sendChunkedReply(bytes))
+    this.#reads = new ReadExecutor(service, client, this)
   }
 
   get length(): number {
@@ -225,7 +225,7 @@ export class RequestProcessor implements ChannelRequests {
     this.#limitWatches()
   }
 
-  #sendChunkedReply(bytes: Uint8Array): void {
+  sendChunkedReply(bytes: Uint8Array): void {
     this.#client.flow.send(bytes)
     this.#service.flushQueue.add(this.#client)
     this.#limitWatches()

@@ -2,17 +2,17 @@
 export interface RoleMetrics {
   readonly mode: 'standalone' | 'leader' | 'follower' | 'observer' | 'read-only'
   /** Present on members of an ensemble. */
-  readonly member?: MemberStatus
+  readonly member?: MemberMetrics
 }
 
-export interface MemberStatus {
+export interface MemberMetrics {
   /** State and phase, such as `leading - broadcast`, `following - synchronization`, `observing - broadcast`. */
   readonly peerState: string
   /** Voters of the active configuration. */
   readonly quorumSize: number
   readonly conf: MemberConf
   /** Present on the leader. */
-  readonly leader?: LeaderStatus
+  readonly leader?: LeaderMetrics
   /** The id of the server that an observer follows. */
   readonly observerMasterId?: number
   /** Synced observers of a follower that serves observers. */
@@ -25,7 +25,7 @@ export interface MemberStatus {
   requestLeadership(): string
 }
 
-export interface LeaderStatus {
+export interface LeaderMetrics {
   /** Connected learners, synced or not. */
   readonly learners: number
   /** Synced voters without the leader. */

@@ -1,11 +1,11 @@
-// oxlint-disable no-restricted-imports, no-restricted-globals -- memory is looked at through the engine
+// oxlint-disable no-restricted-imports, no-restricted-globals -- memory is observed through the engine
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { RingBuffer } from './ring-buffer.ts'
 
-it('is an array that is filled at its end and taken from at its front, whatever is done with it', () => {
+it('RingBuffer behaves like an array with push and shift, in random histories', () => {
   const step = fc.oneof(
     { weight: 6, arbitrary: fc.record({ do: fc.constant('push' as const), count: fc.nat(50) }) },
     { weight: 5, arbitrary: fc.record({ do: fc.constant('shift' as const), count: fc.nat(60) }) },
@@ -45,7 +45,7 @@ it('is an array that is filled at its end and taken from at its front, whatever 
   )
 })
 
-it('of numbers gives them back, and the one that stands for nothing when it is empty', () => {
+it('RingBuffer of numbers returns them, and its empty value when it is empty', () => {
   const queue = new RingBuffer<number>(0)
   for (let i = 1; i <= 100; i++) queue.push(i + 0.5)
   expect(Array.from({ length: 101 }, () => queue.shift())).toEqual([
@@ -54,7 +54,7 @@ it('of numbers gives them back, and the one that stands for nothing when it is e
   ])
 })
 
-it('does not hold on to what has left it', async () => {
+it('RingBuffer does not retain items that were removed', async () => {
   const queue = new RingBuffer<object | undefined>(undefined)
   const pushed = (): WeakRef<object> => {
     const item = {}
@@ -64,7 +64,7 @@ it('does not hold on to what has left it', async () => {
   const items = Array.from({ length: 100 }, pushed)
   for (let i = 0; i < 40; i++) queue.shift()
   queue.drop(20)
-  // References are kept until the end of the turn in which they were made.
+  // A WeakRef keeps its target alive until the end of the turn in which it was created.
   await new Promise((resolve) => setImmediate(resolve))
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void

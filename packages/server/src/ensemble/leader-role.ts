@@ -1,5 +1,5 @@
 import type { Cancel } from '@zabra/runtime'
-import type { LeaderStatus } from '../admin/index.ts'
+import type { LeaderMetrics } from '../admin/index.ts'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import type { EnsembleConfiguration } from '../core/quorum/index.ts'
 import { SessionTracker } from '../core/sessions/index.ts'
@@ -316,7 +316,7 @@ export class LeaderRole implements ActiveRole {
     }
   }
 
-  #leaderStatus(): LeaderStatus {
+  #leaderStatus(): LeaderMetrics {
     const { proposer, pendingSyncs } = this.#clients!.pipeline
     const { min, max } = proposer.sizes
     return {

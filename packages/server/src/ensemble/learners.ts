@@ -1,6 +1,6 @@
 import { counterOf, ProtocolError } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
-import type { LeaderStatus } from '../admin/index.ts'
+import type { LeaderMetrics } from '../admin/index.ts'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import type { Identity, Zxid } from '../core/types.ts'
 import {
@@ -83,7 +83,7 @@ export class Learners {
   }
 
   counts(): Pick<
-    LeaderStatus,
+    LeaderMetrics,
     'learners' | 'syncedFollowers' | 'syncedNonVotingFollowers' | 'syncedObservers'
   > {
     const connections = this.#connections

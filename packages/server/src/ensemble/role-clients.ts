@@ -1,5 +1,5 @@
 import type { Cancel } from '@zabra/runtime'
-import type { LeaderStatus, RoleMetrics } from '../admin/index.ts'
+import type { LeaderMetrics, RoleMetrics } from '../admin/index.ts'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import { ClientService } from '../connections/client-service.ts'
 import { ContainerManager } from '../connections/container-manager.ts'
@@ -16,7 +16,7 @@ export interface MemberRoleStatus {
   readonly mode: 'leader' | 'follower' | 'observer' | 'read-only'
   /** Returns the phase, in the words of Apache ZooKeeper. */
   readonly peerState: () => string
-  readonly leader?: () => LeaderStatus
+  readonly leader?: () => LeaderMetrics
   /** The learner master of an observer. */
   readonly observerMasterId?: ServerId
   /** Returns the number of observers that this follower keeps synced; undefined when it serves none. */

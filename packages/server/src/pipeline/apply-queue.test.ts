@@ -9,18 +9,18 @@ import { InFlightWrite } from './in-flight-write.ts'
 
 const FAILURE: ErrorTxn = { type: OpCode.error, err: ErrorCode.NONODE }
 
-/** Entries that only fail, so that all that happens is their order. Each takes so many milliseconds. */
-class World {
+/** A queue of writes that are error transactions, so that only their order matters. Each takes `eachMs` milliseconds. */
+class QueueFixture {
   readonly clock = new ManualClock()
-  /** What was applied, turn by turn. */
+  /** The zxids applied in each turn. */
   readonly turns: number[][] = [[]]
-  readonly application: ApplyQueue<never>
+  readonly queue: ApplyQueue<never>
   readonly tree = new Tree({ digest: false, extendedTypes: true })
-  readonly #requester: WriteCallback
+  readonly #callback: WriteCallback
   #deferred: (() => void)[] = []
 
   constructor(eachMs: number, count: number) {
-    this.application = new ApplyQueue({
+    this.queue = new ApplyQueue({
       tree: this.tree,
       watchNotifier: { zxid: -1 },
       clock: this.clock,
@@ -29,7 +29,7 @@ class World {
       lastZxid: 0,
       applySession: () => {},
     } as unknown as ApplyQueueOptions<never>)
-    this.#requester = {
+    this.#callback = {
       onPart() {},
       onApplied: ({ logged }: AcceptedWrite) => {
         this.turns.at(-1)!.push(logged.header.zxid)
@@ -39,26 +39,26 @@ class World {
     for (let zxid = 1; zxid <= count; zxid++) this.#push(zxid, FAILURE)
   }
 
-  /** A transaction that is applied in several turns. */
+  /** Adds a transaction that is applied in several turns. */
   pushLarge(zxid: number): void {
     this.#push(zxid, { type: OpCode.multi, txns: Array<ErrorTxn>(2000).fill(FAILURE) })
   }
 
   #push(zxid: number, txn: Txn): void {
     const prepared = { txn, digest: undefined, node: undefined, crc: 0 }
-    this.application.enqueue(
+    this.queue.enqueue(
       new InFlightWrite(
         { sessionId: 1n, xid: zxid, type: OpCode.create },
         zxid,
         0,
         prepared,
-        this.#requester,
+        this.#callback,
         0,
       ),
     )
   }
 
-  /** How many later turns wait. */
+  /** Counts the deferred turns. */
   get waiting(): number {
     return this.#deferred.length
   }
@@ -73,52 +73,52 @@ class World {
   }
 }
 
-it('applies five hundred in a turn, in their order', () => {
-  const world = new World(0, 1100)
-  world.application.commit(1100)
-  while (world.waiting > 0) world.next()
-  expect(world.lengths).toEqual([500, 500, 100])
-  expect(world.turns.flat()).toEqual(Array.from({ length: 1100 }, (_, at) => at + 1))
+it('ApplyQueue applies five hundred transactions in a turn, in order', () => {
+  const fixture = new QueueFixture(0, 1100)
+  fixture.queue.commit(1100)
+  while (fixture.waiting > 0) fixture.next()
+  expect(fixture.lengths).toEqual([500, 500, 100])
+  expect(fixture.turns.flat()).toEqual(Array.from({ length: 1100 }, (_, at) => at + 1))
 })
 
-it('applies fewer where they take time', () => {
-  const world = new World(0.5, 40)
-  world.application.commit(40)
-  while (world.waiting > 0) world.next()
-  expect(world.lengths).toEqual([15, 15, 10])
+it('ApplyQueue applies fewer in a turn when they take long', () => {
+  const fixture = new QueueFixture(0.5, 40)
+  fixture.queue.commit(40)
+  while (fixture.waiting > 0) fixture.next()
+  expect(fixture.lengths).toEqual([15, 15, 10])
 })
 
-it('goes on in one row of turns, whatever is committed meanwhile', () => {
-  const world = new World(0, 2000)
-  world.application.commit(600)
-  world.application.commit(1900)
-  world.application.commit(2000)
-  expect([world.lengths, world.waiting]).toEqual([[500], 1])
-  while (world.waiting > 0) world.next()
-  expect(world.lengths).toEqual([500, 500, 500, 500])
+it('ApplyQueue schedules one later turn at a time, whatever is committed meanwhile', () => {
+  const fixture = new QueueFixture(0, 2000)
+  fixture.queue.commit(600)
+  fixture.queue.commit(1900)
+  fixture.queue.commit(2000)
+  expect([fixture.lengths, fixture.waiting]).toEqual([[500], 1])
+  while (fixture.waiting > 0) fixture.next()
+  expect(fixture.lengths).toEqual([500, 500, 500, 500])
 })
 
-it('applies all that is committed at once where it is told to', () => {
-  const world = new World(1, 1200)
-  world.application.commit(1200)
-  world.application.drain()
-  expect(world.lengths).toEqual([1200])
-  while (world.waiting > 0) world.next()
-  expect(world.turns.flat()).toHaveLength(1200)
-  expect(world.application.isBusy).toBe(false)
+it('ApplyQueue applies everything committed in one turn in drain', () => {
+  const fixture = new QueueFixture(1, 1200)
+  fixture.queue.commit(1200)
+  fixture.queue.drain()
+  expect(fixture.lengths).toEqual([1200])
+  while (fixture.waiting > 0) fixture.next()
+  expect(fixture.turns.flat()).toHaveLength(1200)
+  expect(fixture.queue.isBusy).toBe(false)
 })
 
-it('tells who waits for a transaction of a whole tree, though a large one comes right behind', () => {
-  const world = new World(0, 1)
-  for (const zxid of [2, 3, 4]) world.pushLarge(zxid)
-  const told: string[] = []
+it('ApplyQueue releases a sync while the tree is consistent, though a large transaction follows', () => {
+  const fixture = new QueueFixture(0, 1)
+  for (const zxid of [2, 3, 4]) fixture.pushLarge(zxid)
+  const released: string[] = []
   for (const after of [1, 2, 4])
-    world.application.notifyWhenApplied(after, () =>
-      told.push(
-        `${after} behind ${world.turns.flat().at(-1)}, ${world.tree.isApplying ? 'halfway' : 'whole'}`,
+    fixture.queue.notifyWhenApplied(after, () =>
+      released.push(
+        `${after} behind ${fixture.turns.flat().at(-1)}, ${fixture.tree.isApplying ? 'inconsistent' : 'consistent'}`,
       ),
     )
-  world.application.commit(4)
-  while (world.waiting > 0) world.next()
-  expect(told).toEqual(['1 behind 2, whole', '2 behind 2, whole', '4 behind 4, whole'])
+  fixture.queue.commit(4)
+  while (fixture.waiting > 0) fixture.next()
+  expect(released).toEqual(['1 behind 2, consistent', '2 behind 2, consistent', '4 behind 4, consistent'])
 })

@@ -10,19 +10,19 @@ import type { ForwardedRequest } from './types.ts'
 import { PipelineFixture } from './testing/pipeline-fixture.ts'
 import { EPOCH, EnsembleFixture } from './testing/ensemble-fixture.ts'
 
-/** A learner whose leader says what the test says. */
-class Scripted {
+/** A learner whose leader is scripted by the test. */
+class LearnerFixture {
   readonly clock = new ManualClock()
   readonly table: SessionTable = new Map()
   readonly forwarded: ForwardedRequest[] = []
   readonly asked: bigint[] = []
   readonly troubles: string[] = []
-  side!: PipelineFixture<LearnerPipeline<ClientChannel>>
+  fixture!: PipelineFixture<LearnerPipeline<ClientChannel>>
   zxid: Zxid = EPOCH
 
-  static async start(): Promise<Scripted> {
-    const script = new Scripted()
-    script.side = await PipelineFixture.open({
+  static async start(): Promise<LearnerFixture> {
+    const script = new LearnerFixture()
+    script.fixture = await PipelineFixture.open({
       clock: script.clock,
       sessions: new LearnerSessions(script.table),
       createPipeline: (kit) =>
@@ -43,16 +43,16 @@ class Scripted {
     return script
   }
 
-  /** The leader commits a transaction. */
+  /** Commits a transaction as the leader. */
   commit(sessionId: bigint, cxid: number, txn: Txn, digest?: LoggedTxn['digest']): void {
     const zxid = ++this.zxid
     const writer = new Writer()
     encodeLoggedTxn(writer, { header: { sessionId, cxid, zxid, time: 1 }, txn, digest })
-    this.side.clientService.runTurn(() => this.side.pipeline.applyCommitted(zxid, writer.take()))
+    this.fixture.clientService.runTurn(() => this.fixture.pipeline.applyCommitted(zxid, writer.take()))
   }
 
   say(what: (writes: LearnerPipeline<ClientChannel>) => void): void {
-    this.side.clientService.runTurn(() => what(this.side.pipeline))
+    this.fixture.clientService.runTurn(() => what(this.fixture.pipeline))
   }
 }
 
@@ -65,17 +65,17 @@ const created = (path: string): Txn => ({
   parentCVersion: -1,
 })
 
-describe('a learner', () => {
-  it('forwards a write as it came, with who asks, and answers it when it comes back', async () => {
-    const trio = await EnsembleFixture.start()
-    const [learner] = trio.learners
+describe('LearnerPipeline', () => {
+  it('forwards a write unchanged with the identities of its client, and replies when its transaction is committed', async () => {
+    const ensemble = await EnsembleFixture.start()
+    const [learner] = ensemble.learners
     const client = await learner!.fixture.client({})
-    await trio.settle()
+    await ensemble.settle()
     const { sessionId } = client.takeConnectResponse()!
     expect(learner!.requests[0]).toMatchObject({ sessionId, cxid: 0, type: OpCode.createSession })
     expect([...learner!.requests[0]!.body]).toEqual([0, 0, 0x27, 0x10])
     client.create(7, '/a', 0, 'data')
-    await trio.settle()
+    await ensemble.settle()
     const request = learner!.requests[1]!
     expect(request).toMatchObject({
       sessionId,
@@ -88,15 +88,15 @@ describe('a learner', () => {
     expect([reply!.xid, reply!.zxid, reply!.err, reply!.body.string()]).toEqual([7, EPOCH + 2, 0, '/a'])
   })
 
-  it('answers in order when one session writes and reads through it and others write between', async () => {
-    const trio = await EnsembleFixture.start()
-    const [first, second] = trio.learners
+  it('replies in order to a session that writes and reads while others write', async () => {
+    const ensemble = await EnsembleFixture.start()
+    const [first, second] = ensemble.learners
     const [client, other, home] = [
       await first!.fixture.client({}),
       await second!.fixture.client({}),
-      await trio.leader.client({}),
+      await ensemble.leader.client({}),
     ]
-    await trio.settle()
+    await ensemble.settle()
     for (const one of [client, other, home]) one.takeConnectResponse()
     client.create(1, '/a')
     client.read(2, OpCode.getData, '/a', true)
@@ -108,7 +108,7 @@ describe('a learner', () => {
     client.ask(6, OpCode.sync, (w) => w.string('/'))
     client.read(7, OpCode.exists, '/c')
     other.set(2, '/b', 'x')
-    await trio.settle()
+    await ensemble.settle()
     expect(client.takeReceived()).toEqual([
       '1:0',
       '2:0',
@@ -120,19 +120,19 @@ describe('a learner', () => {
       '7:0',
     ])
     expect([other.takeReceived(), home.takeReceived()]).toEqual([['1:0', '2:0'], ['1:0']])
-    const digests = [trio.leader, first!.fixture, second!.fixture].map(({ tree }) => tree.digest)
+    const digests = [ensemble.leader, first!.fixture, second!.fixture].map(({ tree }) => tree.digest)
     expect(digests[1]).toEqual(digests[0])
     expect(digests[2]).toEqual(digests[0])
     expect(first!.fixture.pipeline.outstanding).toBe(0)
   })
 
-  it('has the same transactions as the leader after random writes of many sessions, which all get their answers', async () => {
-    const trio = await EnsembleFixture.start()
-    const sides = [trio.leader, ...trio.learners.map(({ fixture: side }) => side)]
-    const clients = await Promise.all(sides.flatMap((side) => [side.client({}), side.client({})]))
-    await trio.settle()
+  it('applies the transactions of the leader, and replies to all sessions, in random histories', async () => {
+    const ensemble = await EnsembleFixture.start()
+    const sides = [ensemble.leader, ...ensemble.learners.map(({ fixture }) => fixture)]
+    const clients = await Promise.all(sides.flatMap((fixture) => [fixture.client({}), fixture.client({})]))
+    await ensemble.settle()
     for (const client of clients) client.takeConnectResponse()
-    // A small generator: what matters is the mixture, and that it is the same each time.
+    // A small generator of pseudo-random numbers, the same each time.
     let seed = 20261121
     const random = (below: number): number => (seed = (seed * 48271) % 2147483647) % below
     const sent = clients.map(() => 0)
@@ -148,11 +148,11 @@ describe('a learner', () => {
       else if (kind === 3) client.ask(xid, OpCode.sync, (w) => w.string(path))
       else if (kind === 4) client.read(xid, OpCode.exists, path, random(2) === 0)
       else client.set(xid, path, `${round}`)
-      trio.holdsConfirms = random(3) === 0
-      if (random(4) === 0) await trio.settle()
+      ensemble.holdsConfirms = random(3) === 0
+      if (random(4) === 0) await ensemble.settle()
     }
-    trio.holdsConfirms = false
-    await trio.settle()
+    ensemble.holdsConfirms = false
+    await ensemble.settle()
     clients.forEach((client, which) => {
       const xids = client
         .replies()
@@ -161,15 +161,15 @@ describe('a learner', () => {
       expect(xids).toEqual(Array.from({ length: sent[which]! }, (_, at) => at + 1))
     })
     for (const { tree, failures } of sides)
-      expect([tree.digest, failures]).toEqual([trio.leader.tree.digest, []])
-    expect(trio.learners.flatMap(({ broken, diverged }) => [...broken, ...diverged])).toEqual([])
+      expect([tree.digest, failures]).toEqual([ensemble.leader.tree.digest, []])
+    expect(ensemble.learners.flatMap(({ broken, diverged }) => [...broken, ...diverged])).toEqual([])
   })
 
-  it('refuses what the leader would never answer, in its turn', async () => {
-    const trio = await EnsembleFixture.start()
-    const [learner] = trio.learners
+  it('rejects requests that the leader would never answer, in their order', async () => {
+    const ensemble = await EnsembleFixture.start()
+    const [learner] = ensemble.learners
     const client = await learner!.fixture.client({})
-    await trio.settle()
+    await ensemble.settle()
     client.takeConnectResponse()
     client.create(1, '/a')
     client.ask(2, OpCode.create, (w) => w.int(99))
@@ -184,15 +184,15 @@ describe('a learner', () => {
     client.ask(4, OpCode.reconfig)
     client.ask(5, OpCode.setData)
     client.set(6, '/a', 'x')
-    await trio.settle()
+    await ensemble.settle()
     const err = ErrorCode.MARSHALLINGERROR
     expect(client.takeReceived()).toEqual(['1:0', `2:${err}`, `3:${err}`, `4:${err}`, `5:${err}`, '6:0'])
     expect(learner!.requests.map(({ cxid }) => cxid)).toEqual([0, 1, 6])
   })
 
-  it('completes syncs in their order, each when the leader says so', async () => {
-    const script = await Scripted.start()
-    const client = await script.side.client({})
+  it('completes syncs in their order, one for each SYNC of the leader', async () => {
+    const script = await LearnerFixture.start()
+    const client = await script.fixture.client({})
     await script.clock.untilIdle()
     const { sessionId } = script.forwarded[0]!
     script.commit(sessionId, 0, { type: OpCode.createSession, timeOut: 10_000 })
@@ -219,9 +219,9 @@ describe('a learner', () => {
     ])
   })
 
-  it('gives up a leader that answers a sync before an older write of the session', async () => {
-    const script = await Scripted.start()
-    const client = await script.side.client({})
+  it('leaves a leader that answers a sync before an older write of the session', async () => {
+    const script = await LearnerFixture.start()
+    const client = await script.fixture.client({})
     await script.clock.untilIdle()
     const { sessionId } = script.forwarded[0]!
     script.commit(sessionId, 0, { type: OpCode.createSession, timeOut: 10_000 })
@@ -232,12 +232,12 @@ describe('a learner', () => {
     await script.clock.untilIdle()
     script.say((writes) => writes.completeSync())
     await script.clock.untilIdle()
-    expect([client.takeReceived(), script.troubles.length, script.side.failures]).toEqual([[], 1, []])
+    expect([client.takeReceived(), script.troubles.length, script.fixture.failures]).toEqual([[], 1, []])
   })
 
-  it('takes a transaction for its own only when session and xid are those of the oldest request', async () => {
-    const script = await Scripted.start()
-    const client = await script.side.client({})
+  it('matches a transaction only with the oldest request of its session, by the xid', async () => {
+    const script = await LearnerFixture.start()
+    const client = await script.fixture.client({})
     await script.clock.untilIdle()
     const { sessionId } = script.forwarded[0]!
     script.commit(sessionId, 0, { type: OpCode.createSession, timeOut: 10_000 })
@@ -246,20 +246,20 @@ describe('a learner', () => {
     client.create(5, '/a')
     client.create(6, '/b')
     await script.clock.untilIdle()
-    // The same xid of another session, and another one of this session that it sent through another server.
+    // The same xid of another session, and another xid of this session, sent through another server.
     script.commit(99n, 5, created('/x'))
     script.commit(sessionId, 4, created('/y'))
     await script.clock.untilIdle()
-    expect([client.takeReceived(), script.side.pipeline.outstanding]).toEqual([[], 2])
+    expect([client.takeReceived(), script.fixture.pipeline.outstanding]).toEqual([[], 2])
     script.commit(sessionId, 5, created('/a'))
     script.commit(sessionId, 6, { type: OpCode.error, err: ErrorCode.NODEEXISTS })
     await script.clock.untilIdle()
     expect(client.takeReceived()).toEqual(['5:0', `6:${ErrorCode.NODEEXISTS}`])
-    expect(['/x', '/y', '/a'].map((path) => script.side.tree.has(path))).toEqual([true, true, true])
+    expect(['/x', '/y', '/a'].map((path) => script.fixture.tree.has(path))).toEqual([true, true, true])
   })
 
-  it('waits for the leader before it lets a session go on that its client brings along', async () => {
-    const script = await Scripted.start()
+  it('resumes a session of a reconnecting client only after the leader has revalidated it', async () => {
+    const script = await LearnerFixture.start()
     const resume = {
       protocolVersion: 0,
       timeOut: 10_000,
@@ -270,13 +270,13 @@ describe('a learner', () => {
       readOnly: false,
     }
     const [first, gone, second, wrong] = [
-      await script.side.client({ resume }),
-      await script.side.client({ resume }),
-      await script.side.client({ resume }),
-      await script.side.client({ resume, password: new Uint8Array(16) }),
+      await script.fixture.client({ resume }),
+      await script.fixture.client({ resume }),
+      await script.fixture.client({ resume }),
+      await script.fixture.client({ resume, password: new Uint8Array(16) }),
     ]
     await script.clock.untilIdle()
-    // A wrong password is nobody's business but this server's.
+    // This server rejects a wrong password itself.
     expect([script.asked.length, wrong.takeConnectResponse()?.timeOut, first.frames.length]).toEqual([
       3, 0, 0,
     ])
@@ -298,9 +298,9 @@ describe('a learner', () => {
     expect([second.takeConnectResponse()?.timeOut, second.closed, script.troubles]).toEqual([0, true, []])
   })
 
-  it('closes the connection of a session that is found over elsewhere, without a word', async () => {
-    const script = await Scripted.start()
-    const client = await script.side.client({})
+  it('closes the connection of a session that has moved, without a reply', async () => {
+    const script = await LearnerFixture.start()
+    const client = await script.fixture.client({})
     await script.clock.untilIdle()
     const { sessionId } = script.forwarded[0]!
     script.commit(sessionId, 0, { type: OpCode.createSession, timeOut: 10_000 })
@@ -312,12 +312,12 @@ describe('a learner', () => {
     script.commit(sessionId, 1, { type: OpCode.error, err: ErrorCode.SESSIONEXPIRED })
     await script.clock.untilIdle()
     expect([client.takeReceived(), client.closed, script.table.size]).toEqual([[], true, 0])
-    expect(script.side.failures).toEqual([])
+    expect(script.fixture.failures).toEqual([])
   })
 
-  it('tells nobody that a write failed when its role ends in the middle, nor that a session is over', async () => {
-    const script = await Scripted.start()
-    const client = await script.side.client({})
+  it('reports neither failed writes nor closed sessions when its role ends', async () => {
+    const script = await LearnerFixture.start()
+    const client = await script.fixture.client({})
     await script.clock.untilIdle()
     const { sessionId } = script.forwarded[0]!
     script.commit(sessionId, 0, { type: OpCode.createSession, timeOut: 10_000 })
@@ -325,21 +325,24 @@ describe('a learner', () => {
     const session = client.takeConnectResponse()!
     client.create(1, '/a')
     client.ask(2, OpCode.sync, (w) => w.string('/'))
-    const [arriving, coming] = [await script.side.client({}), await script.side.client({ resume: session })]
+    const [arriving, coming] = [
+      await script.fixture.client({}),
+      await script.fixture.client({ resume: session }),
+    ]
     await script.clock.untilIdle()
-    script.side.clientService.endRole('Closed: the role is over')
-    // What is still on its way from the old leader is nothing to anybody.
+    script.fixture.clientService.endRole('Closed: the role is over')
+    // Later packets of the old leader are ignored.
     script.commit(sessionId, 1, created('/a'))
-    script.side.pipeline.completeSync()
-    script.side.pipeline.completeRevalidation(sessionId, false)
+    script.fixture.pipeline.completeSync()
+    script.fixture.pipeline.completeRevalidation(sessionId, false)
     await script.clock.untilIdle()
     for (const one of [client, arriving, coming]) expect([one.frames.length, one.closed]).toEqual([0, true])
-    expect([script.side.tree.has('/a'), script.side.failures, script.troubles]).toEqual([false, [], []])
+    expect([script.fixture.tree.has('/a'), script.fixture.failures, script.troubles]).toEqual([false, [], []])
   })
 
-  it('stops at a transaction whose digest is not that of its tree, and shows nobody what it did', async () => {
-    const script = await Scripted.start()
-    const client = await script.side.client({})
+  it('stops at a transaction whose digest differs from its tree, and does not reply to it', async () => {
+    const script = await LearnerFixture.start()
+    const client = await script.fixture.client({})
     await script.clock.untilIdle()
     const { sessionId } = script.forwarded[0]!
     script.commit(sessionId, 0, { type: OpCode.createSession, timeOut: 10_000 })
@@ -350,17 +353,17 @@ describe('a learner', () => {
     script.commit(sessionId, 1, created('/a'), { hi: 1, lo: 2 })
     script.commit(sessionId, 2, created('/b'))
     await script.clock.untilIdle()
-    expect([client.takeReceived(), script.troubles, script.side.tree.has('/b')]).toEqual([
+    expect([client.takeReceived(), script.troubles, script.fixture.tree.has('/b')]).toEqual([
       [],
       ['diverged at 2'],
       false,
     ])
   })
 
-  it('gives up a leader that sends what is no transaction, or another one than it says', async () => {
-    const one = await Scripted.start()
+  it('leaves a leader that sends a malformed transaction, or one with another zxid', async () => {
+    const one = await LearnerFixture.start()
     one.say((writes) => writes.applyCommitted(EPOCH + 1, new Uint8Array([1, 2, 3])))
-    const two = await Scripted.start()
+    const two = await LearnerFixture.start()
     two.zxid = EPOCH + 4
     const writer = new Writer()
     encodeLoggedTxn(writer, {
@@ -373,34 +376,34 @@ describe('a learner', () => {
       1,
       ['Expected a leader that follows the protocol, but its packet of 0x300000006 holds 0x300000005'],
     ])
-    expect([one.side.failures, two.side.failures]).toEqual([[], []])
+    expect([one.fixture.failures, two.fixture.failures]).toEqual([[], []])
   })
 
-  it('does not answer pings once a session may be over at a leader that has fallen silent, which may lack its last touch', async () => {
-    const trio = await EnsembleFixture.start()
-    const [learner] = trio.learners
+  it('does not reply to pings once the session may have expired at a leader that is silent', async () => {
+    const ensemble = await EnsembleFixture.start()
+    const [learner] = ensemble.learners
     const client = await learner!.fixture.client({ timeout: 4000 })
-    await trio.settle()
+    await ensemble.settle()
     client.takeConnectResponse()
-    trio.heardAt = trio.clock.monotonic()
-    await trio.advance(2900)
+    ensemble.heardAt = ensemble.clock.monotonic()
+    await ensemble.advance(2900)
     client.ask(-2, OpCode.ping)
-    await trio.settle()
+    await ensemble.settle()
     expect(client.takeReceived()).toEqual(['-2:0'])
-    await trio.advance(200)
+    await ensemble.advance(200)
     client.ask(-2, OpCode.ping)
     client.read(1, OpCode.exists, '/')
-    await trio.settle()
+    await ensemble.settle()
     expect(client.takeReceived()).toEqual(['1:0'])
-    trio.heardAt = undefined
+    ensemble.heardAt = undefined
     client.ask(-2, OpCode.ping)
-    await trio.settle()
+    await ensemble.settle()
     expect(client.takeReceived()).toEqual(['-2:0'])
   })
 })
 
-describe('the sessions of a learner', () => {
-  it('tell the leader who was heard since the last time, each once', () => {
+describe('LearnerSessions', () => {
+  it('reports each session touched since the last report once', () => {
     const sessions = new LearnerSessions(
       new Map([
         [1n, 4000],
@@ -426,7 +429,7 @@ describe('the sessions of a learner', () => {
     expect([sessions.expire(), sessions.nextDeadline]).toEqual([[], Infinity])
   })
 
-  it('can go on before the transaction has come that began them', () => {
+  it('resumes a session before its createSession transaction is applied', () => {
     const table: SessionTable = new Map()
     const sessions = new LearnerSessions(table)
     const session = sessions.resume(8n, 4000, 0)

@@ -2,7 +2,7 @@ import { OpCode } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import { LearnerRequestOrder } from './learner-request-order.ts'
 
-it('lets a session that comes back in behind the requests of its first stay', () => {
+it("LearnerRequestOrder runs a revalidation behind the requests of the session's first stay", () => {
   const done: string[] = []
   let over = (): void => {}
   const gates = new LearnerRequestOrder({

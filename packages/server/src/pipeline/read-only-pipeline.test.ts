@@ -5,7 +5,7 @@ import { LearnerSessions } from '../core/sessions/index.ts'
 import { ReadOnlyPipeline } from './read-only-pipeline.ts'
 import { PipelineFixture } from './testing/pipeline-fixture.ts'
 
-const side = (clock: ManualClock): Promise<PipelineFixture> =>
+const fixture = (clock: ManualClock): Promise<PipelineFixture> =>
   PipelineFixture.open({
     clock,
     readOnly: true,
@@ -15,9 +15,9 @@ const side = (clock: ManualClock): Promise<PipelineFixture> =>
   })
 
 describe('a read-only server', () => {
-  it('serves only clients that have said that they want no more than to look', async () => {
+  it('accepts only clients that allow read-only servers', async () => {
     const clock = new ManualClock()
-    const server = await side(clock)
+    const server = await fixture(clock)
     const [writer, reader] = [await server.client({}), await server.client({ readOnly: true })]
     await clock.untilIdle()
     expect([writer.closed, writer.frames.length]).toEqual([true, 0])
@@ -25,9 +25,9 @@ describe('a read-only server', () => {
     expect(reader.session!.sessionId).not.toBe(0n)
   })
 
-  it('answers reads and refuses everything else, in the order of the session', async () => {
+  it('replies to reads and rejects all other requests, in the order of the session', async () => {
     const clock = new ManualClock()
-    const server = await side(clock)
+    const server = await fixture(clock)
     const client = await server.client({ readOnly: true })
     await clock.untilIdle()
     client.takeConnectResponse()
@@ -53,9 +53,9 @@ describe('a read-only server', () => {
     ])
   })
 
-  it('lets a client go on with a session that it knows alone, and sends others elsewhere without a verdict', async () => {
+  it('resumes its local sessions, and closes connections with other sessions without a reply', async () => {
     const clock = new ManualClock()
-    const server = await side(clock)
+    const server = await fixture(clock)
     const client = await server.client({ readOnly: true })
     await clock.untilIdle()
     const session = client.takeConnectResponse()!
@@ -67,9 +67,9 @@ describe('a read-only server', () => {
     for (const one of [global, unknown]) expect([one.closed, one.frames.length]).toEqual([true, 0])
   })
 
-  it('ends the sessions that it knows alone when they are silent', async () => {
+  it('expires its local sessions', async () => {
     const clock = new ManualClock()
-    const server = await side(clock)
+    const server = await fixture(clock)
     const client = await server.client({ readOnly: true, timeout: 4000 })
     await clock.untilIdle()
     client.takeConnectResponse()
@@ -79,8 +79,8 @@ describe('a read-only server', () => {
     expect([client.closed, server.clientService.localSessions!.size]).toEqual([true, 0])
   })
 
-  it('says what it is in its words', async () => {
-    const server = await side(new ManualClock())
+  it('reports its role in four-letter commands', async () => {
+    const server = await fixture(new ManualClock())
     expect(await server.command('isro')).toBe('ro')
     expect(await server.command('srvr')).toMatch(
       /^Zookeeper version: .*\nREAD-ONLY mode; serving only read-only clients\nLatency (.*\n)*Mode: read-only\nNode count: 5\n$/,

@@ -12,15 +12,15 @@ const body = (type: number): Uint8Array => {
   return writer.take()
 }
 
-it('carries out nothing of the first stay of a session at a learner once it has written elsewhere and come back', async () => {
-  const trio = await EnsembleFixture.start()
-  const [here, there] = trio.learners
+it("a leader rejects a request of a session's first stay at a learner after the session has written elsewhere and returned", async () => {
+  const ensemble = await EnsembleFixture.start()
+  const [here, there] = ensemble.learners
   const client = await here!.fixture.client({})
-  await trio.settle()
+  await ensemble.settle()
   const { sessionId } = client.takeConnectResponse()!
   client.create(1, '/a')
-  await trio.settle()
-  const { clientService: core, pipeline: writes } = trio.leader
+  await ensemble.settle()
+  const { clientService: core, pipeline: writes } = ensemble.leader
   const request = (learner: object, cxid: number, type: number = OpCode.setData): void =>
     core.runTurn(() =>
       writes.submitForwarded(learner, { sessionId, cxid, type, body: body(type), identities: [] }),
@@ -31,28 +31,28 @@ it('carries out nothing of the first stay of a session at a learner once it has 
       writes.revalidateInOrder(learner, sessionId, 10_000, (valid) => answers.push(`${name} ${valid}`)),
     )
 
-  trio.holdsConfirms = trio.holdsCommits = true
+  ensemble.holdsConfirms = ensemble.holdsCommits = true
   request(here!, 2, OpCode.sync)
   request(here!, 3)
   come(there!, 'there')
   request(there!, 4)
   come(here!, 'back')
   expect(answers).toEqual(['there true'])
-  trio.holdsConfirms = false
-  await trio.settle()
+  ensemble.holdsConfirms = false
+  await ensemble.settle()
   expect(answers).toEqual(['there true', 'back true'])
   request(here!, 5)
-  const done = trio.proposals.map(({ payload }) => {
+  const done = ensemble.proposals.map(({ payload }) => {
     const { header, txn } = decodeLoggedTxn(new Reader(payload))
     return `${header.cxid}: ${txn.type === OpCode.error ? txn.err : 'done'}`
   })
   expect(done).toEqual(['4: done', `3: ${ErrorCode.SESSIONMOVED}`, '5: done'])
 })
 
-it('carries out nothing of the first stay of a session at a learner once it has ended elsewhere, also where sessions may be local', async () => {
-  const trio = await EnsembleFixture.start({ localSessions: true, canUpgradeSessions: true })
-  const [here, there] = trio.learners
-  const { clientService: core, pipeline: writes } = trio.leader
+it("a leader rejects a request of a session's first stay at a learner after the session was closed elsewhere, also with local sessions enabled", async () => {
+  const ensemble = await EnsembleFixture.start({ localSessions: true, canUpgradeSessions: true })
+  const [here, there] = ensemble.learners
+  const { clientService: core, pipeline: writes } = ensemble.leader
   const sessionId = 0x7700_0000_0000_0001n
   const request = (learner: object, cxid: number, type: number): void => {
     const timeout = new Writer()
@@ -63,17 +63,17 @@ it('carries out nothing of the first stay of a session at a learner once it has 
     )
   }
   request(here!, 0, OpCode.createSession)
-  await trio.settle()
-  trio.holdsConfirms = true
+  await ensemble.settle()
+  ensemble.holdsConfirms = true
   request(here!, 2, OpCode.sync)
   request(here!, 3, OpCode.setData)
   core.runTurn(() => writes.revalidateForLearner(there!, sessionId, 10_000))
   request(there!, 4, OpCode.closeSession)
-  await trio.settle()
-  trio.holdsCommits = true
-  trio.holdsConfirms = false
-  await trio.settle()
-  const done = trio.proposals.map(({ payload }) => {
+  await ensemble.settle()
+  ensemble.holdsCommits = true
+  ensemble.holdsConfirms = false
+  await ensemble.settle()
+  const done = ensemble.proposals.map(({ payload }) => {
     const { header, txn } = decodeLoggedTxn(new Reader(payload))
     return `${header.cxid}: ${txn.type === OpCode.error ? txn.err : txn.type}`
   })

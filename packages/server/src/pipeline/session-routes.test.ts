@@ -5,7 +5,7 @@ import { SessionRoutes } from './session-routes.ts'
 import { EnsembleFixture, type EnsembleFixtureOptions } from './testing/ensemble-fixture.ts'
 
 const ID = 0x7700_0000_0000_0001n
-/** Two observers behind the first learner. */
+/** The routes of two observers that are connected to the first learner. */
 const [ONE, TWO] = [11, 12]
 
 function bytes(type: number): Uint8Array {
@@ -19,22 +19,22 @@ function bytes(type: number): Uint8Array {
   return writer.take()
 }
 
-/** A learner with two observers, another learner, and what the leader has made of their requests. */
-class Rig {
-  readonly trio: EnsembleFixture
+/** A learner with two observers, another learner, and the outcome of their requests. */
+class RoutesFixture {
+  readonly ensemble: EnsembleFixture
   readonly answers: string[] = []
   readonly synced: number[] = []
 
-  private constructor(trio: EnsembleFixture) {
-    this.trio = trio
+  private constructor(ensemble: EnsembleFixture) {
+    this.ensemble = ensemble
   }
 
-  static async start(options: EnsembleFixtureOptions = {}): Promise<Rig> {
-    return new Rig(await EnsembleFixture.start({ hasObservers: true, ...options }))
+  static async start(options: EnsembleFixtureOptions = {}): Promise<RoutesFixture> {
+    return new RoutesFixture(await EnsembleFixture.start({ hasObservers: true, ...options }))
   }
 
   get #near() {
-    return this.trio.learners[0]!.fixture
+    return this.ensemble.learners[0]!.fixture
   }
 
   relay(from: number, cxid: number, type: number = OpCode.setData): void {
@@ -44,23 +44,23 @@ class Rig {
     )
   }
 
-  comes(from: number): void {
+  revalidateFrom(from: number): void {
     const revalidated = (valid: boolean): void => void this.answers.push(`${from} ${valid}`)
     this.#near.clientService.runTurn(() =>
       this.#near.pipeline.revalidate(ID, 10_000, { onRevalidated: revalidated }, from),
     )
   }
 
-  /** The session goes to the other learner. */
-  goes(): void {
-    const { clientService: core, pipeline: writes } = this.trio.learners[1]!.fixture
+  /** Moves the session to the other learner. */
+  moveAway(): void {
+    const { clientService: core, pipeline: writes } = this.ensemble.learners[1]!.fixture
     core.runTurn(() => writes.revalidate(ID, 10_000, { onRevalidated() {} }))
   }
 
-  /** What was committed of the session since the last call. */
+  /** Returns the committed transactions of the session since the last call. */
   async done(): Promise<string[]> {
-    await this.trio.settle()
-    return this.trio.history.splice(0).flatMap(({ payload }) => {
+    await this.ensemble.settle()
+    return this.ensemble.history.splice(0).flatMap(({ payload }) => {
       const { header, txn } = decodeLoggedTxn(new Reader(payload))
       return header.sessionId === ID
         ? [`${header.cxid}: ${txn.type === OpCode.error ? txn.err : 'done'}`]
@@ -71,141 +71,145 @@ class Rig {
 
 const MOVED = ErrorCode.SESSIONMOVED
 
-it('has what an observer sends for a session refused once that has come by another one', async () => {
-  const rig = await Rig.start()
-  rig.relay(ONE, 0, OpCode.createSession)
-  rig.relay(ONE, 1)
-  expect(await rig.done()).toEqual(['0: done', '1: done'])
-  // What is in front of the question is carried out, and what is behind it never, whether it is answered or not.
-  rig.relay(ONE, 2)
-  rig.comes(TWO)
-  rig.relay(ONE, 3)
-  expect(await rig.done()).toEqual(['2: done', `3: ${MOVED}`])
-  expect(rig.answers).toEqual([`${TWO} true`])
-  rig.relay(TWO, 1)
-  rig.relay(ONE, 4)
-  rig.relay(ONE, 5, OpCode.closeSession)
-  rig.relay(TWO, 2)
-  expect(await rig.done()).toEqual(['1: done', `4: ${MOVED}`, `5: ${MOVED}`, '2: done'])
-  // And back.
-  rig.comes(ONE)
-  rig.relay(ONE, 6)
-  rig.relay(TWO, 3)
-  expect(await rig.done()).toEqual(['6: done', `3: ${MOVED}`])
+it('a follower rejects a request of a session from an observer after the session has moved to another observer', async () => {
+  const fixture = await RoutesFixture.start()
+  fixture.relay(ONE, 0, OpCode.createSession)
+  fixture.relay(ONE, 1)
+  expect(await fixture.done()).toEqual(['0: done', '1: done'])
+  // Requests before the revalidation are executed, requests after it are not, before and after its answer.
+  fixture.relay(ONE, 2)
+  fixture.revalidateFrom(TWO)
+  fixture.relay(ONE, 3)
+  expect(await fixture.done()).toEqual(['2: done', `3: ${MOVED}`])
+  expect(fixture.answers).toEqual([`${TWO} true`])
+  fixture.relay(TWO, 1)
+  fixture.relay(ONE, 4)
+  fixture.relay(ONE, 5, OpCode.closeSession)
+  fixture.relay(TWO, 2)
+  expect(await fixture.done()).toEqual(['1: done', `4: ${MOVED}`, `5: ${MOVED}`, '2: done'])
+  // The session moves back.
+  fixture.revalidateFrom(ONE)
+  fixture.relay(ONE, 6)
+  fixture.relay(TWO, 3)
+  expect(await fixture.done()).toEqual(['6: done', `3: ${MOVED}`])
 })
 
-it('answers syncs of sessions that have moved, since they change nothing', async () => {
-  const rig = await Rig.start()
-  rig.relay(ONE, 0, OpCode.createSession)
-  rig.comes(TWO)
-  rig.relay(ONE, 1, OpCode.sync)
-  rig.relay(ONE, 2)
-  rig.relay(TWO, 3, OpCode.sync)
-  expect(await rig.done()).toEqual(['0: done', `2: ${MOVED}`])
-  expect(rig.synced).toEqual([1, 3])
+it('a follower completes syncs of sessions that have moved', async () => {
+  const fixture = await RoutesFixture.start()
+  fixture.relay(ONE, 0, OpCode.createSession)
+  fixture.revalidateFrom(TWO)
+  fixture.relay(ONE, 1, OpCode.sync)
+  fixture.relay(ONE, 2)
+  fixture.relay(TWO, 3, OpCode.sync)
+  expect(await fixture.done()).toEqual(['0: done', `2: ${MOVED}`])
+  expect(fixture.synced).toEqual([1, 3])
 })
 
-it('has nothing carried out of the first stay of a session behind it when it comes back from elsewhere by another way', async () => {
-  const rig = await Rig.start()
-  rig.relay(ONE, 0, OpCode.createSession)
-  await rig.done()
-  rig.goes()
-  await rig.done()
-  rig.relay(ONE, 1)
-  expect(await rig.done()).toEqual([`1: ${MOVED}`])
-  rig.comes(TWO)
-  rig.relay(ONE, 2)
-  rig.relay(TWO, 3)
-  expect(await rig.done()).toEqual([`2: ${MOVED}`, '3: done'])
-  // Away, and back by the way by which it left.
-  rig.goes()
-  await rig.done()
-  rig.comes(TWO)
-  rig.relay(TWO, 4)
-  expect(await rig.done()).toEqual(['4: done'])
+it("a follower rejects requests of a session's first stay when the session returns from another server by another route", async () => {
+  const fixture = await RoutesFixture.start()
+  fixture.relay(ONE, 0, OpCode.createSession)
+  await fixture.done()
+  fixture.moveAway()
+  await fixture.done()
+  fixture.relay(ONE, 1)
+  expect(await fixture.done()).toEqual([`1: ${MOVED}`])
+  fixture.revalidateFrom(TWO)
+  fixture.relay(ONE, 2)
+  fixture.relay(TWO, 3)
+  expect(await fixture.done()).toEqual([`2: ${MOVED}`, '3: done'])
+  // The session leaves, and returns by its old route.
+  fixture.moveAway()
+  await fixture.done()
+  fixture.revalidateFrom(TWO)
+  fixture.relay(TWO, 4)
+  expect(await fixture.done()).toEqual(['4: done'])
 })
 
-it('has a session refused that comes from before the term by one way and then by another', async () => {
-  const rig = await Rig.start({ known: [[ID, 10_000]] })
-  rig.comes(ONE)
-  rig.relay(ONE, 1)
-  rig.comes(TWO)
-  rig.relay(ONE, 2)
-  rig.relay(TWO, 3)
-  expect(await rig.done()).toEqual(['1: done', `2: ${MOVED}`, '3: done'])
+it('a follower rejects the old route of a session that was created before its role began and has moved', async () => {
+  const fixture = await RoutesFixture.start({ known: [[ID, 10_000]] })
+  fixture.revalidateFrom(ONE)
+  fixture.relay(ONE, 1)
+  fixture.revalidateFrom(TWO)
+  fixture.relay(ONE, 2)
+  fixture.relay(TWO, 3)
+  expect(await fixture.done()).toEqual(['1: done', `2: ${MOVED}`, '3: done'])
 })
 
-it('lets a local session of an observer be where it is when its client asks elsewhere, and moves it once it is global', async () => {
-  const rig = await Rig.start({ localSessions: true, canUpgradeSessions: true })
-  rig.relay(ONE, 1)
-  rig.comes(TWO)
-  rig.relay(ONE, 2)
-  expect(await rig.done()).toEqual(['1: done', '2: done'])
-  expect(rig.answers).toEqual([`${TWO} false`])
-  rig.relay(ONE, 3)
-  rig.comes(TWO)
-  rig.relay(ONE, 0, OpCode.createSession)
-  rig.relay(ONE, 4)
-  expect(await rig.done()).toEqual(['3: done', '0: done', '4: done'])
-  rig.comes(TWO)
-  rig.relay(ONE, 5)
-  rig.relay(TWO, 6)
-  expect(await rig.done()).toEqual([`5: ${MOVED}`, '6: done'])
+it("a follower keeps the route of an observer's local session when its client tries another server, and moves it once it is global", async () => {
+  const fixture = await RoutesFixture.start({ localSessions: true, canUpgradeSessions: true })
+  fixture.relay(ONE, 1)
+  fixture.revalidateFrom(TWO)
+  fixture.relay(ONE, 2)
+  expect(await fixture.done()).toEqual(['1: done', '2: done'])
+  expect(fixture.answers).toEqual([`${TWO} false`])
+  fixture.relay(ONE, 3)
+  fixture.revalidateFrom(TWO)
+  fixture.relay(ONE, 0, OpCode.createSession)
+  fixture.relay(ONE, 4)
+  expect(await fixture.done()).toEqual(['3: done', '0: done', '4: done'])
+  fixture.revalidateFrom(TWO)
+  fixture.relay(ONE, 5)
+  fixture.relay(TWO, 6)
+  expect(await fixture.done()).toEqual([`5: ${MOVED}`, '6: done'])
 })
 
-it('closes the own connection of a session that has come by an observer, and has nothing of it carried out', async () => {
-  const trio = await EnsembleFixture.start({ hasObservers: true })
-  const { fixture: side, requests } = trio.learners[0]!
-  const [writer, closer] = [await side.client({}), await side.client({})]
-  await trio.settle()
+it('a follower closes its connection of a session that has moved to an observer, and executes none of its requests', async () => {
+  const ensemble = await EnsembleFixture.start({ hasObservers: true })
+  const { fixture: server, requests } = ensemble.learners[0]!
+  const [writer, closer] = [await server.client({}), await server.client({})]
+  await ensemble.settle()
   for (const client of [writer, closer]) {
     const { sessionId } = client.takeConnectResponse()!
-    side.clientService.runTurn(() => side.pipeline.revalidate(sessionId, 10_000, { onRevalidated() {} }, ONE))
+    server.clientService.runTurn(() =>
+      server.pipeline.revalidate(sessionId, 10_000, { onRevalidated() {} }, ONE),
+    )
   }
-  await trio.settle()
+  await ensemble.settle()
   const before = requests.length
   writer.read(1, OpCode.exists, '/')
   writer.create(2, '/a')
   closer.ask(1, OpCode.closeSession)
-  await trio.settle()
+  await ensemble.settle()
   expect(writer.closed && closer.closed).toBe(true)
   expect(requests.length).toBe(before)
-  expect(trio.table.size).toBe(2)
+  expect(ensemble.table.size).toBe(2)
 })
 
-it('refuses what waits behind a sync of an own connection when the session has come by an observer meanwhile', async () => {
-  const trio = await EnsembleFixture.start({ hasObservers: true })
-  const { fixture: side, requests } = trio.learners[0]!
-  const client = await side.client({})
-  await trio.settle()
+it('a follower rejects requests behind a sync of its own connection when the session has moved to an observer', async () => {
+  const ensemble = await EnsembleFixture.start({ hasObservers: true })
+  const { fixture: server, requests } = ensemble.learners[0]!
+  const client = await server.client({})
+  await ensemble.settle()
   const { sessionId } = client.takeConnectResponse()!
-  trio.holdsConfirms = true
+  ensemble.holdsConfirms = true
   client.ask(1, OpCode.sync, (w) => w.string('/'))
   client.create(2, '/a')
-  await trio.settle()
-  side.clientService.runTurn(() => side.pipeline.revalidate(sessionId, 10_000, { onRevalidated() {} }, ONE))
-  trio.holdsConfirms = false
-  await trio.settle()
+  await ensemble.settle()
+  server.clientService.runTurn(() =>
+    server.pipeline.revalidate(sessionId, 10_000, { onRevalidated() {} }, ONE),
+  )
+  ensemble.holdsConfirms = false
+  await ensemble.settle()
   expect(client.closed).toBe(true)
   expect(requests.map(({ type }) => type)).toEqual([OpCode.createSession, OpCode.sync])
 })
 
-it('takes an own connection of a session that has come back from an observer, and nothing of the observer', async () => {
-  const rig = await Rig.start({ hasObservers: true })
-  rig.relay(ONE, 0, OpCode.createSession)
-  rig.comes(0)
-  rig.relay(ONE, 1)
-  expect(await rig.done()).toEqual(['0: done', `1: ${MOVED}`])
+it("a follower accepts its own connection of a session that has returned from an observer, and rejects the observer's requests", async () => {
+  const fixture = await RoutesFixture.start({ hasObservers: true })
+  fixture.relay(ONE, 0, OpCode.createSession)
+  fixture.revalidateFrom(0)
+  fixture.relay(ONE, 1)
+  expect(await fixture.done()).toEqual(['0: done', `1: ${MOVED}`])
 })
 
-it('notes a session that is not known yet when the leader knows it, unless it has come by another way since', async () => {
-  const rig = await Rig.start()
-  rig.trio.learners[0]!.isHeld = true
-  // It begins elsewhere, and the learner does not hear of it.
-  const { clientService: core, pipeline: writes } = rig.trio.leader
+it('a follower records the route of an unknown session when the leader confirms it, unless it has moved since', async () => {
+  const fixture = await RoutesFixture.start()
+  fixture.ensemble.learners[0]!.isHeld = true
+  // The session is created on another server, and the transaction does not reach the learner.
+  const { clientService: core, pipeline: writes } = fixture.ensemble.leader
   const body = bytes(OpCode.createSession)
   core.runTurn(() =>
-    writes.submitForwarded(rig.trio.learners[1]!, {
+    writes.submitForwarded(fixture.ensemble.learners[1]!, {
       sessionId: ID,
       cxid: 0,
       type: OpCode.createSession,
@@ -213,19 +217,19 @@ it('notes a session that is not known yet when the leader knows it, unless it ha
       identities: [],
     }),
   )
-  expect(await rig.done()).toEqual(['0: done'])
-  rig.comes(ONE)
-  rig.comes(TWO)
-  await rig.done()
-  rig.trio.learners[0]!.isHeld = false
-  await rig.done()
-  expect(rig.answers).toEqual([`${ONE} true`, `${TWO} true`])
-  rig.relay(ONE, 1)
-  rig.relay(TWO, 2)
-  expect(await rig.done()).toEqual([`1: ${MOVED}`, '2: done'])
+  expect(await fixture.done()).toEqual(['0: done'])
+  fixture.revalidateFrom(ONE)
+  fixture.revalidateFrom(TWO)
+  await fixture.done()
+  fixture.ensemble.learners[0]!.isHeld = false
+  await fixture.done()
+  expect(fixture.answers).toEqual([`${ONE} true`, `${TWO} true`])
+  fixture.relay(ONE, 1)
+  fixture.relay(TWO, 2)
+  expect(await fixture.done()).toEqual([`1: ${MOVED}`, '2: done'])
 })
 
-it('keeps a note as long as its session lives, and no longer', () => {
+it('SessionRoutes keeps a record until its session is closed', () => {
   const known = new Set<bigint>()
   const links = new SessionRoutes((id) => known.has(id))
   expect(links.claim(1n, ONE)).toBe(false)

@@ -1,18 +1,18 @@
 import { describe, expect, it } from 'vitest'
 import { SlicedQueue } from './sliced-queue.ts'
 
-/** Turns that are begun by hand; a step takes so many milliseconds. */
-class Bench {
+/** A queue whose turns the test runs; a step takes `ms` milliseconds. */
+class QueueFixture {
   readonly done: string[] = []
   readonly #later: (() => void)[] = []
   #now = 0
-  readonly stepper = new SlicedQueue({
+  readonly queue = new SlicedQueue({
     defer: (action) => void this.#later.push(action),
     clock: { monotonic: () => this.#now },
   })
 
   add(name: string, steps: number, ms = 0): void {
-    this.stepper.add({
+    this.queue.add({
       begin: () => this.#work(name, steps, ms),
       onDropped: () => this.done.push(`no ${name}`),
     })
@@ -26,7 +26,7 @@ class Bench {
     }
   }
 
-  /** What is done in the next turn. */
+  /** Runs the next turn and returns its steps. */
   turn(): string[] {
     this.done.length = 0
     this.#later.shift()?.()
@@ -34,48 +34,48 @@ class Bench {
   }
 }
 
-describe('a stepper', () => {
-  it('does three short steps in a turn, and begins at once', () => {
-    const bench = new Bench()
-    bench.add('a', 7, 0.2)
-    expect(bench.done).toEqual(['a1', 'a2', 'a3'])
-    expect(bench.stepper.isBusy).toBe(true)
-    expect([bench.turn(), bench.turn(), bench.turn()]).toEqual([['a4', 'a5', 'a6'], ['a7'], []])
-    expect(bench.stepper.isBusy).toBe(false)
+describe('SlicedQueue', () => {
+  it('begins a task at once and runs three short steps in a turn', () => {
+    const fixture = new QueueFixture()
+    fixture.add('a', 7, 0.2)
+    expect(fixture.done).toEqual(['a1', 'a2', 'a3'])
+    expect(fixture.queue.isBusy).toBe(true)
+    expect([fixture.turn(), fixture.turn(), fixture.turn()]).toEqual([['a4', 'a5', 'a6'], ['a7'], []])
+    expect(fixture.queue.isBusy).toBe(false)
   })
 
-  it('does nothing more in a turn in which steps have taken a millisecond', () => {
-    const bench = new Bench()
-    bench.add('a', 4, 4)
-    bench.add('b', 5, 0.5)
-    expect(bench.done).toEqual(['a1'])
-    expect([bench.turn(), bench.turn()]).toEqual([['a2'], ['a3']])
-    expect(bench.turn()).toEqual(['a4', 'b1', 'b2'])
-    expect([bench.turn(), bench.turn()]).toEqual([['b3', 'b4'], ['b5']])
+  it('ends a slice after a millisecond', () => {
+    const fixture = new QueueFixture()
+    fixture.add('a', 4, 4)
+    fixture.add('b', 5, 0.5)
+    expect(fixture.done).toEqual(['a1'])
+    expect([fixture.turn(), fixture.turn()]).toEqual([['a2'], ['a3']])
+    expect(fixture.turn()).toEqual(['a4', 'b1', 'b2'])
+    expect([fixture.turn(), fixture.turn()]).toEqual([['b3', 'b4'], ['b5']])
   })
 
-  it('does what is being done to its end when it is told to, and nothing that waits', () => {
-    const bench = new Bench()
-    for (const name of ['a', 'b']) bench.add(name, 5)
-    bench.stepper.drainCurrent()
-    expect(bench.done).toEqual(['a1', 'a2', 'a3', 'a4', 'a5'])
-    expect(bench.turn()).toEqual([])
+  it('finishes the current task and no waiting one in drainCurrent', () => {
+    const fixture = new QueueFixture()
+    for (const name of ['a', 'b']) fixture.add(name, 5)
+    fixture.queue.drainCurrent()
+    expect(fixture.done).toEqual(['a1', 'a2', 'a3', 'a4', 'a5'])
+    expect(fixture.turn()).toEqual([])
   })
 
-  it('does all to the end when it is told to', () => {
-    const bench = new Bench()
-    for (const name of ['a', 'b']) bench.add(name, 4)
-    bench.stepper.drain()
-    expect(bench.done).toEqual(['a', 'b'].flatMap((name) => [1, 2, 3, 4].map((step) => `${name}${step}`)))
-    expect(bench.turn()).toEqual([])
+  it('finishes all tasks in drain', () => {
+    const fixture = new QueueFixture()
+    for (const name of ['a', 'b']) fixture.add(name, 4)
+    fixture.queue.drain()
+    expect(fixture.done).toEqual(['a', 'b'].flatMap((name) => [1, 2, 3, 4].map((step) => `${name}${step}`)))
+    expect(fixture.turn()).toEqual([])
   })
 
-  it('drops what is being done and what waits', () => {
-    const bench = new Bench()
-    for (const name of ['a', 'b']) bench.add(name, 4)
-    bench.stepper.abort()
-    expect(bench.done).toEqual(['a1', 'a2', 'a3', 'no a', 'no b'])
-    expect(bench.turn()).toEqual([])
-    expect(bench.stepper.isBusy).toBe(false)
+  it('drops the current task and the waiting ones in abort', () => {
+    const fixture = new QueueFixture()
+    for (const name of ['a', 'b']) fixture.add(name, 4)
+    fixture.queue.abort()
+    expect(fixture.done).toEqual(['a1', 'a2', 'a3', 'no a', 'no b'])
+    expect(fixture.turn()).toEqual([])
+    expect(fixture.queue.isBusy).toBe(false)
   })
 })

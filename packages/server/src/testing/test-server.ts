@@ -12,16 +12,8 @@ import {
   type ConnectResponse,
   type WatcherEvent,
 } from '@zabra/protocol'
-import {
-  ManualClock,
-  MemoryDisk,
-  MemoryNetwork,
-  SeededRandom,
-  type Logger,
-  type MemoryConnection,
-  type Platform,
-  type System,
-} from '@zabra/runtime'
+import { MemoryDisk, type Logger, type MemoryConnection, type Platform } from '@zabra/runtime'
+import { ManualPlatform } from '@zabra/testkit'
 import { defaults, type ServerSettings } from '../settings/index.ts'
 import type { Server } from '../server-types.ts'
 import { createServer } from '../server.ts'
@@ -40,16 +32,13 @@ export interface Reply {
 }
 
 /** Runs a server on a disk, a network and a clock that the test controls. A restart keeps the disk. */
-export class TestServer {
-  readonly clock = new ManualClock()
-  readonly network = new MemoryNetwork(this.clock)
-  readonly disk: MemoryDisk
+export class TestServer extends ManualPlatform {
   readonly logLines: LogLine[] = []
   readonly settings: ServerSettings
   server!: Server
 
   private constructor(settings: Partial<ServerSettings>, disk: MemoryDisk) {
-    this.disk = disk
+    super(disk)
     this.settings = defaults({
       dataDir: '/data',
       clientPort: 0,
@@ -77,27 +66,17 @@ export class TestServer {
     await closed
   }
 
-  platform(): Platform {
+  override platform(): Platform {
     const record =
       (level: keyof Logger) =>
       (facts: object, sentence: string): void =>
         void this.logLines.push({ level, facts, sentence })
-    return {
-      clock: this.clock,
-      network: this.network,
-      disk: this.disk,
-      random: new SeededRandom(1),
-      compression: {
-        gzip: () => {
-          throw new Error('The test server has no compression')
-        },
-        gunzip: () => {
-          throw new Error('The test server has no compression')
-        },
-      },
-      logger: { error: record('error'), warn: record('warn'), info: record('info'), debug: record('debug') },
-      system,
-    }
+    return super.platform({
+      error: record('error'),
+      warn: record('warn'),
+      info: record('info'),
+      debug: record('debug'),
+    })
   }
 
   /** Blocks writes to the disk. Returns a function that lets them continue. */
@@ -111,17 +90,8 @@ export class TestServer {
     }
   }
 
-  /** Runs turns of the event loop until nothing happens without a timer. */
-  untilIdle(): Promise<void> {
-    return this.clock.untilIdle()
-  }
-
-  async advance(ms: number): Promise<void> {
-    // In steps: the work that a timer starts may need turns before the next timer is due.
-    for (let left = ms; left > 0; left -= 100) {
-      this.clock.advance(Math.min(left, 100))
-      await this.untilIdle()
-    }
+  override advance(ms: number): Promise<void> {
+    return super.advance(ms, 100)
   }
 
   /** Connects a client that has sent nothing. */
@@ -147,14 +117,6 @@ export class TestServer {
     await this.untilIdle()
     return client.text
   }
-}
-
-export const system: System = {
-  pid: 7,
-  processIdentity: (pid) => (pid === 7 ? 'this' : undefined),
-  residentMemory: () => 1,
-  fileDescriptors: () => ({ open: 1, max: 100_000 }),
-  environment: () => [['host.name', 'test']],
 }
 
 /** The connect request of a client. */

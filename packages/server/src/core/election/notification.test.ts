@@ -13,7 +13,9 @@ const noValue = '8000000000000000'
 const members = [1, 2, 3].map((id) => `server.${id}=127.0.0.1:2720${id}:2730${id}:participant`)
 const configuration = [...members, 'version=0'].join('\n')
 
-/** Captured from servers of 3.8 in their first round and then with their roles in epoch 1, and from a 3.9 leader of epoch 2. */
+/**
+ * Captured from servers of 3.8 in their first round and then with their roles in epoch 1, and from a 3.9 leader of epoch 2.
+ */
 const captured = {
   looking: bytes(
     '00000000 0000000000000001 0000000000000000 0000000000000001 0000000000000000 00000002 0000008a',

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { Arena } from './arena.ts'
 
-it('gives large data an array of its own', () => {
+it('Arena copies large data into an array of its own', () => {
   const data = new Uint8Array(5000).fill(7)
   const writer = new Writer()
   writer.buffer(data)
@@ -11,7 +11,7 @@ it('gives large data an array of its own', () => {
   expect([copy, copy!.buffer.byteLength]).toEqual([data, 5000])
 })
 
-it('copies the buffer to which a reader comes next, and passes over it', () => {
+it('Arena copies the next buffer of a reader and moves the reader behind it', () => {
   const sizes = fc.oneof(fc.nat(300), fc.integer({ min: 4000, max: 4200 }), fc.constant(null))
   fc.assert(
     fc.property(fc.array(sizes, { maxLength: 40 }), (lengths) => {
@@ -37,7 +37,7 @@ it('copies the buffer to which a reader comes next, and passes over it', () => {
   )
 })
 
-it('copies also what lies in an array of the platform, whose `slice` gives a view', () => {
+it('Arena copies large data of a Node Buffer, whose `slice` returns a view', () => {
   for (const length of [100, 5000]) {
     const chunk = Buffer.alloc(4 + length, 1)
     chunk.writeInt32BE(length)

@@ -12,11 +12,11 @@ const header = (zxid: number): { sessionId: bigint; cxid: number; zxid: number; 
   time: 1,
 })
 
-describe('what is known of the place of a node', () => {
-  it('is not believed when the index belongs to another node by now', () => {
-    const bench = new PreparerFixture()
-    for (const path of ['/a', '/b']) bench.apply(create(path))
-    const { tree } = bench
+describe('the node reference of a prepared transaction', () => {
+  it('is ignored when its index belongs to another node by now', () => {
+    const fixture = new PreparerFixture()
+    for (const path of ['/a', '/b']) fixture.apply(create(path))
+    const { tree } = fixture
     const [a, b] = [tree.find('/a'), tree.find('/b')]
     const data = new TextEncoder().encode('x')
     const txn: Txn = { type: OpCode.setData, path: '/a', data, version: 1 }
@@ -24,26 +24,26 @@ describe('what is known of the place of a node', () => {
       node: { path: '/a', hash: tree.store.hash('/a'), index: b, parent: undefined },
       crc: 7,
     }
-    expect(tree.apply(header(++bench.zxid), txn, undefined, undefined, hint)).toBe(0)
+    expect(tree.apply(header(++fixture.zxid), txn, undefined, undefined, hint)).toBe(0)
     expect([tree.dataOf(a), tree.dataOf(b)]).toEqual([data, null])
   })
 
-  it('is forgotten, that of the last parent too, when what is on its way is lost', () => {
-    const bench = new PreparerFixture()
-    for (const path of ['/p', '/p/x']) bench.apply(create(path))
-    // The second parent of this name is remembered, and will never be.
+  it('is forgotten, as is the cached parent, when pending changes are reset', () => {
+    const fixture = new PreparerFixture()
+    for (const path of ['/p', '/p/x']) fixture.apply(create(path))
+    // The second parent of this path is cached, and will never exist.
     const asks: RequestSpec[] = [
       { op: 'delete', path: '/p/x' },
       { op: 'delete', path: '/p' },
       create('/p'),
       create('/p/y'),
     ]
-    for (const ask of asks) bench.prepare(ask)
-    expect(bench.prepare(create('/p/z'))).toMatchObject({ type: OpCode.create, parentCVersion: 2 })
-    bench.preparer.reset()
-    expect(bench.prepare(create('/p/x'))).toEqual(failure(ErrorCode.NODEEXISTS))
-    expect(bench.prepare({ op: 'setData', path: '/p/y' })).toEqual(failure(ErrorCode.NONODE))
-    expect(bench.prepare(create('/p/z'))).toMatchObject({ type: OpCode.create, parentCVersion: 2 })
-    expect(bench.prepare({ op: 'delete', path: '/p' })).toEqual(failure(ErrorCode.NOTEMPTY))
+    for (const ask of asks) fixture.prepare(ask)
+    expect(fixture.prepare(create('/p/z'))).toMatchObject({ type: OpCode.create, parentCVersion: 2 })
+    fixture.preparer.reset()
+    expect(fixture.prepare(create('/p/x'))).toEqual(failure(ErrorCode.NODEEXISTS))
+    expect(fixture.prepare({ op: 'setData', path: '/p/y' })).toEqual(failure(ErrorCode.NONODE))
+    expect(fixture.prepare(create('/p/z'))).toMatchObject({ type: OpCode.create, parentCVersion: 2 })
+    expect(fixture.prepare({ op: 'delete', path: '/p' })).toEqual(failure(ErrorCode.NOTEMPTY))
   })
 })

@@ -14,9 +14,9 @@ const create = (path: string, flags: number = CreateMode.PERSISTENT): RequestSpe
 const multi = (...txns: object[]): object => ({ type: OpCode.multi, txns })
 
 describe('a multi', () => {
-  it('shows each part what the parts before it did', () => {
-    const bench = new PreparerFixture()
-    const txn = bench.apply([
+  it('validates each part against the changes of the parts before', () => {
+    const fixture = new PreparerFixture()
+    const txn = fixture.apply([
       create('/a'),
       { op: 'setData', path: '/a', data: 'x', version: 0 },
       { op: 'check', path: '/a', version: 1 },
@@ -34,14 +34,14 @@ describe('a multi', () => {
         { path: '/s0000000002' },
       ),
     )
-    expect(bench.tree.matches(bench.digest!)).toBe(true)
+    expect(fixture.tree.matches(fixture.digest!)).toBe(true)
   })
 
-  it('of no parts succeeds', () => {
+  it('without parts succeeds', () => {
     expect(new PreparerFixture().prepare([])).toEqual(multi())
   })
 
-  it('that fails keeps the parts before, names the failure and tries nothing behind it', () => {
+  it('that fails lists no error for the parts before, the error, and "not tried" for the parts after', () => {
     const txn = new PreparerFixture().prepare([
       create('/e', CreateMode.EPHEMERAL),
       create('/e/x'),
@@ -58,7 +58,7 @@ describe('a multi', () => {
     )
   })
 
-  it('that fails far behind its first step has an answer for every part', () => {
+  it('that fails after its first step has a result for every part', () => {
     const asks = Array.from({ length: 1000 }, (_, n) => create(n === 700 ? '/none/x' : `/n${n}`))
     const { txns } = new PreparerFixture().prepare(asks) as unknown as { txns: object[] }
     expect(txns).toHaveLength(1000)
@@ -66,25 +66,25 @@ describe('a multi', () => {
     expect(txns[999]).toEqual(NOT_TRIED)
   })
 
-  it('that has a part at its end that cannot be decoded changes nothing', () => {
-    const bench = new PreparerFixture()
-    expect(bench.prepare([create('/a'), { op: 'setACL', path: '/a' }])).toEqual(
+  it('with a last part that cannot be decoded changes nothing', () => {
+    const fixture = new PreparerFixture()
+    expect(fixture.prepare([create('/a'), { op: 'setACL', path: '/a' }])).toEqual(
       failure(ErrorCode.MARSHALLINGERROR),
     )
-    expect(bench.preparer.pendingNodes).toBe(0)
+    expect(fixture.preparer.pendingNodes).toBe(0)
   })
 
-  it('that fails leaves nodes, versions, numbers, digest and what waits as they were', () => {
-    const bench = new PreparerFixture()
-    bench.apply(create('/p'))
-    // These two wait to be applied while the multi fails.
+  it('that fails leaves nodes, versions, sequence numbers, digest and pending changes as they were', () => {
+    const fixture = new PreparerFixture()
+    fixture.apply(create('/p'))
+    // These two are pending while the multi fails.
     const before = [
-      bench.prepare(create('/p/s', SEQUENTIAL)),
-      bench.prepare({ op: 'setData', path: '/p', data: 'x' }),
+      fixture.prepare(create('/p/s', SEQUENTIAL)),
+      fixture.prepare({ op: 'setData', path: '/p', data: 'x' }),
     ]
-    const digest = bench.digest
-    const waiting = bench.preparer.pendingNodes
-    const failed = bench.prepare([
+    const digest = fixture.digest
+    const waiting = fixture.preparer.pendingNodes
+    const failed = fixture.prepare([
       { op: 'setData', path: '/p', data: 'lost', version: 1 },
       create('/p/s', SEQUENTIAL),
       { op: 'delete', path: '/p/s0000000000' },
@@ -92,13 +92,13 @@ describe('a multi', () => {
       { op: 'check', path: '/none' },
     ])
     expect(failed).toMatchObject({ txns: [{}, {}, {}, {}, failure(ErrorCode.NONODE)] })
-    expect(bench.digest).toEqual(digest)
-    expect(bench.preparer.pendingNodes).toBe(waiting)
+    expect(fixture.digest).toEqual(digest)
+    expect(fixture.preparer.pendingNodes).toBe(waiting)
     const after = [
-      bench.prepare(create('/p/s', SEQUENTIAL)),
-      bench.prepare({ op: 'setData', path: '/p', data: 'y', version: 1 }),
-      bench.prepare({ op: 'delete', path: '/p/s0000000000' }),
-      bench.prepare(create('/other')),
+      fixture.prepare(create('/p/s', SEQUENTIAL)),
+      fixture.prepare({ op: 'setData', path: '/p', data: 'y', version: 1 }),
+      fixture.prepare({ op: 'delete', path: '/p/s0000000000' }),
+      fixture.prepare(create('/other')),
     ]
     expect(after).toMatchObject([
       { path: '/p/s0000000001' },
@@ -109,14 +109,14 @@ describe('a multi', () => {
     let zxid = 1
     for (const txn of [...before, failed, ...after]) {
       if (typeof txn === 'number') throw new Error(`The request could not be decoded: ${txn}`)
-      bench.tree.apply({ sessionId: 5n, cxid: 0, zxid: ++zxid, time: 1 }, txn)
-      bench.preparer.forgetApplied(zxid)
+      fixture.tree.apply({ sessionId: 5n, cxid: 0, zxid: ++zxid, time: 1 }, txn)
+      fixture.preparer.forgetApplied(zxid)
     }
-    expect(bench.tree.matches(bench.digest!)).toBe(true)
-    expect(bench.preparer.pendingNodes).toBe(0)
+    expect(fixture.tree.matches(fixture.digest!)).toBe(true)
+    expect(fixture.preparer.pendingNodes).toBe(0)
   })
 
-  it('that fails is as if it had never been, whatever it did to a node again and again', () => {
+  it('that fails changes nothing, even if its parts change the same nodes repeatedly', () => {
     const path = fc.constantFrom('/a', '/b', '/a/c', '/a/d')
     const flags = fc.constantFrom(CreateMode.PERSISTENT, CreateMode.EPHEMERAL, SEQUENTIAL)
     const ask: fc.Arbitrary<RequestSpec> = fc.oneof(
@@ -128,9 +128,9 @@ describe('a multi', () => {
     fc.assert(
       fc.property(asks, asks, asks, asks, (applied, waiting, parts, after) => {
         const [one, other] = [new PreparerFixture(), new PreparerFixture()]
-        for (const bench of [one, other]) {
-          for (const each of applied) bench.apply(each)
-          for (const each of waiting) bench.prepare(each)
+        for (const fixture of [one, other]) {
+          for (const each of applied) fixture.apply(each)
+          for (const each of waiting) fixture.prepare(each)
         }
         one.prepare([...parts, { op: 'check', path: '/none' }])
         other.prepare({ op: 'delete', path: '/none' })
@@ -143,10 +143,10 @@ describe('a multi', () => {
     )
   })
 
-  it('of a session that is over fails in its first part', () => {
-    const bench = new PreparerFixture()
-    bench.open = false
-    expect(bench.prepare([create('/a'), create('/b')])).toEqual(
+  it('of a closed session fails in its first part', () => {
+    const fixture = new PreparerFixture()
+    fixture.open = false
+    expect(fixture.prepare([create('/a'), create('/b')])).toEqual(
       multi(failure(ErrorCode.SESSIONEXPIRED), NOT_TRIED),
     )
   })
@@ -168,13 +168,13 @@ describe('a multi', () => {
     expect(new PreparerFixture().prepare([create('/ok'), ask])).toEqual(refusal)
   })
 
-  it('refuses only the part that asks for a time to live with unknown flags', () => {
+  it('rejects only the part that requests a TTL with unknown flags', () => {
     expect(new PreparerFixture().prepare([{ op: 'createTTL', path: '/a', flags: 9 }])).toEqual(
       multi(failure(ErrorCode.BADARGUMENTS)),
     )
   })
 
-  it('takes the kind of a creation from its flags', () => {
+  it('takes the kind of a created node from the flags', () => {
     const txn = new PreparerFixture().prepare([
       create('/c', CreateMode.CONTAINER),
       { op: 'createTTL', path: '/n', flags: 0, ttl: -1n },
@@ -184,49 +184,49 @@ describe('a multi', () => {
     )
   })
 
-  it('may go beyond a quota, which looks at what is applied', () => {
-    const bench = new PreparerFixture({ enforceQuota: true })
-    bench.apply(create('/q'))
-    bench.apply(create('/zookeeper/quota/q'))
-    bench.apply({
+  it('may exceed a quota, which counts applied changes only', () => {
+    const fixture = new PreparerFixture({ enforceQuota: true })
+    fixture.apply(create('/q'))
+    fixture.apply(create('/zookeeper/quota/q'))
+    fixture.apply({
       op: 'create',
       path: '/zookeeper/quota/q/zookeeper_limits',
       data: 'count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=2',
     })
-    bench.apply(create('/zookeeper/quota/q/zookeeper_stats'))
-    expect(bench.apply([create('/q/a'), create('/q/b')])).toMatchObject(
+    fixture.apply(create('/zookeeper/quota/q/zookeeper_stats'))
+    expect(fixture.apply([create('/q/a'), create('/q/b')])).toMatchObject(
       multi({ path: '/q/a' }, { path: '/q/b' }),
     )
-    expect(bench.apply([{ op: 'delete', path: '/q/a' }, create('/q/c')])).toMatchObject(
+    expect(fixture.apply([{ op: 'delete', path: '/q/a' }, create('/q/c')])).toMatchObject(
       multi({}, failure(ErrorCode.QUOTAEXCEEDED)),
     )
   })
 })
 
-describe('lists', () => {
-  it('are stored with the identities in the place of auth, for creations and changes alike', () => {
-    const bench = new PreparerFixture()
+describe('ACLs', () => {
+  it('are stored with the identities of the client in place of auth, by create and setACL', () => {
+    const fixture = new PreparerFixture()
     const auth = [{ perms: Perms.ALL, id: { scheme: 'auth', id: null } }]
-    expect(bench.prepare({ op: 'create', path: '/a', acl: auth })).toEqual(failure(ErrorCode.INVALIDACL))
-    bench.identities = [BOB]
-    expect(bench.apply({ op: 'create', path: '/a', acl: auth })).toMatchObject({ acl: only(Perms.ALL) })
-    expect(bench.apply({ op: 'setACL', path: '/a', acl: [...auth, ...auth] })).toMatchObject({
+    expect(fixture.prepare({ op: 'create', path: '/a', acl: auth })).toEqual(failure(ErrorCode.INVALIDACL))
+    fixture.identities = [BOB]
+    expect(fixture.apply({ op: 'create', path: '/a', acl: auth })).toMatchObject({ acl: only(Perms.ALL) })
+    expect(fixture.apply({ op: 'setACL', path: '/a', acl: [...auth, ...auth] })).toMatchObject({
       acl: only(Perms.ALL),
     })
-    bench.identities = [{ scheme: 'ip', id: '10.0.0.1' }]
-    expect(bench.prepare(create('/a/x'))).toEqual(failure(ErrorCode.NOAUTH))
-    bench.identities = [{ scheme: 'super', id: '' }]
-    expect(bench.prepare(create('/a/x'))).toMatchObject({ path: '/a/x' })
+    fixture.identities = [{ scheme: 'ip', id: '10.0.0.1' }]
+    expect(fixture.prepare(create('/a/x'))).toEqual(failure(ErrorCode.NOAUTH))
+    fixture.identities = [{ scheme: 'super', id: '' }]
+    expect(fixture.prepare(create('/a/x'))).toMatchObject({ path: '/a/x' })
   })
 
-  it('are those that wait, not those that are applied', () => {
-    const bench = new PreparerFixture()
-    bench.apply(create('/a'))
-    bench.prepare({ op: 'setACL', path: '/a', acl: only(Perms.ALL) })
-    expect(bench.prepare(create('/a/x'))).toEqual(failure(ErrorCode.NOAUTH))
+  it('are checked in their pending state, not the applied one', () => {
+    const fixture = new PreparerFixture()
+    fixture.apply(create('/a'))
+    fixture.prepare({ op: 'setACL', path: '/a', acl: only(Perms.ALL) })
+    expect(fixture.prepare(create('/a/x'))).toEqual(failure(ErrorCode.NOAUTH))
   })
 
-  it('with a null id cannot be decoded', () => {
+  it('with a null id are rejected as undecodable', () => {
     const acl = [{ perms: Perms.ALL, id: { scheme: 'digest', id: null } }]
     expect(new PreparerFixture().prepare({ op: 'create', path: '/a', acl })).toEqual(
       failure(ErrorCode.MARSHALLINGERROR),
@@ -234,17 +234,17 @@ describe('lists', () => {
   })
 })
 
-describe('the nodes of the server', () => {
-  it('let everybody create below /zookeeper, and only the super user touch the configuration', () => {
-    const bench = new PreparerFixture()
+describe('the system nodes', () => {
+  it('let every client create below /zookeeper, and only the super user change the configuration', () => {
+    const fixture = new PreparerFixture()
     const config: RequestSpec = { op: 'setData', path: '/zookeeper/config', data: 'x' }
-    expect(bench.prepare(create('/zookeeper/mine'))).toMatchObject({ path: '/zookeeper/mine' })
-    expect(bench.prepare({ op: 'setACL', path: '/zookeeper', acl: OPEN_ACL_UNSAFE })).toMatchObject({
+    expect(fixture.prepare(create('/zookeeper/mine'))).toMatchObject({ path: '/zookeeper/mine' })
+    expect(fixture.prepare({ op: 'setACL', path: '/zookeeper', acl: OPEN_ACL_UNSAFE })).toMatchObject({
       version: 1,
     })
-    expect(bench.prepare(config)).toEqual(failure(ErrorCode.NOAUTH))
-    expect(bench.prepare(create('/zookeeper/config/x'))).toEqual(failure(ErrorCode.NOAUTH))
-    bench.identities = [{ scheme: 'super', id: '' }]
-    expect(bench.prepare(config)).toMatchObject({ version: 1 })
+    expect(fixture.prepare(config)).toEqual(failure(ErrorCode.NOAUTH))
+    expect(fixture.prepare(create('/zookeeper/config/x'))).toEqual(failure(ErrorCode.NOAUTH))
+    fixture.identities = [{ scheme: 'super', id: '' }]
+    expect(fixture.prepare(config)).toMatchObject({ version: 1 })
   })
 })

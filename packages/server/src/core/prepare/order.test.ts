@@ -7,12 +7,12 @@ const TTL = CreateMode.PERSISTENT_WITH_TTL
 const SEQUENTIAL = CreateMode.PERSISTENT_SEQUENTIAL
 
 /**
- * A tree in which a request can fail at every step: `/locked` belongs to somebody else, `/full` has a quota that is
- * used up, `/p` has a child and two versions of data and list behind it, `/e` is ephemeral.
+ * Creates a tree in which a request can fail at every check: `/locked` belongs to another user, the quota of `/full` is used up,
+ * `/p` has a child, data of version 2 and an ACL of version 1, `/e` is ephemeral.
  */
-function world(extendedTypes = true): PreparerFixture {
-  const bench = new PreparerFixture({ extendedTypes, enforceQuota: true })
-  bench.identities = [BOB]
+function newFixture(extendedTypes = true): PreparerFixture {
+  const fixture = new PreparerFixture({ extendedTypes, enforceQuota: true })
+  fixture.identities = [BOB]
   const asks: RequestSpec[] = [
     { op: 'create', path: '/locked', data: 'x' },
     { op: 'create', path: '/locked/child', data: 'x', acl: only(Perms.ALL) },
@@ -34,12 +34,12 @@ function world(extendedTypes = true): PreparerFixture {
     },
     { op: 'create', path: '/zookeeper/quota/full/zookeeper_stats' },
   ]
-  for (const ask of asks) expect(bench.apply(ask)).not.toMatchObject({ type: OpCode.error })
-  bench.identities = []
-  return bench
+  for (const ask of asks) expect(fixture.apply(ask)).not.toMatchObject({ type: OpCode.error })
+  fixture.identities = []
+  return fixture
 }
 
-/** Each request fails at the named step and, where a request can, at every later one too: the first decides. */
+/** Each request fails the named check and, where possible, every later one too: the first failed check decides. */
 type Step = readonly [string, RequestSpec, number, 'closed'?]
 
 const cases = (
@@ -50,13 +50,13 @@ const cases = (
 const created = (op: 'create' | 'create2' | 'createContainer'): Step[] => [
   ['unknown flags', { op, path: 'none', flags: 7, acl: [] }, ErrorCode.BADARGUMENTS, 'closed'],
   ['negative flags', { op, path: 'none', flags: -1, acl: [] }, ErrorCode.BADARGUMENTS, 'closed'],
-  ['flags of a time to live', { op, path: 'none', flags: TTL, acl: [] }, ErrorCode.BADARGUMENTS, 'closed'],
-  ['a session that is over', { op, path: 'none', acl: [] }, ErrorCode.SESSIONEXPIRED, 'closed'],
+  ['flags of a TTL', { op, path: 'none', flags: TTL, acl: [] }, ErrorCode.BADARGUMENTS, 'closed'],
+  ['a closed session', { op, path: 'none', acl: [] }, ErrorCode.SESSIONEXPIRED, 'closed'],
   ['no path', { op, path: null, acl: [] }, ErrorCode.MARSHALLINGERROR],
   ['a path without a slash', { op, path: 'none', acl: [] }, ErrorCode.BADARGUMENTS],
   ['a path with NUL', { op, path: '/none/\0', acl: [] }, ErrorCode.BADARGUMENTS],
   ['an empty list', { op, path: '/none//x', acl: [] }, ErrorCode.INVALIDACL],
-  ['a list that nobody knows', { op, path: '/none//x', acl: UNKNOWN }, ErrorCode.INVALIDACL],
+  ['an ACL of an unknown scheme', { op, path: '/none//x', acl: UNKNOWN }, ErrorCode.INVALIDACL],
   ['a missing parent', { op, path: '/none//x' }, ErrorCode.NONODE],
   ['no permission on the parent', { op, path: '/locked/.' }, ErrorCode.NOAUTH],
   ['no permission, though the node is there', { op, path: '/locked/child' }, ErrorCode.NOAUTH],
@@ -81,14 +81,14 @@ const tables: Record<string, Step[]> = {
     ['one of 2^40 ms', { op, path: 'none', flags: TTL, ttl: 1n << 40n }, ErrorCode.BADARGUMENTS, 'closed'],
     ['flags without it', { op, path: 'none', flags: 0 }, ErrorCode.BADARGUMENTS, 'closed'],
     ['flags without it and none', { op, path: 'none', flags: 0, ttl: -1n }, ErrorCode.BADARGUMENTS, 'closed'],
-    ['a session that is over', { op, path: 'none', flags: TTL, acl: [] }, ErrorCode.SESSIONEXPIRED, 'closed'],
+    ['a closed session', { op, path: 'none', flags: TTL, acl: [] }, ErrorCode.SESSIONEXPIRED, 'closed'],
     ['an empty list', { op, path: '/none//x', flags: TTL, acl: [] }, ErrorCode.INVALIDACL],
     ['a quota that is used up', { op, path: '/full/x', flags: TTL }, ErrorCode.QUOTAEXCEEDED],
     ['nothing, with the shortest', { op, path: '/p/new', flags: TTL }, 0],
     ['nothing, with the longest', { op, path: '/p/new', flags: TTL, ttl: (1n << 40n) - 1n }, 0],
   ],
   delete: [
-    ['a session that is over', { op: 'delete', path: '/' }, ErrorCode.SESSIONEXPIRED, 'closed'],
+    ['a closed session', { op: 'delete', path: '/' }, ErrorCode.SESSIONEXPIRED, 'closed'],
     ['no path', { op: 'delete', path: null }, ErrorCode.MARSHALLINGERROR],
     ['a path without a slash', { op: 'delete', path: 'none' }, ErrorCode.BADARGUMENTS],
     ['a path with NUL', { op: 'delete', path: '/none/\0' }, ErrorCode.BADARGUMENTS],
@@ -106,7 +106,7 @@ const tables: Record<string, Step[]> = {
     ['nothing', { op: 'delete', path: '/p/child', version: 0 }, 0],
   ],
   setData: [
-    ['a session that is over', { op: 'setData', path: null, version: 9 }, ErrorCode.SESSIONEXPIRED, 'closed'],
+    ['a closed session', { op: 'setData', path: null, version: 9 }, ErrorCode.SESSIONEXPIRED, 'closed'],
     ['no path', { op: 'setData', path: null, version: 9 }, ErrorCode.BADARGUMENTS],
     ['a path that is none', { op: 'setData', path: '/none/', version: 9 }, ErrorCode.BADARGUMENTS],
     ['a missing node', { op: 'setData', path: '/locked/none', version: 9 }, ErrorCode.NONODE],
@@ -117,11 +117,11 @@ const tables: Record<string, Step[]> = {
     ['nothing, at the root', { op: 'setData', path: '/' }, 0],
   ],
   setACL: [
-    ['a session that is over', { op: 'setACL', path: null, acl: [] }, ErrorCode.SESSIONEXPIRED, 'closed'],
+    ['a closed session', { op: 'setACL', path: null, acl: [] }, ErrorCode.SESSIONEXPIRED, 'closed'],
     ['no path', { op: 'setACL', path: null, acl: [] }, ErrorCode.BADARGUMENTS],
     ['a path that is none', { op: 'setACL', path: '/none/', acl: [] }, ErrorCode.BADARGUMENTS],
     ['no list', { op: 'setACL', path: '/none', acl: null }, ErrorCode.INVALIDACL],
-    ['a list that nobody knows', { op: 'setACL', path: '/none', acl: UNKNOWN }, ErrorCode.INVALIDACL],
+    ['an ACL of an unknown scheme', { op: 'setACL', path: '/none', acl: UNKNOWN }, ErrorCode.INVALIDACL],
     ['a missing node', { op: 'setACL', path: '/locked/none', version: 9 }, ErrorCode.NONODE],
     ['no permission', { op: 'setACL', path: '/locked', version: 9 }, ErrorCode.NOAUTH],
     ['the version of the data', { op: 'setACL', path: '/p', version: 2 }, ErrorCode.BADVERSION],
@@ -131,17 +131,17 @@ const tables: Record<string, Step[]> = {
 
 describe.each(Object.entries(tables))('%s', (_, steps) => {
   it.each(cases(steps))('is decided by $name', ({ ask, code, session }) => {
-    const bench = world()
-    bench.open = session !== 'closed'
-    const txn = bench.prepare(ask)
+    const fixture = newFixture()
+    fixture.open = session !== 'closed'
+    const txn = fixture.prepare(ask)
     if (code === 0) expect(txn).not.toMatchObject({ type: OpCode.error })
     else expect(txn).toEqual(failure(code))
   })
 })
 
-describe('check', () => {
+describe('the error of a check', () => {
   const steps: Step[] = [
-    ['a session that is over', { op: 'check', path: '/none/' }, ErrorCode.SESSIONEXPIRED, 'closed'],
+    ['a closed session', { op: 'check', path: '/none/' }, ErrorCode.SESSIONEXPIRED, 'closed'],
     ['a path that is none', { op: 'check', path: '/none/', version: 9 }, ErrorCode.BADARGUMENTS],
     ['a missing node', { op: 'check', path: '/locked/none', version: 9 }, ErrorCode.NONODE],
     ['no permission', { op: 'check', path: '/locked', version: 9 }, ErrorCode.NOAUTH],
@@ -149,19 +149,22 @@ describe('check', () => {
     ['nothing', { op: 'check', path: '/p', version: 2 }, 0],
   ]
   it.each(cases(steps))('in a multi is decided by $name', ({ ask, code, session }) => {
-    const bench = world()
-    bench.open = session !== 'closed'
+    const fixture = newFixture()
+    fixture.open = session !== 'closed'
     const part = code === 0 ? { type: OpCode.check, path: '/p', version: 3 } : failure(code)
-    expect(bench.prepare([ask])).toEqual({ type: OpCode.multi, txns: [part] })
+    expect(fixture.prepare([ask])).toEqual({ type: OpCode.multi, txns: [part] })
   })
 })
 
-describe('a time to live without extended types', () => {
-  it.each(['create', 'createTTL'] as const)('is unimplemented for %s, whatever else is wrong', (name) => {
-    const bench = world(false)
-    bench.open = false
-    expect(bench.prepare({ op: name, path: 'none', flags: TTL, ttl: 0n })).toEqual(
-      failure(ErrorCode.UNIMPLEMENTED),
-    )
-  })
+describe('a TTL without extended types', () => {
+  it.each(['create', 'createTTL'] as const)(
+    'is rejected as unimplemented for %s, whatever else is wrong',
+    (name) => {
+      const fixture = newFixture(false)
+      fixture.open = false
+      expect(fixture.prepare({ op: name, path: 'none', flags: TTL, ttl: 0n })).toEqual(
+        failure(ErrorCode.UNIMPLEMENTED),
+      )
+    },
+  )
 })

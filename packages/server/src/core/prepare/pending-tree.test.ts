@@ -3,22 +3,22 @@ import { describe, expect, it } from 'vitest'
 import type { Txn } from '../types.ts'
 import { PreparerFixture } from './testing/preparer-fixture.ts'
 
-describe('what is on its way', () => {
-  it('is forgotten once it is applied, though a parent changes again and again and is never at rest', () => {
-    const bench = new PreparerFixture()
+describe('PendingTree', () => {
+  it('forgets applied changes although their parent always has a pending change', () => {
+    const fixture = new PreparerFixture()
     const waiting: { zxid: number; txn: Txn }[] = []
     let most = 0
     for (let round = 0; round < 2000; round++) {
-      const txn = bench.prepare({ op: 'create', path: '/n', flags: CreateMode.PERSISTENT_SEQUENTIAL })
+      const txn = fixture.prepare({ op: 'create', path: '/n', flags: CreateMode.PERSISTENT_SEQUENTIAL })
       if (typeof txn === 'number') throw new Error(`The request could not be decoded: ${txn}`)
-      waiting.push({ zxid: bench.zxid, txn })
+      waiting.push({ zxid: fixture.zxid, txn })
       if (waiting.length < 3) continue
       const first = waiting.shift()!
-      bench.tree.apply({ sessionId: 5n, cxid: 0, zxid: first.zxid, time: 1 }, first.txn)
-      bench.preparer.forgetApplied(first.zxid)
-      most = Math.max(most, bench.preparer.pendingNodes)
+      fixture.tree.apply({ sessionId: 5n, cxid: 0, zxid: first.zxid, time: 1 }, first.txn)
+      fixture.preparer.forgetApplied(first.zxid)
+      most = Math.max(most, fixture.preparer.pendingNodes)
     }
-    // Two creations wait, and the parent of both.
+    // Two creations are pending, and the change of their parent.
     expect(most).toBe(3)
   })
 })

@@ -13,17 +13,20 @@ import {
 } from '../tree/index.ts'
 import type { SessionId, Zxid } from '../types.ts'
 
-/** A znode as it will be once every accepted change is applied. It goes with its transactions to the tree, which finds it by it. */
+/**
+ * A znode as it will be once every accepted change is applied. It goes with its transactions to the tree, as the reference by which
+ * the tree finds the node.
+ */
 export class PendingNode implements NodeRef {
   readonly path: string
   readonly hash: number
-  /** Where it is in the tree, as far as that is known: -1 before it is applied. */
+  /** Its index in the tree, if it is known; -1 before it is applied. */
   index = -1
-  /** What it was created below, or removed from. */
+  /** The parent of a node that was created or removed. */
   parent: PendingNode | undefined
-  /** The change that made it so; 0 for what is committed. */
+  /** The zxid of its last change; 0 for a committed node. */
   zxid: Zxid = 0
-  /** Whether it is what `PendingTree` has for its path. */
+  /** Whether `PendingTree` holds it as the state of its path. */
   isCurrent = false
   exists = true
   czxid = 0
@@ -39,8 +42,8 @@ export class PendingNode implements NodeRef {
   dataLength = 0
   pathCrc = 0
   crcPrefix = 0
-  /** What it adds to the digest of the tree. */
-  counted = 0
+  /** Its share of the digest of the tree. */
+  nodeDigest = 0
   acl: readonly ACL[]
 
   constructor(path: string, hash: number, acl: readonly ACL[]) {
@@ -55,30 +58,30 @@ export class PendingNode implements NodeRef {
 }
 
 /**
- * The tree with all changes that are on their way: a small map over the committed tree. Entries are dropped once the
- * transaction that made them is applied.
+ * The tree with all accepted changes: a small map over the committed tree. An entry is dropped when the transaction that made it is
+ * applied.
  */
 export class PendingTree {
   readonly #tree: Tree
   readonly #changed = new PathMap<PendingNode>()
-  /** Nodes on their way that a session owns, so that its end finds them. */
+  /** Pending ephemeral nodes by session, so that closing the session removes them. */
   readonly #created = new Map<SessionId, Set<string>>()
   /**
-   * What was changed, and by which transaction in the same place of the other queue, to be dropped from the front. A path stands
-   * for a node that went with its session.
+   * Changed nodes in the order of their changes; `#zxids` has the transaction of each at the same index. A path stands for a node
+   * that was removed with its session.
    */
   readonly #queue = new RingBuffer<PendingNode | string>('')
   readonly #zxids = new RingBuffer<Zxid>(0)
   readonly #digest = new DigestSum()
-  /** The node that is changing, and its numbers before that. */
+  /** The node between `beginChange` and `endChange`, and its fields before the change. */
   #changing: PendingNode | undefined
   readonly #was = new StatFields()
-  /** While a multi is prepared: what its changes replaced, so that a failure can put it back. */
+  /** While a multi is prepared: the states that its changes have replaced, to be restored when it fails. */
   #undo: { path: string; before: PendingNode | undefined; was: PendingNode | undefined }[] | undefined
   #undoDigest = { hi: 0, lo: 0 }
   #undoQueue = 0
-  /** What was committed while a multi was prepared. */
-  #behind: Zxid = 0
+  /** The last transaction that was applied while a multi was prepared. */
+  #appliedMeanwhile: Zxid = 0
 
   constructor(tree: Tree) {
     this.#tree = tree
@@ -94,29 +97,29 @@ export class PendingTree {
     return this.#digest
   }
 
-  /** Whether a change of this path is on its way. */
+  /** Whether a change of this path is pending. */
   hasPendingChange(path: string): boolean {
     return this.#changed.get(path, this.#tree.store.hash(path)) !== undefined
   }
 
-  /** A node as it will be, or undefined when it will not be there. Do not change it: `change` gives one to change. */
+  /** Returns a node as it will be, or undefined when it will not exist. Change it only after `beginChange`. */
   get(path: string): PendingNode | undefined {
     const node = this.lookup(path)
     return node?.exists === true ? node : undefined
   }
 
-  /** The same, or one that will have gone, which whoever creates a node in its place hands to `create`. */
+  /** As `get`, but also returns a node that will have been removed: `create` of a node in its place needs it. */
   lookup(path: string): PendingNode | undefined {
     const hash = this.#tree.store.hash(path)
     return this.#changed.get(path, hash) ?? this.#committed(path, hash)
   }
 
-  /** The node to change at `zxid`; its digest is taken out of the sum until `settle` puts it back. */
+  /** Begins a change of a node at `zxid`. Subtracts its share from the digest, until `endChange` adds the new one. */
   beginChange(node: PendingNode, zxid: Zxid): void {
     const sum = this.digest
     if (this.#undo !== undefined) this.#remember(node.path, node.isCurrent ? node : undefined, zxid)
     if (this.#tree.options.digest) {
-      sum.subtract(node.counted)
+      sum.subtract(node.nodeDigest)
       this.#changing = node
       copyStatFields(node, this.#was)
     }
@@ -126,36 +129,36 @@ export class PendingTree {
 
   endChange(node: PendingNode): void {
     if (!this.#tree.options.digest || !node.exists) return
-    node.counted = isExcludedFromDigest(node.path) ? 0 : this.#count(node)
+    node.nodeDigest = isExcludedFromDigest(node.path) ? 0 : this.#count(node)
     this.#changing = undefined
-    this.#digest.add(node.counted)
+    this.#digest.add(node.nodeDigest)
   }
 
   #count(node: PendingNode): number {
-    if (node === this.#changing) return updateStatDigest(node.counted, this.#was, node)
+    if (node === this.#changing) return updateStatDigest(node.nodeDigest, this.#was, node)
     return statDigest(node, node.czxid, node.ctime, node.owner)
   }
 
-  /** What stands for all nodes that go with a session, so that very many of them take little memory. */
+  /** Returns one object that stands for all nodes removed with a session, so that very many of them take little memory. */
   tombstone(session: SessionId, zxid: Zxid): PendingNode {
-    const grave = new PendingNode('', 0, [])
-    grave.exists = false
-    grave.owner = session
-    grave.zxid = zxid
-    return grave
+    const tombstone = new PendingNode('', 0, [])
+    tombstone.exists = false
+    tombstone.owner = session
+    tombstone.zxid = zxid
+    return tombstone
   }
 
-  /** A node goes, for good or until it is created again. */
-  removeWithSession(node: PendingNode, grave: PendingNode): void {
+  /** Removes a node of a session that closes. */
+  removeWithSession(node: PendingNode, tombstone: PendingNode): void {
     const { path, hash } = node
-    if (this.#tree.options.digest) this.digest.subtract(node.counted)
+    if (this.#tree.options.digest) this.digest.subtract(node.nodeDigest)
     this.#queue.push(path)
-    this.#zxids.push(grave.zxid)
+    this.#zxids.push(tombstone.zxid)
     node.isCurrent = false
-    this.#changed.set(path, hash, grave)
+    this.#changed.set(path, hash, tombstone)
   }
 
-  /** A node that did not exist until now, behind the change of its parent; `before` is what `look` gave for its path. */
+  /** Adds a new node, after the change of its parent. `before` is what `lookup` has returned for its path. */
   create(node: PendingNode, before: PendingNode | undefined, zxid: Zxid): void {
     if (this.#undo !== undefined) this.#remember(node.path, before, zxid)
     if (before !== undefined) before.isCurrent = false
@@ -168,16 +171,16 @@ export class PendingTree {
     else own.add(node.path)
   }
 
-  /** Forgets what is in the tree by now: up to so many changes. False when there are more. */
+  /** Forgets the changes up to a zxid, which are applied, but at most `limit`. Returns false when some are left. */
   forgetApplied(zxid: Zxid, limit = Infinity): boolean {
-    // What a multi that is being prepared may put back stays, and is forgotten behind it.
+    // A multi that is being prepared may have to restore them: they are forgotten after it.
     if (this.#undo !== undefined) {
-      this.#behind = zxid
+      this.#appliedMeanwhile = zxid
       return true
     }
     const zxids = this.#zxids
-    // A node that was changed again stands in the queue again, further back, and is dropped there. What stands here must
-    // not wait for it: under load a busy parent is never at rest.
+    // A node that was changed again is in the queue a second time, and is dropped there. The changes before that must not wait
+    // for it: under load, a busy parent always has a pending change.
     let left = limit
     for (; left > 0 && zxids.length > 0 && zxids.first <= zxid; left--) {
       const next = this.#queue.shift()
@@ -192,8 +195,8 @@ export class PendingTree {
   }
 
   /**
-   * The ephemeral nodes that a session will have, and perhaps some that it will not: look at each with `get`. Those on their
-   * way now come at the end, so that one that comes into the tree meanwhile is met at least once.
+   * Yields the paths of the ephemeral nodes that a session will own, and possibly others: check each with `get`. Nodes that are
+   * pending now come last, so that a node that is applied during the iteration is not missed.
    */
   *ephemeralsOf(session: SessionId): Generator<string> {
     const created = [...(this.#created.get(session) ?? [])]
@@ -201,7 +204,7 @@ export class PendingTree {
     yield* created
   }
 
-  /** From here on every change can be taken back by `rollback`, until `keep`. */
+  /** Begins a multi: `rollbackMulti` undoes its changes, `commitMulti` keeps them. */
   beginMulti(): void {
     this.#undoDigest = this.digest.value()
     this.#undoQueue = this.#queue.length
@@ -210,10 +213,10 @@ export class PendingTree {
 
   commitMulti(): void {
     this.#undo = undefined
-    this.forgetApplied(this.#behind)
+    this.forgetApplied(this.#appliedMeanwhile)
   }
 
-  /** Takes back up to so many changes. False once all are. */
+  /** Undoes up to `limit` changes of the multi, the last one first. Returns false once all are undone. */
   rollbackMulti(limit: number): boolean {
     for (let left = limit; left > 0; left--) {
       const last = this.#undo?.pop()
@@ -253,7 +256,7 @@ export class PendingTree {
     this.#zxids.push(zxid)
   }
 
-  /** What the multi itself has made of a node is nothing to go back to. */
+  /** Records the state of a path before its first change by the multi. */
   #remember(path: string, before: PendingNode | undefined, zxid: Zxid): void {
     if (before?.zxid === zxid) return
     this.#undo!.push({ path, before, was: before?.clone() })
@@ -265,7 +268,7 @@ export class PendingTree {
     if (at === -1) return undefined
     const c = tree.store.columns(at)
     const i = tree.store.slot(at)
-    // The tree's own text of the path: it has been looked up before, which makes the next look cheap.
+    // The tree's own string of the path: its hash code is computed already, which makes the next lookup cheap.
     const node = new PendingNode(tree.store.pathOf(at), hash, tree.acls.get(c.acl[i]!))
     node.index = at
     node.czxid = c.czxid[i]!
@@ -281,7 +284,7 @@ export class PendingTree {
     node.dataLength = Math.max(0, c.length[i]!)
     node.pathCrc = c.pathCrc[i]!
     node.crcPrefix = c.crc[i]!
-    node.counted = c.nodeDigest[i]!
+    node.nodeDigest = c.nodeDigest[i]!
     return node
   }
 }

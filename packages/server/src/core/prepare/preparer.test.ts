@@ -35,7 +35,7 @@ class Bench {
     })
   }
 
-  /** Prepares a request and does not apply it. */
+  /** Prepares a request without applying it. */
   prepare(type: number, body: (w: Writer) => void): Txn | number {
     const w = new Writer()
     body(w)
@@ -75,7 +75,7 @@ const text = (value: string): Uint8Array => new TextEncoder().encode(value)
 const error = (err: number): object => ({ type: OpCode.error, err })
 
 describe('sequence numbers', () => {
-  it('have ten digits and more where they need them, the sign included', () => {
+  it('have ten characters, sign included', () => {
     expect([0, 42, 2_147_483_647, -1, -2_147_483_648].map(sequenceNumber)).toEqual([
       '0000000000',
       '0000000042',
@@ -85,26 +85,28 @@ describe('sequence numbers', () => {
     ])
   })
 
-  it('stay at their end for ever, so that the same name is refused', () => {
-    const bench = new Bench()
-    bench.create('/p')
-    const parent = bench.tree.find('/p')
-    bench.tree.store.columns(parent).cversion[bench.tree.store.slot(parent)] = 2_147_483_646
+  it('stay at the highest number, so that the same name is rejected', () => {
+    const fixture = new Bench()
+    fixture.create('/p')
+    const parent = fixture.tree.find('/p')
+    fixture.tree.store.columns(parent).cversion[fixture.tree.store.slot(parent)] = 2_147_483_646
     const name = (n: string): object => ({ path: `/p/s${n}` })
-    expect(bench.create('/p/s', null, CreateMode.PERSISTENT_SEQUENTIAL)).toMatchObject(name('2147483646'))
-    expect(bench.create('/p/s', null, CreateMode.PERSISTENT_SEQUENTIAL)).toMatchObject(name('2147483647'))
-    expect(bench.create('/p/s', null, CreateMode.PERSISTENT_SEQUENTIAL)).toEqual(error(ErrorCode.NODEEXISTS))
-    expect(bench.create('/p/t', null, CreateMode.PERSISTENT_SEQUENTIAL)).toMatchObject({
+    expect(fixture.create('/p/s', null, CreateMode.PERSISTENT_SEQUENTIAL)).toMatchObject(name('2147483646'))
+    expect(fixture.create('/p/s', null, CreateMode.PERSISTENT_SEQUENTIAL)).toMatchObject(name('2147483647'))
+    expect(fixture.create('/p/s', null, CreateMode.PERSISTENT_SEQUENTIAL)).toEqual(
+      error(ErrorCode.NODEEXISTS),
+    )
+    expect(fixture.create('/p/t', null, CreateMode.PERSISTENT_SEQUENTIAL)).toMatchObject({
       path: '/p/t2147483647',
     })
   })
 
-  it('count every child, and what is on its way', () => {
-    const bench = new Bench()
-    bench.create('/p')
-    bench.create('/p/plain')
+  it('count all children created, pending ones included', () => {
+    const fixture = new Bench()
+    fixture.create('/p')
+    fixture.create('/p/plain')
     const ask = (): Txn | number =>
-      bench.prepare(OpCode.create, (w) =>
+      fixture.prepare(OpCode.create, (w) =>
         writeCreateRequest(w, {
           path: '/p/s',
           data: null,
@@ -118,39 +120,39 @@ describe('sequence numbers', () => {
 
 describe('quotas', () => {
   function limited(limits: string, enforce = true): Bench {
-    const bench = new Bench(enforce)
-    bench.create('/q', '12345')
-    bench.create('/q/old', '678')
+    const fixture = new Bench(enforce)
+    fixture.create('/q', '12345')
+    fixture.create('/q/old', '678')
     for (const path of [
       '/zookeeper/quota/q',
       '/zookeeper/quota/q/zookeeper_limits',
       '/zookeeper/quota/q/zookeeper_stats',
     ]) {
-      bench.create(path, path.endsWith('limits') ? limits : '')
+      fixture.create(path, path.endsWith('limits') ? limits : '')
     }
-    return bench
+    return fixture
   }
 
-  it('count what is there and what comes and goes', () => {
-    const bench = limited('count=-1,bytes=-1')
+  it('count existing nodes, creations and deletions', () => {
+    const fixture = limited('count=-1,bytes=-1')
     const stats = '/zookeeper/quota/q/zookeeper_stats'
-    expect(bench.dataOf(stats)).toBe('count=2,bytes=8')
-    bench.create('/q/new', '12')
-    bench.set('/q/new', '1')
-    expect(bench.dataOf(stats)).toBe('count=3,bytes=9')
-    bench.create('/elsewhere', '123')
-    expect(bench.dataOf(stats)).toBe('count=3,bytes=9')
+    expect(fixture.dataOf(stats)).toBe('count=2,bytes=8')
+    fixture.create('/q/new', '12')
+    fixture.set('/q/new', '1')
+    expect(fixture.dataOf(stats)).toBe('count=3,bytes=9')
+    fixture.create('/elsewhere', '123')
+    expect(fixture.dataOf(stats)).toBe('count=3,bytes=9')
   })
 
-  it('refuse above a hard limit of nodes or bytes when they are enforced', () => {
-    const bench = limited('count=-1,bytes=-1;byteHardLimit=12,countHardLimit=3')
-    expect(bench.create('/q/a', '1234')).toMatchObject({ path: '/q/a' })
-    expect(bench.create('/q/b')).toEqual(error(ErrorCode.QUOTAEXCEEDED))
-    expect(bench.set('/q/a', '12345')).toEqual(error(ErrorCode.QUOTAEXCEEDED))
-    expect(bench.set('/q/a', '123')).toMatchObject({ type: OpCode.setData })
+  it('reject writes above a hard limit of nodes or bytes when they are enforced', () => {
+    const fixture = limited('count=-1,bytes=-1;byteHardLimit=12,countHardLimit=3')
+    expect(fixture.create('/q/a', '1234')).toMatchObject({ path: '/q/a' })
+    expect(fixture.create('/q/b')).toEqual(error(ErrorCode.QUOTAEXCEEDED))
+    expect(fixture.set('/q/a', '12345')).toEqual(error(ErrorCode.QUOTAEXCEEDED))
+    expect(fixture.set('/q/a', '123')).toMatchObject({ type: OpCode.setData })
   })
 
-  it('refuse nothing above a soft limit, or when they are not enforced, but tell of it', () => {
+  it('report writes above a soft limit, or without enforcement, and accept them', () => {
     const soft = limited('count=1,bytes=1')
     expect(soft.create('/q/a', '1234')).toMatchObject({ path: '/q/a' })
     expect(soft.breaches).toEqual(['/q soft nodes 3 of 1'])
@@ -161,16 +163,16 @@ describe('quotas', () => {
     expect(open.breaches).toEqual(['/q hard nodes 3 of 1'])
   })
 
-  it('that cannot be read refuse what lies below them, and nothing else', () => {
-    const bench = limited('count=many')
-    expect(bench.create('/q/a')).toEqual(error(ErrorCode.MARSHALLINGERROR))
-    expect(bench.create('/other')).toMatchObject({ path: '/other' })
+  it('that cannot be parsed reject writes below them, and no others', () => {
+    const fixture = limited('count=many')
+    expect(fixture.create('/q/a')).toEqual(error(ErrorCode.MARSHALLINGERROR))
+    expect(fixture.create('/other')).toMatchObject({ path: '/other' })
   })
 })
 
-describe('a request', () => {
-  it('that cannot be decoded takes no zxid, but a multi does', () => {
-    const bench = new Bench()
+describe('the preparer', () => {
+  it('uses no zxid for a request that cannot be decoded, except a multi', () => {
+    const fixture = new Bench()
     for (const type of [
       OpCode.create,
       OpCode.create2,
@@ -180,18 +182,18 @@ describe('a request', () => {
       OpCode.setACL,
       OpCode.reconfig,
     ]) {
-      expect(bench.prepare(type, (w) => w.byte(1))).toBe(ErrorCode.MARSHALLINGERROR)
+      expect(fixture.prepare(type, (w) => w.byte(1))).toBe(ErrorCode.MARSHALLINGERROR)
     }
-    expect(bench.prepare(OpCode.multi, (w) => w.byte(1))).toEqual(error(ErrorCode.MARSHALLINGERROR))
+    expect(fixture.prepare(OpCode.multi, (w) => w.byte(1))).toEqual(error(ErrorCode.MARSHALLINGERROR))
   })
 
-  it('of a session that is over fails with its zxid', () => {
-    const bench = new Bench()
-    bench.open = false
-    expect(bench.create('/a')).toEqual(error(ErrorCode.SESSIONEXPIRED))
+  it('uses a zxid for the failed request of a closed session', () => {
+    const fixture = new Bench()
+    fixture.open = false
+    expect(fixture.create('/a')).toEqual(error(ErrorCode.SESSIONEXPIRED))
   })
 
-  it('for another membership is refused: there is none to change', () => {
+  it('rejects a reconfiguration of a standalone server', () => {
     const body = (w: Writer): void => {
       for (const list of [null, null, null]) w.string(list)
       w.long(-1n)
@@ -199,12 +201,12 @@ describe('a request', () => {
     expect(new Bench().prepare(OpCode.reconfig, body)).toEqual(error(ErrorCode.RECONFIGDISABLED))
   })
 
-  it('keeps its data when the bytes that it came in change', () => {
-    const bench = new Bench()
+  it('copies the data of a request, whose bytes change later', () => {
+    const fixture = new Bench()
     const w = new Writer()
     writeCreateRequest(w, { path: '/a', data: text('kept'), acl: OPEN_ACL_UNSAFE, flags: 0 })
     const bytes = w.take()
-    const prepared = bench.preparer.prepare(
+    const prepared = fixture.preparer.prepare(
       { sessionId: 5n, type: OpCode.create, identities: [] },
       new Reader(bytes),
       1,
@@ -214,9 +216,9 @@ describe('a request', () => {
     expect(prepared).toMatchObject({ txn: { path: '/a', data: text('kept') } })
   })
 
-  it('keeps the data of the parts of a multi just so, and that of a change', () => {
-    const bench = new Bench()
-    bench.create('/a')
+  it('copies the data of the parts of a multi and of a setData', () => {
+    const fixture = new Bench()
+    fixture.create('/a')
     const w = new Writer()
     writeMultiHeader(w, { type: OpCode.setData, done: false, err: -1 })
     writeSetDataRequest(w, { path: '/a', data: text('kept'), version: -1 })
@@ -231,7 +233,7 @@ describe('a request', () => {
       { type: OpCode.setData, bytes: change },
     ].map(({ type, bytes }, at) => {
       const request = { sessionId: 5n, type, identities: [] }
-      const prepared = bench.preparer.prepare(request, new Reader(bytes), at + 2, 1)
+      const prepared = fixture.preparer.prepare(request, new Reader(bytes), at + 2, 1)
       bytes.fill(0)
       return prepared
     })
@@ -246,15 +248,15 @@ describe('a request', () => {
     expect(second).toMatchObject({ txn: { path: '/a', data: text('also') } })
   })
 
-  it('sees what is on its way until that is dropped', () => {
-    const bench = new Bench()
+  it('validates against pending changes until they are reset', () => {
+    const fixture = new Bench()
     const create = (): Txn | number =>
-      bench.prepare(OpCode.create, (w) =>
+      fixture.prepare(OpCode.create, (w) =>
         writeCreateRequest(w, { path: '/a', data: null, acl: OPEN_ACL_UNSAFE, flags: 0 }),
       )
     expect(create()).toMatchObject({ path: '/a' })
     expect(create()).toEqual(error(ErrorCode.NODEEXISTS))
-    bench.preparer.reset()
+    fixture.preparer.reset()
     expect(create()).toMatchObject({ path: '/a' })
   })
 })

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { RequestError, reject } from './request-error.ts'
 
-it('refuses with one error for each number, which remembers nothing of who was refused first', () => {
+it('reject throws one error for each code, whose stack retains nothing of the first request', () => {
   const caught = [1, 1, 2].map((code) => {
     try {
       return reject(code)
@@ -11,5 +11,5 @@ it('refuses with one error for each number, which remembers nothing of who was r
   })
   expect(caught[0]).toBe(caught[1])
   expect(caught.map((error) => RequestError.codeOf(error))).toEqual([1, 1, 2])
-  expect(caught[0]!.stack).toBe('refused with 1')
+  expect(caught[0]!.stack).toBe('rejected with 1')
 })

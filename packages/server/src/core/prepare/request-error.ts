@@ -1,26 +1,26 @@
-/** Ends the validation of one request with an error number. It never leaves this folder. */
+/** Ends the validation of a write with an error number. It does not leave the preparer. */
 export class RequestError extends Error {
-  override readonly name = 'Refusal'
+  override readonly name = 'RequestError'
   readonly code: number
   constructor(code: number) {
-    super(`refused with ${code}`)
+    super(`rejected with ${code}`)
     this.code = code
-    // One is kept for each number: with its trace it would keep all that was at work when it was first thrown, trees too.
+    // One instance is kept for each code. A stack trace would retain everything that was live at its first use, trees included.
     this.stack = this.message
   }
 
-  /** The number of a refusal; everything else is a fault of ours and goes on. */
+  /** Returns the code of a RequestError, and throws any other error again. */
   static codeOf(error: unknown): number {
     if (error instanceof RequestError) return error.code
     throw error
   }
 }
 
-const refusals = new Map<number, RequestError>()
+const errors = new Map<number, RequestError>()
 
-/** Refuses the request. One error object for each number: a trace would cost more than the request and tell nothing. */
+/** Throws the RequestError of a code. There is one for each code: creating a stack trace would cost more than the request. */
 export function reject(code: number): never {
-  let refusal = refusals.get(code)
-  if (refusal === undefined) refusals.set(code, (refusal = new RequestError(code)))
-  throw refusal
+  let error = errors.get(code)
+  if (error === undefined) errors.set(code, (error = new RequestError(code)))
+  throw error
 }

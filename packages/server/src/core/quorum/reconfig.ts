@@ -8,7 +8,9 @@ import {
 import { ConfigurationError, parseConfiguration } from './parse-configuration.ts'
 import type { ServerId } from './verifier.ts'
 
-/** The fields of a client's reconfig request. With `newMembers` it replaces the whole membership, else it is incremental. */
+/**
+ * The fields of a client's reconfig request. With `newMembers` it replaces the whole membership, else it is incremental.
+ */
 export interface ReconfigRequest {
   /** `server.N=…` lines, separated by commas. */
   readonly joiningServers: string | null

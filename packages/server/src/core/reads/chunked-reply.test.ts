@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { ChildPathsCursor, Tree } from '../tree/index.ts'
 import { chunkedMultiRead } from './chunked-reply.ts'
 
-/** What an answer with two lists comes to: its error, its bytes, and in how many turns. */
+/** Writes a reply with two lists and returns its error, its bytes, and the number of steps. */
 function made(children: number, limit: number): { err: unknown; length: number; turns: number } {
   const tree = new Tree({ extendedTypes: true, digest: false })
   const made = {
@@ -31,11 +31,11 @@ function made(children: number, limit: number): { err: unknown; length: number; 
 describe('a multiRead with long lists', () => {
   const size = 30 + 2 * (4 + 5000 * 8)
 
-  it('is written in steps, up to its limit', () => {
+  it('is written in steps up to its limit', () => {
     expect(made(5000, size)).toEqual({ err: ErrorCode.OK, length: size, turns: 9 })
   })
 
-  it('that is longer is refused without a trace', () => {
+  it('beyond the limit fails and leaves nothing in the buffer', () => {
     expect(made(5000, size - 1)).toMatchObject({ err: ErrorCode.MARSHALLINGERROR, length: 0 })
   })
 })

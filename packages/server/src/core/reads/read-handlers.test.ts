@@ -12,23 +12,23 @@ import { describe, expect, it } from 'vitest'
 import type { Identity } from '../types.ts'
 import { ReadFixture, Client, SECRET, text, type Answer } from './testing/read-fixture.ts'
 
-describe('looking at a node', () => {
-  it('gives data and stat, children, and the number of all that lies below', () => {
-    const bench = new ReadFixture()
-    const { err, body } = bench.look(OpCode.getData, '/a')
+describe('ReadHandlers', () => {
+  it('replies with data and stat, children, and the number of all descendants', () => {
+    const fixture = new ReadFixture()
+    const { err, body } = fixture.look(OpCode.getData, '/a')
     expect([err, new TextDecoder().decode(body.buffer()!)]).toEqual([0, 'data'])
     expect(readStat(body)).toMatchObject({ czxid: 1n, pzxid: 2n, cversion: 1, numChildren: 1, dataLength: 4 })
-    const children = bench.look(OpCode.getChildren2, '/a').body
+    const children = fixture.look(OpCode.getChildren2, '/a').body
     expect([children.int(), children.string(), readStat(children).numChildren]).toEqual([1, 'b', 1])
     const all = ['/', '/a', '/a/b', ''].map((path) =>
-      bench.look(OpCode.getAllChildrenNumber, path).body.int(),
+      fixture.look(OpCode.getAllChildrenNumber, path).body.int(),
     )
     expect(all).toEqual([6, 1, 0, 7])
-    expect(bench.look(OpCode.getData, '/a/b').body.buffer()).toBeNull()
+    expect(fixture.look(OpCode.getData, '/a/b').body.buffer()).toBeNull()
   })
 
-  it('fails without a trace in the reply for a node that is absent, hidden or unnamed', () => {
-    const bench = new ReadFixture()
+  it('fails with an empty body for an absent node, an unreadable node and a null path', () => {
+    const fixture = new ReadFixture()
     for (const op of [
       OpCode.getData,
       OpCode.exists,
@@ -37,27 +37,27 @@ describe('looking at a node', () => {
       OpCode.getACL,
       OpCode.getAllChildrenNumber,
     ]) {
-      expect(bench.look(op, '/none', true)).toMatchObject({ err: ErrorCode.NONODE, length: 0 })
-      expect(bench.look(op, '/s', true)).toMatchObject({ err: ErrorCode.NOAUTH, length: 0 })
-      expect(bench.look(op, null, true)).toMatchObject({ err: ErrorCode.MARSHALLINGERROR, length: 0 })
-      expect(bench.ask(op, (w) => w.byte(1))).toMatchObject({ err: ErrorCode.MARSHALLINGERROR, length: 0 })
+      expect(fixture.look(op, '/none', true)).toMatchObject({ err: ErrorCode.NONODE, length: 0 })
+      expect(fixture.look(op, '/s', true)).toMatchObject({ err: ErrorCode.NOAUTH, length: 0 })
+      expect(fixture.look(op, null, true)).toMatchObject({ err: ErrorCode.MARSHALLINGERROR, length: 0 })
+      expect(fixture.ask(op, (w) => w.byte(1))).toMatchObject({ err: ErrorCode.MARSHALLINGERROR, length: 0 })
     }
-    // Of all these only exists leaves a watch, on the node that is to come.
-    expect([...bench.client.watchedPaths]).toEqual(['/none'])
+    // Only exists sets a watch, on the missing node.
+    expect([...fixture.client.watchedPaths]).toEqual(['/none'])
   })
 
-  it('shows a list to those who may read it, its hashes to those who may change it', () => {
-    const bench = new ReadFixture()
+  it('shows an ACL to clients with READ, and its hashes only to clients with ADMIN', () => {
+    const fixture = new ReadFixture()
     const entry = (perms: number, scheme: string, id: string): ACL => ({ perms, id: { scheme, id } })
-    bench.create('/list', null, [
+    fixture.create('/list', null, [
       entry(Perms.READ, 'digest', 'reader:hash:more'),
       entry(Perms.ADMIN, 'digest', 'admin:hash'),
       entry(Perms.ALL & ~Perms.READ & ~Perms.ADMIN, 'digest', 'writer:hash'),
       entry(Perms.ALL, 'ip', '10.0.0.1'),
     ])
     const shown = (identity: Identity): unknown => {
-      bench.client.identities = [identity]
-      const { err, body, length } = bench.ask(OpCode.getACL, (w) => w.string('/list'))
+      fixture.client.identities = [identity]
+      const { err, body, length } = fixture.ask(OpCode.getACL, (w) => w.string('/list'))
       if (err !== 0) return [err, length]
       const ids = Array.from({ length: body.int() }, () => [body.int(), body.string(), body.string()][2])
       expect(readStat(body).czxid).toBe(4n)
@@ -73,17 +73,20 @@ describe('looking at a node', () => {
     expect(shown({ scheme: 'digest', id: 'writer:hash' })).toEqual([ErrorCode.NOAUTH, 0])
   })
 
-  it('says of a path whether it exists, with the stat, also where it cannot exist', () => {
-    const bench = new ReadFixture()
-    const { err, body } = bench.look(OpCode.exists, '/a')
+  it('replies to exists with the stat or NONODE, also for an invalid path', () => {
+    const fixture = new ReadFixture()
+    const { err, body } = fixture.look(OpCode.exists, '/a')
     expect([err, readStat(body).mzxid, body.remaining]).toEqual([0, 1n, 0])
-    expect(bench.look(OpCode.exists, '/a\0', true)).toMatchObject({ err: ErrorCode.BADARGUMENTS, length: 0 })
+    expect(fixture.look(OpCode.exists, '/a\0', true)).toMatchObject({
+      err: ErrorCode.BADARGUMENTS,
+      length: 0,
+    })
     for (const path of ['/a/', 'a', '//', '/a/../a'])
-      expect(bench.look(OpCode.exists, path)).toMatchObject({ err: ErrorCode.NONODE, length: 0 })
+      expect(fixture.look(OpCode.exists, path)).toMatchObject({ err: ErrorCode.NONODE, length: 0 })
   })
 
   it('takes the empty path for the root', () => {
-    const bench = new ReadFixture()
+    const fixture = new ReadFixture()
     for (const op of [
       OpCode.getData,
       OpCode.exists,
@@ -91,17 +94,17 @@ describe('looking at a node', () => {
       OpCode.getChildren2,
       OpCode.getACL,
     ]) {
-      const root = bench.look(op, '/')
+      const root = fixture.look(op, '/')
       expect(root.err).toBe(0)
-      expect(bench.look(op, '')).toMatchObject({ err: 0, bytes: root.bytes })
+      expect(fixture.look(op, '')).toMatchObject({ err: 0, bytes: root.bytes })
     }
   })
 
-  it('judges by who the client was when it asked, and not at all where lists are not checked', () => {
-    const bench = new ReadFixture()
+  it('checks the identities of the request, and none when ACLs are skipped', () => {
+    const fixture = new ReadFixture()
     const bob = new Client()
     bob.identities = SECRET.map(({ id }) => ({ scheme: id.scheme!, id: id.id! }))
-    const caller = { listener: bench.client, sessionId: 9n, identities: bob.identities }
+    const caller = { listener: fixture.client, sessionId: 9n, identities: bob.identities }
     for (const op of [
       OpCode.getData,
       OpCode.exists,
@@ -113,16 +116,16 @@ describe('looking at a node', () => {
         w.string('/s')
         w.bool(false)
       }
-      expect(bench.ask(op, body, caller as Client).err).toBe(0)
-      expect(bench.ask(op, body).err).toBe(ErrorCode.NOAUTH)
+      expect(fixture.ask(op, body, caller as Client).err).toBe(0)
+      expect(fixture.ask(op, body).err).toBe(ErrorCode.NOAUTH)
       expect(new ReadFixture({ skipACL: true }).ask(op, body).err).toBe(0)
     }
   })
 
-  it('finds the ephemeral nodes of a session below a prefix, and who it is', () => {
-    const bench = new ReadFixture()
+  it('lists the ephemeral nodes of a session below a prefix, and its identities', () => {
+    const fixture = new ReadFixture()
     const ephemerals = (prefix: string | null): unknown => {
-      const { body } = bench.ask(OpCode.getEphemerals, (w) => w.string(prefix))
+      const { body } = fixture.ask(OpCode.getEphemerals, (w) => w.string(prefix))
       return Array.from({ length: body.int() }, () => body.string())
     }
     expect([null, '', ' / ', '/a', '/b'].map(ephemerals)).toEqual([
@@ -132,7 +135,7 @@ describe('looking at a node', () => {
       ['/a/b'],
       [],
     ])
-    // Blank is what Java's trim drops: everything up to the space, and no other white space of Unicode.
+    // Java's `String.trim` drops characters up to the space, and no other white space of Unicode.
     expect(['\x00', '\t\n', '\u00a0', '/\u00a0', '\u2003'].map(ephemerals)).toEqual([
       ['/a/b'],
       ['/a/b'],
@@ -141,20 +144,20 @@ describe('looking at a node', () => {
       [],
     ])
     expect(['/a/', '/a/b/', 'a'].map(ephemerals)).toEqual([['/a/b'], [], []])
-    // Not those of another session.
-    const other = bench.ask(OpCode.getEphemerals, (w) => w.string('/'), new Client(8n))
+    // Those of another session are not listed.
+    const other = fixture.ask(OpCode.getEphemerals, (w) => w.string('/'), new Client(8n))
     expect([other.err, other.bytes]).toEqual([0, '00000000'])
   })
 
-  it('tells a client who it is: names without hashes, and marks without a name', () => {
-    const bench = new ReadFixture()
-    bench.client.identities = [
+  it('replies to whoAmI with user names without hashes, and other ids as they are', () => {
+    const fixture = new ReadFixture()
+    fixture.client.identities = [
       { scheme: 'ip', id: '127.0.0.1' },
       { scheme: 'digest', id: 'bob:hash' },
       { scheme: 'digest', id: 'al:hash' },
       { scheme: 'super', id: '' },
     ]
-    const { err, body } = bench.ask(OpCode.whoAmI, () => {})
+    const { err, body } = fixture.ask(OpCode.whoAmI, () => {})
     const shown = Array.from({ length: body.int() }, () => [body.string(), body.string()])
     expect([err, ...shown]).toEqual([
       0,
@@ -165,13 +168,13 @@ describe('looking at a node', () => {
     ])
   })
 
-  it('echoes the path of a sync and answers a ping with nothing', () => {
-    const bench = new ReadFixture()
+  it('echoes the path of a sync, and replies to a ping with an empty body', () => {
+    const fixture = new ReadFixture()
     for (const path of ['/a', '/none', '', 'no path', null]) {
-      const { err, body } = bench.ask(OpCode.sync, (w) => w.string(path))
+      const { err, body } = fixture.ask(OpCode.sync, (w) => w.string(path))
       expect([err, body.string(), body.remaining]).toEqual([0, path, 0])
     }
-    expect(bench.ask(OpCode.ping, () => {})).toMatchObject({ err: 0, length: 0 })
+    expect(fixture.ask(OpCode.ping, () => {})).toMatchObject({ err: 0, length: 0 })
   })
 })
 
@@ -187,7 +190,7 @@ describe('a multiRead', () => {
       writeMultiHeader(w, { type: -1, done: true, err: -1 })
     })
 
-  it('goes on behind a part that fails', () => {
+  it('continues after a failed part', () => {
     const { err, body } = ask([
       [OpCode.getData, '/a'],
       [OpCode.getData, '/none'],
@@ -203,11 +206,11 @@ describe('a multiRead', () => {
     ])
   })
 
-  it('that would be answered with more than 64 MiB is refused without a trace', () => {
-    const bench = new ReadFixture()
-    bench.create('/large', 'x'.repeat(2 ** 20))
+  it('whose reply exceeds 64 MiB fails with an empty body', () => {
+    const fixture = new ReadFixture()
+    fixture.create('/large', 'x'.repeat(2 ** 20))
     const large = (count: number): Answer =>
-      bench.ask(OpCode.multiRead, (w) => {
+      fixture.ask(OpCode.multiRead, (w) => {
         for (let i = 0; i < count; i++) {
           writeMultiHeader(w, { type: OpCode.getData, done: false, err: -1 })
           w.string('/large')
@@ -256,20 +259,20 @@ describe('a multiRead', () => {
     expect(ask(parts)).toMatchObject({ err, bytes })
   })
 
-  it('never leaves a watch, whatever it asks', () => {
-    const bench = new ReadFixture()
+  it('sets no watch, even if a part requests one', () => {
+    const fixture = new ReadFixture()
     for (const type of [OpCode.getData, OpCode.getChildren]) {
-      const { err } = bench.ask(OpCode.multiRead, (w) => {
+      const { err } = fixture.ask(OpCode.multiRead, (w) => {
         writeMultiHeader(w, { type, done: false, err: -1 })
         w.string('/a')
         w.bool(true)
         writeMultiHeader(w, { type: -1, done: true, err: -1 })
       })
-      expect([err, bench.watches.size, bench.client.watchedPaths.size]).toEqual([0, 0, 0])
+      expect([err, fixture.watches.size, fixture.client.watchedPaths.size]).toEqual([0, 0, 0])
     }
   })
 
-  it('with a null path fails as a whole, with what it found before', () => {
+  it('with a null path fails as a whole, after the results of the parts before', () => {
     const { err, body } = ask([
       [OpCode.getChildren, '/a'],
       [OpCode.getData, null],

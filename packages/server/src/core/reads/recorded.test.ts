@@ -9,11 +9,11 @@ const bytesOf = (frame: string): Uint8Array => {
   )
 }
 
-/** Asks what a recorded frame asks and expects the body and the error of the recorded reply. */
-function expectReply(bench: ReadFixture, request: string, reply: string): void {
+/** Sends a recorded request and expects the body and the error of the recorded reply. */
+function expectReply(fixture: ReadFixture, request: string, reply: string): void {
   const asked = bytesOf(request)
   const answered = bytesOf(reply)
-  const { err, bytes } = bench.ask(new Reader(asked, 8).int(), asked.subarray(12))
+  const { err, bytes } = fixture.ask(new Reader(asked, 8).int(), asked.subarray(12))
   expect([err, bytes]).toEqual([new Reader(answered, 16).int(), hex(answered.subarray(20))])
 }
 
@@ -21,7 +21,7 @@ const SESSION = 0x0100000000000000n
 const BORN = 1_795_217_648_323
 const CHANGED = 1_795_217_648_426
 
-/** A parent whose history is that of the recording, as far as it has gone at a zxid. */
+/** Creates a parent with the history of the recording up to a zxid. */
 function fx(until: number): ReadFixture {
   const client = new Client(SESSION)
   client.identities = [
@@ -29,7 +29,7 @@ function fx(until: number): ReadFixture {
     { scheme: 'digest', id: 'al:hash' },
     { scheme: 'ip', id: '127.0.0.1' },
   ]
-  const bench = new ReadFixture({ client, empty: true })
+  const fixture = new ReadFixture({ client, empty: true })
   const node = (
     path: string,
     data: string | null,
@@ -57,8 +57,8 @@ function fx(until: number): ReadFixture {
     { type: OpCode.create, ...node('/fx/u', null) },
   ] as const
   for (const [i, txn] of history.slice(0, until).entries())
-    bench.apply(txn, i + 1, i + 1 < 6 ? BORN : CHANGED)
-  return bench
+    fixture.apply(txn, i + 1, i + 1 < 6 ? BORN : CHANGED)
+  return fixture
 }
 
 describe('the replies of a ZooKeeper 3.9 server, byte for byte', () => {
@@ -79,11 +79,11 @@ describe('the replies of a ZooKeeper 3.9 server, byte for byte', () => {
   })
 
   it('getData of a node without data', () => {
-    const bench = new ReadFixture({ empty: true })
+    const fixture = new ReadFixture({ empty: true })
     const create = { type: OpCode.create, path: '/nulld', data: null, acl: OPEN_ACL_UNSAFE } as const
-    bench.apply({ ...create, ephemeral: false, parentCVersion: -1 }, 34, 1_795_217_804_121)
+    fixture.apply({ ...create, ephemeral: false, parentCVersion: -1 }, 34, 1_795_217_804_121)
     expectReply(
-      bench,
+      fixture,
       '00000013 00000006 00000004 00000006 2f6e756c6c64 00',
       '00000058 00000006 0000000000000022 00000000 ffffffff 0000000000000022 0000000000000022 000001a1fb51cb59 000001a1fb51cb59 00000000 00000000 00000000 0000000000000000 00000000 00000000 0000000000000022',
     )
@@ -110,24 +110,24 @@ describe('the replies of a ZooKeeper 3.9 server, byte for byte', () => {
     )
   })
 
-  it('getACL of one who may administer a digest list', () => {
+  it('getACL of a client with ADMIN permission on a digest ACL', () => {
     const bob = { scheme: 'digest', id: 'bob:ikIaKsbtGweaHnb/jKn7OHqbunM=' }
-    const bench = new ReadFixture({ empty: true })
-    bench.client.identities = [bob]
+    const fixture = new ReadFixture({ empty: true })
+    fixture.client.identities = [bob]
     const node = { data: text('ab'), acl: [{ perms: 31, id: bob }], ephemeral: false, parentCVersion: -1 }
     const create = (path: string) => ({ type: OpCode.create, path, ...node }) as const
-    bench.apply(create('/kz'), 15, 1_795_217_678_380)
-    bench.apply(create('/kz/a'), 16)
-    bench.apply({ type: OpCode.setData, path: '/kz', data: text('cd'), version: 1 }, 17, 1_795_217_678_397)
-    bench.apply({ type: OpCode.multi, txns: [create('/kz/b'), { type: OpCode.delete, path: '/kz/a' }] }, 18)
+    fixture.apply(create('/kz'), 15, 1_795_217_678_380)
+    fixture.apply(create('/kz/a'), 16)
+    fixture.apply({ type: OpCode.setData, path: '/kz', data: text('cd'), version: 1 }, 17, 1_795_217_678_397)
+    fixture.apply({ type: OpCode.multi, txns: [create('/kz/b'), { type: OpCode.delete, path: '/kz/a' }] }, 18)
     expectReply(
-      bench,
+      fixture,
       '0000000f 00000009 00000006 00000003 2f6b7a',
       '0000008a 00000009 0000000000000012 00000000 00000001 0000001f 00000006 646967657374 00000020 626f623a696b49614b73627447776561486e622f6a4b6e374f487162756e4d3d 000000000000000f 0000000000000011 000001a1fb4fe02c 000001a1fb4fe03d 00000001 00000003 00000000 0000000000000000 00000002 00000001 0000000000000012',
     )
   })
 
-  it('sync, also with a character that it writes in another way than it came', () => {
+  it('sync, also with a character that is encoded differently in the reply', () => {
     expectReply(
       fx(8),
       '0000000f 0000000d 00000009 00000003 2f6678',
@@ -175,15 +175,15 @@ describe('the replies of a ZooKeeper 3.9 server, byte for byte', () => {
     expectReply(fx(11), '00000008 fffffffe 0000000b', '00000010 fffffffe 000000000000000b 00000000')
   })
 
-  it('setWatches2 of a client to which nothing happened', () => {
-    const bench = fx(11)
+  it('setWatches2 of a client that has missed no change', () => {
+    const fixture = fx(11)
     expectReply(
-      bench,
+      fixture,
       '0000005d 0000001a 00000069 000000000000000b 00000001 00000003 2f6678 00000002 00000008 2f66782f6e6f6e65 00000009 2f66782f6e6f6e6532 00000001 00000005 2f66782f63 00000001 00000005 2f66782f63 00000001 00000003 2f6678',
       '00000010 0000001a 000000000000000b 00000000',
     )
-    expect(bench.client.events).toEqual([])
-    expect(['/fx', '/fx/none', '/fx/none2', '/fx/c'].map((path) => bench.held(path))).toEqual([
+    expect(fixture.client.events).toEqual([])
+    expect(['/fx', '/fx/none', '/fx/none2', '/fx/c'].map((path) => fixture.held(path))).toEqual([
       [2, 3, 5],
       [2, 3],
       [2, 3],
@@ -192,16 +192,16 @@ describe('the replies of a ZooKeeper 3.9 server, byte for byte', () => {
   })
 
   it('setWatches with a stale watch, then checkWatches and removeWatches of a new one', () => {
-    const bench = new ReadFixture({ empty: true })
+    const fixture = new ReadFixture({ empty: true })
     const create = { type: OpCode.create, path: '/wx', data: null, acl: OPEN_ACL_UNSAFE } as const
-    bench.apply({ ...create, ephemeral: false, parentCVersion: -1 }, 27)
-    bench.apply({ type: OpCode.setData, path: '/wx', data: null, version: 1 }, 29)
+    fixture.apply({ ...create, ephemeral: false, parentCVersion: -1 }, 27)
+    fixture.apply({ type: OpCode.setData, path: '/wx', data: null, version: 1 }, 29)
     expectReply(
-      bench,
+      fixture,
       '00000023 fffffff8 00000065 000000000000001b 00000001 00000003 2f7778 00000000 00000000',
       '00000010 fffffff8 000000000000001d 00000000',
     )
-    expect(bench.client.frames).toEqual([
+    expect(fixture.client.frames).toEqual([
       '0000001fffffffffffffffffffffffff000000000000000300000003' + '000000032f7778',
     ])
     const [check, remove] = [
@@ -212,10 +212,10 @@ describe('the replies of a ZooKeeper 3.9 server, byte for byte', () => {
       '00000010 00000008 000000000000001d 00000000',
       '00000010 00000008 000000000000001d ffffff87',
     ]
-    expectReply(bench, check, none)
-    bench.look(OpCode.getData, '/wx', true)
-    expectReply(bench, check, found)
-    expectReply(bench, remove, found)
-    expectReply(bench, remove, none)
+    expectReply(fixture, check, none)
+    fixture.look(OpCode.getData, '/wx', true)
+    expectReply(fixture, check, found)
+    expectReply(fixture, remove, found)
+    expectReply(fixture, remove, none)
   })
 })

@@ -19,7 +19,7 @@ const pathAnd = (rest: (w: Writer) => void) => (w: Writer) => {
 const watch = pathAnd((w) => w.bool(true))
 const nothing = (): void => {}
 
-/** A whole body of every operation that has one. */
+/** A complete body of every operation that has one. */
 const bodies: readonly (readonly [keyof typeof OpCode, (w: Writer) => void])[] = [
   ['sync', pathAnd(nothing)],
   ['getData', watch],
@@ -53,19 +53,20 @@ const bytesOf = (write: (w: Writer) => void): Uint8Array => {
 const FAILED = { err: ErrorCode.MARSHALLINGERROR, length: 0 }
 
 describe('a body that cannot be decoded', () => {
-  it.each(bodies)(
-    'of %s, cut off anywhere, is refused without a reply, a watch or an event',
-    (name, write) => {
-      const whole = bytesOf(write)
-      for (let end = 0; end < whole.length; end++) {
-        const bench = new ReadFixture()
-        expect(bench.ask(OpCode[name], whole.subarray(0, end))).toMatchObject(FAILED)
-        expect([bench.watches.size, bench.client.watchedPaths.size, bench.client.events]).toEqual([0, 0, []])
-      }
-    },
-  )
+  it.each(bodies)('of %s, truncated anywhere, fails without a body, a watch or an event', (name, write) => {
+    const whole = bytesOf(write)
+    for (let end = 0; end < whole.length; end++) {
+      const fixture = new ReadFixture()
+      expect(fixture.ask(OpCode[name], whole.subarray(0, end))).toMatchObject(FAILED)
+      expect([fixture.watches.size, fixture.client.watchedPaths.size, fixture.client.events]).toEqual([
+        0,
+        0,
+        [],
+      ])
+    }
+  })
 
-  it.each(bodies)('of %s is not one with more bytes behind it than it needs', (name, write) => {
+  it.each(bodies)('of %s is not one with surplus bytes at its end', (name, write) => {
     const whole = bytesOf(write)
     const longer = new Uint8Array(whole.length + 7).fill(0xee)
     longer.set(whole)
@@ -75,23 +76,20 @@ describe('a body that cannot be decoded', () => {
     expect(more.client.events).toEqual(plain.client.events)
   })
 
-  it.each(['setWatches', 'setWatches2'] as const)(
-    'of %s that claims two thousand million paths is refused',
-    (name) => {
-      const body = bytesOf((w) => {
-        w.long(0n)
-        w.int(2 ** 31 - 1)
-        for (let i = 0; i < 100; i++) w.string('/a')
-      })
-      const bench = new ReadFixture()
-      expect(bench.ask(OpCode[name], body)).toMatchObject(FAILED)
-      expect([bench.watches.size, bench.client.events]).toEqual([0, []])
-    },
-  )
+  it.each(['setWatches', 'setWatches2'] as const)('of %s that claims two billion paths fails', (name) => {
+    const body = bytesOf((w) => {
+      w.long(0n)
+      w.int(2 ** 31 - 1)
+      for (let i = 0; i < 100; i++) w.string('/a')
+    })
+    const fixture = new ReadFixture()
+    expect(fixture.ask(OpCode[name], body)).toMatchObject(FAILED)
+    expect([fixture.watches.size, fixture.client.events]).toEqual([0, []])
+  })
 
-  it('of any bytes gets an answer, with a failure nothing is left of a reply, and the tree is as before', () => {
+  it('of random bytes gets a reply, which is empty on failure, and leaves the tree unchanged', () => {
     const ops = [...bodies.map(([name]) => OpCode[name]), OpCode.whoAmI, OpCode.ping]
-    // Whole bodies with some bytes changed get further than noise does.
+    // Complete bodies with some bytes changed reach more code than random bytes.
     const damaged = fc
       .tuple(fc.constantFrom(...bodies), fc.array(fc.tuple(fc.nat(200), fc.nat(255)), { maxLength: 4 }))
       .map(([[name, write], changes]) => {
@@ -100,24 +98,24 @@ describe('a body that cannot be decoded', () => {
         return [OpCode[name], bytes] as const
       })
     const noise = fc.tuple(fc.constantFrom(...ops), fc.uint8Array({ maxLength: 60 }))
-    const bench = new ReadFixture()
-    const digest = bench.tree.digest
+    const fixture = new ReadFixture()
+    const digest = fixture.tree.digest
     fc.assert(
       fc.property(fc.oneof(damaged, noise), ([op, bytes]) => {
-        const { err, length } = bench.ask(op, bytes)
+        const { err, length } = fixture.ask(op, bytes)
         expect(Number.isInteger(err)).toBe(true)
         if (err !== 0 && op !== OpCode.multiRead) expect(length).toBe(0)
-        bench.watches.removeAll(bench.client)
-        bench.client.events.length = bench.client.frames.length = 0
+        fixture.watches.removeAll(fixture.client)
+        fixture.client.events.length = fixture.client.frames.length = 0
       }),
       { numRuns: 20_000 },
     )
-    expect(bench.tree.digest).toEqual(digest)
+    expect(fixture.tree.digest).toEqual(digest)
   })
 
-  it('of an operation that is no read is not even looked at', () => {
-    const bench = new ReadFixture()
+  it('of an operation that is no read is not read', () => {
+    const fixture = new ReadFixture()
     for (const op of [OpCode.create, OpCode.setData, OpCode.multi, OpCode.check, OpCode.auth, 0, -1, 55])
-      expect(bench.ask(op, bytesOf(watch))).toMatchObject({ err: ErrorCode.UNIMPLEMENTED, length: 0 })
+      expect(fixture.ask(op, bytesOf(watch))).toMatchObject({ err: ErrorCode.UNIMPLEMENTED, length: 0 })
   })
 })

@@ -10,73 +10,73 @@ import {
 import { describe, expect, it } from 'vitest'
 import { ReadFixture } from './testing/read-fixture.ts'
 
-describe('a read that asks for a watch', () => {
+describe('a read that sets a watch', () => {
   it.each([
     ['exists', OpCode.exists, '/a', [2, 3]],
     ['exists of a node to come', OpCode.exists, '/to-come', [2, 3]],
     ['getData', OpCode.getData, '/a', [2, 3]],
     ['getChildren', OpCode.getChildren, '/a', [1, 3]],
     ['getChildren2', OpCode.getChildren2, '/a', [1, 3]],
-  ] as const)('by %s leaves one of its kind, and none unless it asks', (_name, op, path, kinds) => {
-    const bench = new ReadFixture()
-    bench.look(op, path)
-    expect(bench.held(path)).toEqual([])
-    bench.look(op, path, true)
-    bench.look(op, path, true)
-    expect([bench.held(path), bench.watches.size]).toEqual([kinds, 1])
+  ] as const)('sets one of its kind only if it requests one: %s', (_name, op, path, kinds) => {
+    const fixture = new ReadFixture()
+    fixture.look(op, path)
+    expect(fixture.held(path)).toEqual([])
+    fixture.look(op, path, true)
+    fixture.look(op, path, true)
+    expect([fixture.held(path), fixture.watches.size]).toEqual([kinds, 1])
   })
 
-  it('leaves none when it fails, but for exists of an absent node', () => {
-    const bench = new ReadFixture()
+  it('sets none when it fails, except exists of an absent node', () => {
+    const fixture = new ReadFixture()
     for (const op of [OpCode.exists, OpCode.getData, OpCode.getChildren, OpCode.getChildren2]) {
-      for (const path of ['/s', null]) bench.look(op, path, true)
-      if (op !== OpCode.exists) bench.look(op, '/none', true)
+      for (const path of ['/s', null]) fixture.look(op, path, true)
+      if (op !== OpCode.exists) fixture.look(op, '/none', true)
     }
-    bench.look(OpCode.exists, '/a\0', true)
-    for (const op of [OpCode.getACL, OpCode.getAllChildrenNumber]) bench.look(op, '/a', true)
-    expect([bench.watches.size, bench.client.watchedPaths.size]).toEqual([0, 0])
+    fixture.look(OpCode.exists, '/a\0', true)
+    for (const op of [OpCode.getACL, OpCode.getAllChildrenNumber]) fixture.look(op, '/a', true)
+    expect([fixture.watches.size, fixture.client.watchedPaths.size]).toEqual([0, 0])
   })
 
-  it('on the empty path keeps a watch that never fires', () => {
-    const bench = new ReadFixture()
-    bench.look(OpCode.getChildren, '', true)
-    bench.look(OpCode.getData, '', true)
-    bench.create('/top', null)
-    bench.apply({ type: OpCode.setData, path: '/', data: null, version: 1 })
-    expect([bench.client.events, bench.held('')]).toEqual([[], [1, 2, 3]])
+  it('of the empty path sets a watch that never fires', () => {
+    const fixture = new ReadFixture()
+    fixture.look(OpCode.getChildren, '', true)
+    fixture.look(OpCode.getData, '', true)
+    fixture.create('/top', null)
+    fixture.apply({ type: OpCode.setData, path: '/', data: null, version: 1 })
+    expect([fixture.client.events, fixture.held('')]).toEqual([[], [1, 2, 3]])
   })
 })
 
 describe('addWatch', () => {
-  it('needs no node and no permission, answers with a zero, and is heard from then on', () => {
-    const bench = new ReadFixture()
+  it('needs neither node nor permission, replies 0, and delivers events from then on', () => {
+    const fixture = new ReadFixture()
     for (const path of ['/s', '/not/there']) {
       for (const mode of [WatchMode.PERSISTENT, WatchMode.PERSISTENT_RECURSIVE]) {
-        expect(bench.number(OpCode.addWatch, path, mode)).toMatchObject({ err: 0, bytes: '00000000' })
+        expect(fixture.number(OpCode.addWatch, path, mode)).toMatchObject({ err: 0, bytes: '00000000' })
       }
-      expect(bench.held(path)).toEqual([3, 4, 5])
+      expect(fixture.held(path)).toEqual([3, 4, 5])
     }
-    bench.create('/not', null)
-    bench.create('/not/there', null)
-    expect(bench.client.events).toEqual([`${EventType.NodeCreated} /not/there`])
+    fixture.create('/not', null)
+    fixture.create('/not/there', null)
+    expect(fixture.client.events).toEqual([`${EventType.NodeCreated} /not/there`])
   })
 
-  it('takes a null path and then does nothing, and leaves nothing for a mode that does not exist', () => {
-    const bench = new ReadFixture()
+  it('accepts a null path without effect, and rejects an unknown mode without effect', () => {
+    const fixture = new ReadFixture()
     for (const mode of [0, 1])
-      expect(bench.number(OpCode.addWatch, null, mode)).toMatchObject({ err: 0, length: 4 })
+      expect(fixture.number(OpCode.addWatch, null, mode)).toMatchObject({ err: 0, length: 4 })
     for (const mode of [-1, 2])
-      expect(bench.number(OpCode.addWatch, '/a', mode)).toMatchObject({
+      expect(fixture.number(OpCode.addWatch, '/a', mode)).toMatchObject({
         err: ErrorCode.MARSHALLINGERROR,
         length: 0,
       })
-    expect(bench.watches.size).toBe(0)
+    expect(fixture.watches.size).toBe(0)
   })
 })
 
-describe('watches that a client puts back', () => {
-  it('tell at once what happened since, and wait for the rest', () => {
-    const bench = new ReadFixture()
+describe('setWatches and setWatches2', () => {
+  it('notify of missed changes at once and set the other watches', () => {
+    const fixture = new ReadFixture()
     const request = {
       relativeZxid: 1n,
       dataWatches: ['/a', '/s', '/gone'],
@@ -85,11 +85,11 @@ describe('watches that a client puts back', () => {
       persistentWatches: ['/p'],
       persistentRecursiveWatches: ['/r'],
     }
-    expect(bench.ask(OpCode.setWatches2, (w) => writeSetWatches2(w, request))).toMatchObject({
+    expect(fixture.ask(OpCode.setWatches2, (w) => writeSetWatches2(w, request))).toMatchObject({
       err: 0,
       length: 0,
     })
-    expect(bench.client.events).toEqual([
+    expect(fixture.client.events).toEqual([
       `${EventType.NodeDataChanged} /s`,
       `${EventType.NodeDeleted} /gone`,
       `${EventType.NodeCreated} /a/b`,
@@ -97,10 +97,10 @@ describe('watches that a client puts back', () => {
       `${EventType.NodeChildrenChanged} /a/b`,
       `${EventType.NodeDeleted} /lost`,
     ])
-    expect([...bench.client.watchedPaths].sort()).toEqual(['/a', '/p', '/r', '/to-come'])
+    expect([...fixture.client.watchedPaths].sort()).toEqual(['/a', '/p', '/r', '/to-come'])
   })
 
-  it('are refused when a list is missing', () => {
+  it('fail when a list is missing', () => {
     const lists = {
       dataWatches: [],
       existWatches: [],
@@ -109,29 +109,29 @@ describe('watches that a client puts back', () => {
       persistentRecursiveWatches: [],
     }
     for (const missing of Object.keys(lists)) {
-      const bench = new ReadFixture()
+      const fixture = new ReadFixture()
       const request = { relativeZxid: 1n, ...lists, [missing]: null }
-      expect(bench.ask(OpCode.setWatches2, (w) => writeSetWatches2(w, request)).err).toBe(
+      expect(fixture.ask(OpCode.setWatches2, (w) => writeSetWatches2(w, request)).err).toBe(
         ErrorCode.MARSHALLINGERROR,
       )
     }
   })
 
-  it('are refused when a path is missing among those that are looked up, with nothing told or kept', () => {
+  it('fail without notifications or watches when a path to look up is null', () => {
     for (const list of ['dataWatches', 'existWatches', 'childWatches']) {
-      const bench = new ReadFixture()
+      const fixture = new ReadFixture()
       const none = { dataWatches: [], existWatches: [], childWatches: [] }
       const request = { relativeZxid: 0n, ...none, [list]: ['/a', null, '/lost'] }
-      expect(bench.ask(OpCode.setWatches, (w) => writeSetWatches(w, request)).err).toBe(
+      expect(fixture.ask(OpCode.setWatches, (w) => writeSetWatches(w, request)).err).toBe(
         ErrorCode.MARSHALLINGERROR,
       )
-      expect([bench.client.events, [...bench.client.watchedPaths]]).toEqual([[], []])
+      expect([fixture.client.events, [...fixture.client.watchedPaths]]).toEqual([[], []])
     }
   })
 
-  it('can be checked and removed, and modes that do not exist cannot be added', () => {
-    const bench = new ReadFixture()
-    const one = (...asked: [number, string, number]): number => bench.number(...asked).err
+  it('set watches that checkWatches finds and removeWatches removes', () => {
+    const fixture = new ReadFixture()
+    const one = (...asked: [number, string, number]): number => fixture.number(...asked).err
     expect([0, 1, 2, -1].map((mode) => one(OpCode.addWatch, '/w', mode))).toEqual([0, 0, -5, -5])
     expect([1, 2, 3, 4, 5, 0, 6].map((type) => one(OpCode.checkWatches, '/w', type))).toEqual([
       -121, -121, 0, 0, 0, -5, -5,
@@ -141,23 +141,23 @@ describe('watches that a client puts back', () => {
     ])
   })
 
-  it('that were put there twice are told twice, in the order of the lists, before the reply', () => {
-    const bench = new ReadFixture()
+  it('notify twice of a path listed twice, in the order of the lists, before the reply', () => {
+    const fixture = new ReadFixture()
     const request = {
       relativeZxid: 0n,
       dataWatches: ['/a', '/a', '/gone'],
       existWatches: ['/a'],
       childWatches: ['/a', '/gone'],
     }
-    const { err, length } = bench.ask(OpCode.setWatches, (w) => writeSetWatches(w, request))
+    const { err, length } = fixture.ask(OpCode.setWatches, (w) => writeSetWatches(w, request))
     expect([err, length]).toEqual([0, 0])
-    // As a ZooKeeper 3.9 server tells them.
-    expect(bench.client.events).toEqual(['3 /a', '3 /a', '2 /gone', '1 /a', '4 /a', '2 /gone'])
-    expect(bench.client.frames.every((frame) => frame.slice(8, 32) === 'f'.repeat(24))).toBe(true)
-    expect(bench.watches.size).toBe(0)
+    // As a ZooKeeper 3.9 server sends them.
+    expect(fixture.client.events).toEqual(['3 /a', '3 /a', '2 /gone', '1 /a', '4 /a', '2 /gone'])
+    expect(fixture.client.frames.every((frame) => frame.slice(8, 32) === 'f'.repeat(24))).toBe(true)
+    expect(fixture.watches.size).toBe(0)
   })
 
-  it('count as missed what came behind the zxid that the client has seen, and not that zxid itself', () => {
+  it('take changes after the last seen zxid for missed, and not that of the zxid itself', () => {
     for (const [seen, events, kinds] of [
       [6n, ['3 /n', '4 /n'], []],
       [7n, ['4 /n'], [2, 3]],
@@ -165,19 +165,19 @@ describe('watches that a client puts back', () => {
       [2n ** 60n, [], [1, 2, 3]],
       [-1n, ['3 /n', '4 /n'], []],
     ] as const) {
-      const bench = new ReadFixture({ empty: true })
-      bench.create('/n', null)
-      bench.apply({ type: OpCode.setData, path: '/n', data: null, version: 1 }, 7)
+      const fixture = new ReadFixture({ empty: true })
+      fixture.create('/n', null)
+      fixture.apply({ type: OpCode.setData, path: '/n', data: null, version: 1 }, 7)
       const child = { path: '/n/k', data: null, acl: [], ephemeral: false, parentCVersion: -1 }
-      bench.apply({ type: OpCode.create, ...child }, 8)
+      fixture.apply({ type: OpCode.create, ...child }, 8)
       const request = { relativeZxid: seen, dataWatches: ['/n'], existWatches: [], childWatches: ['/n'] }
-      bench.ask(OpCode.setWatches, (w) => writeSetWatches(w, request))
-      expect([bench.client.events, bench.held('/n')]).toEqual([events, kinds])
+      fixture.ask(OpCode.setWatches, (w) => writeSetWatches(w, request))
+      expect([fixture.client.events, fixture.held('/n')]).toEqual([events, kinds])
     }
   })
 
-  it('of the lasting kinds are put back without a word, whatever happened, and hear of what comes', () => {
-    const bench = new ReadFixture()
+  it('set persistent watches without notifications, whatever has changed', () => {
+    const fixture = new ReadFixture()
     const request = {
       relativeZxid: 0n,
       dataWatches: [],
@@ -186,23 +186,23 @@ describe('watches that a client puts back', () => {
       persistentWatches: ['/a', '/gone', null],
       persistentRecursiveWatches: ['/', '/s', null],
     }
-    expect(bench.ask(OpCode.setWatches2, (w) => writeSetWatches2(w, request)).err).toBe(0)
-    expect(bench.client.events).toEqual([])
-    expect(['/a', '/gone', '/', '/s'].map((path) => bench.held(path))).toEqual([
+    expect(fixture.ask(OpCode.setWatches2, (w) => writeSetWatches2(w, request)).err).toBe(0)
+    expect(fixture.client.events).toEqual([])
+    expect(['/a', '/gone', '/', '/s'].map((path) => fixture.held(path))).toEqual([
       [3, 4],
       [3, 4],
       [3, 5],
       [3, 5],
     ])
-    bench.create('/a/c', null)
-    expect(bench.client.events).toEqual(['1 /a/c', '4 /a'])
+    fixture.create('/a/c', null)
+    expect(fixture.client.events).toEqual(['1 /a/c', '4 /a'])
   })
 })
 
 describe('checkWatches and removeWatches', () => {
-  it('answer with a header alone, need no node, and tell nobody', () => {
-    const bench = new ReadFixture()
-    bench.number(OpCode.addWatch, '/w', WatchMode.PERSISTENT)
+  it('reply with a header only, need no node, and fire no event', () => {
+    const fixture = new ReadFixture()
+    fixture.number(OpCode.addWatch, '/w', WatchMode.PERSISTENT)
     for (const [op, path, err] of [
       [OpCode.checkWatches, '/w', 0],
       [OpCode.checkWatches, '/w/', ErrorCode.NOWATCHER],
@@ -211,18 +211,18 @@ describe('checkWatches and removeWatches', () => {
       [OpCode.removeWatches, '/w', 0],
       [OpCode.removeWatches, '/w', ErrorCode.NOWATCHER],
     ] as const) {
-      expect(bench.number(op, path, WatcherType.Persistent)).toMatchObject({ err, length: 0 })
+      expect(fixture.number(op, path, WatcherType.Persistent)).toMatchObject({ err, length: 0 })
     }
-    expect(bench.client.events).toEqual([])
+    expect(fixture.client.events).toEqual([])
   })
 
-  it('refuse types that do not exist, and leave the watch', () => {
-    const bench = new ReadFixture()
-    bench.number(OpCode.addWatch, '/w', WatchMode.PERSISTENT)
+  it('reject unknown types and keep the watch', () => {
+    const fixture = new ReadFixture()
+    fixture.number(OpCode.addWatch, '/w', WatchMode.PERSISTENT)
     for (const op of [OpCode.checkWatches, OpCode.removeWatches]) {
       for (const type of [-1, 0, 6, 2 ** 31 - 1])
-        expect(bench.number(op, '/w', type)).toMatchObject({ err: ErrorCode.MARSHALLINGERROR, length: 0 })
+        expect(fixture.number(op, '/w', type)).toMatchObject({ err: ErrorCode.MARSHALLINGERROR, length: 0 })
     }
-    expect(bench.held('/w')).toEqual([3, 4])
+    expect(fixture.held('/w')).toEqual([3, 4])
   })
 })

@@ -1,4 +1,4 @@
-/** Ids, passwords and the life of sessions. */
+/** Ids, passwords, timeouts and expiry of sessions. */
 export { SessionIdGenerator } from './session-id-generator.ts'
 export { isPasswordOf, passwordFor } from './password.ts'
 export { LearnerSessions } from './learner-sessions.ts'

@@ -2,18 +2,18 @@ import type { SessionId } from '../types.ts'
 import type { Session, SessionRegistry, SessionTable } from './types.ts'
 
 /**
- * The sessions as a learner knows them: the table that transactions made, and who was heard of since the leader was told
- * last. Only the leader ends sessions, so nothing expires here.
+ * The sessions as a learner knows them: the table that transactions have made, and the sessions that were touched since the last
+ * report to the leader. Only the leader expires sessions.
  */
 export class LearnerSessions implements SessionRegistry {
   readonly #table: SessionTable
-  /** Those that have, or had, a client here. */
-  readonly #known = new Map<SessionId, Session>()
+  /** Sessions that have, or had, a client on this server. */
+  readonly #connected = new Map<SessionId, Session>()
   #touched: Session[] = []
-  /** Sessions of observers behind this server that they have told of since then. */
+  /** Sessions that observers connected to this server have reported since the last report. */
   readonly #reported = new Map<SessionId, Session>()
 
-  /** The table belongs to the member's data; it changes as transactions are applied. */
+  /** `table` belongs to the database of the member; it changes as transactions are applied. */
   constructor(table: SessionTable) {
     this.#table = table
   }
@@ -27,42 +27,42 @@ export class LearnerSessions implements SessionRegistry {
   }
 
   get(id: SessionId): Session | undefined {
-    const known = this.#known.get(id)
-    if (known !== undefined) return known
+    const session = this.#connected.get(id)
+    if (session !== undefined) return session
     const timeout = this.#table.get(id)
     return timeout === undefined ? undefined : untouchedSession(id, timeout)
   }
 
   isOpen(id: SessionId): boolean {
-    const known = this.#known.get(id)
-    return known === undefined ? this.#table.has(id) : !known.isClosing
+    const session = this.#connected.get(id)
+    return session === undefined ? this.#table.has(id) : !session.isClosing
   }
 
   add(id: SessionId, timeout: number, now: number): Session {
     this.#table.set(id, timeout)
-    // Most begin at another server, and their clients stay there.
-    return this.#known.has(id) ? this.resume(id, timeout, now) : untouchedSession(id, timeout)
+    // Most sessions are created on another server, and their clients stay connected to it.
+    return this.#connected.has(id) ? this.resume(id, timeout, now) : untouchedSession(id, timeout)
   }
 
-  /** The leader has said that it lives, so it may be that its first transaction is still on its way to this server. */
+  /** The leader has confirmed that the session is alive; its createSession transaction may not be applied here yet. */
   resume(id: SessionId, timeout: number, now: number): Session {
-    let session = this.#known.get(id)
-    if (session === undefined) this.#known.set(id, (session = untouchedSession(id, timeout)))
+    let session = this.#connected.get(id)
+    if (session === undefined) this.#connected.set(id, (session = untouchedSession(id, timeout)))
     session.timeout = timeout
     this.touch(session, now)
     return session
   }
 
   detach(id: SessionId): void {
-    this.#known.delete(id)
+    this.#connected.delete(id)
   }
 
   remove(id: SessionId): void {
     this.#table.delete(id)
-    const session = this.#known.get(id)
+    const session = this.#connected.get(id)
     if (session === undefined) return
     session.isClosing = true
-    this.#known.delete(id)
+    this.#connected.delete(id)
   }
 
   touch(session: Session, now: number): void {
@@ -72,12 +72,12 @@ export class LearnerSessions implements SessionRegistry {
     this.#touched.push(session)
   }
 
-  /** An observer behind this server has heard of a session. */
+  /** Notes a session that an observer connected to this server has reported. */
   touchFromObserver(id: SessionId, timeout: number): void {
     this.#reported.set(id, untouchedSession(id, timeout))
   }
 
-  /** What the answer to a PING of the leader says: the sessions that were touched since the last one. */
+  /** Returns and forgets the sessions that were touched since the last call, for the answer to a PING of the leader. */
   takeTouched(): readonly Session[] {
     const touched = this.#touched
     this.#touched = []
@@ -98,9 +98,9 @@ export class LearnerSessions implements SessionRegistry {
     session.isClosing = false
   }
 
-  /** Every session of the table. */
+  /** Yields all sessions of the table. */
   *[Symbol.iterator](): IterableIterator<Session> {
-    for (const [id, timeout] of this.#table) yield this.#known.get(id) ?? untouchedSession(id, timeout)
+    for (const [id, timeout] of this.#table) yield this.#connected.get(id) ?? untouchedSession(id, timeout)
   }
 }
 

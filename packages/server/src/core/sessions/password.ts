@@ -3,8 +3,8 @@ const MASK = (1n << 48n) - 1n
 const SECRET = 0xb3415c00n
 
 /**
- * The password of a session: 16 bytes that follow from its id, the same on every server and in Apache ZooKeeper, which
- * is what lets a client go on elsewhere. It guards against mistakes, not against attackers.
+ * Returns the password of a session: 16 bytes derived from its id (client-protocol 2.5). They are the same on every server, Apache
+ * ZooKeeper included, so that a client can reconnect to any. It protects from mistakes, not from attackers.
  */
 export function passwordFor(sessionId: bigint): Uint8Array {
   const password = new Uint8Array(16)
@@ -17,7 +17,7 @@ export function passwordFor(sessionId: bigint): Uint8Array {
   return password
 }
 
-/** Whether a client knows the password of a session. */
+/** Whether a password is that of a session. Takes the same time for all wrong ones. */
 export function isPasswordOf(sessionId: bigint, password: Uint8Array | null): boolean {
   if (sessionId === 0n || password === null || password.length !== 16) return false
   const expected = passwordFor(sessionId)

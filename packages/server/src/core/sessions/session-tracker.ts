@@ -7,8 +7,8 @@ export interface SessionTrackerOptions {
 }
 
 /**
- * Which sessions live and until when (`SessionTrackerImpl`). Time goes in ticks; a session stands in the bucket of some
- * tick, and only when that tick comes is it looked at: if it was touched meanwhile it moves on to a later bucket.
+ * Tracks the deadlines of sessions and expires them (`SessionTrackerImpl`, client-protocol 2.3). Deadlines are rounded up to ticks.
+ * A session is checked only at the tick of its bucket: if it was touched meanwhile, it moves to a later bucket.
  */
 export class SessionTracker implements SessionRegistry {
   readonly #sessions = new Map<SessionId, Session>()
@@ -19,8 +19,8 @@ export class SessionTracker implements SessionRegistry {
   #nextBucket: number
 
   /**
-   * `tick` in milliseconds; `now` on the monotonic clock. The sessions of a `table` begin with a full life: whoever decided
-   * about them until now is not heard of any more. The table is kept up to date. `local` ones are those of this server alone.
+   * `tick` is in milliseconds, `now` on the monotonic clock. The sessions of `table` get a new deadline, since their old ones are
+   * unknown here; the tracker keeps the table up to date. `isLocal` makes the sessions local ones.
    */
   constructor(tick: number, now: number, { isLocal: local = false, table }: SessionTrackerOptions = {}) {
     this.#tick = tick
@@ -34,13 +34,12 @@ export class SessionTracker implements SessionRegistry {
     return this.#sessions.size
   }
 
-  /** Adds a session, or gives one that is known a new timeout and a full life. */
   add(id: SessionId, timeout: number, now: number): Session {
     this.#table?.set(id, timeout)
     return this.resume(id, timeout, now)
   }
 
-  /** The same, for a session that its client brings along: its transaction said another timeout, which stays in the table. */
+  /** As `add`, for the session of a client that reconnects: the table keeps the timeout of its transaction. */
   resume(id: SessionId, timeout: number, now: number): Session {
     let session = this.#sessions.get(id)
     if (session === undefined) {
@@ -74,15 +73,14 @@ export class SessionTracker implements SessionRegistry {
     return session !== undefined && !session.isClosing
   }
 
-  /** The session is alive now, and for its timeout from now on. */
   touch(session: Session, now: number): void {
     const deadline = now + session.timeout
     session.deadline = deadline
-    // A shorter timeout can bring the end forward, which lazy moving would miss.
+    // A shorter timeout can move the deadline before the bucket, which must not be missed.
     if (this.#bucketOf(deadline) < session.bucket) this.#move(session)
   }
 
-  /** It goes on until its time is over. */
+  /** The session lives until its deadline. */
   detach(_id: SessionId): void {}
 
   remove(id: SessionId): void {
@@ -93,9 +91,8 @@ export class SessionTracker implements SessionRegistry {
     this.#buckets.get(session.bucket)?.delete(session)
   }
 
-  /** Sessions whose time is over; each is given once and is closing from then on. */
   expire(now: number): Session[] {
-    const over: Session[] = []
+    const expired: Session[] = []
     for (; this.#nextBucket * this.#tick <= now; this.#nextBucket++) {
       const due = this.#buckets.get(this.#nextBucket)
       if (due === undefined) continue
@@ -104,25 +101,24 @@ export class SessionTracker implements SessionRegistry {
         if (this.#bucketOf(session.deadline) > this.#nextBucket) this.#place(session)
         else if (!session.isClosing) {
           session.isClosing = true
-          over.push(session)
+          expired.push(session)
         }
       }
     }
-    return over
+    return expired
   }
 
-  /** A session that was closing goes on: its end could not be stored. It is looked at again at its deadline. */
+  /** The session is checked again at its deadline. */
   reopen(session: Session): void {
     session.isClosing = false
     this.#move(session)
   }
 
-  /** Every session begins its life anew: the server was down, or had no quorum. */
+  /** Gives every session a new deadline, after the server was down or had no quorum. */
   renewAll(now: number): void {
     for (const session of this.#sessions.values()) this.touch(session, now)
   }
 
-  /** When `expire` is to be called next, on the monotonic clock. */
   get nextDeadline(): number {
     return this.#nextBucket * this.#tick
   }
@@ -148,9 +144,9 @@ export class SessionTracker implements SessionRegistry {
   }
 }
 
-/** The tick, of so many milliseconds, at which a deadline has passed for certain: its number. */
+/** Returns the number of the first tick after a deadline, for ticks of `tick` milliseconds. */
 export const tickAfter = (deadline: number, tick: number): number => Math.floor(deadline / tick) + 1
 
-/** The timeout that a client gets for the one that it asks for, in milliseconds. */
+/** Returns the timeout for a requested one, in milliseconds. */
 export const negotiateTimeout = (asked: number, min: number, max: number): number =>
   Math.max(min, Math.min(max, asked))

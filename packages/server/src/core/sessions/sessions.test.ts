@@ -5,27 +5,27 @@ import { isPasswordOf, negotiateTimeout, passwordFor, SessionIdGenerator, Sessio
 const hex = (bytes: Uint8Array): string =>
   [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
 
-describe('session ids', () => {
-  it('begin with the id of the server and count up', () => {
+describe('SessionIdGenerator', () => {
+  it('puts the server id into the highest byte and counts up', () => {
     const ids = new SessionIdGenerator(0x12, 1_700_000_000_000)
     const [first, second] = [ids.next(), ids.next()]
     expect(BigInt.asUintN(64, first) >> 56n).toBe(0x12n)
     expect(second).toBe(first + 1n)
   })
 
-  it('are negative for servers from 128 on, and never the number that marks a container', () => {
+  it('generates negative ids for server ids from 128 on, and never the owner id of containers', () => {
     expect(new SessionIdGenerator(200, 5).next()).toBeLessThan(0n)
     expect(new SessionIdGenerator(128, 0).next()).not.toBe(-(1n << 63n))
   })
 
-  it('do not repeat after a restart a millisecond later, unless 65,536 sessions began in it', () => {
+  it('does not repeat ids after a restart a millisecond later, unless 65,536 sessions were created before', () => {
     const before = new SessionIdGenerator(1, 1_700_000_000_000)
     let last = before.next()
     for (let i = 0; i < 65_535; i++) last = before.next()
     expect(new SessionIdGenerator(1, 1_700_000_000_001).next()).toBe(last + 1n)
   })
 
-  it('hold 8 bits of server, 40 of time and 16 of counter, whatever the server and the time', () => {
+  it('encodes 8 bits of server id, 40 of time and 16 of counter, for any server and time', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: 255 }),
@@ -39,24 +39,24 @@ describe('session ids', () => {
     )
   })
 
-  it('are all different and signed 64-bit numbers, also where the counter runs into the time', () => {
+  it('generates distinct signed 64-bit ids, even where the counter overflows into the time', () => {
     const ids = new SessionIdGenerator(255, 2 ** 40 - 1)
     const given = Array.from({ length: 200_000 }, () => ids.next())
     expect(new Set(given).size).toBe(given.length)
     expect(given.every((id) => BigInt.asIntN(64, id) === id)).toBe(true)
   })
 
-  it('are never 0, which stands for a client without a session', () => {
+  it('never generates 0, which stands for no session', () => {
     const ids = new SessionIdGenerator(0, 0)
     expect([ids.next(), ids.next()]).toEqual([1n, 2n])
-    // Behind the last id of server 255 the numbers begin at 0 again.
+    // After the last id of server 255 the ids start at 0 again.
     const last = new SessionIdGenerator(255, 2 ** 40 - 1)
     const given = Array.from({ length: 65_537 }, () => last.next())
     expect(given.slice(-2)).toEqual([-1n, 1n])
   })
 })
 
-describe('the password of a session', () => {
+describe('session passwords', () => {
   it.each([
     [0x0123456789abcdefn, 'f7cd1b8b3f946c477425d41be3f667c6'],
     [1n, '054cc74a37327db215e702e20c73f005'],
@@ -67,7 +67,7 @@ describe('the password of a session', () => {
     expect(isPasswordOf(id, passwordFor(id))).toBe(true)
   })
 
-  it('is not any other bytes, and session 0 has none', () => {
+  it('isPasswordOf rejects all other bytes, and any password of session 0', () => {
     const almost = passwordFor(5n)
     almost[15]! ^= 1
     for (const wrong of [
@@ -83,16 +83,16 @@ describe('the password of a session', () => {
   })
 })
 
-describe('the timeout of a session', () => {
-  it('is the one asked for, within limits', () => {
+describe('negotiateTimeout', () => {
+  it('returns the requested timeout within the limits', () => {
     expect([-1, 0, 5000, 99_999].map((asked) => negotiateTimeout(asked, 4000, 40_000))).toEqual([
       4000, 4000, 5000, 40_000,
     ])
   })
 })
 
-describe('the session tracker', () => {
-  it('ends a session at the tick behind its deadline, once', () => {
+describe('SessionTracker', () => {
+  it('expires a session at the tick after its deadline, once', () => {
     const tracker = new SessionTracker(2000, 0)
     const session = tracker.add(1n, 4000, 100)
     expect(tracker.expire(5999)).toEqual([])
@@ -103,7 +103,7 @@ describe('the session tracker', () => {
     expect([tracker.size, tracker.get(1n)]).toEqual([0, undefined])
   })
 
-  it('ends a session once more when its first end was lost, since nothing could be stored', () => {
+  it('expires a reopened session, whose closing could not be stored, once more', () => {
     const tracker = new SessionTracker(1000, 0)
     const session = tracker.add(1n, 2000, 0)
     expect(tracker.expire(3000)).toEqual([session])
@@ -113,7 +113,7 @@ describe('the session tracker', () => {
     expect(tracker.expire(10_000)).toEqual([session])
   })
 
-  it('gives a session whose end was lost a full life when its client comes back', () => {
+  it('gives a reopened session a new deadline when its client reconnects', () => {
     const tracker = new SessionTracker(1000, 0)
     const session = tracker.add(1n, 2000, 0)
     tracker.expire(3000)
@@ -124,7 +124,7 @@ describe('the session tracker', () => {
     expect(tracker.expire(9000)).toEqual([session])
   })
 
-  it('ends a session later whose client wanted to end it when the tick came and could not', () => {
+  it('expires a session later that was closing at its tick and was reopened', () => {
     const tracker = new SessionTracker(1000, 0)
     const session = tracker.add(1n, 2000, 0)
     session.isClosing = true
@@ -133,7 +133,7 @@ describe('the session tracker', () => {
     expect(tracker.expire(4000)).toEqual([session])
   })
 
-  it('forgets a session that is removed, in its bucket or behind it', () => {
+  it('does not expire a removed session, whether or not it was touched', () => {
     const tracker = new SessionTracker(1000, 0)
     for (const id of [1n, 2n]) tracker.add(id, 2000, 0)
     tracker.remove(1n)
@@ -144,14 +144,14 @@ describe('the session tracker', () => {
     expect(tracker.expire(60_000)).toEqual([])
   })
 
-  it('gives one that comes back with a shorter timeout its shorter life', () => {
+  it('expires a session by its new timeout when its client reconnects with a shorter one', () => {
     const tracker = new SessionTracker(1000, 0)
     tracker.add(1n, 60_000, 0)
     tracker.add(1n, 2000, 500)
     expect(tracker.expire(3000).map(({ id }) => id)).toEqual([1n])
   })
 
-  it('begins every life anew when it is refreshed', () => {
+  it('gives every session a new deadline in renewAll', () => {
     const tracker = new SessionTracker(1000, 0)
     tracker.add(1n, 2000, 0)
     tracker.renewAll(1900)
@@ -159,7 +159,7 @@ describe('the session tracker', () => {
     expect(tracker.expire(4000).length).toBe(1)
   })
 
-  it('never ends a session early and never more than a tick late, in 10,000 random histories', () => {
+  it('expires no session early and none more than a tick late, in 10,000 random histories', () => {
     const tick = 100
     const step = fc.oneof(
       fc.record({
@@ -170,7 +170,7 @@ describe('the session tracker', () => {
       fc.record({
         do: fc.constant('pass' as const),
         ms: fc.integer({ min: 1, max: 400 }),
-        // Now and then the end of a session cannot be stored.
+        // Sometimes closing a session cannot be stored.
         lost: fc.boolean(),
       }),
     )
@@ -181,7 +181,7 @@ describe('the session tracker', () => {
         const deadlines = new Map<bigint, { timeout: number; deadline: number }>()
         for (const one of steps) {
           if (one.do === 'pass') {
-            // As the server does it: a timer for each tick, and a little late at times.
+            // As the server does: a timer for each tick, sometimes a little late.
             now += one.ms
             for (const session of tracker.expire(now)) {
               const { id } = session

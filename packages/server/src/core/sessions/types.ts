@@ -1,47 +1,47 @@
 import type { SessionId } from '../types.ts'
 
-/** What is known of a session. Touching one is a single assignment. */
+/** The state of a session. Touching one is a single assignment. */
 export interface Session {
   readonly id: SessionId
-  /** Negotiated, in milliseconds. */
+  /** The negotiated timeout, in milliseconds. */
   timeout: number
-  /** On the monotonic clock: when the session ends unless it is touched again. */
+  /** When the session expires unless it is touched again, on the monotonic clock. */
   deadline: number
-  /** Its last transaction is on its way. */
+  /** Whether its closeSession transaction is in flight. */
   isClosing: boolean
-  /** The bucket in which the session stands; its deadline may lie beyond. */
+  /** The bucket that holds the session; its deadline may be later. */
   bucket: number
-  /** Only this server knows it; there is no transaction of it. One that becomes known to all keeps its object. */
+  /** Whether only this server knows it and no transaction has created it. A session that becomes global keeps its object. */
   isLocal: boolean
-  /** Through whom its requests must come: the mark of a learner, or of the leader itself; undefined while nobody has asked. */
+  /** The learner, or the leader, through which its requests must come; undefined before the first request. */
   owner: unknown
-  /** Whether it was touched since the leader was told last. */
+  /** Whether it was touched since the last report to the leader. */
   isTouched: boolean
 }
 
-/** The sessions of an ensemble with their timeouts in milliseconds, as its transactions made them: what a snapshot holds. */
+/** The global sessions with their timeouts in milliseconds, as transactions created them: the content of a snapshot. */
 export type SessionTable = Map<SessionId, number>
 
-/** Which sessions there are, for the client side of a server. Where this server decides it also says when one is over. */
+/** The sessions that a server knows. On the server that decides, it also expires them. */
 export interface SessionRegistry extends Iterable<Session> {
   readonly size: number
   get(id: SessionId): Session | undefined
-  /** Whether the session exists and is not about to end. */
+  /** Whether the session exists and is not closing. */
   isOpen(id: SessionId): boolean
-  /** The first transaction of a session is applied. One that is known gets the timeout and a full life. */
+  /** Adds the session of an applied createSession transaction. A known session gets the timeout and a new deadline. */
   add(id: SessionId, timeout: number, now: number): Session
-  /** A client has come with its session, which was found alive; the timeout is the one negotiated now. */
+  /** Resumes the session of a client that has reconnected, with the newly negotiated timeout. */
   resume(id: SessionId, timeout: number, now: number): Session
-  /** The client of a session has left this server; the session goes on. */
+  /** Called when the client of a session has disconnected; the session lives on. */
   detach(id: SessionId): void
-  /** The last transaction of a session is applied. */
+  /** Removes the session of an applied closeSession transaction. */
   remove(id: SessionId): void
-  /** The session is alive now, and for its timeout from now on. */
+  /** Moves the deadline of a session to its timeout from now. */
   touch(session: Session, now: number): void
-  /** Sessions whose time is over; each is given once and is closing from then on. None where another server decides. */
+  /** Returns the expired sessions, each once, and marks them as closing. Returns none where another server decides. */
   expire(now: number): Session[]
-  /** A session that was closing goes on: its end could not be stored. */
+  /** Reopens a closing session, whose closeSession transaction could not be stored. */
   reopen(session: Session): void
-  /** When `expire` is to be called next, on the monotonic clock; Infinity where another server decides. */
+  /** When to call `expire` next, on the monotonic clock; Infinity where another server decides. */
   readonly nextDeadline: number
 }

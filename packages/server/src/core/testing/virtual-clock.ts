@@ -4,7 +4,9 @@ interface Event {
   readonly run: () => void
 }
 
-/** A clock of simulated milliseconds that runs events in order of their time, and of their creation where times are equal. */
+/**
+ * A clock of simulated milliseconds that runs events in order of their time, and of their creation where times are equal.
+ */
 export class VirtualClock {
   now = 0
   #created = 0

@@ -70,7 +70,10 @@ export class CommitTracker {
     return this.#verifiers
   }
 
-  /** The server designated to lead instead of this one, which commits nothing more (quorum-protocol 14.4, invariant 20). */
+  /**
+   * The server designated to lead instead of this one, which commits nothing more (quorum-protocol 14.4,
+   * quorum-protocol invariant 20).
+   */
   get designatedLeader(): ServerId | undefined {
     return this.#designatedLeader
   }
@@ -120,7 +123,10 @@ export class CommitTracker {
     if (this.#acks.acknowledge(server, zxid)) this.maybeCommit()
   }
 
-  /** Records a follower's ACK of NEWLEADER: it has all committed transactions up to `zxid`, with which it was synced, on disk. */
+  /**
+   * Records a follower's ACK of NEWLEADER: it has all committed transactions up to `zxid`, with which it was synced, on
+   * disk.
+   */
   markSynced(server: ServerId, zxid: Zxid): void {
     this.#acks.acknowledge(server, Math.max(zxid, makeZxid(this.#epoch, 0)))
   }

@@ -2,7 +2,10 @@ import { counterOf, epochOf, formatZxid } from '@zabra/protocol'
 import type { Zxid } from '../types.ts'
 import { Entries } from './entries.ts'
 
-/** Returns whether `next` can directly follow `previous`: the next counter, or the first of a later epoch (quorum-protocol 15). */
+/**
+ * Returns whether `next` can directly follow `previous`: the next counter, or the first of a later epoch
+ * (quorum-protocol 15).
+ */
 export function isNextZxid(previous: Zxid, next: Zxid): boolean {
   return next === previous + 1
     ? counterOf(next) !== 0

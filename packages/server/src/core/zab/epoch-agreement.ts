@@ -62,7 +62,10 @@ export class EpochAgreement {
     return this.#isEpochChosen
   }
 
-  /** Records that a server has accepted the epoch. Returns whether a quorum has, for the first time (quorum-protocol 8.2 step 4). */
+  /**
+   * Records that a server has accepted the epoch. Returns whether a quorum has, for the first time (quorum-protocol 8.2
+   * step 4).
+   */
   acceptEpoch(server: ServerId): boolean {
     if (this.#isEpochAccepted) return false
     this.#accepted.add(server)
@@ -71,7 +74,9 @@ export class EpochAgreement {
   }
 }
 
-/** Returns the reason to reject a learner because of its FOLLOWERINFO or OBSERVERINFO, or undefined (quorum-protocol 8.2). */
+/**
+ * Returns the reason to reject a learner because of its FOLLOWERINFO or OBSERVERINFO, or undefined (quorum-protocol 8.2).
+ */
 export function refusalReason(
   { serverId, protocolVersion, configVersion }: LearnerInfo,
   acceptedEpoch: number,

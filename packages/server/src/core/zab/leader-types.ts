@@ -28,7 +28,9 @@ export interface LeaderOptions {
   readonly reconfigEnabled: boolean
   /** Largest number of learners; default 1000. */
   readonly maxLearners?: number
-  /** Largest number of connections without FOLLOWERINFO or OBSERVERINFO; the oldest is dropped for a new one; default 100. */
+  /**
+   * Largest number of connections without FOLLOWERINFO or OBSERVERINFO; the oldest is dropped for a new one; default 100.
+   */
   readonly maxUnidentified?: number
   /** Whether an oracle is configured, which can allow one of two voters to lead alone (quorum-protocol 2.5). */
   readonly oracle?: boolean

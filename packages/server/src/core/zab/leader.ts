@@ -74,7 +74,10 @@ export class Leader {
     return this.#discovery.epoch
   }
 
-  /** Whether `propose` is allowed: the leader is established, does not prepare to step down, and the epoch has counters left. */
+  /**
+   * Whether `propose` is allowed: the leader is established, does not prepare to step down, and the epoch has counters
+   * left.
+   */
   get canPropose(): boolean {
     return this.#phase === 'broadcast' && this.#stepDownPolicy.canPropose
   }
@@ -194,7 +197,9 @@ export class Leader {
 
   // Packets
 
-  /** Adds a connection. Unidentified connections are bounded, so that they do not keep learners out; the oldest is dropped. */
+  /**
+   * Adds a connection. Unidentified connections are bounded, so that they do not keep learners out; the oldest is dropped.
+   */
   #accept(connection: ConnectionId): void {
     const { maxLearners = 1000, maxUnidentified = 100 } = this.#options
     if (this.#learners.identifiedCount >= maxLearners) {
@@ -280,8 +285,8 @@ export class Leader {
   }
 
   /**
-   * Processes an ACK of a syncing learner. A learner before 3.9.3 may acknowledge proposals before NEWLEADER (quorum-protocol
-   * 9.6, ZOOKEEPER-4685). Such an ACK counts from the ACK of NEWLEADER on: before that, earlier history may not be durable.
+   * Processes an ACK of a syncing learner. A learner before 3.9.3 may acknowledge proposals before NEWLEADER
+   * (quorum-protocol 9.6, ZOOKEEPER-4685). Such an ACK counts from the ACK of NEWLEADER on: before that, earlier history may not be durable.
    */
   #receiveSyncAck(learner: LearnerProgress, zxid: Zxid): void {
     if (counterOf(zxid) !== 0) return this.#noteEarlyAck(learner, zxid)
@@ -354,7 +359,9 @@ export class Leader {
     return this.#phase === 'discovery' || this.#phase === 'synchronisation'
   }
 
-  /** Steps down if the followers that are active or being synchronised are no quorum, unless another leader is designated. */
+  /**
+   * Steps down if the followers that are active or being synchronised are no quorum, unless another leader is designated.
+   */
   #checkQuorum(): void {
     const servers = this.syncedVoters()
     for (const { state, isObserver, serverId } of this.#learners)

@@ -71,7 +71,10 @@ interface AckSource {
   readonly acks: { ackedBy(server: ServerId): Zxid }
 }
 
-/** Returns the reason to drop a learner that was silent for too long or is late with an ACK, or undefined (quorum-protocol 11). */
+/**
+ * Returns the reason to drop a learner that was silent for too long or is late with an ACK, or undefined
+ * (quorum-protocol 11).
+ */
 export function overdueReason(
   learner: LearnerProgress,
   tracker: AckSource,

@@ -5,7 +5,10 @@ import type { QuorumPacket } from './packets.ts'
 /** Options of a learner. Times are in ticks. */
 export interface LearnerOptions {
   readonly self: ServerId
-  /** A participant follows, even if the configuration does not contain it yet; an observer receives committed transactions only. */
+  /**
+   * A participant follows, even if the configuration does not contain it yet; an observer receives committed transactions
+   * only.
+   */
   readonly observer: boolean
   /** The acceptedEpoch on disk. */
   readonly acceptedEpoch: number
@@ -13,7 +16,10 @@ export interface LearnerOptions {
   readonly currentEpoch: number
   /** The last transaction of the log or the snapshot; -1 when the data cannot be trusted. */
   readonly lastZxid: Zxid
-  /** Whether the tree is known to be wrong, so that the leader must send a snapshot. Until then the data on disk still counts. */
+  /**
+   * Whether the tree is known to be wrong, so that the leader must send a snapshot. Until then the data on disk still
+   * counts.
+   */
   readonly needsFullSync?: boolean
   /** Version of the active configuration. */
   readonly configVersion: number

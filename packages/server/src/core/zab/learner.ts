@@ -73,7 +73,7 @@ export class Learner {
 
   /**
    * Records that the log is durable up to and including this zxid. Proposals are acknowledged one by one, in order, when they
-   * are durable, and never before UPTODATE (quorum-protocol 10.4, invariants 15 and 19).
+   * are durable, and never before UPTODATE (quorum-protocol 10.4, quorum-protocol invariant 15, quorum-protocol invariant 19).
    */
   markDurable(zxid: Zxid): void {
     if (this.#phase !== 'broadcast' || this.#options.observer) return
@@ -222,7 +222,10 @@ export class Learner {
     this.#work.push({ do: 'truncate', to: zxid })
   }
 
-  /** Distrusts the data if the history did not end exactly at the zxid of TRUNC (quorum-protocol 9.5, H2, H3). */
+  /**
+   * Distrusts the data if the history did not end exactly at the zxid of TRUNC (quorum-protocol 9.5, quorum-protocol H2,
+   * quorum-protocol H3).
+   */
   #checkTruncation(lastZxid: Zxid): void {
     const to = this.#truncatedTo
     if (lastZxid !== to)
@@ -274,7 +277,9 @@ export class Learner {
     this.#proposeConfiguration(this.#queue.add(zxid, data))
   }
 
-  /** Keeps the configuration of a reconfig as the one seen last, before its transaction is logged (quorum-protocol 14.3). */
+  /**
+   * Keeps the configuration of a reconfig as the one seen last, before its transaction is logged (quorum-protocol 14.3).
+   */
   #proposeConfiguration(configuration: EnsembleConfiguration | undefined): void {
     if (configuration !== undefined) this.#work.push({ do: 'proposeConfiguration', configuration })
   }
@@ -385,7 +390,10 @@ export class Learner {
 
   // End of the role
 
-  /** Leaves a silent leader. An established leader sends PINGs twice a tick; before, it may wait for others (quorum-protocol 11). */
+  /**
+   * Leaves a silent leader. An established leader sends PINGs twice a tick; before, it may wait for others
+   * (quorum-protocol 11).
+   */
   #halfTick(): void {
     this.#halfTicks++
     const { initLimit, syncLimit } = this.#options

@@ -22,7 +22,10 @@ export function encodeLearnerInfo({ serverId, protocolVersion, configVersion }: 
   return writer.take()
 }
 
-/** Decodes a `LearnerInfo`. Old learners omit fields, which get their oldest value. Throws a `ProtocolError` without a server id. */
+/**
+ * Decodes a `LearnerInfo`. Old learners omit fields, which get their oldest value. Throws a `ProtocolError` without a
+ * server id.
+ */
 export function decodeLearnerInfo(data: Uint8Array | null): LearnerInfo {
   const reader = readerOf(data, 'the info of a learner')
   const serverId = reader.longNumber()

@@ -35,7 +35,7 @@ export interface SyncSources {
   readonly forceSnapshot: boolean
   /**
    * TRUNC is sent only when the snapshot has at least so many bytes. Apache ZooKeeper can keep transactions that it was told
-   * to truncate (quorum-protocol H2, H3), and a snapshot is always safe. 0 for always.
+   * to truncate (quorum-protocol H2, quorum-protocol H3), and a snapshot is always safe. 0 for always.
    */
   readonly truncateFromBytes: number
 }
@@ -52,7 +52,9 @@ export type SyncPlan =
       readonly how: 'diff' | 'trunc'
       /** The zxid of the DIFF or TRUNC packet. */
       readonly zxid: Zxid
-      /** Transactions to read from the log, after `after` up to and including `upTo`; each is sent as PROPOSAL and COMMIT. */
+      /**
+       * Transactions to read from the log, after `after` up to and including `upTo`; each is sent as PROPOSAL and COMMIT.
+       */
       readonly disk?: { readonly after: Zxid; readonly upTo: Zxid }
       /** Further transactions, each sent as PROPOSAL and COMMIT. */
       readonly entries: readonly PlannedEntry[]
@@ -60,7 +62,9 @@ export type SyncPlan =
   | {
       readonly how: 'snap'
       readonly reason: string
-      /** Transactions to send after the snapshot. Its SNAP packet has the zxid that is applied when its first byte is read. */
+      /**
+       * Transactions to send after the snapshot. Its SNAP packet has the zxid that is applied when its first byte is read.
+       */
       readonly entries: readonly PlannedEntry[]
     }
 

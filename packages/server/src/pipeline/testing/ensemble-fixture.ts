@@ -12,9 +12,9 @@ export const EPOCH: Zxid = 3 * 2 ** 32
 export interface EnsembleFixtureOptions {
   readonly localSessions?: boolean
   readonly canUpgradeSessions?: boolean
-  /** Whether observers may stand behind the learners. */
+  /** Whether observers may connect to the learners. */
   readonly hasObservers?: boolean
-  /** Sessions from before the epoch, with their timeouts. */
+  /** Sessions that were created before the epoch, with their timeouts. */
   readonly known?: readonly (readonly [bigint, number])[]
 }
 
@@ -23,13 +23,13 @@ export interface Learner {
   readonly fixture: PipelineFixture<LearnerPipeline<ClientChannel>>
   readonly sessions: LearnerSessions
   readonly table: SessionTable
-  /** What it has sent and the leader has not taken. */
+  /** Packets that the learner has sent and the leader has not received. */
   readonly toLeader: (() => void)[]
   readonly fromLeader: (() => void)[]
   readonly requests: ForwardedRequest[]
   readonly broken: string[]
   readonly diverged: Zxid[]
-  /** The packets of the leader stay on their way. */
+  /** Whether packets of the leader are held back. */
   isHeld: boolean
 }
 
@@ -38,7 +38,7 @@ interface Proposal {
   readonly payload: Uint8Array
 }
 
-/** A leader with two learners, whose messages and commits go when the test says so. */
+/** A leader with two learners. The test decides when messages arrive and proposals are committed. */
 export class EnsembleFixture {
   readonly clock = new ManualClock()
   readonly table: SessionTable
@@ -47,13 +47,13 @@ export class EnsembleFixture {
   readonly proposals: Proposal[] = []
   readonly confirms: { readonly after: Zxid; readonly done: () => void }[] = []
   isAccepting = true
-  /** All that was committed. */
+  /** All committed proposals. */
   readonly history: Proposal[] = []
-  /** Nothing is committed. */
+  /** Whether proposals stay uncommitted. */
   holdsCommits = false
-  /** No quorum confirms. */
+  /** Whether confirmations of leadership are held back. */
   holdsConfirms = false
-  /** When learners last heard their leader; now, when undefined. */
+  /** When learners last heard from their leader; now, if undefined. */
   heardAt: number | undefined
   #committed: Zxid = EPOCH
 
@@ -62,10 +62,10 @@ export class EnsembleFixture {
   }
 
   static async start(options: EnsembleFixtureOptions = {}): Promise<EnsembleFixture> {
-    const trio = new EnsembleFixture(options.known)
-    await trio.#openLeader(options)
-    for (const serverId of [2, 3]) trio.learners.push(await trio.#openLearner(serverId, options))
-    return trio
+    const ensemble = new EnsembleFixture(options.known)
+    await ensemble.#openLeader(options)
+    for (const serverId of [2, 3]) ensemble.learners.push(await ensemble.#openLearner(serverId, options))
+    return ensemble
   }
 
   async #openLeader({
@@ -90,8 +90,8 @@ export class EnsembleFixture {
             confirmLeadership: (done) =>
               void this.confirms.push({ after: this.leader.pipeline.proposer.lastZxid, done }),
             sendSync: (learner) => {
-              const { fixture: side, fromLeader } = learner as Learner
-              fromLeader.push(() => side.pipeline.completeSync())
+              const { fixture, fromLeader } = learner as Learner
+              fromLeader.push(() => fixture.pipeline.completeSync())
             },
           },
           lastZxid: EPOCH,
@@ -118,7 +118,7 @@ export class EnsembleFixture {
     const requests: ForwardedRequest[] = []
     const broken: string[] = []
     const diverged: Zxid[] = []
-    const side = await PipelineFixture.open({
+    const fixture = await PipelineFixture.open({
       clock,
       serverId,
       sessions,
@@ -148,7 +148,7 @@ export class EnsembleFixture {
         }),
     })
     const learner: Learner = {
-      fixture: side,
+      fixture,
       sessions,
       table,
       toLeader,
@@ -161,7 +161,7 @@ export class EnsembleFixture {
     return learner
   }
 
-  /** Lets everything happen that is not held and needs no time. */
+  /** Runs everything that is not held back and needs no time. */
   async settle(): Promise<void> {
     do await this.clock.untilIdle()
     while (this.#step())
@@ -174,7 +174,7 @@ export class EnsembleFixture {
     }
   }
 
-  /** The learners tell the leader whom they have heard, as in their answers to a PING. */
+  /** Reports touched sessions from the learners to the leader, as in their answers to a PING. */
   ping(): void {
     for (const { sessions } of this.learners) {
       const touched = sessions.takeTouched().map(({ id, timeout }) => [id, timeout] as const)
@@ -184,7 +184,7 @@ export class EnsembleFixture {
     }
   }
 
-  /** What the leader would do at its tick. */
+  /** Expires sessions as the leader does at a tick. */
   expire(): void {
     this.leader.clientService.runTurn(() => this.leader.clientService.expiry.run())
   }
@@ -195,8 +195,8 @@ export class EnsembleFixture {
     this.history.push({ zxid, payload })
     this.#committed = zxid
     this.leader.clientService.runTurn(() => this.leader.pipeline.commit(zxid))
-    for (const { fixture: side, fromLeader } of this.learners)
-      fromLeader.push(() => side.pipeline.applyCommitted(zxid, payload))
+    for (const { fixture, fromLeader } of this.learners)
+      fromLeader.push(() => fixture.pipeline.applyCommitted(zxid, payload))
   }
 
   #step(): boolean {
@@ -216,11 +216,11 @@ export class EnsembleFixture {
       const { done } = this.confirms.shift()!
       this.leader.clientService.runTurn(done)
     }
-    for (const { fixture: side, fromLeader, isHeld: held } of this.learners) {
+    for (const { fixture, fromLeader, isHeld: held } of this.learners) {
       if (held) continue
       for (const take of fromLeader.splice(0)) {
         moved = true
-        side.clientService.runTurn(take)
+        fixture.clientService.runTurn(take)
       }
     }
     return moved

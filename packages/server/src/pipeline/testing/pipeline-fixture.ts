@@ -14,7 +14,8 @@ import { defaults, type ServerSettings } from '../../settings/index.ts'
 import type { ClientChannel } from '../../connections/client-channel.ts'
 import { acceptClient } from '../../connections/client-connection.ts'
 import { ClientService } from '../../connections/client-service.ts'
-import { RawClient, system, type HandshakeOptions } from '../../testing/test-server.ts'
+import { fixedSystem } from '@zabra/testkit'
+import { RawClient, type HandshakeOptions } from '../../testing/test-server.ts'
 import type { RequestPipeline, PipelineContext } from '../types.ts'
 
 export interface PipelineFixtureOptions<W extends RequestPipeline> {
@@ -30,7 +31,7 @@ export interface PipelineFixtureOptions<W extends RequestPipeline> {
   readonly reconfigure?: Reconfigure
 }
 
-/** The client side of one server in one role, on a network of its own. Others decide when it hears of anything. */
+/** The client service of one server in one role, on a network of its own. The test plays the other servers. */
 export class PipelineFixture<W extends RequestPipeline = RequestPipeline> {
   readonly clock: ManualClock
   readonly tree: Tree
@@ -87,13 +88,13 @@ export class PipelineFixture<W extends RequestPipeline = RequestPipeline> {
     const disk = new MemoryDisk()
     await disk.makeFolder('/data')
     const listener = await network.listen({ port: 0 }, (wire) =>
-      side.clientService.runTurn(() => acceptClient(side.clientService, wire)),
+      fixture.clientService.runTurn(() => acceptClient(fixture.clientService, wire)),
     )
-    const side = new PipelineFixture(options, network, disk, listener.address.port)
-    return side
+    const fixture = new PipelineFixture(options, network, disk, listener.address.port)
+    return fixture
   }
 
-  /** A connection that has sent its handshake, or has said nothing yet. */
+  /** Opens a connection, which sends a handshake if `options` are given. */
   async client(options?: HandshakeOptions): Promise<RawClient> {
     const connection = await this.#network.connect({ host: '127.0.0.1', port: this.#port })
     const client = new RawClient(this.clock, connection)
@@ -116,6 +117,6 @@ function portsOf(clock: ManualClock, network: MemoryNetwork, disk: MemoryDisk): 
     disk,
     random: new SeededRandom(1),
     logger: silentLogger,
-    system,
+    system: fixedSystem,
   } as unknown as Platform
 }

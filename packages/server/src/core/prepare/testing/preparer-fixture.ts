@@ -18,7 +18,7 @@ import { Tree } from '../../tree/index.ts'
 import type { Digest, Identity, Txn } from '../../types.ts'
 import { Preparer } from '../index.ts'
 
-/** One write as a test says it; what it leaves out is harmless. */
+/** A write; fields that are left out have harmless values. */
 export interface RequestSpec {
   readonly op:
     | 'create'
@@ -41,7 +41,7 @@ export const BOB: Identity = { scheme: 'digest', id: 'bob:hash' }
 export const only = (perms: number): ACL[] => [{ perms, id: { scheme: BOB.scheme, id: BOB.id } }]
 export const failure = (err: number): object => ({ type: OpCode.error, err })
 
-/** A preparer with its tree, driven by single requests, whose transactions are applied at once unless a test wants otherwise. */
+/** A preparer with its tree. */
 export class PreparerFixture {
   readonly tree: Tree
   readonly preparer: Preparer
@@ -61,7 +61,7 @@ export class PreparerFixture {
     })
   }
 
-  /** Prepares one request, or several as one multi, and does not apply it. */
+  /** Prepares one request, or several as one multi, without applying the transaction. */
   prepare(ask: RequestSpec | readonly RequestSpec[]): Txn | number {
     const w = new Writer()
     let type: number = OpCode.multi
@@ -78,7 +78,7 @@ export class PreparerFixture {
     const request = { sessionId: 5n, type, identities: this.identities }
     const came = w.take()
     const prepared = this.preparer.prepare(request, new Reader(came), this.zxid + 1, 1)
-    // What comes next is read into the same bytes.
+    // The next request is read into the same bytes.
     came.fill(0xee)
     if (typeof prepared === 'number') return prepared
     this.zxid++

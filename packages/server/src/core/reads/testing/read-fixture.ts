@@ -14,7 +14,7 @@ export class Client implements NotifiedWatcher, ReadCaller<Client> {
   readonly watchedPaths = new Set<string>()
   readonly sessionId: bigint
   identities: readonly Identity[] = [{ scheme: 'ip', id: '127.0.0.1' }]
-  /** What it was told: `type path`, and the whole frames in hexadecimal. */
+  /** The events it received, as `type path`, and their frames in hexadecimal. */
   readonly events: string[] = []
   readonly frames: string[] = []
   readonly listener = this
@@ -33,14 +33,14 @@ export class Client implements NotifiedWatcher, ReadCaller<Client> {
 
 export interface Answer {
   readonly err: number
-  /** On what was written for this answer. */
+  /** Reads the body of this reply. */
   readonly body: Reader
   readonly length: number
   /** In hexadecimal. */
   readonly bytes: string
 }
 
-/** A tree, a client, and what it gets for an answer. */
+/** A tree and a client that reads it. */
 export class ReadFixture {
   readonly tree = new Tree({ extendedTypes: true, digest: true })
   readonly watches = new WatchManager<Client>()
@@ -70,7 +70,7 @@ export class ReadFixture {
     this.apply({ type: OpCode.create, path, data: bytes, acl, ephemeral, parentCVersion: -1 })
   }
 
-  /** Applies a transaction, by default as the next one and of the client. */
+  /** Applies a transaction, by default with the next zxid and from the client's session. */
   apply(
     txn: Txn,
     zxid = this.tree.lastZxid + 1,
@@ -81,7 +81,7 @@ export class ReadFixture {
     this.tree.apply({ sessionId, cxid: 0, zxid, time }, txn, this.firing)
   }
 
-  /** Asks behind four bytes of another reply, which must stay as they are. */
+  /** Executes a read behind four bytes of another reply, which must not change. */
   ask(op: number, body: Uint8Array | ((w: Writer) => void), client = this.client): Answer {
     const request = new Writer()
     if (typeof body === 'function') body(request)
@@ -96,7 +96,7 @@ export class ReadFixture {
       err,
       body: new Reader(reply),
       length: reply.length,
-      // Only when it is asked for: some replies are large.
+      // Lazy, because some replies are large.
       get bytes() {
         return hex(reply)
       },
@@ -110,7 +110,7 @@ export class ReadFixture {
     })
   }
 
-  /** An operation on a path with a number: addWatch, checkWatches or removeWatches. */
+  /** Executes an operation on a path and a number: addWatch, checkWatches or removeWatches. */
   number(op: number, path: string | null, value: number): Answer {
     return this.ask(op, (w) => {
       w.string(path)
@@ -118,7 +118,7 @@ export class ReadFixture {
     })
   }
 
-  /** The types of watches that the client holds on a path, as checkWatches finds them. */
+  /** Returns the types of the client's watches on a path, as checkWatches finds them. */
   held(path: string): number[] {
     return [1, 2, 3, 4, 5].filter((type) => this.number(OpCode.checkWatches, path, type).err === 0)
   }

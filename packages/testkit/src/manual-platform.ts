@@ -1,0 +1,60 @@
+import {
+  ManualClock,
+  MemoryDisk,
+  MemoryNetwork,
+  SeededRandom,
+  silentLogger,
+  type Logger,
+  type Platform,
+  type System,
+} from '@zabra/runtime'
+
+/** A system with fixed figures. */
+export const fixedSystem: System = {
+  pid: 7,
+  processIdentity: (pid) => (pid === 7 ? 'this' : undefined),
+  residentMemory: () => 1,
+  fileDescriptors: () => ({ open: 1, max: 100_000 }),
+  environment: () => [['host.name', 'test']],
+}
+
+const unsupported = (): never => {
+  throw new Error('Compression is not supported')
+}
+
+/** A clock that a test advances, and an in-memory network and disk. */
+export class ManualPlatform {
+  readonly clock = new ManualClock()
+  readonly network = new MemoryNetwork(this.clock)
+  readonly disk: MemoryDisk
+
+  constructor(disk: MemoryDisk = new MemoryDisk()) {
+    this.disk = disk
+  }
+
+  /** Returns a platform on this clock, network and disk. */
+  platform(logger: Logger = silentLogger): Platform {
+    return {
+      clock: this.clock,
+      network: this.network,
+      disk: this.disk,
+      random: new SeededRandom(1),
+      compression: { gzip: unsupported, gunzip: unsupported },
+      logger,
+      system: fixedSystem,
+    }
+  }
+
+  /** Runs everything that needs no time to pass. */
+  untilIdle(): Promise<void> {
+    return this.clock.untilIdle()
+  }
+
+  /** Advances the clock in steps: what a timer starts may need turns before the next timer falls due. */
+  async advance(ms: number, stepMs = 50): Promise<void> {
+    for (let left = ms; left > 0; left -= stepMs) {
+      this.clock.advance(Math.min(left, stepMs))
+      await this.untilIdle()
+    }
+  }
+}
