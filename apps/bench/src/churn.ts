@@ -48,7 +48,10 @@ export class Churn {
     this.#isStopped = true
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error('The server did not answer a request of the churn')), SESSION_MS)
+      timer = setTimeout(
+        () => reject(new Error('The server did not answer a request of the churn')),
+        SESSION_MS,
+      )
     })
     await Promise.race([this.#end(), late]).finally(() => clearTimeout(timer))
   }

@@ -39,5 +39,10 @@ it('isNoisy reports a spread above the threshold', () => {
 })
 
 it('formatValue shows three significant digits', () => {
-  expect([1234567.8, 12.345, 0.01234, Number.NaN].map(formatValue)).toEqual(['1,234,568', '12.3', '0.0123', ''])
+  expect([1234567.8, 12.345, 0.01234, Number.NaN].map(formatValue)).toEqual([
+    '1,234,568',
+    '12.3',
+    '0.0123',
+    '',
+  ])
 })

@@ -37,7 +37,7 @@ const program = new Command('bench')
   .option('--minutes <n>', 'minutes of the long run (endurance)', number, 10)
   .addOption(new Option('--only <peer>', 'measures one peer alone').choices([...peerKinds]))
   .option('--out <folder>', 'writes bench.json and bench.html there')
-  .option('--node-flag <flag...>', 'flags for the Node that runs our server, such as --cpu-prof')
+  .option('--node-flag <flag...>', 'flags for the Node process of a Zabra server, such as --cpu-prof')
   .addHelpText(
     'after',
     `\nCases:\n${cases.map(({ name, about }) => `  ${name.padEnd(16)} ${about}`).join('\n')}`,
@@ -57,7 +57,9 @@ function choose(names: readonly string[]): Case[] {
 }
 
 const missing = only === 'zabra' ? undefined : apacheMissing()
-const peers = peerKinds.filter((kind) => (only === undefined || only === kind) && !(kind === 'apache' && missing))
+const peers = peerKinds.filter(
+  (kind) => (only === undefined || only === kind) && !(kind === 'apache' && missing),
+)
 const figures = new Map<string, Figure>()
 const series: Series[] = []
 const warnings: string[] = []

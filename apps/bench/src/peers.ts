@@ -48,7 +48,7 @@ export interface StartOptions {
   readonly members?: number
   /** Does not start the last member before `join`. */
   readonly withoutLast?: boolean
-  /** Flags for the Node that runs our server, such as --cpu-prof. */
+  /** Flags for the Node process of a Zabra server, such as --cpu-prof. */
   readonly nodeFlags?: readonly string[]
   /** A file that receives the standard output of the servers. */
   readonly output?: string

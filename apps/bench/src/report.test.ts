@@ -17,7 +17,13 @@ const run: Run = {
       aim: 4,
       values: { zabra: [400, 500], apache: [100, 100] },
     },
-    { name: 'alone', caseName: 'ceiling', unit: 'op/s', better: 'higher', values: { zabra: [9], apache: [] } },
+    {
+      name: 'alone',
+      caseName: 'ceiling',
+      unit: 'op/s',
+      better: 'higher',
+      values: { zabra: [9], apache: [] },
+    },
   ],
   series: [
     {
@@ -30,7 +36,13 @@ const run: Run = {
         { at: 60, value: 100 },
       ],
     },
-    { name: 'resident memory', caseName: 'ceiling', unit: 'MB', kind: 'apache', points: [{ at: 30, value: 25 }] },
+    {
+      name: 'resident memory',
+      caseName: 'ceiling',
+      unit: 'MB',
+      kind: 'apache',
+      points: [{ at: 30, value: 25 }],
+    },
   ],
 }
 

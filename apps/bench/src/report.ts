@@ -24,7 +24,7 @@ const targetState = (figure: Figure): string => {
 
 const aimText = ({ aim, limit, better, unit }: Figure): string =>
   limit !== undefined
-    ? `ours ≤ ${limit} ${unit}`
+    ? `Zabra ≤ ${limit} ${unit}`
     : aim === undefined
       ? ''
       : `${better === 'higher' ? '≥' : '≤'} ${aim.toPrecision(2)}`
@@ -85,7 +85,7 @@ dd{margin:0}.reached{color:#2b7a4b}.missed{color:#a33}.noisy{color:#a60}.key spa
 </style>
 <h1>Zabra beside Apache ZooKeeper</h1>
 <p>${date}. Both on this machine in one run, interleaved, on fresh data, with durable writes on both sides. Bars are medians, lines in them the rounds.
-Absolute figures belong to the machine; read the ratio, ours divided by the peer's.</p>
+Absolute figures depend on the machine; read the ratio, Zabra divided by Apache.</p>
 <p class="key"><span style="background:#2b7a4b"></span>Zabra<span style="background:#b9c4cc"></span>Apache ZooKeeper</p>
 ${warnings.length === 0 ? '' : `<p class="noisy"><b>Noisy:</b> ${escaped(warnings.join('; '))}</p>`}
 <dl>${list.join('')}</dl>

@@ -3,10 +3,10 @@ import { scenarios, type ScenarioContext } from '../../../packages/client/src/te
 import { startEnsemble } from './client/ensemble.ts'
 import { ScenarioServers } from './client/scenario-servers.ts'
 import { describeWith } from './harness/requirements.ts'
-import { ours, reference, Server } from './harness/servers.ts'
+import { serverUnderTest, reference, Server } from './harness/servers.ts'
 
-/** Plays all scenarios, one after the other, on servers that stay. */
-function playOn(start: () => Promise<readonly Server[]>, batchReads = false): void {
+/** Runs all client scenarios in turn on the same servers. */
+function runScenariosOn(start: () => Promise<readonly Server[]>, batchReads = false): void {
   let servers: readonly Server[] = []
   let real: ScenarioServers
   beforeAll(async () => {
@@ -17,31 +17,31 @@ function playOn(start: () => Promise<readonly Server[]>, batchReads = false): vo
     await real.close()
     for (const server of servers) await server[Symbol.asyncDispose]()
   })
-  const stage = (): ScenarioContext => {
+  const context = (): ScenarioContext => {
     const { connect, ...rest } = real.context
     return { ...rest, connect: (options) => connect({ batchReads, ...options }) }
   }
-  it.each(scenarios)('$name', async ({ run: play }) => play(stage()))
+  it.each(scenarios)('$name', async ({ run }) => run(context()))
 }
 
 const config = { tickTime: 500 }
 
-describe('our client on our server', () => {
-  playOn(async () => [await Server.start({ kind: ours, config })])
+describe('the Zabra client on Zabra', () => {
+  runScenariosOn(async () => [await Server.start({ kind: serverUnderTest, config })])
 })
 
-describe('our client on our server, with reads that leave together', () => {
-  playOn(async () => [await Server.start({ kind: ours, config })], true)
+describe('the Zabra client with batchReads on Zabra', () => {
+  runScenariosOn(async () => [await Server.start({ kind: serverUnderTest, config })], true)
 })
 
-describeWith(['apache'], 'our client on Apache ZooKeeper', () => {
-  playOn(async () => [await Server.start({ kind: reference, config })])
+describeWith(['apache'], 'the Zabra client on Apache ZooKeeper', () => {
+  runScenariosOn(async () => [await Server.start({ kind: reference, config })])
 })
 
-describeWith(['apache'], 'our client on Apache ZooKeeper, with reads that leave together', () => {
-  playOn(async () => [await Server.start({ kind: reference, config })], true)
+describeWith(['apache'], 'the Zabra client with batchReads on Apache ZooKeeper', () => {
+  runScenariosOn(async () => [await Server.start({ kind: reference, config })], true)
 })
 
-describeWith(['apache'], 'our client on an ensemble of three Apache ZooKeeper servers', () => {
-  playOn(() => startEnsemble(reference, 3))
+describeWith(['apache'], 'the Zabra client on an ensemble of three Apache ZooKeeper servers', () => {
+  runScenariosOn(() => startEnsemble(reference, 3))
 })

@@ -5,7 +5,7 @@ import { describeWith } from './harness/requirements.ts'
 import type { Kind } from './harness/servers.ts'
 
 const newest: Kind = 'apache-3.9'
-/** What Apache ZooKeeper writes when its tree is not the one that its leader foresaw. */
+/** The log message of Apache ZooKeeper when its tree differs from the digest of its leader. */
 const DIGESTS_DIFFER = /digests are not matching/i
 
 let ensemble: Ensemble | undefined
@@ -24,11 +24,11 @@ async function exercise(label: string): Promise<void> {
   await expectOneTree()
 }
 
-describeWith(['newestApache', 'kazoo'], 'an ensemble with the newest Apache ZooKeeper', () => {
+describeWith(['newestApache', 'kazoo'], 'an ensemble with Apache ZooKeeper 3.9', () => {
   it.each<readonly Kind[]>([
     [newest, 'zabra', newest],
     ['zabra', newest, 'zabra'],
-  ])('of %s, %s and %s keeps one tree, whoever leads', async (...kinds) => {
+  ])('of %s, %s and %s keeps equal trees over leader changes', async (...kinds) => {
     ensemble = await Ensemble.start({ kinds })
     await exercise('first')
     const led = new Set<Kind>()
@@ -47,7 +47,7 @@ describeWith(['newestApache', 'kazoo'], 'an ensemble with the newest Apache ZooK
   it.each<readonly Kind[]>([
     [newest, 'zabra', newest],
     ['zabra', newest, 'zabra'],
-  ])('of %s, %s and %s goes on while one after the other is restarted', async (...kinds) => {
+  ])('of %s, %s and %s serves during a rolling restart', async (...kinds) => {
     ensemble = await Ensemble.start({ kinds })
     for (const id of ensemble.ids) {
       await ensemble.stop(id)
@@ -58,7 +58,7 @@ describeWith(['newestApache', 'kazoo'], 'an ensemble with the newest Apache ZooK
     }
   })
 
-  it('moves from one to the other, member by member, and back', async () => {
+  it('migrates from Apache ZooKeeper 3.9 to Zabra and back, member by member', async () => {
     ensemble = await Ensemble.start({ kinds: [newest, newest, newest] })
     await exercise('first')
     for (const kind of ['zabra', newest] as const)
@@ -71,7 +71,7 @@ describeWith(['newestApache', 'kazoo'], 'an ensemble with the newest Apache ZooK
   it.each<readonly Kind[]>([
     [newest, newest, 'zabra'],
     ['zabra', 'zabra', newest],
-  ])('of the voters %s and %s tells the observer %s of everything', async (...kinds) => {
+  ])('of the voters %s and %s keeps the observer %s up to date', async (...kinds) => {
     ensemble = await Ensemble.start({ kinds, observers: [3] })
     await exercise('first')
     await ensemble.kill(3)

@@ -15,15 +15,15 @@ const ensembles: readonly (readonly Kind[])[] = [
   ['zabra', reference, 'zabra'],
 ]
 
-describeWith(['apache', 'kazoo'], 'an ensemble of both', () => {
+describeWith(['apache', 'kazoo'], 'an ensemble of Zabra and Apache ZooKeeper', () => {
   it.each(ensembles)(
-    'of %s, %s and %s keeps one tree, whoever leads and whoever comes back',
+    'of %s, %s and %s keeps equal trees over leader changes and restarts',
     async (...kinds) => {
       ensemble = await Ensemble.start({ kinds })
       await writeThroughAll(ensemble!, 'first')
       await expectSameTrees(ensemble!)
       const led = new Set<Kind>()
-      // The leader is killed each time, so leadership goes from one kind to the other; then those who never led.
+      // The leader is killed in each round, so that both kinds lead.
       for (const round of [1, 2, 3]) {
         const leader = await ensemble.leader()
         led.add(kinds[leader - 1]!)
@@ -38,7 +38,7 @@ describeWith(['apache', 'kazoo'], 'an ensemble of both', () => {
       await writeThroughAll(ensemble!, 'without-first')
       await ensemble.start(1)
       await expectSameTrees(ensemble!)
-      // All of them at once.
+      // A restart of all members at once.
       await ensemble.kill(...ensemble.ids)
       await ensemble.start(...ensemble.ids)
       await writeThroughAll(ensemble!, 'anew')
@@ -50,7 +50,7 @@ describeWith(['apache', 'kazoo'], 'an ensemble of both', () => {
   it.each<readonly Kind[]>([
     [reference, reference, 'zabra'],
     ['zabra', 'zabra', reference],
-  ])('of the voters %s and %s tells the observer %s of everything', async (...kinds) => {
+  ])('of the voters %s and %s keeps the observer %s up to date', async (...kinds) => {
     ensemble = await Ensemble.start({ kinds, observers: [3] })
     expect(await ensemble.modeOf(3)).toBe('observer')
     await writeThroughAll(ensemble!, 'first')
@@ -60,7 +60,7 @@ describeWith(['apache', 'kazoo'], 'an ensemble of both', () => {
     await ensemble.start(3)
     await writeThroughAll(ensemble!, 'again')
     await expectSameTrees(ensemble!)
-    // It finds the next leader by itself.
+    // The observer finds the next leader.
     await ensemble.kill(2)
     await ensemble.start(2)
     await ensemble.leader()
@@ -68,7 +68,7 @@ describeWith(['apache', 'kazoo'], 'an ensemble of both', () => {
     await expectSameTrees(ensemble!)
   })
 
-  it('shows the same configuration everywhere', async () => {
+  it('has the same configuration node on every member', async () => {
     ensemble = await Ensemble.start({ kinds: ['zabra', reference, 'zabra'] })
     const texts = new Set<string>()
     for (const id of ensemble.ids)

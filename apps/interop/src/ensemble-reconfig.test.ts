@@ -12,8 +12,12 @@ afterEach(async () => {
   ensemble = undefined
 })
 
-/** Asks a member for a change; gives the error, or 'lost' when the connection went before the answer. */
-async function reconfigure(at: number, joining: string | null, leaving: string | null): Promise<number | 'lost'> {
+/** Sends a reconfig to a member. Returns the error code, or 'lost' when the connection closed before the reply. */
+async function reconfigure(
+  at: number,
+  joining: string | null,
+  leaving: string | null,
+): Promise<number | 'lost'> {
   const client = await ensemble!.connect(at)
   try {
     const body = bytes().str(joining).str(leaving).str(null).long(-1n).done()
@@ -25,7 +29,7 @@ async function reconfigure(at: number, joining: string | null, leaving: string |
   }
 }
 
-/** Members in the configuration that a server shows. */
+/** Returns the member ids in a server's configuration node. */
 async function membersAt(id: number): Promise<string> {
   const text = await ensemble!.withClient(id, async (client) =>
     String((await client.get('/zookeeper/config')).data),
@@ -36,7 +40,7 @@ async function membersAt(id: number): Promise<string> {
     .join()
 }
 
-/** Everybody serves and shows these members; one write goes through. */
+/** Waits until all running members serve, have this configuration, and accept a write. */
 async function waitForMembers(members: string): Promise<void> {
   await ensemble!.leader()
   for (const id of ensemble!.running)
@@ -51,11 +55,11 @@ async function waitForMembers(members: string): Promise<void> {
   )
 }
 
-describeWith(['apache'], 'an ensemble of both that changes', () => {
+describeWith(['apache'], 'reconfig of an ensemble of Zabra and Apache ZooKeeper', () => {
   it.each<readonly Kind[]>([
     ['zabra', reference, 'zabra', reference],
     [reference, 'zabra', reference, 'zabra'],
-  ])('from %s, %s, %s and %s, its leader among those that go and come', async (...kinds) => {
+  ])('removes and adds members of %s, %s, %s and %s, the leader among them', async (...kinds) => {
     ensemble = await Ensemble.start({
       kinds,
       config: { reconfigEnabled: 'true', skipACL: 'yes' },
@@ -77,11 +81,11 @@ describeWith(['apache'], 'an ensemble of both that changes', () => {
     const second = await ensemble.leader()
     expect([first, follower]).not.toContain(second)
 
-    // Both come back: one asked for at the leader, one at a follower.
+    // Both rejoin: one by a request to the leader, one by a request to a follower.
     const line = (id: number): string =>
       `server.${id}=127.0.0.1:${ensemble!.portsOf(id).join(':')}:participant;127.0.0.1:${ensemble!.member(id).port}`
-    await until('the return of one', async () => (await reconfigure(second, line(first), null)) === 0)
-    await until('the return of the other', async () => (await reconfigure(first, line(follower), null)) === 0)
+    await until('the first to rejoin', async () => (await reconfigure(second, line(first), null)) === 0)
+    await until('the second to rejoin', async () => (await reconfigure(first, line(follower), null)) === 0)
     await waitForMembers('1,2,3,4')
     const dumps = await ensemble.dumps()
     for (const [id, dump] of dumps) expect(dump, `the tree of ${id}`).toEqual(dumps.get(1))

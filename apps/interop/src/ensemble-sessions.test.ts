@@ -18,7 +18,7 @@ const ensembles: readonly (readonly Kind[])[] = [
   [reference, 'zabra', reference],
 ]
 
-/** Starts an ensemble that the third leads: two are a quorum, nobody has any data, and it has the larger id. */
+/** Starts an ensemble that member 3 leads: it starts with member 2, no member has data, and it has the larger id. */
 async function startLedByThird(options: EnsembleOptions): Promise<void> {
   ensemble = await Ensemble.plan(options)
   await ensemble.start(2, 3)
@@ -29,82 +29,85 @@ async function startLedByThird(options: EnsembleOptions): Promise<void> {
 const setBody = (path: string, data: string): Buffer => bytes().str(path).buffer(data).int(-1).done()
 const getBody = (path: string): Buffer => bytes().str(path).bool(false).done()
 
-describeWith(['apache'], 'clients of an ensemble', () => {
+describeWith(['apache'], 'sessions of an ensemble', () => {
+  it.each(ensembles)('of %s, %s and %s get their replies in order through each member', async (...kinds) => {
+    await startLedByThird({ kinds })
+    const clients = await Promise.all(ensemble!.ids.map((id) => ensemble!.connect(id)))
+    await clients[0]!.create('/busy', 'x')
+    await Promise.all(
+      clients.map(async (client, at) => {
+        const path = `/own-${at}`
+        const answers: Promise<unknown>[] = [client.request(op.create, createBody(path, '0'))]
+        const got: number[] = []
+        for (let round = 1; round <= 120; round++) {
+          answers.push(
+            client.request(op.sync, bytes().str('/').done()).then(() => got.push(round)),
+            client.request(op.setData, setBody(path, String(round))).then(({ err }) => expect(err).toBe(0)),
+            client.request(op.setData, setBody('/busy', `${at}-${round}`)),
+            client.request(op.getData, getBody(path)).then(({ body }) => {
+              expect(body.buffer()?.toString(), `a read behind write ${round} through ${at + 1}`).toBe(
+                String(round),
+              )
+            }),
+          )
+        }
+        await Promise.all(answers)
+        expect(got).toEqual(Array.from({ length: 120 }, (_, index) => index + 1))
+      }),
+    )
+    for (const client of clients) await client.close()
+  })
+
   it.each(ensembles)(
-    'of %s, %s and %s get the answers of a session in its order through each',
+    'of %s, %s and %s move between members and lose their old connection',
     async (...kinds) => {
       await startLedByThird({ kinds })
-      const clients = await Promise.all(ensemble!.ids.map((id) => ensemble!.connect(id)))
-      await clients[0]!.create('/busy', 'x')
-      await Promise.all(
-        clients.map(async (client, at) => {
-          const path = `/own-${at}`
-          const answers: Promise<unknown>[] = [client.request(op.create, createBody(path, '0'))]
-          const got: number[] = []
-          for (let round = 1; round <= 120; round++) {
-            answers.push(
-              client.request(op.sync, bytes().str('/').done()).then(() => got.push(round)),
-              client.request(op.setData, setBody(path, String(round))).then(({ err }) => expect(err).toBe(0)),
-              client.request(op.setData, setBody('/busy', `${at}-${round}`)),
-              client.request(op.getData, getBody(path)).then(({ body }) => {
-                expect(body.buffer()?.toString(), `a read behind write ${round} through ${at + 1}`).toBe(
-                  String(round),
-                )
-              }),
-            )
-          }
-          await Promise.all(answers)
-          expect(got).toEqual(Array.from({ length: 120 }, (_, index) => index + 1))
-        }),
-      )
-      for (const client of clients) await client.close()
+      for (const [from, to] of [
+        [1, 2],
+        [2, 3],
+        [3, 1],
+      ] as const) {
+        const old = await ensemble!.connect(from)
+        const path = `/moved-${from}`
+        await old.create(path, 'old', 1)
+        const moved = await Client.connect(ensemble!.member(to).port, { resume: old.session })
+        expect(moved.session.id).toBe(old.session.id)
+        // A write over the old connection closes it and has no effect.
+        await expect(old.set(path, 'late')).rejects.toThrow()
+        await moved.set(path, 'moved')
+        expect((await moved.get(path)).data?.toString()).toBe('moved')
+        await moved.close()
+        await ensemble!.withClient(from, async (client) => {
+          await client.request(op.sync, bytes().str('/').done())
+          expect(await client.exists(path)).toBeUndefined()
+        })
+      }
     },
   )
 
-  it.each(ensembles)('of %s, %s and %s move between its members with their sessions', async (...kinds) => {
-    await startLedByThird({ kinds })
-    for (const [from, to] of [
-      [1, 2],
-      [2, 3],
-      [3, 1],
-    ] as const) {
-      const old = await ensemble!.connect(from)
-      const path = `/moved-${from}`
-      await old.create(path, 'old', 1)
-      const moved = await Client.connect(ensemble!.member(to).port, { resume: old.session })
-      expect(moved.session.id).toBe(old.session.id)
-      // Whoever still writes through the old server is cut off, and nothing is written.
-      await expect(old.set(path, 'late')).rejects.toThrow()
-      await moved.set(path, 'moved')
-      expect((await moved.get(path)).data?.toString()).toBe('moved')
-      await moved.close()
-      await ensemble!.withClient(from, async (client) => {
-        await client.request(op.sync, bytes().str('/').done())
-        expect(await client.exists(path)).toBeUndefined()
-      })
-    }
-  })
+  it.each(ensembles)(
+    'of %s, %s and %s that send malformed requests do not block others',
+    async (...kinds) => {
+      await startLedByThird({ kinds })
+      const zabraIds = ensemble!.ids.filter((id) => kinds[id - 1] === 'zabra')
+      for (const id of zabraIds) {
+        const client = await ensemble!.connect(id)
+        const malformed = await client.request(op.create, Buffer.from([0, 0, 0, 99]))
+        expect(malformed.err).toBe(-5)
+        await client.create(`/after-${id}`, '')
+        await client.close()
+      }
+      // The same through an Apache learner of a Zabra leader.
+      if (kinds[0] === 'zabra' || kinds[2] !== 'zabra') return
+      const client = await ensemble!.connect(1)
+      const malformed = await client.request(op.create, Buffer.from([0, 0, 0, 99])).catch(() => undefined)
+      if (malformed !== undefined) expect(malformed.err).toBe(-5)
+      await ensemble!.withClient(1, async (other) => void (await other.create('/after-apache', '')))
+      client.drop()
+    },
+  )
 
-  it.each(ensembles)('of %s, %s and %s that send nonsense hold up nobody else', async (...kinds) => {
-    await startLedByThird({ kinds })
-    const ours = ensemble!.ids.filter((id) => kinds[id - 1] === 'zabra')
-    for (const id of ours) {
-      const client = await ensemble!.connect(id)
-      const nonsense = await client.request(op.create, Buffer.from([0, 0, 0, 99]))
-      expect(nonsense.err).toBe(-5)
-      await client.create(`/after-${id}`, '')
-      await client.close()
-    }
-    // Through a learner of theirs our leader is asked the same.
-    if (kinds[0] === 'zabra' || kinds[2] !== 'zabra') return
-    const client = await ensemble!.connect(1)
-    const nonsense = await client.request(op.create, Buffer.from([0, 0, 0, 99])).catch(() => undefined)
-    if (nonsense !== undefined) expect(nonsense.err).toBe(-5)
-    await ensemble!.withClient(1, async (other) => void (await other.create('/after-theirs', '')))
-    client.drop()
-  })
-
-  it('have the plain keys of mntr that the reference has in the same role', async () => {
+  it('mntr has the plain keys of Apache ZooKeeper in the same role', async () => {
     await startLedByThird({
       kinds: ['zabra', reference, 'zabra', reference, 'zabra'],
       observers: [4, 5],
@@ -136,7 +139,9 @@ describeWith(['apache'], 'clients of an ensemble', () => {
     expect((await keys(1)).slice(0, 3)).toEqual((await keys(2)).slice(0, 3))
     expect((await keys(5)).slice(0, 4)).toEqual((await keys(4)).slice(0, 4))
     const lines = async (id: number, name: string): Promise<string[]> =>
-      (await fourLetterWord(ensemble!.member(id).port, name)).split('\n').map((line) => line.split(/[=:]/)[0]!)
+      (await fourLetterWord(ensemble!.member(id).port, name))
+        .split('\n')
+        .map((line) => line.split(/[=:]/)[0]!)
     expect(await lines(1, 'srvr')).toEqual(await lines(2, 'srvr'))
     expect((await lines(3, 'srvr')).slice(-2)).toEqual(['Proposal sizes last/min/max', ''])
     expect(await lines(1, 'conf')).toEqual(await lines(2, 'conf'))

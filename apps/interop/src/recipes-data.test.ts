@@ -13,7 +13,7 @@ import {
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { describeWith, python } from './harness/requirements.ts'
 import { ScriptedPeer } from './harness/scripted-peer.ts'
-import { ours, reference, Server } from './harness/servers.ts'
+import { serverUnderTest, reference, Server } from './harness/servers.ts'
 
 const script = resolve(import.meta.dirname, '../python/data.py')
 
@@ -22,7 +22,7 @@ const startKazoo = (server: Server, scenario: string): Promise<ScriptedPeer> =>
   ScriptedPeer.start(python, [script, server.address, scenario])
 
 const suites = (server: () => Server, clientOf: () => Client): void => {
-  it('share a queue with kazoo: each message reaches one of the two', async () => {
+  it('Queue delivers each message once, to Zabra or to kazoo', async () => {
     const kazoo = await startKazoo(server(), 'queue')
     const queue = new Queue(clientOf(), '/queue', { codec: utf8, naming: 'kazoo' })
     for (let n = 0; n < 20; n++) await queue.put(`own-${n}`, { priority: 100 + (n % 3) })
@@ -40,14 +40,14 @@ const suites = (server: () => Server, clientOf: () => Client): void => {
     expect(await queue.size()).toBe(0)
     stop.abort()
     await expect(receiving).rejects.toMatchObject({ name: 'AbortError' })
-    const theirs = kazoo.lines.filter((line) => line.startsWith('got ')).map((line) => line.slice(4))
+    const gotByKazoo = kazoo.lines.filter((line) => line.startsWith('got ')).map((line) => line.slice(4))
     const all = ['own', 'kazoo'].flatMap((who) => Array.from({ length: 20 }, (_, n) => `${who}-${n}`))
-    expect([...got, ...theirs].toSorted()).toEqual(all.toSorted())
+    expect([...got, ...gotByKazoo].toSorted()).toEqual(all.toSorted())
     expect(got.length).toBeGreaterThan(0)
     expect((await clientOf().getChildren('/queue/taken')).children).toEqual([])
   })
 
-  it('count together with kazoo', async () => {
+  it('Counter and kazoo add to the same counter', async () => {
     const kazoo = await startKazoo(server(), 'counter')
     const counter = new Counter(clientOf(), '/counter')
     kazoo.proceed()
@@ -56,28 +56,28 @@ const suites = (server: () => Server, clientOf: () => Client): void => {
     expect(await counter.get()).toBe(100n)
   })
 
-  it('wait at a barrier of kazoo, and let kazoo wait at theirs', async () => {
-    const theirs = await startKazoo(server(), 'barrier')
-    theirs.proceed()
-    await theirs.waitForLine('created')
+  it('Barrier and kazoo wait for each other', async () => {
+    const kazoo = await startKazoo(server(), 'barrier')
+    kazoo.proceed()
+    await kazoo.waitForLine('created')
     let through = false
     const waiting = new Barrier(clientOf(), '/barrier').wait().then(() => (through = true))
     await clientOf().sync('/')
     expect(through).toBe(false)
-    theirs.proceed()
+    kazoo.proceed()
     await waiting
-    await theirs.done
+    await kazoo.done
     const own = new Barrier(clientOf(), '/barrier')
     await own.set()
-    const guest = await startKazoo(server(), 'wait')
-    guest.proceed()
+    const waiter = await startKazoo(server(), 'wait')
+    waiter.proceed()
     await clientOf().sync('/')
     await own.remove()
-    await guest.done
-    expect(guest.lines).toContain('through')
+    await waiter.done
+    expect(waiter.lines).toContain('through')
   })
 
-  it('see in a cache what kazoo writes', async () => {
+  it('TreeCache follows the writes of kazoo', async () => {
     const kazoo = await startKazoo(server(), 'tree')
     const cache = new TreeCache(clientOf(), '/tree', { codec: utf8 })
     await cache.ready
@@ -96,7 +96,7 @@ const suites = (server: () => Server, clientOf: () => Client): void => {
     await cache.close()
   })
 
-  it('see in a group who joins and leaves a party of kazoo', async () => {
+  it('Group lists the members of a party of kazoo', async () => {
     const kazoo = await startKazoo(server(), 'party')
     const group = new Group(clientOf(), '/party', { codec: utf8 })
     kazoo.proceed()
@@ -109,7 +109,7 @@ const suites = (server: () => Server, clientOf: () => Client): void => {
     expect([...(await group.members()).values()]).toEqual([])
   })
 
-  it('keep groups, rounds and transactions there', async () => {
+  it('Group, DoubleBarrier and twoPhaseCommit work on this server', async () => {
     const client = clientOf()
     const group = new Group(client, '/group', { codec: utf8 })
     await group.join('a', 'one')
@@ -132,7 +132,7 @@ const suites = (server: () => Server, clientOf: () => Client): void => {
 }
 
 describeWith(['apache', 'kazoo'], 'recipes with kazoo', () => {
-  for (const kind of [reference, ours]) {
+  for (const kind of [reference, serverUnderTest]) {
     describe(`on ${kind}`, () => {
       let server: Server
       let client: Client

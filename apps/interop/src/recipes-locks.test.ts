@@ -4,7 +4,7 @@ import { lease, LeaderElection, Mutex, ReadWriteLock, Semaphore } from '@zabra/r
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { describeWith, python } from './harness/requirements.ts'
 import { ScriptedPeer } from './harness/scripted-peer.ts'
-import { ours, reference, Server, type Kind } from './harness/servers.ts'
+import { serverUnderTest, reference, Server, type Kind } from './harness/servers.ts'
 
 const ROUNDS = 30
 const script = resolve(import.meta.dirname, '../python/locks.py')
@@ -13,8 +13,7 @@ const script = resolve(import.meta.dirname, '../python/locks.py')
 const startKazoo = (
   server: Server,
   scenario: 'lock' | 'patterns' | 'rw' | 'semaphore' | 'permits' | 'election',
-): Promise<ScriptedPeer> =>
-  ScriptedPeer.start(python, [script, server.address, String(ROUNDS), scenario])
+): Promise<ScriptedPeer> => ScriptedPeer.start(python, [script, server.address, String(ROUNDS), scenario])
 
 const suite = (kind: Kind): void => {
   let server: Server
@@ -39,7 +38,7 @@ const suite = (kind: Kind): void => {
     const { value } = await counter.get('/counter')
     await counter.set('/counter', String(Number(value) + 1), { idempotent: true })
   }
-  const everybody = (turn: (client: Client) => Promise<unknown>): Promise<unknown> =>
+  const onEachClient = (turn: (client: Client) => Promise<unknown>): Promise<unknown> =>
     Promise.all(
       clients.map(async (client) => {
         for (let round = 0; round < ROUNDS; round++) await turn(client)
@@ -48,28 +47,28 @@ const suite = (kind: Kind): void => {
   const total = async (): Promise<number> => Number((await counter.get('/counter')).value)
   const children = async (path: string): Promise<string[]> => (await clients[0]!.getChildren(path)).children
 
-  it('are shared with kazoo, in its words', async () => {
+  it('Mutex with the naming of kazoo excludes kazoo', async () => {
     const other = await startKazoo(server, 'lock')
     other.proceed()
-    await everybody((client) => new Mutex(client, '/lock', { naming: 'kazoo' }).run(increment))
+    await onEachClient((client) => new Mutex(client, '/lock', { naming: 'kazoo' }).run(increment))
     await other.done
     expect(await total()).toBe(4 * ROUNDS)
     expect(await children('/lock')).toEqual([])
   })
 
-  it('are shared with a kazoo that was told of our names', async () => {
+  it('Mutex excludes a kazoo lock with extra_lock_patterns', async () => {
     const other = await startKazoo(server, 'patterns')
     other.proceed()
-    await everybody((client) => new Mutex(client, '/lock').run(increment))
+    await onEachClient((client) => new Mutex(client, '/lock').run(increment))
     await other.done
     expect(await total()).toBe(4 * ROUNDS)
     expect(await children('/lock')).toEqual([])
   })
 
-  it('of readers and writers are shared with kazoo', async () => {
+  it('ReadWriteLock excludes writers of kazoo', async () => {
     const other = await startKazoo(server, 'rw')
     other.proceed()
-    await everybody(async (client) => {
+    await onEachClient(async (client) => {
       const lock = new ReadWriteLock(client, '/rw', { naming: 'kazoo' })
       await lock.write.run(increment)
       await lock.read.run(async () => {
@@ -81,21 +80,21 @@ const suite = (kind: Kind): void => {
     expect(await children('/rw')).toEqual([])
   })
 
-  it('give the one permit of a semaphore to one of all, kazoo among them', async () => {
+  it('Semaphore with one permit excludes kazoo', async () => {
     const other = await startKazoo(server, 'semaphore')
     other.proceed()
     const options = { permits: 1, naming: 'kazoo' } as const
-    await everybody((client) => new Semaphore(client, '/permits', options).run(increment))
+    await onEachClient((client) => new Semaphore(client, '/permits', options).run(increment))
     await other.done
     expect(await total()).toBe(4 * ROUNDS)
     for (const path of ['/permits', '/permits-__lock__']) expect(await children(path)).toEqual([])
   })
 
-  it('never give more permits than there are together with kazoo, which is told another limit', async () => {
+  it('Semaphore and kazoo never exceed the permits, and kazoo rejects another limit', async () => {
     const other = await startKazoo(server, 'permits')
     other.proceed()
     const options = { permits: 2, naming: 'kazoo' } as const
-    await everybody((client) =>
+    await onEachClient((client) =>
       new Semaphore(client, '/permits2', options).run(async () =>
         expect((await children('/permits2')).length).toBeLessThanOrEqual(2),
       ),
@@ -108,16 +107,16 @@ const suite = (kind: Kind): void => {
     await expect(refused.done).rejects.toThrow('Inconsistent max leases: 3, expected: 2')
   })
 
-  it('elect one leader at a time together with kazoo', async () => {
+  it('LeaderElection elects one leader at a time with kazoo', async () => {
     const other = await startKazoo(server, 'election')
     other.proceed()
-    await everybody((client) => new LeaderElection(client, '/e', { naming: 'kazoo' }).lead(increment))
+    await onEachClient((client) => new LeaderElection(client, '/e', { naming: 'kazoo' }).lead(increment))
     await other.done
     expect(await total()).toBe(4 * ROUNDS)
     expect(await children('/e')).toEqual([])
   })
 
-  it('downgrade, guard, count permits, lease and elect leaders there', async () => {
+  it('downgrade, upgrade, guard, semaphore, lease and election work on this server', async () => {
     const [a, b] = clients as [Client, Client]
     const lock = new ReadWriteLock(a, '/rw2')
     const read = await lock.downgrade(await lock.write.acquire())
@@ -148,5 +147,5 @@ const suite = (kind: Kind): void => {
 }
 
 describeWith(['apache', 'kazoo'], 'locks with kazoo', () => {
-  for (const kind of [reference, ours]) describe(`on ${kind}`, () => suite(kind))
+  for (const kind of [reference, serverUnderTest]) describe(`on ${kind}`, () => suite(kind))
 })

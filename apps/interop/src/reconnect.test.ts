@@ -2,10 +2,10 @@ import { resolve } from 'node:path'
 import { expect, it } from 'vitest'
 import { cliMt, describeWith, python } from './harness/requirements.ts'
 import { Client } from './harness/client.ts'
-import { apacheClassPath, ours, Server, spawnOwned } from './harness/servers.ts'
+import { apacheClassPath, serverUnderTest, Server, spawnOwned } from './harness/servers.ts'
 import { onBoth } from './harness/transcript.ts'
 
-/** A program that is talked to line by line. */
+/** An interactive program, driven line by line. */
 class InteractiveProgram {
   readonly #child: ReturnType<typeof spawnOwned>
   readonly #outputWaiters: (() => void)[] = []
@@ -14,12 +14,12 @@ class InteractiveProgram {
 
   constructor(program: string, args: readonly string[]) {
     this.#child = spawnOwned(program, args)
-    const hear = (chunk: Buffer): void => {
+    const append = (chunk: Buffer): void => {
       this.output += chunk.toString()
       for (const wake of this.#outputWaiters.splice(0)) wake()
     }
-    this.#child.stdout.on('data', hear)
-    this.#child.stderr.on('data', hear)
+    this.#child.stdout.on('data', append)
+    this.#child.stderr.on('data', append)
     this.#child.once('close', () => {
       this.hasEnded = true
       for (const wake of this.#outputWaiters.splice(0)) wake()
@@ -30,17 +30,17 @@ class InteractiveProgram {
     this.#child.stdin.write(`${line}\n`)
   }
 
-  /** Waits until the program has written the text, counted from `from`. */
+  /** Waits until the output after offset `from` contains a text. Rejects after 40 s or when the program exits. */
   async waitForOutput(text: string | RegExp, from = 0): Promise<void> {
-    let late = false
+    let isTimedOut = false
     const timer = setTimeout(() => {
-      late = true
+      isTimedOut = true
       for (const wake of this.#outputWaiters.splice(0)) wake()
     }, 40_000)
     const found = (): boolean =>
       typeof text === 'string' ? this.output.includes(text, from) : text.test(this.output.slice(from))
     while (!found()) {
-      if (late || this.hasEnded) {
+      if (isTimedOut || this.hasEnded) {
         this.#child.kill('SIGKILL')
         throw new Error(`Waited for ${String(text)} and read:\n${this.output.slice(-4000)}`)
       }
@@ -60,20 +60,20 @@ async function crash(server: Server): Promise<void> {
   await server.start()
 }
 
-describeWith(['apache', 'kazoo'], 'kazoo over a crash of the server', () => {
+describeWith(['apache', 'kazoo'], 'kazoo across a crash of the server', () => {
   it('keeps its session, its lock and its watches', async () => {
     const { apache, zabra } = await onBoth(async (server) => {
-      const dialogue = new InteractiveProgram(python, [
+      const program = new InteractiveProgram(python, [
         resolve(import.meta.dirname, '../python/reconnect.py'),
         server.address,
       ])
-      await dialogue.waitForOutput('ready')
+      await program.waitForOutput('ready')
       await crash(server)
-      dialogue.writeLine('go')
-      await dialogue.waitForOutput('end\n')
-      await dialogue.end('')
-      // Its log says how often it tried, which is a matter of moments.
-      const lines = dialogue.output.trimEnd().split('\n')
+      program.writeLine('go')
+      await program.waitForOutput('end\n')
+      await program.end('')
+      // kazoo also logs each attempt to connect, whose number varies.
+      const lines = program.output.trimEnd().split('\n')
       return lines.filter((line) => !/^(Connect|Transition|Failed|Session)/.test(line)).join('\n')
     })
     expect(zabra).toEqual(apache)
@@ -82,16 +82,16 @@ describeWith(['apache', 'kazoo'], 'kazoo over a crash of the server', () => {
 })
 
 describeWith(
-  ours === 'zabra' ? ['cliMt'] : ['cliMt', 'apache'],
-  'the C client over a crash of the server',
+  serverUnderTest === 'zabra' ? ['cliMt'] : ['cliMt', 'apache'],
+  'the C client across a crash of the server',
   () => {
-    it('sets its watches again and hears what happened meanwhile', async () => {
-      await using server = await Server.start({ kind: ours })
+    it('sets its watches again and receives the events of changes made meanwhile', async () => {
+      await using server = await Server.start({ kind: serverUnderTest })
       const other = await Client.connect(server.port)
       for (const path of ['/data', '/children', '/kept']) await other.create(path)
       other.drop()
-      const dialogue = new InteractiveProgram(cliMt, [server.address])
-      await dialogue.waitForOutput('CONNECTED_STATE')
+      const program = new InteractiveProgram(cliMt, [server.address])
+      await program.waitForOutput('CONNECTED_STATE')
       for (const command of [
         'wexists /data',
         'wexists /absent',
@@ -99,33 +99,33 @@ describeWith(
         'wexists /kept',
         'create +e /e',
       ])
-        dialogue.writeLine(command)
-      await dialogue.waitForOutput('name = /e')
-      const from = dialogue.output.length
-      // The shell may come back before this client has spoken; it then hears at once what it would hear on its return.
+        program.writeLine(command)
+      await program.waitForOutput('name = /e')
+      const from = program.output.length
+      // The shell may reconnect before these writes; it then receives live events instead of those of setWatches.
       await crash(server)
       const after = await Client.connect(server.port)
       await after.set('/data', 'changed')
       await after.create('/absent')
       await after.create('/children/one')
-      await dialogue.waitForOutput(/CHANGED_EVENT state = CONNECTED_STATE for path \/data/, from)
-      await dialogue.waitForOutput(/CREATED_EVENT state = CONNECTED_STATE for path \/absent/, from)
-      await dialogue.waitForOutput(/CHILD_EVENT state = CONNECTED_STATE for path \/children/, from)
+      await program.waitForOutput(/CHANGED_EVENT state = CONNECTED_STATE for path \/data/, from)
+      await program.waitForOutput(/CREATED_EVENT state = CONNECTED_STATE for path \/absent/, from)
+      await program.waitForOutput(/CHILD_EVENT state = CONNECTED_STATE for path \/children/, from)
       await after.set('/kept', 'now')
-      await dialogue.waitForOutput(/CHANGED_EVENT state = CONNECTED_STATE for path \/kept/, from)
+      await program.waitForOutput(/CHANGED_EVENT state = CONNECTED_STATE for path \/kept/, from)
       expect(await after.exists('/e')).toBeDefined()
-      expect(dialogue.output.slice(from)).not.toContain('EXPIRED')
-      await dialogue.end('quit')
+      expect(program.output.slice(from)).not.toContain('EXPIRED')
+      await program.end('quit')
       expect(await after.exists('/e')).toBeUndefined()
       await after.close()
     })
   },
 )
 
-describeWith(['apache'], "Apache ZooKeeper's shell over a crash of the server", () => {
+describeWith(['apache'], "Apache ZooKeeper's shell across a crash of the server", () => {
   it('sets its watches again and keeps its session', async () => {
-    await using server = await Server.start({ kind: ours })
-    const dialogue = new InteractiveProgram('java', [
+    await using server = await Server.start({ kind: serverUnderTest })
+    const program = new InteractiveProgram('java', [
       '-cp',
       apacheClassPath,
       'org.apache.zookeeper.ZooKeeperMain',
@@ -140,21 +140,21 @@ describeWith(['apache'], "Apache ZooKeeper's shell over a crash of the server", 
       'whoami',
       'sync /n',
     ])
-      dialogue.writeLine(command)
-    await dialogue.waitForOutput('Sync is OK')
-    const from = dialogue.output.length
+      program.writeLine(command)
+    await program.waitForOutput('Sync is OK')
+    const from = program.output.length
     await crash(server)
     const other = await Client.connect(server.port)
     await other.set('/n', 'two')
-    await dialogue.waitForOutput('WatchedEvent state:SyncConnected type:NodeDataChanged path:/n', from)
-    // The persistent watch has to be there before it can see this.
-    await dialogue.waitForOutput('WatchedEvent state:SyncConnected type:None path:null', from)
-    dialogue.writeLine('getAllChildrenNumber /n')
-    await dialogue.waitForOutput('1', dialogue.output.length)
+    await program.waitForOutput('WatchedEvent state:SyncConnected type:NodeDataChanged path:/n', from)
+    // The persistent watch must be set again before the next event.
+    await program.waitForOutput('WatchedEvent state:SyncConnected type:None path:null', from)
+    program.writeLine('getAllChildrenNumber /n')
+    await program.waitForOutput('1', program.output.length)
     await other.create('/n/new')
-    await dialogue.waitForOutput('WatchedEvent state:SyncConnected type:NodeCreated path:/n/new', from)
+    await program.waitForOutput('WatchedEvent state:SyncConnected type:NodeCreated path:/n/new', from)
     expect(await other.exists('/n/e')).toBeDefined()
-    await dialogue.end('quit')
+    await program.end('quit')
     expect(await other.exists('/n/e')).toBeUndefined()
     await other.close()
   })

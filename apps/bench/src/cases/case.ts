@@ -69,7 +69,10 @@ export async function withPeer<T>(
 }
 
 /** Returns a context that starts Zabra servers with additional Node flags. */
-export const withNodeFlags = (context: CaseContext, ...flags: readonly (readonly string[])[]): CaseContext => ({
+export const withNodeFlags = (
+  context: CaseContext,
+  ...flags: readonly (readonly string[])[]
+): CaseContext => ({
   ...context,
   start: (options) => context.start({ ...options, nodeFlags: flags.flat() }),
 })

@@ -44,7 +44,10 @@ const standstill: Case = {
       const classic = ['-m', 'classic', '-c', '10', '-d', '100', '-n', String(Number(count(EPHEMERALS)) / 10)]
       const many = `creations, deletions and ends of sessions with ${count(EPHEMERALS)} ephemerals`
       note(figure(many), await longestWait(peer, () => load(peer.servers, ...classic)))
-      note(figure('a dump of all sessions'), await longestWait(peer, () => fourLetterWord(peer.ports[0]!, 'dump')))
+      note(
+        figure('a dump of all sessions'),
+        await longestWait(peer, () => fourLetterWord(peer.ports[0]!, 'dump')),
+      )
       const storm = ['-m', 'connect', '-c', count(5000), '-d', '500']
       note(figure(`${count(5000)} new sessions`), await longestWait(peer, () => load(peer.servers, ...storm)))
     })

@@ -167,8 +167,7 @@ const maximum = (points: readonly Point[]): number => Math.max(...points.map(({ 
 /** Measures memory growth and the longest pause over many minutes. */
 export const enduranceCase: Case = {
   name: 'endurance',
-  about:
-    'a moderate mixed load with churn of nodes, watches and sessions, over many minutes (--minutes)',
+  about: 'a moderate mixed load with churn of nodes, watches and sessions, over many minutes (--minutes)',
   isLong: true,
   run: async (context) => {
     const { options, note } = context

@@ -91,8 +91,7 @@ const fanOut: Case = {
 
 const growth: Case = {
   name: 'growth',
-  about:
-    'processor time per request with 1,000 and 1,000,000 znodes, and with 10 and 10,000 other sessions',
+  about: 'processor time per request with 1,000 and 1,000,000 znodes, and with 10 and 10,000 other sessions',
   run: async (context) => {
     const { note, options } = context
     await withPeer(context, 1, async (peer) => {

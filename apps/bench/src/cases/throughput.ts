@@ -16,7 +16,12 @@ async function throughput(context: CaseContext, members: 1 | 3): Promise<void> {
   const { options, note } = context
   await withPeer(context, members, async (peer) => {
     // Warm-up for Java's just-in-time compiler.
-    await load(peer.servers, '-m', 'mixed', ...loadArgs({ ...options, seconds: Math.max(4, options.seconds) }))
+    await load(
+      peer.servers,
+      '-m',
+      'mixed',
+      ...loadArgs({ ...options, seconds: Math.max(4, options.seconds) }),
+    )
     for (const work of works) {
       const before = peer.cpuSeconds()
       const [figures] = await load(peer.servers, '-m', work, ...loadArgs(options))
@@ -47,9 +52,15 @@ async function atPeersPeak(context: CaseContext, members: 1 | 3): Promise<void> 
   const works = (['get', 'set', 'mixed'] as const).filter(
     (work) => kind === 'apache' || found(work) !== undefined,
   )
-  if (works.length === 0) return console.log('  skipped: the peak is that of Apache ZooKeeper, which is not measured')
+  if (works.length === 0)
+    return console.log('  skipped: the peak is that of Apache ZooKeeper, which is not measured')
   await withPeer(context, members, async (peer) => {
-    await load(peer.servers, '-m', 'mixed', ...loadArgs({ ...options, seconds: Math.max(4, options.seconds) }))
+    await load(
+      peer.servers,
+      '-m',
+      'mixed',
+      ...loadArgs({ ...options, seconds: Math.max(4, options.seconds) }),
+    )
     for (const work of works) {
       const offered =
         (kind === 'apache' ? undefined : found(work)) ?? (await peakNow(peer.servers, work, options))
@@ -74,7 +85,17 @@ async function latency(context: CaseContext, members: 1 | 3): Promise<void> {
   const aim = members === 1 ? { get: 0.6, set: 0.9 } : { get: 0.7, set: 0.7 }
   await withPeer(context, members, async (peer) => {
     for (const work of ['get', 'set'] as const) {
-      const [result] = await load(peer.servers, '-m', work, '-c', '1', '-d', '1', '-s', String(options.seconds))
+      const [result] = await load(
+        peer.servers,
+        '-m',
+        work,
+        '-c',
+        '1',
+        '-d',
+        '1',
+        '-s',
+        String(options.seconds),
+      )
       const name = `one client ${work} p50${where(members)}`
       note({ name, unit: 'µs', better: 'lower', aim: aim[work] }, result!.p50)
     }
@@ -91,8 +112,7 @@ export const throughputCases: readonly Case[] = both.flatMap((members): Case[] =
   },
   {
     name: `peak-${members}`,
-    about:
-      'latency at the peak throughput of Apache ZooKeeper, which is found first',
+    about: 'latency at the peak throughput of Apache ZooKeeper, which is found first',
     first: 'apache',
     run: (context) => atPeersPeak(context, members),
   },

@@ -11,7 +11,7 @@ import { libraries, type Library } from './library.ts'
 import type { ClientResult, ClientTask } from './worker.ts'
 
 const options = new Command('bench-clients')
-  .description('Measures our client beside others from npm, against one server, interleaved')
+  .description('Measures the client of Zabra beside others from npm, against one server, interleaved')
   .option('--peers <folder>', 'a folder whose node_modules hold the other clients', '.')
   .option('--rounds <n>', 'rounds; medians are taken over them', Number, 3)
   .option('--seconds <n>', 'seconds of each measurement', Number, 3)

@@ -9,7 +9,7 @@ import { median, spread } from '../figures.ts'
 import { apacheMissing, startPeer } from '../peers.ts'
 
 const options = new Command('bench-recipes')
-  .description("Measures our recipes beside kazoo's and Curator's, against one server, interleaved")
+  .description("Measures the recipes of Zabra beside kazoo's and Curator's, against one server, interleaved")
   .option('--rounds <n>', 'rounds; medians are taken over them', Number, 3)
   .option('--seconds <n>', 'seconds of each measurement of locks', Number, 3)
   .option('--items <n>', 'items that go through the queue', Number, 1000)

@@ -1,6 +1,6 @@
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 
-/** Stands between clients and one server, and breaks what goes through it. */
+/** A TCP proxy in front of one server that can break its connections. */
 export class Proxy {
   readonly #server: Server
   readonly #port: number
@@ -28,16 +28,17 @@ export class Proxy {
     return `127.0.0.1:${this.port}`
   }
 
-  /** Connections that go through it now. */
+  /** Number of open connections. */
   get connections(): number {
     return this.#pairs.size
   }
 
+  /** Closes all connections. */
   cut(): void {
     for (const pair of this.#pairs) for (const socket of pair) socket.destroy()
   }
 
-  /** Nobody gets through until what this returns is called. */
+  /** Closes all connections and refuses new ones until the returned function is called. */
   refuse(): () => void {
     this.#refusing = true
     this.cut()

@@ -6,15 +6,15 @@ import { part } from '../differential/requests.ts'
 
 const ephemeral = 1
 
-/** What one client knows about its writes: how many it sent, and how many of them were acknowledged. */
+/** How many writes of one kind a client has sent, and how many were acknowledged. */
 interface WriteCount {
   sent: number
   acknowledged: number
 }
 
 /**
- * One client under load. Each kind of write is numbered, so that what survives a crash must be an unbroken prefix that
- * holds at least everything acknowledged: requests of a session are carried out in order.
+ * A client that writes under load. Writes of each kind are numbered. Since a server applies the requests of a session in order,
+ * the writes that survive a crash must be a prefix that includes every acknowledged one.
  */
 export class LoadClient {
   readonly root: string
@@ -42,16 +42,16 @@ export class LoadClient {
     return new LoadClient(root, client, prng)
   }
 
-  /** Writes, several requests in flight, until the connection is lost. */
+  /** Writes with up to six requests in flight until the connection is lost. */
   async run(): Promise<void> {
-    const flying = new Set<Promise<void>>()
+    const inFlight = new Set<Promise<void>>()
     while (!this.client.connection.isClosed) {
       const one = this.#writeOne()
-      flying.add(one)
-      void one.finally(() => flying.delete(one))
-      if (flying.size >= 6) await Promise.race(flying)
+      inFlight.add(one)
+      void one.finally(() => inFlight.delete(one))
+      if (inFlight.size >= 6) await Promise.race(inFlight)
     }
-    await Promise.all(flying)
+    await Promise.all(inFlight)
   }
 
   async #writeOne(): Promise<void> {
@@ -70,7 +70,7 @@ export class LoadClient {
     return this.#send(this.deleted, op.multi, (n) => this.#createAndDelete(n))
   }
 
-  /** Both halves and a node change together or not at all. */
+  /** Returns a multi that sets two nodes and creates a third. */
   #pair(n: number): Buffer {
     const set = (name: string): [number, Buffer] => [
       op.setData,
@@ -79,72 +79,72 @@ export class LoadClient {
     return multiBody([set('left'), part.create(`${this.root}/left/${n}`), set('right')])
   }
 
-  /** Number n comes, and number n - 1 goes: there is always exactly one. */
+  /** Returns a multi that creates node n and deletes node n - 1, so that exactly one exists. */
   #createAndDelete(n: number): Buffer {
     const create = part.create(`${this.root}/deleted/${n}`)
     return multiBody(n === 1 ? [create] : [create, part.delete(`${this.root}/deleted/${n - 1}`)])
   }
 
-  async #send(ledger: WriteCount, type: number, body: (n: number) => Buffer): Promise<void> {
-    const n = ++ledger.sent
+  async #send(count: WriteCount, type: number, body: (n: number) => Buffer): Promise<void> {
+    const n = ++count.sent
     try {
       const reply = await this.client.request(type, body(n))
       const failed = reply.err !== 0 || (type === op.multi && reply.body.int() === -1)
       if (failed) this.refusals.push(new ErrorReply(reply.err, `${this.root}: write ${n} of type ${type}`))
-      if (ledger.acknowledged !== n - 1)
+      if (count.acknowledged !== n - 1)
         this.refusals.push(new ErrorReply(0, `${this.root}: replies out of order at ${n}`))
-      ledger.acknowledged = n
+      count.acknowledged = n
       if (reply.zxid > this.highestZxid) this.highestZxid = reply.zxid
     } catch (error) {
       if (!(error instanceof ConnectionLost)) throw error
     }
   }
 
-  /** Compares the tree with the ledgers and gives a sentence for each breach. */
+  /** Compares the tree with the writes sent and acknowledged. Returns a sentence for each violation. */
   async violations(reader: Client): Promise<string[]> {
-    const wrong = this.refusals.map(({ message }) => message)
-    const within = (what: string, found: number, { sent, acknowledged }: WriteCount): void => {
+    const violations = this.refusals.map(({ message }) => message)
+    const checkCount = (what: string, found: number, { sent, acknowledged }: WriteCount): void => {
       if (found < acknowledged)
-        wrong.push(`${this.root}: ${what} is at ${found}, but ${acknowledged} was acknowledged`)
-      if (found > sent) wrong.push(`${this.root}: ${what} is at ${found}, but only ${sent} were sent`)
+        violations.push(`${this.root}: ${what} is at ${found}, but ${acknowledged} was acknowledged`)
+      if (found > sent) violations.push(`${this.root}: ${what} is at ${found}, but only ${sent} were sent`)
     }
     const numbers = async (name: string): Promise<number[]> =>
       (await reader.children(`${this.root}/${name}`)).map(Number).sort((a, b) => a - b)
-    const unbroken = (what: string, found: number[]): void => {
+    const checkPrefix = (what: string, found: number[]): void => {
       if (found.some((n, index) => n !== index + 1))
-        wrong.push(`${this.root}: ${what} has holes: ${found.join(' ')}`)
+        violations.push(`${this.root}: ${what} has holes: ${found.join(' ')}`)
     }
     const value = async (name: string): Promise<number> =>
       Number((await reader.get(`${this.root}/${name}`)).data?.toString())
 
     const created = await numbers('created')
-    unbroken('created', created)
-    within('created', created.length, this.created)
+    checkPrefix('created', created)
+    checkCount('created', created.length, this.created)
     for (const n of created.slice(-20)) {
       const { data } = await reader.get(`${this.root}/created/${n}`)
       if (data?.toString() !== `value ${n}`)
-        wrong.push(`${this.root}: created ${n} holds ${JSON.stringify(data?.toString())}`)
+        violations.push(`${this.root}: created ${n} holds ${JSON.stringify(data?.toString())}`)
     }
 
-    within('counter', await value('counter'), this.counted)
+    checkCount('counter', await value('counter'), this.counted)
     const version = (await reader.get(`${this.root}/counter`)).stat.version
     if (version !== (await value('counter')))
-      wrong.push(`${this.root}: the counter's version is ${version}, not its value`)
+      violations.push(`${this.root}: the counter's version is ${version}, not its value`)
 
     const [left, right, halves] = [await value('left'), await value('right'), await numbers('left')]
     if (left !== right || halves.length !== left)
-      wrong.push(`${this.root}: half a multi: ${left}, ${right}, ${halves.length} nodes`)
-    unbroken('left', halves)
-    within('paired', left, this.paired)
+      violations.push(`${this.root}: a multi was applied in part: ${left}, ${right}, ${halves.length} nodes`)
+    checkPrefix('left', halves)
+    checkCount('paired', left, this.paired)
 
     const remaining = await numbers('deleted')
     if (remaining.length > 1 || (remaining.length === 0 && this.deleted.acknowledged > 0))
-      wrong.push(`${this.root}: deleted holds ${remaining.join(' ')}`)
-    within('deleted', remaining[0] ?? 0, this.deleted)
-    return wrong
+      violations.push(`${this.root}: deleted holds ${remaining.join(' ')}`)
+    checkCount('deleted', remaining[0] ?? 0, this.deleted)
+    return violations
   }
 
-  /** The ephemeral nodes that the tree holds, checked against the ledger while their session is alive. */
+  /** Checks the number of ephemeral nodes while their session is open. */
   async ephemeralViolations(reader: Client): Promise<string[]> {
     const found = (await reader.children(`${this.root}/ephemerals`)).length
     const { sent, acknowledged } = this.ephemerals

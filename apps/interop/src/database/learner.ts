@@ -3,7 +3,7 @@ import { bytes } from '../harness/bytes.ts'
 
 const [SNAP, LEADERINFO, ACKEPOCH, OBSERVERINFO] = [15, 17, 18, 16]
 
-/** A QuorumPacket: type, zxid, data, no identities. */
+/** Encodes a QuorumPacket without authentication info. */
 function packet(type: number, zxid: bigint, data: Buffer): Buffer {
   const head = Buffer.alloc(16)
   head.writeInt32BE(type)
@@ -12,7 +12,7 @@ function packet(type: number, zxid: bigint, data: Buffer): Buffer {
   return Buffer.concat([head, data, Buffer.from([255, 255, 255, 255])])
 }
 
-/** Reads from a socket in the sizes that are asked for. */
+/** Reads exact sizes from a socket. */
 class SocketReader {
   readonly #socket: Socket
   #buffered = Buffer.alloc(0)
@@ -22,13 +22,14 @@ class SocketReader {
   }
 
   async read(count: number): Promise<Buffer> {
-    while (this.#buffered.length < count) this.#buffered = Buffer.concat([this.#buffered, await this.readAny()])
+    while (this.#buffered.length < count)
+      this.#buffered = Buffer.concat([this.#buffered, await this.readAny()])
     const taken = this.#buffered.subarray(0, count)
     this.#buffered = this.#buffered.subarray(count)
     return taken
   }
 
-  /** What has come and was not taken, or what comes next. */
+  /** Resolves to the buffered bytes with the next chunk. */
   async readAny(): Promise<Buffer> {
     if (this.#buffered.length > 0) {
       const held = this.#buffered
@@ -55,7 +56,7 @@ class SocketReader {
   }
 }
 
-/** Joins a leader as an observer that has nothing, and takes what it sends up to the end of its snapshot. */
+/** Joins a leader as an empty observer. Resolves to the snapshot that the leader streams. */
 export async function receiveSnapshot(
   quorumPort: number,
   serverId: number,

@@ -15,7 +15,7 @@ export function allCases(): Case[] {
   const add: AddCase = (name, steps) => {
     if (names.has(name)) throw new Error(`Two cases are called ${name}`)
     names.add(name)
-    // From the name, so that a recorded answer stays valid when cases are added before it.
+    // Derived from the name, so that recorded replies stay valid when cases are added.
     const root = `/d${createHash('sha1').update(name).digest('hex').slice(0, 8)}`
     cases.push({ name, steps: [create(root, 'root'), ...steps(root)] })
   }

@@ -4,7 +4,7 @@ import { op } from '../harness/opcodes.ts'
 import { request, type AddCase } from './case.ts'
 import * as r from './requests.ts'
 
-/** A well-formed body for every operation, which the cases cut, stretch and spoil. */
+/** A well-formed body for every operation, which the cases truncate, extend and corrupt. */
 const wellFormed: Record<string, { type: number; body: (root: string) => Buffer }> = {
   create: { type: op.create, body: (root) => createBody(`${root}/n`, 'abc') },
   create2: { type: op.create2, body: (root) => createBody(`${root}/n`, 'abc') },
@@ -53,7 +53,7 @@ const wellFormed: Record<string, { type: number; body: (root: string) => Buffer 
 
 export function malformedCases(add: AddCase): void {
   for (const [name, { type, body }] of Object.entries(wellFormed)) {
-    const spoil: Record<string, (whole: Buffer) => Buffer> = {
+    const corruptions: Record<string, (whole: Buffer) => Buffer> = {
       'an empty body': () => Buffer.alloc(0),
       'one byte': (whole) => whole.subarray(0, 1),
       'its last byte missing': (whole) => whole.subarray(0, -1),
@@ -63,7 +63,7 @@ export function malformedCases(add: AddCase): void {
       'a first length of 2 GiB': (whole) =>
         Buffer.concat([bytes().int(2147483647).done(), whole.subarray(4)]),
     }
-    for (const [what, change] of Object.entries(spoil)) {
+    for (const [what, change] of Object.entries(corruptions)) {
       add(`${name} with ${what}`, (root) => [request(type, change(body(root))), r.exists(root, false, 'b')])
     }
   }

@@ -4,7 +4,7 @@ import { Prng } from '../harness/prng.ts'
 import { request, type Request, type Step, type AddCase } from './case.ts'
 import * as r from './requests.ts'
 
-/** Random walks over a handful of nodes by three clients with watches: combinations that no table thought of. */
+/** Random sequences of requests by three clients with watches on a few nodes, for combinations that the tables lack. */
 export function randomCases(add: AddCase): void {
   for (let seed = 1; seed <= 30; seed++) {
     add(`random walk ${seed}`, (root) => {

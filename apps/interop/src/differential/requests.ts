@@ -30,7 +30,8 @@ export const set = (path: Path, data: string | null = 'x', version = -1, on = 'a
   request(op.setData, bytes().str(path).buffer(data).int(version).done(), on)
 export const exists = (path: Path, watch = false, on = 'a'): Step =>
   request(op.exists, watchBody(path, watch), on)
-export const get = (path: Path, watch = false, on = 'a'): Step => request(op.getData, watchBody(path, watch), on)
+export const get = (path: Path, watch = false, on = 'a'): Step =>
+  request(op.getData, watchBody(path, watch), on)
 export const list = (path: Path, watch = false, on = 'a'): Step =>
   request(op.getChildren, watchBody(path, watch), on)
 export const list2 = (path: Path, watch = false, on = 'a'): Step =>
@@ -59,7 +60,7 @@ export const pathBody = (path: Path): Buffer => bytes().str(path).done()
 export const watchBody = (path: Path, watch: boolean): Buffer => bytes().str(path).bool(watch).done()
 export const versionBody = (path: Path, version: number): Buffer => bytes().str(path).int(version).done()
 
-/** Parts of a multi. */
+/** Operations of a multi. */
 export const part = {
   create: (path: string | null, flags = 0, acl: readonly Acl[] | null = openAcl): MultiPart => [
     op.create,

@@ -6,7 +6,7 @@ import { decodeReply, type Masks } from './decode.ts'
 
 const markerXid = 0x7ff00000
 const closingXid = 0x7fe00000
-/** In ms; a server that has stopped answering on one connection is asked again on another. */
+/** Milliseconds to wait for the reply to a closeSession, after which the session is closed over another connection. */
 const CLOSE_TIMEOUT_MS = 2_000
 
 const pause = (ms: number): Promise<false> => new Promise((done) => setTimeout(() => done(false), ms))
@@ -18,11 +18,11 @@ interface CaseConnection {
   /** Types of the requests sent, by xid, oldest first. */
   readonly sent: Map<number, number[]>
   readonly lines: string[]
-  /** Its session was closed by request, so the connection will close too. */
+  /** Whether the session was closed by request, so that the server closes the connection. */
   isClosing: boolean
 }
 
-/** Runs cases on one server and writes down what comes back, ids, zxids and times masked. */
+/** Runs cases on one server and records the replies, with masked ids, zxids and times. */
 export class CaseRunner {
   readonly #port: number
   readonly #opened: CaseConnection[] = []
@@ -32,7 +32,7 @@ export class CaseRunner {
     this.#port = port
   }
 
-  /** One line per frame or close, in the order in which each connection saw it. */
+  /** Runs a case. Resolves to a line per frame or close, in the order of each connection. */
   async run(one: Case): Promise<string[]> {
     const control = await this.#connect('control', frame(connectRequest()))
     const masks: Masks = { base: 0n, sessions: new Map(), now: BigInt(Date.now()) }
@@ -50,7 +50,7 @@ export class CaseRunner {
       }
       return transcript
     } finally {
-      // A session left behind would expire, or be closed late, during a later case, and use up zxids there.
+      // A session left open would end during a later case and use a zxid there.
       for (const link of this.#opened.splice(0)) await this.#end(link)
     }
   }
@@ -86,7 +86,11 @@ export class CaseRunner {
     link.connection.write(Buffer.concat(whole))
   }
 
-  async #connectionOf(links: Map<string, CaseConnection>, name: string, masks: Masks): Promise<CaseConnection> {
+  async #connectionOf(
+    links: Map<string, CaseConnection>,
+    name: string,
+    masks: Masks,
+  ): Promise<CaseConnection> {
     const known = links.get(name)
     if (known) return known
     const link = await this.#connect(name, frame(connectRequest()))
@@ -127,7 +131,10 @@ export class CaseRunner {
     return link
   }
 
-  async #open(step: Step & { do: 'connect' | 'resume' }, links: Map<string, CaseConnection>): Promise<CaseConnection> {
+  async #open(
+    step: Step & { do: 'connect' | 'resume' },
+    links: Map<string, CaseConnection>,
+  ): Promise<CaseConnection> {
     if (step.do === 'connect') {
       const body = step.body ?? connectRequest()
       const link = await this.#connect(step.on, step.asIs ? body : frame(body))
@@ -141,7 +148,7 @@ export class CaseRunner {
     return this.#connect(step.on, frame(connectRequest({ resume, timeoutMs: step.timeoutMs ?? 30_000 })))
   }
 
-  /** Sends a marker behind everything else and takes in all that arrives before its reply. */
+  /** Sends a marker request and decodes all frames that arrive before its reply. */
   async #drain(link: CaseConnection, masks: Masks): Promise<void> {
     if (link.lines.at(-1)?.startsWith('closed') || link.lines.at(-1) === 'no answer') return
     if (link.sent.has(-999)) return
@@ -168,7 +175,7 @@ export class CaseRunner {
     }
   }
 
-  /** These errors end the connection, but the reply to the marker may still win the race against the end. */
+  /** Waits for the close after an error that ends the connection: the marker's reply may arrive before the close. */
   async #awaitClose(link: CaseConnection): Promise<void> {
     if (!link.isClosing && !/ err=-(6|115|124)$/.test(link.lines.at(-1) ?? '')) return
     const end = await Promise.race([link.connection.closed.then(() => true), pause(300)])
@@ -177,11 +184,12 @@ export class CaseRunner {
     link.sent.set(-999, [])
   }
 
-  /** Ends the session so that no ephemeral node, watch or zxid of one case is seen by the next. */
+  /** Closes the session, so that no ephemeral node, watch or zxid of one case affects the next. */
   async #end(link: CaseConnection): Promise<void> {
     const { session, isClosing } = link
-    if ((await this.#close(link.connection)) || isClosing || session === undefined || session.id === 0n) return
-    // Its connection was dropped before, or by the server just now. Whoever cannot resume it finds it ended.
+    if ((await this.#close(link.connection)) || isClosing || session === undefined || session.id === 0n)
+      return
+    // The connection was closed before: resume the session to close it. A failed resume means that it has ended.
     const again = await RawConnection.open(this.#port)
     again.write(
       frame(connectRequest({ resume: { id: session.id, password: session.password }, timeoutMs: 30_000 })),
@@ -190,7 +198,7 @@ export class CaseRunner {
     await this.#close(again)
   }
 
-  /** True when the server said that it closed the session; the connection is at its end in any case. */
+  /** Closes the session and the connection. Returns whether the server confirmed the close of the session. */
   async #close(connection: RawConnection): Promise<boolean> {
     if (connection.isClosed) return false
     let done = false

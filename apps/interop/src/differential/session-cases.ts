@@ -4,7 +4,7 @@ import { op } from '../harness/opcodes.ts'
 import { request, type Request, type Step, type AddCase } from './case.ts'
 import * as r from './requests.ts'
 
-/** Handshakes, resumption, xids, pipelines and what ends a connection. */
+/** Handshakes, session resumption, xids, pipelines and errors that end a connection. */
 export function sessionCases(add: AddCase): void {
   handshakes(add)
   resumption(add)
@@ -216,6 +216,9 @@ function special(add: AddCase): void {
     r.getAcl('/zookeeper/config'),
   ])
   for (const type of [-2147483648, -12, -1, 0, 10, 23, 24, 55, 99, 108, 109, 1000, 2147483647]) {
-    add(`unknown opcode ${type}`, (root) => [request(type, r.watchBody(root, false)), r.exists(root, false, 'b')])
+    add(`unknown opcode ${type}`, (root) => [
+      request(type, r.watchBody(root, false)),
+      r.exists(root, false, 'b'),
+    ])
   }
 }

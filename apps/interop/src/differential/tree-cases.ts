@@ -32,7 +32,10 @@ function createModes(add: AddCase): void {
         r.get(`${root}/n`),
       ])
     }
-    add(`${name} twice`, (root) => [request(type, createBody(`${root}/n`)), request(type, createBody(`${root}/n`))])
+    add(`${name} twice`, (root) => [
+      request(type, createBody(`${root}/n`)),
+      request(type, createBody(`${root}/n`)),
+    ])
     add(`${name} below a missing parent`, (root) => [request(type, createBody(`${root}/none/n`))])
   }
   for (const flags of [5, 6]) {
@@ -141,7 +144,7 @@ function paths(add: AddCase): void {
     for (const [name, path] of Object.entries(badPaths))
       add(`${operation} of path: ${name}`, (root) => steps(path(root)))
   }
-  // The sizes of the whole tree differ from run to run, so these two leave the root out.
+  // Counts over the whole tree differ from run to run, so these requests exclude the root.
   for (const [name, path] of Object.entries(badPaths)) {
     if (path('') === '/' || path('') === '') continue
     add(`getData and counts of path: ${name}`, (root) => [
@@ -304,7 +307,7 @@ function quotas(add: AddCase): void {
 function sizes(add: AddCase): void {
   const filled = (root: string, size: number): Step =>
     request(op.create, bytes().str(`${root}/big`).buffer(Buffer.alloc(size, 120)).acl(openAcl).int(0).done())
-  // Behind the data stand the path, the ACL and the flags; the frame limit is 1,048,575 bytes for all of it.
+  // The frame limit of 1,048,575 bytes covers the data, the path, the ACL and the flags.
   for (const room of [0, -1, 1]) {
     add(`a frame ${room === 0 ? 'at' : `${room} from`} the limit`, (root) => {
       const around = 8 + 4 + root.length + 4 + 4 + 4 + 4 + 4 + 5 + 4 + 6 + 4 + 4

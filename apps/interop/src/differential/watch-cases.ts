@@ -27,7 +27,7 @@ const registrations: Record<string, (path: string) => Step> = {
   }),
 }
 
-/** Every trigger happens twice where it can, so that one-shot and lasting watches differ. */
+/** Most triggers fire twice, so that one-shot and persistent watches differ. */
 const triggers: Record<string, (node: string) => Step[]> = {
   'data set': (node) => [r.set(node, '1', -1, 'b'), r.set(node, '2', -1, 'b')],
   'deleted and created': (node) => [r.del(node, -1, 'b'), r.create(node, '', 0, 'b'), r.del(node, -1, 'b')],
@@ -106,7 +106,7 @@ export function watchCases(add: AddCase): void {
   others(add)
 }
 
-/** Two registrations on one path, in both orders. */
+/** Registers two watches on one path, in both orders. */
 function pairs(add: AddCase): void {
   const names = ['exists', 'getData', 'getChildren', 'persistent', 'recursive']
   for (const first of names) {

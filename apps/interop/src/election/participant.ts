@@ -1,4 +1,4 @@
-// The server's own sources: what takes part here is a piece of it that the built program does not offer by itself.
+// Imports sources of the server: the built program does not export its election.
 import { Election, electionDefaults, type Vote } from '../../../../packages/server/src/core/election/index.ts'
 import { parseConfiguration } from '../../../../packages/server/src/core/quorum/index.ts'
 import { ElectionDriver } from '../../../../packages/server/src/ensemble/election-driver.ts'
@@ -9,13 +9,13 @@ import {
 import { silentLogger } from '../../../../packages/runtime/src/index.ts'
 import { nodeClock, nodeNetwork } from '../../../../packages/runtime/src/node/index.ts'
 
-/** How an election ended for one server. */
+/** The outcome of an election for one server. */
 export interface Decision {
   readonly state: 'leading' | 'following' | 'observing'
   readonly vote: Vote
 }
 
-/** Takes part in the elections of an ensemble over TCP, and in nothing else. */
+/** A server that takes part only in the elections of an ensemble, over TCP. */
 export class ElectionParticipant {
   readonly #driver: ElectionDriver
   readonly #connections: ElectionConnections
@@ -58,7 +58,7 @@ export class ElectionParticipant {
     return player
   }
 
-  /** Looks for a leader with these data; resolves with what was decided. */
+  /** Starts an election with this zxid and epoch. Resolves to its outcome. */
   elect(zxid: number, epoch: number): Promise<Decision> {
     return new Promise((resolve) => {
       this.#decided = resolve

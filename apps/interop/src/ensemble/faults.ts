@@ -3,31 +3,31 @@ import type { Ensemble } from './ensemble.ts'
 
 const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms))
 
-/** What can happen to an ensemble, from which it must recover by itself. Each resolves when it is over. */
+/** Faults from which an ensemble must recover. Each resolves when the fault is over. */
 export const faults = {
   async 'a member is killed'(ensemble: Ensemble, prng: Prng) {
-    await killed(ensemble, one(ensemble, prng), prng)
+    await killAndRestart(ensemble, anyMember(ensemble, prng), prng)
   },
   async 'the leader is killed'(ensemble: Ensemble, prng: Prng) {
-    await killed(ensemble, await ensemble.leader(), prng)
+    await killAndRestart(ensemble, await ensemble.leader(), prng)
   },
-  async 'a member stands still'(ensemble: Ensemble, prng: Prng) {
-    await stopped(ensemble, one(ensemble, prng), prng)
+  async 'a member is paused'(ensemble: Ensemble, prng: Prng) {
+    await pauseMember(ensemble, anyMember(ensemble, prng), prng)
   },
-  async 'the leader stands still'(ensemble: Ensemble, prng: Prng) {
-    await stopped(ensemble, await ensemble.leader(), prng)
+  async 'the leader is paused'(ensemble: Ensemble, prng: Prng) {
+    await pauseMember(ensemble, await ensemble.leader(), prng)
   },
   async 'two members cannot reach each other'(ensemble: Ensemble, prng: Prng) {
-    const first = one(ensemble, prng)
+    const first = anyMember(ensemble, prng)
     const others = ensemble.ids.filter((id) => id !== first)
-    const mend = ensemble.partition(first, others[prng.int(others.length)]!)
+    const heal = ensemble.partition(first, others[prng.int(others.length)]!)
     await pause(500 + prng.int(3000))
-    mend()
+    heal()
   },
   async 'the leader is cut off'(ensemble: Ensemble, prng: Prng) {
-    const mend = ensemble.isolate(await ensemble.leader())
+    const heal = ensemble.isolate(await ensemble.leader())
     await pause(500 + prng.int(6000))
-    mend()
+    heal()
   },
   async 'all members are killed'(ensemble: Ensemble) {
     await ensemble.kill(...ensemble.ids)
@@ -43,15 +43,15 @@ export const faults = {
 export type Fault = keyof typeof faults
 export const faultNames = Object.keys(faults) as Fault[]
 
-const one = ({ ids }: Ensemble, prng: Prng): number => ids[prng.int(ids.length)]!
+const anyMember = ({ ids }: Ensemble, prng: Prng): number => ids[prng.int(ids.length)]!
 
-async function killed(ensemble: Ensemble, id: number, prng: Prng): Promise<void> {
+async function killAndRestart(ensemble: Ensemble, id: number, prng: Prng): Promise<void> {
   await ensemble.kill(id)
   await pause(prng.int(1500))
   await ensemble.start(id)
 }
 
-async function stopped(ensemble: Ensemble, id: number, prng: Prng): Promise<void> {
+async function pauseMember(ensemble: Ensemble, id: number, prng: Prng): Promise<void> {
   ensemble.member(id).signal('SIGSTOP')
   await pause(200 + prng.int(6000))
   ensemble.member(id).signal('SIGCONT')

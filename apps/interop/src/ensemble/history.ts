@@ -1,4 +1,4 @@
-/** A write that was acknowledged. Times on one clock, in milliseconds. */
+/** An acknowledged write. Times are in milliseconds of one clock. */
 export interface AcknowledgedWrite {
   readonly by: string
   readonly began: number
@@ -6,10 +6,10 @@ export interface AcknowledgedWrite {
   readonly zxid: bigint
 }
 
-/** What clients of an ensemble saw, and the judgement over it. */
+/** The acknowledged writes of all clients and the violations of guarantees. */
 export class History {
   readonly #writes: AcknowledgedWrite[] = []
-  #waiting: { readonly until: number; readonly told: () => void }[] = []
+  #waiters: { readonly until: number; readonly resolve: () => void }[] = []
   readonly violations: string[] = []
   unknown = 0
 
@@ -19,22 +19,22 @@ export class History {
 
   addWrite(one: AcknowledgedWrite): void {
     this.#writes.push(one)
-    const [due, others] = [this.#waiting.filter(({ until }) => until <= this.acknowledged), this.#waiting]
+    const [due, others] = [this.#waiters.filter(({ until }) => until <= this.acknowledged), this.#waiters]
     if (due.length === 0) return
-    this.#waiting = others.filter(({ until }) => until > this.acknowledged)
-    for (const { told } of due) told()
+    this.#waiters = others.filter(({ until }) => until > this.acknowledged)
+    for (const { resolve } of due) resolve()
   }
 
-  /** Resolves when so many more writes are acknowledged. */
+  /** Resolves when `count` more writes are acknowledged. */
   waitForWrites(count: number): Promise<void> {
-    return new Promise((told) => this.#waiting.push({ until: this.acknowledged + count, told }))
+    return new Promise((resolve) => this.#waiters.push({ until: this.acknowledged + count, resolve }))
   }
 
   addViolation(sentence: string): void {
     this.violations.push(sentence)
   }
 
-  /** The longest time in which nothing was acknowledged to anybody: how long in milliseconds, and when it began. */
+  /** Returns the longest time without an acknowledged write: its length in milliseconds, and its start. */
   longestOutage(): { readonly ms: number; readonly since: number } {
     const ends = this.#writes.map(({ ended }) => ended).sort((x, y) => x - y)
     let longest = { ms: 0, since: 0 }
@@ -45,7 +45,7 @@ export class History {
     return longest
   }
 
-  /** A write that began after another one was acknowledged comes after it in the order of all. */
+  /** Checks real-time order: a write that began after another one was acknowledged has a larger zxid. Zxids are unique. */
   checkOrder(): void {
     const byBegin = this.#writes.toSorted((a, b) => a.began - b.began)
     const byEnd = this.#writes.toSorted((a, b) => a.ended - b.ended)
@@ -62,7 +62,8 @@ export class History {
     const seen = new Map<bigint, AcknowledgedWrite>()
     for (const write of this.#writes) {
       const other = seen.get(write.zxid)
-      if (other !== undefined) this.addViolation(`${write.by} and ${other.by} share 0x${write.zxid.toString(16)}`)
+      if (other !== undefined)
+        this.addViolation(`${write.by} and ${other.by} share 0x${write.zxid.toString(16)}`)
       seen.set(write.zxid, write)
     }
   }

@@ -6,7 +6,7 @@ import type { Ensemble } from './ensemble.ts'
 
 const script = resolve(import.meta.dirname, '../../python/ensemble.py')
 
-/** The last lines of every member, for failure messages. */
+/** Returns the last output of every member, for failure messages. */
 export const outputs = (ensemble: Ensemble): string =>
   ensemble.ids.map((id) => `--- ${id}\n${ensemble.member(id).output.slice(-6000)}`).join('\n')
 
@@ -14,10 +14,10 @@ export const outputs = (ensemble: Ensemble): string =>
 export async function writeThroughAll(ensemble: Ensemble, label: string): Promise<void> {
   const addresses = ensemble.running.map((id) => ensemble.member(id).address)
   const { code, output } = await run(python, [script, label, ...addresses], { timeoutMs: 60_000 })
-  if (code !== 0) throw new Error(`kazoo ended with ${code}:\n${output.slice(-3000)}\n${outputs(ensemble)}`)
+  if (code !== 0) throw new Error(`kazoo exited with ${code}:\n${output.slice(-3000)}\n${outputs(ensemble)}`)
 }
 
-/** Every member that runs has the tree of the others. */
+/** Expects equal trees on all running members. */
 export async function expectSameTrees(ensemble: Ensemble): Promise<void> {
   const dumps = await ensemble.dumps()
   const [first] = dumps.keys()

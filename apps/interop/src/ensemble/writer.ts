@@ -5,7 +5,7 @@ import type { History } from './history.ts'
 const text = (value: number): Uint8Array => new TextEncoder().encode(String(value))
 const number = (data: Uint8Array): number => Number(new TextDecoder().decode(data))
 
-/** Writes of one kind by their numbers: those that were acknowledged, and those of which nobody knows. */
+/** Numbered writes of one kind: those acknowledged, and those with an unknown result. */
 interface NumberedWrites {
   sent: number
   readonly acknowledged: Set<number>
@@ -14,7 +14,7 @@ interface NumberedWrites {
 const numberedWrites = (): NumberedWrites => ({ sent: 0, acknowledged: new Set(), unknown: new Set() })
 const most = (numbers: Iterable<number>): number => Math.max(0, ...numbers)
 
-/** A client of an ensemble that writes and reads one request after the other, and notes what became of each. */
+/** A client of an ensemble that writes and reads sequentially and records the result of each request. */
 export class Writer {
   readonly name: string
   readonly #client: Client
@@ -52,17 +52,17 @@ export class Writer {
     return `/${this.name}${rest}`
   }
 
-  /** How often its session had to begin anew. */
+  /** Number of times that its session expired and was replaced. */
   get newSessions(): number {
     return this.#client.session.generation - 1
   }
 
-  /** What its counter was set to last, as far as it knows for certain. */
+  /** The highest acknowledged value of its counter. */
   get acknowledgedCount(): number {
     return most(this.#counted.acknowledged)
   }
 
-  /** Goes on until `signal` aborts. */
+  /** Writes and reads until `signal` aborts. */
   async run(others: readonly Writer[], signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const kind = this.#prng.int(10)
@@ -118,25 +118,27 @@ export class Writer {
     }
   }
 
-  /** A session sees its own writes, and never goes back, whichever member it is at. */
+  /** Checks that a session reads its own writes and never an older value, at any member. */
   async #readOwn(): Promise<void> {
     const least = Math.max(this.#lastRead, this.acknowledgedCount)
     const seen = await this.#read(this.#path('/counter'))
     if (seen === undefined) return
     if (seen < least) this.#history.addViolation(`${this.name} saw its counter at ${seen} after ${least}`)
-    if (seen > this.#counted.sent) this.#history.addViolation(`${this.name} saw ${seen}, which it never wrote`)
+    if (seen > this.#counted.sent)
+      this.#history.addViolation(`${this.name} saw ${seen}, which it never wrote`)
     this.#lastRead = seen
   }
 
-  /** What others had been told before a sync is there after it. */
+  /** Checks that a read after a sync sees the writes of others acknowledged before the sync. */
   async #readOther(other: Writer): Promise<void> {
     const least = other.acknowledgedCount
     const options = { retry: false, timeout: 20_000 } as const
-    // Both leave in one turn, so they reach one member one after the other, or neither is answered.
+    // Both are sent in one turn of the event loop, so one member processes them in order, or both fail.
     const sync = this.#client.sync('/', options).then(
       () => true,
       (error: unknown) => {
-        if (!isConnectionFailure(error)) this.#history.addViolation(`${this.name}: sync failed with ${String(error)}`)
+        if (!isConnectionFailure(error))
+          this.#history.addViolation(`${this.name}: sync failed with ${String(error)}`)
         return false
       },
     )
@@ -149,12 +151,13 @@ export class Writer {
     try {
       return number((await this.#client.getData(path, { retry: false, timeout: 20_000 })).data)
     } catch (error) {
-      if (!isConnectionFailure(error)) this.#history.addViolation(`${this.name}: a read failed with ${String(error)}`)
+      if (!isConnectionFailure(error))
+        this.#history.addViolation(`${this.name}: a read failed with ${String(error)}`)
       return undefined
     }
   }
 
-  /** Compares what is there in the end with what it was told. `reader` sees everything. */
+  /** Checks the final tree against the results of the writes. `reader` must be synchronized. */
   async check(reader: Client): Promise<void> {
     const created = new Set((await reader.getChildren(this.#path('/created'))).children.map(Number))
     this.#checkNumbers('created', created, this.#created)
@@ -168,15 +171,22 @@ export class Writer {
         number((await reader.getData(this.#path(name))).data),
       ),
     )
-    if (left !== right) this.#history.addViolation(`${this.name}: half a transaction: ${left} and ${right}`)
+    if (left !== right)
+      this.#history.addViolation(`${this.name}: a multi was applied in part: ${left} and ${right}`)
     if (counter! < this.acknowledgedCount)
-      this.#history.addViolation(`${this.name}: its counter is at ${counter}, and ${this.acknowledgedCount} was acknowledged`)
+      this.#history.addViolation(
+        `${this.name}: its counter is at ${counter}, and ${this.acknowledgedCount} was acknowledged`,
+      )
     const live = await reader.exists(`/live/${this.name}`)
     if (this.newSessions === 0 && live === undefined)
       this.#history.addViolation(`${this.name}: its session lives, and its ephemeral node is gone`)
   }
 
-  #checkNumbers(what: string, found: ReadonlySet<number>, { sent, acknowledged, unknown }: NumberedWrites): void {
+  #checkNumbers(
+    what: string,
+    found: ReadonlySet<number>,
+    { sent, acknowledged, unknown }: NumberedWrites,
+  ): void {
     for (const n of acknowledged)
       if (!found.has(n)) this.#history.addViolation(`${this.name}: ${what} ${n} was acknowledged and is lost`)
     for (const n of found)
@@ -184,13 +194,13 @@ export class Writer {
         this.#history.addViolation(`${this.name}: ${what} ${n} is there, and was refused or never sent`)
   }
 
-  /** Ends its session; its ephemeral node goes. */
+  /** Closes its session, which deletes its ephemeral node. */
   async stop(): Promise<void> {
     await this.#client.close()
   }
 }
 
-/** A failure of the connection or of time, which says nothing against the servers by itself. */
+/** Returns whether an error is a connection loss, an expiry or a timeout, which faults may cause. */
 function isConnectionFailure(error: unknown): boolean {
   const name = error instanceof Error ? error.name : ''
   return /^(ConnectionLoss|OperationTimeout|SessionExpired|SessionMoved)Error$/.test(name)

@@ -7,7 +7,7 @@ import { part, ttlBody, versionBody, watchBody } from '../differential/requests.
 const types: readonly number[] = Object.values(op)
 const boundaryValues = [0, 1, -1, -2, 2147483647, -2147483648, 65536, 1_048_575, 255]
 
-/** A well-formed request: what mutation begins with. */
+/** Returns a well-formed request as the basis of a mutation. */
 function wellFormed(prng: Prng): Buffer {
   const path = `/f/${prng.int(12)}`
   const bodies: readonly (() => [number, Buffer])[] = [
@@ -63,7 +63,7 @@ function wellFormed(prng: Prng): Buffer {
   return bytes().int(prng.int(1000)).int(type).raw(body).done()
 }
 
-/** Changes a message in one to three places, with a liking for lengths, counts and opcodes. */
+/** Mutates a message in one to three places, with a preference for lengths, counts and opcodes. */
 export function mutate(prng: Prng, message: Buffer): Buffer {
   let bad = Buffer.from(message)
   for (let times = 1 + prng.int(3); times > 0; times--) {
@@ -97,7 +97,7 @@ export function mutate(prng: Prng, message: Buffer): Buffer {
   return bad
 }
 
-/** One frame of hostile traffic, its length included. Now and then the length itself lies. */
+/** Returns a fuzzed frame with its length, which is false in some cases. */
 export function fuzzedFrame(prng: Prng): Buffer {
   const roll = prng.int(100)
   if (roll < 3)
@@ -106,7 +106,7 @@ export function fuzzedFrame(prng: Prng): Buffer {
       .raw(prng.bytes(prng.int(60)))
       .done()
   if (roll < 5) return frame(prng.bytes(prng.int(120)))
-  // Known opcodes, for an unknown one ends the connection and with it the frames that follow.
+  // Known opcodes only: an unknown one closes the connection before the frames that follow.
   if (roll < 12)
     return frame(
       bytes()
@@ -119,7 +119,7 @@ export function fuzzedFrame(prng: Prng): Buffer {
   return frame(mutate(prng, wellFormed(prng)))
 }
 
-/** The first bytes of a connection: mostly a proper handshake, so that the frames behind it get in. */
+/** Returns the first bytes of a connection: mostly a valid handshake, so that the server reads the frames after it. */
 export function handshake(prng: Prng): Buffer {
   const roll = prng.int(20)
   if (roll < 15) return frame(connectRequest({ timeoutMs: 1000 }))

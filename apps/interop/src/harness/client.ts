@@ -20,14 +20,14 @@ export interface Session {
   readonly timeoutMs: number
   readonly id: bigint
   readonly password: Buffer
-  /** The response without its length, to compare byte for byte. */
+  /** The response without its length prefix, to compare byte for byte. */
   readonly response: Buffer
 }
 
-/** The connection ended before the answer came: whether the request was carried out is unknown. */
+/** The connection closed before the reply: whether the request was applied is unknown. */
 export class ConnectionLost extends Error {}
 
-/** A reply with an error where the caller wanted success. */
+/** A reply with an error code where the caller expected success. */
 export class ErrorReply extends Error {
   readonly code: number
   constructor(code: number, what: string) {
@@ -36,7 +36,7 @@ export class ErrorReply extends Error {
   }
 }
 
-/** A bare connection: whole frames come in, any bytes go out. */
+/** A TCP connection that receives whole frames and sends any bytes. */
 export class RawConnection {
   readonly socket: Socket
   readonly closed: Promise<void>
@@ -50,7 +50,7 @@ export class RawConnection {
     this.socket = socket
     socket.setNoDelay(true)
     socket.on('data', (chunk) => this.#receive(chunk))
-    // The reason of a reset is of no interest: 'close' follows, and that is what the tests look at.
+    // The cause of a reset does not matter: tests only observe the 'close' that follows.
     socket.on('error', () => {})
     this.closed = new Promise((resolve) =>
       socket.once('close', () => {
@@ -88,7 +88,7 @@ export class RawConnection {
     }
   }
 
-  /** The next frame, or undefined when the connection closes first. */
+  /** Resolves to the next frame, or to undefined when the connection closes first. Rejects after the timeout. */
   next(timeoutMs = 10_000): Promise<Buffer | undefined> {
     const ready = this.#frames.shift()
     if (ready) return Promise.resolve(ready)
@@ -137,7 +137,7 @@ export function readSession(response: Buffer): Session {
   }
 }
 
-/** A small client: requests in order, replies by xid, events kept. It never reconnects. */
+/** A minimal client: matches replies by xid and keeps watch events. It never reconnects. */
 export class Client {
   readonly session: Session
   readonly connection: RawConnection
@@ -239,14 +239,14 @@ export class Client {
     if (reply.err !== 0) throw new ErrorReply(reply.err, `auth ${scheme}`)
   }
 
-  /** Ends the session, ephemeral nodes included. */
+  /** Closes the session, which deletes its ephemeral nodes. */
   async close(): Promise<void> {
     if (this.connection.isClosed) return
     await this.request(op.closeSession).catch(() => undefined)
     this.connection.destroy()
   }
 
-  /** Leaves the session alive on the server. */
+  /** Closes the connection and leaves the session open. */
   drop(): void {
     this.connection.destroy()
   }
@@ -270,8 +270,8 @@ export function multiBody(parts: readonly MultiPart[]): Buffer {
 }
 
 /**
- * Sends a four-letter word and gives the text that comes back before the close. Apache ZooKeeper now and then resets the
- * connection instead of closing it, which loses the answer; asking again is then harmless.
+ * Sends a four-letter word and resolves to the reply. Apache ZooKeeper sometimes resets the connection instead of closing it, which
+ * loses the reply, so this retries after a reset.
  */
 export async function fourLetterWord(
   port: number,

@@ -1,4 +1,4 @@
-/** A seeded stream of numbers (mulberry32), so that a failure can be played again. */
+/** A seeded pseudo-random number generator (mulberry32), so that a failure can be replayed. */
 export class Prng {
   readonly seed: number
   #state: number
@@ -15,7 +15,7 @@ export class Prng {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
 
-  /** A whole number in 0 … below-1. */
+  /** Returns an integer from 0 to below - 1. */
   int(below: number): number {
     return Math.floor(this.next() * below)
   }
@@ -31,13 +31,13 @@ export class Prng {
   }
 }
 
-/** ZABRA_SEED when it is set, else a fresh one. */
+/** Returns ZABRA_SEED, or a fresh seed when it is not set. */
 export function seedFromEnv(): number {
   const given = process.env['ZABRA_SEED']
   return given === undefined ? (Date.now() ^ (process.pid << 12)) >>> 0 : Number(given)
 }
 
-/** A positive whole number from the environment. */
+/** Returns a positive integer from an environment variable. Throws for any other value. */
 export function countFromEnv(name: string, fallback: number): number {
   const value = Number(process.env[name] ?? fallback)
   if (!Number.isInteger(value) || value < 1)
