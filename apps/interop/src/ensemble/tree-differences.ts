@@ -3,17 +3,17 @@ import type { Ensemble } from './ensemble.ts'
 const TRIES = 5
 
 /**
- * What is left of the differences between members once nothing happens any more: sessions end by the servers' own clock,
- * and one that ends between two looks is no difference.
+ * Describes the differences between the trees of the members. Reads the trees again when they differ, because a session that
+ * expires between two reads is no difference.
  */
-export async function lastingDifferences(ensemble: Ensemble): Promise<string[]> {
+export async function treeDifferences(ensemble: Ensemble): Promise<string[]> {
   for (let left = TRIES; ; left--) {
     const differences = await dumpDifferences(ensemble)
     if (differences.length === 0 || left === 0) return differences
   }
 }
 
-/** Sentences about what members have that another one has not, or has otherwise; none when all have the same tree. */
+/** Describes up to five differences of each member to the first one. */
 async function dumpDifferences(ensemble: Ensemble): Promise<string[]> {
   const [[first, reference], ...others] = [...(await ensemble.dumps())] as [
     [number, Record<string, string>],

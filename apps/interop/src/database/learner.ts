@@ -3,7 +3,7 @@ import { bytes } from '../harness/bytes.ts'
 
 const [SNAP, LEADERINFO, ACKEPOCH, OBSERVERINFO] = [15, 17, 18, 16]
 
-/** A QuorumPacket: type, zxid, data, no identities. */
+/** Encodes a QuorumPacket without authentication info. */
 function packet(type: number, zxid: bigint, data: Buffer): Buffer {
   const head = Buffer.alloc(16)
   head.writeInt32BE(type)
@@ -12,27 +12,28 @@ function packet(type: number, zxid: bigint, data: Buffer): Buffer {
   return Buffer.concat([head, data, Buffer.from([255, 255, 255, 255])])
 }
 
-/** Reads from a socket in the sizes that are asked for. */
-class Bytes {
+/** Reads exact sizes from a socket. */
+class SocketReader {
   readonly #socket: Socket
-  #held = Buffer.alloc(0)
+  #buffered = Buffer.alloc(0)
 
   constructor(socket: Socket) {
     this.#socket = socket
   }
 
-  async take(count: number): Promise<Buffer> {
-    while (this.#held.length < count) this.#held = Buffer.concat([this.#held, await this.more()])
-    const taken = this.#held.subarray(0, count)
-    this.#held = this.#held.subarray(count)
+  async read(count: number): Promise<Buffer> {
+    while (this.#buffered.length < count)
+      this.#buffered = Buffer.concat([this.#buffered, await this.readAny()])
+    const taken = this.#buffered.subarray(0, count)
+    this.#buffered = this.#buffered.subarray(count)
     return taken
   }
 
-  /** What has come and was not taken, or what comes next. */
-  async more(): Promise<Buffer> {
-    if (this.#held.length > 0) {
-      const held = this.#held
-      this.#held = Buffer.alloc(0)
+  /** Resolves to the buffered bytes with the next chunk. */
+  async readAny(): Promise<Buffer> {
+    if (this.#buffered.length > 0) {
+      const held = this.#buffered
+      this.#buffered = Buffer.alloc(0)
       const chunk = await this.#next()
       return Buffer.concat([held, chunk])
     }
@@ -40,8 +41,8 @@ class Bytes {
   }
 
   rest(): Buffer {
-    const held = this.#held
-    this.#held = Buffer.alloc(0)
+    const held = this.#buffered
+    this.#buffered = Buffer.alloc(0)
     return held
   }
 
@@ -55,14 +56,14 @@ class Bytes {
   }
 }
 
-/** Joins a leader as an observer that has nothing, and takes what it sends up to the end of its snapshot. */
-export async function takeSnapshotOf(
+/** Joins a leader as an empty observer. Resolves to the snapshot that the leader streams. */
+export async function receiveSnapshot(
   quorumPort: number,
   serverId: number,
 ): Promise<{ zxid: bigint; stream: Buffer }> {
   const socket = connect({ host: '127.0.0.1', port: quorumPort })
   try {
-    const input = new Bytes(socket)
+    const input = new SocketReader(socket)
     const info = bytes().long(BigInt(serverId)).int(0x10000).long(0n).done()
     socket.write(packet(OBSERVERINFO, 0n, info))
     const leaderInfo = await nextPacket(input)
@@ -74,17 +75,17 @@ export async function takeSnapshotOf(
     for (let end = -1; ;) {
       end = stream.indexOf('\0\0\0\x0aBenWasHere', 0, 'latin1')
       if (end >= 0) return { zxid: snap.zxid, stream: stream.subarray(0, end + 14) }
-      stream = Buffer.concat([stream, await input.more()])
+      stream = Buffer.concat([stream, await input.readAny()])
     }
   } finally {
     socket.destroy()
   }
 }
 
-async function nextPacket(input: Bytes): Promise<{ type: number; zxid: bigint }> {
-  const head = await input.take(16)
+async function nextPacket(input: SocketReader): Promise<{ type: number; zxid: bigint }> {
+  const head = await input.read(16)
   const length = head.readInt32BE(12)
-  if (length > 0) await input.take(length)
-  await input.take(4)
+  if (length > 0) await input.read(length)
+  await input.read(4)
   return { type: head.readInt32BE(0), zxid: head.readBigInt64BE(4) }
 }

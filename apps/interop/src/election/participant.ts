@@ -1,4 +1,4 @@
-// The server's own sources: what takes part here is a piece of it that the built program does not offer by itself.
+// Imports sources of the server: the built program does not export its election.
 import { Election, electionDefaults, type Vote } from '../../../../packages/server/src/core/election/index.ts'
 import { parseConfiguration } from '../../../../packages/server/src/core/quorum/index.ts'
 import { ElectionDriver } from '../../../../packages/server/src/ensemble/election-driver.ts'
@@ -9,16 +9,16 @@ import {
 import { silentLogger } from '../../../../packages/runtime/src/index.ts'
 import { nodeClock, nodeNetwork } from '../../../../packages/runtime/src/node/index.ts'
 
-/** How an election ended for one server. */
+/** The outcome of an election for one server. */
 export interface Decision {
   readonly state: 'leading' | 'following' | 'observing'
   readonly vote: Vote
 }
 
-/** Takes part in the elections of an ensemble over TCP, and in nothing else. */
-export class Player {
+/** A server that takes part only in the elections of an ensemble, over TCP. */
+export class ElectionParticipant {
   readonly #driver: ElectionDriver
-  readonly #links: ElectionConnections
+  readonly #connections: ElectionConnections
   readonly #configuration: string
   #decided: (decision: Decision) => void = () => {}
 
@@ -26,7 +26,7 @@ export class Player {
     this.#configuration = configuration
     const { members } = parseConfiguration(configuration)
     const listen = { host: '127.0.0.1', port: electionPort }
-    this.#links = new ElectionConnections({
+    this.#connections = new ElectionConnections({
       ...electionConnectionDefaults,
       self: id,
       network: nodeNetwork,
@@ -43,7 +43,7 @@ export class Player {
       election: new Election({ self: id, ...electionDefaults }),
       clock: nodeClock,
       logger: silentLogger,
-      connections: this.#links,
+      connections: this.#connections,
       elected: ({ state, vote }) => this.#decided({ state, vote }),
       configure: () => {},
       failed: (error) => {
@@ -52,14 +52,14 @@ export class Player {
     })
   }
 
-  static async start(id: number, configuration: string, electionPort: number): Promise<Player> {
-    const player = new Player(id, configuration, electionPort)
-    await player.#links.start()
+  static async start(id: number, configuration: string, electionPort: number): Promise<ElectionParticipant> {
+    const player = new ElectionParticipant(id, configuration, electionPort)
+    await player.#connections.start()
     return player
   }
 
-  /** Looks for a leader with these data; resolves with what was decided. */
-  look(zxid: number, epoch: number): Promise<Decision> {
+  /** Starts an election with this zxid and epoch. Resolves to its outcome. */
+  elect(zxid: number, epoch: number): Promise<Decision> {
     return new Promise((resolve) => {
       this.#decided = resolve
       const active = parseConfiguration(this.#configuration)
@@ -69,6 +69,6 @@ export class Player {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#driver.close()
-    await this.#links.close()
+    await this.#connections.close()
   }
 }

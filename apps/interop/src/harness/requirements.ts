@@ -44,26 +44,26 @@ const probes = {
   cliMt: () => (existsSync(cliMt) ? undefined : `${cliMt} is absent; install Debian's zookeeper-bin`),
 } as const
 
-export type Peer = keyof typeof probes
+export type Requirement = keyof typeof probes
 
-/** Why a scenario cannot run here, or undefined. */
-export function missing(...peers: readonly Peer[]): string | undefined {
+/** Returns why a suite cannot run here, or undefined when all its requirements are installed. */
+export function missingRequirements(...peers: readonly Requirement[]): string | undefined {
   const reasons = peers.map((peer) => probes[peer]()).filter((reason) => reason !== undefined)
   return reasons.length === 0 ? undefined : reasons.join('; ')
 }
 
-/** A suite that needs foreign software. Where it is absent the suite is skipped, and its name says why. */
-export function describeWith(peers: readonly Peer[], name: string, suite: () => void): void {
-  const reason = missing(...peers)
+/** Defines a suite that requires third-party software. Without it the suite is skipped, and its name gives the reason. */
+export function describeWith(peers: readonly Requirement[], name: string, suite: () => void): void {
+  const reason = missingRequirements(...peers)
   if (reason === undefined) describe(name, suite)
   else describe.skip(`${name} (skipped: ${reason})`, suite)
 }
 
-/** Other releases of Node that run here, from `ZABRA_NODES`: paths of programs, separated by colons. */
+/** Returns the Node executables in `ZABRA_NODES`, paths separated by colons, with their versions. */
 export const otherNodes = (): (readonly [name: string, path: string])[] =>
   programsIn('ZABRA_NODES').map(({ path, version }) => [version, path] as const)
 
-/** Programs that run JavaScript and are not Node, from `ZABRA_RUNTIMES`: paths of Deno and Bun, separated by colons. */
+/** Returns the Deno and Bun executables in `ZABRA_RUNTIMES`, paths separated by colons, with the arguments that run a script. */
 export const otherRuntimes = (): (readonly [name: string, program: string, args: readonly string[]])[] =>
   programsIn('ZABRA_RUNTIMES').map(({ path, version }) =>
     version.startsWith('deno')
@@ -71,7 +71,7 @@ export const otherRuntimes = (): (readonly [name: string, program: string, args:
       : ([`bun ${version}`, path, ['run']] as const),
   )
 
-/** Those that run, with what they say of themselves. */
+/** Returns the executables that run, with their version output. */
 function programsIn(variable: string): { readonly path: string; readonly version: string }[] {
   const paths = (process.env[variable] ?? '').split(':').filter((path) => path !== '')
   return paths.flatMap((path) => {

@@ -1,28 +1,28 @@
 import { resolve } from 'node:path'
 import { expect, it } from 'vitest'
-import { describeWith } from './harness/available.ts'
-import { apacheClassPath, ours, run, Server } from './harness/servers.ts'
-import { mask, shellSession, split } from './harness/shell-session.ts'
+import { describeWith } from './harness/requirements.ts'
+import { apacheClassPath, serverUnderTest, run, Server } from './harness/servers.ts'
+import { mask, shellSession, splitEvents } from './harness/shell-session.ts'
 
 const zabra = resolve(import.meta.dirname, '../../cli/dist/main.js')
 
-/** What a shell printed: answers, complaints, and changes that its watches saw. */
+/** The output of a shell: replies, errors and watch events. */
 interface Printed {
   readonly answers: readonly string[]
-  readonly complaints: readonly string[]
+  readonly errors: readonly string[]
   readonly events: readonly string[]
 }
 
-/** Runs every command of the session in a shell against a server of its own. */
+/** Runs the shell session against a fresh server. */
 async function printed(program: string, args: (server: Server) => readonly string[]): Promise<Printed> {
-  await using server = await Server.start({ kind: ours, config: { extendedTypesEnabled: 'true' } })
+  await using server = await Server.start({ kind: serverUnderTest, config: { extendedTypesEnabled: 'true' } })
   const input = `${shellSession.replaceAll('ADDRESS', server.address)}\n`
   const { stdout, stderr } = await run(program, args(server), { input })
-  const { answers, events } = split(mask(stdout, server))
+  const { answers, events } = splitEvents(mask(stdout, server))
   return {
     answers: answers.filter((line) => !isBanner(line)),
-    complaints: mask(stderr, server).filter((line) => !isUsageList(line)),
-    // Java tells of its connections too.
+    errors: mask(stderr, server).filter((line) => !isUsageList(line)),
+    // Apache's shell also prints the state changes of its connections.
     events: events.filter((line) => !line.includes('type:None')),
   }
 }
@@ -30,26 +30,26 @@ async function printed(program: string, args: (server: Server) => readonly strin
 const isBanner = (line: string): boolean =>
   /^(Connecting to |Welcome to ZooKeeper|JLine support|ZooKeeper CLI version: )/.test(line)
 
-/** The list of commands, which holds a few more with us, stands before a command that nobody knows. */
+/** An unknown command prints the list of commands first, and zabra has more commands. */
 const isUsageList = (line: string): boolean => /^(\t|ZooKeeper -server|zabra shell)/.test(line)
 
-describeWith(['apache'], 'Our shell', () => {
-  it("prints what Apache ZooKeeper's prints, for every command", async () => {
+describeWith(['apache'], 'zabra shell', () => {
+  it("prints the same as Apache ZooKeeper's shell for every command", async () => {
     const main = 'org.apache.zookeeper.ZooKeeperMain'
-    const [theirs, mine] = await Promise.all([
+    const [expected, actual] = await Promise.all([
       printed('java', ({ address }) => ['-cp', apacheClassPath, main, '-server', address]),
       printed(process.execPath, ({ address }) => [zabra, 'shell', '--server', address]),
     ])
-    expect(mine.answers).toEqual(theirs.answers)
-    expect(mine.complaints).toEqual(theirs.complaints)
-    expect(mine.events).toEqual(theirs.events)
-    expect(mine.answers.length).toBeGreaterThan(130)
+    expect(actual.answers).toEqual(expected.answers)
+    expect(actual.errors).toEqual(expected.errors)
+    expect(actual.events).toEqual(expected.events)
+    expect(actual.answers.length).toBeGreaterThan(130)
   })
 
-  it("offers every command and option of Apache ZooKeeper's, and says no less of each", async () => {
-    await using server = await Server.start({ kind: ours })
+  it("has every command and option of Apache ZooKeeper's shell in its help", async () => {
+    await using server = await Server.start({ kind: serverUnderTest })
     const main = 'org.apache.zookeeper.ZooKeeperMain'
-    const [theirs, mine] = await Promise.all([
+    const [expected, actual] = await Promise.all([
       run('java', ['-cp', apacheClassPath, main, '-server', server.address], { input: 'help\nquit\n' }),
       run(process.execPath, [zabra, 'shell', '--server', server.address], { input: 'help\nquit\n' }),
     ])
@@ -61,8 +61,8 @@ describeWith(['apache'], 'Our shell', () => {
           .map((line) => [/^\t(\S+)/.exec(line)![1]!, line.trim()]),
       )
     const options = (usage: string): string[] => usage.match(/(?<![\w-])-\w+/g) ?? []
-    const known = usages(mine.output)
-    const asked = usages(theirs.output)
+    const known = usages(actual.output)
+    const asked = usages(expected.output)
     expect([...asked.keys()].filter((name) => !known.has(name))).toEqual([])
     for (const [name, usage] of asked)
       expect(options(known.get(name)!), name).toEqual(expect.arrayContaining(options(usage)))
@@ -72,7 +72,7 @@ describeWith(['apache'], 'Our shell', () => {
       expect([...known.values()]).toContain(usage)
   })
 
-  it('works with an Apache server as with ours', async () => {
+  it('works with an Apache server and reads its data directory', async () => {
     await using server = await Server.start({ kind: 'apache-3.8' })
     const call = (args: readonly string[], input = '') =>
       run(process.execPath, [zabra, ...args, '--server', server.address], { input })

@@ -1,4 +1,4 @@
-// The server's own sources: what opens the folders here is a piece of it that the built program does not offer by itself.
+// Imports sources of the server: the built program does not export its database.
 import { defaults } from '../../../../packages/server/src/settings/index.ts'
 import { LeaderHistory } from '../../../../packages/server/src/database/testing/database-fixture.ts'
 import { openDatabase, type Database } from '../../../../packages/server/src/database/index.ts'
@@ -15,8 +15,8 @@ import {
 export { LeaderHistory, SnapshotStream, type Database }
 export const clock = nodeClock
 
-/** Opens the folder of a member that has stopped. */
-export function open(dataDir: string): Promise<Database> {
+/** Opens the data directory of a stopped member. */
+export function openMember(dataDir: string): Promise<Database> {
   const ports = {
     clock: nodeClock,
     random: nodeRandom,
@@ -29,19 +29,19 @@ export function open(dataDir: string): Promise<Database> {
   return openDatabase(defaults({ dataDir }), ports, { member: true })
 }
 
-/** The part of a leader that writes: its tree is a copy of a member's. */
-export async function authorAfter(vault: Database): Promise<LeaderHistory> {
-  const { chunks } = vault.streamSnapshot()
-  const sink = vault.receiveSnapshot(vault.tree.lastZxid)
+/** Returns a history whose transactions continue those of a member's database. */
+export async function leaderHistoryAfter(database: Database): Promise<LeaderHistory> {
+  const { chunks } = database.streamSnapshot()
+  const sink = database.receiveSnapshot(database.tree.lastZxid)
   for await (const chunk of chunks) await sink.write(chunk)
-  const author = new LeaderHistory(vault.tree)
-  await vault.endRole()
+  const author = new LeaderHistory(database.tree)
+  await database.endRole()
   return author
 }
 
-/** Logs and applies what a leader proposes. */
-export async function follow(vault: Database, txns: LeaderHistory['txns']): Promise<void> {
-  const writer = vault.openWriter({
+/** Logs and applies transactions as a follower does. */
+export async function follow(database: Database, txns: LeaderHistory['txns']): Promise<void> {
+  const writer = database.openWriter({
     durable() {},
     snapshotDue() {},
     diskFull() {},
@@ -50,8 +50,8 @@ export async function follow(vault: Database, txns: LeaderHistory['txns']): Prom
   })
   for (const { zxid, payload } of txns) {
     writer.appendPayload(zxid, payload)
-    vault.apply(payload)
+    database.apply(payload)
   }
   await writer.flush()
-  await vault.endRole()
+  await database.endRole()
 }

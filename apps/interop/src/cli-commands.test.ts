@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, it } from 'vitest'
-import { describeWith } from './harness/available.ts'
+import { describeWith } from './harness/requirements.ts'
 import { freePort } from './harness/ports.ts'
-import { ours, reference, run, scratch, type Kind } from './harness/servers.ts'
+import { serverUnderTest, reference, run, scratch, type Kind } from './harness/servers.ts'
 import { onBoth } from './harness/transcript.ts'
 
 const zabra = resolve(import.meta.dirname, '../../cli/dist/main.js')
@@ -13,8 +13,8 @@ const certificate = (name: string): string => join(folder, name)
 const users =
   'Server {\n  org.apache.zookeeper.server.auth.DigestLoginModule required user_bob="secret";\n};\n'
 
-describeWith(['apache', 'netty'], 'Our command line', () => {
-  it('logs in by SASL, over TCP and over TLS with each kind of key file, and gets the same answers', async () => {
+describeWith(['apache', 'netty'], 'the zabra command', () => {
+  it('authenticates by SASL and by each kind of TLS key file, with the same replies from both servers', async () => {
     const home = scratch('commands')
     const [jaas, password, key, chain] = ['jaas.conf', 'password', 'alice.key', 'alice.crt'].map((name) =>
       join(home, name),
@@ -30,7 +30,7 @@ describeWith(['apache', 'netty'], 'Our command line', () => {
       writeFileSync(file, text)
     const ports = new Map<Kind, number>([
       [reference, await freePort()],
-      [ours, await freePort()],
+      [serverUnderTest, await freePort()],
     ])
     const config = {
       serverCnxnFactory: 'org.apache.zookeeper.server.NettyServerCnxnFactory',
@@ -62,7 +62,7 @@ describeWith(['apache', 'netty'], 'Our command line', () => {
         await call('list', ['getAcl', '/own', ...login])
         await call('stranger', ['get', '/own'])
         await call('wrong', ['ls', '/', '--sasl-user', 'bob'], { ZABRA_SASL_PASSWORD: 'wrong' })
-        // Not that of bob: Apache ZooKeeper lets any name in with the password of who has logged in last.
+        // Not the password of bob: Apache ZooKeeper accepts any unknown name with the password of the last user that logged in.
         await call('unknown', ['ls', '/', '--sasl-user', 'eve'], { ZABRA_SASL_PASSWORD: 'hidden' })
         const tls = ['--tls', '--server', secure, ...ca]
         await call('tls alone', ['ls', '/', ...tls])

@@ -1,5 +1,5 @@
-/** A seeded stream of numbers (mulberry32), so that a failure can be played again. */
-export class Dice {
+/** A seeded pseudo-random number generator (mulberry32), so that a failure can be replayed. */
+export class Prng {
   readonly seed: number
   #state: number
 
@@ -15,7 +15,7 @@ export class Dice {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
 
-  /** A whole number in 0 … below-1. */
+  /** Returns an integer from 0 to below - 1. */
   int(below: number): number {
     return Math.floor(this.next() * below)
   }
@@ -31,14 +31,14 @@ export class Dice {
   }
 }
 
-/** ZABRA_SEED when it is set, else a fresh one. */
-export function seedOf(): number {
+/** Returns ZABRA_SEED, or a fresh seed when it is not set. */
+export function seedFromEnv(): number {
   const given = process.env['ZABRA_SEED']
   return given === undefined ? (Date.now() ^ (process.pid << 12)) >>> 0 : Number(given)
 }
 
-/** A positive whole number from the environment. */
-export function countOf(name: string, fallback: number): number {
+/** Returns a positive integer from an environment variable. Throws for any other value. */
+export function countFromEnv(name: string, fallback: number): number {
   const value = Number(process.env[name] ?? fallback)
   if (!Number.isInteger(value) || value < 1)
     throw new Error(`${name} is ${process.env[name]}; give a positive whole number`)

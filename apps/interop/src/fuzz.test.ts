@@ -2,31 +2,31 @@ import { cpSync } from 'node:fs'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { part, ttlBody, versionBody } from './differential/requests.ts'
-import { describeWith, missing } from './harness/available.ts'
+import { describeWith, missingRequirements } from './harness/requirements.ts'
 import { bytes, frame } from './harness/bytes.ts'
 import { Client, connectRequest, createBody, multiBody, RawConnection } from './harness/client.ts'
 import { dumpTree } from './harness/dump.ts'
 import { op } from './harness/opcodes.ts'
-import { countOf, Dice, seedOf } from './harness/seed.ts'
-import { ours, reference, scratch, Server } from './harness/servers.ts'
-import { handshake, hostileFrame } from './hostile/frames.ts'
+import { countFromEnv, Prng, seedFromEnv } from './harness/prng.ts'
+import { serverUnderTest, reference, scratch, Server } from './harness/servers.ts'
+import { handshake, fuzzedFrame } from './fuzz/frames.ts'
 
-const frames = countOf('ZABRA_FUZZ_FRAMES', 30_000)
-const seed = seedOf()
-const replay = `replay with: ZABRA_SEED=${seed} ZABRA_FUZZ_FRAMES=${frames} npx vitest run src/hostile.test.ts`
+const frames = countFromEnv('ZABRA_FUZZ_FRAMES', 30_000)
+const seed = seedFromEnv()
+const replay = `replay with: ZABRA_SEED=${seed} ZABRA_FUZZ_FRAMES=${frames} npx vitest run src/attacker.test.ts`
 const config = {
   extendedTypesEnabled: 'true',
   tickTime: 500,
   'DigestAuthenticationProvider.superDigest': 'super:lK75jTNcA+U9vtVEw5vB51mj/w4=',
 }
 
-// Apache ZooKeeper itself dies of these or never answers, so they are not sent to it.
-describe.skipIf(ours !== 'zabra')('requests that end or wedge Apache ZooKeeper', () => {
+// Apache ZooKeeper exits or hangs on these requests, so they are sent to Zabra only.
+describe.skipIf(serverUnderTest !== 'zabra')('requests that crash or hang Apache ZooKeeper', () => {
   let server: Server
   let client: Client
 
   beforeAll(async () => {
-    server = await Server.start({ kind: ours, config })
+    server = await Server.start({ kind: serverUnderTest, config })
     client = await Client.connect(server.port)
     await client.create('/h')
   })
@@ -34,13 +34,13 @@ describe.skipIf(ours !== 'zabra')('requests that end or wedge Apache ZooKeeper',
   afterAll(async () => server[Symbol.asyncDispose]())
 
   const refusedThenClosed = async (type: number, body: Buffer): Promise<void> => {
-    const hostile = await RawConnection.open(server.port)
-    hostile.write(frame(connectRequest()))
-    await hostile.next()
-    hostile.write(frame(bytes().int(9).int(type).raw(body).done()))
-    const reply = await hostile.next()
+    const attacker = await RawConnection.open(server.port)
+    attacker.write(frame(connectRequest()))
+    await attacker.next()
+    attacker.write(frame(bytes().int(9).int(type).raw(body).done()))
+    const reply = await attacker.next()
     expect(reply?.toString('hex')).toBe('00000009fffffffffffffffffffffffa')
-    await hostile.closed
+    await attacker.closed
   }
 
   it.each([0, 1, 2, 3, 4])(
@@ -59,7 +59,7 @@ describe.skipIf(ours !== 'zabra')('requests that end or wedge Apache ZooKeeper',
     },
   )
 
-  it('survives limits for the root', async () => {
+  it('survives a quota on the root', async () => {
     const reply = await client.request(
       op.create,
       createBody('/zookeeper/quota/zookeeper_limits', 'count=1,bytes=1'),
@@ -69,7 +69,7 @@ describe.skipIf(ours !== 'zabra')('requests that end or wedge Apache ZooKeeper',
   })
 
   it.each([null, '', 'nonsense', 'count=x,bytes=y', 'count=99999999999999999999,bytes=', '=,=', 'count=1'])(
-    'survives usage written as %j',
+    'survives the quota stats %j',
     async (text) => {
       const name = `/h/q${Buffer.from(text ?? 'null').toString('hex')}`
       await client.create(name)
@@ -84,17 +84,17 @@ describe.skipIf(ours !== 'zabra')('requests that end or wedge Apache ZooKeeper',
     },
   )
 
-  it('refuses a check outside of a multi, and the connection ends', () =>
+  it('refuses a check outside of a multi and closes the connection', () =>
     refusedThenClosed(op.check, versionBody('/h', -1)))
-  it('refuses deleteContainer from a client', async () => {
+  it('refuses deleteContainer from a client and closes the connection', async () => {
     await client.create('/h/ordinary')
     await refusedThenClosed(op.deleteContainer, bytes().str('/h/ordinary').done())
     expect(await client.exists('/h/ordinary')).toBeDefined()
   })
-  it('refuses createSession from a client', () =>
+  it('refuses createSession from a client and closes the connection', () =>
     refusedThenClosed(op.createSession, bytes().int(5000).done()))
 
-  it('keeps a live connection when somebody else resumes its session with a wrong password', async () => {
+  it('keeps a connection when another client tries to resume its session with a wrong password', async () => {
     const { id } = client.session
     await expect(
       Client.connect(server.port, { resume: { id, password: Buffer.alloc(16, 1) } }),
@@ -103,21 +103,21 @@ describe.skipIf(ours !== 'zabra')('requests that end or wedge Apache ZooKeeper',
     expect(client.connection.isClosed).toBe(false)
   })
 
-  it('does not reserve memory for counts and lengths that lie', async () => {
-    const before = server.resident
+  it('allocates no memory for false counts and lengths', async () => {
+    const before = server.residentBytes
     for (let times = 0; times < 200; times++) {
       await client.request(op.setWatches, bytes().long(0).int(2147483647).done())
       await client.request(op.create, bytes().str('/h/x').buffer('').int(2147483647).done())
-      const liar = await RawConnection.open(server.port)
-      liar.write(frame(connectRequest({ timeoutMs: 1000 })))
-      await liar.next()
-      liar.write(bytes().int(1_048_575).raw(Buffer.alloc(10)).done())
-      liar.destroy()
+      const attacker = await RawConnection.open(server.port)
+      attacker.write(frame(connectRequest({ timeoutMs: 1000 })))
+      await attacker.next()
+      attacker.write(bytes().int(1_048_575).raw(Buffer.alloc(10)).done())
+      attacker.destroy()
     }
-    expect(server.resident - before).toBeLessThan(100 * 1024 * 1024)
+    expect(server.residentBytes - before).toBeLessThan(100 * 1024 * 1024)
   })
 
-  it('starts again on the log of all this', async () => {
+  it('restarts on the log of these requests with the same tree', async () => {
     const before = await dumpTree(client)
     await server.kill()
     await server.start()
@@ -127,25 +127,25 @@ describe.skipIf(ours !== 'zabra')('requests that end or wedge Apache ZooKeeper',
   })
 })
 
-describeWith(ours === 'zabra' ? [] : ['apache'], 'random and mutated bytes', () => {
+describeWith(serverUnderTest === 'zabra' ? [] : ['apache'], 'random and mutated bytes', () => {
   it(
-    `leave ${frames} frames later a server that answers, with flat memory and a readable log`,
+    `of ${frames} frames leave a server that serves, with flat memory and a readable log`,
     { timeout: 60_000 + frames },
     async () => {
-      console.log(`hostile: seed ${seed}, ${frames} frames`)
-      await using server = await Server.start({ kind: ours, config })
+      console.log(`fuzz: seed ${seed}, ${frames} frames`)
+      await using server = await Server.start({ kind: serverUnderTest, config })
       const probe = await Client.connect(server.port, { timeoutMs: 10_000 })
       await probe.addAuth('digest', 'super:secret')
       await probe.create('/probe', '0')
       await probe.create('/f')
       let done = false
       const probing = keepProbing(server, probe, () => done)
-      const dice = new Dice(seed)
+      const prng = new Prng(seed)
       const resident: number[] = []
       let sent = 0
       const attacker = async (): Promise<void> => {
         while (sent < frames) {
-          const own = new Dice(dice.int(2 ** 31))
+          const own = new Prng(prng.int(2 ** 31))
           const number = Math.min(40, frames - sent)
           sent += number
           await attack(server, own, number).catch((error: Error) => {
@@ -154,7 +154,7 @@ describeWith(ours === 'zabra' ? [] : ['apache'], 'random and mutated bytes', () 
             )
           })
           if (sent % 5000 < 40) {
-            resident.push(server.resident)
+            resident.push(server.residentBytes)
             await sweep(probe)
           }
         }
@@ -163,11 +163,11 @@ describeWith(ours === 'zabra' ? [] : ['apache'], 'random and mutated bytes', () 
       const [{ probes, slowest }] = await Promise.all([probing, attacking])
       await sweep(probe)
 
-      expect(server.alive, replay).toBe(true)
+      expect(server.isRunning, replay).toBe(true)
       expect(probes, replay).toBeGreaterThan(0)
       const mebibytes = resident.map((size) => Math.round(size / 2 ** 20))
       console.log(
-        `hostile: ${probes} probes, slowest ${Math.round(slowest)} ms, resident MiB ${thin(mebibytes).join(' ')}`,
+        `fuzz: ${probes} probes, slowest ${Math.round(slowest)} ms, resident MiB ${sampleOf(mebibytes).join(' ')}`,
       )
       expect(slowest, replay).toBeLessThan(3000)
       const half = mebibytes.length >> 1
@@ -183,7 +183,7 @@ describeWith(ours === 'zabra' ? [] : ['apache'], 'random and mutated bytes', () 
       await again.addAuth('digest', 'super:secret')
       expect(withoutEphemerals(await dumpTree(again)), replay).toEqual(withoutEphemerals(before))
       await again.close()
-      if (missing('apache') !== undefined || ours !== 'zabra') return
+      if (missingRequirements('apache') !== undefined || serverUnderTest !== 'zabra') return
       await using apache = await Server.start({ kind: reference, config, dataDir: copy })
       const reader = await Client.connect(apache.port)
       await reader.addAuth('digest', 'super:secret')
@@ -195,10 +195,10 @@ describeWith(ours === 'zabra' ? [] : ['apache'], 'random and mutated bytes', () 
   )
 })
 
-const thin = (values: readonly number[]): readonly number[] =>
+const sampleOf = (values: readonly number[]): readonly number[] =>
   values.filter((_, index) => index % Math.ceil(values.length / 12) === 0)
 
-/** Sessions of the attack may end between two looks; their nodes, and what counts them, may differ then. */
+/** Leaves out ephemeral nodes and their parents: sessions of the attack may expire between two reads. */
 function withoutEphemerals(dump: Record<string, string>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(dump).filter(
@@ -207,7 +207,7 @@ function withoutEphemerals(dump: Record<string, string>): Record<string, string>
   )
 }
 
-/** Writes and reads all the time, and remembers the longest wait. */
+/** Writes and reads continuously and records the longest latency. */
 async function keepProbing(
   server: Server,
   probe: Client,
@@ -221,13 +221,13 @@ async function keepProbing(
     if (data?.toString() !== String(probes))
       throw new Error(`The probe wrote ${probes} and read ${data?.toString()}; ${replay}`)
     slowest = Math.max(slowest, performance.now() - began)
-    if (!server.alive) throw new Error(`The server ended; ${replay}\n${server.output}`)
+    if (!server.isRunning) throw new Error(`The server ended; ${replay}\n${server.output}`)
     await new Promise((wake) => setTimeout(wake, 5))
   }
   return { probes, slowest }
 }
 
-/** Removes what the attack created, so that growth of the tree is not taken for a leak. */
+/** Deletes the nodes of the attack, so that growth of the tree does not look like a leak. */
 async function sweep(probe: Client): Promise<void> {
   const remove = async (path: string): Promise<void> => {
     for (const child of await probe.children(path).catch(() => []))
@@ -240,15 +240,15 @@ async function sweep(probe: Client): Promise<void> {
   for (const child of await probe.children('/zookeeper/quota')) await remove(`/zookeeper/quota/${child}`)
 }
 
-/** One hostile connection: everything in a few writes, then the end. It must be closed by the other side in time. */
-function attack(server: Server, dice: Dice, number: number): Promise<void> {
-  const whole = Buffer.concat([handshake(dice), ...Array.from({ length: number }, () => hostileFrame(dice))])
+/** Sends fuzzed frames over one connection and ends it. Rejects when the server does not close it within 10 s. */
+function attack(server: Server, prng: Prng, number: number): Promise<void> {
+  const whole = Buffer.concat([handshake(prng), ...Array.from({ length: number }, () => fuzzedFrame(prng))])
   return new Promise((resolve, reject) => {
     const socket = connect({ host: '127.0.0.1', port: server.port }, () => {
-      // In pieces, so that frames are cut at any place.
+      // In random chunks, so that frames are split anywhere.
       let at = 0
       while (at < whole.length) {
-        const next = at + 1 + dice.int(4000)
+        const next = at + 1 + prng.int(4000)
         socket.write(whole.subarray(at, next))
         at = next
       }
@@ -256,11 +256,11 @@ function attack(server: Server, dice: Dice, number: number): Promise<void> {
     })
     const timer = setTimeout(() => {
       socket.destroy()
-      reject(new Error('the connection was not closed within 10 s of its end'))
+      reject(new Error('the server did not close the connection within 10 s'))
     }, 10_000)
     socket.resume()
     socket.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'ECONNREFUSED') reject(new Error('the server does not listen any more'))
+      if (error.code === 'ECONNREFUSED') reject(new Error('the server no longer listens'))
     })
     socket.once('close', () => {
       clearTimeout(timer)

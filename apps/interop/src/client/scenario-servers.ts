@@ -3,8 +3,8 @@ import type { ScenarioContext } from '../../../../packages/client/src/testing/sc
 import type { Server } from '../harness/servers.ts'
 import { Proxy } from './proxy.ts'
 
-/** Real server processes, each behind a proxy that can break its connections. */
-export class RealStage {
+/** Server processes behind proxies, for the client scenarios. */
+export class ScenarioServers {
   readonly #servers: readonly Server[]
   readonly #proxies: readonly Proxy[]
   readonly #stopped = new Set<Server>()
@@ -14,20 +14,23 @@ export class RealStage {
     this.#proxies = proxies
   }
 
-  /** `portOf` is the port of a server that clients are to reach. */
-  static async of(
+  /** Starts a proxy in front of each server's port. */
+  static async behindProxies(
     servers: readonly Server[],
     portOf = ({ port }: Server): number => port,
-  ): Promise<RealStage> {
-    return new RealStage(servers, await Promise.all(servers.map((server) => Proxy.start(portOf(server)))))
+  ): Promise<ScenarioServers> {
+    return new ScenarioServers(
+      servers,
+      await Promise.all(servers.map((server) => Proxy.start(portOf(server)))),
+    )
   }
 
-  /** What clients connect to. */
+  /** The addresses of the proxies. */
   get addresses(): string[] {
     return this.#proxies.map(({ address }) => address)
   }
 
-  get stage(): ScenarioContext {
+  get context(): ScenarioContext {
     return {
       shortSession: 2000,
       connect: (options) =>
@@ -59,7 +62,7 @@ export class RealStage {
     }
   }
 
-  /** The server that most connections go to. */
+  /** Returns the server with the most connections. */
   #busiest(): Server {
     const counts = this.#proxies.map(({ connections }) => connections)
     return this.#servers[counts.indexOf(Math.max(...counts))]!

@@ -5,7 +5,7 @@ import { run, scratch } from './servers.ts'
 
 const packages = resolve(import.meta.dirname, '../../../../packages')
 
-/** An empty folder with the client installed from packed tarballs, as a user installs it. */
+/** Installs the client from packed tarballs into an empty application, as a user does. Resolves to its folder. */
 export async function packedApp(): Promise<string> {
   const folder = scratch('tarballs')
   for (const name of ['runtime', 'protocol', 'client']) {

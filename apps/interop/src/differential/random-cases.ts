@@ -1,48 +1,47 @@
 import { createBody } from '../harness/client.ts'
 import { op } from '../harness/opcodes.ts'
-import { Dice } from '../harness/seed.ts'
-import { ask, type Request, type Step } from './case.ts'
-import type { Add } from './cases.ts'
+import { Prng } from '../harness/prng.ts'
+import { request, type Request, type Step, type AddCase } from './case.ts'
 import * as r from './requests.ts'
 
-/** Random walks over a handful of nodes by three clients with watches: combinations that no table thought of. */
-export function walkCases(add: Add): void {
+/** Random sequences of requests by three clients with watches on a few nodes, for combinations that the tables lack. */
+export function randomCases(add: AddCase): void {
   for (let seed = 1; seed <= 30; seed++) {
     add(`random walk ${seed}`, (root) => {
-      const dice = new Dice(seed)
-      return Array.from({ length: 30 }, () => step(dice, root))
+      const prng = new Prng(seed)
+      return Array.from({ length: 30 }, () => step(prng, root))
     })
   }
 }
 
-function step(dice: Dice, root: string): Step {
-  const on = dice.pick(['a', 'b', 'c'])
-  const path = (): string => root + dice.pick(['', '/n', '/m', '/n/x', '/n/y', '/m/x', '/n/x/deep'])
-  const version = (): number => dice.pick([-1, -1, -1, 0, 1, 2])
-  const flags = (): number => dice.pick([0, 0, 0, 1, 2, 3])
+function step(prng: Prng, root: string): Step {
+  const on = prng.pick(['a', 'b', 'c'])
+  const path = (): string => root + prng.pick(['', '/n', '/m', '/n/x', '/n/y', '/m/x', '/n/x/deep'])
+  const version = (): number => prng.pick([-1, -1, -1, 0, 1, 2])
+  const flags = (): number => prng.pick([0, 0, 0, 1, 2, 3])
   const makers: readonly (() => Step)[] = [
     () => r.create(path(), 'data', flags(), on),
     () => r.create(path(), 'data', 0, on),
     () => r.create2(path(), null, flags(), on),
-    () => ask(op.createContainer, createBody(path(), '', 4), on),
-    () => ask(op.createTTL, r.ttlBody(path(), dice.pick([5, 6]), 60_000n), on),
+    () => request(op.createContainer, createBody(path(), '', 4), on),
+    () => request(op.createTTL, r.ttlBody(path(), prng.pick([5, 6]), 60_000n), on),
     () => r.del(path(), version(), on),
-    () => r.set(path(), dice.pick(['', 'x', 'longer']), version(), on),
-    () => r.setAcl(path(), [r.acl(dice.pick([31, 31, 31, 30, 29, 15]))], version(), on),
+    () => r.set(path(), prng.pick(['', 'x', 'longer']), version(), on),
+    () => r.setAcl(path(), [r.acl(prng.pick([31, 31, 31, 30, 29, 15]))], version(), on),
     () => r.exists(path(), true, on),
     () => r.get(path(), true, on),
     () => r.list2(path(), true, on),
     () => r.getAcl(path(), on),
     () => r.count(path(), on),
-    () => r.addWatch(path(), dice.int(2), on),
-    () => r.removeWatch(path(), 1 + dice.int(5), on),
-    () => r.checkWatch(path(), 1 + dice.int(5), on),
+    () => r.addWatch(path(), prng.int(2), on),
+    () => r.removeWatch(path(), 1 + prng.int(5), on),
+    () => r.checkWatch(path(), 1 + prng.int(5), on),
     () => r.ephemerals(root, on),
     () => r.multiRead([r.part.get(path()), r.part.list(path())], on),
     () =>
       r.multi(
-        Array.from({ length: 1 + dice.int(4) }, () =>
-          dice.pick([
+        Array.from({ length: 1 + prng.int(4) }, () =>
+          prng.pick([
             () => r.part.create(path(), flags()),
             () => r.part.set(path(), version()),
             () => r.part.check(path(), version()),
@@ -55,7 +54,7 @@ function step(dice: Dice, root: string): Step {
       do: 'pipeline',
       on,
       requests: Array.from({ length: 4 }, (_, index): Request => {
-        const made = dice.pick([
+        const made = prng.pick([
           () => r.create(path(), 'p', 0, on),
           () => r.set(path(), 'p', -1, on),
           () => r.get(path(), true, on),
@@ -68,9 +67,9 @@ function step(dice: Dice, root: string): Step {
     () => ({
       do: 'setWatches',
       on,
-      plus: dice.int(20),
+      plus: prng.int(20),
       lists: [[path()], [path()], [path()], [path()], [path()]],
     }),
   ]
-  return dice.pick(makers)()
+  return prng.pick(makers)()
 }

@@ -1,11 +1,11 @@
 import { afterEach, expect, it } from 'vitest'
-import { expectSameTrees, outputs, throughAll } from './ensemble/alike.ts'
+import { expectSameTrees, outputs, writeThroughAll } from './ensemble/same-trees.ts'
 import { Ensemble } from './ensemble/ensemble.ts'
-import { describeWith } from './harness/available.ts'
+import { describeWith } from './harness/requirements.ts'
 import type { Kind } from './harness/servers.ts'
 
 const newest: Kind = 'apache-3.9'
-/** What Apache ZooKeeper writes when its tree is not the one that its leader foresaw. */
+/** The log message of Apache ZooKeeper when its tree differs from the digest of its leader. */
 const DIGESTS_DIFFER = /digests are not matching/i
 
 let ensemble: Ensemble | undefined
@@ -20,15 +20,15 @@ async function expectOneTree(): Promise<void> {
 }
 
 async function exercise(label: string): Promise<void> {
-  await throughAll(ensemble!, label)
+  await writeThroughAll(ensemble!, label)
   await expectOneTree()
 }
 
-describeWith(['newestApache', 'kazoo'], 'an ensemble with the newest Apache ZooKeeper', () => {
+describeWith(['newestApache', 'kazoo'], 'an ensemble with Apache ZooKeeper 3.9', () => {
   it.each<readonly Kind[]>([
     [newest, 'zabra', newest],
     ['zabra', newest, 'zabra'],
-  ])('of %s, %s and %s keeps one tree, whoever leads', async (...kinds) => {
+  ])('of %s, %s and %s keeps equal trees over leader changes', async (...kinds) => {
     ensemble = await Ensemble.start({ kinds })
     await exercise('first')
     const led = new Set<Kind>()
@@ -37,7 +37,7 @@ describeWith(['newestApache', 'kazoo'], 'an ensemble with the newest Apache ZooK
       led.add(kinds[leader - 1]!)
       await ensemble.kill(leader)
       await ensemble.leader()
-      await throughAll(ensemble, `without-${round}`)
+      await writeThroughAll(ensemble, `without-${round}`)
       await ensemble.start(leader)
       await exercise(`again-${round}`)
     }
@@ -47,18 +47,18 @@ describeWith(['newestApache', 'kazoo'], 'an ensemble with the newest Apache ZooK
   it.each<readonly Kind[]>([
     [newest, 'zabra', newest],
     ['zabra', newest, 'zabra'],
-  ])('of %s, %s and %s goes on while one after the other is restarted', async (...kinds) => {
+  ])('of %s, %s and %s serves during a rolling restart', async (...kinds) => {
     ensemble = await Ensemble.start({ kinds })
     for (const id of ensemble.ids) {
       await ensemble.stop(id)
       await ensemble.leader()
-      await throughAll(ensemble, `without-${id}`)
+      await writeThroughAll(ensemble, `without-${id}`)
       await ensemble.start(id)
       await exercise(`with-${id}`)
     }
   })
 
-  it('moves from one to the other, member by member, and back', async () => {
+  it('migrates from Apache ZooKeeper 3.9 to Zabra and back, member by member', async () => {
     ensemble = await Ensemble.start({ kinds: [newest, newest, newest] })
     await exercise('first')
     for (const kind of ['zabra', newest] as const)
@@ -71,11 +71,11 @@ describeWith(['newestApache', 'kazoo'], 'an ensemble with the newest Apache ZooK
   it.each<readonly Kind[]>([
     [newest, newest, 'zabra'],
     ['zabra', 'zabra', newest],
-  ])('of the voters %s and %s tells the observer %s of everything', async (...kinds) => {
+  ])('of the voters %s and %s keeps the observer %s up to date', async (...kinds) => {
     ensemble = await Ensemble.start({ kinds, observers: [3] })
     await exercise('first')
     await ensemble.kill(3)
-    await throughAll(ensemble, 'without')
+    await writeThroughAll(ensemble, 'without')
     await ensemble.start(3)
     await exercise('again')
   })
