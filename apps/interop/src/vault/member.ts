@@ -26,7 +26,7 @@ export function open(dataDir: string): Promise<Database> {
     logger: silentLogger,
     system: nodeSystem,
   }
-  return openDatabase(defaults({ dataDir }), ports, { member: true })
+  return openDatabase(defaults({ dataDir }), ports, { isMember: true })
 }
 
 /** The part of a leader that writes: its tree is a copy of a member's. */
