@@ -54,7 +54,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   #deferred = 0
   /** Syncs that wait for a confirmation of leadership. */
   #confirming = 0
-  #ended = false
+  #hasEnded = false
 
   constructor(options: LeaderPipelineOptions<L>) {
     this.#options = options
@@ -167,7 +167,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
 
   /** Submits a request that a learner forwards. `learner` stands for the learner's connection. Keeps the body. */
   submitForwarded(learner: object, request: ForwardedRequest): void {
-    if (!this.#ended) this.#learnerOrder.submit(learner, request)
+    if (!this.#hasEnded) this.#learnerOrder.submit(learner, request)
   }
 
   /**
@@ -175,7 +175,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
    * through that learner.
    */
   revalidateForLearner(learner: object, id: SessionId, timeout: number): boolean {
-    return !this.#ended && this.#sessions.revalidate(id, timeout, learner)
+    return !this.#hasEnded && this.#sessions.revalidate(id, timeout, learner)
   }
 
   /**
@@ -184,7 +184,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
    * a sync.
    */
   revalidateInOrder(learner: object, id: SessionId, timeout: number, answer: (valid: boolean) => void): void {
-    if (!this.#ended)
+    if (!this.#hasEnded)
       this.#learnerOrder.runInOrder(learner, () => answer(this.revalidateForLearner(learner, id, timeout)))
   }
 
@@ -230,7 +230,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   }
 
   end(): void {
-    this.#ended = true
+    this.#hasEnded = true
     this.#learnerOrder.clear()
     this.#applyQueue.end()
     this.#preparing.abort()
@@ -257,7 +257,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   }
 
   #drop(request: DeferredRequest | undefined): undefined {
-    if (this.#ended || request === undefined) return
+    if (this.#hasEnded || request === undefined) return
     if (request.closes !== undefined) this.#sessions.reopen(request.closes)
     request.callback?.onLost(request)
   }
@@ -266,7 +266,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   #confirmLeadership(done: () => void): void {
     this.#confirming++
     this.#options.quorum.confirmLeadership(() => {
-      if (this.#ended || this.proposer.hasDropped) return
+      if (this.#hasEnded || this.proposer.hasDropped) return
       this.#confirming--
       this.#applyQueue.afterCommitted(done)
     })
