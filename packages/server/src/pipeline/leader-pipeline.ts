@@ -5,7 +5,7 @@ import { ApplyQueue } from './apply-queue.ts'
 import { LeaderSessions } from './leader-sessions.ts'
 import { LearnerRequestOrder } from './learner-request-order.ts'
 import { Proposer } from './proposer.ts'
-import { isLargeRequest, LEADER_OWNER, RequestProcessor } from './request-processor.ts'
+import { isLargeRequest, LEADER_OWNER, RequestPreparer } from './request-preparer.ts'
 import { SlicedQueue } from './sliced-queue.ts'
 import type {
   AcceptedWrite,
@@ -26,7 +26,7 @@ interface DeferredRequest extends Pick<AcceptedWrite, 'xid' | 'type' | 'callback
 
 /**
  * The way of every write on the server that decides: prepare, log, propose, wait until it is committed, apply, notify watchers,
- * reply. A standalone server is a quorum of one. The rules that only this file, `RequestProcessor` and `Proposer` enforce:
+ * reply. A standalone server is a quorum of one. The rules that only this file, `RequestPreparer` and `Proposer` enforce:
  *
  * 1. A zxid is one above the last one appended; nothing else hands out zxids.
  * 2. A prepared transaction is appended and proposed in the same turn, so that the log, the proposals and the pending tree have
@@ -44,7 +44,7 @@ interface DeferredRequest extends Pick<AcceptedWrite, 'xid' | 'type' | 'callback
 export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipeline {
   readonly proposer: Proposer
   readonly #options: LeaderPipelineOptions<L>
-  readonly #processor: RequestProcessor<L>
+  readonly #processor: RequestPreparer<L>
   readonly #learnerOrder: LearnerRequestOrder
   readonly #sessions: LeaderSessions<L>
   readonly #applyQueue: ApplyQueue<L>
@@ -60,7 +60,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     this.#options = options
     this.#sessions = new LeaderSessions(options)
     this.proposer = new Proposer({ ...options, enqueue: (write) => this.#applyQueue.enqueue(write) })
-    this.#processor = new RequestProcessor(options, this.#sessions, this.proposer)
+    this.#processor = new RequestPreparer(options, this.#sessions, this.proposer)
     this.#applyQueue = new ApplyQueue({
       ...options,
       preparer: this.#processor.preparer,

@@ -17,7 +17,7 @@ export const LEADER_OWNER: object = { name: 'the leader' }
  * Prepares and proposes the requests of the leader's clients and of learners. The caller runs one request after the other: one
  * whose steps are returned must be finished before the next.
  */
-export class RequestProcessor<L extends NotifiedWatcher> {
+export class RequestPreparer<L extends NotifiedWatcher> {
   readonly preparer: Preparer
   readonly #options: LeaderPipelineOptions<L>
   readonly #sessions: LeaderSessions<L>
