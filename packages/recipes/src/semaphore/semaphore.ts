@@ -118,7 +118,7 @@ export class Semaphore {
         permits,
         notifier,
         signal: options.signal,
-        startedAt: startedAt,
+        startedAt,
       })
     } catch (error) {
       const over = options.onSessionLoss === 'throw' || this.client.state === 'expired'
@@ -256,7 +256,7 @@ export class Semaphore {
   /** Creates the handle as soon as the policy allows. */
   async #grant(
     lease: QueueEntry,
-    { notifier, signal, startedAt: startedAt }: HeadRequest,
+    { notifier, signal, startedAt }: HeadRequest,
   ): Promise<EphemeralLockHandle | undefined> {
     try {
       while (!canGrant(this.client, lease, this.#policy)) {
