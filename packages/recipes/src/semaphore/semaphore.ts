@@ -293,13 +293,13 @@ interface HeadRequest {
 class PermitWatches {
   readonly #client: Client
   readonly #paths: readonly [children: string, data: string]
-  readonly #bell: Notifier
+  readonly #notifier: Notifier
   readonly #live = new Map<string, OneShotWatch>()
 
   constructor(client: Client, paths: readonly [children: string, data: string], notifier: Notifier) {
     this.#client = client
     this.#paths = paths
-    this.#bell = notifier
+    this.#notifier = notifier
   }
 
   /**
@@ -323,7 +323,7 @@ class PermitWatches {
       this.#live.set(kind, watch)
       const onFired = (): void => {
         if (this.#live.get(kind) === watch) this.#live.delete(kind)
-        this.#bell.notify()
+        this.#notifier.notify()
       }
       watch.fired.then(onFired, onFired)
     } catch (error) {
