@@ -145,9 +145,9 @@ setupEachTest('a', 'b', 'c')
 describe.each(Object.entries(acquisitions))(
   '%s',
   (_name, { acquire, block = acquire, leave: end = () => Promise.resolve() }) => {
-    const over = async (...rights: readonly LockHandle[]): Promise<void> => {
-      for (const held of rights) await world.within(30_000, held.release())
-      for (const held of rights) await world.within(30_000, end(held))
+    const over = async (...handles: readonly LockHandle[]): Promise<void> => {
+      for (const held of handles) await world.within(30_000, held.release())
+      for (const held of handles) await world.within(30_000, end(held))
       await world.advance(100)
       expect(await run(ephemerals())).toEqual([])
       expect(world.server.stats().watches).toBe(0)
