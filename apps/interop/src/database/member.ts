@@ -26,7 +26,7 @@ export function openMember(dataDir: string): Promise<Database> {
     logger: silentLogger,
     system: nodeSystem,
   }
-  return openDatabase(defaults({ dataDir }), ports, { member: true })
+  return openDatabase(defaults({ dataDir }), ports, { isMember: true })
 }
 
 /** Returns a history whose transactions continue those of a member's database. */

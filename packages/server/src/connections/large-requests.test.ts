@@ -36,8 +36,7 @@ async function startObserved(settings: Partial<ServerSettings> = {}): Promise<{
 }
 
 async function session(fixture: TestServer, timeout = 10_000): Promise<RawClient> {
-  const client = await fixture.client({ timeout })
-  client.takeConnectResponse()
+  const client = await fixture.connect({ timeout })
   return client
 }
 

@@ -21,8 +21,7 @@ async function start(settings: Partial<ServerSettings> = {}): Promise<TestServer
 }
 
 async function connected(fixture: TestServer): Promise<RawClient> {
-  const client = await fixture.client()
-  client.takeConnectResponse()
+  const client = await fixture.connect()
   return client
 }
 

@@ -5,6 +5,7 @@ import { LearnerSessions, type SessionTable } from '../core/sessions/index.ts'
 import type { LoggedTxn, Txn, Zxid } from '../core/types.ts'
 import { encodeLoggedTxn } from '../persistence/index.ts'
 import type { ClientChannel } from '../connections/client-channel.ts'
+import type { RawClient } from '../testing/test-server.ts'
 import { LearnerPipeline } from './learner-pipeline.ts'
 import type { ForwardedRequest } from './types.ts'
 import { PipelineFixture } from './testing/pipeline-fixture.ts'
@@ -43,6 +44,17 @@ class LearnerFixture {
     return script
   }
 
+  /** Opens a session, whose transaction the leader commits. */
+  async connect(): Promise<RawClient> {
+    const client = await this.fixture.client({})
+    await this.clock.untilIdle()
+    const { sessionId } = this.forwarded[0]!
+    this.commit(sessionId, 0, { type: OpCode.createSession, timeOut: 10_000 })
+    await this.clock.untilIdle()
+    client.takeConnectResponse()
+    return client
+  }
+
   /** Commits a transaction as the leader. */
   commit(sessionId: bigint, cxid: number, txn: Txn, digest?: LoggedTxn['digest']): void {
     const zxid = ++this.zxid
@@ -69,9 +81,8 @@ describe('LearnerPipeline', () => {
   it('forwards a write unchanged with the identities of its client, and replies when its transaction is committed', async () => {
     const ensemble = await EnsembleFixture.start()
     const [learner] = ensemble.learners
-    const client = await learner!.fixture.client({})
-    await ensemble.settle()
-    const { sessionId } = client.takeConnectResponse()!
+    const client = await ensemble.connect(learner!.fixture)
+    const { sessionId } = client.session!
     expect(learner!.requests[0]).toMatchObject({ sessionId, cxid: 0, type: OpCode.createSession })
     expect([...learner!.requests[0]!.body]).toEqual([0, 0, 0x27, 0x10])
     client.create(7, '/a', 0, 'data')
@@ -168,9 +179,7 @@ describe('LearnerPipeline', () => {
   it('rejects requests that the leader would never answer, in their order', async () => {
     const ensemble = await EnsembleFixture.start()
     const [learner] = ensemble.learners
-    const client = await learner!.fixture.client({})
-    await ensemble.settle()
-    client.takeConnectResponse()
+    const client = await ensemble.connect(learner!.fixture)
     client.create(1, '/a')
     client.ask(2, OpCode.create, (w) => w.int(99))
     client.ask(3, OpCode.multi, (w) => {
@@ -192,12 +201,7 @@ describe('LearnerPipeline', () => {
 
   it('completes syncs in their order, one for each SYNC of the leader', async () => {
     const script = await LearnerFixture.start()
-    const client = await script.fixture.client({})
-    await script.clock.untilIdle()
-    const { sessionId } = script.forwarded[0]!
-    script.commit(sessionId, 0, { type: OpCode.createSession, timeOut: 10_000 })
-    await script.clock.untilIdle()
-    client.takeConnectResponse()
+    const client = await script.connect()
     client.ask(1, OpCode.sync, (w) => w.string('/x'))
     client.ask(2, OpCode.sync, (w) => w.string(null))
     client.read(3, OpCode.exists, '/a')
@@ -221,12 +225,7 @@ describe('LearnerPipeline', () => {
 
   it('leaves a leader that answers a sync before an older write of the session', async () => {
     const script = await LearnerFixture.start()
-    const client = await script.fixture.client({})
-    await script.clock.untilIdle()
-    const { sessionId } = script.forwarded[0]!
-    script.commit(sessionId, 0, { type: OpCode.createSession, timeOut: 10_000 })
-    await script.clock.untilIdle()
-    client.takeConnectResponse()
+    const client = await script.connect()
     client.create(1, '/a')
     client.ask(2, OpCode.sync, (w) => w.string('/'))
     await script.clock.untilIdle()
@@ -237,12 +236,8 @@ describe('LearnerPipeline', () => {
 
   it('matches a transaction only with the oldest request of its session, by the xid', async () => {
     const script = await LearnerFixture.start()
-    const client = await script.fixture.client({})
-    await script.clock.untilIdle()
-    const { sessionId } = script.forwarded[0]!
-    script.commit(sessionId, 0, { type: OpCode.createSession, timeOut: 10_000 })
-    await script.clock.untilIdle()
-    client.takeConnectResponse()
+    const client = await script.connect()
+    const { sessionId } = client.session!
     client.create(5, '/a')
     client.create(6, '/b')
     await script.clock.untilIdle()
@@ -300,12 +295,8 @@ describe('LearnerPipeline', () => {
 
   it('closes the connection of a session that has moved, without a reply', async () => {
     const script = await LearnerFixture.start()
-    const client = await script.fixture.client({})
-    await script.clock.untilIdle()
-    const { sessionId } = script.forwarded[0]!
-    script.commit(sessionId, 0, { type: OpCode.createSession, timeOut: 10_000 })
-    await script.clock.untilIdle()
-    client.takeConnectResponse()
+    const client = await script.connect()
+    const { sessionId } = client.session!
     client.create(1, '/a')
     await script.clock.untilIdle()
     script.commit(sessionId, 0, { type: OpCode.closeSession, paths2Delete: [] })
@@ -317,12 +308,9 @@ describe('LearnerPipeline', () => {
 
   it('reports neither failed writes nor closed sessions when its role ends', async () => {
     const script = await LearnerFixture.start()
-    const client = await script.fixture.client({})
-    await script.clock.untilIdle()
-    const { sessionId } = script.forwarded[0]!
-    script.commit(sessionId, 0, { type: OpCode.createSession, timeOut: 10_000 })
-    await script.clock.untilIdle()
-    const session = client.takeConnectResponse()!
+    const client = await script.connect()
+    const session = client.session!
+    const { sessionId } = session
     client.create(1, '/a')
     client.ask(2, OpCode.sync, (w) => w.string('/'))
     const [arriving, coming] = [
@@ -342,12 +330,8 @@ describe('LearnerPipeline', () => {
 
   it('stops at a transaction whose digest differs from its tree, and does not reply to it', async () => {
     const script = await LearnerFixture.start()
-    const client = await script.fixture.client({})
-    await script.clock.untilIdle()
-    const { sessionId } = script.forwarded[0]!
-    script.commit(sessionId, 0, { type: OpCode.createSession, timeOut: 10_000 })
-    await script.clock.untilIdle()
-    client.takeConnectResponse()
+    const client = await script.connect()
+    const { sessionId } = client.session!
     client.create(1, '/a')
     await script.clock.untilIdle()
     script.commit(sessionId, 1, created('/a'), { hi: 1, lo: 2 })
@@ -382,9 +366,7 @@ describe('LearnerPipeline', () => {
   it('does not reply to pings once the session may have expired at a leader that is silent', async () => {
     const ensemble = await EnsembleFixture.start()
     const [learner] = ensemble.learners
-    const client = await learner!.fixture.client({ timeout: 4000 })
-    await ensemble.settle()
-    client.takeConnectResponse()
+    const client = await ensemble.connect(learner!.fixture, { timeout: 4000 })
     ensemble.heardAt = ensemble.clock.monotonic()
     await ensemble.advance(2900)
     client.ask(-2, OpCode.ping)

@@ -15,9 +15,8 @@ const body = (type: number): Uint8Array => {
 it("a leader rejects a request of a session's first stay at a learner after the session has written elsewhere and returned", async () => {
   const ensemble = await EnsembleFixture.start()
   const [here, there] = ensemble.learners
-  const client = await here!.fixture.client({})
-  await ensemble.settle()
-  const { sessionId } = client.takeConnectResponse()!
+  const client = await ensemble.connect(here!.fixture)
+  const { sessionId } = client.session!
   client.create(1, '/a')
   await ensemble.settle()
   const { clientService: core, pipeline: writes } = ensemble.leader

@@ -178,9 +178,8 @@ it('a follower closes its connection of a session that has moved to an observer,
 it('a follower rejects requests behind a sync of its own connection when the session has moved to an observer', async () => {
   const ensemble = await EnsembleFixture.start({ hasObservers: true })
   const { fixture: server, requests } = ensemble.learners[0]!
-  const client = await server.client({})
-  await ensemble.settle()
-  const { sessionId } = client.takeConnectResponse()!
+  const client = await ensemble.connect(server)
+  const { sessionId } = client.session!
   ensemble.holdsConfirms = true
   client.ask(1, OpCode.sync, (w) => w.string('/'))
   client.create(2, '/a')

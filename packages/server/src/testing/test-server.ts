@@ -101,12 +101,17 @@ export class TestServer extends ManualPlatform {
   }
 
   /** Connects a client that opens or resumes a session. */
-  async client(
-    options: { timeout?: number; resume?: ConnectResponse; seen?: bigint } = {},
-  ): Promise<RawClient> {
+  async client(options?: HandshakeOptions): Promise<RawClient> {
     const client = await this.open()
     client.handshake(options)
     await this.untilIdle()
+    return client
+  }
+
+  /** Connects a client and takes its connect response, which is `session` then. */
+  async connect(options?: HandshakeOptions): Promise<RawClient> {
+    const client = await this.client(options)
+    client.takeConnectResponse()
     return client
   }
 
