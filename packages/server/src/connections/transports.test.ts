@@ -200,7 +200,7 @@ describe('clients with many watch events that do not read', () => {
       })
     }
     await allCut
-    for (const reason of reasons) expect(reason).toMatch(/^Closed: \d{8} bytes wait for it to read them$/)
+    for (const reason of reasons) expect(reason).toMatch(/^Closed: \d{8} bytes are not read by the client$/)
     const other = await call(server, 'clientPort', nodePlatform().network)
     expect(await other.session()).toBeGreaterThan(0n)
   })

@@ -24,8 +24,9 @@ const CLOSE_TIMEOUT_MS = 1000
 const FLUSH_BYTES = 65536
 
 /**
- * A connection between a leader and a learner. Packets of one turn of the event loop leave in one write, queued bytes are bounded, and
- * silence of the peer fails the connection. A stream (a snapshot) goes between two packets; packets that are sent meanwhile are queued behind it.
+ * A connection between a leader and a learner. Packets of one turn of the event loop are sent in one write, queued bytes are
+ * bounded, and silence of the peer fails the connection. A stream (a snapshot) is sent between two packets; packets that are sent
+ * meanwhile are queued behind it.
  */
 export class PeerConnection {
   readonly #options: PeerConnectionOptions
@@ -109,7 +110,7 @@ export class PeerConnection {
     this.#scheduleTimeout()
   }
 
-  /** When the peer showed last that it is alive, on the monotonic clock. */
+  /** When the peer last sent bytes or drained its socket, on the monotonic clock. */
   get lastReceivedAt(): number {
     return this.#lastReceivedAt
   }
