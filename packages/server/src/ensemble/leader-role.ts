@@ -149,7 +149,7 @@ export class LeaderRole implements ActiveRole {
       this.#mailbox.post({ type: 'halfTick' })
       if (this.#quorum.canPropose && this.#clients?.pipeline.proposer.hasDropped === true)
         this.#leave({
-          reason: 'no member has taken leadership over, and requests that came meanwhile have no reply',
+          reason: 'no member has taken over leadership, and requests that arrived meanwhile have no reply',
         })
       if (!this.#hasExited) this.#scheduleTick(next)
     })

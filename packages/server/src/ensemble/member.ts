@@ -143,7 +143,7 @@ export class Member implements Server {
     if (!membership.isStandalone && isDiskFull(error)) return this.#roles.onDiskFull(error)
     this.#isStopped = true
     const reason = error instanceof Error ? error.message : String(error)
-    platform.logger.error({ reason }, 'The server stops: it can no longer vouch for its state')
+    platform.logger.error({ reason }, 'The server stops: its state can no longer be trusted')
     this.#roles.stop()
     this.#resolveFailed(error)
     this.#roles.abort('Closed: the server has failed')

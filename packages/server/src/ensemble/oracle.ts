@@ -39,8 +39,8 @@ export class Oracle {
     if (canLeadAlone !== this.#canLeadAlone) {
       this.#canLeadAlone = canLeadAlone
       const sentence = canLeadAlone
-        ? 'The oracle says that this server may go on without the other one'
-        : 'The oracle does not let this server go on alone'
+        ? 'The oracle lets this server lead without the other one'
+        : 'The oracle does not let this server lead without the other one'
       this.#platform.logger.warn({ oraclePath: this.#path }, sentence)
       this.#changed(canLeadAlone)
     }
@@ -59,7 +59,8 @@ export class Oracle {
       return first === CAN_LEAD_ALONE
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
-      const sentence = 'The file of the oracle cannot be read; this server does not go on alone'
+      const sentence =
+        'The file of the oracle cannot be read; this server does not lead without the other one'
       if (!this.#isLoggedUnreadable) this.#platform.logger.warn({ oraclePath: this.#path, reason }, sentence)
       this.#isLoggedUnreadable = true
       return false

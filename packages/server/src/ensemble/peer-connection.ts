@@ -76,7 +76,7 @@ export class PeerConnection {
     if (!this.#isOpen) return
     packet(this.#out)
     if (this.unsentBytes > this.#options.maxUnsentBytes)
-      return this.fail(`${this.unsentBytes} bytes wait for it to take them`)
+      return this.fail(`${this.unsentBytes} bytes are not read by it`)
     this.#scheduleFlush()
   }
 
@@ -186,8 +186,7 @@ export class PeerConnection {
   }
 
   #onTimeout(): void {
-    if (this.#silentForMs() >= this.#readTimeoutMs)
-      this.fail(`nothing came from it for ${this.#readTimeoutMs} ms`)
+    if (this.#silentForMs() >= this.#readTimeoutMs) this.fail(`it sent nothing for ${this.#readTimeoutMs} ms`)
     else this.#scheduleTimeout()
   }
 

@@ -128,7 +128,7 @@ function roleMetrics({ settings, membership }: MemberContext, status: MemberRole
         ...(status.observerMasterId === undefined ? {} : { observerMasterId: status.observerMasterId }),
         ...(syncedObservers === undefined ? {} : { syncedObservers }),
         yieldLeadership: status.yieldLeadership ?? (() => 'Not a leader: there is nothing to yield.'),
-        requestLeadership: () => 'Leadership cannot be asked for here; send ydld to the leader.',
+        requestLeadership: () => 'This server cannot request leadership; send ydld to the leader.',
       }
     },
   }
