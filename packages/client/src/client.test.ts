@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   BadVersionError,
   ClosedError,
@@ -14,17 +14,10 @@ import {
   UsageError,
   ZooKeeperError,
 } from './errors.ts'
-import { bytes, text, ManualWorld } from './testing/manual-world.ts'
-import type { Client } from './client-api.ts'
+import { client, eachTest, world } from './testing/each-test.ts'
+import { bytes, text } from './testing/manual-world.ts'
 
-let world: ManualWorld
-let client: Client
-
-beforeEach(async () => {
-  world = await ManualWorld.start()
-  client = await world.client()
-})
-afterEach(() => world.end())
+eachTest({})
 
 const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
 

@@ -1,11 +1,7 @@
-import { afterEach, beforeEach, expect, it } from 'vitest'
-import { ManualWorld } from '../testing/manual-world.ts'
+import { expect, it } from 'vitest'
+import { eachTest, world } from '../testing/each-test.ts'
 
-let world: ManualWorld
-beforeEach(async () => {
-  world = await ManualWorld.start()
-})
-afterEach(() => world.end())
+eachTest()
 
 it('a write whose caller gives up in the same turn in which it is sent rejects with maybeApplied', async () => {
   const client = await world.client()

@@ -1,12 +1,9 @@
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { utf8 } from '../codecs.ts'
-import { bytes, ManualWorld } from '../testing/manual-world.ts'
+import { eachTest, world } from '../testing/each-test.ts'
+import { bytes } from '../testing/manual-world.ts'
 
-let world: ManualWorld
-beforeEach(async () => {
-  world = await ManualWorld.start()
-})
-afterEach(() => world.end())
+eachTest()
 
 it('redactPath also covers the errors passed to observers', async () => {
   let received = ''

@@ -1,11 +1,7 @@
-import { afterEach, beforeEach, expect, it } from 'vitest'
-import { ManualWorld } from '../testing/manual-world.ts'
+import { expect, it } from 'vitest'
+import { eachTest, world } from '../testing/each-test.ts'
 
-let world: ManualWorld
-beforeEach(async () => {
-  world = await ManualWorld.start()
-})
-afterEach(() => world.end())
+eachTest()
 
 it('a request that makes the server close the connection each time is rejected in the end', async () => {
   const client = await world.client()

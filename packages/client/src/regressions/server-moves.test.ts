@@ -1,11 +1,7 @@
-import { afterEach, beforeEach, expect, it } from 'vitest'
-import { ManualWorld } from '../testing/manual-world.ts'
+import { expect, it } from 'vitest'
+import { eachTest, world } from '../testing/each-test.ts'
 
-let world: ManualWorld
-beforeEach(async () => {
-  world = await ManualWorld.start()
-})
-afterEach(() => world.end())
+eachTest()
 
 it('a move to another server begins without a reconnect delay', async () => {
   const waits: number[] = []

@@ -1,13 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { eachTest, world } from '../testing/each-test.ts'
 import { FrameLog } from '../testing/frame-log.ts'
-import { bytes, ManualWorld } from '../testing/manual-world.ts'
+import { bytes } from '../testing/manual-world.ts'
 
-let world: ManualWorld
-
-beforeEach(async () => {
-  world = await ManualWorld.start()
-})
-afterEach(() => world.end())
+eachTest()
 
 const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
 

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   AuthFailedError,
   ClosedError,
@@ -6,14 +6,10 @@ import {
   SessionExpiredError,
   UsageError,
 } from '../errors.ts'
-import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
+import { eachTest, world } from '../testing/each-test.ts'
+import { bytes, text } from '../testing/manual-world.ts'
 
-let world: ManualWorld
-
-beforeEach(async () => {
-  world = await ManualWorld.start()
-})
-afterEach(() => world.end())
+eachTest()
 
 const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
 
