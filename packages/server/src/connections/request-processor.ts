@@ -33,7 +33,7 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
   readonly #client: RequestClient
   readonly #reader: Reader
   readonly #queue: RequestQueue
-  readonly #reads: ReadExecutor
+  readonly #readExecutor: ReadExecutor
   #authentication: Authentication | undefined
 
   /** `reader` reads requests; its state between two calls does not matter. */
@@ -42,7 +42,7 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
     this.#client = client
     this.#reader = reader
     this.#queue = new RequestQueue(service.bufferPool)
-    this.#reads = new ReadExecutor(service, client, this)
+    this.#readExecutor = new ReadExecutor(service, client, this)
   }
 
   get length(): number {
@@ -51,18 +51,18 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
 
   /** Whether a reply is being made over several turns. Nothing else may be flushed before it. */
   get isReplying(): boolean {
-    return this.#reads.isBusy
+    return this.#readExecutor.isBusy
   }
 
   /** Drops all requests: the connection is closed. */
   cancel(): void {
     this.#queue.clear()
-    this.#reads.cancel()
+    this.#readExecutor.cancel()
   }
 
   /** Adds an event to the reply that has caused it, or to the buffer of the connection. */
   deliver(frame: Uint8Array): void {
-    if (!this.#reads.captureNotification(frame)) this.#client.replyWriter.addNotification(frame)
+    if (!this.#readExecutor.captureNotification(frame)) this.#client.replyWriter.addNotification(frame)
   }
 
   /** Handles a request, whose bytes may be read during the call only. Ignores it unless the connection is open. */
@@ -174,7 +174,7 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
   #mustDeferReads(): boolean {
     const { tree, deferredReads } = this.#service
     if (tree.isApplying) deferredReads.add(this.#client)
-    return this.#reads.isBusy || tree.isApplying
+    return this.#readExecutor.isBusy || tree.isApplying
   }
 
   /** Starts the oldest deferred write or sync. */
@@ -221,7 +221,7 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
   #read(xid: number, type: number, body: Reader, startedAt: number): void {
     if (type === OpCode.ping && !this.#canAnswerPing()) return
     if (type === OpCode.closeSession) return this.#closeLocalSession(xid, startedAt)
-    this.#reads.execute({ xid, type, startedAt }, body)
+    this.#readExecutor.execute({ xid, type, startedAt }, body)
     this.#limitWatches()
   }
 

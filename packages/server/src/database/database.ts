@@ -35,7 +35,7 @@ import type {
 } from './types.ts'
 import type { VoteEligibility } from './vote-eligibility.ts'
 
-export interface DatabaseParts {
+export interface DatabaseContext {
   readonly settings: DatabaseSettings
   readonly platform: Platform
   readonly folders: DataFolders
@@ -59,7 +59,7 @@ export interface DatabaseParts {
  * acknowledged is lost.
  */
 export class Database {
-  readonly #parts: DatabaseParts
+  readonly #context: DatabaseContext
   readonly #state: TreeState
   readonly #history: LogHistory
   #isFullSyncRequested: boolean
@@ -71,9 +71,9 @@ export class Database {
   /** Whether nothing was on disk at the start. */
   readonly wasEmpty: boolean
 
-  constructor(parts: DatabaseParts, recovery: Recovery) {
-    const { settings, platform, folders } = parts
-    this.#parts = parts
+  constructor(context: DatabaseContext, recovery: Recovery) {
+    const { settings, platform, folders } = context
+    this.#context = context
     this.folders = folders
     this.#state = new TreeState(recovery, platform.logger, settings.digestEnabled)
     this.#history = new LogHistory(platform.disk, folders.logs, recovery.logRange, recovery.replayed)
@@ -102,7 +102,7 @@ export class Database {
    * server.
    */
   get isEligibleToVote(): boolean {
-    return this.#parts.eligibility?.isEligible !== false
+    return this.#context.eligibility?.isEligible !== false
   }
   get epochs(): Epochs {
     return this.#epochFiles
@@ -121,7 +121,7 @@ export class Database {
   }
   /** Bytes of the newest snapshot file, 0 for none. Bounds a DIFF from disk (`snapshotSizeFactor`). */
   get snapshotBytes(): number {
-    return this.#parts.snapshots.newestBytes
+    return this.#context.snapshots.newestBytes
   }
 
   /** Raises the accepted epoch; durable when it resolves. Rejects with a RangeError for a lower epoch. */
@@ -140,9 +140,9 @@ export class Database {
 
   /** Lends the log to a role. Throws an `InvariantError` unless the role before has ended and the tree is on disk. */
   openWriter(events: TxnLogEvents): LogWriter {
-    const { settings, platform, epochs } = this.#parts
+    const { settings, platform, epochs } = this.#context
     invariant(this.#writer === undefined, 'A role writes only once the role before it has ended.')
-    invariant(!this.hasUninstalledTree, 'A role writes only behind a history that is on disk.')
+    invariant(!this.hasUninstalledTree, 'A role writes only after a history that is on disk.')
     this.#writer = new LogWriter({
       settings,
       platform,
@@ -166,7 +166,7 @@ export class Database {
   }
 
   /**
-   * Reads the transactions behind `after` up to `upTo` from the log, in order and without a gap, and verifies them; waits until
+   * Reads the transactions after `after` up to `upTo` from the log, in order and without a gap, and verifies them; waits until
    * they are durable. `after` must be a point of the history within `logRange`. Throws a `DamageError` where the log is corrupt,
    * also midway. Its files are not purged until it ends or `return` is called (leaving a loop does that): call `return` also when
    * it was never started.
@@ -181,16 +181,16 @@ export class Database {
   truncateTo(zxid: Zxid): Promise<TruncateResult> {
     return this.#mutex.run(async () => {
       this.#assertNoRole()
-      await this.#parts.snapshots.abortAll()
-      const result = await truncateTo(this.#parts.options, zxid)
-      if (!result.exact) {
-        const context = { zxid: formatZxid(zxid), reason: result.reason }
-        this.#parts.platform.logger.warn(context, 'The history cannot be cut there; nothing is changed')
+      await this.#context.snapshots.abortAll()
+      const result = await truncateTo(this.#context.options, zxid)
+      if (!result.isExact) {
+        const fields = { zxid: formatZxid(zxid), reason: result.reason }
+        this.#context.platform.logger.warn(fields, 'The history cannot be cut there; nothing is changed')
         return result
       }
       this.#load(result.recovery)
-      await this.#parts.snapshots.measure()
-      return { exact: true }
+      await this.#context.snapshots.measure()
+      return { isExact: true }
     })
   }
 
@@ -205,16 +205,16 @@ export class Database {
   /** Puts a new, empty tree in place, to be filled by `apply` and kept by `installSnapshot`. */
   startEmptyTree(): void {
     this.#assertNoRole()
-    const tree = this.#parts.options.createTree()
+    const tree = this.#context.options.createTree()
     this.#state.replace({ tree, sessions: new Map(), nodesWithoutAcl: [] }, this.lastZxid)
   }
 
-  /** Returns a sink for the bytes behind a SNAP packet with this zxid. No role may be writing. */
+  /** Returns a sink for the bytes after a SNAP packet with this zxid. No role may be writing. */
   receiveSnapshot(zxid: Zxid): SnapshotSink {
     this.#assertNoRole()
     this.#receiver?.abort()
-    const tree = this.#parts.options.createTree()
-    this.#receiver = new SnapshotReceiver(this.#parts.platform.clock, tree, zxid, (received) =>
+    const tree = this.#context.options.createTree()
+    this.#receiver = new SnapshotReceiver(this.#context.platform.clock, tree, zxid, (received) =>
       this.#state.replace(received, this.lastZxid),
     )
     return this.#receiver
@@ -228,28 +228,28 @@ export class Database {
   installSnapshot(): Promise<void> {
     return this.#mutex.run(async () => {
       if (!this.hasUninstalledTree) return
-      await this.#parts.snapshots.abortAll()
+      await this.#context.snapshots.abortAll()
       const { tree, folders } = this
-      const { disk, logger } = this.#parts.platform
+      const { disk, logger } = this.#context.platform
       invariant(
         epochOf(tree.lastZxid) <= this.epochs.accepted,
         'A member installs only data of an epoch that it has accepted.',
       )
       this.#state.rejectNodesWithoutAcl(folders.snapshots)
-      const name = await this.#parts.snapshots.writeIncoming(tree, this.sessions)
+      const name = await this.#context.snapshots.writeIncoming(tree, this.sessions)
       await replaceAllFiles(disk, logger, folders, name)
       this.#state.installed()
       this.#history.reset(new LogRange(tree.lastZxid), 0)
       this.#isFullSyncRequested = false
-      await this.#parts.eligibility?.grant()
-      await this.#parts.snapshots.measure()
+      await this.#context.eligibility?.grant()
+      await this.#context.snapshots.measure()
       logger.info({ snapshot: name, nodes: tree.nodeCount }, 'The data of the leader are on disk')
     })
   }
 
   /** Starts a stream of the present tree. `sessions` are those that a leader keeps; the database's own by default. */
   streamSnapshot(sessions: SessionTimeouts = this.sessions): SnapshotSource {
-    return new SnapshotStream(this.tree, sessions, this.#parts.platform.clock)
+    return new SnapshotStream(this.tree, sessions, this.#context.platform.clock)
   }
 
   /** Writes a snapshot file while requests go on. It gets its name when the log is durable up to what it holds. */
@@ -263,14 +263,14 @@ export class Database {
         if (lastZxid > writer.durableZxid) throw error
       })
     }
-    return this.#parts.snapshots.take(this.tree, sessions, { signal, waitUntilDurable })
+    return this.#context.snapshots.take(this.tree, sessions, { signal, waitUntilDurable })
   }
 
   /** Removes the files that neither recovery from the newest `retain` snapshots nor an open `readHistory` needs. */
   purge(retain: number): Promise<readonly string[]> {
     return this.#mutex.run(async () => {
       if (this.hasUninstalledTree) return []
-      const { disk, compression } = this.#parts.platform
+      const { disk, compression } = this.#context.platform
       return purge(disk, this.folders, retain, { compression, keepFrom: this.#history.oldestCursor })
     })
   }
@@ -292,18 +292,18 @@ export class Database {
   close(): Promise<void> {
     this.#closing ??= this.#mutex.run(async () => {
       this.#receiver?.abort()
-      await this.#parts.snapshots.abortAll()
+      await this.#context.snapshots.abortAll()
       try {
         await this.#writer?.close()
       } finally {
-        await this.#parts.unlock()
+        await this.#context.unlock()
       }
     })
     return this.#closing
   }
 
   get #epochFiles(): EpochFiles {
-    const { epochs } = this.#parts
+    const { epochs } = this.#context
     invariant(epochs !== undefined, 'Only a member of an ensemble has epochs.')
     return epochs
   }
@@ -323,7 +323,7 @@ export class Database {
     // The tree has a transaction that is not in the log: only the log counts.
     if (before > last && counterOf(before) > 0) return this.#reload()
     if (last <= before) return
-    const { platform, eligibility } = this.#parts
+    const { platform, eligibility } = this.#context
     try {
       await this.#state.catchUp(readLog(platform.disk, this.folders.logs, before, last), last)
     } catch (error) {
@@ -335,15 +335,15 @@ export class Database {
   }
 
   async #reload(): Promise<void> {
-    await this.#parts.snapshots.abortAll()
+    await this.#context.snapshots.abortAll()
     this.#state.isWrong = false
-    this.#parts.platform.logger.info(
+    this.#context.platform.logger.info(
       {},
       'Loading the data again, because the role ended before they were correct and complete',
     )
-    this.#load(await this.#parts.recoverFiles())
+    this.#load(await this.#context.recoverFiles())
     if (!this.isEligibleToVote) this.#isFullSyncRequested = true
-    await this.#parts.snapshots.measure()
+    await this.#context.snapshots.measure()
   }
 
   #load(recovery: Recovery): void {

@@ -68,7 +68,7 @@ export class LogCursor implements AsyncIterableIterator<RawTxn> {
 
   #missing(found: Zxid): DamageError {
     return new DamageError(
-      `Expected the transaction behind 0x${formatZxid(this.#last)}, got 0x${formatZxid(found)}`,
+      `Expected the transaction after 0x${formatZxid(this.#last)}, got 0x${formatZxid(found)}`,
       this.#bounds.folder,
       0,
       'Send the learner a snapshot.',

@@ -46,7 +46,7 @@ export class LogWriter {
         folder,
         lastZxid,
         sinceSnapshot,
-        durable: settings.forceSync,
+        isDurable: settings.forceSync,
         preallocateBytes: settings.preAllocSizeBytes,
         snapCount: () => Math.max(settings.snapCount, Math.floor(settings.snapTreeShare * nodeCount())),
         snapSizeLimitBytes: settings.snapSizeLimitBytes,
@@ -87,7 +87,7 @@ export class LogWriter {
   get pendingBytes(): number {
     return this.#log.pendingBytes
   }
-  /** Transactions behind the newest snapshot. */
+  /** Transactions after the newest snapshot. */
   get sinceSnapshot(): number {
     return this.#log.txnsSinceRoll
   }

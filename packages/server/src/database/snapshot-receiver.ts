@@ -13,7 +13,7 @@ const SOURCE = 'the snapshot of the leader'
 export interface ReceivedSnapshot {
   readonly tree: Tree
   readonly sessions: Map<SessionId, number>
-  /** Nodes whose access control list is not in the stream; transactions behind it bring it. */
+  /** Nodes whose access control list is not in the stream; transactions after it bring it. */
   readonly nodesWithoutAcl: readonly string[]
 }
 

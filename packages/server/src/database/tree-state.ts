@@ -16,7 +16,7 @@ import type { ReceivedSnapshot } from './snapshot-receiver.ts'
 /** The tree in memory, its sessions, and whether they are those of the files. */
 export class TreeState {
   readonly #logger: Logger
-  readonly #digestEnabled: boolean
+  readonly #isDigestEnabled: boolean
   tree: Tree
   /** Sessions with their timeouts in milliseconds. */
   sessions: Map<SessionId, number>
@@ -30,7 +30,7 @@ export class TreeState {
 
   constructor(recovery: Recovery, logger: Logger, digestEnabled: boolean) {
     this.#logger = logger
-    this.#digestEnabled = digestEnabled
+    this.#isDigestEnabled = digestEnabled
     this.tree = recovery.tree
     this.sessions = recovery.sessions
     this.#canCompareDigests = recovery.canCompareDigests
@@ -75,8 +75,8 @@ export class TreeState {
     if (txn.type === OpCode.createSession) this.sessions.set(header.sessionId, txn.timeOut)
     else if (txn.type === OpCode.closeSession) this.sessions.delete(header.sessionId)
     this.tree.apply(header, txn)
-    // A streamed tree changed while it was sent; it agrees with the leader's only once everything behind the stream is applied.
-    const isComparable = isNext && this.#canCompareDigests && !this.isUninstalled && this.#digestEnabled
+    // A streamed tree changed while it was sent; it agrees with the leader's only once everything after the stream is applied.
+    const isComparable = isNext && this.#canCompareDigests && !this.isUninstalled && this.#isDigestEnabled
     if (!isComparable || digest === undefined || this.tree.matches(digest)) return logged
     if (!hasNonAsciiPaths(this.tree)) throw new DivergenceError(header.zxid)
     this.#canCompareDigests = false
@@ -87,7 +87,7 @@ export class TreeState {
     return logged
   }
 
-  /** Applies what the log has behind the tree, up to the transaction `last`. */
+  /** Applies what the log has after the tree, up to the transaction `last`. */
   async catchUp(entries: AsyncIterable<RawTxn>, last: Zxid): Promise<void> {
     const before = this.tree.lastZxid
     let count = 0
@@ -117,7 +117,7 @@ export class TreeState {
     )
     if (left === undefined) return
     throw new RecoveryError(
-      `Expected the access list of ${left} in the snapshot of the leader or behind it, got neither`,
+      `Expected the access list of ${left} in the snapshot of the leader or after it, got neither`,
       folder,
       'Connect again; the data on disk are as before.',
     )

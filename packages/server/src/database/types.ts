@@ -31,7 +31,7 @@ export interface ReadonlyLogRange {
   readonly upTo: Zxid
   /** The last transaction of each epoch in the range, ascending. Since there are no gaps, these tell what the range contains. */
   readonly epochEnds: readonly Zxid[]
-  /** Returns about how many bytes of log lie behind a transaction; never too few. */
+  /** Returns about how many bytes of log lie after a transaction; never too few. */
   bytesAfter(zxid: Zxid): number
 }
 
@@ -56,8 +56,8 @@ export interface SnapshotSource {
   /** For the SNAP packet: the last transaction applied when the stream was created. */
   readonly zxid: Zxid
   /**
-   * The bytes behind the SNAP packet, signature included, in chunks that the caller may keep. The tree may change meanwhile:
-   * what is applied from the turn of `streamSnapshot` on must reach the learner behind the stream. One chunk is made for each
+   * The bytes after the SNAP packet, signature included, in chunks that the caller may keep. The tree may change meanwhile:
+   * what is applied from the turn of `streamSnapshot` on must reach the learner after the stream. One chunk is made for each
    * `next`, at most one in a turn of the event loop; leaving the loop ends the stream.
    */
   readonly chunks: AsyncIterableIterator<Uint8Array>
@@ -71,7 +71,7 @@ export interface Epochs {
 
 export interface TruncateResult {
   /** Whether the history now ends at the requested zxid. If not, nothing has changed on disk or in memory. */
-  readonly exact: boolean
+  readonly isExact: boolean
   /** Why not. */
   readonly reason?: string
 }

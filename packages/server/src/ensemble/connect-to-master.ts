@@ -12,7 +12,7 @@ export interface MasterConnection {
 /** The learner's view: which leader it has, and whether it is an observer. */
 export interface MasterTarget {
   readonly leader: ServerId
-  readonly observer: boolean
+  readonly isObserver: boolean
   readonly signal: AbortSignal
 }
 
@@ -25,7 +25,7 @@ type DialBase = Omit<DialOptions, 'addresses' | 'timeoutMs' | 'retryForMs'>
  */
 export async function connectToMaster(
   context: MemberContext,
-  { leader, observer, signal }: MasterTarget,
+  { leader, isObserver: observer, signal }: MasterTarget,
 ): Promise<MasterConnection> {
   const { settings, platform, membership } = context
   const timeoutMs = (settings.connectToLearnerMasterLimit || settings.initLimit) * settings.tickTimeMs

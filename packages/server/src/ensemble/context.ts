@@ -33,11 +33,11 @@ export interface RoleExit {
   /** The leader that a committed change of the configuration designates: no election is needed. */
   readonly designated?: ServerId
   /** Leadership was handed over: the others elect first. */
-  readonly handedOver?: boolean
+  readonly hasHandedOver?: boolean
   /** The connection to the leader was lost before the leader sent anything. */
-  readonly leaderSilent?: boolean
+  readonly isLeaderSilent?: boolean
   /** Connect to the same leader again, without an election. */
-  readonly reconnect?: boolean
+  readonly canReconnect?: boolean
   /** How long to wait before the next election, in milliseconds. */
   readonly electionDelayMs?: number
 }

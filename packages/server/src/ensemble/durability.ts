@@ -65,14 +65,14 @@ export class Durability {
   /** Truncates the history. Resolves to the input for the learner. */
   async truncate(to: Zxid): Promise<LearnerInput> {
     const { database, window, platform } = this.#context
-    const { exact, reason } = await database.truncateTo(to)
+    const { isExact: exact, reason } = await database.truncateTo(to)
     if (exact) window.reset(to)
     else platform.logger.warn({ to: formatZxid(to), reason }, 'History cannot be cut where the leader says')
     return { type: 'truncated', lastZxid: exact ? to : database.lastZxid }
   }
 
   /**
-   * Receives a snapshot from `snapshotBytes`. Calls `taken` for each part that is parsed; for the last one with the bytes behind the end
+   * Receives a snapshot from `snapshotBytes`. Calls `taken` for each part that is parsed; for the last one with the bytes after the end
    * of the snapshot. Resolves to an input for the learner if the bytes are no snapshot.
    */
   async receiveSnapshot(
@@ -92,7 +92,7 @@ export class Durability {
     } catch (error) {
       sink.abort()
       // The connection or the role has ended, which is handled elsewhere.
-      if (this.snapshotBytes.ended) return undefined
+      if (this.snapshotBytes.hasEnded) return undefined
       if (!(error instanceof DamageError)) throw error
       return { type: 'diverged', zxid, reason: error.message }
     }
@@ -158,7 +158,7 @@ class ByteChannel {
   #consumer: { resolve: (bytes: Uint8Array) => void; reject: (error: Error) => void } | undefined
   #ended: Error | undefined
 
-  get ended(): boolean {
+  get hasEnded(): boolean {
     return this.#ended !== undefined
   }
 

@@ -47,7 +47,7 @@ export class ElectionConnection {
     return this.#isOpen && !this.#isBlocked
   }
 
-  /** Takes bytes of the stream; first of all those behind a hello. */
+  /** Takes bytes of the stream; first of all those after a hello. */
   receive(chunk: Uint8Array): void {
     if (!this.#isOpen) return
     try {

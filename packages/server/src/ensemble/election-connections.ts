@@ -332,7 +332,7 @@ export class ElectionConnections {
     connection.end()
   }
 
-  /** Makes this connection the only one to the peer. `rest` are the bytes behind its hello. */
+  /** Makes this connection the only one to the peer. `rest` are the bytes after its hello. */
   #adopt(peer: Peer, connection: Connection, rest: Uint8Array): void {
     const { clock, logger, received } = this.#options
     peer.connection?.close()

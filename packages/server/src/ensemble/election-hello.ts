@@ -9,7 +9,7 @@ export interface Hello {
   readonly addresses: readonly Address[]
 }
 
-/** A hello, and the bytes that came behind it. */
+/** A hello, and the bytes that came after it. */
 export interface ReceivedHello {
   readonly hello: Hello
   readonly rest: Uint8Array
@@ -46,7 +46,7 @@ export class HelloReader {
     return this.#bytes.length
   }
 
-  /** Takes bytes; returns the hello once it is complete, with the bytes behind it. Throws a `ProtocolError`. */
+  /** Takes bytes; returns the hello once it is complete, with the bytes after it. Throws a `ProtocolError`. */
   push(chunk: Uint8Array): ReceivedHello | undefined {
     const bytes = new Uint8Array(this.#bytes.length + chunk.length)
     bytes.set(this.#bytes)

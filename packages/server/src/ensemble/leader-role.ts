@@ -185,7 +185,7 @@ export class LeaderRole implements ActiveRole {
         return this.#leave({
           reason: message,
           ...(designated === undefined ? {} : { designated }),
-          ...(successor === undefined ? {} : { handedOver: true }),
+          ...(successor === undefined ? {} : { hasHandedOver: true }),
         })
       }
       case 'warn':

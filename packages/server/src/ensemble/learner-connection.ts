@@ -43,7 +43,7 @@ export class LearnerConnection {
   isSynced = false
   readonly #connection: PeerConnection
   readonly #events: LearnerConnectionEvents
-  /** Packets behind NEWLEADER, until UPTODATE is sent. */
+  /** Packets after NEWLEADER, until UPTODATE is sent. */
   #held: QuorumPacket[] | undefined
   #heldBytes = 0
   #onDrained: () => void = () => {}
@@ -118,14 +118,14 @@ export class LearnerConnection {
   }
 
   /**
-   * Sends the history of a plan, no faster than the learner reads it. Packets that are sent meanwhile go behind it. Starts
+   * Sends the history of a plan, no faster than the learner reads it. Packets that are sent meanwhile go after it. Starts
    * synchronously, so that no transaction comes between the plan and its first packet.
    */
   async sync(plan: SyncPlan, database: Pick<Database, 'readHistory' | 'streamSnapshot'>): Promise<void> {
     this.#connection.beginStream()
-    if (plan.how === 'snap') await this.#sendSnapshot(database.streamSnapshot())
-    else await this.#write(encodeHeader(plan.how === 'diff' ? PacketType.diff : PacketType.trunc, plan.zxid))
-    if (plan.how !== 'snap' && plan.disk !== undefined)
+    if (plan.kind === 'snap') await this.#sendSnapshot(database.streamSnapshot())
+    else await this.#write(encodeHeader(plan.kind === 'diff' ? PacketType.diff : PacketType.trunc, plan.zxid))
+    if (plan.kind !== 'snap' && plan.disk !== undefined)
       await this.#sendHistory(database.readHistory(plan.disk.after, plan.disk.upTo))
     const writer = new Writer(SLICE_BYTES)
     for (const { zxid, payload } of plan.entries) {

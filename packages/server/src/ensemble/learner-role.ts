@@ -111,7 +111,7 @@ export class LearnerRole implements ActiveRole {
 
   async begin(): Promise<void> {
     try {
-      const target = { leader: this.#leaderId, observer: this.#isObserver, signal: this.#dialing.signal }
+      const target = { leader: this.#leaderId, isObserver: this.#isObserver, signal: this.#dialing.signal }
       this.#onConnected(await connectToMaster(this.#context, target))
     } catch (error) {
       this.#leave({ reason: error instanceof Error ? error.message : String(error) })
@@ -164,7 +164,7 @@ export class LearnerRole implements ActiveRole {
         splitter.stop()
         // The server that accepted the connection may not be leading yet.
         if (!this.#hasReceived)
-          this.#leave({ reason: `${reason} before the leader sent anything`, leaderSilent: true })
+          this.#leave({ reason: `${reason} before the leader sent anything`, isLeaderSilent: true })
         this.#durability.snapshotBytes.end(new Error(reason))
         this.#mailbox.run(() => this.#mailbox.enqueue({ type: 'closed' }))
       },
@@ -225,7 +225,7 @@ export class LearnerRole implements ActiveRole {
   }
 
   #perform(work: LearnerWork): void | Promise<void> {
-    if (this.#mailbox.stopped) return undefined
+    if (this.#mailbox.isStopped) return undefined
     const { membership, database, platform, configurationChanged } = this.#context
     switch (work.do) {
       case 'send': {
@@ -267,7 +267,7 @@ export class LearnerRole implements ActiveRole {
         )
         return database.requestFullSync()
       case 'leave':
-        return this.#leave({ reason: work.reason, reconnect: work.reconnect === true })
+        return this.#leave({ reason: work.reason, canReconnect: work.reconnect === true })
       case 'warn':
         return platform.logger.warn(work.context, work.message)
     }
@@ -275,7 +275,7 @@ export class LearnerRole implements ActiveRole {
 
   // Snapshots
 
-  /** Takes the bytes behind a SNAP packet. Reading pauses until they are parsed. */
+  /** Takes the bytes after a SNAP packet. Reading pauses until they are parsed. */
   #onSnapshotBytes(bytes: Uint8Array): number {
     if (this.#isSnapshotComplete) {
       this.#isSnapshotComplete = false
@@ -286,7 +286,7 @@ export class LearnerRole implements ActiveRole {
     return -1
   }
 
-  /** Receives a snapshot. Each part is a heartbeat of the leader; the bytes behind the snapshot are packets again. */
+  /** Receives a snapshot. Each part is a heartbeat of the leader; the bytes after the snapshot are packets again. */
   async #receiveSnapshot(zxid: Zxid): Promise<void> {
     const input = await this.#durability.receiveSnapshot(zxid, (rest) => {
       this.#learner.heartbeat()

@@ -23,17 +23,17 @@ export class LearnerSyncs {
   start(learner: LearnerConnection, plan: SyncPlan): void {
     const { database, platform, settings } = this.#context
     const limit = settings.maxConcurrentSnapSyncs
-    const isBounded = plan.how === 'snap' && learner.isObserver
+    const isBounded = plan.kind === 'snap' && learner.isObserver
     if (isBounded && this.#snapshots >= limit)
       return learner.fail(`${limit} observers are being sent a snapshot already`)
     if (isBounded) this.#snapshots++
     const facts = {
       peer: learner.serverId,
       observer: learner.isObserver,
-      how: plan.how,
+      how: plan.kind,
       entries: plan.entries.length,
     }
-    const more = plan.how === 'snap' ? { reason: plan.reason } : { zxid: formatZxid(plan.zxid) }
+    const more = plan.kind === 'snap' ? { reason: plan.reason } : { zxid: formatZxid(plan.zxid) }
     platform.logger.info({ ...facts, ...more }, 'Bringing a member up to date')
     learner
       .sync(plan, database)

@@ -77,7 +77,7 @@ export class Learners {
       if (learner.isSynced) learner.setReadTimeout(this.#syncLimitMs)
   }
 
-  /** Sends the reply to a sync, behind all that was sent before. */
+  /** Sends the reply to a sync, after all that was sent before. */
   sendSync(learner: object): void {
     ;(learner as LearnerConnection).send(PacketType.sync, 0)
   }

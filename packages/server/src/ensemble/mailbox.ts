@@ -31,7 +31,7 @@ export class Mailbox<Input, Work> {
     this.#options = options
   }
 
-  get stopped(): boolean {
+  get isStopped(): boolean {
     return this.#isStopped
   }
 

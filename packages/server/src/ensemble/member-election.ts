@@ -14,7 +14,7 @@ export interface MemberElectionEvents {
   /** Another member has a newer configuration, which is to be activated durably. With `restart` the election begins again afterwards. */
   readonly configure: (work: Configure) => void
   /** The oracle changes its answer. */
-  readonly oracleChanged: (mayContinueAlone: boolean) => void
+  readonly oracleChanged: (canLeadAlone: boolean) => void
 }
 
 /** How a member of an ensemble votes: the connections for votes, the election, and the oracle of an ensemble of two. */
@@ -46,15 +46,15 @@ export class MemberElection {
       failed: context.failed,
     })
     if (settings.oraclePath !== undefined)
-      this.#oracle = new Oracle(settings, platform, (goOn) => {
-        this.#driver.step({ type: 'oracle', canLeadAlone: goOn })
-        oracleChanged(goOn)
+      this.#oracle = new Oracle(settings, platform, (canLeadAlone) => {
+        this.#driver.step({ type: 'oracle', canLeadAlone })
+        oracleChanged(canLeadAlone)
       })
   }
 
   /** Whether the oracle lets this member go on without the other one. */
-  get mayContinueAlone(): boolean {
-    return this.#oracle?.mayContinueAlone === true
+  get canLeadAlone(): boolean {
+    return this.#oracle?.canLeadAlone === true
   }
 
   /** Opens the election port. Rejects with a `NetworkError` when it cannot be bound. */

@@ -108,7 +108,7 @@ it('a learner can be closed while it waits for the rest of a snapshot', async ()
       packet: (type) => {
         if (type === PacketType.followerInfo) send(PacketType.leaderInfo, makeZxid(1, 0), version)
         if (type !== PacketType.ackEpoch) return
-        // The magic number of a snapshot, and nothing behind it.
+        // The magic number of a snapshot, and nothing after it.
         send(PacketType.snap, makeZxid(1, 7), null)
         connection.write(new TextEncoder().encode('ZKSN'))
         isSent = true

@@ -90,7 +90,7 @@ it('received bytes may be kept', async () => {
   expect(taken).toEqual([text('as it was')])
 })
 
-it('packets are sent behind a stream', async () => {
+it('packets are sent after a stream', async () => {
   const { clock, connection, chunks } = await pair()
   connection.send(1, 0)
   connection.beginStream()

@@ -60,7 +60,7 @@ export class PeerConnection {
     return this.#out.length + this.#options.connection.bufferedBytes
   }
 
-  /** Sends a packet, in one write with the others of this turn; behind a stream if there is one. */
+  /** Sends a packet, in one write with the others of this turn; after a stream if there is one. */
   send(
     type: number,
     zxid: Zxid,
@@ -79,7 +79,7 @@ export class PeerConnection {
     this.#scheduleFlush()
   }
 
-  /** Begins a stream behind all packets that were sent. */
+  /** Begins a stream after all packets that were sent. */
   beginStream(): void {
     this.flush()
     this.#isStreaming = true
@@ -150,7 +150,7 @@ export class PeerConnection {
     this.#lose(reason)
   }
 
-  /** Takes bytes as if they had just been received: those behind a stream. */
+  /** Takes bytes as if they had just been received: those after a stream. */
   receive(chunk: Uint8Array): void {
     if (!this.#isOpen) return
     this.#lastReceivedAt = this.#options.clock.monotonic()

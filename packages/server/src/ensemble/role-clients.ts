@@ -30,7 +30,7 @@ export interface RoleClientsOptions<P extends RequestPipeline> {
   readonly role: RoleStatus
   /** Validates a change of the ensemble; only where this server decides. */
   readonly reconfigure?: Reconfigure
-  readonly readOnly?: boolean
+  readonly isReadOnly?: boolean
   /** Whether this server deletes empty containers and expired TTL nodes. */
   readonly managesContainers?: boolean
 }
@@ -45,7 +45,7 @@ export class RoleClients<P extends RequestPipeline> {
 
   constructor(context: MemberContext, options: RoleClientsOptions<P>) {
     this.#context = context
-    const { sessions, role, reconfigure, readOnly = false, managesContainers = false } = options
+    const { sessions, role, reconfigure, isReadOnly: readOnly = false, managesContainers = false } = options
     const { settings, platform, database, membership, stats, sessionIds } = context
     const { isStandalone } = membership
     let pipeline!: P

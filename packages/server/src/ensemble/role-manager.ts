@@ -50,8 +50,8 @@ export class RoleManager {
       this.#election = new MemberElection(context, {
         elected: (work) => this.#onElected(work),
         configure: (work) => this.#configure(work),
-        oracleChanged: (goOn) => {
-          if (this.#role instanceof LeaderRole) this.#role.setOracle(goOn)
+        oracleChanged: (canLeadAlone) => {
+          if (this.#role instanceof LeaderRole) this.#role.setOracle(canLeadAlone)
         },
       })
   }
@@ -247,7 +247,7 @@ export class RoleManager {
     this.#role = role
     if (this.#election !== undefined)
       platform.logger.info({ self: membership.self, leader }, electedSentence(state, leader))
-    if (role instanceof LeaderRole && this.#election?.mayContinueAlone === true) role.setOracle(true)
+    if (role instanceof LeaderRole && this.#election?.canLeadAlone === true) role.setOracle(true)
     role.begin().catch(failed)
   }
 
@@ -301,10 +301,10 @@ export class RoleManager {
     this.#onRoleEnded()
     if (this.#isStopped || this.#isClosing) return
     if (exit.designated !== undefined) return this.#assign(exit.designated)
-    if (exit.handedOver === true) return this.#deferElection()
+    if (exit.hasHandedOver === true) return this.#deferElection()
     // A leader that was elected a moment ago may not accept connections yet.
     const isFresh = platform.clock.monotonic() - this.#electedAt < dialDefaults.retryForMs
-    const retries = exit.reconnect === true || (exit.leaderSilent === true && isFresh)
+    const retries = exit.canReconnect === true || (exit.isLeaderSilent === true && isFresh)
     if (retries && role instanceof LearnerRole && state !== 'looking')
       return this.#schedule(RECONNECT_DELAY_MS, 'next attempt at the leader', () =>
         this.#enterRole(state, role.leader),

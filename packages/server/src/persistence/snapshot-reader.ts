@@ -122,7 +122,7 @@ export interface LoadedSnapshotStream {
   readonly nodesWithoutAcl: readonly string[]
   readonly nodes: number
   readonly sessions: Map<SessionId, number>
-  /** The bytes behind the signature. */
+  /** The bytes after the signature. */
   readonly rest: Uint8Array
 }
 

@@ -16,7 +16,7 @@ export class SnapshotTrigger {
   #txnLimit = 0
   #byteLimit = 0
 
-  /** `txns` are those behind the newest snapshot; they count towards the next one. */
+  /** `txns` are those after the newest snapshot; they count towards the next one. */
   constructor(options: SnapshotTriggerOptions, txns: number) {
     this.#options = options
     this.#txns = txns

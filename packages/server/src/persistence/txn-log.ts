@@ -18,7 +18,7 @@ export interface TxnLogOptions {
   /** The last transaction that is in the log or a snapshot; the first append must be above it. */
   readonly lastZxid: Zxid
   /** False gives up durability (forceSync=no). */
-  readonly durable: boolean
+  readonly isDurable: boolean
   readonly preallocateBytes: number
   /** A snapshot is due after a random number of transactions from half of this up to this. Read anew after each snapshot. */
   readonly snapCount: () => number
@@ -30,7 +30,7 @@ export interface TxnLogOptions {
   readonly syncWarningMs: number
   /** How long a write waits for more entries; 0 by default. */
   readonly flushDelayMs?: number
-  /** Transactions behind the newest snapshot: they count towards the next one. */
+  /** Transactions after the newest snapshot: they count towards the next one. */
   readonly sinceSnapshot?: number
   /** Number of entries that ends the wait of `flushDelayMs`. */
   readonly maxBatchSize?: number

@@ -46,7 +46,7 @@ export class ApplyQueue<L extends NotifiedWatcher> {
   #committed: Zxid
   /** The last transaction whose callback was called. */
   #answered: Zxid
-  #ended = false
+  #hasEnded = false
 
   constructor(options: ApplyQueueOptions<L>) {
     this.#options = options
@@ -76,7 +76,7 @@ export class ApplyQueue<L extends NotifiedWatcher> {
 
   /** Applies everything up to a zxid: in this turn if it is little, else in several. */
   commit(zxid: Zxid): void {
-    if (this.#ended) return
+    if (this.#hasEnded) return
     this.#committed = zxid
     if (!this.#isDeferred) this.#advance()
   }
@@ -106,7 +106,7 @@ export class ApplyQueue<L extends NotifiedWatcher> {
 
   /** Calls no callback any more. Finishes the transaction that is being applied, so that the tree is consistent. */
   end(): void {
-    this.#ended = true
+    this.#hasEnded = true
     this.#queue.clear()
     this.#foreign = 0
     this.#syncs = []
@@ -198,7 +198,7 @@ export class ApplyQueue<L extends NotifiedWatcher> {
       hasYielded = true
       yield
     }
-    if (!this.#ended) this.#finish(write, err)
+    if (!this.#hasEnded) this.#finish(write, err)
     if (hasYielded) this.#advanceLater()
   }
 

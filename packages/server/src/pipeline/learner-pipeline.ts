@@ -105,7 +105,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
   /** The large transaction that is being applied, and later packets of the leader. */
   readonly #applying: SlicedQueue
   readonly #reader = new Reader()
-  #ended = false
+  #hasEnded = false
 
   constructor(options: LearnerPipelineOptions<L>) {
     this.#options = options
@@ -120,7 +120,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
   }
 
   get isWritable(): boolean {
-    return !this.#ended
+    return !this.#hasEnded
   }
 
   get lastVisibleZxid(): Zxid {
@@ -195,11 +195,11 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
 
   /**
    * Forwards a request of an observer's client. The observer answers a write when it is committed. `synced` is called for a sync,
-   * behind everything that was committed when it arrived. A write of a session that has left this observer is rejected; a sync
+   * after everything that was committed when it arrived. A write of a session that has left this observer is rejected; a sync
    * is forwarded even then, since it changes nothing and the observer needs its answer in order.
    */
   forwardFromObserver(request: ForwardedRequest, from: SessionRoute, synced: () => void): void {
-    if (this.#ended) return
+    if (this.#hasEnded) return
     const { sessionId, cxid, type } = request
     const { leader } = this.#options
     if (type === OpCode.sync) this.#syncs.push({ synced, sessionId, position: -1 })
@@ -223,14 +223,14 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     if (steps !== undefined) this.#applying.run(steps)
   }
 
-  /** Completes the oldest sync (SYNC), behind the transactions that are committed. */
+  /** Completes the oldest sync (SYNC), after the transactions that are committed. */
   completeSync(): void {
     if (this.#applying.isBusy) this.#applying.add({ begin: () => (this.#completeSync(), undefined) })
     else this.#completeSync()
   }
 
   #completeSync(): void {
-    if (this.#ended) return
+    if (this.#hasEnded) return
     const sync = this.#syncs.shift()
     if (sync === undefined) return this.#fail('it answers a sync that this server has not sent')
     const oldest = this.#pending.get(sync.sessionId)?.[0]
@@ -241,7 +241,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
 
   /** Completes the oldest revalidation of a session (REVALIDATE). */
   completeRevalidation(id: SessionId, valid: boolean): void {
-    if (this.#ended) return
+    if (this.#hasEnded) return
     const pending = this.#revalidations.get(id)
     const oldest = pending?.shift()
     if (oldest === undefined) return
@@ -253,7 +253,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
   }
 
   end(): void {
-    this.#ended = true
+    this.#hasEnded = true
     this.#pending.clear()
     this.#revalidations.clear()
     this.#syncs.length = 0
@@ -316,7 +316,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
 
   /** Applies a committed transaction, or returns the steps of one that may be large. */
   #apply(zxid: Zxid, payload: Uint8Array): Generator<void> | undefined {
-    if (this.#ended) return undefined
+    if (this.#hasEnded) return undefined
     if (payload.length >= LARGE_BYTES) return this.#decodeInSteps(zxid, payload)
     const { tree, watchNotifier } = this.#options
     const logged = this.#validate(zxid, () => decodeLoggedTxn(this.#reader.resetToView(payload), tree.store))
@@ -336,7 +336,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
       const { done, value } = steps.next()
       return done === true ? value : undefined
     }
-    while (logged === undefined && !this.#ended) {
+    while (logged === undefined && !this.#hasEnded) {
       logged = this.#validate(zxid, decodeStep)
       if (logged !== undefined) yield* this.#applyInSteps(logged)
       else yield
@@ -373,7 +373,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
   #applied(logged: LoggedTxn, request: PendingRequest | undefined, err: number): void {
     const { tree, leader } = this.#options
     const { header, txn, digest } = logged
-    if (this.#ended) return
+    if (this.#hasEnded) return
     this.#applySession(header.sessionId, txn, request?.callback)
     this.#digests.record(header.zxid)
     // A diverged tree must not be shown to any client.

@@ -2,7 +2,7 @@ import { OpCode } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import { LearnerRequestOrder } from './learner-request-order.ts'
 
-it("LearnerRequestOrder runs a revalidation behind the requests of the session's first stay", () => {
+it("LearnerRequestOrder runs a revalidation after the requests of the session's first stay", () => {
   const done: string[] = []
   let over = (): void => {}
   const gates = new LearnerRequestOrder({

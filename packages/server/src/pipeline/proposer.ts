@@ -34,7 +34,7 @@ export class Proposer {
    */
   hasDropped = false
   readonly #options: ProposerOptions
-  /** Payloads are views of its buffer; it appends behind them. */
+  /** Payloads are views of its buffer; it appends after them. */
   readonly #writer = new Writer(1 << 12)
 
   constructor(options: ProposerOptions) {

@@ -47,7 +47,7 @@ export interface ForwardedRequest {
   readonly sessionId: SessionId
   readonly cxid: number
   readonly type: number
-  /** The client's bytes behind the header. */
+  /** The client's bytes after the header. */
   readonly body: Uint8Array
   readonly identities: readonly Identity[]
 }
@@ -140,7 +140,7 @@ export interface QuorumProtocol {
    * this server leads. Never calls back if the leadership ends first.
    */
   confirmLeadership(done: () => void): void
-  /** Sends SYNC to a learner, behind everything sent to it before. */
+  /** Sends SYNC to a learner, after everything sent to it before. */
   sendSync(learner: object): void
   /** False once leadership is being transferred or the counter of the epoch is exhausted: then the role ends soon. */
   readonly isAccepting: boolean

@@ -22,7 +22,7 @@ export interface DecodedWrite {
 
 /** Finds the nodes of known paths in encoded transactions, so that their paths are not decoded again. */
 export interface PathLookup {
-  /** The node whose path is next in a reader, and moves the reader behind it; -1, without moving, for an unknown path. */
+  /** The node whose path is next in a reader, and moves the reader after it; -1, without moving, for an unknown path. */
   findFromReader(reader: Reader): number
   pathOf(node: number): string
 }

@@ -7,7 +7,7 @@ export const CHUNK_THRESHOLD = 2000
 const ENTRIES_PER_TURN = 2000
 /** Nodes that a count visits in one turn. */
 const NODES_PER_TURN = 20_000
-/** Bytes reserved behind a long list, so that the writer does not grow: names that are not ASCII take up to 3 bytes a character. */
+/** Bytes reserved after a long list, so that the writer does not grow: names that are not ASCII take up to 3 bytes a character. */
 const RESERVED_BYTES = 1 << 16
 
 /** A reply that is written in several turns. Its client gets nothing else meanwhile; other clients are served. */

@@ -5,7 +5,7 @@ import type { Txn } from '../types.ts'
 import { ChildPathsCursor, DescendantCounter, Tree } from './index.ts'
 
 /** Creates and deletes random nodes below `/in` and `/out`. */
-class Changing {
+class RandomTree {
   readonly random: SeededRandom
   readonly tree = new Tree({ extendedTypes: true, digest: false })
   readonly living = new Set<string>()
@@ -42,7 +42,7 @@ const SEEDS = [1, 2, 3, 4, 5, 6, 7, 8]
 it.each(SEEDS)(
   'counts in steps what is below a path as it was in the beginning, whatever changes meanwhile (seed %i)',
   (seed) => {
-    const world = new Changing(seed)
+    const world = new RandomTree(seed)
     const { random, tree } = world
     for (let i = 0; i < 200; i++) {
       for (let j = random.below(20); j > 0; j--) world.change()
@@ -59,7 +59,7 @@ it.each(SEEDS)(
 it.each(SEEDS)(
   'takes in steps the children of a node as they were in the beginning, whatever changes meanwhile (seed %i)',
   (seed) => {
-    const world = new Changing(seed)
+    const world = new RandomTree(seed)
     const { random, tree } = world
     for (let i = 0; i < 400; i++) {
       for (let j = random.below(20); j > 0; j--) world.change()

@@ -158,7 +158,7 @@ function describeWork(work: LeaderWork): string {
     case 'sync': {
       const { plan } = work
       const entries = plan.entries.map(({ zxid }) => ` ${hex(zxid)}`).join('')
-      return `${plan.how}${plan.how === 'snap' ? '' : ` ${hex(plan.zxid)}`}${entries} to ${work.to}`
+      return `${plan.kind}${plan.kind === 'snap' ? '' : ` ${hex(plan.zxid)}`}${entries} to ${work.to}`
     }
     case 'drop':
       return `drop ${work.connection}: ${work.reason}`
