@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { OperationTimeoutError } from './core.ts'
-import { eachTest, world } from './testing/each-test.ts'
+import { setupEachTest, world } from './testing/setup.ts'
 import { bytes } from './testing/manual-world.ts'
 import type { Client } from './client-api.ts'
 
-eachTest()
+setupEachTest()
 
 /** Returns the stack of the error that a call rejects with. */
 async function stackOf(call: () => Promise<unknown>): Promise<string> {

@@ -14,10 +14,10 @@ import {
   UsageError,
   ZooKeeperError,
 } from './errors.ts'
-import { client, eachTest, world } from './testing/each-test.ts'
+import { client, setupEachTest, world } from './testing/setup.ts'
 import { bytes, text } from './testing/manual-world.ts'
 
-eachTest({})
+setupEachTest({})
 
 const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { eachTest, world } from './testing/each-test.ts'
+import { setupEachTest, world } from './testing/setup.ts'
 
-eachTest()
+setupEachTest()
 
 it('invalid options are rejected with a UsageError', async () => {
   for (const wrong of [

@@ -1,10 +1,10 @@
 import type { Meter, Span, Tracer } from '@opentelemetry/api'
 import { expect, it } from 'vitest'
 import { openTelemetry } from './otel.ts'
-import { eachTest, world } from './testing/each-test.ts'
+import { setupEachTest, world } from './testing/setup.ts'
 import { bytes } from './testing/manual-world.ts'
 
-eachTest()
+setupEachTest()
 
 /** A provider that records spans and measurements. */
 function recorder(): { tracer: Tracer; meter: Meter; lines: string[] } {

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 import { SessionExpiredError } from './errors.ts'
-import { client, eachTest, other, world } from './testing/each-test.ts'
+import { client, setupEachTest, other, world } from './testing/setup.ts'
 
-eachTest({}, {})
+setupEachTest({}, {})
 
 const children = async (): Promise<string[]> =>
   (await world.outcome(other.getChildren('/'))).children.filter((name) => name !== 'zookeeper')

@@ -1,8 +1,8 @@
 import { describe, it } from 'vitest'
-import { eachTest, world } from './testing/each-test.ts'
+import { setupEachTest, world } from './testing/setup.ts'
 import { scenarios, type ScenarioContext } from './testing/scenarios.ts'
 
-eachTest()
+setupEachTest()
 
 /** A Zabra server on a simulated clock, network and disk. */
 function simulated(batchReads: boolean): ScenarioContext {

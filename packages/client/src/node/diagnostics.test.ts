@@ -1,11 +1,11 @@
 // oxlint-disable no-restricted-imports -- the channels are what is tested
 import { subscribe, tracingChannel, unsubscribe } from 'node:diagnostics_channel'
 import { expect, it } from 'vitest'
-import { eachTest, world } from '../testing/each-test.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
 import { bytes } from '../testing/manual-world.ts'
 import { withDiagnostics, type RequestContext } from './diagnostics.ts'
 
-eachTest()
+setupEachTest()
 
 it('requests cost no tracing while the channels have no subscribers', () => {
   expect(withDiagnostics(undefined)).toHaveProperty('request', undefined)

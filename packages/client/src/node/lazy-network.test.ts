@@ -1,9 +1,9 @@
 import { lazyNetwork } from '@zabra/runtime/node/dial'
 import { describe, expect, it } from 'vitest'
 import { networkTransport } from '../transport.ts'
-import { eachTest, world } from '../testing/each-test.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
 
-eachTest()
+setupEachTest()
 
 describe('a client whose transport module loads lazily', () => {
   it('waits for the module within the timeout of an attempt, and connects once it is loaded', async () => {

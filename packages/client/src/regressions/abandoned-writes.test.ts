@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { eachTest, world } from '../testing/each-test.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
 
-eachTest()
+setupEachTest()
 
 it('a write whose caller gives up in the same turn in which it is sent rejects with maybeApplied', async () => {
   const client = await world.client()

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { eachTest, world } from '../testing/each-test.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
 
-eachTest()
+setupEachTest()
 
 it('one signal for many calls causes no listener leak warning (Node 20: more than 10 listeners)', async () => {
   const client = await world.client()

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import { client, eachTest, other, world } from '../testing/each-test.ts'
+import { client, setupEachTest, other, world } from '../testing/setup.ts'
 import { bytes } from '../testing/manual-world.ts'
 
-eachTest({}, {})
+setupEachTest({}, {})
 
 /** Runs a call whose reply is lost; `meanwhile` runs before the retry. */
 async function lost<T>(call: () => Promise<T>, meanwhile: () => Promise<unknown>): Promise<T> {

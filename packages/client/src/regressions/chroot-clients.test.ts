@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import { utf8 } from '../codecs.ts'
-import { eachTest, world } from '../testing/each-test.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
 import { bytes } from '../testing/manual-world.ts'
 
-eachTest()
+setupEachTest()
 
 it('redactPath also covers the errors passed to observers', async () => {
   let received = ''

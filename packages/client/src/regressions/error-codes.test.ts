@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import { client, eachTest, world } from '../testing/each-test.ts'
+import { client, setupEachTest, world } from '../testing/setup.ts'
 import { bytes } from '../testing/manual-world.ts'
 
-eachTest({})
+setupEachTest({})
 
 /** Replies to the next requests with an error, in place of the server. */
 function answerWith(code: number, times = 1): () => number {

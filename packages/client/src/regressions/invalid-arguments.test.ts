@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import { client, eachTest, world } from '../testing/each-test.ts'
+import { client, setupEachTest, world } from '../testing/setup.ts'
 import { bytes, text } from '../testing/manual-world.ts'
 
-eachTest({})
+setupEachTest({})
 
 it('an argument of the wrong type rejects its own call and no other', async () => {
   const states = world.states(client)

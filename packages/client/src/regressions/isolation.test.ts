@@ -1,11 +1,11 @@
 import { ErrorCode } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import { SessionExpiredError } from '../errors.ts'
-import { eachTest, world } from '../testing/each-test.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
 import { bytes, text } from '../testing/manual-world.ts'
 
 // Bugs of other ZooKeeper clients for Node.
-eachTest()
+setupEachTest()
 
 it('a consumer of events that throws breaks neither the connection nor other consumers', async () => {
   const client = await world.client()

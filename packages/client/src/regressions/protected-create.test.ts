@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 import type { Client } from '../client-api.ts'
-import { eachTest, world } from '../testing/each-test.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
 
-eachTest()
+setupEachTest()
 const mode = 'ephemeralSequential'
 
 const left = async (client: Client): Promise<string[]> =>

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { eachTest, world } from '../testing/each-test.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
 
-eachTest()
+setupEachTest()
 
 it('a probe that throws counts as an unknown result, and the timer does not throw', async () => {
   let ro = true

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import { eachTest, world } from '../testing/each-test.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
 import { bytes } from '../testing/manual-world.ts'
 
-eachTest()
+setupEachTest()
 
 it('closing a persistent watch while a one-shot watch is open removes it from the server in the end', async () => {
   const received: number[] = []

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { client, eachTest, world } from '../testing/each-test.ts'
+import { client, setupEachTest, world } from '../testing/setup.ts'
 
-eachTest({ sessionTimeout: 3000 })
+setupEachTest({ sessionTimeout: 3000 })
 
 it('maxElapsed also limits waiting for a connection', async () => {
   const options = { retry: { maxElapsed: 1000 } }

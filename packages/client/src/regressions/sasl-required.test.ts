@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { eachTest, world } from '../testing/each-test.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
 
-eachTest()
+setupEachTest()
 
 it('SESSION_CLOSED_REQUIRE_SASL_AUTH ends the client as authFailed instead of renewing without end', async () => {
   const client = await world.client({ sessionTimeout: 3000 })

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { eachTest, world } from '../testing/each-test.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
 
-eachTest()
+setupEachTest()
 
 it('an unchanged server list does not interrupt the current connection attempt', async () => {
   const client = await world.client()

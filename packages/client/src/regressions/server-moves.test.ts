@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { eachTest, world } from '../testing/each-test.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
 
-eachTest()
+setupEachTest()
 
 it('a move to another server begins without a reconnect delay', async () => {
   const waits: number[] = []

@@ -1,9 +1,9 @@
 // oxlint-disable unbound-method -- what is measured is replaced and put back
 import { expect, it } from 'vitest'
-import { eachTest, world } from '../testing/each-test.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
 import { bytes } from '../testing/manual-world.ts'
 
-eachTest()
+setupEachTest()
 
 /** Replies to the next request with an error, in place of the server. */
 function answerWith(code: number, times = 1): void {

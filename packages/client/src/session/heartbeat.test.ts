@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { eachTest, world } from '../testing/each-test.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
 import { FrameLog } from '../testing/frame-log.ts'
 import { bytes } from '../testing/manual-world.ts'
 
-eachTest()
+setupEachTest()
 
 const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
 

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 import { Lease } from './lease.ts'
-import { eachTest, world } from '../testing/each-test.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
 
-eachTest()
+setupEachTest()
 
 it('lastContact is when the newest answered request was sent, not when its reply arrived', async () => {
   const client = await world.client()

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import { eachTest, world } from '../testing/each-test.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
 import { bytes } from '../testing/manual-world.ts'
 
-eachTest()
+setupEachTest()
 
 /** Counts the writes of the client from now on. */
 function writes(): () => number {

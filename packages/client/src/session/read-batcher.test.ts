@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { eachTest, world } from '../testing/each-test.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
 import { FrameLog } from '../testing/frame-log.ts'
 import { bytes, text } from '../testing/manual-world.ts'
 import type { Client } from '../client-api.ts'
 
-eachTest()
+setupEachTest()
 
 const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
 const open = (options = {}): Promise<Client> => world.client({ batchReads: true, ...options })

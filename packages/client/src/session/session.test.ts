@@ -6,10 +6,10 @@ import {
   SessionExpiredError,
   UsageError,
 } from '../errors.ts'
-import { eachTest, world } from '../testing/each-test.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
 import { bytes, text } from '../testing/manual-world.ts'
 
-eachTest()
+setupEachTest()
 
 const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
 

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { ClosedError, SessionExpiredError } from '../errors.ts'
-import { client, eachTest, other, world } from '../testing/each-test.ts'
+import { client, setupEachTest, other, world } from '../testing/setup.ts'
 import { FrameLog } from '../testing/frame-log.ts'
 import { bytes, text } from '../testing/manual-world.ts'
 import type { WatchedEvent } from '../types.ts'
 
-eachTest({}, {})
+setupEachTest({}, {})
 
 const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
 const words = (events: WatchedEvent[]): string[] =>

@@ -11,7 +11,7 @@ export let client: Client
 export let other: Client
 
 /** Starts a world before each test of a file, with a client for each of these options, and ends it after the test. */
-export function eachTest(...clients: readonly Partial<ConnectOptions>[]): void {
+export function setupEachTest(...clients: readonly Partial<ConnectOptions>[]): void {
   beforeEach(async () => {
     world = await ManualWorld.start()
     const connected: Client[] = []
