@@ -14,12 +14,10 @@ import {
   UsageError,
   ZooKeeperError,
 } from './errors.ts'
-import { client, setupEachTest, world } from './testing/setup.ts'
+import { client, run, setupEachTest, world } from './testing/setup.ts'
 import { bytes, text } from './testing/manual-world.ts'
 
 setupEachTest({})
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
 
 describe('operations', () => {
   it('a client creates, reads, writes and deletes a znode', async () => {

@@ -1,11 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { setupEachTest, world } from '../testing/setup.ts'
+import { run, setupEachTest, world } from '../testing/setup.ts'
 import { FrameLog } from '../testing/frame-log.ts'
 import { bytes } from '../testing/manual-world.ts'
 
 setupEachTest()
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
 
 describe('heartbeats', () => {
   it.each([

@@ -1,12 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Client } from '../client-api.ts'
 import { ConnectionLossError, OperationTimeoutError } from '../errors.ts'
-import { setupEachTest, world } from '../testing/setup.ts'
+import { run, setupEachTest, world } from '../testing/setup.ts'
 import { bytes } from '../testing/manual-world.ts'
 
 setupEachTest()
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
 
 describe('requests without a connection', () => {
   let client: Client

@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { setupEachTest, world } from '../testing/setup.ts'
+import { run, setupEachTest, world } from '../testing/setup.ts'
 import { FrameLog } from '../testing/frame-log.ts'
 import { bytes, text } from '../testing/manual-world.ts'
 import type { Client } from '../client-api.ts'
 
 setupEachTest()
 
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
 const open = (options = {}): Promise<Client> => world.client({ batchReads: true, ...options })
 
 /** Records what clients send from now on. */

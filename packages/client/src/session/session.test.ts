@@ -6,12 +6,10 @@ import {
   SessionExpiredError,
   UsageError,
 } from '../errors.ts'
-import { setupEachTest, world } from '../testing/setup.ts'
+import { run, setupEachTest, world } from '../testing/setup.ts'
 import { bytes, text } from '../testing/manual-world.ts'
 
 setupEachTest()
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
 
 describe('connecting', () => {
   it('opens a session with the timeout that the server grants', async () => {

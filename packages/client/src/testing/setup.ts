@@ -20,3 +20,6 @@ export function setupEachTest(...clients: readonly Partial<ConnectOptions>[]): v
   })
   afterEach(() => world.end())
 }
+
+/** Returns the result of a promise without advancing the clock. */
+export const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)

@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { ClosedError, SessionExpiredError } from '../errors.ts'
-import { client, setupEachTest, other, world } from '../testing/setup.ts'
+import { client, other, run, setupEachTest, world } from '../testing/setup.ts'
 import { FrameLog } from '../testing/frame-log.ts'
 import { bytes, text } from '../testing/manual-world.ts'
 import type { WatchedEvent } from '../types.ts'
 
 setupEachTest({}, {})
 
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
 const words = (events: WatchedEvent[]): string[] =>
   events.map((event) => ('path' in event ? `${event.type} ${event.path}` : `${event.type} ${event.reason}`))
 /** Returns the number of watches on the server, of all clients. */
