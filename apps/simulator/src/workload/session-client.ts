@@ -135,13 +135,6 @@ export class SessionClient {
     if (this.#connection !== undefined) this.#drop(this.#connection, 0)
   }
 
-  /** Takes over the session of another client with its password. */
-  resumeSessionOf(other: SessionClient): void {
-    this.#session = other.#session
-    this.#password = other.#password
-    this.#lastZxidSeen = other.#lastZxidSeen
-  }
-
   /** Sends a request and records it. Returns undefined while not attached. */
   send(request: Request): Operation | undefined {
     const connection = this.#connection

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { BadVersionError, json, UsageError, type Client } from '@zabra/client/core'
 import { client, setupEachTest, other, run, world } from '../testing/setup.ts'
-import { enumerateFaults } from '../testing/fault-fixture.ts'
+import { connectionFaults, enumerateFaults } from '../testing/fault-fixture.ts'
 import { bytes } from '../testing/world.ts'
 import { Configuration } from './configuration.ts'
 
@@ -111,13 +111,6 @@ it('example: limits that follow the servers', async () => {
 })
 
 it('delivers the newest value in the end under any fault at any request', async () => {
-  const kinds = [
-    'cut before the server reads it',
-    'cut after it was applied, before the reply',
-    'cut after the reply',
-    'session expired before the server reads it',
-    'session expired after it was applied',
-  ] as const
   await enumerateFaults(async (fixture, victim) => {
     const writer = await fixture.world.client()
     const abort = new AbortController()
@@ -129,5 +122,5 @@ it('delivers the newest value in the end under any fault at any request', async 
     expect(seen.at(-1)).toMatchObject({ value: { jobs: 4 } })
     abort.abort()
     await fixture.waitUntilQuiet()
-  }, kinds)
+  }, connectionFaults)
 })

@@ -1,7 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { json, utf8, type Client } from '@zabra/client/core'
 import { client, setupEachTest, other, run, world } from '../testing/setup.ts'
-import { enumerateFaults, settledWithin, seedsOf, dropInFlight, withSeeds } from '../testing/fault-fixture.ts'
+import {
+  connectionFaults,
+  enumerateFaults,
+  settledWithin,
+  seedsOf,
+  dropInFlight,
+  withSeeds,
+} from '../testing/fault-fixture.ts'
 import { bytes, ManualWorld } from '../testing/world.ts'
 import { difference } from './decide.ts'
 import { Group, MemberIdConflictError, type GroupChange } from './group.ts'
@@ -154,13 +161,6 @@ it('example: workers that know each other', async () => {
 })
 
 it('shows a member exactly while it is joined under any fault at any request', async () => {
-  const kinds = [
-    'cut before the server reads it',
-    'cut after it was applied, before the reply',
-    'cut after the reply',
-    'session expired before the server reads it',
-    'session expired after it was applied',
-  ] as const
   await enumerateFaults(async (fixture, victim) => {
     const observer = await fixture.world.client()
     const stop = new AbortController()
@@ -174,7 +174,7 @@ it('shows a member exactly while it is joined under any fault at any request', a
     expect(last(changes)).toEqual([])
     stop.abort()
     await fixture.waitUntilQuiet()
-  }, kinds)
+  }, connectionFaults)
 })
 
 it('converges for all observers after random joins, leaves and cuts', async () => {

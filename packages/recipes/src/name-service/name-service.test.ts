@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { NodeExistsError, NoNodeError, utf8, type Client } from '@zabra/client/core'
 import { client, setupEachTest, other, run, world } from '../testing/setup.ts'
-import { enumerateFaults, tree } from '../testing/fault-fixture.ts'
+import { connectionFaults, enumerateFaults, tree } from '../testing/fault-fixture.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import { NameService } from './name-service.ts'
 
@@ -94,13 +94,6 @@ it('example: a service is found by its name', async () => {
 })
 
 it('registers and renames exactly once under any fault at any request', async () => {
-  const kinds = [
-    'cut before the server reads it',
-    'cut after it was applied, before the reply',
-    'cut after the reply',
-    'session expired before the server reads it',
-    'session expired after it was applied',
-  ] as const
   await enumerateFaults(async (fixture, victim) => {
     const observer = await fixture.world.client()
     const names = namesOf(victim.client)
@@ -122,5 +115,5 @@ it('registers and renames exactly once under any fault at any request', async ()
     const left = (await tree(observer)).filter((path) => path.startsWith('/names-marks/'))
     if (left.length > 0) throw new Error(`left behind: ${left.join(' ')}`)
     await victim.client.close()
-  }, kinds)
+  }, connectionFaults)
 })

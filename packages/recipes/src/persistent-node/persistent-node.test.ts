@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { NoAuthError, NoNodeError } from '@zabra/client/core'
 import { client, setupEachTest, expireSession, other, run, world } from '../testing/setup.ts'
-import { enumerateFaults, tree } from '../testing/fault-fixture.ts'
+import { connectionFaults, enumerateFaults, tree } from '../testing/fault-fixture.ts'
 import { bytes, text } from '../testing/world.ts'
 import { actionFor } from './decide.ts'
 import { NodeConflictError, PersistentNode } from './persistent-node.ts'
@@ -156,13 +156,6 @@ it('example: a worker that is visible while it works', async () => {
 })
 
 it('exists with the newest data until it is closed under any fault at any request', async () => {
-  const kinds = [
-    'cut before the server reads it',
-    'cut after it was applied, before the reply',
-    'cut after the reply',
-    'session expired before the server reads it',
-    'session expired after it was applied',
-  ] as const
   const played = await enumerateFaults(async (fixture, { client: victim }) => {
     const peer = await fixture.world.client()
     const node = new PersistentNode(victim, '/p/n', bytes('1'))
@@ -174,6 +167,6 @@ it('exists with the newest data until it is closed under any fault at any reques
     await node.close()
     await fixture.waitUntilQuiet()
     expect(await peer.exists('/p/n')).toBeUndefined()
-  }, kinds)
+  }, connectionFaults)
   expect(played).toBeGreaterThan(30)
 })

@@ -11,6 +11,8 @@ export const faults = [
   'session expired after it was applied',
   'caller aborted',
 ] as const
+/** The faults of the connection and of the session: all but those of the caller. */
+export const connectionFaults = faults.filter((fault) => fault !== 'caller aborted')
 export type Fault = (typeof faults)[number]
 
 /** Longer than the session timeout of `ManualWorld`, for servers and clients. */

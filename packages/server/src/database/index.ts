@@ -3,11 +3,4 @@ export type { Database } from './database.ts'
 export type { LogWriter } from './log-writer.ts'
 export { openDatabase } from './open-database.ts'
 export { SnapshotScheduler } from './snapshot-scheduler.ts'
-export type {
-  DatabaseSettings,
-  Epochs,
-  ReadonlyLogRange,
-  SnapshotSink,
-  SnapshotSource,
-  TruncateResult,
-} from './types.ts'
+export type { SnapshotSource } from './types.ts'

@@ -27,7 +27,7 @@ export class LogWriter {
   readonly #log: TxnLog
   readonly #logRange: LogRange
   readonly #acceptedEpoch: () => number
-  #events: TxnLogEvents
+  readonly #events: TxnLogEvents
   #isRevoked = false
   #hasLostAppends = false
 
@@ -115,11 +115,6 @@ export class LogWriter {
   /** Resolves when everything appended is durable. Rejects when it is lost. */
   flush(): Promise<void> {
     return this.#log.flush()
-  }
-
-  /** Replaces the receiver of events, as when a learner that has synced begins to serve. */
-  setEvents(events: TxnLogEvents): void {
-    this.#events = events
   }
 
   /** Makes every later append throw. */
