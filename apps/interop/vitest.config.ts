@@ -1,7 +1,6 @@
 import { defineConfig } from 'vitest/config'
 
-// Each file starts servers of its own, some of them Java's, and waits for them now and then, so three files at a time fill four
-// cores.
+// Each file starts its own servers, some of them in Java, and often waits for them: three files at a time use four cores.
 export default defineConfig({
   resolve: { conditions: ['@zabra/source'] },
   ssr: { resolve: { conditions: ['@zabra/source'] } },

@@ -12,7 +12,7 @@ import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.queue.SimpleDistributedQueue;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
-/** One piece of work with Curator, and one figure: arguments are the address, the work, how much of it, and a path. */
+/** Runs one measurement with Curator and prints one figure. Arguments: address, work, amount, path, seconds. */
 public final class Recipes {
   private static String address;
   private static final List<CuratorFramework> clients = new ArrayList<>();

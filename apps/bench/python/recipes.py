@@ -1,4 +1,4 @@
-"""One piece of work with kazoo, and one figure: arguments are the address, the work, how much of it, and a path."""
+"""Runs one measurement with kazoo and prints one figure. Arguments: address, work, amount, path, seconds."""
 
 import os
 import sys
@@ -88,7 +88,7 @@ def take():
 
     def consume():
         left = amount
-        # It does not wait, so whoever wants an item asks again.
+        # get() returns None on an empty queue, so this polls.
         while left > 0:
             left -= consumer.get() is not None
 

@@ -3,11 +3,11 @@ import { dirname, join } from 'node:path'
 import { isMainThread } from 'node:worker_threads'
 import { BUSY_FILE, turnLine } from './busy.ts'
 
-/** As often as our server looks how long its event loop is held. */
+/** The interval at which Zabra samples event loop delay. */
 const TICK_MS = 2
 const text = Buffer.alloc(100)
 
-/** What Linux tells of this thread; undefined elsewhere. */
+/** Opens the kernel's scheduler statistics of this thread. Returns undefined on systems without them. */
 function openTimes(): number | undefined {
   try {
     return openSync('/proc/thread-self/schedstat', 'r')
@@ -16,9 +16,9 @@ function openTimes(): number | undefined {
   }
 }
 
-/** Milliseconds for which this thread had a processor, and for which it was ready and had none, since it began. */
+/** Reads how many milliseconds this thread has run, and waited in the run queue, since its start. */
 function timesOf(file: number): readonly [ran: number, waited: number] {
-  // Linux adds what runs now at its own clock tick only, every 4 ms on many machines, and when a process asks for its usage.
+  // Linux accounts the running thread only at its own clock tick, every 4 ms on many machines, or when getrusage() is called.
   process.cpuUsage()
   const [ran, waited] = text.toString('latin1', 0, readSync(file, text, 0, text.length, 0)).split(' ')
   return [Number(ran) / 1e6, Number(waited) / 1e6]
@@ -51,9 +51,9 @@ function watch(times: number, file: number, leastMs: number): void {
   setInterval(tick, TICK_MS).unref()
 }
 
-// The Node of a worker takes the same flags.
+// Worker threads are started with the same flags.
 const times = isMainThread ? openTimes() : undefined
-// A kernel that was built without it counts nothing.
+// A kernel built without scheduler statistics reports 0.
 if (times !== undefined && timesOf(times)[0] > 0) {
   const leastMs = Number(new URL(import.meta.url).searchParams.get('least'))
   watch(times, openSync(join(dirname(process.argv[2]!), BUSY_FILE), 'a'), leastMs)

@@ -1,53 +1,53 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** A turn of the event loop, which is what lies between two ticks of a timer; milliseconds. */
+/** A turn of the event loop: the time between two ticks of a timer. All durations are in milliseconds. */
 export interface Turn {
-  /** When it ended, by the clock on the wall. */
+  /** Wall-clock time of its end. */
   readonly at: number
-  /** For how long it was, by the clock. */
+  /** Elapsed time. */
   readonly held: number
-  /** For how long of it the thread had a processor. */
+  /** Time for which the thread was running on a processor. */
   readonly busy: number
-  /** For how long of it the thread was ready to run and had none. */
+  /** Time for which the thread waited in the run queue. */
   readonly starved: number
   /**
-   * For how long of it the loop waited for something to happen. Beyond a tick the machine was late to wake the thread; until it had a
-   * processor then, it was starved as well. In what is neither this nor one of the others it waited for the system inside of a
-   * call, or a hypervisor had the processor.
+   * Time for which the event loop was idle, waiting for events. More than one tick of it means that the kernel woke the thread
+   * late; the wait for a processor after that counts as `starved` too. Time in none of the fields was spent blocked in a system
+   * call or taken by a hypervisor.
    */
   readonly idle: number
 }
 
-/** Turns that were busy for less are not written down, unless told otherwise: they are nearly all of them. */
-const LEAST_MS = 0.5
-/** Turns that took so long by the clock are, however little the thread ran. */
-const LONG_MS = 10
+/** Turns below this busy time are not recorded by default: nearly all turns are. */
+const MIN_BUSY_MS = 0.5
+/** Turns at or above this elapsed time are recorded whatever their busy time. */
+const MIN_HELD_MS = 10
 
 /**
- * Has the Node that runs our server write down its turns which were busy for so long, or held; see busy-preload.ts. To write is
- * to wait for the file system, so in a run of many minutes only what is long should be.
+ * Node flags that make a server record its long event loop turns (busy-preload.ts). Recording blocks on the file system, so a
+ * long run should use a high threshold.
  */
-export const busyFlags = (leastMs = LEAST_MS): readonly string[] => [
+export const busyFlags = (leastMs = MIN_BUSY_MS): readonly string[] => [
   '--import',
   new URL(`busy-preload.js?least=${leastMs}`, import.meta.url).href,
 ]
 
-/** Where it does, in the folder of the server's configuration. */
+/** The file of the recorded turns, in the folder of the server's configuration. */
 export const BUSY_FILE = 'busy'
 
-/** What is written of a turn; nothing of most. */
-export function turnLine({ at, held, busy, starved, idle }: Turn, leastMs = LEAST_MS): string {
-  if (busy < leastMs && held < LONG_MS) return ''
-  // The system counts in steps of its own, so it may count more than there was.
+/** Formats a turn as a line of the file. Returns an empty string when it is below the thresholds. */
+export function turnLine({ at, held, busy, starved, idle }: Turn, leastMs = MIN_BUSY_MS): string {
+  if (busy < leastMs && held < MIN_HELD_MS) return ''
+  // The kernel accounts in ticks, so it may report more than the elapsed time.
   const parts = [held, Math.min(held, busy), Math.min(held, starved), Math.min(held, idle)].map((ms) =>
     ms.toFixed(2),
   )
   return `${at} ${parts.join(' ')}\n`
 }
 
-/** The turns that were written down. */
-export const turnsIn = (lines: string): Turn[] =>
+/** Parses the lines of the file. */
+export const parseTurns = (lines: string): Turn[] =>
   lines
     .split('\n')
     .slice(0, -1)
@@ -56,17 +56,17 @@ export const turnsIn = (lines: string): Turn[] =>
       return { at, held, busy, starved, idle }
     })
 
-/** The longest one; undefined of none. */
-export const longest = (turns: readonly Turn[], how: 'held' | 'busy'): Turn | undefined =>
+/** Returns the turn with the largest `held` or `busy`, or undefined for an empty list. */
+export const longestTurn = (turns: readonly Turn[], how: 'held' | 'busy'): Turn | undefined =>
   turns.reduce<Turn | undefined>(
     (found, turn) => (found && found[how] >= turn[how] ? found : turn),
     undefined,
   )
 
-/** Returns what tells the turns since now of the server in a folder; undefined where nobody writes them down. */
+/** Returns a function that reads the turns recorded since now in a server's folder, or undefined when the server records none. */
 export function turnsSince(folder: string): () => Turn[] | undefined {
   const file = join(folder, BUSY_FILE)
   if (!existsSync(file)) return () => undefined
   const from = statSync(file).size
-  return () => turnsIn(readFileSync(file, 'latin1').slice(from))
+  return () => parseTurns(readFileSync(file, 'latin1').slice(from))
 }

@@ -3,23 +3,23 @@ import type { RawClient } from '@zabra/testkit'
 import { openSession } from './open-session.ts'
 
 const TURN_MS = 100
-/** Nodes that are made in a turn, and as many that are taken away. */
+/** Nodes created, and deleted, in each turn. */
 const NODES = 40
-/** Turns after which a node goes. */
+/** Turns after which a node is deleted. */
 const NODE_TURNS = 50
-/** Sessions that are there at a time; one comes and one goes in every turn. */
+/** Concurrent sessions. One opens and one ends in each turn. */
 const SESSIONS = 50
 const EPHEMERALS = 5
-/** Every so many sessions goes without a word and has to be expired. */
-const VANISHING = 5
-/** Longer than a session is to stay, since none of them pings. */
+/** One session in this many is abandoned and has to expire. */
+const ABANDONED_EVERY = 5
+/** Session timeout: longer than the lifetime of a session, since none of them pings. */
 const SESSION_MS = 20_000
 const DATA = new Uint8Array(100).fill(0x78)
 const ROOT = '/churn'
 
 /**
- * What comes and goes on a server: nodes, watches that a deletion fires, sessions with ephemerals. What is there stays the
- * same after half a minute, so a server that needs more and more memory keeps what nobody needs.
+ * Creates and deletes nodes, watches and sessions with ephemeral nodes at a constant rate. The server's state stops growing
+ * after half a minute, so memory that grows later is a leak.
  */
 export class Churn {
   readonly #port: number
@@ -27,7 +27,7 @@ export class Churn {
   readonly #sessions: RawClient[] = []
   #turn = 0
   #running: Promise<void> | undefined
-  #over = false
+  #isStopped = false
 
   private constructor(port: number, steady: RawClient) {
     this.#port = port
@@ -38,17 +38,20 @@ export class Churn {
     const churn = new Churn(port, await openSession(port))
     await churn.#steady.request(OpCode.create, (w) => create(w, ROOT, 0))
     churn.#running = churn.#run()
-    // Whoever stops it hears of a failure.
+    // stop() rejects with a failure of the run.
     churn.#running.catch(() => {})
     return churn
   }
 
-  /** Ends it, and its sessions. Rejects when a session was refused or an answer does not come. */
+  /** Stops the churn and closes its sessions. Rejects when a session was refused or a reply is missing. */
   async stop(): Promise<void> {
-    this.#over = true
+    this.#isStopped = true
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error('An answer to what comes and goes did not come')), SESSION_MS)
+      timer = setTimeout(
+        () => reject(new Error('The server did not answer a request of the churn')),
+        SESSION_MS,
+      )
     })
     await Promise.race([this.#end(), late]).finally(() => clearTimeout(timer))
   }
@@ -61,11 +64,11 @@ export class Churn {
 
   async #run(): Promise<void> {
     const began = performance.now()
-    while (!this.#over) {
+    while (!this.#isStopped) {
       const turn = this.#turn++
       await this.#nodes(turn)
       await this.#session(turn)
-      // A server that is late gets no pause, and no more load either.
+      // A server that falls behind gets the next turn at once, but no additional load.
       const wait = began + this.#turn * TURN_MS - performance.now()
       await new Promise((resolve) => setTimeout(resolve, Math.max(0, wait)))
     }
@@ -95,7 +98,7 @@ export class Churn {
     })
     if (this.#sessions.length <= SESSIONS) return
     const oldest = this.#sessions.shift()!
-    if (turn % VANISHING === 0) oldest.destroy()
+    if (turn % ABANDONED_EVERY === 0) oldest.destroy()
     else await oldest.close()
   }
 }

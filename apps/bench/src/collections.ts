@@ -1,14 +1,14 @@
-/** What `--trace-gc-nvp` told of the collections of a process, added up. */
+/** Totals over the garbage collections of a process, from its `--trace-gc-nvp` output. */
 export interface Collections {
   readonly count: number
-  /** Bytes of objects that were made up to the last collection. */
+  /** Bytes allocated on the heap up to the last collection. */
   readonly allocated: number
-  /** Milliseconds of the longest one on the main thread. */
+  /** The longest pause of the main thread, in milliseconds. */
   readonly longest: number
 }
 
-/** Reads the lines of one process. Memory of buffers outside of the heap is not in them. */
-export function collectionsIn(output: string): Collections {
+/** Parses the output of one process. It does not cover memory outside of the heap. */
+export function parseCollections(output: string): Collections {
   let [count, allocated, longest] = [0, 0, 0]
   for (const line of output.split('\n')) {
     const bytes = /\ballocated=(\d+)/.exec(line)?.[1]

@@ -12,22 +12,22 @@ interface Collection {
 }
 
 function watch(file: number): void {
-  const tell = (isCollected: boolean): void => {
+  const record = (isCollected: boolean): void => {
     const { used_heap_size: used, total_physical_size: all, external_memory: external } = getHeapStatistics()
     const young = getHeapSpaceStatistics()
       .filter(({ space_name: name }) => name.startsWith('new_'))
       .reduce((sum, { physical_space_size: size }) => sum + size, 0)
     const resident = process.memoryUsage.rss()
     const line = heapLine({ at: Date.now(), resident, young, old: all - young, external, used, isCollected })
-    // The event loop does not wait for the file.
+    // Asynchronous, so that recording does not block the event loop.
     write(file, line, () => {})
   }
-  setInterval(tell, EVERY_MS, false).unref()
+  setInterval(record, EVERY_MS, false).unref()
   new PerformanceObserver((list) => {
     const collections = list.getEntries() as readonly unknown[] as readonly Collection[]
-    if (collections.some(({ detail }) => detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR)) tell(true)
+    if (collections.some(({ detail }) => detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR)) record(true)
   }).observe({ entryTypes: ['gc'] })
 }
 
-// The Node of a worker takes the same flags.
+// Worker threads are started with the same flags.
 if (isMainThread) watch(openSync(join(dirname(process.argv[2]!), HEAP_FILE), 'a'))

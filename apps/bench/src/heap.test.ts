@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { HEAP_FILE, heapLine, memoryIn, memorySince, type Memory } from './heap.ts'
+import { HEAP_FILE, heapLine, parseMemory, memorySince, type MemorySample } from './heap.ts'
 
-const memory = (at: number, isCollected = false): Memory => ({
+const memory = (at: number, isCollected = false): MemorySample => ({
   at,
   resident: 100,
   young: 20,
@@ -20,17 +20,17 @@ const folder = (): string => {
   return path
 }
 
-it('reads what was written of the memory of a process', () => {
+it('parseMemory reads back the lines of heapLine', () => {
   const all = [memory(1000), memory(2000, true)]
-  expect(memoryIn(all.map(heapLine).join(''))).toEqual(all)
-  expect(memoryIn('')).toEqual([])
+  expect(parseMemory(all.map(heapLine).join(''))).toEqual(all)
+  expect(parseMemory('')).toEqual([])
 })
 
-it('leaves out a line that is being written', () => {
-  expect(memoryIn(heapLine(memory(1000)) + heapLine(memory(2000)).slice(0, 12))).toEqual([memory(1000)])
+it('parseMemory skips an incomplete last line', () => {
+  expect(parseMemory(heapLine(memory(1000)) + heapLine(memory(2000)).slice(0, 12))).toEqual([memory(1000)])
 })
 
-it('tells of a server what it has written since a time, and nothing of one that writes nothing', () => {
+it('memorySince returns the samples since a time, or undefined for a server that records none', () => {
   const path = folder()
   expect(memorySince(path, 0)).toBeUndefined()
   writeFileSync(join(path, HEAP_FILE), [memory(1000), memory(2000), memory(3000)].map(heapLine).join(''))

@@ -1,33 +1,33 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** What a process said of its memory at a moment; bytes. */
-export interface Memory {
-  /** By the clock on the wall, in milliseconds. */
+/** A sample of a process's memory, in bytes. */
+export interface MemorySample {
+  /** Wall-clock time in milliseconds. */
   readonly at: number
   readonly resident: number
-  /** What the heap has of the system, whether in use or not: where objects begin, and where those are that have stayed. */
+  /** Resident memory of V8's young and old generation, in use or not. */
   readonly young: number
   readonly old: number
-  /** What objects of the heap hold outside of it. */
+  /** Memory outside of the heap that heap objects own. */
   readonly external: number
-  /** Objects in the heap, garbage included. */
+  /** Heap in use, garbage included. */
   readonly used: number
-  /** Whether a full collection has just ended, so that `used` has next to no garbage in it. */
+  /** Whether a full collection has just ended, so that `used` is almost free of garbage. */
   readonly isCollected: boolean
 }
 
-/** Has the Node that runs our server write its memory down; see heap-preload.ts. */
+/** Node flags that make a server record its memory (heap-preload.ts). */
 export const heapFlags: readonly string[] = ['--import', new URL('heap-preload.js', import.meta.url).href]
 
-/** Where it does, in the folder of the server's configuration. */
+/** The file of the recorded samples, in the folder of the server's configuration. */
 export const HEAP_FILE = 'heap'
 
-export const heapLine = ({ at, resident, young, old, external, used, isCollected }: Memory): string =>
+export const heapLine = ({ at, resident, young, old, external, used, isCollected }: MemorySample): string =>
   `${[at, resident, young, old, external, used, Number(isCollected)].join(' ')}\n`
 
-/** What was written, in order; a line that is not written to its end is left out. */
-export const memoryIn = (lines: string): Memory[] =>
+/** Parses the lines of the file. Skips a last line that is incomplete. */
+export const parseMemory = (lines: string): MemorySample[] =>
   lines
     .split('\n')
     .slice(0, -1)
@@ -38,12 +38,12 @@ export const memoryIn = (lines: string): Memory[] =>
       return { at, resident, young, old, external, used, isCollected: collected === 1 }
     })
 
-/** All that the server in a folder has written down since a time; undefined where nobody does. */
-export function memorySince(folder: string, began: number): Memory[] | undefined {
+/** Returns the samples recorded since a time in a server's folder, or undefined when the server records none. */
+export function memorySince(folder: string, began: number): MemorySample[] | undefined {
   const file = join(folder, HEAP_FILE)
   if (!existsSync(file)) return undefined
-  // Lines that are written at nearly the same time may change places.
-  return memoryIn(readFileSync(file, 'latin1'))
+  // Writes are asynchronous, so neighboring lines may be swapped.
+  return parseMemory(readFileSync(file, 'latin1'))
     .filter(({ at }) => at >= began)
     .toSorted((one, other) => one.at - other.at)
 }

@@ -2,8 +2,8 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { Histogram } from '../../cli/src/bench/histogram.ts'
 
-/** What `zabra bench` tells of one kind of operation; times in microseconds. */
-export interface Figures {
+/** The figures of `zabra bench` for one kind of operation. Times are in microseconds. */
+export interface LoadResult {
   readonly name: string
   readonly operations: number
   readonly seconds: number
@@ -12,25 +12,25 @@ export interface Figures {
   readonly p99: number
   readonly p999: number
   readonly max: number
-  /** How many requests took how long. */
+  /** The latency histogram. */
   readonly latency: Latency
 }
 
 type Latency = ReturnType<Histogram['export']>
 
-interface Told {
-  readonly figures: readonly Omit<Figures, 'latency'>[]
-  /** One for each of the figures. */
+interface BenchOutput {
+  readonly figures: readonly Omit<LoadResult, 'latency'>[]
+  /** The latency histogram of each of the figures, in their order. */
   readonly histograms: readonly Latency[]
 }
 
-function figuresIn(text: string): Figures[] {
-  const { figures, histograms } = JSON.parse(text) as Told
+function parseResults(text: string): LoadResult[] {
+  const { figures, histograms } = JSON.parse(text) as BenchOutput
   return figures.map((one, index) => ({ ...one, latency: histograms[index]! }))
 }
 
-/** The time in microseconds that a share (0 to 1) of all requests of several loads does not exceed. */
-export function percentileOf(loads: readonly Pick<Figures, 'latency'>[], share: number): number {
+/** Returns a latency percentile in microseconds over all requests of several loads; `share` is between 0 and 1. */
+export function percentileOf(loads: readonly Pick<LoadResult, 'latency'>[], share: number): number {
   const all = new Histogram()
   for (const { latency } of loads) all.merge(latency)
   return all.percentile(share)
@@ -40,58 +40,58 @@ const main = createRequire(import.meta.url)
   .resolve('zabra/package.json')
   .replace('package.json', 'dist/main.js')
 
-interface Started {
+interface RunningLoad {
   readonly child: ChildProcess
-  readonly told: Promise<Figures[]>
-  /** Resolves once the load has said something of this form. */
-  readonly said: (what: RegExp) => Promise<void>
+  readonly results: Promise<LoadResult[]>
+  /** Resolves when standard error matches a pattern or the load ends. Rejects when the load fails. */
+  readonly waitForOutput: (what: RegExp) => Promise<void>
 }
 
-function start(servers: string, args: readonly string[]): Started {
+function start(servers: string, args: readonly string[]): RunningLoad {
   const argv = [main, 'bench', servers, '--json', '--timeout', '30000', ...args]
   const child = spawn(process.execPath, argv, { stdio: ['ignore', 'pipe', 'pipe'] })
   let [out, err] = ['', '']
-  let heard = (): void => {}
+  let onOutput = (): void => {}
   child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
   child.stderr.on('data', (chunk: Buffer) => {
     err += chunk.toString()
-    heard()
+    onOutput()
   })
-  const told = new Promise<Figures[]>((resolve, reject) =>
+  const results = new Promise<LoadResult[]>((resolve, reject) =>
     child.once('close', (code) => {
-      if (code === 0) resolve(figuresIn(out))
+      if (code === 0) resolve(parseResults(out))
       else reject(new Error(`The load ended with ${code}: ${err.trim()}`))
     }),
   )
-  const said = (what: RegExp): Promise<void> =>
+  const waitForOutput = (pattern: RegExp): Promise<void> =>
     new Promise((resolve, reject) => {
-      heard = () => (what.test(err) ? resolve() : undefined)
-      heard()
-      told.then(() => resolve(), reject)
+      onOutput = () => (pattern.test(err) ? resolve() : undefined)
+      onOutput()
+      results.then(() => resolve(), reject)
     })
-  return { child, told, said }
+  return { child, results, waitForOutput }
 }
 
-/** Puts a load on a service, in processes of its own. `args` are those of `zabra bench`. Rejects when a request failed. */
-export const load = (servers: string, ...args: readonly string[]): Promise<Figures[]> =>
-  start(servers, args).told
+/** Runs `zabra bench` against a service with these arguments, in processes of its own. Rejects when a request failed. */
+export const load = (servers: string, ...args: readonly string[]): Promise<LoadResult[]> =>
+  start(servers, args).results
 
-/** Holds sessions, and watches on them, until `body` is through. It is called with what is there so far. */
-export async function holding(
+/** Holds idle sessions and their watches open until the callbacks have returned, each called when its part is complete. */
+export async function holdSessions(
   servers: string,
   { sessions, watches = 0 }: { sessions: number; watches?: number },
   body: { sessionsOpen(): Promise<void> | void; watchesSet(): Promise<void> | void },
 ): Promise<void> {
   const args = ['-m', 'hold', '-c', String(sessions), '-w', String(watches), '-s', '3600', '--keep']
-  const { child, told, said } = start(servers, args)
+  const { child, results, waitForOutput } = start(servers, args)
   try {
-    await said(/sessions are open/)
+    await waitForOutput(/sessions are open/)
     await body.sessionsOpen()
-    await said(/watches are set/)
+    await waitForOutput(/watches are set/)
     await body.watchesSet()
   } finally {
     child.kill('SIGKILL')
-    // It was told to end, which is no failure.
-    await told.catch(() => {})
+    // The load was killed on purpose.
+    await results.catch(() => {})
   }
 }

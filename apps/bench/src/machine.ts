@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { cpus, release, totalmem } from 'node:os'
 
-/** On what figures were measured. */
+/** The machine of a run. */
 export interface Machine {
   readonly processor: string
   readonly cores: number
@@ -25,7 +25,7 @@ export function machine(): Machine {
 
 function javaVersion(): string {
   try {
-    // It says so on standard error.
+    // Java prints its version to standard error.
     const text = execFileSync('sh', ['-c', 'java -version 2>&1'], { encoding: 'utf8' })
     return /"([^"]+)"/.exec(text)?.[1] ?? 'unknown'
   } catch {
@@ -39,8 +39,8 @@ interface Ticks {
   readonly all: number
 }
 
-/** What the processors did since the machine started, in ticks. */
-function ticks(): Ticks {
+/** Reads the processor times since boot, in ticks. */
+function readTicks(): Ticks {
   const [user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, soft = 0, stolen = 0] = readFileSync(
     '/proc/stat',
     'utf8',
@@ -53,19 +53,19 @@ function ticks(): Ticks {
   return { busy, stolen, all: busy + idle + wait + stolen }
 }
 
-/** How busy a machine was before anything was measured, as a share of its processors, looked at for so long. */
-export async function restlessness(ms: number): Promise<number> {
-  const before = ticks()
+/** Measures the utilization of all processors over a time, as a share of their capacity. */
+export async function measureUtilization(ms: number): Promise<number> {
+  const before = readTicks()
   await new Promise((resolve) => setTimeout(resolve, ms))
-  const after = ticks()
+  const after = readTicks()
   return (after.busy + after.stolen - before.busy - before.stolen) / Math.max(1, after.all - before.all)
 }
 
-/** Watches how much of its time other machines on the same hardware took from this one. */
-export function watchTheft(): () => number {
-  const before = ticks()
+/** Returns a function that gives the share of processor time stolen by the hypervisor since this call. */
+export function watchStealTime(): () => number {
+  const before = readTicks()
   return () => {
-    const after = ticks()
+    const after = readTicks()
     return (after.stolen - before.stolen) / Math.max(1, after.all - before.all)
   }
 }

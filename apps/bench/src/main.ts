@@ -2,16 +2,16 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Argument, Command, InvalidArgumentError, Option } from 'commander'
 import { cases, sets } from './cases/index.ts'
-import type { Case, Choices } from './cases/case.ts'
-import { isNoisy, shown, type Figure, type Note } from './figures.ts'
-import { machine, restlessness, watchTheft } from './machine.ts'
-import { apacheMissing, kinds, startPeer, versionOf, type Kind } from './peers.ts'
+import type { Case, BenchOptions } from './cases/case.ts'
+import { isNoisy, formatValue, type Figure, type Note } from './figures.ts'
+import { machine, measureUtilization, watchStealTime } from './machine.ts'
+import { apacheMissing, peerKinds, startPeer, versionOf, type PeerKind } from './peers.ts'
 import { html, markdown, type Run } from './report.ts'
 import type { Series } from './series.ts'
 
-interface Flags extends Choices {
+interface Flags extends BenchOptions {
   readonly rounds: number
-  readonly only?: Kind
+  readonly only?: PeerKind
   readonly out?: string
   readonly nodeFlag?: string[]
 }
@@ -32,18 +32,18 @@ const program = new Command('bench')
   .option('--connections <n>', 'connections of a load that is about throughput', number, 60)
   .option('--depth <n>', 'requests in flight on each', number, 32)
   .option('--size <bytes>', 'bytes of data in a znode', number, 100)
-  .option('--processes <n>', 'processes that make the load', number, 2)
-  .option('--scale <share>', 'makes the large cases smaller, for a quick look', number, 1)
+  .option('--processes <n>', 'load generator processes', number, 2)
+  .option('--scale <share>', 'scales the large cases down, for a quick look', number, 1)
   .option('--minutes <n>', 'minutes of the long run (endurance)', number, 10)
-  .addOption(new Option('--only <peer>', 'one of them alone').choices([...kinds]))
+  .addOption(new Option('--only <peer>', 'measures one peer alone').choices([...peerKinds]))
   .option('--out <folder>', 'writes bench.json and bench.html there')
-  .option('--node-flag <flag...>', 'flags for the Node that runs our server, such as --cpu-prof')
+  .option('--node-flag <flag...>', 'flags for the Node process of a Zabra server, such as --cpu-prof')
   .addHelpText(
     'after',
     `\nCases:\n${cases.map(({ name, about }) => `  ${name.padEnd(16)} ${about}`).join('\n')}`,
   )
   .parse()
-const { rounds, only, out, nodeFlag, ...choices } = program.opts<Flags>()
+const { rounds, only, out, nodeFlag, ...options } = program.opts<Flags>()
 const chosen = choose(program.processedArgs[0] as string[])
 
 function choose(names: readonly string[]): Case[] {
@@ -57,27 +57,29 @@ function choose(names: readonly string[]): Case[] {
 }
 
 const missing = only === 'zabra' ? undefined : apacheMissing()
-const peers = kinds.filter((kind) => (only === undefined || only === kind) && !(kind === 'apache' && missing))
+const peers = peerKinds.filter(
+  (kind) => (only === undefined || only === kind) && !(kind === 'apache' && missing),
+)
 const figures = new Map<string, Figure>()
 const series: Series[] = []
-const doubts: string[] = []
+const warnings: string[] = []
 const versions: Record<string, string> = {}
 
 const noteOf =
-  (one: Case, kind: Kind): Note =>
+  (one: Case, kind: PeerKind): Note =>
   (given, value) => {
     let figure = figures.get(given.name)
     if (!figure)
-      figures.set(given.name, (figure = { ...given, of: one.name, values: { zabra: [], apache: [] } }))
+      figures.set(given.name, (figure = { ...given, caseName: one.name, values: { zabra: [], apache: [] } }))
     figure.values[kind].push(value)
-    console.log(`  ${kind.padEnd(7)} ${given.name.padEnd(44)} ${shown(value)} ${given.unit}`)
+    console.log(`  ${kind.padEnd(7)} ${given.name.padEnd(44)} ${formatValue(value)} ${given.unit}`)
   }
 
-async function measure(one: Case, kind: Kind): Promise<void> {
+async function measure(one: Case, kind: PeerKind): Promise<void> {
   await one.run({
-    choices,
+    options,
     kind,
-    record: (name, unit, points) => void series.push({ name, of: one.name, unit, kind, points }),
+    record: (name, unit, points) => void series.push({ name, caseName: one.name, unit, kind, points }),
     figures: [...figures.values()],
     note: noteOf(one, kind),
     start: async (options = {}) => {
@@ -91,8 +93,8 @@ async function measure(one: Case, kind: Kind): Promise<void> {
   })
 }
 
-/** Who goes first changes from round to round, where it does not matter to the case. */
-function order({ first }: Case, round: number): readonly Kind[] {
+/** Alternates the order of the peers from round to round, unless the case fixes it. */
+function order({ first }: Case, round: number): readonly PeerKind[] {
   if (first !== undefined) return peers.toSorted((a, b) => Number(b === first) - Number(a === first))
   return round % 2 === 1 ? peers : peers.toReversed()
 }
@@ -100,10 +102,10 @@ function order({ first }: Case, round: number): readonly Kind[] {
 const here = machine()
 console.log(Object.values(here).join(', '))
 if (missing) console.log(`Without Apache ZooKeeper: ${missing}`)
-const restless = await restlessness(1000)
-if (restless > 0.1)
-  doubts.push(`the machine was busy by ${Math.round(restless * 100)} % before anything was measured`)
-const theft = watchTheft()
+const utilization = await measureUtilization(1000)
+if (utilization > 0.1)
+  warnings.push(`the machine was ${Math.round(utilization * 100)} % busy before the first case`)
+const stealTime = watchStealTime()
 for (let round = 1; round <= rounds; round++) {
   console.log(`Round ${round} of ${rounds}`)
   for (const one of chosen) {
@@ -113,23 +115,23 @@ for (let round = 1; round <= rounds; round++) {
       if (one.only === undefined || one.only === kind) await measure(one, kind)
   }
 }
-if (theft() > 0.02)
-  doubts.push(`other machines took ${Math.round(theft() * 100)} % of the processors meanwhile`)
+if (stealTime() > 0.02)
+  warnings.push(`the hypervisor stole ${Math.round(stealTime() * 100)} % of the processor time`)
 const noisy = [...figures.values()].filter(isNoisy).map(({ name }) => name)
-if (noisy.length > 0) doubts.push(`values that lie far apart: ${noisy.join(', ')}`)
+if (noisy.length > 0) warnings.push(`noisy figures: ${noisy.join(', ')}`)
 
 const run: Run = {
   date: new Date().toISOString().slice(0, 10),
   machine: here,
   versions,
-  choices: { ...choices },
+  options: { ...options },
   rounds,
-  doubts,
+  warnings: warnings,
   figures: [...figures.values()],
   series,
 }
 console.log(`\n${markdown(run)}`)
-for (const doubt of doubts) console.log(`\nNoisy: ${doubt}`)
+for (const warning of warnings) console.log(`\nNoisy: ${warning}`)
 if (out !== undefined) {
   mkdirSync(out, { recursive: true })
   writeFileSync(join(out, 'bench.json'), `${JSON.stringify(run, null, 2)}\n`)

@@ -15,42 +15,42 @@ import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-export type Kind = 'zabra' | 'apache'
-export const kinds: readonly Kind[] = ['zabra', 'apache']
+export type PeerKind = 'zabra' | 'apache'
+export const peerKinds: readonly PeerKind[] = ['zabra', 'apache']
 
 /** A service under measurement: one server or an ensemble, each server a process of its own. */
 export interface Peer {
-  readonly kind: Kind
-  /** `host:port` of each server, with commas between them. */
+  readonly kind: PeerKind
+  /** `host:port` of each server, separated by commas. */
   readonly servers: string
   /** Client ports, the leader's first. */
   readonly ports: readonly number[]
-  /** Where the leader's configuration and data are. */
+  /** The folder of the leader's configuration and data. */
   readonly leaderFolder: string
   /** Milliseconds from the start of the processes until all of them serve. */
   readonly startMs: number
-  /** User and system processor seconds of all processes so far. */
+  /** User and system processor time of all processes since their start. */
   cpuSeconds(): number
-  /** Resident memory of all processes in bytes. */
-  resident(): number
-  /** Milliseconds for which threads of the leader were ready to run and had no processor, since its start. */
-  leaderWaitedMs(): number
-  /** Starts the member that was left out by `late`. Resolves to the milliseconds until it serves. */
+  /** Resident memory of all processes. */
+  residentBytes(): number
+  /** Time that the leader's threads have waited in the run queue since its start, summed over threads. */
+  leaderRunQueueMs(): number
+  /** Starts the member that `withoutLast` left out. Resolves to the milliseconds until it serves. */
   join(): Promise<number>
-  /** Kills the leader at once. */
+  /** Kills the leader with SIGKILL. */
   killLeader(): void
-  /** Stops it. With `keep` its data stays, for another one to start on. */
+  /** Stops all servers. With `keep` the data stays for another peer to start on. */
   stop(options?: { keep?: boolean }): Promise<void>
 }
 
 export interface StartOptions {
-  /** 1, or the members of an ensemble. */
+  /** Number of servers; more than one forms an ensemble. */
   readonly members?: number
-  /** Leaves the last member out until `join`. */
-  readonly late?: boolean
-  /** Flags for the Node that runs our server, such as --cpu-prof. */
+  /** Does not start the last member before `join`. */
+  readonly withoutLast?: boolean
+  /** Flags for the Node process of a Zabra server, such as --cpu-prof. */
   readonly nodeFlags?: readonly string[]
-  /** A file that takes what our servers write to standard output. */
+  /** A file that receives the standard output of the servers. */
   readonly output?: string
   /** Data of a peer of the same kind and size that was stopped with `keep`. */
   readonly folder?: string
@@ -58,14 +58,14 @@ export interface StartOptions {
 
 const apacheJar = '/usr/share/java/zookeeper.jar'
 
-/** Why Apache ZooKeeper cannot take part, or undefined when it can. */
+/** Returns why Apache ZooKeeper cannot run here, or undefined when it can. */
 export function apacheMissing(): string | undefined {
   return existsSync(apacheJar)
     ? undefined
     : `Apache ZooKeeper is not installed (${apacheJar}); install Debian's zookeeper package`
 }
 
-/** The version that each peer says it has. */
+/** Returns the version in a peer's `srvr` reply. */
 export async function versionOf(peer: Peer): Promise<string> {
   return (
     /version: ([^\s,]+(?: zabra [^\s,]+)?)/.exec(await fourLetterWord(peer.ports[0]!, 'srvr'))?.[1] ??
@@ -73,12 +73,12 @@ export async function versionOf(peer: Peer): Promise<string> {
   )
 }
 
-/** Starts a peer on fresh data, or on what another one has left, and waits until all its servers serve. */
+/** Starts a peer on fresh data, or on the data of another one, and waits until all its servers serve. */
 export async function startPeer(
-  kind: Kind,
+  kind: PeerKind,
   options: StartOptions = {},
 ): Promise<Peer & { readonly folder: string }> {
-  const { members = 1, nodeFlags = [], late = false } = options
+  const { members = 1, nodeFlags = [], withoutLast: late = false } = options
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), `zabra-bench-${kind}-`))
   const ports = await freePorts(members * 3)
   const all = Array.from({ length: members }, (_, index) => index + 1)
@@ -91,7 +91,7 @@ export async function startPeer(
   const children = new Map(ids.map((id) => [id, begin(id)] as const))
   const alive = (): ChildProcess[] => [...children.values()].map(({ child }) => child).filter(isAlive)
   try {
-    await Promise.all(ids.map((id) => ready(children.get(id)!, port(id, 0))))
+    await Promise.all(ids.map((id) => waitUntilServing(children.get(id)!, port(id, 0))))
   } catch (error) {
     for (const child of alive()) child.kill('SIGKILL')
     throw error
@@ -107,18 +107,18 @@ export async function startPeer(
     leaderFolder: join(folder, String(leader)),
     startMs,
     cpuSeconds: () => alive().reduce((sum, { pid }) => sum + cpuSecondsOf(pid!), 0),
-    resident: () => alive().reduce((sum, { pid }) => sum + residentOf(pid!), 0),
-    leaderWaitedMs: () => waitedMsOf(children.get(leader)!.child.pid!),
+    residentBytes: () => alive().reduce((sum, { pid }) => sum + residentOf(pid!), 0),
+    leaderRunQueueMs: () => runQueueMsOf(children.get(leader)!.child.pid!),
     join: async () => {
       const asked = performance.now()
       const id = all.at(-1)!
       children.set(id, begin(id))
-      await ready(children.get(id)!, port(id, 0))
+      await waitUntilServing(children.get(id)!, port(id, 0))
       return performance.now() - asked
     },
     killLeader: () => void children.get(leader)!.child.kill('SIGKILL'),
     stop: async ({ keep = false } = {}) => {
-      await Promise.all(alive().map(ended))
+      await Promise.all(alive().map(terminate))
       if (!keep) rmSync(folder, { recursive: true, force: true })
     },
   }
@@ -145,10 +145,10 @@ function writeConfig(folder: string, id: number, clientPort: number, members: re
 
 interface Launched {
   readonly child: ChildProcess
-  readonly complaint: () => string
+  readonly stderr: () => string
 }
 
-function launch(kind: Kind, config: string, nodeFlags: readonly string[], output?: string): Launched {
+function launch(kind: PeerKind, config: string, nodeFlags: readonly string[], output?: string): Launched {
   const main = createRequire(import.meta.url)
     .resolve('zabra-server/package.json')
     .replace('package.json', 'dist/main.js')
@@ -158,25 +158,25 @@ function launch(kind: Kind, config: string, nodeFlags: readonly string[], output
       ? [process.execPath, [...nodeFlags, main, config]]
       : ['java', ['-Xmx4g', '-cp', `/etc/zookeeper/conf:${apacheJar}`, quorumPeer, config]]
   const out = output === undefined ? 'ignore' : openSync(output, 'a')
-  // Node reads the authorities that this variable names before anything else: 60 ms, which are the machine's and not a server's.
+  // Node reads this bundle of certificates at its start, which takes 60 ms and says nothing about the server.
   const env = { ...process.env, NODE_EXTRA_CA_CERTS: undefined }
   const child = spawn(program, args, { env, stdio: ['ignore', out, 'pipe'] })
   if (typeof out === 'number') closeSync(out)
   let complaint = ''
   child.stderr!.on('data', (chunk: Buffer) => (complaint = (complaint + chunk.toString()).slice(-2000)))
-  return { child, complaint: () => complaint }
+  return { child, stderr: () => complaint }
 }
 
-/** Asks the more seldom the longer it takes, at most every fiftieth of it: who is asked has less time to start. */
-async function ready({ child, complaint }: Launched, port: number): Promise<void> {
+/** Polls `srvr` until the server serves. The interval grows with the time waited, since polling slows the start. */
+async function waitUntilServing({ child, stderr }: Launched, port: number): Promise<void> {
   const began = performance.now()
   for (let waited = 0; waited < 30_000; waited = performance.now() - began) {
     if (!isAlive(child))
-      throw new Error(`A server ended with ${child.exitCode} before it served: ${complaint()}`)
+      throw new Error(`A server ended with ${child.exitCode} before it served: ${stderr()}`)
     if ((await fourLetterWord(port, 'srvr').catch(() => '')).includes('Mode:')) return
     await new Promise((resolve) => setTimeout(resolve, 5 + waited / 50))
   }
-  throw new Error(`A server did not serve within 30 s: ${complaint()}`)
+  throw new Error(`A server did not serve within 30 s: ${stderr()}`)
 }
 
 async function leaderOf(ids: readonly number[], portOf: (id: number) => number): Promise<number> {
@@ -186,7 +186,7 @@ async function leaderOf(ids: readonly number[], portOf: (id: number) => number):
 
 const isAlive = (child: ChildProcess): boolean => child.exitCode === null && child.signalCode === null
 
-function ended(child: ChildProcess): Promise<void> {
+function terminate(child: ChildProcess): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => child.kill('SIGKILL'), 20_000)
     child.once('exit', () => {
@@ -206,15 +206,14 @@ function residentOf(pid: number): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
 }
 
-/** Of all threads that are there now. */
-const waitedMsOf = (pid: number): number =>
-  readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => sum + threadWaitedMs(pid, thread), 0)
+const runQueueMsOf = (pid: number): number =>
+  readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => sum + threadRunQueueMs(pid, thread), 0)
 
-function threadWaitedMs(pid: number, thread: string): number {
+function threadRunQueueMs(pid: number, thread: string): number {
   try {
     return Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[1]) / 1e6
   } catch {
-    // It has ended since it was listed.
+    // The thread has ended since it was listed.
     return 0
   }
 }
@@ -230,7 +229,7 @@ export function fourLetterWord(port: number, word: string): Promise<string> {
   })
 }
 
-/** So many ports that nobody uses now. */
+/** Finds ports that are free now. */
 async function freePorts(count: number): Promise<number[]> {
   const servers = await Promise.all(
     Array.from({ length: count }, async () => {

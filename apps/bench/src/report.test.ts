@@ -5,24 +5,30 @@ const run: Run = {
   date: '2026-01-02',
   machine: { processor: 'P <1>', cores: 4, memoryGiB: 8, system: 'Linux', node: 'v20', java: '17' },
   versions: { zabra: '1', apache: '3.8' },
-  choices: { seconds: 5 },
+  options: { seconds: 5 },
   rounds: 2,
-  doubts: ['gets'],
+  warnings: ['gets'],
   figures: [
     {
       name: 'gets',
-      of: 'throughput-1',
+      caseName: 'throughput-1',
       unit: 'op/s',
       better: 'higher',
       aim: 4,
       values: { zabra: [400, 500], apache: [100, 100] },
     },
-    { name: 'alone', of: 'ceiling', unit: 'op/s', better: 'higher', values: { zabra: [9], apache: [] } },
+    {
+      name: 'alone',
+      caseName: 'ceiling',
+      unit: 'op/s',
+      better: 'higher',
+      values: { zabra: [9], apache: [] },
+    },
   ],
   series: [
     {
       name: 'resident memory',
-      of: 'ceiling',
+      caseName: 'ceiling',
       unit: 'MB',
       kind: 'zabra',
       points: [
@@ -30,11 +36,17 @@ const run: Run = {
         { at: 60, value: 100 },
       ],
     },
-    { name: 'resident memory', of: 'ceiling', unit: 'MB', kind: 'apache', points: [{ at: 30, value: 25 }] },
+    {
+      name: 'resident memory',
+      caseName: 'ceiling',
+      unit: 'MB',
+      kind: 'apache',
+      points: [{ at: 30, value: 25 }],
+    },
   ],
 }
 
-it('prints a table with ratios, aims and spreads', () => {
+it('markdown prints a table with ratios, aims and spreads', () => {
   expect(markdown(run).split('\n')).toEqual([
     '| figure | Zabra | Apache ZooKeeper | ratio | aim | spread |',
     '| --- | ---: | ---: | ---: | --- | --- |',
@@ -43,7 +55,7 @@ it('prints a table with ratios, aims and spreads', () => {
   ])
 })
 
-it('makes a page that names the machine, the doubts and every figure', () => {
+it('html names the machine, the warnings and every figure', () => {
   const page = html(run)
   expect(page).toContain('P &lt;1>')
   expect(page).toContain('<b>Noisy:</b> gets')
@@ -53,7 +65,7 @@ it('makes a page that names the machine, the doubts and every figure', () => {
   expect(page).not.toContain('NaN')
 })
 
-it('draws what was watched over time, both peers on one scale', () => {
+it('html draws the series of both peers on one scale', () => {
   const page = html(run)
   expect(page).toContain('<h3>resident memory (MB)</h3>')
   expect(page.match(/<polyline [^>]*points="([^"]*)"/g)).toEqual([

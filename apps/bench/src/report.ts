@@ -1,30 +1,30 @@
-import { isNoisy, isReached, median, ratio, shown, spread, type Figure } from './figures.ts'
+import { isNoisy, isReached, median, ratio, formatValue, spread, type Figure } from './figures.ts'
 import type { Machine } from './machine.ts'
 import type { Series } from './series.ts'
 import { timeline } from './timeline.ts'
 
-/** Everything about a run. */
+/** The results of a run, as written to bench.json. */
 export interface Run {
   readonly date: string
   readonly machine: Machine
   readonly versions: Readonly<Record<string, string>>
-  readonly choices: Readonly<Record<string, unknown>>
+  readonly options: Readonly<Record<string, unknown>>
   readonly rounds: number
-  /** What makes the figures doubtful; empty when nothing does. */
-  readonly doubts: readonly string[]
+  /** Reasons to doubt the figures, such as a busy machine. */
+  readonly warnings: readonly string[]
   readonly figures: readonly Figure[]
-  /** What was watched over the time of long runs. */
+  /** Samples over the time of long runs. */
   readonly series: readonly Series[]
 }
 
-const verdict = (figure: Figure): string => {
+const targetState = (figure: Figure): string => {
   const reached = isReached(figure)
   return reached === undefined ? '' : reached ? 'reached' : 'missed'
 }
 
 const aimText = ({ aim, limit, better, unit }: Figure): string =>
   limit !== undefined
-    ? `ours ≤ ${limit} ${unit}`
+    ? `Zabra ≤ ${limit} ${unit}`
     : aim === undefined
       ? ''
       : `${better === 'higher' ? '≥' : '≤'} ${aim.toPrecision(2)}`
@@ -35,15 +35,15 @@ const spreads = ({ values }: Figure): string =>
     .map((list) => `±${Math.round(spread(list) * 100)} %`)
     .join(', ')
 
-/** A table for a terminal and for documents. */
+/** Formats the figures as a Markdown table. */
 export function markdown({ figures }: Run): string {
   const head = ['figure', 'Zabra', 'Apache ZooKeeper', 'ratio', 'aim', 'spread']
   const lines = figures.map((figure) => {
     const { name, unit, values } = figure
     const share = ratio(figure)
-    const cells = [median(values.zabra), median(values.apache)].map(shown)
+    const cells = [median(values.zabra), median(values.apache)].map(formatValue)
     const noted = Number.isNaN(share) ? '' : share.toFixed(2)
-    return `| ${name} (${unit}) | ${cells.join(' | ')} | ${noted} | ${aimText(figure)} ${verdict(figure)} | ${spreads(figure)} |`
+    return `| ${name} (${unit}) | ${cells.join(' | ')} | ${noted} | ${aimText(figure)} ${targetState(figure)} | ${spreads(figure)} |`
   })
   return [`| ${head.join(' | ')} |`, '| --- | ---: | ---: | ---: | --- | --- |', ...lines].join('\n')
 }
@@ -54,7 +54,7 @@ const escaped = (text: string): string =>
 const BAR = 320
 const ROW = 22
 
-/** Both medians as bars on one scale, with a tick for each round. */
+/** Draws both medians as bars on one scale, with a tick for each round. */
 function plot({ values }: Figure): string {
   const most = Math.max(...values.zabra, ...values.apache)
   const row = (list: readonly number[], at: number, colour: string): string => {
@@ -67,11 +67,11 @@ function plot({ values }: Figure): string {
   return `<svg width="${BAR + 2}" height="${2 * ROW + 4}" role="img" stroke="#0006" stroke-width="0">${bars.replaceAll('<line', '<line stroke-width="1"')}</svg>`
 }
 
-/** A page that needs nothing else. */
+/** Renders the run as a self-contained HTML page. */
 export function html(run: Run): string {
-  const { date, machine, versions, rounds, doubts, figures, choices, series } = run
-  const groups = [...new Set(figures.map(({ of }) => of))]
-  const facts: Record<string, unknown> = { ...machine, ...versions, rounds, ...choices }
+  const { date, machine, versions, rounds, warnings, figures, options, series } = run
+  const groups = [...new Set(figures.map(({ caseName }) => caseName))]
+  const facts: Record<string, unknown> = { ...machine, ...versions, rounds, ...options }
   const list = Object.entries(facts).map(
     ([name, value]) => `<dt>${escaped(name)}</dt><dd>${escaped(String(value))}</dd>`,
   )
@@ -85,16 +85,16 @@ dd{margin:0}.reached{color:#2b7a4b}.missed{color:#a33}.noisy{color:#a60}.key spa
 </style>
 <h1>Zabra beside Apache ZooKeeper</h1>
 <p>${date}. Both on this machine in one run, interleaved, on fresh data, with durable writes on both sides. Bars are medians, lines in them the rounds.
-Absolute figures belong to the machine; read the ratio, ours divided by the peer's.</p>
+Absolute figures depend on the machine; read the ratio, Zabra divided by Apache.</p>
 <p class="key"><span style="background:#2b7a4b"></span>Zabra<span style="background:#b9c4cc"></span>Apache ZooKeeper</p>
-${doubts.length === 0 ? '' : `<p class="noisy"><b>Noisy:</b> ${escaped(doubts.join('; '))}</p>`}
+${warnings.length === 0 ? '' : `<p class="noisy"><b>Noisy:</b> ${escaped(warnings.join('; '))}</p>`}
 <dl>${list.join('')}</dl>
 ${groups
   .map((group) =>
     section(
       group,
-      figures.filter(({ of }) => of === group),
-      series.filter(({ of }) => of === group),
+      figures.filter(({ caseName }) => caseName === group),
+      series.filter(({ caseName }) => caseName === group),
     ),
   )
   .join('\n')}
@@ -106,9 +106,9 @@ function section(name: string, figures: readonly Figure[], series: readonly Seri
   const rows = figures.map((figure) => {
     const { values, unit } = figure
     const share = ratio(figure)
-    const mark = verdict(figure)
+    const mark = targetState(figure)
     return `<tr><td>${escaped(figure.name)}${isNoisy(figure) ? ' <span class="noisy">noisy</span>' : ''}</td><td>${plot(figure)}</td>
-<td class="n">${shown(median(values.zabra))}</td><td class="n">${shown(median(values.apache))}</td><td>${escaped(unit)}</td>
+<td class="n">${formatValue(median(values.zabra))}</td><td class="n">${formatValue(median(values.apache))}</td><td>${escaped(unit)}</td>
 <td class="n">${Number.isNaN(share) ? '' : share.toFixed(2)}</td><td class="${mark}">${aimText(figure)} ${mark}</td></tr>`
   })
   return `<h2>${escaped(name)}</h2><table><tr><th>figure</th><th></th><th>Zabra</th><th>Apache</th><th></th><th>ratio</th><th>aim</th></tr>${rows.join('\n')}</table>${timelines(series)}`
@@ -119,7 +119,7 @@ function timelines(series: readonly Series[]): string {
   return names
     .map((name) => {
       const own = series.filter((one) => one.name === name)
-      return `<h3>${escaped(name)} (${escaped(own[0]!.unit)})</h3>${timeline(own, shown)}`
+      return `<h3>${escaped(name)} (${escaped(own[0]!.unit)})</h3>${timeline(own, formatValue)}`
     })
     .join('\n')
 }

@@ -1,6 +1,6 @@
-import type { Kind } from './peers.ts'
+import type { PeerKind } from './peers.ts'
 
-/** A value of one server at a moment of a long run. */
+/** A sample of one quantity in a long run. */
 export interface Point {
   /** Seconds since the run began. */
   readonly at: number
@@ -11,20 +11,20 @@ export interface Point {
 export interface Series {
   readonly name: string
   /** The case that measured it. */
-  readonly of: string
+  readonly caseName: string
   readonly unit: string
-  readonly kind: Kind
+  readonly kind: PeerKind
   readonly points: readonly Point[]
 }
 
-/** The points from the middle of the time on, when what is filled once is full. */
+/** Returns the points of the second half of the time, after caches and pools have filled. */
 export function secondHalf(points: readonly Point[]): readonly Point[] {
   if (points.length === 0) return []
   const middle = (points[0]!.at + points.at(-1)!.at) / 2
   return points.filter(({ at }) => at >= middle)
 }
 
-/** The slope of the straight line that fits best, per second; NaN of fewer than two moments. */
+/** Returns the slope of the least-squares line, per second; NaN for fewer than two points in time. */
 export function slope(points: readonly Point[]): number {
   const mean = (of: (point: Point) => number): number =>
     points.reduce((sum, point) => sum + of(point), 0) / points.length
@@ -34,16 +34,16 @@ export function slope(points: readonly Point[]): number {
   return across / mean((point) => (point.at - at) ** 2)
 }
 
-/** By how much a value grew along that line, from the first point to the last; negative when it fell. */
+/** Returns the growth along the least-squares line from the first point to the last; negative when the value fell. */
 export const rise = (points: readonly Point[]): number => slope(points) * (points.at(-1)!.at - points[0]!.at)
 
-/** The same as a share of its mean. */
+/** Returns the growth as a share of the mean. */
 export function growth(points: readonly Point[]): number {
   const mean = points.reduce((sum, { value }) => sum + value, 0) / points.length
   return rise(points) / mean
 }
 
-/** The figures of `mntr` by name, without the prefix that all of them have; what is no number is left out. */
+/** Parses the numeric figures of `mntr` by name, without the prefix `zk_`. */
 export function mntrFigures(text: string): Map<string, number> {
   const figures = new Map<string, number>()
   for (const [, name, value] of text.matchAll(/^zk_(\S+)\t(\S+)$/gm)) {

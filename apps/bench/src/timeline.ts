@@ -6,7 +6,7 @@ const LEFT = 70
 
 const colours = { zabra: '#2b7a4b', apache: '#8a98a3' } as const
 
-/** Lines over time on one scale that begins at zero, one for each run of a peer. */
+/** Draws series over time on one scale that begins at zero, one line for each run of a peer. */
 export function timeline(series: readonly Series[], shown: (value: number) => string): string {
   const points = series.flatMap((one) => one.points)
   const lastAt = Math.max(1, ...points.map(({ at }) => at))

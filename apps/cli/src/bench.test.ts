@@ -2,20 +2,20 @@ import { spawn } from 'node:child_process'
 import { connect, createServer, type Socket } from 'node:net'
 import { OpCode } from '@zabra/protocol'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { Running, Stage, type Ran } from './testdata/stage.ts'
+import { CommandRun, CliFixture, type RunResult } from './testing/cli-fixture.ts'
 
 interface Told {
   readonly root: string
   readonly figures: readonly { readonly name: string; readonly operations: number; readonly max: number }[]
 }
 
-let stage: Stage
-beforeAll(async () => (stage = await Stage.start({ maxClientCnxns: 0 })))
+let stage: CliFixture
+beforeAll(async () => (stage = await CliFixture.start({ maxClientCnxns: 0 })))
 afterAll(() => stage.stop())
 
 const main = new URL('../dist/main.js', import.meta.url).pathname
 const small = ['-c', '3', '-d', '4', '-s', '1', '-n', '20', '--size', '10']
-const bench = (mode: string, ...more: string[]): Promise<Ran> =>
+const bench = (mode: string, ...more: string[]): Promise<RunResult> =>
   stage.run(['bench', '-m', mode, ...small, ...more])
 const children = async (): Promise<string[]> => (await stage.zk.getChildren('/')).children
 
@@ -120,7 +120,7 @@ describe('bench', () => {
     const proxy = await Proxy.start(stage.server.addresses.client.port)
     // The first connection is that of the session which makes the nodes.
     proxy.refusesFrom = 2
-    const { code, err } = await new Running(['bench', ...small], proxy.address, { input: '' }).ended
+    const { code, err } = await new CommandRun(['bench', ...small], proxy.address, { input: '' }).ended
     expect(code).not.toBe(0)
     expect(err).toContain('closed a connection before there was a session')
     expect(err).toContain('maxClientCnxns')
@@ -135,8 +135,9 @@ describe('bench', () => {
       proxy.hangUp(OpCode.exists)
       return false
     }
-    const { code, err } = await new Running(['bench', '-m', 'watch', ...small], proxy.address, { input: '' })
-      .ended
+    const { code, err } = await new CommandRun(['bench', '-m', 'watch', ...small], proxy.address, {
+      input: '',
+    }).ended
     expect(code).not.toBe(0)
     expect(err).toContain('closed a connection during the load')
     expect(await children()).toEqual(['zookeeper'])

@@ -3,11 +3,11 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Interrupted } from './exit-codes.ts'
-import { Stage } from './testdata/stage.ts'
+import { CliFixture } from './testing/cli-fixture.ts'
 
-let stage: Stage
+let stage: CliFixture
 beforeAll(async () => {
-  stage = await Stage.start()
+  stage = await CliFixture.start()
 })
 afterAll(() => stage.stop())
 
@@ -51,7 +51,7 @@ describe('create', () => {
   })
 
   it('creates nodes of every kind', async () => {
-    await stage.plant({ '/kinds': null })
+    await stage.createNodes({ '/kinds': null })
     expect((await stage.run(['create', '/kinds/s-', '-s'])).out).toMatch(/^\/kinds\/s-\d{10}\n$/)
     expect((await stage.run(['create', '/kinds/c', '-c'])).code).toBe(0)
     expect((await stage.run(['create', '/kinds/t', '-t', '60000'])).code).toBe(0)
@@ -80,7 +80,7 @@ describe('create', () => {
 
 describe('set and setAcl', () => {
   it('set changes data, if the version is the one given', async () => {
-    await stage.plant({ '/set': 'a' })
+    await stage.createNodes({ '/set': 'a' })
     expect(await stage.run(['set', '/set', 'b', '-v', '0'])).toMatchObject({ code: 0, out: '' })
     expect(await stage.run(['set', '/set', 'c', '-v', '0'])).toMatchObject({
       code: 5,
@@ -95,7 +95,7 @@ describe('set and setAcl', () => {
   })
 
   it('setAcl -R changes all from the deepest sight on, and who may not hears it', async () => {
-    await stage.plant({ '/acls': null, '/acls/a': null, '/acls/a/b': null })
+    await stage.createNodes({ '/acls': null, '/acls/a': null, '/acls/a/b': null })
     const { out } = await stage.run(['setAcl', '-R', '/acls', 'digest:ada:x:cdrwa', '--json'])
     expect(JSON.parse(out)).toEqual({ changed: 3 })
     expect(await stage.run(['get', '/acls/a/b'])).toMatchObject({
@@ -107,7 +107,7 @@ describe('set and setAcl', () => {
 
 describe('delete and deleteall', () => {
   it('delete takes nodes without children and says why it does not take others', async () => {
-    await stage.plant({ '/d': null, '/d/e': null })
+    await stage.createNodes({ '/d': null, '/d/e': null })
     expect(await stage.run(['delete', '/d'])).toMatchObject({
       code: 6,
       err: expect.stringContaining('zabra deleteall'),
@@ -122,8 +122,8 @@ describe('delete and deleteall', () => {
   })
 
   it('deleteall takes everything, in batches', async () => {
-    await stage.plant({ '/all': null })
-    for (let i = 0; i < 25; i++) await stage.plant({ [`/all/${i}`]: null, [`/all/${i}/x`]: null })
+    await stage.createNodes({ '/all': null })
+    for (let i = 0; i < 25; i++) await stage.createNodes({ [`/all/${i}`]: null, [`/all/${i}/x`]: null })
     const { out } = await stage.run(['deleteall', '/all', '--batch', '7', '--json'])
     expect(JSON.parse(out)).toEqual({ deleted: 51 })
     expect(await stage.zk.exists('/all')).toBeUndefined()
@@ -132,7 +132,7 @@ describe('delete and deleteall', () => {
 
   it('deleteall takes nodes with long paths too', async () => {
     const deep = `/long/${'x'.repeat(1000)}`
-    await stage.plant({ '/long': null, [deep]: null })
+    await stage.createNodes({ '/long': null, [deep]: null })
     await Promise.all(
       Array.from({ length: 600 }, (_, i) => stage.zk.create(`${deep}/${i}-${'y'.repeat(1000)}`, null)),
     )
@@ -147,7 +147,7 @@ describe('delete and deleteall', () => {
 
 describe('quota', () => {
   it('sets, lists and takes away limits', async () => {
-    await stage.plant({ '/q': 'abc', '/q/r': 'de' })
+    await stage.createNodes({ '/q': 'abc', '/q/r': 'de' })
     expect((await stage.run(['quota', 'set', '/q', '--nodes', '5', '--hard-bytes', '6'])).code).toBe(0)
     expect((await stage.run(['quota', 'list', '/q'])).out).toBe(
       'path  nodes  warn at  refuse at  bytes  warn at  refuse at\n/q        2        5          -      5        -          6\n',
@@ -177,10 +177,10 @@ describe('quota', () => {
 
 describe('watch', () => {
   it('prints changes as they happen and ends after as many as asked', async () => {
-    await stage.plant({ '/w': null })
+    await stage.createNodes({ '/w': null })
     const watching = stage.start(['watch', '-R', '/w', '--count', '3', '--json'])
     await watching.stderr.until(/watching \/w/)
-    await stage.plant({ '/w/a': '1' })
+    await stage.createNodes({ '/w/a': '1' })
     await stage.zk.setData('/w/a', null)
     await stage.zk.delete('/w/a')
     const { code, out } = await watching.ended
@@ -198,7 +198,7 @@ describe('watch', () => {
   })
 
   it('says when the connection is lost and found again, and that changes may be missing', async () => {
-    const other = await Stage.start()
+    const other = await CliFixture.start()
     const { port } = other.server.addresses.client
     const watching = other.start(['watch', '/'])
     await watching.stderr.until(/watching/)
@@ -227,7 +227,7 @@ describe('export and import', () => {
   const bytes = new Uint8Array([0, 1, 0xff])
 
   it('bring a subtree back exactly', async () => {
-    await stage.plant({
+    await stage.createNodes({
       '/x': '',
       '/x/text': 'ä\n"',
       '/x/bytes': bytes,
@@ -339,7 +339,7 @@ describe('export and import', () => {
   })
 
   it('change nothing when a node exists with other contents, unless told to skip or replace', async () => {
-    await stage.plant({ '/z': 'old', '/z/same': 'same' })
+    await stage.createNodes({ '/z': 'old', '/z/same': 'same' })
     const node = (path: string, data: string) =>
       JSON.stringify({ path, data, acl: [{ scheme: 'world', id: 'anyone', perms: 'cdrwa' }] })
     const input = `${node('/z', 'new')}\n${node('/z/same', 'same')}\n${node('/z/b', 'b')}\n`
@@ -437,7 +437,7 @@ describe('without a server', () => {
   })
 
   it('goes on to the next server of the list, and takes a root', async () => {
-    await stage.plant({ '/root': null, '/root/leaf': 'x' })
+    await stage.createNodes({ '/root': null, '/root/leaf': 'x' })
     const server = `127.0.0.1:1,${stage.address}/root`
     expect(await stage.run(['ls', '-R', '/', '--server', server])).toMatchObject({ out: '/\n/leaf\n' })
     expect((await stage.run(['create', '/more', '--server', server])).out).toBe('/more\n')

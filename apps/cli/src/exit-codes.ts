@@ -1,6 +1,6 @@
 import { ErrorCode, errors } from '@zabra/protocol'
 
-/** What a script can tell from the number with which the program ends. */
+/** Exit codes of the program, for scripts. */
 export const ExitCode = {
   ok: 0,
   unexpected: 1,
@@ -18,7 +18,7 @@ export const ExitCode = {
 } as const
 export type ExitCode = (typeof ExitCode)[keyof typeof ExitCode]
 
-/** The table as `--help` and the README show it. */
+/** The table of exit codes in `--help` and the README. */
 export const exitCodeTable: readonly (readonly [code: number, meaning: string])[] = [
   [ExitCode.ok, 'done'],
   [ExitCode.unexpected, 'anything unexpected'],
@@ -36,12 +36,12 @@ export const exitCodeTable: readonly (readonly [code: number, meaning: string])[
   [130, 'interrupted (Ctrl-C); 143 when terminated, 141 when the reader of its output went away'],
 ]
 
-/** A mistake of the caller, told with what was expected. */
+/** A usage mistake. Its message says what was expected. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** A command that could not do all it was asked for; its output says what. */
+/** A command that failed in whole or in part, with its exit code. An empty message is not printed. */
 export class Failure extends Error {
   override readonly name = 'Failure'
   readonly exitCode: number
@@ -51,7 +51,7 @@ export class Failure extends Error {
   }
 }
 
-/** The program was told to stop before it was done. */
+/** The program was stopped by a signal before it was done. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted'
   readonly exitCode: number
@@ -61,37 +61,37 @@ export class Interrupted extends Error {
   }
 }
 
-/** One sentence for people and the code to exit with. An empty sentence is not printed. */
-export interface Verdict {
+/** One line for the user, and the exit code. An empty line is not printed. */
+export interface Exit {
   readonly line: string
   readonly exitCode: number
 }
 
-/** Reads an error's number of the wire, its path and its code whichever class it has. */
-export interface Facts {
+/** Error code of the protocol and path of a failed request. */
+export interface ErrorDetails {
   readonly wireCode: number | undefined
   readonly path: string | undefined
 }
 
-/** What an error says of a request; empty for errors that do not come from one. */
-export function factsOf(error: unknown): Facts {
-  const of = (error ?? {}) as { wireCode?: unknown; path?: unknown }
+/** Returns the details of a request error of any class; both undefined for other errors. */
+export function errorDetails(error: unknown): ErrorDetails {
+  const fields = (error ?? {}) as { wireCode?: unknown; path?: unknown }
   return {
-    wireCode: typeof of.wireCode === 'number' ? of.wireCode : undefined,
-    path: typeof of.path === 'string' ? of.path : undefined,
+    wireCode: typeof fields.wireCode === 'number' ? fields.wireCode : undefined,
+    path: typeof fields.path === 'string' ? fields.path : undefined,
   }
 }
 
-/** Whether an error is the answer with this number. */
-export const isCode = (error: unknown, code: number): boolean => factsOf(error).wireCode === code
+/** Whether an error has this error code of the protocol. */
+export const hasCode = (error: unknown, code: number): boolean => errorDetails(error).wireCode === code
 
-/** Turns whatever went wrong into what to tell. */
-export function judge(error: unknown): Verdict {
+/** Maps an error to the line to print and the exit code. */
+export function toExit(error: unknown): Exit {
   if (error instanceof Interrupted) return { line: '', exitCode: error.exitCode }
   if (error instanceof UsageError) return { line: error.message, exitCode: ExitCode.usage }
   if (error instanceof Failure) return { line: error.message, exitCode: error.exitCode }
-  const { wireCode, path } = factsOf(error)
-  if (wireCode !== undefined) return answer(wireCode, path, error)
+  const { wireCode, path } = errorDetails(error)
+  if (wireCode !== undefined) return replyExit(wireCode, path, error)
   const text = error instanceof Error ? error.message : String(error)
   const line = text.replace(/\s*\n\s*/g, ' ').trim()
   const name = error instanceof Error ? error.name : ''
@@ -104,13 +104,13 @@ export function judge(error: unknown): Verdict {
   return { line, exitCode: ExitCode.unexpected }
 }
 
-function answer(wireCode: number, path: string | undefined, error: unknown): Verdict {
+function replyExit(wireCode: number, path: string | undefined, error: unknown): Exit {
   const node = path === undefined ? 'The node' : path
   switch (wireCode) {
     case ErrorCode.NONODE: {
       const line =
         path === '/'
-          ? 'The root that stands behind the servers in --server or ZABRA_SERVER does not exist.'
+          ? 'The root path (chroot) after the servers in --server or ZABRA_SERVER does not exist.'
           : `${node} does not exist, or its parent does not.`
       return { line, exitCode: ExitCode.noNode }
     }
@@ -118,7 +118,7 @@ function answer(wireCode: number, path: string | undefined, error: unknown): Ver
       return { line: `${node} exists already.`, exitCode: ExitCode.nodeExists }
     case ErrorCode.BADVERSION:
       return {
-        line: `${node} has another version than the one given: somebody changed it. Read it again (zabra get -s) and decide.`,
+        line: `${node} has another version than the one given: another client has changed it. Read it again with zabra get -s.`,
         exitCode: ExitCode.badVersion,
       }
     case ErrorCode.NOTEMPTY:
@@ -128,7 +128,7 @@ function answer(wireCode: number, path: string | undefined, error: unknown): Ver
       }
     case ErrorCode.NOAUTH:
       return {
-        line: `No permission for ${node}. Give an identity that its access list names with --auth scheme:credential.`,
+        line: `No permission for ${node}. Give an identity from its access list with --auth scheme:credential.`,
         exitCode: ExitCode.noPermission,
       }
     case ErrorCode.AUTHFAILED:
@@ -152,7 +152,7 @@ function answer(wireCode: number, path: string | undefined, error: unknown): Ver
   }
 }
 
-/** A login by SASL says itself what was wrong with it; for the others there is nothing to tell but where to look. */
+/** Returns the line for refused credentials. Only errors of a SASL login give a reason. */
 function refusedCredentials(error: unknown): string {
   const line = oneLine(error).replace(/\.$/, '')
   if (line.includes('offers no SASL login'))
@@ -164,9 +164,9 @@ function refusedCredentials(error: unknown): string {
 const oneLine = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).replace(/\s*\n\s*/g, ' ').trim()
 
-/** Every error of the client says what it asks of the caller. */
+/** The category that every error of the client has. */
 const categoryOf = (error: unknown): unknown => ((error ?? {}) as { category?: unknown }).category
 
-/** Whether an error says that no server answers, or that the session is over. */
+/** Whether an error means that no server responds or that the session has ended. */
 const isUnreachable = (error: unknown): boolean =>
   categoryOf(error) === 'recoverable' || categoryOf(error) === 'fatal'

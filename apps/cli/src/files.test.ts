@@ -9,16 +9,16 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { Running, Stage, type Ran } from './testdata/stage.ts'
+import { CommandRun, CliFixture, type RunResult } from './testing/cli-fixture.ts'
 
-let stage: Stage
+let stage: CliFixture
 let original: string
 let data: string
 let log: string
 let number = 0
 
 beforeAll(async () => {
-  stage = await Stage.start({ preAllocSizeBytes: 0 })
+  stage = await CliFixture.start({ preAllocSizeBytes: 0 })
   await stage.zk.create('/a', new TextEncoder().encode('hidden'))
   await stage.zk.create('/a/b', null, { mode: 'ephemeral' })
   await stage.zk.multi([
@@ -40,7 +40,7 @@ beforeEach(() => {
   log = join(data, 'version-2', 'log.1')
 })
 
-const run = (...argv: string[]): Promise<Ran> => new Running(argv, undefined, { input: '' }).ended
+const run = (...argv: string[]): Promise<RunResult> => new CommandRun(argv, undefined, { input: '' }).ended
 
 /** The offset of each entry, by reading lengths as the format has them. */
 function offsets(): number[] {
@@ -158,7 +158,7 @@ describe('log', () => {
   })
 
   it('--repair does not touch a folder that a server uses', async () => {
-    const busy = await Stage.start()
+    const busy = await CliFixture.start()
     try {
       const file = readdirSync(join(busy.folder, 'data', 'version-2')).find((name) =>
         name.startsWith('log.'),

@@ -3,17 +3,17 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { digestId } from '@zabra/protocol'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Stage } from './testdata/stage.ts'
+import { CliFixture } from './testing/cli-fixture.ts'
 
 const main = resolve(import.meta.dirname, '../dist/main.js')
 const NODES = 30_000
 /** Tens of thousands of nodes, several times over, on a machine that may be busy. */
 const LIMIT_MS = 240_000
 
-let stage: Stage
+let stage: CliFixture
 let file: string
 beforeAll(async () => {
-  stage = await Stage.start()
+  stage = await CliFixture.start()
   file = join(stage.folder, 'big.jsonl')
   const acl = [{ scheme: 'digest', id: 'ada:x', perms: 'cdrwa' }]
   const node = (path: string): string => JSON.stringify({ path, data: 'd', acl })
@@ -81,7 +81,7 @@ describe('an import that fails in the middle', () => {
     JSON.stringify({ path, data: 'd', acl: [{ scheme: 'world', id: 'anyone', perms }] })
 
   it('takes back what it has created, and says why it failed', async () => {
-    await stage.plant({ '/locked': null })
+    await stage.createNodes({ '/locked': null })
     await stage.zk.setACL('/locked', [{ perms: 1, id: { scheme: 'world', id: 'anyone' } }])
     const many = Array.from({ length: 250 }, (_, i) => node(`/a-${i}`))
     const input = `${[...many, node('/locked/in')].join('\n')}\n`

@@ -1,19 +1,19 @@
 import type { Readable, Writable } from 'node:stream'
 import type { Platform } from '@zabra/runtime'
 
-/** Where text goes; on a terminal it says how wide. */
+/** An output stream; a terminal also has a width. */
 export type Output = Writable & { readonly isTTY?: boolean; readonly columns?: number }
 
-/** Everything outside of the program that it touches, so that a test can stand in for it. */
+/** Streams, environment and platform of the program, which tests replace. */
 export interface Io {
   readonly stdin: Readable & { readonly isTTY?: boolean; setRawMode?(raw: boolean): unknown }
   readonly stdout: Output
   readonly stderr: Output
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly version: string
-  /** Aborts with an `Interrupted` on Ctrl-C and when the reader of the output is gone. */
+  /** Aborts with an `Interrupted` on a signal and when the reader of the output has closed it. */
   readonly signal: AbortSignal
-  readonly ports: Pick<Platform, 'disk' | 'compression' | 'system' | 'random'>
+  readonly platform: Pick<Platform, 'disk' | 'compression' | 'system' | 'random'>
 }
 
 /** Prints lines to standard output. */
@@ -21,12 +21,12 @@ export function print(io: Io, ...lines: readonly string[]): void {
   for (const line of lines) io.stdout.write(`${line}\n`)
 }
 
-/** Prints a line to standard error, for people. */
+/** Prints a line for the user to standard error. */
 export function note(io: Io, line: string): void {
   io.stderr.write(`zabra: ${line}\n`)
 }
 
-/** Prints one JSON value in a line. 64-bit numbers are text, as hexadecimal ones are in all other output. */
+/** Prints one JSON value on a line. A bigint becomes a string in hexadecimal, as in all other output. */
 export function printJson(io: Io, value: unknown): void {
   print(
     io,
@@ -34,7 +34,7 @@ export function printJson(io: Io, value: unknown): void {
   )
 }
 
-/** Everything that standard input holds. */
+/** Reads standard input to its end. */
 export async function readInput(io: Io): Promise<Uint8Array> {
   const chunks: Buffer[] = []
   for await (const chunk of io.stdin) chunks.push(Buffer.from(chunk as Uint8Array | string))

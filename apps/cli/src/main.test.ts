@@ -3,14 +3,14 @@ import { closeSync, existsSync, openSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { exitCodeTable } from './exit-codes.ts'
-import { Stage } from './testdata/stage.ts'
+import { CliFixture } from './testing/cli-fixture.ts'
 
 const main = resolve(import.meta.dirname, '../dist/main.js')
 
-let stage: Stage
+let stage: CliFixture
 beforeAll(async () => {
-  stage = await Stage.start()
-  await stage.plant({ '/full': null, '/full/leaf': null })
+  stage = await CliFixture.start()
+  await stage.createNodes({ '/full': null, '/full/leaf': null })
 })
 afterAll(() => stage.stop())
 
@@ -104,7 +104,7 @@ describe.skipIf(!existsSync(main))('the built program (pnpm build first)', () =>
     const { child, said, ended } = start(['watch', '/pipe'])
     await said('watching /pipe')
     child.stdout.destroy()
-    await stage.plant({ '/pipe': null })
+    await stage.createNodes({ '/pipe': null })
     expect((await ended).code).toBe(141)
     expect(stage.server.stats().sessions).toBe(before)
   })

@@ -10,15 +10,15 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
 const stop = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
-    // The first one ends the session cleanly; whoever asks again does not want to wait for that.
+    // The first signal closes the session; a second one exits without waiting for that.
     if (stop.signal.aborted) process.exit(new Interrupted(signal).exitCode)
     stop.abort(new Interrupted(signal))
   })
 }
-// The reader of the output is gone, as with `zabra ls -R / | head`: there is nothing left to do.
-let lost: NodeJS.ErrnoException | undefined
+// EPIPE: the reader of the output has closed it, as with `zabra ls -R / | head`. Stop.
+let outputError: NodeJS.ErrnoException | undefined
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') lost ??= error
+  if (error.code !== 'EPIPE') outputError ??= error
   stop.abort(error.code === 'EPIPE' ? new Interrupted('SIGPIPE') : error)
 })
 process.stderr.on('error', () => stop.abort(new Interrupted('SIGPIPE')))
@@ -30,16 +30,16 @@ const exitCode = await run(process.argv.slice(2), {
   environment: process.env,
   version,
   signal: stop.signal,
-  ports: nodePlatform(),
+  platform: nodePlatform(),
 })
-// A command may have ended well whose output did not get where it should.
+// A command that succeeded fails after all when its output could not be written.
 const end = (): void => {
-  if (lost !== undefined && exitCode === ExitCode.ok)
+  if (outputError !== undefined && exitCode === ExitCode.ok)
     process.stderr.write(
-      `zabra: Cannot write to standard output (${lost.code}). Make room, or print elsewhere.\n`,
+      `zabra: Cannot write to standard output (${outputError.code}). Make room, or print elsewhere.\n`,
     )
-  process.exit(lost === undefined ? exitCode : exitCode || ExitCode.unexpected)
+  process.exit(outputError === undefined ? exitCode : exitCode || ExitCode.unexpected)
 }
-// Standard input may be open still; what was printed goes out first, and what is wrong with it is told a turn later.
+// Exit even if standard input is still open, but only after the output is flushed; a write error is emitted a tick later.
 process.stdout.write('', () => setImmediate(end))
 if (process.stdout.destroyed) setImmediate(end)

@@ -4,7 +4,7 @@ import { nodePlatform } from '@zabra/runtime/node'
 import { expect, it } from 'vitest'
 import { createProgram } from './program.ts'
 import { run } from './run.ts'
-import { Capture } from './testdata/stage.ts'
+import { CapturedOutput } from './testing/cli-fixture.ts'
 
 const program = createProgram({
   stdin: new PassThrough(),
@@ -13,7 +13,7 @@ const program = createProgram({
   environment: {},
   version: '1.2.3',
   signal: new AbortController().signal,
-  ports: nodePlatform(),
+  platform: nodePlatform(),
 })
 
 const below = (command: Command): Command[] => command.commands.flatMap((one) => [one, ...below(one)])
@@ -31,14 +31,14 @@ it('no command has an option that the program takes for its own wherever it stan
 })
 
 it('a mistake names the command whose help tells more, also below another command', async () => {
-  const stderr = new Capture()
+  const stderr = new CapturedOutput()
   const argv = ['quota', 'set', '/a', '--nodes', 'x']
   const io = {
     environment: {},
     version: '1.2.3',
     signal: new AbortController().signal,
-    ports: nodePlatform(),
+    platform: nodePlatform(),
   }
-  expect(await run(argv, { ...io, stdin: new PassThrough(), stdout: new Capture(), stderr })).toBe(2)
+  expect(await run(argv, { ...io, stdin: new PassThrough(), stdout: new CapturedOutput(), stderr })).toBe(2)
   expect(stderr.text).toContain('Run zabra quota set --help to see what it takes.')
 })

@@ -1,11 +1,12 @@
 import { Command, Help, Option } from 'commander'
 import type { CertificateStore } from '@zabra/runtime'
 import { commandGroups } from './commands/index.ts'
-import { contextOf, integer, type GlobalOptions } from './context.ts'
+import { integer } from './arguments.ts'
+import { createContext, type GlobalOptions } from './context.ts'
 import { exitCodeTable, UsageError } from './exit-codes.ts'
 import type { Io } from './io.ts'
-import { loginOf } from './session/login.ts'
-import { Networks } from './session/transport.ts'
+import { resolveLogin } from './session/login.ts'
+import { ClientTransport } from './session/transport.ts'
 
 const examples = `
 Examples:
@@ -31,14 +32,14 @@ interface Flags {
   readonly json?: boolean
 }
 
-/** Asks for the version of the program, as its first word alone: behind a command the same words mean that of a node. */
+/** Prints the version of the program, as the first word only: after a command, `--version` is the version of a node. */
 const versionOption = new Option('-V, --version', 'print the version')
 
-/** Whether a command line asks for nothing but the version of the program. */
+/** Whether a command line only asks for the version of the program. */
 export const asksForVersion = ([first]: readonly string[]): boolean =>
   first !== undefined && [versionOption.short, versionOption.long].includes(first)
 
-/** The program with all commands; parse it once. */
+/** Returns the program with all its commands. It can be parsed once. */
 export function createProgram(io: Io): Command {
   const { environment } = io
   const program: Command = new Command('zabra')
@@ -51,70 +52,72 @@ export function createProgram(io: Io): Command {
     .addOption(
       new Option(
         '--auth <scheme:credential>',
-        'an identity, such as digest:ada:secret; may be repeated (else ZABRA_AUTH, where other users of the machine do not see it)',
+        'an identity, such as digest:ada:secret; may be repeated (else ZABRA_AUTH, which other users of the machine cannot see)',
       ).argParser((value: string, before: readonly string[] | undefined) => [...(before ?? []), value]),
     )
-    .option(
-      '--tls',
-      'reach servers over TLS, port 2281 unless given (else ZABRA_TLS=1; or write tls://host:port)',
-    )
+    .option('--tls', 'connect over TLS, to port 2281 by default (else ZABRA_TLS=1; or write tls://host:port)')
     .option(
       '--ca <file>',
-      'whom to trust: PEM or PKCS12 (else ZABRA_CA, else whom Node trusts; password in ZABRA_CA_PASSWORD)',
+      'trusted certificate authorities: PEM or PKCS12 (else ZABRA_CA, else those of Node; password in ZABRA_CA_PASSWORD)',
     )
     .option(
       '--cert <file>',
-      'the certificate to show: PEM, with its key or beside --key, or PKCS12 (else ZABRA_CERT; password in ZABRA_CERT_PASSWORD)',
+      'client certificate: PEM, with its key or with --key, or PKCS12 (else ZABRA_CERT; password in ZABRA_CERT_PASSWORD)',
     )
-    .option('--key <file>', 'the private key of --cert in a PEM file of its own (else ZABRA_KEY)')
+    .option('--key <file>', 'the private key of --cert, in a separate PEM file (else ZABRA_KEY)')
     .option('--sasl-user <name>', 'log in by SASL with DIGEST-MD5 (else ZABRA_SASL_USER)')
     .option(
       '--sasl-password-file <file>',
-      'the password: its first line, - for standard input (else ZABRA_SASL_PASSWORD, else it is asked for)',
+      'the password, in the first line; - for standard input (else ZABRA_SASL_PASSWORD, else prompted for)',
     )
-    .option('--timeout <ms>', 'session timeout, and how long to look for a server', integer(100), 10_000)
-    .option('--json', 'print JSON: one value, or one a line where there may be many')
+    .option(
+      '--timeout <ms>',
+      'session timeout, and timeout of connecting and of requests',
+      integer(100),
+      10_000,
+    )
+    .option('--json', 'print JSON: one value, or one per line for commands that print several')
     .configureHelp({
       visibleOptions(command) {
         const options = Help.prototype.visibleOptions.call(this, command)
         return command === program ? [versionOption, ...options] : options
       },
     })
-    .addHelpText('after', () => `${examples}\n\nExit codes:\n${exitCodes()}`)
-    .showHelpAfterError('Run zabra --help to see what there is.')
+    .addHelpText('after', () => `${examples}\n\nExit codes:\n${exitCodeHelp()}`)
+    .showHelpAfterError('Run zabra --help for commands and options.')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => void io.stdout.write(text),
       writeErr: (text) => void io.stderr.write(text),
       outputError: (text, write) => write(text.replace(/^error: /, 'zabra: ')),
     })
-  const context = contextOf(io, () => settle(program.opts<Flags>(), io))
+  const context = createContext(io, () => resolveOptions(program.opts<Flags>(), io))
   for (const [heading, commands] of commandGroups) {
     program.commandsGroup(heading)
     for (const add of commands) add(program, context)
   }
-  inherit(program)
+  inheritSettings(program)
   return program
 }
 
-/** Sub-commands print and fail as the program does. */
-function inherit(command: Command, name = 'zabra'): void {
+/** Gives subcommands the output and error settings of the program. */
+function inheritSettings(command: Command, name = 'zabra'): void {
   for (const sub of command.commands) {
-    const whole = `${name} ${sub.name()}`
+    const fullName = `${name} ${sub.name()}`
     sub.copyInheritedSettings(command)
-    sub.showHelpAfterError(`Run ${whole} --help to see what it takes.`)
-    inherit(sub, whole)
+    sub.showHelpAfterError(`Run ${fullName} --help for its arguments and options.`)
+    inheritSettings(sub, fullName)
   }
 }
 
-function settle(flags: Flags, io: Io): GlobalOptions {
+function resolveOptions(flags: Flags, io: Io): GlobalOptions {
   const { environment } = io
-  const given = flags.auth ?? environment['ZABRA_AUTH']?.split('\n') ?? []
-  const auth = given
+  const identities = flags.auth ?? environment['ZABRA_AUTH']?.split('\n') ?? []
+  const auth = identities
     .filter((text) => text.trim() !== '')
     .map((text) => {
       const colon = text.indexOf(':')
-      // What was given may be a secret, so it is not repeated.
+      // The text may be a secret, so the message does not repeat it.
       if (colon < 1)
         throw new UsageError(
           'Expected an identity as scheme:credential, such as digest:ada:secret, in --auth or ZABRA_AUTH.',
@@ -122,19 +125,19 @@ function settle(flags: Flags, io: Io): GlobalOptions {
       return { scheme: text.slice(0, colon), credential: text.slice(colon + 1) }
     })
   const tls = {
-    trustStore: store(flags.ca ?? environment['ZABRA_CA'], environment['ZABRA_CA_PASSWORD']),
+    trustStore: certificateStore(flags.ca ?? environment['ZABRA_CA'], environment['ZABRA_CA_PASSWORD']),
     keyStore: keyStore(flags, environment),
   }
   const isSecure = flags.tls ?? ['1', 'true'].includes(environment['ZABRA_TLS'] ?? '')
-  const networks = new Networks(tls, isSecure)
-  const login = loginOf(flags, io)
+  const clientTransport = new ClientTransport(tls, isSecure)
+  const login = resolveLogin(flags, io)
   return {
     server: flags.server,
     auth,
     ...(login ? { login } : {}),
     timeoutMs: flags.timeout,
     json: flags.json === true,
-    networks,
+    clientTransport,
   }
 }
 
@@ -142,13 +145,15 @@ function keyStore(flags: Flags, environment: Io['environment']): CertificateStor
   const certificate = flags.cert ?? environment['ZABRA_CERT']
   const key = flags.key ?? environment['ZABRA_KEY']
   if (key && !certificate)
-    throw new UsageError('Expected a certificate beside its key, got --key alone. Name it with --cert.')
-  const found = store(certificate, environment['ZABRA_CERT_PASSWORD'])
-  return found && key ? { ...found, keyPath: key } : found
+    throw new UsageError('Expected --cert with --key, got --key alone. Name the certificate with --cert.')
+  const keyStore = certificateStore(certificate, environment['ZABRA_CERT_PASSWORD'])
+  return keyStore && key ? { ...keyStore, keyPath: key } : keyStore
 }
 
-const store = (path: string | undefined, password: string | undefined): CertificateStore | undefined =>
-  path ? { path, ...(password ? { password } : {}) } : undefined
+const certificateStore = (
+  path: string | undefined,
+  password: string | undefined,
+): CertificateStore | undefined => (path ? { path, ...(password ? { password } : {}) } : undefined)
 
-const exitCodes = (): string =>
+const exitCodeHelp = (): string =>
   exitCodeTable.map(([code, meaning]) => `  ${String(code).padStart(3)}  ${meaning}`).join('\n')

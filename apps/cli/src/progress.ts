@@ -1,22 +1,22 @@
 import { SingleBar } from 'cli-progress'
 import type { Io } from './io.ts'
 
-/** How far long work has come. */
-export interface Progress {
-  /** So much of the whole is done. */
-  at(done: number): void
-  /** The whole is larger or smaller than was thought. */
-  total(whole: number): void
+/** Progress of a long operation. */
+export interface ProgressBar {
+  /** Shows the amount done so far. */
+  update(done: number): void
+  /** Changes the total amount. */
+  setTotal(total: number): void
   stop(): void
 }
 
-const silent: Progress = { at() {}, total() {}, stop() {} }
+const noProgress: ProgressBar = { update() {}, setTotal() {}, stop() {} }
 
-/** A bar on standard error when a person watches, else nothing. Stop it before anything else is printed. */
-export function progress(io: Io, what: string, unit: string, whole: number): Progress {
-  if (io.stderr.isTTY !== true || whole <= 0) return silent
+/** Shows a progress bar on standard error if that is a terminal. Stop it before printing anything else. */
+export function progress(io: Io, action: string, unit: string, total: number): ProgressBar {
+  if (io.stderr.isTTY !== true || total <= 0) return noProgress
   const bar = new SingleBar({
-    format: `${what} [{bar}] {percentage} %, {value} of {total} ${unit}, {eta_formatted} left`,
+    format: `${action} [{bar}] {percentage} %, {value} of {total} ${unit}, {eta_formatted} left`,
     stream: io.stderr as NodeJS.WritableStream,
     clearOnComplete: true,
     hideCursor: true,
@@ -24,10 +24,10 @@ export function progress(io: Io, what: string, unit: string, whole: number): Pro
     barIncompleteChar: ' ',
     gracefulExit: false,
   })
-  bar.start(whole, 0)
+  bar.start(total, 0)
   return {
-    at: (done) => bar.update(done),
-    total: (size) => bar.setTotal(size),
+    update: (done) => bar.update(done),
+    setTotal: (size) => bar.setTotal(size),
     stop: () => bar.stop(),
   }
 }

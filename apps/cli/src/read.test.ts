@@ -1,11 +1,11 @@
 import { Perms } from '@zabra/protocol'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Stage } from './testdata/stage.ts'
+import { CliFixture } from './testing/cli-fixture.ts'
 
-let stage: Stage
+let stage: CliFixture
 beforeAll(async () => {
-  stage = await Stage.start()
-  await stage.plant({
+  stage = await CliFixture.start()
+  await stage.createNodes({
     '/app': 'root',
     '/app/config': '{"port":80}',
     '/app/workers': null,
@@ -42,7 +42,9 @@ describe('ls', () => {
     expect(await stage.run(['ls', '-R', '/secret'])).toMatchObject({
       code: 7,
       out: '/secret\n/secret/closed\n',
-      err: expect.stringContaining('/secret/closed may not be read; what is below it is left out'),
+      err: expect.stringContaining(
+        'no permission to read /secret/closed; it and the nodes below it are left out',
+      ),
     })
   })
 
@@ -79,7 +81,7 @@ describe('get', () => {
   it('never sends control characters of the data to a terminal', async () => {
     const { out } = await stage.run(['get', '/app/workers/b'], { terminal: true })
     expect(out).toBe('00000000  00 ff 1b 41                                      ...A\n')
-    await stage.plant({ '/bell': 'a\u001b]0;title\u0007' })
+    await stage.createNodes({ '/bell': 'a\u001b]0;title\u0007' })
     expect((await stage.run(['get', '/bell'], { terminal: true })).out).toBe('a\\x1b]0;title\\x07\n')
   })
 

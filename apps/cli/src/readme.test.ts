@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { exitCodeTable } from './exit-codes.ts'
-import { Running } from './testdata/stage.ts'
+import { CommandRun } from './testing/cli-fixture.ts'
 
 const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
 
@@ -19,8 +19,8 @@ describe('the README', () => {
     expect(calls.length).toBeGreaterThan(30)
     for (const [, command = '', rest = ''] of calls) {
       const sub = command === 'quota' ? (/^ (\w+)/.exec(rest)?.[1] ?? '') : ''
-      const help = await new Running([command, ...(sub === '' ? [] : [sub]), '--help'], undefined).ended
-      const general = await new Running(['--help'], undefined).ended
+      const help = await new CommandRun([command, ...(sub === '' ? [] : [sub]), '--help'], undefined).ended
+      const general = await new CommandRun(['--help'], undefined).ended
       expect(help.out).toContain(`Usage: zabra ${command}`)
       const quoteless = rest.replace(/'[^']*'/g, '')
       for (const [option] of quoteless.matchAll(/(?<= )--?[a-z][a-z-]*/g))

@@ -4,12 +4,12 @@ import { PassThrough } from 'node:stream'
 import { nodePlatform } from '@zabra/runtime/node'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Interrupted } from './exit-codes.ts'
-import { Capture, Stage } from './testdata/stage.ts'
-import { askHidden } from './text/ask-hidden.ts'
+import { CapturedOutput, CliFixture } from './testing/cli-fixture.ts'
+import { promptHidden } from './text/prompt-hidden.ts'
 
-let stage: Stage
+let stage: CliFixture
 beforeAll(async () => {
-  stage = await Stage.start({ saslUsers: { bob: 'sécret "1"' }, saslAclScheme: true })
+  stage = await CliFixture.start({ saslUsers: { bob: 'sécret "1"' }, saslAclScheme: true })
 })
 afterAll(() => stage.stop())
 
@@ -60,7 +60,7 @@ describe('a login by SASL', () => {
   })
 
   it('says so where the server has no logins', async () => {
-    const plain = await Stage.start()
+    const plain = await CliFixture.start()
     try {
       const { code, err } = await plain.run(['ls', ...as('bob')], { environment })
       expect({ code, err }).toEqual({ code: 7, err: expect.stringContaining('Leave out --sasl-user') })
@@ -73,17 +73,17 @@ describe('a login by SASL', () => {
 describe('a password that is typed', () => {
   function ask(stop = new AbortController()) {
     const stdin = new PassThrough()
-    const stderr = new Capture(true)
+    const stderr = new CapturedOutput(true)
     const io = {
       stdin,
-      stdout: new Capture(true),
+      stdout: new CapturedOutput(true),
       stderr,
       environment: {},
       version: '',
       signal: stop.signal,
-      ports: nodePlatform(),
+      platform: nodePlatform(),
     }
-    return { stdin, stderr, stop, answer: askHidden(io, 'Password: ') }
+    return { stdin, stderr, stop, answer: promptHidden(io, 'Password: ') }
   }
 
   it('is not shown, and can be corrected', async () => {

@@ -1,14 +1,14 @@
 import { getServers, setServers } from 'node:dns/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { DnsServer } from '../../../packages/client/src/testing/dns-server.ts'
-import { Networks } from './session/transport.ts'
-import { Stage } from './testdata/stage.ts'
+import { ClientTransport } from './session/transport.ts'
+import { CliFixture } from './testing/cli-fixture.ts'
 
 const before = getServers()
 let names: DnsServer
-let stage: Stage
+let stage: CliFixture
 beforeAll(async () => {
-  stage = await Stage.start()
+  stage = await CliFixture.start()
   names = await DnsServer.start()
   setServers([names.address])
   names.set('_zk._tcp.zabra.test', [{ host: 'localhost', port: stage.server.addresses.client.port }])
@@ -21,7 +21,7 @@ afterAll(async () => {
 
 describe('a service named by --server', () => {
   it('is looked up, with a root behind its name', async () => {
-    await stage.plant({ '/app': null, '/app/a': 'x' })
+    await stage.createNodes({ '/app': null, '/app/a': 'x' })
     const server = ['--server', 'dns-srv://_zk._tcp.zabra.test/app']
     expect(await stage.run(['ls', '/', ...server])).toMatchObject({ code: 0, out: 'a\n' })
   })
@@ -64,7 +64,7 @@ describe('a service named by --server', () => {
   })
 
   it('is reached over TLS with --tls', () => {
-    expect(new Networks({}, true).named('dns-srv://a/b')).toBe('dns-srv+tls://a/b')
-    expect(new Networks({}, false).named('dns-srv://a/b')).toBe('dns-srv://a/b')
+    expect(new ClientTransport({}, true).withSchemes('dns-srv://a/b')).toBe('dns-srv+tls://a/b')
+    expect(new ClientTransport({}, false).withSchemes('dns-srv://a/b')).toBe('dns-srv://a/b')
   })
 })

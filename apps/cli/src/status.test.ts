@@ -1,9 +1,9 @@
 import { createServer, type Server } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
-import { Running, Stage, type Ran } from './testdata/stage.ts'
+import { CommandRun, CliFixture, type RunResult } from './testing/cli-fixture.ts'
 
-const run = (...argv: string[]): Promise<Ran> =>
-  new Running(['status', ...argv], undefined, { input: '' }).ended
+const run = (...argv: string[]): Promise<RunResult> =>
+  new CommandRun(['status', ...argv], undefined, { input: '' }).ended
 
 const open: Server[] = []
 afterEach(async () => {
@@ -33,7 +33,7 @@ const quorum =
 
 describe('status', () => {
   it('shows a server that stands alone', async () => {
-    const stage = await Stage.start()
+    const stage = await CliFixture.start()
     try {
       const { code, out } = await run(stage.address)
       expect(code).toBe(0)
@@ -102,7 +102,7 @@ describe('status', () => {
   })
 
   it('says which word is not on the whitelist', async () => {
-    const stage = await Stage.start({ fourLetterWords: ['srvr'] })
+    const stage = await CliFixture.start({ fourLetterWords: ['srvr'] })
     try {
       const { code, out, err } = await run(stage.address)
       expect(code).toBe(0)
@@ -111,7 +111,7 @@ describe('status', () => {
     } finally {
       await stage.stop()
     }
-    const closed = await Stage.start({ fourLetterWords: [] })
+    const closed = await CliFixture.start({ fourLetterWords: [] })
     try {
       const { out, err } = await run(closed.address)
       expect(out).toContain('unknown: it tells nothing')

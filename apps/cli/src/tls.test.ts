@@ -2,15 +2,15 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Stage } from './testdata/stage.ts'
+import { CliFixture } from './testing/cli-fixture.ts'
 
 const certificate = (name: string): string =>
   join(import.meta.dirname, '../../../packages/runtime/src/testdata/tls', name)
 
-let stage: Stage
+let stage: CliFixture
 let secure: string
 beforeAll(async () => {
-  stage = await Stage.start({
+  stage = await CliFixture.start({
     secureClientPort: 0,
     sslKeyStoreLocation: certificate('server.pem'),
     sslTrustStoreLocation: certificate('authority.pem'),
@@ -81,7 +81,7 @@ describe('over TLS', () => {
   })
 
   it('a scheme in the address does without --tls, and a root stays a root', async () => {
-    await stage.plant({ '/sub': null, '/sub/leaf': null })
+    await stage.createNodes({ '/sub': null, '/sub/leaf': null })
     const server = `tls://${secure}/sub`
     expect(await stage.run(['ls', '/', '--server', server, ...trusting])).toMatchObject({ out: 'leaf\n' })
     expect((await stage.run(['ls', '/', '--tls', '--server', `${secure}/sub`, ...trusting])).out).toBe(

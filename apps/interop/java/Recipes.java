@@ -27,7 +27,7 @@ import org.apache.curator.x.discovery.ServiceProvider;
 import org.apache.curator.x.discovery.UriSpec;
 import org.apache.curator.x.discovery.details.JsonInstanceSerializer;
 
-/** Plays one part in a scenario that another client has the other part in. Each line that it reads lets it go on. */
+/** Runs Curator's side of a scenario with another client. Waits for a line of input before each step. */
 public final class Recipes {
   private static final Scanner input = new Scanner(System.in);
   private static CuratorFramework client;
@@ -61,7 +61,7 @@ public final class Recipes {
     System.out.flush();
   }
 
-  /** Reads and writes without a version: two at a time lose a count. */
+  /** Increments the counter without a version, so that two concurrent holders lose a count. */
   private static void increment() throws Exception {
     int value = Integer.parseInt(new String(client.getData().forPath("/counter")));
     client.setData().forPath("/counter", Integer.toString(value + 1).getBytes());
@@ -143,7 +143,7 @@ public final class Recipes {
         }
       };
 
-  /** Puts its items, and consumes until both sides' items are gone. */
+  /** Puts items and consumes until the queue is empty. */
   private static void queue() throws Exception {
     AtomicInteger got = new AtomicInteger();
     QueueConsumer<String> consumer =
@@ -161,7 +161,7 @@ public final class Recipes {
         QueueBuilder.builder(client, consumer, texts, "/queue").lockPath("/queue.queue/claims").buildPriorityQueue(0);
     queue.start();
     for (int n = 0; n < rounds; n++) queue.put("curator-" + n, n % 3 - 1);
-    // They are put in the background.
+    // Curator puts items in the background.
     if (!queue.flushPuts(30, TimeUnit.SECONDS)) throw new IllegalStateException("Not all items were put");
     say("put");
     input.nextLine();

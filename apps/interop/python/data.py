@@ -1,4 +1,4 @@
-"""Shares a queue, a counter, a barrier and a tree with another client. Says what it got, one word a line."""
+"""Shares a queue, a counter, a barrier, a tree or a party with another client. Prints one line for each step."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Adds to a counter under locks that it shares with another client. The counter is read and written without versions."""
+"""Increments a counter without versions, under a lock that it shares with another client."""
 
 import sys
 
@@ -11,14 +11,14 @@ zk.start(timeout=15)
 
 if kind == "rw":
     write = WriteLock(zk, "/rw", "kazoo")
-    # A ReadLock of kazoo 2.8 waits for later writers too, which wait for it.
+    # The ReadLock of kazoo 2.8 also waits for later writers, which wait for it: a deadlock.
     read = write
 elif kind == "patterns":
     write = read = Lock(zk, "/lock", "kazoo", extra_lock_patterns=["lock-"])
 elif kind == "semaphore":
     write = read = Semaphore(zk, "/permits", "kazoo", max_leases=1)
 elif kind == "permits":
-    # Two may hold one each: whoever comes in sees how many there are.
+    # Two leases: each holder checks their number.
     write = read = Semaphore(zk, "/permits2", "kazoo", max_leases=2)
 elif kind == "lock":
     write = read = Lock(zk, "/lock", "kazoo")

@@ -1,4 +1,4 @@
-"""Every operation of kazoo, one line of transcript each. Ids, zxids and times are left out of the lines."""
+"""Runs every operation of kazoo and prints a line for each, without ids, zxids and times."""
 
 import sys
 import threading
@@ -178,7 +178,7 @@ step("bad auth", lambda: refused.add_auth("nope", "x"))
 refused.stop()
 refused.close()
 
-# A client with a root of its own
+# Chroot
 step("chroot node", lambda: zk.create("/root"))
 rooted = KazooClient(hosts=address + "/root", timeout=10)
 rooted.start(timeout=15)
@@ -201,7 +201,7 @@ leaving.close()
 events.expect(1)
 step("left", lambda: zk.exists("/leaving"))
 
-# Resuming with id and password
+# Session resumption
 first = open_client()
 first.create("/resumed", ephemeral=True)
 identity = first.client_id

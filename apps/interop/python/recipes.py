@@ -1,4 +1,4 @@
-"""Every recipe of kazoo. Lines come only from points whose order the recipe itself guarantees."""
+"""Runs every recipe of kazoo. Prints only at points whose order the recipe guarantees."""
 
 import sys
 import threading
@@ -55,7 +55,7 @@ def in_threads(*calls):
             line("TIMEOUT of a thread")
 
 
-# Lock: never two holders
+# Lock: at most one holder
 inside, most, turns = [0], [0], [0]
 
 
@@ -86,7 +86,7 @@ line("lease holders", len(semaphore[0].lease_holders()))
 semaphore[0].release()
 line("semaphore again", semaphore[2].acquire(timeout=5))
 
-# Election: one leader at a time, everybody once
+# Election: one leader at a time, each client once
 led = []
 elections = [Election(zk, "/election", f"e{i}") for i, zk in enumerate(clients)]
 in_threads(*[lambda e=e, i=i: e.run(lambda: led.append(i)) for i, e in enumerate(elections)])

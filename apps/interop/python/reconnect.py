@@ -1,4 +1,4 @@
-"""A kazoo client whose server is killed and started again between two lines of its input."""
+"""Keeps a session, a lock and a watch while the test kills and restarts the server. Continues on a line of input."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Logins by SASL with kazoo, one line of transcript each: user:password for each login, `-` for none."""
+"""Authenticates by SASL with kazoo and prints a transcript. Arguments: address, then user:password or `-` for each login."""
 
 import sys
 import threading
@@ -19,8 +19,8 @@ def attempt(name, call):
 
 
 def serves(client):
-    """Begins, and tells whether requests are answered. A refused login ends the client, which its threads notice at
-    different times: `start` fails when it looks after the refusal, else the first request does."""
+    """Starts a client and returns whether it is served. A refused login closes the client, which its threads notice at
+    different times: either `start` fails or the first request."""
     try:
         client.start(timeout=20)
         client.exists("/")
@@ -38,7 +38,7 @@ for number, login in enumerate(logins):
     if login != "-":
         user, password = login.split(":", 1)
         options["sasl_options"] = {"mechanism": "DIGEST-MD5", "username": user, "password": password}
-    # One try: what a refused login does must show at once.
+    # No retries, so that a refused login fails at once.
     once = KazooRetry(max_tries=0)
     client = KazooClient(hosts=address, connection_retry=once, command_retry=once, **options)
     lost = threading.Event()

@@ -1,4 +1,4 @@
-"""kazoo over TLS: what a certificate lets its owner do, one line of transcript each."""
+"""Runs operations over TLS with several certificates and prints a line for each."""
 
 import sys
 

@@ -6,10 +6,10 @@ import { gzipSync } from 'node:zlib'
 import { expect, it } from 'vitest'
 import { scenarios } from '../../../packages/client/src/testing/scenarios.ts'
 import { bundle } from './browser/bundle.ts'
-import { RealStage } from './client/real-stage.ts'
-import { chromium, describeWith } from './harness/available.ts'
+import { ScenarioServers } from './client/scenario-servers.ts'
+import { chromium, describeWith } from './harness/requirements.ts'
 import { freePort } from './harness/ports.ts'
-import { ours, scratch, Server, spawnOwned } from './harness/servers.ts'
+import { serverUnderTest, scratch, Server, spawnOwned } from './harness/servers.ts'
 
 const page = '<!doctype html><meta charset="utf-8"><script type="module" src="/page.js"></script>'
 
@@ -20,35 +20,38 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
 }
 
 describeWith(['chromium'], 'the client in a browser', () => {
-  it('plays every scenario over WebSockets', async () => {
+  it('passes every client scenario over WebSockets', async () => {
     const webSocketPort = await freePort()
-    await using server = await Server.start({ kind: ours, config: { tickTime: 500, webSocketPort } })
-    const real = await RealStage.of([server], () => webSocketPort)
-    const { stage } = real
+    await using server = await Server.start({
+      kind: serverUnderTest,
+      config: { tickTime: 500, webSocketPort },
+    })
+    const real = await ScenarioServers.behindProxies([server], () => webSocketPort)
+    const { context } = real
     const script = await bundle(resolve(import.meta.dirname, 'browser/page.ts'), ['@zabra/source'])
     const outcomes: { name: string; outcome: string }[] = []
     let undo = (): void => {}
     let ended = (): void => {}
     const end = new Promise<void>((done) => (ended = done))
-    const orders: Record<string, (body: string) => void | Promise<void>> = {
-      '/cut': () => stage.cut(),
-      '/isolate': () => void (undo = stage.isolate()),
+    const actions: Record<string, (body: string) => void | Promise<void>> = {
+      '/cut': () => context.cut(),
+      '/isolate': () => void (undo = context.isolate()),
       '/restore': () => undo(),
-      '/crash': () => stage.crash(),
-      '/pause': () => void (undo = stage.pause()),
+      '/crash': () => context.crash(),
+      '/pause': () => void (undo = context.pause()),
       '/resume': () => undo(),
       '/outcome': (body) => void outcomes.push(JSON.parse(body) as { name: string; outcome: string }),
       '/end': () => ended(),
     }
-    const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const respond = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
       const path = new URL(request.url ?? '/', 'http://page').pathname
-      if (request.method === 'POST') await orders[path]?.(await bodyOf(request))
+      if (request.method === 'POST') await actions[path]?.(await bodyOf(request))
       const [type, body] =
         path === '/page.js' ? ['text/javascript', script] : ['text/html', path === '/' ? page : '']
       response.writeHead(200, { 'content-type': type }).end(body)
     }
     const web = createServer((request, response) => {
-      answer(request, response).catch((error: unknown) => response.writeHead(500).end(String(error)))
+      respond(request, response).catch((error: unknown) => response.writeHead(500).end(String(error)))
     })
     web.listen(0, '127.0.0.1')
     await once(web, 'listening')
@@ -68,7 +71,7 @@ describeWith(['chromium'], 'the client in a browser', () => {
     let complaints = ''
     browser.stderr.on('data', (chunk: Buffer) => (complaints = (complaints + chunk.toString()).slice(-4000)))
     const gone = once(browser, 'exit').then(([code]) => {
-      throw new Error(`Chromium ended with ${String(code)}: ${complaints}`)
+      throw new Error(`Chromium exited with ${String(code)}: ${complaints}`)
     })
     try {
       await Promise.race([end, gone])
@@ -83,10 +86,10 @@ describeWith(['chromium'], 'the client in a browser', () => {
   })
 })
 
-it('the client for browsers is under 40 kB when it is minified and compressed', async () => {
+it('the browser build of the client is below 40 kB, minified and compressed', async () => {
   const entry = resolve(import.meta.dirname, '../../../packages/client/dist/web/index.js')
   const text = await bundle(entry)
-  // Where the platform has a `Buffer`, strings are read with it; nothing depends on it.
+  // The client may use a global `Buffer` where there is one, but must not require it.
   expect(text).not.toMatch(/\bnode:|\bBuffer\.|\bprocess\./)
   expect(gzipSync(text, { level: 9 }).length).toBeLessThan(40 * 1000)
 })

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { cliMt, describeWith } from './harness/available.ts'
+import { cliMt, describeWith } from './harness/requirements.ts'
 import { spawnOwned } from './harness/servers.ts'
 import { onBoth } from './harness/transcript.ts'
 
@@ -52,28 +52,28 @@ const commands = [
   'get c',
 ]
 
-/** Feeds the C shell one command at a time: a `sync` on a path of its own marks that everything before it was answered. */
+/** Runs the commands in the C shell one at a time: after each, a `sync` on a marker path shows that all replies have arrived. */
 async function shell(address: string): Promise<string> {
   const child = spawnOwned(cliMt, [address])
   let output = ''
-  const heard: (() => void)[] = []
-  const hear = (chunk: Buffer): void => {
+  const outputWaiters: (() => void)[] = []
+  const append = (chunk: Buffer): void => {
     output += chunk.toString()
-    for (const wake of heard.splice(0)) wake()
+    for (const wake of outputWaiters.splice(0)) wake()
   }
-  child.stdout.on('data', hear)
-  child.stderr.on('data', hear)
+  child.stdout.on('data', append)
+  child.stderr.on('data', append)
   let ended = false
   child.once('close', () => {
     ended = true
-    for (const wake of heard.splice(0)) wake()
+    for (const wake of outputWaiters.splice(0)) wake()
   })
   const until = async (text: string): Promise<void> => {
     const timer = setTimeout(() => child.kill('SIGKILL'), 10_000)
-    while (!output.includes(text) && !ended) await new Promise<void>((done) => heard.push(done))
+    while (!output.includes(text) && !ended) await new Promise<void>((done) => outputWaiters.push(done))
     clearTimeout(timer)
   }
-  // The last line that the shell prints of its connection.
+  // The last line that the shell prints about its connection.
   await until('Got a new session id')
   const transcript: string[] = []
   for (const [index, command] of commands.entries()) {
@@ -81,7 +81,7 @@ async function shell(address: string): Promise<string> {
     const marker = `/marker-${index}`
     child.stdin.write(`${command}\nsync ${marker}\n`)
     await until(`[${marker}]: rc = 0\n\tname = ${marker}`)
-    transcript.push(`> ${command}${ended ? ' (the shell ended)' : ''}`, ...lines(output, marker))
+    transcript.push(`> ${command}${ended ? ' (the shell exited)' : ''}`, ...lines(output, marker))
     if (ended) break
   }
   child.stdin.end('quit\n')
@@ -89,7 +89,7 @@ async function shell(address: string): Promise<string> {
   return transcript.join('\n')
 }
 
-/** Lines come from two threads of the shell, so their order says nothing. */
+/** Masks and sorts the lines: the shell prints from two threads, so their order is not deterministic. */
 function lines(output: string, marker: string): string[] {
   return output
     .split('\n')
@@ -105,8 +105,8 @@ function lines(output: string, marker: string): string[] {
     .sort()
 }
 
-describeWith(['apache', 'cliMt'], 'the shell of the C client', () => {
-  it('shows the same answers', async () => {
+describeWith(['apache', 'cliMt'], 'the shell of the C client (cli_mt)', () => {
+  it('prints the same replies from Zabra and from Apache ZooKeeper', async () => {
     const { apache, zabra } = await onBoth((server) => shell(server.address), {
       extendedTypesEnabled: 'true',
     })

@@ -1,12 +1,20 @@
 import { cpSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
-import { describeWith } from './harness/available.ts'
+import { describeWith } from './harness/requirements.ts'
 import { bytes, openAcl } from './harness/bytes.ts'
-import { Client, createBody, multiBody, Refused } from './harness/client.ts'
+import { Client, createBody, multiBody, ErrorReply } from './harness/client.ts'
 import { dumpTree } from './harness/dump.ts'
 import { op } from './harness/opcodes.ts'
-import { apacheClassPath, ours, reference, run, scratch, Server, type Kind } from './harness/servers.ts'
+import {
+  apacheClassPath,
+  serverUnderTest,
+  reference,
+  run,
+  scratch,
+  Server,
+  type Kind,
+} from './harness/servers.ts'
 import { bob, part, ttlBody } from './differential/requests.ts'
 
 const config = {
@@ -16,11 +24,11 @@ const config = {
 
 interface Written {
   readonly dump: Record<string, string>
-  /** A session that still lives when the server ends. */
+  /** A session that is open when the server ends. */
   readonly session: { readonly id: bigint; readonly password: Buffer }
 }
 
-/** Writes every kind of transaction, and leaves one session with ephemeral nodes alive. */
+/** Writes every kind of transaction, and leaves one session with ephemeral nodes open. */
 async function write(server: Server, label: string): Promise<Written> {
   const client = await Client.connect(server.port, { timeoutMs: 40_000 })
   const passing = await Client.connect(server.port)
@@ -82,11 +90,11 @@ const setAclBody = (path: string): Buffer =>
     .done()
 
 const expectRefusal = (error: unknown): void => {
-  if (!(error instanceof Refused)) throw error
+  if (!(error instanceof ErrorReply)) throw error
 }
 
-/** Starts `reader` on a folder that `writer` wrote and looks at everything in it. */
-async function serves(reader: Kind, folder: string, written: readonly Written[]): Promise<void> {
+/** Starts a server on a copy of a data directory and checks the tree, the open session and the sequence counters. */
+async function expectServed(reader: Kind, folder: string, written: readonly Written[]): Promise<void> {
   const last = written.at(-1)!
   const copy = scratch('copy')
   cpSync(folder, copy, { recursive: true })
@@ -107,7 +115,7 @@ async function serves(reader: Kind, folder: string, written: readonly Written[])
   await client.close()
 }
 
-/** The number that the parent's creation counter gives next. */
+/** Returns the name of the next sequential child, by the parent's creation counter. */
 function nextName(dump: Record<string, string>, child: string): string {
   const parent = child.slice(0, child.lastIndexOf('/'))
   const { cversion, numChildren } = JSON.parse(dump[parent]!.replace(/^.*?\] /, '')) as {
@@ -120,7 +128,7 @@ function nextName(dump: Record<string, string>, child: string): string {
 const versionFiles = (folder: string): string[] =>
   readdirSync(join(folder, 'version-2')).map((name) => join(folder, 'version-2', name))
 
-async function toolsRead(folder: string): Promise<void> {
+async function expectToolsRead(folder: string): Promise<void> {
   for (const file of versionFiles(folder)) {
     const tool = file.includes('/log.')
       ? ['org.apache.zookeeper.server.persistence.TxnLogToolkit', '-d', file]
@@ -141,7 +149,7 @@ async function toolsRead(folder: string): Promise<void> {
 
 type Ending = 'killed' | 'stopped' | 'restarted with a snapshot'
 
-/** One folder, written by one kind of server and left in a certain state. */
+/** Creates a data directory with one kind of server and leaves it in a given state. */
 async function folderOf(kind: Kind, ending: Ending): Promise<{ folder: string; written: Written[] }> {
   const folder = scratch('written')
   const snapshots = ending === 'restarted with a snapshot' ? { snapCount: 20, snapTreeShare: 0 } : {}
@@ -161,45 +169,51 @@ async function folderOf(kind: Kind, ending: Ending): Promise<{ folder: string; w
 const endings: readonly Ending[] = ['killed', 'stopped', 'restarted with a snapshot']
 
 describeWith(['apache'], 'data directories', () => {
-  const mine = new Map<Ending, Promise<{ folder: string; written: Written[] }>>()
+  const folders = new Map<Ending, Promise<{ folder: string; written: Written[] }>>()
   const written = (ending: Ending): Promise<{ folder: string; written: Written[] }> => {
-    const known = mine.get(ending) ?? folderOf(ours, ending)
-    mine.set(ending, known)
+    const known = folders.get(ending) ?? folderOf(serverUnderTest, ending)
+    folders.set(ending, known)
     return known
   }
 
-  afterAll(() => mine.clear())
+  afterAll(() => folders.clear())
 
-  it.each(endings)('Apache ZooKeeper serves the same tree from what we wrote and %s', async (ending) => {
-    const { folder, written: all } = await written(ending)
-    await serves(reference, folder, all)
-  })
+  it.each(endings)(
+    'Apache ZooKeeper serves the same tree from a directory of Zabra that was %s',
+    async (ending) => {
+      const { folder, written: all } = await written(ending)
+      await expectServed(reference, folder, all)
+    },
+  )
 
-  it.each(endings)("Apache ZooKeeper's tools read what we wrote and %s", async (ending) => {
+  it.each(endings)("Apache ZooKeeper's tools read a directory of Zabra that was %s", async (ending) => {
     const { folder } = await written(ending)
     expect(versionFiles(folder).some((file) => file.includes('/log.'))).toBe(true)
     if (ending === 'restarted with a snapshot') {
       expect(versionFiles(folder).filter((file) => file.includes('/snapshot.')).length).toBeGreaterThan(1)
     }
-    await toolsRead(folder)
+    await expectToolsRead(folder)
   })
 
-  it.each(endings)('we serve the same tree from what Apache ZooKeeper wrote and %s', async (ending) => {
-    const { folder, written: all } = await folderOf(reference, ending)
-    await serves(ours, folder, all)
-  })
+  it.each(endings)(
+    'Zabra serves the same tree from a directory of Apache ZooKeeper that was %s',
+    async (ending) => {
+      const { folder, written: all } = await folderOf(reference, ending)
+      await expectServed(serverUnderTest, folder, all)
+    },
+  )
 
-  it.each(endings)('we serve the same tree from what we wrote and %s', async (ending) => {
+  it.each(endings)('Zabra serves the same tree from a directory of Zabra that was %s', async (ending) => {
     const { folder, written: all } = await written(ending)
-    await serves(ours, folder, all)
+    await expectServed(serverUnderTest, folder, all)
   })
 
-  it('we serve names beyond ASCII that Apache ZooKeeper digested in another encoding, and say so', async () => {
+  it('Zabra serves non-ASCII names that Apache ZooKeeper digested in another encoding, and logs that digests are not checked', async () => {
     const folder = scratch('posix')
     const apache = await Server.start({ kind: reference, dataDir: folder, config, locale: 'POSIX' })
     const written = await write(apache, 'posix')
     await apache.kill()
-    await using server = await Server.start({ kind: ours, config, dataDir: folder })
+    await using server = await Server.start({ kind: serverUnderTest, config, dataDir: folder })
     const client = await Client.connect(server.port)
     await client.addAuth('digest', 'super:secret')
     expect(await dumpTree(client)).toEqual(written.dump)
@@ -207,10 +221,10 @@ describeWith(['apache'], 'data directories', () => {
     expect(server.output).toContain('Digests are not checked')
   })
 
-  it('a folder survives a journey: Apache ZooKeeper, Zabra, Apache ZooKeeper, Zabra', async () => {
+  it('a data directory moves between Apache ZooKeeper and Zabra in turn and keeps its tree and sessions', async () => {
     const folder = scratch('journey')
     let last: Written | undefined
-    for (const [stage, kind] of [reference, ours, reference, ours].entries()) {
+    for (const [stage, kind] of [reference, serverUnderTest, reference, serverUnderTest].entries()) {
       const server = await Server.start({
         kind,
         dataDir: folder,

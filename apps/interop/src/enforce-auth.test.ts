@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, it } from 'vitest'
-import { describeWith } from './harness/available.ts'
+import { describeWith } from './harness/requirements.ts'
 import { bytes } from './harness/bytes.ts'
 import { Client } from './harness/client.ts'
 import { op } from './harness/opcodes.ts'
@@ -12,7 +12,7 @@ const zabra = resolve(import.meta.dirname, '../../cli/dist/main.js')
 const module = 'org.apache.zookeeper.server.auth'
 const users = `Server {\n  ${module}.DigestLoginModule required user_bob="secret";\n};\n`
 
-/** What becomes of a command of each kind of client. */
+/** Runs a command with each kind of authentication. Resolves to the exit codes. */
 async function commands(server: Server): Promise<string> {
   const said: string[] = []
   for (const [name, argv] of [
@@ -29,8 +29,8 @@ async function commands(server: Server): Promise<string> {
   return said.join('\n')
 }
 
-/** The error of a first request without any identity, and whether the connection lives on. */
-async function first(server: Server): Promise<string> {
+/** Sends two requests without authentication. Resolves to their error codes, or `closed`. */
+async function unauthenticated(server: Server): Promise<string> {
   const client = await Client.connect(server.port)
   const said: string[] = []
   for (const body of [bytes().str('/').bool(false).done(), bytes().str('/').bool(false).done()])
@@ -52,7 +52,7 @@ describeWith(['apache'], 'enforce.auth.schemes', () => {
     ['sasl', ['sasl']],
     ['digest,sasl', ['digest', 'sasl']],
     ['ip', ['nobody', 'digest', 'sasl']],
-  ])('with %s let the same clients in', async (schemes, served) => {
+  ])('%s admits the same clients as Apache ZooKeeper', async (schemes, served) => {
     const config = {
       'enforce.auth.enabled': 'true',
       'enforce.auth.schemes': schemes,
@@ -60,7 +60,7 @@ describeWith(['apache'], 'enforce.auth.schemes', () => {
     }
     const flags = [`-Djava.security.auth.login.config=${jaas}`]
     const { apache, zabra: own } = await onBoth(
-      async (server) => `${await commands(server)}\n${await first(server)}`,
+      async (server) => `${await commands(server)}\n${await unauthenticated(server)}`,
       config,
       flags,
     )

@@ -1,11 +1,8 @@
-import { resolve } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
-import { expectSameTrees } from './ensemble/alike.ts'
+import { expectSameTrees, writeThroughAll } from './ensemble/same-trees.ts'
 import { Ensemble } from './ensemble/ensemble.ts'
-import { describeWith, python } from './harness/available.ts'
-import { reference, run, type Kind } from './harness/servers.ts'
-
-const script = resolve(import.meta.dirname, '../python/ensemble.py')
+import { describeWith } from './harness/requirements.ts'
+import { reference, type Kind } from './harness/servers.ts'
 
 let ensemble: Ensemble | undefined
 afterEach(async () => {
@@ -13,48 +10,38 @@ afterEach(async () => {
   ensemble = undefined
 })
 
-/** Writes through each member and reads at every other one, with kazoo. */
-async function throughAll(label: string): Promise<void> {
-  const addresses = ensemble!.alive.map((id) => ensemble!.member(id).address)
-  const { code, output } = await run(python, [script, label, ...addresses], { timeoutMs: 60_000 })
-  if (code !== 0) throw new Error(`kazoo ended with ${code}:\n${output.slice(-3000)}\n${outputs()}`)
-}
-
-const outputs = (): string =>
-  ensemble!.ids.map((id) => `--- ${id}\n${ensemble!.member(id).output.slice(-6000)}`).join('\n')
-
-const teams: readonly (readonly Kind[])[] = [
+const ensembles: readonly (readonly Kind[])[] = [
   [reference, 'zabra', reference],
   ['zabra', reference, 'zabra'],
 ]
 
-describeWith(['apache', 'kazoo'], 'an ensemble of both', () => {
-  it.each(teams)(
-    'of %s, %s and %s keeps one tree, whoever leads and whoever comes back',
+describeWith(['apache', 'kazoo'], 'an ensemble of Zabra and Apache ZooKeeper', () => {
+  it.each(ensembles)(
+    'of %s, %s and %s keeps equal trees over leader changes and restarts',
     async (...kinds) => {
       ensemble = await Ensemble.start({ kinds })
-      await throughAll('first')
+      await writeThroughAll(ensemble!, 'first')
       await expectSameTrees(ensemble!)
       const led = new Set<Kind>()
-      // The leader is killed each time, so leadership goes from one kind to the other; then those who never led.
+      // The leader is killed in each round, so that both kinds lead.
       for (const round of [1, 2, 3]) {
         const leader = await ensemble.leader()
         led.add(kinds[leader - 1]!)
         await ensemble.kill(leader)
         await ensemble.leader()
-        await throughAll(`without-${round}`)
+        await writeThroughAll(ensemble!, `without-${round}`)
         await ensemble.start(leader)
-        await throughAll(`again-${round}`)
+        await writeThroughAll(ensemble!, `again-${round}`)
         await expectSameTrees(ensemble!)
       }
       await ensemble.kill(1)
-      await throughAll('without-first')
+      await writeThroughAll(ensemble!, 'without-first')
       await ensemble.start(1)
       await expectSameTrees(ensemble!)
-      // All of them at once.
+      // A restart of all members at once.
       await ensemble.kill(...ensemble.ids)
       await ensemble.start(...ensemble.ids)
-      await throughAll('anew')
+      await writeThroughAll(ensemble!, 'anew')
       await expectSameTrees(ensemble!)
       expect(led.size).toBe(2)
     },
@@ -63,30 +50,30 @@ describeWith(['apache', 'kazoo'], 'an ensemble of both', () => {
   it.each<readonly Kind[]>([
     [reference, reference, 'zabra'],
     ['zabra', 'zabra', reference],
-  ])('of the voters %s and %s tells the observer %s of everything', async (...kinds) => {
+  ])('of the voters %s and %s keeps the observer %s up to date', async (...kinds) => {
     ensemble = await Ensemble.start({ kinds, observers: [3] })
     expect(await ensemble.modeOf(3)).toBe('observer')
-    await throughAll('first')
+    await writeThroughAll(ensemble!, 'first')
     await expectSameTrees(ensemble!)
     await ensemble.kill(3)
-    await throughAll('without')
+    await writeThroughAll(ensemble!, 'without')
     await ensemble.start(3)
-    await throughAll('again')
+    await writeThroughAll(ensemble!, 'again')
     await expectSameTrees(ensemble!)
-    // It finds the next leader by itself.
+    // The observer finds the next leader.
     await ensemble.kill(2)
     await ensemble.start(2)
     await ensemble.leader()
-    await throughAll('later')
+    await writeThroughAll(ensemble!, 'later')
     await expectSameTrees(ensemble!)
   })
 
-  it('shows the same configuration everywhere', async () => {
+  it('has the same configuration node on every member', async () => {
     ensemble = await Ensemble.start({ kinds: ['zabra', reference, 'zabra'] })
     const texts = new Set<string>()
     for (const id of ensemble.ids)
       texts.add(
-        await ensemble.with(id, async (client) => String((await client.get('/zookeeper/config')).data)),
+        await ensemble.withClient(id, async (client) => String((await client.get('/zookeeper/config')).data)),
       )
     expect([...texts].join('\n---\n').split('---')).toHaveLength(1)
   })

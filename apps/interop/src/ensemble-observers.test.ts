@@ -1,9 +1,9 @@
 import { afterEach, expect, it } from 'vitest'
-import { expectSameTrees, throughAll } from './ensemble/alike.ts'
+import { expectSameTrees, writeThroughAll } from './ensemble/same-trees.ts'
 import { Ensemble, sync, until } from './ensemble/ensemble.ts'
-import { describeWith } from './harness/available.ts'
+import { describeWith } from './harness/requirements.ts'
 import { bytes } from './harness/bytes.ts'
-import { Client, ConnectionLost, createBody, word } from './harness/client.ts'
+import { Client, ConnectionLost, createBody, fourLetterWord } from './harness/client.ts'
 import { op } from './harness/opcodes.ts'
 import { freePort } from './harness/ports.ts'
 import { reference, type Kind } from './harness/servers.ts'
@@ -14,16 +14,16 @@ afterEach(async () => {
   ensemble = undefined
 })
 
-/** Whom an observer follows, in its own words. */
+/** Returns the id of the server that an observer follows, from its `mntr`. */
 async function masterOf(id: number): Promise<number> {
-  const text = await word(ensemble!.member(id).port, 'mntr', { timeoutMs: 2000 }).catch(() => '')
+  const text = await fourLetterWord(ensemble!.member(id).port, 'mntr', { timeoutMs: 2000 }).catch(() => '')
   return Number(/zk_observer_master_id\t(\d+)/.exec(text)?.[1])
 }
 
-const mastered = (id: number, master: number): Promise<void> =>
-  until(`observer ${id} behind ${master}`, async () => (await masterOf(id)) === master, 60_000)
+const waitForMaster = (id: number, master: number): Promise<void> =>
+  until(`observer ${id} to follow ${master}`, async () => (await masterOf(id)) === master, 60_000)
 
-/** Voters 1 to 3, of whom 3 leads and only 1 keeps observers up to date; the observers 4 and 5. */
+/** Starts voters 1 to 3, of which 3 leads and only 1 is an observer master, and the observers 4 and 5. */
 async function start(kinds: readonly Kind[]): Promise<void> {
   const port = await freePort()
   ensemble = await Ensemble.plan({
@@ -32,36 +32,36 @@ async function start(kinds: readonly Kind[]): Promise<void> {
     hostOf: (id) => `127.0.0.${id}`,
     configOf: (id) => (id === 1 || id > 3 ? { observerMasterPort: port } : {}),
   })
-  // One after the other, so that 3 leads and 1 is there when observers come.
+  // In this order, so that 3 leads and 1 runs before the observers connect.
   await ensemble.start(2, 3)
   await ensemble.start(1)
   await ensemble.start(4, 5)
 }
 
-describeWith(['apache', 'kazoo'], 'a follower that keeps observers up to date', () => {
+describeWith(['apache', 'kazoo'], 'an observer master', () => {
   it.each<readonly Kind[]>([
     ['zabra', reference, reference, 'zabra', reference],
     ['zabra', 'zabra', 'zabra', reference, reference],
     [reference, reference, 'zabra', 'zabra', reference],
-  ])('as %s, with %s and the leader %s, serves observers of both kinds', async (...kinds) => {
+  ])('%s, beside %s and the leader %s, serves observers of both kinds', async (...kinds) => {
     await start(kinds)
     expect(await ensemble!.leader()).toBe(3)
-    for (const id of [4, 5]) await mastered(id, 1)
-    await throughAll(ensemble!, 'first')
+    for (const id of [4, 5]) await waitForMaster(id, 1)
+    await writeThroughAll(ensemble!, 'first')
     await expectSameTrees(ensemble!)
-    // They lag behind it for a while, and come back.
+    // The observers are down while others write, and restart.
     await ensemble!.kill(4, 5)
-    await throughAll(ensemble!, 'without')
+    await writeThroughAll(ensemble!, 'without')
     await ensemble!.start(4, 5)
-    for (const id of [4, 5]) await mastered(id, 1)
-    await throughAll(ensemble!, 'again')
+    for (const id of [4, 5]) await waitForMaster(id, 1)
+    await writeThroughAll(ensemble!, 'again')
     await expectSameTrees(ensemble!)
-    // A new leader means a new role for the follower, and for its observers.
+    // After a new leader election the follower serves its observers again.
     await ensemble!.kill(3)
     await ensemble!.leader()
     await ensemble!.start(3)
-    for (const id of [4, 5]) await mastered(id, 1)
-    await throughAll(ensemble!, 'later')
+    for (const id of [4, 5]) await waitForMaster(id, 1)
+    await writeThroughAll(ensemble!, 'later')
     await expectSameTrees(ensemble!)
   })
 
@@ -69,10 +69,10 @@ describeWith(['apache', 'kazoo'], 'a follower that keeps observers up to date', 
     ['zabra', 'zabra', 'zabra', 'zabra', reference],
     ['zabra', reference, reference, 'zabra', reference],
   ])(
-    'as %s, with %s and the leader %s, carries out nothing for a session that has left',
+    '%s, beside %s and the leader %s, rejects writes over the old connection of a moved session',
     async (...kinds) => {
       await start(kinds)
-      for (const id of [4, 5]) await mastered(id, 1)
+      for (const id of [4, 5]) await waitForMaster(id, 1)
       let before = await ensemble!.connect(4)
       const resume = before.session
       await before.create('/begun', '')
@@ -96,12 +96,12 @@ describeWith(['apache', 'kazoo'], 'a follower that keeps observers up to date', 
     },
   )
 
-  it('sends our observers to the leader when it is gone', async () => {
+  it('is killed, and Zabra observers follow the leader', async () => {
     await start([reference, 'zabra', 'zabra', 'zabra', 'zabra'])
-    for (const id of [4, 5]) await mastered(id, 1)
+    for (const id of [4, 5]) await waitForMaster(id, 1)
     await ensemble!.kill(1)
-    for (const id of [4, 5]) await mastered(id, 3)
-    await throughAll(ensemble!, 'at the leader')
+    for (const id of [4, 5]) await waitForMaster(id, 3)
+    await writeThroughAll(ensemble!, 'at the leader')
     await expectSameTrees(ensemble!)
   })
 })

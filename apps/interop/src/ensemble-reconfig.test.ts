@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest'
 import { Ensemble, until } from './ensemble/ensemble.ts'
-import { describeWith } from './harness/available.ts'
+import { describeWith } from './harness/requirements.ts'
 import { bytes } from './harness/bytes.ts'
 import { reference, type Kind } from './harness/servers.ts'
 
@@ -12,8 +12,12 @@ afterEach(async () => {
   ensemble = undefined
 })
 
-/** Asks a member for a change; gives the error, or 'lost' when the connection went before the answer. */
-async function change(at: number, joining: string | null, leaving: string | null): Promise<number | 'lost'> {
+/** Sends a reconfig to a member. Returns the error code, or 'lost' when the connection closed before the reply. */
+async function reconfigure(
+  at: number,
+  joining: string | null,
+  leaving: string | null,
+): Promise<number | 'lost'> {
   const client = await ensemble!.connect(at)
   try {
     const body = bytes().str(joining).str(leaving).str(null).long(-1n).done()
@@ -25,9 +29,9 @@ async function change(at: number, joining: string | null, leaving: string | null
   }
 }
 
-/** Members in the configuration that a server shows. */
+/** Returns the member ids in a server's configuration node. */
 async function membersAt(id: number): Promise<string> {
-  const text = await ensemble!.with(id, async (client) =>
+  const text = await ensemble!.withClient(id, async (client) =>
     String((await client.get('/zookeeper/config')).data),
   )
   return [...text.matchAll(/server\.(\d+)=/g)]
@@ -36,14 +40,14 @@ async function membersAt(id: number): Promise<string> {
     .join()
 }
 
-/** Everybody serves and shows these members; one write goes through. */
-async function settled(members: string): Promise<void> {
+/** Waits until all running members serve, have this configuration, and accept a write. */
+async function waitForMembers(members: string): Promise<void> {
   await ensemble!.leader()
-  for (const id of ensemble!.alive)
+  for (const id of ensemble!.running)
     await until(`${members} at ${id}`, async () => (await membersAt(id).catch(() => '')) === members)
   await until('a write', () =>
     ensemble!
-      .with(1, (client) => client.set('/n', members))
+      .withClient(1, (client) => client.set('/n', members))
       .then(
         () => true,
         () => false,
@@ -51,38 +55,38 @@ async function settled(members: string): Promise<void> {
   )
 }
 
-describeWith(['apache'], 'an ensemble of both that changes', () => {
+describeWith(['apache'], 'reconfig of an ensemble of Zabra and Apache ZooKeeper', () => {
   it.each<readonly Kind[]>([
     ['zabra', reference, 'zabra', reference],
     [reference, 'zabra', reference, 'zabra'],
-  ])('from %s, %s, %s and %s, its leader among those that go and come', async (...kinds) => {
+  ])('removes and adds members of %s, %s, %s and %s, the leader among them', async (...kinds) => {
     ensemble = await Ensemble.start({
       kinds,
       config: { reconfigEnabled: 'true', skipACL: 'yes' },
     })
-    await ensemble.with(1, (client) => client.create('/n'))
-    await settled('1,2,3,4')
+    await ensemble.withClient(1, (client) => client.create('/n'))
+    await waitForMembers('1,2,3,4')
     const first = await ensemble.leader()
     const follower = ensemble.ids.find((id) => id !== first)!
-    expect(await change(follower, null, String(follower))).toBe(0)
+    expect(await reconfigure(follower, null, String(follower))).toBe(0)
     const left = ensemble.ids.filter((id) => id !== follower)
-    await settled(left.join())
+    await waitForMembers(left.join())
 
-    await change(
+    await reconfigure(
       left.find((id) => id !== first)!,
       null,
       String(first),
     )
-    await settled(left.filter((id) => id !== first).join())
+    await waitForMembers(left.filter((id) => id !== first).join())
     const second = await ensemble.leader()
     expect([first, follower]).not.toContain(second)
 
-    // Both come back: one asked for at the leader, one at a follower.
+    // Both rejoin: one by a request to the leader, one by a request to a follower.
     const line = (id: number): string =>
       `server.${id}=127.0.0.1:${ensemble!.portsOf(id).join(':')}:participant;127.0.0.1:${ensemble!.member(id).port}`
-    await until('the return of one', async () => (await change(second, line(first), null)) === 0)
-    await until('the return of the other', async () => (await change(first, line(follower), null)) === 0)
-    await settled('1,2,3,4')
+    await until('the first to rejoin', async () => (await reconfigure(second, line(first), null)) === 0)
+    await until('the second to rejoin', async () => (await reconfigure(first, line(follower), null)) === 0)
+    await waitForMembers('1,2,3,4')
     const dumps = await ensemble.dumps()
     for (const [id, dump] of dumps) expect(dump, `the tree of ${id}`).toEqual(dumps.get(1))
   })

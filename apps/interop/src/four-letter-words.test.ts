@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { describeWith } from './harness/available.ts'
+import { describeWith } from './harness/requirements.ts'
 import { bytes } from './harness/bytes.ts'
-import { Client, word } from './harness/client.ts'
+import { Client, fourLetterWord } from './harness/client.ts'
 import { op } from './harness/opcodes.ts'
-import { ours, reference, Server } from './harness/servers.ts'
+import { serverUnderTest, reference, Server } from './harness/servers.ts'
 
 const words = [
   'conf',
@@ -24,7 +24,7 @@ const words = [
   'hash',
 ]
 
-/** Keeps the form of a line and drops what differs from process to process. */
+/** Masks the values that differ from process to process. */
 function shape(text: string): string[] {
   return text.split('\n').map((line) =>
     line
@@ -41,10 +41,10 @@ function shape(text: string): string[] {
 const numbers = (lines: readonly string[]): string[] =>
   lines.map((line) => line.replace(/-?\d+(\.\d+)?/g, 'N'))
 
-/** Buckets of sessions depend on the moment, so only the kinds of lines are compared. */
+/** Returns the distinct masked lines: the expiry buckets of sessions depend on timing. */
 const kinds = (lines: readonly string[]): string[] => [...new Set(numbers(lines))].sort()
 
-/** Counters of things that a single server of ours does not have: members, caches, throttles and stages. */
+/** Metrics of Apache ZooKeeper for parts that a standalone Zabra server does not have. */
 const withoutCounterpart: ReadonlySet<string> = new Set(
   [
     'add_dead_watcher_stall_time cnxn_closed_without_zk_server_running commit_count dead_watchers_cleared',
@@ -63,7 +63,7 @@ describeWith(['apache'], 'four-letter words', () => {
   const clients: Client[] = []
 
   beforeAll(async () => {
-    servers = await Promise.all([Server.start({ kind: reference }), Server.start({ kind: ours })])
+    servers = await Promise.all([Server.start({ kind: reference }), Server.start({ kind: serverUnderTest })])
     for (const server of servers) {
       const client = await Client.connect(server.port, { timeoutMs: 20_000 })
       await client.create('/w', 'data')
@@ -80,9 +80,9 @@ describeWith(['apache'], 'four-letter words', () => {
   })
 
   const both = (command: string | Uint8Array): Promise<string[]> =>
-    Promise.all(servers.map(({ port }) => word(port, command)))
+    Promise.all(servers.map(({ port }) => fourLetterWord(port, command)))
 
-  it.each(words)('%s has the lines of Apache ZooKeeper', async (name) => {
+  it.each(words)('%s prints the lines of Apache ZooKeeper', async (name) => {
     const [apache, zabra] = (await both(name)).map(shape) as [string[], string[]]
     if (name === 'envi') {
       const keys = (lines: string[]): string[] => lines.map((line) => line.split('=')[0]!)
@@ -95,12 +95,14 @@ describeWith(['apache'], 'four-letter words', () => {
     else expect(numbers(zabra)).toEqual(numbers(apache))
   })
 
-  it('wchp, wchc and wchs say who watches what', async () => {
+  it('wchp, wchc and wchs list the watches by path, by session and in total', async () => {
     for (const [index, server] of servers.entries()) {
       const id = `0x${clients[index]!.session.id.toString(16)}`
-      expect(await word(server.port, 'wchc')).toContain(`${id}\n\t/`)
-      expect(await word(server.port, 'wchp')).toContain(`/w\n\t${id}\n`)
-      expect(await word(server.port, 'wchs')).toBe('1 connections watching 2 paths\nTotal watches:2\n')
+      expect(await fourLetterWord(server.port, 'wchc')).toContain(`${id}\n\t/`)
+      expect(await fourLetterWord(server.port, 'wchp')).toContain(`/w\n\t${id}\n`)
+      expect(await fourLetterWord(server.port, 'wchs')).toBe(
+        '1 connections watching 2 paths\nTotal watches:2\n',
+      )
     }
   })
 
@@ -118,7 +120,7 @@ describeWith(['apache'], 'four-letter words', () => {
     expect(zabra.slice(0, 2).map(([key]) => key)).toEqual(['zk_version', 'zk_server_state'])
     expect(zabra.filter((fields) => fields.length !== 2 && fields.join('') !== '')).toEqual([])
     const known = new Set(zabra.map(([key]) => key))
-    // Percentiles and summaries of stages, queues and namespaces, and all of a Java machine: docs/divergence.md has the row.
+    // Summaries of stages, queues and namespaces, and the metrics of the JVM: docs/divergence.md has the row.
     const without =
       /^zk_(jvm_|(avg|min|max|cnt|sum|p50|p95|p99|p999)_(?!(readlatency|updatelatency|fsynctime|snapshottime|sync_processor_batch_size|node_\w+_watch_count)$))/
     const absent = apache
@@ -127,32 +129,32 @@ describeWith(['apache'], 'four-letter words', () => {
     expect(absent).toEqual([])
   })
 
-  it('ruok and isro end without a newline, and text behind a word is ignored', async () => {
+  it('ruok and isro print no newline, and bytes after the word are ignored', async () => {
     expect(await both('ruok')).toEqual(['imok', 'imok'])
     expect(await both('isro')).toEqual(['rw', 'rw'])
     expect(await both('ruok\n')).toEqual(['imok', 'imok'])
     expect(await both('ruoksrvr')).toEqual(['imok', 'imok'])
   })
 
-  it('closes on unknown words without a byte', async () => {
+  it('an unknown word closes the connection without a reply', async () => {
     for (const text of ['abcd', 'RUOK', 'quit', 'GET ']) expect(await both(text)).toEqual(['', ''])
   })
 })
 
 describeWith(['apache'], 'four-letter words outside of the whitelist', () => {
   it.each([undefined, 'ruok, stat', 'srvr,nope'])(
-    'are refused with the same line when the whitelist is %s',
+    'are refused with the same line with the whitelist %s',
     async (list) => {
       const config = { '4lw.commands.whitelist': list ?? 'srvr' }
-      // The harness waits for `srvr`, so both sides begin with it allowed wherever the list leaves it out.
+      // The harness polls `srvr`, so it is added to lists without it.
       const allowed =
         list?.includes('srvr') === false ? { '4lw.commands.whitelist': `${list}, srvr` } : config
       const answers = await Promise.all(
-        [reference, ours].map(async (kind) => {
+        [reference, serverUnderTest].map(async (kind) => {
           await using server = await Server.start({ kind, config: allowed })
           const texts: string[] = []
           for (const name of ['ruok', 'stat', 'cons', 'dump', 'gtmk', 'isro'])
-            texts.push(await word(server.port, name))
+            texts.push(await fourLetterWord(server.port, name))
           return texts
         }),
       )

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { describeWith } from './harness/available.ts'
+import { describeWith } from './harness/requirements.ts'
 import { apacheClassPath, run, type Server } from './harness/servers.ts'
-import { mask, shellSession, split } from './harness/shell-session.ts'
+import { mask, shellSession, splitEvents } from './harness/shell-session.ts'
 import { onBoth } from './harness/transcript.ts'
 
 async function shell(server: Server): Promise<string> {
@@ -13,22 +13,22 @@ async function shell(server: Server): Promise<string> {
       input: `${shellSession.replaceAll('ADDRESS', server.address)}\n`,
     },
   )
-  return JSON.stringify({ code, out: split(mask(stdout, server)), err: mask(stderr, server) })
+  return JSON.stringify({ code, out: splitEvents(mask(stdout, server)), err: mask(stderr, server) })
 }
 
 describeWith(['apache'], "Apache ZooKeeper's shell", () => {
-  it('prints the same for every command', async () => {
+  it('prints the same replies from Zabra and from Apache ZooKeeper for every command', async () => {
     const { apache, zabra } = await onBoth(shell, { extendedTypesEnabled: 'true' })
     type Printed = { code: number; out: { answers: string[]; events: string[] }; err: string[] }
-    const [theirs, mine] = [JSON.parse(apache.join('')) as Printed, JSON.parse(zabra.join('')) as Printed]
-    expect(mine.out.answers).toEqual(theirs.out.answers)
-    expect(mine.err).toEqual(theirs.err)
-    expect(mine.out.events).toEqual(theirs.out.events)
-    expect(mine.code).toBe(theirs.code)
-    expect(mine.out.answers.length).toBeGreaterThan(140)
+    const [expected, actual] = [JSON.parse(apache.join('')) as Printed, JSON.parse(zabra.join('')) as Printed]
+    expect(actual.out.answers).toEqual(expected.out.answers)
+    expect(actual.err).toEqual(expected.err)
+    expect(actual.out.events).toEqual(expected.out.events)
+    expect(actual.code).toBe(expected.code)
+    expect(actual.out.answers.length).toBeGreaterThan(140)
   })
 
-  it('ends one-command calls with the same exit codes', async () => {
+  it('exits with the same codes for single commands', async () => {
     const calls = [
       ['ls', '/'],
       ['get', '/none'],

@@ -13,51 +13,46 @@ import {
   uriSpec,
 } from '@zabra/recipes'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { describeWith } from './harness/available.ts'
-import { Curator } from './harness/curator.ts'
-import { ours, reference, Server } from './harness/servers.ts'
+import { describeWith } from './harness/requirements.ts'
+import { startCurator } from './harness/curator.ts'
+import { serverUnderTest, reference, Server } from './harness/servers.ts'
 
 const ROUNDS = 20
 
-interface Stage {
+interface Fixture {
   server: Server
   clients: Client[]
 }
 
-function contended(stage: Stage): void {
+function testsOfLocks(fixture: Fixture): void {
   const increment = async (client: Client): Promise<void> => {
     const { data } = await client.getData('/counter')
     await client.setData('/counter', utf8.encode(String(Number(utf8.decode(data)) + 1)), { idempotent: true })
   }
-  /** Curator and two of ours take turns; each turn counts without a version, so that two at a time lose a count. */
+  /** Curator and two Zabra clients increment a counter without versions in turns, so that two concurrent holders would lose a count. */
   const takeTurns = async (part: string, turn: (client: Client) => Promise<unknown>): Promise<void> => {
-    await stage.clients[0]!.create('/counter', utf8.encode('0'))
-    const curator = await Curator.start(stage.server.address, part, ROUNDS)
-    curator.go()
-    const own = stage.clients.map(async (client) => {
+    await fixture.clients[0]!.create('/counter', utf8.encode('0'))
+    const curator = await startCurator(fixture.server.address, part, ROUNDS)
+    curator.proceed()
+    const own = fixture.clients.map(async (client) => {
       for (let round = 0; round < ROUNDS; round++) await turn(client)
     })
     await Promise.all([...own, curator.done])
-    const { data } = await stage.clients[0]!.getData('/counter')
+    const { data } = await fixture.clients[0]!.getData('/counter')
     expect(Number(utf8.decode(data))).toBe(3 * ROUNDS)
-    await stage.clients[0]!.delete('/counter')
+    await fixture.clients[0]!.delete('/counter')
   }
   const children = async (path: string): Promise<readonly string[]> =>
-    (await stage.clients[0]!.exists(path)) === undefined
+    (await fixture.clients[0]!.exists(path)) === undefined
       ? []
-      : (await stage.clients[0]!.getChildren(path)).children
+      : (await fixture.clients[0]!.getChildren(path)).children
 
-  it.each(['curator', 'recipe'] as const)(
-    'take turns at a mutex, with names of the kind %s',
-    async (naming) => {
-      await takeTurns('mutex', (client) =>
-        new Mutex(client, '/lock', { naming }).run(() => increment(client)),
-      )
-      expect(await children('/lock')).toEqual([])
-    },
-  )
+  it.each(['curator', 'recipe'] as const)('Mutex excludes Curator, with the naming %s', async (naming) => {
+    await takeTurns('mutex', (client) => new Mutex(client, '/lock', { naming }).run(() => increment(client)))
+    expect(await children('/lock')).toEqual([])
+  })
 
-  it('read together and write alone', async () => {
+  it('ReadWriteLock excludes writers of Curator', async () => {
     await takeTurns('rw', async (client) => {
       const lock = new ReadWriteLock(client, '/rw', { naming: 'curator' })
       await lock.write.run(() => increment(client))
@@ -69,7 +64,7 @@ function contended(stage: Stage): void {
     expect(await children('/rw')).toEqual([])
   })
 
-  it('share the permits of a semaphore', async () => {
+  it('Semaphore shares its permits with Curator', async () => {
     const options = { permits: 1, naming: 'curator' } as const
     await takeTurns('semaphore', (client) =>
       new Semaphore(client, '/s', options).run(() => increment(client)),
@@ -77,7 +72,7 @@ function contended(stage: Stage): void {
     expect([...(await children('/s/leases')), ...(await children('/s/locks'))]).toEqual([])
   })
 
-  it('elect one leader at a time', async () => {
+  it('LeaderElection elects one leader at a time with Curator', async () => {
     await takeTurns('election', (client) =>
       new LeaderElection(client, '/e', { naming: 'curator' }).lead(() => increment(client)),
     )
@@ -85,44 +80,44 @@ function contended(stage: Stage): void {
   })
 }
 
-function shared(stage: Stage): void {
-  it('count together', async () => {
-    const curator = await Curator.start(stage.server.address, 'counter', ROUNDS)
-    curator.go()
-    const counts = stage.clients.map(async (client) => {
+function testsOfSharedData(fixture: Fixture): void {
+  it('Counter and Curator add to the same counter', async () => {
+    const curator = await startCurator(fixture.server.address, 'counter', ROUNDS)
+    curator.proceed()
+    const counts = fixture.clients.map(async (client) => {
       const counter = new Counter(client, '/count', { format: 8 })
       for (let n = 0; n < ROUNDS; n++) await counter.add()
     })
     await Promise.all([...counts, curator.done])
-    expect(await new Counter(stage.clients[0]!, '/count', { format: 8 }).get()).toBe(BigInt(3 * ROUNDS))
+    expect(await new Counter(fixture.clients[0]!, '/count', { format: 8 }).get()).toBe(BigInt(3 * ROUNDS))
   })
 
-  it("wait at each other's barriers", async () => {
-    const [client] = stage.clients as [Client, Client]
-    const theirs = await Curator.start(stage.server.address, 'barrier', 1)
-    theirs.go()
-    await theirs.says('created')
+  it('Barrier and Curator wait for each other', async () => {
+    const [client] = fixture.clients as [Client, Client]
+    const curator = await startCurator(fixture.server.address, 'barrier', 1)
+    curator.proceed()
+    await curator.waitForLine('created')
     let through = false
     const waiting = new Barrier(client, '/barrier').wait().then(() => (through = true))
     await client.sync('/')
     expect(through).toBe(false)
-    theirs.go()
-    await Promise.all([waiting, theirs.done])
+    curator.proceed()
+    await Promise.all([waiting, curator.done])
     const own = new Barrier(client, '/barrier')
     await own.set()
-    const guest = await Curator.start(stage.server.address, 'wait', 1)
-    guest.go()
-    await guest.says('waiting')
-    expect(guest.lines).not.toContain('through')
+    const waiter = await startCurator(fixture.server.address, 'wait', 1)
+    waiter.proceed()
+    await waiter.waitForLine('waiting')
+    expect(waiter.lines).not.toContain('through')
     await own.remove()
-    await guest.done
+    await waiter.done
   })
 
-  it('share a queue, in which each item reaches one of the two', async () => {
-    const [client] = stage.clients as [Client, Client]
+  it('Queue delivers each item once, to Zabra or to Curator', async () => {
+    const [client] = fixture.clients as [Client, Client]
     const codec = curatorItems(utf8)
     const queue = new Queue(client, '/queue', { codec, naming: 'curator' })
-    const curator = await Curator.start(stage.server.address, 'queue', ROUNDS)
+    const curator = await startCurator(fixture.server.address, 'queue', ROUNDS)
     for (let n = 0; n < ROUNDS; n++) await queue.put([`own-${n}`], { priority: (n % 3) - 1 })
     const got: string[] = []
     const stop = new AbortController()
@@ -133,25 +128,25 @@ function shared(stage: Stage): void {
       }
     })()
     receiving.catch(() => {})
-    curator.go()
-    await curator.says('put')
+    curator.proceed()
+    await curator.waitForLine('put')
     while ((await queue.size()) > 0) await client.sync('/')
     stop.abort()
     await expect(receiving).rejects.toMatchObject({ name: 'AbortError' })
-    curator.go()
+    curator.proceed()
     await curator.done
-    const theirs = curator.lines.filter((line) => line.startsWith('got ')).map((line) => line.slice(4))
+    const gotByCurator = curator.lines.filter((line) => line.startsWith('got ')).map((line) => line.slice(4))
     const all = ['own', 'curator'].flatMap((who) => Array.from({ length: ROUNDS }, (_, n) => `${who}-${n}`))
-    expect([...got, ...theirs].toSorted()).toEqual(all.toSorted())
+    expect([...got, ...gotByCurator].toSorted()).toEqual(all.toSorted())
     expect([...(await client.getChildren('/queue.queue/claims')).children]).toEqual([])
   })
 
-  it("find each other's instances of a service, with all that they say of themselves", async () => {
-    const [client] = stage.clients as [Client, Client]
+  it("ServiceDiscovery and Curator read all fields of each other's instances", async () => {
+    const [client] = fixture.clients as [Client, Client]
     const discovery = new ServiceDiscovery<Record<string, string>>(client, '/services')
-    const curator = await Curator.start(stage.server.address, 'discovery', 1)
-    curator.go()
-    await curator.says('registered')
+    const curator = await startCurator(fixture.server.address, 'discovery', 1)
+    curator.proceed()
+    await curator.waitForLine('registered')
     const provider = await discovery.provider('api')
     expect(provider.next()).toMatchObject({
       id: 'curator',
@@ -171,18 +166,18 @@ function shared(stage: Stage): void {
       payload: { zone: 'node' },
       uriSpec: uriSpec('{scheme}://{address}:{port}/{id}'),
     })
-    curator.go()
-    await curator.says('updated')
+    curator.proceed()
+    await curator.waitForLine('updated')
     expect(curator.lines).toContain('found zabra 10.0.0.9 90 null')
     expect(curator.lines).toContain('more node DYNAMIC true')
     expect(curator.lines).toContain(`uri http://10.0.0.9:90/zabra ${own.instance.registrationTimeUTC}`)
-    // Curator's update has been acknowledged to it; what we see follows within our own stream of events.
+    // Curator's update is acknowledged; the event reaches this client before the reply of the sync.
     await client.sync('/services')
     expect(await discovery.instances('api')).toMatchObject([
       { id: 'curator', address: '10.0.0.2', port: 8081, payload: undefined },
       { id: 'zabra' },
     ])
-    curator.go()
+    curator.proceed()
     await curator.done
     expect((await discovery.instances('api')).map(({ id }) => id)).toEqual(['zabra'])
     await discovery.close()
@@ -190,22 +185,22 @@ function shared(stage: Stage): void {
 }
 
 describeWith(['apache', 'curator'], 'recipes with Curator', () => {
-  for (const kind of [reference, ours]) {
+  for (const kind of [reference, serverUnderTest]) {
     describe(`on ${kind}`, () => {
-      const stage = { clients: [] as Client[] } as unknown as Stage
+      const fixture = { clients: [] as Client[] } as unknown as Fixture
       beforeAll(async () => {
-        stage.server = await Server.start({ kind })
+        fixture.server = await Server.start({ kind })
       })
-      afterAll(() => stage.server.stop())
+      afterAll(() => fixture.server.stop())
       beforeEach(async () => {
-        const servers = stage.server.address
-        stage.clients = await Promise.all(
+        const servers = fixture.server.address
+        fixture.clients = await Promise.all(
           [1, 2].map(() => connect({ servers, signal: AbortSignal.timeout(15_000) })),
         )
       })
-      afterEach(() => Promise.all(stage.clients.map((client) => client.close())))
-      contended(stage)
-      shared(stage)
+      afterEach(() => Promise.all(fixture.clients.map((client) => client.close())))
+      testsOfLocks(fixture)
+      testsOfSharedData(fixture)
     })
   }
 })

@@ -11,62 +11,19 @@ import {
   DoubleBarrier,
 } from '@zabra/recipes'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { describeWith, python } from './harness/available.ts'
-import { ours, reference, Server, spawnOwned } from './harness/servers.ts'
+import { describeWith, python } from './harness/requirements.ts'
+import { ScriptedPeer } from './harness/scripted-peer.ts'
+import { serverUnderTest, reference, Server } from './harness/servers.ts'
 
 const script = resolve(import.meta.dirname, '../python/data.py')
 
-/** A kazoo process, by what it writes. */
-class Kazoo {
-  readonly done: Promise<void>
-  readonly #child: ReturnType<typeof spawnOwned>
-  #output = ''
-  #waiting: { readonly word: string; readonly resolve: () => void }[] = []
-
-  private constructor(server: Server, kind: string) {
-    const child = spawnOwned(python, [script, server.address, kind])
-    this.#child = child
-    child.stdout.on('data', (chunk: Buffer) => this.#hear(chunk.toString()))
-    child.stderr.on('data', (chunk: Buffer) => this.#hear(chunk.toString()))
-    this.done = new Promise((settle, reject) => {
-      child.once('close', (code) => {
-        if (code === 0 && this.words.includes('done')) settle()
-        else reject(new Error(`kazoo ended with ${code}:\n${this.#output.slice(-3000)}`))
-      })
-    })
-    this.done.catch(() => {})
-  }
-
-  static async start(server: Server, kind: string): Promise<Kazoo> {
-    const kazoo = new Kazoo(server, kind)
-    await kazoo.says('ready')
-    return kazoo
-  }
-
-  get words(): string[] {
-    return this.#output.split('\n')
-  }
-
-  go(): void {
-    this.#child.stdin.write('go\n')
-  }
-
-  /** Resolves when it has written a line; rejects when it ends without. */
-  says(word: string): Promise<void> {
-    const said = new Promise<void>((resolve) => this.#waiting.push({ word, resolve }))
-    this.#hear('')
-    return Promise.race([said, this.done])
-  }
-
-  #hear(text: string): void {
-    this.#output += text
-    for (const { word, resolve: settle } of this.#waiting) if (this.words.includes(word)) settle()
-  }
-}
+/** Starts `python/data.py` in one of its scenarios. Resolves when kazoo is connected. */
+const startKazoo = (server: Server, scenario: string): Promise<ScriptedPeer> =>
+  ScriptedPeer.start(python, [script, server.address, scenario])
 
 const suites = (server: () => Server, clientOf: () => Client): void => {
-  it('share a queue with kazoo: each message reaches one of the two', async () => {
-    const kazoo = await Kazoo.start(server(), 'queue')
+  it('Queue delivers each message once, to Zabra or to kazoo', async () => {
+    const kazoo = await startKazoo(server(), 'queue')
     const queue = new Queue(clientOf(), '/queue', { codec: utf8, naming: 'kazoo' })
     for (let n = 0; n < 20; n++) await queue.put(`own-${n}`, { priority: 100 + (n % 3) })
     const got: string[] = []
@@ -78,50 +35,50 @@ const suites = (server: () => Server, clientOf: () => Client): void => {
       }
     })()
     receiving.catch(() => {})
-    kazoo.go()
+    kazoo.proceed()
     await kazoo.done
     expect(await queue.size()).toBe(0)
     stop.abort()
     await expect(receiving).rejects.toMatchObject({ name: 'AbortError' })
-    const theirs = kazoo.words.filter((line) => line.startsWith('got ')).map((line) => line.slice(4))
+    const gotByKazoo = kazoo.lines.filter((line) => line.startsWith('got ')).map((line) => line.slice(4))
     const all = ['own', 'kazoo'].flatMap((who) => Array.from({ length: 20 }, (_, n) => `${who}-${n}`))
-    expect([...got, ...theirs].toSorted()).toEqual(all.toSorted())
+    expect([...got, ...gotByKazoo].toSorted()).toEqual(all.toSorted())
     expect(got.length).toBeGreaterThan(0)
     expect((await clientOf().getChildren('/queue/taken')).children).toEqual([])
   })
 
-  it('count together with kazoo', async () => {
-    const kazoo = await Kazoo.start(server(), 'counter')
+  it('Counter and kazoo add to the same counter', async () => {
+    const kazoo = await startKazoo(server(), 'counter')
     const counter = new Counter(clientOf(), '/counter')
-    kazoo.go()
+    kazoo.proceed()
     for (let n = 0; n < 50; n++) await counter.add()
     await kazoo.done
     expect(await counter.get()).toBe(100n)
   })
 
-  it('wait at a barrier of kazoo, and let kazoo wait at theirs', async () => {
-    const theirs = await Kazoo.start(server(), 'barrier')
-    theirs.go()
-    await theirs.says('created')
+  it('Barrier and kazoo wait for each other', async () => {
+    const kazoo = await startKazoo(server(), 'barrier')
+    kazoo.proceed()
+    await kazoo.waitForLine('created')
     let through = false
     const waiting = new Barrier(clientOf(), '/barrier').wait().then(() => (through = true))
     await clientOf().sync('/')
     expect(through).toBe(false)
-    theirs.go()
+    kazoo.proceed()
     await waiting
-    await theirs.done
+    await kazoo.done
     const own = new Barrier(clientOf(), '/barrier')
     await own.set()
-    const guest = await Kazoo.start(server(), 'wait')
-    guest.go()
+    const waiter = await startKazoo(server(), 'wait')
+    waiter.proceed()
     await clientOf().sync('/')
     await own.remove()
-    await guest.done
-    expect(guest.words).toContain('through')
+    await waiter.done
+    expect(waiter.lines).toContain('through')
   })
 
-  it('see in a cache what kazoo writes', async () => {
-    const kazoo = await Kazoo.start(server(), 'tree')
+  it('TreeCache follows the writes of kazoo', async () => {
+    const kazoo = await startKazoo(server(), 'tree')
     const cache = new TreeCache(clientOf(), '/tree', { codec: utf8 })
     await cache.ready
     const seen: string[] = []
@@ -132,27 +89,27 @@ const suites = (server: () => Server, clientOf: () => Client): void => {
         if (seen.includes('added /tree/b') && cache.get('/tree/a') === undefined) return
       }
     })()
-    kazoo.go()
+    kazoo.proceed()
     await kazoo.done
     await following
     expect(cache.children('/tree')).toEqual(['b'])
     await cache.close()
   })
 
-  it('see in a group who joins and leaves a party of kazoo', async () => {
-    const kazoo = await Kazoo.start(server(), 'party')
+  it('Group lists the members of a party of kazoo', async () => {
+    const kazoo = await startKazoo(server(), 'party')
     const group = new Group(clientOf(), '/party', { codec: utf8 })
-    kazoo.go()
-    await kazoo.says('joined')
+    kazoo.proceed()
+    await kazoo.waitForLine('joined')
     await clientOf().sync('/party')
     expect([...(await group.members()).values()]).toEqual(['kazoo'])
-    kazoo.go()
+    kazoo.proceed()
     await kazoo.done
     await clientOf().sync('/party')
     expect([...(await group.members()).values()]).toEqual([])
   })
 
-  it('keep groups, rounds and transactions there', async () => {
+  it('Group, DoubleBarrier and twoPhaseCommit work on this server', async () => {
     const client = clientOf()
     const group = new Group(client, '/group', { codec: utf8 })
     await group.join('a', 'one')
@@ -175,7 +132,7 @@ const suites = (server: () => Server, clientOf: () => Client): void => {
 }
 
 describeWith(['apache', 'kazoo'], 'recipes with kazoo', () => {
-  for (const kind of [reference, ours]) {
+  for (const kind of [reference, serverUnderTest]) {
     describe(`on ${kind}`, () => {
       let server: Server
       let client: Client

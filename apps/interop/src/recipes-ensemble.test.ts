@@ -11,13 +11,13 @@ import {
 } from '@zabra/recipes'
 import { afterEach, describe, expect, it } from 'vitest'
 import { Ensemble } from './ensemble/ensemble.ts'
-import { describeWith } from './harness/available.ts'
-import { ours, reference, type Kind } from './harness/servers.ts'
+import { describeWith } from './harness/requirements.ts'
+import { serverUnderTest, reference, type Kind } from './harness/servers.ts'
 
-const MEMBERS = 4
+const CLIENTS = 4
 
-/** Carries on with work whose right was lost, or that nobody can tell the result of, until it was surely done. */
-async function insist(work: () => Promise<unknown>): Promise<void> {
+/** Retries work after a lost lock or an ambiguous result, until it succeeds. */
+async function retryUntilDone(work: () => Promise<unknown>): Promise<void> {
   for (;;) {
     try {
       return void (await work())
@@ -27,25 +27,25 @@ async function insist(work: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** What the members of one test do at the same time, each on its own, while the leader goes and comes back. */
-class Play {
+/** Runs all recipes concurrently on several clients while the leader is killed and restarts. */
+class RecipeLoad {
   readonly clients: readonly Client[]
-  /** How many guarded writes to each path were told as carried out. */
+  /** Acknowledged guarded writes by path. */
   readonly #turnsOf = new Map<string, number>()
   readonly put: string[] = []
-  readonly maybePut: string[] = []
+  readonly ambiguousPuts: string[] = []
   readonly got: string[] = []
-  sure = 0n
-  doubtful = 0n
+  acknowledgedAdds = 0n
+  ambiguousAdds = 0n
   turns = 0
-  #over = false
-  #allPut = false
+  #isStopped = false
+  #haveAllPut = false
 
   constructor(clients: readonly Client[]) {
     this.clients = clients
   }
 
-  async run(turnsAfterwards: () => Promise<void>): Promise<void> {
+  async run(disturb: () => Promise<void>): Promise<void> {
     const all = this.clients.flatMap((client, n) => [
       this.#repeat(() => this.#lock(client)),
       this.#repeat(() => this.#readWrite(client)),
@@ -56,37 +56,37 @@ class Play {
     ])
     const consumers = this.clients.map((client) => this.#consume(client))
     for (const each of [...all, ...consumers]) each.catch(() => {})
-    await turnsAfterwards()
-    this.#over = true
-    // Producers may wait for room, which consumers make.
+    await disturb()
+    this.#isStopped = true
+    // Producers may wait for space in the queue, so consumers stop last.
     await Promise.all(all)
-    this.#allPut = true
+    this.#haveAllPut = true
     await Promise.all(consumers)
   }
 
-  /** So that a test goes on until everybody has got somewhere since. */
-  async moreTurns(count: number): Promise<void> {
+  /** Waits until the clients have completed `count` more turns. */
+  async waitForTurns(count: number): Promise<void> {
     const goal = this.turns + count
     while (this.turns < goal) await this.clients[0]!.sync('/')
   }
 
-  /** Whoever was told that its turn counted, counts: with two holders at a time one of them would be lost. */
-  async checkCounts(witness: Client): Promise<void> {
+  /** Checks that no acknowledged turn is missing from the counters: two concurrent holders would lose one. */
+  async checkCounts(observer: Client): Promise<void> {
     expect([...this.#turnsOf.keys()].toSorted()).toEqual(['/of-e', '/of-lock', '/of-rw'])
     for (const [path, turns] of this.#turnsOf) {
-      const { data } = await witness.getData(path)
+      const { data } = await observer.getData(path)
       expect(Number(utf8.decode(data).split(' ')[1]), path).toBeGreaterThanOrEqual(turns)
     }
   }
 
   async #repeat(work: () => Promise<unknown>): Promise<void> {
-    while (!this.#over) {
-      await insist(work)
+    while (!this.#isStopped) {
+      await retryUntilDone(work)
       this.turns++
     }
   }
 
-  /** Two who hold it at a time would lose a count: each adds without a version, under the guard of its right. */
+  /** Increments a counter without a version under the guard of a lock, so that two concurrent holders would lose a count. */
   async #guarded(
     client: Client,
     path: string,
@@ -128,35 +128,35 @@ class Play {
   async #count(client: Client): Promise<void> {
     try {
       await new Counter(client, '/n').add()
-      this.sure++
+      this.acknowledgedAdds++
     } catch (error) {
-      if (error instanceof AmbiguousResultError) this.doubtful++
+      if (error instanceof AmbiguousResultError) this.ambiguousAdds++
       throw error
     }
   }
 
   async #produce(client: Client, n: number): Promise<void> {
-    const value = `${n}-${this.put.length}-${this.maybePut.length}`
+    const value = `${n}-${this.put.length}-${this.ambiguousPuts.length}`
     try {
       await new Queue(client, '/q', { codec: utf8, maxItems: 20 }).put(value)
       this.put.push(value)
     } catch (error) {
-      if (error instanceof AmbiguousResultError) this.maybePut.push(value)
+      if (error instanceof AmbiguousResultError) this.ambiguousPuts.push(value)
       throw error
     }
   }
 
   async #consume(client: Client): Promise<void> {
     const queue = new Queue(client, '/q', { codec: utf8, maxItems: 20 })
-    while (!this.#allPut) {
+    while (!this.#haveAllPut) {
       try {
         for await (const message of queue.receive({ signal: AbortSignal.timeout(1000) })) {
           this.got.push(message.value)
           await message.ack()
-          if (this.#allPut) return
+          if (this.#haveAllPut) return
         }
       } catch (error) {
-        // Nothing came for a while, or the message was lost on the way: it comes again.
+        // The receive timed out, or the connection was lost: the message is delivered again.
         if (!(error instanceof ZooKeeperError)) throw error
       }
     }
@@ -171,48 +171,48 @@ const suite = (kind: Kind): void => {
     await ensemble?.[Symbol.asyncDispose]()
   })
 
-  it('keep their promises when the leader is killed under load and comes back', async () => {
+  it('keep their guarantees when the leader is killed under load and restarts', async () => {
     ensemble = await Ensemble.start({ kinds: [kind, kind, kind] })
     const servers = ensemble.ids.map((id) => ensemble!.member(id).address).join(',')
     const open = (): Promise<Client> =>
       connect({ servers, sessionTimeout: 10_000, signal: AbortSignal.timeout(30_000) })
-    clients = await Promise.all(Array.from({ length: MEMBERS }, open))
-    const witness = await open()
-    clients.push(witness)
-    for (const path of ['/of-lock', '/of-rw', '/of-e']) await witness.create(path, utf8.encode('0 0'))
-    const cache = new TreeCache(witness, '/n', { codec: utf8 })
+    clients = await Promise.all(Array.from({ length: CLIENTS }, open))
+    const observer = await open()
+    clients.push(observer)
+    for (const path of ['/of-lock', '/of-rw', '/of-e']) await observer.create(path, utf8.encode('0 0'))
+    const cache = new TreeCache(observer, '/n', { codec: utf8 })
     await cache.ready
-    const play = new Play(clients.slice(0, MEMBERS))
-    await play.run(async () => {
-      await play.moreTurns(60)
+    const load = new RecipeLoad(clients.slice(0, CLIENTS))
+    await load.run(async () => {
+      await load.waitForTurns(60)
       const leader = await ensemble!.leader()
       await ensemble!.kill(leader)
-      await play.moreTurns(60)
+      await load.waitForTurns(60)
       await ensemble!.start(leader)
-      await play.moreTurns(60)
+      await load.waitForTurns(60)
     })
-    await witness.sync('/')
-    await play.checkCounts(witness)
-    const sum = await new Counter(witness, '/n').get()
-    expect(sum).toBeGreaterThanOrEqual(play.sure)
-    expect(sum).toBeLessThanOrEqual(play.sure + play.doubtful)
-    const queue = new Queue(witness, '/q', { codec: utf8 })
-    while ((await queue.size()) > 0) play.got.push(await queue.take())
-    const known = new Set([...play.put, ...play.maybePut])
-    expect(play.got.filter((value) => !known.has(value))).toEqual([])
-    expect(play.put.filter((value) => !play.got.includes(value))).toEqual([])
-    await witness.sync('/n')
+    await observer.sync('/')
+    await load.checkCounts(observer)
+    const sum = await new Counter(observer, '/n').get()
+    expect(sum).toBeGreaterThanOrEqual(load.acknowledgedAdds)
+    expect(sum).toBeLessThanOrEqual(load.acknowledgedAdds + load.ambiguousAdds)
+    const queue = new Queue(observer, '/q', { codec: utf8 })
+    while ((await queue.size()) > 0) load.got.push(await queue.take())
+    const known = new Set([...load.put, ...load.ambiguousPuts])
+    expect(load.got.filter((value) => !known.has(value))).toEqual([])
+    expect(load.put.filter((value) => !load.got.includes(value))).toEqual([])
+    await observer.sync('/n')
     expect(cache.stale || BigInt(cache.get('/n')!.value) <= sum).toBe(true)
     await cache.close()
-    // Marks and places in a line are removed by requests that nobody waits for, and those come to the witness in their time.
+    // Marks and queue entries are deleted asynchronously.
     for (const path of ['/lock', '/rw', '/s/locks', '/s/leases', '/e', '/q/claims', '/q/marks', '/q/line']) {
       const left = async (): Promise<readonly string[]> =>
-        (await witness.exists(path)) === undefined ? [] : (await witness.getChildren(path)).children
+        (await observer.exists(path)) === undefined ? [] : (await observer.getChildren(path)).children
       await expect.poll(left, { message: path, timeout: 10_000 }).toEqual([])
     }
   })
 }
 
 describeWith(['apache'], 'recipes on three servers', () => {
-  for (const kind of [reference, ours]) describe(`of ${kind}`, () => suite(kind))
+  for (const kind of [reference, serverUnderTest]) describe(`of ${kind}`, () => suite(kind))
 })

@@ -2,41 +2,18 @@ import { resolve } from 'node:path'
 import { connect, utf8, type Client, type TypedClient } from '@zabra/client'
 import { lease, LeaderElection, Mutex, ReadWriteLock, Semaphore } from '@zabra/recipes'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { describeWith, python } from './harness/available.ts'
-import { ours, reference, Server, spawnOwned, type Kind } from './harness/servers.ts'
+import { describeWith, python } from './harness/requirements.ts'
+import { ScriptedPeer } from './harness/scripted-peer.ts'
+import { serverUnderTest, reference, Server, type Kind } from './harness/servers.ts'
 
 const ROUNDS = 30
 const script = resolve(import.meta.dirname, '../python/locks.py')
 
-interface Kazoo {
-  /** Lets it begin. */
-  go(): void
-  readonly done: Promise<void>
-}
-
-/** A kazoo process that is connected and waits to begin. */
-async function kazoo(
+/** Starts `python/locks.py` in one of its scenarios. Resolves when kazoo is connected. */
+const startKazoo = (
   server: Server,
-  kind: 'lock' | 'patterns' | 'rw' | 'semaphore' | 'permits' | 'election',
-): Promise<Kazoo> {
-  const child = spawnOwned(python, [script, server.address, String(ROUNDS), kind])
-  let output = ''
-  let ready = (): void => {}
-  const begun = new Promise<void>((settle) => (ready = settle))
-  child.stdout.on('data', (chunk: Buffer) => {
-    output += chunk.toString()
-    if (output.includes('ready')) ready()
-  })
-  child.stderr.on('data', (chunk: Buffer) => void (output += chunk.toString()))
-  const done = new Promise<void>((settle, reject) => {
-    child.once('close', (code) => {
-      if (code === 0 && output.includes('done')) settle()
-      else reject(new Error(`kazoo ended with ${code}:\n${output.slice(-3000)}`))
-    })
-  })
-  await Promise.race([begun, done])
-  return { go: () => void child.stdin.write('go\n'), done }
-}
+  scenario: 'lock' | 'patterns' | 'rw' | 'semaphore' | 'permits' | 'election',
+): Promise<ScriptedPeer> => ScriptedPeer.start(python, [script, server.address, String(ROUNDS), scenario])
 
 const suite = (kind: Kind): void => {
   let server: Server
@@ -61,7 +38,7 @@ const suite = (kind: Kind): void => {
     const { value } = await counter.get('/counter')
     await counter.set('/counter', String(Number(value) + 1), { idempotent: true })
   }
-  const everybody = (turn: (client: Client) => Promise<unknown>): Promise<unknown> =>
+  const onEachClient = (turn: (client: Client) => Promise<unknown>): Promise<unknown> =>
     Promise.all(
       clients.map(async (client) => {
         for (let round = 0; round < ROUNDS; round++) await turn(client)
@@ -70,28 +47,28 @@ const suite = (kind: Kind): void => {
   const total = async (): Promise<number> => Number((await counter.get('/counter')).value)
   const children = async (path: string): Promise<string[]> => (await clients[0]!.getChildren(path)).children
 
-  it('are shared with kazoo, in its words', async () => {
-    const other = await kazoo(server, 'lock')
-    other.go()
-    await everybody((client) => new Mutex(client, '/lock', { naming: 'kazoo' }).run(increment))
+  it('Mutex with the naming of kazoo excludes kazoo', async () => {
+    const other = await startKazoo(server, 'lock')
+    other.proceed()
+    await onEachClient((client) => new Mutex(client, '/lock', { naming: 'kazoo' }).run(increment))
     await other.done
     expect(await total()).toBe(4 * ROUNDS)
     expect(await children('/lock')).toEqual([])
   })
 
-  it('are shared with a kazoo that was told of our names', async () => {
-    const other = await kazoo(server, 'patterns')
-    other.go()
-    await everybody((client) => new Mutex(client, '/lock').run(increment))
+  it('Mutex excludes a kazoo lock with extra_lock_patterns', async () => {
+    const other = await startKazoo(server, 'patterns')
+    other.proceed()
+    await onEachClient((client) => new Mutex(client, '/lock').run(increment))
     await other.done
     expect(await total()).toBe(4 * ROUNDS)
     expect(await children('/lock')).toEqual([])
   })
 
-  it('of readers and writers are shared with kazoo', async () => {
-    const other = await kazoo(server, 'rw')
-    other.go()
-    await everybody(async (client) => {
+  it('ReadWriteLock excludes writers of kazoo', async () => {
+    const other = await startKazoo(server, 'rw')
+    other.proceed()
+    await onEachClient(async (client) => {
       const lock = new ReadWriteLock(client, '/rw', { naming: 'kazoo' })
       await lock.write.run(increment)
       await lock.read.run(async () => {
@@ -103,21 +80,21 @@ const suite = (kind: Kind): void => {
     expect(await children('/rw')).toEqual([])
   })
 
-  it('give the one permit of a semaphore to one of all, kazoo among them', async () => {
-    const other = await kazoo(server, 'semaphore')
-    other.go()
+  it('Semaphore with one permit excludes kazoo', async () => {
+    const other = await startKazoo(server, 'semaphore')
+    other.proceed()
     const options = { permits: 1, naming: 'kazoo' } as const
-    await everybody((client) => new Semaphore(client, '/permits', options).run(increment))
+    await onEachClient((client) => new Semaphore(client, '/permits', options).run(increment))
     await other.done
     expect(await total()).toBe(4 * ROUNDS)
     for (const path of ['/permits', '/permits-__lock__']) expect(await children(path)).toEqual([])
   })
 
-  it('never give more permits than there are together with kazoo, which is told another limit', async () => {
-    const other = await kazoo(server, 'permits')
-    other.go()
+  it('Semaphore and kazoo never exceed the permits, and kazoo rejects another limit', async () => {
+    const other = await startKazoo(server, 'permits')
+    other.proceed()
     const options = { permits: 2, naming: 'kazoo' } as const
-    await everybody((client) =>
+    await onEachClient((client) =>
       new Semaphore(client, '/permits2', options).run(async () =>
         expect((await children('/permits2')).length).toBeLessThanOrEqual(2),
       ),
@@ -125,21 +102,21 @@ const suite = (kind: Kind): void => {
     await other.done
     expect(await children('/permits2')).toEqual([])
     await new Semaphore(clients[0]!, '/permits2', options).setPermits(3)
-    const refused = await kazoo(server, 'permits')
-    refused.go()
+    const refused = await startKazoo(server, 'permits')
+    refused.proceed()
     await expect(refused.done).rejects.toThrow('Inconsistent max leases: 3, expected: 2')
   })
 
-  it('elect one leader at a time together with kazoo', async () => {
-    const other = await kazoo(server, 'election')
-    other.go()
-    await everybody((client) => new LeaderElection(client, '/e', { naming: 'kazoo' }).lead(increment))
+  it('LeaderElection elects one leader at a time with kazoo', async () => {
+    const other = await startKazoo(server, 'election')
+    other.proceed()
+    await onEachClient((client) => new LeaderElection(client, '/e', { naming: 'kazoo' }).lead(increment))
     await other.done
     expect(await total()).toBe(4 * ROUNDS)
     expect(await children('/e')).toEqual([])
   })
 
-  it('downgrade, guard, count permits, lease and elect leaders there', async () => {
+  it('downgrade, upgrade, guard, semaphore, lease and election work on this server', async () => {
     const [a, b] = clients as [Client, Client]
     const lock = new ReadWriteLock(a, '/rw2')
     const read = await lock.downgrade(await lock.write.acquire())
@@ -170,5 +147,5 @@ const suite = (kind: Kind): void => {
 }
 
 describeWith(['apache', 'kazoo'], 'locks with kazoo', () => {
-  for (const kind of [reference, ours]) describe(`on ${kind}`, () => suite(kind))
+  for (const kind of [reference, serverUnderTest]) describe(`on ${kind}`, () => suite(kind))
 })

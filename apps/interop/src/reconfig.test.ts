@@ -10,7 +10,7 @@ import {
   type ConnectOptions,
 } from '@zabra/client'
 import { DynamicEnsemble, superPassword } from './client/dynamic-ensemble.ts'
-import { describeWith } from './harness/available.ts'
+import { describeWith } from './harness/requirements.ts'
 import { reference } from './harness/servers.ts'
 
 const encoder = new TextEncoder()
@@ -19,47 +19,47 @@ const admin = { auth: [{ scheme: 'digest', auth: encoder.encode(superPassword) }
 const open = (servers: string, options: Partial<ConnectOptions> = {}): Promise<Client> =>
   connect({ servers, sessionTimeout: 6000, signal: AbortSignal.timeout(30_000), ...options })
 
-/** The ids of the servers in a configuration. */
+/** Returns the ids of the servers in a configuration. */
 const ids = (data: Uint8Array): Set<number> =>
   new Set([...new TextDecoder().decode(data).matchAll(/^server\.(\d+)=/gm)].map(([, id]) => Number(id)))
 
-/** The version of a configuration, which a change of it may demand. */
+/** Returns the version of a configuration. */
 const versionOf = (data: Uint8Array): bigint =>
   BigInt(`0x${/^version=([0-9a-f]+)$/m.exec(new TextDecoder().decode(data))![1]!}`)
 
-describeWith(['apache'], 'reconfig of our client on an ensemble of Apache ZooKeeper', () => {
+describeWith(['apache'], 'client.reconfig on an ensemble of Apache ZooKeeper', () => {
   let ensemble: DynamicEnsemble
   beforeAll(async () => {
     ensemble = await DynamicEnsemble.start(reference)
   }, 60_000)
   afterAll(() => ensemble[Symbol.asyncDispose]())
 
-  it('is refused to whom nobody has allowed it', async () => {
+  it('rejects with NoAuthError without permission', async () => {
     await using client = await open(ensemble.address(1))
     await expect(client.reconfig({ leaving: '3' })).rejects.toThrow(NoAuthError)
   })
 
-  it('is refused when the configuration is another one by now', async () => {
+  it('rejects with BadVersionError when the configuration has another version', async () => {
     await using client = await open(ensemble.address(1), admin)
     await expect(client.reconfig({ leaving: '3', version: 77n })).rejects.toThrow(BadVersionError)
   })
 
-  it('is refused when it makes no sense', async () => {
+  it('rejects with BAD_ARGUMENTS for a malformed server line', async () => {
     await using client = await open(ensemble.address(1), admin)
     const nonsense = client.reconfig({ joining: 'server.9=nowhere' })
     await expect(nonsense).rejects.toThrow(ServerFaultError)
     await expect(nonsense).rejects.toMatchObject({ code: 'BAD_ARGUMENTS', maybeApplied: false })
   })
 
-  it('is refused when too few of the new servers are there', async () => {
+  it('rejects with NewConfigNoQuorumError when too few of the new servers run', async () => {
     await using client = await open(ensemble.address(1), admin)
     const line = (id: number): string => `server.${id}=127.0.0.1:${id}:${id + 10};127.0.0.1:${id + 20}`
     const members = [ensemble.line(1), line(7), line(8)].join(',')
     await expect(client.reconfig({ members }, { retry: false })).rejects.toThrow(NewConfigNoQuorumError)
   })
 
-  it('lets servers leave and join, and a client that follows the ensemble goes where it goes', async () => {
-    // Whoever removes the leader loses the reply with it, so it is the leader that is asked and stays.
+  it('removes and adds servers, and a client with trackEnsemble keeps its session', async () => {
+    // A request that removes the leader loses its reply, so the leader stays.
     const leader = await ensemble.leader()
     const [first, second] = [1, 2, 3].filter((id) => id !== leader) as [number, number]
     await using client = await open(ensemble.address(leader), admin)
@@ -70,14 +70,14 @@ describeWith(['apache'], 'reconfig of our client on an ensemble of Apache ZooKee
     const left = await client.reconfig({ leaving: String(first) })
     expect(ids(left.data)).toEqual(new Set([leader, second]))
     expect(ids((await client.getConfig()).data)).toEqual(new Set([leader, second]))
-    // Its server is none of the ensemble any more, so it is served by another one.
+    // Its server has left the ensemble, so the client connects to another one.
     const elsewhere = [leader, second].map((id): string | undefined => `tcp://${ensemble.address(id)}`)
     for await (const { state, server } of follower.states()) {
       if (state === 'connected' && elsewhere.includes(server)) break
     }
     expect((await follower.exists('/followed'))!.ephemeralOwner).toBe(session)
 
-    await ensemble.newcomer(4)
+    await ensemble.startJoiner(4)
     const joined = await client.reconfig({ joining: ensemble.line(4), version: versionOf(left.data) })
     expect(ids(joined.data)).toEqual(new Set([leader, second, 4]))
     const members = [leader, 4].map((id) => ensemble.line(id)).join(',')
@@ -88,8 +88,8 @@ describeWith(['apache'], 'reconfig of our client on an ensemble of Apache ZooKee
   })
 })
 
-describeWith(['apache'], 'reconfig of our client on an ensemble that does not allow it', () => {
-  it('is refused as such', async () => {
+describeWith(['apache'], 'client.reconfig on an ensemble with reconfigEnabled=false', () => {
+  it('rejects with ReconfigDisabledError', async () => {
     await using ensemble = await DynamicEnsemble.start(reference, { enabled: false })
     await using client = await open(ensemble.address(1), admin)
     const refused = client.reconfig({ leaving: '3' })

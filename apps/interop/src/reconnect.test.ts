@@ -1,57 +1,57 @@
 import { resolve } from 'node:path'
 import { expect, it } from 'vitest'
-import { cliMt, describeWith, python } from './harness/available.ts'
+import { cliMt, describeWith, python } from './harness/requirements.ts'
 import { Client } from './harness/client.ts'
-import { apacheClassPath, ours, Server, spawnOwned } from './harness/servers.ts'
+import { apacheClassPath, serverUnderTest, Server, spawnOwned } from './harness/servers.ts'
 import { onBoth } from './harness/transcript.ts'
 
-/** A program that is talked to line by line. */
-class Dialogue {
+/** An interactive program, driven line by line. */
+class InteractiveProgram {
   readonly #child: ReturnType<typeof spawnOwned>
-  readonly #heard: (() => void)[] = []
+  readonly #outputWaiters: (() => void)[] = []
   output = ''
-  ended = false
+  hasEnded = false
 
   constructor(program: string, args: readonly string[]) {
     this.#child = spawnOwned(program, args)
-    const hear = (chunk: Buffer): void => {
+    const append = (chunk: Buffer): void => {
       this.output += chunk.toString()
-      for (const wake of this.#heard.splice(0)) wake()
+      for (const wake of this.#outputWaiters.splice(0)) wake()
     }
-    this.#child.stdout.on('data', hear)
-    this.#child.stderr.on('data', hear)
+    this.#child.stdout.on('data', append)
+    this.#child.stderr.on('data', append)
     this.#child.once('close', () => {
-      this.ended = true
-      for (const wake of this.#heard.splice(0)) wake()
+      this.hasEnded = true
+      for (const wake of this.#outputWaiters.splice(0)) wake()
     })
   }
 
-  say(line: string): void {
+  writeLine(line: string): void {
     this.#child.stdin.write(`${line}\n`)
   }
 
-  /** Waits until the program has written the text, counted from `from`. */
-  async until(text: string | RegExp, from = 0): Promise<void> {
-    let late = false
+  /** Waits until the output after offset `from` contains a text. Rejects after 40 s or when the program exits. */
+  async waitForOutput(text: string | RegExp, from = 0): Promise<void> {
+    let isTimedOut = false
     const timer = setTimeout(() => {
-      late = true
-      for (const wake of this.#heard.splice(0)) wake()
+      isTimedOut = true
+      for (const wake of this.#outputWaiters.splice(0)) wake()
     }, 40_000)
     const found = (): boolean =>
       typeof text === 'string' ? this.output.includes(text, from) : text.test(this.output.slice(from))
     while (!found()) {
-      if (late || this.ended) {
+      if (isTimedOut || this.hasEnded) {
         this.#child.kill('SIGKILL')
         throw new Error(`Waited for ${String(text)} and read:\n${this.output.slice(-4000)}`)
       }
-      await new Promise<void>((done) => this.#heard.push(done))
+      await new Promise<void>((done) => this.#outputWaiters.push(done))
     }
     clearTimeout(timer)
   }
 
   async end(line: string): Promise<void> {
     this.#child.stdin.end(line === '' ? undefined : `${line}\n`)
-    if (!this.ended) await new Promise<void>((done) => this.#child.once('close', () => done()))
+    if (!this.hasEnded) await new Promise<void>((done) => this.#child.once('close', () => done()))
   }
 }
 
@@ -60,20 +60,20 @@ async function crash(server: Server): Promise<void> {
   await server.start()
 }
 
-describeWith(['apache', 'kazoo'], 'kazoo over a crash of the server', () => {
+describeWith(['apache', 'kazoo'], 'kazoo across a crash of the server', () => {
   it('keeps its session, its lock and its watches', async () => {
     const { apache, zabra } = await onBoth(async (server) => {
-      const dialogue = new Dialogue(python, [
+      const program = new InteractiveProgram(python, [
         resolve(import.meta.dirname, '../python/reconnect.py'),
         server.address,
       ])
-      await dialogue.until('ready')
+      await program.waitForOutput('ready')
       await crash(server)
-      dialogue.say('go')
-      await dialogue.until('end\n')
-      await dialogue.end('')
-      // Its log says how often it tried, which is a matter of moments.
-      const lines = dialogue.output.trimEnd().split('\n')
+      program.writeLine('go')
+      await program.waitForOutput('end\n')
+      await program.end('')
+      // kazoo also logs each attempt to connect, whose number varies.
+      const lines = program.output.trimEnd().split('\n')
       return lines.filter((line) => !/^(Connect|Transition|Failed|Session)/.test(line)).join('\n')
     })
     expect(zabra).toEqual(apache)
@@ -82,16 +82,16 @@ describeWith(['apache', 'kazoo'], 'kazoo over a crash of the server', () => {
 })
 
 describeWith(
-  ours === 'zabra' ? ['cliMt'] : ['cliMt', 'apache'],
-  'the C client over a crash of the server',
+  serverUnderTest === 'zabra' ? ['cliMt'] : ['cliMt', 'apache'],
+  'the C client across a crash of the server',
   () => {
-    it('sets its watches again and hears what happened meanwhile', async () => {
-      await using server = await Server.start({ kind: ours })
+    it('sets its watches again and receives the events of changes made meanwhile', async () => {
+      await using server = await Server.start({ kind: serverUnderTest })
       const other = await Client.connect(server.port)
       for (const path of ['/data', '/children', '/kept']) await other.create(path)
       other.drop()
-      const dialogue = new Dialogue(cliMt, [server.address])
-      await dialogue.until('CONNECTED_STATE')
+      const program = new InteractiveProgram(cliMt, [server.address])
+      await program.waitForOutput('CONNECTED_STATE')
       for (const command of [
         'wexists /data',
         'wexists /absent',
@@ -99,33 +99,33 @@ describeWith(
         'wexists /kept',
         'create +e /e',
       ])
-        dialogue.say(command)
-      await dialogue.until('name = /e')
-      const from = dialogue.output.length
-      // The shell may come back before this client has spoken; it then hears at once what it would hear on its return.
+        program.writeLine(command)
+      await program.waitForOutput('name = /e')
+      const from = program.output.length
+      // The shell may reconnect before these writes; it then receives live events instead of those of setWatches.
       await crash(server)
       const after = await Client.connect(server.port)
       await after.set('/data', 'changed')
       await after.create('/absent')
       await after.create('/children/one')
-      await dialogue.until(/CHANGED_EVENT state = CONNECTED_STATE for path \/data/, from)
-      await dialogue.until(/CREATED_EVENT state = CONNECTED_STATE for path \/absent/, from)
-      await dialogue.until(/CHILD_EVENT state = CONNECTED_STATE for path \/children/, from)
+      await program.waitForOutput(/CHANGED_EVENT state = CONNECTED_STATE for path \/data/, from)
+      await program.waitForOutput(/CREATED_EVENT state = CONNECTED_STATE for path \/absent/, from)
+      await program.waitForOutput(/CHILD_EVENT state = CONNECTED_STATE for path \/children/, from)
       await after.set('/kept', 'now')
-      await dialogue.until(/CHANGED_EVENT state = CONNECTED_STATE for path \/kept/, from)
+      await program.waitForOutput(/CHANGED_EVENT state = CONNECTED_STATE for path \/kept/, from)
       expect(await after.exists('/e')).toBeDefined()
-      expect(dialogue.output.slice(from)).not.toContain('EXPIRED')
-      await dialogue.end('quit')
+      expect(program.output.slice(from)).not.toContain('EXPIRED')
+      await program.end('quit')
       expect(await after.exists('/e')).toBeUndefined()
       await after.close()
     })
   },
 )
 
-describeWith(['apache'], "Apache ZooKeeper's shell over a crash of the server", () => {
+describeWith(['apache'], "Apache ZooKeeper's shell across a crash of the server", () => {
   it('sets its watches again and keeps its session', async () => {
-    await using server = await Server.start({ kind: ours })
-    const dialogue = new Dialogue('java', [
+    await using server = await Server.start({ kind: serverUnderTest })
+    const program = new InteractiveProgram('java', [
       '-cp',
       apacheClassPath,
       'org.apache.zookeeper.ZooKeeperMain',
@@ -140,21 +140,21 @@ describeWith(['apache'], "Apache ZooKeeper's shell over a crash of the server", 
       'whoami',
       'sync /n',
     ])
-      dialogue.say(command)
-    await dialogue.until('Sync is OK')
-    const from = dialogue.output.length
+      program.writeLine(command)
+    await program.waitForOutput('Sync is OK')
+    const from = program.output.length
     await crash(server)
     const other = await Client.connect(server.port)
     await other.set('/n', 'two')
-    await dialogue.until('WatchedEvent state:SyncConnected type:NodeDataChanged path:/n', from)
-    // The persistent watch has to be there before it can see this.
-    await dialogue.until('WatchedEvent state:SyncConnected type:None path:null', from)
-    dialogue.say('getAllChildrenNumber /n')
-    await dialogue.until('1', dialogue.output.length)
+    await program.waitForOutput('WatchedEvent state:SyncConnected type:NodeDataChanged path:/n', from)
+    // The persistent watch must be set again before the next event.
+    await program.waitForOutput('WatchedEvent state:SyncConnected type:None path:null', from)
+    program.writeLine('getAllChildrenNumber /n')
+    await program.waitForOutput('1', program.output.length)
     await other.create('/n/new')
-    await dialogue.until('WatchedEvent state:SyncConnected type:NodeCreated path:/n/new', from)
+    await program.waitForOutput('WatchedEvent state:SyncConnected type:NodeCreated path:/n/new', from)
     expect(await other.exists('/n/e')).toBeDefined()
-    await dialogue.end('quit')
+    await program.end('quit')
     expect(await other.exists('/n/e')).toBeUndefined()
     await other.close()
   })

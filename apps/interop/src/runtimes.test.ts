@@ -1,12 +1,12 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { otherRuntimes } from './harness/available.ts'
-import { packedApp } from './harness/packed.ts'
+import { otherRuntimes } from './harness/requirements.ts'
+import { packedApp } from './harness/packed-app.ts'
 import { freePort } from './harness/ports.ts'
-import { ours, run, Server } from './harness/servers.ts'
+import { serverUnderTest, run, Server } from './harness/servers.ts'
 
-/** Calls of each kind, watches, a burst and a long value; ends by itself when the client is closed. */
+/** Calls of each kind, watches, a burst of requests and a large value. The process must exit after close(). */
 const scenario = `
 const [entry, servers] = process.argv.slice(2)
 const { connect, utf8 } = await import(entry)
@@ -58,20 +58,23 @@ if (runtimes.length === 0) {
     app = await packedApp()
     writeFileSync(join(app, 'scenario.mjs'), scenario)
     webSocketPort = await freePort()
-    server = await Server.start({ kind: ours, config: { tickTime: 500, webSocketPort } })
+    server = await Server.start({ kind: serverUnderTest, config: { tickTime: 500, webSocketPort } })
   }, 120_000)
   afterAll(() => server[Symbol.asyncDispose]())
 
   describe.each(runtimes)(`${name} on %s`, (_version, program, args) => {
-    const ways: readonly (readonly [way: string, entry: string, address: () => string])[] = [
+    const transports: readonly (readonly [transport: string, entry: string, address: () => string])[] = [
       ['over TCP', '@zabra/client', () => server.address],
       ['over WebSockets', '@zabra/client', () => `ws://127.0.0.1:${webSocketPort}/zabra`],
       ['as in a browser', '@zabra/client/web', () => `ws://127.0.0.1:${webSocketPort}/zabra`],
     ]
-    it.each(ways)('works %s, and ends when it is closed', async (_way, entry, address) => {
-      const ran = await run(program, [...args, join(app, 'scenario.mjs'), entry, address()])
-      expect(ran.output.trim().split('\n')).toEqual(expected)
-      expect(ran.code).toBe(0)
-    })
+    it.each(transports)(
+      'works %s, and the process exits after close()',
+      async (_transport, entry, address) => {
+        const ran = await run(program, [...args, join(app, 'scenario.mjs'), entry, address()])
+        expect(ran.output.trim().split('\n')).toEqual(expected)
+        expect(ran.code).toBe(0)
+      },
+    )
   })
 }

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { DigestMd5Client } from '@zabra/protocol'
 import { beforeAll, expect, it } from 'vitest'
-import { describeWith, python } from './harness/available.ts'
+import { describeWith, python } from './harness/requirements.ts'
 import { bytes } from './harness/bytes.ts'
 import { Client, ConnectionLost, createBody } from './harness/client.ts'
 import { op } from './harness/opcodes.ts'
@@ -14,7 +14,7 @@ const provider = {
   'authProvider.1': 'org.apache.zookeeper.server.auth.SASLAuthenticationProvider',
   superUser: 'root',
 }
-const demanding = { ...provider, sessionRequireClientSASLAuth: 'true' }
+const requiringSasl = { ...provider, sessionRequireClientSASLAuth: 'true' }
 const module = 'org.apache.zookeeper.server.auth.DigestLoginModule'
 const users = {
   bob: 'se"cret; //',
@@ -56,20 +56,24 @@ async function kazoo(server: Server, ...logins: readonly string[]): Promise<stri
 
 describeWith(['apache', 'kazoo', 'pureSasl'], 'kazoo with SASL', () => {
   const logins = [`bob:${users.bob}`, 'eve:hidden', 'root:toor', '-', 'bob:wrong', 'mallory:x']
-  it('logs in and is refused alike, and access lists hold', async () => {
+  it('authenticates or is refused alike, and ACLs apply', async () => {
     const { apache, zabra } = await onBoth((server) => kazoo(server, ...logins), provider, flags)
     expect(zabra).toEqual(apache)
     expect(zabra.at(-1)).toBe('end')
   })
 
-  it('needs a login where one is demanded', async () => {
-    const { apache, zabra } = await onBoth((server) => kazoo(server, ...logins.slice(0, 3)), demanding, flags)
+  it('is refused without SASL where the server requires it', async () => {
+    const { apache, zabra } = await onBoth(
+      (server) => kazoo(server, ...logins.slice(0, 3)),
+      requiringSasl,
+      flags,
+    )
     expect(zabra).toEqual(apache)
     expect(zabra.at(-1)).toBe('end')
   })
 })
 
-/** Runs commands in ZooKeeper's shell, logged in as a section of the JAAS file says, or not at all. */
+/** Runs commands in ZooKeeper's shell, authenticated by a section of the JAAS file, or unauthenticated. */
 async function shell(server: Server, section: string, commands: readonly string[]): Promise<string> {
   const login =
     section === ''
@@ -85,13 +89,13 @@ async function shell(server: Server, section: string, commands: readonly string[
   ]
   const { code, stdout, stderr } = await run('java', args, { input: `${commands.join('\n')}\nquit\n` })
   const lines = stdout.replaceAll(server.address, 'ADDRESS').split('\n')
-  // Events and identities come in no certain order: those of a thread of its own, these out of a hash table.
+  // Events come from another thread and identities from a hash table, so their order is not deterministic.
   const isEvent = (line: string): boolean => line.startsWith('WatchedEvent')
   const isIdentity = (line: string): boolean => /^(ip|sasl|super): /.test(line)
   const said = lines.filter((line) => line !== '' && line !== 'WATCHER::' && !isEvent(line))
   return [
     `--- ${section}: ${code}`,
-    // Whether it still tells that its connection has gone depends on which of its threads is first.
+    // Whether the shell prints the close of its connection is a race between its threads.
     ...lines.filter((line) => isEvent(line) && !/state:(Disconnected|Closed)/.test(line)),
     ...said.filter(isIdentity).sort(),
     ...said.filter((line) => !isIdentity(line)),
@@ -120,7 +124,7 @@ async function shells(server: Server, names: readonly string[], given = commands
 }
 
 describeWith(['apache'], "Apache ZooKeeper's shell with SASL", () => {
-  it('prints the same for users, strangers and refused logins', async () => {
+  it('prints the same for users, unauthenticated clients and refused logins', async () => {
     const all = [...sections, ...refused]
     const { apache, zabra } = await onBoth((server) => shells(server, all), provider, flags)
     expect(zabra).toEqual(apache)
@@ -130,11 +134,11 @@ describeWith(['apache'], "Apache ZooKeeper's shell with SASL", () => {
     expect(zabra.filter((line) => line.includes('state:AuthFailed'))).toHaveLength(refused.length)
   })
 
-  it('prints the same where a login is demanded', async () => {
+  it('prints the same where the server requires SASL', async () => {
     const { apache, zabra } = await onBoth(
       async (server) =>
         `${await shells(server, ['As_bob'])}\n${await shells(server, [...refused, ''], ['ls /'])}`,
-      demanding,
+      requiringSasl,
       flags,
     )
     expect(zabra).toEqual(apache)
@@ -144,7 +148,7 @@ describeWith(['apache'], "Apache ZooKeeper's shell with SASL", () => {
 
 type Step = 'ask' | 'answer' | 'noise' | 'empty' | 'check'
 
-/** Logs in with our own client. Whoever proves that it knows the password is checked there. */
+/** Authenticates step by step with DigestMd5Client. `check` verifies the server's proof. */
 async function login(
   client: Client,
   steps: readonly Step[],
@@ -160,7 +164,7 @@ async function login(
     if (step === 'noise') token = Buffer.from('noise')
     else if (step === 'empty' || step === 'ask') token = new Uint8Array(0)
     else if (step === 'answer') token = await mechanism.step(token)
-    else said.push(`trusted ${(await mechanism.step(token)) === undefined}`)
+    else said.push(`verified ${(await mechanism.step(token)) === undefined}`)
     if (step === 'check') continue
     try {
       const { err, zxid, body } = await client.request(op.sasl, bytes().buffer(token!).done())
@@ -210,24 +214,27 @@ async function logins(server: Server): Promise<string> {
   return said.join('\n')
 }
 
-describeWith(['apache'], 'the client side of @zabra/protocol', () => {
+describeWith(['apache'], 'DigestMd5Client of @zabra/protocol', () => {
   it.each([
-    ['with access lists for SASL users', provider],
-    ['without the scheme sasl in access lists', { superUser: 'root' }],
-    ['where a login is demanded', demanding],
+    ['with ACLs for SASL users', provider],
+    ['without the ACL scheme sasl', { superUser: 'root' }],
+    ['where the server requires SASL', requiringSasl],
     ['where a login may fail', { ...provider, allowSaslFailedClients: 'true' }],
-    ['where it must not', { ...demanding, allowSaslFailedClients: 'true' }],
-  ])('logs in and is refused alike %s', async (_, config) => {
+    [
+      'where the server requires SASL and a login may fail',
+      { ...requiringSasl, allowSaslFailedClients: 'true' },
+    ],
+  ])('authenticates or is refused alike %s', async (_, config) => {
     const { apache, zabra } = await onBoth(logins, config, flags)
     expect(zabra).toEqual(apache)
-    expect(zabra.filter((line) => line === 'trusted true')).toHaveLength(5)
+    expect(zabra.filter((line) => line === 'verified true')).toHaveLength(5)
   })
 })
 
 const md5 = (data: string | Buffer): Buffer => createHash('md5').update(data).digest()
 
-/** The answer to a challenge, made apart from `@zabra/protocol`, with whatever a case wants to be different. */
-function crafted(challenge: Buffer, { name = 'eve', nc = 'nc=00000001,', authzid = '' }): string {
+/** Returns a response to a challenge, independent of `@zabra/protocol`, with the deviations of a case. */
+function craftResponse(challenge: Buffer, { name = 'eve', nc = 'nc=00000001,', authzid = '' }): string {
   const nonce = /nonce="([^"]+)"/.exec(challenge.toString())![1]!
   const realm = 'zk-sasl-md5'
   const uri = `zookeeper/${realm}`
@@ -240,28 +247,28 @@ function crafted(challenge: Buffer, { name = 'eve', nc = 'nc=00000001,', authzid
   return `username="${name}",realm="${realm}",nonce="${nonce}",cnonce="c",${nc}digest-uri="${uri}",response=${response}${claim}`
 }
 
-describeWith(['apache'], 'a login by SASL that is put together by hand', () => {
+describeWith(['apache'], 'a DIGEST-MD5 response made by hand', () => {
   it.each([
-    ['is accepted without more than it needs', {}, '0 sasl:eve', '0 sasl:eve'],
-    ['needs its nonce count', { nc: '' }, '0 sasl:eve', '-115 '],
-    ['needs its nonce count in eight digits', { nc: 'nc=1,' }, '0 sasl:eve', '-115 '],
-    ['needs its nonce count to be a number', { nc: 'nc=x,' }, '0 sasl:eve', '-115 '],
-    ['may have any maxbuf', { nc: 'nc=00000001,maxbuf=x,' }, 'closed', '0 sasl:eve'],
-    ['gives the id of the user, whatever is claimed', { authzid: 'root' }, '0 sasl:eve', '0 sasl:eve'],
+    ['is accepted with the required directives only', {}, '0 sasl:eve', '0 sasl:eve'],
+    ['is refused without a nonce count', { nc: '' }, '0 sasl:eve', '-115 '],
+    ['is refused with a nonce count of one digit', { nc: 'nc=1,' }, '0 sasl:eve', '-115 '],
+    ['is refused with a nonce count that is no number', { nc: 'nc=x,' }, '0 sasl:eve', '-115 '],
+    ['is accepted with any maxbuf', { nc: 'nc=00000001,maxbuf=x,' }, 'closed', '0 sasl:eve'],
+    ['authenticates its username, whatever its authzid', { authzid: 'root' }, '0 sasl:eve', '0 sasl:eve'],
     [
-      'gives it also where names look like those of Kerberos',
+      'authenticates its username also when it looks like a Kerberos principal',
       { name: 'al@REALM', authzid: 'bob' },
       '0 sasl:bob',
       '0 sasl:al@REALM',
     ],
-    ['may take UTF-8 for all texts', { name: 'bjørn' }, '-115 ', '0 sasl:bjørn'],
-  ])('%s', async (_, how, theirs, mine) => {
+    ['is accepted with a non-ASCII username in UTF-8', { name: 'bjørn' }, '-115 ', '0 sasl:bjørn'],
+  ])('%s', async (_, deviation, ofApache, ofZabra) => {
     const { apache, zabra } = await onBoth(
       async (server) => {
         const client = await Client.connect(server.port)
         const ask = (token: string) => client.request(op.sasl, bytes().buffer(token).done())
         const challenge = (await ask('')).body.buffer()!
-        const reply = await ask(crafted(challenge, how)).catch(() => undefined)
+        const reply = await ask(craftResponse(challenge, deviation)).catch(() => undefined)
         if (reply === undefined) return 'closed'
         if (reply.err !== 0) return `${reply.err} `
         const acl = [{ perms: 31, scheme: 'auth', id: '' }]
@@ -274,6 +281,6 @@ describeWith(['apache'], 'a login by SASL that is put together by hand', () => {
       provider,
       flags,
     )
-    expect([apache, zabra]).toEqual([[theirs], [mine]])
+    expect([apache, zabra]).toEqual([[ofApache], [ofZabra]])
   })
 })

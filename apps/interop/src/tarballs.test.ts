@@ -1,12 +1,12 @@
 import { cpSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { otherNodes } from './harness/available.ts'
-import { packedApp } from './harness/packed.ts'
+import { otherNodes } from './harness/requirements.ts'
+import { packedApp } from './harness/packed-app.ts'
 import { freePort } from './harness/ports.ts'
-import { ours, run, scratch, Server } from './harness/servers.ts'
+import { serverUnderTest, run, scratch, Server } from './harness/servers.ts'
 
-/** What a user does first with the client, in two ways of loading it. */
+/** A first use of the client. */
 const body = `
 async function main({ connect, utf8 }, servers) {
   const client = await connect({ servers, signal: AbortSignal.timeout(10_000) })
@@ -18,8 +18,8 @@ async function main({ connect, utf8 }, servers) {
 }
 `
 
-/** What the first session over plain TCP has loaded of what only other connections need. */
-const lean = `
+/** Prints whether a first session over TCP has loaded net, and which modules of other transports it has loaded. */
+const loadedModules = `
 const before = new Set(process.moduleLoadList)
 async function main({ connect }, servers) {
   const client = await connect({ servers })
@@ -44,9 +44,9 @@ beforeAll(async () => {
   )
   writeFileSync(
     join(app, 'lean.mjs'),
-    `${lean}\nawait main(await import('@zabra/client'), process.argv[2])\n`,
+    `${loadedModules}\nawait main(await import('@zabra/client'), process.argv[2])\n`,
   )
-  writeFileSync(join(app, 'lean.cjs'), `${lean}\nmain(require('@zabra/client'), process.argv[2])\n`)
+  writeFileSync(join(app, 'lean.cjs'), `${loadedModules}\nmain(require('@zabra/client'), process.argv[2])\n`)
   writeFileSync(
     join(app, 'workers.mjs'),
     `import { Worker } from 'node:worker_threads'
@@ -68,23 +68,26 @@ await client.close()
 }, 120_000)
 
 describe('the client from packed tarballs in an empty folder', () => {
-  it('brings nothing but our own packages and ws', () => {
+  it('installs only @zabra packages, ws and the ASN.1 library of the runtime', () => {
     const modules = join(app, 'node_modules')
-    expect(readdirSync(modules).filter((name) => !name.startsWith('.'))).toEqual(['@zabra', 'ws'])
+    const asn1 = ['@peculiar', 'asn1js', 'pvtsutils', 'pvutils', 'tslib']
+    expect(readdirSync(modules).filter((name) => !name.startsWith('.'))).toEqual(
+      [...asn1, '@zabra', 'ws'].toSorted(),
+    )
     expect(readdirSync(join(modules, '@zabra')).toSorted()).toEqual(['client', 'protocol', 'runtime'])
   })
 
-  it('works without ws over TCP, and says what is missing over WebSockets', async () => {
+  it('works over TCP without ws, and names the missing package over WebSockets', async () => {
     const bare = join(scratch('bare'), 'app')
     cpSync(app, bare, { recursive: true })
     rmSync(join(bare, 'node_modules/ws'), { recursive: true })
     const webSocketPort = await freePort()
-    await using server = await Server.start({ kind: ours, config: { webSocketPort } })
+    await using server = await Server.start({ kind: serverUnderTest, config: { webSocketPort } })
     const plain = await run(process.execPath, [join(bare, 'esm.mjs'), server.address])
     expect(plain).toMatchObject({ output: 'hello\n', code: 0 })
     const url = `ws://127.0.0.1:${webSocketPort}/zabra`
     writeFileSync(
-      join(bare, 'told.mjs'),
+      join(bare, 'missing.mjs'),
       `import { connect } from '@zabra/client'
 const enough = new AbortController()
 const attempt = ({ error }) => enough.abort(error)
@@ -93,11 +96,11 @@ await connect({ servers: process.argv[2], signal: enough.signal, instrumentation
 )
 `,
     )
-    const told = await run(process.execPath, [join(bare, 'told.mjs'), url])
-    expect(told.output).toContain(
+    const missing = await run(process.execPath, [join(bare, 'missing.mjs'), url])
+    expect(missing.output).toContain(
       `Cannot connect to ${url} (ERR_MODULE_NOT_FOUND): the package ws cannot be loaded; install what @zabra/runtime depends on`,
     )
-    expect(told.code).toBe(0)
+    expect(missing.code).toBe(0)
   })
 
   const others = otherNodes()
@@ -108,8 +111,8 @@ await connect({ servers: process.argv[2], signal: enough.signal, instrumentation
   }
 
   describe.each([['this Node', process.execPath] as const, ...others])('on %s', (_name, node) => {
-    it.each(['esm.mjs', 'required.cjs'])('works when it is loaded by %s', async (file) => {
-      await using server = await Server.start({ kind: ours })
+    it.each(['esm.mjs', 'required.cjs'])('works when loaded by %s', async (file) => {
+      await using server = await Server.start({ kind: serverUnderTest })
       const ran = await run(node, ['--no-warnings', join(app, file), server.address])
       expect(ran.output).toBe('hello\n')
       expect(ran.code).toBe(0)
@@ -118,15 +121,15 @@ await connect({ servers: process.argv[2], signal: enough.signal, instrumentation
     it.each(['lean.mjs', 'lean.cjs'])(
       'loads no TLS, HTTP, compression or cryptography for a session over TCP (%s)',
       async (file) => {
-        await using server = await Server.start({ kind: ours })
+        await using server = await Server.start({ kind: serverUnderTest })
         const ran = await run(node, ['--no-warnings', join(app, file), server.address])
         expect(ran.output).toBe('true\n\n')
         expect(ran.code).toBe(0)
       },
     )
 
-    it('works in several worker threads at once', async () => {
-      await using server = await Server.start({ kind: ours })
+    it('works in several worker threads', async () => {
+      await using server = await Server.start({ kind: serverUnderTest })
       const ran = await run(node, ['--no-warnings', join(app, 'workers.mjs'), server.address])
       expect(ran.output).toBe('nodeDeleted\n'.repeat(3))
       expect(ran.code).toBe(0)

@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { connect } from 'node:tls'
 import { expect, it } from 'vitest'
-import { describeWith, python } from './harness/available.ts'
-import { word } from './harness/client.ts'
+import { describeWith, python } from './harness/requirements.ts'
+import { fourLetterWord } from './harness/client.ts'
 import { freePort } from './harness/ports.ts'
-import { apacheClassPath, ours, reference, run, Server, type Kind } from './harness/servers.ts'
+import { apacheClassPath, serverUnderTest, reference, run, Server, type Kind } from './harness/servers.ts'
 
 const folder = resolve(import.meta.dirname, '../../../packages/runtime/src/testdata/tls')
 const pem = (name: string): Buffer => readFileSync(join(folder, name))
@@ -15,7 +15,7 @@ interface SecureServer {
   readonly port: number
 }
 
-/** Runs a scenario on the TLS ports of Apache ZooKeeper and of the server under test at once. */
+/** Runs a scenario on the TLS ports of Apache ZooKeeper and of the server under test concurrently. */
 async function onBoth(
   scenario: (at: SecureServer) => Promise<string[]>,
   config: Readonly<Record<string, string>> = {},
@@ -38,16 +38,16 @@ async function onBoth(
     try {
       return await scenario({ server, port })
     } catch (error) {
-      throw new Error(`On ${kind}: ${String(error)}\nThe server wrote:\n${server.output.slice(-3000)}`, {
+      throw new Error(`On ${kind}: ${String(error)}\nOutput of the server:\n${server.output.slice(-3000)}`, {
         cause: error,
       })
     }
   }
-  const [apache, zabra] = await Promise.all([one(reference), one(ours)])
+  const [apache, zabra] = await Promise.all([one(reference), one(serverUnderTest)])
   return { apache, zabra }
 }
 
-/** Asks a four-letter word over TLS. Gives the answer, or "refused". */
+/** Sends a four-letter word over TLS. Resolves to the reply, or to `refused`. */
 function ask(port: number, certificate: string | undefined, word = 'isro'): Promise<string> {
   return new Promise((done) => {
     const shown = certificate === undefined ? {} : { cert: pem(certificate), key: pem(certificate) }
@@ -56,13 +56,13 @@ function ask(port: number, certificate: string | undefined, word = 'isro'): Prom
     )
     let text = ''
     socket.on('data', (chunk) => (text += chunk.toString()))
-    // A refusal is an error or a plain end, as the versions of TLS have it; both say the same.
+    // A refusal is an error or a plain close, depending on the TLS version.
     socket.on('error', () => {})
     socket.on('close', () => done(text === '' ? 'refused' : text))
   })
 }
 
-/** Texts in the place of an identity, right and wrong ones: Java decides which is a distinguished name. */
+/** Valid and invalid distinguished names, as Java parses them. */
 const ids =
   'bob||CN=bob|cn=bob, o=x|CN=a+OU=b,C=DE|CN=a;O=b|CN="a,b"|CN="a|CN=a\\,b|CN=a\\2cb|CN=a\\zb|CN=a,|CN=a<b|CN=a#b|CN=#61|CN=#0c0161|CN=|=x|FOO=x|1.2.3=x|3.2=x|OID.1.2.3=x|E=x|EMAILADDRESS=a@b|SN=x|SURNAME=x|CN=a=b|CN=a+b|+|CN=ü'.split(
     '|',
@@ -75,11 +75,11 @@ describeWith(['apache', 'netty', 'kazoo'], 'kazoo over TLS', () => {
       input: ids.join('\0'),
     })
     if (code !== 0)
-      throw new Error(`tls.py ended with ${code}:\n${stdout.slice(-1500)}\n${stderr.slice(-3000)}`)
+      throw new Error(`tls.py exited with ${code}:\n${stdout.slice(-1500)}\n${stderr.slice(-3000)}`)
     return stdout.trimEnd().split('\n')
   }
 
-  it('may do the same with its certificate, and names in access lists are judged alike', async () => {
+  it('gets the same permissions by its certificate, and ACL names are validated alike', async () => {
     const { apache, zabra } = await onBoth(transcript)
     expect(zabra).toEqual(apache)
     expect(zabra).toContain('alice opens what is sealed !! NoAuthError')
@@ -87,7 +87,7 @@ describeWith(['apache', 'netty', 'kazoo'], 'kazoo over TLS', () => {
     expect(zabra.length).toBeGreaterThan(40)
   })
 
-  it('is super where the settings name the subject of its certificate', async () => {
+  it('is the super user when X509AuthenticationProvider.superUser names its subject', async () => {
     const superUser = 'CN=alice,OU=Tests,O=Zabra\\\\, Inc.,C=DE'
     const { apache, zabra } = await onBoth(transcript, { 'X509AuthenticationProvider.superUser': superUser })
     expect(zabra).toEqual(apache)
@@ -97,7 +97,7 @@ describeWith(['apache', 'netty', 'kazoo'], 'kazoo over TLS', () => {
 })
 
 describeWith(['apache', 'netty'], 'clients with and without a certificate', () => {
-  it.each(['need', 'want', 'none'])('are let in alike with ssl.clientAuth=%s', async (clientAuth) => {
+  it.each(['need', 'want', 'none'])('are admitted alike with ssl.clientAuth=%s', async (clientAuth) => {
     const { apache, zabra } = await onBoth(
       async ({ port }) => {
         const outcomes: string[] = []
@@ -113,13 +113,13 @@ describeWith(['apache', 'netty'], 'clients with and without a certificate', () =
 })
 
 describeWith(['apache', 'netty'], 'one port for clients with TLS and without', () => {
-  it('answers both alike', async () => {
+  it('serves both alike', async () => {
     const { apache, zabra } = await onBoth(
       async ({ server }) => {
-        const outcomes = [`plain: ${await word(server.port, 'isro')}`]
+        const outcomes = [`plain: ${await fourLetterWord(server.port, 'isro')}`]
         for (const certificate of [undefined, 'alice.pem', 'stranger.pem'])
           outcomes.push(`${certificate ?? 'nothing'}: ${await ask(server.port, certificate)}`)
-        outcomes.push(`plain again: ${await word(server.port, 'isro')}`)
+        outcomes.push(`plain again: ${await fourLetterWord(server.port, 'isro')}`)
         return outcomes
       },
       { 'client.portUnification': 'true', 'ssl.clientAuth': 'need' },
@@ -136,7 +136,7 @@ describeWith(['apache', 'netty'], 'one port for clients with TLS and without', (
 })
 
 describeWith(['apache', 'netty'], "Apache ZooKeeper's shell over TLS", () => {
-  it('prints the same for every command', async () => {
+  it('prints the same replies from both servers', async () => {
     const session = `
 ls /
 whoami
@@ -164,16 +164,16 @@ quit
       const main = 'org.apache.zookeeper.ZooKeeperMain'
       const args = ['-cp', apacheClassPath, ...flags, main, '-server', `localhost:${port}`]
       const { code, stdout, stderr } = await run('java', args, { input: `${session}\n` })
-      const told = `${stdout}\n${stderr}`
+      const lines = `${stdout}\n${stderr}`
         .split('\n')
-        // Whether the shell hears of the end of its own connection is a race, with either server.
+        // Whether the shell prints the close of its connection is a race.
         .filter((line) => !/^SLF4J|^$|^WATCHER|^Connecting|state:(Disconnected|Closed)/.test(line))
-      return [`code ${code}`, ...told]
+      return [`code ${code}`, ...lines]
     })
     expect(sorted(zabra)).toEqual(sorted(apache))
     expect(zabra.join('\n')).toContain('x509: CN=alice,OU=Tests,O=Zabra\\, Inc.,C=DE')
   })
 })
 
-/** Identities come out of a hash table in Apache ZooKeeper, and events from a thread of their own. */
+/** Sorts lines: identities come from a hash table and events from another thread. */
 const sorted = (lines: readonly string[]): string[] => lines.toSorted()

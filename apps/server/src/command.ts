@@ -13,7 +13,7 @@ export interface Options {
 }
 
 /** Either options, or a command that has been dealt with (help, version, a mistake) and the code to exit with. */
-export type Parsed = { readonly options: Options } | { readonly exitCode: number }
+export type ParsedCommand = { readonly options: Options } | { readonly exitCode: number }
 
 const examples = `
 Without a file it serves on port 2181 and keeps its data in ./data.
@@ -28,7 +28,7 @@ export function parseCommand(
   argv: readonly string[],
   version: string,
   io: { out(text: string): void; err(text: string): void },
-): Parsed {
+): ParsedCommand {
   const command = new Command('zabra-server')
     .description('A coordination service compatible with Apache ZooKeeper.')
     .argument('[zoo.cfg]', 'a configuration file of Apache ZooKeeper (else ZOOCFG and ZOOCFGDIR, else none)')

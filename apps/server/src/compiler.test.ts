@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { expect, it } from 'vitest'
-import { inlineMore, inliningFlags } from './compiler.ts'
+import { raiseInliningLimits, inliningFlags } from './compiler.ts'
 
 it('asks the compiler only for what this platform knows, since it says no more than a line about anything else', () => {
   const known = execFileSync(process.execPath, ['--v8-options'], { encoding: 'utf8', maxBuffer: 1 << 24 })
@@ -9,6 +9,6 @@ it('asks the compiler only for what this platform knows, since it says no more t
 
 it('leaves alone what the command line of the process sets, however it is spelled', () => {
   const set: string[] = []
-  inlineMore(['--max_inlined_bytecode_size=460', '--cpu-prof'], (flag) => void set.push(flag))
+  raiseInliningLimits(['--max_inlined_bytecode_size=460', '--cpu-prof'], (flag) => void set.push(flag))
   expect(set).toEqual(inliningFlags.slice(1))
 })

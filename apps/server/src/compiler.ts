@@ -17,13 +17,13 @@ export const inliningFlags: readonly string[] = [
  * For the whole process, and for what is compiled from now on: a matter of the program, and of no library in it. What the
  * command line of the process sets stays as it is.
  */
-export function inlineMore(
+export function raiseInliningLimits(
   given: readonly string[] = process.execArgv,
   set: (flag: string) => void = setFlagsFromString,
 ): void {
-  const names = new Set(given.map(nameOf))
-  for (const flag of inliningFlags) if (!names.has(nameOf(flag))) set(flag)
+  const names = new Set(given.map(flagName))
+  for (const flag of inliningFlags) if (!names.has(flagName(flag))) set(flag)
 }
 
 /** V8 takes dashes and underscores for the same. */
-const nameOf = (flag: string): string => flag.split('=')[0]!.replaceAll('_', '-').replace(/^-+/, '--')
+const flagName = (flag: string): string => flag.split('=')[0]!.replaceAll('_', '-').replace(/^-+/, '--')

@@ -28,11 +28,11 @@ export function loadConfiguration(options: Options, environment: Environment): L
       ...(options.port === undefined ? [] : [{ flag: '--port', key: 'clientPort', value: options.port }]),
       ...(options.data === undefined ? [] : [{ flag: '--data', key: 'dataDir', value: options.data }]),
     ],
-    files: { read: readIfThere, resolve: (path) => resolve(path) },
+    files: { read: readIfExists, resolve: (path) => resolve(path) },
   })
 }
 
-function readIfThere(path: string): string | undefined {
+function readIfExists(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8')
   } catch (error) {

@@ -10,17 +10,17 @@ export const ExitCode = {
 } as const
 
 /** One line for the operator, and the code to exit with. */
-export interface Verdict {
+export interface Exit {
   readonly line: string
   readonly exitCode: number
 }
 
-const access = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'ENOENT', 'EISDIR', 'ELOCKED', 'EIO'])
-const full = new Set(['ENOSPC', 'EDQUOT'])
+const accessErrors = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'ENOENT', 'EISDIR', 'ELOCKED', 'EIO'])
+const diskFullErrors = new Set(['ENOSPC', 'EDQUOT'])
 
 /** Turns whatever went wrong into what to tell. */
-export function judge(error: unknown): Verdict {
-  const causes = [...chain(error)]
+export function toExit(error: unknown): Exit {
+  const causes = [...causeChain(error)]
   const text = causes[0] instanceof Error ? oneLine(causes[0].message) : oneLine(String(error))
   if (causes.some(({ name }) => name === 'CertificateError' || name === 'TlsOptionError'))
     return { line: text, exitCode: ExitCode.badConfiguration }
@@ -32,18 +32,18 @@ export function judge(error: unknown): Verdict {
       exitCode: ExitCode.corruptData,
     }
   const codes = causes.map(codeOf)
-  if (codes.some((code) => code !== undefined && full.has(code)))
+  if (codes.some((code) => code !== undefined && diskFullErrors.has(code)))
     return {
       line: withAdvice(text, 'Free some space on the disk and start again.'),
       exitCode: ExitCode.diskFull,
     }
-  const denied = codes.find((code) => code !== undefined && access.has(code))
+  const denied = codes.find((code) => code !== undefined && accessErrors.has(code))
   if (denied !== undefined)
     return { line: withAdvice(text, folderAdvice(denied)), exitCode: ExitCode.dataFolder }
   return { line: text, exitCode: ExitCode.unexpected }
 }
 
-function* chain(error: unknown): Generator<Error> {
+function* causeChain(error: unknown): Generator<Error> {
   for (let at = error, depth = 0; at instanceof Error && depth < 8; at = at.cause, depth++) yield at
 }
 

@@ -4,8 +4,8 @@ import { httpUpgrades, nodePlatform, NodeTlsNetwork, tlsNetwork } from '@zabra/r
 import type { Platform } from '@zabra/runtime'
 import { createServer } from '@zabra/server'
 import type { ServerSettings } from '@zabra/server/settings'
-import { inlineMore } from './compiler.ts'
-import { judge } from './failures.ts'
+import { raiseInliningLimits } from './compiler.ts'
+import { toExit } from './failures.ts'
 import { createLogger } from './logger.ts'
 import { run } from './run.ts'
 
@@ -18,7 +18,7 @@ const pretty = terminal ? (await import('pino-pretty')).default : undefined
 // Nobody can vouch for a process after an error that nobody caught: say it and stop.
 for (const event of ['uncaughtException', 'unhandledRejection'] as const)
   process.on(event, (error: unknown) => {
-    const { line, exitCode } = judge(error)
+    const { line, exitCode } = toExit(error)
     process.stderr.write(`zabra-server stopped: ${line}\n`)
     if (process.env['LOG_LEVEL'] === 'debug' && error instanceof Error)
       process.stderr.write(`${error.stack}\n`)
@@ -26,7 +26,7 @@ for (const event of ['uncaughtException', 'unhandledRejection'] as const)
   })
 
 /** What is needed for the settings; a server that has no port for browsers does not load what they need. */
-async function portsFor({ webSocketPort }: ServerSettings): Promise<Platform> {
+async function platformFor({ webSocketPort }: ServerSettings): Promise<Platform> {
   const ws = webSocketPort === undefined ? undefined : await import('@zabra/runtime/ws')
   const ports = nodePlatform({
     networkFactories: {
@@ -48,13 +48,13 @@ process.exitCode = await run({
   argv: process.argv.slice(2),
   environment: process.env,
   version,
-  terminal,
+  isTerminal: terminal,
   out: (text) => void process.stdout.write(text),
   err: (text) => void process.stderr.write(text),
   logger: (level) => createLogger(level, pretty),
   async start(settings, logger) {
-    inlineMore()
-    return createServer(settings, { ...(await portsFor(settings)), logger })
+    raiseInliningLimits()
+    return createServer(settings, { ...(await platformFor(settings)), logger })
   },
   now: () => performance.now(),
   onStop(stop) {

@@ -1,14 +1,18 @@
 import { defaults } from '@zabra/server'
 import { expect, test } from 'vitest'
-import { readyBlock, readyFacts, type Served } from './ready.ts'
+import { readyBlock, readyInfo, type ListeningPort } from './ready.ts'
 
 const settings = defaults({ dataDir: '/data' })
-const plain: Served = { key: 'clientPort', address: { host: '::', port: 2181 }, secure: false }
-const tls: Served = { key: 'secureClientPort', address: { host: '127.0.0.1', port: 2281 }, secure: true }
-const web: Served = { key: 'webSocketPort', address: { host: '::1', port: 8081 }, secure: false }
+const plain: ListeningPort = { key: 'clientPort', address: { host: '::', port: 2181 }, secure: false }
+const tls: ListeningPort = {
+  key: 'secureClientPort',
+  address: { host: '127.0.0.1', port: 2281 },
+  secure: true,
+}
+const web: ListeningPort = { key: 'webSocketPort', address: { host: '::1', port: 8081 }, secure: false }
 
 test('every port has a line of its own, with what it speaks', () => {
-  expect(readyBlock(readyFacts([plain, tls, web], settings))).toBe(`
+  expect(readyBlock(readyInfo([plain, tls, web], settings))).toBe(`
   Serving on port 2181, all interfaces
              127.0.0.1:2281 (TLS)
              [::1]:8081 (ws)
@@ -20,16 +24,16 @@ test('every port has a line of its own, with what it speaks', () => {
 })
 
 test('what to type next fits the first port', () => {
-  expect(readyFacts([tls, web], settings).next).toMatch(
+  expect(readyInfo([tls, web], settings).next).toMatch(
     /^zkCli\.sh -server 127\.0\.0\.1:2281 -client-conf.*openssl s_client/,
   )
-  expect(readyFacts([{ ...web, secure: true }], settings).next).toBe("new WebSocket('wss://[::1]:8081/')")
+  expect(readyInfo([{ ...web, secure: true }], settings).next).toBe("new WebSocket('wss://[::1]:8081/')")
 })
 
 test('a member of an ensemble does not say that it serves before there is a leader', () => {
   const members = new Map([1, 2, 3].map((id) => [id, {} as never]))
   const member = { ...settings, serverId: 2, ensemble: { version: 0, members } }
-  expect(readyBlock(readyFacts([plain], member))).toBe(`
+  expect(readyBlock(readyInfo([plain], member))).toBe(`
   Listens on port 2181, all interfaces
   Member     2 of 3, looking for a leader; it serves once there is one
   Data in    /data

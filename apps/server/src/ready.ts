@@ -1,7 +1,7 @@
 import type { ServerSettings } from '@zabra/server/settings'
 
 /** A port that is listened on, by the key that sets it. */
-export interface Served {
+export interface ListeningPort {
   readonly key: 'clientPort' | 'secureClientPort' | 'webSocketPort'
   readonly address: { readonly host: string; readonly port: number }
   readonly secure: boolean
@@ -16,7 +16,7 @@ export function reachable({ host, port }: { host: string; port: number }): strin
 }
 
 /** What to tell of a server that has started. */
-export interface ReadyFacts {
+export interface ReadyInfo {
   readonly listening: string
   /** What a member of an ensemble does until it serves clients; absent for a server that serves already. */
   readonly member?: string
@@ -26,10 +26,10 @@ export interface ReadyFacts {
 }
 
 /** What to tell once the server listens: where, whether it serves yet, with which data, and what to type next. */
-export function readyFacts(served: readonly Served[], settings: ServerSettings): ReadyFacts {
+export function readyInfo(served: readonly ListeningPort[], settings: ServerSettings): ReadyInfo {
   const { ensemble, serverId } = settings
   return {
-    listening: served.map(listening).join('; '),
+    listening: served.map(describePort).join('; '),
     ...(ensemble === undefined
       ? {}
       : {
@@ -37,18 +37,18 @@ export function readyFacts(served: readonly Served[], settings: ServerSettings):
         }),
     dataDir: settings.dataDir,
     ...(settings.dataLogDir === settings.dataDir ? {} : { dataLogDir: settings.dataLogDir }),
-    next: next(served[0]!),
+    next: nextCommand(served[0]!),
   }
 }
 
 /** One port, with what it speaks unless that is ZooKeeper's protocol in clear. */
-function listening({ key, address, secure }: Served): string {
+function describePort({ key, address, secure }: ListeningPort): string {
   const at = isWildcard(address.host) ? `port ${address.port}, all interfaces` : reachable(address)
   if (key === 'webSocketPort') return `${at} (${secure ? 'wss' : 'ws'})`
   return secure ? `${at} (TLS)` : at
 }
 
-function next({ key, address, secure }: Served): string {
+function nextCommand({ key, address, secure }: ListeningPort): string {
   const at = reachable(address)
   if (key === 'webSocketPort') return `new WebSocket('${secure ? 'wss' : 'ws'}://${at}/')`
   if (secure)
@@ -57,7 +57,7 @@ function next({ key, address, secure }: Served): string {
 }
 
 /** The same as a block of lines for a terminal. */
-export function readyBlock(facts: ReadyFacts): string {
+export function readyBlock(facts: ReadyInfo): string {
   const title = facts.member === undefined ? 'Serving on' : 'Listens on'
   const lines = [
     ...facts.listening.split('; ').map((one, i) => [i === 0 ? title : '', one]),

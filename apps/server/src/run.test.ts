@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { silentLogger, TlsOptionError, type Logger } from '@zabra/runtime'
 import type { ServerSettings } from '@zabra/server/settings'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { run, type RunningServer, type World } from './run.ts'
+import { run, type RunningServer, type Host } from './run.ts'
 
 let folder: string
 beforeEach(() => {
@@ -22,7 +22,7 @@ function deferred<T>() {
 }
 
 /** A program in a world of its own: what it prints, the server it starts, and the signals it gets. */
-function stage(argv: string[], overrides: Partial<World> = {}) {
+function stage(argv: string[], overrides: Partial<Host> = {}) {
   const printed = { out: '', err: '', log: [] as string[] }
   const started = deferred<ServerSettings>()
   const failed = deferred<unknown>()
@@ -44,11 +44,11 @@ function stage(argv: string[], overrides: Partial<World> = {}) {
   }
   const note = (_: object, sentence: string): void => void printed.log.push(sentence)
   const logger: Logger = { ...silentLogger, info: note, warn: note, error: note }
-  const world: World = {
+  const world: Host = {
     argv,
     environment: {},
     version: '1.2.3',
-    terminal: true,
+    isTerminal: true,
     out: (text) => void (printed.out += text),
     err: (text) => void (printed.err += text),
     logger: () => logger,

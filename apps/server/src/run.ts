@@ -2,13 +2,13 @@ import type { Logger } from '@zabra/runtime'
 import { formatFinding, type Environment, type ServerSettings } from '@zabra/server/settings'
 import { logLevels, parseCommand, type LogLevel, type Options } from './command.ts'
 import { configFile, loadConfiguration, report } from './configuration.ts'
-import { ExitCode, judge } from './failures.ts'
-import { readyBlock, readyFacts, type Served } from './ready.ts'
+import { ExitCode, toExit } from './failures.ts'
+import { readyBlock, readyInfo, type ListeningPort } from './ready.ts'
 
 /** What this program needs of a running server. */
 export interface RunningServer {
   /** Every port on which it listens, the one that clients shall try first. */
-  readonly listeners: readonly Served[]
+  readonly listeners: readonly ListeningPort[]
   /** Settles when the server stopped by itself: with the reason, or with nothing when it was closed. */
   readonly failed: Promise<unknown>
   /** What it has recovered, among other figures. */
@@ -19,12 +19,12 @@ export interface RunningServer {
 }
 
 /** Everything outside of this program that it touches, so that a test can stand in for it. */
-export interface World {
+export interface Host {
   readonly argv: readonly string[]
   readonly environment: Environment
   readonly version: string
   /** Whether a person is watching. */
-  readonly terminal: boolean
+  readonly isTerminal: boolean
   out(text: string): void
   err(text: string): void
   logger(level: LogLevel): Logger
@@ -40,20 +40,22 @@ export interface World {
 }
 
 /** A terminal and npm both pass Ctrl-C on, so two signals this close together are one key press. */
-const samePressMs = 700
+const signalEchoMs = 700
 
 /** Runs the program and resolves to its exit code. */
-export async function run(world: World): Promise<number> {
+export async function run(world: Host): Promise<number> {
   const parsed = parseCommand(world.argv, world.version, world)
   if ('exitCode' in parsed) return parsed.exitCode
-  const settings = settle(parsed.options, world)
+  const settings = resolveSettings(parsed.options, world)
   return 'exitCode' in settings ? settings.exitCode : serve(settings.settings, settings.logger, world)
 }
 
-type Settled = { readonly exitCode: number } | { readonly settings: ServerSettings; readonly logger: Logger }
+type ResolvedSettings =
+  | { readonly exitCode: number }
+  | { readonly settings: ServerSettings; readonly logger: Logger }
 
 /** Reads the configuration; everything that is wrong with it is told at once. */
-function settle(options: Options, world: World): Settled {
+function resolveSettings(options: Options, world: Host): ResolvedSettings {
   let loaded
   try {
     loaded = loadConfiguration(options, world.environment)
@@ -80,7 +82,7 @@ function settle(options: Options, world: World): Settled {
   return { settings: loaded.settings, logger }
 }
 
-function logLevelOf(world: World): LogLevel | undefined {
+function logLevelOf(world: Host): LogLevel | undefined {
   const text = world.environment['LOG_LEVEL']
   if (!text) return 'info'
   const level = logLevels.find((level) => level === text.toLowerCase())
@@ -89,14 +91,14 @@ function logLevelOf(world: World): LogLevel | undefined {
   return level
 }
 
-async function serve(settings: ServerSettings, logger: Logger, world: World): Promise<number> {
+async function serve(settings: ServerSettings, logger: Logger, world: Host): Promise<number> {
   let server: RunningServer
   const stopping = stopRequest(world, logger)
   try {
     server = await world.start(settings, logger)
   } catch (error) {
     stopping.forget()
-    return tell(error, 'cannot start', logger, world)
+    return reportFailure(error, 'cannot start', logger, world)
   }
   announce(server, settings, logger, world)
   const forgetReload = world.onReload(() => {
@@ -106,7 +108,7 @@ async function serve(settings: ServerSettings, logger: Logger, world: World): Pr
   try {
     const failure = await Promise.race([stopping.requested, server.failed.then((reason) => ({ reason }))])
     if (typeof failure === 'object') {
-      if (failure.reason !== undefined) return tell(failure.reason, 'stopped', logger, world)
+      if (failure.reason !== undefined) return reportFailure(failure.reason, 'stopped', logger, world)
       return ExitCode.ok
     }
     logger.info({ signal: failure }, `Stopping on ${failure}: requests in progress are finished first`)
@@ -114,7 +116,7 @@ async function serve(settings: ServerSettings, logger: Logger, world: World): Pr
     logger.info({}, 'Stopped; everything is on disk')
     return ExitCode.ok
   } catch (error) {
-    return tell(error, 'did not stop cleanly', logger, world)
+    return reportFailure(error, 'did not stop cleanly', logger, world)
   } finally {
     stopping.forget()
     forgetReload()
@@ -122,7 +124,7 @@ async function serve(settings: ServerSettings, logger: Logger, world: World): Pr
 }
 
 /** The first signal asks to stop; a second one, later than an echo of the first, ends the process at once. */
-function stopRequest(world: World, logger: Logger): { requested: Promise<string>; forget: () => void } {
+function stopRequest(world: Host, logger: Logger): { requested: Promise<string>; forget: () => void } {
   let asked: ((signal: string) => void) | undefined
   const requested = new Promise<string>((resolve) => {
     asked = resolve
@@ -132,7 +134,7 @@ function stopRequest(world: World, logger: Logger): { requested: Promise<string>
     if (firstAt === undefined) {
       firstAt = world.now()
       asked?.(signal)
-    } else if (world.now() - firstAt > samePressMs) {
+    } else if (world.now() - firstAt > signalEchoMs) {
       logger.warn({ signal }, 'Stopping at once, without waiting any further')
       world.exit(ExitCode.unexpected)
     }
@@ -140,9 +142,9 @@ function stopRequest(world: World, logger: Logger): { requested: Promise<string>
   return { requested, forget }
 }
 
-function announce(server: RunningServer, settings: ServerSettings, logger: Logger, world: World): void {
-  const facts = readyFacts(server.listeners, settings)
-  if (world.terminal) return world.out(readyBlock(facts))
+function announce(server: RunningServer, settings: ServerSettings, logger: Logger, world: Host): void {
+  const facts = readyInfo(server.listeners, settings)
+  if (world.isTerminal) return world.out(readyBlock(facts))
   const { lastZxid, nodes, sessions } = server.stats()
   logger.info(
     { ...facts, lastZxid: `0x${lastZxid.toString(16)}`, nodes, sessions },
@@ -151,8 +153,8 @@ function announce(server: RunningServer, settings: ServerSettings, logger: Logge
 }
 
 /** One line for whoever watches, and the exit code that fits. */
-function tell(error: unknown, what: string, logger: Logger, world: World): number {
-  const { line, exitCode } = judge(error)
+function reportFailure(error: unknown, what: string, logger: Logger, world: Host): number {
+  const { line, exitCode } = toExit(error)
   logger.debug({ stack: error instanceof Error ? error.stack : undefined }, 'Where it came from')
   world.err(`zabra-server ${what}: ${line}\n`)
   return exitCode

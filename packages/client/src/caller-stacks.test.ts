@@ -1,13 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { OperationTimeoutError } from './core.ts'
-import { bytes, ManualWorld } from './testing/manual-world.ts'
+import { setupEachTest, world } from './testing/setup.ts'
+import { bytes } from './testing/manual-world.ts'
 import type { Client } from './client-api.ts'
 
-let world: ManualWorld
-beforeEach(async () => {
-  world = await ManualWorld.start()
-})
-afterEach(() => world.end())
+setupEachTest()
 
 /** Returns the stack of the error that a call rejects with. */
 async function stackOf(call: () => Promise<unknown>): Promise<string> {

@@ -38,8 +38,8 @@ export interface Client extends AsyncDisposable {
   /** Time of `platform.clock.monotonic()` before which the session cannot have expired. */
   readonly leaseHorizon: number
   /**
-   * Time of `platform.clock.monotonic()` at which the newest answered request was sent, pings included. The server
-   * has heard from the session since then. Correct even right after the process was suspended.
+   * Time of `platform.clock.monotonic()` at which the newest answered request was sent, pings included. The
+   * session was alive on the server then. Correct even right after the process was suspended.
    */
   readonly lastContact: number
   /** The clock and the random source of this client, for code built on it. */

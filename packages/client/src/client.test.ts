@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   BadVersionError,
   ClosedError,
@@ -14,19 +14,10 @@ import {
   UsageError,
   ZooKeeperError,
 } from './errors.ts'
-import { bytes, text, ManualWorld } from './testing/manual-world.ts'
-import type { Client } from './client-api.ts'
+import { client, run, setupEachTest, world } from './testing/setup.ts'
+import { bytes, text } from './testing/manual-world.ts'
 
-let world: ManualWorld
-let client: Client
-
-beforeEach(async () => {
-  world = await ManualWorld.start()
-  client = await world.client()
-})
-afterEach(() => world.end())
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+setupEachTest({})
 
 describe('operations', () => {
   it('a client creates, reads, writes and deletes a znode', async () => {

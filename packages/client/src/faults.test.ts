@@ -16,20 +16,20 @@ const faults: readonly Fault[] = [
 type Direction = 'toServer' | 'toClient'
 
 /** The outcome of a call. */
-type Fate<T> = { value: T } | { error: ZooKeeperError }
-const outcome = <T>(promise: Promise<T>): Promise<Fate<T>> =>
+type Settled<T> = { value: T } | { error: ZooKeeperError }
+const outcome = <T>(promise: Promise<T>): Promise<Settled<T>> =>
   promise.then(
     (value) => ({ value }),
     (error: ZooKeeperError) => ({ error }),
   )
 
 interface Outcome {
-  created: Fate<unknown>
-  written: Fate<unknown>
-  versioned: Fate<unknown>
-  multi: Fate<unknown>
-  sequential: Fate<{ path: string }>
-  deleted: Fate<unknown>
+  created: Settled<unknown>
+  written: Settled<unknown>
+  versioned: Settled<unknown>
+  multi: Settled<unknown>
+  sequential: Settled<{ path: string }>
+  deleted: Settled<unknown>
   once: OneShotWatch | undefined
   lasting: Watcher | undefined
 }
@@ -69,10 +69,11 @@ async function script(client: Client): Promise<Outcome> {
 }
 
 /** Reads return what the tree holds; only the end of the session makes them fail. */
-function checkReads([, v, none]: Fate<unknown>[]): void {
-  const over = (what: Fate<unknown>): boolean => 'error' in what && what.error.code === 'SESSION_EXPIRED'
-  if (!over(v!)) expect('value' in v!).toBe(true)
-  if (!over(none!)) expect(none).toMatchObject({ error: { code: 'NO_NODE', path: '/none' } })
+function checkReads([, v, none]: Settled<unknown>[]): void {
+  const isExpired = (what: Settled<unknown>): boolean =>
+    'error' in what && what.error.code === 'SESSION_EXPIRED'
+  if (!isExpired(v!)) expect('value' in v!).toBe(true)
+  if (!isExpired(none!)) expect(none).toMatchObject({ error: { code: 'NO_NODE', path: '/none' } })
 }
 
 /** Returns the offset of each frame in a chunk; both sides write whole frames. */
@@ -111,11 +112,11 @@ function strike(world: ManualWorld, fault: Fault, direction: Direction, at: numb
         silent.add(connection)
         return upTo(start)
       case 'delayed': {
-        const late = [chunk.slice(start)]
-        held.set(connection, late)
+        const rest = [chunk.slice(start)]
+        held.set(connection, rest)
         world.clock.after(3000, 'late bytes', () => {
           held.delete(connection)
-          for (const part of late) {
+          for (const part of rest) {
             if (direction === 'toServer') connection.send(part)
             else connection.deliver(part)
           }
@@ -208,7 +209,7 @@ async function checkWrites(
     (await world.outcome(other.exists(path))) !== undefined
   const content = async (path: string): Promise<string> =>
     text((await world.outcome(other.getData(path))).data)
-  const check = (what: Fate<unknown>, done: boolean): void => {
+  const check = (what: Settled<unknown>, done: boolean): void => {
     if ('value' in what) expect(done).toBe(true)
     else {
       expect(what.error).toBeInstanceOf(ZooKeeperError)

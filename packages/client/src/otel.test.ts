@@ -1,13 +1,10 @@
 import type { Meter, Span, Tracer } from '@opentelemetry/api'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { openTelemetry } from './otel.ts'
-import { bytes, ManualWorld } from './testing/manual-world.ts'
+import { setupEachTest, world } from './testing/setup.ts'
+import { bytes } from './testing/manual-world.ts'
 
-let world: ManualWorld
-beforeEach(async () => {
-  world = await ManualWorld.start()
-})
-afterEach(() => world.end())
+setupEachTest()
 
 /** A provider that records spans and measurements. */
 function recorder(): { tracer: Tracer; meter: Meter; lines: string[] } {

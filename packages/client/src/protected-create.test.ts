@@ -1,18 +1,8 @@
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { SessionExpiredError } from './errors.ts'
-import { ManualWorld } from './testing/manual-world.ts'
-import type { Client } from './client-api.ts'
+import { client, setupEachTest, other, world } from './testing/setup.ts'
 
-let world: ManualWorld
-let client: Client
-let other: Client
-
-beforeEach(async () => {
-  world = await ManualWorld.start()
-  client = await world.client()
-  other = await world.client()
-})
-afterEach(() => world.end())
+setupEachTest({}, {})
 
 const children = async (): Promise<string[]> =>
   (await world.outcome(other.getChildren('/'))).children.filter((name) => name !== 'zookeeper')

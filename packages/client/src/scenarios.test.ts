@@ -1,12 +1,8 @@
-import { afterEach, beforeEach, describe, it } from 'vitest'
+import { describe, it } from 'vitest'
+import { setupEachTest, world } from './testing/setup.ts'
 import { scenarios, type ScenarioContext } from './testing/scenarios.ts'
-import { ManualWorld } from './testing/manual-world.ts'
 
-let world: ManualWorld
-beforeEach(async () => {
-  world = await ManualWorld.start()
-})
-afterEach(() => world.end())
+setupEachTest()
 
 /** A Zabra server on a simulated clock, network and disk. */
 function simulated(batchReads: boolean): ScenarioContext {

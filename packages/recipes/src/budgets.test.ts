@@ -9,17 +9,17 @@ import { Mutex } from './mutex/index.ts'
 import { NameService } from './name-service/index.ts'
 import { PersistentNode } from './persistent-node/index.ts'
 import { RevocableMutex, revoke } from './revocable/index.ts'
-import { client, eachTest, meters, other, run, world } from './testing/each-test.ts'
+import { client, setupEachTest, meters, other, run, world } from './testing/setup.ts'
 import { bytes, metered, type Meter } from './testing/world.ts'
 import { TreeCache } from './tree-cache/index.ts'
 import { participate, twoPhaseCommit } from './two-phase-commit/index.ts'
 
-// What each step may cost, of the recipes that do not count it beside their own tests: more requests or notifications than
-// these are a herd, or a listing, in the making.
+// Limits on the cost of recipe steps that the recipes' own tests do not check: more requests or notifications than these indicate a
+// herd effect or a listing.
 
-eachTest('a', 'b')
+setupEachTest('a', 'b')
 
-/** What a step costs the first client and the second one, once what it brings about has settled. */
+/** Returns the cost of a step for the first and the second client, including its effects. */
 async function cost(step: () => Promise<unknown>): Promise<[requests: string[], events: string[]][]> {
   await world.advance(100)
   for (const meter of meters) meter.take()
@@ -40,8 +40,8 @@ async function crowd(count: number): Promise<{ client: Client; meter: Meter }[]>
 const total = (of: readonly { meter: Meter }[], what: 'requests' | 'events'): number =>
   of.reduce((sum, { meter }) => sum + meter[what].length, 0)
 
-describe('costs', () => {
-  it('of a name: one request to resolve it, two when it is to be fresh', async () => {
+describe('request budgets', () => {
+  it('resolving a name costs one request, or two when fresh', async () => {
     const names = new NameService(client, '/names', utf8)
     await run(names.register('a', '1'))
     expect(await cost(() => names.resolve('a'))).toEqual([
@@ -51,7 +51,7 @@ describe('costs', () => {
     expect((await cost(() => names.resolve('a', { fresh: true })))[0]).toEqual([['sync', 'getData'], []])
   })
 
-  it('of a change of a configuration: a notification and a read for each reader', async () => {
+  it('a configuration change costs one notification and one read per reader', async () => {
     const writer = new Configuration(client, '/c', { codec: utf8, defaults: '1' })
     await run(writer.get())
     const reader = new Configuration(other, '/c', { codec: utf8 })
@@ -62,7 +62,7 @@ describe('costs', () => {
     expect(seen.length).toBeGreaterThan(1)
   })
 
-  it('of joining and leaving a group: a notification for each observer, and no listing', async () => {
+  it('joining or leaving a group costs one notification per observer and no listing', async () => {
     const observer = new Group(other, '/g', { codec: utf8 })
     world.collect(observer.changes())
     await run(client.mkdirp('/g'))
@@ -75,7 +75,7 @@ describe('costs', () => {
     await run(observer[Symbol.asyncDispose]())
   })
 
-  it('of a double barrier: four requests to enter, one wake-up to open, two at most for each who leaves', async () => {
+  it('a double barrier costs four requests to enter, one wake-up to open, and two at most to leave', async () => {
     const members = 5
     const all = await crowd(members)
     const barriers = all.map((each) => new DoubleBarrier(each.client, '/b', { members }))
@@ -99,7 +99,7 @@ describe('costs', () => {
       entering.push(barrier.enter())
       await world.advance(100)
     }
-    // Whoever comes first makes the round.
+    // The first participant creates the round.
     expect(all[0]!.meter.requests.length).toBeLessThanOrEqual(8)
     for (const { meter } of all.slice(1, -1)) {
       expect(meter.requests.slice(0, 5)).toEqual(['getData', 'multi', 'getData', 'getChildren', 'getData'])
@@ -110,7 +110,7 @@ describe('costs', () => {
     await run(leaving)
   })
 
-  it('of a transaction of several sites: messages that grow as the sites do, not as their square', async () => {
+  it('a two-phase commit costs messages linear in the number of sites', async () => {
     const costs: number[] = []
     for (const count of [4, 8, 16]) {
       const all = await crowd(count)
@@ -140,7 +140,7 @@ describe('costs', () => {
     expect(costs[2]).toBeLessThanOrEqual(34)
   })
 
-  it('of a revocation: a write, a notification and a read', async () => {
+  it('a revocation costs one write, one notification and one read', async () => {
     const held = await run(new RevocableMutex(client, '/lock').acquire())
     void held.revokeRequested.then(() => held.release())
     const [asked, asking] = await cost(() => revoke(other, '/lock'))
@@ -150,7 +150,7 @@ describe('costs', () => {
     expect(asking![0].length).toBeLessThanOrEqual(4)
   })
 
-  it('of a lease: three requests to have it, two to renew, three to end it', async () => {
+  it('a lease costs three requests to take, two to renew and three to release', async () => {
     await run(client.mkdirp('/l'))
     let held: Awaited<ReturnType<typeof lease>>
     const take = async (): Promise<void> =>
@@ -160,7 +160,7 @@ describe('costs', () => {
     expect((await cost(() => held!.release()))[0]![0].length).toBeLessThanOrEqual(3)
   })
 
-  it('of several locks: as many requests as they cost one by one', async () => {
+  it('acquiring several locks costs the sum of the single locks', async () => {
     await run(client.mkdirp('/x'))
     await run(client.mkdirp('/y'))
     const both = () => acquireAll(['/x', '/y'].map((path) => new Mutex(client, path)))
@@ -168,7 +168,7 @@ describe('costs', () => {
     expect(own).toEqual([['create', 'getChildren', 'create', 'getChildren', 'delete', 'delete'], []])
   })
 
-  it('of a znode that is kept: one request and a watch, and one of each when it has to come back', async () => {
+  it('a persistent node costs one request and one watch, and one of each per repair', async () => {
     await run(client.mkdirp('/p'))
     let node: PersistentNode | undefined
     const [own] = await cost(async () => {
@@ -182,7 +182,7 @@ describe('costs', () => {
     await run(node!.close())
   })
 
-  it('of filling a cache: one request for each leaf of a broad tree, and one more for each that has children', async () => {
+  it('filling a cache costs one request per leaf, and one more per znode with children', async () => {
     await run(other.mkdirp('/t'))
     for (let n = 0; n < 200; n++) await run(other.create(`/t/${n}`, bytes('1')))
     let cache: TreeCache | undefined
@@ -192,7 +192,7 @@ describe('costs', () => {
     })
     const of = (operation: string): number => own![0].filter((each) => each === operation).length
     expect([of('getData'), cache!.size]).toEqual([201, 201])
-    // The first few ask for both at once, so that a deep tree takes one round trip for each level.
+    // The first visits request both at once, so that a deep tree takes one round trip per level.
     expect(of('getChildren')).toBeLessThanOrEqual(17)
     const [changed] = await cost(() => other.setData('/t/7', bytes('2')))
     expect(changed).toEqual([['getData'], ['nodeDataChanged']])

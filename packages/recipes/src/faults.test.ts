@@ -1,6 +1,6 @@
 import { ZooKeeperError, type Client } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
-import type { Held } from './held/types.ts'
+import type { LockHandle } from './handles/types.ts'
 import { LeaderElection } from './leader-election/index.ts'
 import { lease } from './lease/index.ts'
 import { acquireAll } from './multi-lock/index.ts'
@@ -8,11 +8,19 @@ import { Mutex } from './mutex/index.ts'
 import { ReadWriteLock } from './read-write-lock/index.ts'
 import { RevocableMutex, revoke } from './revocable/index.ts'
 import { Semaphore } from './semaphore/index.ts'
-import { faultKinds, idle, Injector, leftovers, pass, VICTIM, type Fault } from './testing/faults.ts'
-import { Ledger } from './testing/ledger.ts'
+import {
+  faultKinds,
+  advanceFor,
+  FaultInjector,
+  leftovers,
+  advanceUntilSettled,
+  VICTIM,
+  type Fault,
+} from './testing/fault-injector.ts'
+import { ExclusionChecker } from './testing/exclusion-checker.ts'
 import { ManualWorld } from './testing/world.ts'
 
-/** Who takes part in a scenario. */
+/** The participants of a scenario. */
 interface Actor {
   readonly name: string
   readonly client: Client
@@ -21,15 +29,15 @@ interface Actor {
 }
 
 interface Stage {
-  readonly ledger: Ledger
-  /** Something that takes a while, unless the right ends. */
-  work(held: Held): Promise<void>
+  readonly ledger: ExclusionChecker
+  /** Work that takes a while, unless the lock is lost. */
+  work(held: LockHandle): Promise<void>
   sleep(ms: number): Promise<void>
 }
 
-type Scenario = (actor: Actor, stage: Stage) => Promise<void>
+type Scenario = (actor: Actor, fixture: Stage) => Promise<void>
 
-/** What a caller who has given up may be told, and one whose right is lost. */
+/** Errors that an aborted caller, or a caller whose lock is lost, may get. */
 async function orGone<T>(promise: Promise<T>): Promise<T | undefined> {
   try {
     return await promise
@@ -39,7 +47,7 @@ async function orGone<T>(promise: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** A caller who has not given up is owed what it waits for. */
+/** A caller that has not aborted must succeed. */
 async function unlessAborted<T>({ signal }: Actor, promise: Promise<T>): Promise<T | undefined> {
   try {
     return await promise
@@ -49,111 +57,116 @@ async function unlessAborted<T>({ signal }: Actor, promise: Promise<T>): Promise
   }
 }
 
-async function hold(actor: Actor, stage: Stage, acquired: Promise<Held>, weight?: number): Promise<void> {
+async function hold(
+  actor: Actor,
+  fixture: Stage,
+  acquired: Promise<LockHandle>,
+  weight?: number,
+): Promise<void> {
   const held = await unlessAborted(actor, acquired)
   if (held === undefined) return
-  stage.ledger.enter(actor.name, held, weight)
-  await stage.work(held)
+  fixture.ledger.recordGrant(actor.name, held, weight)
+  await fixture.work(held)
   await held.release()
 }
 
 const mutex =
   (options: ConstructorParameters<typeof Mutex>[2]): Scenario =>
-  async (actor, stage) => {
+  async (actor, fixture) => {
     const { client, signal } = actor
     for (let round = 0; round < 2; round++) {
-      await hold(actor, stage, new Mutex(client, '/lock', options).acquire({ signal }))
-      // Who does not wait is told when the session has expired.
+      await hold(actor, fixture, new Mutex(client, '/lock', options).acquire({ signal }))
+      // A caller that does not wait gets the SessionExpiredError.
       const tried = await orGone(new Mutex(client, '/lock', options).tryAcquire({ signal }))
-      if (tried !== undefined) await hold(actor, stage, Promise.resolve(tried))
+      if (tried !== undefined) await hold(actor, fixture, Promise.resolve(tried))
     }
   }
 
-const readWrite: Scenario = async (actor, stage) => {
+const readWrite: Scenario = async (actor, fixture) => {
   const lock = new ReadWriteLock(actor.client, '/rw')
   const { signal } = actor
   const write = await unlessAborted(actor, lock.write.acquire({ signal }))
   if (write !== undefined) {
-    stage.ledger.enter(actor.name, write)
+    fixture.ledger.recordGrant(actor.name, write)
     const read = await orGone(lock.downgrade(write))
-    if (read !== undefined) await hold(actor, stage, Promise.resolve(read), 1)
+    if (read !== undefined) await hold(actor, fixture, Promise.resolve(read), 1)
     await write.release()
   }
   const read = await unlessAborted(actor, lock.read.acquire({ signal }))
   if (read === undefined) return
-  stage.ledger.enter(actor.name, read, 1)
+  fixture.ledger.recordGrant(actor.name, read, 1)
   const upgraded = await orGone(lock.tryUpgrade(read))
-  if (upgraded !== undefined) await hold(actor, stage, Promise.resolve(upgraded))
+  if (upgraded !== undefined) await hold(actor, fixture, Promise.resolve(upgraded))
   await read.release()
 }
 
-const semaphore: Scenario = async (actor, stage) => {
+const semaphore: Scenario = async (actor, fixture) => {
   const { client, signal } = actor
   const of = new Semaphore(client, '/s', { permits: 2 })
-  await hold(actor, stage, of.acquire(2, { signal }), 2)
+  await hold(actor, fixture, of.acquire(2, { signal }), 2)
   await Promise.all([
-    hold(actor, stage, of.acquire(1, { signal }), 1),
-    hold(actor, stage, of.acquire(1, { signal }), 1),
+    hold(actor, fixture, of.acquire(1, { signal }), 1),
+    hold(actor, fixture, of.acquire(1, { signal }), 1),
   ])
 }
 
-const election: Scenario = async (actor, stage) => {
+const election: Scenario = async (actor, fixture) => {
   const { client, signal, name } = actor
   const participant = new LeaderElection(client, '/e', { id: name, announce: true })
   let terms = 0
   for await (const leadership of participant.leadership({ signal })) {
-    stage.ledger.enter(name, leadership)
-    await stage.work(leadership)
+    fixture.ledger.recordGrant(name, leadership)
+    await fixture.work(leadership)
     if (leadership.signal.aborted) continue
     await leadership.resign()
     if (++terms === 2) break
   }
 }
 
-const revocable: Scenario = async (actor, stage) => {
+const revocable: Scenario = async (actor, fixture) => {
   const { client, signal } = actor
-  await hold(actor, stage, new RevocableMutex(client, '/lock').acquire({ signal }).catch(revoked(actor)))
+  await hold(actor, fixture, new RevocableMutex(client, '/lock').acquire({ signal }).catch(revoked(actor)))
   await orGone(revoke(client, '/lock', { signal, graceMs: 50, force: true }))
 }
 
-/** A waiter that is revoked takes another place. */
+/** A revoked waiter queues again. */
 const revoked =
   (actor: Actor) =>
-  (error: unknown): Promise<Held> => {
+  (error: unknown): Promise<LockHandle> => {
     if (!(error instanceof Error && 'reason' in error && error.reason === 'revoked')) throw error
     return new RevocableMutex(actor.client, '/lock').acquire({ signal: actor.signal }).catch(revoked(actor))
   }
 
-const several: Scenario = async (actor, stage) => {
+const several: Scenario = async (actor, fixture) => {
   const { client, signal, name } = actor
   const paths = name === VICTIM ? ['/x', '/y'] : ['/y', '/x']
   for (let round = 0; round < 2; round++) {
     const locks = paths.map((path) => new Mutex(client, path))
-    await hold(actor, stage, acquireAll(locks, { signal }))
+    await hold(actor, fixture, acquireAll(locks, { signal }))
   }
 }
 
-const timed: Scenario = async (actor, stage) => {
+const timed: Scenario = async (actor, fixture) => {
   const { client, signal, name } = actor
   for (let round = 0; round < 3; round++) {
     const held = await orGone(lease(client, '/l', { holder: name, durationMs: 500, signal }))
     if (held !== undefined) {
-      stage.ledger.enter(name, held as unknown as Held)
-      await stage.sleep(100)
+      fixture.ledger.recordGrant(name, held as unknown as LockHandle)
+      await fixture.sleep(100)
       await orGone(held.renew())
-      await stage.sleep(100)
+      await fixture.sleep(100)
       await orGone(held.release())
     }
-    await stage.sleep(400)
+    await fixture.sleep(400)
   }
 }
 
 const scenarios: Record<string, { run: Scenario; limit?: number }> = {
   mutex: { run: mutex({}) },
   'mutex with a lease': { run: mutex({ errorPolicy: { lease: {} } }) },
-  // Holders may overlap by design: only that it ends, leaves nothing and keeps the order of tokens is asked.
+  // Holders may overlap by design: the test only requires that it ends, leaves nothing and keeps tokens in order.
   'mutex until expiry': { run: mutex({ errorPolicy: 'session' }), limit: Infinity },
-  'mutex with names of kazoo': { run: mutex({ naming: 'kazoo' }) },
+  'mutex with the naming of kazoo': { run: mutex({ naming: 'kazoo' }) },
   'read/write lock': { run: readWrite, limit: 10 },
   semaphore: { run: semaphore, limit: 2 },
   'leader election': { run: election },
@@ -162,34 +175,34 @@ const scenarios: Record<string, { run: Scenario; limit?: number }> = {
   lease: { run: timed },
 }
 
-/** Plays a scenario with two actors, and gives how many frames the victim has sent. */
+/** Runs a scenario with two participants, and returns the number of frames that the victim sent. */
 async function play({ run, limit = 1 }: { run: Scenario; limit?: number }, fault?: Fault): Promise<number> {
   const world = await ManualWorld.start()
   const abort = new AbortController()
   const victim = await world.client({ servers: `${VICTIM}:2181` })
   const rival = await world.client()
-  const injector = new Injector(world, abort, fault)
-  const ledger = new Ledger(limit)
+  const injector = new FaultInjector(world, abort, fault)
+  const ledger = new ExclusionChecker(limit)
   const sleep = (ms: number): Promise<void> =>
     new Promise((resolve) => void world.clock.after(ms, 'work of a test', resolve))
-  const work = async ({ signal }: Held): Promise<void> => {
+  const work = async ({ signal }: LockHandle): Promise<void> => {
     await Promise.race([sleep(100), new Promise((resolve) => signal.addEventListener('abort', resolve))])
   }
-  const stage = { ledger, sleep, work }
+  const fixture = { ledger, sleep, work }
   const all = [
-    run({ name: VICTIM, client: victim, signal: abort.signal }, stage),
-    run({ name: 'rival', client: rival, signal: new AbortController().signal }, stage),
+    run({ name: VICTIM, client: victim, signal: abort.signal }, fixture),
+    run({ name: 'rival', client: rival, signal: new AbortController().signal }, fixture),
   ]
-  await pass(world, 120_000, Promise.all(all))
-  await idle(world, 30_000)
-  expect(ledger.wrong, ledger.history.join('\n')).toEqual([])
-  expect(await pass(world, 10_000, leftovers(world, rival, [victim, rival]))).toEqual([])
+  await advanceUntilSettled(world, 120_000, Promise.all(all))
+  await advanceFor(world, 30_000)
+  expect(ledger.violations, ledger.history.join('\n')).toEqual([])
+  expect(await advanceUntilSettled(world, 10_000, leftovers(world, rival, [victim, rival]))).toEqual([])
   await world.end()
   return injector.frames
 }
 
 describe.each(Object.entries(scenarios))('%s', (_name, scenario) => {
-  it('excludes, ends and leaves nothing behind whatever happens at whichever frame', async () => {
+  it('keeps mutual exclusion, ends and leaves nothing behind under any fault at any frame', async () => {
     const frames = await play(scenario)
     expect(frames).toBeGreaterThan(5)
     const failures: string[] = []

@@ -8,32 +8,32 @@ import { Mutex } from './mutex/index.ts'
 import { Queue } from './queue/index.ts'
 import { ReadWriteLock } from './read-write-lock/index.ts'
 import { Semaphore } from './semaphore/index.ts'
-import { client as a, cutOff, eachTest, other as b, run, world } from './testing/each-test.ts'
-import { settledWithin } from './testing/stage.ts'
-import { failureOf, watchSettled } from './testing/world.ts'
+import { client as a, cutOff, setupEachTest, other as b, run, world } from './testing/setup.ts'
+import { settledWithin } from './testing/fault-fixture.ts'
+import { rejectionOf, watchSettled } from './testing/world.ts'
 import { TreeCache } from './tree-cache/index.ts'
 
-// What went wrong in other clients' recipes, and has no test beside the recipe: CUR is CURATOR-, CGH an issue of Curator's
-// repository, KZ one of kazoo's, ZK ZOOKEEPER-.
+// Bugs of other clients' recipes that have no test beside the recipe. CUR is a CURATOR- key, CGH an issue of Curator's repository,
+// KZ an issue of kazoo's, ZK a ZOOKEEPER- key.
 
-eachTest('a', 'b')
+setupEachTest('a', 'b')
 
-it('a release that fails at first is not forgotten: the znode goes, and nobody enters before (CGH-1193)', async () => {
+it('a failed release is retried until the znode is gone, and no client enters before (CGH-1193)', async () => {
   const held = await run(new Mutex(a, '/lock').acquire())
   const waiting = new Mutex(b, '/lock').acquire()
   const entered = watchSettled(waiting)
-  const mend = cutOff()
+  const restore = cutOff()
   await world.settle()
   const released = held.release()
   await world.settle()
   expect(entered()).toBe(false)
-  mend()
+  restore()
   await settledWithin(world, 30_000, released)
   await run((await run(waiting)).release())
   expect((await run(b.getChildren('/lock'))).children).toEqual([])
 })
 
-it('waiters that leave take their watches along (CGH-1292, CUR-710, KZ-175)', async () => {
+it('waiters that abort remove their watches (CGH-1292, CUR-710, KZ-175)', async () => {
   const held = await run(new Mutex(a, '/lock').acquire())
   const write = await run(new ReadWriteLock(a, '/rw').write.acquire())
   await run(new Barrier(a, '/barrier').set())
@@ -58,7 +58,7 @@ it('waiters that leave take their watches along (CGH-1292, CUR-710, KZ-175)', as
   await run(Promise.all([held.release(), write.release()]))
 })
 
-it('whoever leaves a double barrier first stays until all leave (CGH-753), and all who come at once enter (ZK-1011)', async () => {
+it('the first member to leave a double barrier waits for all (CGH-753), and concurrent members all enter (ZK-1011)', async () => {
   const clients = [a, b, await world.client()]
   const entering = clients.map((client) => new DoubleBarrier(client, '/b', { members: 3 }).enter())
   const inside = await run(Promise.all(entering))
@@ -70,7 +70,7 @@ it('whoever leaves a double barrier first stays until all leave (CGH-753), and a
   await run(Promise.all([first, second, inside[2]!.leave()]))
 })
 
-it('entering a double barrier that times out ends once, and leaves nothing to loop over (CUR-536)', async () => {
+it('entering a double barrier ends once on a timeout (CUR-536)', async () => {
   const stop = new AbortController()
   const entering = new DoubleBarrier(a, '/b', { members: 2 }).enter({ signal: stop.signal })
   entering.catch(() => {})
@@ -81,7 +81,7 @@ it('entering a double barrier that times out ends once, and leaves nothing to lo
   expect(world.server.stats().watches).toBe(0)
 })
 
-it('a writer that becomes a reader keeps its place: readers enter, writers stay behind it (CUR-276, CUR-621)', async () => {
+it('a downgraded writer keeps its place: readers enter, writers stay behind (CUR-276, CUR-621)', async () => {
   const lock = new ReadWriteLock(a, '/rw')
   const write = await run(lock.write.acquire())
   const writer = new ReadWriteLock(b, '/rw').write.acquire()
@@ -94,7 +94,7 @@ it('a writer that becomes a reader keeps its place: readers enter, writers stay 
   await run((await run(writer)).release())
 })
 
-it('reader and writer do not wait for each other (KZ-649)', async () => {
+it('a reader and a writer do not deadlock (KZ-649)', async () => {
   const reader = await run(new ReadWriteLock(a, '/rw').read.acquire())
   const writer = new ReadWriteLock(b, '/rw').write.acquire()
   await world.settle()
@@ -105,7 +105,7 @@ it('reader and writer do not wait for each other (KZ-649)', async () => {
   await run((await run(later)).release())
 })
 
-it('who is interrupted while it leads contends again, and nothing of that is lost (CUR-518, CUR-671)', async () => {
+it('an interrupted leader takes part again (CUR-518, CUR-671)', async () => {
   const stop = new AbortController()
   const tokens: bigint[] = []
   const leading = new LeaderElection(a, '/e').lead(
@@ -119,9 +119,9 @@ it('who is interrupted while it leads contends again, and nothing of that is los
   leading.catch(() => {})
   for (const ms of [100, 20_000]) {
     await world.settle()
-    const mend = cutOff()
+    const restore = cutOff()
     await world.advance(ms)
-    mend()
+    restore()
     await world.advance(12_000)
   }
   await run(Promise.allSettled([leading]))
@@ -129,21 +129,21 @@ it('who is interrupted while it leads contends again, and nothing of that is los
   expect(tokens[2]).toBeGreaterThan(tokens[0]!)
 })
 
-it('an election whose directory went in an outage begins anew (CUR-724)', async () => {
+it('an election continues after its directory was deleted in an outage (CUR-724)', async () => {
   const terms = new LeaderElection(a, '/e').leadership()
   const first = (await run(terms.next())).value!
   const again = terms.next()
-  const mend = cutOff()
+  const restore = cutOff()
   await world.advance(20_000)
   await run(b.delete('/e', { missingOk: true }))
-  mend()
+  restore()
   await world.advance(12_000)
   expect(first.signal.aborted).toBe(true)
   expect((await run(again)).value!.token).toBeGreaterThan(first.token)
   await run(terms.return())
 })
 
-it('more permits wake who waits for them (CUR-75)', async () => {
+it('raising the number of permits wakes waiters (CUR-75)', async () => {
   const held = await run(new Semaphore(a, '/s', { permits: 1 }).acquire())
   const waiting = new Semaphore(b, '/s', { permits: 1 }).acquire()
   await world.settle()
@@ -152,7 +152,7 @@ it('more permits wake who waits for them (CUR-75)', async () => {
   await run(held.release())
 })
 
-it('the claim of a consumer that dies goes with it, and its item comes again (KZ-366)', async () => {
+it('the claim of a failed consumer is removed, and its item is delivered again (KZ-366)', async () => {
   const queue = new Queue(b, '/q', { codec: utf8 })
   await run(queue.put('x'))
   const dying = await world.client()
@@ -165,7 +165,7 @@ it('the claim of a consumer that dies goes with it, and its item comes again (KZ
   expect((await run(b.getChildren('/q/claims'))).children).toEqual([])
 })
 
-it('waiters wake up although the connection broke and came back while they waited (KZ-170)', async () => {
+it('waiters wake after a reconnect (KZ-170)', async () => {
   const held = await run(new Mutex(b, '/lock').acquire())
   const waiting = new Mutex(a, '/lock').acquire()
   await world.settle()
@@ -176,24 +176,24 @@ it('waiters wake up although the connection broke and came back while they waite
   await run((await run(waiting)).release())
 })
 
-it('attempts that do not wait leave no znode, whoever else is at it (KZ-732)', async () => {
+it('failed tryAcquire calls under contention leave no znode (KZ-732)', async () => {
   const held = await run(new Mutex(b, '/lock').acquire())
   const tries = Array.from({ length: 30 }, (_, n) =>
     new Mutex(n % 2 ? a : b, '/lock', { localQueue: false }).tryAcquire(),
   )
   expect(await run(Promise.all(tries))).toEqual(tries.map(() => undefined))
   await run(held.release())
-  const rights = await run(
+  const handles = await run(
     Promise.all(tries.map(() => new Mutex(a, '/lock', { localQueue: false }).tryAcquire())),
   )
-  const got = rights.filter((right) => right !== undefined)
+  const got = handles.filter((handle) => handle !== undefined)
   expect(got.length).toBeLessThanOrEqual(1)
-  for (const right of got) await run(right.release())
+  for (const handle of got) await run(handle.release())
   await world.advance(100)
   expect((await run(b.getChildren('/lock'))).children).toEqual([])
 })
 
-it('what goes wrong between the line and the permits of a semaphore keeps nobody out (KZ-429)', async () => {
+it('an error between the queue and the permits of a semaphore blocks no other client (KZ-429)', async () => {
   await run((await run(new Semaphore(b, '/s', { permits: 1 }).acquire())).release())
   const { stat } = await run(b.getACL('/s/leases'))
   const readOnly = [{ scheme: 'world', id: 'anyone', perms: 1 }]
@@ -203,22 +203,22 @@ it('what goes wrong between the line and the permits of a semaphore keeps nobody
   expect((await run(b.getChildren('/s/locks'))).children).toEqual([])
 })
 
-it('a wait for somebody who has just gone is not for ever: what does not exist is not watched (WriteLock of ZooKeeper)', async () => {
+it('a waiter does not hang on a predecessor that has just gone: no watch is set on a missing znode (WriteLock of ZooKeeper)', async () => {
   const held = await run(new Mutex(b, '/lock').acquire())
-  // The one before goes between the listing and the watch on it.
+  // The predecessor goes between the listing and the watch on it.
   let listings = 0
   world.faults.toClient = (chunk, wire) => {
     if (wire.server.host === 'a' && chunk.length > 60 && ++listings === 2) void held.release()
     return chunk
   }
   const waiting = new Mutex(a, '/lock').acquire()
-  const right = await run(waiting)
+  const handle = await run(waiting)
   delete world.faults.toClient
-  await run(right.release())
+  await run(handle.release())
   expect(world.server.stats().watches).toBe(0)
 })
 
-it('an election that is left while its znode is being made leaves none (CUR-18)', async () => {
+it('an election that is stopped while its create is in flight leaves no znode (CUR-18)', async () => {
   for (const turns of [0, 1, 2]) {
     const stop = new AbortController()
     const election = new LeaderElection(a, '/e')
@@ -233,28 +233,28 @@ it('an election that is left while its znode is being made leaves none (CUR-18)'
   }
 })
 
-it('a deadline is one for the whole wait: a wake-up does not begin it anew (lock of kazoo)', async () => {
+it('a deadline limits the whole wait: a wake-up does not restart it (lock of kazoo)', async () => {
   const first = await run(new Mutex(b, '/lock', { localQueue: false }).acquire())
   const second = new Mutex(b, '/lock', { localQueue: false }).acquire()
   await world.settle()
   const stop = new AbortController()
   world.clock.after(1000, 'deadline of a test', () => stop.abort())
-  const waiting = failureOf(new Mutex(a, '/lock').acquire({ signal: stop.signal }))
+  const waiting = rejectionOf(new Mutex(a, '/lock').acquire({ signal: stop.signal }))
   const ended = watchSettled(waiting)
   await world.advance(900)
-  // The second one goes from before it, which wakes it up to wait for the first one.
-  const right = (await run(Promise.all([first.release(), second])))[1]
+  // The second contender leaves, which wakes this one to wait for the first.
+  const handle = (await run(Promise.all([first.release(), second])))[1]
   cutOff()()
   await world.advance(99)
   expect(ended()).toBe(false)
   await world.advance(2)
   expect(await run(waiting)).toMatchObject({ name: 'AbortError' })
-  await run(right.release())
+  await run(handle.release())
   await world.advance(3000)
   expect((await run(b.getChildren('/lock'))).children).toEqual([])
 })
 
-it('several locks of which one cannot be had are none, and those behind it are not asked for (multi-lock of Curator)', async () => {
+it('acquireAll releases all locks when one is not available, and does not request later ones (multi-lock of Curator)', async () => {
   await run(b.create('/y', undefined, { acl: [{ scheme: 'world', id: 'anyone', perms: 1 }] }))
   const locks = ['/x', '/y', '/z'].map((path) => new Mutex(a, path))
   await expect(run(acquireAll(locks))).rejects.toMatchObject({ name: 'NoAuthError' })
@@ -263,7 +263,7 @@ it('several locks of which one cannot be had are none, and those behind it are n
   expect(await run(b.exists('/z'))).toBeUndefined()
 })
 
-it('two who want several permits each do not keep half of them from each other (semaphore of Curator)', async () => {
+it('two clients that want several permits each do not deadlock with half of them (semaphore of Curator)', async () => {
   const semaphores = [a, b].map((client) => new Semaphore(client, '/s', { permits: 3 }))
   const held = await run(new Semaphore(a, '/s', { permits: 3 }).acquire(2))
   const both = semaphores.map((semaphore) => semaphore.run(() => Promise.resolve(), 2))
@@ -273,7 +273,7 @@ it('two who want several permits each do not keep half of them from each other (
   expect((await run(b.getChildren('/s/leases'))).children).toEqual([])
 })
 
-it('a candidate that goes while others look is no failure of theirs (LeaderElectionSupport of ZooKeeper)', async () => {
+it('a candidate that leaves while others list causes no error (LeaderElectionSupport of ZooKeeper)', async () => {
   const leader = new LeaderElection(b, '/e').leadership()
   const first = (await run(leader.next())).value!
   const stop = new AbortController()
@@ -287,7 +287,7 @@ it('a candidate that goes while others look is no failure of theirs (LeaderElect
   await run(Promise.all([leader.return(), third.return()]))
 })
 
-it('a server that names the root whatever was made or removed below it spoils no cache (ClickHouse Keeper 115475)', async () => {
+it('a server that reports the root for changes below it does not corrupt a cache (ClickHouse Keeper 115475)', async () => {
   await run(b.create('/t'))
   const watch = a.watch.bind(a)
   a.watch = (async (path: string, options: { mode: 'persistentRecursive' }) => {

@@ -17,97 +17,99 @@ import { ReadWriteLock } from './read-write-lock/index.ts'
 import { RevocableMutex, revoke } from './revocable/index.ts'
 import { Semaphore } from './semaphore/index.ts'
 import { ServiceDiscovery } from './service-discovery/index.ts'
-import { after, enumerateFaults, tree, type FaultFixture } from './testing/stage.ts'
+import { after, enumerateFaults, tree, type FaultFixture } from './testing/fault-fixture.ts'
 import { bytes } from './testing/world.ts'
 import { settledChildren, TreeCache } from './tree-cache/index.ts'
 import { participate, twoPhaseCommit } from './two-phase-commit/index.ts'
-import { AmbiguousResultError } from './waiting/index.ts'
+import { AmbiguousResultError } from './support/index.ts'
 
-// A client that says that it failed when it did not, or that does again what was done, is wrong only when a reply is lost.
-// Each life here is played once for each of its requests with the reply to it lost, while the session lives on: then
-// everything must come to what it would have come to without that, nothing may be in doubt, and nothing may be left.
+// A client that reports a failure although the request was applied, or repeats an applied request, is wrong only when a reply is lost.
+// Each run here loses the reply to one of its requests, for each of them, while the session lives: the result must be the same
+// as without a fault, with no ambiguous result and nothing left behind.
 
-/** What one client does from beginning to end; throws or expects when that comes to something else. */
-type Life = (client: Client, witness: Client, stage: FaultFixture) => Promise<unknown>
+/** The steps of one client; throws or fails an assertion when the result is wrong. */
+type Life = (client: Client, observer: Client, fixture: FaultFixture) => Promise<unknown>
 
 const queueOf = (client: Client, options: Partial<QueueOptions<string>> = {}): Queue<string> =>
   new Queue(client, '/q', { codec: utf8, ...options })
 
-/** The policy of a lock that lives through a break of the connection, so that a lost reply is all that happens to it. */
-const lasting = { errorPolicy: 'session' } as const
+/** A policy that survives a broken connection, so that the lost reply is the only effect. */
+const sessionPolicy = { errorPolicy: 'session' } as const
 
-const rights: Record<string, Life> = {
+const locks: Record<string, Life> = {
   'a mutex': async (client) => {
     for (const naming of ['recipe', 'curator', 'kazoo'] as const) {
-      const mutex = new Mutex(client, `/lock-${naming}`, { ...lasting, naming })
+      const mutex = new Mutex(client, `/lock-${naming}`, { ...sessionPolicy, naming })
       const held = await mutex.acquire()
       expect(await mutex.participants()).toHaveLength(1)
       await held.release()
       await (await mutex.tryAcquire())!.release()
     }
   },
-  'a mutex behind somebody else': async (client, witness, stage) => {
-    const other = await new Mutex(witness, '/lock').acquire()
-    const acquired = new Mutex(client, '/lock', lasting).acquire()
-    await after(stage.world, 500)
+  'a mutex behind another client': async (client, observer, fixture) => {
+    const other = await new Mutex(observer, '/lock').acquire()
+    const acquired = new Mutex(client, '/lock', sessionPolicy).acquire()
+    await after(fixture.world, 500)
     await other.release()
     await (await acquired).release()
   },
-  'a read/write lock, down and up': async (client) => {
-    const lock = new ReadWriteLock(client, '/rw', lasting)
+  'a read/write lock with downgrade and upgrade': async (client) => {
+    const lock = new ReadWriteLock(client, '/rw', sessionPolicy)
     const read = await lock.downgrade(await lock.write.acquire())
     const write = (await lock.tryUpgrade(read))!
     write.assertHeld()
     await write.release()
   },
   'several locks': async (client) => {
-    const held = await acquireAll(['/x', '/y'].map((path) => new Mutex(client, path, lasting)))
+    const held = await acquireAll(['/x', '/y'].map((path) => new Mutex(client, path, sessionPolicy)))
     await held.release()
   },
   'a semaphore whose limit changes': async (client) => {
-    const semaphore = new Semaphore(client, '/s', { permits: 2, ...lasting })
+    const semaphore = new Semaphore(client, '/s', { permits: 2, ...sessionPolicy })
     const held = await semaphore.acquire(2)
     await semaphore.setPermits(3)
     await (await semaphore.acquire(1)).release()
     await held.release()
   },
-  'an election that announces its leader': async (client, witness) => {
+  'an election that announces its leader': async (client, observer) => {
     const terms: bigint[] = []
-    await new LeaderElection(client, '/e', { id: 'me', announce: true, ...lasting }).lead(({ token }) => {
-      terms.push(token)
-      return Promise.resolve()
-    })
+    await new LeaderElection(client, '/e', { id: 'me', announce: true, ...sessionPolicy }).lead(
+      ({ token }) => {
+        terms.push(token)
+        return Promise.resolve()
+      },
+    )
     expect(terms).toHaveLength(1)
-    expect(await witness.exists('/e/leader')).toBeUndefined()
+    expect(await observer.exists('/e/leader')).toBeUndefined()
   },
-  'a revocation by consent, and one by force': async (client, witness) => {
+  'a revocation with and without force': async (client, observer) => {
     for (const force of [false, true]) {
-      const held = await new RevocableMutex(witness, '/r').acquire()
+      const held = await new RevocableMutex(observer, '/r').acquire()
       if (!force) void held.revokeRequested.then(() => held.release())
       expect(await revoke(client, '/r', { graceMs: 100, force })).toBe(force ? 'forced' : 'released')
       await held.release()
     }
   },
-  'the holder of a revocable lock': async (client, witness) => {
-    const held = await new RevocableMutex(client, '/r', lasting).acquire()
-    const asked = revoke(witness, '/r', { by: 'witness' })
+  'the holder of a revocable lock': async (client, observer) => {
+    const held = await new RevocableMutex(client, '/r', sessionPolicy).acquire()
+    const asked = revoke(observer, '/r', { by: 'witness' })
     expect(await held.revokeRequested).toEqual({ by: 'witness' })
     await held.release()
     expect(await asked).toBe('released')
   },
-  'a lease': async (client, witness) => {
+  'a lease': async (client, observer) => {
     const held = (await lease(client, '/l', { holder: 'me', durationMs: 20_000 }))!
     await held.renew()
-    expect(await lease(witness, '/l', { holder: 'other', durationMs: 1000 })).toBeUndefined()
+    expect(await lease(observer, '/l', { holder: 'other', durationMs: 1000 })).toBeUndefined()
     await held.release()
-    const next = (await lease(witness, '/l', { holder: 'other', durationMs: 1000 }))!
+    const next = (await lease(observer, '/l', { holder: 'other', durationMs: 1000 }))!
     expect(next.token).toBeGreaterThan(held.token)
     await next.release()
   },
 }
 
 const queues: Record<string, Life> = {
-  'items that are urgent, late, named and withdrawn': async (client, witness) => {
+  'items with priorities, delays and ids': async (client, observer) => {
     const queue = queueOf(client)
     await queue.put('later', { delayMs: 5000 })
     await queue.put('second', { priority: 1 })
@@ -116,26 +118,26 @@ const queues: Record<string, Life> = {
     expect(await queue.takeById('x')).toBe('third')
     expect(await queue.takeById('x')).toBeUndefined()
     expect([await queue.take(), await queue.take()]).toEqual(['second', 'later'])
-    expect(await queueOf(witness).size()).toBe(0)
+    expect(await queueOf(observer).size()).toBe(0)
   },
-  'a queue with a hard bound': async (client, witness, stage) => {
+  'a queue with a hard bound': async (client, observer, fixture) => {
     const queue = queueOf(client, { bound: 'hard', maxItems: 1 })
     await queue.put('a')
     const waiting = queue.put('b')
-    await after(stage.world, 300)
-    expect(await queueOf(witness).take()).toBe('a')
+    await after(fixture.world, 300)
+    expect(await queueOf(observer).take()).toBe('a')
     await waiting
-    expect(await queueOf(witness).take()).toBe('b')
-    expect(await queueOf(witness).size()).toBe(0)
+    expect(await queueOf(observer).take()).toBe('b')
+    expect(await queueOf(observer).size()).toBe(0)
   },
-  'a message that is given back, and one that is bad': async (client, witness) => {
+  'a returned message and a poison message': async (client, observer) => {
     const queue = queueOf(client, { deadLetterAfter: 2 })
     await queue.put('a')
     let seen = 0
     for await (const message of queue.receive()) {
       seen++
-      // Twice given back, it goes to the dead letters; the next one is good.
-      if (seen === 2) await queueOf(witness).put('b')
+      // After two returns it moves to the dead letters; the next one is valid.
+      if (seen === 2) await queueOf(observer).put('b')
       if (message.value === 'a') await message.nack()
       else {
         await message.ack()
@@ -146,7 +148,7 @@ const queues: Record<string, Life> = {
     expect(await queue.deadLetters()).toMatchObject([{ data: utf8.encode('a') }])
     expect(await queue.size()).toBe(0)
   },
-  'queues with the names of others': async (client) => {
+  'queues with the naming of kazoo and Curator': async (client) => {
     const kazoo = new Queue(client, '/kazoo', { codec: utf8, naming: 'kazoo' })
     await kazoo.put('a')
     expect(await kazoo.take()).toBe('a')
@@ -158,17 +160,17 @@ const queues: Record<string, Life> = {
 }
 
 const shared: Record<string, Life> = {
-  'a counter, an exact value, and who compares': async (client, witness) => {
+  'a counter, an exact value and compareAndSet': async (client, observer) => {
     const counter = new Counter(client, '/n')
     expect([await counter.add(), await counter.add(2n)]).toEqual([1n, 3n])
-    expect(await new Counter(witness, '/n').get()).toBe(3n)
+    expect(await new Counter(observer, '/n').get()).toBe(3n)
     const value = new AtomicValue(client, '/v', { codec: utf8, initial: 'a' })
     const before = await value.get()
     expect(await value.compareAndSet(before, 'b')).toBe(true)
     expect(await value.compareAndSet(before, 'c')).toBe(false)
     expect(await value.set('d')).toBe('d')
   },
-  'a fast counter, which may say that it does not know': async (client, witness) => {
+  'a fast counter with ambiguous results': async (client, observer) => {
     const counter = new Counter(client, '/n', { mode: 'fast' })
     let sure = 0n
     let doubtful = 0n
@@ -181,107 +183,107 @@ const shared: Record<string, Life> = {
         doubtful++
       }
     }
-    const sum = await new Counter(witness, '/n').get()
+    const sum = await new Counter(observer, '/n').get()
     expect(doubtful).toBeLessThanOrEqual(1n)
     expect(sum >= sure && sum <= sure + doubtful).toBe(true)
   },
-  'a configuration': async (client, witness) => {
+  'a configuration': async (client, observer) => {
     const config = new Configuration(client, '/c', { codec: utf8, defaults: 'a' })
     await config.set('b')
     expect(await config.update((value) => `${value}c`)).toBe('bc')
-    expect((await new Configuration(witness, '/c', { codec: utf8 }).get()).value).toBe('bc')
+    expect((await new Configuration(observer, '/c', { codec: utf8 }).get()).value).toBe('bc')
   },
-  'a name service': async (client, witness) => {
+  'a name service': async (client, observer) => {
     const names = new NameService(client, '/names', utf8)
     const mine = await names.register('a', '1')
     const passing = await names.register('e', '1', { ephemeral: true })
     await mine.update('2')
-    expect(await new NameService(witness, '/names', utf8).resolve('a')).toBe('2')
-    await witness.create('/names/old', utf8.encode('3'))
+    expect(await new NameService(observer, '/names', utf8).resolve('a')).toBe('2')
+    await observer.create('/names/old', utf8.encode('3'))
     await names.rename('old', 'new')
     expect(await names.resolve('new', { fresh: true })).toBe('3')
     await passing.unregister()
     await mine.unregister()
     expect(await names.names()).toEqual(['new'])
   },
-  'a member of a group': async (client, witness) => {
+  'a member of a group': async (client, observer) => {
     const group = new Group(client, '/g', { codec: utf8 })
     const member = await group.join('me', '1')
     await member.update('2')
-    expect(await new Group(witness, '/g', { codec: utf8 }).members()).toEqual(new Map([['me', '2']]))
+    expect(await new Group(observer, '/g', { codec: utf8 }).members()).toEqual(new Map([['me', '2']]))
     await member.leave()
     await group[Symbol.asyncDispose]()
   },
-  'a znode that is kept': async (client, witness) => {
+  'a persistent node': async (client, observer) => {
     await using node = new PersistentNode(client, '/p/n', bytes('1'))
     await node.ready
     await node.setData(bytes('2'))
-    expect((await witness.getData('/p/n')).data).toEqual(bytes('2'))
+    expect((await observer.getData('/p/n')).data).toEqual(bytes('2'))
   },
-  'an instance of a service': async (client, witness) => {
+  'an instance of a service': async (client, observer) => {
     const discovery = new ServiceDiscovery(client, '/services')
     const mine = await discovery.register({ name: 'api', id: 'a', port: 1 })
     await mine.update({ port: 2 })
-    expect(await new ServiceDiscovery(witness, '/services').instances('api')).toMatchObject([{ port: 2 }])
+    expect(await new ServiceDiscovery(observer, '/services').instances('api')).toMatchObject([{ port: 2 }])
     await discovery.close()
   },
-  'a barrier': async (client, witness, stage) => {
+  'a barrier': async (client, observer, fixture) => {
     const barrier = new Barrier(client, '/b')
     await barrier.set()
-    const waiting = new Barrier(witness, '/b').wait()
-    await after(stage.world, 100)
+    const waiting = new Barrier(observer, '/b').wait()
+    await after(fixture.world, 100)
     await barrier.remove()
     await waiting
-    await new Barrier(witness, '/b').set()
+    await new Barrier(observer, '/b').set()
     const own = barrier.wait()
-    await after(stage.world, 100)
-    await new Barrier(witness, '/b').remove()
+    await after(fixture.world, 100)
+    await new Barrier(observer, '/b').remove()
     await own
   },
-  'a double barrier': async (client, witness) => {
-    const both = [client, witness].map((each) => new DoubleBarrier(each, '/d', { members: 2 }))
+  'a double barrier': async (client, observer) => {
+    const both = [client, observer].map((each) => new DoubleBarrier(each, '/d', { members: 2 }))
     for (const round of [0, 1]) {
       const inside = await Promise.all(both.map((each) => each.enter()))
       expect(inside.map((each) => each.round)).toEqual([round, round])
       await Promise.all(inside.map((each) => each.leave()))
     }
   },
-  'a tree cache, and who waits for children to settle': async (client, witness, stage) => {
-    await witness.create('/t/a', bytes('1'), { parents: true })
+  'a tree cache and settledChildren': async (client, observer, fixture) => {
+    await observer.create('/t/a', bytes('1'), { parents: true })
     const cache = new TreeCache(client, '/t', { codec: utf8 })
     await cache.ready
-    await witness.setData('/t/a', bytes('2'))
-    await witness.create('/t/b')
-    await after(stage.world, 500)
+    await observer.setData('/t/a', bytes('2'))
+    await observer.create('/t/b')
+    await after(fixture.world, 500)
     expect([cache.get('/t/a')?.value, cache.children('/t')]).toEqual(['2', ['a', 'b']])
     await cache.close()
     expect((await settledChildren(client, '/t', 50)).toSorted()).toEqual(['a', 'b'])
   },
-  'a coordinator of transactions': async (client, witness) => {
+  'a coordinator of transactions': async (client, observer) => {
     const done: string[] = []
     const note = (word: string) => () => Promise.resolve(void done.push(word))
     const prepare = (): Promise<'commit'> => Promise.resolve('commit')
-    const site = participate(witness, '/x', 's', { prepare, commit: note('commit'), abort: note('abort') })
+    const site = participate(observer, '/x', 's', { prepare, commit: note('commit'), abort: note('abort') })
     const transaction = { participants: ['s'], payload: bytes('1'), deadlineMs: 10_000 }
     expect(await twoPhaseCommit(client, '/x', transaction)).toBe('committed')
     await site[Symbol.asyncDispose]()
     expect(done).toEqual(['commit'])
   },
-  'a site of transactions': async (client, witness, stage) => {
+  'a site of transactions': async (client, observer, fixture) => {
     const done: string[] = []
     const note = (word: string) => () => Promise.resolve(void done.push(word))
     const prepare = (): Promise<'commit'> => Promise.resolve('commit')
     const site = participate(client, '/x', 's', { prepare, commit: note('commit'), abort: note('abort') })
     const transaction = { participants: ['s'], payload: bytes('1'), deadlineMs: 10_000 }
-    expect(await twoPhaseCommit(witness, '/x', transaction)).toBe('committed')
-    await after(stage.world, 2000)
+    expect(await twoPhaseCommit(observer, '/x', transaction)).toBe('committed')
+    await after(fixture.world, 2000)
     await site[Symbol.asyncDispose]()
     expect(new Set(done)).toEqual(new Set(['commit']))
   },
-  'a partitioner': async (client, _witness, stage) => {
+  'a partitioner': async (client, _observer, fixture) => {
     const stop = new AbortController()
     const working: string[] = []
-    const options = { id: 'me', settleMs: 50, ...lasting }
+    const options = { id: 'me', settleMs: 50, ...sessionPolicy }
     const running = new Partitioner(client, '/p', ['a', 'b'], options).run(
       async ({ item, signal }) => {
         working.push(item)
@@ -289,43 +291,43 @@ const shared: Record<string, Life> = {
       },
       { signal: stop.signal },
     )
-    await after(stage.world, 3000)
+    await after(fixture.world, 3000)
     expect(new Set(working)).toEqual(new Set(['a', 'b']))
     stop.abort()
     await running
   },
 }
 
-it.each(Object.entries({ ...rights, ...queues, ...shared }))(
-  'a lost reply changes nothing, whichever it is: %s',
+it.each(Object.entries({ ...locks, ...queues, ...shared }))(
+  'a lost reply to any request changes nothing: %s',
   async (_name, life) => {
     const played = await enumerateFaults(
-      async (stage, { client }) => {
-        const witness = await stage.world.client()
-        await life(client, witness, stage)
-        await stage.calm()
-        const paths = await tree(witness)
-        const stats = await Promise.all(paths.map((path) => witness.exists(path)))
+      async (fixture, { client }) => {
+        const observer = await fixture.world.client()
+        await life(client, observer, fixture)
+        await fixture.waitUntilQuiet()
+        const paths = await tree(observer)
+        const stats = await Promise.all(paths.map((path) => observer.exists(path)))
         expect(paths.filter((_path, n) => (stats[n]?.ephemeralOwner ?? 0n) !== 0n)).toEqual([])
       },
-      ['cut after it was carried out, before the reply'],
+      ['cut after it was applied, before the reply'],
     )
     expect(played).toBeGreaterThan(1)
   },
 )
 
-it('a transaction that is guarded and whose reply is lost is told as what it is, not as refused', async () => {
+it('a guarded transaction whose reply is lost is reported as applied, not as rejected', async () => {
   const told: unknown[] = []
   await enumerateFaults(
-    async (stage, { client }) => {
-      const witness = await stage.world.client()
-      await witness.create('/data', undefined)
-      const held = await new Mutex(client, '/lock', lasting).acquire()
+    async (fixture, { client }) => {
+      const observer = await fixture.world.client()
+      await observer.create('/data', undefined)
+      const held = await new Mutex(client, '/lock', sessionPolicy).acquire()
       let error: unknown
       await held
         .guard([{ op: 'setData', path: '/data', data: bytes('1') }])
         .catch((e: unknown) => (error = e))
-      const { stat } = await witness.getData('/data')
+      const { stat } = await observer.getData('/data')
       if (error === undefined) expect(stat.version).toBe(1)
       else {
         expect(error).toBeInstanceOf(ConnectionLossError)
@@ -334,7 +336,7 @@ it('a transaction that is guarded and whose reply is lost is told as what it is,
       }
       await held.release()
     },
-    ['cut after it was carried out, before the reply'],
+    ['cut after it was applied, before the reply'],
   )
   expect(told).toHaveLength(1)
 })

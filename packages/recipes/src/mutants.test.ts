@@ -12,7 +12,7 @@ interface SuiteRun {
   readonly output: string
 }
 
-/** Runs the suite of a mutant on sources with the mutant in them. */
+/** Runs the suite of a mutant on the mutated sources. */
 function run({ name, suite: [file, test], kind }: RecipeMutant): Promise<SuiteRun> {
   const { ZABRA_SEED: _seed, ...env } = process.env
   const own = {

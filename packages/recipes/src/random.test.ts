@@ -1,48 +1,48 @@
 import type { Client } from '@zabra/client/core'
 import { expect, it } from 'vitest'
 import { Nemesis, RandomSource } from './testing/nemesis.ts'
-import { idle, leftovers, pass } from './testing/faults.ts'
-import { Ledger } from './testing/ledger.ts'
+import { advanceFor, leftovers, advanceUntilSettled } from './testing/fault-injector.ts'
+import { ExclusionChecker } from './testing/exclusion-checker.ts'
 import { runLocks, lockKinds } from './testing/scenarios/locks.ts'
-import { seedsOf } from './testing/stage.ts'
+import { seedsOf } from './testing/fault-fixture.ts'
 import { ManualWorld } from './testing/world.ts'
 
 async function play(seed: number): Promise<void> {
-  const dice = new RandomSource(seed)
+  const prng = new RandomSource(seed)
   const { ZABRA_LOCK_KIND: kind } = process.env
   const asked = Object.entries(lockKinds).filter(([name]) => kind === undefined || name === kind)
-  const [way] = dice.pick(asked)
+  const [way] = prng.pick(asked)
   const world = await ManualWorld.start()
-  const hosts = Array.from({ length: dice.between(3, 21) }, (_, i) => `p${i}`)
+  const hosts = Array.from({ length: prng.between(3, 21) }, (_, i) => `p${i}`)
   const clients: Client[] = []
   for (const host of hosts) clients.push(await world.client({ servers: `${host}:2181` }))
-  const witness = await world.client()
-  const chaos = new Nemesis(world, dice, hosts)
-  const ledger = new Ledger(lockKinds[way]!.limit)
+  const observer = await world.client()
+  const nemesis = new Nemesis(world, prng, hosts)
+  const checker = new ExclusionChecker(lockKinds[way]!.limit)
   const sleep = (ms: number): Promise<void> =>
     new Promise((resolve) => void world.clock.after(ms, 'work of a test', resolve))
-  const cast = {
-    prng: dice,
+  const context = {
+    prng,
     clients,
     names: hosts,
-    observer: witness,
+    observer,
     sleep,
     waitUntilHealed: () => sleep(0),
-    ledger: () => ledger,
+    createChecker: () => checker,
   }
-  const done = runLocks(way, cast)
-  world.clock.after(30_000, 'end of the chaos', () => chaos.stop())
+  const done = runLocks(way, context)
+  world.clock.after(30_000, 'end of the chaos', () => nemesis.stop())
   const story = (): string =>
-    `${way}, ${hosts.length} participants\n${[...chaos.log, ...ledger.history].join('\n')}`
-  await pass(world, 400_000, done)
-  chaos.stop()
-  await idle(world, 40_000)
-  expect(ledger.wrong, story()).toEqual([])
-  expect(await pass(world, 10_000, leftovers(world, witness, clients)), story()).toEqual([])
+    `${way}, ${hosts.length} participants\n${[...nemesis.log, ...checker.history].join('\n')}`
+  await advanceUntilSettled(world, 400_000, done)
+  nemesis.stop()
+  await advanceFor(world, 40_000)
+  expect(checker.violations, story()).toEqual([])
+  expect(await advanceUntilSettled(world, 10_000, leftovers(world, observer, clients)), story()).toEqual([])
   await world.end()
 }
 
-/** `ZABRA_SEED=7` plays one; `ZABRA_SEEDS=5000` plays so many; `ZABRA_LOCK_KIND=mutex` plays only that. */
+/** `ZABRA_SEED=7` runs one seed; `ZABRA_SEEDS=5000` runs that many; `ZABRA_LOCK_KIND=mutex` runs one kind. */
 const seeds = seedsOf(240)
 /** One failing seed is enough to detect a mutant; otherwise report several. */
 const ENOUGH = process.env['ZABRA_MUTANT'] === undefined ? 5 : 1

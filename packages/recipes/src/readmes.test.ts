@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import type { Client } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
-import { leftovers, pass } from './testing/faults.ts'
+import { leftovers, advanceUntilSettled } from './testing/fault-injector.ts'
 import { bytes, ManualWorld } from './testing/world.ts'
 
 interface Setting {
@@ -12,7 +12,7 @@ interface Setting {
   readonly console: { log(...words: unknown[]): void }
 }
 
-/** What the example of each README prints. */
+/** The output of each README's example. */
 const printed: Readonly<Record<string, readonly unknown[][]>> = {
   mutex: [
     ['stop:', 'released'],
@@ -50,29 +50,29 @@ const printed: Readonly<Record<string, readonly unknown[][]>> = {
 const read = (folder: string): string => readFileSync(new URL(`${folder}/README.md`, import.meta.url), 'utf8')
 
 describe.each(Object.keys(printed))('the README of %s', (folder) => {
-  it('begins with the lost connection', () => {
+  it('begins with the behaviour on a lost connection', () => {
     expect(read(folder)).toMatch(/^# .+\n\n\*\*When the connection is lost\*\*/)
   })
 
-  it('has an example that runs, and leaves nothing behind', async () => {
+  it('has an example that runs and leaves nothing behind', async () => {
     const { example } = (await import(`example:${folder}`)) as {
       example: (setting: Setting) => Promise<void>
     }
     const world = await ManualWorld.start()
-    const [client, other, witness] = [await world.client(), await world.client(), await world.client()]
+    const [client, other, observer] = [await world.client(), await world.client(), await world.client()]
     await world.outcome(client.create('/report'))
     const lines: unknown[][] = []
     const console = { log: (...words: unknown[]) => void lines.push(words) }
-    await pass(world, 20_000, example({ client, other, data: bytes('x'), console }))
+    await advanceUntilSettled(world, 20_000, example({ client, other, data: bytes('x'), console }))
     expect(lines).toEqual(printed[folder])
     await world.advance(100)
-    expect(await pass(world, 10_000, leftovers(world, witness, [client, other]))).toEqual([])
+    expect(await advanceUntilSettled(world, 10_000, leftovers(world, observer, [client, other]))).toEqual([])
     await world.end()
   })
 })
 
-it('no recipe is without a README whose example runs', () => {
-  const shared = ['held', 'line', 'testdata', 'waiting']
+it('every recipe has a README whose example is tested', () => {
+  const shared = ['handles', 'lock-queue', 'support', 'testing']
   const folders = readdirSync(new URL('.', import.meta.url), { withFileTypes: true })
     .flatMap((entry) => (entry.isDirectory() && !shared.includes(entry.name) ? [entry.name] : []))
     .toSorted()

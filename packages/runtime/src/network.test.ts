@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-// oxlint-disable-next-line no-restricted-imports -- stands in for the WebSocket of a browser
+// oxlint-disable-next-line no-restricted-imports -- replaces the WebSocket of a browser
 import { WebSocket } from 'ws'
 import { ManualClock } from './manual-clock.ts'
 import { MemoryNetwork } from './memory-network.ts'

@@ -8,8 +8,7 @@ const FULL_DISK = { code: 'ENOSPC' }
 describe('the requests of one session', () => {
   it('get replies in their order, and a read after a write sees the write', async () => {
     const fixture = await TestServer.start()
-    const client = await fixture.client()
-    client.takeConnectResponse()
+    const client = await fixture.connect()
     client.create(1, '/a')
     client.read(2, OpCode.getData, '/a')
     client.set(3, '/a', 'new')
@@ -32,9 +31,7 @@ describe('the requests of one session', () => {
 
   it('do not wait for the writes of other sessions', async () => {
     const fixture = await TestServer.start()
-    const [writer, reader] = [await fixture.client(), await fixture.client()]
-    writer.takeConnectResponse()
-    reader.takeConnectResponse()
+    const [writer, reader] = [await fixture.connect(), await fixture.connect()]
     const release = fixture.blockDisk()
     writer.create(1, '/a')
     writer.read(2, OpCode.exists, '/a')
@@ -75,8 +72,7 @@ describe('the requests of one session', () => {
 
   it('get an event before the reply that could show its cause', async () => {
     const fixture = await TestServer.start()
-    const client = await fixture.client()
-    client.takeConnectResponse()
+    const client = await fixture.connect()
     client.read(1, OpCode.exists, '/a', true)
     client.read(2, OpCode.getChildren, '/', true)
     client.create(3, '/a')
@@ -98,8 +94,7 @@ describe('the requests of one session', () => {
   it('get UNIMPLEMENTED and a closed connection when their op code is one that no client may send', async () => {
     const fixture = await TestServer.start()
     for (const type of [-1, 0, 10, OpCode.check, OpCode.createSession, OpCode.deleteContainer]) {
-      const client = await fixture.client()
-      client.takeConnectResponse()
+      const client = await fixture.connect()
       client.ask(9, type)
       await fixture.untilIdle()
       expect(client.takeReceived()).toEqual([`9:${ErrorCode.UNIMPLEMENTED}`])
@@ -112,11 +107,9 @@ describe('a session', () => {
   it('expires with its ephemeral nodes when its client is silent, and its connection closes without a reply', async () => {
     const fixture = await TestServer.start()
     const [client, watcher] = [
-      await fixture.client({ timeout: 4000 }),
-      await fixture.client({ timeout: 20_000 }),
+      await fixture.connect({ timeout: 4000 }),
+      await fixture.connect({ timeout: 20_000 }),
     ]
-    client.takeConnectResponse()
-    watcher.takeConnectResponse()
     client.create(1, '/e', CreateMode.EPHEMERAL)
     await fixture.untilIdle()
     watcher.read(1, OpCode.exists, '/e', true)
@@ -132,8 +125,8 @@ describe('a session', () => {
 
   it('stays open while its client pings, and can be resumed before its timeout after the connection is gone', async () => {
     const fixture = await TestServer.start()
-    const client = await fixture.client({ timeout: 4000 })
-    const session = client.takeConnectResponse()!
+    const client = await fixture.connect({ timeout: 4000 })
+    const session = client.session!
     for (let i = 0; i < 5; i++) {
       await fixture.advance(3000)
       client.ask(-2, OpCode.ping)
@@ -147,8 +140,8 @@ describe('a session', () => {
 
   it('moves to a new connection of its client, and the server closes the old one', async () => {
     const fixture = await TestServer.start()
-    const old = await fixture.client()
-    const session = old.takeConnectResponse()!
+    const old = await fixture.connect()
+    const session = old.session!
     const again = await fixture.client({ resume: session })
     expect(again.takeConnectResponse()).toMatchObject({ sessionId: session.sessionId })
     expect(old.closed).toBe(true)
@@ -159,8 +152,8 @@ describe('a session', () => {
 
   it('is not resumed with a wrong password, and its own connection stays open', async () => {
     const fixture = await TestServer.start()
-    const held = await fixture.client()
-    const session = held.takeConnectResponse()!
+    const held = await fixture.connect()
+    const session = held.session!
     const guess = await fixture.open()
     guess.handshake({ resume: session, password: new Uint8Array(16) })
     await fixture.untilIdle()
@@ -175,8 +168,8 @@ describe('a session', () => {
 
   it('ends when its client closes it, and later requests of the client are dropped', async () => {
     const fixture = await TestServer.start()
-    const client = await fixture.client()
-    const session = client.takeConnectResponse()!
+    const client = await fixture.connect()
+    const session = client.session!
     client.create(1, '/e', CreateMode.EPHEMERAL)
     client.ask(2, OpCode.closeSession)
     client.create(3, '/never')
@@ -185,8 +178,7 @@ describe('a session', () => {
     expect(client.closed).toBe(true)
     const again = await fixture.client({ resume: session })
     expect(again.takeConnectResponse()?.sessionId).toBe(0n)
-    const other = await fixture.client()
-    other.takeConnectResponse()
+    const other = await fixture.connect()
     other.read(1, OpCode.exists, '/e')
     other.read(2, OpCode.exists, '/never')
     await fixture.untilIdle()
@@ -203,8 +195,8 @@ describe('a session', () => {
 
   it('survives a restart of the server with its ephemeral nodes and its whole timeout', async () => {
     const fixture = await TestServer.start()
-    const client = await fixture.client({ timeout: 4000 })
-    const session = client.takeConnectResponse()!
+    const client = await fixture.connect({ timeout: 4000 })
+    const session = client.session!
     client.create(1, '/e', CreateMode.EPHEMERAL)
     await fixture.untilIdle()
     await fixture.stop()
@@ -216,8 +208,7 @@ describe('a session', () => {
     await fixture.untilIdle()
     expect(again.takeReceived()).toEqual(['1:0'])
     await fixture.advance(6000)
-    const other = await fixture.client()
-    other.takeConnectResponse()
+    const other = await fixture.connect()
     other.read(1, OpCode.exists, '/e')
     await fixture.untilIdle()
     expect(other.takeReceived()).toEqual([`1:${ErrorCode.NONODE}`])
@@ -259,8 +250,7 @@ describe('limits', () => {
 
   it('refuse a session above maxSessions, and accept one after another has ended', async () => {
     const fixture = await TestServer.start({ maxSessions: 1 })
-    const first = await fixture.client()
-    first.takeConnectResponse()
+    const first = await fixture.connect()
     expect((await fixture.client()).closed).toBe(true)
     expect(fixture.logLines.findLast(({ level }) => level === 'warn')?.sentence).toContain('maxSessions is 1')
     first.ask(1, OpCode.closeSession)
@@ -280,8 +270,7 @@ describe('limits', () => {
 
   it('close a connection whose frame is longer than jute.maxbuffer, and log the client and the length', async () => {
     const fixture = await TestServer.start({ juteMaxBufferBytes: 1000 })
-    const client = await fixture.client()
-    client.takeConnectResponse()
+    const client = await fixture.connect()
     client.create(1, '/a', 0, 'x'.repeat(2000))
     await fixture.untilIdle()
     expect(client.closed).toBe(true)
@@ -296,8 +285,7 @@ describe('limits', () => {
   it('throttle a client that writes while the server is above globalOutstandingLimit, and reply to all its writes later', async () => {
     const fixture = await TestServer.start({ globalOutstandingLimit: 5 })
     fixture.network.chunkBytes = 64
-    const client = await fixture.client()
-    client.takeConnectResponse()
+    const client = await fixture.connect()
     const release = fixture.blockDisk()
     for (let i = 1; i <= 50; i++) client.create(i, `/n${i}`)
     await fixture.untilIdle()
@@ -322,12 +310,12 @@ describe('limits', () => {
 
   it('refuse requests of a client without an identity of enforce.auth.schemes', async () => {
     const fixture = await TestServer.start({ enforceAuthEnabled: true, enforceAuthSchemes: ['digest'] })
-    const stranger = await fixture.client()
-    stranger.takeConnectResponse()
-    stranger.ask(-2, OpCode.ping)
+    const unidentified = await fixture.client()
+    unidentified.takeConnectResponse()
+    unidentified.ask(-2, OpCode.ping)
     await fixture.untilIdle()
-    expect(stranger.takeReceived()).toEqual([`-2:${ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH}`])
-    expect(stranger.closed).toBe(true)
+    expect(unidentified.takeReceived()).toEqual([`-2:${ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH}`])
+    expect(unidentified.closed).toBe(true)
     const known = await fixture.client()
     known.takeConnectResponse()
     known.ask(-4, OpCode.auth, (w) =>
@@ -343,8 +331,7 @@ describe('limits', () => {
 describe('a client that does not read', () => {
   async function slow(): Promise<{ fixture: TestServer; client: Awaited<ReturnType<TestServer['client']>> }> {
     const fixture = await TestServer.start({ juteMaxBufferBytes: 2_000_000 })
-    const client = await fixture.client()
-    client.takeConnectResponse()
+    const client = await fixture.connect()
     client.create(1, '/big', 0, 'x'.repeat(1_000_000))
     await fixture.untilIdle()
     client.takeReceived()
@@ -416,8 +403,7 @@ describe('a client that does not read', () => {
 describe('a client that pings', () => {
   it('keeps its session while it does not read its replies', async () => {
     const fixture = await TestServer.start({ juteMaxBufferBytes: 2_000_000 })
-    const client = await fixture.client({ timeout: 4000 })
-    client.takeConnectResponse()
+    const client = await fixture.connect({ timeout: 4000 })
     client.create(1, '/big', 0, 'x'.repeat(1_000_000))
     await fixture.untilIdle()
     client.connection.pause()
@@ -434,8 +420,7 @@ describe('a client that pings', () => {
 
   it('keeps its session while the server is overloaded and does not read it', async () => {
     const fixture = await TestServer.start({ globalOutstandingLimit: 2 })
-    const client = await fixture.client({ timeout: 4000 })
-    client.takeConnectResponse()
+    const client = await fixture.connect({ timeout: 4000 })
     const release = fixture.blockDisk()
     for (let xid = 1; xid <= 10; xid++) client.create(xid, `/n${xid}`)
     await fixture.untilIdle()
@@ -449,8 +434,7 @@ describe('a client that pings', () => {
 
   it('gets the replies to its requests before one with an op code that no client may send', async () => {
     const fixture = await TestServer.start()
-    const client = await fixture.client()
-    client.takeConnectResponse()
+    const client = await fixture.connect()
     client.create(1, '/a')
     client.read(2, OpCode.exists, '/a')
     client.ask(3, 13)
@@ -465,8 +449,7 @@ describe('the limits of one connection', () => {
   it('are 1 MiB of queued requests; further ones are read after replies to these', async () => {
     const fixture = await TestServer.start()
     fixture.network.chunkBytes = 4096
-    const client = await fixture.client()
-    client.takeConnectResponse()
+    const client = await fixture.connect()
     const release = fixture.blockDisk()
     client.create(1, '/a')
     for (let xid = 2; xid <= 20_000; xid++) client.read(xid, OpCode.exists, '/a')
@@ -481,8 +464,7 @@ describe('the limits of one connection', () => {
 
   it('are a hundred identities', async () => {
     const fixture = await TestServer.start()
-    const client = await fixture.client()
-    client.takeConnectResponse()
+    const client = await fixture.connect()
     for (let i = 0; i < 101; i++) {
       const auth = new TextEncoder().encode(`user${i}:secret`)
       client.ask(-4, OpCode.auth, (w) => writeAuthPacket(w, { type: 0, scheme: 'digest', auth }))
@@ -494,8 +476,7 @@ describe('the limits of one connection', () => {
 
   it('are 32 MiB of watched paths, each path counted once', async () => {
     const fixture = await TestServer.start({ juteMaxBufferBytes: 2_000_000 })
-    const client = await fixture.client()
-    client.takeConnectResponse()
+    const client = await fixture.connect()
     const watch = (n: number): void =>
       client.read(n, OpCode.exists, `/${String(n).padStart(1_000_000, '0')}`, true)
     for (let n = 1; n <= 33; n++) watch(n)
@@ -526,15 +507,14 @@ describe('session ids', () => {
 describe('a server without free file descriptors', () => {
   it('refuses writes until there are some', async () => {
     const fixture = await TestServer.start({ snapCount: 5 })
-    const client = await fixture.client({ timeout: 20_000 })
-    client.takeConnectResponse()
+    const client = await fixture.connect({ timeout: 20_000 })
     fixture.disk.injectFault = (call) => (call === 'open' ? { code: 'EMFILE' } : undefined)
     for (let xid = 1; xid <= 20; xid++) {
       client.create(xid, `/n${xid}`)
       await fixture.untilIdle()
     }
-    const heard = client.takeReceived()
-    expect(heard.filter((one) => one.endsWith(`:${ErrorCode.SYSTEMERROR}`)).length).toBeGreaterThan(0)
+    const received = client.takeReceived()
+    expect(received.filter((one) => one.endsWith(`:${ErrorCode.SYSTEMERROR}`)).length).toBeGreaterThan(0)
     expect(fixture.logLines.some(({ sentence }) => sentence.includes('No file descriptor is left'))).toBe(
       true,
     )
@@ -549,8 +529,7 @@ describe('a server without free file descriptors', () => {
 describe('a full disk', () => {
   it('delays the expiry of a session until there is space', async () => {
     const fixture = await TestServer.start()
-    const client = await fixture.client({ timeout: 4000 })
-    client.takeConnectResponse()
+    const client = await fixture.connect({ timeout: 4000 })
     client.create(1, '/e', CreateMode.EPHEMERAL)
     await fixture.untilIdle()
     client.connection.destroy()
@@ -564,8 +543,7 @@ describe('a full disk', () => {
 
   it('does not keep throttled clients throttled', async () => {
     const fixture = await TestServer.start({ globalOutstandingLimit: 5 })
-    const client = await fixture.client({ timeout: 6000 })
-    client.takeConnectResponse()
+    const client = await fixture.connect({ timeout: 6000 })
     fixture.disk.injectFault = (call) => (call === 'write' ? FULL_DISK : undefined)
     const release = fixture.blockDisk()
     for (let i = 1; i <= 20; i++) client.create(i, `/h${i}`)
@@ -583,8 +561,7 @@ describe('a full disk', () => {
 
   it('refuses writes and serves reads, and accepts writes again when there is space', async () => {
     const fixture = await TestServer.start()
-    const client = await fixture.client({ timeout: 20_000 })
-    client.takeConnectResponse()
+    const client = await fixture.connect({ timeout: 20_000 })
     client.create(1, '/a')
     await fixture.untilIdle()
     client.takeReceived()
@@ -612,11 +589,9 @@ describe('a full disk', () => {
 
   it('keeps sessions open whose timeout passes, and closes them when there is space', async () => {
     const fixture = await TestServer.start()
-    const client = await fixture.client({ timeout: 4000 })
-    client.takeConnectResponse()
+    const client = await fixture.connect({ timeout: 4000 })
     client.create(1, '/e', CreateMode.EPHEMERAL)
-    const writer = await fixture.client({ timeout: 20_000 })
-    writer.takeConnectResponse()
+    const writer = await fixture.connect({ timeout: 20_000 })
     await fixture.untilIdle()
     fixture.disk.injectFault = (call) => (call === 'write' ? FULL_DISK : undefined)
     writer.create(1, '/b')
@@ -633,8 +608,7 @@ describe('a full disk', () => {
 describe('a server that stops', () => {
   it('replies to accepted writes before it closes connections, and has these writes after a restart', async () => {
     const fixture = await TestServer.start()
-    const client = await fixture.client()
-    client.takeConnectResponse()
+    const client = await fixture.connect()
     client.create(1, '/last')
     // The server has received the write and not made it durable yet when it is closed.
     fixture.clock.advance(0)
@@ -645,8 +619,7 @@ describe('a server that stops', () => {
     expect(client.closed).toBe(true)
     expect(await fixture.server.failed).toBe(undefined)
     await fixture.restart()
-    const again = await fixture.client()
-    again.takeConnectResponse()
+    const again = await fixture.connect()
     again.read(1, OpCode.exists, '/last')
     await fixture.untilIdle()
     expect(again.takeReceived()).toEqual(['1:0'])
@@ -654,8 +627,7 @@ describe('a server that stops', () => {
 
   it('waits one second for a client that does not read', async () => {
     const fixture = await TestServer.start()
-    const client = await fixture.client()
-    client.takeConnectResponse()
+    const client = await fixture.connect()
     client.connection.pause()
     client.create(1, '/a')
     await fixture.untilIdle()
@@ -670,8 +642,7 @@ describe('a server that stops', () => {
 
   it('stops when the disk fails: it logs one error and closes its connections', async () => {
     const fixture = await TestServer.start()
-    const client = await fixture.client()
-    client.takeConnectResponse()
+    const client = await fixture.connect()
     fixture.disk.injectFault = (call) => (call === 'write' ? { code: 'EIO' } : undefined)
     client.create(1, '/a')
     await fixture.untilIdle()
@@ -685,12 +656,11 @@ describe('a server that stops', () => {
 })
 
 /** Starts a server with 200 znodes that takes a snapshot after at most 20 changes. `snapshots` counts its snapshots. */
-async function planted(
+async function startWithNodes(
   settings: Partial<ServerSettings>,
 ): Promise<{ fixture: TestServer; client: RawClient; snapshots: () => number }> {
   const fixture = await TestServer.start({ snapCount: 20, ...settings })
-  const client = await fixture.client({ timeout: 20_000 })
-  client.takeConnectResponse()
+  const client = await fixture.connect({ timeout: 20_000 })
   for (let i = 0; i < 200; i++) {
     client.create(i + 1, `/n${i}`)
     if (i % 10 === 0) await fixture.untilIdle()
@@ -700,11 +670,10 @@ async function planted(
   return { fixture, client, snapshots }
 }
 
-describe('a server in the course of time', () => {
+describe('the background work of a server', () => {
   it('deletes a container whose last child is deleted, and an expired TTL node', async () => {
     const fixture = await TestServer.start({ extendedTypesEnabled: true, containerCheckIntervalMs: 1000 })
-    const client = await fixture.client({ timeout: 20_000 })
-    client.takeConnectResponse()
+    const client = await fixture.connect({ timeout: 20_000 })
     client.ask(1, OpCode.createContainer, (w) => {
       w.string('/c')
       w.buffer(null)
@@ -744,8 +713,7 @@ describe('a server in the course of time', () => {
       containerCheckIntervalMs: 1000,
       containerMaxPerMinute: 60,
     })
-    const client = await fixture.client({ timeout: 20_000 })
-    client.takeConnectResponse()
+    const client = await fixture.connect({ timeout: 20_000 })
     for (let n = 1; n <= 4; n++) {
       client.ask(n, OpCode.createTTL, (w) => {
         w.string(`/t${n}`)
@@ -772,7 +740,7 @@ describe('a server in the course of time', () => {
   })
 
   it('takes a snapshot after snapCount transactions, and purges all but autopurge.snapRetainCount of them', async () => {
-    const { fixture, snapshots } = await planted({ purgeRetainCount: 3, purgeIntervalMs: 5000 })
+    const { fixture, snapshots } = await startWithNodes({ purgeRetainCount: 3, purgeIntervalMs: 5000 })
     expect(snapshots()).toBeGreaterThan(3)
     await fixture.advance(5100)
     expect(snapshots()).toBe(3)
@@ -785,7 +753,7 @@ describe('a server in the course of time', () => {
     [0, 10, 20],
     [1, 1, 2],
   ])('with snapTreeShare %s takes %i to %i snapshots during 200 changes', async (share, least, most) => {
-    const { fixture, client, snapshots } = await planted({ snapTreeShare: share })
+    const { fixture, client, snapshots } = await startWithNodes({ snapTreeShare: share })
     const before = snapshots()
     for (let i = 0; i < 200; i++) {
       client.set(i + 201, '/n0', 'again')
@@ -815,8 +783,8 @@ describe('four-letter commands', () => {
 
   it('show the connections, watches and sessions of the server', async () => {
     const fixture = await TestServer.start()
-    const client = await fixture.client()
-    const { sessionId } = client.takeConnectResponse()!
+    const client = await fixture.connect()
+    const { sessionId } = client.session!
     const sid = `0x${sessionId.toString(16)}`
     client.create(1, '/e', CreateMode.EPHEMERAL)
     client.read(2, OpCode.getData, '/e', true)
@@ -873,7 +841,7 @@ describe('a standalone server', () => {
     expect(server.logLines.filter(({ level }) => level === 'warn')).toEqual([])
   })
 
-  it('gives its folders back when it is closed after a failure', async () => {
+  it('unlocks its folders when it is closed after a failure', async () => {
     const server = await TestServer.start()
     const client = await server.client()
     server.disk.injectFault = (call) => (call === 'write' ? { code: 'EIO' } : undefined)

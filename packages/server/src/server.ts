@@ -12,7 +12,7 @@ import type { ServerSettings } from './settings/index.ts'
  * key or certificate cannot be used, and a `DiskError` when the disk refuses; each message says what to do.
  */
 export async function createServer(settings: ServerSettings, platform: Platform): Promise<Server> {
-  const database = await openDatabase(settings, platform, { member: settings.ensemble !== undefined })
+  const database = await openDatabase(settings, platform, { isMember: settings.ensemble !== undefined })
   try {
     const member = new Member(settings, platform, database, await Membership.load(settings, platform))
     await member.start()

@@ -35,11 +35,11 @@ function moduleOf(code: string): string {
 describe('the README examples', () => {
   it.each(examples)('$name', async ({ code, file }) => {
     writeFileSync(file, moduleOf(code))
-    const said: string[] = []
+    const output: string[] = []
     const { default: run } = (await import(/* @vite-ignore */ pathToFileURL(file).href)) as {
       default: (console: { log(what: unknown): void }) => Promise<void>
     }
-    await run({ log: (what) => void said.push(String(what)) })
-    expect(said).toEqual([...code.matchAll(/console\.log\(.*\) \/\/ (.*)$/gm)].map(([, text]) => text))
+    await run({ log: (what) => void output.push(String(what)) })
+    expect(output).toEqual([...code.matchAll(/console\.log\(.*\) \/\/ (.*)$/gm)].map(([, text]) => text))
   })
 })

@@ -1,62 +1,62 @@
 import type { Figure, Note } from '../figures.ts'
 import { load } from '../load.ts'
-import type { Kind, Peer } from '../peers.ts'
+import type { PeerKind, Peer } from '../peers.ts'
 import type { Point } from '../series.ts'
 
-/** What the caller may choose. */
-export interface Choices {
-  /** Seconds of counting for each load. */
+/** Options of a run, from the command line. */
+export interface BenchOptions {
+  /** Measured seconds of each load, without its warm-up. */
   readonly seconds: number
-  /** Connections and requests in flight on each, for the loads that are about throughput. */
+  /** Connections, and requests in flight on each, of throughput loads. */
   readonly connections: number
   readonly depth: number
   /** Bytes of data in a znode. */
   readonly size: number
-  /** Processes that make the load. */
+  /** Load generator processes. */
   readonly processes: number
-  /** By how much the large cases are made smaller, for a quick look: 1 is their full size. */
+  /** Size of the large cases as a share of their full size. */
   readonly scale: number
-  /** Minutes of the long run. */
+  /** Minutes of the endurance case. */
   readonly minutes: number
 }
 
-export interface Setting {
-  readonly choices: Choices
-  /** The peer that is measured. */
-  readonly kind: Kind
-  /** Takes a value of the peer that is measured. */
+export interface CaseContext {
+  readonly options: BenchOptions
+  /** The measured peer. */
+  readonly kind: PeerKind
+  /** Records a value of the measured peer. */
   readonly note: Note
-  /** Starts a peer of the kind that is measured. Stop it. */
+  /** Starts a peer of the measured kind. The case must stop it. */
   readonly start: (options?: {
     members?: number
-    late?: boolean
+    withoutLast?: boolean
     folder?: string
     nodeFlags?: readonly string[]
     output?: string
   }) => Promise<Peer & { readonly folder: string }>
-  /** Takes what was watched over the time of a long run, of the peer that is measured. */
+  /** Records a time series of the measured peer. */
   readonly record: (name: string, unit: string, points: readonly Point[]) => void
-  /** What was measured so far, of both peers. */
+  /** The figures so far, of both peers. */
   readonly figures: readonly Figure[]
 }
 
-/** One question that the bench answers. */
+/** One benchmark case. */
 export interface Case {
   readonly name: string
-  /** What it measures, in a sentence. */
+  /** Description for the help text. */
   readonly about: string
-  /** Leaves a peer out about which there is nothing to ask. */
-  readonly only?: Kind
-  /** Who goes first in every round, since the other one is given what it did. */
-  readonly first?: Kind
-  /** Runs in the first round only, and when it is asked for by name: it takes long. */
+  /** Measures only this kind of peer. */
+  readonly only?: PeerKind
+  /** The kind measured first in every round, because the other one depends on its figures. */
+  readonly first?: PeerKind
+  /** Runs only in the first round and is in no set, because it takes long. */
   readonly isLong?: boolean
-  readonly run: (setting: Setting) => Promise<void>
+  readonly run: (context: CaseContext) => Promise<void>
 }
 
-/** Runs `body` on a fresh peer and stops it afterwards, whatever happens. */
-export async function on<T>(
-  { start }: Setting,
+/** Runs `body` on a fresh peer and stops the peer afterwards. */
+export async function withPeer<T>(
+  { start }: CaseContext,
   members: number,
   body: (peer: Peer & { readonly folder: string }) => Promise<T>,
 ): Promise<T> {
@@ -68,24 +68,27 @@ export async function on<T>(
   }
 }
 
-/** Starts our servers with flags that have their Node tell what nobody can ask them for. */
-export const telling = (setting: Setting, ...flags: readonly (readonly string[])[]): Setting => ({
-  ...setting,
-  start: (options) => setting.start({ ...options, nodeFlags: flags.flat() }),
+/** Returns a context that starts Zabra servers with additional Node flags. */
+export const withNodeFlags = (
+  context: CaseContext,
+  ...flags: readonly (readonly string[])[]
+): CaseContext => ({
+  ...context,
+  start: (options) => context.start({ ...options, nodeFlags: flags.flat() }),
 })
 
-/** A number that belongs to the full size, made smaller when only a quick look is wanted. */
-export const scaled = ({ choices }: Setting, full: number): number =>
-  Math.max(10, Math.round(full * choices.scale))
+/** Scales a count of the full size by the `scale` option, to at least 10. */
+export const scaled = ({ options }: CaseContext, full: number): number =>
+  Math.max(10, Math.round(full * options.scale))
 
-/** Makes nodes that stay. */
-export async function plant(servers: string, nodes: number, size: number): Promise<void> {
+/** Creates znodes that stay after the load. */
+export async function createNodes(servers: string, nodes: number, size: number): Promise<void> {
   const kept = ['-k', String(nodes), '--size', String(size), '--keep']
   await load(servers, '-m', 'get', '-c', '1', '-d', '1', '-s', '1', ...kept)
 }
 
-/** The arguments of a load that is about throughput. */
-export function shape({ connections, depth, size, seconds, processes }: Choices): string[] {
+/** Returns the arguments of a throughput load. */
+export function loadArgs({ connections, depth, size, seconds, processes }: BenchOptions): string[] {
   return [
     '-c',
     String(connections),

@@ -1,49 +1,49 @@
 import { createServer } from 'node:net'
 import { OpCode } from '@zabra/protocol'
 import { load } from '../load.ts'
-import { shape, type Case } from './case.ts'
+import { loadArgs, type Case } from './case.ts'
 
-/** The length of a frame and the header of a reply: xid, zxid, no error. */
+/** Frame length and reply header: xid, zxid, error code. */
 const REPLY_BYTES = 20
 /** An empty path and a stat. */
 const BODY_BYTES = 72
 
 /**
- * What the load generator can do at most: it is answered at once by something that looks at nothing. A figure of a server
- * that comes near is one of the generator.
+ * Measures the ceiling of the load generator against a server that replies at once without processing. A server's figure near
+ * this ceiling measures the generator.
  */
 export const ceilingCase: Case = {
   name: 'ceiling',
-  about: 'the most that the load generator can do, answered by something that looks at nothing',
+  about: 'the throughput ceiling of the load generator, against a server that does no work',
   only: 'zabra',
-  run: async ({ choices, note }) => {
+  run: async ({ options, note }) => {
     const server = createServer({ noDelay: true }, (socket) => {
-      let greeted = false
+      let isConnected = false
       let rest = Buffer.alloc(0)
       socket.on('error', () => {})
       socket.on('data', (chunk) => {
         rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
         const replies: Buffer[] = []
-        let over = false
+        let isClosing = false
         while (rest.length >= 4 && rest.length >= 4 + rest.readInt32BE(0)) {
-          replies.push(greeted ? reply(rest.readInt32BE(4)) : greeting())
-          over ||= greeted && rest.readInt32BE(8) === OpCode.closeSession
-          greeted = true
+          replies.push(isConnected ? reply(rest.readInt32BE(4)) : connectResponse())
+          isClosing ||= isConnected && rest.readInt32BE(8) === OpCode.closeSession
+          isConnected = true
           rest = rest.subarray(4 + rest.readInt32BE(0))
         }
-        if (over) return void socket.end(Buffer.concat(replies))
+        if (isClosing) return void socket.end(Buffer.concat(replies))
         socket.write(Buffer.concat(replies))
       })
     })
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const { port } = server.address() as { port: number }
-    const [told] = await load(`127.0.0.1:${port}`, '-m', 'set', ...shape(choices), '--keep')
-    note({ name: 'ceiling of the load generator', unit: 'op/s', better: 'higher' }, told!.perSecond)
+    const [result] = await load(`127.0.0.1:${port}`, '-m', 'set', ...loadArgs(options), '--keep')
+    note({ name: 'ceiling of the load generator', unit: 'op/s', better: 'higher' }, result!.perSecond)
     await new Promise((resolve) => server.close(resolve))
   },
 }
 
-function greeting(): Buffer {
+function connectResponse(): Buffer {
   const bytes = Buffer.alloc(4 + 37)
   bytes.writeInt32BE(37, 0)
   bytes.writeInt32BE(30_000, 8)
@@ -51,7 +51,7 @@ function greeting(): Buffer {
   return bytes
 }
 
-/** Success, and a body that is long enough for whatever was asked. */
+/** Builds a success reply with a body that is long enough for every request type. */
 function reply(xid: number): Buffer {
   const bytes = Buffer.alloc(REPLY_BYTES + BODY_BYTES)
   bytes.writeInt32BE(bytes.length - 4, 0)

@@ -1,21 +1,21 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { collectionsIn } from '../collections.ts'
+import { parseCollections } from '../collections.ts'
 import { load } from '../load.ts'
 import { fourLetterWord } from '../peers.ts'
 import { mntrFigures } from '../series.ts'
-import { shape, type Case } from './case.ts'
+import { loadArgs, type Case } from './case.ts'
 
 /**
- * Bytes of objects that our server makes for a request, by what V8 tells of its collections: all that was made up to the last
- * one, so at most a young generation of some megabytes is missing or too much, beside hundreds.
+ * Measures the heap bytes that Zabra allocates per request, from V8's trace of collections. The trace ends at the last
+ * collection, so the error is at most one young generation: some megabytes in hundreds.
  */
 export const garbageCase: Case = {
   name: 'garbage',
-  about: 'bytes of garbage that our server makes for a request, and its longest collection meanwhile',
+  about: 'heap bytes that Zabra allocates per request, and its longest collection meanwhile',
   only: 'zabra',
-  run: async ({ choices, note, start }) => {
+  run: async ({ options, note, start }) => {
     const folder = mkdtempSync(join(tmpdir(), 'zabra-bench-garbage-'))
     const output = join(folder, 'collections')
     const peer = await start({ nodeFlags: ['--trace-gc-nvp'], output })
@@ -24,13 +24,13 @@ export const garbageCase: Case = {
       return figures.get('packets_received')!
     }
     try {
-      await load(peer.servers, '-m', 'mixed', ...shape({ ...choices, seconds: 2 }))
+      await load(peer.servers, '-m', 'mixed', ...loadArgs({ ...options, seconds: 2 }))
       for (const work of ['get', 'set', 'create'] as const) {
-        const before = { ...collectionsIn(readFileSync(output, 'utf8')), requests: await requests() }
+        const before = { ...parseCollections(readFileSync(output, 'utf8')), requests: await requests() }
         const from = readFileSync(output, 'utf8').length
-        await load(peer.servers, '-m', work, ...shape(choices))
+        await load(peer.servers, '-m', work, ...loadArgs(options))
         const text = readFileSync(output, 'utf8')
-        const made = collectionsIn(text).allocated - before.allocated
+        const made = parseCollections(text).allocated - before.allocated
         const what = work === 'create' ? 'create and its later deletion, each' : work
         const name = `bytes of garbage for a ${what}`
         note({ name, unit: 'bytes', better: 'lower' }, made / ((await requests()) - before.requests))
@@ -40,7 +40,7 @@ export const garbageCase: Case = {
           better: 'lower',
           limit: 20,
         } as const
-        note(pause, collectionsIn(text.slice(from)).longest)
+        note(pause, parseCollections(text.slice(from)).longest)
       }
     } finally {
       await peer.stop()

@@ -6,12 +6,12 @@ import {
   writeCreateRequest,
   type Writer,
 } from '@zabra/protocol'
-import { busyFlags, longest, turnsSince } from '../busy.ts'
-import { holding, load, percentileOf, type Figures } from '../load.ts'
+import { busyFlags, longestTurn, turnsSince } from '../busy.ts'
+import { holdSessions, load, percentileOf, type LoadResult } from '../load.ts'
 import { fourLetterWord, type Peer } from '../peers.ts'
 import type { RawClient } from '@zabra/testkit'
 import { openSession } from '../open-session.ts'
-import { on, plant, scaled, telling, type Case, type Setting } from './case.ts'
+import { withPeer, createNodes, scaled, withNodeFlags, type Case, type CaseContext } from './case.ts'
 
 const PROBE_SECONDS = 6
 const NODES = 1_000_000
@@ -19,68 +19,68 @@ const MANY = 100_000
 const SESSIONS = 10_000
 /** Just below the default of jute.maxbuffer. */
 const REQUEST_BYTES = 1_040_000
-/** Maxima leave out what goes on when they begin anew, up to the next tick; by then it has come, and ticks are 2 ms apart. */
+/** Wait after `srst`: the server resets its maxima at its next tick, and ticks are 2 ms apart. */
 const SETTLED_MS = 50
-const nothing = new Uint8Array(0)
+const noData = new Uint8Array(0)
 
-/** The longest hold of our own event loop since `srst`; undefined for who does not tell. */
-async function heldFor(peer: Peer): Promise<number | undefined> {
+/** Returns the longest event loop hold since `srst`; undefined for a peer without this metric. */
+async function longestHold(peer: Peer): Promise<number | undefined> {
   const text = await fourLetterWord(peer.ports[0]!, 'mntr')
-  const told = /zk_max_event_loop_hold_ms\s+([\d.]+)/.exec(text)?.[1]
-  return told === undefined ? undefined : Number(told)
+  const value = /zk_max_event_loop_hold_ms\s+([\d.]+)/.exec(text)?.[1]
+  return value === undefined ? undefined : Number(value)
 }
 
 /**
- * Has our server begin its maxima anew. Resolves to what notes the longest hold of the event loop since then, and the
- * longest when only the time counts for which the server's thread had a processor.
+ * Resets the server's maxima. Resolves to a function that records the longest event loop hold since then, by elapsed time and by
+ * processor time of the thread.
  */
 async function watchHolds(
-  { note }: Setting,
+  { note }: CaseContext,
   peer: Peer,
-  nameOf: (how: 'held' | 'busy') => string,
+  nameOf: (kind: 'held' | 'busy') => string,
 ): Promise<() => Promise<void>> {
   await fourLetterWord(peer.ports[0]!, 'srst')
   await wait(SETTLED_MS)
   const turns = turnsSince(peer.leaderFolder)
   return async () => {
-    // It is answered in a later turn of the event loop, when the last hold has been written down.
+    // The reply comes in a later turn of the event loop, after the last hold was recorded.
     await fourLetterWord(peer.ports[0]!, 'ruok')
     const since = turns()
-    const busy = since && (longest(since, 'busy')?.busy ?? 0)
-    const most = { held: await heldFor(peer), busy }
-    for (const how of ['held', 'busy'] as const) {
-      const value = most[how]
-      if (value !== undefined) note({ name: nameOf(how), unit: 'ms', better: 'lower' }, value)
+    const busy = since && (longestTurn(since, 'busy')?.busy ?? 0)
+    const maxima = { held: await longestHold(peer), busy }
+    for (const kind of ['held', 'busy'] as const) {
+      const value = maxima[kind]
+      if (value !== undefined) note({ name: nameOf(kind), unit: 'ms', better: 'lower' }, value)
     }
   }
 }
 
-/** Notes what a disturbance does to a reader, and how long our event loop is held meanwhile. */
-async function during(
-  setting: Setting,
+/** Records the longest latency of a reader and the longest event loop hold during a disturbance. */
+async function measureDuring(
+  context: CaseContext,
   peer: Peer,
   what: string,
   disturbance: () => Promise<unknown>,
 ): Promise<void> {
   const args = ['-m', 'get', '-c', '1', '-d', '64', '-r', '1000', '-s', String(PROBE_SECONDS), '-k', '10']
   const probe = load(peer.servers, ...args)
-  // The first quarter is its warm-up.
+  // The first quarter of the probe is its warm-up.
   await wait(PROBE_SECONDS * 400)
-  const noteHolds = await watchHolds(setting, peer, (how) => `event loop ${how}: ${what}`)
+  const noteHolds = await watchHolds(context, peer, (kind) => `event loop ${kind}: ${what}`)
   await disturbance()
   await noteHolds()
-  const [told] = await probe
-  setting.note({ name: `longest wait: ${what}`, unit: 'ms', better: 'lower' }, told!.max / 1000)
+  const [result] = await probe
+  context.note({ name: `longest wait: ${what}`, unit: 'ms', better: 'lower' }, result!.max / 1000)
 }
 
 const create =
   (path: (index: number) => string, flags: number = CreateMode.PERSISTENT) =>
   (writer: Writer, index: number): void =>
-    writeCreateRequest(writer, { path: path(index), data: nothing, acl: OPEN_ACL_UNSAFE, flags })
+    writeCreateRequest(writer, { path: path(index), data: noData, acl: OPEN_ACL_UNSAFE, flags })
 
 const numbered = (folder: string) => (index: number) => `${folder}/member-${String(index).padStart(10, '0')}`
 
-/** A multi of as many parts as a request may hold. */
+/** Writes a multi with as many operations as fit into one request. */
 function largestMulti(writer: Writer): void {
   const before = writer.length
   const value = new Uint8Array(1)
@@ -93,7 +93,7 @@ function largestMulti(writer: Writer): void {
   writeMultiHeader(writer, { type: -1, done: true, err: -1 })
 }
 
-/** As many watches as one request may set, on nodes that are not there. */
+/** Writes a setWatches with data watches on absent nodes. */
 const manyWatches =
   (count: number) =>
   (writer: Writer): void => {
@@ -111,17 +111,17 @@ const path = (text: string, watch?: boolean) => (writer: Writer) => {
 
 const holds: Case = {
   name: 'holds',
-  about: 'how long the event loop is held, and a reader waits, while the server does something large',
-  run: async (setting) => {
-    const many = scaled(setting, MANY)
-    const nodes = scaled(setting, NODES)
-    const sessions = scaled(setting, SESSIONS)
+  about: 'the longest event loop hold and reader latency during large operations of the server',
+  run: async (context) => {
+    const many = scaled(context, MANY)
+    const nodes = scaled(context, NODES)
+    const sessions = scaled(context, SESSIONS)
     const shown = (count: number): string => count.toLocaleString('en')
-    await on(telling(setting, busyFlags()), 1, async (peer) => {
+    await withPeer(withNodeFlags(context, busyFlags()), 1, async (peer) => {
       const port = peer.ports[0]!
       const client = await openSession(port)
       const test = (what: string, disturbance: () => Promise<unknown>): Promise<void> =>
-        during(setting, peer, what, disturbance)
+        measureDuring(context, peer, what, disturbance)
       await test('nothing', async () => {})
       for (const folder of ['/e', '/m', '/p'])
         await client.request(OpCode.create, (w) => create(() => folder)(w, 0))
@@ -142,7 +142,7 @@ const holds: Case = {
         second.destroy()
         await wait(500)
       })
-      await held(peer, sessions, async () => {
+      await whileHolding(peer, sessions, async () => {
         await test(`dump and cons with ${shown(sessions)} sessions`, async () => {
           await fourLetterWord(port, 'dump')
           await fourLetterWord(port, 'cons')
@@ -170,25 +170,25 @@ const holds: Case = {
   },
 }
 
-/** Holds sessions until `body` is through. */
-const held = (peer: Peer, sessions: number, body: () => Promise<void>): Promise<void> =>
-  holding(peer.servers, { sessions }, { sessionsOpen: body, watchesSet() {} })
+/** Runs `body` while idle sessions are open. */
+const whileHolding = (peer: Peer, sessions: number, body: () => Promise<void>): Promise<void> =>
+  holdSessions(peer.servers, { sessions }, { sessionsOpen: body, watchesSet() {} })
 
 const storm: Case = {
   name: 'expiry-storm',
   about:
-    'how long the event loop is held, and a reader waits, while 10,000 sessions of silent clients expire, and while 10,000 clients go',
-  run: async (setting) => {
-    const sessions = scaled(setting, SESSIONS)
+    'the longest event loop hold and reader latency while 10,000 sessions expire, and while 10,000 connections close',
+  run: async (context) => {
+    const sessions = scaled(context, SESSIONS)
     const shown = sessions.toLocaleString('en')
-    await on(telling(setting, busyFlags()), 1, async (peer) => {
-      const clients = await openMany(peer, sessions, 5000)
-      await during(setting, peer, `${shown} sessions expired`, () => wait(9000))
+    await withPeer(withNodeFlags(context, busyFlags()), 1, async (peer) => {
+      const clients = await openSilentSessions(peer, sessions, 5000)
+      await measureDuring(context, peer, `${shown} sessions expired`, () => wait(9000))
       for (const client of clients) client.destroy()
     })
-    await on(telling(setting, busyFlags()), 1, async (peer) => {
-      const clients = await openMany(peer, sessions, 30_000)
-      await during(setting, peer, `${shown} clients gone at once`, async () => {
+    await withPeer(withNodeFlags(context, busyFlags()), 1, async (peer) => {
+      const clients = await openSilentSessions(peer, sessions, 30_000)
+      await measureDuring(context, peer, `${shown} clients gone at once`, async () => {
         for (const client of clients) client.destroy()
         await wait(3000)
       })
@@ -198,8 +198,8 @@ const storm: Case = {
 
 const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
-/** Sessions whose clients say nothing any more. */
-async function openMany(peer: Peer, sessions: number, timeOut: number): Promise<RawClient[]> {
+/** Opens sessions that never ping. */
+async function openSilentSessions(peer: Peer, sessions: number, timeOut: number): Promise<RawClient[]> {
   const clients: RawClient[] = []
   for (let i = 0; i < sessions; i += 200) {
     const together = Array.from({ length: Math.min(200, sessions - i) }, () =>
@@ -210,20 +210,20 @@ async function openMany(peer: Peer, sessions: number, timeOut: number): Promise<
   return clients
 }
 
-/** A stated rate that four processors have room for, so that what waits is not behind the load itself. */
+/** Rates that leave four processors idle capacity, so that latency is not caused by the load itself. */
 const GETS = ['-m', 'get', '-c', '50', '-d', '8', '-r', '1800']
 const SETS = ['-m', 'set', '-c', '50', '-d', '8', '-r', '200']
 
-/** Up to which all but one in a hundred requests may wait while a member joins. */
+/** Limit of the p99 latency while a member joins. */
 const WAIT_MS = 20
 
-/** Reads and writes at their rates, counted apart: only writes wait for the disk. The first quarter is their warm-up. */
-async function readsAndWrites(servers: string, seconds: number): Promise<Figures[]> {
+/** Runs reads and writes at their rates, counted separately because only writes wait for the disk. */
+async function readsAndWrites(servers: string, seconds: number): Promise<LoadResult[]> {
   const both = [GETS, SETS].map((args) => load(servers, ...args, '-s', String(seconds)))
   return (await Promise.all(both)).flat()
 }
 
-/** The longest durable write of our leader since `srst`; undefined for who counts since the start. */
+/** Returns the leader's longest fsync since `srst`; undefined for Apache, which never resets it. */
 async function longestSync(peer: Peer): Promise<number | undefined> {
   const text = await fourLetterWord(peer.ports[0]!, 'mntr')
   if (!text.includes('zk_max_event_loop_hold_ms')) return undefined
@@ -233,28 +233,28 @@ async function longestSync(peer: Peer): Promise<number | undefined> {
 const snapshotToLearner: Case = {
   name: 'snap-3',
   about:
-    'p99 of 1,800 reads and 200 writes a second by a hundred clients while a member with an empty folder gets a million znodes',
-  run: async (setting) => {
-    const { note } = setting
-    const nodes = scaled(setting, NODES)
+    'p99 of 1,800 reads and 200 writes per second of 100 clients while a new member receives a snapshot of a million znodes',
+  run: async (context) => {
+    const { note } = context
+    const nodes = scaled(context, NODES)
     const size = `${nodes.toLocaleString('en')} znodes`
     const lower = (name: string, value: number | undefined): void =>
       value === undefined ? undefined : note({ name, unit: 'ms', better: 'lower' }, value)
-    const peer = await telling(setting, busyFlags()).start({ members: 3, late: true })
+    const peer = await withNodeFlags(context, busyFlags()).start({ members: 3, withoutLast: true })
     try {
       const leader = peer.servers.split(',')[0]!
-      await plant(leader, nodes, 100)
+      await createNodes(leader, nodes, 100)
       for (const { name, p99 } of await readsAndWrites(leader, 5))
         lower(`p99 of ${name} before, ${size}`, p99 / 1000)
-      // About as long as the member takes, so that what is counted is that time and not the rest behind it.
-      const seconds = Math.max(3, 8 * setting.choices.scale)
+      // About as long as the member takes to join, so that the figures cover that time only.
+      const seconds = Math.max(3, 8 * context.options.scale)
       const busy = readsAndWrites(leader, seconds)
       await new Promise((resolve) => setTimeout(resolve, seconds * 250 + 500))
-      const noteHolds = await watchHolds(setting, peer, (how) => `event loop of the leader ${how}`)
-      const [began, waited] = [performance.now(), peer.leaderWaitedMs()]
+      const noteHolds = await watchHolds(context, peer, (kind) => `event loop of the leader ${kind}`)
+      const [began, waited] = [performance.now(), peer.leaderRunQueueMs()]
       lower(`a member joins, ${size}`, await peer.join())
       const loads = await busy
-      const starved = (peer.leaderWaitedMs() - waited) / (performance.now() - began)
+      const starved = (peer.leaderRunQueueMs() - waited) / (performance.now() - began)
       note(
         { name: 'leader ready, and without a processor', unit: 'ms a second', better: 'lower' },
         starved * 1000,

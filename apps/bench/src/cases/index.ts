@@ -8,7 +8,7 @@ import { holdCases } from './holds.ts'
 import { sizeCases } from './size.ts'
 import { throughputCases } from './throughput.ts'
 
-/** All questions, in the order in which they are asked. */
+/** All cases, in the order in which they run. */
 export const cases: readonly Case[] = [
   ceilingCase,
   ...throughputCases,
@@ -22,7 +22,7 @@ export const cases: readonly Case[] = [
 
 const names = cases.filter(({ isLong }) => isLong !== true).map(({ name }) => name)
 
-/** Sets of questions by name. What takes very long is asked for by its own. */
+/** Sets of cases by name. Long cases are in no set. */
 export const sets: Readonly<Record<string, readonly string[]>> = {
   all: names,
   single: names.filter((name) => !/-3$|fail-over/.test(name)),

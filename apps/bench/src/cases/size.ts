@@ -1,5 +1,5 @@
-import { holding, load } from '../load.ts'
-import { on, plant, scaled, shape, type Case } from './case.ts'
+import { holdSessions, load } from '../load.ts'
+import { withPeer, createNodes, scaled, loadArgs, type Case } from './case.ts'
 
 const NODES = 1_000_000
 const RESTART_NODES = 547_000
@@ -9,34 +9,34 @@ const IDLE_SECONDS = 10
 
 const nodeMemory: Case = {
   name: 'memory-nodes',
-  about: 'what a znode of 100 bytes takes of resident memory, of a million; for Java that includes garbage',
-  run: async (setting) => {
-    const nodes = scaled(setting, NODES)
-    await on(setting, 1, async (peer) => {
-      const before = peer.resident()
-      await plant(peer.servers, nodes, 100)
-      const each = (peer.resident() - before) / nodes
-      setting.note({ name: 'resident memory a znode', unit: 'bytes', better: 'lower', aim: 0.7 }, each)
+  about: 'resident memory per znode of 100 bytes, of a million; for Java that includes garbage',
+  run: async (context) => {
+    const nodes = scaled(context, NODES)
+    await withPeer(context, 1, async (peer) => {
+      const before = peer.residentBytes()
+      await createNodes(peer.servers, nodes, 100)
+      const each = (peer.residentBytes() - before) / nodes
+      context.note({ name: 'resident memory a znode', unit: 'bytes', better: 'lower', aim: 0.7 }, each)
     })
   },
 }
 
 const sessionCosts: Case = {
   name: 'idle-sessions',
-  about: 'what 10,000 sessions that only ping, and 100,000 watches, take of memory and processor',
-  run: async (setting) => {
-    const sessions = scaled(setting, SESSIONS)
-    const watches = Math.round(scaled(setting, WATCHES) / sessions)
-    const { note } = setting
-    await on(setting, 1, async (peer) => {
-      let before = peer.resident()
+  about: 'memory and processor time of 10,000 idle sessions and 100,000 watches',
+  run: async (context) => {
+    const sessions = scaled(context, SESSIONS)
+    const watches = Math.round(scaled(context, WATCHES) / sessions)
+    const { note } = context
+    await withPeer(context, 1, async (peer) => {
+      let before = peer.residentBytes()
       const grown = (): number => {
-        const now = peer.resident()
+        const now = peer.residentBytes()
         const growth = now - before
         before = now
         return growth
       }
-      await holding(
+      await holdSessions(
         peer.servers,
         { sessions, watches },
         {
@@ -59,13 +59,13 @@ const sessionCosts: Case = {
 
 const starts: Case = {
   name: 'start',
-  about: 'from the start of a process until it serves, empty and with 547,000 znodes',
-  run: async (setting) => {
-    const nodes = scaled(setting, RESTART_NODES)
-    const { note, start } = setting
+  about: 'time from the start of a process until it serves, empty and with 547,000 znodes',
+  run: async (context) => {
+    const nodes = scaled(context, RESTART_NODES)
+    const { note, start } = context
     const peer = await start()
     note({ name: 'start to serving, empty', unit: 'ms', better: 'lower', aim: 0.5 }, peer.startMs)
-    await plant(peer.servers, nodes, 100)
+    await createNodes(peer.servers, nodes, 100)
     await peer.stop({ keep: true })
     const again = await start({ folder: peer.folder })
     const name = `start to serving, ${nodes.toLocaleString('en')} znodes`
@@ -76,44 +76,43 @@ const starts: Case = {
 
 const fanOut: Case = {
   name: 'fan-out',
-  about: 'from a write until the last of 10,000 watchers on one node is told',
-  run: async (setting) => {
-    const watchers = scaled(setting, SESSIONS)
-    await on(setting, 1, async (peer) => {
-      const { seconds, processes } = setting.choices
+  about: 'time from a write until the last of 10,000 watchers on one node is notified',
+  run: async (context) => {
+    const watchers = scaled(context, SESSIONS)
+    await withPeer(context, 1, async (peer) => {
+      const { seconds, processes } = context.options
       const args = ['-m', 'watch', '-c', watchers + 1, '-s', seconds, '-p', processes].map(String)
-      const [told] = await load(peer.servers, ...args)
+      const [result] = await load(peer.servers, ...args)
       const name = `${watchers.toLocaleString('en')} watchers told, p50`
-      setting.note({ name, unit: 'ms', better: 'lower', aim: 0.3 }, told!.p50 / 1000)
+      context.note({ name, unit: 'ms', better: 'lower', aim: 0.3 }, result!.p50 / 1000)
     })
   },
 }
 
 const growth: Case = {
   name: 'growth',
-  about:
-    'what a request costs the processor with 1,000 and 1,000,000 znodes, and with 10 and 10,000 sessions beside it',
-  run: async (setting) => {
-    const { note, choices } = setting
-    await on(setting, 1, async (peer) => {
+  about: 'processor time per request with 1,000 and 1,000,000 znodes, and with 10 and 10,000 other sessions',
+  run: async (context) => {
+    const { note, options } = context
+    await withPeer(context, 1, async (peer) => {
       const cost = async (what: string): Promise<void> => {
         for (const work of ['get', 'set']) {
           const before = peer.cpuSeconds()
-          const [told] = await load(peer.servers, '-m', work, ...shape(choices))
-          const each = ((peer.cpuSeconds() - before) * 1e6) / (told!.operations * 1.25)
+          const [result] = await load(peer.servers, '-m', work, ...loadArgs(options))
+          const each = ((peer.cpuSeconds() - before) * 1e6) / (result!.operations * 1.25)
           note({ name: `${work} server CPU with ${what}`, unit: 'µs/op', better: 'lower' }, each)
         }
       }
-      await plant(peer.servers, 1000, 100)
+      await createNodes(peer.servers, 1000, 100)
       await cost('1,000 znodes')
-      await plant(peer.servers, scaled(setting, NODES), 100)
-      await cost(`${scaled(setting, NODES).toLocaleString('en')} znodes`)
-      const sessions = scaled(setting, SESSIONS)
+      await createNodes(peer.servers, scaled(context, NODES), 100)
+      await cost(`${scaled(context, NODES).toLocaleString('en')} znodes`)
+      const sessions = scaled(context, SESSIONS)
       const held = {
         sessionsOpen: () => cost(`${sessions.toLocaleString('en')} sessions too`),
         watchesSet() {},
       }
-      await holding(peer.servers, { sessions }, held)
+      await holdSessions(peer.servers, { sessions }, held)
     })
   },
 }

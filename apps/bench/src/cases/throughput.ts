@@ -1,5 +1,5 @@
 import { load } from '../load.ts'
-import { on, shape, type Case, type Choices, type Setting } from './case.ts'
+import { withPeer, loadArgs, type Case, type BenchOptions, type CaseContext } from './case.ts'
 
 const aims = {
   1: { get: 4, set: 3, create: 3, mixed: 4 },
@@ -11,72 +11,93 @@ const works = Object.keys(aims[1]) as Work[]
 const where = (members: number): string => (members === 1 ? '' : `, ${members} servers`)
 const perSecond = (work: Work, members: number): string => `${work} per second${where(members)}`
 
-/** As many requests as there are answers. */
-async function throughput(setting: Setting, members: 1 | 3): Promise<void> {
-  const { choices, note } = setting
-  await on(setting, members, async (peer) => {
-    // Java compiles what it runs often, and is to be measured after that.
-    await load(peer.servers, '-m', 'mixed', ...shape({ ...choices, seconds: Math.max(4, choices.seconds) }))
+/** Measures closed-loop throughput: a new request for each reply. */
+async function throughput(context: CaseContext, members: 1 | 3): Promise<void> {
+  const { options, note } = context
+  await withPeer(context, members, async (peer) => {
+    // Warm-up for Java's just-in-time compiler.
+    await load(
+      peer.servers,
+      '-m',
+      'mixed',
+      ...loadArgs({ ...options, seconds: Math.max(4, options.seconds) }),
+    )
     for (const work of works) {
       const before = peer.cpuSeconds()
-      const [figures] = await load(peer.servers, '-m', work, ...shape(choices))
+      const [figures] = await load(peer.servers, '-m', work, ...loadArgs(options))
       const cpu = peer.cpuSeconds() - before
       const aim = aims[members][work]
       note({ name: perSecond(work, members), unit: 'op/s', better: 'higher', aim }, figures!.perSecond)
       note({ name: `${work} p99${where(members)}`, unit: 'ms', better: 'lower' }, figures!.p99 / 1000)
-      // The warm-up is in the processor time too, so it is charged to 1.25 times what was counted.
+      // The processor time includes the warm-up, which is a quarter of the counted operations.
       const each = (cpu * 1e6) / (figures!.operations * 1.25)
       note({ name: `${work} server CPU${where(members)}`, unit: 'µs/op', better: 'lower' }, each)
     }
     note(
       { name: `resident memory after it${where(members)}`, unit: 'MB', better: 'lower' },
-      peer.resident() / 1e6,
+      peer.residentBytes() / 1e6,
     )
   })
 }
 
 /**
- * Finds the most that Apache ZooKeeper can do, then offers exactly that rate to both, without waiting for answers, and counts
- * each request from when it was due.
+ * Finds the peak throughput of Apache ZooKeeper, then offers exactly that rate to both peers in an open loop and measures latency
+ * from when each request was due.
  */
-async function atPeersPeak(setting: Setting, members: 1 | 3): Promise<void> {
-  const { choices, note, figures, kind } = setting
+async function atPeersPeak(context: CaseContext, members: 1 | 3): Promise<void> {
+  const { options, note, figures, kind } = context
   const peakOf = (work: string): string => `${work} at the peer's peak: offered${where(members)}`
   const found = (work: string): number | undefined =>
     figures.find(({ name }) => name === peakOf(work))?.values.apache.at(-1)
   const works = (['get', 'set', 'mixed'] as const).filter(
     (work) => kind === 'apache' || found(work) !== undefined,
   )
-  if (works.length === 0) return console.log('  without Apache ZooKeeper there is no peak of it')
-  await on(setting, members, async (peer) => {
-    await load(peer.servers, '-m', 'mixed', ...shape({ ...choices, seconds: Math.max(4, choices.seconds) }))
+  if (works.length === 0)
+    return console.log('  skipped: the peak is that of Apache ZooKeeper, which is not measured')
+  await withPeer(context, members, async (peer) => {
+    await load(
+      peer.servers,
+      '-m',
+      'mixed',
+      ...loadArgs({ ...options, seconds: Math.max(4, options.seconds) }),
+    )
     for (const work of works) {
       const offered =
-        (kind === 'apache' ? undefined : found(work)) ?? (await peakNow(peer.servers, work, choices))
+        (kind === 'apache' ? undefined : found(work)) ?? (await peakNow(peer.servers, work, options))
       if (kind === 'apache') note({ name: peakOf(work), unit: 'op/s', better: 'higher' }, offered)
-      const [told] = await load(peer.servers, '-m', work, ...shape(choices), '-r', String(offered))
+      const [result] = await load(peer.servers, '-m', work, ...loadArgs(options), '-r', String(offered))
       const answered = `${work} at the peer's peak: answered${where(members)}`
-      note({ name: answered, unit: 'op/s', better: 'higher' }, told!.perSecond)
+      note({ name: answered, unit: 'op/s', better: 'higher' }, result!.perSecond)
       const name = `${work} p99 at the peer's peak${where(members)}`
-      note({ name, unit: 'ms', better: 'lower', aim: 0.2 }, told!.p99 / 1000)
+      note({ name, unit: 'ms', better: 'lower', aim: 0.2 }, result!.p99 / 1000)
     }
   })
 }
 
-async function peakNow(servers: string, work: string, choices: Choices): Promise<number> {
-  const [most] = await load(servers, '-m', work, ...shape(choices))
+async function peakNow(servers: string, work: string, options: BenchOptions): Promise<number> {
+  const [most] = await load(servers, '-m', work, ...loadArgs(options))
   return Math.floor(most!.perSecond)
 }
 
-/** One request at a time. */
-async function latency(setting: Setting, members: 1 | 3): Promise<void> {
-  const { choices, note } = setting
+/** Measures the latency of one client with one request in flight. */
+async function latency(context: CaseContext, members: 1 | 3): Promise<void> {
+  const { options, note } = context
   const aim = members === 1 ? { get: 0.6, set: 0.9 } : { get: 0.7, set: 0.7 }
-  await on(setting, members, async (peer) => {
+  await withPeer(context, members, async (peer) => {
     for (const work of ['get', 'set'] as const) {
-      const [told] = await load(peer.servers, '-m', work, '-c', '1', '-d', '1', '-s', String(choices.seconds))
+      const [result] = await load(
+        peer.servers,
+        '-m',
+        work,
+        '-c',
+        '1',
+        '-d',
+        '1',
+        '-s',
+        String(options.seconds),
+      )
       const name = `one client ${work} p50${where(members)}`
-      note({ name, unit: 'µs', better: 'lower', aim: aim[work] }, told!.p50)
+      note({ name, unit: 'µs', better: 'lower', aim: aim[work] }, result!.p50)
     }
   })
 }
@@ -86,19 +107,18 @@ const both = [1, 3] as const
 export const throughputCases: readonly Case[] = both.flatMap((members): Case[] => [
   {
     name: `throughput-${members}`,
-    about: `gets, sets, creations and nine reads to one write on ${members === 1 ? 'one server' : 'three servers'}, as many as are answered`,
-    run: (setting) => throughput(setting, members),
+    about: `gets, sets, creations and nine reads to one write on ${members === 1 ? 'one server' : 'three servers'}, in a closed loop`,
+    run: (context) => throughput(context, members),
   },
   {
     name: `peak-${members}`,
-    about:
-      'how long requests take at the rate that is the most Apache ZooKeeper can do, which is found first',
+    about: 'latency at the peak throughput of Apache ZooKeeper, which is found first',
     first: 'apache',
-    run: (setting) => atPeersPeak(setting, members),
+    run: (context) => atPeersPeak(context, members),
   },
   {
     name: `latency-${members}`,
-    about: 'one client that waits for each answer',
-    run: (setting) => latency(setting, members),
+    about: 'latency of one client with one request in flight',
+    run: (context) => latency(context, members),
   },
 ])

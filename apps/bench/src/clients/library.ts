@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import { connect as connectSocket, type Socket } from 'node:net'
 import { join } from 'node:path'
 
-/** A client library under measurement. Calls end in `done`, which gets an error or nothing. */
+/** A client library under measurement. Calls `done` with an error, or without one on success. */
 export interface BenchClient {
   get(path: string, done: (error?: unknown) => void): void
   set(path: string, data: Buffer, done: (error?: unknown) => void): void
@@ -10,7 +10,7 @@ export interface BenchClient {
   close(): Promise<void>
 }
 
-/** `node:net` is no library: it is what a socket of Node costs, which a client that has one cannot go below. */
+/** `node:net` is the lower bound: the cost of a bare socket. */
 export const libraries = [
   '@zabra/client',
   '@zabra/client, batchReads',
@@ -20,7 +20,7 @@ export const libraries = [
 ] as const
 export type Library = (typeof libraries)[number]
 
-/** Opens a session with a library; those of others come from `folder`, which has them in its `node_modules`. */
+/** Opens a session with a library. Third-party libraries are loaded from the `node_modules` of `folder`. */
 export function open(library: Library, port: number, folder: string): Promise<BenchClient> {
   if (library === '@zabra/client') return openZabra(port, false)
   if (library === '@zabra/client, batchReads') return openZabra(port, true)
@@ -32,7 +32,7 @@ export function open(library: Library, port: number, folder: string): Promise<Be
 }
 
 async function openZabra(port: number, batchReads: boolean): Promise<BenchClient> {
-  // Only here, so that no process has more in it than the library that it measures.
+  // Imported dynamically, so that a process loads only the library that it measures.
   const { connect } = await import('@zabra/client')
   const client = await connect({ servers: `127.0.0.1:${port}`, batchReads })
   return {
@@ -43,33 +43,33 @@ async function openZabra(port: number, batchReads: boolean): Promise<BenchClient
   }
 }
 
-/** All sockets read into one array and share what hears of it, which is the least that Node can do. */
-const reads = { buffer: new Uint8Array(65_536), callback: greeted }
+/** All sockets share one read buffer and one callback: the least memory that Node allows. */
+const sharedRead = { buffer: new Uint8Array(65_536), callback: emitHandshake }
 
-function greeted(this: Socket | void): boolean {
-  return (this as Socket).emit('greeted')
+function emitHandshake(this: Socket | void): boolean {
+  return (this as Socket).emit('handshake')
 }
 
-/** A ConnectRequest of 30 seconds: no transaction seen, no session, an empty password. */
-const greeting = new Uint8Array(49)
+/** A framed ConnectRequest for a new session with a timeout of 30 seconds. */
+const connectRequest = new Uint8Array(49)
 for (const [at, value] of [
   [0, 45],
   [16, 30_000],
   [28, 16],
 ] as const)
-  new DataView(greeting.buffer).setInt32(at, value)
+  new DataView(connectRequest.buffer).setInt32(at, value)
 
 const noRequests = (): never => {
-  throw new Error('Expected the work "memory": node:net takes part in nothing else')
+  throw new Error('Expected the work "memory": node:net supports no other')
 }
 
-/** A socket with a session that is opened by hand and never kept alive. */
+/** Opens a bare socket with a session that is never pinged. */
 function openSocket(port: number): Promise<BenchClient> {
   return new Promise((resolve, reject) => {
-    const socket = connectSocket({ port, host: '127.0.0.1', noDelay: true, onread: reads })
+    const socket = connectSocket({ port, host: '127.0.0.1', noDelay: true, onread: sharedRead })
     socket.once('error', reject)
-    socket.once('connect', () => socket.write(greeting))
-    socket.once('greeted', () => {
+    socket.once('connect', () => socket.write(connectRequest))
+    socket.once('handshake', () => {
       socket.removeListener('error', reject).on('error', noRequests)
       const close = (): Promise<void> => Promise.resolve(void socket.destroy())
       resolve({ get: noRequests, set: noRequests, create: noRequests, close })
@@ -77,7 +77,7 @@ function openSocket(port: number): Promise<BenchClient> {
   })
 }
 
-/** What is used of `node-zookeeper-client`. */
+/** The part of `node-zookeeper-client` that the bench uses. */
 interface PlainModule {
   createClient(servers: string): PlainClient
 }
@@ -111,7 +111,7 @@ function openPlain(module: PlainModule, port: number): Promise<BenchClient> {
   })
 }
 
-/** What is used of `zookeeper`, the binding of the C client. */
+/** The part of `zookeeper`, the binding of the C client, that the bench uses. */
 interface BindingModule {
   constants: { ZOO_LOG_LEVEL_ERROR: number }
   Promise?: BindingClass

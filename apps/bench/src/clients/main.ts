@@ -11,7 +11,7 @@ import { libraries, type Library } from './library.ts'
 import type { ClientResult, ClientTask } from './worker.ts'
 
 const options = new Command('bench-clients')
-  .description('Measures our client beside others from npm, against one server, interleaved')
+  .description('Measures the client of Zabra beside others from npm, against one server, interleaved')
   .option('--peers <folder>', 'a folder whose node_modules hold the other clients', '.')
   .option('--rounds <n>', 'rounds; medians are taken over them', Number, 3)
   .option('--seconds <n>', 'seconds of each measurement', Number, 3)
@@ -21,7 +21,7 @@ const options = new Command('bench-clients')
   .option('--clients <n>', 'clients in one process, for the memory figure', Number, 1000)
   .option('--server <name>', 'apache or zabra', 'apache')
   .option('--flags <flags>', 'flags of the Node that runs a library, such as --no-opt', '')
-  .option('--only <works>', 'some of get, set, one get, one set, garbage, memory, with commas between them')
+  .option('--only <works>', 'some of get, set, one get, one set, garbage, memory, separated by commas')
   .parse()
   .opts<{
     peers: string
@@ -40,10 +40,10 @@ function measure(task: ClientTask): Promise<ClientResult> {
   return new Promise((done, failed) => {
     const child = fork(fileURLToPath(new URL('clients/worker.js', import.meta.url)), [JSON.stringify(task)], {
       execArgv: ['--expose-gc', ...options.flags.split(' ').filter((flag) => flag !== '')],
-      // The C client logs there.
+      // The C client logs to standard error.
       stdio: ['ignore', 'inherit', 'ignore', 'ipc'],
     })
-    // A library that gets stuck is told, and the others go on.
+    // A library that hangs is killed and reported; the others continue.
     const limit = setTimeout(() => child.kill('SIGKILL'), (task.seconds * 2 + 45) * 1000)
     child.once('message', (result) => done(result as ClientResult))
     child.once('exit', (code, signal) => {
@@ -85,8 +85,8 @@ const note = (name: string, library: Library, value: number): void => {
   figures.set(name, row.set(library, [...(row.get(library) ?? []), value]))
 }
 /**
- * What the server gives at most, to raw sockets: of three processes together, and over as many connections and with as
- * many requests in flight as the libraries have. A library that comes near the second waits for the server.
+ * The server's ceiling, measured over raw sockets: with three load processes, and with the same connections and requests in
+ * flight as the libraries. A library that comes near the second figure is limited by the server.
  */
 const ceilings = new Map<string, number[]>()
 async function noteCeilings(work: 'get' | 'set', servers: string): Promise<void> {
@@ -101,7 +101,7 @@ async function noteCeilings(work: 'get' | 'set', servers: string): Promise<void>
     ],
   ] as const
   for (const [name, c, d, p] of shapes) {
-    const [told] = await load(
+    const [result] = await load(
       servers,
       '-m',
       work,
@@ -117,7 +117,7 @@ async function noteCeilings(work: 'get' | 'set', servers: string): Promise<void>
       String(size),
     )
     const key = `${work}s a second, ${name}`
-    ceilings.set(key, [...(ceilings.get(key) ?? []), told!.perSecond])
+    ceilings.set(key, [...(ceilings.get(key) ?? []), result!.perSecond])
   }
 }
 

@@ -11,37 +11,37 @@ export interface ClientTask {
   readonly seconds: number
   /** Requests in flight, over all connections together. */
   readonly depth: number
-  /** Clients with a connection each, among which the requests of a flow take turns. */
+  /** Clients with a connection each. Requests go to them in rotation. */
   readonly connections: number
   readonly size: number
   readonly clients: number
 }
 
 export interface ClientResult {
-  /** Operations a second, microseconds of the middle one, or bytes for each client. */
+  /** Operations per second, median latency in microseconds, or bytes per client, depending on the work. */
   readonly value: number
-  /** Processor time of the whole process, in microseconds an operation. */
+  /** Processor time of the whole process, in microseconds per operation. */
   readonly cpu?: number
-  /** Bytes of JavaScript objects for each client, where `value` is resident memory. */
+  /** Heap bytes per client; only for memory. */
   readonly heap?: number
-  /** Resident bytes for each client as soon as all are connected, where `value` is what is held at rest. */
+  /** Resident bytes per client right after all have connected; only for memory. */
   readonly burst?: number
-  /** Resident bytes of the whole process with all its clients, at rest. */
+  /** Resident bytes of the whole idle process; only for memory. */
   readonly whole?: number
 }
 
-const rest = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+const idle = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
 /**
- * Within this time without work the platform gives back what it kept ready for a burst, such as that of connecting. It looks
- * every eight seconds whether it is idle, and at the first look the burst may be too near: there is time for a second one.
+ * Idle time after which V8 has returned the memory that it kept for the burst of connects. V8 checks every eight seconds whether
+ * it is idle, and the first check may come too soon after the burst, so this leaves time for a second one.
  */
-const REST_MS = 20_000
+const IDLE_MS = 20_000
 
 const path = '/bench-clients'
 
-/** Keeps `depth` requests in flight for so long, and counts them. */
-function flow(
+/** Keeps `depth` requests in flight for some seconds. Resolves to the number of completed requests. */
+function keepInFlight(
   call: (done: (error?: unknown) => void) => void,
   depth: number,
   seconds: number,
@@ -74,10 +74,10 @@ async function throughput(clients: readonly BenchClient[], task: ClientTask): Pr
     task.work === 'get'
       ? (done: (error?: unknown) => void): void => next().get(path, done)
       : (done: (error?: unknown) => void): void => next().set(path, data, done)
-  await flow(call, task.depth, task.seconds / 4)
+  await keepInFlight(call, task.depth, task.seconds / 4)
   const before = process.cpuUsage()
   const began = performance.now()
-  const count = await flow(call, task.depth, task.seconds)
+  const count = await keepInFlight(call, task.depth, task.seconds)
   const { user, system } = process.cpuUsage(before)
   return { value: (count * 1000) / (performance.now() - began), cpu: (user + system) / count }
 }
@@ -107,12 +107,12 @@ async function memory(task: ClientTask): Promise<ClientResult> {
   for (let i = 0; i < task.clients; i += 50) {
     clients.push(...(await Promise.all(Array.from({ length: 50 }, () => open(library, port, folder)))))
   }
-  // Without a collection in between: one that is asked for keeps the platform from resting later.
+  // No collection here: a forced one keeps V8 from shrinking its heap while idle.
   const burst = (process.memoryUsage().rss - before.rss) / task.clients
-  await rest(REST_MS)
-  // The first collection finds the pages that are free, and only a second one finds them given back.
+  await idle(IDLE_MS)
+  // The first collection frees pages; only the second one returns them to the system.
   globalThis.gc?.()
-  await rest(1000)
+  await idle(1000)
   globalThis.gc?.()
   const { rss, heapUsed } = process.memoryUsage()
   for (const client of clients) void client.close()
@@ -124,10 +124,10 @@ async function memory(task: ClientTask): Promise<ClientResult> {
   }
 }
 
-/** Bytes that a get allocates, as the sampling profiler of the platform sees it; outside of JavaScript it sees nothing. */
+/** Measures the heap bytes that a get allocates, by V8's sampling profiler. Memory outside of the heap is not included. */
 async function garbage(client: BenchClient, task: ClientTask): Promise<ClientResult> {
   const call = (done: (error?: unknown) => void): void => client.get(path, done)
-  await flow(call, task.depth, task.seconds / 2)
+  await keepInFlight(call, task.depth, task.seconds / 2)
   const session = new Session()
   session.connect()
   await session.post('HeapProfiler.startSampling', {
@@ -135,7 +135,7 @@ async function garbage(client: BenchClient, task: ClientTask): Promise<ClientRes
     includeObjectsCollectedByMajorGC: true,
     includeObjectsCollectedByMinorGC: true,
   })
-  const count = await flow(call, task.depth, task.seconds)
+  const count = await keepInFlight(call, task.depth, task.seconds)
   const { profile } = await session.post('HeapProfiler.stopSampling')
   const sizeOf = ({ selfSize, children }: HeapProfiler.SamplingHeapProfileNode): number =>
     children.reduce((sum, child) => sum + sizeOf(child), selfSize)

@@ -9,7 +9,7 @@ import { median, spread } from '../figures.ts'
 import { apacheMissing, startPeer } from '../peers.ts'
 
 const options = new Command('bench-recipes')
-  .description("Measures our recipes beside kazoo's and Curator's, against one server, interleaved")
+  .description("Measures the recipes of Zabra beside kazoo's and Curator's, against one server, interleaved")
   .option('--rounds <n>', 'rounds; medians are taken over them', Number, 3)
   .option('--seconds <n>', 'seconds of each measurement of locks', Number, 3)
   .option('--items <n>', 'items that go through the queue', Number, 1000)
@@ -32,7 +32,7 @@ const jars = ['curator-recipes', 'curator-framework', 'curator-client', 'zookeep
 const here = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
 const python = '/usr/bin/python3'
 
-/** How to start a library's program; its arguments follow. */
+/** The command that starts a library's program. */
 type Start = readonly [program: string, ...args: string[]]
 
 async function curator(folder: string): Promise<Start | string> {
@@ -73,7 +73,7 @@ const works: readonly Work[] = [
   { name: `cache of ${options.nodes} znodes, ms`, args: () => ['cache', '1', '/tree'], better: 'less' },
 ]
 
-/** A piece of work in a process of its own; NaN, and the reason on stderr, when it fails. */
+/** Runs one measurement in a process of its own. Resolves to NaN, and prints the reason, when it fails. */
 async function measure(
   [program, ...first]: Start,
   address: string,

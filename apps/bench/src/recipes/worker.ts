@@ -2,7 +2,7 @@ import { connect, type Client, type Codec } from '@zabra/client'
 import { LeaderElection, Mutex, Queue, TreeCache } from '@zabra/recipes'
 import { median } from '../figures.ts'
 
-/** One piece of work with our recipes, and one figure: arguments are the address, the work, how much of it, and a path. */
+/** Runs one measurement with @zabra/recipes and prints one figure. Arguments: address, work, amount, path, seconds. */
 const [servers = '', work = '', amount = '1', path = '/', seconds = '1'] = process.argv.slice(2)
 const clients: Client[] = []
 
@@ -27,7 +27,7 @@ async function locks(contenders: number): Promise<number> {
   return turns / Number(seconds)
 }
 
-/** Milliseconds from the end of a leader's session to the next leader. */
+/** Returns the median milliseconds from the end of a leader's session to the next leader. */
 async function election(rounds: number): Promise<number> {
   const first = async (client: Client): Promise<void> =>
     void (await new LeaderElection(client, path).leadership().next())
@@ -48,15 +48,15 @@ async function election(rounds: number): Promise<number> {
   return median(times)
 }
 
-const asItIs: Codec<Uint8Array> = { encode: (value) => value, decode: (data) => data }
+const bytesCodec: Codec<Uint8Array> = { encode: (value) => value, decode: (data) => data }
 
-/** Items a second, put one after the other and consumed at the same time. */
+/** Returns items per second through a queue: put sequentially and consumed concurrently. */
 async function throughQueue(
   items: number,
   consume: (queue: Queue<Uint8Array>) => Promise<void>,
 ): Promise<number> {
-  const producer = new Queue(await open(), path, { codec: asItIs })
-  const consumer = new Queue(await open(), path, { codec: asItIs })
+  const producer = new Queue(await open(), path, { codec: bytesCodec })
+  const consumer = new Queue(await open(), path, { codec: bytesCodec })
   const began = performance.now()
   const consuming = consume(consumer)
   for (let n = 0; n < items; n++) await producer.put(new Uint8Array(100))
@@ -64,7 +64,7 @@ async function throughQueue(
   return items / ((performance.now() - began) / 1000)
 }
 
-/** At least once: each is acknowledged before the next one is asked for. */
+/** At least once: each item is acknowledged before the next one is received. */
 const queue = (items: number): Promise<number> =>
   throughQueue(items, async (consumer) => {
     let left = items
@@ -74,13 +74,13 @@ const queue = (items: number): Promise<number> =>
     }
   })
 
-/** At most once: what is taken is gone. */
+/** At most once: an item is removed when it is taken. */
 const take = (items: number): Promise<number> =>
   throughQueue(items, async (consumer) => {
     for (let n = 0; n < items; n++) await consumer.take()
   })
 
-/** Milliseconds until all is known. */
+/** Returns the milliseconds until the cache is complete. */
 async function cache(): Promise<number> {
   const client = await open()
   const began = performance.now()
@@ -91,7 +91,7 @@ async function cache(): Promise<number> {
   return ms
 }
 
-/** Makes the znodes for the caches, a thousand below each of its children. */
+/** Creates the znodes for the cache, a thousand below each child. */
 async function fill(nodes: number): Promise<number> {
   const client = await open()
   await client.create(path)

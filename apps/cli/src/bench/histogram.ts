@@ -1,17 +1,17 @@
-/** How many values of each size, in a form that processes can send each other. */
+/** Number of values per bucket, serializable for messages between processes. */
 export type Counts = Readonly<Record<string, number>>
 
-const FINE_BITS = 5
-const FINE = 1 << FINE_BITS
+const EXACT_BITS = 5
+const EXACT = 1 << EXACT_BITS
 
-/** Counts durations in buckets that are 3 % wide, so that millions of them take no memory and any share can be asked for. */
+/** A histogram of durations with buckets of 3 % width: constant memory for millions of values, and any percentile. */
 export class Histogram {
   readonly #counts: number[] = []
   count = 0
   #sum = 0
   #max = 0
 
-  /** `value` in whole units, such as microseconds; fractions are dropped. */
+  /** Adds a value, such as a time in microseconds; drops fractions. */
   add(value: number, times = 1): void {
     const bucket = bucketOf(Math.max(0, Math.floor(value)))
     this.#counts[bucket] = (this.#counts[bucket] ?? 0) + times
@@ -28,7 +28,7 @@ export class Histogram {
     return this.#max
   }
 
-  /** The value that a share (0 to 1) of all does not exceed, within 3 %; 0 of none. */
+  /** Returns the value that a share (0 to 1) of all values does not exceed, within 3 %; 0 without values. */
   percentile(share: number): number {
     let left = Math.max(1, Math.ceil(this.count * share))
     for (const [bucket, count] of this.#counts.entries()) {
@@ -38,7 +38,7 @@ export class Histogram {
     return this.#max
   }
 
-  /** The buckets that have something, by the largest value of each. */
+  /** Returns the nonempty buckets, each with its largest value. */
   buckets(): { readonly upTo: number; readonly count: number }[] {
     return [...this.#counts.entries()]
       .filter(([, count]) => count > 0)
@@ -60,15 +60,15 @@ export class Histogram {
   }
 }
 
-/** Exact below 32; from there on 32 buckets for each doubling. */
+/** Returns the bucket of a value: one bucket per value below 32, then 32 buckets per power of two. */
 function bucketOf(value: number): number {
-  if (value < FINE) return value
-  const doubling = Math.floor(Math.log2(value)) - FINE_BITS
-  return FINE * (doubling + 1) + Math.floor(value / 2 ** doubling) - FINE
+  if (value < EXACT) return value
+  const doubling = Math.floor(Math.log2(value)) - EXACT_BITS
+  return EXACT * (doubling + 1) + Math.floor(value / 2 ** doubling) - EXACT
 }
 
 function topOf(bucket: number): number {
-  if (bucket < FINE) return bucket
-  const doubling = Math.floor(bucket / FINE) - 1
-  return (FINE + (bucket % FINE) + 1) * 2 ** doubling - 1
+  if (bucket < EXACT) return bucket
+  const doubling = Math.floor(bucket / EXACT) - 1
+  return (EXACT + (bucket % EXACT) + 1) * 2 ** doubling - 1
 }

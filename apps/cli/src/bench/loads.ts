@@ -1,32 +1,37 @@
 import { Histogram } from './histogram.ts'
-import { keyPath, type Control, type Mode, type Reach, type Share } from './plan.ts'
+import { keyPath, type Control, type Mode, type LoadTarget, type ProcessShare } from './plan.ts'
 import { pace } from './pace.ts'
 import { pump, type PumpOptions } from './pump.ts'
 import type { RawSession } from './raw-session.ts'
 import type { PartResult } from './result.ts'
 import { closeSessions, openSessions } from './sessions.ts'
 
-/** A load on the connections of one process. */
-export type Load = (share: Share, reach: Reach, control: Control) => Promise<PartResult[]>
+/** Runs a load on the connections of one process. */
+export type Load = (share: ProcessShare, target: LoadTarget, control: Control) => Promise<PartResult[]>
 
-/** Handshakes that a load has under way at a time. */
-const TOGETHER = 64
-const uncounted = { progress(): void {} }
-const dataOf = ({ size }: Share): Uint8Array => new Uint8Array(size).fill(120)
+/** Number of concurrent session handshakes. */
+const CONCURRENT_HANDSHAKES = 64
+const noProgress = { progress(): void {} }
+const dataOf = ({ size }: ProcessShare): Uint8Array => new Uint8Array(size).fill(120)
 const seconds = (from: number, to = performance.now()): number => (to - from) / 1000
 
-/** Runs `body` on the sessions of a share and ends them afterwards, also when it fails. */
-async function onSessions<T>(
-  share: Share,
-  reach: Reach,
+/** Opens the sessions of a process, runs `body` and closes them, also on failure. */
+async function withSessions<T>(
+  share: ProcessShare,
+  target: LoadTarget,
   control: Control,
   body: (sessions: readonly RawSession[]) => Promise<T>,
 ): Promise<T> {
-  const options = { first: share.first, count: share.own, together: TOGETHER, data: dataOf(share) }
-  const sessions = await openSessions(reach, options, { ...control, ...uncounted })
+  const options = {
+    first: share.first,
+    count: share.ownConnections,
+    concurrency: CONCURRENT_HANDSHAKES,
+    data: dataOf(share),
+  }
+  const sessions = await openSessions(target, options, { ...control, ...noProgress })
   let result: T
   try {
-    await control.meet(0)
+    await control.barrier(0)
     result = await body(sessions)
   } catch (error) {
     for (const session of sessions) session.destroy()
@@ -36,22 +41,22 @@ async function onSessions<T>(
   return result
 }
 
-/** Requests of one kind, or of two, on all connections for some seconds. */
-const steady: Load = (share, reach, control) =>
-  onSessions(share, reach, control, async (sessions) => {
+/** Sends requests on all connections for `seconds`: of one kind, or reads and writes. */
+const steady: Load = (share, target, control) =>
+  withSessions(share, target, control, async (sessions) => {
     const latency = new Histogram()
-    let [counting, over, operations] = [false, false, 0]
-    const counted = { add: (value: number): void => (counting ? latency.add(value) : undefined) }
+    let [isMeasuring, isFinished, operations] = [false, false, 0]
+    const counted = { add: (value: number): void => (isMeasuring ? latency.add(value) : undefined) }
     const options = (session: RawSession, at: number): PumpOptions => ({
       depth: share.depth,
       latency: counted,
       what: share.mode === 'mixed' ? 'a request' : `${share.mode} request`,
       signal: control.signal,
-      answered: () => {
-        if (counting) operations++
+      onReply: () => {
+        if (isMeasuring) operations++
         control.progress(1)
       },
-      send: (index) => !over && (request(share, session, share.first + at, index), true),
+      send: (index) => !isFinished && (sendRequest(share, session, share.first + at, index), true),
     })
     const loads = sessions.map((session, at) =>
       share.rate > 0
@@ -63,38 +68,38 @@ const steady: Load = (share, reach, control) =>
         : pump(session, options(session, at)),
     )
     const all = Promise.all(loads)
-    await within(all, share.seconds * 250)
-    counting = true
+    await waitAtMost(all, share.seconds * 250)
+    isMeasuring = true
     const began = performance.now()
-    await within(all, share.seconds * 1000)
-    counting = false
+    await waitAtMost(all, share.seconds * 1000)
+    isMeasuring = false
     const took = seconds(began)
-    over = true
+    isFinished = true
     await all
     return [{ name: share.mode, operations, seconds: took, latency: latency.export() }]
   })
 
-/** Waits, but not longer than the load lasts. */
-function within(load: Promise<unknown>, ms: number): Promise<unknown> {
+/** Waits for `ms`, or until the load has failed or ended. */
+function waitAtMost(load: Promise<unknown>, ms: number): Promise<unknown> {
   return Promise.race([load, new Promise((resolve) => setTimeout(resolve, ms))])
 }
 
-function request(share: Share, session: RawSession, connection: number, index: number): void {
+function sendRequest(share: ProcessShare, session: RawSession, connection: number, index: number): void {
   if (share.mode === 'create') return session.create(`${share.root}/new-${connection}-${index}`)
   const path = keyPath(share, (connection + index * share.connections) % share.keys)
-  // Reads and writes are spread evenly: of 100 requests in a row, so many read.
+  // Interleaves reads and writes evenly: of any 100 requests in a row, `reads` are reads.
   const reads = share.mode === 'get' || (share.mode === 'mixed' && (index * 37) % 100 < share.reads)
   if (reads) session.get(path)
   else session.set(path)
 }
 
-/** A clock that all processes of the machine share, in milliseconds. */
+/** Returns a monotonic time in milliseconds that all processes of the machine share. */
 const now = (): number => Number(process.hrtime.bigint()) / 1e6
-const OVER = -1
+const FINISHED = -1
 
-/** Every connection but the first watches one node; how long after each write is the last one told? */
-const fanOut: Load = (share, reach, control) =>
-  onSessions(share, reach, control, async (sessions) => {
+/** Measures the time from a write to its last notification, with every connection but the first watching the node. */
+const fanOut: Load = (share, target, control) =>
+  withSessions(share, target, control, async (sessions) => {
     const latency = new Histogram()
     const node = keyPath(share, 0)
     const isFirst = share.first === 0
@@ -102,30 +107,30 @@ const fanOut: Load = (share, reach, control) =>
     const began = performance.now()
     let rounds = 0
     for (;;) {
-      // The first process says when it is over.
-      const [over] = await control.meet(rounds > 0 && seconds(began) >= share.seconds ? OVER : 0)
-      if (over === OVER) break
-      await each(watchers, (session) => session.watch(node), control)
+      // The first process decides when to finish.
+      const [first] = await control.barrier(rounds > 0 && seconds(began) >= share.seconds ? FINISHED : 0)
+      if (first === FINISHED) break
+      await requestOnEach(watchers, (session) => session.watch(node), control)
       let [at, last] = [0, 0]
       const write = async (): Promise<void> => {
-        await control.meet(0)
+        await control.barrier(0)
         at = now()
-        if (writer !== undefined) await each([writer], (session) => session.set(node), control)
+        if (writer !== undefined) await requestOnEach([writer], (session) => session.set(node), control)
       }
-      // Both at once: a watcher may fail while the others are waited for.
-      await Promise.all([told(watchers, 1).then(() => (last = now())), write()])
-      latency.add((Math.max(...(await control.meet(last))) - at) * 1000)
+      // Concurrently: a watcher may fail while this process waits at the barrier.
+      await Promise.all([allNotified(watchers, 1).then(() => (last = now())), write()])
+      latency.add((Math.max(...(await control.barrier(last))) - at) * 1000)
       control.progress(watchers.length)
       rounds++
     }
     if (!isFirst) return []
     const time = latency.export()
-    const name = `write until ${share.connections - 1} watchers are told`
+    const name = `write until ${share.connections - 1} watchers are notified`
     return [{ name, operations: rounds, seconds: time.sum / 1e6, latency: time }]
   })
 
-/** One request on each session. */
-async function each(
+/** Sends one request on each session and waits for the replies. */
+async function requestOnEach(
   sessions: readonly RawSession[],
   ask: (session: RawSession) => void,
   { signal }: Control,
@@ -135,32 +140,32 @@ async function each(
   await Promise.all(sessions.map((session) => pump(session, { ...one, send: send(session) })))
 }
 
-/** Many sessions at once. */
-const storm: Load = async (share, reach, control) => {
+/** Opens many sessions at once. */
+const connectStorm: Load = async (share, target, control) => {
   const latency = new Histogram()
-  await control.meet(0)
+  await control.barrier(0)
   const began = performance.now()
   const options = {
     first: share.first,
-    count: share.own,
-    together: share.depth,
+    count: share.ownConnections,
+    concurrency: share.depth,
     data: dataOf(share),
     latency,
   }
-  const sessions = await openSessions(reach, options, control)
+  const sessions = await openSessions(target, options, control)
   const took = seconds(began)
   await closeSessions(sessions)
   return [{ name: 'session', operations: sessions.length, seconds: took, latency: latency.export() }]
 }
 
-/** Sessions that stay, and watches that nothing fires. */
-const hold: Load = (share, reach, control) =>
-  onSessions(share, reach, control, async (sessions) => {
+/** Holds idle sessions with watches that never fire. */
+const holdSessions: Load = (share, target, control) =>
+  withSessions(share, target, control, async (sessions) => {
     control.note(`${sessions.length} sessions are open`)
     const ping = setInterval(() => {
       for (const session of sessions) session.ping()
       for (const session of sessions) session.flush()
-    }, reach.timeoutMs / 3)
+    }, target.timeoutMs / 3)
     try {
       const latency = new Histogram()
       const began = performance.now()
@@ -170,15 +175,15 @@ const hold: Load = (share, reach, control) =>
           latency,
           what: 'watch',
           signal: control.signal,
-          missing: true,
-          send: (index) => index < share.watches && (watchOwn(share, session, at, index), true),
+          allowMissing: true,
+          send: (index) => index < share.watches && (watchMissingNode(share, session, at, index), true),
         })
       const [count, took] = [share.watches * sessions.length, seconds(began)]
       control.note(`${count} watches are set`)
-      for (const session of sessions) session.answered = () => {}
+      for (const session of sessions) session.onReply = () => {}
       await new Promise<void>((resolve, reject) => {
         setTimeout(resolve, share.seconds * 1000)
-        for (const session of sessions) session.failed = reject
+        for (const session of sessions) session.onFailure = reject
         control.signal.addEventListener('abort', () => reject(control.signal.reason as Error), { once: true })
       })
       return [{ name: 'watch', operations: count, seconds: took, latency: latency.export() }]
@@ -187,17 +192,22 @@ const hold: Load = (share, reach, control) =>
     }
   })
 
-/** A watch on a node of its own, which is not there. */
-function watchOwn({ root, first }: Share, session: RawSession, at: number, index: number): void {
+/** Sets a watch on a node that does not exist. */
+function watchMissingNode(
+  { root, first }: ProcessShare,
+  session: RawSession,
+  at: number,
+  index: number,
+): void {
   session.watch(`${root}/watched-${first + at}-${index}`)
 }
 
-/** Watches on each node in the classic load. */
+/** Watches per node in the classic load. */
 const WATCHES = 5
 
-/** Creations, writes, reads, deletions, ephemerals, watches on them, deletions that are told, one kind after the other. */
-const classic: Load = (share, reach, control) =>
-  onSessions(share, reach, control, async (sessions) => {
+/** Runs one phase per operation: create, set, get, delete, create ephemeral, watch, and delete with notifications. */
+const classic: Load = (share, target, control) =>
+  withSessions(share, target, control, async (sessions) => {
     const { count, root, depth } = share
     const parts: PartResult[] = []
     const path = (at: number, index: number): string => `${root}/client-${share.first + at}-${index}`
@@ -215,7 +225,7 @@ const classic: Load = (share, reach, control) =>
             latency,
             what: name,
             signal: control.signal,
-            answered: () => control.progress(1),
+            onReply: () => control.progress(1),
             send: (index) => index < operations && (ask(session, at, index), true),
           }),
         ),
@@ -232,23 +242,23 @@ const classic: Load = (share, reach, control) =>
     await phase('watch', count * WATCHES, (session, at, index) =>
       session.watch(path(at, Math.floor(index / WATCHES))),
     )
-    const untold = told(sessions, count)
+    const notified = allNotified(sessions, count)
     await phase('delete watched', count, (session, at, index) => session.delete(path(at, index)))
-    await untold
+    await notified
     const operations = parts.reduce((sum, part) => sum + part.operations, 0)
     const whole = { name: 'all', operations, seconds: seconds(began), latency: new Histogram().export() }
     return [...parts, whole]
   })
 
-/** Resolves when each session has been told so many times. */
-async function told(sessions: readonly RawSession[], times: number): Promise<void> {
+/** Resolves when each session has received `times` notifications. */
+async function allNotified(sessions: readonly RawSession[], times: number): Promise<void> {
   await Promise.all(
     sessions.map(
       (session) =>
         new Promise<void>((resolve, reject) => {
           let left = times
-          session.failed = reject
-          session.notified = () => (--left === 0 ? resolve() : undefined)
+          session.onFailure = reject
+          session.onNotification = () => (--left === 0 ? resolve() : undefined)
         }),
     ),
   )
@@ -260,7 +270,7 @@ export const loads: Readonly<Record<Mode, Load>> = {
   create: steady,
   mixed: steady,
   watch: fanOut,
-  connect: storm,
-  hold,
+  connect: connectStorm,
+  hold: holdSessions,
   classic,
 }

@@ -60,10 +60,10 @@ it('lets connections send one after the other, each in its part of the interval'
 it('counts from when a request was due, however late it was sent', () => {
   const { sessions, sent, times } = paced(1, 1)
   vi.advanceTimersByTime(25)
-  sessions[0]!.answered(0)
+  sessions[0]!.onReply(0)
   vi.advanceTimersByTime(1)
   expect(sent).toEqual(['0.0 at 1', '0.1 at 26'])
-  sessions[0]!.answered(0)
+  sessions[0]!.onReply(0)
   expect(times).toEqual([25_000, 16_000])
 })
 
@@ -71,7 +71,7 @@ it('ends when there is no more to send and all is answered, and leaves no timer 
   const { sessions, ends, end } = paced(2)
   vi.advanceTimersByTime(8)
   end()
-  for (const session of sessions) session.answered(0)
+  for (const session of sessions) session.onReply(0)
   vi.advanceTimersByTime(10)
   await Promise.all(ends)
   expect(vi.getTimerCount()).toBe(0)
@@ -80,7 +80,7 @@ it('ends when there is no more to send and all is answered, and leaves no timer 
 it('ends alone when a request fails, and together when called off', async () => {
   const { sessions, sent, ends } = paced(2)
   vi.advanceTimersByTime(8)
-  sessions[0]!.answered(-101)
+  sessions[0]!.onReply(-101)
   await expect(ends[0]).rejects.toThrow(LoadError)
   vi.advanceTimersByTime(20)
   expect(sent.at(-1)).toBe('1.2 at 25')

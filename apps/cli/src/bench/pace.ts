@@ -1,23 +1,23 @@
-import { failure, type PumpOptions } from './pump.ts'
+import { replyError, type PumpOptions } from './pump.ts'
 import type { RawSession } from './raw-session.ts'
 
-/** Milliseconds between two looks at what is due. */
-const TURN_MS = 1
+/** Milliseconds between two checks for due requests. */
+const TICK_MS = 1
 
-/** All paces of the process, which one timer calls. */
-const paces = new Set<() => void>()
+/** Tick handlers of all paced connections; they share one timer. */
+const tickHandlers = new Set<() => void>()
 let timer: NodeJS.Timeout | undefined
 
-function start(turn: () => void): void {
-  paces.add(turn)
+function start(tick: () => void): void {
+  tickHandlers.add(tick)
   timer ??= setInterval(() => {
-    for (const each of paces) each()
-  }, TURN_MS)
+    for (const each of tickHandlers) each()
+  }, TICK_MS)
 }
 
-function stop(turn: () => void): void {
-  paces.delete(turn)
-  if (paces.size > 0) return
+function stop(tick: () => void): void {
+  tickHandlers.delete(tick)
+  if (tickHandlers.size > 0) return
   clearInterval(timer)
   timer = undefined
 }
@@ -25,49 +25,49 @@ function stop(turn: () => void): void {
 export interface PaceOptions extends PumpOptions {
   readonly perSecond: number
   /**
-   * How far into its first interval the first request is due, from 0 to 1. Connections that all begin at once would
-   * otherwise go on sending all at once, and most of the times would be those of a crowd that the load itself makes.
+   * Offset of the first request within its interval, from 0 to 1. Without it all connections would send at the same
+   * moments, and most latencies would be those of bursts that the load itself causes.
    */
   readonly phase: number
 }
 
 /**
- * Sends so many requests a second, whether answers come or not, up to `depth` of them in flight. Times count from the
- * moment at which a request was due, so that a server that stands still is charged for what it kept waiting.
+ * Sends requests at a fixed rate, independent of replies, with at most `depth` in flight. Latency counts from the time at which a
+ * request was due, so that a stalled server is charged for the requests it has delayed (no coordinated omission).
  */
 export function pace(
   session: RawSession,
-  { depth, send, latency, answered = () => {}, what, signal, perSecond, phase }: PaceOptions,
+  { depth, send, latency, onReply = () => {}, what, signal, perSecond, phase }: PaceOptions,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     const began = performance.now()
     const dueAt = (index: number): number => began + ((index + phase) * 1000) / perSecond
-    let [sent, back] = [0, 0]
+    let [sent, received] = [0, 0]
     let more = true
     const end = (settle: () => void): void => {
-      stop(turn)
+      stop(tick)
       settle()
     }
     const settle = (): void => {
       if (more && !signal.aborted) return
       if (signal.aborted) end(() => reject(signal.reason as Error))
-      else if (sent === back) end(resolve)
+      else if (sent === received) end(resolve)
     }
-    const turn = (): void => {
+    const tick = (): void => {
       const now = performance.now()
-      while (more && sent - back < depth && dueAt(sent) <= now) {
+      while (more && sent - received < depth && dueAt(sent) <= now) {
         more = send(sent)
         if (more) sent++
       }
       session.flush()
       settle()
     }
-    start(turn)
-    session.failed = (cause) => end(() => reject(cause))
-    session.answered = (err) => {
-      latency.add((performance.now() - dueAt(back++)) * 1000)
-      if (err !== 0) return end(() => reject(failure(what, err)))
-      answered()
+    start(tick)
+    session.onFailure = (cause) => end(() => reject(cause))
+    session.onReply = (err) => {
+      latency.add((performance.now() - dueAt(received++)) * 1000)
+      if (err !== 0) return end(() => reject(replyError(what, err)))
+      onReply()
       settle()
     }
   })

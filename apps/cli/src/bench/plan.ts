@@ -1,76 +1,76 @@
 import type { ServerAddress } from '@zabra/client'
 import type { Connection } from '@zabra/runtime'
 
-/** The kinds of load, with what each does. */
+/** The kinds of load, with their descriptions for `--help`. */
 export const modes = {
   get: 'reads',
-  set: 'writes to nodes that exist',
-  create: 'new nodes',
-  mixed: 'reads and writes, by --reads',
-  watch: 'one node watched by every connection, written again and again',
+  set: 'writes to existing nodes',
+  create: 'creations',
+  mixed: 'reads and writes, in the ratio of --reads',
+  watch: 'repeated writes to a node that every connection watches',
   connect: 'new sessions, as many as --connections',
-  hold: 'sessions that stay and do nothing, with --watches on each',
+  hold: 'idle sessions, each with --watches',
   classic: '110,000 operations per connection: creations, writes, reads, deletions, ephemerals, watches',
 } as const
 
 export type Mode = keyof typeof modes
 
-/** What is to be done. */
+/** Parameters of a load. */
 export interface Plan {
   readonly mode: Mode
-  /** The node below which everything happens; it exists. */
+  /** Parent of all nodes of the load; it exists. */
   readonly root: string
   readonly connections: number
   /** Requests in flight on each connection. */
   readonly depth: number
-  /** Bytes of data of each node. */
+  /** Bytes of data per node. */
   readonly size: number
   /** Nodes that are read and written. */
   readonly keys: number
-  /** Percent of a mixed load that reads. */
+  /** Percentage of reads in a mixed load. */
   readonly reads: number
-  /** How long answers are counted; a quarter of it goes before, uncounted. */
+  /** Duration of the measurement; the warm-up before it takes a quarter of this. */
   readonly seconds: number
   /** Operations of each kind in the classic load. */
   readonly count: number
-  /** Requests a second on all connections together; 0 is as many as there are answers. */
+  /** Requests per second on all connections together; 0 means unlimited. */
   readonly rate: number
-  /** One-shot watches on each connection that holds. */
+  /** One-shot watches per connection in the hold load. */
   readonly watches: number
 }
 
-/** One process's part of a plan. */
-export interface Share extends Plan {
-  /** Numbers of its connections, from `first` on. */
+/** A plan with the connections of one process. */
+export interface ProcessShare extends Plan {
+  /** Index of the first connection of this process; they are contiguous. */
   readonly first: number
-  readonly own: number
+  readonly ownConnections: number
 }
 
-/** How a load reaches its servers. */
-export interface Reach {
+/** Servers of a load and how to connect to them. */
+export interface LoadTarget {
   readonly servers: readonly ServerAddress[]
   readonly open: (server: ServerAddress, signal: AbortSignal) => Promise<Connection>
   readonly auth: readonly { readonly scheme: string; readonly credential: string }[]
   readonly timeoutMs: number
 }
 
-/** What a process tells the one that leads it. */
+/** How a process reports to the coordinator. */
 export interface Control {
-  /** Waits until all processes have come here, and gives what each of them has brought. */
-  readonly meet: (brought: number) => Promise<readonly number[]>
-  /** So many more operations are done. */
+  /** Waits until all processes have called it; resolves to the value of each. */
+  readonly barrier: (value: number) => Promise<readonly number[]>
+  /** Adds to the number of completed operations. */
   readonly progress: (operations: number) => void
-  /** Something that a person who waits should know. */
+  /** Prints a line for the user. */
   readonly note: (line: string) => void
   readonly signal: AbortSignal
 }
 
-/** Which connections a process has when all are dealt out evenly. */
-export function shareOf(plan: Plan, index: number, processes: number): Share {
+/** Returns the part of a process when connections are distributed evenly. */
+export function shareOf(plan: Plan, index: number, processes: number): ProcessShare {
   const first = Math.floor((plan.connections * index) / processes)
   const end = Math.floor((plan.connections * (index + 1)) / processes)
-  return { ...plan, first, own: end - first }
+  return { ...plan, first, ownConnections: end - first }
 }
 
-/** Where node number `key` of the shared nodes is. */
+/** Returns the path of a shared node. */
 export const keyPath = ({ root }: Plan, key: number): string => `${root}/key-${key}`

@@ -2,64 +2,64 @@ import { ErrorCode, errors } from '@zabra/protocol'
 import type { Histogram } from './histogram.ts'
 import type { RawSession } from './raw-session.ts'
 
-/** A request that failed; the load is worth nothing then. */
+/** A failed request, which makes the measurement invalid. */
 export class LoadError extends Error {
   override readonly name = 'LoadError'
 }
 
-/** A request that was answered with an error. */
-export const failure = (what: string, err: number): LoadError =>
+/** Returns the error for a request that the server has answered with an error code. */
+export const replyError = (what: string, err: number): LoadError =>
   new LoadError(`${what} failed with the error ${errors.get(err)?.name ?? err} of the server`)
 
 export interface PumpOptions {
   /** Requests in flight. */
   readonly depth: number
-  /** Sends request `index`, from 0 on; false when there are no more. */
+  /** Sends request `index`, from 0 on; returns false when there are no more. */
   readonly send: (index: number) => boolean
-  /** Takes the time of each answer in microseconds. */
+  /** Receives the latency of each reply in microseconds. */
   readonly latency: Pick<Histogram, 'add'>
-  /** Called at each answer. */
-  readonly answered?: () => void
-  /** What a failed request is called. */
+  /** Called for each reply. */
+  readonly onReply?: () => void
+  /** Name of the requests in error messages. */
   readonly what: string
-  /** Whether a node that is not there is an answer like any other. */
-  readonly missing?: boolean
+  /** Whether `NONODE` counts as success. */
+  readonly allowMissing?: boolean
   readonly signal: AbortSignal
 }
 
 /**
- * Keeps requests in flight on a session until there are no more. Answers of one turn are followed by requests of one turn,
- * so that both sides see few packets. Rejects with a `LoadError` at the first request that fails.
+ * Keeps `depth` requests in flight on a session until there are no more. Sends one batch of requests after each batch of replies,
+ * so that both sides handle few packets. Rejects with a `LoadError` at the first failed request.
  */
 export function pump(
   session: RawSession,
-  { depth, send, latency, answered = () => {}, what, missing = false, signal }: PumpOptions,
+  { depth, send, latency, onReply = () => {}, what, allowMissing = false, signal }: PumpOptions,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
-    // When each request in flight was sent: answers come in the order of the requests.
+    // Send times of the requests in flight; replies come in the order of the requests.
     const sentAt = new Float64Array(depth)
-    let [sent, back] = [0, 0]
+    let [sent, received] = [0, 0]
     let more = true
-    let scheduled = false
+    let isScheduled = false
     const refill = (): void => {
-      scheduled = false
+      isScheduled = false
       const now = performance.now()
-      while (more && !signal.aborted && sent - back < depth) {
+      while (more && !signal.aborted && sent - received < depth) {
         more = send(sent)
         if (more) sentAt[sent++ % depth] = now
       }
       session.flush()
-      if (sent > back) return
+      if (sent > received) return
       if (signal.aborted) reject(signal.reason as Error)
       else resolve()
     }
-    session.failed = reject
-    session.answered = (err) => {
-      latency.add((performance.now() - sentAt[back++ % depth]!) * 1000)
-      if (err !== 0 && !(missing && err === ErrorCode.NONODE)) return reject(failure(what, err))
-      answered()
-      if (scheduled) return
-      scheduled = true
+    session.onFailure = reject
+    session.onReply = (err) => {
+      latency.add((performance.now() - sentAt[received++ % depth]!) * 1000)
+      if (err !== 0 && !(allowMissing && err === ErrorCode.NONODE)) return reject(replyError(what, err))
+      onReply()
+      if (isScheduled) return
+      isScheduled = true
       queueMicrotask(refill)
     }
     refill()

@@ -21,43 +21,43 @@ export interface RawOptions {
   readonly auth: readonly { readonly scheme: string; readonly credential: string }[]
 }
 
-/** What is sent as data and looked at by nobody. */
-const LONGEST = 1 << 28
+/** Limit of a reply in bytes. */
+const MAX_FRAME = 1 << 28
 
 /**
- * One session of a load generator: requests are written straight into a buffer and answers are only counted, without a
- * promise for each, so that what is measured is the server.
+ * One session of a load generator. Writes requests straight into a buffer and only counts replies, without a promise per request,
+ * so that the load generator is not the bottleneck.
  */
 export class RawSession {
   readonly #wire: Connection
   readonly #writer = new Writer(1 << 14)
   readonly #data: Uint8Array
   #xid = 0
-  #isGreeted = false
+  #isConnected = false
   #closing = false
-  /** An answer, in the order of the requests; `err` is 0 for success. */
-  answered: (err: number) => void = () => {}
-  /** A watch has fired. */
-  notified: () => void = () => {}
-  #failed: (cause: Error) => void = () => {}
-  #gone: Error | undefined
+  /** Called for each reply, in the order of the requests; `err` is 0 for success. */
+  onReply: (err: number) => void = () => {}
+  /** Called when a watch fires. */
+  onNotification: () => void = () => {}
+  #onFailure: (cause: Error) => void = () => {}
+  #closedCause: Error | undefined
 
   private constructor(wire: Connection, data: Uint8Array) {
     this.#wire = wire
     this.#data = data
   }
 
-  /** Called when the connection is gone, and the load with it; at once when that is so already. */
-  get failed(): (cause: Error) => void {
-    return this.#failed
+  /** Called when the connection closes, which ends the load; called at once if it is closed already. */
+  get onFailure(): (cause: Error) => void {
+    return this.#onFailure
   }
 
-  set failed(failed: (cause: Error) => void) {
-    this.#failed = failed
-    if (this.#gone !== undefined) failed(this.#gone)
+  set onFailure(handler: (cause: Error) => void) {
+    this.#onFailure = handler
+    if (this.#closedCause !== undefined) handler(this.#closedCause)
   }
 
-  /** Begins a session and proves its identities. `data` is what every node gets. Rejects when the server refuses. */
+  /** Opens a session and adds its identities. `data` is the data of every write. Rejects when the server refuses. */
   static async open(
     wire: Connection,
     data: Uint8Array,
@@ -65,94 +65,94 @@ export class RawSession {
   ): Promise<RawSession> {
     const session = new RawSession(wire, data)
     await new Promise<void>((resolve, reject) => {
-      session.failed = reject
+      session.onFailure = reject
       session.#listen(resolve, auth.length)
-      session.#greet(timeoutMs)
-      for (const { scheme, credential } of auth) session.#prove(scheme, credential)
+      session.#writeConnect(timeoutMs)
+      for (const { scheme, credential } of auth) session.#writeAuth(scheme, credential)
       session.flush()
     })
     return session
   }
 
   get(path: string): void {
-    const mark = this.#begin(OpCode.getData)
+    const frame = this.#beginRequest(OpCode.getData)
     writeGetDataRequest(this.#writer, { path, watch: false })
-    this.#writer.endFrame(mark)
+    this.#writer.endFrame(frame)
   }
 
-  /** Asks whether a node exists, and to be told once when it changes. */
+  /** Sends an exists request with a one-shot watch. */
   watch(path: string): void {
-    const mark = this.#begin(OpCode.exists)
+    const frame = this.#beginRequest(OpCode.exists)
     writeExistsRequest(this.#writer, { path, watch: true })
-    this.#writer.endFrame(mark)
+    this.#writer.endFrame(frame)
   }
 
   set(path: string): void {
-    const mark = this.#begin(OpCode.setData)
+    const frame = this.#beginRequest(OpCode.setData)
     writeSetDataRequest(this.#writer, { path, data: this.#data, version: -1 })
-    this.#writer.endFrame(mark)
+    this.#writer.endFrame(frame)
   }
 
   create(path: string, isEphemeral = false): void {
-    const mark = this.#begin(OpCode.create)
+    const frame = this.#beginRequest(OpCode.create)
     const flags = isEphemeral ? CreateMode.EPHEMERAL : CreateMode.PERSISTENT
     writeCreateRequest(this.#writer, { path, data: this.#data, acl: OPEN_ACL_UNSAFE, flags })
-    this.#writer.endFrame(mark)
+    this.#writer.endFrame(frame)
   }
 
   delete(path: string): void {
-    const mark = this.#begin(OpCode.delete)
+    const frame = this.#beginRequest(OpCode.delete)
     writeDeleteRequest(this.#writer, { path, version: -1 })
-    this.#writer.endFrame(mark)
+    this.#writer.endFrame(frame)
   }
 
-  /** Says that the client lives. The answer is one like any other. */
+  /** Sends a heartbeat. Its reply calls `onReply`. */
   ping(): void {
-    const mark = this.#writer.beginFrame()
+    const frame = this.#writer.beginFrame()
     writeRequestHeader(this.#writer, { xid: Xid.ping, type: OpCode.ping })
-    this.#writer.endFrame(mark)
+    this.#writer.endFrame(frame)
   }
 
-  /** Sends what was asked; once for many requests. */
+  /** Sends the buffered requests in one write. */
   flush(): void {
     if (this.#writer.length > 0) this.#wire.write(this.#writer.take())
   }
 
-  /** Ends the session; its ephemeral nodes go. Resolves when the server has said so. */
+  /** Closes the session. Resolves when the server has closed the connection. */
   async close(): Promise<void> {
     await new Promise<void>((resolve) => {
       this.#closing = true
-      this.failed = () => resolve()
-      this.answered = () => {}
-      this.#writer.endFrame(this.#begin(OpCode.closeSession))
+      this.onFailure = () => resolve()
+      this.onReply = () => {}
+      this.#writer.endFrame(this.#beginRequest(OpCode.closeSession))
       this.flush()
     })
   }
 
-  /** Drops the connection; the session goes on until it expires. */
+  /** Closes the connection without closing the session, which expires later. */
   destroy(): void {
     this.#closing = true
-    this.failed = () => {}
+    this.onFailure = () => {}
     this.#wire.destroy()
   }
 
-  #listen(ready: () => void, proofs: number): void {
-    let unproved = proofs
+  #listen(ready: () => void, identities: number): void {
+    let pendingIdentities = identities
     const frames = new FrameSplitter({
-      maxLength: LONGEST,
+      maxLength: MAX_FRAME,
       frame: (bytes, start) => {
         const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-        if (!this.#isGreeted) {
-          this.#isGreeted = true
+        if (!this.#isConnected) {
+          this.#isConnected = true
           if (view.getInt32(start + 4) <= 0) return this.#refuse('refused the session')
-          return unproved === 0 ? ready() : undefined
+          return pendingIdentities === 0 ? ready() : undefined
         }
         const xid = view.getInt32(start)
         const err = view.getInt32(start + 12)
-        if (xid === Xid.notification) return this.notified()
-        if (xid !== Xid.auth) return this.answered(err)
+        if (xid === Xid.notification) return this.onNotification()
+        if (xid !== Xid.auth) return this.onReply(err)
         if (err !== 0) return this.#refuse('refused an identity')
-        if (--unproved === 0) ready()
+        if (--pendingIdentities === 0) ready()
       },
     })
     this.#wire.setHandler({
@@ -160,22 +160,27 @@ export class RawSession {
       drain: () => {},
       closed: (cause) => {
         const { host, port } = this.#wire.remote
-        const early = 'before there was a session; perhaps it takes no more from one address (maxClientCnxns)'
-        const when = this.#closing ? 'at its end' : this.#isGreeted ? 'during the load' : early
-        this.#gone = new Error(`${host}:${port} closed a connection ${when}`, { cause })
-        this.#failed(this.#gone)
+        const early =
+          'before the session was established; its limit per address may be reached (maxClientCnxns)'
+        const when = this.#closing
+          ? 'while closing the session'
+          : this.#isConnected
+            ? 'during the load'
+            : early
+        this.#closedCause = new Error(`${host}:${port} closed a connection ${when}`, { cause })
+        this.#onFailure(this.#closedCause)
       },
     })
   }
 
   #refuse(what: string): void {
     const { host, port } = this.#wire.remote
-    this.failed(new Error(`${host}:${port} ${what}`))
+    this.onFailure(new Error(`${host}:${port} ${what}`))
     this.#wire.destroy()
   }
 
-  #greet(timeOut: number): void {
-    const mark = this.#writer.beginFrame()
+  #writeConnect(timeOut: number): void {
+    const frame = this.#writer.beginFrame()
     writeConnectRequest(this.#writer, {
       protocolVersion: 0,
       lastZxidSeen: 0n,
@@ -184,20 +189,20 @@ export class RawSession {
       passwd: new Uint8Array(16),
       readOnly: false,
     })
-    this.#writer.endFrame(mark)
+    this.#writer.endFrame(frame)
   }
 
-  #prove(scheme: string, credential: string): void {
-    const mark = this.#writer.beginFrame()
+  #writeAuth(scheme: string, credential: string): void {
+    const frame = this.#writer.beginFrame()
     writeRequestHeader(this.#writer, { xid: Xid.auth, type: OpCode.auth })
     writeAuthPacket(this.#writer, { type: 0, scheme, auth: new TextEncoder().encode(credential) })
-    this.#writer.endFrame(mark)
+    this.#writer.endFrame(frame)
   }
 
-  #begin(type: number): number {
-    const mark = this.#writer.beginFrame()
+  #beginRequest(type: number): number {
+    const frame = this.#writer.beginFrame()
     this.#xid = this.#xid === 0x7fff_ffff ? 1 : this.#xid + 1
     writeRequestHeader(this.#writer, { xid: this.#xid, type })
-    return mark
+    return frame
   }
 }

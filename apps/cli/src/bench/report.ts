@@ -4,7 +4,7 @@ import type { Figures } from './result.ts'
 
 const WIDTH = 40
 
-/** A time of microseconds in the unit in which a person reads it. */
+/** Formats a time in microseconds with a readable unit. */
 export function showTime(us: number): string {
   if (us < 1000) return `${Math.round(us)} µs`
   if (us < 1_000_000) return `${(us / 1000).toPrecision(3)} ms`
@@ -13,7 +13,7 @@ export function showTime(us: number): string {
 
 const grouped = (value: number): string => Math.round(value).toLocaleString('en')
 
-/** One line for each kind of operation. */
+/** Formats a table with one line per kind of operation. */
 export function figureLines(figures: readonly Figures[]): string[] {
   const head = ['', 'operations', 'seconds', 'per second', 'mean', 'p50', 'p95', 'p99', 'p99.9', 'max']
   const rows = figures.map(({ name, operations, seconds, perSecond, mean, p50, p95, p99, p999, max }) => [
@@ -26,7 +26,7 @@ export function figureLines(figures: readonly Figures[]): string[] {
   return table(head, rows)
 }
 
-/** How the times are spread: a bar for each doubling. */
+/** Formats the latency distribution with one bar per power of two. */
 export function histogramLines(histogram: Histogram): string[] {
   const doublings = new Map<number, number>()
   for (const { upTo, count } of histogram.buckets()) {

@@ -1,6 +1,6 @@
 import { Histogram, type Counts } from './histogram.ts'
 
-/** What one kind of operation took. Times in microseconds. */
+/** Measurement of one kind of operation. Times in microseconds. */
 export interface PartResult {
   readonly name: string
   readonly operations: number
@@ -8,8 +8,8 @@ export interface PartResult {
   readonly latency: { readonly counts: Counts; readonly sum: number; readonly max: number }
 }
 
-/** Joins what several processes measured at the same time: operations add up, and the longest time counts. */
-export function joined(results: readonly (readonly PartResult[])[]): PartResult[] {
+/** Merges the results of concurrent processes: adds operations and takes the longest duration. */
+export function mergeResults(results: readonly (readonly PartResult[])[]): PartResult[] {
   const names = [...new Set(results.flat().map(({ name }) => name))]
   return names.map((name) => {
     const parts = results.flat().filter((part) => part.name === name)
@@ -24,7 +24,7 @@ export function joined(results: readonly (readonly PartResult[])[]): PartResult[
   })
 }
 
-/** The figures of a part as they are printed; times in microseconds. */
+/** The printed figures of one kind of operation. Times in microseconds. */
 export interface Figures {
   readonly name: string
   readonly operations: number

@@ -2,17 +2,26 @@ import { setMaxListeners } from 'node:events'
 import { Argument, Option } from 'commander'
 import { Histogram } from '../bench/histogram.ts'
 import { loads } from '../bench/loads.ts'
-import { keyPath, modes, shareOf, type Control, type Mode, type Plan, type Reach } from '../bench/plan.ts'
-import { lead, work } from '../bench/processes.ts'
+import {
+  keyPath,
+  modes,
+  shareOf,
+  type Control,
+  type Mode,
+  type Plan,
+  type LoadTarget,
+} from '../bench/plan.ts'
+import { runCoordinator, runWorker } from '../bench/processes.ts'
 import { pump } from '../bench/pump.ts'
 import { figureLines, histogramLines } from '../bench/report.ts'
-import { figuresOf, histogramOf, joined, type PartResult } from '../bench/result.ts'
+import { figuresOf, histogramOf, mergeResults, type PartResult } from '../bench/result.ts'
 import { closeSessions, openSessions } from '../bench/sessions.ts'
-import { integer, type CommandModule, type GlobalOptions } from '../context.ts'
+import { integer } from '../arguments.ts'
+import type { CommandModule, GlobalOptions } from '../context.ts'
 import { UsageError } from '../exit-codes.ts'
 import { note, print, printJson, type Io } from '../io.ts'
 import { progress } from '../progress.ts'
-import { findServers } from '../session/address.ts'
+import { resolveServers } from '../session/address.ts'
 import { openSession } from '../session/open.ts'
 import type { ZooKeeper } from '../session/zookeeper.ts'
 
@@ -33,45 +42,51 @@ interface Flags {
   readonly worker?: number
 }
 
-/** `zabra bench`: a load on any ZooKeeper-compatible service, and what it measured. */
+/** `zabra bench`: generates load on a ZooKeeper-compatible service and prints throughput and latency. */
 export const bench: CommandModule = (program, { io, options }) => {
   program
     .command('bench')
-    .description('put a load on a service and measure it; it makes nodes of its own and removes them')
-    .addArgument(new Argument('[servers]', 'where, instead of --server'))
+    .description('generate load on a service and measure it; creates nodes of its own and removes them')
+    .addArgument(new Argument('[servers]', 'the servers, instead of --server'))
     .addOption(new Option('-m, --mode <mode>', modeHelp()).choices(Object.keys(modes)).default('mixed'))
     .option('-c, --connections <n>', 'sessions, spread over the servers', integer(1), 50)
-    .option('-d, --depth <n>', 'requests in flight on each', integer(1), 32)
-    .option('--size <bytes>', 'data of each node', integer(0), 100)
+    .option('-d, --depth <n>', 'requests in flight per session', integer(1), 32)
+    .option('--size <bytes>', 'data per node', integer(0), 100)
+    .option('-k, --keys <n>', 'nodes that are read and written (default: one per connection)', integer(1))
+    .option('--reads <percent>', 'share of reads in a mixed load', integer(0, 100), 90)
     .option(
-      '-k, --keys <n>',
-      'nodes that are read and written (default: one for each connection)',
+      '-s, --seconds <n>',
+      'duration of the measurement, after a warm-up of a quarter of it',
       integer(1),
+      10,
     )
-    .option('--reads <percent>', 'reads in a mixed load', integer(0, 100), 90)
-    .option('-s, --seconds <n>', 'how long to count, after a quarter of it', integer(1), 10)
-    .option('-n, --count <n>', 'nodes for each connection in the classic load', integer(1), 10_000)
-    .option('-r, --rate <n>', 'requests a second in all (default: as many as are answered)', integer(0), 0)
-    .option('-w, --watches <n>', 'watches for each connection that holds', integer(0), 0)
-    .option('-p, --processes <n>', 'processes that make the load', integer(1), 1)
-    .option('--root <path>', 'a node below which the load makes its own', '/')
-    .option('--keep', 'leave the nodes there')
+    .option('-n, --count <n>', 'nodes per connection in the classic load', integer(1), 10_000)
+    .option(
+      '-r, --rate <n>',
+      'requests per second in total (default: as many as the servers answer)',
+      integer(0),
+      0,
+    )
+    .option('-w, --watches <n>', 'watches per connection in the hold load', integer(0), 0)
+    .option('-p, --processes <n>', 'processes that generate the load', integer(1), 1)
+    .option('--root <path>', 'parent of the nodes that the load creates', '/')
+    .option('--keep', 'do not remove the nodes')
     .addOption(new Option('--worker <index>').argParser(Number).hideHelp())
     .action(async (servers: string | undefined, flags: Flags) => {
       if (flags.mode === 'watch' && flags.connections < 2)
-        throw new UsageError('Expected at least 2 connections, one that writes and others that watch, got 1.')
-      const to = servers === undefined ? options() : { ...options(), server: servers }
-      // Every connection listens to it.
+        throw new UsageError('Expected at least 2 connections, one to write and others to watch, got 1.')
+      const target = servers === undefined ? options() : { ...options(), server: servers }
+      // Every connection adds a listener.
       setMaxListeners(0, io.signal)
-      const reach = await reachOf(to, io.signal)
+      const loadTarget = await targetOf(target, io.signal)
       const processes = Math.min(flags.processes, flags.connections)
       const run = (index: number, plan: Plan, control: Control): Promise<PartResult[]> =>
-        loads[plan.mode](shareOf(plan, index, processes), reach, control)
-      if (flags.worker !== undefined) return work(run, flags.worker, io.signal)
+        loads[plan.mode](shareOf(plan, index, processes), loadTarget, control)
+      if (flags.worker !== undefined) return runWorker(run, flags.worker, io.signal)
       const plan = planOf(flags, io)
-      await withNodes(io, to, plan, flags.keep === true, async () => {
-        await makeKeys(plan, reach, io.signal)
-        tell(io, to.json, plan, await measure(io, plan, processes, run))
+      await withRoot(io, target, plan, flags.keep === true, async () => {
+        await createKeys(plan, loadTarget, io.signal)
+        printResults(io, target.json, plan, await measure(io, plan, processes, run))
       })
     })
 }
@@ -81,25 +96,25 @@ const modeHelp = (): string =>
     .map(([mode, what]) => `${mode}: ${what}`)
     .join('; ')
 
-async function reachOf(
-  { networks, auth, timeoutMs, server }: GlobalOptions,
+async function targetOf(
+  { clientTransport, auth, timeoutMs, server }: GlobalOptions,
   signal: AbortSignal,
-): Promise<Reach> {
-  const named = networks.named(server)
-  const { servers, chroot } = await findServers(named, timeoutMs, signal)
+): Promise<LoadTarget> {
+  const named = clientTransport.withSchemes(server)
+  const { servers, chroot } = await resolveServers(named, timeoutMs, signal)
   if (chroot !== '')
-    throw new UsageError(`Expected servers without a root, got ${chroot}. Give it with --root.`)
-  await networks.ready(named)
-  return { servers, open: (to, signal) => networks.transport.open(to, signal), auth, timeoutMs }
+    throw new UsageError(`Expected servers without a chroot, got ${chroot}. Give it with --root.`)
+  await clientTransport.loadCertificates(named)
+  return { servers, open: (to, signal) => clientTransport.transport.open(to, signal), auth, timeoutMs }
 }
 
-function planOf({ keys, root, ...flags }: Flags, { ports }: Io): Plan {
+function planOf({ keys, root, ...flags }: Flags, { platform }: Io): Plan {
   const { mode, connections, depth, size, reads, seconds, count, rate, watches } = flags
   const base = root === '/' ? '' : root
-  const own = [...ports.random.bytes(4)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+  const suffix = [...platform.random.bytes(4)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
   return {
     mode,
-    root: `${base}/zabra-bench-${own}`,
+    root: `${base}/zabra-bench-${suffix}`,
     connections,
     depth,
     size,
@@ -118,24 +133,24 @@ async function measure(
   processes: number,
   run: (index: number, plan: Plan, control: Control) => Promise<PartResult[]>,
 ): Promise<PartResult[]> {
-  const live = liveCount(io)
+  const live = liveCounter(io)
   const control = {
     progress: (operations: number) => live.add(operations),
     note: (line: string) => note(io, line),
     signal: io.signal,
   }
   try {
-    if (processes === 1) return await run(0, plan, { ...control, meet: async (brought) => [brought] })
-    // The same command line, so that a worker reaches the servers in the same way.
+    if (processes === 1) return await run(0, plan, { ...control, barrier: async (value) => [value] })
+    // Workers get the same command line, so that they connect in the same way.
     const args = (index: number): string[] => [...process.argv.slice(2), '--worker', String(index)]
-    return joined(await lead(plan, processes, args, control))
+    return mergeResults(await runCoordinator(plan, processes, args, control))
   } finally {
     live.stop()
   }
 }
 
-/** Makes the root of a load and removes it with all below it afterwards, also when the load fails or is interrupted. */
-async function withNodes(
+/** Creates the root of a load, runs `body` and removes the root with its descendants, also on failure and on Ctrl-C. */
+async function withRoot(
   io: Io,
   options: GlobalOptions,
   { root }: Plan,
@@ -148,7 +163,7 @@ async function withNodes(
     try {
       await body()
     } finally {
-      if (keep) note(io, `The nodes of the load are below ${root}`)
+      if (keep) note(io, `the nodes of the load are below ${root}`)
       else await removeNodes(io, zk, root)
     }
   } finally {
@@ -159,28 +174,28 @@ async function withNodes(
 async function removeNodes(io: Io, zk: ZooKeeper, root: string): Promise<void> {
   const bar = progress(io, 'Removing', 'nodes', 1)
   try {
-    // Not with the signal of the program: what the load has made goes also after Ctrl-C, unless it comes twice.
+    // Not the signal of the program: Ctrl-C must not prevent the removal. A second Ctrl-C exits.
     const { signal } = new AbortController()
     await zk.deleteTree(root, {
       signal,
       batchSize: 500,
-      onFound: (nodes) => bar.total(nodes),
-      onDeleted: (nodes) => bar.at(nodes),
+      onFound: (nodes) => bar.setTotal(nodes),
+      onDeleted: (nodes) => bar.update(nodes),
     })
   } catch (error) {
-    note(io, `The nodes below ${root} could not all be removed. Run zabra deleteall ${root}`)
+    note(io, `some nodes below ${root} could not be removed. Run zabra deleteall ${root}`)
     throw error
   } finally {
     bar.stop()
   }
 }
 
-/** The nodes that are read and written. */
-async function makeKeys(plan: Plan, reach: Reach, signal: AbortSignal): Promise<void> {
+/** Creates the nodes that are read and written. */
+async function createKeys(plan: Plan, loadTarget: LoadTarget, signal: AbortSignal): Promise<void> {
   const data = new Uint8Array(plan.size).fill(120)
   const sessions = await openSessions(
-    reach,
-    { first: 0, count: 1, together: 1, data },
+    loadTarget,
+    { first: 0, count: 1, concurrency: 1, data },
     { progress() {}, signal },
   )
   await pump(sessions[0]!, {
@@ -193,13 +208,13 @@ async function makeKeys(plan: Plan, reach: Reach, signal: AbortSignal): Promise<
   await closeSessions(sessions)
 }
 
-/** How many operations are done, on standard error while a person watches. */
-function liveCount(io: Io): { add(operations: number): void; stop(): void } {
+/** Shows the rate and number of operations every second if standard error is a terminal. */
+function liveCounter(io: Io): { add(operations: number): void; stop(): void } {
   if (io.stderr.isTTY !== true) return { add() {}, stop() {} }
   let [done, shown] = [0, 0]
   const timer = setInterval(() => {
     const [rate, all] = [done - shown, done].map((count) => count.toLocaleString('en'))
-    io.stderr.write(`\r\x1b[K${rate} a second, ${all} so far`)
+    io.stderr.write(`\r\x1b[K${rate} per second, ${all} so far`)
     shown = done
   }, 1000)
   return {
@@ -211,7 +226,7 @@ function liveCount(io: Io): { add(operations: number): void; stop(): void } {
   }
 }
 
-function tell(io: Io, json: boolean, plan: Plan, parts: readonly PartResult[]): void {
+function printResults(io: Io, json: boolean, plan: Plan, parts: readonly PartResult[]): void {
   const figures = parts.map(figuresOf)
   const histograms = parts.map(({ name, latency }) => ({ name, ...latency }))
   if (json) return printJson(io, { ...plan, figures, histograms })

@@ -2,11 +2,11 @@ import type { CommandModule } from '../context.ts'
 import { print, printJson } from '../io.ts'
 import { safeData } from '../text/bytes.ts'
 
-/** `zabra config`: the members of the ensemble as the ensemble itself keeps them. */
+/** `zabra config`: prints the dynamic configuration of the ensemble. */
 export const config: CommandModule = (program, { io, options, session }) => {
   program
     .command('config')
-    .description('print the membership of the ensemble; nothing for a server that stands alone')
+    .description('print the membership of the ensemble; nothing for a standalone server')
     .action(async () => {
       const { data } = await session((zk) => zk.getConfig())
       const text = safeData(data ?? new Uint8Array(0)).trimEnd()

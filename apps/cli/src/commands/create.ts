@@ -1,43 +1,44 @@
 import { MAX_TTL } from '@zabra/protocol'
-import { givenData, integer, type CommandModule } from '../context.ts'
+import { readDataArg, integer } from '../arguments.ts'
+import type { CommandModule } from '../context.ts'
 import { print, printJson } from '../io.ts'
-import { modeOf, type Kind } from '../session/creation.ts'
+import { createModeOf, type CreateFlags } from '../session/create-mode.ts'
 import { parseAcl } from '../text/acl.ts'
 
-interface Asked extends Kind {
+interface Flags extends CreateFlags {
   readonly file?: string
   readonly parents?: boolean
   readonly acl?: string
 }
 
-/** `zabra create`: a node of any kind. */
+/** `zabra create`: creates a node. */
 export const create: CommandModule = (program, { io, options, session }) => {
   program
     .command('create')
     .description('create a node and print its path')
-    .argument('<path>', 'the node; with --sequential a number is put behind it')
+    .argument('<path>', 'the node; --sequential appends a number to it')
     .argument('[data]', 'the data as text')
-    .option('-f, --file <file>', 'take the data from a file, - for standard input')
-    .option('-e, --ephemeral', 'lives as long as the session, which is that of this command')
-    .option('-s, --sequential', 'with a number that is one higher each time')
-    .option('-c, --container', 'goes away some time after its last child')
+    .option('-f, --file <file>', 'read the data from a file, - for standard input')
+    .option('-e, --ephemeral', 'delete it with the session, that is when this command ends')
+    .option('-s, --sequential', 'append a number that increases with each node')
+    .option('-c, --container', 'let the server delete it some time after its last child')
     .option(
       '-t, --ttl <ms>',
-      'goes away when it has had no children and no change for so long',
+      'let the server delete it after this time without children and changes',
       integer(1, MAX_TTL),
     )
-    .option('-p, --parents', 'make the parents that are missing, with the same access list')
-    .option('--acl <list>', 'who may do what, as scheme:id:perms,… (everybody may do everything)')
-    .action(async (path: string, argument: string | undefined, asked: Asked) => {
-      const data = (await givenData(io, argument, asked.file)) ?? null
-      const mode = modeOf(asked)
-      const acl = asked.acl === undefined ? undefined : parseAcl(asked.acl)
+    .option('-p, --parents', 'create missing parents, with the same access list')
+    .option('--acl <list>', 'access list as scheme:id:perms,… (default: world:anyone:cdrwa)')
+    .action(async (path: string, argument: string | undefined, flags: Flags) => {
+      const data = (await readDataArg(io, argument, flags.file)) ?? null
+      const mode = createModeOf(flags)
+      const acl = flags.acl === undefined ? undefined : parseAcl(flags.acl)
       const created = await session((zk) =>
         zk.create(path, data, {
           mode,
           ...(acl ? { acl } : {}),
-          ...(asked.ttl === undefined ? {} : { ttl: asked.ttl }),
-          ...(asked.parents ? { parents: true } : {}),
+          ...(flags.ttl === undefined ? {} : { ttl: flags.ttl }),
+          ...(flags.parents ? { parents: true } : {}),
         }),
       )
       if (options().json) printJson(io, { path: created })

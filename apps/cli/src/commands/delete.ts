@@ -1,8 +1,9 @@
 import { ErrorCode } from '@zabra/protocol'
-import { integer, type CommandModule } from '../context.ts'
-import { isCode, UsageError } from '../exit-codes.ts'
+import { integer } from '../arguments.ts'
+import type { CommandModule } from '../context.ts'
+import { hasCode, UsageError } from '../exit-codes.ts'
 
-/** `zabra delete`: nodes without children. */
+/** `zabra delete`: deletes nodes without children. */
 export const remove: CommandModule = (program, { session }) => {
   program
     .command('delete')
@@ -10,16 +11,16 @@ export const remove: CommandModule = (program, { session }) => {
     .description('delete nodes that have no children')
     .argument('<path...>', 'the nodes, in this order')
     .option('-v, --version <number>', 'only if the data still has this version', integer(0))
-    .option('--missing-ok', 'a node that does not exist is fine')
-    .action(async (paths: string[], asked: { version?: number; missingOk?: boolean }) => {
+    .option('--missing-ok', 'ignore nodes that do not exist')
+    .action(async (paths: string[], flags: { version?: number; missingOk?: boolean }) => {
       if (paths.includes('/'))
-        throw new UsageError('/ is needed by the server and stays. Name nodes below it.')
+        throw new UsageError('/ is needed by the server and cannot be deleted. Name nodes below it.')
       await session(async (zk) => {
         for (const path of paths) {
           try {
-            await zk.delete(path, asked.version)
+            await zk.delete(path, flags.version)
           } catch (error) {
-            if (!asked.missingOk || !isCode(error, ErrorCode.NONODE)) throw error
+            if (!flags.missingOk || !hasCode(error, ErrorCode.NONODE)) throw error
           }
         }
       })

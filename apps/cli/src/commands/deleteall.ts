@@ -1,20 +1,21 @@
-import { integer, type CommandModule } from '../context.ts'
+import { integer } from '../arguments.ts'
+import type { CommandModule } from '../context.ts'
 import { UsageError } from '../exit-codes.ts'
 import { printJson } from '../io.ts'
 import { progress } from '../progress.ts'
 import { isReserved } from '../session/paths.ts'
 
-/** `zabra deleteall`: nodes with all that is below them. */
+/** `zabra deleteall`: deletes a subtree. */
 export const deleteall: CommandModule = (program, { io, options, session }) => {
   program
     .command('deleteall')
-    .description('delete a node with all that is below it')
+    .description('delete a node and its descendants')
     .argument('<path>', 'the node')
-    .option('-b, --batch <nodes>', 'nodes in one transaction', integer(1), 500)
+    .option('-b, --batch <nodes>', 'nodes per transaction', integer(1), 500)
     .action(async (path: string, { batch }: { batch: number }) => {
       if (path === '/' || isReserved(path))
         throw new UsageError(
-          `${path} is needed by the server and stays. Name a node below /, such as one that zabra ls shows.`,
+          `${path} is needed by the server and cannot be deleted. Name a node below /, such as one that zabra ls shows.`,
         )
       const deleted = await session(async (zk) => {
         const bar = progress(io, 'Deleting', 'nodes', 1)
@@ -23,8 +24,8 @@ export const deleteall: CommandModule = (program, { io, options, session }) => {
             signal: io.signal,
             batchSize: batch,
             onUnreadable: () => {},
-            onFound: (nodes) => bar.total(nodes),
-            onDeleted: (nodes) => bar.at(nodes),
+            onFound: (nodes) => bar.setTotal(nodes),
+            onDeleted: (nodes) => bar.update(nodes),
           })
         } finally {
           bar.stop()

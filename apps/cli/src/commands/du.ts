@@ -1,15 +1,16 @@
-import { integer, Unreadable, type CommandModule } from '../context.ts'
+import { integer } from '../arguments.ts'
+import { UnreadableNodes, type CommandModule } from '../context.ts'
 import { print, printJson } from '../io.ts'
 import { safeLine } from '../text/bytes.ts'
 import { table } from '../text/table.ts'
 
-interface Use {
+interface SubtreeUsage {
   readonly path: string
   nodes: number
   bytes: number
 }
 
-/** `zabra du`: how many nodes and bytes hang where. */
+/** `zabra du`: prints the number of nodes and bytes of subtrees. */
 export const du: CommandModule = (program, { io, options, session }) => {
   program
     .command('du')
@@ -17,10 +18,10 @@ export const du: CommandModule = (program, { io, options, session }) => {
     .argument('[path]', 'the node', '/')
     .option('-d, --depth <levels>', 'subtrees down to this level', integer(0), 1)
     .action(async (path: string, { depth }: { depth: number }) => {
-      const unreadable = new Unreadable(io)
-      const found: Use[] = []
+      const unreadable = new UnreadableNodes(io)
+      const found: SubtreeUsage[] = []
       await session(async (zk) => {
-        const open: Use[] = []
+        const open: SubtreeUsage[] = []
         for await (const node of zk.visit(path, { signal: io.signal, onUnreadable: unreadable.add })) {
           if (node.depth <= depth) {
             open.length = node.depth
@@ -40,6 +41,6 @@ export const du: CommandModule = (program, { io, options, session }) => {
         const rows = sorted.map(({ bytes, nodes, path }) => [String(bytes), String(nodes), safeLine(path)])
         print(io, ...table(['bytes', 'nodes', 'path'], rows))
       }
-      unreadable.conclude()
+      unreadable.failIfAny()
     })
 }

@@ -1,16 +1,16 @@
-import { Unreadable, type CommandModule } from '../context.ts'
+import { UnreadableNodes, type CommandModule } from '../context.ts'
 import { print, printJson } from '../io.ts'
 import { safeLine } from '../text/bytes.ts'
 import { table } from '../text/table.ts'
 
-/** `zabra ephemerals`: which session holds which node. */
+/** `zabra ephemerals`: lists ephemeral nodes with their sessions. */
 export const ephemerals: CommandModule = (program, { io, options, session }) => {
   program
     .command('ephemerals')
     .description('list ephemeral nodes with the sessions that own them')
-    .argument('[path]', 'where to begin', '/')
+    .argument('[path]', 'root of the search', '/')
     .action(async (path: string) => {
-      const unreadable = new Unreadable(io)
+      const unreadable = new UnreadableNodes(io)
       const { json } = options()
       const rows: string[][] = []
       await session(async (zk) => {
@@ -23,6 +23,6 @@ export const ephemerals: CommandModule = (program, { io, options, session }) => 
         }
       })
       if (rows.length > 0) print(io, ...table(['session', 'since', 'path'], rows))
-      unreadable.conclude()
+      unreadable.failIfAny()
     })
 }

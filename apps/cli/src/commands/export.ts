@@ -3,72 +3,72 @@ import { readSnapshot } from '@zabra/server/files'
 import { createWriteStream } from 'node:fs'
 import { once } from 'node:events'
 import { unlink } from 'node:fs/promises'
-import { Unreadable, type CommandModule } from '../context.ts'
+import { UnreadableNodes, type CommandModule } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
-import { locate } from '../files/locate.ts'
+import { findFiles } from '../files/find-files.ts'
 import { note, printJson, type Io } from '../io.ts'
 import { progress } from '../progress.ts'
 import { EXPORT_HEAD, exportEnd, formatNode, type ExportedNode } from '../session/export-format.ts'
-import { exportable } from '../session/exportable.ts'
+import { readNodes } from '../session/export-source.ts'
 import { isReserved } from '../session/paths.ts'
 
-interface Asked {
+interface Flags {
   readonly output?: string
   readonly ephemeral?: boolean
   readonly from?: string
 }
 
-/** A node with its whole path, and whether it belongs to a session. */
-export interface Found extends ExportedNode {
+/** A node with its absolute path, and whether it is ephemeral. */
+export interface SourceNode extends ExportedNode {
   readonly isEphemeral: boolean
 }
 
-/** `zabra export`: a subtree as lines of JSON that `zabra import` brings back. */
+/** `zabra export`: writes a subtree as lines of JSON for `zabra import`. */
 export const exportTree: CommandModule = (program, { io, options, session }) => {
   program
     .command('export')
     .description('write a subtree as lines of JSON: paths, data, access lists')
-    .argument('[path]', "the subtree; /zookeeper is the server's own and left out", '/')
+    .argument('[path]', 'the subtree; /zookeeper belongs to the server and is left out', '/')
     .option('-o, --output <file>', 'write to a new file instead of standard output')
-    .option('-e, --ephemeral', 'with ephemeral nodes, which an import makes persistent')
+    .option('-e, --ephemeral', 'include ephemeral nodes, which an import creates as persistent')
     .option(
       '--from <file or folder>',
-      'read a snapshot, of a data folder the newest one, instead of asking a server: only there containers and times to live are told apart',
+      'read a snapshot, or the newest one in a data folder, instead of a server; only a snapshot has container and TTL nodes marked',
     )
-    .action(async (path: string, asked: Asked) => {
+    .action(async (path: string, flags: Flags) => {
       if (isReserved(path))
-        throw new UsageError(`${path} is the server's own and never exported. Name a subtree of yours.`)
-      const unreadable = new Unreadable(io)
-      const target = await open(io, asked.output)
-      const isShown = asked.output === undefined && io.stdout.isTTY === true
-      const write = async (nodes: AsyncIterable<Found>, whole: number): Promise<Counts> => {
-        const bar = progress(io, 'Exporting', 'nodes', isShown ? 0 : whole)
+        throw new UsageError(`${path} belongs to the server and cannot be exported. Name another subtree.`)
+      const unreadable = new UnreadableNodes(io)
+      const target = await openTarget(io, flags.output)
+      const isShown = flags.output === undefined && io.stdout.isTTY === true
+      const write = async (nodes: AsyncIterable<SourceNode>, total: number): Promise<Counts> => {
+        const bar = progress(io, 'Exporting', 'nodes', isShown ? 0 : total)
         try {
-          return await writeAll(target, path, nodes, asked, (done) => bar.at(done))
+          return await writeExport(target, path, nodes, flags, (done) => bar.update(done))
         } finally {
           bar.stop()
         }
       }
       let counts: Counts
       try {
-        if (asked.from !== undefined) counts = await write(nodesOfSnapshot(io, asked.from, path), 0)
+        if (flags.from !== undefined) counts = await write(readSnapshotNodes(io, flags.from, path), 0)
         else
           counts = await session(async (zk) =>
-            write(exportable(zk, path, io.signal, unreadable.add), (await zk.getAllChildrenNumber(path)) + 1),
+            write(readNodes(zk, path, io.signal, unreadable.add), (await zk.getAllChildrenNumber(path)) + 1),
           )
         await target.end()
       } catch (error) {
         await target.discard()
         throw error
       }
-      if (asked.output !== undefined && options().json) printJson(io, { file: asked.output, ...counts })
-      else if (asked.output !== undefined) note(io, `exported ${counts.exported} nodes to ${asked.output}`)
+      if (flags.output !== undefined && options().json) printJson(io, { file: flags.output, ...counts })
+      else if (flags.output !== undefined) note(io, `exported ${counts.exported} nodes to ${flags.output}`)
       if (counts.ephemeral > 0)
         note(
           io,
-          `left out ${counts.ephemeral} ephemeral ${counts.ephemeral === 1 ? 'node' : 'nodes'}, which belong to sessions (--ephemeral takes them)`,
+          `left out ${counts.ephemeral} ephemeral ${counts.ephemeral === 1 ? 'node' : 'nodes'}, which belong to sessions (--ephemeral includes them)`,
         )
-      unreadable.conclude()
+      unreadable.failIfAny()
     })
 }
 
@@ -77,11 +77,11 @@ interface Counts {
   ephemeral: number
 }
 
-async function writeAll(
-  target: Target,
+async function writeExport(
+  target: ExportTarget,
   root: string,
-  nodes: AsyncIterable<Found>,
-  { ephemeral }: Asked,
+  nodes: AsyncIterable<SourceNode>,
+  { ephemeral }: Flags,
   done: (nodes: number) => void,
 ): Promise<Counts> {
   const counts = { exported: 0, ephemeral: 0 }
@@ -99,10 +99,10 @@ async function writeAll(
   return counts
 }
 
-/** The nodes of a subtree as a snapshot has them, with what they are. */
-async function* nodesOfSnapshot(io: Io, from: string, root: string): AsyncGenerator<Found> {
-  const file = (await locate(io.ports.disk, from, 'snapshot')).at(-1)!
-  const found = await readSnapshot(io.ports.disk, file, io.ports.compression)
+/** Reads the nodes of a subtree from a snapshot, with their types. */
+async function* readSnapshotNodes(io: Io, from: string, root: string): AsyncGenerator<SourceNode> {
+  const file = (await findFiles(io.platform.disk, from, 'snapshot')).at(-1)!
+  const found = await readSnapshot(io.platform.disk, file, io.platform.compression)
   const zxid = (found.lastZxid ?? found.zxid).toString(16)
   note(io, `reading ${file}; transactions after 0x${zxid} are in the logs and not in it`)
   let count = 0
@@ -115,12 +115,12 @@ async function* nodesOfSnapshot(io: Io, from: string, root: string): AsyncGenera
   if (count === 0) throw new Failure(`${root} is not in ${file}.`, ExitCode.noNode)
 }
 
-function kindOf(owner: bigint): Pick<Found, 'kind' | 'ttl' | 'isEphemeral'> {
+function kindOf(owner: bigint): Pick<SourceNode, 'kind' | 'ttl' | 'isEphemeral'> {
   let kind
   try {
     kind = ownerKind(owner, { extendedTypes: true })
   } catch {
-    // A mark of no type that there is: it was written by a server that did not know marks, for a session.
+    // An unknown type mark: a session id, written by a server without extended types.
     kind = 'ephemeral'
   }
   if (kind === 'container') return { kind, isEphemeral: false }
@@ -128,16 +128,16 @@ function kindOf(owner: bigint): Pick<Found, 'kind' | 'ttl' | 'isEphemeral'> {
   return { isEphemeral: kind === 'ephemeral' }
 }
 
-interface Target {
+interface ExportTarget {
   write(line: string): Promise<void>
   /** Waits until everything is written. */
   end(): Promise<void>
-  /** Takes back what cannot be completed: a part of an export must not be taken for the whole. */
+  /** Deletes an incomplete file, so that it is not taken for a complete export. */
   discard(): Promise<void>
 }
 
-/** Standard output, or a file that must not exist yet. Writes wait while the reader is slow. */
-async function open(io: Io, file: string | undefined): Promise<Target> {
+/** Opens standard output, or a file that must not exist yet. Writes apply backpressure. */
+async function openTarget(io: Io, file: string | undefined): Promise<ExportTarget> {
   const stream = file === undefined ? io.stdout : createWriteStream(file, { flags: 'wx', mode: 0o600 })
   if (file !== undefined) {
     try {
@@ -145,7 +145,7 @@ async function open(io: Io, file: string | undefined): Promise<Target> {
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
       throw new UsageError(
-        `Cannot create ${file} (${code}). Name a file that does not exist yet, in a folder that you may write to.`,
+        `Cannot create ${file} (${code}). Name a file that does not exist yet, in a writable folder.`,
       )
     }
   }

@@ -5,21 +5,21 @@ import { formatEntry } from '../text/acl.ts'
 import { safeLine } from '../text/bytes.ts'
 import { statJson, statLines } from '../text/stat.ts'
 
-/** `zabra getAcl`: who may do what with a node. */
+/** `zabra getAcl`: prints the access list of a node. */
 export const getAcl: CommandModule = (program, { io, options, session }) => {
   program
     .command('getAcl')
-    .description('print the access list of a node, an entry a line, as setAcl takes it')
+    .description('print the access list of a node, one entry per line, in the format of setAcl')
     .argument('<path>', 'the node')
-    .option('-s, --stat', 'the stat too')
-    .action(async (path: string, asked: { stat?: boolean }) => {
+    .option('-s, --stat', 'print the stat too')
+    .action(async (path: string, flags: { stat?: boolean }) => {
       const { acl, stat } = await session((zk) => zk.getACL(path))
       if (options().json) {
         const entries = acl.map(({ perms, id }) => ({ ...id, perms: formatPerms(perms) }))
-        printJson(io, { path, acl: entries, ...(asked.stat ? { stat: statJson(stat) } : {}) })
+        printJson(io, { path, acl: entries, ...(flags.stat ? { stat: statJson(stat) } : {}) })
         return
       }
       print(io, ...acl.map((entry) => safeLine(formatEntry(entry))))
-      if (asked.stat) print(io, ...statLines(stat))
+      if (flags.stat) print(io, ...statLines(stat))
     })
 }

@@ -1,90 +1,92 @@
 import { ErrorCode } from '@zabra/protocol'
 import { Option } from 'commander'
 import type { CommandModule } from '../context.ts'
-import { ExitCode, Failure, isCode, judge, UsageError } from '../exit-codes.ts'
+import { ExitCode, Failure, hasCode, toExit, UsageError } from '../exit-codes.ts'
 import { note, print, printJson, type Io } from '../io.ts'
 import { progress } from '../progress.ts'
-import { ExportFile, type NodeLine } from '../session/export-file.ts'
-import { identitiesOf } from '../session/identities.ts'
-import { planImport, type Plan } from '../session/import-plan.ts'
-import { carryOut, ImportLeftover } from '../session/import-run.ts'
+import { ExportFile, type ExportedNodeLine } from '../session/export-file.ts'
+import { readIdentities } from '../session/identities.ts'
+import { planImport, type ImportPlan } from '../session/import-plan.ts'
+import { runImport, IncompleteRollbackError } from '../session/import-run.ts'
 import { isReserved } from '../session/paths.ts'
 import { safeLine } from '../text/bytes.ts'
 
-interface Asked {
+interface Flags {
   readonly dryRun?: boolean
   readonly replace?: boolean
   readonly skip?: boolean
 }
 
-/** `zabra import`: what `zabra export` wrote, at the same place or another. */
+/** `zabra import`: creates the nodes of an export, at the same path or another. */
 export const importTree: CommandModule = (program, { io, options, session }) => {
   program
     .command('import')
-    .description('create the nodes of an export; nothing is changed unless all of them can be')
+    .description('create the nodes of an export; changes nothing on a conflict')
     .argument('[file]', 'the export, - for standard input', '-')
-    .argument('[path]', 'where its root goes; where it came from unless given')
-    .option('-n, --dry-run', 'say what would be done, and do nothing')
-    .addOption(
-      new Option('--replace', 'give nodes that exist the data and access list of the export').conflicts(
-        'skip',
-      ),
-    )
-    .option('--skip', 'leave nodes that exist as they are')
-    .action(async (file: string, path: string | undefined, asked: Asked) => {
+    .argument('[path]', 'target of its root (default: the exported path)')
+    .option('-n, --dry-run', 'print the changes without making them')
+    .addOption(new Option('--replace', 'overwrite data and access lists of existing nodes').conflicts('skip'))
+    .option('--skip', 'leave existing nodes unchanged')
+    .action(async (file: string, path: string | undefined, flags: Flags) => {
       const source = await ExportFile.open(io, file)
       try {
-        tell(io, asked, options().json, await work(source, path, asked))
+        report(io, flags, options().json, await importFrom(source, path, flags))
       } finally {
         await source.close()
       }
     })
 
-  async function work(source: ExportFile, path: string | undefined, asked: Asked): Promise<Plan> {
-    const nodes = await read(io, source, path)
-    const dataOf = (node: NodeLine): Promise<Uint8Array | null> => source.dataOf(node)
-    const existing = asked.replace ? 'replace' : asked.skip ? 'skip' : 'refuse'
+  async function importFrom(source: ExportFile, path: string | undefined, flags: Flags): Promise<ImportPlan> {
+    const nodes = await readNodes(io, source, path)
+    const readData = (node: ExportedNodeLine): Promise<Uint8Array | null> => source.readData(node)
+    const existing = flags.replace ? 'replace' : flags.skip ? 'skip' : 'refuse'
     return session(
       async (zk) => {
-        const us = await identitiesOf(zk, options().auth)
-        const plan = await planImport(zk, nodes, dataOf, existing, us)
-        if (asked.dryRun) return plan
+        const identities = await readIdentities(zk, options().auth)
+        const plan = await planImport(zk, nodes, readData, existing, identities)
+        if (flags.dryRun) return plan
         refuseConflicts(plan)
         const bar = progress(io, 'Importing', 'nodes', plan.create.length + plan.replace.length)
-        const takingBack = (nodes: number): void => {
+        const onRollback = (nodes: number): void => {
           bar.stop()
-          note(io, `deleting the ${nodes} nodes again that were created so far`)
+          note(io, `rolling back: deleting the ${nodes} nodes created so far`)
         }
         try {
           const { signal } = io
-          await carryOut(zk, plan, { us, dataOf, signal, done: (nodes) => bar.at(nodes), takingBack })
+          await runImport(zk, plan, {
+            identities,
+            readData,
+            signal,
+            onProgress: (nodes) => bar.update(nodes),
+            onRollback,
+          })
         } catch (error) {
-          throw explained(error, plan)
+          throw explain(error, plan)
         } finally {
           bar.stop()
         }
         return plan
       },
-      { cleansUp: true },
+      { handlesAbort: true },
     )
   }
 }
 
-/** Says what was done, or would be. Throws when nothing was since nodes are in the way. */
-function tell(io: Io, asked: Asked, json: boolean, plan: Plan): void {
+/** Prints the changes made, or those of a dry run. Throws when a dry run has found conflicts. */
+function report(io: Io, flags: Flags, json: boolean, plan: ImportPlan): void {
   if (plan.reserved.length > 0)
-    note(io, `left out ${plan.reserved.length} nodes in /zookeeper, which are the server's own`)
+    note(io, `left out ${plan.reserved.length} nodes in /zookeeper, which belong to the server`)
   if (json) printJson(io, summary(plan))
-  else if (asked.dryRun) print(io, ...describe(plan))
+  else if (flags.dryRun) print(io, ...describe(plan))
   else
     note(
       io,
-      `created ${plan.create.length + plan.parents.length}, replaced ${plan.replace.length}, left ${plan.keep.length} as they were${plan.close.length === 0 ? '' : `, closed ${plan.close.length} of an earlier import`}`,
+      `created ${plan.create.length + plan.parents.length}, replaced ${plan.replace.length}, left ${plan.keep.length} unchanged${plan.restore.length === 0 ? '' : `, closed ${plan.restore.length} of an earlier import`}`,
     )
-  if (asked.dryRun) refuseConflicts(plan)
+  if (flags.dryRun) refuseConflicts(plan)
 }
 
-async function read(io: Io, source: ExportFile, path: string | undefined): Promise<NodeLine[]> {
+async function readNodes(io: Io, source: ExportFile, path: string | undefined): Promise<ExportedNodeLine[]> {
   const nodes = await source.nodes(io.signal)
   if (nodes.length === 0)
     throw new UsageError(
@@ -92,32 +94,34 @@ async function read(io: Io, source: ExportFile, path: string | undefined): Promi
     )
   const root = path ?? source.root ?? '/'
   if (isReserved(root))
-    throw new UsageError(`${root} is the server's own and never imported to. Name a subtree of yours.`)
+    throw new UsageError(
+      `${root} belongs to the server and cannot be an import target. Name another subtree.`,
+    )
   if (root === '/') return nodes
   return nodes.map((node) => ({ ...node, path: node.path === '/' ? root : `${root}${node.path}` }))
 }
 
-/** What an import that did not come to its end has left, and what to do about it. */
-function explained(error: unknown, { create }: Plan): unknown {
-  if (error instanceof ImportLeftover) {
-    const { line, exitCode } = judge(error.cause)
-    const why = line === '' ? 'It was stopped.' : line
+/** Adds to the error of a failed import what it has left behind and what to do. */
+function explain(error: unknown, { create }: ImportPlan): unknown {
+  if (error instanceof IncompleteRollbackError) {
+    const { line, exitCode } = toExit(error.cause)
+    const reason = line === '' ? 'The import was stopped.' : line
     return new Failure(
-      `${why} Up to ${error.nodes} nodes that it has created stay. Run the same import again to complete it.`,
+      `${reason} Up to ${error.nodes} created nodes remain. Run the same import again to complete it.`,
       exitCode,
       { cause: error },
     )
   }
-  if (isCode(error, ErrorCode.UNIMPLEMENTED) && create.some(({ kind }) => kind !== undefined))
+  if (hasCode(error, ErrorCode.UNIMPLEMENTED) && create.some(({ kind }) => kind !== undefined))
     return new Failure(
-      'The server does not know containers or nodes with a time to live; nothing was changed. Set extendedTypesEnabled=true there, or take "container" and "ttl" out of the export.',
+      'The server does not support containers or nodes with a time to live; nothing was changed. Set extendedTypesEnabled=true there, or remove "container" and "ttl" from the export.',
       ExitCode.refused,
       { cause: error },
     )
   return error
 }
 
-function refuseConflicts({ conflicts }: Plan): void {
+function refuseConflicts({ conflicts }: ImportPlan): void {
   if (conflicts.length === 0) return
   const shown = conflicts.slice(0, 3).map(safeLine).join(', ')
   const more = conflicts.length > 3 ? ` and ${conflicts.length - 3} more` : ''
@@ -127,20 +131,20 @@ function refuseConflicts({ conflicts }: Plan): void {
   )
 }
 
-const summary = (plan: Plan) => ({
+const summary = (plan: ImportPlan) => ({
   create: [...plan.parents, ...plan.create.map(({ path }) => path)],
   replace: plan.replace.map(({ path }) => path),
-  close: plan.close.map(({ path }) => path),
+  close: plan.restore.map(({ path }) => path),
   keep: plan.keep,
   conflicts: plan.conflicts,
   reserved: plan.reserved,
 })
 
-const describe = (plan: Plan): string[] => [
+const describe = (plan: ImportPlan): string[] => [
   ...plan.parents.map((path) => `create ${safeLine(path)} (empty parent)`),
   ...plan.create.map(({ path }) => `create ${safeLine(path)}`),
   ...plan.replace.map(({ path }) => `replace ${safeLine(path)}`),
-  ...plan.close.map(({ path }) => `close ${safeLine(path)} (left open by an import that was killed)`),
+  ...plan.restore.map(({ path }) => `close ${safeLine(path)} (access list of an import that was killed)`),
   ...plan.keep.map((path) => `keep ${safeLine(path)}`),
   ...plan.conflicts.map((path) => `conflict ${safeLine(path)}`),
 ]

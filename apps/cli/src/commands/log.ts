@@ -2,13 +2,13 @@ import { Option } from 'commander'
 import { readLog, repairLog, type LogReport } from '@zabra/server/files'
 import type { CommandModule } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
-import { gapBetween, reportJson, reportLines } from '../files/check.ts'
-import { locate, locked } from '../files/locate.ts'
-import { touches, txnJson, txnLine } from '../files/words.ts'
+import { describeGap, reportJson, reportLines } from '../files/log-report.ts'
+import { findFiles, withFolderLock } from '../files/find-files.ts'
+import { changesPath, txnJson, txnLine } from '../files/format-txn.ts'
 import { note, print, printJson, type Io } from '../io.ts'
 import { progress } from '../progress.ts'
 
-interface Asked {
+interface Flags {
   readonly check?: boolean
   readonly repair?: boolean
   readonly force?: boolean
@@ -18,45 +18,47 @@ interface Asked {
   readonly session?: bigint
 }
 
-/** `zabra log`: transaction logs of Zabra and of Apache ZooKeeper, printed, checked or repaired. */
+/** `zabra log`: prints, checks or repairs transaction logs of Zabra and Apache ZooKeeper. */
 export const log: CommandModule = (program, { io, options }) => {
   program
     .command('log')
     .description('print the transactions of a log file or of a data folder; check or repair it')
     .argument('<file or folder>', 'log.<zxid>, a data folder, or its version-2')
     .option('--data', 'print the beginning of the data too')
-    .option('--path <path>', 'only transactions that change this node or one below it')
+    .option('--path <path>', 'only transactions that change this node or a descendant')
     .option('--session <id>', 'only transactions of this session, such as 0x100a3f', sessionId)
     .addOption(
-      new Option('--check', 'print no transaction, say whether the files are sound').conflicts('repair'),
+      new Option('--check', 'print whether the files are sound instead of transactions').conflicts('repair'),
     )
-    .option('--repair', 'cut what a crash left of the last write; a copy of the file is kept beside it')
-    .option(
-      '-o, --output <file>',
-      'with --repair: write the sound part of one file there and leave the file alone',
-    )
-    .option('--force', 'with --repair: give up everything behind damage in the middle, a copy is kept')
-    .action(async (target: string, asked: Asked) => {
-      if (!asked.repair && (asked.force || asked.output !== undefined))
+    .option('--repair', 'cut off an incomplete last write; keeps a copy of the file next to it')
+    .option('-o, --output <file>', 'with --repair: write the sound part to this file instead')
+    .option('--force', 'with --repair: also cut at damage in the middle, which loses all that follows')
+    .action(async (target: string, flags: Flags) => {
+      if (!flags.repair && (flags.force || flags.output !== undefined))
         throw new UsageError('--force and --output belong to --repair: give it too, or leave them out.')
-      const files = await locate(io.ports.disk, target, 'log')
+      const files = await findFiles(io.platform.disk, target, 'log')
       const { json } = options()
-      if (asked.repair) await repairAll(io, files, asked, json)
-      else if (asked.check) await check(io, files, json)
-      else await show(io, files, asked, json)
+      if (flags.repair) await repairAll(io, files, flags, json)
+      else if (flags.check) await check(io, files, json)
+      else await printTransactions(io, files, flags, json)
     })
 }
 
-async function show(io: Io, files: readonly string[], asked: Asked, json: boolean): Promise<void> {
+async function printTransactions(
+  io: Io,
+  files: readonly string[],
+  flags: Flags,
+  json: boolean,
+): Promise<void> {
   const damaged: LogReport[] = []
   for (const file of files) {
-    const report = await readLog(io.ports.disk, file, ({ logged }) => {
+    const report = await readLog(io.platform.disk, file, ({ logged }) => {
       if (io.signal.aborted) return false
-      if (asked.path !== undefined && !touches(logged.txn, asked.path)) return true
-      if (asked.session !== undefined && BigInt.asUintN(64, logged.header.sessionId) !== asked.session)
+      if (flags.path !== undefined && !changesPath(logged.txn, flags.path)) return true
+      if (flags.session !== undefined && BigInt.asUintN(64, logged.header.sessionId) !== flags.session)
         return true
-      if (json) printJson(io, txnJson(logged, asked.data === true))
-      else print(io, txnLine(logged, asked.data === true))
+      if (json) printJson(io, txnJson(logged, flags.data === true))
+      else print(io, txnLine(logged, flags.data === true))
       return true
     })
     io.signal.throwIfAborted()
@@ -74,7 +76,7 @@ async function check(io: Io, files: readonly string[], json: boolean): Promise<v
     if (json) printJson(io, reportJson(report))
     else print(io, ...reportLines(report))
     if (report.state === 'damaged') damaged.push(report)
-    const gap = before && gapBetween(before, report)
+    const gap = before && describeGap(before, report)
     if (gap !== undefined) gaps.push(gap)
     if (report.transactions > 0) before = report
   }
@@ -82,15 +84,15 @@ async function check(io: Io, files: readonly string[], json: boolean): Promise<v
   if (gaps.length > 0) throw new Failure(gaps.join(' '), ExitCode.damagedFile)
 }
 
-/** Reads every file to its end, with a bar for a person who watches. */
+/** Reads every file to its end, with a progress bar. */
 async function* scan(io: Io, files: readonly string[]): AsyncGenerator<LogReport> {
-  const { disk } = io.ports
+  const { disk } = io.platform
   for (const file of files) {
     const bar = progress(io, `Reading ${file}`, 'bytes', await disk.size(file))
     let report: LogReport
     try {
       report = await readLog(disk, file, ({ offset }) => {
-        bar.at(offset)
+        bar.update(offset)
         return !io.signal.aborted
       })
     } finally {
@@ -101,13 +103,13 @@ async function* scan(io: Io, files: readonly string[]): AsyncGenerator<LogReport
   }
 }
 
-async function repairAll(io: Io, files: readonly string[], asked: Asked, json: boolean): Promise<void> {
-  const { disk } = io.ports
-  const { output, force } = asked
+async function repairAll(io: Io, files: readonly string[], flags: Flags, json: boolean): Promise<void> {
+  const { disk } = io.platform
+  const { output, force } = flags
   if (output !== undefined && files.length > 1)
     throw new UsageError(`Expected one log file with --output, got ${files.length}. Name the file.`)
   const options = { ...(output === undefined ? {} : { output }), force: force === true }
-  await locked(io, files[0]!, async () => {
+  await withFolderLock(io, files[0]!, async () => {
     for await (const report of scan(io, files)) {
       const repair = await repairLog(disk, report, options)
       if (json) printJson(io, { ...reportJson(report), repair: repair ?? null })

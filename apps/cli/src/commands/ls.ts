@@ -1,5 +1,5 @@
 import type { CommandModule } from '../context.ts'
-import { Unreadable } from '../context.ts'
+import { UnreadableNodes } from '../context.ts'
 import { print, printJson } from '../io.ts'
 import { join } from '../session/paths.ts'
 import { mapConcurrent } from '@zabra/client'
@@ -8,17 +8,17 @@ import { safeLine } from '../text/bytes.ts'
 import { statJson } from '../text/stat.ts'
 import { table } from '../text/table.ts'
 
-/** `zabra ls`: the children of a node, or with -R every path below it. */
+/** `zabra ls`: lists the children of a node, or with `-R` all its descendants. */
 export const ls: CommandModule = (program, { io, options, session }) => {
   program
     .command('ls')
-    .description('list the children of a node, one a line')
+    .description('list the children of a node, one per line')
     .argument('[path]', 'the node', '/')
-    .option('-R, --recursive', 'every path from the node down')
+    .option('-R, --recursive', 'list the node and all descendants')
     .option('-s, --stat', 'with version, children, bytes, owner and time of change')
     .action(async (path: string, { recursive, stat }: { recursive?: boolean; stat?: boolean }) => {
       const { json } = options()
-      const unreadable = new Unreadable(io)
+      const unreadable = new UnreadableNodes(io)
       await session(async (zk) => {
         const nodes = recursive
           ? zk.visit(path, { signal: io.signal, onUnreadable: unreadable.add })
@@ -33,7 +33,7 @@ export const ls: CommandModule = (program, { io, options, session }) => {
         if (rows.length > 0)
           print(io, ...table(['version', 'children', 'bytes', 'owner', 'changed', 'name'], rows))
       })
-      unreadable.conclude()
+      unreadable.failIfAny()
     })
 }
 

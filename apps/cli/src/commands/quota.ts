@@ -1,6 +1,7 @@
 import { ErrorCode } from '@zabra/protocol'
 import type { Command } from 'commander'
-import { integer, type CommandModule, type Context } from '../context.ts'
+import { integer } from '../arguments.ts'
+import type { CommandModule, Context } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 import { print, printJson } from '../io.ts'
 import { changeQuota, conflictingQuota, readQuota, removeQuota, type Quota } from '../session/quotas.ts'
@@ -10,7 +11,7 @@ import { safeLine } from '../text/bytes.ts'
 import { QUOTA_ROOT } from '../text/quota.ts'
 import { table } from '../text/table.ts'
 
-/** `zabra quota`: limits of subtrees, and how far they are used. */
+/** `zabra quota`: lists, sets and deletes limits of subtrees. */
 export const quota: CommandModule = (program, context) => {
   const command = program.command('quota').description('limits of subtrees: list, set, del')
   list(command, context)
@@ -21,10 +22,10 @@ export const quota: CommandModule = (program, context) => {
 function list(command: Command, { io, options, session }: Context): void {
   command
     .command('list')
-    .description('print quotas and their use')
-    .argument('[path]', 'the subtree; all that have a quota unless it is given')
+    .description('print quotas and their usage')
+    .argument('[path]', 'the subtree (default: all with a quota)')
     .action(async (path?: string) => {
-      const quotas = await session((zk) => (path === undefined ? all(zk, io.signal) : one(zk, path)))
+      const quotas = await session((zk) => (path === undefined ? readAll(zk, io.signal) : readOne(zk, path)))
       if (options().json) {
         for (const found of quotas) printJson(io, found)
         return
@@ -32,11 +33,11 @@ function list(command: Command, { io, options, session }: Context): void {
       const rows = quotas.map(({ path, limits, used }) => [
         safeLine(path),
         String(used.count),
-        limit(limits.count),
-        limit(limits.countHardLimit),
+        formatLimit(limits.count),
+        formatLimit(limits.countHardLimit),
         String(used.bytes),
-        limit(limits.bytes),
-        limit(limits.byteHardLimit),
+        formatLimit(limits.bytes),
+        formatLimit(limits.byteHardLimit),
       ])
       if (rows.length > 0)
         print(io, ...table(['path', 'nodes', 'warn at', 'refuse at', 'bytes', 'warn at', 'refuse at'], rows))
@@ -46,18 +47,22 @@ function list(command: Command, { io, options, session }: Context): void {
 function set(command: Command, { io, options, session }: Context): void {
   command
     .command('set')
-    .description('set limits of a subtree; those that are not named stay')
+    .description('set limits of a subtree; others stay unchanged')
     .argument('<path>', 'the subtree')
-    .option('-n, --nodes <number>', 'warn in the log of the server above so many nodes', integer(-1))
-    .option('-b, --bytes <number>', 'warn above so many bytes of data', integer(-1, Number.MAX_SAFE_INTEGER))
+    .option('-n, --nodes <number>', 'log a warning on the server above this number of nodes', integer(-1))
+    .option(
+      '-b, --bytes <number>',
+      'log a warning above this size of data',
+      integer(-1, Number.MAX_SAFE_INTEGER),
+    )
     .option('-N, --hard-nodes <number>', 'refuse more nodes', integer(-1))
     .option('-B, --hard-bytes <number>', 'refuse more bytes', integer(-1, Number.MAX_SAFE_INTEGER))
     .action(
       async (
         path: string,
-        asked: { nodes?: number; bytes?: number; hardNodes?: number; hardBytes?: number },
+        flags: { nodes?: number; bytes?: number; hardNodes?: number; hardBytes?: number },
       ) => {
-        if (Object.keys(asked).length === 0)
+        if (Object.keys(flags).length === 0)
           throw new UsageError(
             'Expected a limit, got none. Give --nodes, --bytes, --hard-nodes or --hard-bytes.',
           )
@@ -70,10 +75,10 @@ function set(command: Command, { io, options, session }: Context): void {
               ExitCode.refused,
             )
           return changeQuota(zk, path, {
-            ...(asked.nodes === undefined ? {} : { count: asked.nodes }),
-            ...(asked.bytes === undefined ? {} : { bytes: asked.bytes }),
-            ...(asked.hardNodes === undefined ? {} : { countHardLimit: asked.hardNodes }),
-            ...(asked.hardBytes === undefined ? {} : { byteHardLimit: asked.hardBytes }),
+            ...(flags.nodes === undefined ? {} : { count: flags.nodes }),
+            ...(flags.bytes === undefined ? {} : { bytes: flags.bytes }),
+            ...(flags.hardNodes === undefined ? {} : { countHardLimit: flags.hardNodes }),
+            ...(flags.hardBytes === undefined ? {} : { byteHardLimit: flags.hardBytes }),
           })
         })
         if (options().json) printJson(io, { path, limits })
@@ -84,20 +89,20 @@ function set(command: Command, { io, options, session }: Context): void {
 function del(command: Command, { session }: Context): void {
   command
     .command('del')
-    .description('take the quota of a subtree away')
+    .description('delete the quota of a subtree')
     .argument('<path>', 'the subtree')
     .action(async (path: string) => {
-      if (!(await session((zk) => removeQuota(zk, path)))) throw none(path)
+      if (!(await session((zk) => removeQuota(zk, path)))) throw noQuota(path)
     })
 }
 
-async function one(zk: ZooKeeper, path: string): Promise<Quota[]> {
+async function readOne(zk: ZooKeeper, path: string): Promise<Quota[]> {
   const found = await readQuota(zk, path)
-  if (found === undefined) throw none(path)
+  if (found === undefined) throw noQuota(path)
   return [found]
 }
 
-async function all(zk: ZooKeeper, signal: AbortSignal): Promise<Quota[]> {
+async function readAll(zk: ZooKeeper, signal: AbortSignal): Promise<Quota[]> {
   const quotas: Quota[] = []
   for await (const node of zk.visit(QUOTA_ROOT, { signal, onUnreadable: () => {} })) {
     if (!node.path.endsWith('/zookeeper_limits')) continue
@@ -108,7 +113,7 @@ async function all(zk: ZooKeeper, signal: AbortSignal): Promise<Quota[]> {
   return quotas
 }
 
-const none = (path: string): Failure =>
-  new Failure(`${path} has no quota. zabra quota list shows those that there are.`, ExitCode.noNode)
+const noQuota = (path: string): Failure =>
+  new Failure(`${path} has no quota. zabra quota list shows all quotas.`, ExitCode.noNode)
 
-const limit = (value: number): string => (value < 0 ? '-' : String(value))
+const formatLimit = (value: number): string => (value < 0 ? '-' : String(value))

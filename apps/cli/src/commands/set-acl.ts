@@ -1,10 +1,11 @@
-import { integer, Unreadable, type CommandModule } from '../context.ts'
+import { integer } from '../arguments.ts'
+import { UnreadableNodes, type CommandModule } from '../context.ts'
 import { UsageError } from '../exit-codes.ts'
 import { printJson } from '../io.ts'
 import { mapConcurrent } from '@zabra/client'
 import { parseAcl } from '../text/acl.ts'
 
-/** `zabra setAcl`: another access list for a node, or for all from a node down. */
+/** `zabra setAcl`: sets the access list of a node, or with `-R` of a subtree. */
 export const setAcl: CommandModule = (program, { io, options, session }) => {
   program
     .command('setAcl')
@@ -12,18 +13,18 @@ export const setAcl: CommandModule = (program, { io, options, session }) => {
     .argument('<path>', 'the node')
     .argument('<acl>', 'scheme:id:perms,… with perms of the letters c, d, r, w and a')
     .option('-v, --version <number>', 'only if the access list still has this version', integer(0))
-    .option('-R, --recursive', 'of every node below too')
-    .action(async (path: string, list: string, asked: { version?: number; recursive?: boolean }) => {
-      if (asked.recursive && asked.version !== undefined)
+    .option('-R, --recursive', 'set it on all descendants too')
+    .action(async (path: string, list: string, flags: { version?: number; recursive?: boolean }) => {
+      if (flags.recursive && flags.version !== undefined)
         throw new UsageError('A version belongs to one node: leave out --version or --recursive.')
       const acl = parseAcl(list)
-      const unreadable = new Unreadable(io)
+      const unreadable = new UnreadableNodes(io)
       const changed = await session(async (zk) => {
-        if (!asked.recursive) {
-          await zk.setACL(path, acl, asked.version)
+        if (!flags.recursive) {
+          await zk.setACL(path, acl, flags.version)
           return 1
         }
-        // All are found first: a list that was just set may forbid to look below it.
+        // Collect all paths first: the new access list may forbid reading the children.
         const paths: string[] = []
         for await (const node of zk.visit(path, { signal: io.signal, onUnreadable: unreadable.add }))
           paths.push(node.path)
@@ -31,6 +32,6 @@ export const setAcl: CommandModule = (program, { io, options, session }) => {
         return paths.length
       })
       if (options().json) printJson(io, { changed })
-      unreadable.conclude()
+      unreadable.failIfAny()
     })
 }

@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline/promises'
-import { orAborted, type CommandModule, type Context } from '../context.ts'
+import { raceAbort, type CommandModule, type Context } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 import { print } from '../io.ts'
 import { openSession } from '../session/open.ts'
@@ -8,63 +8,63 @@ import { shellCommands } from '../shell/commands/index.ts'
 import { historyFile, HISTORY_LINES, loadHistory, saveHistory } from '../shell/history.ts'
 import { Shell } from '../shell/shell.ts'
 
-interface Asked {
+interface Flags {
   readonly command?: readonly string[]
   readonly exitOnError?: boolean
   readonly readOnly?: boolean
 }
 
-/** `zabra shell`: the commands of ZooKeeper's shell, typed or from a pipe. */
+/** `zabra shell`: runs the commands of ZooKeeper's shell, typed or from a pipe. */
 export const shell: CommandModule = (program, context) => {
   program
     .command('shell')
-    .description('take commands as zkCli.sh does, typed or from a pipe; help lists them')
+    .description('run the commands of zkCli.sh, typed or from a pipe; help lists them')
     .option(
       '-c, --command <line>',
-      'run this line and end; may be repeated',
+      'run this line and exit; may be repeated',
       (line: string, before: readonly string[] | undefined) => [...(before ?? []), line],
     )
-    .argument('[words...]', 'one command to run, as zkCli.sh takes it')
-    .option('-e, --exit-on-error', 'end at the first line that fails')
-    .option('-r, --read-only', 'be content with a server that is cut off from its quorum')
+    .argument('[words...]', 'one command to run, as with zkCli.sh')
+    .option('-e, --exit-on-error', 'exit at the first line that fails')
+    .option('-r, --read-only', 'accept a read-only server without a quorum')
     .addHelpText('after', ZKCLI)
-    .action(async (words: string[], asked: Asked) => {
-      if (words.length > 0 && asked.command !== undefined)
+    .action(async (words: string[], flags: Flags) => {
+      if (words.length > 0 && flags.command !== undefined)
         throw new UsageError('Expected a command or --command, got both. Give one of them.')
-      const exitCode = await runShell(context, words, asked)
-      // Every line has told what was wrong with it.
+      const exitCode = await runShell(context, words, flags)
+      // Every failed line has printed its error.
       if (exitCode !== ExitCode.ok) throw new Failure('', exitCode)
     })
 }
 
 const ZKCLI = `
-Options of zkCli.sh are understood: -server, -timeout, -r, -waitforconnection (which is always done) and
+Options of zkCli.sh are accepted: -server, -timeout, -r, -waitforconnection (always on) and
 -client-configuration.`
 
-/** Runs lines to their end and resolves to the exit code: that of the last line, or of the first that fails with -e. */
-async function runShell({ io, options }: Context, words: readonly string[], asked: Asked): Promise<number> {
+/** Runs all lines and resolves to the exit code of the last one; with `-e`, stops at the first that fails. */
+async function runShell({ io, options }: Context, words: readonly string[], flags: Flags): Promise<number> {
   const settings = options()
-  const isAlone = asked.command === undefined && words.length === 0
-  const isInteractive = isAlone && io.stdin.isTTY === true && io.stdout.isTTY === true
+  const hasNoCommand = flags.command === undefined && words.length === 0
+  const isInteractive = hasNoCommand && io.stdin.isTTY === true && io.stdout.isTTY === true
   let refresh = (): void => {}
   const shell: Shell = new Shell({
     io,
     commands: shellCommands,
     server: settings.server,
     open: (server) =>
-      openSession({ ...settings, server, readOnly: asked.readOnly === true }, shell.signal, (line) =>
+      openSession({ ...settings, server, readOnly: flags.readOnly === true }, shell.signal, (line) =>
         shell.notice(line),
       ),
     refresh: () => refresh(),
   })
   await shell.connect()
-  const lines = isInteractive ? typed(shell, (again) => (refresh = again)) : given(shell, asked)
+  const lines = isInteractive ? promptLines(shell, (redraw) => (refresh = redraw)) : readLines(shell, flags)
   let exitCode: number = ExitCode.ok
   try {
-    if (words.length > 0) return await orAborted(shell.executeWords(words), io.signal)
+    if (words.length > 0) return await raceAbort(shell.executeWords(words), io.signal)
     for await (const line of lines) {
-      exitCode = await orAborted(shell.execute(line), io.signal)
-      if (shell.isOver || (asked.exitOnError && exitCode !== ExitCode.ok)) break
+      exitCode = await raceAbort(shell.execute(line), io.signal)
+      if (shell.hasQuit || (flags.exitOnError && exitCode !== ExitCode.ok)) break
     }
     io.signal.throwIfAborted()
     return exitCode
@@ -73,8 +73,8 @@ async function runShell({ io, options }: Context, words: readonly string[], aske
   }
 }
 
-/** The lines of --command, else those of standard input. */
-async function* given({ io }: Shell, { command }: Asked): AsyncGenerator<string> {
+/** Yields the lines of `--command`, otherwise those of standard input. */
+async function* readLines({ io }: Shell, { command }: Flags): AsyncGenerator<string> {
   if (command !== undefined) return yield* command
   const reader = createInterface({ input: io.stdin, crlfDelay: Infinity })
   const stop = (): void => reader.close()
@@ -86,8 +86,8 @@ async function* given({ io }: Shell, { command }: Asked): AsyncGenerator<string>
   }
 }
 
-/** Lines that a person types, with history and completion. */
-async function* typed(shell: Shell, onRefresh: (again: () => void) => void): AsyncGenerator<string> {
+/** Yields lines typed at the terminal, with history and completion. */
+async function* promptLines(shell: Shell, onRefresh: (redraw: () => void) => void): AsyncGenerator<string> {
   const { io } = shell
   const file = historyFile(io.environment)
   print(io, 'Tab completes commands and paths, help lists commands, Ctrl-D leaves.')
@@ -104,7 +104,7 @@ async function* typed(shell: Shell, onRefresh: (again: () => void) => void): Asy
   io.signal.addEventListener('abort', stop, { once: true })
   reader.on('SIGINT', () => {
     if (shell.interrupt()) return print(io, '^C')
-    // As in any shell: the line is dropped, and with nothing typed the shell is left.
+    // As in other shells: Ctrl-C discards the line, and on an empty line leaves the shell.
     if (reader.line === '') return stop()
     print(io, '^C')
     reader.write(null, { ctrl: true, name: 'e' })
@@ -122,7 +122,7 @@ async function* typed(shell: Shell, onRefresh: (again: () => void) => void): Asy
     prompt()
     for await (const line of reader) {
       yield line
-      if (!shell.isOver) prompt()
+      if (!shell.hasQuit) prompt()
     }
   } finally {
     onRefresh(() => {})

@@ -2,12 +2,12 @@ import { formatZxid } from '@zabra/protocol'
 import { DamageError, readSnapshot, type SnapshotContents, type SnapshotNode } from '@zabra/server/files'
 import type { CommandModule } from '../context.ts'
 import { ExitCode, Failure } from '../exit-codes.ts'
-import { locate } from '../files/locate.ts'
+import { findFiles } from '../files/find-files.ts'
 import { print, printJson, type Io } from '../io.ts'
 import { formatAcl } from '../text/acl.ts'
 import { dataFields, preview, safeLine } from '../text/bytes.ts'
 
-interface Asked {
+interface Flags {
   readonly check?: boolean
   readonly data?: boolean
   readonly path?: string
@@ -15,41 +15,41 @@ interface Asked {
 
 const hex = (value: bigint | number): string => `0x${formatZxid(value)}`
 
-/** `zabra snapshot`: snapshots of Zabra and of Apache ZooKeeper, printed or checked. */
+/** `zabra snapshot`: prints or checks snapshots of Zabra and Apache ZooKeeper. */
 export const snapshot: CommandModule = (program, { io, options }) => {
   program
     .command('snapshot')
-    .description('print what a snapshot holds, of a folder the newest one; or check them')
+    .description('print a snapshot, or the newest one in a folder; or check them')
     .argument('<file or folder>', 'snapshot.<zxid>, also .gz and .snappy, a data folder, or its version-2')
     .option('--data', 'print the beginning of the data too')
-    .option('--path <path>', 'only this node and what is below it')
-    .option('--check', 'print no node, say whether the files are sound; of a folder all of them')
-    .action(async (target: string, asked: Asked) => {
-      const files = await locate(io.ports.disk, target, 'snapshot')
+    .option('--path <path>', 'only this node and its descendants')
+    .option('--check', 'print whether the files are sound instead of nodes; all files of a folder')
+    .action(async (target: string, flags: Flags) => {
+      const files = await findFiles(io.platform.disk, target, 'snapshot')
       const { json } = options()
-      if (asked.check) return check(io, files, json)
-      return show(io, await read(io, files.at(-1)!), asked, json)
+      if (flags.check) return check(io, files, json)
+      return printSnapshot(io, await read(io, files.at(-1)!), flags, json)
     })
 }
 
 const read = (io: Io, file: string): Promise<SnapshotContents> =>
-  readSnapshot(io.ports.disk, file, io.ports.compression)
+  readSnapshot(io.platform.disk, file, io.platform.compression)
 
 async function check(io: Io, files: readonly string[], json: boolean): Promise<void> {
   let damaged = 0
   for (const file of files) {
     io.signal.throwIfAborted()
     try {
-      const found = await read(io, file)
-      const isOther = found.digest?.matches === false
-      if (isOther) damaged++
-      if (json) printJson(io, { ...facts(found), state: isOther ? 'damaged' : 'sound' })
+      const snapshot = await read(io, file)
+      const isMismatch = snapshot.digest?.matches === false
+      if (isMismatch) damaged++
+      if (json) printJson(io, { ...summaryJson(snapshot), state: isMismatch ? 'damaged' : 'sound' })
       else
         print(
           io,
-          isOther
-            ? `${file}: damaged: its nodes do not have the digest that it names. Use another snapshot.`
-            : `${file}: sound, ${summary(found)}`,
+          isMismatch
+            ? `${file}: damaged: its digest does not match its nodes. Use another snapshot.`
+            : `${file}: sound, ${summary(snapshot)}`,
         )
     } catch (error) {
       if (!(error instanceof DamageError)) throw error
@@ -60,36 +60,36 @@ async function check(io: Io, files: readonly string[], json: boolean): Promise<v
   }
   if (damaged > 0)
     throw new Failure(
-      `${damaged} of ${files.length} ${files.length === 1 ? 'snapshot is' : 'snapshots are'} damaged. A server needs one that is sound, and the logs from it on.`,
+      `${damaged} of ${files.length} ${files.length === 1 ? 'snapshot is' : 'snapshots are'} damaged. A server needs a sound snapshot and all later logs.`,
       ExitCode.damagedFile,
     )
 }
 
-function show(io: Io, found: SnapshotContents, asked: Asked, json: boolean): void {
-  if (json) printJson(io, facts(found))
+function printSnapshot(io: Io, snapshot: SnapshotContents, flags: Flags, json: boolean): void {
+  if (json) printJson(io, summaryJson(snapshot))
   else {
-    print(io, `${found.file}: ${summary(found)}`)
-    for (const [id, timeout] of found.sessions) print(io, `session ${hex(id)} timeout ${timeout} ms`)
+    print(io, `${snapshot.file}: ${summary(snapshot)}`)
+    for (const [id, timeout] of snapshot.sessions) print(io, `session ${hex(id)} timeout ${timeout} ms`)
   }
-  for (const node of found.nodes()) {
+  for (const node of snapshot.nodes()) {
     io.signal.throwIfAborted()
     const { path } = node
     if (
-      asked.path !== undefined &&
-      asked.path !== '/' &&
-      path !== asked.path &&
-      !path.startsWith(`${asked.path}/`)
+      flags.path !== undefined &&
+      flags.path !== '/' &&
+      path !== flags.path &&
+      !path.startsWith(`${flags.path}/`)
     )
       continue
-    if (json) printJson(io, nodeJson(node, asked.data === true))
-    else print(io, nodeLine(node, asked.data === true))
+    if (json) printJson(io, nodeJson(node, flags.data === true))
+    else print(io, nodeLine(node, flags.data === true))
   }
 }
 
 const summary = ({ zxid, lastZxid, nodeCount, sessions }: SnapshotContents): string =>
   `${nodeCount} nodes and ${sessions.size} sessions, as of transaction ${hex(zxid)}${lastZxid === undefined || lastZxid === zxid ? '' : `, with parts of those up to ${hex(lastZxid)}`}`
 
-const facts = ({ file, size, zxid, lastZxid, nodeCount, sessions, digest }: SnapshotContents) => ({
+const summaryJson = ({ file, size, zxid, lastZxid, nodeCount, sessions, digest }: SnapshotContents) => ({
   file,
   size,
   zxid: hex(zxid),

@@ -4,7 +4,7 @@ import { print, printJson } from '../io.ts'
 import { RequestError } from '../session/request-error.ts'
 import { statJson, statLines } from '../text/stat.ts'
 
-/** `zabra stat`: what there is to know of a node beside its data. */
+/** `zabra stat`: prints the stat of a node. */
 export const stat: CommandModule = (program, { io, options, session }) => {
   program
     .command('stat')

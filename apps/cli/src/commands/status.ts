@@ -1,14 +1,14 @@
 import type { CommandModule } from '../context.ts'
-import { ExitCode, Failure, judge, UsageError } from '../exit-codes.ts'
+import { ExitCode, Failure, toExit, UsageError } from '../exit-codes.ts'
 import { note, print, printJson, type Io } from '../io.ts'
 import type { ServerAddress } from '@zabra/client'
-import { findServers, formatServer } from '../session/address.ts'
-import type { Networks } from '../session/transport.ts'
-import { ask, isIdle, isRefusal } from '../session/word.ts'
+import { resolveServers, formatServer } from '../session/address.ts'
+import type { ClientTransport } from '../session/transport.ts'
+import { sendFourLetterWord, isNotServing, isNotWhitelisted } from '../session/four-letter-word.ts'
 import { safeLine } from '../text/bytes.ts'
 import { table } from '../text/table.ts'
 
-/** What is known of a member; undefined where nothing tells. */
+/** State of a member; fields that it does not report are undefined. */
 interface Member {
   readonly server: string
   readonly isDown: boolean
@@ -20,49 +20,51 @@ interface Member {
   readonly latency?: string | undefined
   readonly nodes?: string | undefined
   readonly version?: string | undefined
-  /** Words that the member was not told to answer. */
+  /** Four-letter words that are not on the whitelist of the member. */
   readonly refused: readonly string[]
 }
 
-/** Longest wait for one answer of a member. */
-const PATIENCE_MS = 5000
+/** Maximum wait for a reply of a member, in milliseconds. */
+const MAX_TIMEOUT_MS = 5000
 
-/** `zabra status`: all members of an ensemble in one table. */
+/** `zabra status`: prints the state of all members of an ensemble in a table. */
 export const status: CommandModule = (program, { io, options }) => {
   program
     .command('status')
     .description('show mode, last transaction, connections, latency and health of members')
-    .argument('[host:port...]', 'the members; those of --server unless given')
+    .argument('[host:port...]', 'the members (default: those of --server)')
     .action(async (hosts: string[]) => {
-      const { server, timeoutMs, json, networks } = options()
-      const named = (hosts.length > 0 ? hosts : [server]).map((text) => networks.named(text))
-      await networks.ready(named.join(','))
-      // With blanks or commas between them: connect strings have commas, and are pasted.
-      const lists = await Promise.all(named.map((text) => findServers(text, timeoutMs, io.signal)))
+      const { server, timeoutMs, json, clientTransport } = options()
+      const named = (hosts.length > 0 ? hosts : [server]).map((text) => clientTransport.withSchemes(text))
+      await clientTransport.loadCertificates(named.join(','))
+      // Accept members separated by blanks, and pasted connect strings.
+      const lists = await Promise.all(named.map((text) => resolveServers(text, timeoutMs, io.signal)))
       const servers = lists.flatMap((list) => list.servers)
       const web = servers.find(({ scheme }) => scheme.startsWith('ws'))
       if (web !== undefined)
         throw new UsageError(
-          `Expected members over TCP or TLS, got ${formatServer(web)}: nobody tells of itself over WebSockets. Name its other port.`,
+          `Expected members over TCP or TLS, got ${formatServer(web)}: four-letter words do not work over WebSockets. Name another port.`,
         )
-      const patience = Math.min(timeoutMs, PATIENCE_MS)
-      const members = await Promise.all(servers.map((at) => look(io, networks, at, patience)))
+      const replyTimeoutMs = Math.min(timeoutMs, MAX_TIMEOUT_MS)
+      const members = await Promise.all(
+        servers.map((at) => queryMember(io, clientTransport, at, replyTimeoutMs)),
+      )
       io.signal.throwIfAborted()
       if (json) for (const member of members) printJson(io, member)
       else print(io, ...table(head, members.map(row)))
       for (const { server, refused } of members) {
         if (refused.length === 0) continue
-        const them = refused.length === 1 ? 'it' : 'them'
+        const pronoun = refused.length === 1 ? 'it' : 'them'
         note(
           io,
-          `${server}: ${refused.join(' and ')} not on the whitelist. Name ${them} in 4lw.commands.whitelist there to see more`,
+          `${server}: ${refused.join(' and ')} not on the whitelist. Add ${pronoun} to 4lw.commands.whitelist there to see more`,
         )
       }
-      conclude(members)
+      failIfUnhealthy(members)
     })
 }
 
-function conclude(members: readonly Member[]): void {
+function failIfUnhealthy(members: readonly Member[]): void {
   const down = members.filter(({ isDown }) => isDown)
   if (down.length > 0)
     throw new Failure(
@@ -73,65 +75,70 @@ function conclude(members: readonly Member[]): void {
   const followers = members.filter(({ mode }) => mode === 'follower')
   if (leaders.length > 1)
     throw new Failure(
-      `${leaders.length} members say that they lead: ${leaders.map(({ server }) => server).join(', ')}. Either they belong to different ensembles, or an election is under way: look again.`,
+      `${leaders.length} members claim to be the leader: ${leaders.map(({ server }) => server).join(', ')}. Either they belong to different ensembles, or an election is running: try again.`,
       ExitCode.unhealthy,
     )
   if (members.length > 1 && followers.length === members.length)
-    throw new Failure('None of these members leads. Name all members to see the leader.', ExitCode.unhealthy)
+    throw new Failure('None of these members is the leader. Name all members to see it.', ExitCode.unhealthy)
 }
 
-async function look(io: Io, networks: Networks, at: ServerAddress, timeoutMs: number): Promise<Member> {
+async function queryMember(
+  io: Io,
+  clientTransport: ClientTransport,
+  at: ServerAddress,
+  timeoutMs: number,
+): Promise<Member> {
   const server = formatServer(at)
-  const { transport } = networks
+  const { transport } = clientTransport
   try {
     const [srvr, mntr] = await Promise.all([
-      ask(transport, at, 'srvr', timeoutMs, io.signal),
-      ask(transport, at, 'mntr', timeoutMs, io.signal),
+      sendFourLetterWord(transport, at, 'srvr', timeoutMs, io.signal),
+      sendFourLetterWord(transport, at, 'mntr', timeoutMs, io.signal),
     ])
-    return described(server, srvr, mntr)
+    return parseMember(server, srvr, mntr)
   } catch (error) {
-    return { server, isDown: true, health: `down: ${judge(error).line}`, refused: [] }
+    return { server, isDown: true, health: `down: ${toExit(error).line}`, refused: [] }
   }
 }
 
-function described(server: string, srvr: string, mntr: string): Member {
-  const refused = [...(isRefusal(srvr) ? ['srvr'] : []), ...(isRefusal(mntr) ? ['mntr'] : [])]
-  if (isIdle(srvr) || isIdle(mntr))
+function parseMember(server: string, srvr: string, mntr: string): Member {
+  const refused = [...(isNotWhitelisted(srvr) ? ['srvr'] : []), ...(isNotWhitelisted(mntr) ? ['mntr'] : [])]
+  if (isNotServing(srvr) || isNotServing(mntr))
     return { server, isDown: true, health: 'not serving: no quorum, or it is starting', refused }
-  const said = isRefusal(srvr) ? new Map<string, string>() : fields(srvr, /^([^:]+): (.*)$/gm)
-  const figures = isRefusal(mntr) ? new Map<string, string>() : fields(mntr, /^zk_(\w+)\t(.*)$/gm)
-  if (said.size === 0 && figures.size === 0 && refused.length < 2)
-    return { server, isDown: true, health: 'answers what no ZooKeeper server does', refused }
-  const [, average, most] = said.get('Latency min/avg/max')?.split('/') ?? []
-  const latency = [average ?? figures.get('avg_latency'), most ?? figures.get('max_latency')]
-  const mode = said.get('Mode') ?? figures.get('server_state')
+  const srvrFields = isNotWhitelisted(srvr) ? new Map<string, string>() : fields(srvr, /^([^:]+): (.*)$/gm)
+  const mntrFields = isNotWhitelisted(mntr) ? new Map<string, string>() : fields(mntr, /^zk_(\w+)\t(.*)$/gm)
+  if (srvrFields.size === 0 && mntrFields.size === 0 && refused.length < 2)
+    return { server, isDown: true, health: 'unknown reply: not a ZooKeeper server', refused }
+  const [, average, most] = srvrFields.get('Latency min/avg/max')?.split('/') ?? []
+  const latency = [average ?? mntrFields.get('avg_latency'), most ?? mntrFields.get('max_latency')]
+  const mode = srvrFields.get('Mode') ?? mntrFields.get('server_state')
   return {
     server,
     isDown: false,
-    health: healthOf(mode, figures, refused),
+    health: describeHealth(mode, mntrFields, refused),
     mode,
-    zxid: said.get('Zxid') ?? figures.get('last_zxid'),
-    connections: said.get('Connections') ?? figures.get('num_alive_connections'),
-    outstanding: said.get('Outstanding') ?? figures.get('outstanding_requests'),
+    zxid: srvrFields.get('Zxid') ?? mntrFields.get('last_zxid'),
+    connections: srvrFields.get('Connections') ?? mntrFields.get('num_alive_connections'),
+    outstanding: srvrFields.get('Outstanding') ?? mntrFields.get('outstanding_requests'),
     latency: latency[0] === undefined ? undefined : `${latency[0]}/${latency[1]}`,
-    nodes: said.get('Node count') ?? figures.get('znode_count'),
-    version: (said.get('Zookeeper version') ?? figures.get('version'))?.replace(/,.*/, ''),
+    nodes: srvrFields.get('Node count') ?? mntrFields.get('znode_count'),
+    version: (srvrFields.get('Zookeeper version') ?? mntrFields.get('version'))?.replace(/,.*/, ''),
     refused,
   }
 }
 
-function healthOf(
+function describeHealth(
   mode: string | undefined,
-  figures: ReadonlyMap<string, string>,
+  mntrFields: ReadonlyMap<string, string>,
   refused: readonly string[],
 ): string {
-  if (mode === undefined) return refused.length > 0 ? 'unknown: it tells nothing' : 'unknown'
-  if (figures.get('log_writable') === '0') return 'refuses writes: its disk is full'
+  if (mode === undefined) return refused.length > 0 ? 'unknown: no word is whitelisted' : 'unknown'
+  if (mntrFields.get('log_writable') === '0') return 'refuses writes: its disk is full'
   if (mode === 'read-only') return 'read-only: cut off from the quorum'
-  const size = Number(figures.get('quorum_size'))
-  const synced = Number(figures.get('synced_followers'))
+  const size = Number(mntrFields.get('quorum_size'))
+  const synced = Number(mntrFields.get('synced_followers'))
   if (mode === 'leader' && size > 0 && synced + 1 < size)
-    return `ok, but ${size - synced - 1} of ${size} voters not in step`
+    return `ok, but ${size - synced - 1} of ${size} voters not synced`
   return 'ok'
 }
 

@@ -1,6 +1,6 @@
 import type { CommandModule } from '../context.ts'
 
-/** `zabra sync`: waits until the server knows what its leader knows. */
+/** `zabra sync`: waits until the server has caught up with its leader. */
 export const sync: CommandModule = (program, { session }) => {
   program
     .command('sync')

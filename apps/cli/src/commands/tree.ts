@@ -1,16 +1,17 @@
-import { integer, Unreadable, type CommandModule } from '../context.ts'
+import { integer } from '../arguments.ts'
+import { UnreadableNodes, type CommandModule } from '../context.ts'
 import { print, printJson } from '../io.ts'
 import { safeLine } from '../text/bytes.ts'
 
-/** `zabra tree`: a subtree as it hangs together. */
+/** `zabra tree`: draws a subtree. */
 export const tree: CommandModule = (program, { io, options, session }) => {
   program
     .command('tree')
-    .description('draw a node and what is below it')
+    .description('draw a node and its descendants')
     .argument('[path]', 'the node', '/')
-    .option('-d, --depth <levels>', 'how far down', integer(0), Infinity)
+    .option('-d, --depth <levels>', 'maximum depth', integer(0), Infinity)
     .action(async (path: string, { depth }: { depth: number }) => {
-      const unreadable = new Unreadable(io)
+      const unreadable = new UnreadableNodes(io)
       const { json } = options()
       await session(async (zk) => {
         const lines: boolean[] = []
@@ -32,6 +33,6 @@ export const tree: CommandModule = (program, { io, options, session }) => {
           print(io, `${stem.join('')}${branch}${safeLine(name)}${isEphemeral ? '  (ephemeral)' : ''}`)
         }
       })
-      unreadable.conclude()
+      unreadable.failIfAny()
     })
 }

@@ -2,7 +2,7 @@ import type { CommandModule } from '../context.ts'
 import { print, printJson } from '../io.ts'
 import { safeLine } from '../text/bytes.ts'
 
-/** `zabra whoami`: the identities that the server takes this client for. */
+/** `zabra whoami`: prints the identities of this client, as the server knows them. */
 export const whoami: CommandModule = (program, { io, options, session }) => {
   program
     .command('whoami')

@@ -1,40 +1,40 @@
 import { addressKey, findServers as find, parseServers as parse, type ServerAddress } from '@zabra/client'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 
-const example = 'Give host:port, or host:port,host:port/path for several servers and a root below /.'
+const addressAdvice = 'Give host:port, or host:port,host:port/path for several servers and a root below /.'
 
-/** Reads a connect string: servers with commas between them, and after them the path that is to be the root. */
+/** Parses a connect string: servers separated by commas, then an optional chroot. Throws a `UsageError` when it is malformed. */
 export function parseServers(text: string): { servers: readonly ServerAddress[]; chroot: string } {
   try {
     return parse(text)
   } catch (error) {
-    throw new UsageError(`${(error as Error).message}. ${example}`, { cause: error })
+    throw new UsageError(`${(error as Error).message}. ${addressAdvice}`, { cause: error })
   }
 }
 
-/** The same, with the servers of a service looked up. Rejects when nobody tells them in time. */
-export async function findServers(
+/** Parses a connect string and looks up the servers of a `dns-srv` name. Rejects with a `Failure` when the lookup times out. */
+export async function resolveServers(
   text: string,
   timeoutMs: number,
   signal: AbortSignal,
 ): Promise<{ servers: readonly ServerAddress[]; chroot: string }> {
-  if (!isService(text)) return parseServers(text)
-  const limit = AbortSignal.timeout(timeoutMs)
+  if (!isSrvName(text)) return parseServers(text)
+  const timeout = AbortSignal.timeout(timeoutMs)
   try {
-    return await find(text, { signal: AbortSignal.any([signal, limit]) })
+    return await find(text, { signal: AbortSignal.any([signal, timeout]) })
   } catch (error) {
     signal.throwIfAborted()
     const { message } = error as Error
-    if (!limit.aborted) throw new UsageError(`${message}. ${example}`, { cause: error })
-    throw new Failure(`${message}. ${serviceAdvice}`, ExitCode.connection, { cause: error })
+    if (!timeout.aborted) throw new UsageError(`${message}. ${addressAdvice}`, { cause: error })
+    throw new Failure(`${message}. ${srvAdvice}`, ExitCode.connection, { cause: error })
   }
 }
 
-/** Whether the servers are told by SRV records. */
-export const isService = (text: string): boolean => text.startsWith('dns-srv')
+/** Whether the servers of a connect string come from SRV records. */
+export const isSrvName = (text: string): boolean => text.startsWith('dns-srv')
 
-export const serviceAdvice =
-  'Check the name of the service and that its servers run, or name them with --server or ZABRA_SERVER.'
+export const srvAdvice =
+  'Check the name of the service and that its servers are running, or name them with --server or ZABRA_SERVER.'
 
-/** The address as it is typed. */
+/** Formats an address as the user types it: `host:port` for TCP. */
 export const formatServer = (server: ServerAddress): string => addressKey(server).replace(/^tcp:../, '')

@@ -6,7 +6,7 @@ import { nodePlatform } from '@zabra/runtime/node'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { UsageError } from '../exit-codes.ts'
 import type { Io } from '../io.ts'
-import { Capture } from '../testdata/stage.ts'
+import { CapturedOutput } from '../testing/cli-fixture.ts'
 import { ExportFile } from './export-file.ts'
 import { EXPORT_HEAD, exportEnd, formatNode } from './export-format.ts'
 
@@ -35,17 +35,17 @@ afterAll(() => rmSync(folder, { recursive: true }))
 
 const io = (input: string | Uint8Array = '', signal = new AbortController().signal): Io => ({
   stdin: Readable.from([Buffer.from(input)]),
-  stdout: new Capture(),
-  stderr: new Capture(),
+  stdout: new CapturedOutput(),
+  stderr: new CapturedOutput(),
   environment: {},
   version: '1',
   signal,
-  ports: nodePlatform(),
+  platform: nodePlatform(),
 })
 
 async function contents(source: ExportFile): Promise<(readonly [string, Uint8Array | null])[]> {
   const found = await source.nodes(new AbortController().signal)
-  return Promise.all(found.map(async (node) => [node.path, await source.dataOf(node)] as const))
+  return Promise.all(found.map(async (node) => [node.path, await source.readData(node)] as const))
 }
 
 const expected = nodes.map(({ path, data }) => [path, data])
@@ -90,7 +90,7 @@ describe('an export that is read from its file', () => {
     const found = await source.nodes(new AbortController().signal)
     writeFileSync(changing, text.replaceAll('/größe', '/kleine').slice(0, -3000))
     for (const node of found.slice(1))
-      await expect(source.dataOf(node)).rejects.toThrow(/Expected a file that stays as it is/)
+      await expect(source.readData(node)).rejects.toThrow(/Expected a file that stays as it is/)
     await source.close()
   })
 

@@ -5,27 +5,27 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { UsageError } from '../exit-codes.ts'
 import type { Io } from '../io.ts'
-import { textOf } from '../text/bytes.ts'
+import { decodeUtf8 } from '../text/bytes.ts'
 import { ExportReader, type ExportedNode } from './export-format.ts'
 
-/** A node of an export without its data, and where its line stands in the file. */
-export interface NodeLine extends Omit<ExportedNode, 'data'> {
+/** A node of an export without its data, and the position of its line in the file. */
+export interface ExportedNodeLine extends Omit<ExportedNode, 'data'> {
   readonly at: number
   readonly length: number
 }
 
-/** Bytes that are read at once, and the longest line: no node of a server comes near it. */
+/** Bytes per read, and the limit of a line, far above the size of any node. */
 const CHUNK = 1 << 20
-const LONGEST_LINE = 256 << 20
+const MAX_LINE = 256 << 20
 const NEWLINE = 0x0a
 
 /**
- * An export that is read line by line, and whose data stay in it until they are wanted: it may be larger than memory. What
- * comes through a pipe is kept in a file of its own that nobody else can read, and that goes with this process.
+ * Reads an export line by line and leaves the data of nodes in the file until they are needed, so an export may be larger than
+ * memory. Spools a pipe to a temporary file that only this user can read and that disappears with the process.
  */
 export class ExportFile {
   readonly name: string
-  /** Where the export came from, as its head says. */
+  /** The path of the exported subtree, from the head of the export. */
   root: string | undefined
   readonly #handle: FileHandle
   readonly #chunk: number
@@ -38,14 +38,14 @@ export class ExportFile {
 
   /** Opens a file, or standard input for `-`. Throws a `UsageError` for a file that cannot be read. */
   static async open(io: Io, file: string, chunk = CHUNK): Promise<ExportFile> {
-    if (file === '-') return new ExportFile('standard input', await kept(io, io.stdin), chunk)
+    if (file === '-') return new ExportFile('standard input', await spool(io, io.stdin), chunk)
     let handle: FileHandle
     try {
       handle = await open(file)
       const stat = await handle.stat()
       if (stat.isDirectory()) throw Object.assign(new Error('It is a folder'), { code: 'EISDIR' })
-      // A pipe by name can be read once only.
-      if (!stat.isFile()) handle = await kept(io, handle.createReadStream())
+      // A named pipe can be read only once.
+      if (!stat.isFile()) handle = await spool(io, handle.createReadStream())
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
       if (code === undefined) throw error
@@ -54,13 +54,13 @@ export class ExportFile {
     return new ExportFile(file, handle, chunk)
   }
 
-  /** Reads and checks all of it. Throws a `UsageError` that names the line when anything is wrong. */
-  async nodes(signal: AbortSignal): Promise<NodeLine[]> {
+  /** Reads and validates the whole file. Rejects with a `UsageError` that names the invalid line. */
+  async nodes(signal: AbortSignal): Promise<ExportedNodeLine[]> {
     const reader = new ExportReader(this.name)
-    const nodes: NodeLine[] = []
+    const nodes: ExportedNodeLine[] = []
     for await (const { bytes, at, number } of this.#lines()) {
       signal.throwIfAborted()
-      const text = textOf(bytes)
+      const text = decodeUtf8(bytes)
       if (text === undefined)
         throw new UsageError(
           `${this.name}:${number}: Expected lines of JSON in UTF-8, got other bytes. Give a file that zabra export wrote.`,
@@ -75,19 +75,19 @@ export class ExportFile {
     return nodes
   }
 
-  /** The data of a node that was read before. Throws a `UsageError` when the file is not the same any more. */
-  async dataOf({ at, length, path }: NodeLine): Promise<Uint8Array | null> {
+  /** Reads the data of a node that `nodes` returned. Rejects with a `UsageError` when the file has changed since. */
+  async readData({ at, length, path }: ExportedNodeLine): Promise<Uint8Array | null> {
     const bytes = new Uint8Array(length)
-    const read = await this.#fill(bytes, at)
+    const read = await this.#readAt(bytes, at)
     try {
-      const node = new ExportReader(this.name).line(textOf(bytes.subarray(0, read)) ?? '', 1)
-      // It is to be somewhere, at whose end its path in the export stands.
+      const node = new ExportReader(this.name).line(decodeUtf8(bytes.subarray(0, read)) ?? '', 1)
+      // The import may prepend a root to the path in the export.
       if (node !== undefined && (node.path === '/' || path.endsWith(node.path))) return node.data
     } catch {
-      // It was whole before, so it has changed.
+      // The line was valid before, so the file has changed.
     }
     throw new UsageError(
-      `${this.name}: Expected a file that stays as it is, got one that changed meanwhile. Import again.`,
+      `${this.name}: Expected an unchanged file, got one that changed during the import. Import again.`,
     )
   }
 
@@ -97,20 +97,20 @@ export class ExportFile {
 
   async *#lines(): AsyncGenerator<{ bytes: Uint8Array; at: number; number: number }> {
     let number = 0
-    let begun: Uint8Array[] = []
+    let pending: Uint8Array[] = []
     let length = 0
     let at = 0
     const line = (end: Uint8Array): { bytes: Uint8Array; at: number; number: number } => {
-      const bytes = begun.length === 0 ? end : new Uint8Array(Buffer.concat([...begun, end]))
+      const bytes = pending.length === 0 ? end : new Uint8Array(Buffer.concat([...pending, end]))
       const whole = { bytes, at, number: ++number }
       at += bytes.length + 1
-      begun = []
+      pending = []
       length = 0
       return whole
     }
     for (let offset = 0; ;) {
       const chunk = new Uint8Array(this.#chunk)
-      const read = await this.#fill(chunk, offset)
+      const read = await this.#readAt(chunk, offset)
       if (read === 0) break
       offset += read
       let start = 0
@@ -118,18 +118,18 @@ export class ExportFile {
         yield line(chunk.subarray(start, end))
         start = end + 1
       }
-      begun.push(chunk.subarray(start, read))
+      pending.push(chunk.subarray(start, read))
       length += read - start
-      if (length > LONGEST_LINE)
+      if (length > MAX_LINE)
         throw new UsageError(
-          `${this.name}:${number + 1}: Expected a line of at most ${LONGEST_LINE} bytes, got a longer one. Give a file that zabra export wrote.`,
+          `${this.name}:${number + 1}: Expected a line of at most ${MAX_LINE} bytes, got a longer one. Give a file that zabra export wrote.`,
         )
     }
     if (length > 0) yield line(new Uint8Array(0))
   }
 
-  /** Reads until the array is full or the file ends. */
-  async #fill(into: Uint8Array, at: number): Promise<number> {
+  /** Reads from an offset until the array is full or the file ends. Resolves to the number of bytes read. */
+  async #readAt(into: Uint8Array, at: number): Promise<number> {
     let filled = 0
     while (filled < into.length) {
       const { bytesRead } = await this.#handle.read(into, filled, into.length - filled, at + filled)
@@ -140,8 +140,8 @@ export class ExportFile {
   }
 }
 
-/** A file with what comes through a stream. It has no name any more when this resolves, where the system can do that. */
-async function kept(io: Io, stream: NodeJS.ReadableStream): Promise<FileHandle> {
+/** Copies a stream to a temporary file and resolves to its handle. The file is unlinked already, where the system allows it. */
+async function spool(io: Io, stream: NodeJS.ReadableStream): Promise<FileHandle> {
   const folder = await mkdtemp(join(tmpdir(), 'zabra-import-'))
   try {
     const file = join(folder, 'export.jsonl')

@@ -1,48 +1,48 @@
 import { formatPerms, MAX_TTL, validatePath, type ACL } from '@zabra/protocol'
 import { UsageError } from '../exit-codes.ts'
-import { permsOf } from '../text/acl.ts'
+import { parsePerms } from '../text/acl.ts'
 import { dataFields } from '../text/bytes.ts'
 
-/** A node as an export keeps it; `path` is below the root of the export, `/` for the root itself. */
+/** A node of an export. `path` is relative to the exported subtree, `/` for its root. */
 export interface ExportedNode {
   readonly path: string
   readonly data: Uint8Array | null
   readonly acl: readonly ACL[]
-  /** What it is when it is not plainly persistent; only snapshots tell. */
+  /** The node type when it is not plain persistent; known only for exports from snapshots. */
   readonly kind?: 'container' | 'ttl'
-  /** Milliseconds; of a node with a time to live. */
+  /** Time to live in milliseconds. */
   readonly ttl?: number
 }
 
 /** The first line of an export. */
 export const EXPORT_HEAD = { zabra: 'export', version: 1 } as const
 
-/** The last line of an export, which one that was cut short does not have. */
+/** Returns the last line of an export. A truncated export lacks it. */
 export const exportEnd = (nodes: number) => ({ zabra: 'end', nodes })
 
-/** A node as one line of JSON: data as text where it is UTF-8, else in Base64. */
+/** Formats a node as one line of JSON: data as text if it is UTF-8, otherwise in Base64. */
 export function formatNode({ path, data, acl, kind, ttl }: ExportedNode): string {
   const entries = acl.map(({ perms, id }) => ({ scheme: id.scheme, id: id.id, perms: formatPerms(perms) }))
   const special = kind === 'container' ? { container: true } : kind === 'ttl' ? { ttl } : {}
   return JSON.stringify({ path, ...dataFields(data), ...special, acl: entries })
 }
 
-/** Reads an export line by line. Throws a `UsageError` that names the line when anything is not as `formatNode` writes it. */
+/** Parses the lines of an export. Throws a `UsageError` that names the line when it is not in the format of `formatNode`. */
 export class ExportReader {
   readonly #name: string
   readonly #seen = new Set<string>()
-  /** Access lists by their text: most nodes of a tree have one of a few. */
+  /** Access lists by their JSON text, shared between nodes to save memory: a tree has few different ones. */
   readonly #lists = new Map<string, readonly ACL[]>()
-  /** It has begun with a head and not ended yet. */
+  /** Whether a head was read and no end yet. */
   #isOpen = false
-  /** Where it came from, as its head says. */
+  /** The path of the exported subtree, from the head. */
   root: string | undefined
 
   constructor(name: string) {
     this.#name = name
   }
 
-  /** The node in a line; undefined for lines that hold none. */
+  /** Parses a line; returns undefined for the head, the end and blank lines. */
   line(text: string, number: number): ExportedNode | undefined {
     if (text.trim() === '') return undefined
     const where = `${this.#name}:${number}`
@@ -73,11 +73,11 @@ export class ExportReader {
     return node
   }
 
-  /** There are no more lines. Lines that somebody has written by hand have neither head nor end. */
+  /** Throws when the export was truncated: it has a head and no end. Lines written by hand may have neither. */
   end(): void {
     if (this.#isOpen)
       throw new UsageError(
-        `${this.#name}: Expected a last line such as ${JSON.stringify(exportEnd(this.#seen.size))}, got none: the export was cut short. Export again.`,
+        `${this.#name}: Expected a last line such as ${JSON.stringify(exportEnd(this.#seen.size))}, got none: the export is truncated. Export again.`,
       )
   }
 }
@@ -88,7 +88,7 @@ function parseLine(line: string, where: string): Record<string, unknown> {
     value = JSON.parse(line)
   } catch (error) {
     throw new UsageError(
-      `${where}: Expected a line of JSON, got one that is none (${(error as Error).message}). The file may have been cut short.`,
+      `${where}: Expected a line of JSON, got something else (${(error as Error).message}). The file may be truncated.`,
     )
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value))
@@ -100,8 +100,9 @@ function parseLine(line: string, where: string): Record<string, unknown> {
 
 function parseNode(value: Record<string, unknown>, where: string): ExportedNode {
   const { path, acl } = value
-  const wrong = typeof path === 'string' ? validatePath(path) : `Expected a path, got ${JSON.stringify(path)}`
-  if (wrong !== undefined) throw new UsageError(`${where}: ${wrong}. Paths look like /app/config.`)
+  const problem =
+    typeof path === 'string' ? validatePath(path) : `Expected a path, got ${JSON.stringify(path)}`
+  if (problem !== undefined) throw new UsageError(`${where}: ${problem}. Paths look like /app/config.`)
   if (!Array.isArray(acl) || acl.length === 0)
     throw new UsageError(`${where}: Expected an access list with at least one entry in "acl".`)
   return {
@@ -141,7 +142,7 @@ function parseData({ data, base64 }: Record<string, unknown>, where: string): Ui
 
 function parseEntry(entry: unknown, where: string): ACL {
   const { scheme, id, perms } = (entry ?? {}) as Record<string, unknown>
-  const bits = typeof perms === 'string' ? permsOf(perms) : undefined
+  const bits = typeof perms === 'string' ? parsePerms(perms) : undefined
   if (typeof scheme !== 'string' || typeof id !== 'string' || bits === undefined)
     throw new UsageError(
       `${where}: Expected an entry such as {"scheme":"world","id":"anyone","perms":"cdrwa"}, got ${JSON.stringify(entry)}.`,

@@ -1,36 +1,38 @@
 import { digestId, Perms, type ACL } from '@zabra/protocol'
 import type { ZooKeeper } from './zookeeper.ts'
 
-/** Who this client is to the server. */
+/** The identities of this client. */
 export interface Identities {
-  /** Nothing is forbidden to it. */
+  /** Whether the client is the superuser, whom access lists do not restrict. */
   readonly isSuper: boolean
-  /** Its addresses, as access lists name them. */
+  /** IP addresses, in the format of access lists. */
   readonly addresses: readonly string[]
-  /** `scheme:id` of each, as access lists name them. */
+  /** Every identity as `scheme:id`, in the format of access lists. */
   readonly names: ReadonlySet<string>
 }
 
-/** Asks the server who this client is; what was proved by digest is told by name only, so it comes from `auth`. */
-export async function identitiesOf(
+/** Asks the server for the identities. For digests it returns only the user name, so their ids are computed from `auth`. */
+export async function readIdentities(
   zk: ZooKeeper,
   auth: readonly { readonly scheme: string; readonly credential: string }[],
 ): Promise<Identities> {
-  const told = await zk.whoAmI()
+  const identities = await zk.whoAmI()
   const digests = auth.filter(({ scheme }) => scheme === 'digest').map(({ credential }) => credential)
   return {
-    isSuper: told.some(({ scheme }) => scheme === 'super'),
-    addresses: told.filter(({ scheme }) => scheme === 'ip').map(({ user }) => user),
+    isSuper: identities.some(({ scheme }) => scheme === 'super'),
+    addresses: identities.filter(({ scheme }) => scheme === 'ip').map(({ user }) => user),
     names: new Set([
       'world:anyone',
-      ...told.filter(({ scheme }) => scheme !== 'digest').map(({ scheme, user }) => `${scheme}:${user}`),
+      ...identities
+        .filter(({ scheme }) => scheme !== 'digest')
+        .map(({ scheme, user }) => `${scheme}:${user}`),
       ...digests.map((credential) => `digest:${digestId(credential)}`),
     ]),
   }
 }
 
-/** Whether an access list surely lets somebody create and delete children. */
-export function letsChange(acl: readonly ACL[], { isSuper, names }: Identities): boolean {
+/** Whether an access list is known to let these identities create and delete children. */
+export function canChangeChildren(acl: readonly ACL[], { isSuper, names }: Identities): boolean {
   if (isSuper) return true
   let granted = 0
   for (const { perms, id } of acl) if (names.has(`${id.scheme}:${id.id}`)) granted |= perms

@@ -1,53 +1,58 @@
 import { aclEquals, ErrorCode, parentOf, Perms, type ACL } from '@zabra/protocol'
-import { isCode } from '../exit-codes.ts'
-import type { NodeLine } from './export-file.ts'
+import { hasCode } from '../exit-codes.ts'
+import type { ExportedNodeLine } from './export-file.ts'
 import type { Identities } from './identities.ts'
 import { isReserved } from './paths.ts'
 import { mapConcurrent } from '@zabra/client'
 import type { ZooKeeper } from './zookeeper.ts'
 
-/** What an import would do. */
-export interface Plan {
-  readonly create: readonly NodeLine[]
-  /** Existing nodes whose data or access list differ. */
-  readonly replace: readonly NodeLine[]
-  /** Nodes of an import that was killed: only their access lists are still to be closed. */
-  readonly close: readonly NodeLine[]
-  /** Existing nodes that stay as they are. */
+/** The changes that an import makes. */
+export interface ImportPlan {
+  readonly create: readonly ExportedNodeLine[]
+  /** Existing nodes with other data or another access list, to be overwritten. */
+  readonly replace: readonly ExportedNodeLine[]
+  /** Nodes with the temporary access list of an import that was killed; only the final list has to be set. */
+  readonly restore: readonly ExportedNodeLine[]
+  /** Existing nodes that are not changed. */
   readonly keep: readonly string[]
-  /** Existing nodes of which nobody said what to do. */
+  /** Existing nodes that differ, when neither skip nor replace was requested. */
   readonly conflicts: readonly string[]
-  /** Nodes of the server itself. */
+  /** Nodes in `/zookeeper`, which are left out. */
   readonly reserved: readonly string[]
-  /** Parents that are neither in the export nor there; they are created empty. */
+  /** Missing parents that are not in the export; they are created empty. */
   readonly parents: readonly string[]
 }
 
-/** Compares nodes, whose paths are those at which they are to be, with the tree. Keeps no data and changes nothing. */
+/** Compares nodes, by their target paths, with the tree on the server. Changes nothing and keeps no data in memory. */
 export async function planImport(
   zk: ZooKeeper,
-  nodes: readonly NodeLine[],
-  dataOf: (node: NodeLine) => Promise<Uint8Array | null>,
+  nodes: readonly ExportedNodeLine[],
+  readData: (node: ExportedNodeLine) => Promise<Uint8Array | null>,
   existing: 'refuse' | 'skip' | 'replace',
-  us: Identities,
-): Promise<Plan> {
-  const ours = nodes.filter(({ path }) => !isReserved(path)).toSorted((a, b) => compare(a.path, b.path))
+  identities: Identities,
+): Promise<ImportPlan> {
+  const imported = nodes
+    .filter(({ path }) => !isReserved(path))
+    .toSorted((a, b) => comparePaths(a.path, b.path))
   const plan = {
-    create: [] as NodeLine[],
-    replace: [] as NodeLine[],
-    close: [] as NodeLine[],
+    create: [] as ExportedNodeLine[],
+    replace: [] as ExportedNodeLine[],
+    restore: [] as ExportedNodeLine[],
     keep: [] as string[],
     conflicts: [] as string[],
     reserved: nodes.filter(({ path }) => isReserved(path)).map(({ path }) => path),
     parents: [] as string[],
   }
-  const look = async (node: NodeLine) => ({ node, found: await likeness(zk, node, dataOf, us) })
-  for await (const { node, found } of mapConcurrent(ours, look)) {
+  const compare = async (node: ExportedNodeLine) => ({
+    node,
+    found: await compareNode(zk, node, readData, identities),
+  })
+  for await (const { node, found } of mapConcurrent(imported, compare)) {
     if (found === 'missing') plan.create.push(node)
     else if (found === 'same') plan.keep.push(node.path)
-    else if (found === 'left open') plan.close.push(node)
+    else if (found === 'temporary') plan.restore.push(node)
     else if (existing === 'replace') plan.replace.push(node)
-    // The root of a tree is always there, so it alone is no conflict.
+    // The root always exists, so it is no conflict.
     else if (existing === 'skip' || node.path === '/') plan.keep.push(node.path)
     else plan.conflicts.push(node.path)
   }
@@ -63,43 +68,44 @@ export async function planImport(
   return plan
 }
 
-const OPENING = Perms.CREATE | Perms.DELETE | Perms.READ | Perms.ADMIN
+const TEMPORARY_PERMS = Perms.CREATE | Perms.DELETE | Perms.READ | Perms.ADMIN
 
 /**
- * What lets this client, by its address and nobody else, create children below a node, delete them again if it is
- * interrupted, and set the node's own list afterwards.
+ * Returns the entries that an import adds to an access list temporarily: they let this client, by its address, create children,
+ * delete them again on rollback, and set the final access list.
  */
-export const openingFor = ({ addresses }: Identities): ACL[] =>
-  addresses.map((address) => ({ perms: OPENING, id: { scheme: 'ip', id: address } }))
+export const temporaryAcl = ({ addresses }: Identities): ACL[] =>
+  addresses.map((address) => ({ perms: TEMPORARY_PERMS, id: { scheme: 'ip', id: address } }))
 
 /**
- * How a node of the tree compares with the one that is to be there. It is left open when it is what an import makes of it
- * on the way, which was killed before it could close the node.
+ * Compares a node on the server with the imported one. Resolves to `temporary` when only the access list differs, by the entries
+ * of an import that was killed before it set the final list.
  */
-async function likeness(
+async function compareNode(
   zk: ZooKeeper,
-  node: NodeLine,
-  dataOf: (node: NodeLine) => Promise<Uint8Array | null>,
-  us: Identities,
-): Promise<'missing' | 'same' | 'left open' | 'other'> {
+  node: ExportedNodeLine,
+  readData: (node: ExportedNodeLine) => Promise<Uint8Array | null>,
+  identities: Identities,
+): Promise<'missing' | 'same' | 'temporary' | 'different'> {
   let found: { data: Uint8Array | null; acl: ACL[] }
   try {
     const [{ data }, { acl }] = await Promise.all([zk.getData(node.path), zk.getACL(node.path)])
     found = { data, acl }
   } catch (error) {
-    if (isCode(error, ErrorCode.NONODE)) return 'missing'
-    // Nobody can tell what is there.
-    if (isCode(error, ErrorCode.NOAUTH)) return 'other'
+    if (hasCode(error, ErrorCode.NONODE)) return 'missing'
+    // Without read permission the node may differ.
+    if (hasCode(error, ErrorCode.NOAUTH)) return 'different'
     throw error
   }
   const isSame = aclEquals(node.acl, found.acl)
-  const isOpen = us.addresses.length > 0 && aclEquals([...node.acl, ...openingFor(us)], found.acl)
-  if (!isSame && !isOpen) return 'other'
-  if (!sameData(await dataOf(node), found.data)) return 'other'
-  return isSame ? 'same' : 'left open'
+  const isTemporary =
+    identities.addresses.length > 0 && aclEquals([...node.acl, ...temporaryAcl(identities)], found.acl)
+  if (!isSame && !isTemporary) return 'different'
+  if (!isSameData(await readData(node), found.data)) return 'different'
+  return isSame ? 'same' : 'temporary'
 }
 
-const sameData = (a: Uint8Array | null, b: Uint8Array | null): boolean =>
+const isSameData = (a: Uint8Array | null, b: Uint8Array | null): boolean =>
   a === null || b === null ? a === b : Buffer.compare(a, b) === 0
 
-const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+const comparePaths = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

@@ -1,27 +1,27 @@
 import { mapConcurrent } from '@zabra/client'
 import { ErrorCode, parentOf, type ACL } from '@zabra/protocol'
-import { isCode } from '../exit-codes.ts'
-import type { NodeLine } from './export-file.ts'
-import { letsChange, type Identities } from './identities.ts'
-import { openingFor, type Plan } from './import-plan.ts'
+import { hasCode } from '../exit-codes.ts'
+import type { ExportedNodeLine } from './export-file.ts'
+import { canChangeChildren, type Identities } from './identities.ts'
+import { temporaryAcl, type ImportPlan } from './import-plan.ts'
 import type { CreateMode, WriteOp, ZooKeeper } from './zookeeper.ts'
 
-/** Who hears of an import under way. */
+/** Inputs and callbacks of an import. */
 export interface ImportRun {
-  readonly us: Identities
-  /** What a node is to hold. */
-  readonly dataOf: (node: NodeLine) => Promise<Uint8Array | null>
+  readonly identities: Identities
+  /** Reads the data of a node from the export. */
+  readonly readData: (node: ExportedNodeLine) => Promise<Uint8Array | null>
   readonly signal: AbortSignal
-  /** So many nodes are there. */
-  readonly done: (nodes: number) => void
-  /** What was created is about to be deleted again. */
-  readonly takingBack: (nodes: number) => void
+  /** Receives the number of nodes created and replaced so far. */
+  readonly onProgress: (nodes: number) => void
+  /** Called before a rollback, with the number of created nodes. */
+  readonly onRollback: (nodes: number) => void
 }
 
-/** An import that did not come to its end, and could not take back what it had created. */
-export class ImportLeftover extends Error {
+/** An import failed, and so did its rollback. */
+export class IncompleteRollbackError extends Error {
   override readonly name = 'ImportLeftover'
-  /** Nodes that it has created and that stay. */
+  /** Number of created nodes that were not deleted. */
   readonly nodes: number
   constructor(nodes: number, cause: unknown) {
     super(`${nodes} nodes that were created stay`, { cause })
@@ -30,38 +30,39 @@ export class ImportLeftover extends Error {
 }
 
 /**
- * Carries a plan out, parents first. When it fails or is told to stop before all nodes are created, those that are there
- * are deleted again and it rejects with the reason, or with an `ImportLeftover` when some could not be. A killed import is
- * completed by another one from the same address.
+ * Executes a plan, parents first. When it fails or is aborted before all nodes are created, deletes the created nodes and
+ * rejects with the reason, or with an `IncompleteRollbackError` when some could not be deleted. A killed import is completed by
+ * the same import from the same address.
  */
-export async function carryOut(zk: ZooKeeper, plan: Plan, run: ImportRun): Promise<void> {
-  const inner = new Set(plan.create.map(({ path }) => parentOf(path)))
-  const opened = new Map<string, NodeLine>()
+export async function runImport(zk: ZooKeeper, plan: ImportPlan, run: ImportRun): Promise<void> {
+  const parents = new Set(plan.create.map(({ path }) => parentOf(path)))
+  const withTemporaryAcl = new Map<string, ExportedNodeLine>()
   for (const node of plan.create)
-    if (inner.has(node.path) && !letsChange(node.acl, run.us)) opened.set(node.path, node)
-  const made: string[] = []
+    if (parents.has(node.path) && !canChangeChildren(node.acl, run.identities))
+      withTemporaryAcl.set(node.path, node)
+  const created: string[] = []
   try {
-    await createAll(zk, plan, opened, made, run)
+    await createAll(zk, plan, withTemporaryAcl, created, run)
   } catch (error) {
-    await takeBack(zk, made, opened, run, error)
+    await rollBack(zk, created, withTemporaryAcl, run, error)
     throw error
   }
-  const replaced: NodeLine[] = []
+  const replaced: ExportedNodeLine[] = []
   try {
-    const writing = async (node: NodeLine): Promise<WriteOp> => ({
+    const toSetOp = async (node: ExportedNodeLine): Promise<WriteOp> => ({
       op: 'setData',
       path: node.path,
-      data: await run.dataOf(node),
+      data: await run.readData(node),
     })
-    for await (const batch of batches(mapConcurrent(plan.replace, writing, AHEAD))) {
+    for await (const batch of batches(mapConcurrent(plan.replace, toSetOp, READ_CONCURRENCY))) {
       run.signal.throwIfAborted()
       await zk.multi(batch)
       replaced.push(...plan.replace.slice(replaced.length, replaced.length + batch.length))
-      run.done(made.length + replaced.length)
+      run.onProgress(created.length + replaced.length)
     }
   } finally {
-    // Lists of nodes that got children come last, the deepest first, as they may forbid what is still to do.
-    for (const { path, acl } of [...plan.close, ...opened.values(), ...replaced].toReversed())
+    // Final access lists of parents come last, deepest first, since they may forbid the changes before.
+    for (const { path, acl } of [...plan.restore, ...withTemporaryAcl.values(), ...replaced].toReversed())
       await zk.setACL(path, acl)
   }
   run.signal.throwIfAborted()
@@ -69,99 +70,107 @@ export async function carryOut(zk: ZooKeeper, plan: Plan, run: ImportRun): Promi
 
 async function createAll(
   zk: ZooKeeper,
-  plan: Plan,
-  opened: ReadonlyMap<string, unknown>,
-  made: string[],
-  { us, signal, done, dataOf }: ImportRun,
+  plan: ImportPlan,
+  withTemporaryAcl: ReadonlyMap<string, unknown>,
+  created: string[],
+  { identities, signal, onProgress, readData }: ImportRun,
 ): Promise<void> {
   for (const path of plan.parents) {
     signal.throwIfAborted()
     try {
       await zk.create(path, null)
-      made.push(path)
+      created.push(path)
     } catch (error) {
-      if (!isCode(error, ErrorCode.NODEEXISTS)) throw error
+      if (!hasCode(error, ErrorCode.NODEEXISTS)) throw error
     }
   }
-  const opening = opened.size === 0 ? [] : openingFor(us)
-  const making = async (node: NodeLine): Promise<WriteOp> =>
-    creationOf(node, opened.has(node.path) ? [...node.acl, ...opening] : node.acl, await dataOf(node))
-  for await (const batch of batches(mapConcurrent(plan.create, making, AHEAD))) {
+  const entries = withTemporaryAcl.size === 0 ? [] : temporaryAcl(identities)
+  const toCreateOp = async (node: ExportedNodeLine): Promise<WriteOp> =>
+    createOp(
+      node,
+      withTemporaryAcl.has(node.path) ? [...node.acl, ...entries] : node.acl,
+      await readData(node),
+    )
+  for await (const batch of batches(mapConcurrent(plan.create, toCreateOp, READ_CONCURRENCY))) {
     signal.throwIfAborted()
     const paths = batch.map(({ path }) => path)
     try {
       await zk.multi(batch)
     } catch (error) {
-      // Nobody knows whether they are there now; what is deleted again is whatever is found.
-      if ((error as { maybeApplied?: unknown }).maybeApplied === true) made.push(...paths)
+      // The outcome is unknown: the rollback deletes whichever of these nodes exist.
+      if ((error as { maybeApplied?: unknown }).maybeApplied === true) created.push(...paths)
       throw error
     }
-    made.push(...paths)
-    done(made.length)
+    created.push(...paths)
+    onProgress(created.length)
   }
 }
 
-function creationOf({ path, kind, ttl }: NodeLine, acl: readonly ACL[], data: Uint8Array | null): WriteOp {
+function createOp(
+  { path, kind, ttl }: ExportedNodeLine,
+  acl: readonly ACL[],
+  data: Uint8Array | null,
+): WriteOp {
   const mode: CreateMode =
     kind === 'container' ? 'container' : kind === 'ttl' ? 'persistentWithTtl' : 'persistent'
   return { op: 'create', path, data, acl, mode, ...(ttl === undefined ? {} : { ttl }) }
 }
 
-/** Deletes what was created, the last first. What has to stay gets the list that it is to have. */
-async function takeBack(
+/** Deletes the created nodes, last first. Nodes that cannot be deleted get their final access list. */
+async function rollBack(
   zk: ZooKeeper,
-  made: readonly string[],
-  opened: ReadonlyMap<string, NodeLine>,
-  { takingBack }: ImportRun,
+  created: readonly string[],
+  withTemporaryAcl: ReadonlyMap<string, ExportedNodeLine>,
+  { onRollback }: ImportRun,
   cause: unknown,
 ): Promise<void> {
-  if (made.length === 0) return
-  takingBack(made.length)
-  const left: string[] = []
+  if (created.length === 0) return
+  onRollback(created.length)
+  const remaining: string[] = []
   try {
-    const deletions = made.toReversed().map((path): WriteOp => ({ op: 'delete', path }))
+    const deletions = created.toReversed().map((path): WriteOp => ({ op: 'delete', path }))
     for await (const batch of batches(deletions)) {
       try {
         await zk.multi(batch)
       } catch {
-        // One by one: those that others have filled or deleted meanwhile must not keep the rest.
-        for (const { path } of batch) if (!(await isGone(zk, path))) left.push(path)
+        // One by one: nodes that other clients have filled or deleted must not block the rest.
+        for (const { path } of batch) if (!(await deleteIfEmpty(zk, path))) remaining.push(path)
       }
     }
-    for (const path of left) {
-      const node = opened.get(path)
+    for (const path of remaining) {
+      const node = withTemporaryAcl.get(path)
       if (node !== undefined) await zk.setACL(path, node.acl)
     }
   } catch {
-    // The connection is gone, and what it says of that is told by the cause already.
-    throw new ImportLeftover(made.length, cause)
+    // The connection is lost; the cause says so already.
+    throw new IncompleteRollbackError(created.length, cause)
   }
-  if (left.length > 0) throw new ImportLeftover(left.length, cause)
+  if (remaining.length > 0) throw new IncompleteRollbackError(remaining.length, cause)
 }
 
-async function isGone(zk: ZooKeeper, path: string): Promise<boolean> {
+async function deleteIfEmpty(zk: ZooKeeper, path: string): Promise<boolean> {
   try {
     await zk.delete(path)
     return true
   } catch (error) {
-    if (isCode(error, ErrorCode.NONODE)) return true
-    if (isCode(error, ErrorCode.NOTEMPTY) || isCode(error, ErrorCode.NOAUTH)) return false
+    if (hasCode(error, ErrorCode.NONODE)) return true
+    if (hasCode(error, ErrorCode.NOTEMPTY) || hasCode(error, ErrorCode.NOAUTH)) return false
     throw error
   }
 }
 
-/** Nodes in one transaction, and the bytes at which it is closed earlier; a server takes about a megabyte. */
-const BATCH = 100
+/** Nodes and bytes per transaction; a server accepts requests of about a megabyte. */
+const BATCH_NODES = 100
 const BATCH_BYTES = 400_000
-/** Nodes whose data are read ahead of the transaction that takes them. */
-const AHEAD = 16
+/** Number of nodes whose data is read concurrently. */
+const READ_CONCURRENCY = 16
 
 async function* batches(ops: Iterable<WriteOp> | AsyncIterable<WriteOp>): AsyncGenerator<WriteOp[]> {
   let batch: WriteOp[] = []
   let bytes = 0
   for await (const op of ops) {
     const size = op.path.length + (('data' in op && op.data?.length) || 0) + 100
-    if (batch.length > 0 && (batch.length >= BATCH || bytes + size > BATCH_BYTES)) {
+    if (batch.length > 0 && (batch.length >= BATCH_NODES || bytes + size > BATCH_BYTES)) {
       yield batch
       batch = []
       bytes = 0

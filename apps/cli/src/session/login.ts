@@ -1,28 +1,28 @@
 import { digestMd5 } from '@zabra/client'
-import { readGiven } from '../context.ts'
+import { readFileArg } from '../arguments.ts'
 import { UsageError } from '../exit-codes.ts'
 import { readInput, type Io } from '../io.ts'
-import { askHidden } from '../text/ask-hidden.ts'
+import { promptHidden } from '../text/prompt-hidden.ts'
 
-/** Who logs in by SASL, and how the password is had once it is needed. */
+/** A SASL login, whose password is read when it is first needed. */
 export interface Login {
   readonly user: string
-  /** Asked once; later sessions of the same program get the same answer. */
+  /** Reads the password on the first call; later sessions of the program reuse it. */
   readonly mechanism: () => Promise<ReturnType<typeof digestMd5>>
 }
 
-interface Given {
+interface LoginFlags {
   readonly saslUser?: string
   readonly saslPasswordFile?: string
 }
 
-/** The login that flags and environment speak of. There is no flag for the password: others would see it. */
-export function loginOf({ saslUser, saslPasswordFile: file }: Given, io: Io): Login | undefined {
+/** Returns the login from flags and environment. No flag holds the password itself: other users could see it. */
+export function resolveLogin({ saslUser, saslPasswordFile: file }: LoginFlags, io: Io): Login | undefined {
   const user = saslUser ?? io.environment['ZABRA_SASL_USER']
   if (!user) {
     if (file !== undefined)
       throw new UsageError(
-        'Expected a user beside --sasl-password-file, got none. Name one with --sasl-user or ZABRA_SASL_USER.',
+        'Expected a user with --sasl-password-file, got none. Name one with --sasl-user or ZABRA_SASL_USER.',
       )
     return undefined
   }
@@ -30,22 +30,22 @@ export function loginOf({ saslUser, saslPasswordFile: file }: Given, io: Io): Lo
   return {
     user,
     mechanism: async () =>
-      digestMd5({ username: user, password: await (password ??= passwordOf(user, file, io)) }),
+      digestMd5({ username: user, password: await (password ??= readPassword(user, file, io)) }),
   }
 }
 
-async function passwordOf(user: string, file: string | undefined, io: Io): Promise<string> {
+async function readPassword(user: string, file: string | undefined, io: Io): Promise<string> {
   if (file !== undefined) {
-    const bytes = file === '-' ? await readInput(io) : await readGiven(file)
+    const bytes = file === '-' ? await readInput(io) : await readFileArg(file)
     const password = new TextDecoder().decode(bytes).split(/\r?\n/, 1)[0]!
     if (password !== '') return password
     const name = file === '-' ? 'standard input' : file
     throw new UsageError(`${name}: Expected a password in the first line, got an empty one.`)
   }
-  const given = io.environment['ZABRA_SASL_PASSWORD']
-  if (given) return given
-  if (io.stdin.isTTY === true && io.stderr.isTTY === true) return askHidden(io, `Password of ${user}: `)
+  const variable = io.environment['ZABRA_SASL_PASSWORD']
+  if (variable) return variable
+  if (io.stdin.isTTY === true && io.stderr.isTTY === true) return promptHidden(io, `Password of ${user}: `)
   throw new UsageError(
-    `Expected a password for ${user}, got none, and there is no terminal to ask at. Set ZABRA_SASL_PASSWORD, or name a file with --sasl-password-file.`,
+    `Expected a password for ${user}, got none, and there is no terminal to prompt on. Set ZABRA_SASL_PASSWORD, or name a file with --sasl-password-file.`,
   )
 }

@@ -1,71 +1,71 @@
 import { connect } from '@zabra/client'
 import { ExitCode, Failure } from '../exit-codes.ts'
-import { isService, parseServers, serviceAdvice } from './address.ts'
+import { isSrvName, parseServers, srvAdvice } from './address.ts'
 import { ClientSession } from './client-session.ts'
 import type { Login } from './login.ts'
-import type { Networks } from './transport.ts'
+import type { ClientTransport } from './transport.ts'
 import type { ZooKeeper } from './zookeeper.ts'
 
-/** Where to connect, as whom, and how long to wait. */
+/** Servers, identities and timeouts of a session. */
 export interface SessionOptions {
   readonly server: string
   readonly auth: readonly { readonly scheme: string; readonly credential: string }[]
-  /** Who logs in by SASL before anything else. */
+  /** SASL login, before any request. */
   readonly login?: Login
-  /** Milliseconds: the session's timeout, and how long to wait for a server and for an answer. */
+  /** Milliseconds: session timeout, and timeout of connecting and of a request. */
   readonly timeoutMs: number
-  readonly networks: Networks
-  /** Whether a server that is cut off from its quorum will do. */
+  readonly clientTransport: ClientTransport
+  /** Whether a read-only server without a quorum is acceptable. */
   readonly readOnly?: boolean
 }
 
-/** Longest answer and request: what a server takes is for the server to say. */
-const LONGEST = 0x3fff_ffff
+/** Limit of requests and replies in bytes, so high that only the limit of the server applies. */
+const MAX_FRAME = 0x3fff_ffff
 
 /**
- * Opens a session on a server that answers and proves every identity. Rejects with what each server said when all have
- * been tried and none did. `notice` hears of connections that are lost and found again.
+ * Opens a session on the first reachable server and adds every identity. Rejects with the error of each server when all have
+ * failed once. `notice` receives a line when the connection is lost and when it is back.
  */
 export async function openSession(
   options: SessionOptions,
   signal: AbortSignal,
   notice: (line: string) => void = () => {},
 ): Promise<ZooKeeper> {
-  const { timeoutMs, networks } = options
-  const named = networks.named(options.server)
-  // How many servers a service has is known when it has been looked up, which the client does.
-  const looked = isService(named)
-  const count = looked ? Infinity : parseServers(named).servers.length
-  await networks.ready(named)
-  // Before the time begins to count: a person may have to type a password.
+  const { timeoutMs, clientTransport } = options
+  const servers = clientTransport.withSchemes(options.server)
+  // The client looks up an SRV name, so the number of its servers is unknown here.
+  const isSrv = isSrvName(servers)
+  const count = isSrv ? Infinity : parseServers(servers).servers.length
+  await clientTransport.loadCertificates(servers)
+  // Before the timer starts: the user may have to type a password.
   const sasl = await options.login?.mechanism()
   const attempt = new AbortController()
   const reasons: string[] = []
-  const give = (): void => attempt.abort(signal.reason)
+  const abort = (): void => attempt.abort(signal.reason)
   const timer = setTimeout(() => {
     reasons.push(`No answer came within ${timeoutMs} ms from ${options.server}`)
     attempt.abort()
   }, timeoutMs)
-  signal.addEventListener('abort', give, { once: true })
+  signal.addEventListener('abort', abort, { once: true })
   const encoder = new TextEncoder()
   try {
     const client = await connect({
-      servers: named,
-      transport: networks.transport,
+      servers,
+      transport: clientTransport.transport,
       sessionTimeout: timeoutMs,
-      // A session that has expired took its ephemeral nodes along; whoever made them is to know.
+      // An expired session has lost its ephemeral nodes; fail instead of replacing it silently.
       sessionExpiry: 'close',
       readOnly: options.readOnly === true,
       auth: options.auth.map(({ scheme, credential }) => ({ scheme, auth: encoder.encode(credential) })),
       ...(sasl ? { sasl } : {}),
-      maxFrame: LONGEST,
-      maxRequest: LONGEST,
+      maxFrame: MAX_FRAME,
+      maxRequest: MAX_FRAME,
       signal: attempt.signal,
       instrumentation: {
         attempt: ({ server, error }) => {
           const name = server.replace(/^(?:tcp|tls):../, '')
-          // A person waits: one round through the list is enough.
-          const message = told(error)
+          // A user is waiting: try each server once.
+          const message = describeError(error)
           if (reasons.push(message.includes(name) ? message : `${name}: ${message}`) >= count) attempt.abort()
         },
       },
@@ -74,19 +74,23 @@ export async function openSession(
   } catch (error) {
     signal.throwIfAborted()
     if (!attempt.signal.aborted) throw error
-    // What was wrong with the look for servers, only the client knows.
-    if (looked && reasons.length === 1) reasons.push((error as Error).message)
-    throw new Failure(`${reasons.toSorted().join('; ')}. ${adviceFor(reasons, named)}`, ExitCode.connection, {
-      cause: error,
-    })
+    // The reason of a failed SRV lookup is in the error of the client.
+    if (isSrv && reasons.length === 1) reasons.push((error as Error).message)
+    throw new Failure(
+      `${reasons.toSorted().join('; ')}. ${adviceFor(reasons, servers)}`,
+      ExitCode.connection,
+      {
+        cause: error,
+      },
+    )
   } finally {
     clearTimeout(timer)
-    signal.removeEventListener('abort', give)
+    signal.removeEventListener('abort', abort)
   }
 }
 
-/** Why a server could not be reached, on one line; what OpenSSL says for its own developers is left out. */
-const told = ({ message }: Error): string =>
+/** Formats a connection error on one line, without the internal part of OpenSSL messages. */
+const describeError = ({ message }: Error): string =>
   message
     .replaceAll('tcp://', '')
     .replace(/: \w+:error:\w+:SSL routines:[^:]*:([^:]*):\S*\s*$/, ': $1')
@@ -95,11 +99,11 @@ const told = ({ message }: Error): string =>
 
 function adviceFor(reasons: readonly string[], servers: string): string {
   if (reasons.some((reason) => /SIGNED_CERT|UNABLE_TO_(?:GET_ISSUER|VERIFY)/.test(reason)))
-    return 'Name the authority that signs its certificate with --ca or ZABRA_CA, or another server.'
+    return 'Name the authority that has signed its certificate with --ca or ZABRA_CA, or name another server.'
   if (reasons.some((reason) => reason.includes('WRONG_VERSION_NUMBER')))
-    return 'That port speaks without TLS: leave out --tls and tls://, or name its port for TLS.'
+    return 'This port does not use TLS: leave out --tls and tls://, or name the TLS port.'
   if (reasons.some((reason) => reason.includes('ECONNRESET')) && /\b(?:tls|wss):\/\//.test(servers))
-    return 'Check that this is its port for TLS, and not the plain one.'
-  if (isService(servers)) return serviceAdvice
-  return 'Check that a server runs there, or name another one with --server or ZABRA_SERVER.'
+    return 'Check that this is the TLS port of the server.'
+  if (isSrvName(servers)) return srvAdvice
+  return 'Check that a server is running there, or name another one with --server or ZABRA_SERVER.'
 }

@@ -1,6 +1,6 @@
-/** The child's path. */
+/** Returns the path of a child. */
 export const join = (parent: string, name: string): string =>
   parent === '/' ? `/${name}` : `${parent}/${name}`
 
-/** Whether a path is the server's own, which no command changes. */
+/** Whether a path belongs to the server (`/zookeeper` and below), which export, import and deletion leave alone. */
 export const isReserved = (path: string): boolean => path === '/zookeeper' || path.startsWith('/zookeeper/')

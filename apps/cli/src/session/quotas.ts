@@ -1,30 +1,30 @@
 import { ErrorCode } from '@zabra/protocol'
-import { isCode } from '../exit-codes.ts'
-import { formatLimits, limitsPath, parseLimits, statsPath, type Limits } from '../text/quota.ts'
+import { hasCode } from '../exit-codes.ts'
+import { formatLimits, limitsPath, parseLimits, statsPath, unlimited, type Limits } from '../text/quota.ts'
 import { join } from './paths.ts'
 import type { ZooKeeper } from './zookeeper.ts'
 
-/** A limit and what stands against it. */
+/** The limits of a subtree and its usage. */
 export interface Quota {
   readonly path: string
   readonly limits: Limits
   readonly used: { readonly count: number; readonly bytes: number }
 }
 
-const text = (data: Uint8Array | null): string => new TextDecoder().decode(data ?? new Uint8Array(0))
+const decode = (data: Uint8Array | null): string => new TextDecoder().decode(data ?? new Uint8Array(0))
 
-/** The quota of one subtree, or undefined when it has none. */
+/** Reads the quota of a subtree; resolves to undefined when it has none. */
 export async function readQuota(zk: ZooKeeper, path: string): Promise<Quota | undefined> {
   try {
     const [limits, used] = await Promise.all([zk.getData(limitsPath(path)), zk.getData(statsPath(path))])
-    return { path, limits: parseLimits(text(limits.data)), used: parseLimits(text(used.data)) }
+    return { path, limits: parseLimits(decode(limits.data)), used: parseLimits(decode(used.data)) }
   } catch (error) {
-    if (isCode(error, ErrorCode.NONODE)) return undefined
+    if (hasCode(error, ErrorCode.NONODE)) return undefined
     throw error
   }
 }
 
-/** Whether a node above has a quota, or one below: quotas do not nest. Gives its path. */
+/** Finds an ancestor or descendant with a quota, since quotas do not nest; resolves to undefined when there is none. */
 export async function conflictingQuota(
   zk: ZooKeeper,
   path: string,
@@ -53,17 +53,17 @@ async function namesBelow(zk: ZooKeeper, node: string): Promise<string[]> {
     const { children } = await zk.getChildren(node)
     return children.filter((name) => name !== 'zookeeper_limits' && name !== 'zookeeper_stats')
   } catch (error) {
-    if (isCode(error, ErrorCode.NONODE)) return []
+    if (hasCode(error, ErrorCode.NONODE)) return []
     throw error
   }
 }
 
-/** Sets limits of a subtree and leaves those that `change` does not name as they are. */
+/** Sets the limits in `change` and keeps the others. Creates the quota when there is none. */
 export async function changeQuota(zk: ZooKeeper, path: string, change: Partial<Limits>): Promise<Limits> {
   const encoder = new TextEncoder()
   const before = await readQuota(zk, path)
   const limits: Limits = {
-    ...(before?.limits ?? { count: -1, bytes: -1, countHardLimit: -1, byteHardLimit: -1 }),
+    ...(before?.limits ?? unlimited),
     ...change,
   }
   if (before !== undefined) {
@@ -76,12 +76,12 @@ export async function changeQuota(zk: ZooKeeper, path: string, change: Partial<L
   await createIfMissing(zk, folder)
   const count = (await zk.getAllChildrenNumber(path)) + 1
   await zk.create(limitsPath(path), encoder.encode(formatLimits(limits)))
-  // The server counts anew as soon as it sees both; until then this is what is known.
+  // The server recounts once both nodes exist; until then this count, without bytes, is the best known.
   await zk.create(statsPath(path), encoder.encode(`count=${count},bytes=0`))
   return limits
 }
 
-/** Takes the quota of a subtree away, with the nodes that only it needed. False when it has none. */
+/** Deletes the quota of a subtree and its then empty parent nodes. Resolves to false when there is none. */
 export async function removeQuota(zk: ZooKeeper, path: string): Promise<boolean> {
   if ((await readQuota(zk, path)) === undefined) return false
   await zk.multi([
@@ -93,7 +93,7 @@ export async function removeQuota(zk: ZooKeeper, path: string): Promise<boolean>
     try {
       await zk.delete(node)
     } catch (error) {
-      if (isCode(error, ErrorCode.NOTEMPTY) || isCode(error, ErrorCode.NONODE)) return true
+      if (hasCode(error, ErrorCode.NOTEMPTY) || hasCode(error, ErrorCode.NONODE)) return true
       throw error
     }
     node = node.slice(0, node.lastIndexOf('/'))
@@ -105,6 +105,6 @@ async function createIfMissing(zk: ZooKeeper, path: string): Promise<void> {
   try {
     await zk.create(path, null)
   } catch (error) {
-    if (!isCode(error, ErrorCode.NODEEXISTS)) throw error
+    if (!hasCode(error, ErrorCode.NODEEXISTS)) throw error
   }
 }

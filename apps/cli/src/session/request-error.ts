@@ -1,6 +1,6 @@
 import { errors } from '@zabra/protocol'
 
-/** A request that was not carried out, or of which nobody knows whether it was. */
+/** A failed request, with the error code of the protocol. */
 export class RequestError extends Error {
   override readonly name = 'RequestError'
   readonly wireCode: number

@@ -1,9 +1,9 @@
 import { nodeTransport, type NodeTransport, type TlsOptions } from '@zabra/client'
 
-/** How servers are reached: over TCP, TLS and WebSockets by the scheme of their address, with the certificates named. */
-export class Networks {
+/** Connects to servers over TCP, TLS or WebSockets, by the scheme of their address, with the configured certificates. */
+export class ClientTransport {
   readonly transport: NodeTransport
-  /** Whether servers without a scheme are reached over TLS. */
+  /** Whether addresses without a scheme mean TLS. */
   readonly #isSecure: boolean
 
   constructor(tls: TlsOptions = {}, isSecure = false) {
@@ -12,15 +12,15 @@ export class Networks {
   }
 
   /**
-   * Reads the certificates if one of the servers, whose schemes are given, needs them. Rejects with a `CertificateError`
-   * that names the file when one cannot be used.
+   * Loads the certificates if one of the servers needs TLS. `servers` is a connect string with schemes. Rejects with a
+   * `CertificateError` that names the file when a certificate cannot be used.
    */
-  async ready(servers: string): Promise<void> {
+  async loadCertificates(servers: string): Promise<void> {
     if (this.#isSecure || /\b(?:tls|wss):\/\//.test(servers)) await this.transport.reload()
   }
 
-  /** A connect string in which every server has a scheme. */
-  named(servers: string): string {
+  /** Adds `tls://` to servers without a scheme if TLS is the default. */
+  withSchemes(servers: string): string {
     if (!this.#isSecure) return servers
     if (servers.startsWith('dns-srv://')) return servers.replace('dns-srv', 'dns-srv+tls')
     const root = /(?<![:/])\/(?!\/).*$/.exec(servers)?.[0] ?? ''

@@ -8,11 +8,11 @@ export interface CreateOptions {
   readonly acl?: readonly ACL[]
   /** Milliseconds; needed by the modes with a time to live. */
   readonly ttl?: number
-  /** Makes the parents that are missing, with the same access list. */
+  /** Creates missing parents, with the same access list. */
   readonly parents?: boolean
 }
 
-/** A part of a transaction. No version means any. */
+/** An operation of a transaction. Without a version any version matches. */
 export type WriteOp =
   | ({ readonly op: 'create'; readonly path: string; readonly data: Uint8Array | null } & Omit<
       CreateOptions,
@@ -27,15 +27,15 @@ export type WriteOp =
     }
   | { readonly op: 'check'; readonly path: string; readonly version?: number }
 
-/** What happened to a node. */
+/** The kind of a change. */
 export type EventName = 'nodeCreated' | 'nodeDeleted' | 'nodeDataChanged' | 'nodeChildrenChanged'
 export interface NodeEvent {
   readonly type: EventName
   readonly path: string
-  /** The same for all watches that hear of one change, and higher for each later one. */
+  /** Equal for all watches that one change fires, and higher for later changes. */
   readonly order: number
 }
-/** Changes may have been missed. */
+/** Events may have been lost. */
 export interface ResyncEvent {
   readonly type: 'resync'
   readonly reason: string
@@ -43,24 +43,24 @@ export interface ResyncEvent {
 }
 export type WatchedEvent = NodeEvent | ResyncEvent
 
-/** A stream of changes that ends when it is left or the session ends. */
+/** A stream of events that ends when it is closed or the session ends. */
 export interface Watcher extends AsyncIterable<WatchedEvent> {
   readonly path: string
   close(): Promise<void>
 }
 
-/** A watch that tells of one change. `fired` never rejects: it settles with undefined when the watch is gone. */
+/** A watch for one event. `fired` never rejects: it resolves to undefined when the watch is closed or its session ends. */
 export interface OneShotWatch {
   readonly fired: Promise<NodeEvent | undefined>
   close(): Promise<void>
 }
 
-/** The session as the commands use it. Every call rejects with an error that `exit-codes.ts` can judge. */
+/** The session as the commands use it. `toExit` maps the errors of every call to an exit code. */
 export interface ZooKeeper {
   readonly sessionId: bigint
-  /** The server that answers, as `host:port`. */
+  /** The connected server, as `host:port`. */
   readonly server: string
-  /** Settles with the reason when the session is over; never rejects. */
+  /** Resolves when the session ends, to the error that ended it or undefined; never rejects. */
   readonly closed: Promise<Error | undefined>
   create(path: string, data: Uint8Array | null, options?: CreateOptions): Promise<string>
   delete(path: string, version?: number): Promise<void>
@@ -73,13 +73,13 @@ export interface ZooKeeper {
   getAllChildrenNumber(path: string): Promise<number>
   getEphemerals(prefix: string): Promise<string[]>
   sync(path: string): Promise<void>
-  /** Every node from a path down, parents first, children by name. Nodes that go away meanwhile are left out. */
+  /** Yields a node and its descendants, parents first, children by name. Skips nodes that are deleted meanwhile. */
   visit(path: string, options: WalkOptions): AsyncIterable<Visit>
-  /** Deletes a node with all that is below it; gives how many that were. */
+  /** Deletes a subtree and resolves to the number of deleted nodes. */
   deleteTree(path: string, options: DeleteTreeOptions): Promise<number>
-  /** All or nothing. */
+  /** Applies all operations or none. */
   multi(ops: readonly WriteOp[]): Promise<void>
-  /** Data, existence or children of a node, watched from before the answer. */
+  /** Watches data, existence or children of a node. The watch is set when the promise resolves. */
   watchOnce(path: string, kind: 'data' | 'exists' | 'children'): Promise<OneShotWatch>
   watch(path: string, mode: 'persistent' | 'persistentRecursive'): Promise<Watcher>
   addAuth(scheme: string, auth: Uint8Array): Promise<void>
@@ -91,6 +91,6 @@ export interface ZooKeeper {
     members?: string
     version?: bigint
   }): Promise<{ data: Uint8Array | null; stat: Stat }>
-  /** Ends the session: its ephemeral nodes go at once. */
+  /** Closes the session; the server deletes its ephemeral nodes at once. */
   close(): Promise<void>
 }

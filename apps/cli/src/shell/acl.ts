@@ -1,16 +1,16 @@
 import type { ACL } from '@zabra/protocol'
 import { UsageError } from '../exit-codes.ts'
 import { parseAcl } from '../text/acl.ts'
-import type { Shell } from './shell.ts'
+import type { ShellContext } from './command.ts'
 
-/** Reads an access list. Complains as ZooKeeper's shell does of what is none, and gives an empty one then. */
-export function aclOf(shell: Shell, text: string): ACL[] {
+/** Parses an access list. On a syntax error prints the message of ZooKeeper's shell and returns an empty list. */
+export function readAcl(shell: ShellContext, text: string): ACL[] {
   try {
     return parseAcl(text)
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
-    const wrong = text.split(',').find((entry) => !/^\w+:.*:[cdrwa]*$/.test(entry)) ?? text
-    shell.err(`${wrong} does not have the form scheme:id:perm`)
+    const invalid = text.split(',').find((entry) => !/^\w+:.*:[cdrwa]*$/.test(entry)) ?? text
+    shell.err(`${invalid} does not have the form scheme:id:perm`)
     return []
   }
 }

@@ -1,37 +1,42 @@
 import { join } from '../session/paths.ts'
-import type { Shell } from './shell.ts'
+import type { ShellContext } from './command.ts'
 
-/** How the word at the end of a line may go on: the possibilities, and the word that they replace. */
-export async function complete(shell: Shell, line: string): Promise<[string[], string]> {
-  // A quote that is still open holds blanks together.
+/** Returns the completions of the last word of a line, and that word. */
+export async function complete(shell: ShellContext, line: string): Promise<[string[], string]> {
+  // A word in an open quote may contain blanks.
   const word = /^(?:[^"']|"[^"]*"|'[^']*')*(["'][^"']*)$/.exec(line)?.[1] ?? /\S*$/.exec(line)![0]
   const before = line.slice(0, line.length - word.length).trim()
-  const fits = (all: Iterable<string>): [string[], string] => [
+  const matching = (all: Iterable<string>): [string[], string] => [
     [...all].filter((each) => each.startsWith(word)).toSorted(),
     word,
   ]
-  if (before === '') return fits([...shell.commands.keys()].map((name) => `${name} `))
+  if (before === '') return matching([...shell.commands.keys()].map((name) => `${name} `))
   const command = shell.commands.get(before.split(/\s/, 1)[0]!)
   if (word.startsWith('-'))
-    return fits([...(command?.flags ?? []), ...(command?.values ?? [])].map((option) => `${option} `))
+    return matching(
+      [...(command?.flags ?? []), ...(command?.valueOptions ?? [])].map((option) => `${option} `),
+    )
   const quote = /^["']/.exec(word)?.[0] ?? ''
   const path = word.slice(quote.length)
   if (!path.startsWith('/')) return [[], word]
-  const paths = (await pathsLike(shell, path)).filter((each) => each.startsWith(path)).toSorted()
-  return [paths.map((each) => (quote === '' && /[\s"']/.test(each) ? quoteFor(each) : quote) + each), word]
+  const paths = (await childPaths(shell, path)).filter((each) => each.startsWith(path)).toSorted()
+  return [
+    paths.map((each) => (quote === '' && /[\s"']/.test(each) ? openingQuote(each) : quote) + each),
+    word,
+  ]
 }
 
-/** What opens a word that blanks or quotes would cut; whoever types closes it. */
-const quoteFor = (path: string): string => (path.includes('"') ? "'" : '"')
+/** Returns the quote that a word with blanks or quotes needs in front; the user types the closing one. */
+const openingQuote = (path: string): string => (path.includes('"') ? "'" : '"')
 
-/** The children of the last whole parent in what was typed. */
-async function pathsLike(shell: Shell, word: string): Promise<string[]> {
+/** Returns the paths of the children of the last complete parent in `word`. */
+async function childPaths(shell: ShellContext, word: string): Promise<string[]> {
   const parent = word.slice(0, word.lastIndexOf('/')) || '/'
   try {
     const { children } = await shell.zk.getChildren(parent)
     return children.map((name) => join(parent, name))
   } catch {
-    // There is nothing to offer where nothing can be read; the command itself says why.
+    // Without permission or a session there are no completions; running the command shows the error.
     return []
   }
 }

@@ -1,7 +1,7 @@
 import { ErrorCode, errorName } from '@zabra/protocol'
-import { ExitCode, factsOf, judge, type Verdict } from '../exit-codes.ts'
+import { ExitCode, errorDetails, toExit, type Exit } from '../exit-codes.ts'
 
-/** A command that did not succeed, told in the words that scripts look for. */
+/** A failed command, with the message of ZooKeeper's shell. An empty message is not printed. */
 export class ShellFailure extends Error {
   override readonly name = 'ShellFailure'
   readonly exitCode: number
@@ -11,8 +11,8 @@ export class ShellFailure extends Error {
   }
 }
 
-/** Texts of ZooKeeper's shell for answers that speak of a node. */
-const texts: ReadonlyMap<number, string> = new Map([
+/** Messages of ZooKeeper's shell for errors of a node; the path follows. */
+const pathMessages: ReadonlyMap<number, string> = new Map([
   [ErrorCode.NONODE, 'Node does not exist: '],
   [ErrorCode.NOCHILDRENFOREPHEMERALS, 'Ephemerals cannot have children: '],
   [ErrorCode.NODEEXISTS, 'Node already exists: '],
@@ -25,8 +25,8 @@ const texts: ReadonlyMap<number, string> = new Map([
   [ErrorCode.QUOTAEXCEEDED, 'Quota has exceeded : '],
 ])
 
-/** Names of answers in `KeeperErrorCode = …`, where they are not the name of the code run together. */
-const names: ReadonlyMap<number, string> = new Map([
+/** Names in `KeeperErrorCode = …` that `errorName` does not give. */
+const errorNames: ReadonlyMap<number, string> = new Map([
   [ErrorCode.CONNECTIONLOSS, 'ConnectionLoss'],
   [ErrorCode.OPERATIONTIMEOUT, 'OperationTimeout'],
   [ErrorCode.SESSIONEXPIRED, 'Session expired'],
@@ -41,28 +41,28 @@ const names: ReadonlyMap<number, string> = new Map([
   [ErrorCode.NEWCONFIGNOQUORUM, 'No quorum of new config'],
 ])
 
-/** What the shell prints of an error, and the code with which it would end. */
-export function judgeShell(error: unknown): Verdict {
+/** Returns what the shell prints for an error, and the exit code. */
+export function toShellExit(error: unknown): Exit {
   if (error instanceof ShellFailure) return { line: error.message, exitCode: error.exitCode }
-  const { wireCode, path } = factsOf(error)
-  const verdict = judge(error)
-  if (wireCode === undefined) return verdict
-  const text = texts.get(wireCode)
-  if (text !== undefined) return { line: `${text}${path ?? 'null'}`, exitCode: verdict.exitCode }
-  return { line: keeperError(wireCode, path), exitCode: verdict.exitCode }
+  const { wireCode, path } = errorDetails(error)
+  const exit = toExit(error)
+  if (wireCode === undefined) return exit
+  const text = pathMessages.get(wireCode)
+  if (text !== undefined) return { line: `${text}${path ?? 'null'}`, exitCode: exit.exitCode }
+  return { line: keeperError(wireCode, path), exitCode: exit.exitCode }
 }
 
-/** An answer as Java's exceptions name it. */
+/** Formats an error code as Java's `KeeperException` does. */
 export const keeperError = (wireCode: number, path: string | undefined): string =>
-  `KeeperErrorCode = ${names.get(wireCode) ?? errorName(wireCode)}${path === undefined ? '' : ` for ${path}`}`
+  `KeeperErrorCode = ${errorNames.get(wireCode) ?? errorName(wireCode)}${path === undefined ? '' : ` for ${path}`}`
 
-/** Throws what ZooKeeper's shell says of a path that is none. */
+/** Throws the message of ZooKeeper's shell when `path` is not a valid path. */
 export function checkPath(path: string): void {
-  const wrong = wrongWith(path)
-  if (wrong !== undefined) throw new ShellFailure(wrong, ExitCode.usage)
+  const problem = pathProblem(path)
+  if (problem !== undefined) throw new ShellFailure(problem, ExitCode.usage)
 }
 
-function wrongWith(path: string): string | undefined {
+function pathProblem(path: string): string | undefined {
   if (path.length === 0) return 'Path length must be > 0'
   if (!path.startsWith('/')) return 'Path must start with / character'
   if (path.length > 1 && path.endsWith('/')) return 'Path must not end with / character'

@@ -3,10 +3,10 @@ import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Io } from '../io.ts'
 
-/** Lines that are kept from one shell to the next. */
+/** Number of lines kept in the history file. */
 export const HISTORY_LINES = 1000
 
-/** The user's file of lines typed into the shell: below the folder where the system keeps the state of programs. */
+/** Returns the path of the history file, in the system's folder for program state (`XDG_STATE_HOME`, `LOCALAPPDATA`). */
 export function historyFile(environment: Io['environment'], platform: string = process.platform): string {
   const home = environment['HOME'] || homedir()
   const local = platform === 'win32' ? environment['LOCALAPPDATA'] : undefined
@@ -14,7 +14,7 @@ export function historyFile(environment: Io['environment'], platform: string = p
   return join(state, 'zabra', 'history')
 }
 
-/** The lines of a file, the newest first; none when it cannot be read. */
+/** Reads the lines of a history file, newest first; none when the file cannot be read. */
 export function loadHistory(file: string): string[] {
   try {
     return readFileSync(file, 'utf8')
@@ -23,12 +23,12 @@ export function loadHistory(file: string): string[] {
       .toReversed()
       .slice(0, HISTORY_LINES)
   } catch {
-    // The first shell of a user has none, and without it a shell works all the same.
+    // There is no file before the first shell of a user, and the shell works without one.
     return []
   }
 }
 
-/** Keeps lines, the newest first, for nobody but the user. Lines with credentials are left out. */
+/** Writes a history file from lines, newest first, readable by the user only. Leaves out `addauth` lines, which hold credentials. */
 export function saveHistory(file: string, lines: readonly string[]): void {
   const kept = lines.filter((line) => !/^\s*addauth\b/.test(line)).slice(0, HISTORY_LINES)
   try {
@@ -43,6 +43,6 @@ export function saveHistory(file: string, lines: readonly string[]): void {
     )
     chmodSync(file, 0o600)
   } catch {
-    // A home that cannot be written to, as in many containers, is no reason to fail.
+    // A read-only home folder, as in many containers, must not fail the shell.
   }
 }

@@ -3,22 +3,22 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openSession } from '../session/open.ts'
-import { Networks } from '../session/transport.ts'
-import { Stage, type Ran } from '../testdata/stage.ts'
+import { ClientTransport } from '../session/transport.ts'
+import { CliFixture, type RunResult } from '../testing/cli-fixture.ts'
 import { complete } from './complete.ts'
 import { shellCommands } from './commands/index.ts'
 import { historyFile, loadHistory, saveHistory } from './history.ts'
 import { Shell } from './shell.ts'
-import { split } from './split.ts'
+import { splitWords } from './split.ts'
 
-let stage: Stage
+let stage: CliFixture
 beforeAll(async () => {
-  stage = await Stage.start()
+  stage = await CliFixture.start()
 })
 afterAll(() => stage.stop())
 
 /** Runs lines as a pipe would bring them. */
-const shell = (lines: readonly string[], ...flags: string[]): Promise<Ran> =>
+const shell = (lines: readonly string[], ...flags: string[]): Promise<RunResult> =>
   stage.run(['shell', ...flags], { input: lines.map((line) => `${line}\n`).join('') })
 
 describe('a line', () => {
@@ -31,7 +31,7 @@ describe('a line', () => {
     ['   ', []],
     ['set /a "half', undefined],
   ])('%j is split as ZooKeeper splits it', (line, words) => {
-    expect(split(line)).toEqual(words)
+    expect(splitWords(line)).toEqual(words)
   })
 })
 
@@ -127,7 +127,7 @@ describe('commands from a pipe', () => {
       'reconfig -members a -file b',
       `Expected -file or -members, got both\n${shellCommands.get('reconfig')!.usage}`,
     ],
-    ['deleteall /a "b', 'Expected a line that closes its quotes, got one that does not'],
+    ['deleteall /a "b', 'Expected a closing quote, got the end of the line'],
     ['redo 100', 'Command index out of range'],
     [
       'set /zookeeper -v soon x',
@@ -154,7 +154,7 @@ describe('commands from a pipe', () => {
   })
 
   it('quotas are set, listed with their warning, and taken away', async () => {
-    await stage.plant({ '/q': '12345', '/q/r': null })
+    await stage.createNodes({ '/q': '12345', '/q/r': null })
     const { out, err } = await shell([
       'setquota -n 1 /q',
       'setquota -B 100 /q',
@@ -175,7 +175,7 @@ describe('commands from a pipe', () => {
   })
 
   it('watches are printed once for each change, and removed by kind', async () => {
-    await stage.plant({ '/w': null })
+    await stage.createNodes({ '/w': null })
     const { out } = await shell([
       'ls -w /w',
       'addWatch /w',
@@ -196,7 +196,7 @@ describe('commands from a pipe', () => {
   })
 
   it('a watch that is set twice is one, also when it is removed', async () => {
-    await stage.plant({ '/twice': null })
+    await stage.createNodes({ '/twice': null })
     const { out } = await shell([
       'addWatch /twice',
       'addWatch /twice',
@@ -226,15 +226,18 @@ describe('commands from a pipe', () => {
 
 describe('a person at the shell', () => {
   it('completes commands, options and paths', async () => {
-    await stage.plant({ '/tab': null, '/tab/one': null, '/tab/other': null })
+    await stage.createNodes({ '/tab': null, '/tab/one': null, '/tab/other': null })
     const running = stage.start(['shell'], { input: '' })
-    const networks = new Networks()
+    const clientTransport = new ClientTransport()
     const own = new Shell({
       io: { stdout: running.stdout, stderr: running.stderr } as never,
       commands: shellCommands,
       server: stage.address,
       open: () =>
-        openSession({ server: stage.address, auth: [], timeoutMs: 5000, networks }, running.stop.signal),
+        openSession(
+          { server: stage.address, auth: [], timeoutMs: 5000, clientTransport },
+          running.stop.signal,
+        ),
     })
     await own.connect()
     expect(await complete(own, 'get')).toEqual([
@@ -244,7 +247,7 @@ describe('a person at the shell', () => {
     expect(await complete(own, 'ls -')).toEqual([['-R ', '-s ', '-w '], '-'])
     expect(await complete(own, 'get /tab/o')).toEqual([['/tab/one', '/tab/other'], '/tab/o'])
     expect(await complete(own, 'get /t')).toEqual([['/tab'], '/t'])
-    await stage.plant({ '/tab/with blank': null, '/tab/with blank/in': null })
+    await stage.createNodes({ '/tab/with blank': null, '/tab/with blank/in': null })
     expect(await complete(own, 'get /tab/w')).toEqual([['"/tab/with blank'], '/tab/w'])
     expect(await complete(own, 'get "/tab/with b')).toEqual([['"/tab/with blank'], '"/tab/with b'])
     expect(await complete(own, "set '/x y' '/tab/with blank/")).toEqual([
@@ -259,11 +262,16 @@ describe('a person at the shell', () => {
   })
 
   it('stops a command under way and keeps the session', async () => {
-    await stage.plant({ '/stop': null })
+    await stage.createNodes({ '/stop': null })
     await Promise.all(Array.from({ length: 300 }, (_, i) => stage.zk.create(`/stop/${i}`, null)))
     const running = stage.start(['shell'], { input: '' })
     const { stdout, stderr, stop } = running
-    const options = { server: stage.address, auth: [], timeoutMs: 10_000, networks: new Networks() }
+    const options = {
+      server: stage.address,
+      auth: [],
+      timeoutMs: 10_000,
+      clientTransport: new ClientTransport(),
+    }
     const own = new Shell({
       io: { stdout, stderr, signal: stop.signal } as never,
       commands: shellCommands,

@@ -1,15 +1,15 @@
 /**
- * The words of a line as ZooKeeper's shell splits it: quotes of either kind hold a word together, nothing escapes them.
- * Undefined for a line that opens a quote and does not close it.
+ * Splits a line into words as ZooKeeper's shell does: single or double quotes enclose a word, and there is no escape character.
+ * Returns undefined for an unclosed quote.
  */
-export function split(line: string): string[] | undefined {
+export function splitWords(line: string): string[] | undefined {
   const word = /\s*(?:"([^"]*)"|'([^']*)'|([^"'\s]\S*))\s*/y
   const words: string[] = []
-  let at = 0
+  let end = 0
   while (word.lastIndex < line.length) {
     const match = word.exec(line)
-    if (match === null) return line.slice(at).trim() === '' ? words : undefined
-    at = word.lastIndex
+    if (match === null) return line.slice(end).trim() === '' ? words : undefined
+    end = word.lastIndex
     words.push(match[1] ?? match[2] ?? match[3] ?? '')
   }
   return words

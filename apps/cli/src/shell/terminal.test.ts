@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Stage } from '../testdata/stage.ts'
-import { hasTerminals, Terminal } from '../testdata/terminal.ts'
+import { CliFixture } from '../testing/cli-fixture.ts'
+import { hasTerminals, Terminal } from '../testing/terminal.ts'
 
 const main = resolve(import.meta.dirname, '../../dist/main.js')
 const absent = !existsSync(main)
@@ -17,10 +17,10 @@ const [CTRL_A, CTRL_C, CTRL_D, CTRL_W] = ['\x01', '\x03', '\x04', '\x17']
 const [UP, LEFT, TAB] = ['\x1b[A', '\x1b[D', '\t']
 const ready = /\(CONNECTED\) \d+\] .{0,6}$/
 
-let stage: Stage
+let stage: CliFixture
 beforeAll(async () => {
-  stage = await Stage.start({ saslUsers: { bob: 'secret' } })
-  await stage.plant({ '/apple': 'fruit', '/apple/core': 'seeds', '/applause': 'noise' })
+  stage = await CliFixture.start({ saslUsers: { bob: 'secret' } })
+  await stage.createNodes({ '/apple': 'fruit', '/apple/core': 'seeds', '/applause': 'noise' })
 })
 afterAll(() => stage.stop())
 

@@ -9,8 +9,8 @@ const bits: ReadonlyMap<string, number> = new Map([
   ['a', Perms.ADMIN],
 ])
 
-/** The bits of letters such as `cdrwa`; undefined when one of them is none. */
-export function permsOf(letters: string): number | undefined {
+/** Parses permission letters such as `cdrwa`; returns undefined for an unknown letter. */
+export function parsePerms(letters: string): number | undefined {
   let perms = 0
   for (const letter of letters) {
     const bit = bits.get(letter)
@@ -20,18 +20,18 @@ export function permsOf(letters: string): number | undefined {
   return perms
 }
 
-/** An access list in one line: `world:anyone:r,digest:ada:…:cdrwa`. `parseAcl` reads it. */
+/** Formats an access list on one line for `parseAcl`: `world:anyone:r,digest:ada:…:cdrwa`. */
 export const formatAcl = (acl: readonly ACL[]): string => acl.map(formatEntry).join(',')
 
-/** One entry of an access list. */
+/** Formats one entry of an access list. */
 export const formatEntry = ({ perms, id }: ACL): string =>
   `${id.scheme ?? ''}:${id.id ?? ''}:${formatPerms(perms)}`
 
-/** The two lines an entry that ZooKeeper's shell prints. */
+/** Formats an access list as ZooKeeper's shell does, two lines per entry. */
 export const aclLines = (acl: readonly ACL[]): string[] =>
   acl.flatMap(({ perms, id }) => [`'${id.scheme},'${id.id}`, `: ${formatPerms(perms)}`])
 
-/** Reads `scheme:id:perms,…`. An id may hold colons and commas, as addresses and certificate names do. */
+/** Parses `scheme:id:perms,…`. An id may contain colons and commas, as IP addresses and certificate names do. */
 export function parseAcl(text: string): ACL[] {
   const entry = /(\w+):(.*?):([cdrwa]+)(?:,(?=\w+:)|$)/y
   const acl: ACL[] = []
@@ -40,9 +40,9 @@ export function parseAcl(text: string): ACL[] {
     const match = entry.exec(text)
     if (match === null)
       throw new UsageError(
-        `Expected an access list as scheme:id:perms,… with perms of the letters c, d, r, w and a, got "${text.slice(at)}". Everybody may read is world:anyone:r.`,
+        `Expected an access list as scheme:id:perms,… with perms of the letters c, d, r, w and a, got "${text.slice(at)}". For example, world:anyone:r lets every client read.`,
       )
-    acl.push({ perms: permsOf(match[3]!)!, id: { scheme: match[1]!, id: match[2]! } })
+    acl.push({ perms: parsePerms(match[3]!)!, id: { scheme: match[1]!, id: match[2]! } })
   }
   if (acl.length === 0)
     throw new UsageError(

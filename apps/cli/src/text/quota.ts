@@ -1,9 +1,9 @@
 import { UsageError } from '../exit-codes.ts'
 
-/** Where quotas are kept, below which the path of the subtree follows. */
+/** Parent of the quota nodes; the path of the subtree follows. */
 export const QUOTA_ROOT = '/zookeeper/quota'
 
-/** The limits of a subtree; -1 is none. */
+/** The limits of a subtree; -1 means no limit. */
 export interface Limits {
   readonly count: number
   readonly bytes: number
@@ -11,16 +11,15 @@ export interface Limits {
   readonly byteHardLimit: number
 }
 
-/** No limit at all. */
 export const unlimited: Limits = { count: -1, bytes: -1, countHardLimit: -1, byteHardLimit: -1 }
 
-/** The node that holds the limits of a subtree. */
+/** Returns the path of the node that holds the limits of a subtree. */
 export const limitsPath = (path: string): string =>
   `${QUOTA_ROOT}${path === '/' ? '' : path}/zookeeper_limits`
-/** The node in which the server keeps count. */
+/** Returns the path of the node in which the server counts the usage of a subtree. */
 export const statsPath = (path: string): string => `${QUOTA_ROOT}${path === '/' ? '' : path}/zookeeper_stats`
 
-/** Reads the text of a limits or stats node. */
+/** Parses the data of a limits or stats node. */
 export function parseLimits(text: string): Limits {
   const found: Record<string, number> = {}
   for (const part of text.split(/[,;]+/)) {
@@ -28,7 +27,7 @@ export function parseLimits(text: string): Limits {
     if (key === '') continue
     if (!/^[+-]?\d+$/.test(value))
       throw new UsageError(
-        `Expected count=N,bytes=M in a quota node, got "${text.slice(0, 80)}". Delete the quota and set it anew.`,
+        `Expected count=N,bytes=M in a quota node, got "${text.slice(0, 80)}". Delete the quota and set it again.`,
       )
     found[key] = Number(value)
   }
@@ -40,6 +39,6 @@ export function parseLimits(text: string): Limits {
   }
 }
 
-/** The text of a limits node: old servers read what stands before the second `=`. */
+/** Formats the data of a limits node. Old servers read only the part before the `=;`. */
 export const formatLimits = ({ count, bytes, countHardLimit, byteHardLimit }: Limits): string =>
   `count=${count},bytes=${bytes}=;byteHardLimit=${byteHardLimit};countHardLimit=${countHardLimit}`

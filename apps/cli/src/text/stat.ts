@@ -4,7 +4,7 @@ import { javaDate } from './time.ts'
 
 const hex = (value: bigint | number): string => `0x${formatZxid(value)}`
 
-/** The eleven lines that ZooKeeper's shell prints of a node. */
+/** Formats a stat as the eleven lines of ZooKeeper's shell. */
 export function statLines(stat: Stat): string[] {
   return [
     `cZxid = ${hex(stat.czxid)}`,
@@ -21,7 +21,7 @@ export function statLines(stat: Stat): string[] {
   ]
 }
 
-/** The same for programs: ids in hexadecimal, times in ISO 8601. */
+/** Returns a stat for JSON output: ids in hexadecimal, times in ISO 8601. */
 export function statJson(stat: Stat): Record<string, string | number> {
   return {
     czxid: hex(stat.czxid),

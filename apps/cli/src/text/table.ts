@@ -1,4 +1,4 @@
-/** Rows under headings, in columns as wide as their longest cell. Columns whose every cell is a number are flush right. */
+/** Formats rows under headings. A column is as wide as its longest cell; columns of numbers are aligned right. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const all = [head, ...rows]
   const widths = head.map((_, column) => Math.max(...all.map((row) => (row[column] ?? '').length)))

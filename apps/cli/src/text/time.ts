@@ -10,7 +10,7 @@ const fields = new Intl.DateTimeFormat('en-US', {
   year: 'numeric',
 })
 
-/** A time as the shell of ZooKeeper prints it, in the time zone of this machine: `Fri Nov 20 23:22:18 UTC 2026`. */
+/** Formats a time as Java's `Date` does, in the local time zone: `Fri Nov 20 23:22:18 UTC 2026`. */
 export function javaDate(ms: number): string {
   const of = Object.fromEntries(fields.formatToParts(new Date(ms)).map(({ type, value }) => [type, value]))
   return `${of['weekday']} ${of['month']} ${of['day']} ${of['hour']}:${of['minute']}:${of['second']} ${of['timeZoneName']} ${of['year']}`

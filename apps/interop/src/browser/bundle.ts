@@ -1,6 +1,6 @@
 import { build } from 'esbuild'
 
-/** One script for a page, as a bundler of an application makes it. */
+/** Bundles and minifies a module for browsers, as an application does. */
 export async function bundle(entry: string, conditions: readonly string[] = []): Promise<string> {
   const { outputFiles } = await build({
     entryPoints: [entry],

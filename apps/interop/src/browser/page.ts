@@ -1,36 +1,36 @@
 /// <reference lib="dom" />
-/** What runs in the page: every scenario, over WebSockets, with its outcome sent to the test. */
+/** Runs every client scenario over WebSockets in the page and sends each outcome to the test. */
 import { connect } from '@zabra/client/web'
 import { scenarios, type ScenarioContext } from '../../../../packages/client/src/testing/scenarios.ts'
 
 const servers = new URLSearchParams(location.search).get('servers') ?? ''
 
-/** Has the test do something, and waits for it without giving up the turn, as the scenarios expect. */
-function order(what: string): void {
+/** Requests an action of the test synchronously, because scenarios expect it to be done on return. */
+function requestAction(path: string): void {
   const request = new XMLHttpRequest()
-  request.open('POST', what, false)
+  request.open('POST', path, false)
   request.send()
 }
 
-const stage: ScenarioContext = {
+const context: ScenarioContext = {
   shortSession: 2000,
   connect: (options) => connect({ servers, sessionTimeout: 6000, ...options }),
-  cut: () => order('/cut'),
+  cut: () => requestAction('/cut'),
   isolate() {
-    order('/isolate')
-    return () => order('/restore')
+    requestAction('/isolate')
+    return () => requestAction('/restore')
   },
   crash: async () => void (await fetch('/crash', { method: 'POST' })),
   pause() {
-    order('/pause')
-    return () => order('/resume')
+    requestAction('/pause')
+    return () => requestAction('/resume')
   },
 }
 
-for (const { name, run: play } of scenarios) {
+for (const { name, run } of scenarios) {
   let outcome = 'done'
   try {
-    await play(stage)
+    await run(context)
   } catch (error) {
     outcome = error instanceof Error ? `${error.name}: ${error.message}\n${error.stack ?? ''}` : String(error)
   }

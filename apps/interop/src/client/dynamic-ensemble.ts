@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { digestId } from '@zabra/protocol'
-import { word } from '../harness/client.ts'
+import { fourLetterWord } from '../harness/client.ts'
 import { freePort } from '../harness/ports.ts'
 import { scratch, Server, type Kind } from '../harness/servers.ts'
 
@@ -10,11 +10,11 @@ export const superPassword = 'super:secret'
 interface Member {
   readonly id: number
   readonly port: number
-  /** Its line in a configuration, as `reconfig` takes it. */
+  /** Its line of the configuration, as for `reconfig`. */
   readonly line: string
 }
 
-/** Servers of which some can join and leave while it runs; `superPassword` may say so. */
+/** An ensemble whose members can join and leave while it runs. Clients need `superPassword` for reconfig. */
 export class DynamicEnsemble {
   readonly #kind: Kind
   readonly #enabled: boolean
@@ -26,7 +26,7 @@ export class DynamicEnsemble {
     this.#enabled = enabled
   }
 
-  /** Starts the servers 1 to 3. */
+  /** Starts an ensemble of the servers 1 to 3. */
   static async start(kind: Kind, { enabled = true }: { enabled?: boolean } = {}): Promise<DynamicEnsemble> {
     const ensemble = new DynamicEnsemble(kind, enabled)
     for (const id of [1, 2, 3]) await ensemble.#reserve(id)
@@ -34,8 +34,8 @@ export class DynamicEnsemble {
     return ensemble
   }
 
-  /** Starts a server that knows of the others and waits to be taken in. */
-  async newcomer(id: number): Promise<void> {
+  /** Starts a server that is not a member yet and has the others in its configuration. */
+  async startJoiner(id: number): Promise<void> {
     await this.#reserve(id)
     await this.#launch(id)
   }
@@ -48,10 +48,10 @@ export class DynamicEnsemble {
     return `127.0.0.1:${this.#members.get(id)!.port}`
   }
 
-  /** The id of the server that leads. */
+  /** Returns the id of the leader. */
   async leader(): Promise<number> {
     for (const [id, { port }] of this.#members) {
-      if ((await word(port, 'srvr')).includes('Mode: leader')) return id
+      if ((await fourLetterWord(port, 'srvr')).includes('Mode: leader')) return id
     }
     throw new Error('Expected an ensemble with a leader, got one without')
   }

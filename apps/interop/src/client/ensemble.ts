@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { freePort } from '../harness/ports.ts'
 import { scratch, Server, type Kind } from '../harness/servers.ts'
 
-/** Starts servers that elect a leader among themselves. */
+/** Starts an ensemble. Resolves when all members serve. */
 export async function startEnsemble(kind: Kind, size: number): Promise<Server[]> {
   const lines: Record<string, string | number> = { tickTime: 500, initLimit: 20, syncLimit: 10 }
   for (let id = 1; id <= size; id++) {

@@ -1,6 +1,6 @@
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 
-/** Stands between clients and one server, and breaks what goes through it. */
+/** A TCP proxy in front of one server that can break its connections. */
 export class Proxy {
   readonly #server: Server
   readonly #port: number
@@ -16,7 +16,7 @@ export class Proxy {
     const server = createServer({ noDelay: true })
     await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
     const proxy = new Proxy(server, port)
-    server.on('connection', (socket) => proxy.#join(socket))
+    server.on('connection', (socket) => proxy.#accept(socket))
     return proxy
   }
 
@@ -28,16 +28,17 @@ export class Proxy {
     return `127.0.0.1:${this.port}`
   }
 
-  /** Connections that go through it now. */
+  /** Number of open connections. */
   get connections(): number {
     return this.#pairs.size
   }
 
+  /** Closes all connections. */
   cut(): void {
     for (const pair of this.#pairs) for (const socket of pair) socket.destroy()
   }
 
-  /** Nobody gets through until what this returns is called. */
+  /** Closes all connections and refuses new ones until the returned function is called. */
   refuse(): () => void {
     this.#refusing = true
     this.cut()
@@ -49,7 +50,7 @@ export class Proxy {
     await new Promise((closed) => this.#server.close(closed))
   }
 
-  #join(client: Socket): void {
+  #accept(client: Socket): void {
     if (this.#refusing) return void client.destroy()
     const server = connect({ host: '127.0.0.1', port: this.#port, noDelay: true })
     const pair = [client, server] as const

@@ -1,18 +1,17 @@
 import { openAcl, type Acl } from '../harness/bytes.ts'
-import type { Step } from './case.ts'
-import type { Add } from './cases.ts'
+import type { AddCase, Step } from './case.ts'
 import * as r from './requests.ts'
 
 const { acl, bob } = r
 
 /** ACL lists, permissions and authentication. */
-export function accessCases(add: Add): void {
+export function accessCases(add: AddCase): void {
   lists(add)
   permissions(add)
   authentication(add)
 }
 
-function lists(add: Add): void {
+function lists(add: AddCase): void {
   const cases: Record<string, readonly Acl[] | null> = {
     null: null,
     empty: [],
@@ -94,7 +93,7 @@ function lists(add: Add): void {
   add('an invalid ACL hides a missing node', (root) => [r.setAcl(`${root}/none`, [])])
 }
 
-function permissions(add: Add): void {
+function permissions(add: AddCase): void {
   const operations: Record<string, (node: string) => Step> = {
     exists: (node) => r.exists(node),
     getData: (node) => r.get(node),
@@ -161,7 +160,7 @@ function permissions(add: Add): void {
   ])
 }
 
-function authentication(add: Add): void {
+function authentication(add: AddCase): void {
   const tokens: [string | null, string | null][] = [
     ['digest', 'bob:pw'],
     ['digest', 'al:pw:w'],

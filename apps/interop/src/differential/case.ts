@@ -1,6 +1,6 @@
 import { bytes } from '../harness/bytes.ts'
 
-/** What one step of a case does on one of its connections. */
+/** A step of a case on one of its connections. */
 export type Step =
   | {
       readonly do: 'request'
@@ -9,20 +9,20 @@ export type Step =
       readonly body: Buffer
       readonly xid?: number
     }
-  /** Written as it is, length included or missing. */
+  /** Writes raw bytes, with or without a frame length. */
   | { readonly do: 'raw'; readonly on: string; readonly bytes: Buffer }
-  /** Several requests in one write. */
+  /** Sends several requests in one write. */
   | { readonly do: 'pipeline'; readonly on: string; readonly requests: readonly Request[] }
-  /** A connection with a handshake body of its own. `asIs` sends the bytes without adding a length. */
+  /** Opens a connection with this handshake body. `asIs` sends the bytes without a frame length. */
   | {
       readonly do: 'connect'
       readonly on: string
       readonly body?: Buffer
       readonly asIs?: boolean
-      /** Requests that the body holds behind the handshake: xid and type. */
+      /** Requests that follow the handshake in the body: xid and type. */
       readonly behind?: readonly (readonly [xid: number, type: number])[]
     }
-  /** Resumes the session of another connection. */
+  /** Resumes the session of another connection; `spoil` sends a wrong password. */
   | {
       readonly do: 'resume'
       readonly on: string
@@ -31,7 +31,7 @@ export type Step =
       readonly timeoutMs?: number
     }
   | { readonly do: 'drop'; readonly on: string }
-  /** setWatches lists relative to the zxid at the beginning of the case, plus this many. */
+  /** Sends setWatches with a zxid relative to that at the start of the case. */
   | {
       readonly do: 'setWatches'
       readonly on: string
@@ -51,7 +51,10 @@ export interface Case {
   readonly steps: readonly Step[]
 }
 
-/** A request on connection `a`, or on the one named. */
-export function ask(type: number, body: Buffer = bytes().done(), on = 'a', xid?: number): Step {
+/** Adds a case. Its steps run below a root node of their own, so that cases do not see each other. */
+export type AddCase = (name: string, steps: (root: string) => readonly Step[]) => void
+
+/** Returns a request on connection `a` or on the named one. */
+export function request(type: number, body: Buffer = bytes().done(), on = 'a', xid?: number): Step {
   return { do: 'request', on, type, body, ...(xid === undefined ? {} : { xid }) }
 }

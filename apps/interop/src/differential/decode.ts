@@ -2,13 +2,13 @@ import { Fields, readStat } from '../harness/bytes.ts'
 import { op } from '../harness/opcodes.ts'
 
 export interface Masks {
-  /** The applied zxid when the case began: zxids are written relative to it. */
+  /** The last zxid at the start of the case. Zxids are printed relative to it. */
   base: bigint
   readonly sessions: Map<bigint, string>
   readonly now: bigint
 }
 
-/** One reply as a line of text, field by field; what cannot be decoded is shown in hexadecimal. */
+/** Formats a reply as a line of text, field by field, or in hexadecimal when it cannot be decoded. */
 export function decodeReply(reply: Buffer, type: number | undefined, masks: Masks): string {
   const fields = new Fields(reply)
   try {
@@ -90,7 +90,7 @@ function body(fields: Fields, type: number | undefined, masks: Masks): string {
     case op.getChildren2:
       return `names=${sorted(fields.strings())} ${stat(fields, masks)}`
     case op.sync:
-      // Shown as bytes, because the reply encodes some characters in its own way.
+      // Printed as bytes, because the reply encodes some characters differently.
       return `path=${data(fields)}`
     case op.addWatch:
       return `body-err=${fields.int()}`

@@ -1,13 +1,13 @@
-/** One place where Zabra answers otherwise than Apache ZooKeeper on purpose. docs/divergence.md has a row for each. */
+/** An intended difference between the replies of Zabra and Apache ZooKeeper. docs/divergence.md has a row for each. */
 export interface Difference {
-  /** Which cases. */
+  /** The names of the cases with this difference. */
   readonly case: RegExp
   readonly reason: string
-  /** What Zabra answers; without it any answer that differs will do. */
-  readonly answer?: readonly string[]
+  /** The reply of Zabra; without it any reply that differs is accepted. */
+  readonly reply?: readonly string[]
 }
 
 export const intended: readonly Difference[] = [
   { case: /^deleteContainer from a client$/, reason: 'only the server itself removes containers' },
-  { case: /^sasl without configuration$/, reason: 'a second token is answered as the first one is' },
+  { case: /^sasl without configuration$/, reason: 'a second token gets the same reply as the first' },
 ]

@@ -1,11 +1,10 @@
 import { bytes, openAcl } from '../harness/bytes.ts'
 import { createBody } from '../harness/client.ts'
 import { op } from '../harness/opcodes.ts'
-import { ask } from './case.ts'
-import type { Add } from './cases.ts'
+import { request, type AddCase } from './case.ts'
 import * as r from './requests.ts'
 
-/** A well-formed body for every operation, which the cases cut, stretch and spoil. */
+/** A well-formed body for every operation, which the cases truncate, extend and corrupt. */
 const wellFormed: Record<string, { type: number; body: (root: string) => Buffer }> = {
   create: { type: op.create, body: (root) => createBody(`${root}/n`, 'abc') },
   create2: { type: op.create2, body: (root) => createBody(`${root}/n`, 'abc') },
@@ -52,9 +51,9 @@ const wellFormed: Record<string, { type: number; body: (root: string) => Buffer 
   addWatch: { type: op.addWatch, body: (root) => r.versionBody(root, 0) },
 }
 
-export function malformedCases(add: Add): void {
+export function malformedCases(add: AddCase): void {
   for (const [name, { type, body }] of Object.entries(wellFormed)) {
-    const spoil: Record<string, (whole: Buffer) => Buffer> = {
+    const corruptions: Record<string, (whole: Buffer) => Buffer> = {
       'an empty body': () => Buffer.alloc(0),
       'one byte': (whole) => whole.subarray(0, 1),
       'its last byte missing': (whole) => whole.subarray(0, -1),
@@ -64,8 +63,8 @@ export function malformedCases(add: Add): void {
       'a first length of 2 GiB': (whole) =>
         Buffer.concat([bytes().int(2147483647).done(), whole.subarray(4)]),
     }
-    for (const [what, change] of Object.entries(spoil)) {
-      add(`${name} with ${what}`, (root) => [ask(type, change(body(root))), r.exists(root, false, 'b')])
+    for (const [what, change] of Object.entries(corruptions)) {
+      add(`${name} with ${what}`, (root) => [request(type, change(body(root))), r.exists(root, false, 'b')])
     }
   }
   for (const length of [1, 4, 7]) {
@@ -76,13 +75,13 @@ export function malformedCases(add: Add): void {
   }
   for (const count of [-2, -2147483648, 2, 1000, 2147483647]) {
     add(`create with ${count} ACL entries announced`, (root) => [
-      ask(
+      request(
         op.create,
         bytes().str(`${root}/n`).buffer('').int(count).raw(createBody('', '').subarray(12)).done(),
       ),
     ])
     add(`setWatches with ${count} paths announced`, (root) => [
-      ask(
+      request(
         op.setWatches,
         bytes()
           .long(2n ** 50n)
@@ -96,7 +95,7 @@ export function malformedCases(add: Add): void {
   }
   for (const value of [2, 127, 255]) {
     add(`a watch flag of ${value}`, (root) => [
-      ask(op.exists, bytes().str(root).bool(value).done()),
+      request(op.exists, bytes().str(root).bool(value).done()),
       r.set(root),
     ])
   }
@@ -106,7 +105,7 @@ export function malformedCases(add: Add): void {
       closeSession: op.closeSession,
       whoAmI: op.whoAmI,
     })) {
-      add(`${name} with ${extra.length} bytes behind its header`, () => [ask(type, extra)])
+      add(`${name} with ${extra.length} bytes behind its header`, () => [request(type, extra)])
     }
   }
 }

@@ -1,13 +1,12 @@
 import { bytes, openAcl } from '../harness/bytes.ts'
 import { createBody, multiBody, type MultiPart } from '../harness/client.ts'
 import { op } from '../harness/opcodes.ts'
-import { ask } from './case.ts'
-import type { Add } from './cases.ts'
+import { request, type AddCase } from './case.ts'
 import * as r from './requests.ts'
 
 const { part } = r
 
-export function multiCases(add: Add): void {
+export function multiCases(add: AddCase): void {
   const good: Record<string, (root: string) => MultiPart[]> = {
     nothing: () => [],
     'one create': (root) => [part.create(`${root}/a`)],
@@ -105,7 +104,7 @@ export function multiCases(add: Add): void {
   shapes(add)
 }
 
-function illegal(add: Add): void {
+function illegal(add: AddCase): void {
   const types = [
     op.exists,
     op.getACL,
@@ -143,7 +142,7 @@ function illegal(add: Add): void {
   ])
 }
 
-function reads(add: Add): void {
+function reads(add: AddCase): void {
   add('multiRead of nothing', () => [r.multiRead([])])
   add('multiRead of data and children', (root) => [
     r.create(`${root}/c`, null),
@@ -164,7 +163,7 @@ function reads(add: Add): void {
   ])
 }
 
-function shapes(add: Add): void {
+function shapes(add: AddCase): void {
   const head = (type: number, done: boolean, err: number): Buffer =>
     bytes().int(type).bool(done).int(err).done()
   const make = (root: string): Buffer =>
@@ -183,8 +182,8 @@ function shapes(add: Add): void {
     'an operation cut short': (root) => make(root).subarray(0, 30),
   }
   for (const [name, body] of Object.entries(bodies)) {
-    add(`multi with ${name}`, (root) => [ask(op.multi, body(root)), r.list2(root)])
-    add(`multiRead with ${name}`, (root) => [ask(op.multiRead, body(root)), r.list2(root)])
+    add(`multi with ${name}`, (root) => [request(op.multi, body(root)), r.list2(root)])
+    add(`multiRead with ${name}`, (root) => [request(op.multiRead, body(root)), r.list2(root)])
   }
   add('a multi of two hundred', (root) => [
     r.multi(Array.from({ length: 200 }, (_, index) => part.create(`${root}/${index}`))),

@@ -1,7 +1,7 @@
 import { bytes, openAcl, type Acl } from '../harness/bytes.ts'
 import { createBody, multiBody, type MultiPart } from '../harness/client.ts'
 import { op } from '../harness/opcodes.ts'
-import { ask, type Step } from './case.ts'
+import { request, type Step } from './case.ts'
 
 type Path = string | Uint8Array | null
 
@@ -11,55 +11,56 @@ export const create = (
   flags = 0,
   on = 'a',
   acl: readonly Acl[] | null = openAcl,
-): Step => ask(op.create, createBody(path, data, flags, acl), on)
+): Step => request(op.create, createBody(path, data, flags, acl), on)
 export const create2 = (
   path: string | null,
   data: string | null = '',
   flags = 0,
   on = 'a',
   acl: readonly Acl[] | null = openAcl,
-): Step => ask(op.create2, createBody(path, data, flags, acl), on)
+): Step => request(op.create2, createBody(path, data, flags, acl), on)
 export const ttlBody = (path: string, flags: number, ttl: bigint): Buffer =>
   bytes()
     .raw(createBody(path, '', flags))
     .long(ttl)
     .done()
 export const del = (path: Path, version = -1, on = 'a'): Step =>
-  ask(op.delete, versionBody(path, version), on)
+  request(op.delete, versionBody(path, version), on)
 export const set = (path: Path, data: string | null = 'x', version = -1, on = 'a'): Step =>
-  ask(op.setData, bytes().str(path).buffer(data).int(version).done(), on)
+  request(op.setData, bytes().str(path).buffer(data).int(version).done(), on)
 export const exists = (path: Path, watch = false, on = 'a'): Step =>
-  ask(op.exists, watchBody(path, watch), on)
-export const get = (path: Path, watch = false, on = 'a'): Step => ask(op.getData, watchBody(path, watch), on)
+  request(op.exists, watchBody(path, watch), on)
+export const get = (path: Path, watch = false, on = 'a'): Step =>
+  request(op.getData, watchBody(path, watch), on)
 export const list = (path: Path, watch = false, on = 'a'): Step =>
-  ask(op.getChildren, watchBody(path, watch), on)
+  request(op.getChildren, watchBody(path, watch), on)
 export const list2 = (path: Path, watch = false, on = 'a'): Step =>
-  ask(op.getChildren2, watchBody(path, watch), on)
-export const getAcl = (path: Path, on = 'a'): Step => ask(op.getACL, pathBody(path), on)
+  request(op.getChildren2, watchBody(path, watch), on)
+export const getAcl = (path: Path, on = 'a'): Step => request(op.getACL, pathBody(path), on)
 export const setAcl = (path: Path, acl: readonly Acl[] | null = openAcl, version = -1, on = 'a'): Step =>
-  ask(op.setACL, bytes().str(path).acl(acl).int(version).done(), on)
-export const sync = (path: Path, on = 'a'): Step => ask(op.sync, pathBody(path), on)
-export const count = (path: Path, on = 'a'): Step => ask(op.getAllChildrenNumber, pathBody(path), on)
-export const ephemerals = (path: Path, on = 'a'): Step => ask(op.getEphemerals, pathBody(path), on)
+  request(op.setACL, bytes().str(path).acl(acl).int(version).done(), on)
+export const sync = (path: Path, on = 'a'): Step => request(op.sync, pathBody(path), on)
+export const count = (path: Path, on = 'a'): Step => request(op.getAllChildrenNumber, pathBody(path), on)
+export const ephemerals = (path: Path, on = 'a'): Step => request(op.getEphemerals, pathBody(path), on)
 export const addWatch = (path: Path, mode: number, on = 'a'): Step =>
-  ask(op.addWatch, versionBody(path, mode), on)
+  request(op.addWatch, versionBody(path, mode), on)
 export const removeWatch = (path: Path, type: number, on = 'a'): Step =>
-  ask(op.removeWatches, versionBody(path, type), on)
+  request(op.removeWatches, versionBody(path, type), on)
 export const checkWatch = (path: Path, type: number, on = 'a'): Step =>
-  ask(op.checkWatches, versionBody(path, type), on)
-export const whoAmI = (on = 'a'): Step => ask(op.whoAmI, Buffer.alloc(0), on)
-export const close = (on = 'a'): Step => ask(op.closeSession, Buffer.alloc(0), on)
+  request(op.checkWatches, versionBody(path, type), on)
+export const whoAmI = (on = 'a'): Step => request(op.whoAmI, Buffer.alloc(0), on)
+export const close = (on = 'a'): Step => request(op.closeSession, Buffer.alloc(0), on)
 export const auth = (scheme: string | null, token: string | null, on = 'a'): Step =>
-  ask(op.auth, bytes().int(0).str(scheme).buffer(token).done(), on, -4)
-export const multi = (parts: readonly MultiPart[], on = 'a'): Step => ask(op.multi, multiBody(parts), on)
+  request(op.auth, bytes().int(0).str(scheme).buffer(token).done(), on, -4)
+export const multi = (parts: readonly MultiPart[], on = 'a'): Step => request(op.multi, multiBody(parts), on)
 export const multiRead = (parts: readonly MultiPart[], on = 'a'): Step =>
-  ask(op.multiRead, multiBody(parts), on)
+  request(op.multiRead, multiBody(parts), on)
 
 export const pathBody = (path: Path): Buffer => bytes().str(path).done()
 export const watchBody = (path: Path, watch: boolean): Buffer => bytes().str(path).bool(watch).done()
 export const versionBody = (path: Path, version: number): Buffer => bytes().str(path).int(version).done()
 
-/** Parts of a multi. */
+/** Operations of a multi. */
 export const part = {
   create: (path: string | null, flags = 0, acl: readonly Acl[] | null = openAcl): MultiPart => [
     op.create,

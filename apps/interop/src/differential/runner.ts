@@ -6,67 +6,67 @@ import { decodeReply, type Masks } from './decode.ts'
 
 const markerXid = 0x7ff00000
 const closingXid = 0x7fe00000
-/** In ms; a server that has stopped answering on one connection is asked again on another. */
-const patience = 2_000
+/** Milliseconds to wait for the reply to a closeSession, after which the session is closed over another connection. */
+const CLOSE_TIMEOUT_MS = 2_000
 
 const pause = (ms: number): Promise<false> => new Promise((done) => setTimeout(() => done(false), ms))
 
-interface Link {
+interface CaseConnection {
   readonly name: string
   readonly connection: RawConnection
   readonly session: Session | undefined
   /** Types of the requests sent, by xid, oldest first. */
   readonly sent: Map<number, number[]>
   readonly lines: string[]
-  /** Its session was closed by request, so the connection will close too. */
-  ending: boolean
+  /** Whether the session was closed by request, so that the server closes the connection. */
+  isClosing: boolean
 }
 
-/** Runs cases on one server and writes down what comes back, ids, zxids and times masked. */
+/** Runs cases on one server and records the replies, with masked ids, zxids and times. */
 export class CaseRunner {
   readonly #port: number
-  readonly #opened: Link[] = []
+  readonly #opened: CaseConnection[] = []
   #markers = 0
 
   constructor(port: number) {
     this.#port = port
   }
 
-  /** One line per frame or close, in the order in which each connection saw it. */
+  /** Runs a case. Resolves to a line per frame or close, in the order of each connection. */
   async run(one: Case): Promise<string[]> {
-    const control = await this.#link('control', frame(connectRequest()))
+    const control = await this.#connect('control', frame(connectRequest()))
     const masks: Masks = { base: 0n, sessions: new Map(), now: BigInt(Date.now()) }
-    masks.base = (await this.#applied(control)) + 0n
-    const links = new Map<string, Link>()
+    masks.base = (await this.#lastZxid(control)) + 0n
+    const links = new Map<string, CaseConnection>()
     const transcript: string[] = []
     try {
       for (const [index, step] of one.steps.entries()) {
         const link = await this.#step(step, links, masks)
-        await this.#settle(link, masks)
-        for (const each of links.values()) if (each !== link) await this.#settle(each, masks)
+        await this.#drain(link, masks)
+        for (const each of links.values()) if (each !== link) await this.#drain(each, masks)
         for (const each of links.values()) {
           for (const line of each.lines.splice(0)) transcript.push(`${index} ${each.name}: ${line}`)
         }
       }
       return transcript
     } finally {
-      // A session left behind would expire, or be closed late, during a later case, and use up zxids there.
+      // A session left open would end during a later case and use a zxid there.
       for (const link of this.#opened.splice(0)) await this.#end(link)
     }
   }
 
-  async #link(name: string, handshake: Buffer): Promise<Link> {
+  async #connect(name: string, handshake: Buffer): Promise<CaseConnection> {
     const connection = await RawConnection.open(this.#port)
     connection.write(handshake)
     const response = await connection.next(3000).catch(() => Buffer.alloc(0))
     const session = response && response.length >= 20 ? readSession(response) : undefined
     const lines = !response ? ['closed without an answer'] : response.length === 0 ? ['no answer'] : []
-    const link = { name, connection, session, sent: new Map(), lines, ending: false }
+    const link = { name, connection, session, sent: new Map(), lines, isClosing: false }
     this.#opened.push(link)
     return link
   }
 
-  async #applied(link: Link): Promise<bigint> {
+  async #lastZxid(link: CaseConnection): Promise<bigint> {
     const xid = markerXid + ++this.#markers
     this.#send(link, [{ type: op.exists, body: bytes().str('/').bool(false).done(), xid }])
     for (;;) {
@@ -76,7 +76,7 @@ export class CaseRunner {
     }
   }
 
-  #send(link: Link, requests: readonly Request[]): void {
+  #send(link: CaseConnection, requests: readonly Request[]): void {
     const whole = requests.map(({ type, body, xid = 1 }) => {
       const types = link.sent.get(xid) ?? []
       types.push(type)
@@ -86,16 +86,20 @@ export class CaseRunner {
     link.connection.write(Buffer.concat(whole))
   }
 
-  async #need(links: Map<string, Link>, name: string, masks: Masks): Promise<Link> {
+  async #connectionOf(
+    links: Map<string, CaseConnection>,
+    name: string,
+    masks: Masks,
+  ): Promise<CaseConnection> {
     const known = links.get(name)
     if (known) return known
-    const link = await this.#link(name, frame(connectRequest()))
+    const link = await this.#connect(name, frame(connectRequest()))
     if (link.session) masks.sessions.set(link.session.id, `session ${name}`)
     links.set(name, link)
     return link
   }
 
-  async #step(step: Step, links: Map<string, Link>, masks: Masks): Promise<Link> {
+  async #step(step: Step, links: Map<string, CaseConnection>, masks: Masks): Promise<CaseConnection> {
     if (step.do === 'connect' || step.do === 'resume') {
       const link = await this.#open(step, links)
       links.set(step.on, link)
@@ -111,7 +115,7 @@ export class CaseRunner {
       }
       return link
     }
-    const link = await this.#need(links, step.on, masks)
+    const link = await this.#connectionOf(links, step.on, masks)
     if (step.do === 'request') this.#send(link, [step])
     else if (step.do === 'pipeline') this.#send(link, step.requests)
     else if (step.do === 'raw') link.connection.write(step.bytes)
@@ -127,10 +131,13 @@ export class CaseRunner {
     return link
   }
 
-  async #open(step: Step & { do: 'connect' | 'resume' }, links: Map<string, Link>): Promise<Link> {
+  async #open(
+    step: Step & { do: 'connect' | 'resume' },
+    links: Map<string, CaseConnection>,
+  ): Promise<CaseConnection> {
     if (step.do === 'connect') {
       const body = step.body ?? connectRequest()
-      const link = await this.#link(step.on, step.asIs ? body : frame(body))
+      const link = await this.#connect(step.on, step.asIs ? body : frame(body))
       for (const [xid, type] of step.behind ?? []) link.sent.set(xid, [type])
       return link
     }
@@ -138,11 +145,11 @@ export class CaseRunner {
     if (!session) throw new Error(`No session of ${step.of} to resume`)
     const password = step.spoil ? Buffer.alloc(16, 7) : session.password
     const resume = { id: session.id, password }
-    return this.#link(step.on, frame(connectRequest({ resume, timeoutMs: step.timeoutMs ?? 30_000 })))
+    return this.#connect(step.on, frame(connectRequest({ resume, timeoutMs: step.timeoutMs ?? 30_000 })))
   }
 
-  /** Sends a marker behind everything else and takes in all that arrives before its reply. */
-  async #settle(link: Link, masks: Masks): Promise<void> {
+  /** Sends a marker request and decodes all frames that arrive before its reply. */
+  async #drain(link: CaseConnection, masks: Masks): Promise<void> {
     if (link.lines.at(-1)?.startsWith('closed') || link.lines.at(-1) === 'no answer') return
     if (link.sent.has(-999)) return
     const xid = markerXid + ++this.#markers
@@ -163,34 +170,35 @@ export class CaseRunner {
       }
       if (reply.readInt32BE() === xid) return this.#awaitClose(link)
       const type = link.sent.get(reply.readInt32BE())?.shift()
-      link.ending ||= type === op.closeSession
+      link.isClosing ||= type === op.closeSession
       link.lines.push(decodeReply(reply, type, masks))
     }
   }
 
-  /** These errors end the connection, but the reply to the marker may still win the race against the end. */
-  async #awaitClose(link: Link): Promise<void> {
-    if (!link.ending && !/ err=-(6|115|124)$/.test(link.lines.at(-1) ?? '')) return
+  /** Waits for the close after an error that ends the connection: the marker's reply may arrive before the close. */
+  async #awaitClose(link: CaseConnection): Promise<void> {
+    if (!link.isClosing && !/ err=-(6|115|124)$/.test(link.lines.at(-1) ?? '')) return
     const end = await Promise.race([link.connection.closed.then(() => true), pause(300)])
     if (!end) return
     link.lines.push('closed')
     link.sent.set(-999, [])
   }
 
-  /** Ends the session so that no ephemeral node, watch or zxid of one case is seen by the next. */
-  async #end(link: Link): Promise<void> {
-    const { session, ending } = link
-    if ((await this.#close(link.connection)) || ending || session === undefined || session.id === 0n) return
-    // Its connection was dropped before, or by the server just now. Whoever cannot resume it finds it ended.
+  /** Closes the session, so that no ephemeral node, watch or zxid of one case affects the next. */
+  async #end(link: CaseConnection): Promise<void> {
+    const { session, isClosing } = link
+    if ((await this.#close(link.connection)) || isClosing || session === undefined || session.id === 0n)
+      return
+    // The connection was closed before: resume the session to close it. A failed resume means that it has ended.
     const again = await RawConnection.open(this.#port)
     again.write(
       frame(connectRequest({ resume: { id: session.id, password: session.password }, timeoutMs: 30_000 })),
     )
-    await again.next(patience).catch(() => undefined)
+    await again.next(CLOSE_TIMEOUT_MS).catch(() => undefined)
     await this.#close(again)
   }
 
-  /** True when the server said that it closed the session; the connection is at its end in any case. */
+  /** Closes the session and the connection. Returns whether the server confirmed the close of the session. */
   async #close(connection: RawConnection): Promise<boolean> {
     if (connection.isClosed) return false
     let done = false
@@ -198,7 +206,7 @@ export class CaseRunner {
       done ||= reply.readInt32BE() === closingXid
     }
     connection.write(frame(bytes().int(closingXid).int(op.closeSession).done()))
-    const timer = setTimeout(() => connection.destroy(), patience)
+    const timer = setTimeout(() => connection.destroy(), CLOSE_TIMEOUT_MS)
     await connection.closed
     clearTimeout(timer)
     return done

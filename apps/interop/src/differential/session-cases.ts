@@ -1,12 +1,11 @@
 import { bytes } from '../harness/bytes.ts'
 import { connectRequest, createBody } from '../harness/client.ts'
 import { op } from '../harness/opcodes.ts'
-import { ask, type Request, type Step } from './case.ts'
-import type { Add } from './cases.ts'
+import { request, type Request, type Step, type AddCase } from './case.ts'
 import * as r from './requests.ts'
 
-/** Handshakes, resumption, xids, pipelines and what ends a connection. */
-export function sessionCases(add: Add): void {
+/** Handshakes, session resumption, xids, pipelines and errors that end a connection. */
+export function sessionCases(add: AddCase): void {
   handshakes(add)
   resumption(add)
   xids(add)
@@ -14,7 +13,7 @@ export function sessionCases(add: Add): void {
   special(add)
 }
 
-function handshakes(add: Add): void {
+function handshakes(add: AddCase): void {
   const request = (
     timeout: number,
     password: Uint8Array | null,
@@ -69,7 +68,7 @@ function handshakes(add: Add): void {
   ])
 }
 
-function resumption(add: Add): void {
+function resumption(add: AddCase): void {
   add('a dropped connection is resumed', (root) => [
     r.create(`${root}/e`, '', 1),
     { do: 'drop', on: 'a' },
@@ -102,20 +101,20 @@ function resumption(add: Add): void {
   ])
 }
 
-function xids(add: Add): void {
+function xids(add: AddCase): void {
   for (const xid of [0, -1, -2, -4, -8, -2147483648, 2147483647]) {
     add(`xid ${xid} is echoed`, (root) => [
-      ask(op.exists, r.watchBody(root, false), 'a', xid),
-      ask(op.setData, bytes().str(root).buffer('x').int(-1).done(), 'a', xid),
-      ask(op.whoAmI, Buffer.alloc(0), 'a', xid),
-      ask(op.auth, bytes().int(3).str('digest').buffer('u:p').done(), 'a', xid),
+      request(op.exists, r.watchBody(root, false), 'a', xid),
+      request(op.setData, bytes().str(root).buffer('x').int(-1).done(), 'a', xid),
+      request(op.whoAmI, Buffer.alloc(0), 'a', xid),
+      request(op.auth, bytes().int(3).str('digest').buffer('u:p').done(), 'a', xid),
     ])
-    add(`ping with xid ${xid}`, () => [ask(op.ping, Buffer.alloc(0), 'a', xid)])
-    add(`closeSession with xid ${xid}`, () => [ask(op.closeSession, Buffer.alloc(0), 'b', xid)])
+    add(`ping with xid ${xid}`, () => [request(op.ping, Buffer.alloc(0), 'a', xid)])
+    add(`closeSession with xid ${xid}`, () => [request(op.closeSession, Buffer.alloc(0), 'b', xid)])
   }
 }
 
-function pipelines(add: Add): void {
+function pipelines(add: AddCase): void {
   const make = (path: string, xid: number, flags = 0): Request => ({
     type: op.create,
     body: createBody(path, '', flags),
@@ -189,25 +188,25 @@ function pipelines(add: Add): void {
   })
 }
 
-function special(add: Add): void {
+function special(add: AddCase): void {
   add('sync echoes its path', (root) => [r.sync(root), r.sync('/none'), r.sync(null), r.sync('')])
   add('sasl without configuration', () => [
-    ask(op.sasl, bytes().buffer('').done()),
-    ask(op.sasl, bytes().buffer(null).done()),
-    ask(op.sasl, bytes().buffer('abc').done()),
+    request(op.sasl, bytes().buffer('').done()),
+    request(op.sasl, bytes().buffer(null).done()),
+    request(op.sasl, bytes().buffer('abc').done()),
     r.whoAmI(),
   ])
   add('reconfig while disabled', () => [
-    ask(op.reconfig, bytes().str(null).str('3').str(null).long(-1).done()),
+    request(op.reconfig, bytes().str(null).str('3').str(null).long(-1).done()),
   ])
   add('reconfig by the super user while disabled', () => [
     r.auth('digest', 'super:secret'),
-    ask(op.reconfig, bytes().str(null).str('3').str(null).long(-1).done()),
+    request(op.reconfig, bytes().str(null).str('3').str(null).long(-1).done()),
   ])
-  add('check outside of a multi that fails', (root) => [ask(op.check, r.versionBody(`${root}/none`, -1))])
+  add('check outside of a multi that fails', (root) => [request(op.check, r.versionBody(`${root}/none`, -1))])
   add('deleteContainer from a client', (root) => [
     r.create(`${root}/n`),
-    ask(op.deleteContainer, r.pathBody(`${root}/n`)),
+    request(op.deleteContainer, r.pathBody(`${root}/n`)),
     r.exists(`${root}/n`, false, 'b'),
   ])
   add('whoAmI of a new connection', () => [r.whoAmI()])
@@ -217,6 +216,9 @@ function special(add: Add): void {
     r.getAcl('/zookeeper/config'),
   ])
   for (const type of [-2147483648, -12, -1, 0, 10, 23, 24, 55, 99, 108, 109, 1000, 2147483647]) {
-    add(`unknown opcode ${type}`, (root) => [ask(type, r.watchBody(root, false)), r.exists(root, false, 'b')])
+    add(`unknown opcode ${type}`, (root) => [
+      request(type, r.watchBody(root, false)),
+      r.exists(root, false, 'b'),
+    ])
   }
 }

@@ -1,12 +1,11 @@
 import { bytes, openAcl } from '../harness/bytes.ts'
 import { createBody } from '../harness/client.ts'
 import { op } from '../harness/opcodes.ts'
-import { ask, type Step } from './case.ts'
+import { request, type Step, type AddCase } from './case.ts'
 import * as r from './requests.ts'
-import type { Add } from './cases.ts'
 
 /** Creates, deletes, versions, paths and sequence numbers. */
-export function treeCases(add: Add): void {
+export function treeCases(add: AddCase): void {
   createModes(add)
   paths(add)
   versions(add)
@@ -16,12 +15,12 @@ export function treeCases(add: Add): void {
   sizes(add)
 }
 
-function createModes(add: Add): void {
+function createModes(add: AddCase): void {
   const families = { create: op.create, create2: op.create2, createContainer: op.createContainer }
   for (const [name, type] of Object.entries(families)) {
     for (const flags of [0, 1, 2, 3, 4, 5, 6, 7, -1, 2147483647]) {
       add(`${name} with flags ${flags}`, (root) => [
-        ask(type, createBody(`${root}/n`, 'data', flags)),
+        request(type, createBody(`${root}/n`, 'data', flags)),
         r.list2(root),
         r.exists(`${root}/n`),
         r.create(`${root}/n/child`),
@@ -29,17 +28,20 @@ function createModes(add: Add): void {
     }
     for (const data of [null, '', 'some']) {
       add(`${name} with data ${JSON.stringify(data)}`, (root) => [
-        ask(type, createBody(`${root}/n`, data)),
+        request(type, createBody(`${root}/n`, data)),
         r.get(`${root}/n`),
       ])
     }
-    add(`${name} twice`, (root) => [ask(type, createBody(`${root}/n`)), ask(type, createBody(`${root}/n`))])
-    add(`${name} below a missing parent`, (root) => [ask(type, createBody(`${root}/none/n`))])
+    add(`${name} twice`, (root) => [
+      request(type, createBody(`${root}/n`)),
+      request(type, createBody(`${root}/n`)),
+    ])
+    add(`${name} below a missing parent`, (root) => [request(type, createBody(`${root}/none/n`))])
   }
   for (const flags of [5, 6]) {
     for (const ttl of [1n, 60_000n, 1099511627775n, 1099511627776n, 0n, -1n, -(2n ** 63n), 2n ** 63n - 1n]) {
       add(`createTTL with flags ${flags} and ttl ${ttl}`, (root) => [
-        ask(op.createTTL, r.ttlBody(`${root}/n`, flags, ttl)),
+        request(op.createTTL, r.ttlBody(`${root}/n`, flags, ttl)),
         r.list2(root),
         r.create(`${root}/n/child`),
       ])
@@ -48,7 +50,7 @@ function createModes(add: Add): void {
   for (const flags of [0, 1, 2, 3, 4, 7, -1]) {
     for (const ttl of [0n, 5000n]) {
       add(`createTTL with flags ${flags} and ttl ${ttl}`, (root) => [
-        ask(op.createTTL, r.ttlBody(`${root}/n`, flags, ttl)),
+        request(op.createTTL, r.ttlBody(`${root}/n`, flags, ttl)),
         r.list(root),
       ])
     }
@@ -59,9 +61,9 @@ function createModes(add: Add): void {
     r.create(`${root}/e/c`, '', 2),
   ])
   add('a child below a container and a TTL node', (root) => [
-    ask(op.createContainer, createBody(`${root}/c`, '', 4)),
+    request(op.createContainer, createBody(`${root}/c`, '', 4)),
     r.create2(`${root}/c/x`),
-    ask(op.createTTL, r.ttlBody(`${root}/t`, 5, 60_000n)),
+    request(op.createTTL, r.ttlBody(`${root}/t`, 5, 60_000n)),
     r.create2(`${root}/t/x`),
     r.list2(`${root}/c`),
     r.list2(`${root}/t`),
@@ -116,10 +118,10 @@ const badPaths: Record<string, (root: string) => string | Buffer | null> = {
   '/zookeeper/config': () => '/zookeeper/config',
 }
 
-function paths(add: Add): void {
+function paths(add: AddCase): void {
   type Path = string | Buffer | null
   const createRaw = (path: Path, flags: number): Step =>
-    ask(op.create, bytes().str(path).buffer('d').acl(openAcl).int(flags).done())
+    request(op.create, bytes().str(path).buffer('d').acl(openAcl).int(flags).done())
   const operations: Record<string, (path: Path) => Step[]> = {
     create: (path) => [createRaw(path, 0)],
     'sequential create': (path) => [createRaw(path, 2)],
@@ -142,7 +144,7 @@ function paths(add: Add): void {
     for (const [name, path] of Object.entries(badPaths))
       add(`${operation} of path: ${name}`, (root) => steps(path(root)))
   }
-  // The sizes of the whole tree differ from run to run, so these two leave the root out.
+  // Counts over the whole tree differ from run to run, so these requests exclude the root.
   for (const [name, path] of Object.entries(badPaths)) {
     if (path('') === '/' || path('') === '') continue
     add(`getData and counts of path: ${name}`, (root) => [
@@ -153,7 +155,7 @@ function paths(add: Add): void {
   }
 }
 
-function versions(add: Add): void {
+function versions(add: AddCase): void {
   for (const version of [-2147483648, -2, -1, 0, 1, 2, 7, 2147483647]) {
     const setUp = (root: string): Step[] => [
       r.create(`${root}/v`),
@@ -178,7 +180,7 @@ function versions(add: Add): void {
   }
 }
 
-function sequences(add: Add): void {
+function sequences(add: AddCase): void {
   add('sequence numbers count creations, not deletions', (root) => [
     r.create(`${root}/s-`, '', 2),
     r.create(`${root}/plain`),
@@ -212,7 +214,7 @@ function sequences(add: Add): void {
   ])
 }
 
-function deletes(add: Add): void {
+function deletes(add: AddCase): void {
   add('delete of a node with children', (root) => [
     r.create(`${root}/a`),
     r.create(`${root}/a/b`),
@@ -253,7 +255,7 @@ function deletes(add: Add): void {
   ])
 }
 
-function quotas(add: Add): void {
+function quotas(add: AddCase): void {
   const limits = (root: string): string => `/zookeeper/quota${root}`
   const setUp = (root: string, text: string): Step[] => [
     r.create(limits(root)),
@@ -302,10 +304,10 @@ function quotas(add: Add): void {
   ])
 }
 
-function sizes(add: Add): void {
+function sizes(add: AddCase): void {
   const filled = (root: string, size: number): Step =>
-    ask(op.create, bytes().str(`${root}/big`).buffer(Buffer.alloc(size, 120)).acl(openAcl).int(0).done())
-  // Behind the data stand the path, the ACL and the flags; the frame limit is 1,048,575 bytes for all of it.
+    request(op.create, bytes().str(`${root}/big`).buffer(Buffer.alloc(size, 120)).acl(openAcl).int(0).done())
+  // The frame limit of 1,048,575 bytes covers the data, the path, the ACL and the flags.
   for (const room of [0, -1, 1]) {
     add(`a frame ${room === 0 ? 'at' : `${room} from`} the limit`, (root) => {
       const around = 8 + 4 + root.length + 4 + 4 + 4 + 4 + 4 + 5 + 4 + 6 + 4 + 4

@@ -1,7 +1,6 @@
 import { createBody } from '../harness/client.ts'
 import { op } from '../harness/opcodes.ts'
-import { ask, type Step } from './case.ts'
-import type { Add } from './cases.ts'
+import { request, type Step, type AddCase } from './case.ts'
 import * as r from './requests.ts'
 
 const registrations: Record<string, (path: string) => Step> = {
@@ -28,7 +27,7 @@ const registrations: Record<string, (path: string) => Step> = {
   }),
 }
 
-/** Every trigger happens twice where it can, so that one-shot and lasting watches differ. */
+/** Most triggers fire twice, so that one-shot and persistent watches differ. */
 const triggers: Record<string, (node: string) => Step[]> = {
   'data set': (node) => [r.set(node, '1', -1, 'b'), r.set(node, '2', -1, 'b')],
   'deleted and created': (node) => [r.del(node, -1, 'b'), r.create(node, '', 0, 'b'), r.del(node, -1, 'b')],
@@ -72,7 +71,7 @@ const triggers: Record<string, (node: string) => Step[]> = {
   ],
 }
 
-export function watchCases(add: Add): void {
+export function watchCases(add: AddCase): void {
   for (const [registration, register] of Object.entries(registrations)) {
     for (const [trigger, steps] of Object.entries(triggers)) {
       add(`watch by ${registration}: ${trigger}`, (root) => [
@@ -107,8 +106,8 @@ export function watchCases(add: Add): void {
   others(add)
 }
 
-/** Two registrations on one path, in both orders. */
-function pairs(add: Add): void {
+/** Registers two watches on one path, in both orders. */
+function pairs(add: AddCase): void {
   const names = ['exists', 'getData', 'getChildren', 'persistent', 'recursive']
   for (const first of names) {
     for (const second of names) {
@@ -126,7 +125,7 @@ function pairs(add: Add): void {
   }
 }
 
-function catchUp(add: Add): void {
+function catchUp(add: AddCase): void {
   const kinds = ['data', 'exist', 'child', 'persistent', 'recursive']
   for (const [position, kind] of kinds.entries()) {
     for (const plus of [0, 1, 2, 3, 100]) {
@@ -165,7 +164,7 @@ function catchUp(add: Add): void {
   ])
 }
 
-function others(add: Add): void {
+function others(add: AddCase): void {
   for (const mode of [-1, 2, 3, 2147483647])
     add(`addWatch with mode ${mode}`, (root) => [r.addWatch(root, mode), r.set(root)])
   add('a change tells the client that made it before its reply', (root) => [
@@ -212,8 +211,8 @@ function others(add: Add): void {
   add('containers and TTL nodes fire like others', (root) => [
     r.addWatch(root, 1),
     r.list(root, true),
-    ask(op.createContainer, createBody(`${root}/c`, '', 4), 'b'),
-    ask(op.createTTL, r.ttlBody(`${root}/t`, 5, 60_000n), 'b'),
+    request(op.createContainer, createBody(`${root}/c`, '', 4), 'b'),
+    request(op.createTTL, r.ttlBody(`${root}/t`, 5, 60_000n), 'b'),
     r.del(`${root}/c`, -1, 'b'),
   ])
 }

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Proxy } from '../client/proxy.ts'
-import { Client, word } from '../harness/client.ts'
+import { Client, fourLetterWord } from '../harness/client.ts'
 import { dumpTree } from '../harness/dump.ts'
 import { freePort } from '../harness/ports.ts'
 import { scratch, Server, type Kind } from '../harness/servers.ts'
@@ -10,30 +10,30 @@ import { scratch, Server, type Kind } from '../harness/servers.ts'
 const superDigest = 'super:lK75jTNcA+U9vtVEw5vB51mj/w4='
 
 export interface EnsembleOptions {
-  /** What each member is, by its id from 1. */
+  /** The kind of each member, in the order of ids from 1. */
   readonly kinds: readonly Kind[]
   /** Settings of every member. */
   readonly config?: Readonly<Record<string, string | number>>
-  /** Settings of one member more. */
+  /** Additional settings of one member. */
   readonly configOf?: (id: number, kind: Kind) => Readonly<Record<string, string | number>>
   /** Ids of members that are observers. */
   readonly observers?: readonly number[]
-  /** Properties of the Java servers, which ours gets too. */
+  /** JVM flags; Zabra receives them as `JVMFLAGS`. */
   readonly javaFlags?: readonly string[]
-  /** The host of a member for others, where members must have the same port; 127.0.0.1 for all by default. */
+  /** The host of a member, for tests in which members share a port; 127.0.0.1 by default. */
   readonly hostOf?: (id: number) => string
-  /** Puts a proxy on each way from one member to another, so that it can be cut. */
-  readonly cuttable?: boolean
+  /** Puts a proxy in front of each connection between two members, so that it can be cut. */
+  readonly proxied?: boolean
 }
 
-/** Servers on loopback that form one ensemble, of whatever kinds. Their data stays between starts. */
+/** An ensemble of server processes of any kinds on loopback. Their data stays between starts. */
 export class Ensemble {
   readonly ids: readonly number[]
   readonly #options: EnsembleOptions
   readonly #ports: readonly number[]
   readonly #kinds: Kind[]
-  /** By the ids of who connects and of whom to, for both ports of a member. */
-  readonly #ways = new Map<string, readonly [Proxy, Proxy]>()
+  /** Proxies of the quorum port and the election port, by `from to`. */
+  readonly #proxies = new Map<string, readonly [Proxy, Proxy]>()
   readonly #folders = new Map<number, string>()
   readonly #members = new Map<number, Server>()
 
@@ -44,7 +44,7 @@ export class Ensemble {
     this.ids = options.kinds.map((_, index) => index + 1)
   }
 
-  /** The lines of all members as one of them has them: itself at its ports, the others where it reaches them. */
+  /** Returns the `server.N` lines for one member: its own ports, and the proxies of the others. */
   #lines(self: number): Record<string, string> {
     const role = (id: number): string => (this.#options.observers?.includes(id) ? ':observer' : '')
     return Object.fromEntries(
@@ -56,7 +56,7 @@ export class Ensemble {
   }
 
   #portsTo(self: number, id: number): number[] {
-    const proxies = this.#ways.get(`${self} ${id}`)
+    const proxies = this.#proxies.get(`${self} ${id}`)
     return proxies?.map(({ port }) => port) ?? [this.#ports[2 * id - 2]!, this.#ports[2 * id - 1]!]
   }
 
@@ -67,34 +67,34 @@ export class Ensemble {
     return ensemble
   }
 
-  /** Plans an ensemble on free ports; nobody runs yet. */
+  /** Plans an ensemble on free ports without starting a member. */
   static async plan(options: EnsembleOptions): Promise<Ensemble> {
     const ports = await Promise.all(options.kinds.flatMap(() => [freePort(), freePort()]))
     const ensemble = new Ensemble(options, ports)
-    if (options.cuttable === true) await ensemble.#pave()
+    if (options.proxied === true) await ensemble.#startProxies()
     return ensemble
   }
 
-  async #pave(): Promise<void> {
+  async #startProxies(): Promise<void> {
     for (const from of this.ids)
       for (const to of this.ids)
         if (from !== to) {
           const [quorum = 0, election = 0] = this.#portsTo(from, to)
-          this.#ways.set(`${from} ${to}`, [await Proxy.start(quorum), await Proxy.start(election)])
+          this.#proxies.set(`${from} ${to}`, [await Proxy.start(quorum), await Proxy.start(election)])
         }
   }
 
-  /** Cuts all connections between two members, whoever opened them, until what this returns is called. */
-  part(a: number, b: number): () => void {
-    const proxies = [`${a} ${b}`, `${b} ${a}`].flatMap((way) => this.#ways.get(way)!)
-    const mend = proxies.map((proxy) => proxy.refuse())
-    return () => mend.forEach((one) => one())
+  /** Cuts the connections between two members, in both directions, until the returned function is called. */
+  partition(a: number, b: number): () => void {
+    const proxies = [`${a} ${b}`, `${b} ${a}`].flatMap((pair) => this.#proxies.get(pair)!)
+    const heal = proxies.map((proxy) => proxy.refuse())
+    return () => heal.forEach((one) => one())
   }
 
-  /** Cuts a member off from all others until what this returns is called. */
+  /** Cuts a member off from all others until the returned function is called. */
   isolate(id: number): () => void {
-    const mend = this.ids.filter((other) => other !== id).map((other) => this.part(id, other))
-    return () => mend.forEach((one) => one())
+    const heal = this.ids.filter((other) => other !== id).map((other) => this.partition(id, other))
+    return () => heal.forEach((one) => one())
   }
 
   kindOf(id: number): Kind {
@@ -116,7 +116,7 @@ export class Ensemble {
     return member
   }
 
-  /** Starts members together; resolves when all of them serve, which takes a quorum. */
+  /** Starts members concurrently. Resolves when all of them serve, which requires a quorum. */
   async start(...ids: number[]): Promise<void> {
     await Promise.all(ids.map((id) => this.#start(id)))
   }
@@ -129,18 +129,18 @@ export class Ensemble {
     await Promise.all(ids.map((id) => this.member(id).stop()))
   }
 
-  /** Has members do nothing more while they keep their connections; resolves once nothing that is sent to them is read. */
+  /** Stops members with SIGSTOP; their connections stay open. Resolves when all their threads have stopped. */
   async freeze(...ids: number[]): Promise<void> {
     for (const id of ids) this.member(id).signal('SIGSTOP')
-    await until('the standstill', () => Promise.resolve(ids.every((id) => this.member(id).stands)))
+    await until('the members to stop', () => Promise.resolve(ids.every((id) => this.member(id).isStopped)))
   }
 
-  /** The ports of a member for others: that of learners and that of votes. */
+  /** Returns the quorum port and the election port of a member. */
   portsOf(id: number): number[] {
     return [this.#ports[2 * id - 2]!, this.#ports[2 * id - 1]!]
   }
 
-  /** Where the data of a member is. */
+  /** Returns the data directory of a member. */
   folder(id: number): string {
     return this.#folders.get(id)!
   }
@@ -172,30 +172,30 @@ export class Ensemble {
     this.#members.set(id, server)
   }
 
-  /** Members that run. */
-  get alive(): number[] {
-    return this.ids.filter((id) => this.#members.get(id)?.alive === true)
+  /** Ids of the members that run. */
+  get running(): number[] {
+    return this.ids.filter((id) => this.#members.get(id)?.isRunning === true)
   }
 
-  /** What a member is at this moment, in the words of `srvr`; undefined when it serves nobody. */
+  /** Returns the mode of a member from `srvr`, or undefined when it does not serve. */
   async modeOf(id: number): Promise<string | undefined> {
-    const text = await word(this.member(id).port, 'srvr', { timeoutMs: 2000 }).catch(() => '')
+    const text = await fourLetterWord(this.member(id).port, 'srvr', { timeoutMs: 2000 }).catch(() => '')
     return /Mode: ([\w-]+)/.exec(text)?.[1]
   }
 
-  /** The member that leads. */
+  /** Waits until all running members serve with one leader. Resolves to its id. */
   async leader(): Promise<number> {
     let leaders: number[] = []
     await until('one leader', async () => {
-      const modes = await Promise.all(this.alive.map(async (id) => ({ id, mode: await this.modeOf(id) })))
+      const modes = await Promise.all(this.running.map(async (id) => ({ id, mode: await this.modeOf(id) })))
       leaders = modes.filter(({ mode }) => mode === 'leader').map(({ id }) => id)
       return leaders.length === 1 && modes.every(({ mode }) => mode !== undefined)
     })
     return leaders[0]!
   }
 
-  /** Calls an action with a client of one member, whose session ends with it. */
-  async with<T>(id: number, action: (client: Client) => Promise<T>): Promise<T> {
+  /** Calls an action with a client of one member and closes its session afterwards. */
+  async withClient<T>(id: number, action: (client: Client) => Promise<T>): Promise<T> {
     const client = await this.connect(id)
     try {
       return await action(client)
@@ -204,7 +204,7 @@ export class Ensemble {
     }
   }
 
-  /** A session at a member, tried again while the member has no leader. */
+  /** Opens a session at a member. Retries while the member does not serve. */
   async connect(id: number, timeoutMs = 30_000): Promise<Client> {
     let client: Client | undefined
     await until(`a session at member ${id}`, async () => {
@@ -214,29 +214,29 @@ export class Ensemble {
     return client!
   }
 
-  /** The last zxid of a member. */
+  /** Returns the last zxid of a member. */
   async zxidOf(id: number): Promise<string | undefined> {
-    return /Zxid: (0x[\da-f]+)/.exec(await word(this.member(id).port, 'srvr').catch(() => ''))?.[1]
+    return /Zxid: (0x[\da-f]+)/.exec(await fourLetterWord(this.member(id).port, 'srvr').catch(() => ''))?.[1]
   }
 
-  /** Waits until all members that run have come as far as each other: ends of sessions are heard of a little later. */
-  async inStep(): Promise<void> {
-    await until('members in step', async () => {
-      const zxids = await Promise.all(this.alive.map((id) => this.zxidOf(id)))
+  /** Waits until all running members have the same last zxid. */
+  async waitUntilSynced(): Promise<void> {
+    await until('members with the same zxid', async () => {
+      const zxids = await Promise.all(this.running.map((id) => this.zxidOf(id)))
       return zxids[0] !== undefined && zxids.every((zxid) => zxid === zxids[0])
     })
   }
 
-  /** The tree of each member that runs, once all of them have come as far as the one that is asked for a sync. */
+  /** Returns the tree of each running member, read after a sync. */
   async dumps(): Promise<Map<number, Record<string, string>>> {
     const dumps = new Map<number, Record<string, string>>()
-    for (const id of this.alive) dumps.set(id, await this.with(id, (client) => dumpSynced(client)))
+    for (const id of this.running) dumps.set(id, await this.withClient(id, (client) => dumpSynced(client)))
     return dumps
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([...this.#members.values()].map((member) => member[Symbol.asyncDispose]()))
-    await Promise.all([...this.#ways.values()].flat().map((proxy) => proxy.close()))
+    await Promise.all([...this.#proxies.values()].flat().map((proxy) => proxy.close()))
   }
 }
 
@@ -244,12 +244,12 @@ async function dumpSynced(client: Client): Promise<Record<string, string>> {
   await client.addAuth('digest', 'super:secret')
   await sync(client)
   const dump = await dumpTree(client)
-  // Each server writes these itself, at a time of its own.
+  // Each server writes these nodes on its own, at a different time.
   for (const path of Object.keys(dump)) if (path.startsWith('/zookeeper')) delete dump[path]
   return dump
 }
 
-/** Waits until the server of a client has everything that was committed before. */
+/** Waits until the client's server has applied everything committed before. */
 export async function sync(client: Client, path = '/'): Promise<void> {
   const body = Buffer.alloc(4 + path.length)
   body.writeInt32BE(path.length)
@@ -257,7 +257,7 @@ export async function sync(client: Client, path = '/'): Promise<void> {
   await client.ok(9, body, 'sync')
 }
 
-/** Waits for something that happens by the servers' own clocks. */
+/** Polls until a condition holds. Rejects after the timeout. */
 export async function until(
   what: string,
   condition: () => Promise<boolean>,
@@ -265,7 +265,7 @@ export async function until(
 ): Promise<void> {
   const deadline = Date.now() + withinMs
   while (!(await condition())) {
-    if (Date.now() > deadline) throw new Error(`${what} did not come about within ${withinMs} ms`)
+    if (Date.now() > deadline) throw new Error(`Waited ${withinMs} ms for ${what}`)
     await new Promise((done) => setTimeout(done, 30))
   }
 }

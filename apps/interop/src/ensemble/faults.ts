@@ -1,33 +1,33 @@
-import type { Dice } from '../harness/seed.ts'
+import type { Prng } from '../harness/prng.ts'
 import type { Ensemble } from './ensemble.ts'
 
 const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms))
 
-/** What can happen to an ensemble, from which it must recover by itself. Each resolves when it is over. */
+/** Faults from which an ensemble must recover. Each resolves when the fault is over. */
 export const faults = {
-  async 'a member is killed'(ensemble: Ensemble, dice: Dice) {
-    await killed(ensemble, one(ensemble, dice), dice)
+  async 'a member is killed'(ensemble: Ensemble, prng: Prng) {
+    await killAndRestart(ensemble, anyMember(ensemble, prng), prng)
   },
-  async 'the leader is killed'(ensemble: Ensemble, dice: Dice) {
-    await killed(ensemble, await ensemble.leader(), dice)
+  async 'the leader is killed'(ensemble: Ensemble, prng: Prng) {
+    await killAndRestart(ensemble, await ensemble.leader(), prng)
   },
-  async 'a member stands still'(ensemble: Ensemble, dice: Dice) {
-    await stopped(ensemble, one(ensemble, dice), dice)
+  async 'a member is paused'(ensemble: Ensemble, prng: Prng) {
+    await pauseMember(ensemble, anyMember(ensemble, prng), prng)
   },
-  async 'the leader stands still'(ensemble: Ensemble, dice: Dice) {
-    await stopped(ensemble, await ensemble.leader(), dice)
+  async 'the leader is paused'(ensemble: Ensemble, prng: Prng) {
+    await pauseMember(ensemble, await ensemble.leader(), prng)
   },
-  async 'two members cannot reach each other'(ensemble: Ensemble, dice: Dice) {
-    const first = one(ensemble, dice)
+  async 'two members cannot reach each other'(ensemble: Ensemble, prng: Prng) {
+    const first = anyMember(ensemble, prng)
     const others = ensemble.ids.filter((id) => id !== first)
-    const mend = ensemble.part(first, others[dice.int(others.length)]!)
-    await pause(500 + dice.int(3000))
-    mend()
+    const heal = ensemble.partition(first, others[prng.int(others.length)]!)
+    await pause(500 + prng.int(3000))
+    heal()
   },
-  async 'the leader is cut off'(ensemble: Ensemble, dice: Dice) {
-    const mend = ensemble.isolate(await ensemble.leader())
-    await pause(500 + dice.int(6000))
-    mend()
+  async 'the leader is cut off'(ensemble: Ensemble, prng: Prng) {
+    const heal = ensemble.isolate(await ensemble.leader())
+    await pause(500 + prng.int(6000))
+    heal()
   },
   async 'all members are killed'(ensemble: Ensemble) {
     await ensemble.kill(...ensemble.ids)
@@ -38,21 +38,21 @@ export const faults = {
     await ensemble.stop(leader)
     await ensemble.start(leader)
   },
-} satisfies Record<string, (ensemble: Ensemble, dice: Dice) => Promise<void>>
+} satisfies Record<string, (ensemble: Ensemble, prng: Prng) => Promise<void>>
 
 export type Fault = keyof typeof faults
 export const faultNames = Object.keys(faults) as Fault[]
 
-const one = ({ ids }: Ensemble, dice: Dice): number => ids[dice.int(ids.length)]!
+const anyMember = ({ ids }: Ensemble, prng: Prng): number => ids[prng.int(ids.length)]!
 
-async function killed(ensemble: Ensemble, id: number, dice: Dice): Promise<void> {
+async function killAndRestart(ensemble: Ensemble, id: number, prng: Prng): Promise<void> {
   await ensemble.kill(id)
-  await pause(dice.int(1500))
+  await pause(prng.int(1500))
   await ensemble.start(id)
 }
 
-async function stopped(ensemble: Ensemble, id: number, dice: Dice): Promise<void> {
+async function pauseMember(ensemble: Ensemble, id: number, prng: Prng): Promise<void> {
   ensemble.member(id).signal('SIGSTOP')
-  await pause(200 + dice.int(6000))
+  await pause(200 + prng.int(6000))
   ensemble.member(id).signal('SIGCONT')
 }

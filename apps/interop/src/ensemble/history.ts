@@ -1,41 +1,41 @@
-/** A write that was acknowledged. Times on one clock, in milliseconds. */
-export interface Written {
+/** An acknowledged write. Times are in milliseconds of one clock. */
+export interface AcknowledgedWrite {
   readonly by: string
   readonly began: number
   readonly ended: number
   readonly zxid: bigint
 }
 
-/** What clients of an ensemble saw, and the judgement over it. */
+/** The acknowledged writes of all clients and the violations of guarantees. */
 export class History {
-  readonly #writes: Written[] = []
-  #waiting: { readonly until: number; readonly told: () => void }[] = []
-  readonly breaches: string[] = []
+  readonly #writes: AcknowledgedWrite[] = []
+  #waiters: { readonly until: number; readonly resolve: () => void }[] = []
+  readonly violations: string[] = []
   unknown = 0
 
   get acknowledged(): number {
     return this.#writes.length
   }
 
-  written(one: Written): void {
+  addWrite(one: AcknowledgedWrite): void {
     this.#writes.push(one)
-    const [due, others] = [this.#waiting.filter(({ until }) => until <= this.acknowledged), this.#waiting]
+    const [due, others] = [this.#waiters.filter(({ until }) => until <= this.acknowledged), this.#waiters]
     if (due.length === 0) return
-    this.#waiting = others.filter(({ until }) => until > this.acknowledged)
-    for (const { told } of due) told()
+    this.#waiters = others.filter(({ until }) => until > this.acknowledged)
+    for (const { resolve } of due) resolve()
   }
 
-  /** Resolves when so many more writes are acknowledged. */
-  more(count: number): Promise<void> {
-    return new Promise((told) => this.#waiting.push({ until: this.acknowledged + count, told }))
+  /** Resolves when `count` more writes are acknowledged. */
+  waitForWrites(count: number): Promise<void> {
+    return new Promise((resolve) => this.#waiters.push({ until: this.acknowledged + count, resolve }))
   }
 
-  breach(sentence: string): void {
-    this.breaches.push(sentence)
+  addViolation(sentence: string): void {
+    this.violations.push(sentence)
   }
 
-  /** The longest time in which nothing was acknowledged to anybody: how long in milliseconds, and when it began. */
-  longestSilence(): { readonly ms: number; readonly since: number } {
+  /** Returns the longest time without an acknowledged write: its length in milliseconds, and its start. */
+  longestOutage(): { readonly ms: number; readonly since: number } {
     const ends = this.#writes.map(({ ended }) => ended).sort((x, y) => x - y)
     let longest = { ms: 0, since: 0 }
     for (const [index, end] of ends.entries()) {
@@ -45,24 +45,25 @@ export class History {
     return longest
   }
 
-  /** A write that began after another one was acknowledged comes after it in the order of all. */
-  judgeOrder(): void {
+  /** Checks real-time order: a write that began after another one was acknowledged has a larger zxid. Zxids are unique. */
+  checkOrder(): void {
     const byBegin = this.#writes.toSorted((a, b) => a.began - b.began)
     const byEnd = this.#writes.toSorted((a, b) => a.ended - b.ended)
-    let newest: Written | undefined
+    let newest: AcknowledgedWrite | undefined
     let at = 0
     for (const write of byBegin) {
       for (; byEnd[at] !== undefined && byEnd[at]!.ended < write.began; at++)
         if (newest === undefined || byEnd[at]!.zxid > newest.zxid) newest = byEnd[at]
       if (newest !== undefined && newest.zxid >= write.zxid)
-        this.breach(
+        this.addViolation(
           `${write.by} wrote 0x${write.zxid.toString(16)} after 0x${newest.zxid.toString(16)} of ${newest.by} was acknowledged`,
         )
     }
-    const seen = new Map<bigint, Written>()
+    const seen = new Map<bigint, AcknowledgedWrite>()
     for (const write of this.#writes) {
       const other = seen.get(write.zxid)
-      if (other !== undefined) this.breach(`${write.by} and ${other.by} share 0x${write.zxid.toString(16)}`)
+      if (other !== undefined)
+        this.addViolation(`${write.by} and ${other.by} share 0x${write.zxid.toString(16)}`)
       seen.set(write.zxid, write)
     }
   }

@@ -1,19 +1,19 @@
 import { resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Client } from '@zabra/client'
-import { python } from '../harness/available.ts'
+import { python } from '../harness/requirements.ts'
 import { spawnOwned } from '../harness/servers.ts'
 import type { History } from './history.ts'
 
 const script = resolve(import.meta.dirname, '../../python/writer.py')
-/** How long it may take to be there, and to end, in milliseconds. */
-const PATIENCE_MS = 90_000
+/** Milliseconds that the process may take to exit. */
+const STOP_TIMEOUT_MS = 90_000
 
-type Kind = 'created' | 'counted'
+type WriteKind = 'created' | 'counted'
 
-/** What the process says of one write, of itself at first, or of how many there were at last. */
+/** A line that the process prints: `ready` first, then the result of each write, at last the number of writes. */
 interface Line {
-  readonly kind?: Kind
+  readonly kind?: WriteKind
   readonly n?: number
   readonly zxid?: string
   readonly began?: number
@@ -22,15 +22,15 @@ interface Line {
   readonly refused?: string
 }
 
-/** A process with kazoo that writes to an ensemble, and what it was told of each write. */
+/** A kazoo process that writes to an ensemble and records the result of each write. */
 export class KazooWriter {
   readonly name: string
   readonly #history: History
   readonly #child: ReturnType<typeof spawnOwned>
   readonly #ended: Promise<void>
   #errors = ''
-  readonly #acknowledged: Record<Kind, Set<number>> = { created: new Set(), counted: new Set() }
-  readonly #unknown: Record<Kind, Set<number>> = { created: new Set(), counted: new Set() }
+  readonly #acknowledged: Record<WriteKind, Set<number>> = { created: new Set(), counted: new Set() }
+  readonly #unknown: Record<WriteKind, Set<number>> = { created: new Set(), counted: new Set() }
 
   private constructor(name: string, history: History, child: ReturnType<typeof spawnOwned>) {
     this.name = name
@@ -43,7 +43,7 @@ export class KazooWriter {
     this.#ended = new Promise((done) => child.once('exit', () => done()))
   }
 
-  /** Resolves when it is about to write. */
+  /** Starts the process. Resolves when it is connected and begins to write. */
   static async start(
     name: string,
     servers: readonly string[],
@@ -55,7 +55,7 @@ export class KazooWriter {
     const lines = createInterface({ input: writer.#child.stdout })
     await new Promise<void>((ready, failed) => {
       lines.once('line', () => {
-        lines.on('line', (line) => writer.#take(JSON.parse(line) as Line))
+        lines.on('line', (line) => writer.#receive(JSON.parse(line) as Line))
         ready()
       })
       void writer.#ended.then(() => failed(new Error(`kazoo did not start:\n${writer.#errors}`)))
@@ -63,48 +63,51 @@ export class KazooWriter {
     return writer
   }
 
-  /** Lets it end what it is at; resolves when its process is gone. */
+  /** Stops the process after its current write. Resolves when it has exited. */
   async stop(): Promise<void> {
     this.#child.stdin.end()
     const timer = setTimeout(() => {
-      this.#history.breach(`${this.name}: kazoo did not end:\n${this.#errors}`)
+      this.#history.addViolation(`${this.name}: kazoo did not exit:\n${this.#errors}`)
       this.#child.kill('SIGKILL')
-    }, PATIENCE_MS)
+    }, STOP_TIMEOUT_MS)
     await this.#ended
     clearTimeout(timer)
     if (this.#child.exitCode !== 0)
-      this.#history.breach(`${this.name}: kazoo ended with ${this.#child.exitCode}:\n${this.#errors}`)
+      this.#history.addViolation(`${this.name}: kazoo exited with ${this.#child.exitCode}:\n${this.#errors}`)
   }
 
-  #take({ kind, n, zxid, began, ended, unknown, refused }: Line): void {
+  #receive({ kind, n, zxid, began, ended, unknown, refused }: Line): void {
     if (kind === undefined || n === undefined) return
-    if (refused !== undefined) this.#history.breach(`${this.name}: ${kind} ${n} was refused: ${refused}`)
+    if (refused !== undefined)
+      this.#history.addViolation(`${this.name}: ${kind} ${n} was refused: ${refused}`)
     else if (unknown === true) {
       this.#unknown[kind].add(n)
       this.#history.unknown++
     } else {
       this.#acknowledged[kind].add(n)
-      // Both clocks are the machine's monotonic one, with other beginnings.
+      // Both clocks are the machine's monotonic clock with different origins.
       const since = Number(process.hrtime.bigint()) / 1e6 - performance.now()
       const times = { began: began! - since, ended: ended! - since }
-      this.#history.written({ by: this.name, ...times, zxid: BigInt(zxid!) })
+      this.#history.addWrite({ by: this.name, ...times, zxid: BigInt(zxid!) })
     }
   }
 
-  /** Compares what is there in the end with what it was told. `reader` sees everything. */
-  async judge(reader: Client): Promise<void> {
+  /** Checks the final tree against the results of the writes. `reader` must be synchronized. */
+  async check(reader: Client): Promise<void> {
     const found = new Set((await reader.getChildren(`/${this.name}/created`)).children.map(Number))
     const { created, counted } = this.#acknowledged
     for (const n of created)
-      if (!found.has(n)) this.#history.breach(`${this.name}: created ${n} was acknowledged and is lost`)
+      if (!found.has(n)) this.#history.addViolation(`${this.name}: created ${n} was acknowledged and is lost`)
     for (const n of found)
       if (!created.has(n) && !this.#unknown.created.has(n))
-        this.#history.breach(`${this.name}: created ${n} is there, and was never sent`)
+        this.#history.addViolation(`${this.name}: created ${n} is there, and was never sent`)
     const { data } = await reader.getData(`/${this.name}/counter`)
     const counter = Number(new TextDecoder().decode(data))
     const certain = Math.max(0, ...counted)
     if (counter < certain)
-      this.#history.breach(`${this.name}: its counter is at ${counter}, and ${certain} was acknowledged`)
-    if (created.size === 0) this.#history.breach(`${this.name}: nothing that it wrote was acknowledged`)
+      this.#history.addViolation(
+        `${this.name}: its counter is at ${counter}, and ${certain} was acknowledged`,
+      )
+    if (created.size === 0) this.#history.addViolation(`${this.name}: nothing that it wrote was acknowledged`)
   }
 }

@@ -1,46 +1,46 @@
 import { connect, type Client } from '@zabra/client'
-import type { Dice } from '../harness/seed.ts'
+import type { Prng } from '../harness/prng.ts'
 import type { History } from './history.ts'
 
 const text = (value: number): Uint8Array => new TextEncoder().encode(String(value))
 const number = (data: Uint8Array): number => Number(new TextDecoder().decode(data))
 
-/** Writes of one kind by their numbers: those that were acknowledged, and those of which nobody knows. */
-interface Ledger {
+/** Numbered writes of one kind: those acknowledged, and those with an unknown result. */
+interface NumberedWrites {
   sent: number
   readonly acknowledged: Set<number>
   readonly unknown: Set<number>
 }
-const ledger = (): Ledger => ({ sent: 0, acknowledged: new Set(), unknown: new Set() })
+const numberedWrites = (): NumberedWrites => ({ sent: 0, acknowledged: new Set(), unknown: new Set() })
 const most = (numbers: Iterable<number>): number => Math.max(0, ...numbers)
 
-/** A client of an ensemble that writes and reads one request after the other, and notes what became of each. */
+/** A client of an ensemble that writes and reads sequentially and records the result of each request. */
 export class Writer {
   readonly name: string
   readonly #client: Client
   readonly #history: History
-  readonly #dice: Dice
-  readonly #created = ledger()
-  readonly #counted = ledger()
-  readonly #paired = ledger()
-  #seen = 0
+  readonly #prng: Prng
+  readonly #created = numberedWrites()
+  readonly #counted = numberedWrites()
+  readonly #paired = numberedWrites()
+  #lastRead = 0
 
-  private constructor(name: string, client: Client, history: History, dice: Dice) {
+  private constructor(name: string, client: Client, history: History, prng: Prng) {
     this.name = name
     this.#client = client
     this.#history = history
-    this.#dice = dice
+    this.#prng = prng
   }
 
   static async start(
     name: string,
     servers: readonly string[],
     history: History,
-    dice: Dice,
+    prng: Prng,
     sessionTimeout: number,
   ): Promise<Writer> {
     const client = await connect({ servers, sessionTimeout })
-    const writer = new Writer(name, client, history, dice)
+    const writer = new Writer(name, client, history, prng)
     await client.mkdirp('/live')
     for (const path of ['', '/created', '/pairs', '/counter', '/left', '/right'])
       await client.create(writer.#path(path), text(0))
@@ -52,25 +52,25 @@ export class Writer {
     return `/${this.name}${rest}`
   }
 
-  /** How often its session had to begin anew. */
-  get renewals(): number {
+  /** Number of times that its session expired and was replaced. */
+  get newSessions(): number {
     return this.#client.session.generation - 1
   }
 
-  /** What its counter was set to last, as far as it knows for certain. */
-  get certain(): number {
+  /** The highest acknowledged value of its counter. */
+  get acknowledgedCount(): number {
     return most(this.#counted.acknowledged)
   }
 
-  /** Goes on until `signal` aborts. */
+  /** Writes and reads until `signal` aborts. */
   async run(others: readonly Writer[], signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const kind = this.#dice.int(10)
+      const kind = this.#prng.int(10)
       if (kind < 3) await this.#create()
       else if (kind < 6) await this.#count()
       else if (kind < 7) await this.#pair()
       else if (kind < 9) await this.#readOwn()
-      else await this.#readOther(others[this.#dice.int(others.length)]!)
+      else await this.#readOther(others[this.#prng.int(others.length)]!)
     }
   }
 
@@ -102,63 +102,66 @@ export class Writer {
     })
   }
 
-  async #write(kind: Ledger, act: (n: number) => Promise<bigint>): Promise<void> {
+  async #write(kind: NumberedWrites, act: (n: number) => Promise<bigint>): Promise<void> {
     const n = ++kind.sent
     const began = performance.now()
     try {
       const zxid = await act(n)
       kind.acknowledged.add(n)
-      this.#history.written({ by: this.name, began, ended: performance.now(), zxid })
+      this.#history.addWrite({ by: this.name, began, ended: performance.now(), zxid })
     } catch (error) {
       if ((error as { maybeApplied?: boolean }).maybeApplied === true) {
         kind.unknown.add(n)
         this.#history.unknown++
-      } else if (!isTrouble(error))
-        this.#history.breach(`${this.name}: write ${n} failed with ${String(error)}`)
+      } else if (!isConnectionFailure(error))
+        this.#history.addViolation(`${this.name}: write ${n} failed with ${String(error)}`)
     }
   }
 
-  /** A session sees its own writes, and never goes back, whichever member it is at. */
+  /** Checks that a session reads its own writes and never an older value, at any member. */
   async #readOwn(): Promise<void> {
-    const least = Math.max(this.#seen, this.certain)
+    const least = Math.max(this.#lastRead, this.acknowledgedCount)
     const seen = await this.#read(this.#path('/counter'))
     if (seen === undefined) return
-    if (seen < least) this.#history.breach(`${this.name} saw its counter at ${seen} after ${least}`)
-    if (seen > this.#counted.sent) this.#history.breach(`${this.name} saw ${seen}, which it never wrote`)
-    this.#seen = seen
+    if (seen < least) this.#history.addViolation(`${this.name} saw its counter at ${seen} after ${least}`)
+    if (seen > this.#counted.sent)
+      this.#history.addViolation(`${this.name} saw ${seen}, which it never wrote`)
+    this.#lastRead = seen
   }
 
-  /** What others had been told before a sync is there after it. */
+  /** Checks that a read after a sync sees the writes of others acknowledged before the sync. */
   async #readOther(other: Writer): Promise<void> {
-    const least = other.certain
+    const least = other.acknowledgedCount
     const options = { retry: false, timeout: 20_000 } as const
-    // Both leave in one turn, so they reach one member one after the other, or neither is answered.
+    // Both are sent in one turn of the event loop, so one member processes them in order, or both fail.
     const sync = this.#client.sync('/', options).then(
       () => true,
       (error: unknown) => {
-        if (!isTrouble(error)) this.#history.breach(`${this.name}: sync failed with ${String(error)}`)
+        if (!isConnectionFailure(error))
+          this.#history.addViolation(`${this.name}: sync failed with ${String(error)}`)
         return false
       },
     )
     const [synced, seen] = await Promise.all([sync, this.#read(other.#path('/counter'))])
     if (synced && seen !== undefined && seen < least)
-      this.#history.breach(`${this.name} synced and saw ${other.name} at ${seen} after ${least}`)
+      this.#history.addViolation(`${this.name} synced and saw ${other.name} at ${seen} after ${least}`)
   }
 
   async #read(path: string): Promise<number | undefined> {
     try {
       return number((await this.#client.getData(path, { retry: false, timeout: 20_000 })).data)
     } catch (error) {
-      if (!isTrouble(error)) this.#history.breach(`${this.name}: a read failed with ${String(error)}`)
+      if (!isConnectionFailure(error))
+        this.#history.addViolation(`${this.name}: a read failed with ${String(error)}`)
       return undefined
     }
   }
 
-  /** Compares what is there in the end with what it was told. `reader` sees everything. */
-  async judge(reader: Client): Promise<void> {
+  /** Checks the final tree against the results of the writes. `reader` must be synchronized. */
+  async check(reader: Client): Promise<void> {
     const created = new Set((await reader.getChildren(this.#path('/created'))).children.map(Number))
-    this.#judge('created', created, this.#created)
-    this.#judge(
+    this.#checkNumbers('created', created, this.#created)
+    this.#checkNumbers(
       'paired',
       new Set((await reader.getChildren(this.#path('/pairs'))).children.map(Number)),
       this.#paired,
@@ -168,30 +171,37 @@ export class Writer {
         number((await reader.getData(this.#path(name))).data),
       ),
     )
-    if (left !== right) this.#history.breach(`${this.name}: half a transaction: ${left} and ${right}`)
-    if (counter! < this.certain)
-      this.#history.breach(`${this.name}: its counter is at ${counter}, and ${this.certain} was acknowledged`)
+    if (left !== right)
+      this.#history.addViolation(`${this.name}: a multi was applied in part: ${left} and ${right}`)
+    if (counter! < this.acknowledgedCount)
+      this.#history.addViolation(
+        `${this.name}: its counter is at ${counter}, and ${this.acknowledgedCount} was acknowledged`,
+      )
     const live = await reader.exists(`/live/${this.name}`)
-    if (this.renewals === 0 && live === undefined)
-      this.#history.breach(`${this.name}: its session lives, and its ephemeral node is gone`)
+    if (this.newSessions === 0 && live === undefined)
+      this.#history.addViolation(`${this.name}: its session lives, and its ephemeral node is gone`)
   }
 
-  #judge(what: string, found: ReadonlySet<number>, { sent, acknowledged, unknown }: Ledger): void {
+  #checkNumbers(
+    what: string,
+    found: ReadonlySet<number>,
+    { sent, acknowledged, unknown }: NumberedWrites,
+  ): void {
     for (const n of acknowledged)
-      if (!found.has(n)) this.#history.breach(`${this.name}: ${what} ${n} was acknowledged and is lost`)
+      if (!found.has(n)) this.#history.addViolation(`${this.name}: ${what} ${n} was acknowledged and is lost`)
     for (const n of found)
       if (n > sent || (!acknowledged.has(n) && !unknown.has(n)))
-        this.#history.breach(`${this.name}: ${what} ${n} is there, and was refused or never sent`)
+        this.#history.addViolation(`${this.name}: ${what} ${n} is there, and was refused or never sent`)
   }
 
-  /** Ends its session; its ephemeral node goes. */
+  /** Closes its session, which deletes its ephemeral node. */
   async stop(): Promise<void> {
     await this.#client.close()
   }
 }
 
-/** A failure of the connection or of time, which says nothing against the servers by itself. */
-function isTrouble(error: unknown): boolean {
+/** Returns whether an error is a connection loss, an expiry or a timeout, which faults may cause. */
+function isConnectionFailure(error: unknown): boolean {
   const name = error instanceof Error ? error.name : ''
   return /^(ConnectionLoss|OperationTimeout|SessionExpired|SessionMoved)Error$/.test(name)
 }

@@ -1,6 +1,6 @@
 /**
- * Jute bytes, written and read apart from the product's own codec on purpose: a mistake that its writer and reader
- * share cannot hide here, and malformed requests need no way around a typed API.
+ * A Jute codec, independent of `@zabra/protocol` on purpose: an error that the product's reader and writer share cannot hide here,
+ * and malformed requests need no way around a typed API.
  */
 export interface Acl {
   readonly perms: number
@@ -10,7 +10,7 @@ export interface Acl {
 
 export const openAcl: readonly Acl[] = [{ perms: 31, scheme: 'world', id: 'anyone' }]
 
-/** Builds the body of a message field by field; every method returns the builder. */
+/** Builds a message body field by field. Every method returns the builder. */
 export class Bytes {
   readonly #parts: Buffer[] = []
 
@@ -66,12 +66,12 @@ export class Bytes {
 
 export const bytes = (): Bytes => new Bytes()
 
-/** The four length bytes, then the body. */
+/** Prefixes a body with its length. */
 export function frame(body: Uint8Array): Buffer {
   return bytes().int(body.length).raw(body).done()
 }
 
-/** Reads fields in order and throws a RangeError when the input ends too early. */
+/** Reads fields in order. Throws a RangeError when the input ends too early. */
 export class Fields {
   readonly #input: Buffer
   offset = 0

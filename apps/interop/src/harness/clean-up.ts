@@ -1,5 +1,5 @@
 import { afterAll } from 'vitest'
 import { cleanUp } from './servers.ts'
 
-// A worker of the test runner may be ended by a signal, so cleaning up cannot wait for its exit.
+// The test runner may kill a worker with a signal, so cleanup cannot wait for its exit.
 afterAll(cleanUp)

@@ -20,15 +20,15 @@ export interface Session {
   readonly timeoutMs: number
   readonly id: bigint
   readonly password: Buffer
-  /** The response without its length, to compare byte for byte. */
+  /** The response without its length prefix, to compare byte for byte. */
   readonly response: Buffer
 }
 
-/** The connection ended before the answer came: whether the request was carried out is unknown. */
+/** The connection closed before the reply: whether the request was applied is unknown. */
 export class ConnectionLost extends Error {}
 
-/** A reply with an error where the caller wanted success. */
-export class Refused extends Error {
+/** A reply with an error code where the caller expected success. */
+export class ErrorReply extends Error {
   readonly code: number
   constructor(code: number, what: string) {
     super(`${what} was refused with ${code}`)
@@ -36,26 +36,26 @@ export class Refused extends Error {
   }
 }
 
-/** A bare connection: whole frames come in, any bytes go out. */
+/** A TCP connection that receives whole frames and sends any bytes. */
 export class RawConnection {
   readonly socket: Socket
   readonly closed: Promise<void>
   isClosed = false
-  #pending: Buffer = Buffer.alloc(0)
+  #partial: Buffer = Buffer.alloc(0)
   readonly #frames: Buffer[] = []
-  readonly #waiting: ((frame: Buffer | undefined) => void)[] = []
+  readonly #readers: ((frame: Buffer | undefined) => void)[] = []
   onFrame: ((frame: Buffer) => void) | undefined
 
   constructor(socket: Socket) {
     this.socket = socket
     socket.setNoDelay(true)
-    socket.on('data', (chunk) => this.#take(chunk))
-    // The reason of a reset is of no interest: 'close' follows, and that is what the tests look at.
+    socket.on('data', (chunk) => this.#receive(chunk))
+    // The cause of a reset does not matter: tests only observe the 'close' that follows.
     socket.on('error', () => {})
     this.closed = new Promise((resolve) =>
       socket.once('close', () => {
         this.isClosed = true
-        for (const wake of this.#waiting.splice(0)) wake(undefined)
+        for (const wake of this.#readers.splice(0)) wake(undefined)
         resolve()
       }),
     )
@@ -72,30 +72,30 @@ export class RawConnection {
     })
   }
 
-  #take(chunk: Buffer): void {
-    this.#pending = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk])
-    while (this.#pending.length >= 4) {
-      const length = this.#pending.readInt32BE()
-      if (this.#pending.length < 4 + length) return
-      const whole = this.#pending.subarray(4, 4 + length)
-      this.#pending = this.#pending.subarray(4 + length)
+  #receive(chunk: Buffer): void {
+    this.#partial = this.#partial.length === 0 ? chunk : Buffer.concat([this.#partial, chunk])
+    while (this.#partial.length >= 4) {
+      const length = this.#partial.readInt32BE()
+      if (this.#partial.length < 4 + length) return
+      const whole = this.#partial.subarray(4, 4 + length)
+      this.#partial = this.#partial.subarray(4 + length)
       if (this.onFrame) this.onFrame(whole)
       else {
-        const wake = this.#waiting.shift()
+        const wake = this.#readers.shift()
         if (wake) wake(whole)
         else this.#frames.push(whole)
       }
     }
   }
 
-  /** The next frame, or undefined when the connection closes first. */
+  /** Resolves to the next frame, or to undefined when the connection closes first. Rejects after the timeout. */
   next(timeoutMs = 10_000): Promise<Buffer | undefined> {
     const ready = this.#frames.shift()
     if (ready) return Promise.resolve(ready)
     if (this.isClosed) return Promise.resolve(undefined)
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => reject(new Error(`No frame within ${timeoutMs} ms`)), timeoutMs)
-      this.#waiting.push((whole) => {
+      this.#readers.push((whole) => {
         clearTimeout(timer)
         resolve(whole)
       })
@@ -137,22 +137,22 @@ export function readSession(response: Buffer): Session {
   }
 }
 
-/** A small client: requests in order, replies by xid, events kept. It never reconnects. */
+/** A minimal client: matches replies by xid and keeps watch events. It never reconnects. */
 export class Client {
   readonly session: Session
   readonly connection: RawConnection
   readonly events: WatchEvent[] = []
   #xid = 0
-  readonly #open = new Map<number, { resolve: (reply: Reply) => void; reject: (error: Error) => void }>()
+  readonly #pending = new Map<number, { resolve: (reply: Reply) => void; reject: (error: Error) => void }>()
 
   private constructor(connection: RawConnection, session: Session) {
     this.connection = connection
     this.session = session
     connection.onFrame = (whole) => this.#receive(whole)
     void connection.closed.then(() => {
-      for (const { reject } of this.#open.values())
+      for (const { reject } of this.#pending.values())
         reject(new ConnectionLost('The connection closed before the reply'))
-      this.#open.clear()
+      this.#pending.clear()
     })
   }
 
@@ -164,7 +164,7 @@ export class Client {
     const session = readSession(response)
     if (session.timeoutMs === 0) {
       connection.destroy()
-      throw new Refused(-112, 'The session')
+      throw new ErrorReply(-112, 'The session')
     }
     return new Client(connection, session)
   }
@@ -178,20 +178,20 @@ export class Client {
       this.events.push({ zxid, type: fields.int(), state: fields.int(), path: fields.str() })
       return
     }
-    const open = this.#open.get(xid)
-    this.#open.delete(xid)
+    const open = this.#pending.get(xid)
+    this.#pending.delete(xid)
     open?.resolve({ xid, zxid, err, body: fields })
   }
 
   request(type: number, body: Uint8Array = Buffer.alloc(0), xid = ++this.#xid): Promise<Reply> {
     if (this.connection.isClosed) return Promise.reject(new ConnectionLost('The connection is closed'))
     this.connection.write(frame(bytes().int(xid).int(type).raw(body).done()))
-    return new Promise((resolve, reject) => this.#open.set(xid, { resolve, reject }))
+    return new Promise((resolve, reject) => this.#pending.set(xid, { resolve, reject }))
   }
 
   async ok(type: number, body: Uint8Array, what: string): Promise<Reply> {
     const reply = await this.request(type, body)
-    if (reply.err !== 0) throw new Refused(reply.err, what)
+    if (reply.err !== 0) throw new ErrorReply(reply.err, what)
     return reply
   }
 
@@ -236,17 +236,17 @@ export class Client {
 
   async addAuth(scheme: string, auth: string): Promise<void> {
     const reply = await this.request(op.auth, bytes().int(0).str(scheme).buffer(auth).done(), -4)
-    if (reply.err !== 0) throw new Refused(reply.err, `auth ${scheme}`)
+    if (reply.err !== 0) throw new ErrorReply(reply.err, `auth ${scheme}`)
   }
 
-  /** Ends the session, ephemeral nodes included. */
+  /** Closes the session, which deletes its ephemeral nodes. */
   async close(): Promise<void> {
     if (this.connection.isClosed) return
     await this.request(op.closeSession).catch(() => undefined)
     this.connection.destroy()
   }
 
-  /** Leaves the session alive on the server. */
+  /** Closes the connection and leaves the session open. */
   drop(): void {
     this.connection.destroy()
   }
@@ -270,24 +270,24 @@ export function multiBody(parts: readonly MultiPart[]): Buffer {
 }
 
 /**
- * Sends a four-letter word and gives the text that comes back before the close. Apache ZooKeeper now and then resets the
- * connection instead of closing it, which loses the answer; asking again is then harmless.
+ * Sends a four-letter word and resolves to the reply. Apache ZooKeeper sometimes resets the connection instead of closing it, which
+ * loses the reply, so this retries after a reset.
  */
-export async function word(
+export async function fourLetterWord(
   port: number,
   command: string | Uint8Array,
   { tries = 3, timeoutMs = 10_000 } = {},
 ): Promise<string> {
   for (let left = tries; ; left--) {
     try {
-      return await wordOnce(port, command, timeoutMs)
+      return await sendFourLetterWord(port, command, timeoutMs)
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ECONNRESET' || left <= 1) throw error
     }
   }
 }
 
-function wordOnce(port: number, command: string | Uint8Array, timeoutMs: number): Promise<string> {
+function sendFourLetterWord(port: number, command: string | Uint8Array, timeoutMs: number): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     const socket = connect({ host: '127.0.0.1', port }, () => socket.write(command))

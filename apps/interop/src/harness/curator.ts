@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
-import { run, scratch, spawnOwned } from './servers.ts'
+import { ScriptedPeer } from './scripted-peer.ts'
+import { run, scratch } from './servers.ts'
 
 export const curatorJars = [
   'curator-recipes',
@@ -9,7 +10,7 @@ export const curatorJars = [
   'jackson-databind',
 ].map((name) => `/usr/share/java/${name}.jar`)
 
-/** What the jars of Debian need and do not name, and a log that says nothing. */
+/** Dependencies that Debian's packages do not declare, and a logger that drops everything. */
 const others = ['zookeeper', 'jackson-core', 'jackson-annotations', 'slf4j-nop'].map(
   (name) => `/usr/share/java/${name}.jar`,
 )
@@ -17,7 +18,7 @@ const source = resolve(import.meta.dirname, '../../java/Recipes.java')
 
 let compiled: Promise<string> | undefined
 
-/** The classes of our program on Curator; it is compiled once in a run of a test file. */
+/** Returns the class path of `java/Recipes.java`, which is compiled once per test file. */
 function classPath(): Promise<string> {
   compiled ??= compile()
   return compiled
@@ -31,52 +32,8 @@ async function compile(): Promise<string> {
   return `${folder}:${path}`
 }
 
-/** A process that plays a part with Curator, by what it writes. */
-export class Curator {
-  readonly done: Promise<void>
-  readonly #child: ReturnType<typeof spawnOwned>
-  #output = ''
-  #waiting: { readonly word: string; readonly resolve: () => void }[] = []
-
-  private constructor(child: ReturnType<typeof spawnOwned>) {
-    this.#child = child
-    child.stdout.on('data', (chunk: Buffer) => this.#hear(chunk.toString()))
-    child.stderr.on('data', (chunk: Buffer) => this.#hear(chunk.toString()))
-    this.done = new Promise((settle, reject) => {
-      child.once('close', (code) => {
-        if (code === 0 && this.lines.includes('done')) settle()
-        else reject(new Error(`Curator ended with ${code}:\n${this.#output.slice(-4000)}`))
-      })
-    })
-    this.done.catch(() => {})
-  }
-
-  /** Starts it, and waits until it is connected. */
-  static async start(address: string, part: string, rounds: number): Promise<Curator> {
-    const flags = ['-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-cp', await classPath()]
-    const curator = new Curator(spawnOwned('java', [...flags, 'Recipes', address, part, String(rounds)]))
-    await curator.says('ready')
-    return curator
-  }
-
-  get lines(): string[] {
-    return this.#output.split('\n')
-  }
-
-  /** Lets it go on. */
-  go(): void {
-    this.#child.stdin.write('go\n')
-  }
-
-  /** Resolves when it has written a line; rejects when it ends without. */
-  says(word: string): Promise<void> {
-    const said = new Promise<void>((settle) => this.#waiting.push({ word, resolve: settle }))
-    this.#hear('')
-    return Promise.race([said, this.done])
-  }
-
-  #hear(text: string): void {
-    this.#output += text
-    for (const { word, resolve: settle } of this.#waiting) if (this.lines.includes(word)) settle()
-  }
+/** Starts the Curator program in one scenario of `java/Recipes.java`. Resolves when it is connected. */
+export async function startCurator(address: string, scenario: string, rounds: number): Promise<ScriptedPeer> {
+  const flags = ['-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-cp', await classPath()]
+  return ScriptedPeer.start('java', [...flags, 'Recipes', address, scenario, String(rounds)])
 }

@@ -3,8 +3,8 @@ import type { Client } from './client.ts'
 import { op } from './opcodes.ts'
 
 /**
- * The whole tree as a client sees it: path → data, ACL and every field of the stat. The client should be the super
- * user, so that no ACL hides a part. The node of the configuration is left out, because an ensemble's differs.
+ * Reads the whole tree: path to data, ACL and every field of the stat. The client should be the super user, so that no ACL hides
+ * a part.
  */
 export async function dumpTree(client: Client, from = '/'): Promise<Record<string, string>> {
   const dump: Record<string, string> = {}

@@ -1,4 +1,4 @@
-/** The numbers of the client protocol, as ZooKeeper's own `ZooDefs.OpCode` has them. */
+/** The opcodes of the client protocol, as in ZooKeeper's `ZooDefs.OpCode`. */
 export const op = {
   create: 1,
   delete: 2,

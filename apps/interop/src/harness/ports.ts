@@ -1,18 +1,17 @@
 import { createServer, type Server } from 'node:net'
 
-// Below the range from which the kernel takes ports for outgoing connections: a server that is killed and started again must
-// find its port unused.
+// Below the kernel's range of ephemeral ports: a server that is killed and restarted must find its port unused.
 const FIRST = 15_000
 const END = 30_000
-/** Whoever listens on the first port of a block has the others, so that processes do not have to know of each other. */
+/** A process that listens on the first port of a block owns the whole block. Processes need no other coordination. */
 const BLOCK = 100
 
-/** Each port once. A process keeps the blocks that it has taken: a server that is down has its port still. */
+/** Yields each port once. A process keeps its blocks, so a stopped server keeps its port. */
 async function* ownPorts(): AsyncGenerator<number, undefined> {
   for (let first = FIRST; first < END; first += BLOCK) {
     const claim = await listen(first)
     if (claim === undefined) continue
-    // The kernel gives the block back when this process ends, however it does.
+    // The kernel releases the block when this process exits for any reason.
     claim.unref()
     for (let port = first + 1; port < first + BLOCK; port++) if (await isFree(port)) yield port
   }
@@ -21,14 +20,14 @@ async function* ownPorts(): AsyncGenerator<number, undefined> {
 
 const ports = ownPorts()
 
-/** A port for a server of this file of tests. Nobody else is given it, neither in this file nor in one that runs beside it. */
+/** Returns a port that no other call returns, in this test file or in a concurrent one. */
 export async function freePort(): Promise<number> {
   const { value } = await ports.next()
   if (value === undefined) throw new Error(`Found no free port between ${FIRST} and ${END}`)
   return value
 }
 
-/** Programs that take no ports from here may listen on one. */
+/** Returns whether a port is free: programs that do not use this module may listen on it. */
 async function isFree(port: number): Promise<boolean> {
   const server = await listen(port)
   if (server === undefined) return false

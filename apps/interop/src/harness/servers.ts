@@ -3,17 +3,17 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { word } from './client.ts'
+import { fourLetterWord } from './client.ts'
 import { freePort } from './ports.ts'
 
 export type Kind = 'apache-3.8' | 'apache-3.9' | 'zabra'
 
-/** The server under test. Setting it to an Apache release proves the suites themselves, peer against peer. */
-export const ours = (process.env['ZABRA_INTEROP_OURS'] ?? 'zabra') as Kind
+/** The server under test. An Apache release here validates the suites themselves. */
+export const serverUnderTest = (process.env['ZABRA_INTEROP_OURS'] ?? 'zabra') as Kind
 export const reference: Kind = 'apache-3.8'
 
 export const apacheJar = '/usr/share/java/zookeeper.jar'
-/** What TLS of Apache ZooKeeper needs and Debian's package does not name. */
+/** Dependencies of Apache ZooKeeper's TLS that Debian's package does not declare. */
 export const nettyJars = ['codec', 'resolver', 'transport-native-unix-common'].map(
   (name) => `/usr/share/java/netty-${name}.jar`,
 )
@@ -22,21 +22,21 @@ const zabraMain = resolve(import.meta.dirname, '../../../server/dist/main.js')
 
 export interface ServerOptions {
   readonly kind: Kind
-  /** Settings added to the zoo.cfg; both implementations take ZooKeeper's names. */
+  /** Additional settings of zoo.cfg. */
   readonly config?: Readonly<Record<string, string | number>>
   readonly dataDir?: string
-  /** Its client port, for whoever has to know it before; a free one otherwise. */
+  /** The client port; a free one by default. */
   readonly port?: number
-  /** Options of Java. Zabra gets them as `JVMFLAGS`. */
+  /** Options of the JVM. Zabra receives them as `JVMFLAGS`. */
   readonly javaFlags?: readonly string[]
-  /** The locale of the server's process instead of one with UTF-8. */
+  /** The locale of the server process; one with UTF-8 by default. */
   readonly locale?: string
 }
 
 const running = new Set<ChildProcess>()
 const folders = new Set<string>()
 
-/** Ends every program and removes every folder that a test of this file left behind. */
+/** Kills every program and removes every folder of the tests of this file. */
 export function cleanUp(): void {
   for (const child of running) child.kill('SIGKILL')
   for (const folder of folders) rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
@@ -51,23 +51,23 @@ export function scratch(label: string): string {
   return folder
 }
 
-/** Java before 18 encodes names and credentials as the locale says, so the scenarios do not depend on that of the machine. */
+/** Java before 18 encodes names and credentials by the locale, so tests do not use that of the machine. */
 const locale = 'C.UTF-8'
 
 /**
- * Java warns on its standard output when another one, which looks for what dead ones left in the shared folder of performance
- * files, holds its own file for a moment.
+ * Without performance files: a JVM prints a warning when another JVM locks its file for a moment while it cleans up the shared
+ * folder.
  */
-const quietJava = ['-XX:-UsePerfData']
+const javaFlagsOfAll = ['-XX:-UsePerfData']
 
-/** Starts a program that dies with this process, even when this process is killed. */
+/** Starts a program that is killed when this process exits, even by SIGKILL. */
 export function spawnOwned(
   program: string,
   args: readonly string[],
   options: { cwd?: string; env?: NodeJS.ProcessEnv } = {},
 ) {
   const guard = existsSync('/usr/bin/setpriv')
-  const all = program === 'java' ? [...quietJava, ...args] : [...args]
+  const all = program === 'java' ? [...javaFlagsOfAll, ...args] : [...args]
   const child = spawn(
     guard ? '/usr/bin/setpriv' : program,
     guard ? ['--pdeathsig', 'SIGKILL', program, ...all] : all,
@@ -79,12 +79,12 @@ export function spawnOwned(
   )
   running.add(child)
   child.once('exit', () => running.delete(child))
-  // A program that ends before it has read its input breaks the pipe; its exit code tells the rest.
+  // A program that exits before it has read its input breaks the pipe; its exit code is checked elsewhere.
   child.stdin.on('error', () => {})
   return child
 }
 
-/** One server process on its own port and folder. */
+/** A server process with its own port and folder. */
 export class Server {
   readonly kind: Kind
   readonly port: number
@@ -114,11 +114,11 @@ export class Server {
     return `127.0.0.1:${this.port}`
   }
 
-  get alive(): boolean {
+  get isRunning(): boolean {
     return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
   }
 
-  /** The last of what the server wrote, for failure messages. */
+  /** The last 20 kB of the server's output, for failure messages. */
   get output(): string {
     return this.#output
   }
@@ -160,10 +160,10 @@ export class Server {
   async #ready(): Promise<void> {
     const deadline = Date.now() + 30_000
     while (Date.now() < deadline) {
-      if (!this.alive) throw new Error(`The ${this.kind} server ended before it served:\n${this.#output}`)
+      if (!this.isRunning) throw new Error(`The ${this.kind} server ended before it served:\n${this.#output}`)
       if (
-        (await word(this.port, 'srvr', { timeoutMs: 500 }).catch(() => '')).includes('Mode:') &&
-        (await this.#secureOpen())
+        (await fourLetterWord(this.port, 'srvr', { timeoutMs: 500 }).catch(() => '')).includes('Mode:') &&
+        (await this.#isTlsPortOpen())
       )
         return
       await new Promise((done) => setTimeout(done, 20))
@@ -172,8 +172,8 @@ export class Server {
     throw new Error(`The ${this.kind} server did not serve within 30 s:\n${this.#output}`)
   }
 
-  /** Apache ZooKeeper serves its plain port before its TLS port is open. */
-  async #secureOpen(): Promise<boolean> {
+  /** Returns whether the TLS port is open: Apache ZooKeeper serves its plain port before. */
+  async #isTlsPortOpen(): Promise<boolean> {
     const port = this.#options.config?.['secureClientPort']
     if (port === undefined) return true
     const socket = connect({ host: '127.0.0.1', port: Number(port) })
@@ -186,13 +186,13 @@ export class Server {
   }
 
   /** Resident memory in bytes. */
-  get resident(): number {
+  get residentBytes(): number {
     return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${this.#child?.pid}/status`, 'utf8'))?.[1]) * 1024
   }
 
   async #end(signal: NodeJS.Signals): Promise<void> {
     const child = this.#child
-    if (!child || !this.alive) return
+    if (!child || !this.isRunning) return
     const ended = new Promise<void>((done) => child.once('exit', () => done()))
     child.kill(signal)
     const timer = setTimeout(() => child.kill('SIGKILL'), 15_000)
@@ -204,15 +204,15 @@ export class Server {
     this.#child?.kill(name)
   }
 
-  /** Whether SIGSTOP has reached all of its threads. */
-  get stands(): boolean {
+  /** Whether SIGSTOP has stopped all of its threads. */
+  get isStopped(): boolean {
     const tasks = `/proc/${this.#child?.pid}/task`
     try {
       return readdirSync(tasks).every((task) =>
         /^State:\s+T/m.test(readFileSync(join(tasks, task, 'status'), 'utf8')),
       )
     } catch {
-      // A thread has ended since they were listed.
+      // A thread has ended since the list was read.
       return false
     }
   }
@@ -241,15 +241,15 @@ function command(kind: Kind, file: string, javaFlags: readonly string[]): [strin
   ]
 }
 
-export interface Ran {
+export interface ProgramResult {
   readonly code: number | null
   readonly stdout: string
   readonly stderr: string
-  /** Both streams as they came. */
+  /** Both streams in order of arrival. */
   readonly output: string
 }
 
-/** Runs a client program to its end with the given input, or kills it after the time limit. */
+/** Runs a program with the given input until it exits. Kills it and rejects after the timeout. */
 export function run(
   program: string,
   args: readonly string[],
@@ -258,7 +258,7 @@ export function run(
     timeoutMs = 60_000,
     env,
   }: { input?: string; timeoutMs?: number; env?: NodeJS.ProcessEnv } = {},
-): Promise<Ran> {
+): Promise<ProgramResult> {
   return new Promise((done, reject) => {
     const child = spawnOwned(program, args, env ? { env } : {})
     let [stdout, stderr, output] = ['', '', '']
@@ -266,7 +266,7 @@ export function run(
     child.stderr.on('data', (chunk: Buffer) => ((stderr += chunk.toString()), (output += chunk.toString())))
     const timer = setTimeout(() => {
       child.kill('SIGKILL')
-      reject(new Error(`${program} did not end within ${timeoutMs} ms; it wrote:\n${output.slice(-5000)}`))
+      reject(new Error(`${program} did not exit within ${timeoutMs} ms; its output:\n${output.slice(-5000)}`))
     }, timeoutMs)
     child.once('error', reject)
     child.once('close', (code) => {

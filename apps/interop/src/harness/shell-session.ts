@@ -1,6 +1,6 @@
 import type { Server } from './servers.ts'
 
-/** Every command of the shell, with the errors that scripts look for. */
+/** A session with every command of the shell, including commands that fail. */
 export const shellSession = `
 version
 whoami
@@ -100,7 +100,7 @@ ls /
 quit
 `.trim()
 
-/** The lines of a text without what differs from run to run. */
+/** Splits output into lines and masks values that differ from run to run. */
 export function mask(text: string, server: Server): string[] {
   return text
     .replaceAll(server.address, 'ADDRESS')
@@ -115,8 +115,8 @@ export function mask(text: string, server: Server): string[] {
     )
 }
 
-/** Watch events come from a thread of their own, so where they stand among the answers says nothing. */
-export function split(lines: readonly string[]): { answers: string[]; events: string[] } {
+/** Separates watch events from replies: the shell prints them from another thread, so their position is not deterministic. */
+export function splitEvents(lines: readonly string[]): { answers: string[]; events: string[] } {
   const events = lines.filter((line) => line.startsWith('WatchedEvent'))
   const answers = lines.filter(
     (line) => line.trim() !== '' && line !== 'WATCHER::' && !line.startsWith('WatchedEvent'),
@@ -124,7 +124,7 @@ export function split(lines: readonly string[]): { answers: string[]; events: st
   return { answers: withSortedIdentities(answers), events }
 }
 
-/** The identities that whoami lists come out of a hash table in Apache ZooKeeper, so their order says nothing. */
+/** Sorts the identities that whoami prints: Apache ZooKeeper reads them from a hash table, in no defined order. */
 function withSortedIdentities(lines: readonly string[]): string[] {
   const isIdentity = (line: string): boolean => /^(ip|digest|world|super): /.test(line)
   const sorted = [...lines]

@@ -1,12 +1,12 @@
 import type { Kind } from './servers.ts'
-import { ours, reference, Server } from './servers.ts'
+import { serverUnderTest, reference, Server } from './servers.ts'
 
-/** Runs one scenario on Apache ZooKeeper and on the server under test at once and gives both transcripts, as lines. */
+/** Runs a scenario on Apache ZooKeeper and on the server under test concurrently. Resolves to both transcripts, as lines. */
 export async function onBoth(
   scenario: (server: Server) => Promise<string>,
   config: Readonly<Record<string, string | number>> = {},
   javaFlags: readonly string[] = [],
-  /** Settings of one of the two alone, such as a port. */
+  /** Settings that differ between the two, such as a port. */
   own: (kind: Kind) => Readonly<Record<string, string | number>> = () => ({}),
 ): Promise<{ apache: string[]; zabra: string[] }> {
   const one = async (kind: Kind): Promise<string[]> => {
@@ -14,11 +14,11 @@ export async function onBoth(
     try {
       return (await scenario(server)).split('\n')
     } catch (error) {
-      throw new Error(`On ${kind}: ${String(error)}\nThe server wrote:\n${server.output.slice(-3000)}`, {
+      throw new Error(`On ${kind}: ${String(error)}\nOutput of the server:\n${server.output.slice(-3000)}`, {
         cause: error,
       })
     }
   }
-  const [apache, zabra] = await Promise.all([one(reference), one(ours)])
+  const [apache, zabra] = await Promise.all([one(reference), one(serverUnderTest)])
   return { apache, zabra }
 }

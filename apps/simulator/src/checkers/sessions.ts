@@ -31,20 +31,20 @@ function issuedOnce({ history }: Evidence): string[] {
 
 /** Checks that a session known to have ended, by a reply or a refusal, is never attached again. */
 function endedForEver({ history, committed }: Evidence): string[] {
-  const over = new Map<string, number>()
+  const endedAt = new Map<string, number>()
   const wrong: string[] = []
   for (const arrival of history.events) {
     const { session } = arrival
-    if (arrival.kind === 'attached' && over.has(session))
+    if (arrival.kind === 'attached' && endedAt.has(session))
       wrong.push(
-        `Session ${session} was over at ${over.get(session)!.toFixed(1)} ms and attached again by ${arrival.server}`,
+        `Session ${session} was over at ${endedAt.get(session)!.toFixed(1)} ms and attached again by ${arrival.server}`,
       )
     if (arrival.kind === 'operation' && arrival.request.op === 'close' && arrival.result.err === 0)
-      over.set(session, arrival.returned)
+      endedAt.set(session, arrival.returned)
     if (arrival.kind !== 'ended' || session === '0') continue
-    over.set(session, arrival.at)
-    const life = committed.model.sessions.get(session)
-    if (life !== undefined && life.ended === Infinity)
+    endedAt.set(session, arrival.at)
+    const known = committed.model.sessions.get(session)
+    if (known !== undefined && known.ended === Infinity)
       wrong.push(
         `Session ${session} was refused by ${arrival.server} at ${arrival.at.toFixed(1)} ms, and it never ended`,
       )
@@ -94,15 +94,15 @@ function lastContacts(operations: readonly Operation[]): Map<string, number> {
 function alwaysGone({ committed, silentSessions }: Evidence): string[] {
   const wrong: string[] = []
   for (const id of silentSessions) {
-    const life = committed.model.sessions.get(id)
-    if (life !== undefined && life.ended === Infinity)
+    const known = committed.model.sessions.get(id)
+    if (known !== undefined && known.ended === Infinity)
       wrong.push(`Session ${id} still exists although its client has been silent for longer than its timeout`)
   }
   for (const path of committed.model.existingPaths()) {
     const { owner } = committed.model.stateAt(path, Infinity)!.stat
-    const life = committed.model.sessions.get(hexOf(owner))
-    if (life !== undefined && life.ended < Infinity)
-      wrong.push(`${path} is left of session ${life.id}, which ended at ${formatZxid(life.ended)}`)
+    const known = committed.model.sessions.get(hexOf(owner))
+    if (known !== undefined && known.ended < Infinity)
+      wrong.push(`${path} is left of session ${known.id}, which ended at ${formatZxid(known.ended)}`)
   }
   return wrong
 }

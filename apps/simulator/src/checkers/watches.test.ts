@@ -70,7 +70,7 @@ describe('the watches checker', () => {
     [
       string,
       'data' | 'exist',
-      Partial<WatchesReset['asked']>,
+      Partial<WatchesReset['requested']>,
       () => readonly (typeof changed)[],
       number,
       string,
@@ -104,20 +104,20 @@ describe('the watches checker', () => {
       5,
       `when [${NodeCreated} of /w/a] were due`,
     ],
-  ])('reports %s during a reset', (_, as, asked, notified, zxid, complaint) => {
+  ])('reports %s during a reset', (_, as, requested, notified, zxid, complaint) => {
     const one = watching(as)
     one.transactions.push(as === 'data' ? put(4, 9, '/w/a', 1) : make(5, 1, '/w/a', 3))
-    one.reattach(2, ...notified().map((event) => event!), rearmed(zxid, as === 'data' ? 3 : 4, asked))
+    one.reattach(2, ...notified().map((event) => event!), rearmed(zxid, as === 'data' ? 3 : 4, requested))
     expect(one.violationsOf('watches').join('\n')).toContain(complaint)
   })
 
   it.each([
     ['that does not ask for its watch again', {}, 3],
     ['whose relative zxid skips an event', data, 4],
-  ])('reports a lost change for a session %s', (_, asked, since) => {
+  ])('reports a lost change for a session %s', (_, requested, since) => {
     const one = watching('data')
     one.transactions.push(put(4, 9, '/w/a', 1))
-    one.reattach(2, rearmed(4, since, asked))
+    one.reattach(2, rearmed(4, since, requested))
     expect(one.violationsOf('watches').join('\n')).toContain(
       'was not notified that data of /w/a had changed since 0x3',
     )

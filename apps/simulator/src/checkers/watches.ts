@@ -93,13 +93,13 @@ class SessionWatches {
     if (connection !== this.#connection) return
     this.#user = user
     // A reconnecting client resets its watches first: an earlier reply shows that it had none.
-    if (this.#rearming !== undefined) this.#rearmed({ since: zxid, zxid, asked: NONE })
+    if (this.#rearming !== undefined) this.#rearmed({ since: zxid, zxid, requested: NONE })
     if (zxid > 0) this.#demand(zxid, `its answer to request ${xid}`)
     if (request.op === 'close' && result.err === 0) return this.#clear()
     if (request.op === 'addWatch' && result.err === 0)
       return this.#persistent.add(request.path, request.recursive, zxid)
     if (request.op === 'removeWatches' || request.op === 'checkWatches')
-      return this.#asked(request.path, request.watches, request.op === 'removeWatches', result.err)
+      return this.#checkQuery(request.path, request.watches, request.op === 'removeWatches', result.err)
     if (request.op !== 'get' && request.op !== 'exists' && request.op !== 'children') return
     if (!request.watch) return
     if (result.err === ErrorCode.NONODE && request.op === 'exists') this.#arm('exist', request.path, zxid)
@@ -107,7 +107,7 @@ class SessionWatches {
   }
 
   /** Checks the reply to a query or removal of watches: it must say whether any watch matched. */
-  #asked(path: string, watches: WatchKind, remove: boolean, err: number): void {
+  #checkQuery(path: string, watches: WatchKind, remove: boolean, err: number): void {
     const kinds = ONE_SHOT_KINDS[watches]
       .map((kind) => `${kind} ${path}`)
       .filter((key) => this.#armed.has(key))
@@ -141,7 +141,7 @@ class SessionWatches {
       const step = this.#next(kind, path, since)
       if (step === undefined || step.zxid > zxid) continue
       this.#armed.delete(key)
-      // The watch met a change that the session may not read: it is gone without notice.
+      // The node changed while the session could not read it: the server removed the watch without a notification.
       if (!this.#mayRead(step.acl)) continue
       this.violations.push(
         `Session ${this.#session} watched ${kind} of ${path} from ${formatZxid(since)} on and saw ${what} at ${formatZxid(zxid)} before it was notified of ${formatZxid(step.zxid)}`,
@@ -182,10 +182,12 @@ class SessionWatches {
    * Checks a reset of watches. Changes since the relative zxid are reported before the reply, without a permission
    * check (as in Apache ZooKeeper), and nothing else is. Other watches are registered from the zxid of the reply.
    */
-  #rearmed({ since, zxid, asked }: Pick<WatchesReset, 'since' | 'zxid' | 'asked'>): void {
+  #rearmed({ since, zxid, requested }: Pick<WatchesReset, 'since' | 'zxid' | 'requested'>): void {
     const notified = (this.#rearming ?? []).map(({ type, path }) => `${type} of ${path}`)
     this.#rearming = undefined
-    const keys = ONE_SHOTS.flatMap((kind) => asked[kind].map((path): [OneShotWatch, string] => [kind, path]))
+    const keys = ONE_SHOTS.flatMap((kind) =>
+      requested[kind].map((path): [OneShotWatch, string] => [kind, path]),
+    )
     const due = keys.flatMap(([kind, path]) => {
       const type = this.#dueOnReturn(kind, path, since, zxid)
       return type === undefined ? [] : [{ key: `${kind} ${path}`, type, path }]
@@ -194,9 +196,9 @@ class SessionWatches {
     // Transactions that a read-only server shows may never have been committed; they have no place in the history.
     if (!this.#isReadOnly && notified.sort().join() !== expected.sort().join())
       this.violations.push(
-        `Session ${this.#session} reset its watches at ${formatZxid(zxid)} knowing all up to ${formatZxid(since)}, asked for [${keys.map((key) => key.join(' ')).join(', ')}] and was notified of events [${notified.join(', ')}] when [${expected.join(', ')}] were due`,
+        `Session ${this.#session} reset its watches at ${formatZxid(zxid)} knowing all up to ${formatZxid(since)}, with watches [${keys.map((key) => key.join(' ')).join(', ')}] and was notified of events [${notified.join(', ')}] when [${expected.join(', ')}] were due`,
       )
-    this.#judgeLoss(due, new Set(keys.map((key) => key.join(' '))), zxid)
+    this.#checkLoss(due, new Set(keys.map((key) => key.join(' '))), zxid)
     this.#armed.clear()
     this.#forgotten.clear()
     for (const [kind, path] of keys) this.#armed.set(`${kind} ${path}`, zxid)
@@ -205,10 +207,10 @@ class SessionWatches {
   }
 
   /** Checks that a reset names every registered watch, and that changes while the session was detached are reported. */
-  #judgeLoss(due: readonly { readonly key: string }[], asked: ReadonlySet<string>, zxid: number): void {
+  #checkLoss(due: readonly { readonly key: string }[], requested: ReadonlySet<string>, zxid: number): void {
     if (this.#isReadOnly) return
     for (const [key, since] of this.#armed) {
-      if (due.some((one) => one.key === key) || (!asked.has(key) && this.#forgotten.has(key))) continue
+      if (due.some((one) => one.key === key) || (!requested.has(key) && this.#forgotten.has(key))) continue
       const [kind, path] = split(key)
       if (this.#mustTell(kind, path, since, zxid))
         this.violations.push(
@@ -234,7 +236,7 @@ class SessionWatches {
     for (const kind of ONE_SHOTS) if (concerns(kind, type)) this.#forgotten.add(`${kind} ${path}`)
   }
 
-  /** Returns whether a watch met a change that the session may not read, and is gone. */
+  /** Returns whether a change that the session may not read has removed a watch without a notification. */
   #isSilenced(kind: OneShotWatch, path: string): boolean {
     const step = this.#next(kind, path, this.#armed.get(`${kind} ${path}`)!)
     return step !== undefined && !this.#mayRead(step.acl)

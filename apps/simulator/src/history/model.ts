@@ -67,7 +67,7 @@ const EVENTS: Readonly<Partial<Record<ChangeKind, number>>> = {
 
 /**
  * Every state that the tree ever had, computed by applying the transactions in order to a simple tree. It implements
- * the rules of ZooKeeper and shares no code with the server. A transaction that does not fit the state it meets is a
+ * the rules of ZooKeeper and shares no code with the server. A transaction that does not fit the state before it is a
  * violation.
  */
 export class TreeModel {
@@ -124,9 +124,9 @@ export class TreeModel {
     this.lastZxid = zxid
     const { txn, header } = logged
     const session = hexOf(header.sessionId)
-    const life = this.sessions.get(session)
+    const known = this.sessions.get(session)
     if (txn.type === OpCode.createSession) {
-      if (life !== undefined) this.#report(zxid, `creates session ${session} a second time`)
+      if (known !== undefined) this.#report(zxid, `creates session ${session} a second time`)
       this.sessions.set(session, {
         id: session,
         created: zxid,
@@ -141,12 +141,12 @@ export class TreeModel {
       return this.#endSession(zxid, session, header.time, paths)
     }
     if (header.sessionId !== 0n && !hasFailed(txn)) {
-      if (life === undefined) {
+      if (known === undefined) {
         if (!this.#localSessions) this.#report(zxid, `belongs to session ${session}, which was never created`)
-      } else if (life.ended < zxid)
+      } else if (known.ended < zxid)
         this.#report(
           zxid,
-          `(${txnName(txn)}) belongs to session ${session}, which ended at ${formatZxid(life.ended)}`,
+          `(${txnName(txn)}) belongs to session ${session}, which ended at ${formatZxid(known.ended)}`,
         )
     }
     if (txn.type !== OpCode.multi) return this.#applyOne(zxid, session, header.time, txn)
@@ -329,11 +329,11 @@ export class TreeModel {
   }
 
   #endSession(zxid: number, session: string, time: number, paths: readonly string[]): void {
-    const life = this.sessions.get(session)
-    if (life === undefined) return this.#report(zxid, `ends session ${session}, which was never created`)
-    if (life.ended < Infinity) return this.#report(zxid, `ends session ${session} a second time`)
-    life.ended = zxid
-    life.endedWall = time
+    const known = this.sessions.get(session)
+    if (known === undefined) return this.#report(zxid, `ends session ${session}, which was never created`)
+    if (known.ended < Infinity) return this.#report(zxid, `ends session ${session} a second time`)
+    known.ended = zxid
+    known.endedWall = time
     const owned = [...(this.#owned.get(session) ?? [])].sort()
     const listed = [...paths].sort()
     if (owned.join() !== listed.join())

@@ -141,7 +141,7 @@ export interface WatchesReset {
   /** The relative zxid of the request: the last one that the client had seen. */
   readonly since: number
   /** The paths of the one-shot watches in the request. */
-  readonly asked: Readonly<Record<OneShotWatch, readonly string[]>>
+  readonly requested: Readonly<Record<OneShotWatch, readonly string[]>>
   readonly zxid: number
 }
 

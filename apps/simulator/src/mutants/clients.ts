@@ -262,7 +262,7 @@ export const clients: readonly ServerMutant[] = [
     changes: [
       {
         file: 'packages/server/src/connections/request-processor.ts',
-        find: 'if (!this.#reads.captureNotification(frame)) this.#client.replyWriter.addNotification(frame)',
+        find: 'if (!this.#readExecutor.captureNotification(frame)) this.#client.replyWriter.addNotification(frame)',
         replace:
           'const late = frame.slice(); this.#service.platform.clock.immediate(() => this.#service.runTurn(() => { if (this.#isOpen) this.#client.replyWriter.addNotification(late) }))',
       },

@@ -281,7 +281,7 @@ export const replication: readonly ServerMutant[] = [
       {
         file: 'packages/server/src/core/zab/sync-plan.ts',
         find: 'if (learner > window.max) return planForLearnerAhead(learner, sources)',
-        replace: "if (learner > window.max) return { how: 'diff', zxid: learner, entries: [] }",
+        replace: "if (learner > window.max) return { kind: 'diff', zxid: learner, entries: [] }",
       },
     ],
   },
@@ -371,9 +371,9 @@ export const replication: readonly ServerMutant[] = [
     changes: [
       {
         file: 'packages/server/src/pipeline/leader-pipeline.ts',
-        find: 'if (!this.#ended) this.#learnerOrder.submit(learner, request)',
+        find: 'if (!this.#hasEnded) this.#learnerOrder.submit(learner, request)',
         replace:
-          'if (!this.#ended) {\n      this.#learnerOrder.submit(learner, request)\n      this.#learnerOrder.submit(learner, request)\n    }',
+          'if (!this.#hasEnded) {\n      this.#learnerOrder.submit(learner, request)\n      this.#learnerOrder.submit(learner, request)\n    }',
       },
     ],
   },

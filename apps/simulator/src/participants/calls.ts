@@ -86,13 +86,13 @@ export class CallLog {
   async track<T>(
     call: Call,
     made: Promise<T>,
-    tell: (value: T) => Observed | undefined,
+    observe: (value: T) => Observed | undefined,
   ): Promise<T | undefined> {
     this.calls.push(call)
     try {
       const value = await made
       call.outcome = 'done'
-      const shown = tell(value)
+      const shown = observe(value)
       if (shown !== undefined) call.observed = shown
       return value
     } catch (error) {

@@ -89,7 +89,7 @@ export class Participant {
     this.#name = `${this.host.name}.${this.#incarnations}.${++this.#clients}`
     const name = this.#name
     const { clock, random, network } = incarnation.platform
-    const places = new Map(servers().map((place) => [place.host, place.name]))
+    const names = new Map(servers().map((server) => [server.host, server.name]))
     let epoch = 0
     const connected = connectWith(
       {
@@ -103,7 +103,7 @@ export class Participant {
               world: incarnation.host.world,
               history,
               client: name,
-              server: places.get(server.host) ?? server.host,
+              server: names.get(server.host) ?? server.host,
               connection: nextConnection(),
               isChecked: isChecked,
             }),

@@ -44,7 +44,7 @@ export class RecordingConnection implements Connection {
   /** Requests without a reply, oldest first; the operation is undefined for requests that are not recorded. */
   readonly #pending: { readonly xid: number; readonly operation: Operation | undefined }[] = []
   /** Resets of watches without a reply; undefined for resets that include persistent watches. */
-  readonly #resets: (Pick<WatchesReset, 'since' | 'asked'> | undefined)[] = []
+  readonly #resets: (Pick<WatchesReset, 'since' | 'requested'> | undefined)[] = []
   #session = ''
   #lastZxidSeen = 0
   #isHandshake = true
@@ -128,19 +128,26 @@ export class RecordingConnection implements Connection {
       return void this.#resets.push(type === OpCode.setWatches ? this.#readReset(r) : undefined)
     if (xid < 0) return
     const { history, client, connection, server, world, isChecked } = this.#options
-    const asked = decodeRequest(type, r)
-    const request = asked && 'watch' in asked && !isChecked(asked.path) ? { ...asked, watch: false } : asked
+    const requested = decodeRequest(type, r)
+    const request =
+      requested && 'watch' in requested && !isChecked(requested.path)
+        ? { ...requested, watch: false }
+        : requested
     const common = { client, session: this.#session, connection, server, xid }
     const operation = request && history.begin({ ...common, request, invoked: world.now })
     this.#pending.push({ xid, operation })
   }
 
-  #readReset(r: Reader): Pick<WatchesReset, 'since' | 'asked'> {
+  #readReset(r: Reader): Pick<WatchesReset, 'since' | 'requested'> {
     const { relativeZxid, dataWatches, existWatches, childWatches } = readSetWatches(r)
     const checked = (paths: SetWatches['dataWatches']): string[] =>
       (paths ?? []).filter((path) => path !== null).filter(this.#options.isChecked)
-    const asked = { data: checked(dataWatches), exist: checked(existWatches), child: checked(childWatches) }
-    return { since: Number(relativeZxid), asked }
+    const requested = {
+      data: checked(dataWatches),
+      exist: checked(existWatches),
+      child: checked(childWatches),
+    }
+    return { since: Number(relativeZxid), requested }
   }
 
   #handleFrame(r: Reader): void {

@@ -1,6 +1,6 @@
 import type { Client } from '@zabra/client/core'
 import { RandomSource } from '../../../../packages/recipes/src/testing/nemesis.ts'
-import { Ledger } from '../../../../packages/recipes/src/testing/ledger.ts'
+import { ExclusionChecker } from '../../../../packages/recipes/src/testing/exclusion-checker.ts'
 import { scenarios, type ScenarioContext } from '../../../../packages/recipes/src/testing/scenarios/index.ts'
 import { Prng, type TraceEvent } from '@zabra/testing'
 import { Nemesis } from './nemesis.ts'
@@ -78,7 +78,7 @@ function contextOf(cluster: Cluster, nemesis: Nemesis, seed: number): ScenarioCo
       await sleep(RECOVERY_MS)
       await observer.sync('/')
     },
-    ledger: (limit) => new Ledger(limit, (name) => cluster.isPaused(name)),
+    createChecker: (limit) => new ExclusionChecker(limit, (name) => cluster.isPaused(name)),
   }
 }
 
@@ -89,14 +89,14 @@ function contextOf(cluster: Cluster, nemesis: Nemesis, seed: number): ScenarioCo
 async function leftovers(cluster: Cluster): Promise<string[]> {
   const { observer, members, simulation } = cluster
   const found: string[] = []
-  const look = async (): Promise<void> => {
+  const inspect = async (): Promise<void> => {
     await observer.sync('/')
     for await (const path of observer.walk('/')) {
       const stat = await observer.exists(path)
       if (stat !== undefined && stat.ephemeralOwner !== 0n) found.push(`${path} is left`)
     }
   }
-  await simulation.world.runUntilSettled(look(), 30_000)
+  await simulation.world.runUntilSettled(inspect(), 30_000)
   if (cluster.watches > 0) found.push(`${cluster.watches} watches are left on the servers`)
   for (const { name, client } of members) {
     const { size } = watchesOf(client)

@@ -24,14 +24,14 @@ interface ParsedLog {
 
 /** The transactions that would certainly survive a power cut of a machine. */
 export class DurableLog {
-  readonly #platter: DiskImage
+  readonly #image: DiskImage
   #listed: HistoryFiles = { namesVersion: -1, logs: [], snapshots: [] }
   readonly #read = new WeakMap<FileImage, ParsedLog>()
   /** What earlier disks of the machine held. */
   readonly #before = { zxids: new Set<number>(), snapshot: 0, epochs: new Map<string, number>() }
 
-  constructor(platter: DiskImage) {
-    this.#platter = platter
+  constructor(image: DiskImage) {
+    this.#image = image
   }
 
   /** Returns whether a log or a snapshot holds a transaction. */
@@ -41,14 +41,14 @@ export class DurableLog {
       const { path, zxid: first } = logs[at]!
       if (first <= zxid && this.#zxids(path).has(zxid)) return true
     }
-    return snapshots.some(({ path, zxid: last }) => last >= zxid && this.#platter.durable(path) !== undefined)
+    return snapshots.some(({ path, zxid: last }) => last >= zxid && this.#image.durable(path) !== undefined)
   }
 
   /** Returns the files that hold history; lists them again when names have changed. */
   #names(): HistoryFiles {
-    const { namesVersion } = this.#platter
+    const { namesVersion } = this.#image
     if (this.#listed.namesVersion === namesVersion) return this.#listed
-    const names = this.#platter.hasFolder(FOLDER) ? this.#platter.list(FOLDER) : []
+    const names = this.#image.hasFolder(FOLDER) ? this.#image.list(FOLDER) : []
     const found = ({ name, zxid }: { name: string; zxid: number }): HistoryFile => ({
       path: `${FOLDER}/${name}`,
       zxid,
@@ -87,12 +87,12 @@ export class DurableLog {
 
   /** Returns the epoch in a file such as `currentEpoch`; 0 without the file. */
   epochIn(name: string): number {
-    const file = this.#platter.durable(`${FOLDER}/${name}`)
+    const file = this.#image.durable(`${FOLDER}/${name}`)
     return file === undefined ? 0 : Number(new TextDecoder().decode(file.durableBytes).trim())
   }
 
   #zxids(path: string): Set<number> {
-    const file = this.#platter.durable(path)
+    const file = this.#image.durable(path)
     if (file === undefined) return new Set()
     let read = this.#read.get(file)
     if (read === undefined || read.truncations !== file.truncations) {

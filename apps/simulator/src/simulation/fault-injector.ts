@@ -162,9 +162,9 @@ export class FaultInjector {
 
   /** Shuts a server down as an operator does, and starts it again later. */
   #stop(server: SimulatedServer, forMs: number): void {
-    const life = server.host.current
+    const incarnation = server.host.current
     void server.server?.close().then(() => {
-      if (server.host.current !== life) return
+      if (server.host.current !== incarnation) return
       server.crash('kill')
       this.counts['clean shutdowns'] = (this.counts['clean shutdowns'] ?? 0) + 1
       this.#targets.world.schedule(forMs, undefined, 'fault ends', () => server.start())

@@ -59,8 +59,8 @@ export class Operator {
     this.#begin = begin
   }
 
-  request(wish: MembershipRequest): void {
-    this.#requests.push(wish)
+  request(change: MembershipRequest): void {
+    this.#requests.push(change)
     if (!this.#isBusy) void this.#work()
   }
 
@@ -73,12 +73,12 @@ export class Operator {
     this.#isBusy = true
     this.#client ??= new RetryingClient(this.#begin())
     for (
-      let wish = this.#requests.shift();
-      wish !== undefined && !this.#isStopped;
-      wish = this.#requests.shift()
+      let change = this.#requests.shift();
+      change !== undefined && !this.#isStopped;
+      change = this.#requests.shift()
     ) {
-      const done = await this.#carryOut(wish)
-      this.#count(`${wish.kind} ${done ? 'done' : 'given up'}`)
+      const done = await this.#carryOut(change)
+      this.#count(`${change.kind} ${done ? 'done' : 'given up'}`)
     }
     this.#isBusy = false
   }
@@ -92,14 +92,14 @@ export class Operator {
       case 'observe':
         return this.#become(server.id, 'observer')
       case 'wipe': {
-        const seen = await this.#look()
+        const seen = await this.#readConfiguration()
         const silent = [server, ...this.#servers].find(({ id }) => !seen.voters.has(id))
         return silent !== undefined && this.#wipe(silent, seen, forMs)
       }
       case 'renew': {
-        const role = (await this.#look()).roles.get(server.id)
+        const role = (await this.#readConfiguration()).roles.get(server.id)
         if (!(await this.#become(server.id, undefined))) return false
-        if (!this.#wipe(server, await this.#look(), forMs)) return false
+        if (!this.#wipe(server, await this.#readConfiguration(), forMs)) return false
         await this.#pause(forMs)
         return role === undefined || this.#become(server.id, role)
       }
@@ -109,7 +109,7 @@ export class Operator {
   /** Returns whether the membership is known to be as requested in the end. */
   async #become(id: number, role: Role | undefined): Promise<boolean> {
     for (let attempt = 0; attempt < ATTEMPTS && !this.#isStopped; attempt++) {
-      const { version, roles } = await this.#look()
+      const { version, roles } = await this.#readConfiguration()
       if (roles.get(id) === role) return this.#isCertain
       this.#isCertain = false
       const { result } = await this.#ask({ op: 'reconfig', ...this.#change(id, role, roles), from: version })
@@ -150,7 +150,7 @@ export class Operator {
     return true
   }
 
-  async #look(): Promise<SeenConfiguration> {
+  async #readConfiguration(): Promise<SeenConfiguration> {
     await this.#ask({ op: 'sync', path: CONFIG })
     const { result } = await this.#ask({ op: 'get', path: CONFIG, watch: false })
     const text = result.data ?? ''

@@ -185,9 +185,9 @@ class Run {
 
   async #prepare(): Promise<void> {
     for (const server of this.#servers) server.start()
-    const asking = new RetryingClient(this.#client('setup'))
+    const retrying = new RetryingClient(this.#client('setup'))
     const base = this.#participants.length > 0 ? [...BASE_PATHS, ...PARTICIPANT_PATHS] : BASE_PATHS
-    await this.#world.runUntilSettled(createAll(asking, [...base, ...QUOTA_NODES]), WRITE_WITHIN_MS)
+    await this.#world.runUntilSettled(createAll(retrying, [...base, ...QUOTA_NODES]), WRITE_WITHIN_MS)
   }
 
   async #load(): Promise<void> {
@@ -201,8 +201,8 @@ class Run {
     this.#faults.heal()
     this.#healedAt = this.#world.now
     this.#world.trace(undefined, 'healed', '')
-    const asking = new RetryingClient(this.#client('probe'))
-    const written = asking.request({ op: 'set', path: '/w/probe', data: 'healed', version: -1 })
+    const retrying = new RetryingClient(this.#client('probe'))
+    const written = retrying.request({ op: 'set', path: '/w/probe', data: 'healed', version: -1 })
     let isWritten = false
     void written.then(() => (isWritten = true))
     if (!(await this.#world.run(this.#world.now + WRITE_WITHIN_MS, () => isWritten)))
@@ -267,9 +267,9 @@ class Run {
         credentials: SUPER_USER.credentials,
       })
       this.#readers.set(`${name}.0`, server.host.name)
-      const asking = new RetryingClient(client)
-      await asking.request({ op: 'sync', path: '/w' })
-      await readTree(asking, '/w')
+      const retrying = new RetryingClient(client)
+      await retrying.request({ op: 'sync', path: '/w' })
+      await readTree(retrying, '/w')
     })
     let isRead = false
     void Promise.all(reading).then(() => (isRead = true))

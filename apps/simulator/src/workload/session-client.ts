@@ -97,7 +97,7 @@ export class SessionClient {
     return hexOf(this.#session)
   }
   get server(): string {
-    return this.#connection?.place.name ?? ''
+    return this.#connection?.endpoint.name ?? ''
   }
   /** Whether requests can be sent now. */
   get isAttached(): boolean {
@@ -135,13 +135,6 @@ export class SessionClient {
     if (this.#connection !== undefined) this.#drop(this.#connection, 0)
   }
 
-  /** Takes over the session of another client with its password. */
-  resumeSessionOf(other: SessionClient): void {
-    this.#session = other.#session
-    this.#password = other.#password
-    this.#lastZxidSeen = other.#lastZxidSeen
-  }
-
   /** Sends a request and records it. Returns undefined while not attached. */
   send(request: Request): Operation | undefined {
     const connection = this.#connection
@@ -152,7 +145,7 @@ export class SessionClient {
       client: name,
       session: this.session,
       connection: connection.id,
-      server: connection.place.name,
+      server: connection.endpoint.name,
       xid,
       user: userOf(this.#options.credentials),
       ...(connection.isReadOnly ? { isReadOnly: true } : {}),
@@ -177,14 +170,14 @@ export class SessionClient {
       this.#serverIndex < 0
         ? this.#options.prng.below(servers.length)
         : (this.#serverIndex + 1) % servers.length
-    const place = servers[this.#serverIndex % servers.length]!
+    const endpoint = servers[this.#serverIndex % servers.length]!
     const { network, clock } = this.#options.incarnation.platform
     const give = new AbortController()
     const cancel = clock.after(this.#timeoutMs / 3, 'dial limit', () => give.abort())
     try {
-      const connection = await network.connect(place, { signal: give.signal })
+      const connection = await network.connect(endpoint, { signal: give.signal })
       if (this.#stopped) return connection.destroy()
-      this.#attach(place, connection)
+      this.#attach(endpoint, connection)
     } catch {
       this.#scheduleConnect(this.#options.prng.between(10, 300))
     } finally {
@@ -192,11 +185,16 @@ export class SessionClient {
     }
   }
 
-  #attach(place: ServerEndpoint, stream: Connection): void {
-    const connection: ClientConnection = new ClientConnection(this.#options.nextConnection(), place, stream, {
-      frame: (reader) => this.#frame(connection, reader),
-      closed: () => this.#drop(connection),
-    })
+  #attach(endpoint: ServerEndpoint, stream: Connection): void {
+    const connection: ClientConnection = new ClientConnection(
+      this.#options.nextConnection(),
+      endpoint,
+      stream,
+      {
+        frame: (reader) => this.#frame(connection, reader),
+        closed: () => this.#drop(connection),
+      },
+    )
     this.#connection = connection
     connection.sendHandshake({
       timeoutMs: this.#options.timeoutMs,
@@ -256,7 +254,7 @@ export class SessionClient {
       if (connection.isAttached) this.#handleReply(connection, reader)
       else this.#handleConnectResponse(connection, reader)
     } catch (error) {
-      this.#complain(connection, `sent a frame that cannot be read: ${String(error)}`)
+      this.#reportViolation(connection, `sent a frame that cannot be read: ${String(error)}`)
       this.#drop(connection)
     }
   }
@@ -265,7 +263,7 @@ export class SessionClient {
     const { sessionId, passwd, timeOut, readOnly = false } = readConnectResponse(reader)
     const { history, incarnation } = this.#options
     const { now } = incarnation.host.world
-    const common = { client: this.name, connection: connection.id, server: connection.place.name, at: now }
+    const common = { client: this.name, connection: connection.id, server: connection.endpoint.name, at: now }
     if (timeOut === 0) {
       history.events.push({ kind: 'ended', ...common, session: this.session })
       this.#forgetSession()
@@ -273,7 +271,7 @@ export class SessionClient {
     }
     const isNew = this.#session === 0n
     if (!isNew && sessionId !== this.#session)
-      this.#complain(connection, `answered with another session, ${hexOf(sessionId)}`)
+      this.#reportViolation(connection, `answered with another session, ${hexOf(sessionId)}`)
     this.#session = sessionId
     this.#password = passwd ?? new Uint8Array(16)
     this.#timeoutMs = timeOut
@@ -281,7 +279,7 @@ export class SessionClient {
     connection.isReadOnly = readOnly
     if (isNew) this.#hasReadOnlySession = readOnly
     if (readOnly && this.#options.readOnly !== true)
-      this.#complain(connection, 'is read-only, which was not asked for')
+      this.#reportViolation(connection, 'is read-only, which was not requested')
     if (readOnly)
       incarnation.platform.clock.after(this.#options.prng.between(100, 1500), 'look elsewhere', () =>
         this.#drop(connection),
@@ -314,14 +312,14 @@ export class SessionClient {
     if (Object.values(this.#armed).every(({ size }) => size === 0)) return
     connection.pendingReset = {
       since: this.#lastZxidSeen,
-      asked: { data: [...data], exist: [...exist], child: [...child] },
+      requested: { data: [...data], exist: [...exist], child: [...child] },
     }
     const lasting = persistent.size + recursive.size > 0
     const request = {
       relativeZxid: BigInt(this.#lastZxidSeen),
-      dataWatches: connection.pendingReset.asked.data,
-      existWatches: connection.pendingReset.asked.exist,
-      childWatches: connection.pendingReset.asked.child,
+      dataWatches: connection.pendingReset.requested.data,
+      existWatches: connection.pendingReset.requested.exist,
+      childWatches: connection.pendingReset.requested.child,
       persistentWatches: [...persistent],
       persistentRecursiveWatches: [...recursive],
     }
@@ -339,7 +337,7 @@ export class SessionClient {
     if (xid === Xid.ping) return
     if (xid === Xid.notification) return this.#handleNotification(connection, reader)
     if (xid === Xid.auth) {
-      if (err !== 0) this.#complain(connection, `refused a password with ${err}`)
+      if (err !== 0) this.#reportViolation(connection, `refused a password with ${err}`)
       return
     }
     if (zxid > 0) this.#lastZxidSeen = Math.max(this.#lastZxidSeen, zxid)
@@ -357,7 +355,7 @@ export class SessionClient {
     }
     const operation = connection.pending.shift()
     if (operation === undefined || operation.xid !== xid) {
-      this.#complain(connection, `answered request ${xid} when ${operation?.xid ?? 'none'} was next`)
+      this.#reportViolation(connection, `answered request ${xid} when ${operation?.xid ?? 'none'} was next`)
       return this.#drop(connection)
     }
     const { request } = operation
@@ -414,9 +412,9 @@ export class SessionClient {
     for (const paths of Object.values(this.#armed)) paths.clear()
   }
 
-  #complain(connection: ClientConnection, what: string): void {
+  #reportViolation(connection: ClientConnection, what: string): void {
     this.#options.history.violations.push(
-      `${connection.place.name} ${what} (client ${this.name}, session ${this.session})`,
+      `${connection.endpoint.name} ${what} (client ${this.name}, session ${this.session})`,
     )
   }
 }
@@ -424,18 +422,18 @@ export class SessionClient {
 /** One connection of a client. */
 class ClientConnection extends FramedConnection {
   readonly id: number
-  readonly place: ServerEndpoint
+  readonly endpoint: ServerEndpoint
   readonly pending: Operation[] = []
   isAttached = false
   isReadOnly = false
   isClosing = false
   lastHeardAt = 0
-  pendingReset: Pick<WatchesReset, 'since' | 'asked'> | undefined
+  pendingReset: Pick<WatchesReset, 'since' | 'requested'> | undefined
   cancelHeartbeat: Cancel = () => {}
 
-  constructor(id: number, place: ServerEndpoint, connection: Connection, handler: FrameHandler) {
+  constructor(id: number, endpoint: ServerEndpoint, connection: Connection, handler: FrameHandler) {
     super(connection, handler)
     this.id = id
-    this.place = place
+    this.endpoint = endpoint
   }
 }

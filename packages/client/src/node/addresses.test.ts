@@ -22,25 +22,25 @@ afterAll(async () => {
 
 type Found = { address: string; family: number }[] | undefined
 /** Stubs name resolution with what `found` returns at each lookup; undefined is an unknown name. */
-function resolving(found: (look: number) => Found): () => number {
-  let looks = 0
+function resolving(found: (lookup: number) => Found): () => number {
+  let lookups = 0
   const lookup = (
     name: string,
     _options: unknown,
     done: (error: Error | null, found?: Found) => void,
   ): void => {
-    const answer = found(++looks)
+    const answer = found(++lookups)
     if (answer === undefined)
       done(Object.assign(new Error(`getaddrinfo ENOTFOUND ${name}`), { code: 'ENOTFOUND' }))
     else done(null, answer)
   }
   vi.spyOn(dns, 'lookup').mockImplementation(lookup as never)
-  return () => looks
+  return () => lookups
 }
 
 it('an attempt tries all addresses of a name, one after the other', async () => {
   // No server listens at the first address.
-  const looks = resolving(() => [
+  const lookups = resolving(() => [
     { address: '127.0.0.77', family: 4 },
     { address: '127.0.0.1', family: 4 },
   ])
@@ -50,19 +50,19 @@ it('an attempt tries all addresses of a name, one after the other', async () => 
     signal: AbortSignal.timeout(10_000),
     instrumentation: { attempt: () => void failed++ },
   })
-  expect([client.state, looks(), failed]).toEqual(['connected', 1, 0])
+  expect([client.state, lookups(), failed]).toEqual(['connected', 1, 0])
   await client.close()
 })
 
 it('each attempt resolves the name again, and an unknown name only fails that attempt', async () => {
   const reasons: string[] = []
-  const looks = resolving((look) => (look < 3 ? undefined : [{ address: '127.0.0.1', family: 4 }]))
+  const lookups = resolving((lookup) => (lookup < 3 ? undefined : [{ address: '127.0.0.1', family: 4 }]))
   const client = await connect({
     servers: `zk.test:${server.addresses.client.port}`,
     signal: AbortSignal.timeout(10_000),
     instrumentation: { attempt: ({ error }) => void reasons.push(error.message) },
   })
-  expect(looks()).toBe(3)
+  expect(lookups()).toBe(3)
   expect(reasons).toEqual([expect.stringContaining('ENOTFOUND'), expect.stringContaining('ENOTFOUND')])
   await client.close()
 })

@@ -1,14 +1,11 @@
 // oxlint-disable no-restricted-imports -- the channels are what is tested
 import { subscribe, tracingChannel, unsubscribe } from 'node:diagnostics_channel'
-import { afterEach, beforeEach, expect, it } from 'vitest'
-import { bytes, ManualWorld } from '../testing/manual-world.ts'
+import { expect, it } from 'vitest'
+import { setupEachTest, world } from '../testing/setup.ts'
+import { bytes } from '../testing/manual-world.ts'
 import { withDiagnostics, type RequestContext } from './diagnostics.ts'
 
-let world: ManualWorld
-beforeEach(async () => {
-  world = await ManualWorld.start()
-})
-afterEach(() => world.end())
+setupEachTest()
 
 it('requests cost no tracing while the channels have no subscribers', () => {
   expect(withDiagnostics(undefined)).toHaveProperty('request', undefined)

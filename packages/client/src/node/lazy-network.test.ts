@@ -1,13 +1,9 @@
 import { lazyNetwork } from '@zabra/runtime/node/dial'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { ManualWorld } from '../testing/manual-world.ts'
+import { describe, expect, it } from 'vitest'
 import { networkTransport } from '../transport.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
 
-let world: ManualWorld
-beforeEach(async () => {
-  world = await ManualWorld.start()
-})
-afterEach(() => world.end())
+setupEachTest()
 
 describe('a client whose transport module loads lazily', () => {
   it('waits for the module within the timeout of an attempt, and connects once it is loaded', async () => {

@@ -15,40 +15,40 @@ const folder = mkdtempSync(join(tmpdir(), 'zabra-services-'))
 const before = getServers()
 let names: DnsServer
 let server: Server
-let doors: Door[] = []
+let proxies: TcpProxy[] = []
 
 /** A TCP proxy to the server that can be closed. */
-interface Door {
+interface TcpProxy {
   readonly port: number
-  shut(): Promise<void>
+  close(): Promise<void>
 }
 
-async function open(at = 0): Promise<Door> {
+async function openProxy(at = 0): Promise<TcpProxy> {
   const sockets = new Set<Socket>()
   const keep = (socket: Socket): Socket => {
     sockets.add(socket)
     return socket.on('error', () => {}).once('close', () => sockets.delete(socket))
   }
-  const door = listen((socket) => {
+  const proxy = listen((socket) => {
     const inner = keep(dial(server.addresses.client.port, '127.0.0.1'))
     keep(socket).pipe(inner).pipe(socket)
     socket.once('close', () => inner.destroy())
     inner.once('close', () => socket.destroy())
   })
-  await new Promise<void>((resolve) => door.listen(at, '127.0.0.1', resolve))
+  await new Promise<void>((resolve) => proxy.listen(at, '127.0.0.1', resolve))
   const made = {
-    port: (door.address() as AddressInfo).port,
-    shut: () =>
+    port: (proxy.address() as AddressInfo).port,
+    close: () =>
       new Promise<void>((resolve) => {
-        door.close(() => resolve())
+        proxy.close(() => resolve())
         for (const socket of sockets) socket.destroy()
       }),
   }
-  doors.push(made)
+  proxies.push(made)
   return made
 }
 
-const behind = (...ports: number[]): { host: string; port: number }[] =>
+const addresses = (...ports: number[]): { host: string; port: number }[] =>
   ports.map((port) => ({ host: 'localhost', port }))
 
 const until = async (client: Client, state: string): Promise<string | undefined> => {
@@ -62,11 +62,11 @@ beforeAll(async () => {
   server = await createServer(defaults({ clientPort: 0, dataDir: folder }), nodePlatform())
 })
 beforeEach(async () => {
-  for (const door of doors) await door.shut()
-  doors = []
+  for (const proxy of proxies) await proxy.close()
+  proxies = []
 })
 afterAll(async () => {
-  for (const door of doors) await door.shut()
+  for (const proxy of proxies) await proxy.close()
   setServers(before)
   await names.stop()
   await server.close()
@@ -75,8 +75,8 @@ afterAll(async () => {
 
 describe('servers given as a dns-srv:// name', () => {
   it('are resolved by DNS, with the chroot after the name', async () => {
-    const { port } = await open()
-    names.set(name, behind(port))
+    const { port } = await openProxy()
+    names.set(name, addresses(port))
     const client = await connect({ servers: `dns-srv://${name}/app`, createChroot: true })
     await client.create('/x')
     expect(await until(client, 'connected')).toBe(`tcp://localhost:${port}`)
@@ -89,12 +89,12 @@ describe('servers given as a dns-srv:// name', () => {
   it.each(['none', 'failure'] as const)(
     'are looked up again while the resolver answers with %s',
     async (answer) => {
-      const { port } = await open()
+      const { port } = await openProxy()
       names.set(name, answer)
       const requested = names.queriedNames.length
       const connecting = connect({ servers: `dns-srv://${name}`, signal: AbortSignal.timeout(20_000) })
       await names.waitForQueries(requested + 1)
-      names.set(name, behind(port))
+      names.set(name, addresses(port))
       const client = await connecting
       expect(client.state).toBe('connected')
       await client.close()
@@ -102,14 +102,14 @@ describe('servers given as a dns-srv:// name', () => {
   )
 
   it('are looked up again when the connection is lost, and the session moves to them', async () => {
-    const old = await open()
-    names.set(name, behind(old.port))
+    const old = await openProxy()
+    names.set(name, addresses(old.port))
     const client = await connect({ servers: `dns-srv://${name}` })
     await client.create('/moving', undefined, { mode: 'ephemeral' })
     const { id } = client.session
-    const next = await open()
-    names.set(name, behind(next.port))
-    await old.shut()
+    const next = await openProxy()
+    names.set(name, addresses(next.port))
+    await old.close()
     await until(client, 'suspended')
     expect(await until(client, 'connected')).toBe(`tcp://localhost:${next.port}`)
     expect(client.session.id).toBe(id)
@@ -118,14 +118,14 @@ describe('servers given as a dns-srv:// name', () => {
   })
 
   it('are kept when the resolver no longer knows the name', async () => {
-    const { port } = await open()
-    names.set(name, behind(port))
+    const { port } = await openProxy()
+    names.set(name, addresses(port))
     const client = await connect({ servers: `dns-srv://${name}` })
     names.set(name, 'none')
     const requested = names.queriedNames.length
-    await doors[0]!.shut()
+    await proxies[0]!.close()
     await names.waitForQueries(requested + 1)
-    await open(port)
+    await openProxy(port)
     expect(await until(client, 'connected')).toBe(`tcp://localhost:${port}`)
     await client.close()
   })

@@ -1,16 +1,8 @@
-import { afterEach, beforeEach, expect, it } from 'vitest'
-import { bytes, ManualWorld } from '../testing/manual-world.ts'
-import type { Client } from '../client-api.ts'
+import { expect, it } from 'vitest'
+import { client, setupEachTest, other, world } from '../testing/setup.ts'
+import { bytes } from '../testing/manual-world.ts'
 
-let world: ManualWorld
-let client: Client
-let other: Client
-beforeEach(async () => {
-  world = await ManualWorld.start()
-  client = await world.client()
-  other = await world.client()
-})
-afterEach(() => world.end())
+setupEachTest({}, {})
 
 /** Runs a call whose reply is lost; `meanwhile` runs before the retry. */
 async function lost<T>(call: () => Promise<T>, meanwhile: () => Promise<unknown>): Promise<T> {

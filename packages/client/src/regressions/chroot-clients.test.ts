@@ -1,12 +1,9 @@
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { utf8 } from '../codecs.ts'
-import { bytes, ManualWorld } from '../testing/manual-world.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
+import { bytes } from '../testing/manual-world.ts'
 
-let world: ManualWorld
-beforeEach(async () => {
-  world = await ManualWorld.start()
-})
-afterEach(() => world.end())
+setupEachTest()
 
 it('redactPath also covers the errors passed to observers', async () => {
   let received = ''

@@ -1,14 +1,8 @@
-import { afterEach, beforeEach, expect, it } from 'vitest'
-import { bytes, ManualWorld } from '../testing/manual-world.ts'
-import type { Client } from '../client-api.ts'
+import { expect, it } from 'vitest'
+import { client, setupEachTest, world } from '../testing/setup.ts'
+import { bytes } from '../testing/manual-world.ts'
 
-let world: ManualWorld
-let client: Client
-beforeEach(async () => {
-  world = await ManualWorld.start()
-  client = await world.client()
-})
-afterEach(() => world.end())
+setupEachTest({})
 
 /** Replies to the next requests with an error, in place of the server. */
 function answerWith(code: number, times = 1): () => number {

@@ -1,11 +1,7 @@
-import { afterEach, beforeEach, expect, it } from 'vitest'
-import { ManualWorld } from '../testing/manual-world.ts'
+import { expect, it } from 'vitest'
+import { setupEachTest, world } from '../testing/setup.ts'
 
-let world: ManualWorld
-beforeEach(async () => {
-  world = await ManualWorld.start()
-})
-afterEach(() => world.end())
+setupEachTest()
 
 it('the instrumentation receives each call once, with one end', async () => {
   const begun: string[] = []

@@ -1,14 +1,8 @@
-import { afterEach, beforeEach, expect, it } from 'vitest'
-import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
-import type { Client } from '../client-api.ts'
+import { expect, it } from 'vitest'
+import { client, setupEachTest, world } from '../testing/setup.ts'
+import { bytes, text } from '../testing/manual-world.ts'
 
-let world: ManualWorld
-let client: Client
-beforeEach(async () => {
-  world = await ManualWorld.start()
-  client = await world.client()
-})
-afterEach(() => world.end())
+setupEachTest({})
 
 it('an argument of the wrong type rejects its own call and no other', async () => {
   const states = world.states(client)

@@ -1,14 +1,11 @@
 import { ErrorCode } from '@zabra/protocol'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { SessionExpiredError } from '../errors.ts'
-import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
+import { bytes, text } from '../testing/manual-world.ts'
 
 // Bugs of other ZooKeeper clients for Node.
-let world: ManualWorld
-beforeEach(async () => {
-  world = await ManualWorld.start()
-})
-afterEach(() => world.end())
+setupEachTest()
 
 it('a consumer of events that throws breaks neither the connection nor other consumers', async () => {
   const client = await world.client()

@@ -1,12 +1,8 @@
-import { afterEach, beforeEach, expect, it } from 'vitest'
-import { ManualWorld } from '../testing/manual-world.ts'
+import { expect, it } from 'vitest'
 import type { Client } from '../client-api.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
 
-let world: ManualWorld
-beforeEach(async () => {
-  world = await ManualWorld.start()
-})
-afterEach(() => world.end())
+setupEachTest()
 const mode = 'ephemeralSequential'
 
 const left = async (client: Client): Promise<string[]> =>

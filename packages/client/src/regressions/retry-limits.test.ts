@@ -1,14 +1,7 @@
-import { afterEach, beforeEach, expect, it } from 'vitest'
-import { ManualWorld } from '../testing/manual-world.ts'
-import type { Client } from '../client-api.ts'
+import { expect, it } from 'vitest'
+import { client, setupEachTest, world } from '../testing/setup.ts'
 
-let world: ManualWorld
-let client: Client
-beforeEach(async () => {
-  world = await ManualWorld.start()
-  client = await world.client({ sessionTimeout: 3000 })
-})
-afterEach(() => world.end())
+setupEachTest({ sessionTimeout: 3000 })
 
 it('maxElapsed also limits waiting for a connection', async () => {
   const options = { retry: { maxElapsed: 1000 } }

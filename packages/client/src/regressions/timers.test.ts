@@ -1,12 +1,9 @@
 // oxlint-disable unbound-method -- what is measured is replaced and put back
-import { afterEach, beforeEach, expect, it } from 'vitest'
-import { bytes, ManualWorld } from '../testing/manual-world.ts'
+import { expect, it } from 'vitest'
+import { setupEachTest, world } from '../testing/setup.ts'
+import { bytes } from '../testing/manual-world.ts'
 
-let world: ManualWorld
-beforeEach(async () => {
-  world = await ManualWorld.start()
-})
-afterEach(() => world.end())
+setupEachTest()
 
 /** Replies to the next request with an error, in place of the server. */
 function answerWith(code: number, times = 1): void {

@@ -69,9 +69,9 @@ describe('servers given as a dns-srv:// name', () => {
     expect(world.lastConnection.server.host).toBe('b')
     expect([client.state, client.session.id]).toEqual(['connected', id])
     await world.outcome(client.close())
-    const looks = requested.length
+    const lookups = requested.length
     await world.advance(200_000)
-    expect(requested).toHaveLength(looks)
+    expect(requested).toHaveLength(lookups)
   })
 
   it('are kept when a later lookup fails or finds none', async () => {

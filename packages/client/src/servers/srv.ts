@@ -94,7 +94,7 @@ export async function resolveSrvUntilFound(
     }
     const wait = randomFraction(random) * Math.min(CAP_MS, BASE_MS * 2 ** Math.min(tries, 10))
     let cancel: Cancel = noop
-    const waited = new Promise<void>((resolve) => (cancel = clock.after(wait, 'look for servers', resolve)))
+    const waited = new Promise<void>((resolve) => (cancel = clock.after(wait, 'resolve servers', resolve)))
     await raceAbort(signal, waited).catch(noop)
     cancel()
     if (signal?.aborted) {
@@ -122,25 +122,25 @@ async function raceAbort<T>(signal: AbortSignal | undefined, promise: Promise<T>
  */
 export function followSrv(
   session: Session,
-  look: () => Promise<readonly ServerAddress[]>,
+  resolve: () => Promise<readonly ServerAddress[]>,
   clock: Clock,
 ): void {
   let cancel: Cancel = noop
   const next = (): void => {
     const connected = session.state === 'connected' || session.state === 'connectedReadOnly'
     if (session.terminalError === undefined)
-      cancel = clock.after(connected ? REFRESH_MS : URGENT_MS, 'look for servers', refresh)
+      cancel = clock.after(connected ? REFRESH_MS : URGENT_MS, 'resolve servers', refresh)
   }
-  let looking = false
+  let isResolving = false
   const refresh = (): void => {
     cancel()
-    if (looking) return
-    looking = true
-    look()
+    if (isResolving) return
+    isResolving = true
+    resolve()
       .then((servers) => session.updateServers(servers))
       .catch(noop)
       .finally(() => {
-        looking = false
+        isResolving = false
         next()
       })
   }

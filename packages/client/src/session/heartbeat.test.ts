@@ -1,15 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { run, setupEachTest, world } from '../testing/setup.ts'
 import { FrameLog } from '../testing/frame-log.ts'
-import { bytes, ManualWorld } from '../testing/manual-world.ts'
+import { bytes } from '../testing/manual-world.ts'
 
-let world: ManualWorld
-
-beforeEach(async () => {
-  world = await ManualWorld.start()
-})
-afterEach(() => world.end())
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+setupEachTest()
 
 describe('heartbeats', () => {
   it.each([

@@ -1,13 +1,8 @@
-import { afterEach, beforeEach, expect, it } from 'vitest'
-import { ManualWorld } from '../testing/manual-world.ts'
+import { expect, it } from 'vitest'
 import { Lease } from './lease.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
 
-let world: ManualWorld
-
-beforeEach(async () => {
-  world = await ManualWorld.start()
-})
-afterEach(() => world.end())
+setupEachTest()
 
 it('lastContact is when the newest answered request was sent, not when its reply arrived', async () => {
   const client = await world.client()

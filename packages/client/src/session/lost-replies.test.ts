@@ -1,16 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import type { Client } from '../client-api.ts'
 import { ConnectionLossError } from '../errors.ts'
-import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
+import { run, setupEachTest, world } from '../testing/setup.ts'
+import { bytes, text } from '../testing/manual-world.ts'
 
-let world: ManualWorld
-
-beforeEach(async () => {
-  world = await ManualWorld.start()
-})
-afterEach(() => world.end())
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+setupEachTest()
 
 describe('a lost reply', () => {
   let client: Client

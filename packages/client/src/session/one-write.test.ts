@@ -1,11 +1,8 @@
-import { afterEach, beforeEach, expect, it } from 'vitest'
-import { bytes, ManualWorld } from '../testing/manual-world.ts'
+import { expect, it } from 'vitest'
+import { setupEachTest, world } from '../testing/setup.ts'
+import { bytes } from '../testing/manual-world.ts'
 
-let world: ManualWorld
-beforeEach(async () => {
-  world = await ManualWorld.start()
-})
-afterEach(() => world.end())
+setupEachTest()
 
 /** Counts the writes of the client from now on. */
 function writes(): () => number {

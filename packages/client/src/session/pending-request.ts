@@ -51,7 +51,7 @@ const ignore = (): void => {}
 /**
  * A request from call to reply.
  *
- * FENCED: objects are pooled, with plain fields that only some operations use.
+ * Optimised: objects are pooled, with plain fields that only some operations use.
  * Why: a busy client makes a hundred thousand requests a second, and an object with closures for each of them would
  * dominate garbage collection.
  * Rules: only `RequestDispatcher` acquires and releases them; no other code keeps a reference after the promise has

@@ -1,15 +1,11 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { run, setupEachTest, world } from '../testing/setup.ts'
 import { FrameLog } from '../testing/frame-log.ts'
-import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
+import { bytes, text } from '../testing/manual-world.ts'
 import type { Client } from '../client-api.ts'
 
-let world: ManualWorld
-beforeEach(async () => {
-  world = await ManualWorld.start()
-})
-afterEach(() => world.end())
+setupEachTest()
 
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
 const open = (options = {}): Promise<Client> => world.client({ batchReads: true, ...options })
 
 /** Records what clients send from now on. */

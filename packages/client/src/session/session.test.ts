@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   AuthFailedError,
   ClosedError,
@@ -6,16 +6,10 @@ import {
   SessionExpiredError,
   UsageError,
 } from '../errors.ts'
-import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
+import { run, setupEachTest, world } from '../testing/setup.ts'
+import { bytes, text } from '../testing/manual-world.ts'
 
-let world: ManualWorld
-
-beforeEach(async () => {
-  world = await ManualWorld.start()
-})
-afterEach(() => world.end())
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+setupEachTest()
 
 describe('connecting', () => {
   it('opens a session with the timeout that the server grants', async () => {

@@ -343,7 +343,7 @@ export const scenarios: readonly Scenario[] = [
       let breaks = 0
       const work = clients.map(async (client, n) => {
         for (let i = 0; i < 10; i++) {
-          // The value contains the writer, so that a lost reply can be told from a lost race.
+          // The value contains the writer, which distinguishes a lost reply from a lost race.
           const mine = `${n}:${i}`
           for (let done = false; !done;) {
             const { data, stat } = await client.getData('/s11')

@@ -1,22 +1,12 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { ClosedError, SessionExpiredError } from '../errors.ts'
+import { client, other, run, setupEachTest, world } from '../testing/setup.ts'
 import { FrameLog } from '../testing/frame-log.ts'
-import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
-import type { Client } from '../client-api.ts'
+import { bytes, text } from '../testing/manual-world.ts'
 import type { WatchedEvent } from '../types.ts'
 
-let world: ManualWorld
-let client: Client
-let other: Client
+setupEachTest({}, {})
 
-beforeEach(async () => {
-  world = await ManualWorld.start()
-  client = await world.client()
-  other = await world.client()
-})
-afterEach(() => world.end())
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
 const words = (events: WatchedEvent[]): string[] =>
   events.map((event) => ('path' in event ? `${event.type} ${event.path}` : `${event.type} ${event.reason}`))
 /** Returns the number of watches on the server, of all clients. */

@@ -161,7 +161,7 @@ function latin1(text: string): ByteText {
   return text
 }
 
-/** Why an authentication failed. For the log of the server: the client is not told the reason. */
+/** Why an authentication failed. For the log of the server: it is not sent to the client. */
 export type DigestMd5FailureReason =
   | 'out of order'
   | 'malformed'

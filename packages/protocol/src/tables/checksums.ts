@@ -1,6 +1,6 @@
 /**
  * CRC-32 (as zlib's) and Adler-32 without a platform.
- * FENCED: CRC-32 processes sixteen bytes at a time with sixteen tables. Adler-32 defers its division and processes words of four
+ * Optimised: CRC-32 processes sixteen bytes at a time with sixteen tables. Adler-32 defers its division and processes words of four
  * bytes, two bytes in the lanes of each sum.
  * Why: both run over every byte of a log or snapshot. Oracles: zlib and a loop over bytes, in `tables.test.ts`.
  */

@@ -19,9 +19,9 @@ export function allocateBuffer(bytes: number): PooledBuffer {
 /**
  * A pool of buffers.
  *
- * FENCED: buffers are reused without clearing them.
+ * Optimised: buffers are reused without clearing them.
  * Why: allocating, clearing and collecting an array costs a server more than writing a reply into it.
- * Rules: after `release`, no view of the buffer may be read. Oracle: writers without a pool, in `buffer-pool.test.ts`.
+ * Rules: after `release`, no view of the buffer may be read. Tested against writers without a pool, in `buffer-pool.test.ts`.
  */
 export class BufferPool {
   readonly #free: PooledBuffer[][] = Array.from({ length: LARGEST_BITS - SMALLEST_BITS + 1 }, () => [])

@@ -4,9 +4,9 @@ const LONG = 256
 /**
  * Copies the bytes between two offsets to `at`.
  *
- * FENCED: copies eight bytes at a time through views; `set` would need a view of the part first.
+ * Optimised: copies eight bytes at a time through views; `set` would need a view of the part first.
  * Why: each read of a znode and each znode of a snapshot is such a copy. For 100 bytes it takes a quarter of the time of a loop over
- * bytes, and a little more than half of that of `subarray` and `set`. Oracle: `set`, in `wire.test.ts`.
+ * bytes, and a little more than half of that of `subarray` and `set`. Tested against `set`, in `wire.test.ts`.
  */
 export function copyRange(from: DataView, start: number, end: number, into: DataView, at: number): void {
   if (end - start > LONG) {

@@ -4,9 +4,9 @@ import { readText } from './text.ts'
 /**
  * A cursor over bytes that the caller owns.
  *
- * FENCED: one mutable cursor for many frames, which copies nothing and allocates results only.
+ * Optimised: one mutable cursor for many frames, which copies nothing and allocates results only.
  * Why: a reader and a view per frame cost more than decoding a small reply.
- * Rules: `buffer` and `raw` return views; copy them to keep them. `reset` starts on other bytes. Oracle: `DataView`, in
+ * Rules: `buffer` and `raw` return views; copy them to keep them. `reset` starts on other bytes. Tested against `DataView`, in
  * `wire.test.ts`.
  */
 export class Reader {

@@ -5,9 +5,9 @@
  * accepts standard UTF-8 and replaces malformed bytes by U+FFFD as often as the JVM's decoder does: a surrogate in three bytes
  * gives one replacement, where TextDecoder gives three.
  *
- * FENCED: loops over single bytes instead of TextEncoder and TextDecoder.
+ * Optimised: loops over single bytes instead of TextEncoder and TextDecoder.
  * Why: most strings are short ASCII paths, for which those classes cost several times as much, and for other strings they give
- * different bytes. Oracle: the simple versions in `text.test.ts`.
+ * different bytes. Tested against the simple versions in `text.test.ts`.
  */
 
 /** Returns the length of `text` in bytes when written. */

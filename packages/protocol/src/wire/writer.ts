@@ -8,10 +8,10 @@ const EMPTY = allocateBuffer(0)
 /**
  * Writes values into an array that grows.
  *
- * FENCED: one mutable buffer for many messages, with lengths patched in afterwards.
+ * Optimised: one mutable buffer for many messages, with lengths patched in afterwards.
  * Why: an array per message, joined later, costs more than the messages.
  * Rules: `bytes` is a view that the next write may change; `take` transfers the bytes to the caller; `release` returns the array to
- * the pool. Oracle: `DataView`, in `wire.test.ts`.
+ * the pool. Tested against `DataView`, in `wire.test.ts`.
  */
 export class Writer {
   #buffer = EMPTY

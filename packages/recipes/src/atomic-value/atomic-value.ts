@@ -8,40 +8,36 @@ import {
   type Codec,
   type Stat,
 } from '@zabra/client/core'
+import type { Abortable } from '../handles/types.ts'
 import { watchData } from '../tree-cache/watchers.ts'
-import { AmbiguousResultError } from '../waiting/ambiguous.ts'
-import { causeAt, isUnclear, orMissing, throughSessions } from '../waiting/errors.ts'
-import { atHead, type HeadPlace } from '../line/at-head.ts'
-import { commitMarked, dropMark, uniqueName } from '../waiting/marked.ts'
-import { pauseFor } from '../waiting/pause.ts'
-import { bigEndian, decimal, fateOf, pause } from './decide.ts'
+import { AmbiguousResultError } from '../support/ambiguous-result.ts'
+import { causeAt, isAmbiguous, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
+import { acquireHead, type QueueHead } from '../lock-queue/queue-head.ts'
+import { commitWithMarker, deleteMarker, uniqueName } from '../support/commit-with-marker.ts'
+import { delay } from '../support/delay.ts'
+import { bigEndian, decimal, outcomeOf, backoffMs } from './decide.ts'
 
 export interface AtomicValueOptions<T> {
   readonly codec: Codec<T>
-  /** The value of a znode that does not exist yet. */
+  /** Value used while the znode does not exist; the first read writes it. */
   readonly initial: T
   /**
-   * `exact` (default): a write whose reply is lost is found out about. `fast`: it throws an `AmbiguousResultError`, and saves
-   * the two requests for a mark.
+   * `exact` (default): resolves a lost reply with a marker znode. `fast`: throws an `AmbiguousResultError` when a
+   * reply is lost, and saves the two requests for the marker.
    */
   readonly mode?: 'exact' | 'fast'
 }
 
-export interface Abortable {
-  /** Stops trying. What was written by then is told as written. */
-  readonly signal?: AbortSignal
-}
-
-/** A value and what the servers say of it. */
+/** A value and the stat of its znode. */
 export interface Versioned<T> {
   readonly value: T
   readonly stat: Stat
 }
 
-/** Tries that may be lost to others before one waits in line. */
-const TRIES = 6
+/** Number of lost version races after which an update waits in a queue. */
+const MAX_LOST_RACES = 6
 
-/** One value that many change, each change exactly once. */
+/** A value that many clients update; each update is applied exactly once. */
 export class AtomicValue<T> {
   readonly path: string
   readonly #client: Client
@@ -53,42 +49,45 @@ export class AtomicValue<T> {
     this.#options = options
   }
 
-  /** The value now. Makes the znode with the initial value when it is missing. */
+  /** Returns the current value. Creates the znode with the initial value when it is missing. */
   get({ signal }: Abortable = {}): Promise<Versioned<T>> {
-    return throughSessions(this.#client, async () => {
+    return retryInNewSession(this.#client, async () => {
       const { data, stat } = await this.#read(signal)
       return { value: this.#options.codec.decode(data), stat }
     })
   }
 
-  /** Writes if nobody has written since `expected` was read; false if somebody has. */
+  /** Writes if the znode is unchanged since `expected` was read; returns false otherwise. */
   compareAndSet(expected: { readonly stat: Stat }, value: T, { signal }: Abortable = {}): Promise<boolean> {
     return this.#write(expected.stat, this.#options.codec.encode(value), signal)
   }
 
-  /** Reads, changes and writes until nobody came between. `change` may run more than once, and counts once. */
+  /**
+   * Reads, changes and writes until no other client wrote in between. `change` may run several times; its result
+   * is applied once.
+   */
   async update(change: (current: T) => T, { signal }: Abortable = {}): Promise<T> {
-    let place: HeadPlace | undefined
+    let head: QueueHead | undefined
     try {
       for (let lost = 0; ; lost++) {
         const { value, stat } = await this.get(signal ? { signal } : {})
         const next = change(value)
         if (await this.#write(stat, this.#options.codec.encode(next), signal)) return next
-        // Whoever loses again and again waits in line with its like, so that one of them at a time tries.
-        if (lost === TRIES) place = await this.#enter(signal)
-        else if (place === undefined) await this.#pause(lost, signal)
+        // A client that keeps losing races queues with the others that do, so that one of them at a time tries.
+        if (lost === MAX_LOST_RACES) head = await this.#acquireHead(signal)
+        else if (head === undefined) await this.#backoff(lost, signal)
       }
     } finally {
-      place?.leave()
+      head?.release()
     }
   }
 
-  /** Writes whatever the value was. */
+  /** Writes regardless of the current value. */
   set(value: T, options: Abortable = {}): Promise<T> {
     return this.update(() => value, options)
   }
 
-  /** The value at once, and the newest after each change. */
+  /** Yields the current value, then the newest value after each change. */
   async *updates({ signal }: Abortable = {}): AsyncGenerator<T, void, undefined> {
     await this.get(signal ? { signal } : {})
     for await (const found of watchData(this.#client, this.path, signal ? { signal } : {})) {
@@ -100,7 +99,7 @@ export class AtomicValue<T> {
     const options = signal ? { signal } : {}
     const { codec, initial } = this.#options
     for (;;) {
-      const found = await orMissing(this.#client.getData(this.path, options))
+      const found = await undefinedIfMissing(this.#client.getData(this.path, options))
       if (found !== undefined) return found
       try {
         await this.#client.create(this.path, codec.encode(initial), {
@@ -117,13 +116,13 @@ export class AtomicValue<T> {
   async #write(stat: Stat, data: Bytes, signal: AbortSignal | undefined): Promise<boolean> {
     try {
       if (this.#options.mode === 'fast') await this.#writeFast(stat, data, signal)
-      else await this.#writeMarked(stat, data, signal)
+      else await this.#writeExact(stat, data, signal)
       return true
     } catch (error) {
       const cause = causeAt(error, 0) ?? error
       if (cause instanceof BadVersionError || cause instanceof NoNodeError) return false
       if (!(error instanceof AmbiguousResultError) || this.#options.mode === 'fast') throw error
-      if (await throughSessions(this.#client, () => this.#wasNotWritten(stat, data))) return false
+      if (await retryInNewSession(this.#client, () => this.#wasNotWritten(stat, data))) return false
       throw error
     }
   }
@@ -132,50 +131,57 @@ export class AtomicValue<T> {
     try {
       await this.#client.setData(this.path, data, { version, retry: false, ...(signal && { signal }) })
     } catch (error) {
-      if (!isUnclear(error)) throw error
-      const message = `Nobody can tell whether ${this.path} was written; mode 'exact' would find out`
+      if (!isAmbiguous(error)) throw error
+      const message = `It is unknown whether ${this.path} was written; mode 'exact' resolves lost replies`
       throw new AmbiguousResultError(message, { path: this.path, cause: error })
     }
   }
 
-  async #writeMarked({ version }: Stat, data: Bytes, signal: AbortSignal | undefined): Promise<void> {
-    const mark = `${this.#folder}/op-${uniqueName(this.#client)}`
-    await commitMarked(this.#client, mark, [{ op: 'setData', path: this.path, data, version }], { signal })
-    dropMark(this.#client, mark)
+  async #writeExact({ version }: Stat, data: Bytes, signal: AbortSignal | undefined): Promise<void> {
+    const marker = `${this.#markerFolder}/op-${uniqueName(this.#client)}`
+    await commitWithMarker(this.#client, marker, [{ op: 'setData', path: this.path, data, version }], {
+      signal,
+    })
+    deleteMarker(this.#client, marker)
   }
 
   async #wasNotWritten(before: Stat, data: Bytes): Promise<boolean> {
     await this.#client.sync(this.path)
-    const now = await orMissing(this.#client.getData(this.path))
+    const now = await undefinedIfMissing(this.#client.getData(this.path))
     const same =
       now !== undefined && now.data.length === data.length && now.data.every((byte, at) => byte === data[at])
-    return fateOf(before, now && { czxid: now.stat.czxid, version: now.stat.version, same }) === 'notWritten'
+    return (
+      outcomeOf(before, now && { czxid: now.stat.czxid, version: now.stat.version, same }) === 'notWritten'
+    )
   }
 
-  /** Beside the value, since what is below it may be somebody else's. */
-  get #folder(): string {
+  /** A sibling of the value's znode, because children of the value may belong to other programs. */
+  get #markerFolder(): string {
     return `${this.path}-ops`
   }
 
-  #enter(signal: AbortSignal | undefined): Promise<HeadPlace> {
-    return atHead(this.#client, `${this.#folder}/line`, { signal, operation: 'atomicValue.update' })
+  #acquireHead(signal: AbortSignal | undefined): Promise<QueueHead> {
+    return acquireHead(this.#client, `${this.#markerFolder}/line`, {
+      signal,
+      operation: 'atomicValue.update',
+    })
   }
 
-  async #pause(lost: number, signal: AbortSignal | undefined): Promise<void> {
-    const ms = pause(lost, this.#client.platform.random.below(1024) / 1024)
-    if (ms > 0) await pauseFor(this.#client, ms, signal)
+  async #backoff(lost: number, signal: AbortSignal | undefined): Promise<void> {
+    const ms = backoffMs(lost, this.#client.platform.random.below(1024) / 1024)
+    if (ms > 0) await delay(this.#client, ms, signal)
     if (signal?.aborted) throw abortError(signal.reason, { operation: 'atomicValue.update', path: this.path })
   }
 }
 
 export interface CounterOptions {
-  /** Decimal text (default, as kazoo), or 4 or 8 bytes as Curator. */
+  /** `decimal` text (default, as in kazoo), or big-endian integers of 4 or 8 bytes as in Curator. */
   readonly format?: 'decimal' | 4 | 8
-  /** As of an `AtomicValue` (default `exact`). */
+  /** Same as for an `AtomicValue` (default `exact`). */
   readonly mode?: 'exact' | 'fast'
 }
 
-/** A whole number that many change. */
+/** An integer that many clients update. */
 export class Counter {
   readonly #value: AtomicValue<bigint>
 
@@ -184,18 +190,18 @@ export class Counter {
     this.#value = new AtomicValue(client, path, { codec, initial: 0n, mode })
   }
 
-  /** The number now; 0 where there is none yet. */
+  /** Returns the number; 0 while the znode does not exist. */
   async get(options: Abortable = {}): Promise<bigint> {
     return (await this.#value.get(options)).value
   }
 
-  /** Adds, exactly once, and returns the sum. Throws a `UsageError` when it does not fit the format. */
+  /** Adds exactly once and returns the sum. Throws a `UsageError` when the sum does not fit the format. */
   add(amount: bigint | number = 1n, options: Abortable = {}): Promise<bigint> {
     const by = BigInt(amount)
     return this.#value.update((current) => current + by, options)
   }
 
-  /** The number at once, and the newest after each change. */
+  /** Yields the current number, then the newest after each change. */
   updates(options: Abortable = {}): AsyncGenerator<bigint, void, undefined> {
     return this.#value.updates(options)
   }

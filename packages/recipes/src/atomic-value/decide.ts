@@ -1,37 +1,38 @@
 import { UsageError, type Bytes, type Codec, utf8 } from '@zabra/client/core'
 
-/** What a znode held when it was written to. */
-export interface Before {
+/** Identity and version of the znode before the write. */
+export interface WrittenVersion {
   readonly czxid: bigint
   readonly version: number
 }
 
 /**
- * What became of a write whose reply was lost together with its session, and with it its mark. A znode that is as it was
- * before cannot have been written; nothing of the dead session is on its way any more. One that is a version further and holds
- * something else was written by somebody else. In all other cases nobody can tell.
+ * Returns the outcome of a write whose reply and marker were lost together with the session. An unchanged znode
+ * was not written, since no request of the expired session can still be applied. A znode that is one version
+ * further and holds other data was written by another client. In all other cases the outcome is unknown.
  */
-export function fateOf(
-  before: Before,
-  now: (Before & { readonly same: boolean }) | undefined,
+export function outcomeOf(
+  before: WrittenVersion,
+  now: (WrittenVersion & { readonly same: boolean }) | undefined,
 ): 'notWritten' | 'unknown' {
   if (now === undefined || now.czxid !== before.czxid) return 'unknown'
   if (now.version === before.version) return 'notWritten'
   return now.version === nextVersion(before.version) && !now.same ? 'notWritten' : 'unknown'
 }
 
-/** Versions wrap, and leave out -1, which means any version to a request. */
+/** Versions wrap around and skip -1, which means "any version" in a request. */
 export const nextVersion = (version: number): number => {
   const next = (version + 1) | 0
   return next === -1 ? 0 : next
 }
 
-/** Milliseconds to wait before the next try, by how many have lost the race. `chance` is from 0 up to 1. */
-export const pause = (lost: number, chance: number): number => Math.floor(chance * Math.min(2 ** lost, 64))
+/** Returns the backoff in milliseconds after `lost` lost races. `chance` is in [0, 1). */
+export const backoffMs = (lost: number, chance: number): number =>
+  Math.floor(chance * Math.min(2 ** lost, 64))
 
 const MAX = { 4: 2n ** 31n - 1n, 8: 2n ** 63n - 1n }
 
-/** Whole numbers as decimal text, as kazoo's counter writes them. */
+/** Encodes integers as decimal text, as kazoo's counter does. */
 export const decimal: Codec<bigint> = {
   encode: (value) => utf8.encode(value.toString()),
   decode(data) {
@@ -43,7 +44,7 @@ export const decimal: Codec<bigint> = {
   },
 }
 
-/** Whole numbers of 4 or 8 bytes with a sign, the highest first, as Curator writes them. */
+/** Encodes signed big-endian integers of 4 or 8 bytes, as Curator does. */
 export const bigEndian = (size: 4 | 8): Codec<bigint> => ({
   encode(value) {
     if (value > MAX[size] || value < -MAX[size] - 1n) {

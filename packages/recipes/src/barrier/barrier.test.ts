@@ -1,33 +1,33 @@
 import { describe, expect, it } from 'vitest'
-import { client, eachTest, other, run, world } from '../testing/each-test.ts'
-import { enumerateFaults, seedsOf, breakOnTheWay, withSeeds } from '../testing/stage.ts'
+import { client, setupEachTest, other, run, world } from '../testing/setup.ts'
+import { enumerateFaults, seedsOf, dropInFlight, withSeeds } from '../testing/fault-fixture.ts'
 import { ManualWorld } from '../testing/world.ts'
 import { Barrier } from './barrier.ts'
-import { passes } from './decide.ts'
+import { canPass } from './decide.ts'
 
-eachTest('a', 'a')
+setupEachTest('a', 'a')
 
-/** Whether a promise has been kept so far. */
+/** Returns whether a promise has settled. */
 function watched(promise: Promise<unknown>): { done: boolean } {
   const state = { done: false }
   void promise.then(() => (state.done = true))
   return state
 }
 
-describe('the decision', () => {
-  it('lets everybody pass a barrier that is not there', () => {
-    expect(passes(undefined, 5n, false)).toBe(true)
-    expect(passes(5n, 5n, true)).toBe(false)
+describe('barrier decision', () => {
+  it('passes when the barrier does not exist', () => {
+    expect(canPass(undefined, 5n, false)).toBe(true)
+    expect(canPass(5n, 5n, true)).toBe(false)
   })
 
-  it('tells a barrier that was set again only when asked to', () => {
-    expect(passes(9n, 5n, false)).toBe(false)
-    expect(passes(9n, 5n, true)).toBe(true)
+  it('recognises a barrier that was set again only with generation', () => {
+    expect(canPass(9n, 5n, false)).toBe(false)
+    expect(canPass(9n, 5n, true)).toBe(true)
   })
 })
 
 describe('a barrier', () => {
-  it('holds waiters until it is removed', async () => {
+  it('blocks waiters until it is removed', async () => {
     const barrier = new Barrier(client, '/parents/barrier')
     await run(barrier.set())
     const waiting = new Barrier(other, '/parents/barrier').wait()
@@ -39,12 +39,12 @@ describe('a barrier', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('lets pass at once when it was never set, and leaves no watch for it', async () => {
+  it('lets a waiter pass at once when it was never set, and leaves no watch', async () => {
     await run(new Barrier(client, '/none').wait())
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('may be set and removed twice', async () => {
+  it('is idempotent when set or removed twice', async () => {
     const barrier = new Barrier(client, '/b')
     await run(barrier.set())
     await run(barrier.set())
@@ -52,7 +52,7 @@ describe('a barrier', () => {
     await run(barrier.remove())
   })
 
-  it('wakes each waiter once and costs it one read', async () => {
+  it('wakes each waiter once, at the cost of one read', async () => {
     const requests: string[] = []
     const counted = await world.client({
       instrumentation: { request: ({ operation }) => void requests.push(operation) },
@@ -65,7 +65,7 @@ describe('a barrier', () => {
     expect(requests).toEqual(['getData', 'getData'])
   })
 
-  it('opens for a waiter that was cut off when it was removed', async () => {
+  it('lets a waiter pass that was disconnected when it was removed', async () => {
     await run(new Barrier(client, '/b').set())
     const waiting = new Barrier(other, '/b').wait()
     const state = watched(waiting)
@@ -81,7 +81,7 @@ describe('a barrier', () => {
     await world.within(5000, waiting)
   })
 
-  it('that was removed and set again during an outage holds a waiter, unless it waits for a generation', async () => {
+  it('blocks a waiter after it was removed and set again during an outage, unless generation is set', async () => {
     const barrier = new Barrier(client, '/b')
     await run(barrier.set())
     const plain = watched(new Barrier(other, '/b').wait())
@@ -101,7 +101,7 @@ describe('a barrier', () => {
     expect(plain.done).toBe(true)
   })
 
-  it('waits on when a session ends, where kazoo waits for ever', async () => {
+  it('keeps a waiter waiting when its session expires, where kazoo hangs', async () => {
     await run(new Barrier(client, '/b').set())
     const waiting = new Barrier(other, '/b').wait()
     await world.settle()
@@ -117,7 +117,7 @@ describe('a barrier', () => {
     await run(waiting)
   })
 
-  it('lets a waiter go whose signal aborts, with its watch', async () => {
+  it('releases a waiter and its watch when its signal aborts', async () => {
     await run(new Barrier(client, '/b').set())
     const abort = new AbortController()
     const waiting = new Barrier(client, '/b').wait({ signal: abort.signal })
@@ -130,7 +130,7 @@ describe('a barrier', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('opens by creation for those who wait for presence', async () => {
+  it('lets waitForPresence pass when the znode is created', async () => {
     const waiting = new Barrier(other, '/gate').waitForPresence()
     await world.settle()
     await run(new Barrier(client, '/gate').set())
@@ -148,7 +148,7 @@ describe('a barrier', () => {
   })
 })
 
-it('an example: work waits for the end of maintenance', async () => {
+it('example: work waits for the end of maintenance', async () => {
   const maintenance = new Barrier(client, '/maintenance')
   await run(maintenance.set())
   const log: string[] = []
@@ -163,7 +163,7 @@ it('an example: work waits for the end of maintenance', async () => {
   expect(log).toEqual(['maintained', 'work'])
 })
 
-it('is never early and never stuck, whatever happens at any request', async () => {
+it('never lets a waiter pass early or hang under any fault at any request', async () => {
   const played = await enumerateFaults(async ({ world: { clock } }, { client: waiter, abort }) => {
     const setter = new Barrier(waiter, '/x/barrier')
     await setter.set()
@@ -184,7 +184,7 @@ it('is never early and never stuck, whatever happens at any request', async () =
   expect(played).toBeGreaterThan(30)
 })
 
-it('lets all of many waiters pass once it is open and none before, with random cuts', async () => {
+it('lets all waiters pass once it is open and none before, with random cuts', async () => {
   await withSeeds(seedsOf(5), async (random) => {
     const crowd = await ManualWorld.start()
     const clients = await Promise.all(Array.from({ length: 3 + random.below(10) }, () => crowd.client()))
@@ -195,7 +195,7 @@ it('lets all of many waiters pass once it is open and none before, with random c
       await new Barrier(each, '/b').wait()
       if (!open) throw new Error('too early')
     })
-    const heal = breakOnTheWay(crowd, random)
+    const heal = dropInFlight(crowd, random)
     for (let step = 0; step < 10; step++) {
       crowd.connections[random.below(crowd.connections.length)]!.cut()
       await crowd.advance(random.below(500))

@@ -1,24 +1,24 @@
 import { NodeExistsError, type ACL, type Bytes, type Client, type CreateOptions } from '@zabra/client/core'
-import { throughSessions } from '../waiting/errors.ts'
-import { watchUntil } from '../waiting/watch-until.ts'
-import { passes, type Seen } from './decide.ts'
+import { retryInNewSession } from '../support/retry.ts'
+import { watchUntil } from '../support/watch.ts'
+import { canPass, type SeenVersion } from './decide.ts'
 
 export interface BarrierOptions {
-  /** Default: anybody may do everything. */
+  /** Default: open to all clients. */
   readonly acl?: readonly ACL[]
-  /** What missing parents become (default `container`). */
+  /** Mode of missing parents (default `container`). */
   readonly parents?: 'container' | 'persistent'
-  /** What the znode holds. */
+  /** Data of the znode. */
   readonly data?: Bytes
 }
 
 export interface BarrierWaitOptions {
   readonly signal?: AbortSignal
-  /** Also pass when the barrier was removed and set again before this waiter could look. */
+  /** Also pass when the barrier was removed and set again before this waiter read it. */
   readonly generation?: boolean
 }
 
-/** Holds back whoever waits for as long as a znode exists. */
+/** Blocks waiters while a znode exists. */
 export class Barrier {
   readonly #client: Client
   readonly #options: BarrierOptions
@@ -30,7 +30,7 @@ export class Barrier {
     this.#options = options
   }
 
-  /** Closes the barrier. One that is closed already stays so. */
+  /** Closes the barrier. Idempotent. */
   async set(): Promise<void> {
     const { acl, parents, data } = this.#options
     const options: CreateOptions = {
@@ -39,31 +39,31 @@ export class Barrier {
       ...(acl && { acl }),
     }
     try {
-      await throughSessions(this.#client, () => this.#client.create(this.path, data, options))
+      await retryInNewSession(this.#client, () => this.#client.create(this.path, data, options))
     } catch (error) {
       if (!(error instanceof NodeExistsError)) throw error
     }
   }
 
-  /** Opens the barrier and lets everybody go. One that is open already stays so. */
+  /** Opens the barrier and releases all waiters. Idempotent. */
   remove(): Promise<void> {
-    return throughSessions(this.#client, () => this.#client.delete(this.path, { missingOk: true }))
+    return retryInNewSession(this.#client, () => this.#client.delete(this.path, { missingOk: true }))
   }
 
-  /** Resolves when the barrier is open. Waits on through lost connections and sessions. */
+  /** Resolves when the barrier is open. Keeps waiting through lost connections and sessions. */
   async wait({ signal, generation = false }: BarrierWaitOptions = {}): Promise<void> {
-    let first: Seen
-    await watchUntil(this.#client, { signal, operation: 'barrier.wait' }, async (look) => {
-      const now = (await look.data(this.path))?.stat.czxid
+    let first: SeenVersion
+    await watchUntil(this.#client, { signal, operation: 'barrier.wait' }, async (reader) => {
+      const now = (await reader.data(this.path))?.stat.czxid
       first ??= now
-      return passes(now, first, generation) || undefined
+      return canPass(now, first, generation) || undefined
     })
   }
 
-  /** Resolves when the znode exists: a gate that is opened by creating it. */
+  /** Resolves when the znode exists: the reverse barrier, opened by creating the znode. */
   async waitForPresence({ signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
-    await watchUntil(this.#client, { signal, operation: 'barrier.waitForPresence' }, (look) =>
-      look.exists(this.path),
+    await watchUntil(this.#client, { signal, operation: 'barrier.waitForPresence' }, (reader) =>
+      reader.exists(this.path),
     )
   }
 }

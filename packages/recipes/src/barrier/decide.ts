@@ -1,10 +1,10 @@
-/** What a waiter saw of the barrier: the transaction that made it, or undefined when it is not there. */
-export type Seen = bigint | undefined
+/** The czxid of the barrier as a waiter read it, or undefined when the barrier does not exist. */
+export type SeenVersion = bigint | undefined
 
 /**
- * Whether a waiter may pass. With `generation` it also passes a barrier that was removed and set again since it began to
- * wait: the transaction that made it is another one.
+ * Returns whether a waiter may pass. With `generation` it also passes a barrier that was removed and set again
+ * since the wait began, recognised by a different czxid.
  */
-export function passes(now: Seen, first: Seen, generation: boolean): boolean {
+export function canPass(now: SeenVersion, first: SeenVersion, generation: boolean): boolean {
   return now === undefined || (generation && now !== first)
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { BadVersionError, json, UsageError, type Client } from '@zabra/client/core'
-import { client, eachTest, other, run, world } from '../testing/each-test.ts'
-import { enumerateFaults } from '../testing/stage.ts'
+import { client, setupEachTest, other, run, world } from '../testing/setup.ts'
+import { connectionFaults, enumerateFaults } from '../testing/fault-fixture.ts'
 import { bytes } from '../testing/world.ts'
 import { Configuration } from './configuration.ts'
 
@@ -13,22 +13,22 @@ const codec = json<Limits>((value) => {
   return value as Limits
 })
 
-eachTest('a', 'a')
+setupEachTest('a', 'a')
 const configOf = (on: Client): Configuration<Limits> =>
   new Configuration(on, '/c/limits', { codec, defaults: { jobs: 1 } })
 
 describe('a configuration', () => {
-  it('begins with its defaults, which are written once', async () => {
+  it('starts with its defaults, written once', async () => {
     const [a, b] = await run(Promise.all([configOf(client).get(), configOf(other).get()]))
     expect(a).toEqual(b)
     expect(a).toMatchObject({ value: { jobs: 1 }, version: 0 })
   })
 
-  it('says that there is none when there are no defaults', async () => {
+  it('rejects when the znode is missing and there are no defaults', async () => {
     await expect(run(new Configuration(client, '/none', { codec }).get())).rejects.toBeInstanceOf(UsageError)
   })
 
-  it('tells every reader the newest value', async () => {
+  it('delivers the newest value to every reader', async () => {
     const abort = new AbortController()
     const seen = world.collect(configOf(other).updates({ signal: abort.signal }))
     await world.settle()
@@ -42,18 +42,18 @@ describe('a configuration', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('is written over by those only who saw it', async () => {
+  it('rejects a versioned set over a newer value', async () => {
     const { version } = await run(configOf(client).get())
     await run(configOf(client).set({ jobs: 2 }, version))
     await expect(run(configOf(other).set({ jobs: 3 }, version))).rejects.toBeInstanceOf(BadVersionError)
   })
 
-  it('keeps the last good value when somebody writes a bad one, and says so', async () => {
+  it('keeps the last valid value when an invalid one is written, and reports it', async () => {
     const bad: unknown[] = []
     const config = new Configuration(client, '/c', {
       codec,
       defaults: { jobs: 1 },
-      invalid: (cause) => void bad.push(cause),
+      onInvalid: (cause) => void bad.push(cause),
     })
     const seen = world.collect(config.updates())
     await world.settle()
@@ -65,7 +65,7 @@ describe('a configuration', () => {
     expect(bad).toMatchObject([{ message: 'no number of jobs' }])
   })
 
-  it('tells of a value that was deleted and written again with the same version (CGH-911)', async () => {
+  it('delivers a value that was deleted and written again with the same version (Curator issue 911)', async () => {
     const seen = world.collect(configOf(other).updates())
     await world.settle()
     world.faults.open = ({ host }) => {
@@ -79,7 +79,7 @@ describe('a configuration', () => {
     expect(seen.at(-1)).toMatchObject({ value: { jobs: 9 }, version: 0 })
   })
 
-  it('ends with the newest of ten thousand values, without showing them all', async () => {
+  it('delivers the last of ten thousand values without delivering all of them', async () => {
     const seen = world.collect(configOf(other).updates())
     await world.settle()
     const writes = Array.from({ length: 10_000 }, (_, jobs) => configOf(client).set({ jobs }))
@@ -88,8 +88,8 @@ describe('a configuration', () => {
     expect(seen.at(-1)!.value.jobs).toBe(9999)
   })
 
-  it('spreads the reads of many', async () => {
-    const config = new Configuration(other, '/c', { codec, defaults: { jobs: 1 }, smearMs: 1000 })
+  it('spreads the reads of many readers with jitterMs', async () => {
+    const config = new Configuration(other, '/c', { codec, defaults: { jobs: 1 }, jitterMs: 1000 })
     const seen = world.collect(config.updates())
     await world.settle()
     await run(client.setData('/c', bytes('{"jobs":2}')))
@@ -98,7 +98,7 @@ describe('a configuration', () => {
   })
 })
 
-it('an example: limits that follow the servers', async () => {
+it('example: limits that follow the servers', async () => {
   const config = configOf(client)
   const applied: number[] = []
   const following = (async () => {
@@ -110,24 +110,17 @@ it('an example: limits that follow the servers', async () => {
   expect(applied).toEqual([1, 8])
 })
 
-it('shows the newest value in the end, whatever happens at any request', async () => {
-  const kinds = [
-    'cut before the server reads it',
-    'cut after it was carried out, before the reply',
-    'cut after the reply',
-    'session expired before the server reads it',
-    'session expired after it was carried out',
-  ] as const
-  await enumerateFaults(async (stage, victim) => {
-    const writer = await stage.world.client()
+it('delivers the newest value in the end under any fault at any request', async () => {
+  await enumerateFaults(async (fixture, victim) => {
+    const writer = await fixture.world.client()
     const abort = new AbortController()
-    const seen = stage.world.collect(configOf(victim.client).updates({ signal: abort.signal }))
+    const seen = fixture.world.collect(configOf(victim.client).updates({ signal: abort.signal }))
     await configOf(writer).set({ jobs: 2 })
     await configOf(victim.client).set({ jobs: 3 })
     await configOf(writer).set({ jobs: 4 })
-    await stage.calm()
+    await fixture.waitUntilQuiet()
     expect(seen.at(-1)).toMatchObject({ value: { jobs: 4 } })
     abort.abort()
-    await stage.calm()
-  }, kinds)
+    await fixture.waitUntilQuiet()
+  }, connectionFaults)
 })

@@ -8,29 +8,32 @@ import {
 } from '@zabra/client/core'
 import { AtomicValue } from '../atomic-value/atomic-value.ts'
 import { watchData } from '../tree-cache/watchers.ts'
-import { orMissing, throughSessions } from '../waiting/errors.ts'
-import { pauseFor } from '../waiting/pause.ts'
+import { undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
+import { delay } from '../support/delay.ts'
 
 export interface ConfigurationOptions<T> {
-  /** How values become bytes, and what is a good value: `decode` throws for others. */
+  /** Encodes values; `decode` throws for invalid ones. */
   readonly codec: Codec<T>
-  /** Written when there is none yet. */
+  /** Written when the znode does not exist yet. */
   readonly defaults?: T
-  /** Longest random delay of the read after a change, so that many readers do not come at once (default 0). */
-  readonly smearMs?: number
-  /** Hears of values that cannot be decoded; the last good one stays in force. */
-  readonly invalid?: (cause: unknown, stat: Stat) => void
+  /**
+   * Maximum random delay in milliseconds before the read after a change, so that many readers do not read at once
+   * (default 0).
+   */
+  readonly jitterMs?: number
+  /** Receives values that cannot be decoded; the last valid value stays in force. */
+  readonly onInvalid?: (cause: unknown, stat: Stat) => void
 }
 
-/** A value and what the servers say of it. */
-export interface Configured<T> {
+/** A value with its version and mzxid. */
+export interface ConfigurationValue<T> {
   readonly value: T
   readonly version: number
-  /** The transaction that wrote it: tells values apart when versions begin anew. */
+  /** zxid of the last write. Tells values apart when versions restart after a delete. */
   readonly mzxid: bigint
 }
 
-/** Settings that many read and few write. */
+/** Settings that many clients read and few write. */
 export class Configuration<T> {
   readonly path: string
   readonly #client: Client
@@ -42,60 +45,66 @@ export class Configuration<T> {
     this.#options = options
   }
 
-  /** The value now; the defaults, written, when there is none. Throws what the codec throws for a bad one. */
-  get(): Promise<Configured<T>> {
-    return throughSessions(this.#client, async () => {
+  /**
+   * Returns the current value. Writes and returns the defaults when there is none. Throws the codec's error for an
+   * invalid value.
+   */
+  get(): Promise<ConfigurationValue<T>> {
+    return retryInNewSession(this.#client, async () => {
       for (;;) {
-        const found = await orMissing(this.#client.getData(this.path))
-        if (found !== undefined) return this.#configured(found)
+        const found = await undefinedIfMissing(this.#client.getData(this.path))
+        if (found !== undefined) return this.#decode(found)
         await this.#writeDefaults()
       }
     })
   }
 
-  /** Writes a value; with a version, only over that one, or rejects with a `BadVersionError`. */
+  /** Writes a value. With `version`, only over that version, else rejects with a `BadVersionError`. */
   async set(value: T, version?: number): Promise<void> {
     const data = this.#options.codec.encode(value)
     if (version !== undefined) await this.#client.setData(this.path, data, { version })
     else {
       const options = { idempotent: true, createIfMissing: true }
-      await throughSessions(this.#client, () => this.#client.setData(this.path, data, options))
+      await retryInNewSession(this.#client, () => this.#client.setData(this.path, data, options))
     }
   }
 
-  /** Changes the value by what it is, until nobody came between; the change counts once. */
+  /**
+   * Applies `change` to the current value and writes the result exactly once; retries when another client wrote in
+   * between.
+   */
   async update(change: (current: T) => T, options: { readonly signal?: AbortSignal } = {}): Promise<T> {
     const { value } = await this.get()
     const { codec, defaults = value } = this.#options
     return new AtomicValue(this.#client, this.path, { codec, initial: defaults }).update(change, options)
   }
 
-  /** The value at once, and then the newest good one after each change; those in between are skipped. */
+  /** Yields the current value, then the newest valid value after each change; values in between are skipped. */
   async *updates({ signal }: { readonly signal?: AbortSignal } = {}): AsyncGenerator<
-    Configured<T>,
+    ConfigurationValue<T>,
     void,
     undefined
   > {
-    const { smearMs = 0, defaults } = this.#options
-    if (defaults !== undefined) await throughSessions(this.#client, () => this.#writeDefaults())
+    const { jitterMs = 0, defaults } = this.#options
+    if (defaults !== undefined) await retryInNewSession(this.#client, () => this.#writeDefaults())
     for await (const found of watchData(this.#client, this.path, signal ? { signal } : {})) {
-      const good = found && this.#good(found)
-      if (good === undefined) continue
-      yield good
-      if (smearMs > 0) await pauseFor(this.#client, this.#client.platform.random.below(smearMs), signal)
+      const valid = found && this.#decodeValid(found)
+      if (valid === undefined) continue
+      yield valid
+      if (jitterMs > 0) await delay(this.#client, this.#client.platform.random.below(jitterMs), signal)
     }
   }
 
-  #good(found: { readonly data: Bytes; readonly stat: Stat }): Configured<T> | undefined {
+  #decodeValid(found: { readonly data: Bytes; readonly stat: Stat }): ConfigurationValue<T> | undefined {
     try {
-      return this.#configured(found)
+      return this.#decode(found)
     } catch (error) {
-      this.#options.invalid?.(error, found.stat)
+      this.#options.onInvalid?.(error, found.stat)
       return undefined
     }
   }
 
-  #configured({ data, stat }: { readonly data: Bytes; readonly stat: Stat }): Configured<T> {
+  #decode({ data, stat }: { readonly data: Bytes; readonly stat: Stat }): ConfigurationValue<T> {
     return { value: this.#options.codec.decode(data), version: stat.version, mzxid: stat.mzxid }
   }
 

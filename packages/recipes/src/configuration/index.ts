@@ -1,2 +1,2 @@
 export { Configuration } from './configuration.ts'
-export type { Configured, ConfigurationOptions } from './configuration.ts'
+export type { ConfigurationValue, ConfigurationOptions } from './configuration.ts'

@@ -1,21 +1,21 @@
 import { describe, expect, it } from 'vitest'
 import { SessionExpiredError, type Client } from '@zabra/client/core'
-import { eachTest, run, world } from '../testing/each-test.ts'
+import { setupEachTest, run, world } from '../testing/setup.ts'
 import {
   after,
   enumerateFaults,
   settledWithin,
   tree,
   seedsOf,
-  breakOnTheWay,
+  dropInFlight,
   withSeeds,
   type Victim,
-} from '../testing/stage.ts'
+} from '../testing/fault-fixture.ts'
 import { bytes, ManualWorld } from '../testing/world.ts'
-import { nextStep, roundOf } from './decide.ts'
-import { DoubleBarrier, type Inside } from './double-barrier.ts'
+import { nextLeaveStep, roundOf } from './decide.ts'
+import { DoubleBarrier, type BarrierHandle } from './double-barrier.ts'
 
-eachTest()
+setupEachTest()
 const clientsOf = (count: number): Promise<Client[]> =>
   Promise.all(Array.from({ length: count }, () => world.client()))
 const barrierOf = (client: Client, members = 3): DoubleBarrier => new DoubleBarrier(client, '/b', { members })
@@ -31,25 +31,25 @@ function count<T>(promises: readonly Promise<T>[]): { done: number } {
   return state
 }
 
-describe('the decision to leave', () => {
-  it('keeps the lowest inside until it is alone, and lets it wait from the top down', () => {
-    expect(nextStep(['c', 'a', 'b'], 'a')).toEqual({ do: 'wait', forEndOf: 'c' })
-    expect(nextStep(['a'], 'a')).toEqual({ do: 'goAway', last: true })
+describe('decision of a leaving member', () => {
+  it('keeps the lowest member until it is the last, waiting from the highest down', () => {
+    expect(nextLeaveStep(['c', 'a', 'b'], 'a')).toEqual({ do: 'wait', forDeletionOf: 'c' })
+    expect(nextLeaveStep(['a'], 'a')).toEqual({ do: 'leave', last: true })
   })
 
-  it('lets all others go at once and wait for the lowest', () => {
-    expect(nextStep(['a', 'b'], 'b')).toEqual({ do: 'goAway', last: false })
-    expect(nextStep(['a', 'c'], 'b')).toEqual({ do: 'wait', forEndOf: 'a' })
-    expect(nextStep([], 'b')).toEqual({ do: 'nothing' })
+  it('lets all other members leave at once and wait for the lowest', () => {
+    expect(nextLeaveStep(['a', 'b'], 'b')).toEqual({ do: 'leave', last: false })
+    expect(nextLeaveStep(['a', 'c'], 'b')).toEqual({ do: 'wait', forDeletionOf: 'a' })
+    expect(nextLeaveStep([], 'b')).toEqual({ do: 'done' })
   })
 
-  it('takes whatever is no number for the first round', () => {
+  it('treats data that is no number as round 0', () => {
     expect(['', '7', '-1', 'x', '1e3'].map(roundOf)).toEqual([0, 7, 0, 0, 0])
   })
 })
 
 describe('a double barrier', () => {
-  it('opens when the last one comes, and not before', async () => {
+  it('opens when the last member enters, and not before', async () => {
     const clients = await clientsOf(3)
     const two = clients.slice(0, 2).map((client) => barrierOf(client).enter())
     const state = count(two)
@@ -59,7 +59,7 @@ describe('a double barrier', () => {
     expect((await run(Promise.all(two))).map(({ round }) => round)).toEqual([third.round, third.round])
   })
 
-  it('lets nobody leave before the last one does, and leaves nothing behind', async () => {
+  it('lets no member leave before the last one does, and leaves nothing behind', async () => {
     const clients = await clientsOf(3)
     const inside = await run(Promise.all(clients.map((client) => barrierOf(client).enter())))
     const leaving = inside.slice(0, 2).map((each) => each.leave())
@@ -73,7 +73,7 @@ describe('a double barrier', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('can be used again at once, a hundred times', async () => {
+  it('can be reused at once, a hundred times', async () => {
     const clients = await clientsOf(3)
     let inside = 0
     const wrong: string[] = []
@@ -94,7 +94,7 @@ describe('a double barrier', () => {
     expect(inside).toBe(0)
   })
 
-  it('lets nobody slip into a round that is open already', async () => {
+  it('admits no late member into a round that is open', async () => {
     const clients = await clientsOf(3)
     await run(Promise.all(clients.slice(0, 2).map((client) => barrierOf(client, 2).enter())))
     const late = barrierOf(clients[2]!, 2).enter()
@@ -104,7 +104,7 @@ describe('a double barrier', () => {
     expect(state.done).toBe(0)
   })
 
-  it('does not open on a stray wake-up (CGH-1290)', async () => {
+  it('does not open on a spurious wake-up (Curator issue 1290)', async () => {
     const [client, other] = (await clientsOf(2)) as [Client, Client]
     const entering = barrierOf(client).enter()
     entering.catch(() => {})
@@ -116,7 +116,7 @@ describe('a double barrier', () => {
     expect(state.done).toBe(0)
   })
 
-  it('does not count a member that gave up (CGH-601)', async () => {
+  it('does not count a member that aborted (Curator issue 601)', async () => {
     const clients = await clientsOf(3)
     const abort = new AbortController()
     const impatient = barrierOf(clients[0]!, 2).enter({ signal: abort.signal })
@@ -132,7 +132,7 @@ describe('a double barrier', () => {
     await run(patient)
   })
 
-  it('does not count a member that died while waiting', async () => {
+  it('does not count a member whose session expired while waiting', async () => {
     const clients = await clientsOf(4)
     const doomed = barrierOf(clients[0]!).enter()
     doomed.catch(() => {})
@@ -147,7 +147,7 @@ describe('a double barrier', () => {
     await run(waiting)
   })
 
-  it('lets the others leave when one dies inside', async () => {
+  it("lets the others leave when a member's session expires inside", async () => {
     const clients = await clientsOf(3)
     const inside = await run(Promise.all(clients.map((client) => barrierOf(client).enter())))
     const leaving = inside.slice(0, 2).map((each) => each.leave())
@@ -156,7 +156,7 @@ describe('a double barrier', () => {
     await run(Promise.all(leaving))
   })
 
-  it('lets a member leave alone whose signal aborts', async () => {
+  it('lets a member leave alone when its signal aborts', async () => {
     const clients = await clientsOf(2)
     const inside = await run(Promise.all(clients.map((client) => barrierOf(client, 2).enter())))
     const abort = new AbortController()
@@ -169,12 +169,12 @@ describe('a double barrier', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('wakes each waiter once when it opens, and needs two notifications a member to leave', async () => {
+  it('wakes each waiter once when it opens, and costs two notifications per leaving member', async () => {
     let events = 0
     const crowd = await Promise.all(
       Array.from({ length: 10 }, () => world.client({ instrumentation: { event: () => void events++ } })),
     )
-    const entering: Promise<Inside>[] = []
+    const entering: Promise<BarrierHandle>[] = []
     for (const client of crowd) {
       entering.push(barrierOf(client, 10).enter())
       await world.settle()
@@ -187,7 +187,7 @@ describe('a double barrier', () => {
   })
 })
 
-it('an example: three workers begin and end together', async () => {
+it('example: three workers start and finish together', async () => {
   const log: string[] = []
   const work = async (client: Client, name: string): Promise<void> => {
     const inside = await new DoubleBarrier(client, '/start', { members: 3 }).enter()
@@ -201,7 +201,7 @@ it('an example: three workers begin and end together', async () => {
   expect(log.slice(3)).toEqual(['done', 'done', 'done'])
 })
 
-async function leave(victim: Victim, inside: Inside): Promise<void> {
+async function leave(victim: Victim, inside: BarrierHandle): Promise<void> {
   try {
     await inside.leave({ signal: victim.abort.signal })
   } catch (error) {
@@ -209,14 +209,14 @@ async function leave(victim: Victim, inside: Inside): Promise<void> {
   }
 }
 
-it('is never early and never stuck, whatever happens to a member at any request', async () => {
-  const played = await enumerateFaults(async (stage, victim) => {
-    const peer = await stage.world.client()
+it('never opens early or hangs under any fault at any request of a member', async () => {
+  const played = await enumerateFaults(async (fixture, victim) => {
+    const peer = await fixture.world.client()
     const arrived = new Set<string>()
     const through = async (
       client: Client,
       name: string,
-      call: (barrier: DoubleBarrier) => Promise<Inside>,
+      call: (barrier: DoubleBarrier) => Promise<BarrierHandle>,
     ) => {
       arrived.add(name)
       const inside = await call(barrierOf(client, 2))
@@ -228,12 +228,12 @@ it('is never early and never stuck, whatever happens to a member at any request'
       barrier.enter({ signal: victim.abort.signal }),
     ).catch(async (error: unknown) => {
       if ((error as Error).name !== 'AbortError') throw error
-      await after(stage.world, 1000)
-      // It may have been counted on before it gave up.
+      await after(fixture.world, 1000)
+      // The others may have counted it before it aborted.
       return peerInside ? undefined : barrierOf(victim.client, 2).enter()
     })
     own.catch(() => {})
-    await after(stage.world, 500)
+    await after(fixture.world, 500)
     const others = through(peer, 'peer', (barrier) => barrier.enter())
     others.then(
       () => (peerInside = true),
@@ -245,7 +245,7 @@ it('is never early and never stuck, whatever happens to a member at any request'
     const leaving = second.value.leave()
     if (mine.status === 'fulfilled' && mine.value !== undefined) await leave(victim, mine.value)
     await leaving
-    await stage.calm()
+    await fixture.waitUntilQuiet()
     const left = await tree(peer, '/b')
     if (left.some((path) => path.split('/').length > 3)) throw new Error(`left behind: ${left.join(' ')}`)
   })
@@ -271,7 +271,7 @@ it('keeps rounds together among many participants with random cuts', async () =>
     }
     const all = Promise.all(clients.map(play))
     all.catch(() => {})
-    const heal = breakOnTheWay(own, random)
+    const heal = dropInFlight(own, random)
     for (let step = 0; step < 20; step++) {
       own.connections[random.below(own.connections.length)]!.cut()
       await own.advance(random.below(300))

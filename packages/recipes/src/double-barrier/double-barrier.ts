@@ -7,29 +7,31 @@ import {
   utf8,
   type Client,
 } from '@zabra/client/core'
-import { AmbiguousResultError } from '../waiting/ambiguous.ts'
-import { causeAt, inBackground, isUnclear, orMissing, throughSessions } from '../waiting/errors.ts'
-import { commitMarked, dropMark, uniqueName } from '../waiting/marked.ts'
-import { watchUntil } from '../waiting/watch-until.ts'
-import { nextStep, roundOf } from './decide.ts'
+import type { Abortable } from '../handles/types.ts'
+import { AmbiguousResultError } from '../support/ambiguous-result.ts'
+import {
+  causeAt,
+  ignoreFailure,
+  isAmbiguous,
+  undefinedIfMissing,
+  retryInNewSession,
+} from '../support/retry.ts'
+import { commitWithMarker, deleteMarker, uniqueName } from '../support/commit-with-marker.ts'
+import { watchUntil } from '../support/watch.ts'
+import { nextLeaveStep, roundOf } from './decide.ts'
 
-export interface Abortable {
-  /** Stops waiting; nothing is left behind. */
-  readonly signal?: AbortSignal
-}
-
-/** Being inside a double barrier. */
-export interface Inside {
-  /** One more than that of those who were inside before. */
+/** Membership in the current round of a double barrier. */
+export interface BarrierHandle {
+  /** Number of the round; grows by one with each. */
   readonly round: number
   /**
-   * Leaves and waits until everybody has. An abort leaves at once, without waiting. Rejects with a `SessionExpiredError`
-   * when the session ended inside: the others did not wait for this member any more.
+   * Leaves, and resolves when all members have left. An abort leaves at once without waiting. Rejects with a
+   * `SessionExpiredError` when the session expired inside: the other members did not wait for this one.
    */
   leave(options?: Abortable): Promise<void>
 }
 
-interface Entry {
+interface Membership {
   readonly round: number
   readonly version: number
   readonly name: string
@@ -37,12 +39,12 @@ interface Entry {
   readonly owner: bigint
 }
 
-/** The round that a session of this member ended in, before it was open. */
-interface Past {
+/** The round in which a session of this member expired before the round opened. */
+interface LostRound {
   lost: { readonly round: number; readonly owner: bigint } | undefined
 }
 
-/** Lets a number of participants begin together and end together, round after round. */
+/** Lets a fixed number of participants start together and end together, in rounds. */
 export class DoubleBarrier {
   readonly path: string
   readonly #client: Client
@@ -57,60 +59,67 @@ export class DoubleBarrier {
   }
 
   /**
-   * Waits until so many participants have come, and enters with them. Goes on in a new session while the round is not
-   * open; rejects with a `SessionExpiredError` when it opened without this one.
+   * Waits until enough participants have come, and enters with them. Retries in a new session while the round is
+   * not open; rejects with a `SessionExpiredError` when it opened without this participant.
    */
-  async enter({ signal }: Abortable = {}): Promise<Inside> {
-    const past: Past = { lost: undefined }
+  async enter({ signal }: Abortable = {}): Promise<BarrierHandle> {
+    const lostRound: LostRound = { lost: undefined }
     for (;;) {
-      const entry = await this.#join(signal, past)
+      const entry = await this.#join(signal, lostRound)
       if (entry === undefined) continue
       try {
-        const outcome = await this.#whenOpen(entry, signal)
-        if (outcome === 'open') return this.#inside(entry)
+        const outcome = await this.#waitUntilOpen(entry, signal)
+        if (outcome === 'open') return this.#createHandle(entry)
         if (outcome === 'missed') throw this.#sessionLost(entry.owner)
-        past.lost = entry
+        lostRound.lost = entry
         await this.#withdraw(entry.path, signal)
       } catch (error) {
-        dropMark(this.#client, entry.path)
+        deleteMarker(this.#client, entry.path)
         throw error
       }
     }
   }
 
-  /** Servers may know a session for longer than its client: what it made would count beside what the next one makes. */
+  /**
+   * A server may keep a session longer than its client does. A znode of the old session would count beside that of
+   * the new one.
+   */
   async #withdraw(path: string, signal: AbortSignal | undefined): Promise<void> {
     const options = { missingOk: true, ...(signal && { signal }) }
-    await throughSessions(this.#client, () => this.#client.delete(path, options))
+    await retryInNewSession(this.#client, () => this.#client.delete(path, options))
   }
 
-  /** Becomes a member of the current round; undefined when it was over before. */
-  async #join(signal: AbortSignal | undefined, past: Past): Promise<Entry | undefined> {
-    const { round, version } = await throughSessions(this.#client, () => this.#current(signal))
-    // The others have counted on what a session of this member had made before it ended.
-    if (past.lost !== undefined && round > past.lost.round) throw this.#sessionLost(past.lost.owner)
+  /** Joins the current round; returns undefined when it has ended meanwhile. */
+  async #join(signal: AbortSignal | undefined, lostRound: LostRound): Promise<Membership | undefined> {
+    const { round, version } = await retryInNewSession(this.#client, () => this.#readRound(signal))
+    // The other members may have counted the znode of the expired session.
+    if (lostRound.lost !== undefined && round > lostRound.lost.round)
+      throw this.#sessionLost(lostRound.lost.owner)
     const name = uniqueName(this.#client)
     const path = `${this.path}/r${round}/${name}`
     try {
       const check = { op: 'check', path: this.path, version } as const
-      const { mark } = await commitMarked(this.#client, path, [check], { signal, needMark: true })
-      if (mark === undefined) return undefined
-      return { round, version, name, path, owner: mark.ephemeralOwner }
+      const { marker } = await commitWithMarker(this.#client, path, [check], {
+        signal,
+        needsMarkerStat: true,
+      })
+      if (marker === undefined) return undefined
+      return { round, version, name, path, owner: marker.ephemeralOwner }
     } catch (error) {
       const cause = causeAt(error, 0)
       if (cause instanceof BadVersionError || cause instanceof NoNodeError) return undefined
       if (!(error instanceof AmbiguousResultError)) throw error
-      // The session is over, and with it what it may have made; but the others may have counted on it before.
-      past.lost = { round, owner: this.#client.session.id }
+      // The session expired, and its znode with it; the other members may have counted that znode before.
+      lostRound.lost = { round, owner: this.#client.session.id }
       await this.#withdraw(path, signal)
       return undefined
     }
   }
 
-  async #current(signal: AbortSignal | undefined): Promise<{ round: number; version: number }> {
+  async #readRound(signal: AbortSignal | undefined): Promise<{ round: number; version: number }> {
     const options = signal ? { signal } : {}
     for (;;) {
-      const found = await orMissing(this.#client.getData(this.path, options))
+      const found = await undefinedIfMissing(this.#client.getData(this.path, options))
       if (found !== undefined) return { round: roundOf(utf8.decode(found.data)), version: found.stat.version }
       try {
         await this.#client.create(this.path, utf8.encode('0'), {
@@ -124,21 +133,27 @@ export class DoubleBarrier {
     }
   }
 
-  /** `missed`: the session ended, and the round opened; `again`: it ended, and the round is still open to join. */
-  async #whenOpen(entry: Entry, signal: AbortSignal | undefined): Promise<'open' | 'missed' | 'again'> {
+  /**
+   * `missed`: the session expired and the round opened. `again`: the session expired and the round can still be
+   * joined.
+   */
+  async #waitUntilOpen(
+    entry: Membership,
+    signal: AbortSignal | undefined,
+  ): Promise<'open' | 'missed' | 'again'> {
     const { round, version } = entry
     for (;;) {
       const seen = await watchUntil(
         this.#client,
         { signal, operation: 'doubleBarrier.enter' },
-        async (look) => {
-          const found = await look.data(this.path)
+        async (reader) => {
+          const found = await reader.data(this.path)
           const own = this.#client.session.id === entry.owner
           const now = found === undefined ? round : roundOf(utf8.decode(found.data))
           if (now > round) return own ? 'open' : 'missed'
           if (!own || found === undefined) return 'again'
-          const inside = await this.#listed(round, look.signal)
-          return inside.length >= this.#members ? 'complete' : undefined
+          const members = await this.#listMembers(round, reader.signal)
+          return members.length >= this.#members ? 'complete' : undefined
         },
       )
       if (seen !== 'complete') return seen
@@ -146,21 +161,24 @@ export class DoubleBarrier {
     }
   }
 
-  /** Whoever sees that all have come opens the round; what became of it the next look tells. */
+  /** The member that sees the round complete opens it. A lost reply is resolved by the next read. */
   async #open(round: number, version: number): Promise<void> {
     try {
       await this.#client.setData(this.path, utf8.encode(String(round + 1)), { version, retry: false })
     } catch (error) {
-      if (!(error instanceof BadVersionError || error instanceof NoNodeError || isUnclear(error))) throw error
+      if (!(error instanceof BadVersionError || error instanceof NoNodeError || isAmbiguous(error)))
+        throw error
     }
   }
 
-  async #listed(round: number, signal: AbortSignal | undefined): Promise<readonly string[]> {
-    const list = await orMissing(this.#client.getChildren(`${this.path}/r${round}`, signal ? { signal } : {}))
+  async #listMembers(round: number, signal: AbortSignal | undefined): Promise<readonly string[]> {
+    const list = await undefinedIfMissing(
+      this.#client.getChildren(`${this.path}/r${round}`, signal ? { signal } : {}),
+    )
     return list?.children ?? []
   }
 
-  #inside(entry: Entry): Inside {
+  #createHandle(entry: Membership): BarrierHandle {
     let left: Promise<void> | undefined
     return {
       round: entry.round,
@@ -168,47 +186,48 @@ export class DoubleBarrier {
     }
   }
 
-  async #leave(entry: Entry, { signal }: Abortable): Promise<void> {
+  async #leave(entry: Membership, { signal }: Abortable): Promise<void> {
     try {
       for (;;) {
         const step = await this.#nextStep(entry, signal)
         if (step === 'expired') throw this.#sessionLost(entry.owner)
-        if (step.do === 'nothing') return
+        if (step.do === 'done') return
         await this.#client.delete(entry.path, {
           guaranteed: true,
           missingOk: true,
           ...(signal && { signal }),
         })
-        if (step.do === 'goAway' && step.last) return this.#clear(entry.round)
+        if (step.do === 'leave' && step.last) return this.#deleteRound(entry.round)
       }
     } catch (error) {
-      dropMark(this.#client, entry.path)
+      deleteMarker(this.#client, entry.path)
       throw error
     }
   }
 
   #nextStep(
-    { round, name, owner }: Entry,
+    { round, name, owner }: Membership,
     signal: AbortSignal | undefined,
-  ): Promise<'expired' | Exclude<ReturnType<typeof nextStep>, { do: 'wait' }>> {
-    return watchUntil(this.#client, { signal, operation: 'doubleBarrier.leave' }, async (look) => {
+  ): Promise<'expired' | Exclude<ReturnType<typeof nextLeaveStep>, { do: 'wait' }>> {
+    return watchUntil(this.#client, { signal, operation: 'doubleBarrier.leave' }, async (reader) => {
       for (;;) {
         if (this.#client.session.id !== owner) return 'expired'
-        const step = nextStep(await this.#listed(round, look.signal), name)
+        const step = nextLeaveStep(await this.#listMembers(round, reader.signal), name)
         if (step.do !== 'wait') return step
-        if ((await look.data(`${this.path}/r${round}/${step.forEndOf}`)) !== undefined) return undefined
+        if ((await reader.data(`${this.path}/r${round}/${step.forDeletionOf}`)) !== undefined)
+          return undefined
       }
     })
   }
 
-  /** The last one tidies up. Should it die before, the server does: the round is an empty container. */
-  #clear(round: number): void {
-    inBackground(this.#client.delete(`${this.path}/r${round}`, { guaranteed: true, missingOk: true }))
+  /** The last member deletes the round. If it fails to, the server does: the round is an empty container. */
+  #deleteRound(round: number): void {
+    ignoreFailure(this.#client.delete(`${this.path}/r${round}`, { guaranteed: true, missingOk: true }))
   }
 
   #sessionLost(owner: bigint): SessionExpiredError {
     return new SessionExpiredError(
-      `The session ended, and the others at ${this.path} went on without this participant`,
+      `The session expired, and the other members of ${this.path} continued without this one`,
       owner,
       { path: this.path },
     )

@@ -1,2 +1,2 @@
 export { DoubleBarrier } from './double-barrier.ts'
-export type { Inside } from './double-barrier.ts'
+export type { BarrierHandle } from './double-barrier.ts'

@@ -1,12 +1,12 @@
-/** What changed from one view of a group to the next. */
+/** The difference between two views of a group. */
 export interface Difference {
   readonly joined: readonly string[]
   readonly left: readonly string[]
-  /** Members that stayed and hold something else. */
+  /** Ids of members that stayed and changed their value. */
   readonly changed: readonly string[]
 }
 
-/** Compares two views: members and what each of them stands for. */
+/** Compares two views, each a map from member id to value. */
 export function difference<T>(before: ReadonlyMap<string, T>, now: ReadonlyMap<string, T>): Difference {
   const joined = [...now.keys()].filter((id) => !before.has(id))
   const left = [...before.keys()].filter((id) => !now.has(id))

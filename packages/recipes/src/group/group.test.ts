@@ -1,17 +1,24 @@
 import { describe, expect, it } from 'vitest'
 import { json, utf8, type Client } from '@zabra/client/core'
-import { client, eachTest, other, run, world } from '../testing/each-test.ts'
-import { enumerateFaults, settledWithin, seedsOf, breakOnTheWay, withSeeds } from '../testing/stage.ts'
+import { client, setupEachTest, other, run, world } from '../testing/setup.ts'
+import {
+  connectionFaults,
+  enumerateFaults,
+  settledWithin,
+  seedsOf,
+  dropInFlight,
+  withSeeds,
+} from '../testing/fault-fixture.ts'
 import { bytes, ManualWorld } from '../testing/world.ts'
 import { difference } from './decide.ts'
 import { Group, MemberIdConflictError, type GroupChange } from './group.ts'
 
-eachTest('a', 'b')
+setupEachTest('a', 'b')
 const groupOf = (on: Client, settleMs = 0): Group<string> => new Group(on, '/g', { codec: utf8, settleMs })
 const last = (changes: readonly GroupChange<string>[]): string[] =>
   [...(changes.at(-1)?.members.keys() ?? [])].toSorted()
 
-it('the difference of two views tells who came, went and changed', () => {
+it('difference lists members that joined, left and changed', () => {
   const before = new Map([
     ['a', 1],
     ['b', 1],
@@ -26,7 +33,7 @@ it('the difference of two views tells who came, went and changed', () => {
 })
 
 describe('a group', () => {
-  it('shows who joins, changes and leaves', async () => {
+  it('reports joins, changes and leaves', async () => {
     const changes = world.collect(groupOf(other).changes())
     await world.settle()
     expect(changes).toMatchObject([{ joined: [], left: [] }])
@@ -43,7 +50,7 @@ describe('a group', () => {
     expect(changes.at(-1)).toMatchObject({ left: ['a/1'] })
   })
 
-  it('does not take another live member for oneself, as kazoo and Curator do', async () => {
+  it('rejects an id that another live member has, unlike kazoo and Curator', async () => {
     await run(groupOf(other).join('a', 'theirs'))
     const joining = groupOf(client).join('a', 'mine')
     joining.catch(() => {})
@@ -51,7 +58,7 @@ describe('a group', () => {
     expect(await run(groupOf(other).members())).toEqual(new Map([['a', 'theirs']]))
   })
 
-  it('gives the place of a member that leaves to one that waits for it', async () => {
+  it('lets a waiting member join when the id is free', async () => {
     const first = await run(groupOf(other).join('a', 'theirs'))
     const second = groupOf(client).join('a', 'mine', { wait: true })
     await world.settle()
@@ -60,7 +67,7 @@ describe('a group', () => {
     expect(await run(groupOf(other).members())).toEqual(new Map([['a', 'mine']]))
   })
 
-  it('is joined again after the end of a session, and says only what has changed', async () => {
+  it('rejoins after a session expiry, and reports only real changes', async () => {
     await run(groupOf(client).join('a', 'one'))
     const changes = world.collect(groupOf(other).changes())
     await world.settle()
@@ -75,7 +82,7 @@ describe('a group', () => {
     expect(last(changes)).toEqual(['a'])
   })
 
-  it('stands still while its observer is cut off', async () => {
+  it('reports nothing while its observer is disconnected', async () => {
     await run(groupOf(client).join('a', 'one'))
     const changes = world.collect(groupOf(other).changes())
     await world.settle()
@@ -92,7 +99,7 @@ describe('a group', () => {
     expect(changes.at(-1)).toMatchObject({ joined: ['c'], left: [] })
   })
 
-  it('tells a crowd once when it settles, and reads each member once', async () => {
+  it('reports a burst of joins once it settles, and reads each member once', async () => {
     let reads = 0
     const counted = await world.client({
       instrumentation: { request: ({ operation }) => void (operation.startsWith('get') && reads++) },
@@ -107,12 +114,12 @@ describe('a group', () => {
     expect(reads).toBeLessThanOrEqual(500 + 2)
   })
 
-  it('ignores what others put into its folder', async () => {
+  it('ignores foreign znodes in its directory', async () => {
     await run(client.create('/g/%zz', bytes('?'), { parents: true }))
     expect(await run(groupOf(other).members())).toEqual(new Map())
   })
 
-  it('leaves with everybody when it is disposed, and ends its loops', async () => {
+  it('leaves with all its members on disposal, and ends its loops', async () => {
     const group = groupOf(client)
     await run(group.join('a', '1'))
     await run(group.join('b', '1'))
@@ -129,7 +136,7 @@ describe('a group', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('ends a loop over changes with the signal of its caller', async () => {
+  it('ends a loop over changes when the signal aborts', async () => {
     const abort = new AbortController()
     const loop = (async () => {
       for await (const change of groupOf(client).changes({ signal: abort.signal })) void change
@@ -143,7 +150,7 @@ describe('a group', () => {
   })
 })
 
-it('an example: workers that know each other', async () => {
+it('example: workers that know each other', async () => {
   const group = new Group<{ port: number }>(client, '/workers', { codec: json<{ port: number }>() })
   const me = await run(group.join('worker-7', { port: 8080 }))
   const seen = await run(
@@ -153,31 +160,24 @@ it('an example: workers that know each other', async () => {
   await run(me.leave())
 })
 
-it('shows a member exactly as long as it is in, whatever happens at any request', async () => {
-  const kinds = [
-    'cut before the server reads it',
-    'cut after it was carried out, before the reply',
-    'cut after the reply',
-    'session expired before the server reads it',
-    'session expired after it was carried out',
-  ] as const
-  await enumerateFaults(async (stage, victim) => {
-    const observer = await stage.world.client()
+it('shows a member exactly while it is joined under any fault at any request', async () => {
+  await enumerateFaults(async (fixture, victim) => {
+    const observer = await fixture.world.client()
     const stop = new AbortController()
-    const changes = stage.world.collect(groupOf(observer).changes({ signal: stop.signal }))
+    const changes = fixture.world.collect(groupOf(observer).changes({ signal: stop.signal }))
     const me = await groupOf(victim.client).join('a', 'one')
     await me.update('two')
-    await stage.calm()
+    await fixture.waitUntilQuiet()
     expect(changes.at(-1)!.members).toEqual(new Map([['a', 'two']]))
     await me.leave()
-    await stage.calm()
+    await fixture.waitUntilQuiet()
     expect(last(changes)).toEqual([])
     stop.abort()
-    await stage.calm()
-  }, kinds)
+    await fixture.waitUntilQuiet()
+  }, connectionFaults)
 })
 
-it('ends up the same for all observers after random joins, leaves and cuts', async () => {
+it('converges for all observers after random joins, leaves and cuts', async () => {
   await withSeeds(seedsOf(5), async (random) => {
     const own = await ManualWorld.start()
     const clients = await Promise.all(Array.from({ length: 3 + random.below(8) }, () => own.client()))
@@ -192,7 +192,7 @@ it('ends up the same for all observers after random joins, leaves and cuts', asy
     })
     const all = Promise.all(work)
     all.catch(() => {})
-    const heal = breakOnTheWay(own, random)
+    const heal = dropInFlight(own, random)
     for (let step = 0; step < 15; step++) {
       own.connections[random.below(own.connections.length)]!.cut()
       await own.advance(random.below(400))

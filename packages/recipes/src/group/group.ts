@@ -2,39 +2,39 @@ import { abortError, type Bytes, type Client, type Codec } from '@zabra/client/c
 import { NodeConflictError, PersistentNode } from '../persistent-node/persistent-node.ts'
 import type { Entry } from '../tree-cache/entries.ts'
 import { TreeCache } from '../tree-cache/tree-cache.ts'
-import { decodeName, encodeName } from '../waiting/names.ts'
-import { pauseFor } from '../waiting/pause.ts'
-import { orMissing } from '../waiting/errors.ts'
+import { decodeName, encodeName } from '../support/name-codec.ts'
+import { delay } from '../support/delay.ts'
+import { undefinedIfMissing } from '../support/retry.ts'
 import { difference, type Difference } from './decide.ts'
 
 export interface GroupOptions<T> {
-  /** How what members say of themselves becomes bytes (default: it is bytes). */
+  /** Encodes the values of members (default: raw bytes). */
   readonly codec?: Codec<T>
-  /** Milliseconds for which changes are collected before they are told (default 0). */
+  /** Milliseconds for which changes are collected before they are reported (default 0). */
   readonly settleMs?: number
 }
 
-/** Another live session is in the group under the same id. */
+/** Another live session has joined the group under the same id. */
 export class MemberIdConflictError extends NodeConflictError {
   static override readonly tag = 'MemberIdConflictError'
 }
 
-/** A view of a group that differs from the last one; the first has everybody in `joined`. */
+/** A view of a group that differs from the previous one; the first lists all members in `joined`. */
 export interface GroupChange<T> extends Difference {
-  /** Everybody who is in, with what they say of themselves. */
+  /** All current members and their values. */
   readonly members: ReadonlyMap<string, T>
 }
 
-/** Being in a group. Disposal leaves it. */
+/** Membership in a group. Disposal leaves it. */
 export interface Membership<T> extends AsyncDisposable {
   readonly id: string
-  /** From now on this is what the others see. */
+  /** Replaces the value that the other members see. */
   update(value: T): Promise<void>
-  /** Leaves the group; nothing is left of the member. */
+  /** Leaves the group and deletes the znode of the member. */
   leave(): Promise<void>
 }
 
-/** Who is there: members come, go and disappear, and everybody sees it. */
+/** Group membership: clients join, leave and fail, and observers follow the changes. */
 export class Group<T = Bytes> implements AsyncDisposable {
   readonly path: string
   readonly #client: Client
@@ -42,19 +42,19 @@ export class Group<T = Bytes> implements AsyncDisposable {
   readonly #settleMs: number
   readonly #memberships = new Set<PersistentNode>()
   readonly #stop = new AbortController()
-  /** By what was read, so that what has not changed is the same. */
+  /** Decoded values by cache entry, so that unchanged entries keep their identity. */
   readonly #decoded = new WeakMap<Entry<Bytes>, { readonly value: T }>()
 
   constructor(client: Client, path: string, { codec, settleMs = 0 }: GroupOptions<T> = {}) {
     this.#client = client
     this.path = path
-    this.#codec = codec ?? (asItIs as unknown as Codec<T>)
+    this.#codec = codec ?? (identityCodec as unknown as Codec<T>)
     this.#settleMs = settleMs
   }
 
   /**
-   * Joins under an id, and stays in through lost sessions until it leaves. Rejects with a `MemberIdConflictError` when
-   * somebody else is in under this id; with `wait` it takes the place once it is free.
+   * Joins under an id and stays a member across sessions until it leaves. Rejects with a `MemberIdConflictError`
+   * when another session has the id; with `wait`, waits until the id is free.
    */
   async join(
     id: string,
@@ -85,19 +85,19 @@ export class Group<T = Bytes> implements AsyncDisposable {
     }
   }
 
-  /** Who is in now. */
+  /** Returns the current members. */
   async members(): Promise<ReadonlyMap<string, T>> {
-    const list = await orMissing(this.#client.getChildren(this.path))
+    const list = await undefinedIfMissing(this.#client.getChildren(this.path))
     const found = (list?.children ?? []).map(async (name): Promise<[string, T][]> => {
       const id = decodeName(name)
       const node =
-        id === undefined ? undefined : await orMissing(this.#client.getData(`${this.path}/${name}`))
+        id === undefined ? undefined : await undefinedIfMissing(this.#client.getData(`${this.path}/${name}`))
       return id === undefined || node === undefined ? [] : [[id, this.#codec.decode(node.data)]]
     })
     return new Map((await Promise.all(found)).flat())
   }
 
-  /** The members at once, and then again after each change, until the loop is left or `signal` aborts. */
+  /** Yields the members, then each changed view, until the consumer leaves the loop or `signal` aborts. */
   async *changes({ signal }: { readonly signal?: AbortSignal } = {}): AsyncGenerator<
     GroupChange<T>,
     void,
@@ -106,17 +106,17 @@ export class Group<T = Bytes> implements AsyncDisposable {
     const stopped = signal === undefined ? this.#stop.signal : AbortSignal.any([signal, this.#stop.signal])
     const cache = new TreeCache(this.#client, this.path, { depth: 1 })
     let known: ReadonlyMap<string, { readonly value: T }> = new Map()
-    let told = false
+    let hasEmitted = false
     try {
       for await (const { type } of cache.events({ signal: stopped })) {
         if (cache.stale || type === 'stale' || type === 'unreadable') continue
-        if (this.#settleMs > 0 && told) await pauseFor(this.#client, this.#settleMs, stopped)
-        const entries = this.#seen(cache)
+        if (this.#settleMs > 0 && hasEmitted) await delay(this.#client, this.#settleMs, stopped)
+        const entries = this.#readMembers(cache)
         const members = new Map([...entries].map(([id, { value }]) => [id, value]))
         const changes = difference(known, entries)
-        if (told && changes.joined.length + changes.left.length + changes.changed.length === 0) continue
+        if (hasEmitted && changes.joined.length + changes.left.length + changes.changed.length === 0) continue
         known = entries
-        told = true
+        hasEmitted = true
         yield { members, ...changes }
       }
       if (signal?.aborted) throw abortError(signal.reason, { operation: 'group.changes', path: this.path })
@@ -125,7 +125,7 @@ export class Group<T = Bytes> implements AsyncDisposable {
     }
   }
 
-  /** Leaves with all members that joined here, and ends the loops over changes. */
+  /** Leaves with all members that joined through this object, and ends the loops over changes. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort()
     const nodes = [...this.#memberships]
@@ -133,8 +133,8 @@ export class Group<T = Bytes> implements AsyncDisposable {
     await Promise.all(nodes.map((node) => node.close()))
   }
 
-  /** Members whose values cannot be decoded are left out: they speak another language. */
-  #seen(cache: TreeCache): Map<string, { readonly value: T }> {
+  /** Skips members whose values cannot be decoded: they use another codec. */
+  #readMembers(cache: TreeCache): Map<string, { readonly value: T }> {
     const found = new Map<string, { readonly value: T }>()
     for (const name of cache.children(this.path) ?? []) {
       const id = decodeName(name)
@@ -162,4 +162,4 @@ export class Group<T = Bytes> implements AsyncDisposable {
   }
 }
 
-const asItIs: Codec<Bytes> = { encode: (value) => value, decode: (data) => data }
+const identityCodec: Codec<Bytes> = { encode: (value) => value, decode: (data) => data }

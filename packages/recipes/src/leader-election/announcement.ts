@@ -6,20 +6,20 @@ import {
   type Bytes,
   type Client,
 } from '@zabra/client/core'
-import { connected } from '../held/own-node.ts'
-import type { RecipeOptions } from '../held/types.ts'
+import { waitForConnection } from '../handles/own-node-watcher.ts'
+import type { RecipeOptions } from '../handles/types.ts'
 
-/** What observers see of a leader. */
+/** The leader as observers see it. */
 export interface Leader {
   readonly id: string
-  /** The fencing token of its leadership. */
+  /** The fencing token of the leadership. */
   readonly token: bigint
 }
 
 export const encodeLeader = ({ id, token }: Leader): Bytes =>
   new TextEncoder().encode(JSON.stringify({ id, token: String(token) }))
 
-/** Undefined when it is not one of ours. */
+/** Returns undefined for data of another format. */
 export function decodeLeader(data: Bytes): Leader | undefined {
   try {
     const { id, token } = JSON.parse(new TextDecoder().decode(data)) as Record<string, unknown>
@@ -31,8 +31,8 @@ export function decodeLeader(data: Bytes): Leader | undefined {
 }
 
 /**
- * Writes the leader's name where observers look, in a transaction that only the znode of the leader lets through. What
- * an earlier leader left is replaced. Rejects with a `NoNodeError` when the znode of the leader is gone.
+ * Writes the leader's announcement in a transaction that checks the leader's znode. Replaces the announcement of
+ * an earlier leader. Rejects with a `NoNodeError` when the leader's znode is gone.
  */
 export async function announce(
   client: Client,
@@ -61,16 +61,16 @@ export async function announce(
       if (error instanceof MultiError && error.index === 0) throw error.cause
       const exists = lost || (error instanceof MultiError && error.cause instanceof NodeExistsError)
       stale = exists ? await versionOfOther(client, path, leader) : undefined
-      if (stale === OURS) return
+      if (stale === OWN_ANNOUNCEMENT) return
     }
   }
 }
 
 /**
- * Takes the name back and leaves the place in one transaction: while the place stands nobody else can have announced
- * itself. Resolves when both are gone, and gives false when there was no name to take back.
+ * Deletes the announcement and the queue entry in one transaction: no other client can announce itself while the
+ * entry exists. Resolves when both are gone; returns false when there was no announcement.
  */
-export async function withdraw(client: Client, path: string, own: string): Promise<boolean> {
+export async function withdrawAnnouncement(client: Client, path: string, own: string): Promise<boolean> {
   for (;;) {
     try {
       await client.multi(
@@ -84,19 +84,22 @@ export async function withdraw(client: Client, path: string, own: string): Promi
     } catch (error) {
       if (error instanceof MultiError && error.cause instanceof NoNodeError) return error.index === 0
       if (!(error instanceof RecoverableError)) throw error
-      await connected(client)
+      await waitForConnection(client)
     }
   }
 }
 
-const OURS = -1
+const OWN_ANNOUNCEMENT = -1
 
-/** The version of an announcement that is not this one; `OURS` if it is, undefined if there is none. */
+/**
+ * Returns the version of another leader's announcement, `OWN_ANNOUNCEMENT` for this one, undefined if there is
+ * none.
+ */
 async function versionOfOther(client: Client, path: string, leader: Leader): Promise<number | undefined> {
   try {
     const { data, stat } = await client.getData(path)
     const ours = stat.ephemeralOwner === client.session.id && decodeLeader(data)?.token === leader.token
-    return ours ? OURS : stat.version
+    return ours ? OWN_ANNOUNCEMENT : stat.version
   } catch (error) {
     if (error instanceof NoNodeError) return undefined
     throw error

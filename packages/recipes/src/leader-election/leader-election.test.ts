@@ -1,12 +1,12 @@
 import { ClosedError, type Client } from '@zabra/client/core'
 import { SeededRandom } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
-import { client as a, eachTest, meters, other as b, run, world } from '../testing/each-test.ts'
-import { failureOf, refuseConnections } from '../testing/world.ts'
+import { client as a, setupEachTest, meters, other as b, run, world } from '../testing/setup.ts'
+import { rejectionOf, refuseConnections } from '../testing/world.ts'
 import { decodeLeader, encodeLeader, type Leader } from './announcement.ts'
 import { LeaderElection, type Leadership } from './leader-election.ts'
 
-eachTest('a', 'a')
+setupEachTest('a', 'a')
 const line = async (): Promise<string[]> => (await run(a.getChildren('/e'))).children
 const of = (client: Client, id: string, announce = false): LeaderElection =>
   new LeaderElection(client, '/e', { id, announce })
@@ -19,8 +19,8 @@ const first = async (
   return { leadership: value as Leadership, rest }
 }
 
-describe('an election', () => {
-  it('has one leader at a time, and the one who has waited longest follows', async () => {
+describe('a leader election', () => {
+  it('has one leader at a time, followed by the participant that has waited longest', async () => {
     const one = await first(of(a, 'a'))
     const rest = of(b, 'b').leadership()
     const next = rest.next()
@@ -38,7 +38,7 @@ describe('an election', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('gives leadership back after a short break under the same token, without a new node (CURATOR-644, CURATOR-645)', async () => {
+  it('returns leadership after a short break with the same token and no new znode (CURATOR-644, CURATOR-645)', async () => {
     const { leadership, rest } = await first(of(a, 'a'))
     const before = await line()
     const again = rest.next()
@@ -56,7 +56,7 @@ describe('an election', () => {
     expect(await line()).toEqual([])
   })
 
-  it('does not lead on the node of an expired session (CURATOR-696, CURATOR-620, Curator issue 1211)', async () => {
+  it('does not lead with the znode of an expired session (CURATOR-696, CURATOR-620, Curator issue 1211)', async () => {
     const { leadership, rest } = await first(of(a, 'a'))
     const again = rest.next()
     const goOn = refuseConnections(world)
@@ -73,7 +73,7 @@ describe('an election', () => {
     await run(rest.return(undefined))
   })
 
-  it('starts over when somebody deletes the node, or the whole directory', async () => {
+  it('continues when another client deletes the znode or the whole directory', async () => {
     const { leadership, rest } = await first(of(a, 'a'))
     const again = rest.next()
     await run(
@@ -89,7 +89,7 @@ describe('an election', () => {
     await run(rest.return(undefined))
   })
 
-  it('a waiter whose node is deleted takes part with a new one', async () => {
+  it('lets a waiter whose znode is deleted take part with a new one', async () => {
     const one = await first(of(a, 'a'))
     const rest = of(b, 'b').leadership()
     const next = rest.next()
@@ -101,7 +101,7 @@ describe('an election', () => {
     await run(rest.return(undefined))
   })
 
-  it('leaves nothing behind when it is stopped in line, as leader, or as a whole', async () => {
+  it('leaves nothing behind when it is stopped while waiting, leading or as a whole', async () => {
     const election = of(a, 'a')
     const one = await first(election)
     const stop = new AbortController()
@@ -117,9 +117,9 @@ describe('an election', () => {
     expect(await run(one.rest.next())).toEqual({ done: true, value: undefined })
   })
 
-  it('ends with an error when its client does', async () => {
+  it('ends with an error when its client ends', async () => {
     const holder = await first(of(a, 'a'))
-    const waiting = failureOf(of(b, 'b').leadership().next())
+    const waiting = rejectionOf(of(b, 'b').leadership().next())
     await world.settle()
     const closed = b.close()
     await world.settle()
@@ -129,8 +129,8 @@ describe('an election', () => {
   })
 })
 
-describe('a body that leads', () => {
-  it('runs as leader, and somebody else follows when it has settled', async () => {
+describe('a lead body', () => {
+  it('runs as leader, and the next participant leads when it has settled', async () => {
     const order: string[] = []
     const body = (id: string) => async (leadership: Leadership) => {
       leadership.assertHeld()
@@ -141,7 +141,7 @@ describe('a body that leads', () => {
     expect(await line()).toEqual([])
   })
 
-  it('never runs twice at once: the next one waits for the one that was told to stop', async () => {
+  it('never runs twice at once: the next leadership waits for the body of the lost one', async () => {
     let running = 0
     let most = 0
     const ends: (() => void)[] = []
@@ -167,7 +167,7 @@ describe('a body that leads', () => {
     expect(most).toBe(1)
   })
 
-  it('rejects with what the body throws, but goes on after a loss', async () => {
+  it('propagates its error, but with requeue continues after a loss', async () => {
     await expect(run(of(a, 'a').lead(() => Promise.reject(new Error('body'))))).rejects.toThrow('body')
     const stop = new AbortController()
     let begun = 0
@@ -190,7 +190,7 @@ describe('a body that leads', () => {
   })
 })
 
-describe.each([false, true])('an observer (leaders announce themselves: %s)', (announce) => {
+describe.each([false, true])('an observer (announce: %s)', (announce) => {
   it('sees every leader that stays, and when there is none', async () => {
     const seen: (Leader | undefined)[] = []
     const stop = new AbortController()
@@ -218,7 +218,7 @@ describe.each([false, true])('an observer (leaders announce themselves: %s)', (a
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('costs one notification and a look per change of leader', async () => {
+  it('costs one notification and one read per change of leader', async () => {
     const one = await first(of(b, 'one', announce))
     const stop = new AbortController()
     const seen = world.collect(of(a, 'watcher', announce).observe({ signal: stop.signal }))
@@ -236,14 +236,14 @@ describe.each([false, true])('an observer (leaders announce themselves: %s)', (a
 })
 
 describe('an announcement', () => {
-  it('is read back, and foreign data is nobody', () => {
+  it('round-trips, and foreign data decodes to no leader', () => {
     const leader = { id: 'a', token: 12345678901234567890n }
     expect(decodeLeader(encodeLeader(leader))).toEqual(leader)
     expect(decodeLeader(new TextEncoder().encode('x'))).toBeUndefined()
     expect(decodeLeader(new TextEncoder().encode('{}'))).toBeUndefined()
   })
 
-  it('of a leader whose node was deleted is replaced by that of the next one', async () => {
+  it('of a leader whose znode was deleted is replaced by that of the next leader', async () => {
     const one = await first(of(a, 'one', true))
     const rest = of(b, 'two', true).leadership()
     const next = rest.next()
@@ -259,7 +259,7 @@ describe('an announcement', () => {
   })
 })
 
-it('a participant that gives up after it has lost leadership takes its announcement back', async () => {
+it('a participant that stops after losing leadership removes its announcement', async () => {
   const stop = new AbortController()
   const terms = of(a, 'one', true).leadership({ signal: stop.signal })
   const leadership = (await run(terms.next())).value as Leadership
@@ -274,7 +274,7 @@ it('a participant that gives up after it has lost leadership takes its announcem
   expect(await line()).toEqual([])
 })
 
-it('a leader goes on leading when all servers were started again within its session', async () => {
+it('a leader keeps leading when all servers restart within its session timeout', async () => {
   const { leadership, rest } = await first(of(a, 'a', true))
   const again = rest.next()
   const waiting = of(b, 'b', true).leadership()
@@ -292,7 +292,7 @@ it('a leader goes on leading when all servers were started again within its sess
   expect(await line()).toEqual([])
 })
 
-it('fifty participants who end in any order are followed one by one, each told once', async () => {
+it('fifty participants lead in turn, with one notification each', async () => {
   const events: string[] = []
   const instrumentation = { event: ({ type }: { type: string }) => void events.push(type) }
   const all = new Map<string, Client>()
@@ -321,7 +321,7 @@ it('fifty participants who end in any order are followed one by one, each told o
     await world.settle()
     await closed
     await world.settle()
-    // One for the next one in line, and the own one of a leader who ends.
+    // One for the next contender, and one from the watch of a resigning leader.
     expect(events.length - before).toBeLessThanOrEqual(2)
     if (all.size > 0) expect(ended.has(leading.at(-1)!)).toBe(false)
   }

@@ -5,41 +5,47 @@ import {
   type Client,
   type ErrorPolicy,
 } from '@zabra/client/core'
-import { bodyAndRelease } from '../held/combine.ts'
-import { LostError } from '../held/lost.ts'
-import { Right } from '../held/right.ts'
-import type { Abortable, Held, RecipeOptions } from '../held/types.ts'
-import { parserOf } from '../line/contenders.ts'
-import { Line, type Place } from '../line/line.ts'
-import { takeTurn } from '../line/turn.ts'
-import { uuid } from '../line/uuid.ts'
-import { announce, withdraw, type Leader } from './announcement.ts'
-import { lookAtAnnouncement, lookAtLine, observing } from './observe.ts'
+import { runAndRelease } from '../handles/run-and-release.ts'
+import { LostError } from '../handles/lost.ts'
+import { EphemeralLockHandle } from '../handles/ephemeral-lock-handle.ts'
+import type { Abortable, LockHandle, RecipeOptions } from '../handles/types.ts'
+import { createParser } from '../lock-queue/contenders.ts'
+import { LockQueue, type QueueEntry } from '../lock-queue/lock-queue.ts'
+import { acquireTurn } from '../lock-queue/turn.ts'
+import { uuid } from '../support/uuid.ts'
+import { announce, withdrawAnnouncement, type Leader } from './announcement.ts'
+import { readAnnouncement, readQueueHead, observeLeaders } from './observe.ts'
 
 export interface ElectionOptions extends Omit<RecipeOptions, 'data'> {
-  /** How others see this participant (default: a random text). */
+  /** Id of this participant for observers (default: random). */
   readonly id?: string
-  /** Leaders write their name into `<path>/leader`, and observers look there: they see only who knows that it leads. */
+  /**
+   * Leaders write their id to `<path>/leader`, and observers read it there: they see only leaders that know of
+   * their leadership.
+   */
   readonly announce?: boolean
 }
 
-/** Leadership that is held now. */
-export interface Leadership extends Held {
-  /** Gives it up; another participant leads next. The same as `release`. */
+/** A leadership that is held. */
+export interface Leadership extends LockHandle {
+  /** Resigns, so that another participant leads next. The same as `release`. */
   resign(): Promise<void>
 }
 
-const words = { recipe: 'n_', curator: 'latch-', kazoo: '__lock__' } as const
-const parse = parserOf(['n_', 'latch-', 'lock-', '__lock__'])
+const prefixes = { recipe: 'n_', curator: 'latch-', kazoo: '__lock__' } as const
+const parse = createParser(['n_', 'latch-', 'lock-', '__lock__'])
 
-/** One of several participants leads at a time; when it ends, the one that has waited longest follows. */
+/**
+ * Elects one leader among the participants. When a leadership ends, the participant that has waited longest leads
+ * next.
+ */
 export class LeaderElection implements AsyncDisposable {
   readonly client: Client
   readonly path: string
   readonly id: string
   readonly #options: ElectionOptions
   readonly #policy: ErrorPolicy
-  readonly #line: Line
+  readonly #queue: LockQueue
   readonly #closing = new AbortController()
   readonly #running = new Set<Promise<void>>()
 
@@ -49,27 +55,29 @@ export class LeaderElection implements AsyncDisposable {
     this.id = options.id ?? uuid(client)
     this.#options = options
     this.#policy = options.errorPolicy ?? client.errorPolicy
-    this.#line = new Line(client, path, parse, { ...options, data: new TextEncoder().encode(this.id) })
+    this.#queue = new LockQueue(client, path, parse, { ...options, data: new TextEncoder().encode(this.id) })
   }
 
   /**
-   * Takes part, and gives one item each time that leadership is gained. Asking for the next one waits until this one has
-   * ended, by loss or by `resign`, and takes part again. Leaving the loop resigns. It ends when `signal` aborts.
+   * Takes part in the election and yields one item each time leadership is gained. Requesting the next item waits
+   * until this leadership has ended, by loss or by `resign`, and takes part again. Leaving the loop resigns. Ends
+   * when `signal` aborts.
    *
-   * Leadership that was lost with the connection may come back, as a new item with the same token: the znode kept its
-   * place. Rejects with what makes taking part impossible, such as a `ClosedError` or a `NoAuthError`.
+   * A leadership that was lost with the connection may return as a new item with the same token, since its znode
+   * kept its place. Rejects with errors that make taking part impossible, such as a `ClosedError` or a
+   * `NoAuthError`.
    */
   async *leadership({ signal }: Abortable = {}): AsyncGenerator<Leadership, void, undefined> {
     const stop = signal === undefined ? this.#closing.signal : AbortSignal.any([signal, this.#closing.signal])
-    const term = new Term((place) => this.#resign(place))
+    const term = new LeadershipTerm((entry) => this.#resign(entry))
     const abort = (): void => this.#track(term.leave())
     stop.addEventListener('abort', abort, { once: true })
     try {
       while (!stop.aborted) {
-        const right = await this.#win(term, stop)
-        if (right === undefined) continue
-        yield right
-        await term.over()
+        const handle = await this.#win(term, stop)
+        if (handle === undefined) continue
+        yield handle
+        await term.waitForEnd()
       }
     } finally {
       stop.removeEventListener('abort', abort)
@@ -78,9 +86,9 @@ export class LeaderElection implements AsyncDisposable {
   }
 
   /**
-   * Takes part, runs the body as leader, and resigns when it has settled. With `requeue` it goes on taking part, until
-   * `signal` aborts. The next leadership begins only after the body of the last has settled: a body must watch its
-   * signal. Rejects with what the body throws, unless that is the loss itself and it goes on.
+   * Takes part, runs the body as leader, and resigns when the body has settled. With `requeue` it takes part again
+   * until `signal` aborts. The next leadership begins only after the last body has settled, so a body must watch
+   * its signal. Rejects with the body's error, unless that is the loss itself and `requeue` is set.
    */
   async lead(
     body: (leadership: Leadership) => Promise<void>,
@@ -88,7 +96,7 @@ export class LeaderElection implements AsyncDisposable {
   ): Promise<void> {
     for await (const leadership of this.leadership(signal === undefined ? {} : { signal })) {
       try {
-        await bodyAndRelease(
+        await runAndRelease(
           () => body(leadership),
           () => leadership.release(),
         )
@@ -99,74 +107,81 @@ export class LeaderElection implements AsyncDisposable {
     }
   }
 
-  /** The leader whenever it changes; undefined while there is none. Ends when the signal aborts, or with the client. */
+  /**
+   * Yields the leader whenever it changes; undefined while there is none. Ends when the signal aborts, or with the
+   * client.
+   */
   observe({ signal }: Abortable = {}): AsyncGenerator<Leader | undefined> {
     const stop = signal === undefined ? this.#closing.signal : AbortSignal.any([signal, this.#closing.signal])
-    const look = this.#options.announce ? lookAtAnnouncement(this.#leaderPath) : lookAtLine(this.#line)
-    return observing(this.client, look, stop)
+    const look = this.#options.announce ? readAnnouncement(this.#leaderPath) : readQueueHead(this.#queue)
+    return observeLeaders(this.client, look, stop)
   }
 
-  /** Ends everything that was begun here, and resigns. */
+  /** Ends all loops of this object and resigns. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort()
     await Promise.all(this.#running)
   }
 
   get #leaderPath(): string {
-    return this.#line.pathOf('leader')
+    return this.#queue.pathOf('leader')
   }
 
-  /** Stands in line, at the place that is left from before if there is one. Undefined when it ended before it began. */
-  async #win(term: Term, stop: AbortSignal): Promise<LeadershipRight | undefined> {
+  /**
+   * Waits in the queue, at the entry of the previous leadership if there is one. Returns undefined when the
+   * leadership ended before it began.
+   */
+  async #win(term: LeadershipTerm, stop: AbortSignal): Promise<ElectionHandle | undefined> {
     try {
-      const right = await takeTurn(this.#line, this.#turn(stop, term), term.takePlace())
-      if (this.#options.announce) await this.#announce(right)
-      return right
+      const handle = await acquireTurn(this.#queue, this.#turnOptions(stop, term), term.takeEntry())
+      if (this.#options.announce) await this.#announce(handle)
+      return handle
     } catch (error) {
       if (stop.aborted) return undefined
-      // Somebody has deleted the znode: it takes part with a new one.
+      // Another client deleted the znode: take part with a new one.
       if (error instanceof LostError && error.reason === 'nodeDeleted') return undefined
       throw error
     }
   }
 
-  #turn(signal: AbortSignal, term: Term): Parameters<typeof takeTurn<LeadershipRight>>[1] {
+  #turnOptions(signal: AbortSignal, term: LeadershipTerm): Parameters<typeof acquireTurn<ElectionHandle>>[1] {
     return {
       signal,
-      word: words[this.#line.naming],
+      prefix: prefixes[this.#queue.naming],
       policy: this.#policy,
-      grant: (place, waitedMs) => {
+      grant: (entry, waitedMs) => {
         const options = { policy: this.#policy, waitedMs }
-        const right = new LeadershipRight(this.client, place, options, () => this.#resign(place))
-        term.begin(right, place)
-        return right
+        const handle = new ElectionHandle(this.client, entry, options, () => this.#resign(entry))
+        term.begin(handle, entry)
+        return handle
       },
     }
   }
 
-  async #announce(right: LeadershipRight): Promise<void> {
+  async #announce(handle: ElectionHandle): Promise<void> {
     try {
       await announce(
         this.client,
         this.#leaderPath,
-        right.path,
-        { id: this.id, token: right.token },
+        handle.path,
+        { id: this.id, token: handle.token },
         this.#options,
       )
     } catch (error) {
-      if (error instanceof NoNodeError) right.lose('nodeDeleted', error)
-      if (right.isHeld) throw error
+      if (error instanceof NoNodeError) handle.lose('nodeDeleted', error)
+      if (handle.isHeld) throw error
     }
   }
 
-  /** Leaves the place, and takes the name back that stands for it. */
-  async #resign(place: Place): Promise<void> {
-    if (place.owner !== this.client.session.id) return
+  /** Removes the queue entry and the announcement. */
+  async #resign(entry: QueueEntry): Promise<void> {
+    if (entry.owner !== this.client.session.id) return
     try {
-      const done = this.#options.announce && (await withdraw(this.client, this.#leaderPath, place.path))
-      if (!done) await this.#line.leave(place)
+      const done =
+        this.#options.announce && (await withdrawAnnouncement(this.client, this.#leaderPath, entry.path))
+      if (!done) await this.#queue.remove(entry)
     } catch (error) {
-      // With its session both are gone.
+      // The end of the session removes both.
       if (!(error instanceof SessionExpiredError || error instanceof ClosedError)) throw error
     }
   }
@@ -181,18 +196,18 @@ export class LeaderElection implements AsyncDisposable {
   }
 }
 
-/** Leadership that was lost leaves the place as it is: the next one may stand on it. */
-class LeadershipRight extends Right implements Leadership {
+/** A lost leadership keeps its queue entry, so that the next one can use it. */
+class ElectionHandle extends EphemeralLockHandle implements Leadership {
   constructor(
     client: Client,
-    place: Place,
+    entry: QueueEntry,
     options: { policy: ErrorPolicy; waitedMs: number },
     resign: () => Promise<void>,
   ) {
-    super(client, place, {
+    super(client, entry, {
       ...options,
       recipe: 'leadership',
-      giveBack: () => (this.#wasReleased ? resign() : Promise.resolve()),
+      release: () => (this.#wasReleased ? resign() : Promise.resolve()),
     })
   }
 
@@ -205,47 +220,47 @@ class LeadershipRight extends Right implements Leadership {
   }
 }
 
-/** What one participant has: a right while it leads, a place while one is left to stand on. */
-class Term {
-  readonly #resign: (place: Place) => Promise<void>
-  #right: Right | undefined
-  #place: Place | undefined
+/** State of one participant: a handle while it leads, a queue entry while it has one. */
+class LeadershipTerm {
+  readonly #resign: (entry: QueueEntry) => Promise<void>
+  #handle: EphemeralLockHandle | undefined
+  #entry: QueueEntry | undefined
 
-  constructor(resign: (place: Place) => Promise<void>) {
+  constructor(resign: (entry: QueueEntry) => Promise<void>) {
     this.#resign = resign
   }
 
-  begin(right: Right, place: Place): void {
-    this.#right = right
-    this.#place = place
+  begin(handle: EphemeralLockHandle, entry: QueueEntry): void {
+    this.#handle = handle
+    this.#entry = entry
   }
 
-  /** The place of a leadership that was lost, for whoever goes on with it. */
-  takePlace(): Place | undefined {
-    const place = this.#place
-    this.#place = undefined
-    return place
+  /** Returns and clears the queue entry of a lost leadership. */
+  takeEntry(): QueueEntry | undefined {
+    const entry = this.#entry
+    this.#entry = undefined
+    return entry
   }
 
-  /** Waits until the leadership has ended, and its place been given back if it was given up. */
-  async over(): Promise<void> {
-    const right = this.#right!
-    if (!right.signal.aborted) {
+  /** Waits until the leadership has ended and, if it was resigned, its entry is removed. */
+  async waitForEnd(): Promise<void> {
+    const handle = this.#handle!
+    if (!handle.signal.aborted) {
       await new Promise<void>((resolve) =>
-        right.signal.addEventListener('abort', () => resolve(), { once: true }),
+        handle.signal.addEventListener('abort', () => resolve(), { once: true }),
       )
     }
-    const { reason } = right.signal.reason as LostError
-    if (reason === 'released') await right.release()
-    if (reason !== 'suspended' && reason !== 'leasePassed') this.#place = undefined
+    const { reason } = handle.signal.reason as LostError
+    if (reason === 'released') await handle.release()
+    if (reason !== 'suspended' && reason !== 'leasePassed') this.#entry = undefined
   }
 
-  /** Gives up what there is. */
+  /** Resigns and removes the queue entry. */
   async leave(): Promise<void> {
-    const place = this.takePlace()
-    await this.#right?.release()
-    // A leadership that was lost has given nothing back.
-    const lost = (this.#right?.signal.reason as LostError | undefined)?.reason !== 'released'
-    if (place !== undefined && lost) await this.#resign(place)
+    const entry = this.takeEntry()
+    await this.#handle?.release()
+    // A lost leadership has not removed its entry.
+    const lost = (this.#handle?.signal.reason as LostError | undefined)?.reason !== 'released'
+    if (entry !== undefined && lost) await this.#resign(entry)
   }
 }

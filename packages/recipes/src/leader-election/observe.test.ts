@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest'
 import { ClosedError } from '@zabra/client/core'
-import { client as a, cutOff, eachTest, meters, other as b, run, world } from '../testing/each-test.ts'
+import { client as a, cutOff, setupEachTest, meters, other as b, run, world } from '../testing/setup.ts'
 import { text } from '../testing/world.ts'
 import { LeaderElection } from './leader-election.ts'
 
-eachTest('a', 'b')
+setupEachTest('a', 'b')
 
 it.each([false, true])(
-  'who observes looks once more when the connection is back, and not again and again (leaders announce themselves: %s)',
+  'an observer reads once after a reconnect, without a loop (announce: %s)',
   async (announce) => {
     const election = new LeaderElection(a, '/e', { id: 'a', announce })
     const stop = new AbortController()
@@ -34,7 +34,7 @@ it.each([false, true])(
 )
 
 it.each([false, true])(
-  'who observes goes on when connections break again and again at its reading (leaders announce themselves: %s)',
+  'an observer continues when its reads lose the connection repeatedly (announce: %s)',
   async (announce) => {
     const watcher = new LeaderElection(b, '/e', { id: 'b', announce })
     const stop = new AbortController()
@@ -66,7 +66,7 @@ it.each([false, true])(
   },
 )
 
-it('who observes ends with its client, and hears of one that is finished already', async () => {
+it('an observer ends with its client, and rejects for a finished client', async () => {
   const watcher = new LeaderElection(b, '/e', { id: 'b' })
   const seen: unknown[] = []
   const watching = (async () => {

@@ -1,70 +1,70 @@
 import type { Client } from '@zabra/client/core'
-import { inOrder } from '../line/contenders.ts'
-import type { Line } from '../line/line.ts'
-import { isFinished } from '../waiting/errors.ts'
-import { watchEach, type Look } from '../waiting/watch-until.ts'
+import { contendersInOrder } from '../lock-queue/contenders.ts'
+import type { LockQueue } from '../lock-queue/lock-queue.ts'
+import { isFinished } from '../support/retry.ts'
+import { watchEach, type WatchingReader } from '../support/watch.ts'
 import { decodeLeader, type Leader } from './announcement.ts'
 
-/** What was seen: who leads, or that nobody does. */
-interface Sight {
+/** The observed leader, or undefined when there is none. */
+interface Observation {
   readonly leader: Leader | undefined
 }
 
-type LookForLeader = (look: Look) => Promise<Sight>
+type ReadLeader = (reader: WatchingReader) => Promise<Observation>
 
 /**
- * The leader whenever it changes, undefined while there is none, until the signal aborts or the client ends. A leader that
- * follows and goes quickly may never be seen.
+ * Yields the leader whenever it changes, undefined while there is none, until the signal aborts or the client
+ * ends. A leader that is quickly followed by another may be skipped.
  */
-export async function* observing(
+export async function* observeLeaders(
   client: Client,
-  look: LookForLeader,
+  reader: ReadLeader,
   signal: AbortSignal,
 ): AsyncGenerator<Leader | undefined> {
-  let last: Sight | undefined
+  let last: Observation | undefined
   try {
-    for await (const sight of watchEach(client, { signal, operation: 'election.observe' }, look)) {
-      if (changed(last, sight)) yield (last = sight).leader
+    for await (const sight of watchEach(client, { signal, operation: 'election.observe' }, reader)) {
+      if (hasChanged(last, sight)) yield (last = sight).leader
     }
   } catch (error) {
-    // Who asks a client that is finished already hears of it.
+    // A caller that observes with a finished client gets the error.
     const isOver = signal.aborted || (last !== undefined && isFinished(client))
     if (!isOver) throw error
   }
 }
 
-const changed = (last: Sight | undefined, { leader }: Sight): boolean =>
+const hasChanged = (last: Observation | undefined, { leader }: Observation): boolean =>
   last === undefined || last.leader?.token !== leader?.token || last.leader?.id !== leader?.id
 
-/** Looks at what leaders announce. */
-export function lookAtAnnouncement(path: string): LookForLeader {
-  return async (look) => {
+/** Reads the leader from its announcement. */
+export function readAnnouncement(path: string): ReadLeader {
+  return async (reader) => {
     for (;;) {
-      const found = await look.data(path)
+      const found = await reader.data(path)
       if (found !== undefined) return { leader: decodeLeader(found.data) }
-      if ((await look.exists(path)) === undefined) return { leader: undefined }
+      if ((await reader.exists(path)) === undefined) return { leader: undefined }
     }
   }
 }
 
-/** Looks at the first in line, whose znode bears its name. */
-export function lookAtLine(line: Line): LookForLeader {
-  return async (look) => {
+/** Reads the leader from the first entry of the queue, whose data is the leader's id. */
+export function readQueueHead(queue: LockQueue): ReadLeader {
+  return async (reader) => {
     for (;;) {
-      const listing = await line.list(look.signal)
-      const [first] = inOrder(listing?.names ?? [], line.parse)
+      const listing = await queue.list(reader.signal)
+      const [first] = contendersInOrder(listing?.names ?? [], queue.parse)
       if (first !== undefined) {
-        const found = await look.data(line.pathOf(first.name))
+        const found = await reader.data(queue.pathOf(first.name))
         if (found !== undefined)
           return { leader: { id: new TextDecoder().decode(found.data), token: found.stat.czxid } }
-      } else if (await isEmpty(line, listing !== undefined, look)) return { leader: undefined }
+      } else if (await isEmpty(queue, listing !== undefined, reader)) return { leader: undefined }
     }
   }
 }
 
-/** Whether a line has no contenders still, with a watch that tells of the first one. */
-async function isEmpty(line: Line, exists: boolean, look: Look): Promise<boolean> {
-  if (!exists) return (await look.exists(line.directory)) === undefined
-  const now = await look.children(line.directory)
-  return now !== undefined && inOrder(now.children, line.parse).length === 0
+/** Returns whether the queue is still empty, and sets a watch that reports the first contender. */
+async function isEmpty(queue: LockQueue, exists: boolean, reader: WatchingReader): Promise<boolean> {
+  if (!exists) return (await reader.exists(queue.directory)) === undefined
+  const now = await reader.children(queue.directory)
+  return now !== undefined && contendersInOrder(now.children, queue.parse).length === 0
 }

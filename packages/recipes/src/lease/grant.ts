@@ -1,16 +1,16 @@
 import type { Bytes } from '@zabra/client/core'
 
-/** What the znode of a lease holds. When it was granted is what the server says of the write. */
+/** Data of a lease's znode. The grant time is the mtime of the znode. */
 export interface Grant {
   readonly holder: string
   readonly durationMs: number
-  /** Differs from write to write. */
+  /** Unique per write. */
   readonly mark: string
 }
 
 export const encodeGrant = (grant: Grant): Bytes => new TextEncoder().encode(JSON.stringify(grant))
 
-/** Undefined when it holds something else, which is nobody's lease. */
+/** Returns undefined for other data, which is not a lease. */
 export function decodeGrant(data: Bytes): Grant | undefined {
   let value: unknown
   try {
@@ -25,14 +25,14 @@ export function decodeGrant(data: Bytes): Grant | undefined {
 }
 
 /**
- * Whether somebody may take it: it is no lease, its own, given back, or over. Both times are the servers', who leave out what
- * is less than a millisecond: only one more makes sure that all of them have passed.
+ * Returns whether the holder may take the lease: the data is no lease, or the lease is its own, released or
+ * expired. Both times are server times truncated to milliseconds, so one more millisecond must have passed.
  */
 export function isFree(grant: Grant | undefined, writtenAt: number, now: number, holder: string): boolean {
-  if (grant === undefined || grant.holder === holder || isOver(grant)) return true
+  if (grant === undefined || grant.holder === holder || isExpired(grant)) return true
   return now > writtenAt + grant.durationMs
 }
 
-/** What a holder writes who gives its lease back: the same for no time. */
-export const over = (grant: Grant): Grant => ({ ...grant, durationMs: 0 })
-const isOver = ({ durationMs }: Grant): boolean => durationMs === 0
+/** Returns the grant that a releasing holder writes: the same with a duration of 0. */
+export const expiredGrant = (grant: Grant): Grant => ({ ...grant, durationMs: 0 })
+const isExpired = ({ durationMs }: Grant): boolean => durationMs === 0

@@ -1,21 +1,21 @@
 import { UsageError, type Client } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
-import { client as a, eachTest, other as b, run, world } from '../testing/each-test.ts'
-import { bytes, failureOf, stoppable } from '../testing/world.ts'
-import { decodeGrant, encodeGrant, isFree, over } from './grant.ts'
+import { client as a, setupEachTest, other as b, run, world } from '../testing/setup.ts'
+import { bytes, rejectionOf, pausableClock } from '../testing/world.ts'
+import { decodeGrant, encodeGrant, isFree, expiredGrant } from './grant.ts'
 import { lease } from './lease.ts'
 
 describe('a grant', () => {
   const grant = { holder: 'a', durationMs: 1000, mark: 'm' }
 
-  it('is over by the clock of the servers alone', () => {
+  it('expires by server time only', () => {
     expect(isFree(grant, 5000, 5999, 'b')).toBe(false)
     expect(isFree(grant, 5000, 6001, 'b')).toBe(true)
     expect(isFree(grant, 5000, 5001, 'a')).toBe(true)
     expect(isFree(undefined, 5000, 5001, 'b')).toBe(true)
   })
 
-  it('that cannot be read belongs to nobody', () => {
+  it('with unreadable data counts as no lease', () => {
     expect(decodeGrant(encodeGrant(grant))).toEqual(grant)
     for (const data of ['', 'x', '1', 'null', '{}', '{"holder":1}'])
       expect(decodeGrant(bytes(data))).toBeUndefined()
@@ -23,11 +23,11 @@ describe('a grant', () => {
 })
 
 describe('a lease', () => {
-  eachTest('a', 'a')
+  setupEachTest('a', 'a')
   const by = (client: Client, holder: string, durationMs = 5000) =>
     lease(client, '/dir/lease', { holder, durationMs })
 
-  it('is had by one until its time has passed, and outlives its session', async () => {
+  it('has one holder until its duration has passed, and outlives its session', async () => {
     const first = (await run(by(a, 'a')))!
     first.assertHeld()
     expect(await run(by(b, 'b'))).toBeUndefined()
@@ -43,7 +43,7 @@ describe('a lease', () => {
     await run(second.release())
   })
 
-  it('goes on when it is renewed, under the same token, and fails when that comes too late', async () => {
+  it('keeps its token on renewal, and rejects a late renewal', async () => {
     const held = (await run(by(a, 'a')))!
     const { token } = held
     await world.advance(4000)
@@ -56,8 +56,8 @@ describe('a lease', () => {
     await expect(held.renew()).rejects.toMatchObject({ reason: 'leasePassed' })
   })
 
-  it('does not depend on the clocks of those who want it', async () => {
-    const wrong = stoppable(world)
+  it('does not depend on the clocks of its clients', async () => {
+    const wrong = pausableClock(world)
     const c = await world.client({ platform: { clock: wrong.clock } })
     wrong.standStill(3_600_000)
     const held = (await run(by(a, 'a')))!
@@ -69,25 +69,25 @@ describe('a lease', () => {
     await run(next.release())
   })
 
-  it('a holder that comes back after somebody has taken over finds out and breaks nothing', async () => {
-    const process = stoppable(world)
+  it('rejects the renewal of a holder after another client took over, and changes nothing', async () => {
+    const process = pausableClock(world)
     const c = await world.client({ platform: { clock: process.clock } })
     process.standStill(-10_000)
     const slow = (await run(by(c, 'slow', 60_000)))!
     await run(b.setData('/dir/lease', encodeGrant({ holder: 'b', durationMs: 5000, mark: 'x' })))
-    expect(await run(failureOf(slow.renew()))).toMatchObject({ reason: 'revoked' })
+    expect(await run(rejectionOf(slow.renew()))).toMatchObject({ reason: 'revoked' })
     await run(slow.release())
     expect(decodeGrant((await run(b.getData('/dir/lease'))).data)).toMatchObject({ holder: 'b' })
   })
 
-  it('is given to one of those who break it at once', async () => {
+  it('is granted to one of several concurrent clients after it expired', async () => {
     await run(by(a, 'gone', 1000))
     await world.advance(1001)
     const taken = await run(Promise.all([by(a, 'a'), by(b, 'b')]))
     expect(taken.filter((one) => one !== undefined)).toHaveLength(1)
   })
 
-  it('is given again to a holder that has started anew', async () => {
+  it('is granted again to a restarted holder', async () => {
     const before = (await run(by(a, 'a')))!
     const after = (await run(by(b, 'a')))!
     expect(after.token).toBeGreaterThan(before.token)
@@ -98,7 +98,7 @@ describe('a lease', () => {
     expect(await run(by(b, 'b'))).toBeDefined()
   })
 
-  it('is not ended by a release of somebody else that arrives late', async () => {
+  it('is not ended by a delayed release of an earlier holder', async () => {
     const late = await world.client({ servers: 'late:2181' })
     const first = (await run(by(late, 'late', 1000)))!
     world.faults.open = ({ host }) => {
@@ -108,7 +108,7 @@ describe('a lease', () => {
     await world.settle()
     const releasing = first.release()
     await world.advance(2000)
-    // Others come and go meanwhile; each of them writes a version.
+    // Other holders take and release it meanwhile; each writes a version.
     await run((await run(by(a, 'a', 60_000)))!.release())
     const held = (await run(by(b, 'b', 60_000)))!
     delete world.faults.open
@@ -118,13 +118,13 @@ describe('a lease', () => {
     await run(held.release())
   })
 
-  it('is free one millisecond later than its time, since servers leave out what is less', () => {
+  it('is free one millisecond after its duration, because servers truncate times', () => {
     const grant = { holder: 'a', durationMs: 1000, mark: 'x' }
     expect([isFree(grant, 0, 1000, 'b'), isFree(grant, 0, 1001, 'b')]).toEqual([false, true])
-    expect([isFree(over(grant), 5, 5, 'b'), isFree(grant, 0, 0, 'a')]).toEqual([true, true])
+    expect([isFree(expiredGrant(grant), 5, 5, 'b'), isFree(grant, 0, 0, 'a')]).toEqual([true, true])
   })
 
-  it('a grant whose reply is lost is recognised as the own one', async () => {
+  it('recognises its own grant when the reply is lost', async () => {
     const held = (await run(by(a, 'a', 60_000)))!
     world.faults.toClient = (_chunk, wire) => {
       delete world.faults.toClient
@@ -136,7 +136,7 @@ describe('a lease', () => {
     await run(held.release())
   })
 
-  it('refuses a time that is none', async () => {
+  it('rejects an invalid duration', async () => {
     await expect(by(a, 'a', 0)).rejects.toThrow(UsageError)
   })
 })

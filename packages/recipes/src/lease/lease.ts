@@ -8,38 +8,41 @@ import {
   type Client,
   type Stat,
 } from '@zabra/client/core'
-import { LostError, type LostReason } from '../held/lost.ts'
-import type { Abortable, RecipeOptions } from '../held/types.ts'
-import { throwIfAborted } from '../line/turn.ts'
-import { uuid } from '../line/uuid.ts'
-import { isFinished, isUnclear, throughSessions } from '../waiting/errors.ts'
-import { decodeGrant, encodeGrant, isFree, over, type Grant } from './grant.ts'
+import { LostError, type LostReason } from '../handles/lost.ts'
+import type { Abortable, RecipeOptions } from '../handles/types.ts'
+import { throwIfAborted } from '../lock-queue/turn.ts'
+import { uuid } from '../support/uuid.ts'
+import { isFinished, isAmbiguous, retryInNewSession } from '../support/retry.ts'
+import { decodeGrant, encodeGrant, isFree, expiredGrant, type Grant } from './grant.ts'
 
 export interface LeaseOptions extends Abortable, Pick<RecipeOptions, 'acl' | 'parents'> {
-  /** Who wants it. Two that run at once must not have one name: a holder that asks again gets it again. */
+  /** Name of the holder. Must be unique among running holders: a holder that asks again gets its lease again. */
   readonly holder: string
-  /** Milliseconds for which it is had, by the clock of the servers, from each renewal. */
+  /** Duration in milliseconds after each renewal, by the server clock. */
   readonly durationMs: number
 }
 
-/** Ownership for a time, which no session has to keep alive. */
+/** Ownership for a limited time that needs no session. */
 export interface Lease extends AsyncDisposable {
-  /** zxid of the grant: grows with every grant of this path, and stays over renewals. */
+  /** zxid of the grant: grows with every grant of this path, and stays the same over renewals. */
   readonly token: bigint
   readonly path: string
-  /** Aborts with a `LostError` when the time has passed by the clock of this process, or somebody else has it. */
+  /** Aborts with a `LostError` when the duration has passed by the local clock, or another holder has the lease. */
   readonly signal: AbortSignal
-  /** Throws the `LostError` unless the time has surely not passed. */
+  /** Throws the `LostError` unless the lease is certainly valid. */
   assertHeld(): void
-  /** Makes the time begin anew. Rejects with a `LostError` when it is too late, a `RecoverableError` when nobody knows. */
+  /**
+   * Restarts the duration. Rejects with a `LostError` when the lease has ended, with a `RecoverableError` when the
+   * outcome is unknown.
+   */
   renew(): Promise<void>
-  /** Lets others have it at once. */
+  /** Releases the lease at once. */
   release(): Promise<void>
 }
 
 /**
- * Takes a lease if nobody else has it, else gives undefined. Whether the one before is over is judged by the clock of
- * the servers alone: by the time at which it was written against the time of a transaction made now.
+ * Takes the lease, or returns undefined if another holder has it. Only server time decides whether the previous
+ * lease has expired: the mtime of its znode against the time of a transaction made now.
  */
 export async function lease(client: Client, path: string, options: LeaseOptions): Promise<Lease | undefined> {
   const { holder, durationMs, signal } = options
@@ -49,19 +52,19 @@ export async function lease(client: Client, path: string, options: LeaseOptions)
   const grant: Grant = { holder, durationMs, mark: uuid(client) }
   for (;;) {
     const since = client.platform.clock.monotonic()
-    const stat = await take(client, path, grant, options)
+    const stat = await tryTake(client, path, grant, options)
     if (stat === 'taken') return undefined
     if (stat !== 'again') {
       const got = new TimedLease(client, path, grant, stat, since)
-      // By the time one hears of a grant it may be over; then the next one is asked for.
+      // The grant may have expired before its reply arrived; then try again.
       if (!got.signal.aborted) return got
     }
     throwIfAborted(signal, path)
   }
 }
 
-/** One try. `again` when somebody came between. */
-async function take(
+/** Tries once. Returns `again` when another client wrote in between. */
+async function tryTake(
   client: Client,
   path: string,
   grant: Grant,
@@ -73,7 +76,7 @@ async function take(
     const { data, stat } = await client.getData(path, call)
     const now = await serverTime(client, path, options)
     if (!isFree(decodeGrant(data), stat.mtime, now, grant.holder)) return 'taken'
-    return await write(client, path, grant, stat.version)
+    return await writeGrant(client, path, grant, stat.version)
   } catch (error) {
     if (error instanceof BadVersionError) return 'again'
     if (!(error instanceof NoNodeError)) throw error
@@ -92,8 +95,11 @@ async function take(
   }
 }
 
-/** Writes a grant over a version. Its mark tells a write whose reply was lost from one of somebody else. */
-async function write(client: Client, path: string, grant: Grant, version: number): Promise<Stat> {
+/**
+ * Writes a grant over a version. The id of the grant tells a write whose reply was lost from a write of another
+ * holder.
+ */
+async function writeGrant(client: Client, path: string, grant: Grant, version: number): Promise<Stat> {
   try {
     return await client.setData(path, encodeGrant(grant), { version })
   } catch (error) {
@@ -102,16 +108,16 @@ async function write(client: Client, path: string, grant: Grant, version: number
     const { data, stat } = await client.getData(path)
     if (stat.version === version + 1 && decodeGrant(data)?.mark === grant.mark) return stat
     if (stat.version !== version)
-      throw new BadVersionError(`lease ${path}: somebody else was faster`, 'BAD_VERSION', { path })
+      throw new BadVersionError(`lease ${path}: another client wrote first`, 'BAD_VERSION', { path })
     throw error
   }
 }
 
-/** The time of the leader, from a znode that is made and removed in one transaction. */
+/** Reads the leader's time from a znode that is created and deleted in one transaction. */
 async function serverTime(client: Client, path: string, { acl, signal }: LeaseOptions): Promise<number> {
   const probe = `${path}-${uuid(client)}`
   try {
-    // Apache's servers tell no Stat of a create in a transaction, but one of a write.
+    // Apache servers return no stat for a create in a transaction, but one for a setData.
     const [, stat] = await client.multi(
       [
         { op: 'create', path: probe, ...(acl === undefined ? {} : { acl }) },
@@ -134,7 +140,7 @@ class TimedLease implements Lease {
   readonly #grant: Grant
   readonly #controller = new AbortController()
   #version: number
-  #until = 0
+  #expiresAt = 0
   #cancel = (): void => {}
   #released: Promise<void> | undefined
 
@@ -152,17 +158,17 @@ class TimedLease implements Lease {
   }
 
   assertHeld(): void {
-    if (this.#client.platform.clock.monotonic() >= this.#until) this.#end('leasePassed')
+    if (this.#client.platform.clock.monotonic() >= this.#expiresAt) this.#end('leasePassed')
     if (this.signal.aborted) throw this.signal.reason
   }
 
   async renew(): Promise<void> {
     this.assertHeld()
-    // Nobody counts from later than this.
+    // The local clock starts before the request is sent, so it never ends later than the server's.
     const since = this.#client.platform.clock.monotonic()
     const renewed = { ...this.#grant, mark: uuid(this.#client) }
     try {
-      this.#version = (await write(this.#client, this.path, renewed, this.#version)).version
+      this.#version = (await writeGrant(this.#client, this.path, renewed, this.#version)).version
     } catch (error) {
       if (!(error instanceof BadVersionError || error instanceof NoNodeError)) throw error
       this.#end(error instanceof NoNodeError ? 'nodeDeleted' : 'revoked', error)
@@ -173,7 +179,7 @@ class TimedLease implements Lease {
 
   release(): Promise<void> {
     this.#end('released')
-    this.#released ??= this.#free()
+    this.#released ??= this.#writeReleased()
     return this.#released
   }
 
@@ -182,30 +188,30 @@ class TimedLease implements Lease {
   }
 
   /**
-   * Leaves the znode, as a lease of no time. Deleted, it would begin anew with versions that it has had, and a release that
-   * arrives late would end the lease of somebody else.
+   * Keeps the znode and writes a lease with a duration of 0. If the znode were deleted, its versions would
+   * restart, and a delayed release could end the lease of another holder.
    */
-  async #free(): Promise<void> {
-    const given = encodeGrant(over(this.#grant))
+  async #writeReleased(): Promise<void> {
+    const given = encodeGrant(expiredGrant(this.#grant))
     for (;;) {
       try {
-        await throughSessions(this.#client, () =>
+        await retryInNewSession(this.#client, () =>
           this.#client.setData(this.path, given, { version: this.#version }),
         )
         return
       } catch (error) {
-        // Done by an earlier try, or somebody else has it already.
+        // Done by an earlier attempt, or another holder has the lease already.
         if (error instanceof BadVersionError || error instanceof NoNodeError) return
-        if (!isUnclear(error) || isFinished(this.#client)) throw error
+        if (!isAmbiguous(error) || isFinished(this.#client)) throw error
       }
     }
   }
 
   #extend(since: number): void {
     const { clock } = this.#client.platform
-    this.#until = since + this.#grant.durationMs
+    this.#expiresAt = since + this.#grant.durationMs
     this.#cancel()
-    const left = this.#until - clock.monotonic()
+    const left = this.#expiresAt - clock.monotonic()
     if (left <= 0) return this.#end('leasePassed')
     this.#cancel = clock.after(left, 'end of a lease', () => this.#end('leasePassed'))
   }
@@ -213,7 +219,7 @@ class TimedLease implements Lease {
   #end(reason: LostReason, cause?: unknown): void {
     if (this.signal.aborted) return
     this.#cancel()
-    const message = `The lease ${this.path} is held no longer: ${reason === 'released' ? 'it was released' : 'its time has passed, or somebody else has it'}`
+    const message = `The lease ${this.path} is no longer held: ${reason === 'released' ? 'it was released' : 'its time has passed, or another client has it'}`
     this.#controller.abort(new LostError(message, reason, this.token, this.path, cause))
   }
 }

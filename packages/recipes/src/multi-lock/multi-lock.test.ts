@@ -1,11 +1,11 @@
 import { UsageError, type Client } from '@zabra/client/core'
 import { expect, it } from 'vitest'
 import { Mutex } from '../mutex/mutex.ts'
-import { client as a, eachTest, other as b, run, world } from '../testing/each-test.ts'
-import { bytes, failureOf } from '../testing/world.ts'
+import { client as a, setupEachTest, other as b, run, world } from '../testing/setup.ts'
+import { bytes, rejectionOf } from '../testing/world.ts'
 import { acquireAll, inPathOrder } from './multi-lock.ts'
 
-eachTest('a', 'a')
+setupEachTest('a', 'a')
 const locks = (client: Client, ...paths: string[]): Mutex[] => paths.map((path) => new Mutex(client, path))
 const left = async (...paths: string[]): Promise<number> =>
   (await Promise.all(paths.map((path) => run(b.getChildren(path))))).reduce(
@@ -13,7 +13,7 @@ const left = async (...paths: string[]): Promise<number> =>
     0,
   )
 
-it('paths have one order for all, and each comes once', () => {
+it('lock paths are sorted the same for all callers, and duplicates are rejected', () => {
   expect(inPathOrder([{ path: '/b' }, { path: '/a' }, { path: '/a/x' }]).map(({ path }) => path)).toEqual([
     '/a',
     '/a/x',
@@ -23,7 +23,7 @@ it('paths have one order for all, and each comes once', () => {
   expect(() => inPathOrder([])).toThrow(UsageError)
 })
 
-it('two who want the same locks in crossing orders both get them (Curator keeps the order of the caller)', async () => {
+it("two clients that request the same locks in opposite orders both get them (Curator keeps the caller's order)", async () => {
   const one = acquireAll(locks(a, '/x', '/y'))
   const two = acquireAll(locks(b, '/y', '/x'))
   const first = await run(one)
@@ -35,10 +35,10 @@ it('two who want the same locks in crossing orders both get them (Curator keeps 
   expect(await left('/x', '/y')).toBe(0)
 })
 
-it('a deadline in the middle gives everything back', async () => {
+it('a timeout in the middle releases all locks', async () => {
   const other = await run(new Mutex(b, '/y').acquire())
   const stop = new AbortController()
-  const failed = failureOf(acquireAll(locks(a, '/z', '/y', '/x'), { signal: stop.signal }))
+  const failed = rejectionOf(acquireAll(locks(a, '/z', '/y', '/x'), { signal: stop.signal }))
   await world.settle()
   stop.abort()
   expect(await run(failed)).toMatchObject({ name: 'AbortError' })
@@ -47,7 +47,7 @@ it('a deadline in the middle gives everything back', async () => {
   await run(other.release())
 })
 
-it('ends with the first of its locks that ends, and is given back as a whole', async () => {
+it('a combined handle ends with the first lock that ends, and releases all', async () => {
   const held = await run(acquireAll(locks(a, '/x', '/y')))
   held.assertHeld()
   const [name] = (await run(b.getChildren('/y'))).children
@@ -59,7 +59,7 @@ it('ends with the first of its locks that ends, and is given back as a whole', a
   expect(await left('/x', '/y')).toBe(0)
 })
 
-it('guards writes by all of its locks', async () => {
+it('a combined handle guards writes with all its locks', async () => {
   await run(a.create('/data'))
   const held = await run(acquireAll(locks(a, '/x', '/y', '/z')))
   const [stat] = await run(held.guard([{ op: 'setData', path: '/data', data: bytes('1') }]))

@@ -1,34 +1,34 @@
 import { MultiError, UsageError, type CallOptions, type WriteOp, type WriteResult } from '@zabra/client/core'
-import { LostError } from '../held/lost.ts'
-import type { AcquireOptions, Held } from '../held/types.ts'
+import { LostError } from '../handles/lost.ts'
+import type { AcquireOptions, LockHandle } from '../handles/types.ts'
 import type { Mutex } from '../mutex/mutex.ts'
 
-export interface HeldTogether extends Held {
-  /** The tokens of the locks, in the order of their paths. `token` is the highest of them. */
+export interface MultiLockHandle extends LockHandle {
+  /** The tokens of the locks in the order of their paths. `token` is the highest of them. */
   readonly tokens: readonly bigint[]
 }
 
 /**
- * Acquires all of these locks or none, in the order of their paths, so that two who want the same ones never wait for each
- * other. One signal limits the whole. The right ends with the first of them that ends. Rejects as `acquire` does, after
- * what was acquired has been released, with an `AggregateError` if that failed too, and with a `UsageError` when two of the
- * locks have one path.
+ * Acquires all locks or none, in the order of their paths, so that two callers that want the same locks cannot
+ * deadlock. One signal limits the whole. The combined handle ends with the first lock that ends. On failure
+ * releases what was acquired and rejects as `acquire` does, or with an `AggregateError` if a release failed too.
+ * Rejects with a `UsageError` when two locks have the same path.
  */
 export async function acquireAll(
   locks: readonly Mutex[],
   options: AcquireOptions = {},
-): Promise<HeldTogether> {
+): Promise<MultiLockHandle> {
   const ordered = inPathOrder(locks)
-  const held: Held[] = []
+  const held: LockHandle[] = []
   try {
     for (const lock of ordered) held.push(await lock.acquire(options))
-    return new Together(ordered, held)
+    return new CombinedHandle(ordered, held)
   } catch (error) {
     const failures = await releaseAll(held)
     if (failures.length === 0) throw error
     throw new AggregateError(
       [error, ...failures],
-      'Acquiring several locks failed, and so did giving back the first ones',
+      'Acquiring several locks failed, and so did releasing the first ones',
       {
         cause: error,
       },
@@ -36,7 +36,7 @@ export async function acquireAll(
   }
 }
 
-/** The one order in which everybody takes them. */
+/** Returns the locks in the one order that all callers use. */
 export function inPathOrder<T extends { readonly path: string }>(locks: readonly T[]): T[] {
   if (locks.length === 0) throw new UsageError('Expected one lock or more, got none')
   const ordered = locks.toSorted((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0))
@@ -46,8 +46,11 @@ export function inPathOrder<T extends { readonly path: string }>(locks: readonly
   return ordered
 }
 
-/** Gives back in reverse order; says what failed. */
-async function releaseAll(held: readonly Held[], options?: { background?: boolean }): Promise<unknown[]> {
+/** Releases in reverse order; returns the errors. */
+async function releaseAll(
+  held: readonly LockHandle[],
+  options?: { background?: boolean },
+): Promise<unknown[]> {
   const failures: unknown[] = []
   for (const one of held.toReversed()) {
     try {
@@ -59,16 +62,16 @@ async function releaseAll(held: readonly Held[], options?: { background?: boolea
   return failures
 }
 
-class Together implements HeldTogether {
+class CombinedHandle implements MultiLockHandle {
   readonly tokens: readonly bigint[]
   readonly token: bigint
   readonly path: string
   readonly #locks: readonly Mutex[]
-  readonly #held: readonly Held[]
+  readonly #held: readonly LockHandle[]
   readonly #controller = new AbortController()
   #released: Promise<void> | undefined
 
-  constructor(locks: readonly Mutex[], held: readonly Held[]) {
+  constructor(locks: readonly Mutex[], held: readonly LockHandle[]) {
     this.#locks = locks
     this.#held = held
     this.tokens = held.map(({ token }) => token)
@@ -107,8 +110,8 @@ class Together implements HeldTogether {
     } catch (error) {
       if (!(error instanceof MultiError)) throw error
       const gone = others[error.index]
-      if (gone === undefined) throw shifted(error, checks.length)
-      const message = `The mutex ${gone.path} is held no longer: somebody has deleted its znode`
+      if (gone === undefined) throw withShiftedIndex(error, checks.length)
+      const message = `The mutex ${gone.path} is no longer held: its znode was deleted`
       throw new LostError(message, 'nodeDeleted', gone.token, gone.path, error)
     }
   }
@@ -116,7 +119,7 @@ class Together implements HeldTogether {
   release(options?: { background?: boolean }): Promise<void> {
     this.#released ??= releaseAll(this.#held, options).then((failures) => {
       if (failures.length === 1) throw failures[0]
-      if (failures.length > 1) throw new AggregateError(failures, 'Several locks could not be given back')
+      if (failures.length > 1) throw new AggregateError(failures, 'Several locks could not be released')
     })
     return this.#released
   }
@@ -130,7 +133,7 @@ class Together implements HeldTogether {
   }
 }
 
-function shifted(error: MultiError, by: number): MultiError {
+function withShiftedIndex(error: MultiError, by: number): MultiError {
   const index = error.index - by
   const cause = error.cause as ConstructorParameters<typeof MultiError>[2]
   return new MultiError(`The guarded operation ${index} failed: ${cause.message}`, index, cause)

@@ -2,18 +2,18 @@ import { abortError, type Client } from '@zabra/client/core'
 
 const queues = new WeakMap<Client, Map<string, LocalQueue>>()
 
-/** Lets one caller of this client through at a time, in the order in which they came. */
+/** Lets one caller of this client proceed at a time, in order of arrival. */
 class LocalQueue {
   readonly #waiting: (() => void)[] = []
-  #taken = false
+  #isBusy = false
 
-  get busy(): boolean {
-    return this.#taken
+  get isBusy(): boolean {
+    return this.#isBusy
   }
 
-  async take(signal: AbortSignal | undefined, path: string): Promise<void> {
-    if (!this.#taken) {
-      this.#taken = true
+  async acquire(signal: AbortSignal | undefined, path: string): Promise<void> {
+    if (!this.#isBusy) {
+      this.#isBusy = true
       return
     }
     await new Promise<void>((resolve, reject) => {
@@ -30,23 +30,25 @@ class LocalQueue {
     })
   }
 
-  /** The next one goes; true when there is none. */
-  leave(): boolean {
+  /** Lets the next caller proceed; returns true when there is none. */
+  release(): boolean {
     const next = this.#waiting.shift()
     if (next !== undefined) next()
-    else this.#taken = false
-    return !this.#taken
+    else this.#isBusy = false
+    return !this.#isBusy
   }
 }
 
-/** Whether somebody of this client is in line for a path, or holds it. */
-export const isBusy = (client: Client, path: string): boolean => queues.get(client)?.get(path)?.busy ?? false
+/** Returns whether a caller of this client waits for the lock at this path, or holds it. */
+export const isBusy = (client: Client, path: string): boolean =>
+  queues.get(client)?.get(path)?.isBusy ?? false
 
 /**
- * Waits until no other caller of this client is in line for the path. The returned function lets the next one go. So a
- * process with a thousand waiters has one znode in the line, and takes turns with other processes as one of them.
+ * Waits until no other caller of this client uses the lock. The returned function lets the next caller proceed. A
+ * process with a thousand callers thus has one znode in the queue, and takes turns with other processes as one
+ * contender.
  */
-export async function queueUp(
+export async function enterLocalQueue(
   client: Client,
   path: string,
   signal: AbortSignal | undefined,
@@ -58,11 +60,11 @@ export async function queueUp(
   let queue = all.get(path)
   if (queue === undefined) all.set(path, (queue = new LocalQueue()))
   const own = queue
-  await own.take(signal, path)
+  await own.acquire(signal, path)
   let left = false
   return () => {
     if (left) return
     left = true
-    if (own.leave() && all.get(path) === own) all.delete(path)
+    if (own.release() && all.get(path) === own) all.delete(path)
   }
 }

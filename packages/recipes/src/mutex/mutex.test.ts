@@ -1,24 +1,24 @@
 import { AbortedError, UsageError, type Client } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
-import { LostError } from '../held/lost.ts'
-import { client as a, eachTest, meters, other as b, run, world } from '../testing/each-test.ts'
-import { pass } from '../testing/faults.ts'
+import { LostError } from '../handles/lost.ts'
+import { client as a, setupEachTest, meters, other as b, run, world } from '../testing/setup.ts'
+import { advanceUntilSettled } from '../testing/fault-injector.ts'
 import {
   bytes,
   countListeners,
-  failureOf,
+  rejectionOf,
   metered,
-  stoppable,
+  pausableClock,
   watchSettled,
   type TappedConnection,
 } from '../testing/world.ts'
 import { Mutex } from './mutex.ts'
 
-eachTest('a', 'a')
-const line = async (): Promise<string[]> => (await run(a.getChildren('/lock'))).children
+setupEachTest('a', 'a')
+const queue = async (): Promise<string[]> => (await run(a.getChildren('/lock'))).children
 
 describe('a mutex', () => {
-  it('is held by one at a time, in the order of arrival', async () => {
+  it('has one holder at a time, in order of arrival', async () => {
     const first = await run(new Mutex(a, '/lock').acquire())
     const second = new Mutex(b, '/lock').acquire()
     const settled = watchSettled(second)
@@ -29,11 +29,11 @@ describe('a mutex', () => {
     expect(held.token).toBeGreaterThan(first.token)
     held.assertHeld()
     await run(held.release())
-    expect(await line()).toEqual([])
+    expect(await queue()).toEqual([])
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('costs one round trip when nobody has it, and a watch that nobody waits for when it is held for longer than a moment', async () => {
+  it('costs one round trip when it is free, and an extra watch only when it is held for a while', async () => {
     await run(a.mkdirp('/lock'))
     const writes: number[] = []
     world.faults.toServer = (chunk) => {
@@ -56,7 +56,7 @@ describe('a mutex', () => {
     expect(meters[0]!.take()).toEqual({ requests: ['delete'], events: ['nodeDeleted'] })
   })
 
-  it('wakes exactly one waiter per release, who asks once, however long the line is', async () => {
+  it('wakes exactly one waiter per release, which lists once, however long the queue is', async () => {
     const waiters = []
     const holder = await run(new Mutex(a, '/lock').acquire())
     for (let i = 0; i < 20; i++) {
@@ -79,10 +79,10 @@ describe('a mutex', () => {
     await run(current.release())
   })
 
-  it('tells no waiter anything when somebody in the middle of the line is not the one before it', async () => {
+  it('sends no notification when a contender leaves that is not a predecessor', async () => {
     const holder = await run(new Mutex(a, '/lock').acquire())
     const stop = new AbortController()
-    const leaving = failureOf(new Mutex(b, '/lock').acquire({ signal: stop.signal }))
+    const leaving = rejectionOf(new Mutex(b, '/lock').acquire({ signal: stop.signal }))
     await world.settle()
     const { client: c, meter: meterC } = await metered(world)
     const last = new Mutex(c, '/lock').acquire()
@@ -99,24 +99,24 @@ describe('a mutex', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('leaves no node, watch or listener behind when a waiter gives up', async () => {
+  it('leaves no znode, watch or listener behind when a waiter aborts', async () => {
     const holder = await run(new Mutex(a, '/lock').acquire())
     const watches = world.server.stats().watches
     const stop = new AbortController()
     const listeners = countListeners(stop.signal)
-    const waiting = failureOf(new Mutex(b, '/lock').acquire({ signal: stop.signal }))
+    const waiting = rejectionOf(new Mutex(b, '/lock').acquire({ signal: stop.signal }))
     await world.settle()
-    expect(await line()).toHaveLength(2)
+    expect(await queue()).toHaveLength(2)
     stop.abort()
     await run(waiting)
     await world.settle()
-    expect(await line()).toHaveLength(1)
+    expect(await queue()).toHaveLength(1)
     expect(world.server.stats().watches).toBe(watches)
     expect(listeners()).toBe(0)
     await run(holder.release())
   })
 
-  it('is taken without waiting only when nobody is there, and a failed try costs one read', async () => {
+  it('tryAcquire succeeds only when the lock is free, and a failed call costs one read', async () => {
     const mutex = new Mutex(b, '/lock')
     const held = await run(mutex.tryAcquire())
     expect(held).toBeDefined()
@@ -125,17 +125,17 @@ describe('a mutex', () => {
     expect(meters[0]!.take().requests).toEqual(['getChildren'])
     expect(await run(mutex.tryAcquire())).toBeUndefined()
     await run(held!.release())
-    expect(await line()).toEqual([])
+    expect(await queue()).toEqual([])
   })
 
-  it('runs a body while holding, and tells of errors of both the body and the release', async () => {
+  it('run propagates the errors of both the body and the release', async () => {
     const mutex = new Mutex(a, '/lock')
     expect(await run(mutex.run(async (held) => held.path))).toMatch(/^\/lock\//)
     await expect(run(mutex.run(() => Promise.reject(new Error('body'))))).rejects.toThrow('body')
-    expect(await line()).toEqual([])
+    expect(await queue()).toEqual([])
   })
 
-  it('lists who is in line, the holder first', async () => {
+  it('participants lists the holder first', async () => {
     await run(new Mutex(a, '/lock', { data: bytes('A') }).acquire())
     void new Mutex(b, '/lock', { data: bytes('B') }).acquire().catch(() => {})
     await world.settle()
@@ -144,7 +144,7 @@ describe('a mutex', () => {
     expect(participants.map(({ data }) => data)).toEqual([bytes('A'), bytes('B')])
   })
 
-  it('lets a thousand holders follow each other with one notification and one listing each', async () => {
+  it('passes through a thousand holders with one notification and one listing each', async () => {
     const events: string[] = []
     const requests: string[] = []
     const instrumentation = {
@@ -167,21 +167,21 @@ describe('a mutex', () => {
         })
       }
     })
-    await pass(world, 1000, Promise.all(rounds))
+    await advanceUntilSettled(world, 1000, Promise.all(rounds))
     await world.settle()
     expect(most).toBe(1)
     expect(tokens).toEqual(tokens.toSorted((x, y) => (x < y ? -1 : 1)))
     const count = (operation: string): number => requests.filter((one) => one === operation).length
     expect(tokens).toHaveLength(1000)
-    // One for the waiter who follows, and one for each holder's own watch.
+    // One for the next waiter, and one for the watch of each holder.
     expect(events.length).toBeLessThanOrEqual(2000)
     expect(count('create')).toBe(1000)
     expect(count('delete')).toBe(1000)
-    // One with the create, one at the wake-up, and few who meet a predecessor that has just gone.
+    // One with the create, one at the wake-up, and some whose predecessor has just gone.
     expect(count('getChildren')).toBeLessThanOrEqual(2100)
   })
 
-  it('tells observers how long a holder has waited', async () => {
+  it('reports the wait time of a holder to instrumentation', async () => {
     const told: unknown[] = []
     const recipe = (info: { phase: string }): void => void told.push(info)
     const c = await world.client({ instrumentation: { recipe } })
@@ -195,7 +195,7 @@ describe('a mutex', () => {
     await run(held.release())
   })
 
-  it('a store that remembers the highest token refuses a holder who was silent for too long', async () => {
+  it('a store that checks tokens rejects a holder that paused for too long', async () => {
     const slow = await world.client({ servers: 'slow:2181', errorPolicy: 'session' })
     let highest = 0n
     const write = (token: bigint): boolean => {
@@ -216,7 +216,7 @@ describe('a mutex', () => {
     await run(second.release())
   })
 
-  it('guards writes by the existence of its node, whatever the clocks say', async () => {
+  it('guard applies writes only while the znode exists, regardless of clocks', async () => {
     await run(a.create('/x', bytes('0')))
     const held = await run(new Mutex(a, '/lock').acquire())
     const [stat] = await run(held.guard([{ op: 'setData', path: '/x', data: bytes('1') }]))
@@ -227,14 +227,14 @@ describe('a mutex', () => {
     })
     held.assertHeld()
     await run(b.delete(held.path))
-    const failure = await run(failureOf(held.guard([{ op: 'setData', path: '/x', data: bytes('2') }])))
+    const failure = await run(rejectionOf(held.guard([{ op: 'setData', path: '/x', data: bytes('2') }])))
     expect(failure).toMatchObject({ name: 'LostError', reason: 'nodeDeleted' })
     expect((await run(a.getData('/x'))).data).toEqual(bytes('1'))
   })
 })
 
 describe('callers of one client', () => {
-  it('share one place in the line, in their order', async () => {
+  it('share one znode in the queue, in order of arrival', async () => {
     const first = await run(new Mutex(a, '/lock').acquire())
     const order: number[] = []
     const all = [1, 2, 3].map(async (n) => {
@@ -243,28 +243,28 @@ describe('callers of one client', () => {
       await held.release()
     })
     await world.settle()
-    expect(await line()).toHaveLength(1)
+    expect(await queue()).toHaveLength(1)
     await run(first.release())
     await run(Promise.all(all))
     expect(order).toEqual([1, 2, 3])
-    expect(await line()).toEqual([])
+    expect(await queue()).toEqual([])
   })
 
-  it('that give up while they wait for each other leave the others their turns', async () => {
+  it('keep their turns when other local callers abort', async () => {
     const first = await run(new Mutex(a, '/lock').acquire())
     const stop = new AbortController()
-    const gone = failureOf(new Mutex(a, '/lock').acquire({ signal: stop.signal }))
+    const gone = rejectionOf(new Mutex(a, '/lock').acquire({ signal: stop.signal }))
     const last = new Mutex(a, '/lock').acquire()
     stop.abort()
     expect(await run(gone)).toBeInstanceOf(AbortedError)
     await run(first.release())
     await run((await run(last)).release())
-    expect(await run(failureOf(new Mutex(a, '/lock').acquire({ signal: stop.signal })))).toBeInstanceOf(
+    expect(await run(rejectionOf(new Mutex(a, '/lock').acquire({ signal: stop.signal })))).toBeInstanceOf(
       AbortedError,
     )
   })
 
-  it('are told when they would wait for themselves', async () => {
+  it('get an error instead of waiting for themselves', async () => {
     const owner = {}
     const mutex = new Mutex(a, '/lock')
     const held = await run(mutex.acquire({ owner }))
@@ -273,7 +273,7 @@ describe('callers of one client', () => {
     await run((await run(mutex.acquire({ owner }))).release())
   })
 
-  it('may count instead, and the last release gives it back', async () => {
+  it('may reenter, and the last release releases the lock', async () => {
     const owner = {}
     const mutex = new Mutex(a, '/lock', { reentrant: true })
     const outer = await run(mutex.acquire({ owner }))
@@ -282,17 +282,17 @@ describe('callers of one client', () => {
     await run(inner.release())
     await run(inner.release())
     outer.assertHeld()
-    expect(await line()).toHaveLength(1)
+    expect(await queue()).toHaveLength(1)
     await run(outer.release())
-    expect(await line()).toEqual([])
+    expect(await queue()).toEqual([])
     await expect(mutex.acquire()).rejects.toThrow('Expected an owner')
   })
 })
 
-describe('when the lock is lost', () => {
+describe('a lost lock', () => {
   const reasonOf = (signal: AbortSignal): unknown => (signal.reason as LostError).reason
 
-  it('the signal aborts at the moment of a broken connection, and it stays lost when the session goes on', async () => {
+  it('aborts its signal when the connection breaks, and stays lost when the session survives', async () => {
     const held = await run(new Mutex(a, '/lock').acquire())
     let stateAtLoss = ''
     held.signal.addEventListener('abort', () => (stateAtLoss = a.state))
@@ -305,11 +305,11 @@ describe('when the lock is lost', () => {
     expect(a.state).toBe('connected')
     expect(() => held.assertHeld()).toThrow('connection')
     await run(held.release())
-    expect(await line()).toEqual([])
+    expect(await queue()).toEqual([])
   })
 
-  it('a holder that stood still finds out from the clock, before its connection tells it anything', async () => {
-    const process = stoppable(world)
+  it('is detected from the clock right after a pause, before the connection reports anything', async () => {
+    const process = pausableClock(world)
     const client = await world.client({ platform: { clock: process.clock } })
     const held = await run(new Mutex(client, '/lock').acquire())
     process.standStill(11_900)
@@ -320,7 +320,7 @@ describe('when the lock is lost', () => {
     expect(held.signal.aborted).toBe(true)
   })
 
-  it('keeps it over a lost connection under the session policy, and until the horizon under the lease policy', async () => {
+  it('is kept over a broken connection under the session policy, and until the horizon under the lease policy', async () => {
     const bySession = await run(new Mutex(a, '/one', { errorPolicy: 'session' }).acquire())
     const byLease = await run(new Mutex(a, '/two', { errorPolicy: { lease: {} } }).acquire())
     world.faults.open = () => {
@@ -340,7 +340,7 @@ describe('when the lock is lost', () => {
     expect(reasonOf(bySession.signal)).toBe('expired')
   })
 
-  it('renews its lease by a transaction per third of the timeout while anything is held, and no longer', async () => {
+  it('renews its lease with one transaction per third of the timeout, only while any lock is held', async () => {
     const options = { errorPolicy: { lease: {} } } as const
     const one = await run(new Mutex(a, '/one', options).acquire())
     const two = await run(new Mutex(a, '/two', options).acquire())
@@ -357,7 +357,7 @@ describe('when the lock is lost', () => {
     expect(world.clock.pendingTimers().filter(({ name }) => name.includes('lease'))).toEqual([])
   })
 
-  it('by the deletion of its node, by the end of its client, or by its release, the reason says so', async () => {
+  it('has the reason for a deleted znode, a closed client and a release', async () => {
     const one = await run(new Mutex(a, '/lock').acquire())
     await world.advance(20)
     await run(b.delete(one.path))
@@ -367,7 +367,7 @@ describe('when the lock is lost', () => {
     const brief = await run(new Mutex(a, '/lock').acquire())
     await run(b.delete(brief.path))
     await world.settle()
-    // So soon it is not watched yet; what it guards is refused at once all the same.
+    // No watch is set so early; guarded writes are rejected all the same.
     expect(brief.signal.aborted).toBe(false)
     await world.advance(10)
     expect(reasonOf(brief.signal)).toBe('nodeDeleted')
@@ -379,7 +379,7 @@ describe('when the lock is lost', () => {
     const closed = a.close()
     await world.settle()
     await closed
-    // The server may tell of the end of the node before it confirms the end of the session.
+    // The server may report the deletion before it confirms the end of the session.
     expect(['closed', 'nodeDeleted']).toContain(reasonOf(three.signal))
     await run(three.release())
     expect(meters[1]!.phases).toEqual([])

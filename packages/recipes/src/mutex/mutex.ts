@@ -1,42 +1,42 @@
 import { NoNodeError, type Bytes, type Client, type ErrorPolicy } from '@zabra/client/core'
-import { bodyAndRelease } from '../held/combine.ts'
-import { Right } from '../held/right.ts'
-import type { AcquireOptions, Held, RecipeOptions } from '../held/types.ts'
-import { inOrder } from '../line/contenders.ts'
-import { Line, type Place } from '../line/line.ts'
-import { takeTurn, tryTurn, type TurnOptions } from '../line/turn.ts'
-import { isBusy, queueUp } from './local-queue.ts'
-import { lockWords, parseLock } from './names.ts'
+import { runAndRelease } from '../handles/run-and-release.ts'
+import { EphemeralLockHandle } from '../handles/ephemeral-lock-handle.ts'
+import type { AcquireOptions, LockHandle, RecipeOptions } from '../handles/types.ts'
+import { contendersInOrder } from '../lock-queue/contenders.ts'
+import { LockQueue, type QueueEntry } from '../lock-queue/lock-queue.ts'
+import { acquireTurn, tryAcquireTurn, type TurnOptions } from '../lock-queue/turn.ts'
+import { isBusy, enterLocalQueue } from './local-queue.ts'
+import { lockPrefixes, parseLock } from './names.ts'
 import { Owners } from './owners.ts'
 
 export interface MutexOptions extends RecipeOptions {
-  /** An owner may acquire again what it holds; the last release counts. Every acquire must name its owner then. */
+  /** An owner may acquire a lock that it holds; the last release counts. Every acquire must then name its owner. */
   readonly reentrant?: boolean
-  /** Callers of one client wait for each other here, with one znode in the line at a time (default true). */
+  /** Callers of one client queue locally, with one znode at a time in the queue (default true). */
   readonly localQueue?: boolean
 }
 
-/** Somebody in the line of a lock. */
+/** A contender of a lock. */
 export interface Participant {
   readonly path: string
   readonly data: Bytes
-  /** The session. */
+  /** Id of the session. */
   readonly owner: bigint
 }
 
 /**
- * A lock that one holder has at a time, in the order of arrival. See the README of this folder for what happens when the
- * connection is lost.
+ * A mutual exclusion lock, granted in order of arrival. See the README of this folder for the behaviour on a lost
+ * connection.
  */
 export class Mutex {
   readonly client: Client
-  /** The directory of its line. */
+  /** Directory of the queue. */
   readonly path: string
-  /** What its own znodes hold. */
+  /** Data of the znodes that this object creates. */
   readonly data: Bytes
-  protected readonly line: Line
+  protected readonly queue: LockQueue
   protected readonly policy: ErrorPolicy
-  readonly #word: string
+  readonly #prefix: string
   readonly #localQueue: boolean
   readonly #owners: Owners
 
@@ -51,77 +51,84 @@ export class Mutex {
     this.path = path
     this.data = options.data ?? new Uint8Array(0)
     this.policy = errorPolicy
-    this.line = new Line(client, path, parseLock, options)
-    this.#word = lockWords[naming]
+    this.queue = new LockQueue(client, path, parseLock, options)
+    this.#prefix = lockPrefixes[naming]
     this.#localQueue = localQueue
     this.#owners = new Owners(path, reentrant)
   }
 
   /**
    * Waits for the lock. Rejects with an `AbortedError` or `OperationTimeoutError` when the signal aborts, a
-   * `SessionExpiredError` when the session expires and `onSessionLoss` is `throw`, a `LostError` when somebody deletes the
-   * waiting znode, and a `UsageError` when the owner would wait for itself.
+   * `SessionExpiredError` when the session expires and `onSessionLoss` is `throw`, a `LostError` when another
+   * client deletes the waiting znode, and a `UsageError` when the owner would wait for itself.
    */
-  async acquire(options: AcquireOptions = {}): Promise<Held> {
+  async acquire(options: AcquireOptions = {}): Promise<LockHandle> {
     const { owner, signal } = options
     return (
-      this.#owners.again(owner) ??
-      this.#owners.first(owner, () => this.#enter(signal, () => this.wait(options)))
+      this.#owners.reenter(owner) ??
+      this.#owners.acquireFirst(owner, () =>
+        this.#acquireThroughLocalQueue(signal, () => this.acquireTurn(options)),
+      )
     )
   }
 
-  /** Takes the lock if nobody has it or waits for it; undefined otherwise. Somebody who just leaves may count. */
-  async tryAcquire(options: AcquireOptions = {}): Promise<Held | undefined> {
+  /**
+   * Acquires the lock if no contender holds it or waits for it; returns undefined otherwise. A contender that is
+   * just leaving may still count.
+   */
+  async tryAcquire(options: AcquireOptions = {}): Promise<LockHandle | undefined> {
     const { owner, signal } = options
-    const again = this.#owners.again(owner)
+    const again = this.#owners.reenter(owner)
     if (again !== undefined) return again
     if (this.#localQueue && isBusy(this.client, this.path)) return undefined
-    const isFree = (names: readonly string[]): boolean => inOrder(names, parseLock).length === 0
-    return this.#owners.first(owner, () =>
-      this.#enter(signal, () => tryTurn(this.line, this.turn(options), isFree)),
+    const isFree = (names: readonly string[]): boolean => contendersInOrder(names, parseLock).length === 0
+    return this.#owners.acquireFirst(owner, () =>
+      this.#acquireThroughLocalQueue(signal, () =>
+        tryAcquireTurn(this.queue, this.turnOptions(options), isFree),
+      ),
     )
   }
 
-  /** Runs the body while holding, and releases. What both throw comes in one `AggregateError`. */
-  async run<T>(body: (held: Held) => Promise<T>, options?: AcquireOptions): Promise<T> {
+  /** Runs the body while holding the lock, then releases it. Rejects with an `AggregateError` when both fail. */
+  async run<T>(body: (held: LockHandle) => Promise<T>, options?: AcquireOptions): Promise<T> {
     const held = await this.acquire(options)
-    return bodyAndRelease(
+    return runAndRelease(
       () => body(held),
       () => held.release(),
     )
   }
 
-  /** Who is in line, the holder first. */
+  /** Returns the contenders, the holder first. */
   async participants(): Promise<Participant[]> {
-    const listing = await this.line.list(undefined)
-    const reads = inOrder(listing?.names ?? [], parseLock).map(({ name }) =>
-      this.#read(this.line.pathOf(name)),
+    const listing = await this.queue.list(undefined)
+    const reads = contendersInOrder(listing?.names ?? [], parseLock).map(({ name }) =>
+      this.#read(this.queue.pathOf(name)),
     )
     return (await Promise.all(reads)).filter((participant) => participant !== undefined)
   }
 
-  /** Stands in line. */
-  protected wait(options: AcquireOptions): Promise<Right> {
-    return takeTurn(this.line, this.turn(options))
+  /** Waits in the queue. */
+  protected acquireTurn(options: AcquireOptions): Promise<EphemeralLockHandle> {
+    return acquireTurn(this.queue, this.turnOptions(options))
   }
 
-  protected turn(options: AcquireOptions): TurnOptions<Right> {
+  protected turnOptions(options: AcquireOptions): TurnOptions<EphemeralLockHandle> {
     return {
       ...options,
-      word: this.#word,
+      prefix: this.#prefix,
       policy: this.policy,
-      grant: (place: Place, waitedMs: number) =>
-        new Right(this.client, place, { recipe: 'mutex', policy: this.policy, waitedMs }),
+      grant: (entry: QueueEntry, waitedMs: number) =>
+        new EphemeralLockHandle(this.client, entry, { recipe: 'mutex', policy: this.policy, waitedMs }),
     }
   }
 
-  /** Takes its place among the callers of this client, and leaves it when the right has been given back. */
-  async #enter<T extends Right | undefined>(
+  /** Waits in the local queue first, and leaves it when the lock has been released. */
+  async #acquireThroughLocalQueue<T extends EphemeralLockHandle | undefined>(
     signal: AbortSignal | undefined,
     acquire: () => Promise<T>,
   ): Promise<T> {
     if (!this.#localQueue) return acquire()
-    const leave = await queueUp(this.client, this.path, signal)
+    const leave = await enterLocalQueue(this.client, this.path, signal)
     let held: T
     try {
       held = await acquire()
@@ -130,7 +137,7 @@ export class Mutex {
       throw error
     }
     if (held === undefined) leave()
-    else held.afterRelease(leave)
+    else held.onRelease(leave)
     return held
   }
 

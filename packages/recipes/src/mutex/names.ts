@@ -1,7 +1,7 @@
-import { parserOf } from '../line/contenders.ts'
+import { createParser } from '../lock-queue/contenders.ts'
 
-/** How names of contenders go on after their mark. */
-export const lockWords = { recipe: 'lock-', curator: 'lock-', kazoo: '__lock__' } as const
+/** Name prefixes between the protection id and the sequence number. */
+export const lockPrefixes = { recipe: 'lock-', curator: 'lock-', kazoo: '__lock__' } as const
 
-/** Reads the names of all kinds, so that they can share a line. */
-export const parseLock = parserOf(['lock-', '__lock__'])
+/** Parses the names of all naming schemes, so that they can share a queue. */
+export const parseLock = createParser(['lock-', '__lock__'])

@@ -1,9 +1,9 @@
 import { UsageError } from '@zabra/client/core'
-import type { Held } from '../held/types.ts'
+import type { LockHandle } from '../handles/types.ts'
 
-/** Who has a right of one lock, by the objects that they gave as owners. */
+/** The owners that hold or wait for one lock. */
 export class Owners {
-  readonly #held = new Map<object, { readonly held: Held; count: number }>()
+  readonly #held = new Map<object, { readonly held: LockHandle; count: number }>()
   readonly #waiting = new Set<object>()
   readonly #reentrant: boolean
   readonly #path: string
@@ -13,11 +13,11 @@ export class Owners {
     this.#reentrant = reentrant
   }
 
-  /** The right that the owner holds already, once more. Throws when it would wait for itself. */
-  again(owner: object | undefined): Held | undefined {
+  /** Returns another handle for an owner that holds the lock. Throws when the owner would wait for itself. */
+  reenter(owner: object | undefined): LockHandle | undefined {
     if (owner === undefined) {
       if (!this.#reentrant) return undefined
-      throw new UsageError(`Expected an owner: ${this.#path} counts by owner how often it is held`, {
+      throw new UsageError(`Expected an owner: ${this.#path} is reentrant and counts by owner`, {
         path: this.#path,
       })
     }
@@ -31,32 +31,32 @@ export class Owners {
     }
     if (entry === undefined) return undefined
     entry.count++
-    return this.#counted(owner)
+    return this.#countedHandle(owner)
   }
 
-  /** Runs an acquire for an owner, which may not ask for another one meanwhile. */
-  async first<T extends Held | undefined>(
+  /** Runs an acquire for an owner, which may not start another one meanwhile. */
+  async acquireFirst<T extends LockHandle | undefined>(
     owner: object | undefined,
     acquire: () => Promise<T>,
-  ): Promise<T | Held> {
+  ): Promise<T | LockHandle> {
     if (owner === undefined) return acquire()
     this.#waiting.add(owner)
     try {
       const held = await acquire()
       if (held === undefined) return held
       this.#held.set(owner, { held, count: 1 })
-      return this.#counted(owner)
+      return this.#countedHandle(owner)
     } finally {
       this.#waiting.delete(owner)
     }
   }
 
-  /** A view of the right whose release gives it back with the last one. */
-  #counted(owner: object): Held {
+  /** Returns a handle whose release releases the lock if it is the last one. */
+  #countedHandle(owner: object): LockHandle {
     const entry = this.#held.get(owner)!
     const { held } = entry
     let released: Promise<void> | undefined
-    const release: Held['release'] = (options) => {
+    const release: LockHandle['release'] = (options) => {
       if (released !== undefined) return released
       if (--entry.count > 0) return (released = Promise.resolve())
       this.#held.delete(owner)

@@ -1,18 +1,18 @@
 import { SessionExpiredError } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
-import { client as a, eachTest, other as b, run, world } from '../testing/each-test.ts'
-import { failureOf, metered, refuseConnections, watchSettled } from '../testing/world.ts'
+import { client as a, setupEachTest, other as b, run, world } from '../testing/setup.ts'
+import { rejectionOf, metered, refuseConnections, watchSettled } from '../testing/world.ts'
 import { Mutex } from './mutex.ts'
 
-eachTest('a', 'a')
-const line = async (): Promise<string[]> => (await run(a.getChildren('/lock'))).children
+setupEachTest('a', 'a')
+const queue = async (): Promise<string[]> => (await run(a.getChildren('/lock'))).children
 
-describe('what went wrong in other locks', () => {
-  it('is not granted on a node of the session before (CURATOR-498, Curator issue 1121): a waiter whose session expired goes to the end', async () => {
+describe('regressions of other locks', () => {
+  it('a waiter whose session expired queues again, and is not granted by its old znode (CURATOR-498, Curator issue 1121)', async () => {
     const holder = await run(new Mutex(a, '/lock', { errorPolicy: 'session' }).acquire())
     const waiting = new Mutex(b, '/lock').acquire()
     await world.settle()
-    const before = (await line()).length
+    const before = (await queue()).length
     const { client: c } = await metered(world)
     const later = new Mutex(c, '/lock').acquire()
     await world.settle()
@@ -35,9 +35,9 @@ describe('what went wrong in other locks', () => {
     await run(third.release())
   })
 
-  it('a waiter that would rather fail than go to the end of the line is told of the expiry', async () => {
+  it('a waiter with onSessionLoss throw gets the expiry', async () => {
     const holder = await run(new Mutex(a, '/lock').acquire())
-    const waiting = failureOf(new Mutex(b, '/lock').acquire({ onSessionLoss: 'throw' }))
+    const waiting = rejectionOf(new Mutex(b, '/lock').acquire({ onSessionLoss: 'throw' }))
     await world.settle()
     const goOn = refuseConnections(world)
     world.connections[1]!.cut()
@@ -48,10 +48,10 @@ describe('what went wrong in other locks', () => {
     await run(holder.release())
   })
 
-  it('a client that does not renew its session ends the wait', async () => {
+  it('a client that starts no new session ends the wait', async () => {
     const holder = await run(new Mutex(a, '/lock').acquire())
     const { client: c } = await metered(world, { sessionExpiry: 'close' })
-    const waiting = failureOf(new Mutex(c, '/lock').acquire())
+    const waiting = rejectionOf(new Mutex(c, '/lock').acquire())
     await world.settle()
     refuseConnections(world)
     world.connections[2]!.cut()
@@ -60,7 +60,7 @@ describe('what went wrong in other locks', () => {
     await run(holder.release())
   })
 
-  it('a waiter wakes when its predecessor went while it was suspended (kazoo 170)', async () => {
+  it('a waiter wakes when its predecessor left while it was suspended (kazoo 170)', async () => {
     const holder = await run(new Mutex(a, '/lock').acquire())
     const waiting = new Mutex(b, '/lock').acquire()
     await world.settle()
@@ -73,7 +73,7 @@ describe('what went wrong in other locks', () => {
     await run(held.release())
   })
 
-  it('a lost reply to the create leaves no node that everybody waits for', async () => {
+  it('a lost reply to the create leaves no orphan znode', async () => {
     world.faults.toClient = (chunk, wire) => {
       if (wire !== world.connections[0]) return chunk
       delete world.faults.toClient
@@ -81,25 +81,25 @@ describe('what went wrong in other locks', () => {
       return undefined
     }
     const held = await world.within(5000, new Mutex(a, '/lock').acquire())
-    expect(await line()).toHaveLength(1)
+    expect(await queue()).toHaveLength(1)
     await run(held.release())
-    expect(await line()).toEqual([])
+    expect(await queue()).toEqual([])
   })
 
-  it('failed tries leave no nodes under load (kazoo 732)', async () => {
+  it('failed tryAcquire calls leave no znodes under load (kazoo 732)', async () => {
     const holder = await run(new Mutex(a, '/lock').acquire())
     const tries = Array.from({ length: 50 }, () => new Mutex(b, '/lock', { localQueue: false }).tryAcquire())
     expect(await run(Promise.all(tries))).toEqual(tries.map(() => undefined))
-    expect(await line()).toHaveLength(1)
+    expect(await queue()).toHaveLength(1)
     await run(holder.release())
     const races = Array.from({ length: 50 }, () => new Mutex(b, '/lock', { localQueue: false }).tryAcquire())
     const winners = (await run(Promise.all(races))).filter((held) => held !== undefined)
     expect(winners.length).toBeLessThanOrEqual(1)
     for (const winner of winners) await run(winner.release())
-    expect(await line()).toEqual([])
+    expect(await queue()).toEqual([])
   })
 
-  it('two locks of one session are two contenders (the id of the session in the name made them one)', async () => {
+  it('two locks of one session are two contenders (a session id in the name merged them)', async () => {
     const options = { localQueue: false }
     const first = await run(new Mutex(a, '/lock', options).acquire())
     const second = new Mutex(a, '/lock', options).acquire()
@@ -110,29 +110,29 @@ describe('what went wrong in other locks', () => {
     await run((await run(second)).release())
   })
 
-  it('a waiter whose own node is deleted hears of it at its turn, and the line goes on', async () => {
+  it('a waiter whose znode is deleted gets an error at its turn, and the queue advances', async () => {
     const holder = await run(new Mutex(a, '/lock').acquire())
-    const waiting = failureOf(new Mutex(b, '/lock').acquire())
+    const waiting = rejectionOf(new Mutex(b, '/lock').acquire())
     await world.settle()
-    const own = (await line()).find((name) => !holder.path.endsWith(name))!
+    const own = (await queue()).find((name) => !holder.path.endsWith(name))!
     await run(a.delete(`/lock/${own}`))
     await run(holder.release())
     expect(await run(waiting)).toMatchObject({ name: 'LostError', reason: 'nodeDeleted' })
   })
 
-  it('a directory that is deleted with all that is in it is made again, and waiters stand in line anew', async () => {
+  it('waiters queue again when the directory is deleted with all children', async () => {
     const holder = await run(new Mutex(a, '/lock').acquire())
     const waiting = new Mutex(b, '/lock').acquire()
     await world.settle()
-    const nodes = (await line()).map((name) => ({ op: 'delete', path: `/lock/${name}` }) as const)
+    const nodes = (await queue()).map((name) => ({ op: 'delete', path: `/lock/${name}` }) as const)
     await run(a.multi([...nodes, { op: 'delete', path: '/lock' }]))
     await run((await run(waiting)).release())
     await world.advance(20)
-    expect(() => holder.assertHeld()).toThrow('somebody has deleted its znode')
+    expect(() => holder.assertHeld()).toThrow('its znode was deleted')
     await run(holder.release())
   })
 
-  it('two clients with different roots share a lock', async () => {
+  it('two clients with different chroots share a lock', async () => {
     await run(a.mkdirp('/app/lock'))
     const view = b.chroot('/app')
     const holder = await run(new Mutex(a, '/app/lock').acquire())
@@ -146,7 +146,7 @@ describe('what went wrong in other locks', () => {
     await run(held.release())
   })
 
-  it('contenders with names of Curator, kazoo and ours stand in one line', async () => {
+  it('contenders with the naming of Curator, kazoo and recipe share a queue', async () => {
     const kinds = ['recipe', 'curator', 'kazoo'] as const
     const order: string[] = []
     const first = await run(new Mutex(a, '/lock').acquire())
@@ -156,7 +156,7 @@ describe('what went wrong in other locks', () => {
       await held.release()
     })
     await world.settle()
-    const names = (await line()).join(' ')
+    const names = (await queue()).join(' ')
     expect(names).toMatch(/_c_[0-9a-f-]{36}-lock-\d{10}/)
     expect(names).toMatch(/(^| )[0-9a-f]{32}__lock__\d{10}/)
     await run(first.release())

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import { NodeExistsError, NoNodeError, utf8, type Client } from '@zabra/client/core'
-import { client, eachTest, other, run, world } from '../testing/each-test.ts'
-import { enumerateFaults, tree } from '../testing/stage.ts'
-import { AmbiguousResultError } from '../waiting/ambiguous.ts'
+import { client, setupEachTest, other, run, world } from '../testing/setup.ts'
+import { connectionFaults, enumerateFaults, tree } from '../testing/fault-fixture.ts'
+import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import { NameService } from './name-service.ts'
 
-eachTest('a', 'a')
+setupEachTest('a', 'a')
 const namesOf = (on: Client): NameService<string> => new NameService(on, '/names', utf8)
 
 describe('a name service', () => {
-  it('gives values names of any text', async () => {
+  it('maps names of any text to values', async () => {
     for (const name of ['a', '.', '..', 'a/b', '', 'ä', '😀', '%']) {
       await run(namesOf(client).register(name, `value of ${name}`))
       expect(await run(namesOf(other).resolve(name, { fresh: true }))).toBe(`value of ${name}`)
@@ -18,7 +18,7 @@ describe('a name service', () => {
     expect(await run(namesOf(other).resolve('none'))).toBeUndefined()
   })
 
-  it('gives a name to exactly one of those who want it', async () => {
+  it('registers a name for exactly one of several clients', async () => {
     const wanting = Array.from({ length: 5 }, (_, n) =>
       namesOf(n % 2 ? client : other).register('a', String(n)),
     )
@@ -28,7 +28,7 @@ describe('a name service', () => {
     expect(refused.reason).toBeInstanceOf(NodeExistsError)
   })
 
-  it('updates and takes back what it registered', async () => {
+  it('updates and unregisters a name', async () => {
     const mine = await run(namesOf(client).register('a', '1'))
     await run(mine.update('2'))
     expect(await run(namesOf(other).resolve('a'))).toBe('2')
@@ -36,13 +36,13 @@ describe('a name service', () => {
     expect(await run(namesOf(other).resolve('a'))).toBeUndefined()
   })
 
-  it('forgets an ephemeral name with its owner', async () => {
+  it('removes an ephemeral name with its owner', async () => {
     await run(namesOf(other).register('a', '1', { ephemeral: true }))
     await run(other.close())
     expect(await run(namesOf(client).resolve('a'))).toBeUndefined()
   })
 
-  it('renames in one step, and refuses what it cannot', async () => {
+  it('renames atomically, and rejects invalid renames', async () => {
     await run(client.create('/names/a', utf8.encode('1'), { parents: true }))
     await run(namesOf(client).rename('a', 'b'))
     expect(await run(namesOf(other).names())).toEqual(['b'])
@@ -52,7 +52,7 @@ describe('a name service', () => {
     await expect(run(namesOf(client).rename('b', 'c'))).rejects.toBeInstanceOf(NodeExistsError)
   })
 
-  it("renames a name that its holder keeps: the old one does not come back, and the new one is no longer the holder's", async () => {
+  it('takes a renamed name from its holder, and does not bring the old name back', async () => {
     const mine = await run(namesOf(client).register('a', '1'))
     await run(namesOf(other).rename('a', 'b'))
     await world.advance(1000)
@@ -62,7 +62,7 @@ describe('a name service', () => {
     expect(await run(namesOf(other).names())).toEqual(['b'])
   })
 
-  it('refuses to rename a name that goes with its holder, which would make it again', async () => {
+  it('rejects renaming an ephemeral name, which its holder would create again', async () => {
     await run(namesOf(client).register('a', '1', { ephemeral: true }))
     await expect(run(namesOf(other).rename('a', 'b'))).rejects.toThrow(
       'Expected a name that outlives its session',
@@ -70,7 +70,7 @@ describe('a name service', () => {
     expect(await run(namesOf(other).names())).toEqual(['a'])
   })
 
-  it('never changes or removes what somebody else has registered under the name since', async () => {
+  it('never changes or removes a later registration of the same name by another client', async () => {
     const mine = await run(namesOf(client).register('a', '1'))
     await run(other.delete('/names/a'))
     await run(namesOf(other).register('a', 'theirs'))
@@ -79,7 +79,7 @@ describe('a name service', () => {
     expect(await run(namesOf(other).resolve('a'))).toBe('theirs')
   })
 
-  it('holds the last of several updates, and no watch', async () => {
+  it('applies the last of several concurrent updates, and sets no watch', async () => {
     const mine = await run(namesOf(client).register('a', '1'))
     await run(Promise.all(['2', '3', '4'].map((value) => mine.update(value))))
     expect(await run(namesOf(other).resolve('a', { fresh: true }))).toBe('4')
@@ -87,22 +87,15 @@ describe('a name service', () => {
   })
 })
 
-it('an example: a service is found by its name', async () => {
+it('example: a service is found by its name', async () => {
   const mine = await run(namesOf(client).register('billing/eu', 'a.example', { ephemeral: true }))
   expect(await run(namesOf(other).resolve('billing/eu'))).toBe('a.example')
   await run(mine.unregister())
 })
 
-it('registers and renames exactly once, whatever happens at any request', async () => {
-  const kinds = [
-    'cut before the server reads it',
-    'cut after it was carried out, before the reply',
-    'cut after the reply',
-    'session expired before the server reads it',
-    'session expired after it was carried out',
-  ] as const
-  await enumerateFaults(async (stage, victim) => {
-    const observer = await stage.world.client()
+it('registers and renames exactly once under any fault at any request', async () => {
+  await enumerateFaults(async (fixture, victim) => {
+    const observer = await fixture.world.client()
     const names = namesOf(victim.client)
     try {
       const mine = await names.register('a', '1')
@@ -110,7 +103,7 @@ it('registers and renames exactly once, whatever happens at any request', async 
       await names.register('e', '1', { ephemeral: true })
       await observer.create('/names/x', utf8.encode('x'))
       await names.rename('x', 'y')
-      await stage.calm()
+      await fixture.waitUntilQuiet()
       expect(await namesOf(observer).names()).toEqual(['a', 'e', 'y'])
       expect(await namesOf(observer).resolve('a')).toBe('2')
       await mine.unregister()
@@ -118,9 +111,9 @@ it('registers and renames exactly once, whatever happens at any request', async 
     } catch (error) {
       if (!(error instanceof AmbiguousResultError) || !victim.fault?.startsWith('session')) throw error
     }
-    await stage.calm()
+    await fixture.waitUntilQuiet()
     const left = (await tree(observer)).filter((path) => path.startsWith('/names-marks/'))
     if (left.length > 0) throw new Error(`left behind: ${left.join(' ')}`)
     await victim.client.close()
-  }, kinds)
+  }, connectionFaults)
 })

@@ -10,30 +10,36 @@ import {
   type Stat,
 } from '@zabra/client/core'
 import { PersistentNode } from '../persistent-node/persistent-node.ts'
-import { causeAt, orMissing, throughSessions } from '../waiting/errors.ts'
-import { commitMarked, dropMark, uniqueName } from '../waiting/marked.ts'
-import { decodeName, encodeName } from '../waiting/names.ts'
-import { KeptName } from './kept-name.ts'
+import { causeAt, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
+import { commitWithMarker, deleteMarker, uniqueName } from '../support/commit-with-marker.ts'
+import { decodeName, encodeName } from '../support/name-codec.ts'
+import { RegisteredName } from './registered-name.ts'
 
 export interface RegisterOptions {
-  /** Gone with the session, and back in the next one, until it is disposed. Others stay until then (default false). */
+  /**
+   * Deletes the name with the session and registers it again in the next one, until disposal. Other names stay
+   * until unregistered (default false).
+   */
   readonly ephemeral?: boolean
 }
 
 export interface ResolveOptions extends CallOptions {
-  /** Ask the leader first, so that the answer is not older than the question. */
+  /** Syncs with the leader first, so that the result is not older than the call. */
   readonly fresh?: boolean
 }
 
-/** A name that was registered. Disposal takes it back. */
+/** A registered name. Disposal unregisters it. */
 export interface Registration<T> extends AsyncDisposable {
-  /** Rejects with a `NoNodeError` when a name that is not ephemeral was renamed or removed by somebody else. */
+  /**
+   * Replaces the value. Rejects with a `NoNodeError` when a name that is not ephemeral was renamed or removed by
+   * another client.
+   */
   update(value: T): Promise<void>
-  /** Gives the name free, unless somebody else has it by now. */
+  /** Frees the name, unless another client has registered it meanwhile. */
   unregister(): Promise<void>
 }
 
-/** Names for values, any text in one flat space. */
+/** Maps names to values in one flat namespace; a name is any text. */
 export class NameService<T> {
   readonly base: string
   readonly #client: Client
@@ -45,17 +51,20 @@ export class NameService<T> {
     this.#codec = codec
   }
 
-  /** Takes a name. Rejects when somebody else has it: of several at once exactly one gets it. */
+  /**
+   * Registers a name. Rejects when another client has it: of several concurrent registrations exactly one
+   * succeeds.
+   */
   async register(
     name: string,
     value: T,
     { ephemeral = false }: RegisterOptions = {},
   ): Promise<Registration<T>> {
     const data = this.#codec.encode(value)
-    return ephemeral ? this.#keepAlive(name, data) : this.#keep(name, data)
+    return ephemeral ? this.#registerEphemeral(name, data) : this.#registerPersistent(name, data)
   }
 
-  async #keepAlive(name: string, data: Uint8Array): Promise<Registration<T>> {
+  async #registerEphemeral(name: string, data: Uint8Array): Promise<Registration<T>> {
     const node = new PersistentNode(this.#client, this.#path(name), data, { parents: 'persistent' })
     try {
       await node.ready
@@ -69,8 +78,8 @@ export class NameService<T> {
     )
   }
 
-  async #keep(name: string, data: Uint8Array): Promise<Registration<T>> {
-    const kept = new KeptName(this.#client, this.#path(name), await this.#create(name, data))
+  async #registerPersistent(name: string, data: Uint8Array): Promise<Registration<T>> {
+    const kept = new RegisteredName(this.#client, this.#path(name), await this.#create(name, data))
     return this.#registration(
       (next) => kept.update(next),
       () => kept.remove(),
@@ -88,30 +97,32 @@ export class NameService<T> {
     }
   }
 
-  /** The value of a name, or undefined. */
+  /** Returns the value of a name, or undefined. */
   resolve(name: string, { fresh = false, ...options }: ResolveOptions = {}): Promise<T | undefined> {
-    return throughSessions(this.#client, async () => {
+    return retryInNewSession(this.#client, async () => {
       if (fresh) await this.#client.sync(this.#path(name), options)
-      const found = await orMissing(this.#client.getData(this.#path(name), options))
+      const found = await undefinedIfMissing(this.#client.getData(this.#path(name), options))
       return found && this.#codec.decode(found.data)
     })
   }
 
-  /** All names, sorted. */
+  /** Returns all names, sorted. */
   async names(options: CallOptions = {}): Promise<string[]> {
-    const list = await throughSessions(this.#client, () =>
-      orMissing(this.#client.getChildren(this.base, options)),
+    const list = await retryInNewSession(this.#client, () =>
+      undefinedIfMissing(this.#client.getChildren(this.base, options)),
     )
     return (list?.children ?? []).flatMap((name) => decodeName(name) ?? []).toSorted()
   }
 
   /**
-   * Gives a value another name, in one step for all who look. Rejects when there is no old or already a new one. Whoever
-   * registered the old one has it no longer. A `UsageError` for an ephemeral name: its holder would make it again.
+   * Renames atomically. Rejects when the old name is missing or the new one exists. The client that registered the
+   * old name loses it. Throws a `UsageError` for an ephemeral name, which its holder would create again.
    */
   async rename(from: string, to: string): Promise<void> {
     for (;;) {
-      const { data, stat } = await throughSessions(this.#client, () => this.#client.getData(this.#path(from)))
+      const { data, stat } = await retryInNewSession(this.#client, () =>
+        this.#client.getData(this.#path(from)),
+      )
       if (stat.ephemeralOwner !== 0n)
         throw new UsageError(
           `Expected a name that outlives its session, got ${from}, which is ephemeral: unregister it and register ${to}`,
@@ -120,15 +131,15 @@ export class NameService<T> {
     }
   }
 
-  /** False when the value has changed meanwhile. */
+  /** Returns false when the value has changed meanwhile. */
   async #move(from: string, to: string, data: Uint8Array, { version }: Stat): Promise<boolean> {
-    const mark = this.#mark()
+    const marker = this.#markerPath()
     try {
-      await commitMarked(this.#client, mark, [
+      await commitWithMarker(this.#client, marker, [
         { op: 'create', path: this.#path(to), data },
         { op: 'delete', path: this.#path(from), version },
       ])
-      dropMark(this.#client, mark)
+      deleteMarker(this.#client, marker)
       return true
     } catch (error) {
       if (causeAt(error, 1) instanceof BadVersionError) return false
@@ -136,24 +147,24 @@ export class NameService<T> {
     }
   }
 
-  /** The transaction that made it. */
+  /** Returns the czxid of the created name. */
   async #create(name: string, data: Uint8Array): Promise<bigint> {
     const path = this.#path(name)
     for (;;) {
-      const mark = this.#mark()
+      const marker = this.#markerPath()
       try {
-        const made = await commitMarked(this.#client, mark, [{ op: 'create', path, data }], {
-          needMark: true,
+        const made = await commitWithMarker(this.#client, marker, [{ op: 'create', path, data }], {
+          needsMarkerStat: true,
         })
-        dropMark(this.#client, mark)
-        // A mark that went with its session tells nothing any more; the name does.
-        const stat = made.mark ?? (await throughSessions(this.#client, () => this.#client.exists(path)))
+        deleteMarker(this.#client, marker)
+        // A marker that was deleted with its session gives no zxid; the name does.
+        const stat = made.marker ?? (await retryInNewSession(this.#client, () => this.#client.exists(path)))
         return stat?.czxid ?? 0n
       } catch (error) {
         const cause = causeAt(error, 0)
         if (cause instanceof NodeExistsError) throw cause
         if (cause instanceof NoNodeError) {
-          await throughSessions(this.#client, () => this.#client.mkdirp(this.base, { mode: 'persistent' }))
+          await retryInNewSession(this.#client, () => this.#client.mkdirp(this.base, { mode: 'persistent' }))
         } else throw error
       }
     }
@@ -163,7 +174,7 @@ export class NameService<T> {
     return `${this.base}/${encodeName(name)}`
   }
 
-  #mark(): string {
+  #markerPath(): string {
     return `${this.base}-marks/${uniqueName(this.#client)}`
   }
 }

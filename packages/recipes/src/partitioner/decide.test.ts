@@ -1,21 +1,21 @@
 import { describe, expect, it } from 'vitest'
-import { itemsOf, ownerOf, stateOf, stepOf, type Phase } from './decide.ts'
+import { itemsOf, ownerOf, stateOf, assignmentChange, type Phase } from './decide.ts'
 
 const names = (prefix: string, count: number): string[] =>
   Array.from({ length: count }, (_, n) => `${prefix}${n}`)
 const owners = (members: readonly string[], items: readonly string[]): (string | undefined)[] =>
   items.map((item) => ownerOf(item, members))
 
-describe('whose an item is', () => {
+describe('rendezvous hashing', () => {
   const items = names('item-', 1000)
 
-  it('is the same for everybody, in whatever order they see the members', () => {
+  it('gives every member the same owner, in any order of the members', () => {
     const members = names('m', 7)
     expect(owners(members.toReversed(), items)).toEqual(owners(members, items))
     expect(ownerOf('x', [])).toBeUndefined()
   })
 
-  it('moves only the items of the one that leaves, or those that go to the one that comes', () => {
+  it('moves only the items of a leaving member, or those that a new member gets', () => {
     for (let n = 2; n <= 20; n++) {
       const members = names('m', n)
       const before = owners(members, items)
@@ -26,7 +26,7 @@ describe('whose an item is', () => {
     }
   })
 
-  it('is spread evenly, also over names that differ in one letter', () => {
+  it('spreads items evenly, also when names differ in one letter', () => {
     for (const prefix of ['m', 'host-0000', 'é']) {
       const members = names(prefix, 10)
       for (const member of members) {
@@ -37,25 +37,25 @@ describe('whose an item is', () => {
     }
   })
 
-  it('is nobody who is not in', () => {
+  it('assigns nothing to a client outside the group', () => {
     expect(itemsOf('x', new Set(['a']), items).size).toBe(0)
   })
 })
 
-describe('what to do when the items change', () => {
+describe('assignment changes', () => {
   const phases = new Map<string, Phase>([
     ['a', 'waiting'],
     ['b', 'owned'],
     ['c', 'leaving'],
   ])
 
-  it('is to stand in line for new ones, and to let go of the others once', () => {
-    expect(stepOf(new Set(['a', 'd']), phases)).toEqual({ take: ['d'], leave: ['b'] })
-    expect(stepOf(new Set(), phases)).toEqual({ take: [], leave: ['a', 'b'] })
-    expect(stepOf(new Set(['a', 'b', 'c']), phases)).toEqual({ take: [], leave: [] })
+  it('queue for new items, and release others once', () => {
+    expect(assignmentChange(new Set(['a', 'd']), phases)).toEqual({ acquire: ['d'], release: ['b'] })
+    expect(assignmentChange(new Set(), phases)).toEqual({ acquire: [], release: ['a', 'b'] })
+    expect(assignmentChange(new Set(['a', 'b', 'c']), phases)).toEqual({ acquire: [], release: [] })
   })
 
-  it('shows in the state', () => {
+  it('are reflected in the state', () => {
     expect(stateOf(['owned', 'waiting'], true)).toBe('allocating')
     expect(stateOf(['owned', 'leaving', 'waiting'], true)).toBe('releasing')
     expect(stateOf(['owned'], true)).toBe('acquired')

@@ -1,4 +1,4 @@
-/** How much a member is the one for an item: a number of 32 bits that looks drawn, and is the same for everybody. */
+/** Returns the rendezvous hash of a member and an item: 32 bits, the same on every client. */
 export function affinity(member: string, item: string): number {
   let hash = 0x811c9dc5
   for (const unit of `${member}\0${item}`) {
@@ -10,8 +10,8 @@ export function affinity(member: string, item: string): number {
 }
 
 /**
- * Whose an item is: the member of the highest affinity. So a member that leaves gives up its own items and no others, and
- * one that comes takes only those that become its own.
+ * Returns the member with the highest affinity. A member that leaves gives up only its own items, and a new member
+ * takes only the items that become its own.
  */
 export function ownerOf(item: string, members: Iterable<string>): string | undefined {
   let best: string | undefined
@@ -25,7 +25,7 @@ export function ownerOf(item: string, members: Iterable<string>): string | undef
   return best
 }
 
-/** The items of one member. One that is not in has none. */
+/** Returns the items of one member; none if it is not in the group. */
 export const itemsOf = (
   member: string,
   members: ReadonlySet<string>,
@@ -33,26 +33,29 @@ export const itemsOf = (
 ): ReadonlySet<string> =>
   new Set(members.has(member) ? items.filter((item) => ownerOf(item, members) === member) : [])
 
-/** How far a member is with an item: in its line, working on it, or about to hand it over. */
+/** State of an item at a member: waiting for its lock, owned, or about to be handed over. */
 export type Phase = 'waiting' | 'owned' | 'leaving'
 
-/** What a member does when the items that are to be its own have changed. */
-export interface Step {
-  /** Stand in line for these. */
-  readonly take: readonly string[]
-  /** Ask for an end of the work on these, or leave their lines. */
-  readonly leave: readonly string[]
+/** What a member does when its assigned items have changed. */
+export interface AssignmentChange {
+  /** Items whose locks to queue for. */
+  readonly acquire: readonly string[]
+  /** Items to stop working on, or whose queues to leave. */
+  readonly release: readonly string[]
 }
 
-/** An item that is being handed over is handed over in any case, and taken again behind those who wait for it. */
-export function stepOf(wanted: ReadonlySet<string>, phases: ReadonlyMap<string, Phase>): Step {
+/** An item that is being handed over stays so, and is queued for again behind the clients that wait for it. */
+export function assignmentChange(
+  wanted: ReadonlySet<string>,
+  phases: ReadonlyMap<string, Phase>,
+): AssignmentChange {
   return {
-    take: [...wanted].filter((item) => !phases.has(item)),
-    leave: [...phases].flatMap(([item, phase]) => (wanted.has(item) || phase === 'leaving' ? [] : [item])),
+    acquire: [...wanted].filter((item) => !phases.has(item)),
+    release: [...phases].flatMap(([item, phase]) => (wanted.has(item) || phase === 'leaving' ? [] : [item])),
   }
 }
 
-/** How a member stands: it is about to give items up, waits for some, or has what it should. */
+/** State of a member: handing items over, waiting for items, or holding all that it should. */
 export type PartitionState = 'idle' | 'releasing' | 'allocating' | 'acquired'
 
 export function stateOf(phases: Iterable<Phase>, settled: boolean): PartitionState {

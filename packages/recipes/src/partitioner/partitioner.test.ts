@@ -1,17 +1,24 @@
 import { describe, expect, it } from 'vitest'
 import { NoAuthError, UsageError, type Client } from '@zabra/client/core'
-import { client, eachTest, other, run, world } from '../testing/each-test.ts'
+import { client, setupEachTest, other, run, world } from '../testing/setup.ts'
 import { runPartitionScenario } from '../testing/partition-scenario.ts'
-import { after, enumerateFaults, faults, seedsOf, settledWithin, withSeeds } from '../testing/stage.ts'
+import {
+  after,
+  enumerateFaults,
+  faults,
+  seedsOf,
+  settledWithin,
+  withSeeds,
+} from '../testing/fault-fixture.ts'
 import { Meter, type ManualWorld } from '../testing/world.ts'
 import { ownerOf } from './decide.ts'
 import { Partitioner } from './partitioner.ts'
 import { HandOverError, type Share } from './shares.ts'
 
 const items = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']
-eachTest('a', 'b')
+setupEachTest('a', 'b')
 
-/** A member that works on what it gets until it is told to stop. */
+/** A member that holds each item until it is told to stop. */
 function member(on: Client, id: string, finish: (share: Share) => Promise<void> = () => Promise.resolve()) {
   const stop = new AbortController()
   const partitioner = new Partitioner(on, '/p', items, { id, settleMs: 100, graceMs: 1000 })
@@ -30,7 +37,7 @@ const ofMember = (id: string, members: readonly string[]): string[] =>
   items.filter((item) => ownerOf(item, members) === id)
 
 describe('a partitioner', () => {
-  it('gives all items to one who is alone, and divides them when others come and go', async () => {
+  it('gives all items to a single member, and redistributes them on joins and leaves', async () => {
     const m1 = member(client, 'm1')
     expect(m1.partitioner.state).toBe('allocating')
     await world.advance(200)
@@ -52,7 +59,7 @@ describe('a partitioner', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('disturbs nobody whose items do not move', async () => {
+  it('does not interrupt members whose items stay', async () => {
     const m1 = member(client, 'm1')
     await world.advance(200)
     const before = new Map(m1.working)
@@ -64,13 +71,13 @@ describe('a partitioner', () => {
     }
     for (const item of ofMember('m2', ['m1', 'm2'])) {
       expect(before.get(item)!.signal.reason).toBeInstanceOf(HandOverError)
-      expect(m2.working.get(item)!.held.token).toBeGreaterThan(before.get(item)!.held.token)
+      expect(m2.working.get(item)!.lock.token).toBeGreaterThan(before.get(item)!.lock.token)
     }
     for (const each of [m1, m2]) each.stop()
     await run(Promise.all([m1.done, m2.done]))
   })
 
-  it('waits for slow work before it hands an item over, and takes it away when it is too slow', async () => {
+  it('waits for slow work before a hand-over, and takes the item after the grace period', async () => {
     const ends: (() => void)[] = []
     const m1 = member(client, 'm1', () => new Promise((resolve) => ends.push(resolve)))
     await world.advance(200)
@@ -93,7 +100,7 @@ describe('a partitioner', () => {
     await run(Promise.all([m1.done, m2.done]))
   })
 
-  it('gives the items of a member whose session has ended to others, and loses nothing of its own', async () => {
+  it('reassigns the items of a member whose session expired', async () => {
     const m1 = member(client, 'm1')
     const m2 = member(other, 'm2')
     await world.advance(500)
@@ -116,19 +123,19 @@ describe('a partitioner', () => {
     await run(Promise.all([m1.done, m2.done]))
   })
 
-  it('takes an item again whose lock somebody deleted', async () => {
+  it('acquires an item again whose lock another client deleted', async () => {
     const m1 = member(client, 'm1')
     await world.advance(200)
     const before = m1.working.get('a')!
-    await run(other.delete(before.held.path))
+    await run(other.delete(before.lock.path))
     await world.advance(100)
     expect(before.signal.reason).toMatchObject({ reason: 'nodeDeleted' })
-    expect(m1.working.get('a')!.held.token).toBeGreaterThan(before.held.token)
+    expect(m1.working.get('a')!.lock.token).toBeGreaterThan(before.lock.token)
     m1.stop()
     await run(m1.done)
   })
 
-  it('ends with the error of a body, when everything is handed over', async () => {
+  it('rejects with the error of a body, after all items are handed over', async () => {
     const partitioner = new Partitioner(client, '/p', items, { settleMs: 0 })
     const failing = partitioner.run(({ item }) =>
       item === 'c' ? Promise.reject(new Error('broken')) : Promise.resolve(),
@@ -138,7 +145,7 @@ describe('a partitioner', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('says what is wrong instead of waiting for ever', async () => {
+  it('rejects invalid use instead of hanging', async () => {
     expect(() => new Partitioner(client, '/p', ['a', 'a'])).toThrow(UsageError)
     expect(() => new Partitioner(client, '/p', ['a'], { settleMs: -1 })).toThrow(UsageError)
     await run(other.create('/locked', undefined, { acl: [{ perms: 1, scheme: 'world', id: 'anyone' }] }))
@@ -150,7 +157,7 @@ describe('a partitioner', () => {
     await run(m1.done)
   })
 
-  it('costs an item that moves no more than the hand-over of its lock', async () => {
+  it('costs no more per moved item than the hand-over of its lock', async () => {
     const meters = [new Meter(), new Meter()] as const
     const clients = await Promise.all(meters.map(({ instrumentation }) => world.client({ instrumentation })))
     const m1 = member(clients[0]!, 'm1')
@@ -160,9 +167,9 @@ describe('a partitioner', () => {
     await world.advance(500)
     const moved = ofMember('m2', ['m1', 'm2']).length
     const [old, young] = meters.map((meter) => meter.take().requests)
-    // One delete for each that goes, one read of the new member.
+    // One delete per released item, one read of the new member.
     expect(old!.length).toBeLessThanOrEqual(moved + 1)
-    // Joining, its view, and for each item a place, a listing, a watch on the one before, a listing, a watch on its own.
+    // Joining, the member list, and per item an entry, a listing, a watch on the predecessor, a listing, a watch on its own znode.
     expect(young!.length).toBeLessThanOrEqual(5 * moved + 8)
     m1.stop()
     m2.stop()
@@ -170,12 +177,12 @@ describe('a partitioner', () => {
   })
 })
 
-it('an example: shards that follow their workers', async () => {
+it('example: shards that follow their workers', async () => {
   const done: string[] = []
   const stop = new AbortController()
   const worker = new Partitioner(client, '/shards', ['0', '1'], { settleMs: 0 })
   const working = (async () => {
-    for await (const { item, held, signal } of worker.shares({ signal: stop.signal })) {
+    for await (const { item, lock: held, signal } of worker.shares({ signal: stop.signal })) {
       done.push(item)
       signal.addEventListener('abort', () => void held.release())
       if (done.length === 2) stop.abort()
@@ -185,25 +192,25 @@ it('an example: shards that follow their workers', async () => {
   expect(done).toEqual(['0', '1'])
 })
 
-it('never gives an item to two, and to one in the end, whatever happens at any request', async () => {
-  const played = await enumerateFaults(async (stage, victim) => {
-    const peer = await stage.world.client()
+it('never assigns an item twice, and in the end once, under any fault at any request', async () => {
+  const played = await enumerateFaults(async (fixture, victim) => {
+    const peer = await fixture.world.client()
     const ends = new AbortController()
     const holders = new Map<string, Share>()
     const wrong: string[] = []
     const take = async (share: Share): Promise<void> => {
       const before = holders.get(share.item)
-      if (before !== undefined && !before.held.signal.aborted) wrong.push(share.item)
+      if (before !== undefined && !before.lock.signal.aborted) wrong.push(share.item)
       holders.set(share.item, share)
       await new Promise((resolve) => share.signal.addEventListener('abort', resolve, { once: true }))
     }
     const options = { settleMs: 50, graceMs: 100 }
     const rival = new Partitioner(peer, '/p', ['x', 'y', 'z'], { id: 'm2', ...options })
     const rivalling = rival.run(take, { signal: ends.signal })
-    await after(stage.world, 200)
+    await after(fixture.world, 200)
     const own = new Partitioner(victim.client, '/p', ['x', 'y', 'z'], { id: 'm1', ...options })
-    await own.run(take, { signal: AbortSignal.any([victim.abort.signal, timeout(stage.world, 1000)]) })
-    await stage.calm()
+    await own.run(take, { signal: AbortSignal.any([victim.abort.signal, timeout(fixture.world, 1000)]) })
+    await fixture.waitUntilQuiet()
     expect(rival.owned.toSorted()).toEqual(['x', 'y', 'z'])
     ends.abort()
     await rivalling
@@ -219,8 +226,8 @@ function timeout(own: ManualWorld, ms: number): AbortSignal {
   return stop.signal
 }
 
-it('never gives an item to two, and to one in the end, through random churn and faults', async () => {
-  // 281: work began on an item that was lost already, and waited for a signal that had been given.
+it('never assigns an item twice, and in the end once, through random churn and faults', async () => {
+  // 281: work began on a lost item and waited for a signal that had already aborted.
   await withSeeds([...seedsOf(12), 281], async (_random, seed) => {
     expect(await runPartitionScenario(seed)).toEqual([])
   })

@@ -1,17 +1,17 @@
 import { abortError, AsyncQueue, UsageError, type Client } from '@zabra/client/core'
 import { Group, type Membership } from '../group/group.ts'
-import type { RecipeOptions } from '../held/types.ts'
-import { uuid } from '../line/uuid.ts'
-import { pauseFor } from '../waiting/pause.ts'
+import type { RecipeOptions } from '../handles/types.ts'
+import { uuid } from '../support/uuid.ts'
+import { delay } from '../support/delay.ts'
 import { itemsOf, stateOf, type PartitionState } from './decide.ts'
-import { aborted, Shares, type Share } from './shares.ts'
+import { waitForAbort, Shares, type Share } from './shares.ts'
 
 export interface PartitionerOptions extends Omit<RecipeOptions, 'naming' | 'data'> {
-  /** Of this member; nobody else has it at the same time (default: drawn). */
+  /** Id of this member, unique among live members (default: random). */
   readonly id?: string
-  /** Milliseconds for which members that come and go are collected (default 2000). */
+  /** Milliseconds for which joins and leaves are collected (default 2000). */
   readonly settleMs?: number
-  /** Milliseconds for the work on an item that is handed over, before it is taken away (default 10 000). */
+  /** Milliseconds for the work on an item that is handed over, before its lock is released (default 10 000). */
   readonly graceMs?: number
 }
 
@@ -19,7 +19,7 @@ export interface PartitionOptions {
   readonly signal?: AbortSignal
 }
 
-/** Divides items among members, so that each item is at one of them at a time. */
+/** Assigns items to members, so that each item is at one member at a time. */
 export class Partitioner {
   readonly path: string
   readonly id: string
@@ -29,10 +29,9 @@ export class Partitioner {
   #shares: Shares | undefined
   #settled = false
 
-  /** All members have to agree on the items; one that only some of them know may be nobody's. */
+  /** All members must be given the same items; an item that only some of them have may be assigned to none. */
   constructor(client: Client, path: string, items: readonly string[], options: PartitionerOptions = {}) {
-    if (new Set(items).size !== items.length)
-      throw new UsageError('Expected items that differ, got one twice')
+    if (new Set(items).size !== items.length) throw new UsageError('Expected different items, got one twice')
     for (const [name, ms] of [
       ['settleMs', options.settleMs ?? 0],
       ['graceMs', options.graceMs ?? 0],
@@ -46,26 +45,30 @@ export class Partitioner {
     this.#options = options
   }
 
-  /** `idle` while nobody asks for items; `allocating` while it waits for some; `releasing` while it hands some over. */
+  /**
+   * `idle` without a loop over items; `allocating` while it waits for items; `releasing` while it hands items
+   * over.
+   */
   get state(): PartitionState {
     return this.#shares === undefined ? 'idle' : stateOf(this.#shares.phases.values(), this.#settled)
   }
 
-  /** The items that are held now, those that are being handed over included. */
+  /** The items that are held now, including those that are being handed over. */
   get owned(): readonly string[] {
     return [...(this.#shares?.phases ?? [])].flatMap(([item, phase]) => (phase === 'waiting' ? [] : [item]))
   }
 
   /**
-   * Becomes a member, and yields each item that it gets, until the loop is left or `signal` aborts. Whoever gets one
-   * releases it once its `signal` has aborted and the work on it is finished; what is not released within `graceMs` is taken
-   * away. A release without being asked gives others a chance, and takes the item again if it is still ours.
+   * Joins the members and yields each item that is assigned to this one, until the consumer leaves the loop or
+   * `signal` aborts. The consumer must release an item once its `signal` has aborted and the work is finished;
+   * after `graceMs` it is released anyway. Releasing an item earlier lets other members have it; it is acquired
+   * again if it is still assigned to this member.
    */
   async *shares({ signal }: PartitionOptions = {}): AsyncGenerator<Share, void, undefined> {
     const stream = new AsyncQueue<Share>(Infinity, (waiting) => waiting)
     const work = (share: Share): Promise<void> => {
       stream.push(share)
-      return aborted(share.held.signal)
+      return waitForAbort(share.lock.signal)
     }
     const stop = new AbortController()
     const stopped = signal === undefined ? stop.signal : AbortSignal.any([signal, stop.signal])
@@ -83,9 +86,9 @@ export class Partitioner {
   }
 
   /**
-   * Becomes a member, and runs `body` for each item that it gets. An item whose body has returned stays ours until it is
-   * handed over. Never two bodies for one item at a time. Ends when `signal` aborts, or when a body throws, with its error;
-   * everything has been handed over then.
+   * Joins the members and runs `body` for each assigned item. An item whose body has returned stays held until it
+   * is handed over. There is never more than one body per item at a time. Ends when `signal` aborts, or rejects
+   * with the error of a body, after all items are handed over.
    */
   async run(body: (share: Share) => Promise<void>, { signal }: PartitionOptions = {}): Promise<void> {
     const stop = new AbortController()
@@ -94,7 +97,7 @@ export class Partitioner {
       try {
         await body(share)
       } catch (error) {
-        // One that was told to stop may say so by throwing what it was told.
+        // A body that is asked to stop may throw the reason of its signal.
         if (share.signal.aborted && error === share.signal.reason) return
         failure ??= { error }
         stop.abort()
@@ -104,7 +107,7 @@ export class Partitioner {
     if (failure !== undefined) throw failure.error
   }
 
-  /** Is a member until `signal` aborts or something fails. */
+  /** Stays a member until `signal` aborts or an error occurs. */
   async #run(work: (share: Share) => Promise<void>, signal: AbortSignal): Promise<void> {
     if (this.#shares !== undefined) {
       throw new UsageError(`Expected one loop over the items of ${this.id} at a time, got another`)
@@ -116,7 +119,7 @@ export class Partitioner {
       graceMs,
       lock,
       work,
-      failed: (error) => failed.abort(error),
+      onFailed: (error) => failed.abort(error),
     })
     this.#shares = shares
     const group = new Group(this.#client, `${this.path}/members`, { settleMs })
@@ -135,17 +138,17 @@ export class Partitioner {
 
   async #follow(group: Group, shares: Shares, settleMs: number, signal: AbortSignal): Promise<void> {
     await this.#join(group, signal)
-    await pauseFor(this.#client, settleMs, signal)
+    await delay(this.#client, settleMs, signal)
     for await (const { members } of group.changes({ signal })) {
-      shares.want(itemsOf(this.id, new Set(members.keys()), this.items))
+      shares.setWanted(itemsOf(this.id, new Set(members.keys()), this.items))
       this.#settled = members.has(this.id)
     }
   }
 
-  /** A session of an earlier life of this member may still have its place. */
+  /** The session of an earlier run of this member may still hold its id. */
   #join(group: Group, signal: AbortSignal): Promise<Membership<Uint8Array> | void> {
     const joining = group.join(this.id, new Uint8Array(0), { wait: true })
     joining.catch(() => {})
-    return Promise.race([joining, aborted(signal)])
+    return Promise.race([joining, waitForAbort(signal)])
   }
 }

@@ -1,25 +1,26 @@
-/** What is found in the place of a node that is to be kept. */
-export interface Found {
-  /** The session that owns it; 0n for none. */
+/** The existing znode at the path. */
+export interface FoundNode {
+  /** Id of the session that owns it; 0n for none. */
   readonly owner: bigint
-  /** It holds what it should. */
-  readonly same: boolean
+  /** True when it holds the wanted data. */
+  readonly hasData: boolean
 }
 
-export interface Keeper {
+export interface NodeSessions {
   readonly session: bigint
-  /** Sessions that this keeper had before. */
+  /** Sessions that this client had before. */
   readonly earlier: ReadonlySet<bigint>
   readonly ephemeral: boolean
 }
 
 /**
- * What to do with a znode that exists already. `keep`: it is ours and right. `write`: it is ours and holds something old.
- * `replace`: a session that we had before left it. `conflict`: it is somebody else's.
+ * Returns what to do with an existing znode. `keep`: it is this client's and up to date. `write`: it is this
+ * client's with old data. `replace`: an earlier session of this client left it. `conflict`: it belongs to another
+ * client.
  */
-export function whenFound(
-  { owner, same }: Found,
-  { session, earlier, ephemeral }: Keeper,
+export function actionFor(
+  { owner, hasData: same }: FoundNode,
+  { session, earlier, ephemeral }: NodeSessions,
 ): 'keep' | 'write' | 'replace' | 'conflict' {
   if (ephemeral && owner !== session) return earlier.has(owner) ? 'replace' : 'conflict'
   if (!ephemeral && owner !== 0n) return 'conflict'

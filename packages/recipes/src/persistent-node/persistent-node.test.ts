@@ -1,28 +1,28 @@
 import { describe, expect, it } from 'vitest'
 import { NoAuthError, NoNodeError } from '@zabra/client/core'
-import { client, eachTest, expire, other, run, world } from '../testing/each-test.ts'
-import { enumerateFaults, tree } from '../testing/stage.ts'
+import { client, setupEachTest, expireSession, other, run, world } from '../testing/setup.ts'
+import { connectionFaults, enumerateFaults, tree } from '../testing/fault-fixture.ts'
 import { bytes, text } from '../testing/world.ts'
-import { whenFound } from './decide.ts'
+import { actionFor } from './decide.ts'
 import { NodeConflictError, PersistentNode } from './persistent-node.ts'
 
-eachTest('a', 'b')
+setupEachTest('a', 'b')
 const dataOf = async (path: string): Promise<string> => text((await run(other.getData(path))).data)
 
-describe('the decision about what is found', () => {
+describe('action for an existing znode', () => {
   const keeper = { session: 2n, earlier: new Set([1n]), ephemeral: true }
-  it('keeps, mends and replaces what is ours, and nothing else', () => {
-    expect(whenFound({ owner: 2n, same: true }, keeper)).toBe('keep')
-    expect(whenFound({ owner: 2n, same: false }, keeper)).toBe('write')
-    expect(whenFound({ owner: 1n, same: true }, keeper)).toBe('replace')
-    expect(whenFound({ owner: 3n, same: true }, keeper)).toBe('conflict')
-    expect(whenFound({ owner: 0n, same: true }, keeper)).toBe('conflict')
-    expect(whenFound({ owner: 0n, same: true }, { ...keeper, ephemeral: false })).toBe('keep')
+  it('keeps, updates and replaces only the own znode', () => {
+    expect(actionFor({ owner: 2n, hasData: true }, keeper)).toBe('keep')
+    expect(actionFor({ owner: 2n, hasData: false }, keeper)).toBe('write')
+    expect(actionFor({ owner: 1n, hasData: true }, keeper)).toBe('replace')
+    expect(actionFor({ owner: 3n, hasData: true }, keeper)).toBe('conflict')
+    expect(actionFor({ owner: 0n, hasData: true }, keeper)).toBe('conflict')
+    expect(actionFor({ owner: 0n, hasData: true }, { ...keeper, ephemeral: false })).toBe('keep')
   })
 })
 
 describe('a persistent node', () => {
-  it('comes back when somebody deletes it, again and again, and not after it was closed', async () => {
+  it('is created again when another client deletes it, until it is closed', async () => {
     const node = new PersistentNode(client, '/p/node', bytes('1'))
     expect(await run(node.ready)).toBe('/p/node')
     for (let n = 0; n < 10; n++) {
@@ -35,10 +35,10 @@ describe('a persistent node', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('comes back when somebody deletes it between the look at what it holds and the write', async () => {
+  it('is created again when another client deletes it between the read and the write', async () => {
     const node = new PersistentNode(client, '/n', bytes('1'))
     await run(node.ready)
-    // The first request with the new data tries to make the znode, the second one writes.
+    // The first request with the new data tries to create the znode, the second one writes.
     const held: (() => void)[] = []
     world.faults.toServer = (chunk, wire) => {
       if (wire.server.host !== 'a' || !text(chunk).includes('newest')) return chunk
@@ -55,7 +55,7 @@ describe('a persistent node', () => {
     await run(node.close())
   })
 
-  it('is written and removed in the end, however often connections break at it', async () => {
+  it('is written and removed in the end, although its requests lose the connection repeatedly', async () => {
     const node = new PersistentNode(client, '/n', bytes('1'))
     await run(node.ready)
     let left = 0
@@ -73,25 +73,25 @@ describe('a persistent node', () => {
     expect([left, await run(other.exists('/n'))]).toEqual([0, undefined])
   })
 
-  it('comes back in a new session with the newest data (CUR-146, CUR-181, CUR-241)', async () => {
+  it('is created in a new session with the newest data (CURATOR-146, CURATOR-181, CURATOR-241)', async () => {
     const patient = await world.client({ servers: 'b:2181' })
     const node = new PersistentNode(client, '/n', bytes('1'))
     await run(node.ready)
     await run(node.setData(bytes('2')))
-    await expire()
+    await expireSession()
     expect(text((await run(patient.getData('/n'))).data)).toBe('2')
     await run(node.close())
     expect(await run(patient.exists('/n'))).toBeUndefined()
   })
 
-  it('takes data before it is there', async () => {
+  it('accepts data before it exists', async () => {
     const node = new PersistentNode(client, '/n', bytes('1'))
     await run(node.setData(bytes('2')))
     expect(await dataOf('/n')).toBe('2')
     await run(node.close())
   })
 
-  it("is never somebody else's", async () => {
+  it('never takes over the znode of another client', async () => {
     await run(other.create('/n', bytes('theirs'), { mode: 'ephemeral' }))
     const node = new PersistentNode(client, '/n', bytes('mine'))
     await expect(run(node.ready)).rejects.toBeInstanceOf(NodeConflictError)
@@ -99,7 +99,7 @@ describe('a persistent node', () => {
     expect(await dataOf('/n')).toBe('theirs')
   })
 
-  it('waits for its place if asked', async () => {
+  it('waits for a conflicting znode with onConflict wait', async () => {
     await run(other.create('/n', bytes('theirs'), { mode: 'ephemeral' }))
     const node = new PersistentNode(client, '/n', bytes('mine'), { onConflict: 'wait' })
     await world.settle()
@@ -109,7 +109,7 @@ describe('a persistent node', () => {
     await run(node.close())
   })
 
-  it('leaves nothing when it is closed while it waits', async () => {
+  it('leaves nothing when it is closed while waiting', async () => {
     await run(other.create('/n', bytes('theirs')))
     const node = new PersistentNode(client, '/n', bytes('mine'), { onConflict: 'wait' })
     await world.settle()
@@ -119,7 +119,7 @@ describe('a persistent node', () => {
     await expect(run(node.ready)).rejects.toMatchObject({ name: 'AbortError' })
   })
 
-  it('says why it cannot be, instead of trying for ever', async () => {
+  it('rejects ready with the reason instead of retrying without end', async () => {
     const orphan = new PersistentNode(client, '/none/n', bytes(''), { parents: false })
     await expect(run(orphan.ready)).rejects.toBeInstanceOf(NoNodeError)
     await run(other.create('/locked', undefined, { acl: [{ perms: 1, scheme: 'world', id: 'anyone' }] }))
@@ -128,7 +128,7 @@ describe('a persistent node', () => {
     await expect(run(refused.setData(bytes('x')))).rejects.toBeInstanceOf(NoAuthError)
   })
 
-  it('keeps the name that a sequence gave it', async () => {
+  it('keeps the name of its first sequential create', async () => {
     const node = new PersistentNode(client, '/s/n-', bytes('1'), { mode: 'ephemeralSequential' })
     const path = await run(node.ready)
     await run(other.delete(path))
@@ -138,7 +138,7 @@ describe('a persistent node', () => {
     expect(await run(tree(other, '/s'))).toEqual(['/s'])
   })
 
-  it('stays when it was asked to', async () => {
+  it('stays after close with leaveBehind', async () => {
     const node = new PersistentNode(client, '/n', bytes('1'), { mode: 'persistent', leaveBehind: true })
     await run(node.ready)
     await run(node.close())
@@ -146,7 +146,7 @@ describe('a persistent node', () => {
   })
 })
 
-it('an example: a worker that is seen as long as it works', async () => {
+it('example: a worker that is visible while it works', async () => {
   const node = new PersistentNode(client, '/workers/7', bytes('idle'))
   await run(node.ready)
   await run(node.setData(bytes('busy')))
@@ -155,25 +155,18 @@ it('an example: a worker that is seen as long as it works', async () => {
   expect(await run(other.getChildren('/workers'))).toMatchObject({ children: [] })
 })
 
-it('is there with the newest data until it is closed, whatever happens at any request', async () => {
-  const kinds = [
-    'cut before the server reads it',
-    'cut after it was carried out, before the reply',
-    'cut after the reply',
-    'session expired before the server reads it',
-    'session expired after it was carried out',
-  ] as const
-  const played = await enumerateFaults(async (stage, { client: victim }) => {
-    const peer = await stage.world.client()
+it('exists with the newest data until it is closed under any fault at any request', async () => {
+  const played = await enumerateFaults(async (fixture, { client: victim }) => {
+    const peer = await fixture.world.client()
     const node = new PersistentNode(victim, '/p/n', bytes('1'))
     await node.ready
     await node.setData(bytes('2'))
     await peer.delete('/p/n', { missingOk: true })
-    await stage.calm()
+    await fixture.waitUntilQuiet()
     expect(text((await peer.getData('/p/n')).data)).toBe('2')
     await node.close()
-    await stage.calm()
+    await fixture.waitUntilQuiet()
     expect(await peer.exists('/p/n')).toBeUndefined()
-  }, kinds)
+  }, connectionFaults)
   expect(played).toBeGreaterThan(30)
 })

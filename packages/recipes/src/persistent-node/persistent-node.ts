@@ -12,52 +12,64 @@ import {
   type Stat,
   SessionExpiredError,
 } from '@zabra/client/core'
-import { connected } from '../held/own-node.ts'
-import { isFinished, isNewSession, isUnclear, orMissing, throughSessions } from '../waiting/errors.ts'
-import { watchUntil } from '../waiting/watch-until.ts'
-import { whenFound } from './decide.ts'
+import { waitForConnection } from '../handles/own-node-watcher.ts'
+import {
+  isFinished,
+  isNewSession,
+  isAmbiguous,
+  undefinedIfMissing,
+  retryInNewSession,
+} from '../support/retry.ts'
+import { watchUntil } from '../support/watch.ts'
+import { actionFor } from './decide.ts'
 
 export interface PersistentNodeOptions {
-  /** Default `ephemeral`. A sequential one keeps the name that it got first. */
+  /** Default `ephemeral`. A sequential node keeps the name that it got first. */
   readonly mode?: 'ephemeral' | 'persistent' | 'ephemeralSequential' | 'persistentSequential'
   readonly acl?: readonly ACL[]
-  /** Make missing parents, as containers unless told otherwise (default true). */
+  /** Create missing parents, as containers unless `persistent` (default true). */
   readonly parents?: boolean | 'persistent'
-  /** When somebody else has the znode: fail (default), or wait until it is gone. */
+  /** When another client has the znode: fail (default), or wait until it is gone. */
   readonly onConflict?: 'fail' | 'wait'
-  /** Leave the znode when this is closed; a persistent one stays then for good. */
+  /** Keep the znode on close; a persistent one then stays for good. */
   readonly leaveBehind?: boolean
 }
 
-/** Somebody else owns the znode. */
+/** The znode belongs to another client. */
 export class NodeConflictError extends StateError {
   static override readonly tag: string = 'NodeConflictError'
-  /** The session that owns it; 0n for none. */
+  /** Id of the session that owns it; 0n for none. */
   readonly owner: bigint
 
   constructor(path: string, owner: bigint) {
-    const whose = owner === 0n ? 'nobody: it is not ephemeral' : `session 0x${owner.toString(16)}`
-    super(`The znode ${path} exists already and belongs to ${whose}`, 'NODE_CONFLICT', { path })
+    const whose = owner === 0n ? 'no session: it is not ephemeral' : `session 0x${owner.toString(16)}`
+    super(`The znode ${path} already exists and belongs to ${whose}`, 'NODE_CONFLICT', { path })
     this.owner = owner
   }
 }
 
-/** Keeps a znode present, with the newest data, through lost sessions and deletions by others, until it is closed. */
+/**
+ * Keeps a znode present with the newest data, across session expiry and deletion by other clients, until it is
+ * closed.
+ */
 export class PersistentNode implements AsyncDisposable {
-  /** The path, once the znode is there. Rejects when it cannot be: no permission, no parent, somebody else's. */
+  /**
+   * Resolves with the path once the znode exists. Rejects when it cannot be created: no permission, no parent, or
+   * a conflict.
+   */
   readonly ready: Promise<string>
   readonly #client: Client
   readonly #options: PersistentNodeOptions
   readonly #stop = new AbortController()
-  readonly #earlier = new Set<bigint>()
+  readonly #earlierSessions = new Set<bigint>()
   readonly #done: Promise<void>
   #path: string
   #mode: CreateMode
-  #named: boolean
+  #hasName: boolean
   #data: Bytes
   #written: Bytes | undefined
   #waiting: { resolve(): void; reject(error: unknown): void }[] = []
-  #poke = (): void => {}
+  #wake = (): void => {}
   #settleReady: { resolve(path: string): void; reject(error: unknown): void } = {
     resolve: () => {},
     reject: () => {},
@@ -71,32 +83,32 @@ export class PersistentNode implements AsyncDisposable {
     this.#data = data
     this.#options = options
     this.#mode = options.mode ?? 'ephemeral'
-    this.#named = !this.#mode.endsWith('Sequential')
+    this.#hasName = !this.#mode.endsWith('Sequential')
     this.ready = new Promise((resolve, reject) => (this.#settleReady = { resolve, reject }))
-    // Nobody has to wait for it.
+    // The caller may ignore it.
     this.ready.catch(() => {})
     this.#done = this.#run().catch((error: unknown) => {
-      // Being stopped is no failure.
+      // A close is no failure.
       if (!(error instanceof AbortedError && this.#stop.signal.aborted)) this.#fail(error)
     })
   }
 
-  /** Where it is; the name of a sequential one is known once it is ready. */
+  /** Path of the znode; that of a sequential node is known once it is ready. */
   get path(): string {
     return this.#path
   }
 
-  /** From now on it holds this. Resolves when it does on the servers; earlier data never comes back. */
+  /** Replaces the data. Resolves when the servers have it; older data is never written again. */
   setData(data: Bytes): Promise<void> {
     if (this.#failure !== undefined) return Promise.reject(this.#failure)
-    if (this.#stop.signal.aborted) return Promise.reject(this.#closed())
+    if (this.#stop.signal.aborted) return Promise.reject(this.#closedError())
     this.#data = data
     const written = new Promise<void>((resolve, reject) => this.#waiting.push({ resolve, reject }))
-    this.#poke()
+    this.#wake()
     return written
   }
 
-  /** Ends it, and removes the znode unless it was asked to leave it. */
+  /** Stops maintaining the znode, and deletes it unless `leaveBehind` is set. */
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
@@ -109,30 +121,30 @@ export class PersistentNode implements AsyncDisposable {
   async #close(): Promise<void> {
     this.#stop.abort()
     await this.#done
-    this.#fail(this.#closed())
-    if (this.#options.leaveBehind || !this.#named || isFinished(this.#client)) return
+    this.#fail(this.#closedError())
+    if (this.#options.leaveBehind || !this.#hasName || isFinished(this.#client)) return
     try {
-      await throughSessions(this.#client, () => this.#remove())
+      await retryInNewSession(this.#client, () => this.#remove())
     } catch (error) {
       if (!isFinished(this.#client)) throw error
     }
   }
 
-  /** Only what is ours. */
+  /** Deletes the znode only if it belongs to this client. */
   async #remove(): Promise<void> {
-    const stat = await this.#look()
-    if (stat === undefined || this.#keepers(stat.ephemeralOwner, true) === 'conflict') return
+    const stat = await this.#readStat()
+    if (stat === undefined || this.#actionFor(stat.ephemeralOwner, true) === 'conflict') return
     await this.#client.delete(this.#path, { guaranteed: true, missingOk: true })
   }
 
-  /** Nobody calls this again, so it goes on however often connections break at it. */
-  async #look(): Promise<Stat | undefined> {
+  /** No caller retries this, so it retries every lost connection itself. */
+  async #readStat(): Promise<Stat | undefined> {
     for (;;) {
       try {
         return await this.#client.exists(this.#path)
       } catch (error) {
         if (!(error instanceof ConnectionLossError)) throw error
-        await connected(this.#client)
+        await waitForConnection(this.#client)
       }
     }
   }
@@ -140,71 +152,71 @@ export class PersistentNode implements AsyncDisposable {
   async #run(): Promise<void> {
     while (!this.#stop.signal.aborted) {
       const written = this.#data
-      await throughSessions(this.#client, () => this.#ensure(written))
+      await retryInNewSession(this.#client, () => this.#ensure(written))
       this.#written = written
-      if (this.#data === written) this.#settle()
-      await this.#untilWrong()
+      if (this.#data === written) this.#resolveWrites()
+      await this.#waitForChange()
     }
   }
 
-  #settle(): void {
+  #resolveWrites(): void {
     this.#settleReady.resolve(this.#path)
     for (const waiter of this.#waiting.splice(0)) waiter.resolve()
   }
 
-  /** Makes it as it should be. */
+  /** Creates or repairs the znode. */
   async #ensure(data: Bytes): Promise<void> {
     while (!this.#stop.signal.aborted) {
       try {
-        if (await this.#createOrMend(data)) return
+        if (await this.#createOrRepair(data)) return
       } catch (error) {
-        // The call may have been made between two sessions: the one that ended may have made the znode.
-        if (error instanceof SessionExpiredError) this.#earlier.add(error.sessionId)
-        // Whatever came between, the next look tells.
-        const passing =
+        // The session that expired during the call may have created the znode.
+        if (error instanceof SessionExpiredError) this.#earlierSessions.add(error.sessionId)
+        // A race or a lost reply: the next read decides.
+        const isTransient =
           error instanceof BadVersionError ||
           error instanceof MultiError ||
           error instanceof ConnectionLossError ||
-          isUnclear(error)
-        if (!passing || isFinished(this.#client)) throw error
+          isAmbiguous(error)
+        if (!isTransient || isFinished(this.#client)) throw error
         if (isNewSession(this.#client, error)) throw error
-        if (error instanceof ConnectionLossError) await connected(this.#client)
+        if (error instanceof ConnectionLossError) await waitForConnection(this.#client)
       }
     }
   }
 
-  async #createOrMend(data: Bytes): Promise<boolean> {
+  async #createOrRepair(data: Bytes): Promise<boolean> {
     const { acl, parents = true } = this.#options
     const options = { mode: this.#mode, parents, ...(acl && { acl }) }
-    // Now, since the reply that tells of it may be lost together with the session.
-    this.#remember()
+    // Before the call, since its reply may be lost together with the session.
+    this.#rememberSession()
     try {
       const { path } = await this.#client.create(this.#path, data, options)
-      this.#remember()
+      this.#rememberSession()
       this.#path = path
-      if (!this.#named) this.#mode = this.#mode === 'ephemeralSequential' ? 'ephemeral' : 'persistent'
-      this.#named = true
+      if (!this.#hasName) this.#mode = this.#mode === 'ephemeralSequential' ? 'ephemeral' : 'persistent'
+      this.#hasName = true
       return true
     } catch (error) {
       if (!(error instanceof NodeExistsError)) throw error
     }
-    return this.#mend(data)
+    return this.#repair(data)
   }
 
-  async #mend(data: Bytes): Promise<boolean> {
-    const found = await orMissing(this.#client.getData(this.#path))
+  async #repair(data: Bytes): Promise<boolean> {
+    const found = await undefinedIfMissing(this.#client.getData(this.#path))
     if (found === undefined) return false
     const { ephemeralOwner, version } = found.stat
-    const same = found.data.length === data.length && found.data.every((byte, at) => byte === data[at])
-    const what = this.#keepers(ephemeralOwner, same)
-    if (what === 'conflict') return this.#conflict(ephemeralOwner)
-    if (what === 'write') {
+    const hasData = found.data.length === data.length && found.data.every((byte, at) => byte === data[at])
+    const action = this.#actionFor(ephemeralOwner, hasData)
+    if (action === 'conflict') return this.#conflict(ephemeralOwner)
+    if (action === 'write') {
       const writing = this.#client.setData(this.#path, data, { version, idempotent: true })
-      // Somebody may have deleted it since the look.
-      if ((await orMissing(writing)) === undefined) return false
+      // Another client may have deleted the znode since the read.
+      if ((await undefinedIfMissing(writing)) === undefined) return false
     }
-    if (what === 'replace') await this.#replace(version, data)
-    this.#remember()
+    if (action === 'replace') await this.#replace(version, data)
+    this.#rememberSession()
     return true
   }
 
@@ -216,39 +228,44 @@ export class PersistentNode implements AsyncDisposable {
     ])
   }
 
-  #keepers(owner: bigint, same: boolean): ReturnType<typeof whenFound> {
+  #actionFor(owner: bigint, hasData: boolean): ReturnType<typeof actionFor> {
     const ephemeral = this.#mode.startsWith('ephemeral')
-    return whenFound({ owner, same }, { session: this.#client.session.id, earlier: this.#earlier, ephemeral })
+    return actionFor(
+      { owner, hasData },
+      { session: this.#client.session.id, earlier: this.#earlierSessions, ephemeral },
+    )
   }
 
-  #remember(): void {
+  #rememberSession(): void {
     const { id } = this.#client.session
-    // Between two sessions there is none, and what no session owns is not ours.
-    if (id !== 0n) this.#earlier.add(id)
+    // Between two sessions the id is 0, and a znode without owner is not this client's.
+    if (id !== 0n) this.#earlierSessions.add(id)
   }
 
   async #conflict(owner: bigint): Promise<boolean> {
     if (this.#options.onConflict !== 'wait') throw new NodeConflictError(this.#path, owner)
     const options = { signal: this.#stop.signal, operation: 'persistentNode' }
-    await watchUntil(this.#client, options, async (look) => {
-      const found = await look.data(this.#path)
-      return found === undefined || this.#keepers(found.stat.ephemeralOwner, true) !== 'conflict' || undefined
+    await watchUntil(this.#client, options, async (reader) => {
+      const found = await reader.data(this.#path)
+      return (
+        found === undefined || this.#actionFor(found.stat.ephemeralOwner, true) !== 'conflict' || undefined
+      )
     })
     return false
   }
 
-  /** Waits until the znode is gone or not ours, or is to hold something else. */
-  async #untilWrong(): Promise<void> {
+  /** Waits until the znode is gone, belongs to another client, or must hold other data. */
+  async #waitForChange(): Promise<void> {
     const options = { signal: this.#stop.signal, operation: 'persistentNode' }
-    const poked = (): Promise<void> => new Promise((resolve) => (this.#poke = resolve))
-    await watchUntil(this.#client, options, async (look) => {
-      look.when(poked())
+    const woken = (): Promise<void> => new Promise((resolve) => (this.#wake = resolve))
+    await watchUntil(this.#client, options, async (reader) => {
+      reader.recheckWhen(woken())
       if (this.#data !== this.#written) return true
-      const found = await look.data(this.#path)
-      const wrong =
+      const found = await reader.data(this.#path)
+      const isOutdated =
         found === undefined ||
-        ['replace', 'conflict'].includes(this.#keepers(found.stat.ephemeralOwner, true))
-      return wrong || this.#data !== this.#written || undefined
+        ['replace', 'conflict'].includes(this.#actionFor(found.stat.ephemeralOwner, true))
+      return isOutdated || this.#data !== this.#written || undefined
     })
   }
 
@@ -258,7 +275,7 @@ export class PersistentNode implements AsyncDisposable {
     for (const waiter of this.#waiting.splice(0)) waiter.reject(error)
   }
 
-  #closed(): AbortedError {
-    return new AbortedError(`The keeper of ${this.#path} is closed`, { path: this.#path })
+  #closedError(): AbortedError {
+    return new AbortedError(`The persistent node ${this.#path} is closed`, { path: this.#path })
   }
 }

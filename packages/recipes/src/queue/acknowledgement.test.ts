@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { utf8, type Client } from '@zabra/client/core'
-import { LostError } from '../held/lost.ts'
-import { client, cutOff, eachTest, other, run, world } from '../testing/each-test.ts'
-import { tree } from '../testing/stage.ts'
-import { failureOf, watchSettled } from '../testing/world.ts'
-import { AmbiguousResultError } from '../waiting/ambiguous.ts'
+import { LostError } from '../handles/lost.ts'
+import { client, cutOff, setupEachTest, other, run, world } from '../testing/setup.ts'
+import { tree } from '../testing/fault-fixture.ts'
+import { rejectionOf, watchSettled } from '../testing/world.ts'
+import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import type { Message } from './message.ts'
 import { Queue } from './queue.ts'
 
-eachTest('a', 'b')
+setupEachTest('a', 'b')
 const queueOf = (on: Client): Queue<string> => new Queue(on, '/q', { codec: utf8 })
 const nextOf = async (messages: AsyncGenerator<Message<string>>): Promise<Message<string>> => {
   const { done, value } = await run(messages.next())
@@ -21,44 +21,44 @@ const leftOver = async (): Promise<string[]> => {
 }
 
 describe('an acknowledgement', () => {
-  it('does not take the acknowledgement of somebody else for one that it never sent', async () => {
+  it('of another consumer is not taken for the own one that was never sent', async () => {
     await run(queueOf(client).put('x'))
     const message = await nextOf(queueOf(other).receive())
-    const mend = cutOff('b')
+    const restore = cutOff('b')
     await world.settle()
-    const acknowledged = failureOf(message.ack())
+    const acknowledged = rejectionOf(message.ack())
     await world.advance(20_000)
     await run((await nextOf(queueOf(client).receive())).ack())
-    mend()
+    restore()
     await world.advance(12_000)
     expect(await run(acknowledged)).toBeInstanceOf(LostError)
   })
 
-  it('tells of a doubt when the session ended over an acknowledgement and the item is gone', async () => {
+  it('is ambiguous when the session expired during it and the item is gone', async () => {
     await run(queueOf(client).put('x'))
     const message = await nextOf(queueOf(other).receive())
-    let mend = (): void => {}
+    let restore = (): void => {}
     world.faults.toServer = (chunk, wire) => {
       if (wire.server.host !== 'b') return chunk
       delete world.faults.toServer
-      mend = cutOff('b')
+      restore = cutOff('b')
       return undefined
     }
-    const acknowledged = failureOf(message.ack())
+    const acknowledged = rejectionOf(message.ack())
     await world.advance(20_000)
     await run((await nextOf(queueOf(client).receive())).ack())
-    mend()
+    restore()
     await world.advance(12_000)
     const error = await run(acknowledged)
     expect(error).toBeInstanceOf(AmbiguousResultError)
     expect((error as AmbiguousResultError).value).toBe('x')
   })
 
-  it('claims the next message behind an acknowledgement that nobody waits for, without waiting either', async () => {
+  it('that is not awaited lets the next claim follow at once', async () => {
     await run(queueOf(client).putAll(['a', 'b']))
     const messages = queueOf(other).receive()
     const first = await nextOf(messages)
-    // From here on no reply comes back to the consumer; what it asks for is counted.
+    // From here on no reply arrives at the consumer; its requests are counted.
     const held: (() => void)[] = []
     let asked = 0
     world.faults.toServer = (chunk, wire) => {
@@ -89,18 +89,18 @@ describe('an acknowledgement', () => {
     expect(await leftOver()).toEqual([])
   })
 
-  it('waits for an acknowledgement on its way when the loop is left', async () => {
+  it('in flight is awaited when the loop ends', async () => {
     await run(queueOf(client).put('a'))
     const messages = queueOf(other).receive()
     const first = await nextOf(messages)
-    const mend = cutOff('b')
+    const restore = cutOff('b')
     await world.settle()
     void first.ack()
     const left = messages.return()
     const isLeft = watchSettled(left)
     await world.settle()
     expect(isLeft()).toBe(false)
-    mend()
+    restore()
     await world.advance(3000)
     await run(left)
     expect(await leftOver()).toEqual([])

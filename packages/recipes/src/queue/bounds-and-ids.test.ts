@@ -1,20 +1,20 @@
 import { describe, expect, it } from 'vitest'
 import { UsageError, utf8, type Client } from '@zabra/client/core'
-import { client, eachTest, other, run, world } from '../testing/each-test.ts'
+import { client, setupEachTest, other, run, world } from '../testing/setup.ts'
 import { bytes } from '../testing/world.ts'
 import { curatorItems } from './curator-items.ts'
 import type { Message } from './message.ts'
 import { QueueFullError } from './producer.ts'
 import { Queue, type QueueOptions } from './queue.ts'
 
-eachTest('a', 'a')
+setupEachTest('a', 'a')
 const queueOf = (on: Client, options: Partial<QueueOptions<string>> = {}): Queue<string> =>
   new Queue(on, '/q', { codec: utf8, ...options })
 const nextOf = async <T>(messages: AsyncGenerator<Message<T>>): Promise<Message<T>> =>
   (await run(messages.next())).value as Message<T>
 
 describe('a hard bound', () => {
-  it('is never passed, however many put at a time', async () => {
+  it('is never exceeded by concurrent producers', async () => {
     const clients = await Promise.all([1, 2, 3, 4, 5].map(() => world.client()))
     const bounded = clients.map((each) => queueOf(each, { bound: 'hard', maxItems: 3 }))
     const puts = bounded.flatMap((queue, n) => [0, 1].map((m) => queue.put(`${n}-${m}`)))
@@ -34,7 +34,7 @@ describe('a hard bound', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('is told at once to who does not want to wait, and refuses more items than fit', async () => {
+  it('rejects with a QueueFullError with whenFull fail, and rejects more items than its size', async () => {
     for (const bound of ['soft', 'hard'] as const) {
       const queue = new Queue(client, `/${bound}`, { codec: utf8, bound, maxItems: 1 })
       await run(queue.put('a'))
@@ -45,8 +45,8 @@ describe('a hard bound', () => {
   })
 })
 
-describe('an id', () => {
-  it('finds its item before its turn, and before it is due', async () => {
+describe('an item id', () => {
+  it('finds its item before its turn and before it is due', async () => {
     const queue = queueOf(client)
     await run(queue.put('first'))
     const name = await run(queue.put('second', { id: 'order/2', delayMs: 60_000 }))
@@ -56,7 +56,7 @@ describe('an id', () => {
     expect(await run(queue.take())).toBe('first')
   })
 
-  it('gives the oldest of several items, and none that somebody is at work on', async () => {
+  it('selects the oldest of several items, and no claimed one', async () => {
     const queue = queueOf(client)
     for (const value of ['a', 'b', 'c']) await run(queue.put(value, { id: 'x' }))
     const message = await nextOf(queueOf(other).receive())
@@ -68,17 +68,17 @@ describe('an id', () => {
   })
 })
 
-describe("items in Curator's format", () => {
+describe("Curator's item format", () => {
   const codec = curatorItems(utf8)
 
-  it('are several in one znode, and come back', () => {
+  it('round-trips several items in one znode', () => {
     for (const values of [[], ['a'], ['', 'ä', 'x'.repeat(300)]]) {
       expect(codec.decode(codec.encode(values))).toEqual(values)
     }
     expect([...codec.encode(['ab'])]).toEqual([0, 1, 0, 1, 1, 0, 0, 0, 2, 97, 98, 2])
   })
 
-  it('that are cut off or of another version are refused', () => {
+  it('rejects truncated data and other versions', () => {
     const whole = codec.encode(['ab'])
     for (let length = 0; length < whole.length; length++) {
       expect(() => codec.decode(whole.subarray(0, length))).toThrow(UsageError)

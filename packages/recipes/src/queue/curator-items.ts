@@ -5,8 +5,8 @@ const ITEM = 1
 const END = 2
 
 /**
- * The format of what Curator's `DistributedQueue` keeps in a znode: a version of four bytes, then each item behind a byte 1
- * and its length, then a byte 2. Its producers put one item into a znode, or several with `putMulti`.
+ * Encodes items in the format of Curator's `DistributedQueue`: a version of four bytes, then each item as a byte
+ * 1, its length and its bytes, then a byte 2. Its producers put one item into a znode, or several with `putMulti`.
  */
 export const curatorItems = <T>(codec: Codec<T>): Codec<readonly T[]> => ({
   encode: (values) => encode(values.map((value) => codec.encode(value))),

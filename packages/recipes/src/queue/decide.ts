@@ -1,44 +1,43 @@
-import { serial } from '../line/contenders.ts'
-import type { Item, Layout } from './names.ts'
+import { compareSequence } from '../lock-queue/contenders.ts'
+import type { Item, QueueLayout } from './names.ts'
 
-/** What a consumer makes of a listing. */
+/** A listing, as a consumer sees it. */
 export interface Choice {
-  /** What can be had now, the most urgent first. */
+  /** Items that can be claimed now, the most urgent first. */
   readonly ready: readonly Item[]
-  /** When the first of the others falls due, by the clock of the servers; undefined for never. */
+  /** Server time at which the next delayed item becomes due; undefined if there is none. */
   readonly nextDue: number | undefined
-  /** Items that others are at work on: they come back if that fails. */
-  readonly busy: number
 }
 
-/** Sorts a listing into what a consumer can have and what it has to wait for. Foreign names are ignored. */
+/** Selects the items that can be claimed now and the next due time. Skips claimed items and names that are no items. */
 export function choose(
   names: readonly string[],
   claimed: ReadonlySet<string>,
   now: number,
-  parse: Layout['parse'],
+  parse: QueueLayout['parse'],
 ): Choice {
   const ready: Item[] = []
   let nextDue: number | undefined
-  let busy = 0
   for (const name of names) {
     const item = parse(name)
     if (item === undefined) continue
-    if (claimed.has(name)) busy++
-    else if (item.due > now) nextDue = Math.min(nextDue ?? Infinity, item.due)
+    if (claimed.has(name)) continue
+    if (item.due > now) nextDue = Math.min(nextDue ?? Infinity, item.due)
     else ready.push(item)
   }
-  return { ready: ready.sort(byUrgency), nextDue, busy }
+  return { ready: ready.sort(byUrgency), nextDue }
 }
 
-/** Sequence numbers wrap: what counts is the way from one to the other. */
-const byUrgency = (a: Item, b: Item): number => a.priority - b.priority || serial(a.sequence, b.sequence)
+/** Sequence numbers wrap around, so this compares their distance. */
+const byUrgency = (a: Item, b: Item): number =>
+  a.priority - b.priority || compareSequence(a.sequence, b.sequence)
 
-/** Listings up to this long are read anew for each item. */
-const SHORT = 64
+/** Listings up to this length are read again for each item. */
+const SHORT_LISTING = 64
 
 /**
- * How many items of one listing a consumer works through before it looks again. Long listings are expensive, so the
- * number grows with their length, and with it how many items a more urgent newcomer cannot overtake.
+ * Returns how many items of one listing a consumer processes before it lists again. Long listings are expensive,
+ * so the number grows with their length, and with it how many items a more urgent new item cannot overtake.
  */
-export const runLength = (ready: number): number => (ready <= SHORT ? 1 : Math.floor(Math.sqrt(ready)))
+export const runLength = (ready: number): number =>
+  ready <= SHORT_LISTING ? 1 : Math.floor(Math.sqrt(ready))

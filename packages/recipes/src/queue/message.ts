@@ -1,73 +1,76 @@
 import { FatalError, MultiError, type Client, type Stat, type StateChange } from '@zabra/client/core'
-import { atHorizon } from '../held/horizon.ts'
-import { LostError, type LostReason } from '../held/lost.ts'
-import { lossOf, situationOf } from '../held/policy.ts'
-import { AmbiguousResultError } from '../waiting/ambiguous.ts'
-import { inBackground, isNewSession, isUnclear, throughSessions } from '../waiting/errors.ts'
+import { watchHorizon } from '../handles/horizon.ts'
+import { LostError, type LostReason } from '../handles/lost.ts'
+import { lossReason, sessionStatusOf } from '../handles/policy.ts'
+import { AmbiguousResultError } from '../support/ambiguous-result.ts'
+import { ignoreFailure, isNewSession, isAmbiguous, retryInNewSession } from '../support/retry.ts'
 
-/** Where a message is in its queue. */
-export interface MessageAt {
+/** The znodes of a message. */
+export interface MessageLocation {
   readonly item: string
   readonly claim: string
-  /** Of the item, since it was claimed for this message. */
+  /** Version of the item since it was claimed for this message. */
   readonly version: number
 }
 
 /**
- * An item that one consumer is at work on. `ack` when it is done; `nack`, disposal, the end of the session or of the
- * process give it back to the queue.
+ * An item that one consumer processes. `ack` removes it; `nack`, disposal, the end of the session or of the
+ * process return it to the queue.
  */
 export class Message<T> implements AsyncDisposable {
-  /** What was put. */
+  /** The value that was put. */
   readonly value: T
-  /** Grows with every delivery, on whatever path: hand it to what must not see work of an older delivery. */
+  /**
+   * Fencing token: grows with every delivery on any path. Pass it to resources that must refuse work of an older
+   * delivery.
+   */
   readonly token: bigint
-  /** How often it has been delivered, this time included. */
+  /** Number of deliveries, this one included. */
   readonly deliveries: number
   readonly #client: Client
-  readonly #at: MessageAt
+  readonly #location: MessageLocation
   readonly #controller = new AbortController()
   readonly #states: AsyncIterableIterator<StateChange>
   readonly #owner: bigint
-  readonly #settled: () => void
-  /** Resolves when it is acknowledged, given back or lost. */
+  readonly #resolveSettled: () => void
+  /** Resolves when the message is acknowledged, returned or lost. */
   readonly settled: Promise<void>
   #ending: Promise<void> | undefined
   #acked = false
-  #leaveHorizon = (): void => {}
+  #unwatchHorizon = (): void => {}
 
-  constructor(client: Client, value: T, at: MessageAt, claim: Stat) {
+  constructor(client: Client, value: T, at: MessageLocation, claim: Stat) {
     this.value = value
     this.token = claim.czxid
     this.deliveries = at.version
     this.#client = client
-    this.#at = at
+    this.#location = at
     this.#owner = claim.ephemeralOwner
     let settle = (): void => {}
     this.settled = new Promise((resolve) => (settle = resolve))
-    this.#settled = settle
+    this.#resolveSettled = settle
     this.#states = client.states()
-    void this.#follow()
+    void this.#followStates()
   }
 
-  /** Name of the item: what `put` returned. */
+  /** Name of the item, as returned by `put`. */
   get id(): string {
-    return this.#at.item.slice(this.#at.item.lastIndexOf('/') + 1)
+    return this.#location.item.slice(this.#location.item.lastIndexOf('/') + 1)
   }
 
-  /** `ack` was called, whatever came of it. */
+  /** True once `ack` was called, whatever its outcome. */
   get isAcknowledged(): boolean {
     return this.#acked
   }
 
-  /** Aborts with a `LostError` when somebody else may get the message: stop working on it. */
+  /** Aborts with a `LostError` when another consumer may get the message: stop working on it. */
   get signal(): AbortSignal {
     return this.#controller.signal
   }
 
   /**
-   * The work is done: removes the item. Rejects with a `LostError` when somebody else has got it meanwhile, and with an
-   * `AmbiguousResultError` when its session ended on the way and nobody can tell any more who removed it.
+   * Acknowledges the message and removes the item. Rejects with a `LostError` when another consumer has got it
+   * meanwhile, and with an `AmbiguousResultError` when the session expired during the call and the item is gone.
    */
   ack(): Promise<void> {
     if (this.#ending !== undefined && !this.#acked) return Promise.reject(this.#lost('released'))
@@ -77,12 +80,12 @@ export class Message<T> implements AsyncDisposable {
   }
 
   /**
-   * Gives the item back, to be delivered again: at once, or after `delayMs` for as long as this session lives; when it
-   * ends earlier the item comes back earlier. Does nothing after `ack`.
+   * Returns the item to the queue for another delivery: at once, or after `delayMs` while this session lives; the
+   * end of the session returns it earlier. Does nothing after `ack`.
    */
   async nack({ delayMs = 0 }: { readonly delayMs?: number } = {}): Promise<void> {
-    this.#ending ??= this.#end(() => this.#giveBack(delayMs))
-    // Whoever acknowledged it has heard what came of that.
+    this.#ending ??= this.#end(() => this.#returnToQueue(delayMs))
+    // The caller of `ack` has received its error.
     await (this.#acked ? this.#ending.catch(() => {}) : this.#ending)
   }
 
@@ -98,9 +101,9 @@ export class Message<T> implements AsyncDisposable {
     }
   }
 
-  /** Done when the item is gone and the claim has kept others away all the time. */
+  /** The item is gone, and the claim has kept other consumers away all the time. */
   async #acknowledge(): Promise<void> {
-    const { item, claim, version } = this.#at
+    const { item, claim, version } = this.#location
     for (let sent = false; ;) {
       try {
         await this.#client.multi([
@@ -110,36 +113,36 @@ export class Message<T> implements AsyncDisposable {
         return
       } catch (error) {
         if (error instanceof MultiError)
-          throw this.#lost(this.#lossIn(this.#client.state) ?? 'nodeDeleted', error)
-        if (!isUnclear(error) && !isNewSession(this.#client, error)) throw error
-        sent ||= isUnclear(error)
-        if (!(await throughSessions(this.#client, () => this.#isGone()))) continue
+          throw this.#lost(this.#lossReason(this.#client.state) ?? 'nodeDeleted', error)
+        if (!isAmbiguous(error) && !isNewSession(this.#client, error)) throw error
+        sent ||= isAmbiguous(error)
+        if (!(await retryInNewSession(this.#client, () => this.#isGone()))) continue
         if (this.#client.session.id === this.#owner) return
-        throw sent ? this.#doubt(error) : this.#lost('expired', error)
+        throw sent ? this.#ambiguous(error) : this.#lost('expired', error)
       }
     }
   }
 
-  #doubt(cause: unknown): AmbiguousResultError {
-    const { item } = this.#at
-    const message = `The session ended before it could be told whether ${item} was acknowledged by us or by somebody else`
+  #ambiguous(cause: unknown): AmbiguousResultError {
+    const { item } = this.#location
+    const message = `The session expired, and it is unknown whether this client or another one acknowledged ${item}`
     return new AmbiguousResultError(message, { path: item, cause, value: this.value })
   }
 
   async #isGone(): Promise<boolean> {
-    const { item } = this.#at
+    const { item } = this.#location
     await this.#client.sync(item)
     return (await this.#client.exists(item)) === undefined
   }
 
-  async #giveBack(delayMs: number): Promise<void> {
-    if (delayMs === 0) return this.#dropClaim()
-    this.#client.platform.clock.after(delayMs, 'delay of a message', () => inBackground(this.#dropClaim()))
+  async #returnToQueue(delayMs: number): Promise<void> {
+    if (delayMs === 0) return this.#deleteClaim()
+    this.#client.platform.clock.after(delayMs, 'delay of a message', () => ignoreFailure(this.#deleteClaim()))
   }
 
-  /** Only a claim of this delivery: the item has had another version since it was claimed again. */
-  async #dropClaim(): Promise<void> {
-    const { item, claim, version } = this.#at
+  /** Deletes only the claim of this delivery: a later claim would have changed the item's version. */
+  async #deleteClaim(): Promise<void> {
+    const { item, claim, version } = this.#location
     for (;;) {
       try {
         await this.#client.multi([
@@ -148,15 +151,15 @@ export class Message<T> implements AsyncDisposable {
         ])
         return
       } catch (error) {
-        // Gone with its session, or by an earlier try.
+        // Deleted with its session, or by an earlier attempt.
         if (error instanceof MultiError || error instanceof FatalError) return
-        if (!isUnclear(error)) throw error
+        if (!isAmbiguous(error)) throw error
       }
     }
   }
 
-  async #follow(): Promise<void> {
-    this.#leaveHorizon = atHorizon(this.#client, this.#client.errorPolicy, () =>
+  async #followStates(): Promise<void> {
+    this.#unwatchHorizon = watchHorizon(this.#client, this.#client.errorPolicy, () =>
       this.#check(this.#client.state),
     )
     for await (const { state } of this.#states) this.#check(state)
@@ -164,24 +167,24 @@ export class Message<T> implements AsyncDisposable {
   }
 
   #check(state: StateChange['state']): void {
-    const reason = this.#lossIn(state)
+    const reason = this.#lossReason(state)
     if (reason !== undefined) this.#lose(reason)
   }
 
-  #lossIn(state: StateChange['state']): LostReason | undefined {
-    return lossOf(this.#client.errorPolicy, situationOf(this.#client, this.#owner, state))
+  #lossReason(state: StateChange['state']): LostReason | undefined {
+    return lossReason(this.#client.errorPolicy, sessionStatusOf(this.#client, this.#owner, state))
   }
 
   #lost(reason: LostReason, cause?: unknown): LostError {
-    const { item } = this.#at
-    return new LostError(`The message ${item} is no longer ours (${reason})`, reason, this.token, item, cause)
+    const { item } = this.#location
+    return new LostError(`The message ${item} is no longer held (${reason})`, reason, this.token, item, cause)
   }
 
   #lose(reason: LostReason): void {
     if (this.signal.aborted) return
     this.#controller.abort(this.#lost(reason))
-    this.#leaveHorizon()
+    this.#unwatchHorizon()
     void this.#states.return?.()
-    this.#settled()
+    this.#resolveSettled()
   }
 }

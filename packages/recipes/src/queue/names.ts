@@ -1,68 +1,74 @@
 import { UsageError } from '@zabra/client/core'
-import { decodeName, encodeName } from '../waiting/names.ts'
+import { decodeName, encodeName } from '../support/name-codec.ts'
 
-/** An item as its name tells of it. */
+/** An item, as parsed from its name. */
 export interface Item {
   readonly name: string
-  /** Smaller is sooner. */
+  /** Lower is more urgent. */
   readonly priority: number
-  /** Milliseconds since 1970, by the clock of the servers, before which nobody gets it; 0 for at once. */
+  /** Server time in milliseconds since 1970 before which the item is not delivered; 0 for at once. */
   readonly due: number
   readonly sequence: number
-  /** What its producer calls it, where it said so. */
+  /** Id that the producer gave it, if any. */
   readonly id?: string | undefined
 }
 
-/** What the name of an item is made of. */
+/** The parts of an item's name. */
 export interface NameParts {
   readonly priority?: number | undefined
   readonly due?: number | undefined
   readonly id?: string | undefined
 }
 
-/** Whose layout a queue has. */
+/** Naming scheme of a queue. */
 export type QueueNaming = 'recipe' | 'kazoo' | 'curator'
 
-/** Where a queue keeps what, and how its items are called. */
-export interface Layout {
+/** The paths and names of a queue. */
+export interface QueueLayout {
   readonly items: string
   readonly claims: string
   readonly dead: string
   readonly marks: string
   readonly line: string
   readonly putters: string
-  /** Written by everybody who puts, where the bound is hard. */
+  /** Written by every producer when the bound is hard. */
   readonly gate: string
   readonly parents: 'container' | 'persistent'
-  /** The name of an item up to its sequence number. */
+  /** Returns the name of an item up to its sequence number. */
   readonly prefix: (parts: NameParts) => string
-  /** Undefined for a name that is no item. */
+  /** Returns undefined for a name that is no item. */
   readonly parse: (name: string) => Item | undefined
 }
 
-const MIDDLE = 0x8000_0000
+const PRIORITY_OFFSET = 0x8000_0000
 const OWN = /^queue-(?:([0-9a-f]{8})-)?(?:([0-9a-f]{11})-)?(?:=(.*)=-)?(-?\d{10}|-\d{9})$/
 const KAZOO = /^entry-(\d{3})-(\d{10})$/
 const CURATOR = /^queue-([01][0-9A-F]{8})?(-?\d{10}|-\d{9})$/
 const KAZOO_PRIORITY = 100
 
 /**
- * The layout of a queue. `kazoo` is that of kazoo's `LockingQueue`; `curator` that of Curator's `DistributedQueue` and
- * `DistributedPriorityQueue`, which keep their items in the very folder of the queue: what else there is has one beside it.
+ * Returns the layout of a queue. `kazoo` is that of kazoo's `LockingQueue`. `curator` is that of Curator's
+ * `DistributedQueue` and `DistributedPriorityQueue`, which keep items directly below the queue's path; everything
+ * else is in a sibling directory.
  */
-export function layoutOf(path: string, naming: QueueNaming): Layout {
+export function queueLayout(path: string, naming: QueueNaming): QueueLayout {
   if (naming === 'curator') {
-    if (path === '/') throw new UsageError('Expected a path below the root with the names of Curator')
-    return { items: path, ...besides(`${path}.queue`), claims: `${path}.queue/claims`, ...curatorNames }
+    if (path === '/') throw new UsageError('Expected a path below the root with the naming of Curator')
+    return {
+      items: path,
+      ...siblingFolders(`${path}.queue`),
+      claims: `${path}.queue/claims`,
+      ...curatorNames,
+    }
   }
   const inside = (name: string): string => (path === '/' ? `/${name}` : `${path}/${name}`)
-  const common = besides(path === '/' ? '' : path)
+  const common = siblingFolders(path === '/' ? '' : path)
   return naming === 'kazoo'
     ? { ...common, items: inside('entries'), claims: inside('taken'), ...kazooNames, parents: 'persistent' }
     : { ...common, items: inside('items'), claims: inside('claims'), ...ownNames }
 }
 
-const besides = (folder: string) =>
+const siblingFolders = (folder: string) =>
   ({
     dead: `${folder}/dead`,
     marks: `${folder}/marks`,
@@ -73,13 +79,13 @@ const besides = (folder: string) =>
   }) as const
 
 function checkPriority(priority: number): void {
-  if (Number.isInteger(priority) && priority >= -MIDDLE && priority < MIDDLE) return
+  if (Number.isInteger(priority) && priority >= -PRIORITY_OFFSET && priority < PRIORITY_OFFSET) return
   throw new UsageError(`Expected a priority that fits 32 bits with a sign, got ${priority}`)
 }
 
-function checkBare(whose: string, { due, id }: NameParts): void {
+function checkPriorityOnly(whose: string, { due, id }: NameParts): void {
   if (due === undefined && id === undefined) return
-  throw new UsageError(`Expected no delay and no id with the names of ${whose}, which have no room for them`)
+  throw new UsageError(`Expected no delay and no id with the naming of ${whose}, which cannot store them`)
 }
 
 const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0')
@@ -87,14 +93,14 @@ const hex = (value: number, digits: number): string => value.toString(16).padSta
 const ownNames = {
   prefix({ priority = 0, due, id }: NameParts): string {
     checkPriority(priority)
-    const urgency = `${hex(priority + MIDDLE, 8)}-`
+    const urgency = `${hex(priority + PRIORITY_OFFSET, 8)}-`
     const time = due === undefined ? '' : `${hex(Math.max(0, due), 11)}-`
     return `queue-${urgency}${time}${id === undefined ? '' : `=${encodeName(id)}=-`}`
   },
   parse(name: string): Item | undefined {
     const parts = OWN.exec(name)
     if (parts === null) return undefined
-    const priority = parts[1] === undefined ? 0 : Number.parseInt(parts[1], 16) - MIDDLE
+    const priority = parts[1] === undefined ? 0 : Number.parseInt(parts[1], 16) - PRIORITY_OFFSET
     const id = parts[3] === undefined ? undefined : decodeName(parts[3])
     const due = Number.parseInt(parts[2] ?? '0', 16)
     return { name, priority, due, sequence: Number(parts[4]) | 0, id }
@@ -103,9 +109,9 @@ const ownNames = {
 
 const kazooNames = {
   prefix({ priority = KAZOO_PRIORITY, ...more }: NameParts): string {
-    checkBare('kazoo', more)
+    checkPriorityOnly('kazoo', more)
     if (!Number.isInteger(priority) || priority < 0 || priority > 999) {
-      throw new UsageError(`Expected a priority from 0 to 999 with the names of kazoo, got ${priority}`)
+      throw new UsageError(`Expected a priority from 0 to 999 with the naming of kazoo, got ${priority}`)
     }
     return `entry-${String(priority).padStart(3, '0')}-`
   },
@@ -117,10 +123,10 @@ const kazooNames = {
   },
 }
 
-/** A sign, which is 0 below zero, and eight digits of two's complement. None is what `DistributedQueue` writes. */
+/** A sign, 0 for negative, and eight digits of two's complement. `DistributedQueue` writes no priority. */
 const curatorNames = {
   prefix({ priority, ...more }: NameParts): string {
-    checkBare('Curator', more)
+    checkPriorityOnly('Curator', more)
     if (priority === undefined) return 'queue-'
     checkPriority(priority)
     return `queue-${priority < 0 ? '0' : '1'}${hex(priority >>> 0, 8).toUpperCase()}`

@@ -9,54 +9,54 @@ import {
   type Codec,
   type WriteOp,
 } from '@zabra/client/core'
-import { AmbiguousResultError } from '../waiting/ambiguous.ts'
-import { causeAt, orMissing, throughSessions } from '../waiting/errors.ts'
-import { atHead } from '../line/at-head.ts'
-import { serial } from '../line/contenders.ts'
-import { commitMarked, dropMark, uniqueName, type Committed } from '../waiting/marked.ts'
-import { watchUntil } from '../waiting/watch-until.ts'
-import type { Layout } from './names.ts'
-import type { ServerClock } from '../waiting/server-clock.ts'
+import { AmbiguousResultError } from '../support/ambiguous-result.ts'
+import { causeAt, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
+import { acquireHead } from '../lock-queue/queue-head.ts'
+import { compareSequence } from '../lock-queue/contenders.ts'
+import { commitWithMarker, deleteMarker, uniqueName, type Committed } from '../support/commit-with-marker.ts'
+import { watchUntil } from '../support/watch.ts'
+import type { QueueLayout } from './names.ts'
+import type { ServerClock } from '../support/server-clock.ts'
 
 export interface PutOptions {
-  /** Stops waiting. An item that was added by then is told as added. */
+  /** Cancels the wait. An item that was added by then is reported as added. */
   readonly signal?: AbortSignal
-  /** Smaller is sooner (default 0, or 100 with the names of kazoo). */
+  /** Lower is more urgent (default 0, or 100 with the naming of kazoo). */
   readonly priority?: number
-  /** Milliseconds before which nobody gets it, by the clock of the servers. */
+  /** Milliseconds, by the server clock, before which the item is not delivered. */
   readonly delayMs?: number
-  /** What to call it, for `takeById`. Several items may have one. */
+  /** Id for `takeById`. Several items may share one. */
   readonly id?: string
-  /** What to do while the queue is full: wait (default), or fail with a `QueueFullError`. */
+  /** While the queue is full: wait (default), or fail with a `QueueFullError`. */
   readonly whenFull?: 'wait' | 'fail'
 }
 
-/** The queue holds as many items as it may. */
+/** The queue is full. */
 export class QueueFullError extends StateError {
   static override readonly tag = 'QueueFullError'
 }
 
-/** How many items a queue may hold. */
+/** Capacity of a queue. */
 export interface Bound {
   readonly maxItems: number
-  /** Exactly, at the price of one look more for each put, and of putting one after the other. */
+  /** Never exceeded, at the cost of an extra read per put and of serialised puts. */
   readonly hard: boolean
 }
 
-/** How many puts may go by between two looks at the length of the queue, as a part of its bound. */
-const UNSEEN_PART = 16
+/** A soft bound allows this fraction of the free capacity to be used without reading the length again. */
+const CREDIT_DIVISOR = 16
 
 /** Puts items into a queue. */
 export class Producer<T> {
   readonly #client: Client
-  readonly #layout: Layout
+  readonly #layout: QueueLayout
   readonly #codec: Codec<T>
   readonly #clock: ServerClock
   readonly #bound: Bound
-  /** Items that may be put before the next look. */
+  /** Number of items that may be put before the next read of the length. */
   #credit = 0
 
-  constructor(client: Client, layout: Layout, codec: Codec<T>, clock: ServerClock, bound: Bound) {
+  constructor(client: Client, layout: QueueLayout, codec: Codec<T>, clock: ServerClock, bound: Bound) {
     this.#client = client
     this.#layout = layout
     this.#codec = codec
@@ -72,7 +72,7 @@ export class Producer<T> {
     const due =
       delayMs === undefined
         ? undefined
-        : Math.round((await throughSessions(this.#client, () => this.#now(signal))) + delayMs)
+        : Math.round((await retryInNewSession(this.#client, () => this.#now(signal))) + delayMs)
     const path = `${items}/${prefix({ priority, due, id })}`
     const operations = values.map((value): WriteOp => ({
       op: 'create',
@@ -80,59 +80,60 @@ export class Producer<T> {
       data: this.#codec.encode(value),
       mode: 'persistentSequential',
     }))
-    const room = { count: values.length, signal, fail: whenFull === 'fail' }
-    const mark = `${this.#layout.marks}/put-${uniqueName(this.#client)}`
+    const request = { count: values.length, signal, fail: whenFull === 'fail' }
+    const marker = `${this.#layout.marks}/put-${uniqueName(this.#client)}`
     const sentAt = this.#client.platform.clock.monotonic()
-    const committed = await this.#commit(mark, operations, room, values)
-    dropMark(this.#client, mark)
+    const committed = await this.#commit(marker, operations, request, values)
+    deleteMarker(this.#client, marker)
     if (committed.results === undefined) {
-      // A lost reply is found out about by the mark, so there is one.
-      const zxid = committed.mark!.czxid
-      return throughSessions(this.#client, () => this.#madeWith(zxid))
+      // A lost reply is resolved by the marker, so the marker exists.
+      const zxid = committed.marker!.czxid
+      return retryInNewSession(this.#client, () => this.#namesCreatedBy(zxid))
     }
-    if (committed.mark !== undefined) this.#clock.observe(committed.mark.ctime, sentAt)
+    if (committed.marker !== undefined) this.#clock.observe(committed.marker.ctime, sentAt)
     const made = (committed.results as { path: string }[]).slice(-values.length)
     return made.map((each) => each.path.slice(items.length + 1))
   }
 
   async #commit(
-    mark: string,
+    marker: string,
     operations: readonly WriteOp[],
-    room: Room,
+    request: CapacityRequest,
     values: readonly T[],
   ): Promise<Committed<unknown>> {
     const { items, parents, gate } = this.#layout
-    const { signal } = room
+    const { signal } = request
     for (;;) {
-      const version = await throughSessions(this.#client, () => this.#admitted(room))
-      // A hard bound holds since nobody else has put anything between the look at the length and this.
+      const version = await retryInNewSession(this.#client, () => this.#waitForCapacity(request))
+      // A hard bound holds because no other producer has put an item between the read of the length and this
+      // transaction.
       const guard: WriteOp[] =
         version === undefined ? [] : [{ op: 'setData', path: gate, data: EMPTY, version }]
       try {
         const all = [...guard, ...operations]
-        return await commitMarked(this.#client, mark, all, { signal, parents })
+        return await commitWithMarker(this.#client, marker, all, { signal, parents })
       } catch (error) {
         if (error instanceof AmbiguousResultError) {
-          const message = 'The session ended before it could be told whether the item was put'
+          const message = 'The session expired, and it is unknown whether the item was put'
           throw new AmbiguousResultError(message, { path: items, cause: error, value: values })
         }
         if (guard.length > 0 && (causeAt(error, 0) instanceof BadVersionError || isMissing(error, 0)))
           continue
         if (!isMissing(error, guard.length)) throw error
-        // Not a container: once a server has removed an empty one names begin anew, and who is about to claim an item by its name
-        // and version could meet another one.
+        // Not a container: once a server has removed an empty one, sequence numbers restart, and a consumer that
+        // claims an item by name and version could get another item.
         const options = { mode: 'persistent', ...(signal && { signal }) } as const
-        await throughSessions(this.#client, () => this.#client.mkdirp(items, options))
+        await retryInNewSession(this.#client, () => this.#client.mkdirp(items, options))
       }
     }
   }
 
-  /** The names of what one transaction made, when its reply was lost. */
-  async #madeWith(zxid: bigint): Promise<string[]> {
+  /** Returns the names of the items that one transaction created, when its reply was lost. */
+  async #namesCreatedBy(zxid: bigint): Promise<string[]> {
     const { items, parse } = this.#layout
-    const list = await orMissing(this.#client.getChildren(items))
+    const list = await undefinedIfMissing(this.#client.getChildren(items))
     const newest = (list?.children ?? []).filter((name) => parse(name) !== undefined)
-    newest.sort((a, b) => serial(parse(b)!.sequence, parse(a)!.sequence))
+    newest.sort((a, b) => compareSequence(parse(b)!.sequence, parse(a)!.sequence))
     const own: string[] = []
     for (const name of newest) {
       const stat = await this.#client.exists(`${items}/${name}`)
@@ -142,7 +143,7 @@ export class Producer<T> {
     return own
   }
 
-  /** The time of the servers, measured if nothing has told it yet. */
+  /** Returns the server time; measures it if it is unknown. */
   async #now(signal: AbortSignal | undefined): Promise<number> {
     for (;;) {
       const now = this.#clock.now()
@@ -150,27 +151,27 @@ export class Producer<T> {
       const path = `${this.#layout.marks}/clock-${uniqueName(this.#client)}`
       const options = { mode: 'ephemeral', parents: true, ...(signal && { signal }) } as const
       try {
-        await this.#clock.measured(() => this.#client.create(path, undefined, options))
+        await this.#clock.measure(() => this.#client.create(path, undefined, options))
       } finally {
-        dropMark(this.#client, path)
+        deleteMarker(this.#client, path)
       }
     }
   }
 
-  /** Waits until there is room; the version of the gate at which there was, where the bound is hard. */
-  async #admitted(room: Room): Promise<number | undefined> {
+  /** Waits for free capacity. Returns the version of the gate at that moment if the bound is hard. */
+  async #waitForCapacity(request: CapacityRequest): Promise<number | undefined> {
     if (!this.#bound.hard) {
-      await this.#room(room)
+      await this.#useCredit(request)
       return undefined
     }
     for (;;) {
-      const version = await this.#gate(room.signal)
-      if (this.#fits(await this.#length(room.signal), room.count)) return version
-      await this.#waitForRoom(room)
+      const version = await this.#readGate(request.signal)
+      if (this.#fits(await this.#length(request.signal), request.count)) return version
+      await this.#waitWhileFull(request)
     }
   }
 
-  async #gate(signal: AbortSignal | undefined): Promise<number> {
+  async #readGate(signal: AbortSignal | undefined): Promise<number> {
     const { gate } = this.#layout
     const options = signal ? { signal } : {}
     for (;;) {
@@ -179,7 +180,7 @@ export class Producer<T> {
       try {
         await this.#client.create(gate, EMPTY, { parents: true, ...options })
       } catch (error) {
-        // Made by somebody else, or by us when the reply is lost: the next look tells.
+        // Created by another client, or by this one with a lost reply: the next read decides.
         if (!(error instanceof NodeExistsError || error instanceof ConnectionLossError)) throw error
       }
     }
@@ -189,20 +190,23 @@ export class Producer<T> {
     return (await this.#client.exists(this.#layout.items, signal ? { signal } : {}))?.numChildren ?? 0
   }
 
-  /** A soft bound lets more in than fit when they come together and nothing is there; a hard one never. */
+  /** A soft bound admits more items than fit if they are put together into an empty queue; a hard one never does. */
   #fits(length: number, count: number): boolean {
     return length + count <= this.#bound.maxItems || (!this.#bound.hard && length === 0)
   }
 
-  async #room(room: Room): Promise<void> {
-    const { count } = room
+  async #useCredit(request: CapacityRequest): Promise<void> {
+    const { count } = request
     if (this.#credit >= count) return void (this.#credit -= count)
-    const length = await this.#length(room.signal)
-    this.#earn(this.#fits(length, count) ? length : await this.#waitForRoom(room), count)
+    const length = await this.#length(request.signal)
+    this.#grantCredit(this.#fits(length, count) ? length : await this.#waitWhileFull(request), count)
   }
 
-  /** Producers wait in a line, so that one item less wakes one of them. The length at which there was room. */
-  async #waitForRoom({ count, signal, fail }: Room): Promise<number> {
+  /**
+   * Waits for free capacity. Producers queue, so that one removed item wakes one of them. Returns the length of
+   * the queue.
+   */
+  async #waitWhileFull({ count, signal, fail }: CapacityRequest): Promise<number> {
     const { items, putters } = this.#layout
     const { maxItems, hard } = this.#bound
     if (hard && count > maxItems) {
@@ -215,25 +219,25 @@ export class Producer<T> {
         path: items,
       })
     const waiting = { signal, operation: 'queue.put' }
-    const place = await atHead(this.#client, putters, waiting)
+    const head = await acquireHead(this.#client, putters, waiting)
     try {
-      const left = await watchUntil(this.#client, waiting, async (look) => {
-        const now = (await look.children(items))?.children.length ?? 0
+      const left = await watchUntil(this.#client, waiting, async (reader) => {
+        const now = (await reader.children(items))?.children.length ?? 0
         return this.#fits(now, count) || now === 0 ? { now } : undefined
       })
       return left.now
     } finally {
-      place.leave()
+      head.release()
     }
   }
 
-  #earn(length: number, count: number): void {
-    this.#credit = Math.max(0, Math.floor((this.#bound.maxItems - length - count) / UNSEEN_PART))
+  #grantCredit(length: number, count: number): void {
+    this.#credit = Math.max(0, Math.floor((this.#bound.maxItems - length - count) / CREDIT_DIVISOR))
   }
 }
 
-/** What a put needs room for. */
-interface Room {
+/** The capacity that a put needs. */
+interface CapacityRequest {
   readonly count: number
   readonly signal: AbortSignal | undefined
   readonly fail: boolean

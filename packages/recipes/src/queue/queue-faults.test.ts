@@ -1,75 +1,81 @@
 import { expect, it } from 'vitest'
 import { utf8, type Client } from '@zabra/client/core'
-import { LostError } from '../held/lost.ts'
-import { AmbiguousResultError } from '../waiting/ambiguous.ts'
+import { LostError } from '../handles/lost.ts'
+import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import {
   after,
   enumerateFaults,
-  insist,
+  retryWithoutSignal,
   settledWithin,
   tree,
   seedsOf,
-  breakOnTheWay,
+  dropInFlight,
   withSeeds,
   type FaultFixture,
   type Victim,
-} from '../testing/stage.ts'
-import { Account } from '../testing/scenarios/account.ts'
+} from '../testing/fault-fixture.ts'
+import { DeliveryChecker } from '../testing/scenarios/delivery-checker.ts'
 import { ManualWorld } from '../testing/world.ts'
 import { Queue } from './queue.ts'
 
 const queueOf = (client: Client): Queue<string> => new Queue(client, '/q', { codec: utf8 })
 
-async function drain(queue: Queue<string>, account: Account): Promise<void> {
-  while ((await queue.size()) > 0) await account.taking(queue.take())
+async function drain(queue: Queue<string>, account: DeliveryChecker): Promise<void> {
+  while ((await queue.size()) > 0) await account.recordTake(queue.take())
 }
 
-async function checkNothingLeft(stage: FaultFixture, client: Client): Promise<void> {
-  await stage.calm()
+async function checkNothingLeft(fixture: FaultFixture, client: Client): Promise<void> {
+  await fixture.waitUntilQuiet()
   const left = (await tree(client)).filter((path) => /\/(items|claims|marks|line|putters)\//.test(path))
   if (left.length > 0) throw new Error(`left behind: ${left.join(' ')}`)
 }
 
-/** Only a session that ended may leave a doubt. */
-function checkDoubts(account: Account, victim: Victim): void {
+/** Only an expired session may leave an ambiguous result. */
+function checkDoubts(account: DeliveryChecker, victim: Victim): void {
   const doubts = account.maybePut.length + account.maybeOut.length
   if (doubts > 0 && !victim.fault?.startsWith('session')) throw new Error('in doubt without a reason')
 }
 
-it('takes each item exactly once, whatever happens at any request', async () => {
-  const played = await enumerateFaults(async (stage, victim) => {
-    const bystander = await stage.world.client()
+it('take returns each item exactly once under any fault at any request', async () => {
+  const played = await enumerateFaults(async (fixture, victim) => {
+    const bystander = await fixture.world.client()
     const queue = queueOf(victim.client)
-    const account = new Account()
-    await account.putting(
+    const account = new DeliveryChecker()
+    await account.recordPut(
       'a',
-      insist(victim, (signal) => queue.put('a', { ...(signal && { signal }) })),
+      retryWithoutSignal(victim, (signal) => queue.put('a', { ...(signal && { signal }) })),
     )
-    await account.putting(
+    await account.recordPut(
       'b',
-      insist(victim, (signal) => queue.put('b', { ...(signal && { signal }) })),
+      retryWithoutSignal(victim, (signal) => queue.put('b', { ...(signal && { signal }) })),
     )
-    await account.taking(insist(victim, (signal) => queue.take({ ...(signal && { signal }) })))
-    await account.putting('c', queueOf(bystander).put('c'))
-    await account.taking(insist(victim, (signal) => queue.take({ ...(signal && { signal }) })))
+    await account.recordTake(
+      retryWithoutSignal(victim, (signal) => queue.take({ ...(signal && { signal }) })),
+    )
+    await account.recordPut('c', queueOf(bystander).put('c'))
+    await account.recordTake(
+      retryWithoutSignal(victim, (signal) => queue.take({ ...(signal && { signal }) })),
+    )
     await drain(queueOf(bystander), account)
-    const late = account.taking(insist(victim, (signal) => queue.take({ ...(signal && { signal }) })))
-    await after(stage.world, 500)
-    await account.putting('d', queueOf(bystander).put('d'))
+    const late = account.recordTake(
+      retryWithoutSignal(victim, (signal) => queue.take({ ...(signal && { signal }) })),
+    )
+    await after(fixture.world, 500)
+    await account.recordPut('d', queueOf(bystander).put('d'))
     await late
     await drain(queueOf(bystander), account)
     account.checkExactlyOnce()
     checkDoubts(account, victim)
-    await checkNothingLeft(stage, bystander)
+    await checkNothingLeft(fixture, bystander)
   })
   expect(played).toBeGreaterThan(120)
 })
 
-it('delivers each message until it is acknowledged, whatever happens at any request', async () => {
-  const played = await enumerateFaults(async (stage, victim) => {
-    const bystander = await stage.world.client()
-    const account = new Account()
-    for (const value of ['a', 'b', 'c']) await account.putting(value, queueOf(bystander).put(value))
+it('receive delivers each message until it is acknowledged under any fault at any request', async () => {
+  const played = await enumerateFaults(async (fixture, victim) => {
+    const bystander = await fixture.world.client()
+    const account = new DeliveryChecker()
+    for (const value of ['a', 'b', 'c']) await account.recordPut(value, queueOf(bystander).put(value))
     const work = async (queue: Queue<string>, count: number, signal?: AbortSignal): Promise<void> => {
       let done = 0
       for await (const message of queue.receive({ ...(signal && { signal }) })) {
@@ -84,54 +90,54 @@ it('delivers each message until it is acknowledged, whatever happens at any requ
         if (++done === count) return
       }
     }
-    await insist(victim, (signal) => work(queueOf(victim.client), 2, signal))
-    await after(stage.world, 1000)
+    await retryWithoutSignal(victim, (signal) => work(queueOf(victim.client), 2, signal))
+    await after(fixture.world, 1000)
     const rest = await queueOf(bystander).size()
     if (rest > 0) await work(queueOf(bystander), rest)
     account.checkAtLeastOnce()
-    await checkNothingLeft(stage, bystander)
+    await checkNothingLeft(fixture, bystander)
   })
   expect(played).toBeGreaterThan(60)
 })
 
-it('makes room exactly once, whatever happens to a producer that waits for it', async () => {
-  await enumerateFaults(async (stage, victim) => {
-    const bystander = await stage.world.client()
+it('a waiting producer adds its item exactly once under any fault at any request', async () => {
+  await enumerateFaults(async (fixture, victim) => {
+    const bystander = await fixture.world.client()
     const options = { codec: utf8, maxItems: 1 }
-    const account = new Account()
-    await account.putting('a', new Queue(bystander, '/q', options).put('a'))
-    const waiting = account.putting(
+    const account = new DeliveryChecker()
+    await account.recordPut('a', new Queue(bystander, '/q', options).put('a'))
+    const waiting = account.recordPut(
       'b',
-      insist(victim, (signal) =>
+      retryWithoutSignal(victim, (signal) =>
         new Queue(victim.client, '/q', options).put('b', { ...(signal && { signal }) }),
       ),
     )
-    await after(stage.world, 500)
-    await account.taking(queueOf(bystander).take())
+    await after(fixture.world, 500)
+    await account.recordTake(queueOf(bystander).take())
     await waiting
     await drain(queueOf(bystander), account)
     account.checkExactlyOnce()
-    await checkNothingLeft(stage, bystander)
+    await checkNothingLeft(fixture, bystander)
   })
 })
 
-it('keeps its promises among many producers and consumers with random cuts and deaths', async () => {
+it('many producers and consumers lose and duplicate nothing with random cuts and expiries', async () => {
   await withSeeds(seedsOf(8), async (random) => {
     const world = await ManualWorld.start()
-    const account = new Account()
+    const account = new DeliveryChecker()
     const producers = await Promise.all(Array.from({ length: 1 + random.below(5) }, () => world.client()))
     const takers = await Promise.all(Array.from({ length: 2 + random.below(10) }, () => world.client()))
     const watcher = await world.client({ servers: 'watcher:2181' })
     const stop = new AbortController()
     const puts = producers.map(async (client, n) => {
-      for (let i = 0; i < 6; i++) await account.putting(`${n}-${i}`, queueOf(client).put(`${n}-${i}`))
+      for (let i = 0; i < 6; i++) await account.recordPut(`${n}-${i}`, queueOf(client).put(`${n}-${i}`))
     })
     const takes = takers.map(async (client) => {
       const queue = queueOf(client)
-      while (!stop.signal.aborted) await account.taking(queue.take({ signal: stop.signal }))
+      while (!stop.signal.aborted) await account.recordTake(queue.take({ signal: stop.signal }))
     })
     for (const take of takes) take.catch(() => {})
-    const heal = breakOnTheWay(world, random, ['watcher'])
+    const heal = dropInFlight(world, random, ['watcher'])
     for (let step = 0; step < 30; step++) {
       const wire = world.connections[random.below(world.connections.length)]!
       if (wire.server.host !== 'watcher') wire.cut()
@@ -156,7 +162,7 @@ it('keeps its promises among many producers and consumers with random cuts and d
   })
 })
 
-it('gives ten thousand items in order, with few listings', async () => {
+it('ten thousand items are delivered in order with few listings', async () => {
   const world = await ManualWorld.start()
   const client = await world.client()
   const queue = new Queue<string>(client, '/q', { codec: utf8, maxItems: 20_000 })

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { json, utf8, type Client } from '@zabra/client/core'
-import { LostError } from '../held/lost.ts'
-import { client, eachTest, expire, other, run, world } from '../testing/each-test.ts'
-import { tree } from '../testing/stage.ts'
+import { LostError } from '../handles/lost.ts'
+import { client, setupEachTest, expireSession, other, run, world } from '../testing/setup.ts'
+import { tree } from '../testing/fault-fixture.ts'
 import { bytes, text } from '../testing/world.ts'
 import type { Message } from './message.ts'
 import { Queue, type QueueOptions } from './queue.ts'
 
-eachTest('a', 'b')
+setupEachTest('a', 'b')
 const queueOf = (on: Client, options: Partial<QueueOptions<string>> = {}): Queue<string> =>
   new Queue(on, '/q', { codec: utf8, ...options })
 const nextOf = async <T>(messages: AsyncGenerator<Message<T>>): Promise<Message<T>> => {
@@ -21,7 +21,7 @@ const leftOver = async (): Promise<string[]> => {
 }
 
 describe('take', () => {
-  it('gives items in the order in which they were put, and leaves nothing', async () => {
+  it('returns items in the order in which they were put, and leaves nothing', async () => {
     const queue = queueOf(client)
     for (const value of ['a', 'b', 'c']) await run(queue.put(value))
     const taken = [await run(queue.take()), await run(queue.take()), await run(queue.take())]
@@ -30,7 +30,7 @@ describe('take', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('waits for an item, with one watch whoever waits', async () => {
+  it('waits for an item, with one watch for all waiting consumers', async () => {
     const waiting = [client, other, client].map((each) => queueOf(each).take())
     await world.settle()
     expect(world.server.stats().watches).toBe(3)
@@ -41,7 +41,7 @@ describe('take', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('wakes one of many consumers for one item', async () => {
+  it('wakes one of many consumers per item', async () => {
     const events: string[] = []
     const crowd = await Promise.all(
       Array.from({ length: 10 }, () =>
@@ -64,7 +64,7 @@ describe('take', () => {
     expect(await leftOver()).toEqual([])
   })
 
-  it('lets a caller go whose signal aborts, with its place and its watch', async () => {
+  it('removes its queue entry and watch when its signal aborts', async () => {
     const abort = new AbortController()
     const waiting = queueOf(client).take({ signal: abort.signal })
     waiting.catch(() => {})
@@ -76,7 +76,7 @@ describe('take', () => {
     expect(await leftOver()).toEqual([])
   })
 
-  it('hands the line on when the head of it dies', async () => {
+  it('wakes the next consumer when the session of the first one expires', async () => {
     const doomed = queueOf(other).take()
     doomed.catch(() => {})
     await world.settle()
@@ -87,7 +87,7 @@ describe('take', () => {
     expect(await run(heir)).toBe('a')
   })
 
-  it('takes what others wrote by the page of recipes', async () => {
+  it('takes items that follow the ZooKeeper recipes page', async () => {
     await run(
       client.create('/q/items/queue-', bytes('a'), {
         mode: 'persistentSequential',
@@ -100,8 +100,8 @@ describe('take', () => {
   })
 })
 
-describe('urgency and delay', () => {
-  it('lets an urgent item overtake, for a consumer that waits and for one that works', async () => {
+describe('priority and delay', () => {
+  it('an urgent item overtakes, for waiting and for busy consumers', async () => {
     const queue = queueOf(client)
     await run(queue.put('later', { priority: 5 }))
     await run(queue.put('normal'))
@@ -113,7 +113,7 @@ describe('urgency and delay', () => {
     expect(await run(queue.take())).toBe('later')
   })
 
-  it('holds an item back until it is due', async () => {
+  it('an item is held back until it is due', async () => {
     const queue = queueOf(client)
     await run(queue.put('late', { delayMs: 5000 }))
     await run(queue.put('early', { delayMs: 2000 }))
@@ -131,7 +131,7 @@ describe('urgency and delay', () => {
     expect(await leftOver()).toEqual([])
   })
 
-  it('goes by the clock of the servers when the local one jumps', async () => {
+  it('delays follow the server clock when the local clock jumps', async () => {
     const queue = queueOf(client)
     await run(queue.put('late', { delayMs: 5000 }))
     world.clock.jumpWall(3_600_000)
@@ -142,7 +142,7 @@ describe('urgency and delay', () => {
     expect(taken).toBe(true)
   })
 
-  it('gives what is ready before what is not due', async () => {
+  it('ready items come before delayed ones', async () => {
     const queue = queueOf(client)
     await run(queue.put('late', { delayMs: 5000, priority: -100 }))
     await run(queue.put('now'))
@@ -151,7 +151,7 @@ describe('urgency and delay', () => {
 })
 
 describe('receive', () => {
-  it('gives each message to one consumer, and removes it when it is acknowledged', async () => {
+  it('delivers each message to one consumer, and removes it on acknowledgement', async () => {
     await run(queueOf(client).putAll(['a', 'b']))
     const [one, two] = [queueOf(client).receive(), queueOf(other).receive()]
     const first = await nextOf(one)
@@ -167,7 +167,7 @@ describe('receive', () => {
     expect(await leftOver()).toEqual([])
   })
 
-  it('gives a message back that is left without an acknowledgement', async () => {
+  it('returns a message that is left without an acknowledgement', async () => {
     const queue = queueOf(client)
     await run(queue.put('a'))
     await run(
@@ -184,7 +184,7 @@ describe('receive', () => {
     await run(again.ack())
   })
 
-  it('wakes a waiting consumer when a message is given back', async () => {
+  it('wakes a waiting consumer when a message is returned', async () => {
     await run(queueOf(client).put('a'))
     const message = await nextOf(queueOf(client).receive())
     const waiting = queueOf(other).receive().next()
@@ -193,7 +193,7 @@ describe('receive', () => {
     expect(((await run(waiting)).value as Message<string>).value).toBe('a')
   })
 
-  it('delays a message that is given back with a delay', async () => {
+  it('delays a message that is returned with a delay', async () => {
     await run(queueOf(client).put('a'))
     const message = await nextOf(queueOf(client).receive())
     await run(message.nack({ delayMs: 2000 }))
@@ -207,7 +207,7 @@ describe('receive', () => {
     expect(await leftOver()).toEqual([])
   })
 
-  it('delivers again when a consumer dies between claim and acknowledgement', async () => {
+  it("delivers again when a consumer's session expires between claim and acknowledgement", async () => {
     await run(queueOf(client).put('a'))
     const dying = await nextOf(queueOf(other).receive())
     const waiting = queueOf(client).receive().next()
@@ -219,22 +219,22 @@ describe('receive', () => {
     await run(message.ack())
   })
 
-  it('tells a consumer that its connection broke, and that somebody else has got its message', async () => {
+  it('aborts the signal when the connection breaks, and rejects the acknowledgement after another delivery', async () => {
     await run(queueOf(client).put('a'))
     const message = await nextOf(queueOf(other).receive())
     world.connections[1]!.cut()
     await world.settle()
     expect(message.signal.reason).toMatchObject({ reason: 'suspended' })
     await world.advance(3000)
-    // Nobody else had a chance, so it can be acknowledged all the same.
+    // No other consumer was waiting, so it can still be acknowledged.
     await run(message.ack())
     expect(await leftOver()).toEqual([])
   })
 
-  it('refuses an acknowledgement of what was delivered to somebody else', async () => {
+  it('rejects an acknowledgement after a delivery to another consumer', async () => {
     await run(queueOf(client).put('a'))
     const stale = await nextOf(queueOf(other).receive())
-    await expire('b')
+    await expireSession('b')
     const fresh = await world.client()
     const message = await nextOf(queueOf(fresh).receive())
     const late = stale.ack()
@@ -244,14 +244,14 @@ describe('receive', () => {
     await expect(run(message.ack())).resolves.toBeUndefined()
   })
 
-  it('refuses an acknowledgement after the message was given back', async () => {
+  it('rejects an acknowledgement after the message was returned', async () => {
     await run(queueOf(client).put('a'))
     const message = await nextOf(queueOf(client).receive())
     await run(message.nack())
     await expect(run(message.ack())).rejects.toMatchObject({ reason: 'released' })
   })
 
-  it('works on as many messages at a time as asked for', async () => {
+  it('processes as many messages at once as concurrency allows', async () => {
     await run(queueOf(client).putAll(['a', 'b', 'c']))
     const messages = queueOf(client).receive({ concurrency: 2 })
     const first = await nextOf(messages)
@@ -266,7 +266,7 @@ describe('receive', () => {
     await run(second.ack())
   })
 
-  it('puts poison away after so many deliveries, and does not lose it', async () => {
+  it('moves a message to the dead letters after too many deliveries', async () => {
     const queue = queueOf(client, { deadLetterAfter: 2 })
     await run(queue.putAll(['poison', 'good']))
     const messages = queue.receive()
@@ -280,7 +280,7 @@ describe('receive', () => {
     await run(messages.return())
   })
 
-  it('puts away what cannot be decoded instead of stumbling over it for ever', async () => {
+  it('moves an undecodable message to the dead letters', async () => {
     const queue = new Queue<{ n: number }>(client, '/q', { codec: json() })
     await run(queue.put({ n: 1 }))
     const [name] = (await run(client.getChildren('/q/items'))).children
@@ -292,7 +292,7 @@ describe('receive', () => {
 })
 
 describe('a full queue', () => {
-  it('makes producers wait, one of which goes on for each item that is taken', async () => {
+  it('makes producers wait, and wakes one per taken item', async () => {
     const queue = queueOf(client, { maxItems: 2 })
     await run(queue.put('a'))
     await run(queue.put('b'))
@@ -313,7 +313,7 @@ describe('a full queue', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('lets a producer go whose signal aborts', async () => {
+  it('releases a waiting producer when its signal aborts', async () => {
     const queue = queueOf(client, { maxItems: 1 })
     await run(queue.put('a'))
     const abort = new AbortController()
@@ -328,7 +328,7 @@ describe('a full queue', () => {
   })
 })
 
-describe('what an item costs', () => {
+describe('cost per item', () => {
   async function counted(): Promise<{ queue: Queue<string>; requests: string[] }> {
     const requests: string[] = []
     const own = await world.client({
@@ -337,7 +337,7 @@ describe('what an item costs', () => {
     return { queue: queueOf(own), requests }
   }
 
-  it('to put: a transaction and the removal of its mark', async () => {
+  it('put: a transaction and the deletion of its marker', async () => {
     const { queue, requests } = await counted()
     await run(queue.put('first'))
     requests.length = 0
@@ -345,7 +345,7 @@ describe('what an item costs', () => {
     expect(requests).toEqual(['multi', 'delete'])
   })
 
-  it('to receive from a long queue: a read, the claim and the acknowledgement', async () => {
+  it('receive from a long queue: a read, the claim and the acknowledgement', async () => {
     await run(queueOf(client).putAll(Array.from({ length: 400 }, (_, n) => String(n))))
     const { queue, requests } = await counted()
     const messages = queue.receive()
@@ -359,7 +359,7 @@ describe('what an item costs', () => {
     await run(messages.return())
   })
 
-  it('to receive what had to be waited for: a listing, a read and the claim, besides the place in the line', async () => {
+  it('receive after waiting: a listing, a read and the claim, besides the queue entry', async () => {
     const { queue, requests } = await counted()
     const messages = queue.receive()
     const costs: string[][] = []
@@ -374,7 +374,7 @@ describe('what an item costs', () => {
       await run(message.ack())
       step()
     }
-    // The first time, folders are made.
+    // The first put creates directories.
     expect(costs.slice(3)).toEqual([
       ['create', 'getChildren', 'getChildren'],
       ['getChildren', 'getData', 'multi'],
@@ -382,7 +382,7 @@ describe('what an item costs', () => {
     ])
   })
 
-  it('to put with a hard bound: two looks more', async () => {
+  it('put with a hard bound: two more reads', async () => {
     const requests: string[] = []
     const own = await world.client({
       instrumentation: { request: ({ operation }) => void requests.push(operation) },
@@ -395,7 +395,7 @@ describe('what an item costs', () => {
   })
 })
 
-it('an example: workers share jobs, and one that fails does not lose its job', async () => {
+it('example: workers share jobs, and a failed worker loses no job', async () => {
   interface Job {
     readonly to: string
   }
@@ -407,7 +407,7 @@ it('an example: workers share jobs, and one that fails does not lose its job', a
   let failures = 1
   const worker = async (own: Queue<Job>): Promise<void> => {
     for await (const job of own.receive({ signal: stop.signal })) {
-      if (failures-- > 0) continue // not acknowledged: somebody gets it again
+      if (failures-- > 0) continue // not acknowledged: it is delivered again
       done.push(job.value.to)
       await job.ack()
     }

@@ -1,22 +1,24 @@
 import { UsageError, type Client } from '@zabra/client/core'
 import { expect, it } from 'vitest'
-import type { Held } from '../held/types.ts'
-import { client as a, eachTest, meters, other as b, run, third as c, world } from '../testing/each-test.ts'
+import type { LockHandle } from '../handles/types.ts'
+import { client as a, setupEachTest, meters, other as b, run, third as c, world } from '../testing/setup.ts'
 import { watchSettled } from '../testing/world.ts'
 import { ReadWriteLock } from './read-write-lock.ts'
 
-eachTest('a', 'a', 'a')
+setupEachTest('a', 'a', 'a')
 const line = async (): Promise<string[]> => (await run(a.getChildren('/rw'))).children
 const of = (client: Client): ReadWriteLock => new ReadWriteLock(client, '/rw')
 
-/** Asks, and tells whether it has been granted yet. */
-async function ask(acquired: Promise<Held>): Promise<{ granted: () => boolean; held: Promise<Held> }> {
+/** Requests the lock, and returns whether it has been granted. */
+async function ask(
+  acquired: Promise<LockHandle>,
+): Promise<{ granted: () => boolean; held: Promise<LockHandle> }> {
   const granted = watchSettled(acquired)
   await world.settle()
   return { granted, held: acquired }
 }
 
-it('readers hold it together, a writer alone, in the order of arrival', async () => {
+it('readers share the lock and a writer excludes all, in order of arrival', async () => {
   const one = await ask(of(a).read.acquire())
   const two = await ask(of(b).read.acquire())
   const writer = await ask(of(c).write.acquire())
@@ -33,7 +35,7 @@ it('readers hold it together, a writer alone, in the order of arrival', async ()
   expect(world.server.stats().watches).toBe(0)
 })
 
-it('a reader behind several writers is woken by the nearest alone (Curator watches the first: one wake-up per writer)', async () => {
+it('a reader behind several writers is woken by the nearest one only (Curator watches the first: one wake-up per writer)', async () => {
   const w1 = await run(of(a).write.acquire())
   const w2 = await ask(of(b).write.acquire())
   const reader = await ask(of(c).read.acquire())
@@ -48,7 +50,7 @@ it('a reader behind several writers is woken by the nearest alone (Curator watch
   await run((await reader.held).release())
 })
 
-it('the death of a writer lets exactly the readers up to the next writer in', async () => {
+it("the end of a writer's session admits exactly the readers up to the next writer", async () => {
   const w1 = await run(of(a).write.acquire())
   const readers = []
   for (let i = 0; i < 100; i++) readers.push(await ask(of(b).read.acquire()))
@@ -70,7 +72,7 @@ it('the death of a writer lets exactly the readers up to the next writer in', as
   await run((await run(behind.held)).release())
 })
 
-it('readers who come and go do not keep a writer waiting', async () => {
+it('new readers do not starve a waiting writer', async () => {
   const first = await run(of(a).read.acquire())
   const writer = await ask(of(c).write.acquire())
   const churn = await ask(of(b).read.acquire())
@@ -81,7 +83,7 @@ it('readers who come and go do not keep a writer waiting', async () => {
   await run((await run(churn.held)).release())
 })
 
-it('a writer becomes a reader in its place: readers come in, writers stay behind', async () => {
+it('a downgraded writer keeps its place: readers enter, writers stay behind', async () => {
   const lock = of(a)
   const write = await run(lock.write.acquire())
   const writer = await ask(of(b).write.acquire())
@@ -90,7 +92,7 @@ it('a writer becomes a reader in its place: readers come in, writers stay behind
   const read = await run(lock.downgrade(write))
   await world.settle()
   expect(meters[0]!.take().requests).toEqual(['multi'])
-  // A new one would be above that of the writer who waits, whom a fenced store would refuse ever after.
+  // A new token would be above that of the waiting writer, which a fenced store would then reject.
   expect(read.token).toBe(write.token)
   expect(write.signal.reason).toMatchObject({ reason: 'released' })
   read.assertHeld()
@@ -102,7 +104,7 @@ it('a writer becomes a reader in its place: readers come in, writers stay behind
   expect(await line()).toEqual([])
 })
 
-it('a downgrade whose reply is lost is found again', async () => {
+it('a downgrade whose reply is lost is resolved', async () => {
   const lock = new ReadWriteLock(a, '/rw', { errorPolicy: 'session' })
   const write = await run(lock.write.acquire())
   await world.settle()
@@ -118,7 +120,7 @@ it('a downgrade whose reply is lost is found again', async () => {
   expect(await line()).toEqual([])
 })
 
-it('a lone reader becomes a writer, and one of several does not and keeps what it has', async () => {
+it('tryUpgrade succeeds for the only reader, and else keeps the read lock', async () => {
   const lock = of(a)
   const read = await run(lock.read.acquire())
   const other = await run(of(b).read.acquire())
@@ -137,7 +139,7 @@ it('a lone reader becomes a writer, and one of several does not and keeps what i
   expect(await line()).toEqual([])
 })
 
-it('two readers who upgrade at once do not wait for each other for ever', async () => {
+it('two readers that upgrade at once do not deadlock', async () => {
   const [one, two] = [of(a), of(b)]
   const held = [await run(one.read.acquire()), await run(two.read.acquire())] as const
   const upgraded = await run(Promise.all([one.tryUpgrade(held[0]), two.tryUpgrade(held[1])]))
@@ -147,7 +149,7 @@ it('two readers who upgrade at once do not wait for each other for ever', async 
   expect(await line()).toEqual([])
 })
 
-it('tries do not wait, and readers pass readers', async () => {
+it('tryAcquire does not wait, and succeeds for a reader beside readers', async () => {
   const read = await run(of(a).read.acquire())
   const second = await run(of(b).read.tryAcquire())
   expect(second).toBeDefined()
@@ -158,10 +160,10 @@ it('tries do not wait, and readers pass readers', async () => {
   expect(await line()).toEqual([])
 })
 
-it('rights of another kind are refused', async () => {
+it('handles of another mode are rejected', async () => {
   const lock = of(a)
   const read = await run(lock.read.acquire())
   await expect(lock.downgrade(read)).rejects.toThrow(UsageError)
-  await expect(of(b).tryUpgrade(read)).rejects.toThrow('Expected a write right'.replace('write', 'read'))
+  await expect(of(b).tryUpgrade(read)).rejects.toThrow('Expected a write handle'.replace('write', 'read'))
   await run(read.release())
 })

@@ -5,108 +5,110 @@ import {
   type CreateResult,
   type ErrorPolicy,
 } from '@zabra/client/core'
-import { bodyAndRelease } from '../held/combine.ts'
-import { Right } from '../held/right.ts'
-import type { AcquireOptions, Held, RecipeOptions } from '../held/types.ts'
-import { inOrder, parserOf } from '../line/contenders.ts'
-import { Line, madePlace, marks, placeOf, type Place } from '../line/line.ts'
-import { deleted, takeTurn, tryTurn, type TurnOptions } from '../line/turn.ts'
-import { uuid } from '../line/uuid.ts'
+import { runAndRelease } from '../handles/run-and-release.ts'
+import { EphemeralLockHandle } from '../handles/ephemeral-lock-handle.ts'
+import type { AcquireOptions, LockHandle, RecipeOptions } from '../handles/types.ts'
+import { contendersInOrder, createParser } from '../lock-queue/contenders.ts'
+import { LockQueue, createdEntry, protectionIds, entryOf, type QueueEntry } from '../lock-queue/lock-queue.ts'
+import { entryDeleted, acquireTurn, tryAcquireTurn, type TurnOptions } from '../lock-queue/turn.ts'
+import { uuid } from '../support/uuid.ts'
 import { isAlone } from './upgrade.ts'
 
-const words = {
+const prefixes = {
   recipe: { read: '__READ__', write: '__WRIT__' },
   curator: { read: '__READ__', write: '__WRIT__' },
   kazoo: { read: '__rlock__', write: '__lock__' },
 } as const
-const parse = parserOf(['__WRIT__', 'write-', '__lock__'], ['__READ__', 'read-', '__rlock__'])
+const parse = createParser(['__WRIT__', 'write-', '__lock__'], ['__READ__', 'read-', '__rlock__'])
 
 type Mode = 'read' | 'write'
 export type SideOptions = Omit<AcquireOptions, 'owner'>
 
-/** One side of a read/write lock. The methods do what those of a `Mutex` do. */
+/** The read or the write side of the lock. The methods do what those of a `Mutex` do. */
 export interface LockSide {
-  /** Waits for the right, as `acquire` of a mutex does. */
-  acquire(options?: SideOptions): Promise<Held>
-  /** Undefined when somebody would have to be waited for. */
-  tryAcquire(options?: SideOptions): Promise<Held | undefined>
-  run<T>(body: (held: Held) => Promise<T>, options?: SideOptions): Promise<T>
+  /** Waits for the lock, as `acquire` of a mutex does. */
+  acquire(options?: SideOptions): Promise<LockHandle>
+  /** Returns undefined when there is a contender to wait for. */
+  tryAcquire(options?: SideOptions): Promise<LockHandle | undefined>
+  run<T>(body: (held: LockHandle) => Promise<T>, options?: SideOptions): Promise<T>
 }
 
-interface Entry {
-  readonly right: Right
-  readonly place: Place
+interface HeldLock {
+  readonly handle: EphemeralLockHandle
+  readonly entry: QueueEntry
   readonly mode: Mode
-  /** Its znode goes by our own hand. */
-  passing: boolean
+  /** True while this client itself deletes the znode. */
+  isReplaced: boolean
 }
 
-/** A lock that many readers or one writer have at a time, in the order of arrival, so that nobody starves. */
+/** A lock for many readers or one writer, granted in order of arrival, so that none starves. */
 export class ReadWriteLock {
   readonly client: Client
   readonly path: string
-  /** For those who may hold it together. */
+  /** The shared side. */
   readonly read: LockSide
-  /** For one who holds it alone. */
+  /** The exclusive side. */
   readonly write: LockSide
-  readonly #line: Line
+  readonly #queue: LockQueue
   readonly #policy: ErrorPolicy
   readonly #options: RecipeOptions
-  readonly #entries = new WeakMap<Held, Entry>()
+  readonly #held = new WeakMap<LockHandle, HeldLock>()
 
   constructor(client: Client, path: string, options: RecipeOptions = {}) {
     this.client = client
     this.path = path
     this.#policy = options.errorPolicy ?? client.errorPolicy
     this.#options = options
-    this.#line = new Line(client, path, parse, options)
+    this.#queue = new LockQueue(client, path, parse, options)
     this.read = this.#side('read')
     this.write = this.#side('write')
   }
 
   /**
-   * Turns a write right into a read right in one transaction, in its place: readers that wait come in, writers that wait
-   * stay behind. The write right ends, and its token goes over to the read right. Rejects with a `LostError` when it is not held, a `UsageError` when it is not one
-   * of this lock, and a `RecoverableError` when it could not be told whether it happened: release the write right then.
+   * Turns a write lock into a read lock in one transaction, at the same place in the queue: waiting readers enter,
+   * waiting writers stay behind. The write handle ends, and the read handle gets its token. Rejects with a
+   * `LostError` when the write lock is not held, a `UsageError` when it is not one of this lock, and a
+   * `RecoverableError` when the outcome is unknown: release the write lock then.
    */
-  async downgrade(write: Held): Promise<Held> {
-    const entry = this.#entryOf(write, 'write')
-    const path = this.#line.pathOf(this.#nameAt(entry.place, 'read'))
-    entry.passing = true
+  async downgrade(write: LockHandle): Promise<LockHandle> {
+    const held = this.#heldLockOf(write, 'write')
+    const path = this.#queue.pathOf(this.#nameAt(held.entry, 'read'))
+    held.isReplaced = true
     try {
-      const made = await this.#exchange(entry.place, path)
-      // Writers that wait have tokens from before this znode, and must not be refused for that when their turn comes.
-      const place = { ...made, token: entry.place.token }
-      entry.right.handedOver()
-      return this.#grant(place, 'read')
+      const made = await this.#exchange(held.entry, path)
+      // Waiting writers have tokens from before this znode, and must not be refused for that when their turn
+      // comes.
+      const entry = { ...made, token: held.entry.token }
+      held.handle.markReplaced()
+      return this.#grant(entry, 'read')
     } catch (error) {
-      entry.passing = false
+      held.isReplaced = false
       void this.client.delete(path, { guaranteed: true, missingOk: true }).catch(() => {})
-      if (entry.right.signal.aborted) throw entry.right.signal.reason
+      if (held.handle.signal.aborted) throw held.handle.signal.reason
       throw error
     }
   }
 
   /**
-   * Turns a read right into a write right if no other reader is there; else gives undefined and the read right stays as
-   * it is. It never waits: two readers that waited for each other to leave would do so for ever.
+   * Turns a read lock into a write lock if there is no other reader; else returns undefined and the read lock
+   * stays. It never waits: two readers that waited for each other to leave would deadlock.
    */
-  async tryUpgrade(read: Held): Promise<Held | undefined> {
-    const entry = this.#entryOf(read, 'read')
-    const { name: readName } = entry.place
-    const name = this.#nameAt(entry.place, 'write')
-    const path = this.#line.pathOf(name)
+  async tryUpgrade(read: LockHandle): Promise<LockHandle | undefined> {
+    const held = this.#heldLockOf(read, 'read')
+    const { name: readName } = held.entry
+    const name = this.#nameAt(held.entry, 'write')
+    const path = this.#queue.pathOf(name)
     try {
-      const made = this.#make(path)
-      const listed = this.#line.list(undefined).catch(() => undefined)
-      const place = placeOf(await made)
+      const made = this.#create(path)
+      const listed = this.#queue.list(undefined).catch(() => undefined)
+      const entry = entryOf(await made)
       let names = (await listed)?.names
-      if (names?.includes(name) !== true) names = (await this.#line.list(undefined))?.names ?? []
+      if (names?.includes(name) !== true) names = (await this.#queue.list(undefined))?.names ?? []
       if (isAlone(names, { read: readName, write: name }, parse)) {
-        const token = await this.#tokenBefore(names, place)
-        entry.right.assertHeld()
-        const write = this.#grant({ ...place, token }, 'write')
-        entry.passing = true
+        const token = await this.#tokenBefore(names, entry)
+        held.handle.assertHeld()
+        const write = this.#grant({ ...entry, token }, 'write')
+        held.isReplaced = true
         await read.release()
         return write
       }
@@ -115,21 +117,21 @@ export class ReadWriteLock {
       throw error
     }
     await this.client.delete(path, { guaranteed: true, missingOk: true })
-    if (!entry.right.signal.aborted) return undefined
-    throw entry.right.signal.reason
+    if (!held.handle.signal.aborted) return undefined
+    throw held.handle.signal.reason
   }
 
   #side(mode: Mode): LockSide {
     const isFree = (names: readonly string[]): boolean =>
-      inOrder(names, parse).every(({ shared }) => shared && mode === 'read')
-    const acquire = (options: SideOptions = {}): Promise<Held> =>
-      takeTurn(this.#line, this.#turn(mode, options))
+      contendersInOrder(names, parse).every(({ isShared }) => isShared && mode === 'read')
+    const acquire = (options: SideOptions = {}): Promise<LockHandle> =>
+      acquireTurn(this.#queue, this.#turnOptions(mode, options))
     return {
       acquire,
-      tryAcquire: (options = {}) => tryTurn(this.#line, this.#turn(mode, options), isFree),
+      tryAcquire: (options = {}) => tryAcquireTurn(this.#queue, this.#turnOptions(mode, options), isFree),
       run: async (body, options) => {
         const held = await acquire(options)
-        return bodyAndRelease(
+        return runAndRelease(
           () => body(held),
           () => held.release(),
         )
@@ -137,66 +139,66 @@ export class ReadWriteLock {
     }
   }
 
-  #turn(mode: Mode, options: SideOptions): TurnOptions<Held> {
+  #turnOptions(mode: Mode, options: SideOptions): TurnOptions<LockHandle> {
     const { signal, onSessionLoss } = options
     return {
       ...(signal === undefined ? {} : { signal }),
       ...(onSessionLoss === undefined ? {} : { onSessionLoss }),
-      word: words[this.#line.naming][mode],
+      prefix: prefixes[this.#queue.naming][mode],
       policy: this.#policy,
-      grant: (place, waitedMs) => this.#grant(place, mode, waitedMs),
+      grant: (entry, waitedMs) => this.#grant(entry, mode, waitedMs),
     }
   }
 
-  #grant(place: Place, mode: Mode, waitedMs = 0): Right {
-    const right: Right = new Right(this.client, place, {
+  #grant(entry: QueueEntry, mode: Mode, waitedMs = 0): EphemeralLockHandle {
+    const handle: EphemeralLockHandle = new EphemeralLockHandle(this.client, entry, {
       recipe: `${mode} lock`,
       policy: this.#policy,
       waitedMs,
-      reasonWhenGone: () => (entry.passing ? 'released' : 'nodeDeleted'),
+      deletionReason: () => (held.isReplaced ? 'released' : 'nodeDeleted'),
     })
-    const entry: Entry = { right, place, mode, passing: false }
-    this.#entries.set(right, entry)
-    return right
+    const held: HeldLock = { handle, entry, mode, isReplaced: false }
+    this.#held.set(handle, held)
+    return handle
   }
 
-  #entryOf(held: Held, mode: Mode): Entry {
-    const entry = this.#entries.get(held)
-    if (entry?.mode !== mode) {
-      throw new UsageError(`Expected a ${mode} right of the lock ${this.path}, got ${held.path}`, {
+  #heldLockOf(handle: LockHandle, mode: Mode): HeldLock {
+    const held = this.#held.get(handle)
+    if (held?.mode !== mode) {
+      throw new UsageError(`Expected a ${mode} handle of the lock ${this.path}, got ${handle.path}`, {
         path: this.path,
       })
     }
-    held.assertHeld()
-    return entry
+    handle.assertHeld()
+    return held
   }
 
-  /** The name of a znode at the place of another one. */
-  #nameAt({ name }: Place, mode: Mode): string {
-    const { naming } = this.#line
-    return `${marks[naming](uuid(this.client))}${words[naming][mode]}${parse(name)!.suffix}`
+  /** Returns the name of a znode at the place of another one. */
+  #nameAt({ name }: QueueEntry, mode: Mode): string {
+    const { naming } = this.#queue
+    return `${protectionIds[naming](uuid(this.client))}${prefixes[naming][mode]}${parse(name)!.suffix}`
   }
 
   /**
-   * A token for a writer who has passed others: not below that of any reader before it, and below those of the writers
-   * that wait already, who come after it.
+   * Returns a token for a writer that has passed others: not below the token of any earlier reader, and below
+   * those of the waiting writers, which come after it.
    */
-  async #tokenBefore(names: readonly string[], place: Place): Promise<bigint> {
-    for (const { name, shared } of inOrder(names, parse)) {
-      if (shared || name === place.name) continue
-      const waiting = await this.client.exists(this.#line.pathOf(name))
-      if (waiting !== undefined) return waiting.czxid < place.token ? waiting.czxid - 1n : place.token
+  async #tokenBefore(names: readonly string[], entry: QueueEntry): Promise<bigint> {
+    for (const { name, isShared } of contendersInOrder(names, parse)) {
+      if (isShared || name === entry.name) continue
+      const waiting = await this.client.exists(this.#queue.pathOf(name))
+      if (waiting !== undefined) return waiting.czxid < entry.token ? waiting.czxid - 1n : entry.token
     }
-    return place.token
+    return entry.token
   }
 
-  #make(path: string): Promise<CreateResult> {
+  #create(path: string): Promise<CreateResult> {
     const { acl, data } = this.#options
     return this.client.create(path, data, { mode: 'ephemeral', ...(acl === undefined ? {} : { acl }) })
   }
 
-  /** Makes a znode and removes another one at once. */
-  async #exchange(from: Place, path: string): Promise<Place> {
+  /** Creates a znode and deletes another one in one transaction. */
+  async #exchange(from: QueueEntry, path: string): Promise<QueueEntry> {
     const { acl, data } = this.#options
     try {
       const [made] = await this.client.multi([
@@ -209,16 +211,16 @@ export class ReadWriteLock {
         },
         { op: 'delete', path: from.path },
       ])
-      const place = await madePlace(this.client, made)
-      if (place === undefined) throw deleted(from)
-      return place
+      const entry = await createdEntry(this.client, made)
+      if (entry === undefined) throw entryDeleted(from)
+      return entry
     } catch (error) {
       if (!(error instanceof RecoverableError) || !error.maybeApplied) throw error
-      // A znode of that name says that it happened.
+      // A znode of that name proves that the transaction was applied.
       await this.client.sync(path)
       const stat = await this.client.exists(path)
       if (stat?.ephemeralOwner !== this.client.session.id) throw error
-      return placeOf({ path, stat })
+      return entryOf({ path, stat })
     }
   }
 }

@@ -1,25 +1,31 @@
 import type { Bytes } from '@zabra/client/core'
-import type { Naming } from '../held/types.ts'
+import type { Naming } from '../handles/types.ts'
 
-/** What a revoker says. */
+/** A request to release a lock. */
 export interface RevokeRequest {
-  /** Who asks. */
+  /** The client that asks, for the holder. */
   readonly by?: string
-  /** What for, in words. */
+  /** Why, for the holder. */
   readonly reason?: string
-  /** Milliseconds after which it will take the right by force, or give up. */
+  /** Milliseconds after which the revoker deletes the znode by force, or gives up. */
   readonly graceMs?: number
 }
 
-const words: Readonly<Record<Naming, string>> = { recipe: 'unlock', curator: '__REVOKE__', kazoo: 'unlock' }
-
-/** The request as it is written into the znode. Curator knows its bare word only. */
-export function writeRequest(naming: Naming, request: RevokeRequest): Bytes {
-  const told = naming === 'recipe' && Object.values(request).some((value) => value !== undefined)
-  return new TextEncoder().encode(told ? `${words.recipe} ${JSON.stringify(request)}` : words[naming])
+const requestWords: Readonly<Record<Naming, string>> = {
+  recipe: 'unlock',
+  curator: '__REVOKE__',
+  kazoo: 'unlock',
 }
 
-/** The request that a znode holds, if it holds one. Details that cannot be read are left out: the word is what counts. */
+/** Encodes a request as written into the znode. Curator knows only its bare word. */
+export function writeRequest(naming: Naming, request: RevokeRequest): Bytes {
+  const hasDetails = naming === 'recipe' && Object.values(request).some((value) => value !== undefined)
+  return new TextEncoder().encode(
+    hasDetails ? `${requestWords.recipe} ${JSON.stringify(request)}` : requestWords[naming],
+  )
+}
+
+/** Decodes the request in a znode, if there is one. Unreadable details are ignored: the word is what counts. */
 export function readRequest(data: Bytes): RevokeRequest | undefined {
   const text = new TextDecoder().decode(data)
   const word = ['unlock', '__REVOKE__'].find((known) => text === known || text.startsWith(`${known} `))

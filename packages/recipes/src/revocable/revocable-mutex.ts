@@ -1,68 +1,69 @@
 import type { Bytes } from '@zabra/client/core'
-import { LostError } from '../held/lost.ts'
-import { OwnNode } from '../held/own-node.ts'
-import { Right } from '../held/right.ts'
-import type { AcquireOptions, Held } from '../held/types.ts'
-import type { Place } from '../line/line.ts'
-import type { Companion, TurnOptions } from '../line/turn.ts'
+import { LostError } from '../handles/lost.ts'
+import { OwnNodeWatcher } from '../handles/own-node-watcher.ts'
+import { EphemeralLockHandle } from '../handles/ephemeral-lock-handle.ts'
+import type { AcquireOptions, LockHandle } from '../handles/types.ts'
+import type { QueueEntry } from '../lock-queue/lock-queue.ts'
+import type { WaitGuard, TurnOptions } from '../lock-queue/turn.ts'
 import { Mutex } from '../mutex/mutex.ts'
 import { readRequest, type RevokeRequest } from './request.ts'
 
-export interface RevocableHeld extends Held {
-  /** Resolves when somebody asks for the right back. It stays held until it is released. Never rejects. */
+export interface RevocableLockHandle extends LockHandle {
+  /** Resolves when another client asks for the lock. The lock stays held until it is released. Never rejects. */
   readonly revokeRequested: Promise<RevokeRequest>
 }
 
 /**
- * A mutex whose holder can be asked to let go, and from whom it can be taken after a while: see `revoke`. A waiter that is
- * asked leaves the line: its `acquire` rejects with a `LostError` of reason `revoked`.
+ * A mutex whose holder can be asked to release it, and which can be taken by force after a grace period: see
+ * `revoke`. A waiter that is asked leaves the queue: its `acquire` rejects with a `LostError` with the reason
+ * `revoked`.
  */
 export class RevocableMutex extends Mutex {
   readonly #watches = new Map<string, RevocationWatch>()
   readonly #requests = new WeakMap<AbortSignal, Promise<RevokeRequest>>()
 
-  override async acquire(options?: AcquireOptions): Promise<RevocableHeld> {
+  override async acquire(options?: AcquireOptions): Promise<RevocableLockHandle> {
     return this.#revocable(await super.acquire(options))
   }
 
-  override async tryAcquire(options?: AcquireOptions): Promise<RevocableHeld | undefined> {
+  override async tryAcquire(options?: AcquireOptions): Promise<RevocableLockHandle | undefined> {
     const held = await super.tryAcquire(options)
     return held === undefined ? undefined : this.#revocable(held)
   }
 
-  override run<T>(body: (held: RevocableHeld) => Promise<T>, options?: AcquireOptions): Promise<T> {
+  override run<T>(body: (held: RevocableLockHandle) => Promise<T>, options?: AcquireOptions): Promise<T> {
     return super.run((held) => body(this.#revocable(held)), options)
   }
 
-  protected override turn(options: AcquireOptions): TurnOptions<Right> {
+  protected override turnOptions(options: AcquireOptions): TurnOptions<EphemeralLockHandle> {
     return {
-      ...super.turn(options),
-      accompany: (place, ring) => {
-        const watch = new RevocationWatch(this, place, ring)
-        this.#watches.set(place.path, watch)
+      ...super.turnOptions(options),
+      createGuard: (entry, ring) => {
+        const watch = new RevocationWatch(this, entry, ring)
+        this.#watches.set(entry.path, watch)
         return watch
       },
-      ended: ({ path }) => void this.#watches.delete(path),
-      grant: (place, waitedMs) => this.#grant(place, waitedMs),
+      onWaitEnd: ({ path }) => void this.#watches.delete(path),
+      grant: (entry, waitedMs) => this.#grant(entry, waitedMs),
     }
   }
 
-  #grant(place: Place, waitedMs: number): Right {
-    const watch = this.#watches.get(place.path) ?? new RevocationWatch(this, place, () => {})
-    const right = new Right(this.client, place, {
+  #grant(entry: QueueEntry, waitedMs: number): EphemeralLockHandle {
+    const watch = this.#watches.get(entry.path) ?? new RevocationWatch(this, entry, () => {})
+    const handle = new EphemeralLockHandle(this.client, entry, {
       recipe: 'revocable mutex',
       policy: this.policy,
       waitedMs,
-      ownNode: watch.node,
-      reasonWhenGone: () => (watch.asked ? 'revoked' : 'nodeDeleted'),
+      watcher: watch.watcher,
+      deletionReason: () => (watch.isRequested ? 'revoked' : 'nodeDeleted'),
     })
-    watch.heldBy(right)
-    this.#requests.set(right.signal, watch.requested)
-    return right
+    watch.attachHandle(handle)
+    this.#requests.set(handle.signal, watch.requestPromise)
+    return handle
   }
 
-  #revocable(held: Held): RevocableHeld {
-    if ('revokeRequested' in held) return held as RevocableHeld
+  #revocable(held: LockHandle): RevocableLockHandle {
+    if ('revokeRequested' in held) return held as RevocableLockHandle
     const revokeRequested = this.#requests.get(held.signal)!
     return {
       token: held.token,
@@ -77,46 +78,46 @@ export class RevocableMutex extends Mutex {
   }
 }
 
-/** Reads what is written into one's own znode, from before it could be known to anybody. */
-class RevocationWatch implements Companion {
-  readonly node: OwnNode
-  readonly requested: Promise<RevokeRequest>
-  readonly #place: Place
+/** Reads requests written into the own znode, from before other clients can know it. */
+class RevocationWatch implements WaitGuard {
+  readonly watcher: OwnNodeWatcher
+  readonly requestPromise: Promise<RevokeRequest>
+  readonly #entry: QueueEntry
   readonly #original: Bytes
   #resolve: (request: RevokeRequest) => void = () => {}
   #request: RevokeRequest | undefined
 
-  constructor(mutex: { client: Mutex['client']; data: Bytes }, place: Place, ring: () => void) {
-    this.#place = place
+  constructor(mutex: { client: Mutex['client']; data: Bytes }, entry: QueueEntry, ring: () => void) {
+    this.#entry = entry
     this.#original = mutex.data
-    this.requested = new Promise((resolve) => (this.#resolve = resolve))
-    this.node = new OwnNode(mutex.client, place.path, {
-      data: (data) => this.#read(data, ring),
-      gone: ring,
+    this.requestPromise = new Promise((resolve) => (this.#resolve = resolve))
+    this.watcher = new OwnNodeWatcher(mutex.client, entry.path, {
+      onData: (data) => this.#read(data, ring),
+      onDeleted: ring,
     })
   }
 
-  /** Somebody wants it: has said so, or has at least written into the znode before removing it. */
-  get asked(): boolean {
-    return this.#request !== undefined || this.node.changed
+  /** True when a revocation was requested, or at least the znode was written to before its deletion. */
+  get isRequested(): boolean {
+    return this.#request !== undefined || this.watcher.hasChanged
   }
 
   check(): void {
     if (this.#request === undefined) return
-    const { path, token } = this.#place
+    const { path, token } = this.#entry
     const why = this.#request.reason === undefined ? '' : `: ${this.#request.reason}`
-    throw new LostError(`The place in line ${path} was revoked${why}`, 'revoked', token, path)
+    throw new LostError(`The queue entry ${path} was revoked${why}`, 'revoked', token, path)
   }
 
-  heldBy(right: Right): void {
-    this.node.handOver({
-      data: (data) => this.#read(data, () => {}),
-      gone: () => right.lose(this.asked ? 'revoked' : 'nodeDeleted'),
+  attachHandle(handle: EphemeralLockHandle): void {
+    this.watcher.setListener({
+      onData: (data) => this.#read(data, () => {}),
+      onDeleted: () => handle.lose(this.isRequested ? 'revoked' : 'nodeDeleted'),
     })
   }
 
   #read(data: Bytes, ring: () => void): void {
-    if (this.#request !== undefined || same(data, this.#original)) return
+    if (this.#request !== undefined || equalBytes(data, this.#original)) return
     this.#request = readRequest(data)
     if (this.#request === undefined) return
     this.#resolve(this.#request)
@@ -124,4 +125,5 @@ class RevocationWatch implements Companion {
   }
 }
 
-const same = (a: Bytes, b: Bytes): boolean => a.length === b.length && a.every((byte, i) => byte === b[i])
+const equalBytes = (a: Bytes, b: Bytes): boolean =>
+  a.length === b.length && a.every((byte, i) => byte === b[i])

@@ -1,14 +1,14 @@
 import { AbortedError } from '@zabra/client/core'
 import { expect, it } from 'vitest'
-import { client as a, eachTest, other as b, run, third as c, world } from '../testing/each-test.ts'
-import { bytes, failureOf, text, watchSettled } from '../testing/world.ts'
+import { client as a, setupEachTest, other as b, run, third as c, world } from '../testing/setup.ts'
+import { bytes, rejectionOf, text, watchSettled } from '../testing/world.ts'
 import { readRequest, writeRequest } from './request.ts'
 import { RevocableMutex } from './revocable-mutex.ts'
 import { revoke } from './revoke.ts'
 
-eachTest('a', 'a', 'a')
+setupEachTest('a', 'a', 'a')
 
-it('requests are written in the words of each kind and read in all of them', () => {
+it('requests round-trip in the words of every naming scheme', () => {
   expect(text(writeRequest('recipe', {}))).toBe('unlock')
   expect(text(writeRequest('curator', { reason: 'x' }))).toBe('__REVOKE__')
   const request = { by: 'me', reason: 'maintenance', graceMs: 500 }
@@ -18,7 +18,7 @@ it('requests are written in the words of each kind and read in all of them', () 
   expect(readRequest(bytes('unlocked'))).toBeUndefined()
 })
 
-it('a holder that is asked learns by whom and why, and keeps the lock until it lets go', async () => {
+it('a holder that is asked learns by whom and why, and keeps the lock until it releases it', async () => {
   const held = await run(new RevocableMutex(a, '/lock').acquire())
   const asked = revoke(b, '/lock', { by: 'b', reason: 'maintenance' })
   expect(await run(held.revokeRequested)).toEqual({ by: 'b', reason: 'maintenance' })
@@ -30,7 +30,7 @@ it('a holder that is asked learns by whom and why, and keeps the lock until it l
   expect(world.server.stats().watches).toBe(0)
 })
 
-it('a holder that refuses keeps it, or loses it by force after the grace', async () => {
+it('a holder that does not release keeps the lock, or loses it by force after the grace period', async () => {
   const held = await run(new RevocableMutex(a, '/lock').acquire())
   expect(await world.within(2000, revoke(b, '/lock', { graceMs: 1000 }))).toBe('refused')
   held.assertHeld()
@@ -41,7 +41,7 @@ it('a holder that refuses keeps it, or loses it by force after the grace', async
   await run(held.release())
 })
 
-it('force without grace takes it before the request was read, and the holder still learns that it was revoked', async () => {
+it('force without a grace period takes the lock before the request was read, and the holder still gets revoked', async () => {
   const held = await run(new RevocableMutex(a, '/lock').acquire())
   await world.settle()
   expect(await world.within(1000, revoke(b, '/lock', { graceMs: 0, force: true }))).toBe('forced')
@@ -50,9 +50,9 @@ it('force without grace takes it before the request was read, and the holder sti
   await run(held.release())
 })
 
-it('a waiter that is asked leaves the line', async () => {
+it('a waiter that is asked leaves the queue', async () => {
   const held = await run(new RevocableMutex(a, '/lock').acquire())
-  const waiting = failureOf(new RevocableMutex(b, '/lock').acquire())
+  const waiting = rejectionOf(new RevocableMutex(b, '/lock').acquire())
   await world.settle()
   const [, waiter] = await run(new RevocableMutex(a, '/lock').participants())
   expect(await run(revoke(c, waiter!.path, { reason: 'not today' }))).toBe('released')
@@ -65,21 +65,23 @@ it('a waiter that is asked leaves the line', async () => {
   expect(world.server.stats().watches).toBe(0)
 })
 
-it('a request that was written before the watch was armed is seen', async () => {
+it('a request that was written before the watch was set is read', async () => {
   world.faults.toServer = (chunk, wire) => {
-    // The watch on the own znode leaves after the request has been written.
+    // The watch on the own znode is sent after the request has been written.
     const path = /\/lock\/[0-9a-f-]{36}-lock-\d{10}/.exec(new TextDecoder().decode(chunk))?.[0]
     if (path === undefined) return chunk
     delete world.faults.toServer
     void c.setData(path, bytes('unlock')).then(() => wire.send(chunk))
     return undefined
   }
-  expect(await run(failureOf(new RevocableMutex(a, '/lock').acquire()))).toMatchObject({ reason: 'revoked' })
+  expect(await run(rejectionOf(new RevocableMutex(a, '/lock').acquire()))).toMatchObject({
+    reason: 'revoked',
+  })
   await world.settle()
   expect((await run(c.getChildren('/lock'))).children).toEqual([])
 })
 
-it('asking nobody, or one who is just leaving, counts as released', async () => {
+it('revoking a free lock, or a contender that is just leaving, returns released', async () => {
   expect(await run(revoke(b, '/lock'))).toBe('released')
   const held = await run(new RevocableMutex(a, '/lock').acquire())
   const asked = revoke(b, held.path, { graceMs: 1000, force: true })
@@ -91,12 +93,12 @@ it('asking nobody, or one who is just leaving, counts as released', async () => 
   await run(next.release())
 })
 
-it('a revoker that gives up leaves no watch and no timer, and its request stands', async () => {
+it('a revoker that aborts leaves no watch and no timer, and its request stays', async () => {
   const held = await run(new RevocableMutex(a, '/lock').acquire())
   await world.settle()
   const { watches } = world.server.stats()
   const stop = new AbortController()
-  const asked = failureOf(revoke(b, '/lock', { graceMs: 60_000, signal: stop.signal }))
+  const asked = rejectionOf(revoke(b, '/lock', { graceMs: 60_000, signal: stop.signal }))
   await run(held.revokeRequested)
   stop.abort()
   expect(await run(asked)).toBeInstanceOf(AbortedError)
@@ -106,7 +108,7 @@ it('a revoker that gives up leaves no watch and no timer, and its request stands
   await run(held.release())
 })
 
-it('runs a body that is told of the request, and takes a lock without waiting', async () => {
+it('run passes the request to its body, and tryAcquire works', async () => {
   const mutex = new RevocableMutex(a, '/lock')
   const done = mutex.run(async (held) => (await held.revokeRequested).reason)
   await world.settle()

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest'
-import { client as a, cutOff, eachTest, meters, other as b, run, world } from '../testing/each-test.ts'
+import { client as a, cutOff, setupEachTest, meters, other as b, run, world } from '../testing/setup.ts'
 import { watchSettled } from '../testing/world.ts'
 import { RevocableMutex } from './revocable-mutex.ts'
 import { revoke } from './revoke.ts'
 
-eachTest('a', 'b')
+setupEachTest('a', 'b')
 
-it('who asks looks once more when the connection is back, and not again and again', async () => {
+it('a revoker reads once after a reconnect, without a loop', async () => {
   const held = await run(new RevocableMutex(a, '/lock').acquire())
   const asked = revoke(b, '/lock')
   await world.settle()

@@ -1,24 +1,24 @@
 import { BadVersionError, ConnectionLossError, NoNodeError, type Client, type Stat } from '@zabra/client/core'
-import type { Abortable, Naming } from '../held/types.ts'
-import { Bell } from '../line/bell.ts'
-import { inOrder } from '../line/contenders.ts'
-import { Line } from '../line/line.ts'
-import { throwIfAborted } from '../line/turn.ts'
+import type { Abortable, Naming } from '../handles/types.ts'
+import { Notifier } from '../lock-queue/notifier.ts'
+import { contendersInOrder } from '../lock-queue/contenders.ts'
+import { LockQueue } from '../lock-queue/lock-queue.ts'
+import { throwIfAborted } from '../lock-queue/turn.ts'
 import { parseLock } from '../mutex/names.ts'
 import { writeRequest, type RevokeRequest } from './request.ts'
 
 export interface RevokeOptions extends Abortable, RevokeRequest {
-  /** Take it by force when `graceMs` have passed (default: give up then). */
+  /** Delete the znode by force after `graceMs` (default: give up). */
   readonly force?: boolean
-  /** In whose words to ask (default `recipe`). */
+  /** Naming scheme of the request (default `recipe`). */
   readonly naming?: Naming
 }
 
 /**
- * Asks the holder of a lock to let go, and waits. `lockPath` is the directory of the lock, or the znode of one contender,
- * who may be waiting still. Gives `released` when the znode went by itself, or nobody was there; `refused` when `graceMs`
- * passed in vain; `forced` when it was deleted then. Without `graceMs` it waits until `signal` aborts; the request stands
- * even so. Forcing needs the permission to delete below the directory.
+ * Asks the holder of a lock to release it, and waits. `lockPath` is the directory of the lock, or the znode of one
+ * contender, which may still be waiting. Returns `released` when the znode was deleted or there was none;
+ * `refused` when `graceMs` passed; `forced` when this call deleted it then. Without `graceMs` it waits until
+ * `signal` aborts; the request stays in the znode. Forcing needs the permission to delete below the directory.
  */
 export async function revoke(
   client: Client,
@@ -36,9 +36,9 @@ export async function revoke(
   })
   try {
     const stat = await client.setData(path, request, { ...call, idempotent: true })
-    if (await gone(client, path, graceMs, signal)) return 'released'
+    if (await waitForDeletion(client, path, graceMs, signal)) return 'released'
     if (!force) return 'refused'
-    await takeAway(client, path, stat, call)
+    await deleteRequested(client, path, stat, call)
     return 'forced'
   } catch (error) {
     if (error instanceof NoNodeError) return 'released'
@@ -52,33 +52,33 @@ async function contenderAt(
   signal: AbortSignal | undefined,
 ): Promise<string | undefined> {
   if (parseLock(lockPath.slice(lockPath.lastIndexOf('/') + 1)) !== undefined) return lockPath
-  const line = new Line(client, lockPath, parseLock, {})
-  const [holder] = inOrder((await line.list(signal))?.names ?? [], parseLock)
-  return holder === undefined ? undefined : line.pathOf(holder.name)
+  const queue = new LockQueue(client, lockPath, parseLock, {})
+  const [holder] = contendersInOrder((await queue.list(signal))?.names ?? [], parseLock)
+  return holder === undefined ? undefined : queue.pathOf(holder.name)
 }
 
-/** Waits for a znode to go; false when the time passes first. */
-async function gone(
+/** Waits for the deletion of a znode; returns false on timeout. */
+async function waitForDeletion(
   client: Client,
   path: string,
   graceMs: number | undefined,
   signal: AbortSignal | undefined,
 ): Promise<boolean> {
-  const bell = new Bell(client, signal)
+  const notifier = new Notifier(client, signal)
   let late = false
   const cancel =
     graceMs === undefined
       ? () => {}
       : client.platform.clock.after(graceMs, 'grace of a revocation', () => {
           late = true
-          bell.ring()
+          notifier.notify()
         })
   try {
     for (;;) {
       throwIfAborted(signal, path)
-      bell.heed(await client.watchOnce(path, 'data', signal === undefined ? {} : { signal }))
-      await bell.wait()
-      await bell.hush()
+      notifier.notifyOn(await client.watchOnce(path, 'data', signal === undefined ? {} : { signal }))
+      await notifier.wait()
+      await notifier.stopWatching()
       if (late) return (await client.exists(path)) === undefined
     }
   } catch (error) {
@@ -86,12 +86,12 @@ async function gone(
     throw error
   } finally {
     cancel()
-    bell.close()
+    notifier.close()
   }
 }
 
-/** Deletes the very znode that was asked for, whatever has been written into it meanwhile. */
-async function takeAway(
+/** Deletes exactly the znode that was asked, even if its data changed meanwhile. */
+async function deleteRequested(
   client: Client,
   path: string,
   asked: Stat,
@@ -103,7 +103,7 @@ async function takeAway(
     try {
       return await client.delete(path, { ...call, version: stat.version, missingOk: true })
     } catch (error) {
-      // When the reply is lost, the next look tells whether it went.
+      // When the reply is lost, the next read tells the outcome.
       if (!(error instanceof BadVersionError || error instanceof ConnectionLossError)) throw error
     }
   }

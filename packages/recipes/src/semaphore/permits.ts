@@ -7,14 +7,14 @@ import {
   type Client,
   type Stat,
 } from '@zabra/client/core'
-import type { RecipeOptions } from '../held/types.ts'
+import type { RecipeOptions } from '../handles/types.ts'
 
-/** Somebody else has made the semaphore with another number of permits. Use that one, or change it with `setPermits`. */
+/** The semaphore exists with another number of permits. Use that one, or change it with `setPermits`. */
 export class PermitsConflictError extends StateError {
   static override readonly tag = 'PermitsConflictError'
-  /** Permits as the caller has them. */
+  /** Permits that the caller specified. */
   readonly expected: number
-  /** Permits as the znode has them. */
+  /** Permits in the znode. */
   readonly actual: number
 
   constructor(path: string, expected: number, actual: number) {
@@ -29,18 +29,18 @@ export function checkPermits(value: number, least: number): void {
   throw new UsageError(`Expected a whole number of permits from ${least} up, got ${value}`)
 }
 
-/** How many permits there are, and the version of the znode that says so; undefined where none does. */
+/** The number of permits, and the version of the znode that holds it; undefined where none does. */
 export interface Limit {
   readonly permits: number
   readonly version: number | undefined
 }
 
 /**
- * The limit as it stands in the znode of the semaphore. Version 0 holds what the first user thought, and who thinks
- * otherwise is mistaken; later versions hold what somebody has set on purpose, which counts for all.
+ * The limit in the znode of the semaphore. Version 0 holds the number of the first user, and a different number is
+ * a conflict; later versions were set on purpose with `setPermits` and apply to all.
  */
-export class Permits {
-  /** As it was read last; a transaction that goes by it checks the version. */
+export class PermitLimit {
+  /** Last limit that was read; transactions that rely on it check its version. */
   #known: Limit | undefined
   readonly #client: Client
   readonly #path: string
@@ -54,18 +54,18 @@ export class Permits {
     this.#options = options
   }
 
-  /** Curator's znode does not hold the limit; its users have to agree. */
-  get #fixed(): boolean {
+  /** Curator's znode does not hold the limit; its users have to agree on one. */
+  get #isFixed(): boolean {
     return this.#options.naming === 'curator'
   }
 
-  /** As it was read last, or read now if it never was. */
+  /** Returns the last limit, or reads it if it was never read. */
   async recent(signal?: AbortSignal): Promise<Limit> {
     return this.#known ?? this.read(signal)
   }
 
   async read(signal?: AbortSignal): Promise<Limit> {
-    if (this.#fixed) return { permits: this.#initial, version: undefined }
+    if (this.#isFixed) return { permits: this.#initial, version: undefined }
     this.#known = undefined
     this.#known = await this.#read(signal)
     return this.#known
@@ -89,8 +89,8 @@ export class Permits {
 
   async set(permits: number): Promise<void> {
     checkPermits(permits, 0)
-    if (this.#fixed)
-      throw new UsageError('Expected naming recipe: with that of Curator every user brings the limit')
+    if (this.#isFixed)
+      throw new UsageError('Expected naming recipe: with that of Curator each client sets its own limit')
     for (;;) {
       try {
         const { stat } = await this.#client.getData(this.#path)
@@ -102,7 +102,7 @@ export class Permits {
     }
   }
 
-  /** False when somebody else was faster. */
+  /** Returns false when another client wrote first. */
   async #write(permits: number, { version }: Stat): Promise<boolean> {
     try {
       await this.#client.setData(this.#path, this.#encode(permits), { version, idempotent: true })
@@ -113,7 +113,7 @@ export class Permits {
     }
   }
 
-  /** It outlives its last holder, with the limit in it. */
+  /** A persistent znode, since the limit must outlive the last holder. */
   async #create(): Promise<void> {
     const { acl, parents } = this.#options
     try {
@@ -131,7 +131,7 @@ export class Permits {
     return new TextEncoder().encode(String(permits))
   }
 
-  /** Undefined when it was made as a mere parent. */
+  /** Returns undefined when the znode was created as a mere parent. */
   #decode(data: Uint8Array): number | undefined {
     if (data.length === 0) return undefined
     const text = new TextDecoder().decode(data)

@@ -1,15 +1,15 @@
 import fc from 'fast-check'
 import { AbortedError, UsageError, type Client } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
-import { client as a, eachTest, meters, other as b, run, world } from '../testing/each-test.ts'
-import { failureOf, refuseConnections, text, watchSettled } from '../testing/world.ts'
+import { client as a, setupEachTest, meters, other as b, run, world } from '../testing/setup.ts'
+import { rejectionOf, refuseConnections, text, watchSettled } from '../testing/world.ts'
 import { Mutex } from '../mutex/index.ts'
 import { fits, permitsOf } from './leases.ts'
 import { PermitsConflictError } from './permits.ts'
 import { Semaphore } from './semaphore.ts'
 
-describe('the leases', () => {
-  it('say how many permits they stand for, in our words and in those of Curator', () => {
+describe('semaphore leases', () => {
+  it('encode their permits in the own naming and in that of Curator', () => {
     expect(permitsOf('guid-lease-3-0000000001')).toBe(3)
     expect(permitsOf('guid-lease-12--2147483648')).toBe(12)
     expect(permitsOf('_c_guid-lease-0000000001')).toBe(1)
@@ -17,7 +17,7 @@ describe('the leases', () => {
     expect(permitsOf('foreign')).toBe(0)
   })
 
-  it('leave room for what fits and for nothing else', () => {
+  it('fit under the limit or not', () => {
     fc.assert(
       fc.property(
         fc.array(fc.integer({ min: 1, max: 9 })),
@@ -33,14 +33,14 @@ describe('the leases', () => {
 })
 
 describe('a semaphore', () => {
-  eachTest('a', 'a')
+  setupEachTest('a', 'a')
   const of = (client: Client, permits = 3): Semaphore => new Semaphore(client, '/s', { permits })
   const left = async (): Promise<string[]> => [
     ...(await run(a.getChildren('/s/locks'))).children,
     ...(await run(a.getChildren('/s/leases'))).children,
   ]
 
-  it('gives its permits until there are no more, and again when they come back', async () => {
+  it('grants permits until none are left, and again after a release', async () => {
     const two = await run(of(a).acquire(2))
     const one = await run(of(b).acquire(1))
     const next = of(b).acquire(2)
@@ -55,7 +55,7 @@ describe('a semaphore', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('costs four requests when there is enough: stand in line, look, take and leave the line in one', async () => {
+  it('costs four requests when permits are free: enqueue, list, read, and take them while leaving the queue', async () => {
     await run((await run(of(a).acquire())).release())
     const semaphore = of(a)
     await run((await run(semaphore.acquire())).release())
@@ -63,7 +63,7 @@ describe('a semaphore', () => {
     meters[0]!.take()
     const held = await run(semaphore.acquire())
     expect(meters[0]!.take().requests).toEqual(['create', 'getChildren', 'getChildren', 'multi'])
-    // Then it is watched, and nobody waits for that.
+    // The watch follows later and delays no one.
     await world.advance(20)
     expect(meters[0]!.take().requests).toEqual(['getData'])
     await run(held.release())
@@ -71,7 +71,7 @@ describe('a semaphore', () => {
     expect(meters[0]!.take()).toEqual({ requests: ['delete'], events: ['nodeDeleted'] })
   })
 
-  it('does not go by a limit that has changed since it was read', async () => {
+  it('does not grant by a limit that has changed since it was read', async () => {
     const semaphore = of(a)
     await run((await run(semaphore.acquire())).release())
     await run(of(b).setPermits(1))
@@ -85,7 +85,7 @@ describe('a semaphore', () => {
     await run((await run(semaphore.acquire(9))).release())
   })
 
-  it('is not overtaken by small requests while a large one waits', async () => {
+  it('lets no small request overtake a waiting large one', async () => {
     const held = await run(of(a).acquire(2))
     const large = of(b).acquire(3)
     const settledLarge = watchSettled(large)
@@ -99,7 +99,7 @@ describe('a semaphore', () => {
     await run((await run(small)).release())
   })
 
-  it('wakes only the first in line per release', async () => {
+  it('wakes only the head of the queue per release', async () => {
     const held = await run(of(b, 1).acquire())
     const first = of(b, 1).acquire()
     await world.settle()
@@ -111,13 +111,13 @@ describe('a semaphore', () => {
     await run(held.release())
     const second = await run(first)
     await world.settle()
-    // It became the first in line, and nothing else.
+    // It became the head of the queue, and nothing else.
     expect(meters[0]!.take().events).toEqual(['nodeDeleted'])
     await run(second.release())
     await run((await run(waiter)).release())
   })
 
-  it('takes its limit from the znode: who thinks otherwise is told, and who changes it wakes the line', async () => {
+  it('reads its limit from the znode: a different limit is a conflict, and a change wakes the queue', async () => {
     const held = await run(of(a, 1).acquire())
     await expect(run(of(b, 2).acquire())).rejects.toThrow(PermitsConflictError)
     const waiting = of(b, 1).acquire()
@@ -135,7 +135,7 @@ describe('a semaphore', () => {
     await run((await run(third)).release())
   })
 
-  it('refuses what it can never give', async () => {
+  it('rejects a request that exceeds the limit', async () => {
     await expect(run(of(a, 2).acquire(3))).rejects.toThrow(UsageError)
     await expect(of(a).acquire(0)).rejects.toThrow('from 1 up')
     await expect(new Semaphore(a, '/c', { permits: 2, naming: 'curator' }).acquire(2)).rejects.toThrow(
@@ -144,7 +144,7 @@ describe('a semaphore', () => {
     expect(await left()).toEqual([])
   })
 
-  it('with the names of Curator leaves the limit to its users', async () => {
+  it('leaves the limit to its users with the naming of Curator', async () => {
     const semaphore = new Semaphore(a, '/c', { permits: 1, naming: 'curator' })
     const held = await run(semaphore.acquire())
     expect(held.path).toMatch(/^\/c\/leases\/_c_[0-9a-f-]{36}-lease-\d{10}$/)
@@ -153,12 +153,12 @@ describe('a semaphore', () => {
     await run(semaphore.run(async (again) => again.assertHeld()))
   })
 
-  it('with the names of kazoo counts every child as one permit, and tells kazoo the limit', async () => {
+  it('counts every child as one permit with the naming of kazoo, and stores the limit for kazoo', async () => {
     const semaphore = new Semaphore(a, '/k', { permits: 2, naming: 'kazoo' })
     const held = await run(semaphore.acquire())
     expect(held.path).toMatch(/^\/k\/[0-9a-f]{32}$/)
     expect(text((await run(a.getData('/k'))).data)).toBe('2')
-    // As kazoo makes them.
+    // As kazoo creates them.
     await run(b.create('/k/0123456789abcdef0123456789abcdef', undefined, { mode: 'ephemeral' }))
     const waiting = new Semaphore(b, '/k', { permits: 2, naming: 'kazoo' }).acquire()
     const settled = watchSettled(waiting)
@@ -167,23 +167,23 @@ describe('a semaphore', () => {
     expect((await run(a.getChildren('/k-__lock__'))).children[0]).toMatch(/^[0-9a-f]{32}__lock__\d{10}$/)
     await run(b.delete('/k/0123456789abcdef0123456789abcdef'))
     await run((await run(waiting)).release())
-    await expect(semaphore.acquire(2)).rejects.toThrow('1 permit at a time with the names of kazoo')
+    await expect(semaphore.acquire(2)).rejects.toThrow('1 permit at a time with the naming of kazoo')
     await run(held.release())
     expect((await run(a.getChildren('/k'))).children).toEqual([])
   })
 
-  it('keeps the folders that kazoo expects to stay, where a container would go', async () => {
+  it('keeps the directories that kazoo expects to stay', async () => {
     await run((await run(new Semaphore(a, '/k', { permits: 2, naming: 'kazoo' }).acquire())).release())
     await run((await run(new Mutex(a, '/m', { naming: 'kazoo' }).acquire())).release())
     for (const path of ['/k', '/k-__lock__', '/m'])
       expect((await run(a.exists(path)))?.ephemeralOwner, path).toBe(0n)
   })
 
-  it('leaves neither line nor permits behind when a waiter gives up (kazoo 429, CURATOR-335: the inner lock stayed)', async () => {
+  it('leaves no queue entry and no permits when a waiter aborts (kazoo 429, CURATOR-335: the inner lock stayed)', async () => {
     const held = await run(of(a).acquire(3))
     const { watches } = world.server.stats()
     const stop = new AbortController()
-    const waiting = failureOf(of(b).acquire(1, { signal: stop.signal }))
+    const waiting = rejectionOf(of(b).acquire(1, { signal: stop.signal }))
     await world.settle()
     stop.abort()
     expect(await run(waiting)).toBeInstanceOf(AbortedError)
@@ -193,7 +193,7 @@ describe('a semaphore', () => {
     await run(held.release())
   })
 
-  it('gives permits back that were taken while the reply was lost and the caller gave up', async () => {
+  it('releases permits that were taken while the reply was lost and the caller aborted', async () => {
     await run((await run(of(a).acquire())).release())
     const stop = new AbortController()
     world.faults.toServer = (chunk, wire) => {
@@ -207,12 +207,12 @@ describe('a semaphore', () => {
       stop.abort()
       return chunk
     }
-    expect(await run(failureOf(of(a).acquire(1, { signal: stop.signal })))).toBeInstanceOf(AbortedError)
+    expect(await run(rejectionOf(of(a).acquire(1, { signal: stop.signal })))).toBeInstanceOf(AbortedError)
     await world.advance(3000)
     expect(await left()).toEqual([])
   })
 
-  it('gives permits back that came with the end of the connection, when the caller does not wait for the next one', async () => {
+  it('releases permits that were granted as the connection broke, when the caller aborts before the reconnect', async () => {
     await run((await run(of(a).acquire())).release())
     await world.settle()
     const stop = new AbortController()
@@ -229,7 +229,7 @@ describe('a semaphore', () => {
       }
       return chunk
     }
-    const waiting = failureOf(of(a).acquire(1, { signal: stop.signal }))
+    const waiting = rejectionOf(of(a).acquire(1, { signal: stop.signal }))
     await world.settle()
     stop.abort()
     goOn()
@@ -239,7 +239,7 @@ describe('a semaphore', () => {
     expect(await left()).toEqual([])
   })
 
-  it('finds the permits whose reply was lost', async () => {
+  it('resolves permits whose reply was lost', async () => {
     const semaphore = new Semaphore(a, '/s', { permits: 1 })
     await run((await run(semaphore.acquire())).release())
     world.faults.toServer = (chunk, wire) => {
@@ -258,7 +258,7 @@ describe('a semaphore', () => {
     await run(held.release())
   })
 
-  it('frees the permits of a session that expires', async () => {
+  it('frees the permits of an expired session', async () => {
     await run(of(a).acquire(3))
     const waiting = of(b).acquire(3)
     await world.settle()

@@ -12,39 +12,40 @@ import {
   type OneShotWatch,
   type WriteOp,
 } from '@zabra/client/core'
-import { bodyAndRelease } from '../held/combine.ts'
-import { Right } from '../held/right.ts'
-import type { AcquireOptions, Held, RecipeOptions } from '../held/types.ts'
-import { Bell } from '../line/bell.ts'
-import { Line, madePlace, marks, placeOf, type Place } from '../line/line.ts'
-import { deleted, isSafe, takeTurn, throwIfAborted } from '../line/turn.ts'
-import { uuid } from '../line/uuid.ts'
-import { lockWords, parseLock } from '../mutex/names.ts'
-import { fits, layoutOf, leaseWords, type Layout } from './leases.ts'
-import { causeAt } from '../waiting/errors.ts'
-import { checkPermits, Permits, type Limit } from './permits.ts'
+import { runAndRelease } from '../handles/run-and-release.ts'
+import { EphemeralLockHandle } from '../handles/ephemeral-lock-handle.ts'
+import type { AcquireOptions, LockHandle, RecipeOptions } from '../handles/types.ts'
+import { Notifier } from '../lock-queue/notifier.ts'
+import { LockQueue, createdEntry, protectionIds, entryOf, type QueueEntry } from '../lock-queue/lock-queue.ts'
+import { entryDeleted, canGrant, acquireTurn, throwIfAborted } from '../lock-queue/turn.ts'
+import { uuid } from '../support/uuid.ts'
+import { lockPrefixes, parseLock } from '../mutex/names.ts'
+import { fits, semaphoreLayout, leasePrefixes, type SemaphoreLayout } from './leases.ts'
+import { causeAt } from '../support/retry.ts'
+import { checkPermits, PermitLimit, type Limit } from './permits.ts'
 
 export interface SemaphoreOptions extends RecipeOptions {
-  /** How many permits there are, if nobody has said otherwise yet. */
+  /** Number of permits, unless set otherwise before. */
   readonly permits: number
 }
 
 type SemaphoreAcquireOptions = Omit<AcquireOptions, 'owner'>
 
 /**
- * So many permits for all clients together. Who wants some stands in line, and the first in line waits until there are
- * enough: large requests are not overtaken by small ones. All permits of one acquire are one znode, and go together.
+ * A number of permits shared by all clients. Callers queue, and the head of the queue waits until enough permits
+ * are free: small requests do not overtake large ones. All permits of one acquire are one znode and are released
+ * together.
  */
 export class Semaphore {
   readonly client: Client
   readonly path: string
   readonly #options: SemaphoreOptions
   readonly #policy: ErrorPolicy
-  readonly #layout: Layout
-  readonly #line: Line
-  readonly #permits: Permits
-  /** Whether it is known to exist. */
-  #found = false
+  readonly #layout: SemaphoreLayout
+  readonly #queue: LockQueue
+  readonly #limit: PermitLimit
+  /** True when the znode is known to exist. */
+  #exists = false
 
   constructor(client: Client, path: string, options: SemaphoreOptions) {
     checkPermits(options.permits, 0)
@@ -52,21 +53,21 @@ export class Semaphore {
     this.path = path
     this.#options = options
     this.#policy = options.errorPolicy ?? client.errorPolicy
-    this.#layout = layoutOf(path, options.naming ?? 'recipe')
-    this.#line = new Line(client, this.#layout.line, parseLock, options)
-    this.#permits = new Permits(client, path, options.permits, options)
+    this.#layout = semaphoreLayout(path, options.naming ?? 'recipe')
+    this.#queue = new LockQueue(client, this.#layout.queue, parseLock, options)
+    this.#limit = new PermitLimit(client, path, options.permits, options)
   }
 
   /**
-   * Waits for permits. Rejects with a `UsageError` when there are not so many in all, a `PermitsConflictError` when the
-   * semaphore was made with another number, and as the `acquire` of a mutex does.
+   * Waits for permits. Rejects with a `UsageError` when the semaphore has fewer in all, a `PermitsConflictError`
+   * when it was created with another number, and otherwise as the `acquire` of a mutex does.
    */
-  async acquire(permits = 1, options: SemaphoreAcquireOptions = {}): Promise<Held> {
+  async acquire(permits = 1, options: SemaphoreAcquireOptions = {}): Promise<LockHandle> {
     checkPermits(permits, 1)
     const { naming = 'recipe' } = this.#options
     if (naming !== 'recipe' && permits !== 1) {
       const whose = naming === 'curator' ? 'Curator' : 'kazoo'
-      throw new UsageError(`Expected 1 permit at a time with the names of ${whose}, got ${permits}`)
+      throw new UsageError(`Expected 1 permit at a time with the naming of ${whose}, got ${permits}`)
     }
     throwIfAborted(options.signal, this.path)
     for (;;) {
@@ -81,67 +82,76 @@ export class Semaphore {
     }
   }
 
-  /** Runs the body while holding, and releases. What both throw comes in one `AggregateError`. */
+  /** Runs the body while holding permits, then releases them. Rejects with an `AggregateError` when both fail. */
   async run<T>(
-    body: (held: Held) => Promise<T>,
+    body: (held: LockHandle) => Promise<T>,
     permits?: number,
     options?: SemaphoreAcquireOptions,
   ): Promise<T> {
     const held = await this.acquire(permits, options)
-    return bodyAndRelease(
+    return runAndRelease(
       () => body(held),
       () => held.release(),
     )
   }
 
-  /** Changes how many there are. Fewer take effect as permits come back. */
+  /** Changes the number of permits. A lower number takes effect as permits are released. */
   setPermits(permits: number): Promise<void> {
-    return this.#permits.set(permits)
+    return this.#limit.set(permits)
   }
 
-  /** One turn at the head of the line. Undefined when it was lost with the session. */
-  async #acquire(permits: number, options: SemaphoreAcquireOptions): Promise<Right | undefined> {
-    const since = this.client.platform.clock.monotonic()
-    const bell = new Bell(this.client, options.signal)
-    let place: Place | undefined
+  /** Takes one turn at the head of the queue. Returns undefined when the session was lost. */
+  async #acquire(
+    permits: number,
+    options: SemaphoreAcquireOptions,
+  ): Promise<EphemeralLockHandle | undefined> {
+    const startedAt = this.client.platform.clock.monotonic()
+    const notifier = new Notifier(this.client, options.signal)
+    let entry: QueueEntry | undefined
     try {
-      // Before anybody stands in line: it must exist with its limit, not as a mere parent.
-      if (!this.#found) await this.#permits.read(options.signal)
-      this.#found = true
-      place = await this.#reachHead(options)
-      return await this.#atHead({ place, permits, bell, signal: options.signal, since })
+      // Before queueing: the znode must exist with its limit, not as a mere parent.
+      if (!this.#exists) await this.#limit.read(options.signal)
+      this.#exists = true
+      entry = await this.#reachHead(options)
+      return await this.#acquireAtHead({
+        entry,
+        permits,
+        notifier,
+        signal: options.signal,
+        startedAt,
+      })
     } catch (error) {
       const over = options.onSessionLoss === 'throw' || this.client.state === 'expired'
       if (over || !(error instanceof SessionExpiredError)) throw error
       return undefined
     } finally {
       // Unless the transaction has removed it already.
-      if (place !== undefined && !this.#spent.has(place)) this.#line.leaveBehind(place)
-      bell.close()
+      if (entry !== undefined && !this.#removedEntries.has(entry)) this.#queue.removeInBackground(entry)
+      notifier.close()
     }
   }
 
-  #reachHead(options: SemaphoreAcquireOptions): Promise<Place> {
-    return takeTurn(this.#line, {
+  #reachHead(options: SemaphoreAcquireOptions): Promise<QueueEntry> {
+    return acquireTurn(this.#queue, {
       ...options,
-      word: lockWords[this.#options.naming ?? 'recipe'],
+      prefix: lockPrefixes[this.#options.naming ?? 'recipe'],
       policy: this.#policy,
-      grant: (own: Place) => own,
+      grant: (own: QueueEntry) => own,
     })
   }
 
-  readonly #spent = new WeakSet<Place>()
+  readonly #removedEntries = new WeakSet<QueueEntry>()
 
   /** Waits until enough permits are free, and takes them. */
-  async #atHead(head: Head): Promise<Right | undefined> {
-    const { place, permits, bell, signal } = head
-    const watches = new Watches(this.client, [this.#leases, this.path], bell)
+  async #acquireAtHead(head: HeadRequest): Promise<EphemeralLockHandle | undefined> {
+    const { entry, permits, notifier, signal } = head
+    const watches = new PermitWatches(this.client, [this.#leases, this.path], notifier)
     try {
       for (let first = true; ; first = false) {
         throwIfAborted(signal, this.path)
-        if (this.client.session.id !== place.owner) return undefined
-        // What was known will do for a first look, since the transaction checks that it still holds.
-        const limiting = first ? this.#permits.recent(signal) : this.#permits.read(signal)
+        if (this.client.session.id !== entry.owner) return undefined
+        // The last known limit suffices for a first attempt, since the transaction checks its version.
+        const limiting = first ? this.#limit.recent(signal) : this.#limit.read(signal)
         const [names, limit] = await Promise.all([this.#list(signal), limiting])
         if (fits(names, permits, limit.permits, this.#options.naming)) {
           const lease = await this.#take(head, limit)
@@ -149,7 +159,7 @@ export class Semaphore {
           continue
         }
         if (!first) this.#checkPossible(permits, limit)
-        if (await watches.armed(signal)) await bell.wait()
+        if (await watches.setMissing(signal)) await notifier.wait()
       }
     } finally {
       watches.close()
@@ -182,14 +192,11 @@ export class Semaphore {
     }
   }
 
-  /**
-   * Leaves the head of the line and takes the permits in one transaction, so that nothing can go wrong in between.
-   * Undefined when it could not be done and has to be looked at again.
-   */
-  async #take({ place, permits, signal }: Head, limit: Limit): Promise<Place | undefined> {
+  /** Leaves the queue and takes the permits in one transaction. Returns undefined when the caller must read again. */
+  async #take({ entry, permits, signal }: HeadRequest, limit: Limit): Promise<QueueEntry | undefined> {
     const { naming = 'recipe', acl, data } = this.#options
-    const mark = marks[naming](uuid(this.client))
-    const path = `${this.#leases}/${mark}${leaseWords[naming](permits)}`
+    const protectionId = protectionIds[naming](uuid(this.client))
+    const path = `${this.#leases}/${protectionId}${leasePrefixes[naming](permits)}`
     const create = {
       op: 'create',
       path,
@@ -199,46 +206,46 @@ export class Semaphore {
     } as const
     const unchanged: WriteOp[] =
       limit.version === undefined ? [] : [{ op: 'check', path: this.path, version: limit.version }]
-    const taken = this.client.multi([{ op: 'delete', path: place.path }, create, ...unchanged] as const)
+    const taken = this.client.multi([{ op: 'delete', path: entry.path }, create, ...unchanged] as const)
     try {
-      const [, made] = await orAbort(taken, signal, this.path)
-      this.#spent.add(place)
-      const lease = await madePlace(this.client, made)
-      if (lease === undefined) throw deleted(place)
+      const [, made] = await rejectOnAbort(taken, signal, this.path)
+      this.#removedEntries.add(entry)
+      const lease = await createdEntry(this.client, made)
+      if (lease === undefined) throw entryDeleted(entry)
       return lease
     } catch (error) {
       if (causeAt(error, 2) instanceof BadVersionError) return undefined
       if (error instanceof MultiError && error.cause instanceof NoNodeError) {
-        // The head of the line is gone, or the directory of the leases is.
-        if (error.index === 0 && this.client.session.id === place.owner) throw deleted(place)
+        // Either the own entry or the directory of the leases is gone.
+        if (error.index === 0 && this.client.session.id === entry.owner) throw entryDeleted(entry)
         return undefined
       }
       if (!(error instanceof ZooKeeperError) || error instanceof MultiError) throw error
       if (error instanceof RecoverableError && error.maybeApplied && !signal?.aborted) {
-        const found = await this.#find(mark)
-        if (found !== undefined) this.#spent.add(place)
-        if (found !== undefined || (await this.client.exists(place.path)) !== undefined) return found
+        const found = await this.#find(protectionId)
+        if (found !== undefined) this.#removedEntries.add(entry)
+        if (found !== undefined || (await this.client.exists(entry.path)) !== undefined) return found
       }
-      this.#forget(taken, mark)
+      this.#releaseAbandoned(taken, protectionId)
       throw error
     }
   }
 
-  /** The lease whose reply was lost. */
-  async #find(mark: string): Promise<Place | undefined> {
+  /** Finds the lease whose reply was lost. */
+  async #find(protectionId: string): Promise<QueueEntry | undefined> {
     await this.client.sync(this.#leases)
-    const name = (await this.#list(undefined)).find((child) => child.startsWith(mark))
+    const name = (await this.#list(undefined)).find((child) => child.startsWith(protectionId))
     const stat = name === undefined ? undefined : await this.client.exists(`${this.#leases}/${name}`)
     if (stat === undefined || stat.ephemeralOwner !== this.client.session.id) return undefined
-    return placeOf({ path: `${this.#leases}/${name}`, stat })
+    return entryOf({ path: `${this.#leases}/${name}`, stat })
   }
 
-  /** Nobody waits for these permits any more: what may have been taken is given back as soon as that can be told. */
-  #forget(taken: Promise<unknown>, mark: string): void {
+  /** Releases permits that may have been taken for a caller that has gone, as soon as the outcome is known. */
+  #releaseAbandoned(taken: Promise<unknown>, protectionId: string): void {
     const clean = async (): Promise<void> => {
       await taken.catch(() => undefined)
-      const found = await this.#find(mark)
-      if (found !== undefined) await this.#line.leave(found)
+      const found = await this.#find(protectionId)
+      if (found !== undefined) await this.#queue.remove(found)
     }
     clean().catch((error: unknown) => {
       if (error instanceof SessionExpiredError || error instanceof ClosedError) return
@@ -246,50 +253,59 @@ export class Semaphore {
     })
   }
 
-  /** Holds what it has taken as soon as the policy allows. */
-  async #grant(lease: Place, { bell, signal, since }: Head): Promise<Right | undefined> {
+  /** Creates the handle as soon as the policy allows. */
+  async #grant(
+    lease: QueueEntry,
+    { notifier, signal, startedAt }: HeadRequest,
+  ): Promise<EphemeralLockHandle | undefined> {
     try {
-      while (!isSafe(this.client, lease, this.#policy)) {
+      while (!canGrant(this.client, lease, this.#policy)) {
         throwIfAborted(signal, lease.path)
         if (this.client.session.id !== lease.owner) return undefined
-        if (bell.over) throw new ClosedError('The client is closed', 'CLOSED')
-        if (this.client.state !== 'connected') await bell.wait()
+        if (notifier.isClientFinished) throw new ClosedError('The client is closed', 'CLOSED')
+        if (this.client.state !== 'connected') await notifier.wait()
         else await this.client.syncCommitted()
       }
-      const waitedMs = this.client.platform.clock.monotonic() - since
-      return new Right(this.client, lease, { recipe: 'semaphore', policy: this.#policy, waitedMs })
+      const waitedMs = this.client.platform.clock.monotonic() - startedAt
+      return new EphemeralLockHandle(this.client, lease, {
+        recipe: 'semaphore',
+        policy: this.#policy,
+        waitedMs,
+      })
     } catch (error) {
-      this.#line.leaveBehind(lease)
+      this.#queue.removeInBackground(lease)
       throw error
     }
   }
 }
 
-/** The one at the head of the line, and what it wants. */
-interface Head {
-  readonly place: Place
+/** The head of the queue and its request. */
+interface HeadRequest {
+  readonly entry: QueueEntry
   readonly permits: number
-  readonly bell: Bell
+  readonly notifier: Notifier
   readonly signal: AbortSignal | undefined
-  /** When it began to wait. */
-  readonly since: number
+  /** When the wait began, on the monotonic clock. */
+  readonly startedAt: number
 }
 
-/** The watches of the one at the head, kept over wake-ups that spend only some of them. */
-class Watches {
+/** The watches of the head, kept over wake-ups that consume only some of them. */
+class PermitWatches {
   readonly #client: Client
   readonly #paths: readonly [children: string, data: string]
-  readonly #bell: Bell
+  readonly #notifier: Notifier
   readonly #live = new Map<string, OneShotWatch>()
 
-  constructor(client: Client, paths: readonly [children: string, data: string], bell: Bell) {
+  constructor(client: Client, paths: readonly [children: string, data: string], notifier: Notifier) {
     this.#client = client
     this.#paths = paths
-    this.#bell = bell
+    this.#notifier = notifier
   }
 
-  /** True when all were armed already, so that nothing can have changed since it was looked at. */
-  async armed(signal: AbortSignal | undefined): Promise<boolean> {
+  /**
+   * Sets missing watches. Returns true when all were set already, so that nothing has changed since the last read.
+   */
+  async setMissing(signal: AbortSignal | undefined): Promise<boolean> {
     const [children, data] = this.#paths
     const missing = (
       [
@@ -297,21 +313,21 @@ class Watches {
         ['data', data],
       ] as const
     ).filter(([kind]) => !this.#live.has(kind))
-    await Promise.all(missing.map(([kind, path]) => this.#arm(kind, path, signal)))
+    await Promise.all(missing.map(([kind, path]) => this.#set(kind, path, signal)))
     return missing.length === 0
   }
 
-  async #arm(kind: 'children' | 'data', path: string, signal: AbortSignal | undefined): Promise<void> {
+  async #set(kind: 'children' | 'data', path: string, signal: AbortSignal | undefined): Promise<void> {
     try {
       const watch = await this.#client.watchOnce(path, kind, signal === undefined ? {} : { signal })
       this.#live.set(kind, watch)
-      const spent = (): void => {
+      const onFired = (): void => {
         if (this.#live.get(kind) === watch) this.#live.delete(kind)
-        this.#bell.ring()
+        this.#notifier.notify()
       }
-      watch.fired.then(spent, spent)
+      watch.fired.then(onFired, onFired)
     } catch (error) {
-      // Then the next look makes it again.
+      // The next read creates the znode again.
       if (!(error instanceof NoNodeError)) throw error
     }
   }
@@ -322,8 +338,12 @@ class Watches {
   }
 }
 
-/** What a promise comes to, unless the caller gives up first. */
-async function orAbort<T>(promise: Promise<T>, signal: AbortSignal | undefined, path: string): Promise<T> {
+/** Resolves with the promise, or rejects when the signal aborts first. */
+async function rejectOnAbort<T>(
+  promise: Promise<T>,
+  signal: AbortSignal | undefined,
+  path: string,
+): Promise<T> {
   if (signal === undefined) return promise
   promise.catch(() => {})
   let stop = (): void => {}

@@ -1,13 +1,13 @@
-/** When an instance counts as down for those who use it. */
+/** When an instance counts as down. */
 export interface DownPolicy {
-  /** So many errors (default 2) … */
+  /** Number of errors (default 2) … */
   readonly errors?: number
-  /** … within so many milliseconds (default 30 000), counted from now backwards. */
+  /** … within this many milliseconds before now (default 30 000). */
   readonly withinMs?: number
 }
 
-/** Remembers the errors that callers met. */
-export class Errors {
+/** Records the errors of instances. */
+export class ErrorTracker {
   readonly #limit: number
   readonly #withinMs: number
   readonly #times = new Map<string, number[]>()
@@ -17,9 +17,9 @@ export class Errors {
     this.#withinMs = withinMs
   }
 
-  /** Somebody met one at a time. */
-  note(id: string, now: number): void {
-    // Older ones than the limit asks for tell nothing.
+  /** Records an error at the time `now`. */
+  record(id: string, now: number): void {
+    // Only the newest `limit` errors matter.
     const times = [...(this.#times.get(id) ?? []), now].slice(-this.#limit)
     this.#times.set(id, times)
   }
@@ -29,14 +29,17 @@ export class Errors {
     return recent.length >= this.#limit
   }
 
-  /** Forgets those who are no longer there: whoever comes back begins anew. */
-  keep(ids: ReadonlySet<string>): void {
+  /** Forgets instances that are gone: an instance that returns starts without errors. */
+  retain(ids: ReadonlySet<string>): void {
     for (const id of this.#times.keys()) if (!ids.has(id)) this.#times.delete(id)
   }
 }
 
-/** Those whom a caller may be sent to. When all of them are down, so is our judgement: then all are. */
-export function usable<I extends { readonly id: string; readonly enabled: boolean }>(
+/**
+ * Returns the instances that may be used. When all are down, returns all enabled ones: the problem is then more
+ * likely local.
+ */
+export function usableInstances<I extends { readonly id: string; readonly enabled: boolean }>(
   instances: readonly I[],
   isDown: (id: string) => boolean,
 ): readonly I[] {

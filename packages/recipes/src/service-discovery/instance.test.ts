@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { UsageError } from '@zabra/client/core'
 import { bytes, text } from '../testing/world.ts'
-import { Errors, usable } from './down.ts'
+import { ErrorTracker, usableInstances } from './down.ts'
 import { instanceCodec, type Instance } from './instance.ts'
 import { strategies } from './strategies.ts'
 import { uriOf, uriSpec } from './uri-spec.ts'
@@ -16,15 +16,15 @@ const instance = (id: string, more: Partial<Instance> = {}): Instance => ({
   ...more,
 })
 
-describe('the JSON of an instance', () => {
-  it('has all ten fields, in the order of Curator, null for what there is not', () => {
+describe('instance JSON', () => {
+  it("has all ten fields, in Curator's order, null for missing ones", () => {
     expect(text(codec.encode(instance('a', { address: 'host', port: 80 })))).toBe(
       '{"name":"api","id":"a","address":"host","port":80,"sslPort":null,"payload":null,' +
         '"registrationTimeUTC":7,"serviceType":"DYNAMIC","uriSpec":null,"enabled":true}',
     )
   })
 
-  it('comes back as it was written', () => {
+  it('round-trips', () => {
     const full = instance('a', {
       address: 'host',
       port: 80,
@@ -37,7 +37,7 @@ describe('the JSON of an instance', () => {
     expect(codec.decode(codec.encode(full))).toEqual(full)
   })
 
-  it('may be that of a Curator that knows no `enabled`, or of one that knows more', () => {
+  it('accepts instances of a Curator without `enabled`, and unknown fields', () => {
     const older = '{"name":"api","id":"a","serviceType":"STATIC","registrationTimeUTC":7,"more":[1]}'
     expect(codec.decode(bytes(older))).toEqual(instance('a', { serviceType: 'STATIC' }))
   })
@@ -54,15 +54,15 @@ describe('the JSON of an instance', () => {
   })
 })
 
-describe('the address of an instance', () => {
-  it('is made of its template, its fields and what the caller adds', () => {
+describe('an instance address', () => {
+  it("is built from its template, its fields and the caller's variables", () => {
     const spec = uriSpec('{scheme}://{address}:{port}/{ version }')
     const at = instance('a', { address: 'host', port: 80, uriSpec: spec })
     expect(uriOf(at, { version: 'v2' })).toBe('http://host:80/v2')
     expect(uriOf({ ...at, sslPort: 443 }, { version: 'v2' })).toBe('https://host:80/v2')
   })
 
-  it('is refused without a template, with a brace that is not closed, and for a variable that nobody gave', () => {
+  it('is rejected without a template, with an unclosed brace, and for an unknown variable', () => {
     expect(() => uriOf(instance('a'))).toThrow(UsageError)
     expect(() => uriSpec('http://{address')).toThrow(UsageError)
     expect(() => uriOf(instance('a', { uriSpec: uriSpec('{constructor}') }))).toThrow(UsageError)
@@ -74,7 +74,7 @@ describe('a strategy', () => {
   const ids = (choose: (n: number) => Instance | undefined, count: number): string =>
     Array.from({ length: count }, (_, n) => choose(n)?.id ?? '-').join('')
 
-  it('that goes round gives each its turn, also when others come and go', () => {
+  it('roundRobin chooses each instance in turn, also when instances join and leave', () => {
     const choose = strategies.roundRobin()
     expect(ids(() => choose(abc, () => 0), 4)).toBe('abca')
     expect(choose([instance('aa'), ...abc.slice(1)], () => 0)?.id).toBe('aa')
@@ -82,18 +82,18 @@ describe('a strategy', () => {
     expect(choose([], () => 0)).toBeUndefined()
   })
 
-  it('that draws takes what it drew', () => {
+  it('random chooses by the drawn number', () => {
     expect(ids((n) => strategies.random()(abc, () => n), 3)).toBe('abc')
   })
 
-  it('that sticks changes only when its instance is gone', () => {
+  it('sticky changes only when its instance is gone', () => {
     const choose = strategies.sticky()
     expect(ids((n) => choose(abc, () => n), 3)).toBe('aaa')
     expect(choose(abc.slice(1), () => 1)?.id).toBe('c')
     expect(choose(abc, () => 0)?.id).toBe('c')
   })
 
-  it('that weighs chooses in proportion, and never those of no weight', () => {
+  it('weighted chooses in proportion, and never a weight of 0', () => {
     const choose = strategies.weighted(({ id }) => ({ a: 2, b: 0 })[id] ?? 1)
     expect(ids((n) => choose(abc, () => n), 3)).toBe('aac')
     expect(strategies.weighted(() => 0)(abc, () => 0)).toBeUndefined()
@@ -101,22 +101,23 @@ describe('a strategy', () => {
   })
 })
 
-describe('an instance is down', () => {
-  it('with enough errors within the window, and no longer when they are old', () => {
-    const errors = new Errors({ errors: 2, withinMs: 100 })
-    errors.note('a', 0)
+describe('an instance counts as down', () => {
+  it('after enough errors within the window, until they are outdated', () => {
+    const errors = new ErrorTracker({ errors: 2, withinMs: 100 })
+    errors.record('a', 0)
     expect(errors.isDown('a', 0)).toBe(false)
-    errors.note('a', 60)
+    errors.record('a', 60)
     expect([errors.isDown('a', 99), errors.isDown('a', 100)]).toEqual([true, false])
-    errors.note('a', 120)
+    errors.record('a', 120)
     expect(errors.isDown('a', 120)).toBe(true)
-    errors.keep(new Set())
+    errors.retain(new Set())
     expect(errors.isDown('a', 120)).toBe(false)
   })
 
-  it('and left out, unless all are', () => {
+  it('and is skipped, unless all are down', () => {
     const all = [instance('a'), instance('b'), instance('c', { enabled: false })]
-    const ids = (down: string): string[] => usable(all, (id) => down.includes(id)).map(({ id }) => id)
+    const ids = (down: string): string[] =>
+      usableInstances(all, (id) => down.includes(id)).map(({ id }) => id)
     expect([ids(''), ids('a'), ids('ab')]).toEqual([['a', 'b'], ['b'], ['a', 'b']])
   })
 })

@@ -1,42 +1,47 @@
 import { UsageError, type Bytes, type Codec } from '@zabra/client/core'
-import type { UriSpec } from './uri-spec.ts'
 
 /**
- * How long a registration lasts. `DYNAMIC`: as long as its owner lives; `DYNAMIC_SEQUENTIAL`: the same, under a number that
- * servers give; `STATIC`: until it is unregistered or its owner is closed; `PERMANENT`: until it is unregistered.
+ * How long a registration lasts. `DYNAMIC`: as long as its owner lives. `DYNAMIC_SEQUENTIAL`: the same, with a
+ * number from the server. `STATIC`: until it is unregistered or its owner is closed. `PERMANENT`: until it is
+ * unregistered.
  */
 export const serviceTypes = ['DYNAMIC', 'STATIC', 'PERMANENT', 'DYNAMIC_SEQUENTIAL'] as const
 export type ServiceType = (typeof serviceTypes)[number]
 
-/** One place where a service is to be had. */
+/** How the address of an instance is composed, in Curator's format. */
+export interface UriSpec {
+  readonly parts: readonly { readonly value: string; readonly variable: boolean }[]
+}
+
+/** An instance of a service. */
 export interface Instance<T = unknown> {
-  /** Of the service. */
+  /** Name of the service. */
   readonly name: string
-  /** Of this instance; nobody else of its service has it. */
+  /** Id of the instance, unique within its service. */
   readonly id: string
-  /** A host name or an IP address. */
+  /** Host name or IP address. */
   readonly address?: string | undefined
   readonly port?: number | undefined
   readonly sslPort?: number | undefined
   readonly payload?: T | undefined
-  /** Milliseconds since 1970, by the clock of who registered it. */
+  /** Milliseconds since 1970, by the clock of the registering client. */
   readonly registrationTimeUTC: number
   readonly serviceType: ServiceType
   readonly uriSpec?: UriSpec | undefined
-  /** Providers leave out those that are not (default true). */
+  /** Providers skip disabled instances (default true). */
   readonly enabled: boolean
 }
 
-/** What registering needs to be told. The rest has defaults: a fresh id, now, `DYNAMIC`, enabled. */
+/** Input of a registration. Defaults: a random id, the current time, `DYNAMIC`, enabled. */
 export type NewInstance<T = unknown> = Pick<Instance<T>, 'name'> & Partial<Omit<Instance<T>, 'name'>>
 
-/** Turns payloads into JSON and back; `decode` throws on what is none. */
+/** Converts payloads to JSON and back; `decode` throws for invalid JSON values. */
 export interface PayloadCodec<T> {
   encode(payload: T): unknown
   decode(json: unknown): T
 }
 
-/** The JSON that Curator's service discovery writes and reads: all ten fields, null for what there is not. */
+/** The JSON format of Curator's service discovery: all ten fields, null for missing ones. */
 export const instanceCodec = <T>(payloads: PayloadCodec<T>): Codec<Instance<T>> => ({
   encode(instance) {
     const { address = null, port = null, sslPort = null, payload, uriSpec = null } = instance
@@ -65,7 +70,7 @@ function decode<T>(data: Bytes, payloads: PayloadCodec<T>): Instance<T> {
     registrationTimeUTC: number(fields, 'registrationTimeUTC') ?? 0,
     serviceType: typeOf(fields.get('serviceType')),
     uriSpec: uriSpecOf(fields.get('uriSpec')),
-    // Written before there was such a field, they are.
+    // Instances written by versions without this field are enabled.
     enabled: fields.get('enabled') !== false,
   }
 }

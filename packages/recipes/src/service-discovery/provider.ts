@@ -1,48 +1,48 @@
 import type { Client, Codec } from '@zabra/client/core'
 import { TreeCache } from '../tree-cache/tree-cache.ts'
-import { Errors, usable, type DownPolicy } from './down.ts'
+import { ErrorTracker, usableInstances, type DownPolicy } from './down.ts'
 import type { Instance } from './instance.ts'
-import { plain, type Strategy } from './strategies.ts'
+import { simpleStrategies, type Strategy } from './strategies.ts'
 
 export interface ProviderOptions<T> {
   /** Default `roundRobin`. */
-  readonly strategy?: keyof typeof plain | Strategy<T>
-  /** When errors that were noted take an instance out. */
+  readonly strategy?: keyof typeof simpleStrategies | Strategy<T>
+  /** When reported errors take an instance out. */
   readonly down?: DownPolicy
-  /** Which instances are considered at all. */
+  /** Restricts the instances. */
   readonly filter?: (instance: Instance<T>) => boolean
 }
 
-/** The instances of one service, followed, and a choice among them that asks nobody. */
+/** Follows the instances of one service and chooses among them locally. */
 export class ServiceProvider<T> implements AsyncDisposable {
   readonly #client: Client
   readonly #path: string
   readonly #cache: TreeCache<Instance<T> | undefined>
   readonly #choose: Strategy<T>
   readonly #filter: (instance: Instance<T>) => boolean
-  readonly #errors: Errors
+  readonly #errors: ErrorTracker
 
   constructor(client: Client, path: string, codec: Codec<Instance<T>>, options: ProviderOptions<T> = {}) {
     const { strategy = 'roundRobin', down, filter = () => true } = options
     this.#client = client
     this.#path = path
-    this.#cache = new TreeCache(client, path, { depth: 1, codec: orNone(codec) })
-    this.#choose = typeof strategy === 'function' ? strategy : plain[strategy]<T>()
+    this.#cache = new TreeCache(client, path, { depth: 1, codec: ignoringInvalid(codec) })
+    this.#choose = typeof strategy === 'function' ? strategy : simpleStrategies[strategy]<T>()
     this.#filter = filter
-    this.#errors = new Errors(down)
+    this.#errors = new ErrorTracker(down)
   }
 
-  /** Resolves when it knows the instances. */
+  /** Resolves when the instances are known. */
   get ready(): Promise<void> {
     return this.#cache.ready
   }
 
-  /** What it knows may be old: the connection is lost. It goes on with it. */
+  /** True while the connection is lost and the instances may be outdated. The provider keeps using them. */
   get stale(): boolean {
     return this.#cache.stale
   }
 
-  /** All instances that are known, the disabled ones and those that are down included, sorted by id. */
+  /** Returns all known instances, including disabled ones and those that are down, sorted by id. */
   all(): readonly Instance<T>[] {
     const known = (this.#cache.children(this.#path) ?? []).flatMap((name) => {
       const instance = this.#cache.get(`${this.#path}/${name}`)?.value
@@ -51,18 +51,18 @@ export class ServiceProvider<T> implements AsyncDisposable {
     return known.filter(this.#filter).sort((a, b) => (a.id < b.id ? -1 : 1))
   }
 
-  /** The one to use now; undefined when there is none. */
+  /** Returns the instance to use now; undefined if there is none. */
   next(): Instance<T> | undefined {
     const all = this.all()
-    this.#errors.keep(new Set(all.map(({ id }) => id)))
+    this.#errors.retain(new Set(all.map(({ id }) => id)))
     const now = this.#now()
-    const candidates = usable(all, (id) => this.#errors.isDown(id, now))
+    const candidates = usableInstances(all, (id) => this.#errors.isDown(id, now))
     return candidates.length === 0 ? undefined : this.#choose(candidates, (end) => this.#draw(end))
   }
 
-  /** Using this instance failed. With enough of them it is left out for a while. */
+  /** Reports a failed use of an instance. After enough of them it is skipped for a while. */
   noteError(id: string): void {
-    this.#errors.note(id, this.#now())
+    this.#errors.record(id, this.#now())
   }
 
   close(): Promise<void> {
@@ -84,8 +84,8 @@ export class ServiceProvider<T> implements AsyncDisposable {
   }
 }
 
-/** The service's own znode holds no instance, and children that are none are left out. */
-const orNone = <T>(codec: Codec<T>): Codec<T | undefined> => ({
+/** The service's own znode holds no instance, and invalid children are ignored. */
+const ignoringInvalid = <T>(codec: Codec<T>): Codec<T | undefined> => ({
   encode: () => new Uint8Array(0),
   decode(data) {
     try {

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { UsageError, type Client } from '@zabra/client/core'
-import { client, cutOff, eachTest, other, run, world } from '../testing/each-test.ts'
-import { enumerateFaults, faults, insist } from '../testing/stage.ts'
+import { client, cutOff, setupEachTest, other, run, world } from '../testing/setup.ts'
+import { enumerateFaults, faults, retryWithoutSignal } from '../testing/fault-fixture.ts'
 import { bytes } from '../testing/world.ts'
 import { InstanceIdConflictError, ServiceDiscovery } from './service-discovery.ts'
 import type { ServiceProvider } from './provider.ts'
 
-eachTest('a', 'b')
+setupEachTest('a', 'b')
 const discoveryOf = (on: Client): ServiceDiscovery => new ServiceDiscovery(on, '/services')
 const ids = (provider: ServiceProvider<unknown>): string =>
   provider
@@ -14,8 +14,8 @@ const ids = (provider: ServiceProvider<unknown>): string =>
     .map(({ id }) => id)
     .join(',')
 
-describe('an instance', () => {
-  it('is found under its name and id, as it was registered', async () => {
+describe('a registered instance', () => {
+  it('is found under its name and id', async () => {
     const me = await run(
       discoveryOf(client).register({ name: 'api', address: 'host', port: 80, payload: 'x' }),
     )
@@ -27,7 +27,7 @@ describe('an instance', () => {
     expect(await run(discoveryOf(other).instances('none'))).toEqual([])
   })
 
-  it('is updated, and is unregistered once however often one asks (CUR-617)', async () => {
+  it('is updated, and is unregistered once (CURATOR-617)', async () => {
     const me = await run(discoveryOf(client).register({ name: 'api', id: 'a' }))
     await run(me.update({ port: 81 }))
     expect(await run(discoveryOf(other).instances('api'))).toMatchObject([{ id: 'a', port: 81 }])
@@ -37,7 +37,7 @@ describe('an instance', () => {
     await expect(run(me.update({ port: 82 }))).rejects.toMatchObject({ name: 'AbortError' })
   })
 
-  it('comes back in a new session with its newest data, also when it was updated in the outage', async () => {
+  it('returns in a new session with its newest data, also after an update in the outage', async () => {
     const me = await run(discoveryOf(client).register({ name: 'api', id: 'a', port: 1 }))
     world.faults.open = ({ host }) => {
       if (host === 'a') throw new Error('cut off')
@@ -53,7 +53,7 @@ describe('an instance', () => {
     expect(await run(discoveryOf(other).instances('api'))).toMatchObject([{ id: 'a', port: 2 }])
   })
 
-  it('that was unregistered in an outage does not come back (CUR-164)', async () => {
+  it('does not return when it was unregistered in an outage (CURATOR-164)', async () => {
     const me = await run(discoveryOf(client).register({ name: 'api', id: 'a' }))
     world.faults.open = ({ host }) => {
       if (host === 'a') throw new Error('cut off')
@@ -69,7 +69,7 @@ describe('an instance', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('that is permanent outlives its discovery, and only that one does (CUR-94)', async () => {
+  it('outlives its discovery only if it is permanent (CURATOR-94)', async () => {
     const discovery = discoveryOf(client)
     for (const serviceType of ['DYNAMIC', 'STATIC', 'PERMANENT', 'DYNAMIC_SEQUENTIAL'] as const) {
       await run(discovery.register({ name: 'api', id: serviceType, serviceType }))
@@ -85,7 +85,7 @@ describe('an instance', () => {
     expect(await run(discoveryOf(client).instances('api'))).toEqual([])
   })
 
-  it('does not take the id of a live one, or waits for it', async () => {
+  it('does not take the id of a live instance, and waits with onConflict wait', async () => {
     const first = await run(discoveryOf(other).register({ name: 'api', id: 'a', port: 1 }))
     const refused = discoveryOf(client).register({ name: 'api', id: 'a', port: 2 })
     refused.catch(() => {})
@@ -97,7 +97,7 @@ describe('an instance', () => {
     expect(await run(discoveryOf(other).instances('api'))).toMatchObject([{ port: 2 }])
   })
 
-  it('needs a name and an id that fit one level of a path, and an open discovery', async () => {
+  it('needs a name and an id that are valid path levels, and an open discovery', async () => {
     for (const name of ['', '..', 'a/b']) {
       await expect(discoveryOf(client).register({ name })).rejects.toBeInstanceOf(UsageError)
     }
@@ -109,7 +109,7 @@ describe('an instance', () => {
 })
 
 describe('a provider', () => {
-  it('follows a service that comes, changes and goes, and ignores what is no instance', async () => {
+  it('follows its service, and ignores invalid instances', async () => {
     const provider = await run(discoveryOf(other).provider('api'))
     expect([ids(provider), provider.next()]).toEqual(['', undefined])
     const discovery = discoveryOf(client)
@@ -128,7 +128,7 @@ describe('a provider', () => {
     await run(provider.close())
   })
 
-  it('keeps what it knew through an outage, and says that it is old', async () => {
+  it('keeps its instances through an outage and is stale meanwhile', async () => {
     await run(discoveryOf(other).register({ name: 'api', id: 'a' }))
     const provider = await run(discoveryOf(client).provider('api'))
     world.faults.open = ({ host }) => {
@@ -143,7 +143,7 @@ describe('a provider', () => {
     await run(provider.close())
   })
 
-  it('leaves out an instance that failed its callers, for a while', async () => {
+  it('skips an instance with reported errors for a while', async () => {
     const discovery = discoveryOf(other)
     for (const id of ['a', 'b']) await run(discovery.register({ name: 'api', id }))
     const provider = await run(
@@ -161,7 +161,7 @@ describe('a provider', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('asks nobody when it chooses, and reads once for each change', async () => {
+  it('chooses without requests, and reads once per change', async () => {
     const requests: string[] = []
     const counting = await world.client({
       instrumentation: { request: ({ operation }) => void requests.push(operation) },
@@ -170,20 +170,20 @@ describe('a provider', () => {
     requests.length = 0
     for (const id of ['a', 'b', 'c']) await run(discoveryOf(client).register({ name: 'api', id }))
     await world.settle()
-    // The znode of the service, which came with the first, and three instances.
+    // The znode of the service, created with the first instance, and three instances.
     expect(requests).toEqual(['getData', 'getData', 'getData', 'getData'])
     for (let n = 0; n < 100; n++) expect(provider.next()).toBeDefined()
     expect(requests).toHaveLength(4)
     await run(provider.close())
   })
 
-  it('knows all instances again when all of them restart at once', async () => {
+  it('knows all instances again after all of them restart at once', async () => {
     const provider = await run(discoveryOf(other).provider('api'))
     const discovery = discoveryOf(client)
     for (let n = 0; n < 20; n++) await run(discovery.register({ name: 'api', id: `i${n}` }))
-    const mend = cutOff()
+    const restore = cutOff()
     await world.advance(20_000)
-    mend()
+    restore()
     await world.settle()
     expect(provider.all()).toEqual([])
     await world.advance(12_000)
@@ -192,7 +192,7 @@ describe('a provider', () => {
   })
 })
 
-it('an example: callers find an instance, and another one when it fails', async () => {
+it('example: a caller finds an instance, and another one after a failure', async () => {
   const discovery = new ServiceDiscovery<{ zone: string }>(client, '/services')
   await run(
     discovery.register({ name: 'api', id: '1', address: '10.0.0.7', port: 80, payload: { zone: 'a' } }),
@@ -205,22 +205,22 @@ it('an example: callers find an instance, and another one when it fails', async 
   await run(discovery.close())
 })
 
-it('is registered with its newest data until it is unregistered, whatever happens at any request', async () => {
+it('is registered with its newest data until it is unregistered under any fault at any request', async () => {
   const played = await enumerateFaults(
-    async (stage, victim) => {
-      const peer = await stage.world.client()
+    async (fixture, victim) => {
+      const peer = await fixture.world.client()
       const watcher = await discoveryOf(peer).provider('api')
       const discovery = discoveryOf(victim.client)
-      const me = await insist(victim, () => discovery.register({ name: 'api', id: 'a', port: 1 }))
+      const me = await retryWithoutSignal(victim, () => discovery.register({ name: 'api', id: 'a', port: 1 }))
       await me.update({ port: 2 })
-      await stage.calm()
+      await fixture.waitUntilQuiet()
       expect(watcher.all()).toMatchObject([{ id: 'a', port: 2 }])
       const own = await discovery.provider('api')
-      // A session that ends here takes the instance along for a moment.
-      await stage.calm()
+      // A session that expires here removes the instance for a moment.
+      await fixture.waitUntilQuiet()
       expect(own.next()?.port).toBe(2)
       await me.unregister()
-      await stage.calm()
+      await fixture.waitUntilQuiet()
       expect(watcher.all()).toEqual([])
       await Promise.all([discovery.close(), watcher.close()])
     },

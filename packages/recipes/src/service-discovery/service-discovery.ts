@@ -1,32 +1,38 @@
 import { UsageError, type Client, type Codec, type CreateMode } from '@zabra/client/core'
-import { uuid } from '../line/uuid.ts'
+import { uuid } from '../support/uuid.ts'
 import { NodeConflictError, PersistentNode } from '../persistent-node/persistent-node.ts'
-import { isFinished, orMissing, throughSessions } from '../waiting/errors.ts'
+import { isFinished, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
 import { instanceCodec, type Instance, type NewInstance, type PayloadCodec } from './instance.ts'
 import { ServiceProvider, type ProviderOptions } from './provider.ts'
 
 export interface ServiceDiscoveryOptions<T> {
-  /** How payloads become JSON, and which JSON is one (default: any JSON, as it is). */
+  /** Converts payloads to JSON and validates them (default: any JSON). */
   readonly payload?: PayloadCodec<T>
 }
 
 export interface ServiceRegisterOptions {
-  /** When another live session has this id: fail with an `InstanceIdConflictError` (default), or wait for its end. */
+  /**
+   * When another live session has this id: fail with an `InstanceIdConflictError` (default), or wait until that
+   * session ends.
+   */
   readonly onConflict?: 'fail' | 'wait'
 }
 
-/** Somebody else is registered under this id. */
+/** Another client is registered under this id. */
 export class InstanceIdConflictError extends NodeConflictError {
   static override readonly tag = 'InstanceIdConflictError'
 }
 
-/** Being registered. It outlives lost sessions until it is unregistered or its discovery is closed. */
+/** A registration. It survives session expiry until it is unregistered or its discovery is closed. */
 export interface ServiceRegistration<T> extends AsyncDisposable {
-  /** As it was registered or updated last. */
+  /** The instance as last registered or updated. */
   readonly instance: Instance<T>
-  /** Changes everything but name, id and type. Resolves when the servers have it; nothing older comes back. */
+  /**
+   * Changes everything but name, id and type. Resolves when the servers have it; older data is never written
+   * again.
+   */
   update(changes: Partial<Omit<Instance<T>, 'name' | 'id' | 'serviceType'>>): Promise<void>
-  /** Takes it out of the service; doing it again does nothing. */
+  /** Removes the instance from the service. Idempotent. */
   unregister(): Promise<void>
 }
 
@@ -39,12 +45,12 @@ const modes = {
 
 const anyJson: PayloadCodec<unknown> = { encode: (payload) => payload, decode: (json) => json }
 
-/** Where services are to be had: instances register, and those who need one choose. Shared with Curator's. */
+/** Registers and finds instances of services. Compatible with Curator's service discovery. */
 export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
   readonly path: string
   readonly #client: Client
   readonly #codec: Codec<Instance<T>>
-  readonly #registrations = new Set<Registered<T>>()
+  readonly #registrations = new Set<RegisteredInstance<T>>()
   readonly #providers = new Set<ServiceProvider<T>>()
   #closed = false
 
@@ -54,7 +60,7 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
     this.#codec = instanceCodec(options.payload ?? (anyJson as PayloadCodec<T>))
   }
 
-  /** Registers an instance, and keeps it registered. Resolves once the servers have it. */
+  /** Registers an instance and keeps it registered. Resolves when the servers have it. */
   async register(
     instance: NewInstance<T>,
     { onConflict = 'fail' }: ServiceRegisterOptions = {},
@@ -62,22 +68,22 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
     if (this.#closed)
       throw new UsageError(`Expected an open service discovery on ${this.path}, got a closed one`)
     const whole = this.#completed(instance)
-    const registered = new Registered(this.#client, this.#pathOf(whole.name, whole.id), whole, {
+    const registered = new RegisteredInstance(this.#client, this.#pathOf(whole.name, whole.id), whole, {
       codec: this.#codec,
       onConflict,
-      ended: () => this.#registrations.delete(registered),
+      onClose: () => this.#registrations.delete(registered),
     })
     this.#registrations.add(registered)
     await registered.ready()
     return registered
   }
 
-  /** The names of all services that have or had an instance, sorted. */
+  /** Returns the names of all services that have or had an instance, sorted. */
   async names(): Promise<string[]> {
     return (await this.#children(this.path)).toSorted()
   }
 
-  /** The instances of a service as the servers have them now, sorted by id. What is none of ours is left out. */
+  /** Returns the instances of a service as the servers have them now, sorted by id. Skips invalid ones. */
   async instances(name: string): Promise<Instance<T>[]> {
     const path = this.#pathOf(name)
     const found = (await this.#children(path)).map((child) => this.#read(`${path}/${child}`))
@@ -85,7 +91,10 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
     return instances.sort((a, b) => (a.id < b.id ? -1 : 1))
   }
 
-  /** Follows a service; resolves when its instances are known. Closed with this, if not before. */
+  /**
+   * Follows a service; resolves when its instances are known. The provider is closed with this object at the
+   * latest.
+   */
   async provider(name: string, options: ProviderOptions<T> = {}): Promise<ServiceProvider<T>> {
     if (this.#closed)
       throw new UsageError(`Expected an open service discovery on ${this.path}, got a closed one`)
@@ -100,7 +109,7 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
     return provider
   }
 
-  /** Unregisters what was registered here, permanent instances apart, and closes its providers. */
+  /** Unregisters the registered instances except permanent ones, and closes the providers. */
   async close(): Promise<void> {
     this.#closed = true
     const registrations = [...this.#registrations].map((each) => each.close())
@@ -122,20 +131,20 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
   }
 
   async #children(path: string): Promise<readonly string[]> {
-    return (await orMissing(this.#client.getChildren(path)))?.children ?? []
+    return (await undefinedIfMissing(this.#client.getChildren(path)))?.children ?? []
   }
 
   async #read(path: string): Promise<Instance<T> | undefined> {
-    const found = await orMissing(this.#client.getData(path))
+    const found = await undefinedIfMissing(this.#client.getData(path))
     try {
       return found && this.#codec.decode(found.data)
     } catch {
-      // Somebody else's znode, or a payload of another language.
+      // A foreign znode, or a payload of another format.
       return undefined
     }
   }
 
-  /** Names stand in paths as they are, since that is where Curator looks. */
+  /** Names are used in paths unencoded, since Curator looks for them there. */
   #pathOf(...names: readonly string[]): string {
     for (const name of names) {
       if (name === '' || name === '.' || name === '..' || name.includes('/')) {
@@ -150,10 +159,10 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
 
 interface RegisteredOptions<T> extends Required<ServiceRegisterOptions> {
   readonly codec: Codec<Instance<T>>
-  readonly ended: () => void
+  readonly onClose: () => void
 }
 
-class Registered<T> implements ServiceRegistration<T> {
+class RegisteredInstance<T> implements ServiceRegistration<T> {
   instance: Instance<T>
   readonly #client: Client
   readonly #node: PersistentNode
@@ -195,17 +204,17 @@ class Registered<T> implements ServiceRegistration<T> {
     return this.#unregistering
   }
 
-  /** The keeper ends first, so that nothing can bring the znode back. */
+  /** The persistent node is closed first, so that nothing creates the znode again. */
   async #unregister(): Promise<void> {
     await this.close()
     if (this.instance.serviceType !== 'PERMANENT' || isFinished(this.#client)) return
     const options = { guaranteed: true, missingOk: true }
-    await throughSessions(this.#client, () => this.#client.delete(this.#node.path, options))
+    await retryInNewSession(this.#client, () => this.#client.delete(this.#node.path, options))
   }
 
   async close(): Promise<void> {
     await this.#node.close()
-    this.#options.ended()
+    this.#options.onClose()
   }
 
   [Symbol.asyncDispose](): Promise<void> {

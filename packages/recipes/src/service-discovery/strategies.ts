@@ -1,13 +1,13 @@
 import { UsageError } from '@zabra/client/core'
 import type { Instance } from './instance.ts'
 
-/** Chooses one of the instances that are there, sorted by id; `draw` gives a number from 0 up to, without, its argument. */
+/** Chooses one of the available instances, sorted by id; `draw(n)` returns a random integer in [0, n). */
 export type Strategy<T = unknown> = (
   instances: readonly Instance<T>[],
   draw: (end: number) => number,
 ) => Instance<T> | undefined
 
-/** One after the other. It goes by ids, so that who comes or goes makes nobody's turn come twice. */
+/** Chooses one after the other, ordered by id, so that joins and leaves do not repeat an instance. */
 function roundRobin<T>(): Strategy<T> {
   let last: string | undefined
   return (instances) => {
@@ -19,13 +19,13 @@ function roundRobin<T>(): Strategy<T> {
   }
 }
 
-/** Any of them. */
+/** Chooses at random. */
 const random =
   <T>(): Strategy<T> =>
   (instances, draw) =>
     instances[draw(instances.length)]
 
-/** The same one as long as it is there, and then another that `inner` chooses. */
+/** Keeps the same instance while it exists, then takes another that `inner` chooses. */
 function sticky<T>(inner: Strategy<T> = random()): Strategy<T> {
   let mine: string | undefined
   return (instances, draw) => {
@@ -35,7 +35,7 @@ function sticky<T>(inner: Strategy<T> = random()): Strategy<T> {
   }
 }
 
-/** More often those of more weight. Weights are whole numbers; those below 1 are never chosen. */
+/** Chooses in proportion to weights, which are integers; an instance with a weight below 1 is never chosen. */
 function weighted<T>(weightOf: (instance: Instance<T>) => number): Strategy<T> {
   return (instances, draw) => {
     const weights = instances.map((instance) => {
@@ -50,7 +50,7 @@ function weighted<T>(weightOf: (instance: Instance<T>) => number): Strategy<T> {
   }
 }
 
-/** Those that need to be told nothing. */
-export const plain = { roundRobin, random, sticky } as const
+/** Strategies without parameters. */
+export const simpleStrategies = { roundRobin, random, sticky } as const
 
-export const strategies = { ...plain, weighted } as const
+export const strategies = { ...simpleStrategies, weighted } as const

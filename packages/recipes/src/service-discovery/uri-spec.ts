@@ -1,12 +1,7 @@
 import { UsageError } from '@zabra/client/core'
-import type { Instance } from './instance.ts'
+import type { Instance, UriSpec } from './instance.ts'
 
-/** How the address of an instance is made of its parts, as Curator writes it. */
-export interface UriSpec {
-  readonly parts: readonly { readonly value: string; readonly variable: boolean }[]
-}
-
-/** Reads a template such as `{scheme}://{address}:{port}/v2`. Throws a `UsageError` for a brace without its pair. */
+/** Parses a template such as `{scheme}://{address}:{port}/v2`. Throws a `UsageError` for an unmatched brace. */
 export function uriSpec(template: string): UriSpec {
   const parts: { value: string; variable: boolean }[] = []
   for (const part of template.split(/(\{[^{}]*\})/)) {
@@ -20,8 +15,8 @@ export function uriSpec(template: string): UriSpec {
 }
 
 /**
- * The address of an instance after its own template. Besides its fields, `scheme` is known: `https` where there is an
- * `sslPort`, else `http`. Throws a `UsageError` without a template, or for a variable that nobody gave.
+ * Returns the address of an instance from its own template. Variables are its fields and `scheme`: `https` if
+ * there is an `sslPort`, else `http`. Throws a `UsageError` without a template, or for an unknown variable.
  */
 export function uriOf(instance: Instance, variables: Readonly<Record<string, string>> = {}): string {
   const { name, id, address, port, sslPort, uriSpec: spec, serviceType, registrationTimeUTC } = instance

@@ -2,11 +2,10 @@ import type { SourceMutant } from '@zabra/testkit/mutants'
 
 /** A defect of a recipe, and the random suite that must detect it. */
 export interface RecipeMutant extends SourceMutant {
-  /** What goes wrong. */
   readonly defect: string
   /** The file of the suite and a part of the name of its test. */
   readonly suite: readonly [file: string, test: string]
-  /** The kind of lock to run, in the suite that has several. */
+  /** The kind of lock to run, in a suite with several. */
   readonly kind?: string
 }
 
@@ -20,39 +19,39 @@ const mutant = (name: string, defect: string, where: Suite, changes: Changes): R
   changes: changes.map(([file, find, replace]) => ({ file: `packages/recipes/src/${file}`, find, replace })),
 })
 const locks = (kind: string): Suite => ({ suite: ['random.test.ts', 'random participants'], kind })
-const keepers = (test: string): Suite => ({ suite: ['random-keepers.test.ts', test] })
+const registrations = (test: string): Suite => ({ suite: ['random-registrations.test.ts', test] })
 const suite = (file: string, test: string): Suite => ({ suite: [file, test] })
 
-/** A transaction is repeated when its reply is lost; the mark is not looked for. */
+/** Repeats a transaction when its reply is lost, without looking for the marker. */
 const REPEATED_AFTER_LOST_REPLY: Changes = [
   [
-    'waiting/marked.ts',
-    `        const stat = await fate(client, { mark, tag, epoch }, error)
-        if (stat !== undefined) return { results: undefined, mark: stat }`,
-    '        await throughSessions(client, () => client.delete(mark, { missingOk: true }))',
+    'support/commit-with-marker.ts',
+    `        const stat = await findMarker(client, { marker, tag, generation }, error)
+        if (stat !== undefined) return { results: undefined, marker: stat }`,
+    '        await retryInNewSession(client, () => client.delete(marker, { missingOk: true }))',
   ],
 ]
 
 const all: readonly RecipeMutant[] = [
   mutant('Mutex', 'contenders are ordered by their whole names (ZOOKEEPER-2931)', locks('mutex'), [
     [
-      'line/contenders.ts',
-      'if (serial(other.sequence, me.sequence) >= 0) continue',
+      'lock-queue/contenders.ts',
+      'if (compareSequence(other.sequence, me.sequence) >= 0) continue',
       'if (name >= own) continue',
     ],
     [
-      'line/contenders.ts',
-      'if (nearest === undefined || serial(other.sequence, nearest.sequence) > 0) nearest = other',
+      'lock-queue/contenders.ts',
+      'if (nearest === undefined || compareSequence(other.sequence, nearest.sequence) > 0) nearest = other',
       'if (nearest === undefined || name > nearest.name) nearest = other',
     ],
   ]),
   mutant('ReadWriteLock', 'a reader enters when any reader is queued before it', locks('read/write lock'), [
     [
-      'line/contenders.ts',
+      'lock-queue/contenders.ts',
       "return nearest === undefined ? { turn: 'now' }",
       `const joins = names.some((name) => {
     const other = parse(name)
-    return other?.shared && me.shared && serial(other.sequence, me.sequence) < 0
+    return other?.isShared && me.isShared && compareSequence(other.sequence, me.sequence) < 0
   })
   return nearest === undefined || joins ? { turn: 'now' }`,
     ],
@@ -67,7 +66,7 @@ const all: readonly RecipeMutant[] = [
   mutant(
     'Semaphore.setPermits',
     'permits are granted by a limit that was read before it changed',
-    keepers('permits are never more'),
+    registrations('permits are never more'),
     [
       [
         'semaphore/permits.ts',
@@ -85,7 +84,7 @@ const all: readonly RecipeMutant[] = [
   ]),
   mutant('LeaderElection', 'a broken connection does not end a leadership', locks('leader election'), [
     [
-      'held/policy.ts',
+      'handles/policy.ts',
       "if (policy === 'session') return undefined",
       "if (policy === 'session' || policy === 'connection') return undefined",
     ],
@@ -106,7 +105,7 @@ const all: readonly RecipeMutant[] = [
     locks('lock revoked by force'),
     [
       [
-        'held/right.ts',
+        'handles/ephemeral-lock-handle.ts',
         `    this.assertHeld()
     try {
       const all = [{ op: 'check', path: this.path }, ...operations] as const
@@ -119,7 +118,7 @@ const all: readonly RecipeMutant[] = [
   mutant(
     'LeaderElection.lead',
     'leadership is released before the body of a lost term has ended (CURATOR-671)',
-    keepers('leaders lead'),
+    registrations('leaders lead'),
     [
       [
         'leader-election/leader-election.ts',
@@ -136,7 +135,7 @@ const all: readonly RecipeMutant[] = [
     'a waiter passes after some spurious wake-ups (CURATOR issue 1290)',
     suite('barrier/barrier.test.ts', 'with random cuts'),
     [
-      ['barrier/decide.ts', 'export function passes(', 'let looks = 0\nexport function passes('],
+      ['barrier/decide.ts', 'export function canPass(', 'let looks = 0\nexport function canPass('],
       ['barrier/decide.ts', 'return now === undefined ||', 'return ++looks > 25 || now === undefined ||'],
     ],
   ),
@@ -149,7 +148,7 @@ const all: readonly RecipeMutant[] = [
         'double-barrier/decide.ts',
         'const inside = members.toSorted()',
         `if (members.length >= 0)
-    return members.includes(own) ? { do: 'goAway', last: members.length === 1 } : { do: 'nothing' }
+    return members.includes(own) ? { do: 'leave', last: members.length === 1 } : { do: 'done' }
   const inside = members.toSorted()`,
       ],
     ],
@@ -160,21 +159,21 @@ const all: readonly RecipeMutant[] = [
     suite('queue/queue-faults.test.ts', 'with random cuts'),
     REPEATED_AFTER_LOST_REPLY,
   ),
-  mutant('Queue.receive', 'a message that is given back keeps its claim', keepers('messages'), [
+  mutant('Queue.receive', 'a message that is given back keeps its claim', registrations('messages'), [
     [
       'queue/message.ts',
-      'this.#ending ??= this.#end(() => this.#giveBack(delayMs))',
+      'this.#ending ??= this.#end(() => this.#returnToQueue(delayMs))',
       'if (delayMs >= 0) return',
     ],
   ]),
-  mutant('dead letters', 'a message that was delivered too often is dropped', keepers('dead letters'), [
+  mutant('dead letters', 'a message that was delivered too often is dropped', registrations('dead letters'), [
     [
       'queue/claims.ts',
       "{ op: 'create', path: `${layout.dead}/${name}`, data },",
       "{ op: 'check', path: layout.dead },",
     ],
   ]),
-  mutant('hard bound', 'concurrent puts may find the same free capacity', keepers('bounded queues'), [
+  mutant('hard bound', 'concurrent puts may find the same free capacity', registrations('bounded queues'), [
     ['queue/producer.ts', 'this.#bound = bound', 'this.#bound = { ...bound, hard: false }'],
   ]),
   mutant(
@@ -186,7 +185,7 @@ const all: readonly RecipeMutant[] = [
   mutant(
     'Configuration',
     'a change is repeated when its reply is lost',
-    keepers('configurations'),
+    registrations('configurations'),
     REPEATED_AFTER_LOST_REPLY,
   ),
   mutant(
@@ -211,23 +210,23 @@ const all: readonly RecipeMutant[] = [
   mutant(
     'PersistentNode',
     'existing data is kept, whatever it is (CURATOR-146)',
-    keepers('persistent nodes'),
+    registrations('persistent nodes'),
     [['persistent-node/decide.ts', "return same ? 'keep' : 'write'", "return same ? 'keep' : 'keep'"]],
   ),
-  mutant('ServiceDiscovery', 'the instance with the highest id is never chosen', keepers('services'), [
+  mutant('ServiceDiscovery', 'the instance with the highest id is never chosen', registrations('services'), [
     [
       'service-discovery/down.ts',
       'const enabled = instances.filter(',
       'const enabled = (instances.length > 1 ? instances.slice(0, -1) : instances).filter(',
     ],
   ]),
-  mutant('NameService', 'a name that is taken counts as acquired', keepers('names'), [
+  mutant('NameService', 'a name that is taken counts as acquired', registrations('names'), [
     [
-      'waiting/marked.ts',
-      'else if (!isNewSession(client, error)) throw shifted(error)',
+      'support/commit-with-marker.ts',
+      'else if (!isNewSession(client, error)) throw withShiftedIndex(error)',
       `else if (error instanceof MultiError && error.cause instanceof Error && error.cause.name === 'NodeExistsError')
-        return { results: undefined, mark: undefined }
-      else if (!isNewSession(client, error)) throw shifted(error)`,
+        return { results: undefined, marker: undefined }
+      else if (!isNewSession(client, error)) throw withShiftedIndex(error)`,
     ],
   ]),
   mutant(
@@ -249,8 +248,8 @@ const all: readonly RecipeMutant[] = [
     [
       [
         'partitioner/decide.ts',
-        'leave: [...phases].flatMap(',
-        'leave: (wanted.size > 0 ? [] : [...phases]).flatMap(',
+        'release: [...phases].flatMap(',
+        'release: (wanted.size > 0 ? [] : [...phases]).flatMap(',
       ],
     ],
   ),

@@ -1,7 +1,7 @@
 import { SeededRandom } from '@zabra/runtime'
 import type { TappedConnection, ManualWorld } from './world.ts'
 
-/** Numbers that depend on the seed alone. */
+/** A pseudo-random number generator that depends on the seed alone. */
 export class RandomSource {
   readonly #random: SeededRandom
 
@@ -9,7 +9,7 @@ export class RandomSource {
     this.#random = new SeededRandom(seed)
   }
 
-  /** A whole number from `least` up to, without, `end`. */
+  /** Returns an integer in [least, end). */
   between(least: number, end: number): number {
     const [a = 0, b = 0, c = 0, d = 0] = this.#random.bytes(4)
     return least + Math.floor(((((a << 24) | (b << 16) | (c << 8) | d) >>> 0) / 2 ** 32) * (end - least))
@@ -24,49 +24,46 @@ export class RandomSource {
   }
 }
 
-/** Bytes of a request that is likely to write something. */
-const LONG = 100
+/** Size in bytes of a request that probably writes. */
+const LARGE_REQUEST = 100
 
-/**
- * Breaks the connections of hosts at random: cuts, replies that are lost in one, silences that end in one, refusals that outlast a
- * session.
- */
+/** Breaks connections at random: cuts, lost replies, silences, and refusals that outlast a session. */
 export class Nemesis {
   readonly log: string[] = []
   readonly #world: ManualWorld
-  readonly #dice: RandomSource
+  readonly #prng: RandomSource
   readonly #hosts: readonly string[]
   readonly #refused = new Map<string, number>()
   readonly #silent = new Set<TappedConnection>()
-  /** Connections that lose the reply to their next long request, and those that have sent it. */
+  /** Connections that lose the reply to their next large request, and those that have sent it. */
   readonly #armed = new Set<TappedConnection>()
   readonly #losing = new Set<TappedConnection>()
-  #over = false
+  #isStopped = false
 
-  constructor(world: ManualWorld, dice: RandomSource, hosts: readonly string[]) {
+  constructor(world: ManualWorld, prng: RandomSource, hosts: readonly string[]) {
     this.#world = world
-    this.#dice = dice
+    this.#prng = prng
     this.#hosts = hosts
     world.faults.open = ({ host }) => {
       if (world.clock.monotonic() < (this.#refused.get(host) ?? 0)) throw new Error('refused by the test')
     }
-    world.faults.toServer = (chunk, wire) => {
-      if (this.#silent.has(wire)) return undefined
-      if (chunk.length > LONG && this.#armed.delete(wire)) this.#losing.add(wire)
+    world.faults.toServer = (chunk, connection) => {
+      if (this.#silent.has(connection)) return undefined
+      if (chunk.length > LARGE_REQUEST && this.#armed.delete(connection)) this.#losing.add(connection)
       return chunk
     }
-    world.faults.toClient = (chunk, wire) => {
-      if (this.#silent.has(wire)) return undefined
-      if (!this.#losing.delete(wire)) return chunk
-      world.clock.immediate(() => wire.cut())
+    world.faults.toClient = (chunk, connection) => {
+      if (this.#silent.has(connection)) return undefined
+      if (!this.#losing.delete(connection)) return chunk
+      world.clock.immediate(() => connection.cut())
       return undefined
     }
     this.#next()
   }
 
-  /** From now on the network is well. */
+  /** Stops all faults. */
   stop(): void {
-    this.#over = true
+    this.#isStopped = true
     this.#refused.clear()
     this.#armed.clear()
     this.#losing.clear()
@@ -74,28 +71,28 @@ export class Nemesis {
 
   #next(): void {
     const { clock } = this.#world
-    clock.after(this.#dice.between(20, 1500), 'chaos', () => {
-      if (this.#over) return
-      this.#strike(this.#dice.pick(this.#hosts))
+    clock.after(this.#prng.between(20, 1500), 'chaos', () => {
+      if (this.#isStopped) return
+      this.#strike(this.#prng.pick(this.#hosts))
       this.#next()
     })
   }
 
   #strike(host: string): void {
     const { clock } = this.#world
-    const wire = this.#world.connections.findLast(({ server }) => server.host === host)
-    if (wire === undefined) return
-    const kind = this.#dice.pick(['cut', 'reply', 'away', 'expired', 'silent'] as const)
+    const connection = this.#world.connections.findLast(({ server }) => server.host === host)
+    if (connection === undefined) return
+    const kind = this.#prng.pick(['cut', 'reply', 'away', 'expired', 'silent'] as const)
     this.log.push(`${clock.monotonic()} ${host} ${kind}`)
-    if (kind === 'cut') return wire.cut()
-    if (kind === 'reply') return void this.#armed.add(wire)
-    const ms = kind === 'expired' ? 19_000 : this.#dice.between(100, 15_000)
+    if (kind === 'cut') return connection.cut()
+    if (kind === 'reply') return void this.#armed.add(connection)
+    const ms = kind === 'expired' ? 19_000 : this.#prng.between(100, 15_000)
     if (kind === 'silent') {
-      this.#silent.add(wire)
-      clock.after(ms, 'end of a silence', () => wire.cut())
+      this.#silent.add(connection)
+      clock.after(ms, 'end of a silence', () => connection.cut())
       return
     }
     this.#refused.set(host, clock.monotonic() + ms)
-    wire.cut()
+    connection.cut()
   }
 }

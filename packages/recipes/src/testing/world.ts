@@ -2,7 +2,7 @@ import type { Client, ConnectOptions, Instrumentation } from '@zabra/client/core
 import type { Clock } from '@zabra/runtime'
 import type { ManualWorld } from '../../../client/src/testing/manual-world.ts'
 
-/** How tests run servers and clients on a clock and a network that they control. */
+/** A world in which tests control the clock and the network. */
 export {
   bytes,
   text,
@@ -11,7 +11,7 @@ export {
   type ConnectionFaults,
 } from '../../../client/src/testing/manual-world.ts'
 
-/** Counts what a client asks of servers and what it is told unasked. */
+/** Counts the requests and notifications of a client. */
 export class Meter {
   readonly requests: string[] = []
   readonly events: string[] = []
@@ -22,13 +22,13 @@ export class Meter {
     recipe: ({ phase }) => void this.phases.push(phase),
   }
 
-  /** All since the last time. */
+  /** Returns and clears the counts. */
   take(): { requests: string[]; events: string[] } {
     return { requests: this.requests.splice(0), events: this.events.splice(0) }
   }
 }
 
-/** A client whose requests and notifications are counted. */
+/** Creates a client whose requests and notifications are counted. */
 export async function metered(
   world: ManualWorld,
   options: Partial<ConnectOptions> = {},
@@ -37,7 +37,7 @@ export async function metered(
   return { client: await world.client({ ...options, instrumentation: meter.instrumentation }), meter }
 }
 
-/** Whether a promise has settled, without waiting for it. */
+/** Returns a function that tells whether the promise has settled. */
 export function watchSettled(promise: Promise<unknown>): () => boolean {
   let settled = false
   const settle = (): void => void (settled = true)
@@ -45,8 +45,8 @@ export function watchSettled(promise: Promise<unknown>): () => boolean {
   return () => settled
 }
 
-/** The error that a promise rejects with. */
-export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
+/** Returns the error that a promise rejects with. */
+export async function rejectionOf(promise: Promise<unknown>): Promise<unknown> {
   try {
     await promise
   } catch (error) {
@@ -55,7 +55,7 @@ export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
   throw new Error('Expected the promise to reject; it resolved')
 }
 
-/** Ends a client's session on the server, as an administrator or a long silence would. */
+/** Refuses all new connections until the returned function is called. */
 export function refuseConnections(world: ManualWorld): () => void {
   world.faults.open = () => {
     throw new Error('refused by the test')
@@ -63,8 +63,11 @@ export function refuseConnections(world: ManualWorld): () => void {
   return () => delete world.faults.open
 }
 
-/** A process that can stand still: its clock goes on, and timers that fell due meanwhile run as soon as it does. */
-export function stoppable(world: ManualWorld): { clock: Clock; standStill(ms: number): void } {
+/**
+ * Creates the clock of a process that can pause: time goes on, and timers that were due during the pause run right
+ * after it.
+ */
+export function pausableClock(world: ManualWorld): { clock: Clock; standStill(ms: number): void } {
   let offset = 0
   const { clock } = world
   const timers = new Set<{ due: number; run: () => void; cancel: () => void }>()
@@ -100,7 +103,7 @@ export function stoppable(world: ManualWorld): { clock: Clock; standStill(ms: nu
   return { clock: own, standStill }
 }
 
-/** How many listeners a signal has at the moment. */
+/** Returns a function that counts the current listeners of a signal. */
 export function countListeners(signal: AbortSignal): () => number {
   const live = new Set<unknown>()
   const add = signal.addEventListener.bind(signal)

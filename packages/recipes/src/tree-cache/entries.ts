@@ -1,12 +1,12 @@
 import type { Stat } from '@zabra/client/core'
 
-/** A znode as a cache holds it. */
+/** A cached znode. */
 export interface Entry<T> {
   readonly value: T
   readonly stat: Stat
 }
 
-/** What a cache tells of a znode. `updated` also when it was deleted and made again meanwhile. */
+/** A change of a znode. `updated` includes a delete and create in between. */
 export type NodeChange<T> =
   | { readonly type: 'added'; readonly path: string; readonly value: T; readonly stat: Stat }
   | {
@@ -18,14 +18,14 @@ export type NodeChange<T> =
     }
   | { readonly type: 'removed'; readonly path: string; readonly old: T }
 
-interface Held<T> extends Entry<T> {
-  /** When it was read, in the order of what the client was told. */
+interface CachedEntry<T> extends Entry<T> {
+  /** When it was read, in the order of the client's events and replies. */
   readonly order: number
 }
 
-/** The znodes of a tree, and what each piece of news changes. */
-export class Entries<T> {
-  readonly #entries = new Map<string, Held<T>>()
+/** The znodes of a tree and the changes that each read or event makes. */
+export class EntryTable<T> {
+  readonly #entries = new Map<string, CachedEntry<T>>()
   readonly #children = new Map<string, Set<string>>()
 
   get size(): number {
@@ -36,17 +36,17 @@ export class Entries<T> {
     return this.#entries.get(path)
   }
 
-  /** The names below a path, sorted; undefined when there is no such path. */
+  /** Returns the child names of a path, sorted; undefined when the path does not exist. */
   children(path: string): readonly string[] | undefined {
     return this.#entries.has(path) ? [...(this.#children.get(path) ?? [])].sort() : undefined
   }
 
-  /** All of them, each before those below it. */
+  /** Yields all znodes, parents before children. */
   *all(): Generator<[string, Entry<T>]> {
     for (const path of [...this.#entries.keys()].sort()) yield [path, this.#entries.get(path)!]
   }
 
-  /** A znode was read. Versions say nothing here: one that was made again has them as well. */
+  /** Applies a read. Versions are not compared, because a znode that was created again restarts them. */
   read(path: string, { value, stat }: Entry<T>, order: number): NodeChange<T> | undefined {
     const old = this.#entries.get(path)
     if (old !== undefined && old.order > order) return undefined
@@ -59,7 +59,7 @@ export class Entries<T> {
     return { type: 'updated', path, value, stat, old: old.value }
   }
 
-  /** A znode is gone, and with it all below. The deepest come first. */
+  /** Removes a znode and its subtree. Returns the changes, children first. */
   removed(path: string): NodeChange<T>[] {
     const gone: NodeChange<T>[] = []
     for (const name of this.children(path) ?? []) gone.push(...this.removed(below(path, name)))
@@ -67,30 +67,30 @@ export class Entries<T> {
     if (old === undefined) return gone
     this.#entries.delete(path)
     this.#children.delete(path)
-    this.#children.get(above(path))?.delete(nameOf(path))
+    this.#children.get(parentOf(path))?.delete(nameOf(path))
     gone.push({ type: 'removed', path, old: old.value })
     return gone
   }
 
-  /** After a full look that began at `since`: what it did not see is gone, unless it was told of later. */
-  forget(seen: ReadonlySet<string>, since: number): NodeChange<T>[] {
+  /** After a full read that began at `since`: removes znodes that it did not see, unless they were read later. */
+  removeUnseen(seen: ReadonlySet<string>, since: number): NodeChange<T>[] {
     const stale = [...this.#entries].filter(([path, { order }]) => !seen.has(path) && order < since)
     return stale.flatMap(([path]) => this.removed(path))
   }
 
   #link(path: string): void {
-    const names = this.#children.get(above(path))
-    if (names === undefined) this.#children.set(above(path), new Set([nameOf(path)]))
+    const names = this.#children.get(parentOf(path))
+    if (names === undefined) this.#children.set(parentOf(path), new Set([nameOf(path)]))
     else names.add(nameOf(path))
   }
 }
 
-/** The path of a name below another. */
+/** Returns the path of a child. */
 export const below = (path: string, name: string): string => (path === '/' ? `/${name}` : `${path}/${name}`)
-const above = (path: string): string => path.slice(0, Math.max(1, path.lastIndexOf('/')))
+const parentOf = (path: string): string => path.slice(0, Math.max(1, path.lastIndexOf('/')))
 const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
 
-/** How many levels a path lies below a root, or undefined outside of it. */
+/** Returns how many levels a path is below a root, or undefined outside of it. */
 export function depthBelow(root: string, path: string): number | undefined {
   if (path === root) return 0
   const prefix = root === '/' ? '/' : `${root}/`

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { json, utf8, type Client, type Stat } from '@zabra/client/core'
-import { client, cutOff, eachTest, other, run, world } from '../testing/each-test.ts'
-import { enumerateFaults, settledWithin, seedsOf, withSeeds } from '../testing/stage.ts'
+import { client, cutOff, setupEachTest, other, run, world } from '../testing/setup.ts'
+import { enumerateFaults, settledWithin, seedsOf, withSeeds } from '../testing/fault-fixture.ts'
 import { bytes, text, ManualWorld } from '../testing/world.ts'
-import { depthBelow, Entries } from './entries.ts'
+import { depthBelow, EntryTable } from './entries.ts'
 import { TreeCache, TreeTooLargeError, type CacheEvent } from './tree-cache.ts'
 import { settledChildren, watchChildren, watchData } from './watchers.ts'
 
-eachTest('a', 'b')
+setupEachTest('a', 'b')
 const words = (events: readonly CacheEvent<string>[]): string[] =>
   events.map((event) => ('path' in event ? `${event.type} ${event.path}` : event.type))
 
@@ -19,39 +19,39 @@ async function cacheOf(root = '/t'): Promise<{ cache: TreeCache<string>; events:
   return { cache, events }
 }
 
-describe('the entries', () => {
+describe('EntryTable', () => {
   const stat = (czxid: bigint, mzxid = czxid): Stat =>
     ({ czxid, mzxid, pzxid: 0n, version: 0, cversion: 0 }) as Stat
 
-  it('take a znode that was made again for changed, though its version is the same (CGH-911)', () => {
-    const entries = new Entries<string>()
+  it('reports a znode that was created again as updated although its version is the same (Curator issue 911)', () => {
+    const entries = new EntryTable<string>()
     expect(entries.read('/a', { value: 'x', stat: stat(1n) }, 1)?.type).toBe('added')
     expect(entries.read('/a', { value: 'x', stat: stat(1n) }, 2)).toBeUndefined()
     expect(entries.read('/a', { value: 'x', stat: stat(5n) }, 3)?.type).toBe('updated')
   })
 
-  it('ignore what is older than what they hold', () => {
-    const entries = new Entries<string>()
+  it('ignores reads that are older than its entries', () => {
+    const entries = new EntryTable<string>()
     entries.read('/a', { value: 'new', stat: stat(1n, 9n) }, 8)
     expect(entries.read('/a', { value: 'old', stat: stat(1n, 3n) }, 4)).toBeUndefined()
     expect(entries.get('/a')?.value).toBe('new')
   })
 
-  it('forget what a full look did not see, but not what was told of since', () => {
-    const entries = new Entries<string>()
+  it('removes what a full read did not see, but not what was reported since', () => {
+    const entries = new EntryTable<string>()
     entries.read('/a', { value: '', stat: stat(1n) }, 1)
     entries.read('/b', { value: '', stat: stat(2n) }, 12)
-    expect(entries.forget(new Set(), 10).map(({ path }) => path)).toEqual(['/a'])
+    expect(entries.removeUnseen(new Set(), 10).map(({ path }) => path)).toEqual(['/a'])
   })
 
-  it('lose with a znode all below it, the deepest first', () => {
-    const entries = new Entries<string>()
+  it('removes a subtree, children first', () => {
+    const entries = new EntryTable<string>()
     for (const path of ['/a', '/a/b', '/a/b/c', '/ab']) entries.read(path, { value: '', stat: stat(1n) }, 1)
     expect(entries.removed('/a').map(({ path }) => path)).toEqual(['/a/b/c', '/a/b', '/a'])
     expect(entries.size).toBe(1)
   })
 
-  it('know how deep a path is, and that /ab is not below /a', () => {
+  it('computes the depth of a path, and does not take /ab for a child of /a', () => {
     expect([depthBelow('/', '/a/b'), depthBelow('/a', '/a'), depthBelow('/a', '/ab')]).toEqual([
       2,
       0,
@@ -61,7 +61,7 @@ describe('the entries', () => {
 })
 
 describe('a tree cache', () => {
-  it('holds what is there and follows every change', async () => {
+  it('holds the tree and follows every change', async () => {
     await run(client.create('/t/a/b', bytes('1'), { parents: true }))
     const { cache, events } = await cacheOf()
     expect(words(events).toSorted()).toEqual(['added /t', 'added /t/a', 'added /t/a/b', 'initialized'])
@@ -80,7 +80,7 @@ describe('a tree cache', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('is ready for a root that does not exist, and sees it come and go', async () => {
+  it('becomes ready for a missing root, and follows its creation and deletion', async () => {
     const { cache, events } = await cacheOf()
     expect(words(events)).toEqual(['initialized'])
     await run(other.create('/t', bytes('1')))
@@ -94,7 +94,7 @@ describe('a tree cache', () => {
     expect(cache.get('/t')?.value).toBe('2')
   })
 
-  it('tells no false deletions in an outage, and the differences after it', async () => {
+  it('reports no false deletions in an outage, and the differences after it', async () => {
     await run(client.create('/t/a', bytes('1'), { parents: true }))
     await run(client.create('/t/b', bytes('1')))
     const { cache, events } = await cacheOf()
@@ -120,7 +120,7 @@ describe('a tree cache', () => {
     expect(cache.stale).toBe(false)
   })
 
-  it('notices a znode that was deleted and made again while it could not look', async () => {
+  it('detects a znode that was deleted and created again while disconnected', async () => {
     await run(client.create('/t', bytes('same')))
     const { events } = await cacheOf()
     events.length = 0
@@ -132,7 +132,7 @@ describe('a tree cache', () => {
     expect(words(events)).toEqual(['stale', 'updated /t', 'resynced'])
   })
 
-  it('goes on in a new session', async () => {
+  it('continues in a new session', async () => {
     await run(client.create('/t', bytes('1')))
     const { cache } = await cacheOf()
     const light = cutOff()
@@ -147,7 +147,7 @@ describe('a tree cache', () => {
     await run((await late).close())
   })
 
-  it('reads once for many changes of one znode that come together', async () => {
+  it('reads once for many concurrent changes of one znode', async () => {
     await run(client.create('/t', bytes('0')))
     let reads = 0
     const counted = await world.client({
@@ -162,7 +162,7 @@ describe('a tree cache', () => {
     expect(reads).toBeLessThan(250)
   })
 
-  it('costs one notification and one read for each change', async () => {
+  it('costs one notification and one read per change', async () => {
     await run(client.create('/t/a', bytes(''), { parents: true }))
     const log: string[] = []
     const counted = await world.client({
@@ -179,7 +179,7 @@ describe('a tree cache', () => {
     expect(log).toEqual(['event', 'getData'])
   })
 
-  it('keeps no more than the depth and the filter allow', async () => {
+  it('keeps no more than depth and filter allow', async () => {
     await run(client.create('/t/a/b', undefined, { parents: true }))
     await run(client.create('/t/skip/x', undefined, { parents: true }))
     const cache = new TreeCache(client, '/t', { depth: 1, filter: (path) => !path.endsWith('skip') })
@@ -191,7 +191,7 @@ describe('a tree cache', () => {
     await run(cache.close())
   })
 
-  it('ends with a typed error when the tree outgrows it (CUR-690)', async () => {
+  it('ends with a TreeTooLargeError when the tree outgrows it (CURATOR-690)', async () => {
     for (const name of ['a', 'b', 'c']) await run(client.create(`/t/${name}`, undefined, { parents: true }))
     const cache = new TreeCache(client, '/t', { maxNodes: 2 })
     await expect(run(cache.ready)).rejects.toBeInstanceOf(TreeTooLargeError)
@@ -200,7 +200,7 @@ describe('a tree cache', () => {
     expect(late.at(-1)).toBeInstanceOf(TreeTooLargeError)
   })
 
-  it('keeps the last good value of what it cannot decode, and says so', async () => {
+  it('keeps the last valid value of an undecodable znode, and reports it', async () => {
     await run(client.create('/t', bytes('1')))
     const cache = new TreeCache(client, '/t', { codec: json<number>() })
     const events = world.collect(cache.events())
@@ -211,7 +211,7 @@ describe('a tree cache', () => {
     expect(events.at(-1)).toMatchObject({ type: 'unreadable', path: '/t' })
   })
 
-  it('shows a consumer that comes late what is there', async () => {
+  it('replays the current znodes to a late consumer', async () => {
     await run(client.create('/t/a', bytes('1'), { parents: true }))
     const { cache } = await cacheOf()
     const late = world.collect(cache.events())
@@ -220,7 +220,7 @@ describe('a tree cache', () => {
     await run(cache.close())
   })
 
-  it('survives the loss of events in a burst that is too long for its buffer', async () => {
+  it('recovers from an overflow of its event buffer', async () => {
     await run(client.create('/t', bytes('')))
     const { cache } = await cacheOf()
     await run(Promise.all(Array.from({ length: 3000 }, (_, n) => other.create(`/t/${n}`))))
@@ -230,7 +230,7 @@ describe('a tree cache', () => {
 })
 
 describe('watchers of one znode', () => {
-  it('give the newest data and tell when it is gone', async () => {
+  it('watchData yields the newest data and reports deletion', async () => {
     const abort = new AbortController()
     const seen: (string | undefined)[] = []
     const loop = (async () => {
@@ -252,7 +252,7 @@ describe('watchers of one znode', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('give the names of children, and leave no watch when the loop is left', async () => {
+  it('watchChildren yields child names, and leaves no watch when the loop ends', async () => {
     await run(client.create('/w/a', undefined, { parents: true }))
     const seen: unknown[] = []
     const loop = (async () => {
@@ -266,7 +266,7 @@ describe('watchers of one znode', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('wait until a crowd has arrived', async () => {
+  it('settledChildren waits until the children stop changing', async () => {
     await run(client.create('/w', bytes('')))
     const settled = settledChildren(client, '/w', 1000)
     for (const name of ['a', 'b', 'c']) {
@@ -288,10 +288,10 @@ async function contents(on: Client): Promise<Map<string, string>> {
   return found
 }
 
-it('equals the tree at the end, whatever happens at any request', async () => {
+it('a tree cache equals the tree in the end under any fault at any request', async () => {
   const played = await enumerateFaults(
-    async (stage, { client: victim }) => {
-      const writer = await stage.world.client()
+    async (fixture, { client: victim }) => {
+      const writer = await fixture.world.client()
       await writer.create('/t/a', bytes('1'), { parents: true })
       const cache = new TreeCache(victim, '/t', { codec: utf8 })
       await cache.ready
@@ -299,23 +299,23 @@ it('equals the tree at the end, whatever happens at any request', async () => {
       await writer.create('/t/b/c', bytes('3'), { parents: true })
       await writer.delete('/t/a')
       await writer.create('/t/a', bytes('4'))
-      await stage.calm()
+      await fixture.waitUntilQuiet()
       expect(cached(cache)).toEqual(await contents(writer))
       expect(cache.stale).toBe(false)
       await cache.close()
     },
     [
       'cut before the server reads it',
-      'cut after it was carried out, before the reply',
+      'cut after it was applied, before the reply',
       'cut after the reply',
       'session expired before the server reads it',
-      'session expired after it was carried out',
+      'session expired after it was applied',
     ],
   )
   expect(played).toBeGreaterThan(40)
 })
 
-it('equals a model after random changes, cuts and chunkings, as do the events it told', async () => {
+it('a tree cache and its events equal a model after random changes, cuts and chunkings', async () => {
   await withSeeds(seedsOf(10), async (random) => {
     const own = await ManualWorld.start()
     const reader = await own.client()
@@ -353,7 +353,7 @@ it('equals a model after random changes, cuts and chunkings, as do the events it
   })
 })
 
-it('an example: a table of services that follows the tree', async () => {
+it('example: a table of services that follows the tree', async () => {
   const cache = new TreeCache<{ port: number }>(client, '/services', {
     codec: json<{ port: number }>(),
     depth: 1,
@@ -369,15 +369,15 @@ it('an example: a table of services that follows the tree', async () => {
   await run(cache.close())
 })
 
-it('is ready only once everything was read, whatever happens at any request', async () => {
-  const played = await enumerateFaults(async (stage, victim) => {
-    const peer = await stage.world.client()
+it('a tree cache is ready only after a full read under any fault at any request', async () => {
+  const played = await enumerateFaults(async (fixture, victim) => {
+    const peer = await fixture.world.client()
     for (const path of ['/t', '/t/a', '/t/b', '/t/a/c']) await peer.create(path, bytes('x'))
     const cache = new TreeCache(victim.client, '/t')
     await cache.ready
     expect([...cache.entries()].map(([path]) => path)).toEqual(['/t', '/t/a', '/t/a/c', '/t/b'])
     await cache.close()
-    await stage.calm()
+    await fixture.waitUntilQuiet()
   })
   expect(played).toBeGreaterThan(30)
 })

@@ -11,71 +11,72 @@ import {
   type Watcher,
   type WatchedEvent,
 } from '@zabra/client/core'
-import { isFinished, orMissing } from '../waiting/errors.ts'
-import { Gate } from '../waiting/gate.ts'
-import { spread } from '../waiting/spread.ts'
-import { below, depthBelow, Entries, type Entry, type NodeChange } from './entries.ts'
+import { isFinished, undefinedIfMissing } from '../support/retry.ts'
+import { ConcurrencyLimiter } from '../support/concurrency-limiter.ts'
+import { visitConcurrently } from '../support/visit-concurrently.ts'
+import { below, depthBelow, EntryTable, type Entry, type NodeChange } from './entries.ts'
 
 export interface TreeCacheOptions<T> {
-  /** How bytes become values (default: they stay bytes). */
+  /** Decodes data (default: raw bytes). */
   readonly codec?: Codec<T>
-  /** Levels below the root that are kept (default: all). */
+  /** Number of cached levels below the root (default: all). */
   readonly depth?: number
-  /** Znodes at which the cache gives up with a `TreeTooLargeError` (default: no limit). */
+  /** Number of znodes above which the cache fails with a `TreeTooLargeError` (default: no limit). */
   readonly maxNodes?: number
-  /** Paths that are kept; below one that is not nothing is. */
+  /** Selects the cached paths; children of an excluded path are excluded too. */
   readonly filter?: (path: string) => boolean
 }
 
 /**
- * What a cache tells. `initialized`: everything was read once. `stale`: the connection is lost, and what the cache holds is
- * old. `resynced`: it is right again. `unreadable`: a znode could not be read or decoded; an older value stays.
+ * An event of the cache. `initialized`: everything was read once. `stale`: the connection is lost and the contents
+ * may be outdated. `resynced`: the contents are up to date again. `unreadable`: a znode could not be read or
+ * decoded; its older value stays.
  */
 export type CacheEvent<T> =
   | NodeChange<T>
   | { readonly type: 'initialized' | 'stale' | 'resynced' }
   | { readonly type: 'unreadable'; readonly path: string; readonly cause: unknown }
 
-/** A tree has more znodes than its cache may hold. */
+/** The tree has more znodes than its cache may hold. */
 export class TreeTooLargeError extends UsageError {
   static override readonly tag = 'TreeTooLargeError'
 }
 
-/** Requests in flight at a time: enough to keep a server busy, and far below what one lets queue up. */
-const WINDOW = 256
-/** Visits at a time that ask for data and children at once. */
-const FEW = 16
-/** Events that may wait for a slow consumer. */
-const WAITING_EVENTS = 65_536
+/** Maximum number of requests in flight: enough to keep a server busy, and far below its queue limit. */
+const MAX_IN_FLIGHT = 256
+/** Maximum number of visits that request data and children at once. */
+const MAX_PARALLEL_LISTINGS = 16
+/** Maximum number of events buffered for a slow consumer. */
+const MAX_PENDING_EVENTS = 65_536
 
-interface Reading {
-  /** Answers older than this are worthless: the znode was deleted since. */
+interface PendingRead {
+  /** Replies older than this are ignored: the znode was deleted since. */
   since: number
   again: boolean
 }
 
-/** A copy of a tree that follows it. */
+/** A local copy of a tree that follows its changes. */
 export class TreeCache<T = Bytes> implements AsyncDisposable {
   readonly root: string
-  /** Everything was read once; also for a root that does not exist. */
+  /** Resolves when everything was read once, also for a missing root. */
   readonly ready: Promise<void>
   readonly #client: Client
   readonly #options: TreeCacheOptions<T>
-  readonly #entries = new Entries<T>()
+  readonly #entries = new EntryTable<T>()
   readonly #streams = new Set<AsyncQueue<CacheEvent<T>>>()
-  readonly #reading = new Map<string, Reading>()
-  readonly #gate = new Gate(WINDOW)
+  readonly #pendingReads = new Map<string, PendingRead>()
+  readonly #limiter = new ConcurrencyLimiter(MAX_IN_FLIGHT)
   readonly #states: AsyncIterableIterator<StateChange>
   #watcher: Watcher | undefined
   #settleReady: { resolve(): void; reject(error: unknown): void }
   #initialized = false
   #stale = true
-  /** A full look that is asked for, by the order of what asked for it. */
-  #wanted: number | undefined
-  #looking = false
-  /** Whether the last full look saw all, or lost its session in the midst. */
-  #sawAll = false
-  #over = false
+  /** Order of the event that requested a full read; undefined if none is requested. */
+  #requestedSince: number | undefined
+  #isReadingAll = false
+  /** False when the session expired during the last full read. */
+  #isComplete = false
+  #isClosed = false
   #error: unknown
 
   constructor(client: Client, root: string, options: TreeCacheOptions<T> = {}) {
@@ -84,39 +85,42 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
     this.#options = options
     this.#settleReady = { resolve: () => {}, reject: () => {} }
     this.ready = new Promise((resolve, reject) => (this.#settleReady = { resolve, reject }))
-    // Nobody has to wait for it.
+    // The caller may ignore it.
     this.ready.catch(() => {})
     this.#states = client.states()
     void this.#followStates()
     void this.#run().catch((error: unknown) => this.#end(error))
   }
 
-  /** What it holds may be old: the connection is lost, or not everything has been read since. */
+  /** True while the connection is lost, or until everything has been read again. */
   get stale(): boolean {
     return this.#stale
   }
 
-  /** Znodes that it holds. */
+  /** Number of cached znodes. */
   get size(): number {
     return this.#entries.size
   }
 
-  /** A znode as it was read last; undefined when there is none, or it is not kept. */
+  /** Returns a znode as last read; undefined when it does not exist or is not cached. */
   get(path: string): Entry<T> | undefined {
     return this.#entries.get(path)
   }
 
-  /** Names below a path, sorted; undefined when there is no such znode. */
+  /** Returns the sorted child names; undefined when the znode does not exist. */
   children(path: string): readonly string[] | undefined {
     return this.#entries.children(path)
   }
 
-  /** All znodes, each before those below it. */
+  /** Yields all znodes, parents before children. */
   entries(): IterableIterator<[string, Entry<T>]> {
     return this.#entries.all()
   }
 
-  /** What is there now, as `added`, and then every change until the consumer leaves or the cache is closed. */
+  /**
+   * Yields the current znodes as `added`, and then every change until the consumer leaves the loop or the cache is
+   * closed.
+   */
   events({ signal }: { readonly signal?: AbortSignal } = {}): AsyncIterableIterator<CacheEvent<T>> {
     const leave = (): void => {
       this.#streams.delete(stream)
@@ -125,23 +129,25 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
     const stop = (): void => void stream.return()
     const tooSlow = (waiting: CacheEvent<T>[]): CacheEvent<T>[] => {
       stream.end(
-        new UsageError(`Expected a consumer that keeps up, got one that ${waiting.length} events wait for`),
+        new UsageError(
+          `Expected a consumer that keeps up with events, got one with ${waiting.length} events wait for`,
+        ),
       )
       leave()
       return waiting
     }
-    const stream: AsyncQueue<CacheEvent<T>> = new AsyncQueue(WAITING_EVENTS + this.size, tooSlow, leave)
+    const stream: AsyncQueue<CacheEvent<T>> = new AsyncQueue(MAX_PENDING_EVENTS + this.size, tooSlow, leave)
     for (const [path, { value, stat }] of this.#entries.all())
       stream.push({ type: 'added', path, value, stat })
     if (this.#initialized) stream.push({ type: 'initialized' })
-    if (this.#over) stream.end(this.#error)
+    if (this.#isClosed) stream.end(this.#error)
     else this.#streams.add(stream)
     signal?.addEventListener('abort', stop, { once: true })
     if (signal?.aborted) stop()
     return stream
   }
 
-  /** Ends it; what it holds stays readable. */
+  /** Stops following; the contents stay readable. */
   async close(): Promise<void> {
     this.#end(undefined)
     await this.#watcher?.close()
@@ -152,15 +158,15 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
   }
 
   async #run(): Promise<void> {
-    const watcher = await this.#arm()
+    const watcher = await this.#setWatch()
     this.#watcher = watcher
-    if (this.#over) return watcher.close()
+    if (this.#isClosed) return watcher.close()
     this.#resync(0)
-    for await (const event of watcher) this.#take(event)
+    for await (const event of watcher) this.#handleEvent(event)
     this.#end(undefined)
   }
 
-  async #arm(): Promise<Watcher> {
+  async #setWatch(): Promise<Watcher> {
     for (;;) {
       try {
         return await this.#client.watch(this.root, { mode: 'persistentRecursive' })
@@ -170,16 +176,16 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
     }
   }
 
-  #take(event: WatchedEvent): void {
-    if (this.#over) return
-    if (event.type === 'resync' || this.#isStrange(event)) return this.#resync(event.order)
+  #handleEvent(event: WatchedEvent): void {
+    if (this.#isClosed) return
+    if (event.type === 'resync' || this.#requiresFullRead(event)) return this.#resync(event.order)
     if (!this.#keeps(event.path)) return
-    if (event.type === 'nodeDeleted') this.#deleted(event.path, event.order)
+    if (event.type === 'nodeDeleted') this.#onDeleted(event.path, event.order)
     else void this.#read(event.path)
   }
 
-  /** Some servers name the root whatever was made or removed below it: what they say of it is worth a full look. */
-  #isStrange(event: WatchedEvent): boolean {
+  /** Some servers send the root's path for changes below it: an event on the root may require a full read. */
+  #requiresFullRead(event: WatchedEvent): boolean {
     if (event.type === 'resync' || event.path !== this.root) return false
     return event.type === 'nodeDeleted' || (event.type === 'nodeCreated' && this.get(this.root) !== undefined)
   }
@@ -200,127 +206,127 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
     return true
   }
 
-  #deleted(path: string, order: number): void {
-    for (const [other, reading] of this.#reading) {
+  #onDeleted(path: string, order: number): void {
+    for (const [other, reading] of this.#pendingReads) {
       if (depthBelow(path, other) !== undefined) reading.since = order
     }
-    this.#tellAll(this.#entries.removed(path))
+    this.#emitAll(this.#entries.removed(path))
   }
 
-  /** One after the other; those that are asked for while one runs are one. */
+  /** Full reads run one at a time; requests that arrive meanwhile are merged. */
   #resync(since: number): void {
     this.#stale = true
-    const idle = this.#wanted === undefined && !this.#looking
-    this.#wanted = since
-    if (idle) void this.#lookWhileWanted().catch((error: unknown) => this.#end(error))
+    const idle = this.#requestedSince === undefined && !this.#isReadingAll
+    this.#requestedSince = since
+    if (idle) void this.#readAllWhileRequested().catch((error: unknown) => this.#end(error))
   }
 
-  async #lookWhileWanted(): Promise<void> {
-    this.#looking = true
+  async #readAllWhileRequested(): Promise<void> {
+    this.#isReadingAll = true
     try {
-      while (this.#wanted !== undefined && !this.#over) {
-        const since = this.#wanted
-        this.#wanted = undefined
-        this.#sawAll = true
-        await this.#lookAtAll(since)
+      while (this.#requestedSince !== undefined && !this.#isClosed) {
+        const since = this.#requestedSince
+        this.#requestedSince = undefined
+        this.#isComplete = true
+        await this.#readAll(since)
       }
     } finally {
-      this.#looking = false
+      this.#isReadingAll = false
     }
-    if (this.#sawAll && !this.#over && this.#client.state !== 'suspended') this.#fresh()
+    if (this.#isComplete && !this.#isClosed && this.#client.state !== 'suspended') this.#markFresh()
   }
 
-  #fresh(): void {
+  #markFresh(): void {
     const again = this.#initialized
     this.#initialized = true
     this.#stale = false
-    this.#tell({ type: again ? 'resynced' : 'initialized' })
+    this.#emit({ type: again ? 'resynced' : 'initialized' })
     this.#settleReady.resolve()
   }
 
-  /** A session that ended brings another resync by itself. */
-  #failed(error: unknown): void {
+  /** A session expiry triggers another resync. */
+  #onReadError(error: unknown): void {
     if (!(error instanceof SessionExpiredError) || isFinished(this.#client)) this.#end(error)
-    else this.#sawAll = false
+    else this.#isComplete = false
   }
 
-  async #lookAtAll(since: number): Promise<void> {
+  async #readAll(since: number): Promise<void> {
     const seen = new Set<string>()
     let visits = 0
     const visit = async (path: string): Promise<readonly string[]> => {
-      // One round trip for each level of a deep tree, and one request for each leaf of a broad one.
-      const early = visits++ < FEW ? this.#list(path) : undefined
-      early?.catch(() => {})
+      // Costs one round trip per level of a deep tree, and one request per leaf of a broad one.
+      const listing = visits++ < MAX_PARALLEL_LISTINGS ? this.#list(path) : undefined
+      listing?.catch(() => {})
       const before = this.#entries.get(path)
       if (await this.#read(path)) seen.add(path)
       visits--
-      return early ?? (this.#isLeafSince(before, path) ? [] : this.#list(path))
+      return listing ?? (this.#isLeafSince(before, path) ? [] : this.#list(path))
     }
     try {
-      if (this.#keeps(this.root)) await spread(this.root, WINDOW, visit)
-      if (this.#sawAll) this.#tellAll(this.#entries.forget(seen, since))
+      if (this.#keeps(this.root)) await visitConcurrently(this.root, MAX_IN_FLIGHT, visit)
+      if (this.#isComplete) this.#emitAll(this.#entries.removeUnseen(seen, since))
     } catch (error) {
-      this.#failed(error)
+      this.#onReadError(error)
     }
   }
 
-  /** Children that come later are told of, so that what has just been read will do; what was read before will not. */
+  /** Later children trigger events, so a fresh stat without children is enough; an older one is not. */
   #isLeafSince(before: Entry<T> | undefined, path: string): boolean {
     const now = this.#entries.get(path)
     return now !== before && now?.stat.numChildren === 0
   }
 
-  /** The paths below another that are kept. */
+  /** Returns the cached children of a path. */
   async #list(path: string): Promise<string[]> {
     const { depth = Infinity } = this.#options
     if (depthBelow(this.root, path)! >= depth) return []
-    const list = await this.#gate.through(() => orMissing(this.#client.getChildren(path)))
+    const list = await this.#limiter.run(() => undefinedIfMissing(this.#client.getChildren(path)))
     return (list?.children ?? []).map((name) => below(path, name)).filter((each) => this.#keeps(each))
   }
 
-  /** Reads a znode until what was read is not older than what was told of it. True when it is there. */
+  /** Reads a znode until the result is not older than its last event. Returns true when it exists. */
   async #read(path: string): Promise<boolean> {
-    const pending = this.#reading.get(path)
+    const pending = this.#pendingReads.get(path)
     if (pending !== undefined) {
-      // One read at a time; whoever asks meanwhile gets another one after it.
+      // One read at a time; a request during it triggers another read after it.
       pending.again = true
       return true
     }
-    const reading: Reading = { since: 0, again: false }
-    this.#reading.set(path, reading)
+    const reading: PendingRead = { since: 0, again: false }
+    this.#pendingReads.set(path, reading)
     try {
       for (;;) {
         reading.again = false
         const found = await this.#readOnce(path, reading)
-        if (!reading.again || this.#over) return found
+        if (!reading.again || this.#isClosed) return found
       }
     } finally {
-      this.#reading.delete(path)
+      this.#pendingReads.delete(path)
     }
   }
 
-  async #readOnce(path: string, reading: Reading): Promise<boolean> {
+  async #readOnce(path: string, reading: PendingRead): Promise<boolean> {
     try {
-      const { data, stat, order } = await this.#gate.through(() => this.#client.getData(path))
-      if (order < reading.since || this.#over) return false
+      const { data, stat, order } = await this.#limiter.run(() => this.#client.getData(path))
+      if (order < reading.since || this.#isClosed) return false
       const value = this.#decode(data)
       const change = this.#entries.read(path, { value, stat }, order)
-      if (change !== undefined) this.#tell(change)
+      if (change !== undefined) this.#emit(change)
       this.#checkSize()
       return true
     } catch (error) {
-      return this.#unread(path, error)
+      return this.#onUnreadable(path, error)
     }
   }
 
-  #unread(path: string, error: unknown): boolean {
+  #onUnreadable(path: string, error: unknown): boolean {
     if (error instanceof NoNodeError) {
-      this.#tellAll(this.#entries.removed(path))
+      this.#emitAll(this.#entries.removed(path))
       return false
     }
-    if (error instanceof TreeTooLargeError || error instanceof FatalError) this.#failed(error)
-    else this.#tell({ type: 'unreadable', path, cause: error })
-    // What is known of it stays.
+    if (error instanceof TreeTooLargeError || error instanceof FatalError) this.#onReadError(error)
+    else this.#emit({ type: 'unreadable', path, cause: error })
+    // The last known value stays.
     return true
   }
 
@@ -340,24 +346,24 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
 
   async #followStates(): Promise<void> {
     for await (const { state } of this.#states) {
-      if (state === 'suspended' && this.#initialized && !this.#over) {
+      if (state === 'suspended' && this.#initialized && !this.#isClosed) {
         this.#stale = true
-        this.#tell({ type: 'stale' })
+        this.#emit({ type: 'stale' })
       }
     }
   }
 
-  #tellAll(changes: readonly CacheEvent<T>[]): void {
-    for (const change of changes) this.#tell(change)
+  #emitAll(changes: readonly CacheEvent<T>[]): void {
+    for (const change of changes) this.#emit(change)
   }
 
-  #tell(event: CacheEvent<T>): void {
+  #emit(event: CacheEvent<T>): void {
     for (const stream of this.#streams) stream.push(event)
   }
 
   #end(error: unknown): void {
-    if (this.#over) return
-    this.#over = true
+    if (this.#isClosed) return
+    this.#isClosed = true
     this.#error = error
     void this.#states.return?.()
     void this.#watcher?.close()

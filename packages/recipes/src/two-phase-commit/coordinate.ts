@@ -1,27 +1,30 @@
 import { abortError, utf8, UsageError, type Bytes, type Client } from '@zabra/client/core'
 import { TreeCache } from '../tree-cache/tree-cache.ts'
 import { watchData } from '../tree-cache/watchers.ts'
-import { AmbiguousResultError } from '../waiting/ambiguous.ts'
-import { inBackground } from '../waiting/errors.ts'
-import { uniqueName } from '../waiting/marked.ts'
-import { decodeName } from '../waiting/names.ts'
-import { COORDINATOR, decide, type Decision, type Record, type Vote } from './decide.ts'
+import { AmbiguousResultError } from '../support/ambiguous-result.ts'
+import { ignoreFailure } from '../support/retry.ts'
+import { uniqueName } from '../support/commit-with-marker.ts'
+import { decodeName } from '../support/name-codec.ts'
+import { COORDINATOR, decide, type Decision, type TransactionRecord, type Vote } from './decide.ts'
 import { decodeRecord, Transaction, voteOf } from './transaction.ts'
 
 export interface TransactionRequest {
-  /** Sites that all have to agree. */
+  /** Names of the sites that must all agree. */
   readonly participants: readonly string[]
-  /** What every site is to agree on, as each of them gets it. */
+  /** Data that every site receives. */
   readonly payload: Bytes
-  /** Milliseconds for the votes, by this client's clock from now, or by a successor's from when it takes over. */
+  /**
+   * Milliseconds until the votes must be in, by this client's clock from now, or by a successor's from when it
+   * takes over.
+   */
   readonly deadlineMs: number
-  /** Gives the transaction up, if it is not decided by then. */
+  /** Aborts the transaction if it is not decided by then. */
   readonly signal?: AbortSignal
 }
 
 /**
- * Asks all participants for their votes and decides: committed if all agree in time, else aborted. One decision is made,
- * whoever makes it: when this client is gone a participant takes its place.
+ * Collects the votes of all participants and decides: committed if all vote to commit in time, else aborted. There
+ * is exactly one decision: if this client fails, a participant takes over.
  */
 export async function twoPhaseCommit(
   client: Client,
@@ -30,34 +33,37 @@ export async function twoPhaseCommit(
 ): Promise<Decision> {
   const { participants, payload, deadlineMs, signal } = request
   if (participants.length === 0 || new Set(participants).size < participants.length) {
-    throw new UsageError('Expected participants that differ, and one at least', { path })
+    throw new UsageError('Expected different participants, at least one', { path })
   }
   const transaction = new Transaction(client, `${path}/tx-${uniqueName(client)}`)
-  const record: Record = { state: 'voting', participants, payload: toBase64(payload), deadlineMs }
+  const record: TransactionRecord = { state: 'voting', participants, payload: toBase64(payload), deadlineMs }
   await transaction.create(record)
   const decision = await coordinate(transaction, { giveUp: signal })
   if (decision === undefined) {
-    const message = 'The transaction was decided, applied and forgotten while this client was away'
+    const message = 'The transaction was decided, applied and deleted while this client was disconnected'
     throw new AmbiguousResultError(message, { path: transaction.path })
   }
-  inBackground(transaction.leave(record))
+  ignoreFailure(transaction.removeCoordinator(record))
   return decision
 }
 
 interface CoordinateOptions {
-  /** Aborts the transaction, unless it is decided. */
+  /** Aborts the transaction unless it is decided. */
   readonly giveUp?: AbortSignal | undefined
-  /** Leaves it to others. */
+  /** Stops coordinating without a decision. */
   readonly leave?: AbortSignal | undefined
 }
 
-/** Watches the votes until the transaction is decided, by this coordinator or another. Undefined when it is gone. */
+/**
+ * Watches the votes until the transaction is decided, by this coordinator or another. Returns undefined when the
+ * transaction is gone.
+ */
 export async function coordinate(
   transaction: Transaction,
   { giveUp, leave }: CoordinateOptions,
 ): Promise<Decision | undefined> {
-  const poll = new PollWatch(transaction)
-  const call = (): void => poll.wake.now()
+  const poll = new VoteTracker(transaction)
+  const call = (): void => poll.wakeTimer.wake()
   for (const signal of [giveUp, leave]) signal?.addEventListener('abort', call, { once: true })
   try {
     for (;;) {
@@ -65,7 +71,7 @@ export async function coordinate(
         throw abortError(leave.reason, { operation: 'twoPhaseCommit', path: transaction.path })
       const decided = await poll.step(giveUp?.aborted ?? false)
       if (decided !== 'wait') return decided
-      await poll.next()
+      await poll.wait()
     }
   } finally {
     for (const signal of [giveUp, leave]) signal?.removeEventListener('abort', call)
@@ -74,69 +80,76 @@ export async function coordinate(
 }
 
 /**
- * The votes of a transaction as they come in. Recursive watches are on the folders, not on the transaction itself: servers
- * of Apache before 3.9 forget one when the same client sets a one-shot watch on its path, as its sites do.
+ * Tracks the votes of a transaction. Recursive watches are set on its directories and not on the transaction
+ * itself: Apache servers before 3.9 lose one when the same client sets a one-shot watch on its path, as the sites
+ * do.
  */
-class PollWatch {
-  readonly wake: Waker
+class VoteTracker {
+  readonly wakeTimer: WakeTimer
   readonly #transaction: Transaction
   readonly #votes: TreeCache
-  readonly #alive: TreeCache
+  readonly #presence: TreeCache
   readonly #startedAt: number
   readonly #stop = new AbortController()
   readonly #lost = new Set<string>()
-  /** What the transaction holds; undefined until it was read. */
-  #seen: { readonly record: Record | undefined } | undefined
+  /** The record of the transaction; undefined until it was read. */
+  #transactionState: { readonly record: TransactionRecord | undefined } | undefined
   #failure: { readonly error: unknown } | undefined
 
   constructor(transaction: Transaction) {
     const { client, path } = transaction
     this.#transaction = transaction
-    this.wake = new Waker(client)
+    this.wakeTimer = new WakeTimer(client)
     this.#startedAt = client.platform.clock.monotonic()
     this.#votes = new TreeCache(client, `${path}/votes`, { depth: 1 })
-    this.#alive = new TreeCache(client, `${path}/alive`, { depth: 1 })
+    this.#presence = new TreeCache(client, `${path}/alive`, { depth: 1 })
     for (const work of [this.#followVotes(), this.#followSites(), this.#followRecord()]) {
       work.catch((error: unknown) => {
         this.#failure ??= { error }
-        this.wake.now()
+        this.wakeTimer.wake()
       })
     }
   }
 
-  /** The decision, if there is one or can be one. */
+  /** Returns the decision, if there is one or one is possible. */
   async step(givenUp: boolean): Promise<Decision | 'wait' | undefined> {
     if (this.#failure !== undefined) throw this.#failure.error
-    if (this.#seen === undefined || this.#votes.stale || this.#alive.stale) return 'wait'
-    const { record } = this.#seen
+    if (this.#transactionState === undefined || this.#votes.stale || this.#presence.stale) return 'wait'
+    const { record } = this.#transactionState
     if (record === undefined || record.state !== 'voting') return record?.state as Decision | undefined
     const { participants } = record
-    const deadlinePassed = this.#left(record) <= 0
-    const decision = decide({ participants, votes: this.#cast(), lost: this.#lost, deadlinePassed, givenUp })
+    const deadlinePassed = this.#remainingMs(record) <= 0
+    const decision = decide({
+      participants,
+      votes: this.#votesBySite(),
+      lost: this.#lost,
+      isDeadlinePassed: deadlinePassed,
+      isGivenUp: givenUp,
+    })
     if (decision === undefined) return 'wait'
-    await this.#transaction.announce(decision, record)
+    await this.#transaction.writeDecision(decision, record)
     const found = await this.#transaction.read()
     if (found === undefined) return undefined
     return found.record.state === 'voting' ? 'wait' : found.record.state
   }
 
-  /** Resolves when there is news, or at the deadline. */
-  next(): Promise<void> {
-    const record = this.#seen?.record
-    return this.wake.wait(record === undefined ? 0 : this.#left(record))
+  /** Resolves on a change, or at the deadline. */
+  wait(): Promise<void> {
+    const record = this.#transactionState?.record
+    return this.wakeTimer.wait(record === undefined ? 0 : this.#remainingMs(record))
   }
 
   close(): void {
     this.#stop.abort()
-    this.wake.close()
-    inBackground(Promise.all([this.#votes.close(), this.#alive.close()]))
+    this.wakeTimer.close()
+    ignoreFailure(Promise.all([this.#votes.close(), this.#presence.close()]))
   }
 
-  #left({ deadlineMs }: Record): number {
+  #remainingMs({ deadlineMs }: TransactionRecord): number {
     return this.#startedAt + deadlineMs - this.#transaction.client.platform.clock.monotonic()
   }
 
-  #cast(): Map<string, Vote> {
+  #votesBySite(): Map<string, Vote> {
     const { path } = this.#transaction
     const votes = new Map<string, Vote>()
     for (const name of this.#votes.children(`${path}/votes`) ?? []) {
@@ -148,32 +161,32 @@ class PollWatch {
   }
 
   async #followVotes(): Promise<void> {
-    for await (const event of this.#votes.events()) if (event.type !== 'added') this.wake.now()
+    for await (const event of this.#votes.events()) if (event.type !== 'added') this.wakeTimer.wake()
   }
 
   async #followSites(): Promise<void> {
     const prefix = `${this.#transaction.path}/alive/`
-    for await (const event of this.#alive.events()) {
+    for await (const event of this.#presence.events()) {
       if (event.type === 'removed' && event.path.startsWith(prefix)) {
         const name = event.path.slice(prefix.length)
         const site = name === COORDINATOR ? undefined : decodeName(name)
         if (site !== undefined) this.#lost.add(site)
       }
-      this.wake.now()
+      this.wakeTimer.wake()
     }
   }
 
   async #followRecord(): Promise<void> {
     const { client, path } = this.#transaction
     for await (const found of watchData(client, path, { signal: this.#stop.signal })) {
-      this.#seen = { record: found && decodeRecord(found.data) }
-      this.wake.now()
+      this.#transactionState = { record: found && decodeRecord(found.data) }
+      this.wakeTimer.wake()
     }
   }
 }
 
-/** Waits for a moment or a call. */
-class Waker {
+/** Waits until a timeout or until woken. */
+class WakeTimer {
   readonly #client: Client
   #cancel = (): void => {}
   #called = false
@@ -183,13 +196,13 @@ class Waker {
     this.#client = client
   }
 
-  now(): void {
+  wake(): void {
     this.#called = true
     this.#cancel()
     this.#resolve()
   }
 
-  /** A moment that has passed already is none to wait for. */
+  /** A timeout that has passed is ignored. */
   async wait(ms: number): Promise<void> {
     if (!this.#called) {
       await new Promise<void>((resolve) => {

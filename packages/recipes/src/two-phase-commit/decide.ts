@@ -1,44 +1,53 @@
 export type Decision = 'committed' | 'aborted'
 export type Vote = 'commit' | 'abort'
 
-/** All that a decision depends on. */
-export interface Poll {
+/** Input of the decision. */
+export interface VotingState {
   readonly participants: readonly string[]
   readonly votes: ReadonlyMap<string, Vote>
-  /** Sites that were there and are gone. */
+  /** Sites that were present and are gone. */
   readonly lost: ReadonlySet<string>
-  readonly deadlinePassed: boolean
-  /** The coordinator does not want it any more. */
-  readonly givenUp: boolean
+  readonly isDeadlinePassed: boolean
+  /** True when the coordinator gave the transaction up. */
+  readonly isGivenUp: boolean
 }
 
-/** The one decision that the votes allow, or undefined as long as there is reason to wait. */
-export function decide({ participants, votes, lost, deadlinePassed, givenUp }: Poll): Decision | undefined {
+/** Returns the decision that the votes allow, or undefined while votes may still arrive. */
+export function decide({
+  participants,
+  votes,
+  lost,
+  isDeadlinePassed: deadlinePassed,
+  isGivenUp: givenUp,
+}: VotingState): Decision | undefined {
   if (participants.some((site) => votes.get(site) === 'abort')) return 'aborted'
   const missing = participants.filter((site) => !votes.has(site))
   if (missing.length === 0) return 'committed'
-  // Who has voted has promised; who has not, and is gone, late or no longer wanted, never will.
+  // A vote is binding. A site without a vote that is gone or late will not commit.
   return givenUp || deadlinePassed || missing.some((site) => lost.has(site)) ? 'aborted' : undefined
 }
 
-/** What the znode of a transaction holds. */
-export interface Record {
+/** Data of a transaction's znode. */
+export interface TransactionRecord {
   readonly state: 'voting' | Decision
   readonly participants: readonly string[]
-  /** In base64. */
+  /** Base64. */
   readonly payload: string
-  /** Milliseconds after the making of the znode. */
+  /** Milliseconds after the creation of the znode. */
   readonly deadlineMs: number
 }
 
-/** Whether to forget a transaction: all sites have applied it, and its coordinator knows of the decision or is no more. */
+/**
+ * Returns whether to delete a transaction: all sites have applied it, and its coordinator knows the decision or is
+ * gone.
+ */
 export function isDone(
-  { participants }: Pick<Record, 'participants'>,
+  { participants }: Pick<TransactionRecord, 'participants'>,
   acks: number,
   coordinatorWaits: boolean,
 ): boolean {
   return acks >= participants.length && !coordinatorWaits
 }
 
-/** The coordinator among the sites: a name that no site has, since theirs are encoded. */
+/** Name of the coordinator among the sites; no site has it, because site names are encoded. */
 export const COORDINATOR = '%coordinator'

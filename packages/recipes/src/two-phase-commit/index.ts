@@ -1,5 +1,5 @@
 export { twoPhaseCommit } from './coordinate.ts'
 export type { TransactionRequest } from './coordinate.ts'
 export { participate } from './participate.ts'
-export type { Handlers } from './participate.ts'
+export type { ParticipantHandlers } from './participate.ts'
 export type { Decision, Vote } from './decide.ts'

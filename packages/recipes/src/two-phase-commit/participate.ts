@@ -1,27 +1,38 @@
 import { AbortedError, type Bytes, type Client } from '@zabra/client/core'
 import { watchChildren } from '../tree-cache/watchers.ts'
-import { isFinished, throughSessions } from '../waiting/errors.ts'
-import { atHead } from '../line/at-head.ts'
-import { encodeName } from '../waiting/names.ts'
-import { watchUntil } from '../waiting/watch-until.ts'
+import { isFinished, retryInNewSession } from '../support/retry.ts'
+import { acquireHead } from '../lock-queue/queue-head.ts'
+import { encodeName } from '../support/name-codec.ts'
+import { watchUntil } from '../support/watch.ts'
 import { coordinate, fromBase64 } from './coordinate.ts'
-import { COORDINATOR, type Decision, type Record, type Vote } from './decide.ts'
+import { COORDINATOR, type Decision, type TransactionRecord, type Vote } from './decide.ts'
 import { decodeRecord, Transaction } from './transaction.ts'
 
-/** What a site does for a transaction. All of it may be called again for the same id, after a crash. */
-export interface Handlers {
-  /** Makes sure that the site can do either, durably, and votes. `signal` aborts when it is decided already. */
+/** The handlers of a site. All of them may be called again for the same id after a crash. */
+export interface ParticipantHandlers {
+  /**
+   * Makes sure, durably, that the site can commit or abort, and votes. `signal` aborts when the transaction is
+   * already decided.
+   */
   prepare(transaction: { readonly id: string; readonly payload: Bytes }, signal: AbortSignal): Promise<Vote>
-  /** Carries out what was prepared: the transaction is committed. */
+  /** Applies what was prepared: the transaction is committed. */
   commit(transaction: { readonly id: string }): Promise<void>
-  /** Undoes what was prepared, if anything was: the transaction is aborted. */
+  /** Reverts what was prepared, if anything: the transaction is aborted. */
   abort(transaction: { readonly id: string }): Promise<void>
-  /** A handler threw, or the site cannot go on with a transaction. A failed `prepare` is a vote to abort. */
-  failed?(error: unknown, transaction: { readonly id: string }): void
+  /**
+   * Receives the error of a handler, or of a transaction that the site cannot continue. A failed `prepare` is a
+   * vote to abort.
+   */
+  onFailed?(error: unknown, transaction: { readonly id: string }): void
 }
 
-/** Takes part in all transactions below a path, under the name of a site, until it is disposed. */
-export function participate(client: Client, path: string, site: string, handlers: Handlers): AsyncDisposable {
+/** Takes part in all transactions below a path as one site, until disposed. */
+export function participate(
+  client: Client,
+  path: string,
+  site: string,
+  handlers: ParticipantHandlers,
+): AsyncDisposable {
   const stop = new AbortController()
   const working = new Map<string, Promise<void>>()
   const over = (error: unknown): boolean => error instanceof AbortedError || isFinished(client)
@@ -29,7 +40,7 @@ export function participate(client: Client, path: string, site: string, handlers
     const work = new Site(client, `${path}/${name}`, site, handlers, stop.signal)
       .run()
       .catch((error: unknown) => {
-        if (!over(error)) handlers.failed?.(error, { id: name })
+        if (!over(error)) handlers.onFailed?.(error, { id: name })
       })
     working.set(name, work)
   }
@@ -41,7 +52,7 @@ export function participate(client: Client, path: string, site: string, handlers
     }
   }
   const following = follow().catch((error: unknown) => {
-    if (!over(error)) handlers.failed?.(error, { id: '' })
+    if (!over(error)) handlers.onFailed?.(error, { id: '' })
   })
   return {
     async [Symbol.asyncDispose]() {
@@ -56,10 +67,10 @@ class Site {
   readonly #transaction: Transaction
   readonly #client: Client
   readonly #site: string
-  readonly #handlers: Handlers
+  readonly #handlers: ParticipantHandlers
   readonly #stop: AbortSignal
 
-  constructor(client: Client, path: string, site: string, handlers: Handlers, stop: AbortSignal) {
+  constructor(client: Client, path: string, site: string, handlers: ParticipantHandlers, stop: AbortSignal) {
     this.#client = client
     this.#transaction = new Transaction(client, path)
     this.#site = site
@@ -77,8 +88,8 @@ class Site {
     await this.#transaction.acknowledge(encodeName(this.#site), found.record)
   }
 
-  /** Votes, and waits for the decision meanwhile and after. */
-  async #vote(record: Record): Promise<Decision | undefined> {
+  /** Votes, and waits for the decision at the same time. */
+  async #vote(record: TransactionRecord): Promise<Decision | undefined> {
     const early = new AbortController()
     const decision = this.#decision().finally(() => early.abort())
     decision.catch(() => {})
@@ -87,7 +98,7 @@ class Site {
     return decided
   }
 
-  async #prepareAndVote({ payload }: Record, signal: AbortSignal): Promise<void> {
+  async #prepareAndVote({ payload }: TransactionRecord, signal: AbortSignal): Promise<void> {
     if (await this.#transaction.hasVoted(this.#site)) return
     const { id } = this.#transaction
     let vote: Vote = 'abort'
@@ -95,28 +106,28 @@ class Site {
       vote = await this.#handlers.prepare({ id, payload: fromBase64(payload) }, signal)
     } catch (error) {
       if (signal.aborted) return
-      this.#handlers.failed?.(error, { id })
+      this.#handlers.onFailed?.(error, { id })
     }
-    // A vote of which nobody knows whether it was cast is cast again: it counts once.
+    // A vote with an unknown outcome is cast again: it counts once.
     while (!signal.aborted && !(await this.#transaction.hasVoted(this.#site))) {
       await this.#transaction.vote(this.#site, vote)
     }
   }
 
-  /** Waits for the decision; when the coordinator is gone, one site after the other takes its place. */
+  /** Waits for the decision; when the coordinator is gone, the sites take over one after the other. */
   async #decision(): Promise<Decision | undefined> {
     const { path } = this.#transaction
     const waiting = { signal: this.#stop, operation: 'participate' }
     for (;;) {
-      await throughSessions(this.#client, () => this.#transaction.showUp(encodeName(this.#site)))
+      await retryInNewSession(this.#client, () => this.#transaction.announcePresence(encodeName(this.#site)))
       const session = this.#client.session.id
-      const seen = await watchUntil(this.#client, waiting, async (look) => {
-        const found = await look.data(path)
+      const seen = await watchUntil(this.#client, waiting, async (reader) => {
+        const found = await reader.data(path)
         if (found === undefined) return 'gone'
         const { state } = decodeRecord(found.data)
         if (state !== 'voting') return state
         if (this.#client.session.id !== session) return 'newSession'
-        return (await look.data(`${path}/alive/${COORDINATOR}`)) === undefined ? 'orphan' : undefined
+        return (await reader.data(`${path}/alive/${COORDINATOR}`)) === undefined ? 'orphan' : undefined
       })
       if (seen === 'gone') return undefined
       if (seen === 'orphan') return this.#takeOver()
@@ -127,11 +138,14 @@ class Site {
   async #takeOver(): Promise<Decision | undefined> {
     const { path } = this.#transaction
     if ((await this.#transaction.read()) === undefined) return undefined
-    const place = await atHead(this.#client, `${path}/line`, { signal: this.#stop, operation: 'participate' })
+    const head = await acquireHead(this.#client, `${path}/line`, {
+      signal: this.#stop,
+      operation: 'participate',
+    })
     try {
       return await coordinate(this.#transaction, { leave: this.#stop })
     } finally {
-      place.leave()
+      head.release()
     }
   }
 }

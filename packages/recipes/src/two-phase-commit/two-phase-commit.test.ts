@@ -1,30 +1,30 @@
 import { describe, expect, it } from 'vitest'
 import type { Client } from '@zabra/client/core'
-import { client, eachTest, run, world } from '../testing/each-test.ts'
+import { client, setupEachTest, run, world } from '../testing/setup.ts'
 import {
   after,
   enumerateFaults,
   seedsOf,
   settledWithin,
   tree,
-  breakOnTheWay,
+  dropInFlight,
   withSeeds,
-} from '../testing/stage.ts'
+} from '../testing/fault-fixture.ts'
 import { bytes, text, ManualWorld } from '../testing/world.ts'
-import { AmbiguousResultError } from '../waiting/ambiguous.ts'
+import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import { twoPhaseCommit } from './coordinate.ts'
 import { decide, isDone, type Decision, type Vote } from './decide.ts'
-import { participate, type Handlers } from './participate.ts'
+import { participate, type ParticipantHandlers } from './participate.ts'
 
-eachTest('coordinator')
+setupEachTest('coordinator')
 
-/** What sites did, by site and transaction. */
+/** Actions of the sites, by site and transaction. */
 class Ledger {
   readonly entries: string[] = []
   readonly outcomes = new Map<string, Set<Decision>>()
   readonly failures: unknown[] = []
 
-  handlers(site: string, vote: Vote | (() => Promise<Vote>) = 'commit'): Handlers {
+  handlers(site: string, vote: Vote | (() => Promise<Vote>) = 'commit'): ParticipantHandlers {
     const note = (id: string, outcome: Decision): Promise<void> => {
       this.entries.push(`${site} ${outcome}`)
       this.outcomes.set(id, (this.outcomes.get(id) ?? new Set()).add(outcome))
@@ -37,11 +37,11 @@ class Ledger {
       },
       commit: ({ id }) => note(id, 'committed'),
       abort: ({ id }) => note(id, 'aborted'),
-      failed: (error) => void this.failures.push(error),
+      onFailed: (error) => void this.failures.push(error),
     }
   }
 
-  /** One decision for each transaction, whoever asks. */
+  /** One decision per transaction, for all callers. */
   checkOneDecision(): void {
     for (const [id, outcomes] of this.outcomes) {
       if (outcomes.size > 1) throw new Error(`${id} was both committed and aborted`)
@@ -57,31 +57,31 @@ describe('the decision', () => {
     participants: ['a', 'b'],
     votes: new Map(),
     lost: new Set<string>(),
-    deadlinePassed: false,
-    givenUp: false,
+    isDeadlinePassed: false,
+    isGivenUp: false,
   }
   const votes = (entries: Record<string, Vote>): Map<string, Vote> => new Map(Object.entries(entries))
 
-  it('is to commit when all agree, late or not', () => {
-    expect(decide({ ...poll, votes: votes({ a: 'commit', b: 'commit' }), deadlinePassed: true })).toBe(
+  it('is committed when all sites vote to commit, late or not', () => {
+    expect(decide({ ...poll, votes: votes({ a: 'commit', b: 'commit' }), isDeadlinePassed: true })).toBe(
       'committed',
     )
   })
 
-  it('is to abort for one vote against it, and without waiting for the others', () => {
+  it('is aborted on one vote to abort, without waiting for others', () => {
     expect(decide({ ...poll, votes: votes({ a: 'abort' }) })).toBe('aborted')
   })
 
-  it('waits for votes, until the deadline, the loss of a site without one, or the end of patience', () => {
+  it('is open until the deadline, the loss of a site without a vote, or a give-up', () => {
     const one = { ...poll, votes: votes({ a: 'commit' }) }
     expect(decide(one)).toBeUndefined()
     expect(decide({ ...one, lost: new Set(['a']) })).toBeUndefined()
     expect(decide({ ...one, lost: new Set(['b']) })).toBe('aborted')
-    expect(decide({ ...one, deadlinePassed: true })).toBe('aborted')
-    expect(decide({ ...one, givenUp: true })).toBe('aborted')
+    expect(decide({ ...one, isDeadlinePassed: true })).toBe('aborted')
+    expect(decide({ ...one, isGivenUp: true })).toBe('aborted')
   })
 
-  it('is forgotten when all sites have applied it and the coordinator knows it or is gone', () => {
+  it('is deleted when all sites have applied it and the coordinator knows it or is gone', () => {
     expect([isDone(poll, 1, false), isDone(poll, 2, true), isDone(poll, 2, false)]).toEqual([
       false,
       false,
@@ -105,7 +105,7 @@ async function sites(
 }
 
 describe('a transaction', () => {
-  it('commits when all sites agree, and is forgotten', async () => {
+  it('commits when all sites agree, and is deleted', async () => {
     const ledger = new Ledger()
     await sites(ledger, { a: 'commit', b: 'commit' })
     expect(await run(begin(client, ['a', 'b']))).toBe('committed')
@@ -120,7 +120,7 @@ describe('a transaction', () => {
     expect(ledger.failures).toEqual([])
   })
 
-  it('aborts everywhere when one site is against it', async () => {
+  it('aborts at every site when one votes to abort', async () => {
     const ledger = new Ledger()
     await sites(ledger, { a: 'commit', b: 'abort' })
     expect(await run(begin(client, ['a', 'b']))).toBe('aborted')
@@ -129,7 +129,7 @@ describe('a transaction', () => {
     expect(await run(tree(client, '/t'))).toEqual(['/t'])
   })
 
-  it('aborts when a site cannot prepare, and tells why', async () => {
+  it('aborts when a site cannot prepare, and reports the error', async () => {
     const ledger = new Ledger()
     await sites(ledger, { a: () => Promise.reject(new Error('disk full')) })
     expect(await run(begin(client, ['a']))).toBe('aborted')
@@ -137,7 +137,7 @@ describe('a transaction', () => {
     expect(ledger.failures).toMatchObject([{ message: 'disk full' }])
   })
 
-  it('leaves sites alone that are not asked', async () => {
+  it('involves only its participants', async () => {
     const ledger = new Ledger()
     await sites(ledger, { a: 'commit', other: 'abort' })
     expect(await run(begin(client, ['a']))).toBe('committed')
@@ -145,7 +145,7 @@ describe('a transaction', () => {
     expect(ledger.entries.some((entry) => entry.startsWith('other'))).toBe(false)
   })
 
-  it('aborts at the deadline when a site never comes, and tells it when it comes late', async () => {
+  it('aborts at the deadline when a site is missing, and informs the site when it returns', async () => {
     const ledger = new Ledger()
     await sites(ledger, { a: 'commit' })
     const outcome = begin(client, ['a', 'late'])
@@ -156,7 +156,7 @@ describe('a transaction', () => {
     expect(await run(tree(client, '/t'))).toEqual(['/t'])
   })
 
-  it('aborts before the deadline when a site dies without a vote', async () => {
+  it('aborts before the deadline when a site without a vote is lost', async () => {
     const ledger = new Ledger()
     const clients = await sites(ledger, { a: 'commit', b: () => new Promise(() => {}) })
     const outcome = begin(client, ['a', 'b'], 60_000)
@@ -165,7 +165,7 @@ describe('a transaction', () => {
     expect(await run(outcome)).toBe('aborted')
   })
 
-  it('does not take a late vote into account after it was aborted', async () => {
+  it('ignores a late vote after it was aborted', async () => {
     const ledger = new Ledger()
     let vote: (vote: Vote) => void = () => {}
     await sites(ledger, { a: () => new Promise((resolve) => (vote = resolve)) })
@@ -175,7 +175,7 @@ describe('a transaction', () => {
     expect(ledger.entries).toEqual(['a prepares pay', 'a aborted'])
   })
 
-  it('is given up by the signal of its coordinator', async () => {
+  it('aborts by the signal of its coordinator', async () => {
     const ledger = new Ledger()
     await sites(ledger, { a: () => new Promise(() => {}) })
     const abort = new AbortController()
@@ -190,7 +190,7 @@ describe('a transaction', () => {
     expect(await run(outcome)).toBe('aborted')
   })
 
-  it('is decided by a site when the coordinator dies', async () => {
+  it('is decided by a site when the coordinator is lost', async () => {
     const ledger = new Ledger()
     let vote: (vote: Vote) => void = () => {}
     await sites(ledger, { a: 'commit', b: () => new Promise((resolve) => (vote = resolve)), c: 'commit' })
@@ -210,12 +210,12 @@ describe('a transaction', () => {
     expect(await run(tree(observer, '/t'))).toEqual(['/t'])
   })
 
-  it('wants participants that differ', async () => {
-    await expect(begin(client, [])).rejects.toThrow('one at least')
-    await expect(begin(client, ['a', 'a'])).rejects.toThrow('differ')
+  it('rejects duplicate participants', async () => {
+    await expect(begin(client, [])).rejects.toThrow('at least one')
+    await expect(begin(client, ['a', 'a'])).rejects.toThrow('different')
   })
 
-  it('with two hundred participants costs each of them the same few messages', async () => {
+  it('costs each of two hundred participants a constant number of messages', async () => {
     const ledger = new Ledger()
     let messages = 0
     const count = { request: () => void messages++, event: () => void messages++ }
@@ -250,7 +250,7 @@ describe('a transaction', () => {
   })
 })
 
-it('an example: a transfer between two banks', async () => {
+it('example: a transfer between two banks', async () => {
   const ledger = new Ledger()
   await sites(ledger, { 'bank-a': 'commit', 'bank-b': 'commit' })
   const outcome = await run(
@@ -263,12 +263,12 @@ it('an example: a transfer between two banks', async () => {
   expect(outcome).toBe('committed')
 })
 
-it('comes to one decision, whatever happens to the coordinator at any request', async () => {
-  await enumerateFaults(async (stage, victim) => {
+it('has one decision under any fault at any request of the coordinator', async () => {
+  await enumerateFaults(async (fixture, victim) => {
     const ledger = new Ledger()
     const running = await Promise.all(
       ['a', 'b'].map(async (site) =>
-        participate(await stage.world.client(), '/t', site, ledger.handlers(site)),
+        participate(await fixture.world.client(), '/t', site, ledger.handlers(site)),
       ),
     )
     const told = await twoPhaseCommit(victim.client, '/t', {
@@ -279,22 +279,22 @@ it('comes to one decision, whatever happens to the coordinator at any request', 
     }).catch((error: unknown) => {
       if (!(error instanceof AmbiguousResultError)) throw error
     })
-    await stage.calm()
+    await fixture.waitUntilQuiet()
     ledger.checkOneDecision()
     if (ledger.failures.length > 0) throw ledger.failures[0]
     const [applied] = [...ledger.outcomes.values()].flatMap((each) => [...each])
     if (told !== undefined && applied !== told) throw new Error(`told ${told}, but applied ${applied}`)
     await Promise.all(running.map((site) => site[Symbol.asyncDispose]()))
-    const left = await tree(await stage.world.client())
+    const left = await tree(await fixture.world.client())
     if (left.some((path) => path.startsWith('/t/'))) throw new Error(`left behind: ${left.join(' ')}`)
   })
 })
 
-it('comes to one decision, whatever happens to a site at any request', async () => {
-  await enumerateFaults(async (stage, victim) => {
+it('has one decision under any fault at any request of a site', async () => {
+  await enumerateFaults(async (fixture, victim) => {
     const ledger = new Ledger()
-    const coordinator = await stage.world.client()
-    const steady = participate(await stage.world.client(), '/t', 'a', ledger.handlers('a'))
+    const coordinator = await fixture.world.client()
+    const steady = participate(await fixture.world.client(), '/t', 'a', ledger.handlers('a'))
     let shaky = participate(victim.client, '/t', 'b', ledger.handlers('b'))
     const told = await twoPhaseCommit(coordinator, '/t', {
       participants: ['a', 'b'],
@@ -305,7 +305,7 @@ it('comes to one decision, whatever happens to a site at any request', async () 
       await shaky[Symbol.asyncDispose]()
       shaky = participate(victim.client, '/t', 'b', ledger.handlers('b'))
     }
-    await stage.calm()
+    await fixture.waitUntilQuiet()
     ledger.checkOneDecision()
     if (ledger.failures.length > 0) throw ledger.failures[0]
     const applied = new Set(ledger.entries.filter((entry) => entry.endsWith(told)))
@@ -314,8 +314,8 @@ it('comes to one decision, whatever happens to a site at any request', async () 
   })
 })
 
-it('decides once among random deaths of coordinators and cuts of sites', async () => {
-  // 52: a site gave up when it lost the reply to its showing up.
+it('is decided once among random deaths of coordinators and cuts of sites', async () => {
+  // 52: a site stopped when it lost the reply to its presence request.
   await withSeeds([...seedsOf(6), 52], async (random) => {
     const own = await ManualWorld.start()
     const ledger = new Ledger()
@@ -328,7 +328,7 @@ it('decides once among random deaths of coordinators and cuts of sites', async (
     }
     const told: Promise<Decision | undefined>[] = []
     const coordinators = await Promise.all([1, 2, 3, 4].map(() => own.client()))
-    const heal = breakOnTheWay(own, random)
+    const heal = dropInFlight(own, random)
     for (const coordinator of coordinators) {
       told.push(begin(coordinator, names).catch(() => undefined))
       await own.advance(random.below(100))

@@ -10,9 +10,9 @@ describe('many connections that their clients end at once', () => {
     const accepted: Connection[] = []
     let [closed, turn] = [0, 0]
     let isOver = false
-    const looks = (): void => {
+    const countTurns = (): void => {
       turn++
-      if (!isOver) setImmediate(looks)
+      if (!isOver) setImmediate(countTurns)
     }
     await new Promise<void>((resolve, reject) => {
       void nodeNetwork
@@ -32,7 +32,7 @@ describe('many connections that their clients end at once', () => {
           for (let i = 0; i < all; i++) clients.push(await nodeNetwork.connect(listener.address))
           for (const client of clients) client.setHandler({ data() {}, drain() {}, closed() {} })
           while (accepted.length < all) await new Promise((next) => setImmediate(next))
-          setImmediate(looks)
+          setImmediate(countTurns)
           // In one turn, so that the server sees all of them end at once.
           for (const client of clients) client.end()
           await listener.close()

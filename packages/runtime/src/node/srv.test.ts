@@ -2,11 +2,11 @@ import { expect, it } from 'vitest'
 import { resolveSrv } from './index.ts'
 
 it('resolveSrv returns the hosts and ports of the SRV records', async () => {
-  const asked: string[] = []
+  const requested: string[] = []
   const found = await resolveSrv('_zk._tcp.example', async (name) => {
-    asked.push(name)
+    requested.push(name)
     return [{ name: 'zk1.example', port: 2182, priority: 10, weight: 5 }]
   })
   expect(found).toEqual([{ host: 'zk1.example', port: 2182 }])
-  expect(asked).toEqual(['_zk._tcp.example'])
+  expect(requested).toEqual(['_zk._tcp.example'])
 })

@@ -48,7 +48,7 @@ async function serve(network: Network) {
 
 async function echoOf(network: Network, port: number, text: string): Promise<string> {
   const connection = await network.connect({ host: '127.0.0.1', port })
-  const heard = await new Promise<string>((resolve) => {
+  const received = await new Promise<string>((resolve) => {
     connection.setHandler({
       data: (chunk) => resolve(new TextDecoder().decode(chunk)),
       drain() {},
@@ -57,7 +57,7 @@ async function echoOf(network: Network, port: number, text: string): Promise<str
     connection.write(new TextEncoder().encode(text))
   })
   connection.destroy()
-  return heard
+  return received
 }
 
 const client = tlsNetwork({ trustStore: store('authority.pem') })
@@ -155,7 +155,7 @@ describe('a TLS handshake', () => {
     )
     listeners.push(listener)
     const connection = await client.connect({ host: '127.0.0.1', port: listener.address.port })
-    const heard = new Promise<string>((resolve) =>
+    const received = new Promise<string>((resolve) =>
       connection.setHandler({
         data: (chunk) => resolve(new TextDecoder().decode(chunk)),
         drain() {},
@@ -165,7 +165,7 @@ describe('a TLS handshake', () => {
     )
     connection.write(new TextEncoder().encode('first'))
     connection.end()
-    expect(await heard).toBe('last')
+    expect(await received).toBe('last')
     expect(ended).toEqual(['first'])
     connection.destroy()
   })
@@ -208,8 +208,8 @@ describe('certificate revocation lists', () => {
   })
 
   it('are reloaded', async () => {
-    const place = mkdtempSync(join(tmpdir(), 'zabra-tls-'))
-    const file = join(place, 'list.crl')
+    const folder = mkdtempSync(join(tmpdir(), 'zabra-tls-'))
+    const file = join(folder, 'list.crl')
     copyFileSync(path('empty.crl'), file)
     const network = demanding(file)
     const server = await serve(network)
@@ -222,7 +222,7 @@ describe('certificate revocation lists', () => {
     expect(await server.next()).toMatch(/CERT_REVOKED/)
     writeFileSync(file, 'nothing')
     await expect(network.reload()).rejects.toThrow(/holds no list of revoked certificates/)
-    rmSync(place, { recursive: true })
+    rmSync(folder, { recursive: true })
   })
 
   it.each([

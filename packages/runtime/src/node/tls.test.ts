@@ -160,12 +160,12 @@ describe('a key store', () => {
 
 describe('TLS clients with client authentication', () => {
   const alice = store('alice.p12', 'secret')
-  const asked = { trustStore: trusted }
+  const verifying = { trustStore: trusted }
 
   it.each(['need', 'want'] as const)(
     'are identified by their certificate with clientAuth %s',
     async (clientAuth) => {
-      const server = await serve({ ...asked, clientAuth })
+      const server = await serve({ ...verifying, clientAuth })
       await connect(server, { keyStore: alice })
       const { peer, isSecure, transport } = (await server.next()) as Connection
       expect({ isSecure, transport, subject: peer?.subject }).toEqual({
@@ -184,10 +184,10 @@ describe('TLS clients with client authentication', () => {
   })
 
   it('without a certificate are accepted with want and refused with need', async () => {
-    const wanting = await serve({ ...asked, clientAuth: 'want' })
+    const wanting = await serve({ ...verifying, clientAuth: 'want' })
     await connect(wanting)
     expect(((await wanting.next()) as Connection).peer).toBeUndefined()
-    const needing = await serve({ ...asked, clientAuth: 'need' })
+    const needing = await serve({ ...verifying, clientAuth: 'need' })
     await connect(needing).catch(() => {})
     expect(await needing.next()).toMatch(
       /^The TLS handshake of 127\.0\.0\.1:\d+ failed .*did not return a certificate/,
@@ -195,7 +195,7 @@ describe('TLS clients with client authentication', () => {
   })
 
   it.each(['want', 'need'] as const)('with an untrusted certificate are refused: %s', async (clientAuth) => {
-    const server = await serve({ ...asked, clientAuth })
+    const server = await serve({ ...verifying, clientAuth })
     await connect(server, { keyStore: store('stranger.pem') }).catch(() => {})
     expect(await server.next()).toMatch(/^The TLS handshake of .* failed/)
   })

@@ -94,13 +94,13 @@ const counted = (length: number): Uint8Array => new Uint8Array(length).map((_, i
 export function networkCompliance(name: string, make: () => NetworkPair | Promise<NetworkPair>): void {
   describe(name, () => {
     const listeners: Listener[] = []
-    const ears: ConnectionProbe[] = []
+    const probes: ConnectionProbe[] = []
     let made: Promise<NetworkPair> | undefined
     const ends = (): Promise<NetworkPair> => (made ??= Promise.resolve(make()))
 
     afterEach(async () => {
-      const faults = ears.flatMap((ear) => ear.faults)
-      for (const { connection } of ears.splice(0)) connection.destroy()
+      const faults = probes.flatMap((probe) => probe.faults)
+      for (const { connection } of probes.splice(0)) connection.destroy()
       for (const listener of listeners.splice(0)) await listener.close()
       expect(faults).toEqual([])
     })
@@ -119,9 +119,9 @@ export function networkCompliance(name: string, make: () => NetworkPair | Promis
       return own
     }
 
-    function ear(connection: Connection, pump: () => Promise<void>): ConnectionProbe {
+    function probe(connection: Connection, pump: () => Promise<void>): ConnectionProbe {
       const made = new ConnectionProbe(connection, pump)
-      ears.push(made)
+      probes.push(made)
       return made
     }
 
@@ -130,10 +130,10 @@ export function networkCompliance(name: string, make: () => NetworkPair | Promis
       const accepted: ConnectionProbe[] = []
       let wake = (): void => {}
       const listener = await listen((connection) => {
-        accepted.push(ear(connection, pump))
+        accepted.push(probe(connection, pump))
         wake()
       })
-      const own = ear(await (await client()).connect(listener.address), pump)
+      const own = probe(await (await client()).connect(listener.address), pump)
       if (waitsForByte) own.connection.write(Uint8Array.of(0))
       if (accepted.length === 0) await new Promise<void>((resolve) => (wake = resolve))
       const server = accepted[0]!
@@ -316,12 +316,12 @@ export function networkCompliance(name: string, make: () => NetworkPair | Promis
       const accepted: Connection[] = []
       const { address } = await listen((connection) => {
         accepted.push(connection)
-        ear(connection, pump).onData = (chunk) => void connection.write(chunk.slice())
+        probe(connection, pump).onData = (chunk) => void connection.write(chunk.slice())
       })
       const controller = new AbortController()
       const connection = await (await client()).connect(address, { signal: controller.signal })
       controller.abort()
-      const own = ear(connection, pump)
+      const own = probe(connection, pump)
       connection.write(Uint8Array.of(8))
       await own.until(() => own.length === 1)
     })

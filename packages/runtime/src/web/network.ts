@@ -127,7 +127,7 @@ class WebConnection implements Connection {
     for (let at = 0; at < bytes.length; at += MESSAGE_BYTES)
       this.#webSocket.send(bytes.subarray(at, at + MESSAGE_BYTES))
     if (this.bufferedBytes < HIGH_WATER) return !this.#full
-    if (!this.#full) this.#lookLater()
+    if (!this.#full) this.#scheduleDrainCheck()
     this.#full = true
     return false
   }
@@ -172,10 +172,10 @@ class WebConnection implements Connection {
     }
   }
 
-  #lookLater(): void {
+  #scheduleDrainCheck(): void {
     setTimeout(() => {
       if (this.#closed || !this.#full) return
-      if (this.bufferedBytes > 0) return this.#lookLater()
+      if (this.bufferedBytes > 0) return this.#scheduleDrainCheck()
       this.#full = false
       this.#events?.drain()
     }, POLL_MS)

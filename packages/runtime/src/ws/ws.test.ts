@@ -109,10 +109,10 @@ describe('a WebSocket listener', () => {
   it('carries a stream regardless of message boundaries', async () => {
     const server = await serve()
     const { socket } = await server.open()
-    const ear = await server.next()
+    const probe = await server.next()
     for (const part of [[1], [], [2, 3], [4]]) socket.send(Uint8Array.from(part))
-    await ear.until(() => ear.length === 4)
-    expect([...ear.bytes]).toEqual([1, 2, 3, 4])
+    await probe.until(() => probe.length === 4)
+    expect([...probe.bytes]).toEqual([1, 2, 3, 4])
   })
 
   it('pings, keeps peers that answer, and disconnects a peer that does not', async () => {
@@ -137,12 +137,12 @@ describe('a WebSocket listener', () => {
   it('does not disconnect a silent peer while reading is paused', async () => {
     const server = await serve({ pingIntervalMs: 30_000 })
     const { socket } = await server.open('/', { autoPong: false })
-    const ear = await server.next()
-    ear.connection.pause()
+    const probe = await server.next()
+    probe.connection.pause()
     server.clock.advance(90_000)
-    ear.connection.resume()
+    probe.connection.resume()
     socket.send(Uint8Array.of(1))
-    await ear.until(() => ear.length === 1)
+    await probe.until(() => probe.length === 1)
   })
 
   it('has the identity of a TLS client', async () => {
@@ -192,10 +192,10 @@ describe('webSocketClientNetwork', () => {
     const server = await serve({ path: '/zabra' })
     const network = webSocketClientNetwork({ WebSocket: WebSocket as never })
     const to = { host: '127.0.0.1', port: server.port, url: `ws://127.0.0.1:${server.port}/zabra` }
-    const ear = new ConnectionProbe(await network.connect(to), forever)
+    const probe = new ConnectionProbe(await network.connect(to), forever)
     ;(await server.next()).connection.write(Uint8Array.of(1))
-    await ear.until(() => ear.length === 1)
-    ear.connection.destroy()
+    await probe.until(() => probe.length === 1)
+    probe.connection.destroy()
     await expect(network.connect({ ...to, url: `${to.url}/no` })).rejects.toMatchObject({
       code: 'ECONNREFUSED',
     })

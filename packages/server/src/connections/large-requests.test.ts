@@ -7,6 +7,7 @@ import {
   writeMultiHeader,
   writeMultiRequest,
   type MultiOperation,
+  type Reader,
 } from '@zabra/protocol'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { ChildPathsCursor, DescendantCounter } from '../core/tree/index.ts'
@@ -36,8 +37,7 @@ async function startObserved(settings: Partial<ServerSettings> = {}): Promise<{
 }
 
 async function session(fixture: TestServer, timeout = 10_000): Promise<RawClient> {
-  const client = await fixture.client({ timeout })
-  client.takeConnectResponse()
+  const client = await fixture.connect({ timeout })
   return client
 }
 
@@ -117,10 +117,7 @@ function readWhileWaiting(clients: readonly RawClient[], reader: RawClient, look
   }
 }
 
-const names = (client: RawClient): string[] => {
-  const { body } = client.replies()[0]!
-  return Array.from({ length: body.int() }, () => body.string()!)
-}
+const names = (body: Reader): string[] => Array.from({ length: body.int() }, () => body.string()!)
 
 const sets = (count: number, last: string): MultiOperation[] =>
   Array.from({ length: count }, (_, i) => ({
@@ -140,10 +137,11 @@ describe('a large read', () => {
     await fixture.untilIdle()
     expect(overlaps()).toBe(true)
     expect(took()).toBeGreaterThan(4)
-    const order = client.frames.map((frame) => new DataView(frame.buffer, frame.byteOffset).getInt32(0))
+    const replies = client.replies()
+    const order = replies.map(({ xid }) => xid)
     expect(order[0]).toBe(1)
     expect(order.toSorted((a, b) => a - b)).toEqual([-1, 1, 2])
-    expect(names(client)).toEqual(Array.from({ length: 7000 }, (_, i) => `${i}`))
+    expect(names(replies[0]!.body)).toEqual(Array.from({ length: 7000 }, (_, i) => `${i}`))
   })
 
   it('of several znodes by a multiRead takes several turns, and shows them all at its receipt', async () => {
@@ -151,9 +149,9 @@ describe('a large read', () => {
     const look = (type: typeof OpCode.getData | typeof OpCode.getChildren, path: string): MultiOperation =>
       ({ type, path, watch: false }) as MultiOperation
     const { getChildren, getData } = OpCode
-    const asked = [look(getChildren, '/top'), look(getData, '/none'), look(getChildren, '/top/0')]
+    const first = [look(getChildren, '/top'), look(getData, '/none'), look(getChildren, '/top/0')]
     const more = [look(getChildren, '/top'), look(getData, '/top/1')]
-    client.ask(1, OpCode.multiRead, (w) => writeMultiRequest(w, [...asked, ...more]))
+    client.ask(1, OpCode.multiRead, (w) => writeMultiRequest(w, [...first, ...more]))
     client.read(2, OpCode.exists, '/top')
     other.read(1, OpCode.exists, '/top')
     other.create(2, '/top/later')
@@ -238,7 +236,7 @@ describe('a large read', () => {
     own.ask(1, OpCode.getEphemerals, (w) => w.string('/top/own 4'))
     await fixture.untilIdle()
     expect(turns() - before).toBeGreaterThan(2)
-    expect(names(own)).toHaveLength(1111)
+    expect(names(own.replies()[0]!.body)).toHaveLength(1111)
     own.ask(1, OpCode.getAllChildrenNumber, (w) => w.string('/top'))
     await fixture.untilIdle()
     expect(own.replies()[0]!.body.int()).toBe(35_000)
@@ -265,12 +263,12 @@ describe('a large read', () => {
     await fixture.untilIdle()
     expect(answered).toBe(0)
     expect(turns() - before).toBeGreaterThan(4)
-    const heard = client.takeReceived()
-    expect(heard).toHaveLength(8997 + 3)
-    expect(heard.slice(0, 8997).every((one) => one.startsWith(`event ${EventType.NodeDeleted} /top/`))).toBe(
-      true,
-    )
-    expect(heard.slice(8997)).toEqual(['-8:0', `event ${EventType.NodeDataChanged} /top/0`, '1:0'])
+    const received = client.takeReceived()
+    expect(received).toHaveLength(8997 + 3)
+    expect(
+      received.slice(0, 8997).every((one) => one.startsWith(`event ${EventType.NodeDeleted} /top/`)),
+    ).toBe(true)
+    expect(received.slice(8997)).toEqual(['-8:0', `event ${EventType.NodeDataChanged} /top/0`, '1:0'])
   })
 })
 

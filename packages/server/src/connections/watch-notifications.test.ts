@@ -10,8 +10,7 @@ async function watched(
   count: number,
 ): Promise<{ fixture: TestServer; writer: RawClient; watchers: RawClient[] }> {
   const fixture = await TestServer.start({ maxClientCnxns: 0 })
-  const writer = await fixture.client()
-  writer.takeConnectResponse()
+  const writer = await fixture.connect()
   writer.create(1, '/config')
   const watchers: RawClient[] = []
   for (let number = 0; number < count; number++) watchers.push(await fixture.open())
@@ -40,8 +39,7 @@ const recordData = (order: string[], client: RawClient, label: string, onData = 
 describe('a change with more watchers than a server notifies in one turn', () => {
   it('reaches all of them in several turns, and another client gets its reply in between', async () => {
     const { fixture, writer, watchers } = await watched(4 * NOTIFIED_PER_TURN)
-    const other = await fixture.client()
-    other.takeConnectResponse()
+    const other = await fixture.connect()
     const order: string[] = []
     for (const [number, watcher] of watchers.entries())
       recordData(order, watcher, 'event', () =>

@@ -1,16 +1,16 @@
 import { NONE, PathIndex } from './tree/path-index.ts'
 
-/** The arrays of a map that becomes empty are kept up to this many entries. */
+/** A map that becomes empty keeps arrays of up to this many entries. */
 const KEPT_ENTRIES = 1 << 16
 
 /**
  * A map from paths, for many entries that are added and removed.
  *
- * FENCED: values in an array, addressed through a `PathIndex` as the nodes of the tree.
+ * Optimised: values in an array, addressed through a `PathIndex` as the nodes of the tree.
  * Why: a `Map` with many insertions and deletions reallocates its table all the time, and each old table refers to the next one
- * and to its entries: once an old table is in the old generation, minor collections keep everything behind it alive. Half of
+ * and to its entries: once an old table is in the old generation, minor collections keep everything after it alive. Half of
  * the young objects of a server under writes survived for that reason alone. A large table is also copied as a whole.
- * Oracle: a map, in `path-map.test.ts`.
+ * Tested against a map, in `path-map.test.ts`.
  */
 export class PathMap<V> {
   #index = new PathIndex(0)

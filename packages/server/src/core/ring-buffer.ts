@@ -5,11 +5,11 @@ const MIN_SLOTS = 4
 /**
  * A first-in, first-out queue in a ring buffer that grows.
  *
- * FENCED: a ring whose free slots hold `empty`, instead of an array and the index of its front.
+ * Optimised: a ring whose free slots hold `empty`, instead of an array and the index of its front.
  * Why: tens of thousands of writes a second pass through such queues. Items that have left the front of an array stay reachable
  * until the array is cut, and an old array that was cut keeps its last items until a full garbage collection: young objects
  * survive and grow old for nothing, which made collections of young objects three times as long.
- * Oracle: an array, in `ring-buffer.test.ts`.
+ * Tested against an array, in `ring-buffer.test.ts`.
  */
 export class RingBuffer<T> {
   readonly #empty: T

@@ -197,7 +197,7 @@ describe('truncateTo', () => {
   it('ends the history at the zxid, in memory and on disk, whatever snapshots exist', async () => {
     for (const at of [[], [4], [4, 8], [6], [6, 7, 10]]) {
       const { fixture } = await member(at)
-      expect(await fixture.database.truncateTo(zxidOf(1, 6))).toEqual({ exact: true })
+      expect(await fixture.database.truncateTo(zxidOf(1, 6))).toEqual({ isExact: true })
       expect(fixture.database.lastZxid).toBe(zxidOf(1, 6))
       expect(treesEqual(fixture.database.tree, upTo(6).tree)).toBe(true)
       await fixture.crash(true)
@@ -209,14 +209,14 @@ describe('truncateTo', () => {
     }
   })
 
-  it('removes the log entry behind a snapshot of the zxid (disk-format H2)', async () => {
+  it('removes the log entry after a snapshot of the zxid (disk-format H2)', async () => {
     const fixture = await DatabaseFixture.open()
     await fixture.database.acceptEpoch(9)
     const leader = new LeaderHistory().createRange(1, 1, 5)
     await fixture.receiveFrom(leader)
     await fixture.database.installSnapshot()
     await fixture.runRole([leader.create(zxidOf(1, 6))])
-    expect(await fixture.database.truncateTo(zxidOf(1, 5))).toEqual({ exact: true })
+    expect(await fixture.database.truncateTo(zxidOf(1, 5))).toEqual({ isExact: true })
     expect(fixture.nodeNames()).not.toContain('n100000006')
     await fixture.database.close()
     expect((await fixture.open()).lastZxid).toBe(zxidOf(1, 5))
@@ -239,7 +239,7 @@ describe('truncateTo', () => {
     await taking
     await fixture.database.endRole()
     expect(fixture.fileNames()).toContain(`snapshot.${zxidOf(1, 600).toString(16)}`)
-    expect(await fixture.database.truncateTo(zxidOf(1, 600))).toEqual({ exact: true })
+    expect(await fixture.database.truncateTo(zxidOf(1, 600))).toEqual({ isExact: true })
     expect(fixture.nodeNames()).toHaveLength(600)
     expect(fixture.fileNames().filter((name) => name.startsWith('snapshot'))).toEqual(['snapshot.0'])
     await fixture.database.close()
@@ -257,7 +257,7 @@ describe('truncateTo', () => {
     const paths = fixture.fileNames()
     for (const zxid of [zxidOf(1, 3), zxidOf(1, 9), zxidOf(2, 1), zxidOf(2, 0)]) {
       const result = await fixture.database.truncateTo(zxid)
-      expect(result.exact).toBe(false)
+      expect(result.isExact).toBe(false)
       expect(result.reason).toMatch(/ends at 0x/)
     }
     expect([fixture.database.tree, fixture.fileNames()]).toEqual([tree, paths])
@@ -268,7 +268,7 @@ describe('truncateTo', () => {
     await fixture.database.acceptEpoch(9)
     const leader = new LeaderHistory().createRange(1, 1, 3).createRange(2, 1, 2)
     await fixture.runRole(leader.txns)
-    expect(await fixture.database.truncateTo(zxidOf(2, 0))).toEqual({ exact: true })
+    expect(await fixture.database.truncateTo(zxidOf(2, 0))).toEqual({ isExact: true })
     expect([fixture.database.lastZxid, fixture.nodeNames().length]).toEqual([zxidOf(2, 0), 3])
     await fixture.runRole([upTo(3).create(zxidOf(2, 1))])
     await fixture.database.close()
@@ -288,7 +288,7 @@ describe('truncateTo', () => {
           expect([what, counter >= 6 && counter <= 10]).toEqual([what, true])
           expect([what, treesEqual(database.tree, upTo(counter).tree)]).toEqual([what, true])
           // The truncation can be repeated.
-          expect([what, await database.truncateTo(zxidOf(1, 6))]).toEqual([what, { exact: true }])
+          expect([what, await database.truncateTo(zxidOf(1, 6))]).toEqual([what, { isExact: true }])
         },
       )
       expect(steps).toBeGreaterThan(10)

@@ -35,7 +35,7 @@ import type {
 } from './types.ts'
 import type { VoteEligibility } from './vote-eligibility.ts'
 
-export interface DatabaseParts {
+export interface DatabaseContext {
   readonly settings: DatabaseSettings
   readonly platform: Platform
   readonly folders: DataFolders
@@ -46,20 +46,20 @@ export interface DatabaseParts {
   readonly eligibility: VoteEligibility | undefined
   /** Reads the files again. */
   readonly recoverFiles: () => Promise<Recovery>
-  /** Gives the folders back. */
+  /** Unlocks the folders. */
   readonly unlock: () => Promise<void>
 }
 
 /**
- * Everything that a server keeps on disk, and the tree that it represents. There is one for the life of the process; roles begin
- * and end. Operations that change more than the end of the log run one after the other.
+ * Owns the files of a server, and the tree that they represent. There is one database in a process, which all roles use one after
+ * the other. Operations that change more than the end of the log run one after the other.
  *
  * A member that syncs by SNAP, or from an empty tree, holds a new tree in memory and its old files on disk until
  * `installSnapshot` replaces the files atomically. A crash or the end of the role before that leaves the old history, so nothing
  * acknowledged is lost.
  */
 export class Database {
-  readonly #parts: DatabaseParts
+  readonly #context: DatabaseContext
   readonly #state: TreeState
   readonly #history: LogHistory
   #isFullSyncRequested: boolean
@@ -71,9 +71,9 @@ export class Database {
   /** Whether nothing was on disk at the start. */
   readonly wasEmpty: boolean
 
-  constructor(parts: DatabaseParts, recovery: Recovery) {
-    const { settings, platform, folders } = parts
-    this.#parts = parts
+  constructor(context: DatabaseContext, recovery: Recovery) {
+    const { settings, platform, folders } = context
+    this.#context = context
     this.folders = folders
     this.#state = new TreeState(recovery, platform.logger, settings.digestEnabled)
     this.#history = new LogHistory(platform.disk, folders.logs, recovery.logRange, recovery.replayed)
@@ -81,13 +81,13 @@ export class Database {
     this.wasEmpty = recovery.wasEmpty
   }
 
-  /** The tree now. Replaced by `receiveSnapshot`, `startEmptyTree`, `truncateTo` and `endRole`. */
+  /** The current tree. Replaced by `receiveSnapshot`, `startEmptyTree`, `truncateTo` and `endRole`. */
   get tree(): Tree {
     return this.#state.tree
   }
   /**
    * Sessions with their timeouts in milliseconds, as of `tree.lastZxid`, where `apply` is used. A role that keeps sessions of its
-   * own hands them back to `endRole`.
+   * own passes them to `endRole`.
    */
   get sessions(): Map<SessionId, number> {
     return this.#state.sessions
@@ -97,31 +97,31 @@ export class Database {
     return this.#state.zxidOfFiles ?? Math.max(this.tree.lastZxid, this.#writer?.lastZxid ?? 0)
   }
   /**
-   * Whether this member may vote with its data. False, also after restarts, from the moment when its data turned out to differ
-   * from the ensemble's or to be lost (`db.autocreate=false`) until a leader has sent everything. Always true for a standalone
+   * Whether this member may vote with its data. False, also after restarts, once its data were found to differ
+   * from those of the ensemble or to be lost (`db.autocreate=false`), until a full sync is installed. Always true for a standalone
    * server.
    */
   get isEligibleToVote(): boolean {
-    return this.#parts.eligibility?.isEligible !== false
+    return this.#context.eligibility?.isEligible !== false
   }
   get epochs(): Epochs {
     return this.#epochFiles
   }
-  /** Whether the tree in memory is new and the files are not; ended by `installSnapshot` or `endRole`. */
+  /** Whether the tree in memory has replaced that of the files and is not on disk yet: until `installSnapshot` or `endRole`. */
   get hasUninstalledTree(): boolean {
     return this.#state.isUninstalled
   }
-  /** Whether `requestFullSync` is in force: a DIFF then starts from nothing, by `startEmptyTree`. */
+  /** Whether a full sync is requested: a DIFF then starts from an empty tree (`startEmptyTree`). */
   get isFullSyncRequested(): boolean {
     return this.#isFullSyncRequested
   }
-  /** What `readHistory` can return: read and checked since the snapshot that was loaded, and appended since then. */
+  /** The transactions that `readHistory` can return: those read after the loaded snapshot, and those appended since. */
   get logRange(): ReadonlyLogRange {
     return this.#history.range
   }
   /** Bytes of the newest snapshot file, 0 for none. Bounds a DIFF from disk (`snapshotSizeFactor`). */
   get snapshotBytes(): number {
-    return this.#parts.snapshots.newestBytes
+    return this.#context.snapshots.newestBytes
   }
 
   /** Raises the accepted epoch; durable when it resolves. Rejects with a RangeError for a lower epoch. */
@@ -140,9 +140,9 @@ export class Database {
 
   /** Lends the log to a role. Throws an `InvariantError` unless the role before has ended and the tree is on disk. */
   openWriter(events: TxnLogEvents): LogWriter {
-    const { settings, platform, epochs } = this.#parts
+    const { settings, platform, epochs } = this.#context
     invariant(this.#writer === undefined, 'A role writes only once the role before it has ended.')
-    invariant(!this.hasUninstalledTree, 'A role writes only behind a history that is on disk.')
+    invariant(!this.hasUninstalledTree, 'A role writes only after a history that is on disk.')
     this.#writer = new LogWriter({
       settings,
       platform,
@@ -166,7 +166,7 @@ export class Database {
   }
 
   /**
-   * Reads the transactions behind `after` up to `upTo` from the log, in order and without a gap, and verifies them; waits until
+   * Reads the transactions after `after` up to `upTo` from the log, in order and without a gap, and verifies them; waits until
    * they are durable. `after` must be a point of the history within `logRange`. Throws a `DamageError` where the log is corrupt,
    * also midway. Its files are not purged until it ends or `return` is called (leaving a loop does that): call `return` also when
    * it was never started.
@@ -181,40 +181,40 @@ export class Database {
   truncateTo(zxid: Zxid): Promise<TruncateResult> {
     return this.#mutex.run(async () => {
       this.#assertNoRole()
-      await this.#parts.snapshots.abortAll()
-      const result = await truncateTo(this.#parts.options, zxid)
-      if (!result.exact) {
-        const context = { zxid: formatZxid(zxid), reason: result.reason }
-        this.#parts.platform.logger.warn(context, 'The history cannot be cut there; nothing is changed')
+      await this.#context.snapshots.abortAll()
+      const result = await truncateTo(this.#context.options, zxid)
+      if (!result.isExact) {
+        const fields = { zxid: formatZxid(zxid), reason: result.reason }
+        this.#context.platform.logger.warn(fields, 'The history cannot be cut there; nothing is changed')
         return result
       }
       this.#load(result.recovery)
-      await this.#parts.snapshots.measure()
-      return { exact: true }
+      await this.#context.snapshots.measure()
+      return { isExact: true }
     })
   }
 
   /**
-   * Declares the tree wrong and makes the next leader send everything, until the next `installSnapshot`. Files, epochs and vote
-   * stay.
+   * Marks the tree as wrong and makes the next leader send everything, until the next `installSnapshot`. Does not change files, epochs
+   * and eligibility.
    */
   requestFullSync(): void {
     this.#isFullSyncRequested = this.#state.isWrong = true
   }
 
-  /** Puts a new, empty tree in place, to be filled by `apply` and kept by `installSnapshot`. */
+  /** Replaces the tree in memory by an empty one, which `apply` fills and `installSnapshot` makes durable. */
   startEmptyTree(): void {
     this.#assertNoRole()
-    const tree = this.#parts.options.createTree()
+    const tree = this.#context.options.createTree()
     this.#state.replace({ tree, sessions: new Map(), nodesWithoutAcl: [] }, this.lastZxid)
   }
 
-  /** Returns a sink for the bytes behind a SNAP packet with this zxid. No role may be writing. */
+  /** Returns a sink for the bytes after a SNAP packet with this zxid. No role may be writing. */
   receiveSnapshot(zxid: Zxid): SnapshotSink {
     this.#assertNoRole()
     this.#receiver?.abort()
-    const tree = this.#parts.options.createTree()
-    this.#receiver = new SnapshotReceiver(this.#parts.platform.clock, tree, zxid, (received) =>
+    const tree = this.#context.options.createTree()
+    this.#receiver = new SnapshotReceiver(this.#context.platform.clock, tree, zxid, (received) =>
       this.#state.replace(received, this.lastZxid),
     )
     return this.#receiver
@@ -228,31 +228,31 @@ export class Database {
   installSnapshot(): Promise<void> {
     return this.#mutex.run(async () => {
       if (!this.hasUninstalledTree) return
-      await this.#parts.snapshots.abortAll()
+      await this.#context.snapshots.abortAll()
       const { tree, folders } = this
-      const { disk, logger } = this.#parts.platform
+      const { disk, logger } = this.#context.platform
       invariant(
         epochOf(tree.lastZxid) <= this.epochs.accepted,
         'A member installs only data of an epoch that it has accepted.',
       )
       this.#state.rejectNodesWithoutAcl(folders.snapshots)
-      const name = await this.#parts.snapshots.writeIncoming(tree, this.sessions)
+      const name = await this.#context.snapshots.writeIncoming(tree, this.sessions)
       await replaceAllFiles(disk, logger, folders, name)
       this.#state.installed()
       this.#history.reset(new LogRange(tree.lastZxid), 0)
       this.#isFullSyncRequested = false
-      await this.#parts.eligibility?.grant()
-      await this.#parts.snapshots.measure()
+      await this.#context.eligibility?.grant()
+      await this.#context.snapshots.measure()
       logger.info({ snapshot: name, nodes: tree.nodeCount }, 'The data of the leader are on disk')
     })
   }
 
   /** Starts a stream of the present tree. `sessions` are those that a leader keeps; the database's own by default. */
   streamSnapshot(sessions: SessionTimeouts = this.sessions): SnapshotSource {
-    return new SnapshotStream(this.tree, sessions, this.#parts.platform.clock)
+    return new SnapshotStream(this.tree, sessions, this.#context.platform.clock)
   }
 
-  /** Writes a snapshot file while requests go on. It gets its name when the log is durable up to what it holds. */
+  /** Writes a snapshot file while requests go on. It gets its final name once the log is durable up to its last transaction. */
   async takeSnapshot(sessions: SessionTimeouts, signal?: AbortSignal): Promise<WrittenSnapshot> {
     invariant(!this.hasUninstalledTree, 'A new tree is written by installing it, not as a further snapshot.')
     const writer = this.#writer
@@ -263,23 +263,23 @@ export class Database {
         if (lastZxid > writer.durableZxid) throw error
       })
     }
-    return this.#parts.snapshots.take(this.tree, sessions, { signal, waitUntilDurable })
+    return this.#context.snapshots.take(this.tree, sessions, { signal, waitUntilDurable })
   }
 
   /** Removes the files that neither recovery from the newest `retain` snapshots nor an open `readHistory` needs. */
   purge(retain: number): Promise<readonly string[]> {
     return this.#mutex.run(async () => {
       if (this.hasUninstalledTree) return []
-      const { disk, compression } = this.#parts.platform
+      const { disk, compression } = this.#context.platform
       return purge(disk, this.folders, retain, { compression, keepFrom: this.#history.oldestCursor })
     })
   }
 
   /**
-   * Ends a role: revokes its writer, makes its appends durable and brings `tree` and `sessions` to the last transaction of the
-   * log. A tree that is not installed, or was found to be wrong, is dropped and the files are loaded again; files that are wrong
+   * Ends a role: revokes its writer, makes its appends durable and applies the rest of the log to `tree` and
+   * `sessions`. A tree that is not installed, or was found to be wrong, is dropped and the files are loaded again; files that are wrong
    * themselves are set aside, and the member is not eligible to vote any more. `sessions` are those that the role kept, as of
-   * `tree.lastZxid`. The member may vote only afterwards. Rejects when the disk cannot be trusted: stop then.
+   * `tree.lastZxid`. The member may vote only afterwards. Rejects when the disk cannot be trusted: the server must stop.
    */
   endRole(sessions?: SessionTimeouts): Promise<void> {
     this.#writer?.revoke()
@@ -292,18 +292,18 @@ export class Database {
   close(): Promise<void> {
     this.#closing ??= this.#mutex.run(async () => {
       this.#receiver?.abort()
-      await this.#parts.snapshots.abortAll()
+      await this.#context.snapshots.abortAll()
       try {
         await this.#writer?.close()
       } finally {
-        await this.#parts.unlock()
+        await this.#context.unlock()
       }
     })
     return this.#closing
   }
 
   get #epochFiles(): EpochFiles {
-    const { epochs } = this.#parts
+    const { epochs } = this.#context
     invariant(epochs !== undefined, 'Only a member of an ensemble has epochs.')
     return epochs
   }
@@ -323,7 +323,7 @@ export class Database {
     // The tree has a transaction that is not in the log: only the log counts.
     if (before > last && counterOf(before) > 0) return this.#reload()
     if (last <= before) return
-    const { platform, eligibility } = this.#parts
+    const { platform, eligibility } = this.#context
     try {
       await this.#state.catchUp(readLog(platform.disk, this.folders.logs, before, last), last)
     } catch (error) {
@@ -335,15 +335,15 @@ export class Database {
   }
 
   async #reload(): Promise<void> {
-    await this.#parts.snapshots.abortAll()
+    await this.#context.snapshots.abortAll()
     this.#state.isWrong = false
-    this.#parts.platform.logger.info(
+    this.#context.platform.logger.info(
       {},
       'Loading the data again, because the role ended before they were correct and complete',
     )
-    this.#load(await this.#parts.recoverFiles())
+    this.#load(await this.#context.recoverFiles())
     if (!this.isEligibleToVote) this.#isFullSyncRequested = true
-    await this.#parts.snapshots.measure()
+    await this.#context.snapshots.measure()
   }
 
   #load(recovery: Recovery): void {

@@ -1,13 +1,6 @@
-/** The data of a server through all its roles: files, tree, log, and snapshots that are sent, received and taken. */
+/** The data of a server: files, tree, log, and snapshots that are sent, received and taken. */
 export type { Database } from './database.ts'
 export type { LogWriter } from './log-writer.ts'
 export { openDatabase } from './open-database.ts'
 export { SnapshotScheduler } from './snapshot-scheduler.ts'
-export type {
-  DatabaseSettings,
-  Epochs,
-  ReadonlyLogRange,
-  SnapshotSink,
-  SnapshotSource,
-  TruncateResult,
-} from './types.ts'
+export type { SnapshotSource } from './types.ts'

@@ -109,7 +109,7 @@ describe('a snapshot received from a leader', () => {
   it('must be installed before a role writes and before its epoch becomes current', async () => {
     const fixture = await member()
     await fixture.receiveFrom(successor())
-    expect(() => fixture.writer()).toThrow('A role writes only behind a history that is on disk.')
+    expect(() => fixture.writer()).toThrow('A role writes only after a history that is on disk.')
     expect(() => fixture.database.setCurrentEpoch(2)).toThrow('The history of an epoch is durable before')
     await expect(fixture.database.takeSnapshot([])).rejects.toThrow('is written by installing it')
   })
@@ -181,7 +181,7 @@ describe('a snapshot received from a leader', () => {
     expect(numbers.size).toBeLessThanOrEqual(6)
   })
 
-  it('may be received in pieces of any size, and does not consume the bytes behind it', async () => {
+  it('may be received in pieces of any size, and does not consume the bytes after it', async () => {
     const leader = successor()
     const fixture = await DatabaseFixture.open()
     const bytes = bytesOf(await collect(new SnapshotStream(leader.tree, leader.sessions, fixture.clock)))
@@ -241,7 +241,7 @@ describe('a snapshot received from a leader', () => {
     await fixture.database.acceptEpoch(3)
     const leader = successor()
     const stream = new SnapshotStream(leader.tree, [], fixture.clock)
-    // The node is created behind the tables, with a list that they do not contain.
+    // The node is created after the tables, with a list that they do not contain.
     const acl = [{ perms: 1, id: { scheme: 'ip', id: '10.0.0.1' } }]
     const txn = leader.write(zxidOf(3, 2), {
       type: OpCode.create,
@@ -254,7 +254,7 @@ describe('a snapshot received from a leader', () => {
     const bytes = bytesOf(await collect(stream))
     await fixture.database.receiveSnapshot(zxidOf(3, 1)).write(bytes)
     await expect(fixture.database.installSnapshot()).rejects.toThrow('Expected the access list of /late')
-    // The transaction behind the stream sets it.
+    // The transaction after the stream sets it.
     fixture.database.apply(txn.payload)
     await fixture.database.installSnapshot()
     expect(fixture.database.tree.aclOf(fixture.database.tree.find('/late'))).toEqual(acl)
@@ -313,7 +313,7 @@ describe('SnapshotStream', () => {
     expect(text(bytes!.subarray(-19))).toBe('\0\0\0\x01/\0\0\0\x0aBenWasHere')
   })
 
-  it('of a changing tree, with the transactions behind it, gives several receivers the tree of the leader', async () => {
+  it('of a changing tree, with the transactions after it, gives several receivers the tree of the leader', async () => {
     const random = new SeededRandom(21)
     for (let run = 0; run < 30; run++) {
       const leader = new LeaderHistory()
@@ -377,7 +377,7 @@ function change(leader: LeaderHistory, random: SeededRandom): void {
   else leader.write(zxid, { type: OpCode.setACL, path, acl: OPEN_ACL_UNSAFE, version: facts.aversion + 1 })
 }
 
-/** Returns the offset of the root: behind the sessions and the access control lists. */
+/** Returns the offset of the root: after the sessions and the access control lists. */
 function rootAt(bytes: Uint8Array): number {
   const view = new DataView(bytes.buffer, bytes.byteOffset)
   let at = 4 + view.getInt32(0) * 12

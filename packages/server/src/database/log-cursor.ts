@@ -2,7 +2,7 @@ import { counterOf, formatZxid } from '@zabra/protocol'
 import type { Zxid } from '../core/types.ts'
 import { DamageError, isSuccessor, type LogRange, type RawTxn } from '../persistence/index.ts'
 
-/** What a cursor must find. */
+/** The transactions that a cursor must find. */
 export interface LogCursorBounds {
   readonly logRange: LogRange
   readonly folder: string
@@ -68,7 +68,7 @@ export class LogCursor implements AsyncIterableIterator<RawTxn> {
 
   #missing(found: Zxid): DamageError {
     return new DamageError(
-      `Expected the transaction behind 0x${formatZxid(this.#last)}, got 0x${formatZxid(found)}`,
+      `Expected the transaction after 0x${formatZxid(this.#last)}, got 0x${formatZxid(found)}`,
       this.#bounds.folder,
       0,
       'Send the learner a snapshot.',

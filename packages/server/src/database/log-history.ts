@@ -3,14 +3,14 @@ import type { Zxid } from '../core/types.ts'
 import { readLog, type LogRange, type RawTxn } from '../persistence/index.ts'
 import { LogCursor } from './log-cursor.ts'
 
-/** The part of the log that may be served to learners, and the cursors that read it. */
+/** Holds the range of the log that may be served to learners, and the cursors that read it. */
 export class LogHistory {
   readonly #disk: Disk
   readonly #folder: string
   readonly #cursors = new Set<LogCursor>()
   /** The transactions that may be served. */
   range: LogRange
-  /** Transactions behind the newest snapshot. */
+  /** Transactions after the newest snapshot. */
   txnsSinceSnapshot: number
 
   constructor(disk: Disk, folder: string, range: LogRange, txnsSinceSnapshot: number) {
@@ -26,12 +26,12 @@ export class LogHistory {
     this.txnsSinceSnapshot = txnsSinceSnapshot
   }
 
-  /** The transaction behind which the oldest cursor reads; Infinity without any. Its files must not be purged. */
+  /** The transaction after which the oldest cursor reads; Infinity without any. Its files must not be purged. */
   get oldestCursor(): Zxid {
     return Math.min(...[...this.#cursors].map(({ after }) => after))
   }
 
-  /** Opens a cursor over the transactions behind `after` up to `upTo`. `waitUntilDurable` is awaited before the first read. */
+  /** Opens a cursor over the transactions after `after` up to `upTo`. `waitUntilDurable` is awaited before the first read. */
   read(after: Zxid, upTo: Zxid, waitUntilDurable: () => Promise<void>): AsyncIterableIterator<RawTxn> {
     const cursor = new LogCursor(
       after,

@@ -20,14 +20,14 @@ export interface LogWriterOptions {
 }
 
 /**
- * The log, lent to one role. It begins a file of its own and is closed when the role ends; once it is revoked every append throws
+ * Appends to the log during one role. Begins a new file, and is closed when the role ends; once it is revoked every append throws
  * an `InvariantError`, so no role writes after its end.
  */
 export class LogWriter {
   readonly #log: TxnLog
   readonly #logRange: LogRange
   readonly #acceptedEpoch: () => number
-  #events: TxnLogEvents
+  readonly #events: TxnLogEvents
   #isRevoked = false
   #hasLostAppends = false
 
@@ -46,7 +46,7 @@ export class LogWriter {
         folder,
         lastZxid,
         sinceSnapshot,
-        durable: settings.forceSync,
+        isDurable: settings.forceSync,
         preallocateBytes: settings.preAllocSizeBytes,
         snapCount: () => Math.max(settings.snapCount, Math.floor(settings.snapTreeShare * nodeCount())),
         snapSizeLimitBytes: settings.snapSizeLimitBytes,
@@ -87,7 +87,7 @@ export class LogWriter {
   get pendingBytes(): number {
     return this.#log.pendingBytes
   }
-  /** Transactions behind the newest snapshot. */
+  /** Transactions after the newest snapshot. */
   get sinceSnapshot(): number {
     return this.#log.txnsSinceRoll
   }
@@ -115,11 +115,6 @@ export class LogWriter {
   /** Resolves when everything appended is durable. Rejects when it is lost. */
   flush(): Promise<void> {
     return this.#log.flush()
-  }
-
-  /** Replaces the receiver of events, as when a learner that has synced begins to serve. */
-  setEvents(events: TxnLogEvents): void {
-    this.#events = events
   }
 
   /** Makes every later append throw. */

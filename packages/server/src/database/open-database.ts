@@ -21,20 +21,20 @@ import { VoteEligibility } from './vote-eligibility.ts'
 export async function openDatabase(
   settings: DatabaseSettings,
   platform: Platform,
-  { member }: { readonly member: boolean },
+  { isMember }: { readonly isMember: boolean },
 ): Promise<Database> {
   const { disk, logger } = platform
   const folders = dataFoldersOf(settings)
   const { token, unlock } = await lockFolders(settings, platform)
   try {
-    if (!member) await VoteEligibility.rejectStandalone(platform, folders)
-    const eligibility = member ? await VoteEligibility.open(platform, folders) : undefined
-    // The token is secret to everyone who cannot read the data folder.
+    if (!isMember) await VoteEligibility.rejectStandalone(platform, folders)
+    const eligibility = isMember ? await VoteEligibility.open(platform, folders) : undefined
+    // Only processes that can read the data folder can know the token.
     const options = recoveryOptions(settings, platform, Number.parseInt(token.slice(0, 8), 16))
     const recoverFiles = (): Promise<Recovery> => recoverOrRevokeEligibility(options, eligibility)
     const recovery = await recoverFiles()
     if (recovery.wasEmpty) await eligibility?.checkEmptyStart(settings)
-    const epochs = member
+    const epochs = isMember
       ? await openEpochFiles(disk, logger, folders.snapshots, recovery.lastZxid)
       : undefined
     const snapshots = new SnapshotFiles({
@@ -44,7 +44,7 @@ export async function openDatabase(
       compressor: platform.compression,
     })
     await snapshots.measure()
-    const parts = {
+    const context = {
       settings,
       platform,
       folders,
@@ -55,7 +55,7 @@ export async function openDatabase(
       recoverFiles,
       unlock,
     }
-    return new Database(parts, recovery)
+    return new Database(context, recovery)
   } catch (error) {
     await unlock()
     throw error
@@ -110,8 +110,8 @@ function recoveryOptions(
 }
 
 /**
- * Recovers. Files that are readable and do not fit together stop a standalone server; a member sets them aside, loses its vote
- * and gets everything from its leader.
+ * Recovers. If the files are readable but contradict each other, a standalone server does not start; a member sets them aside, is not
+ * eligible to vote and gets everything from its leader.
  */
 async function recoverOrRevokeEligibility(
   options: RecoveryOptions,

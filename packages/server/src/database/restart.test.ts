@@ -114,7 +114,7 @@ class RandomRun {
       const shorter = this.prefix(count)
       const target = shorter.txns.at(-1)!.zxid
       let exact = true
-      const work = database.truncateTo(target).then((result) => (exact = result.exact))
+      const work = database.truncateTo(target).then((result) => (exact = result.isExact))
       const allowed = [{ txns: history.txns, atLeast: target }]
       return { allowed, done: await errorOf(work), after: () => void (exact && (this.history = shorter)) }
     }

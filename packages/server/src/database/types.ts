@@ -6,7 +6,7 @@ export interface DatabaseSettings {
   readonly dataLogDir: string
   /** Creates missing folders. */
   readonly autoCreateDataDir: boolean
-  /** Lets a member without any data vote as one that never had any. */
+  /** Lets a member without any data vote, as a new member. */
   readonly autoCreateDatabase: boolean
   readonly snapshotTrustEmpty: boolean
   readonly snapshotCompression: 'none' | 'gz' | 'snappy'
@@ -31,7 +31,7 @@ export interface ReadonlyLogRange {
   readonly upTo: Zxid
   /** The last transaction of each epoch in the range, ascending. Since there are no gaps, these tell what the range contains. */
   readonly epochEnds: readonly Zxid[]
-  /** Returns about how many bytes of log lie behind a transaction; never too few. */
+  /** Returns about how many bytes of log lie after a transaction; never too few. */
   bytesAfter(zxid: Zxid): number
 }
 
@@ -56,14 +56,14 @@ export interface SnapshotSource {
   /** For the SNAP packet: the last transaction applied when the stream was created. */
   readonly zxid: Zxid
   /**
-   * The bytes behind the SNAP packet, signature included, in chunks that the caller may keep. The tree may change meanwhile:
-   * what is applied from the turn of `streamSnapshot` on must reach the learner behind the stream. One chunk is made for each
+   * The bytes after the SNAP packet, signature included, in chunks that the caller may keep. The tree may change meanwhile:
+   * what is applied from the turn of `streamSnapshot` on must reach the learner after the stream. One chunk is made for each
    * `next`, at most one in a turn of the event loop; leaving the loop ends the stream.
    */
   readonly chunks: AsyncIterableIterator<Uint8Array>
 }
 
-/** The two promises of a member (disk-format 2.2). */
+/** The accepted and the current epoch of a member (disk-format 2.2). */
 export interface Epochs {
   readonly accepted: number
   readonly current: number
@@ -71,7 +71,7 @@ export interface Epochs {
 
 export interface TruncateResult {
   /** Whether the history now ends at the requested zxid. If not, nothing has changed on disk or in memory. */
-  readonly exact: boolean
-  /** Why not. */
+  readonly isExact: boolean
+  /** The reason if it does not. */
   readonly reason?: string
 }

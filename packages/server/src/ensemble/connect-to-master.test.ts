@@ -54,7 +54,9 @@ async function connectObserver(
   } as unknown as MemberContext
   let connected: MasterConnection | undefined
   const { signal } = new AbortController()
-  void connectToMaster(context, { leader: 4, observer: true, signal }).then((result) => (connected = result))
+  void connectToMaster(context, { leader: 4, isObserver: true, signal }).then(
+    (result) => (connected = result),
+  )
   for (let waited = 0; connected === undefined && waited < 3000; waited += 50) {
     clock.advance(50)
     await clock.untilIdle()

@@ -9,7 +9,7 @@ export interface Hello {
   readonly addresses: readonly Address[]
 }
 
-/** A hello, and the bytes that came behind it. */
+/** A hello, and the bytes that followed it. */
 export interface ReceivedHello {
   readonly hello: Hello
   readonly rest: Uint8Array
@@ -38,7 +38,7 @@ export function encodeHello(id: ServerId, addresses: readonly Address[], several
   return writer.take()
 }
 
-/** Reads a hello that may come in pieces. */
+/** Reads a hello, which may arrive in pieces. */
 export class HelloReader {
   #bytes: Uint8Array = new Uint8Array(0)
 
@@ -46,7 +46,7 @@ export class HelloReader {
     return this.#bytes.length
   }
 
-  /** Takes bytes; returns the hello once it is complete, with the bytes behind it. Throws a `ProtocolError`. */
+  /** Takes bytes; returns the hello once it is complete, with the bytes after it. Throws a `ProtocolError`. */
   push(chunk: Uint8Array): ReceivedHello | undefined {
     const bytes = new Uint8Array(this.#bytes.length + chunk.length)
     bytes.set(this.#bytes)

@@ -72,7 +72,7 @@ it('packets between NEWLEADER and UPTODATE are held until UPTODATE is sent, exce
 it('a sync sends the history before packets that are sent meanwhile', async () => {
   const { clock, learner, received } = await fixture()
   const plan: SyncPlan = {
-    how: 'diff',
+    kind: 'diff',
     zxid: 9,
     disk: { after: 5, upTo: 7, epochEnds: [] },
     entries: [8, 9].map((zxid) => ({ zxid, payload: new Uint8Array(2) })),
@@ -100,7 +100,7 @@ it('a snapshot is sent no faster than the learner reads it, and no packet is sen
   }
   peer().pause()
   void learner.sync(
-    { how: 'snap', reason: 'test', entries: [{ zxid: 8, payload: new Uint8Array(1) }] },
+    { kind: 'snap', reason: 'test', entries: [{ zxid: 8, payload: new Uint8Array(1) }] },
     {
       ...database,
       streamSnapshot: () => ({ zxid: 7, chunks: chunks() as AsyncIterableIterator<Uint8Array> }),

@@ -17,9 +17,9 @@ import { PeerConnection } from './peer-connection.ts'
 
 /** Receives the events of a connection to a learner. All but `lost` are called inside `received`. */
 export interface LearnerConnectionEvents {
-  /** Bytes came; `read` splits them into packets. A `ProtocolError` that it throws ends the connection. */
+  /** Bytes have arrived; `read` splits them into packets. A `ProtocolError` that it throws ends the connection. */
   received(read: () => void): void
-  /** A packet came. Its data may be kept. */
+  /** A packet has arrived. Its data may be kept. */
   packet(type: number, zxid: Zxid, data: Uint8Array | null, auth: readonly Identity[] | null): void
   /** The learner has drained a part of a sync. */
   progress(): void
@@ -39,11 +39,11 @@ export class LearnerConnection {
   readonly address: string
   readonly serverId: ServerId
   isObserver = false
-  /** Whether the learner takes part in the broadcast. */
+  /** Whether the learner receives proposals and commits. */
   isSynced = false
   readonly #connection: PeerConnection
   readonly #events: LearnerConnectionEvents
-  /** Packets behind NEWLEADER, until UPTODATE is sent. */
+  /** Packets after NEWLEADER, until UPTODATE is sent. */
   #held: QuorumPacket[] | undefined
   #heldBytes = 0
   #onDrained: () => void = () => {}
@@ -118,14 +118,14 @@ export class LearnerConnection {
   }
 
   /**
-   * Sends the history of a plan, no faster than the learner reads it. Packets that are sent meanwhile go behind it. Starts
+   * Sends the history of a plan, no faster than the learner reads it. Packets that are sent meanwhile follow it. Starts
    * synchronously, so that no transaction comes between the plan and its first packet.
    */
   async sync(plan: SyncPlan, database: Pick<Database, 'readHistory' | 'streamSnapshot'>): Promise<void> {
     this.#connection.beginStream()
-    if (plan.how === 'snap') await this.#sendSnapshot(database.streamSnapshot())
-    else await this.#write(encodeHeader(plan.how === 'diff' ? PacketType.diff : PacketType.trunc, plan.zxid))
-    if (plan.how !== 'snap' && plan.disk !== undefined)
+    if (plan.kind === 'snap') await this.#sendSnapshot(database.streamSnapshot())
+    else await this.#write(encodeHeader(plan.kind === 'diff' ? PacketType.diff : PacketType.trunc, plan.zxid))
+    if (plan.kind !== 'snap' && plan.disk !== undefined)
       await this.#sendHistory(database.readHistory(plan.disk.after, plan.disk.upTo))
     const writer = new Writer(SLICE_BYTES)
     for (const { zxid, payload } of plan.entries) {

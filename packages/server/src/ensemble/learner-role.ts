@@ -32,15 +32,15 @@ import { RoleClients } from './role-clients.ts'
 const MAX_UNSENT_BYTES = 128 << 20
 /**
  * The longest packet. The end of a session with very many ephemeral nodes is longer than any request. A leader queues no more than this
- * for a learner; memory is allocated only for bytes that have come.
+ * for a learner; memory is allocated only for bytes that have arrived.
  */
 const MAX_PACKET_BYTES = 128 << 20
-/** While more bytes than these are not durable, the leader is not read. */
+/** While more bytes than these are not durable, the learner does not read from the leader. */
 const MAX_PENDING_BYTES = 64 << 20
 
 /**
- * The role of a follower or observer: does what the state machine `Learner` asks for, in order. The order of disk and network is
- * that of `Durability`.
+ * Runs the role of a follower or observer: performs the work that the state machine `Learner` requests, in order. The order of disk
+ * and network is that of `Durability`.
  */
 export class LearnerRole implements ActiveRole {
   readonly #context: MemberContext
@@ -111,7 +111,7 @@ export class LearnerRole implements ActiveRole {
 
   async begin(): Promise<void> {
     try {
-      const target = { leader: this.#leaderId, observer: this.#isObserver, signal: this.#dialing.signal }
+      const target = { leader: this.#leaderId, isObserver: this.#isObserver, signal: this.#dialing.signal }
       this.#onConnected(await connectToMaster(this.#context, target))
     } catch (error) {
       this.#leave({ reason: error instanceof Error ? error.message : String(error) })
@@ -164,7 +164,7 @@ export class LearnerRole implements ActiveRole {
         splitter.stop()
         // The server that accepted the connection may not be leading yet.
         if (!this.#hasReceived)
-          this.#leave({ reason: `${reason} before the leader sent anything`, leaderSilent: true })
+          this.#leave({ reason: `${reason} before the leader sent anything`, isLeaderSilent: true })
         this.#durability.snapshotBytes.end(new Error(reason))
         this.#mailbox.run(() => this.#mailbox.enqueue({ type: 'closed' }))
       },
@@ -217,7 +217,7 @@ export class LearnerRole implements ActiveRole {
     this.#mailbox.drain()
   }
 
-  /** Performs work after all work before it: at once if it is synchronous and no other work is running. */
+  /** Performs work in order: at once if it is synchronous and no other work is running. */
   #performInOrder(work: LearnerWork): void {
     const isSynchronous = work.do === 'append' || work.do === 'commit' || work.do === 'ack'
     if (isSynchronous && this.#executor.isIdle) void this.#perform(work)
@@ -225,7 +225,7 @@ export class LearnerRole implements ActiveRole {
   }
 
   #perform(work: LearnerWork): void | Promise<void> {
-    if (this.#mailbox.stopped) return undefined
+    if (this.#mailbox.isStopped) return undefined
     const { membership, database, platform, configurationChanged } = this.#context
     switch (work.do) {
       case 'send': {
@@ -267,7 +267,7 @@ export class LearnerRole implements ActiveRole {
         )
         return database.requestFullSync()
       case 'leave':
-        return this.#leave({ reason: work.reason, reconnect: work.reconnect === true })
+        return this.#leave({ reason: work.reason, canReconnect: work.reconnect === true })
       case 'warn':
         return platform.logger.warn(work.context, work.message)
     }
@@ -275,7 +275,7 @@ export class LearnerRole implements ActiveRole {
 
   // Snapshots
 
-  /** Takes the bytes behind a SNAP packet. Reading pauses until they are parsed. */
+  /** Takes the bytes after a SNAP packet. Reading pauses until they are parsed. */
   #onSnapshotBytes(bytes: Uint8Array): number {
     if (this.#isSnapshotComplete) {
       this.#isSnapshotComplete = false
@@ -286,7 +286,7 @@ export class LearnerRole implements ActiveRole {
     return -1
   }
 
-  /** Receives a snapshot. Each part is a heartbeat of the leader; the bytes behind the snapshot are packets again. */
+  /** Receives a snapshot. Each part is a heartbeat of the leader; the bytes after the snapshot are packets again. */
   async #receiveSnapshot(zxid: Zxid): Promise<void> {
     const input = await this.#durability.receiveSnapshot(zxid, (rest) => {
       this.#learner.heartbeat()
@@ -346,7 +346,8 @@ export class LearnerRole implements ActiveRole {
           leader: this.#leaderChannel(),
           epochStart: makeZxid(epoch, 0),
           canUpgradeSessions: settings.localSessionsUpgradingEnabled,
-          // The leader learns of touched sessions from the replies to its PINGs, two in a tick; a follower in between adds half a tick.
+          // The leader learns of touched sessions from the replies to its PINGs, two in a tick; an observer master in between adds
+          // half a tick.
           touchDelayMs: settings.tickTimeMs * (this.#master === this.#leaderId ? 1 : 1.5),
           hasObservers: this.#servesObservers,
         }),

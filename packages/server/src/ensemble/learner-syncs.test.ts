@@ -5,8 +5,8 @@ import type { MemberContext } from './context.ts'
 import type { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
 
-const SNAP: SyncPlan = { how: 'snap', reason: 'test', entries: [] }
-const DIFF: SyncPlan = { how: 'diff', zxid: 5, entries: [] }
+const SNAP: SyncPlan = { kind: 'snap', reason: 'test', entries: [] }
+const DIFF: SyncPlan = { kind: 'diff', zxid: 5, entries: [] }
 
 function fixture(maxConcurrentSnapSyncs: number) {
   const streamed: number[] = []

@@ -4,7 +4,7 @@ import type { MemberContext } from './context.ts'
 import type { LearnerConnection } from './learner-connection.ts'
 
 /**
- * Syncs learners, each over its own connection: those of a leader, and the observers of a follower. Bounds how many observers are
+ * Syncs the learners of a leader, or the observers of a follower, each over its own connection. Bounds how many observers are
  * sent a snapshot at the same time (`maxConcurrentSnapSyncs`).
  */
 export class LearnerSyncs {
@@ -13,7 +13,7 @@ export class LearnerSyncs {
   /** Observers that are being sent a snapshot. */
   #snapshots = 0
 
-  /** `streamed` is called when all that a plan asks for is written to the connection. */
+  /** `streamed` is called when everything in a plan is written to the connection. */
   constructor(context: MemberContext, streamed: (to: ConnectionId) => void) {
     this.#context = context
     this.#streamed = streamed
@@ -23,17 +23,17 @@ export class LearnerSyncs {
   start(learner: LearnerConnection, plan: SyncPlan): void {
     const { database, platform, settings } = this.#context
     const limit = settings.maxConcurrentSnapSyncs
-    const isBounded = plan.how === 'snap' && learner.isObserver
+    const isBounded = plan.kind === 'snap' && learner.isObserver
     if (isBounded && this.#snapshots >= limit)
       return learner.fail(`${limit} observers are being sent a snapshot already`)
     if (isBounded) this.#snapshots++
     const facts = {
       peer: learner.serverId,
       observer: learner.isObserver,
-      how: plan.how,
+      how: plan.kind,
       entries: plan.entries.length,
     }
-    const more = plan.how === 'snap' ? { reason: plan.reason } : { zxid: formatZxid(plan.zxid) }
+    const more = plan.kind === 'snap' ? { reason: plan.reason } : { zxid: formatZxid(plan.zxid) }
     platform.logger.info({ ...facts, ...more }, 'Bringing a member up to date')
     learner
       .sync(plan, database)

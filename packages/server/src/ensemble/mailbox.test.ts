@@ -53,7 +53,7 @@ describe('a mailbox', () => {
     })
     mailbox.post('a')
     mailbox.post('b')
-    expect([log, mailbox.stopped]).toEqual([['a'], true])
+    expect([log, mailbox.isStopped]).toEqual([['a'], true])
   })
 
   it('rethrows the error of a peer and fails with any other one', () => {
@@ -67,10 +67,10 @@ describe('a mailbox', () => {
     })
     const malformed = new ProtocolError('malformed', 0, 'a field')
     expect(() => mailbox.post(malformed)).toThrow(malformed)
-    expect([failures, mailbox.stopped]).toEqual([[], false])
+    expect([failures, mailbox.isStopped]).toEqual([[], false])
     const bug = new Error('bug')
     mailbox.post(bug)
-    expect([failures, mailbox.stopped]).toEqual([[bug], true])
+    expect([failures, mailbox.isStopped]).toEqual([[bug], true])
   })
 })
 

@@ -13,11 +13,11 @@ export interface MemberElectionEvents {
   readonly elected: (work: Elected) => void
   /** Another member has a newer configuration, which is to be activated durably. With `restart` the election begins again afterwards. */
   readonly configure: (work: Configure) => void
-  /** The oracle changes its answer. */
-  readonly oracleChanged: (mayContinueAlone: boolean) => void
+  /** The oracle has changed its answer. */
+  readonly oracleChanged: (canLeadAlone: boolean) => void
 }
 
-/** How a member of an ensemble votes: the connections for votes, the election, and the oracle of an ensemble of two. */
+/** Runs the elections of a member: the connections for votes, the election, and the oracle of an ensemble of two. */
 export class MemberElection {
   readonly #connections: ElectionConnections
   readonly #driver: ElectionDriver
@@ -46,15 +46,15 @@ export class MemberElection {
       failed: context.failed,
     })
     if (settings.oraclePath !== undefined)
-      this.#oracle = new Oracle(settings, platform, (goOn) => {
-        this.#driver.step({ type: 'oracle', canLeadAlone: goOn })
-        oracleChanged(goOn)
+      this.#oracle = new Oracle(settings, platform, (canLeadAlone) => {
+        this.#driver.step({ type: 'oracle', canLeadAlone })
+        oracleChanged(canLeadAlone)
       })
   }
 
-  /** Whether the oracle lets this member go on without the other one. */
-  get mayContinueAlone(): boolean {
-    return this.#oracle?.mayContinueAlone === true
+  /** Whether the oracle lets this member lead without the other one. */
+  get canLeadAlone(): boolean {
+    return this.#oracle?.canLeadAlone === true
   }
 
   /** Opens the election port. Rejects with a `NetworkError` when it cannot be bound. */
@@ -62,7 +62,7 @@ export class MemberElection {
     return this.#connections.start()
   }
 
-  /** Asks the oracle for the first time, if there is one. */
+  /** Reads the oracle for the first time, if there is one. */
   async startOracle(): Promise<void> {
     await this.#oracle?.start()
   }

@@ -1,26 +1,26 @@
 import type { Cancel, Platform } from '@zabra/runtime'
 import type { ServerSettings } from '../settings/index.ts'
 
-/** The first byte of the file when one of two servers may go on alone. */
-const GO_ON = 0x31
+/** The first byte of the file when this server may lead without the other one. */
+const CAN_LEAD_ALONE = 0x31
 
 /**
- * The oracle of an ensemble of two (`oraclePath`, quorum-protocol 2.5): a file that an external failure detector writes, which says
- * whether this server may go on without the other one. The file is read twice a tick; one that cannot be read says no.
+ * Reads the oracle of an ensemble of two (`oraclePath`, quorum-protocol 2.5), twice a tick: a file in which an external failure
+ * detector writes whether this server may lead without the other one. If the file cannot be read, it may not.
  */
 export class Oracle {
   readonly #platform: Platform
   readonly #path: string
   readonly #intervalMs: number
-  readonly #changed: (goOn: boolean) => void
-  #mayContinueAlone = false
+  readonly #changed: (canLeadAlone: boolean) => void
+  #canLeadAlone = false
   /** Whether the log already says that the file cannot be read. */
   #isLoggedUnreadable = false
   #isClosed = false
   #cancel: Cancel = () => {}
 
-  /** `changed` is called each time that the answer changes; the first answer is no. */
-  constructor(settings: ServerSettings, platform: Platform, changed: (goOn: boolean) => void) {
+  /** `changed` is called each time that the answer changes; the first answer is false. */
+  constructor(settings: ServerSettings, platform: Platform, changed: (canLeadAlone: boolean) => void) {
     this.#platform = platform
     this.#path = settings.oraclePath!
     this.#intervalMs = settings.tickTimeMs / 2
@@ -28,21 +28,21 @@ export class Oracle {
   }
 
   /** The last answer. */
-  get mayContinueAlone(): boolean {
-    return this.#mayContinueAlone
+  get canLeadAlone(): boolean {
+    return this.#canLeadAlone
   }
 
   /** Reads the file now, and twice a tick from now on. Resolves after the first read. */
   async start(): Promise<void> {
-    const goOn = await this.#read()
+    const canLeadAlone = await this.#read()
     if (this.#isClosed) return
-    if (goOn !== this.#mayContinueAlone) {
-      this.#mayContinueAlone = goOn
-      const sentence = goOn
-        ? 'The oracle says that this server may go on without the other one'
-        : 'The oracle does not let this server go on alone'
+    if (canLeadAlone !== this.#canLeadAlone) {
+      this.#canLeadAlone = canLeadAlone
+      const sentence = canLeadAlone
+        ? 'The oracle lets this server lead without the other one'
+        : 'The oracle does not let this server lead without the other one'
       this.#platform.logger.warn({ oraclePath: this.#path }, sentence)
-      this.#changed(goOn)
+      this.#changed(canLeadAlone)
     }
     this.#cancel = this.#platform.clock.after(this.#intervalMs, 'oracle', () => void this.start())
   }
@@ -56,10 +56,11 @@ export class Oracle {
     try {
       const [first] = await this.#platform.disk.readFile(this.#path)
       this.#isLoggedUnreadable = false
-      return first === GO_ON
+      return first === CAN_LEAD_ALONE
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
-      const sentence = 'The file of the oracle cannot be read; this server does not go on alone'
+      const sentence =
+        'The file of the oracle cannot be read; this server does not lead without the other one'
       if (!this.#isLoggedUnreadable) this.#platform.logger.warn({ oraclePath: this.#path, reason }, sentence)
       this.#isLoggedUnreadable = true
       return false

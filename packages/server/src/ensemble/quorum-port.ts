@@ -122,7 +122,7 @@ export class QuorumPort {
 
 /**
  * Creates the port on which a member accepts learners. Without reconfiguration a server that no configuration names is refused, as on
- * the election port, so such a server does not even learn who leads.
+ * the election port, so such a server does not even learn which server leads.
  */
 export function createQuorumPort(
   { settings, platform, membership }: MemberContext,
@@ -170,10 +170,10 @@ class FirstPacketReader implements IdentificationReader<QuorumPacket> {
         'the first packet',
       )
     decodeLearnerInfo(data)
-    const behind = this.received - BARE_PACKET_BYTES - (data?.length ?? 0)
-    if (behind > 0)
+    const surplus = this.received - BARE_PACKET_BYTES - (data?.length ?? 0)
+    if (surplus > 0)
       throw new ProtocolError(
-        `Expected nothing behind the first packet, got ${behind} bytes`,
+        `Expected nothing after the first packet, got ${surplus} bytes`,
         0,
         'the first packet',
       )

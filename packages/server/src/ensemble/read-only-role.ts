@@ -11,7 +11,7 @@ export class ReadOnlyRole {
   constructor(context: MemberContext) {
     this.#clients = new RoleClients(context, {
       sessions: new LearnerSessions(new Map(context.database.sessions)),
-      readOnly: true,
+      isReadOnly: true,
       role: { mode: 'read-only', peerState: () => 'looking' },
       pipeline: (pipelineContext) => new ReadOnlyPipeline(pipelineContext),
     })

@@ -33,7 +33,7 @@ export class ByteStream {
   #view = new DataView(this.#bytes.buffer)
   readonly #reader = new PeekReader(this.#bytes)
   #base = 0
-  #finished = false
+  #isFinished = false
   #adler = 1
   #checked = 0
 
@@ -81,7 +81,7 @@ export class ByteStream {
 
   /** Loads that many bytes into the window, or all that are left; resolves to the number of bytes available. */
   async fillUpTo(count: number): Promise<number> {
-    if (this.#reader.remaining < count && !this.#finished) await this.#fill(count)
+    if (this.#reader.remaining < count && !this.#isFinished) await this.#fill(count)
     return this.#reader.remaining
   }
 
@@ -109,9 +109,9 @@ export class ByteStream {
     this.#length -= offset
     this.#base += offset
     this.#checked = 0
-    while (this.#length < count && !this.#finished) {
+    while (this.#length < count && !this.#isFinished) {
       const part = await this.#source.next()
-      if (part === undefined) this.#finished = true
+      if (part === undefined) this.#isFinished = true
       else this.#append(part)
     }
     this.#reader.reset(this.#bytes, 0, this.#length)
@@ -138,7 +138,7 @@ export class FileChunks implements ChunkSource {
   readonly #buffers = [new Uint8Array(CHUNK), new Uint8Array(CHUNK)]
   #reading: Promise<number> | undefined
   #position = 0
-  #finished = false
+  #isFinished = false
 
   constructor(file: DiskReader, path: string, decompressor: ByteTransform | undefined) {
     this.#file = file
@@ -147,13 +147,13 @@ export class FileChunks implements ChunkSource {
   }
 
   async next(): Promise<Uint8Array | undefined> {
-    if (this.#finished) return undefined
+    if (this.#isFinished) return undefined
     const read = await (this.#reading ?? this.#read())
     const bytes = this.#buffers[0]!
     this.#reading = undefined
     this.#position += read
     const part = bytes.subarray(0, read)
-    if (read < CHUNK) this.#finished = true
+    if (read < CHUNK) this.#isFinished = true
     else {
       this.#buffers.reverse()
       this.#reading = this.#read()
@@ -161,7 +161,7 @@ export class FileChunks implements ChunkSource {
     if (!this.#decompressor) return part
     try {
       const decompressed = read > 0 ? await this.#decompressor.write(part) : new Uint8Array(0)
-      if (!this.#finished) return decompressed
+      if (!this.#isFinished) return decompressed
       const last = await this.#decompressor.end()
       const whole = new Uint8Array(decompressed.length + last.length)
       whole.set(decompressed)

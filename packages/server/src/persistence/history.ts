@@ -16,9 +16,9 @@ export interface RawTxn {
 const READ_AHEAD_BYTES = 1 << 18
 
 /**
- * Yields the transactions of the log behind `after` up to `upTo`, beginning with the file whose name says that it holds `after`.
+ * Yields the transactions of the log after `after` up to `upTo`, beginning with the file whose name says that it holds `after`.
  * The caller checks whether the first one follows `after`. Throws a `DamageError` where a file is corrupt or transactions are
- * missing between two others. Reads nothing behind `upTo`, so the log may be written meanwhile.
+ * missing between two others. Reads nothing after `upTo`, so the log may be written meanwhile.
  */
 export async function* readLog(
   disk: Disk,
@@ -52,7 +52,7 @@ interface PlacedTxn extends RawTxn {
   readonly offset: number
 }
 
-/** Yields the transactions of a file behind `after`, each once. Recovery has compared repetitions of earlier entries already. */
+/** Yields the transactions of a file after `after`, each once. Recovery has compared repetitions of earlier entries already. */
 async function* readFile(
   disk: Disk,
   path: string,

@@ -8,7 +8,7 @@ export interface LogFileOptions {
   /** The folder that holds `log.*`, `version-2` included. It must exist. */
   readonly folder: string
   /** Whether writes are durable when they resolve (O_DSYNC). */
-  readonly durable: boolean
+  readonly isDurable: boolean
   /** Step by which a file is extended ahead of its contents (disk-format 4.4); 0 for none. */
   readonly preallocateBytes: number
 }
@@ -42,7 +42,7 @@ export class LogFile {
 
   /** Closes the current file and creates the one that begins with the transaction `first`. */
   async create(first: Zxid): Promise<void> {
-    const { disk, folder, durable } = this.#options
+    const { disk, folder, isDurable: durable } = this.#options
     await this.close()
     this.#path = `${folder}/${logName(first)}`
     // A file of this name holds no transaction that counts, or `first` would not be the next one.

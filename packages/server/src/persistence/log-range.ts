@@ -11,7 +11,7 @@ interface Mark {
 }
 
 /**
- * The range of the log that is known to be this server's history without a gap: what recovery has read behind the snapshot that it
+ * The range of the log that is known to be this server's history without a gap: what recovery has read after the snapshot that it
  * loaded, and what was appended since. Files may hold more, such as transactions that a leader's snapshot has rolled back; those
  * are never served to a learner (disk-format H1).
  */
@@ -59,7 +59,7 @@ export class LogRange {
     this.#last = Math.max(zxid, this.after)
   }
 
-  /** Returns about how many bytes of log lie behind a transaction; never too few. */
+  /** Returns about how many bytes of log lie after a transaction; never too few. */
   bytesAfter(zxid: Zxid): number {
     const mark = this.#marks.findLast((one) => one.zxid <= zxid)
     return this.#bytes - (mark?.bytes ?? 0)

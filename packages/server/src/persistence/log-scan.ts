@@ -130,7 +130,7 @@ class LogScan {
     }
     const bytes = await this.#readRest(0)
     const start = new Uint8Array([0x5a, 0x4b, 0x4c, 0x47, 0, 0, 0, 2])
-    // A crash may also have cut the file behind these bytes: the rest of the header is an id with any value.
+    // A crash may also have cut the file after these bytes: the rest of the header is an id with any value.
     const isWhole = this.#size >= LOG_HEADER_BYTES && bytes.length >= start.length
     if (!isWhole && bytes.every((byte, i) => i >= start.length || byte === start[i])) return false
     throw this.#damage('Expected the header of a transaction log ("ZKLG", version 2)', 0)
@@ -152,7 +152,7 @@ class LogScan {
     const next = findWholeEntry(rest, this.#last)
     if (next >= 0) {
       // A power cut that tore a write of many entries leaves the same bytes. The format does not record where a write ended, so
-      // the entries behind may have been acknowledged, and only an operator who knows how the server ended can decide.
+      // the entries after it may have been acknowledged, and only an operator who knows how the server ended can decide.
       throw this.#damage(
         `Expected an entry, got bytes that are none, though a whole entry follows at byte ${at + next},`,
         at,

@@ -26,7 +26,7 @@ it('lengthWithoutTrailingZeros agrees with a plain loop, for every length and al
   }
 })
 
-it('lengthWithoutTrailingZeros ignores bytes behind the length', () => {
+it('lengthWithoutTrailingZeros ignores bytes after the length', () => {
   const bytes = new Uint8Array(200).fill(7, 150)
   expect(lengthWithoutTrailingZeros(bytes, 150)).toBe(0)
   expect(lengthWithoutTrailingZeros(bytes, 151)).toBe(151)

@@ -7,7 +7,7 @@ const SECTOR = 512
 const SEARCH_BYTES = 64 << 20
 
 /**
- * Returns where in `rest` a whole entry with a zxid above `last` begins, or -1. The search starts behind what an entry at the
+ * Returns where in `rest` a whole entry with a zxid above `last` begins, or -1. The search starts after what an entry at the
  * start of `rest` claims as its length: bytes inside it were sent by a client and may look like anything.
  */
 export function findWholeEntry(rest: Uint8Array, last: Zxid): number {
@@ -80,9 +80,9 @@ function hasZeroSector(rest: Uint8Array, at: number, length: number): boolean {
 /**
  * Returns how many of the first `length` bytes remain without the zeros at their end.
  *
- * FENCED: compares 64 bytes at a time as words of four bytes.
+ * Optimised: compares 64 bytes at a time as words of four bytes.
  * Why: a log file is extended by 64 MiB ahead of its contents, and every start scans the empty part.
- * Oracle: the plain loop in `log-tail.test.ts`.
+ * Tested against the plain loop in `log-tail.test.ts`.
  */
 export function lengthWithoutTrailingZeros(bytes: Uint8Array, length: number): number {
   let end = length

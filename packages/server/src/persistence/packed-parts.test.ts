@@ -111,7 +111,7 @@ describe('PackedParts', () => {
         ],
       }),
     )
-    // The type of the second part, behind header, count and first part.
+    // The type of the second part, after header, count and first part.
     new DataView(bytes.buffer, bytes.byteOffset).setInt32(32 + 4 + (4 + 4 + 6), OpCode.multi)
     expect(() => decodeInSteps(new Reader(bytes)).next()).toThrow('a type that a multi may hold')
   })

@@ -25,10 +25,10 @@ export function decodePart(reader: Reader, part: Reader, paths?: PathLookup): Su
 /**
  * The parts of a large multi, kept as the bytes that the log has for them.
  *
- * FENCED: every iteration decodes the parts again, one after the other.
+ * Optimised: every iteration decodes the parts again, one after the other.
  * Why: the garbage collector copies tens of thousands of young objects that survive a turn, 5 to 10 ms at a time; objects that are
  * created and dropped in one turn cost it nothing.
- * Rules: the bytes do not change; the data of a part are a view of them. Oracle: the same parts in an array
+ * Rules: the bytes do not change; the data of a part are a view of them. Tested against the same parts in an array
  * (`packed-parts.test.ts`).
  */
 export class PackedParts implements Packed {

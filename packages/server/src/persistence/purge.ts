@@ -5,8 +5,8 @@ import { hasFinalSeal } from './snapshot-reader.ts'
 
 /**
  * Removes snapshots and logs that neither recovery from the newest `retain` snapshots (at least 3) nor a reader of the log
- * behind `keepFrom` needs (disk-format 10). Only snapshots with their final seal count; a compressed one is decompressed to its
- * end, because its beginning proves nothing. Resolves to the names removed.
+ * after `keepFrom` needs (disk-format 10). Only snapshots with their final seal count; a compressed one is decompressed to its
+ * end to find the seal. Resolves to the names removed.
  */
 export async function purge(
   disk: Disk,
@@ -26,7 +26,7 @@ export async function purge(
   if (sound.length === 0) return []
   const oldest = Math.min(sound.at(-1)!, keepFrom)
   const logs = logsIn(await disk.list(folders.logs))
-  // The newest log that begins at or before the snapshot may hold transactions behind it.
+  // The newest log that begins at or before the snapshot may hold transactions after it.
   const newestBefore = logs.findLast(({ zxid }) => zxid <= oldest)
   const removed: string[] = []
   const remove = async (folder: string, name: string): Promise<void> => {

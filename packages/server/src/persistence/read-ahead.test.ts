@@ -60,7 +60,7 @@ it('forEachChunk passes every byte from an offset on, in order', async () => {
   const seen = new Uint8Array(bytes.length - 1000)
   await file.forEachChunk(1000, bytes.length, (chunk, at) => seen.set(chunk, at - 1000))
   expect(Buffer.compare(seen, bytes.subarray(1000))).toBe(0)
-  await file.forEachChunk(bytes.length, bytes.length, () => expect.fail('there is no chunk behind the end'))
+  await file.forEachChunk(bytes.length, bytes.length, () => expect.fail('there is no chunk after the end'))
 })
 
 it('readFrom returns what is left of a file that became shorter', async () => {

@@ -75,7 +75,7 @@ describe('recover', () => {
   }, 20_000)
 
   it.each(['none', 'snappy'] as const)(
-    'loads a snapshot (%s) and the log behind it, and an older snapshot when that one is damaged',
+    'loads a snapshot (%s) and the log after it, and an older snapshot when that one is damaged',
     async (kind) => {
       const disk = await diskWithLog(0)
       const tree = newTree()

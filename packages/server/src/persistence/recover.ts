@@ -40,7 +40,7 @@ export interface Recovery {
   readonly logs: readonly string[]
   readonly skipped: readonly SkippedSnapshot[]
   readonly tornWrites: readonly TornWrite[]
-  /** The transactions that were read behind the snapshot. */
+  /** The transactions that were read after the snapshot. */
   readonly logRange: LogRange
   /** Whether the digests of later transactions can be compared with the tree's. */
   readonly canCompareDigests: boolean
@@ -157,7 +157,7 @@ function rejectNodesWithoutAcl(tree: Tree, { file, snapshot }: Loaded, folder: s
   )
   if (left === undefined) return
   throw new RecoveryError(
-    `Expected the access list of ${left} in the table of ${file} or in the log behind it, got neither`,
+    `Expected the access list of ${left} in the table of ${file} or in the log after it, got neither`,
     folder,
     'Bring the missing log files back, or move this snapshot away so that an older one is used.',
   )

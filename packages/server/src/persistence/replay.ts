@@ -37,7 +37,7 @@ export interface TxnLocation {
   readonly zxid: Zxid
 }
 
-/** Applies the transactions of the log behind a snapshot to the tree that was loaded from it. */
+/** Applies the transactions of the log after a snapshot to the tree that was loaded from it. */
 export class Replay {
   readonly #options: ReplayOptions
   readonly #tree: Tree
@@ -48,7 +48,7 @@ export class Replay {
   /** Names of the logs that were read. */
   readonly readFiles: string[] = []
   readonly tornWrites: TornWrite[] = []
-  /** What was read behind the snapshot. */
+  /** The range of transactions that were read after the snapshot. */
   readonly logRange: LogRange
   appliedCount = 0
   /** The first transaction above `upTo`. */
@@ -92,7 +92,7 @@ export class Replay {
     return this.#fuzzyUntil === undefined && !this.#hasForeignEncoding
   }
 
-  /** Reads the logs that hold transactions behind the snapshot (disk-format 4.9). `files` are all logs, oldest first. */
+  /** Reads the logs that hold transactions after the snapshot (disk-format 4.9). `files` are all logs, oldest first. */
   async run(files: readonly NamedFile[]): Promise<void> {
     const { disk, folder, logger } = this.#options
     const start = this.#last + 1

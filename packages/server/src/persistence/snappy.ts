@@ -122,11 +122,11 @@ function putLiteral(input: Uint8Array, from: number, end: number, out: Uint8Arra
 
 /** Compresses a stream into the format of snappy-java's SnappyOutputStream. */
 export class SnappyCompressor {
-  #started = false
+  #hasStarted = false
 
   write(bytes: Uint8Array): Promise<Uint8Array> {
-    const parts: Uint8Array[] = this.#started ? [] : [STREAM_HEADER]
-    this.#started = true
+    const parts: Uint8Array[] = this.#hasStarted ? [] : [STREAM_HEADER]
+    this.#hasStarted = true
     for (let at = 0; at < bytes.length; at += BLOCK_BYTES) {
       const block = compressSnappy(bytes.subarray(at, at + BLOCK_BYTES))
       const length = new Uint8Array(4)
@@ -144,17 +144,17 @@ export class SnappyCompressor {
 /** Decompresses a stream of snappy-java's SnappyOutputStream. */
 export class SnappyDecompressor {
   #pending: Uint8Array = new Uint8Array(0)
-  #started = false
+  #hasStarted = false
 
   async write(bytes: Uint8Array): Promise<Uint8Array> {
     this.#pending = joined([this.#pending, bytes])
     let at = 0
-    if (!this.#started) {
+    if (!this.#hasStarted) {
       if (this.#pending.length < STREAM_HEADER.length) return new Uint8Array(0)
       if (STREAM_HEADER.subarray(0, 8).some((byte, i) => byte !== this.#pending[i])) {
         throw new RangeError('Expected the header of a snappy-java stream')
       }
-      this.#started = true
+      this.#hasStarted = true
       at = STREAM_HEADER.length
     }
     const parts: Uint8Array[] = []

@@ -8,7 +8,10 @@ export interface SnapshotTriggerOptions {
   readonly random: Random
 }
 
-/** Decides when the next snapshot is due (disk-format 4.6). Limits are random, so that members do not all write at once. */
+/**
+ * Decides when the next snapshot is due (disk-format 4.6). Limits are random, so that members do not all write snapshots at the
+ * same time.
+ */
 export class SnapshotTrigger {
   readonly #options: SnapshotTriggerOptions
   #txns: number
@@ -16,7 +19,7 @@ export class SnapshotTrigger {
   #txnLimit = 0
   #byteLimit = 0
 
-  /** `txns` are those behind the newest snapshot; they count towards the next one. */
+  /** `txns` are those after the newest snapshot; they count towards the next one. */
   constructor(options: SnapshotTriggerOptions, txns: number) {
     this.#options = options
     this.#txns = txns

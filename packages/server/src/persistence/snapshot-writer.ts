@@ -117,7 +117,7 @@ class SnapshotFileWriter {
     const cursor = tree.scan()
     let nodes = 0
     try {
-      // Sessions and lists are encoded in one turn; later changes are in the log behind the zxid of the name.
+      // Sessions and lists are encoded in one turn; later changes are in the log after the zxid of the name.
       this.#head(tree, sessions)
       for (let more = true; more;) {
         this.#options.signal?.throwIfAborted()

@@ -9,7 +9,7 @@ it('truncateTo ends the history at a transaction and removes later snapshots', a
   await fixture.snapshot()
   await fixture.appendAll(61, 100)
   await fixture.log.close()
-  expect(await truncateTo(fixture.recoveryOptions(), 45)).toMatchObject({ exact: true })
+  expect(await truncateTo(fixture.recoveryOptions(), 45)).toMatchObject({ isExact: true })
   const { lastZxid, tree } = await fixture.recover()
   expect([lastZxid, tree.has('/n45'), tree.has('/n46')]).toEqual([45, true, false])
   expect(fixture.fileNames().filter((name) => name.startsWith('snapshot'))).toEqual(['snapshot.0'])

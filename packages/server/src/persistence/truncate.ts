@@ -9,8 +9,8 @@ import { setAside } from './set-aside.ts'
 
 /** The history cut at a transaction, or the reason why it cannot be cut there; the disk is unchanged then. */
 export type Truncation =
-  | { readonly exact: true; readonly recovery: Recovery }
-  | { readonly exact: false; readonly reason: string }
+  | { readonly isExact: true; readonly recovery: Recovery }
+  | { readonly isExact: false; readonly reason: string }
 
 /**
  * Removes every transaction above `zxid`, exactly or not at all (disk-format 4.10). The history up to there is read first, from
@@ -24,16 +24,16 @@ export async function truncateTo(options: RecoveryOptions, zxid: Zxid): Promise<
     recovery = await recover({ ...options, upTo: zxid })
   } catch (error) {
     if (!isUnreadableHistory(error)) throw error
-    return { exact: false, reason: error.message }
+    return { isExact: false, reason: error.message }
   }
   const end = recovery.lastZxid
   // The start of an epoch is no transaction; the next one proves that the history contains this point.
   const isEpochStart = counterOf(zxid) === 0 && recovery.firstAboveLimit?.zxid === zxid + 1
   if (end !== zxid && !isEpochStart)
-    return { exact: false, reason: `the history up to it ends at 0x${formatZxid(end)}` }
+    return { isExact: false, reason: `the history up to it ends at 0x${formatZxid(end)}` }
   await cut(options.disk, options.logger, dataFoldersOf(options), recovery, zxid)
   recovery.tree.lastZxid = zxid
-  return { exact: true, recovery: { ...recovery, lastZxid: zxid } }
+  return { isExact: true, recovery: { ...recovery, lastZxid: zxid } }
 }
 
 function isUnreadableHistory(error: unknown): error is Error {
@@ -52,7 +52,7 @@ async function cut(
   { snapshot, firstAboveLimit: cutFrom }: Recovery,
   zxid: Zxid,
 ): Promise<void> {
-  const reason = `the leader has nothing behind 0x${formatZxid(zxid)}`
+  const reason = `the leader has nothing after 0x${formatZxid(zxid)}`
   const snapshots = snapshotsIn(await disk.list(folders.snapshots))
   // Snapshots newer than the loaded one hold, or may hold, later transactions.
   const used = snapshots.findIndex(({ name }) => name === snapshot)

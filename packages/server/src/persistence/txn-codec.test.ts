@@ -30,7 +30,7 @@ describe('the transaction codec', () => {
     expect(Buffer.from(writer.bytes()).toString('hex')).toBe(Buffer.from(bytes).toString('hex'))
   })
 
-  it('decodes a closeSession without its record, and a failed part of a multi with other bytes behind its code', () => {
+  it('decodes a closeSession without its record, and a failed part of a multi with other bytes after its code', () => {
     const close = hexBytes('0100001402ee0000 00000000 0000000100000001 000001a1fb44a723 fffffff5')
     expect(decodeLoggedTxn(new Reader(close)).txn).toEqual({ type: OpCode.closeSession, paths2Delete: [] })
     const multi = hexBytes(

@@ -4,12 +4,12 @@ import type { PreparedTxn } from '../core/prepare/index.ts'
 import type { AcceptedWrite, ClientWrite, WriteCallback } from './types.ts'
 
 /**
- * A write of the leader between its acceptance and its reply.
+ * Represents a write of the leader between its acceptance and its reply.
  *
- * FENCED: one object is the accepted write, the logged transaction, its header, its digest and the hint for the tree.
+ * Optimised: one object is the accepted write, the logged transaction, its header, its digest and the hint for the tree.
  * Why: with a thousand writes in flight, their objects survive garbage collections and are copied by them, which costs the more
  * the more objects there are.
- * Rules: it never changes. Code that compares or prints one of the five names the fields. Oracle: five separate objects, in
+ * Rules: it never changes. Code that compares or prints one of the five names the fields. Tested against five separate objects, in
  * `in-flight-write.test.ts`.
  */
 export class InFlightWrite implements AcceptedWrite, LoggedTxn, TxnHeader, Digest, ApplyHint {

@@ -1,12 +1,8 @@
 /** The pipeline of each role: executes writes, syncs and sessions on the server that decides, and on the others. */
 export type {
   AcceptedWrite,
-  ClientWrite,
-  ForwardedRequest,
   PipelineContext,
-  PipelineLog,
   QuorumProtocol,
-  RecordedDigests,
   RequestPipeline,
   RevalidationCallback,
   WriteCallback,

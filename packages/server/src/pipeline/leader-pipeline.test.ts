@@ -50,9 +50,7 @@ describe('LeaderPipeline', () => {
 
   it('does not change the bytes of proposals, and retains little else with them', async () => {
     const ensemble = await EnsembleFixture.start()
-    const client = await ensemble.leader.client({})
-    await ensemble.settle()
-    client.takeConnectResponse()
+    const client = await ensemble.connect(ensemble.leader)
     ensemble.holdsCommits = true
     const sizes = Array.from({ length: 300 }, (_, xid) => (xid % 50 === 49 ? 70_000 : (xid * 37) % 900))
     for (const [xid, size] of sizes.entries()) client.create(xid, `/${xid}`, 0, 'x'.repeat(size))
@@ -73,9 +71,7 @@ describe('LeaderPipeline', () => {
 
   it('replies to a write only after a quorum has it, even if its own disk has', async () => {
     const ensemble = await EnsembleFixture.start()
-    const client = await ensemble.leader.client({})
-    await ensemble.settle()
-    client.takeConnectResponse()
+    const client = await ensemble.connect(ensemble.leader)
     ensemble.holdsCommits = true
     client.create(1, '/a')
     client.read(2, OpCode.exists, '/a')
@@ -111,9 +107,7 @@ describe('LeaderPipeline', () => {
 
   it('completes a sync when a quorum has confirmed its leadership, and starts no later request of the session before', async () => {
     const ensemble = await EnsembleFixture.start()
-    const client = await ensemble.leader.client({})
-    await ensemble.settle()
-    client.takeConnectResponse()
+    const client = await ensemble.connect(ensemble.leader)
     ensemble.holdsConfirms = true
     client.create(1, '/a')
     client.ask(2, OpCode.sync, (w) => w.string('/'))
@@ -136,25 +130,14 @@ describe('LeaderPipeline', () => {
   it('commits no request of a learner before an earlier sync of the learner is done', async () => {
     const ensemble = await EnsembleFixture.start()
     const [learner] = ensemble.learners
-    const client = await learner!.fixture.client({})
-    await ensemble.settle()
-    const { sessionId } = client.takeConnectResponse()!
+    const { sessionId } = (await ensemble.connect(learner!.fixture)).session!
     ensemble.holdsConfirms = true
     const log: string[] = []
-    const note = (cxid: number, type: number): void =>
-      ensemble.leader.clientService.runTurn(() =>
-        ensemble.leader.pipeline.submitForwarded(learner!, {
-          sessionId,
-          cxid,
-          type,
-          body: type === OpCode.sync ? bytes((w) => w.string('/')) : setOf('/zookeeper/quota'),
-          identities: [],
-        }),
-      )
-    note(7, OpCode.sync)
-    note(8, OpCode.sync)
-    note(9, OpCode.setData)
-    note(10, OpCode.sync)
+    const root = bytes((w) => w.string('/'))
+    ensemble.forward(learner!, sessionId, 7, OpCode.sync, root)
+    ensemble.forward(learner!, sessionId, 8, OpCode.sync, root)
+    ensemble.forward(learner!, sessionId, 9, OpCode.setData, setOf('/zookeeper/quota'))
+    ensemble.forward(learner!, sessionId, 10, OpCode.sync, root)
     log.push(`${ensemble.proposals.length} proposals, ${ensemble.confirms.length} syncs`)
     learner!.isHeld = true
     ensemble.holdsConfirms = false
@@ -167,18 +150,8 @@ describe('LeaderPipeline', () => {
     const ensemble = await EnsembleFixture.start()
     const [learner] = ensemble.learners
     ensemble.holdsConfirms = true
-    const send = (cxid: number, type: number): void =>
-      ensemble.leader.clientService.runTurn(() =>
-        ensemble.leader.pipeline.submitForwarded(learner!, {
-          sessionId: 5n,
-          cxid,
-          type,
-          body: new Uint8Array(0),
-          identities: [],
-        }),
-      )
-    send(1, OpCode.sync)
-    send(2, OpCode.setData)
+    ensemble.forward(learner!, 5n, 1, OpCode.sync)
+    ensemble.forward(learner!, 5n, 2, OpCode.setData)
     ensemble.leader.pipeline.removeLearner(learner!)
     learner!.isHeld = true
     ensemble.holdsConfirms = false
@@ -200,17 +173,7 @@ describe('LeaderPipeline', () => {
       { type: OpCode.getData, body: none },
       { type: 77, body: none },
     ]
-    ensemble.leader.clientService.runTurn(() =>
-      requests.forEach(({ type, body }, cxid) =>
-        ensemble.leader.pipeline.submitForwarded(learner!, {
-          sessionId: 9n,
-          cxid,
-          type,
-          body,
-          identities: [],
-        }),
-      ),
-    )
+    requests.forEach(({ type, body }, cxid) => ensemble.forward(learner!, 9n, cxid, type, body))
     const txns = ensemble.proposals.map(({ payload }) => decodeLoggedTxn(new Reader(payload)))
     expect(txns.map(({ header, txn }) => [header.cxid, txn])).toEqual(
       requests.map((_, cxid) => [cxid, { type: OpCode.error, err: ErrorCode.MARSHALLINGERROR }]),
@@ -220,9 +183,7 @@ describe('LeaderPipeline', () => {
 
   it('reports no failed write when its role ends, and accepts no more', async () => {
     const ensemble = await EnsembleFixture.start()
-    const client = await ensemble.leader.client({})
-    await ensemble.settle()
-    client.takeConnectResponse()
+    const client = await ensemble.connect(ensemble.leader)
     ensemble.holdsCommits = true
     client.create(1, '/a')
     client.ask(2, OpCode.sync, (w) => w.string('/'))
@@ -231,13 +192,7 @@ describe('LeaderPipeline', () => {
     await ensemble.settle()
     expect([client.takeReceived(), client.closed]).toEqual([[], true])
     ensemble.leader.pipeline.commit(EPOCH + 5)
-    ensemble.leader.pipeline.submitForwarded(ensemble.learners[0]!, {
-      sessionId: 1n,
-      cxid: 1,
-      type: OpCode.setData,
-      body: new Uint8Array(0),
-      identities: [],
-    })
+    ensemble.forward(ensemble.learners[0]!, 1n, 1, OpCode.setData)
     expect([ensemble.leader.tree.has('/a'), ensemble.proposals.length, ensemble.leader.failures]).toEqual([
       false,
       1,
@@ -247,9 +202,7 @@ describe('LeaderPipeline', () => {
 
   it('neither proposes nor replies while leadership is being transferred', async () => {
     const ensemble = await EnsembleFixture.start()
-    const client = await ensemble.leader.client({})
-    await ensemble.settle()
-    client.takeConnectResponse()
+    const client = await ensemble.connect(ensemble.leader)
     ensemble.isAccepting = false
     client.create(1, '/a')
     await ensemble.settle()
@@ -310,9 +263,8 @@ describe('global sessions', () => {
   it('live while their learner reports them, and expire on all servers when it does not', async () => {
     const ensemble = await EnsembleFixture.start()
     const [learner, other] = ensemble.learners
-    const client = await learner!.fixture.client({ timeout: 4000 })
-    await ensemble.settle()
-    const { sessionId } = client.takeConnectResponse()!
+    const client = await ensemble.connect(learner!.fixture, { timeout: 4000 })
+    const { sessionId } = client.session!
     client.create(1, '/e', CreateMode.EPHEMERAL)
     await ensemble.settle()
     for (let i = 0; i < 6; i++) {
@@ -340,9 +292,8 @@ describe('global sessions', () => {
   it('move to another server, and a later request through the old one closes that connection', async () => {
     const ensemble = await EnsembleFixture.start()
     const [first, second] = ensemble.learners
-    const old = await first!.fixture.client({})
-    await ensemble.settle()
-    const session = old.takeConnectResponse()!
+    const old = await ensemble.connect(first!.fixture)
+    const session = old.session!
     old.create(1, '/a')
     await ensemble.settle()
     expect(old.takeReceived()).toEqual(['1:0'])
@@ -357,9 +308,7 @@ describe('global sessions', () => {
     await ensemble.settle()
     expect([old.takeReceived(), old.closed, moved.takeReceived()]).toEqual([[], true, ['1:0']])
     // The session moves to the leader itself.
-    const home = await ensemble.leader.client({ resume: session })
-    await ensemble.settle()
-    home.takeConnectResponse()
+    const home = await ensemble.connect(ensemble.leader, { resume: session })
     moved.ask(2, OpCode.delete, (w) => (w.string('/a'), w.int(-1)))
     home.set(1, '/a', 'home')
     await ensemble.settle()
@@ -369,9 +318,7 @@ describe('global sessions', () => {
   it('keep the timeout of their transaction in the table when clients negotiate another one later', async () => {
     const ensemble = await EnsembleFixture.start()
     const [first, second] = ensemble.learners
-    const old = await first!.fixture.client({ timeout: 8000 })
-    await ensemble.settle()
-    const session = old.takeConnectResponse()!
+    const session = (await ensemble.connect(first!.fixture, { timeout: 8000 })).session!
     const moved = await second!.fixture.client({ resume: session, timeout: 5000 })
     await ensemble.settle()
     expect(moved.takeConnectResponse()?.timeOut).toBe(5000)
@@ -381,9 +328,8 @@ describe('global sessions', () => {
 
   it('stay closed when a learner reports them that has not applied their closing', async () => {
     const ensemble = await EnsembleFixture.start()
-    const client = await ensemble.learners[0]!.fixture.client({})
-    await ensemble.settle()
-    const session = client.takeConnectResponse()!
+    const client = await ensemble.connect(ensemble.learners[0]!.fixture)
+    const session = client.session!
     ensemble.holdsCommits = true
     ensemble.leader.clientService.runTurn(() =>
       ensemble.leader.pipeline.closeSession(session.sessionId, 0, undefined, 0),
@@ -402,24 +348,11 @@ describe('global sessions', () => {
     const ensemble = await EnsembleFixture.start()
     ensemble.holdsCommits = true
     const [learner] = ensemble.learners
-    const send = (cxid: number, type: number, body: Uint8Array): void =>
-      ensemble.leader.clientService.runTurn(() =>
-        ensemble.leader.pipeline.submitForwarded(learner!, {
-          sessionId: 6n,
-          cxid,
-          type,
-          body,
-          identities: [],
-        }),
-      )
-    send(
-      0,
-      OpCode.createSession,
-      bytes((w) => w.int(5000)),
-    )
-    send(1, OpCode.setData, setOf('/zookeeper/quota'))
-    send(2, OpCode.closeSession, new Uint8Array(0))
-    send(3, OpCode.setData, setOf('/zookeeper/quota'))
+    const timeout = bytes((w) => w.int(5000))
+    ensemble.forward(learner!, 6n, 0, OpCode.createSession, timeout)
+    ensemble.forward(learner!, 6n, 1, OpCode.setData, setOf('/zookeeper/quota'))
+    ensemble.forward(learner!, 6n, 2, OpCode.closeSession)
+    ensemble.forward(learner!, 6n, 3, OpCode.setData, setOf('/zookeeper/quota'))
     const txns = ensemble.proposals.map(({ payload }) => decodeLoggedTxn(new Reader(payload)).txn)
     expect(txns.map(({ type }) => type)).toEqual([
       OpCode.createSession,
@@ -439,29 +372,18 @@ describe('global sessions', () => {
   it('close once: a learner that forwards a second closeSession gets an error transaction', async () => {
     const ensemble = await EnsembleFixture.start()
     const [learner] = ensemble.learners
-    const client = await learner!.fixture.client({})
-    await ensemble.settle()
-    const { sessionId } = client.takeConnectResponse()!
-    const close = (cxid: number): void =>
-      ensemble.leader.clientService.runTurn(() =>
-        ensemble.leader.pipeline.submitForwarded(learner!, {
-          sessionId,
-          cxid,
-          type: OpCode.closeSession,
-          body: new Uint8Array(0),
-          identities: [],
-        }),
-      )
+    const client = await ensemble.connect(learner!.fixture)
+    const { sessionId } = client.session!
     ensemble.holdsCommits = true
     ensemble.leader.clientService.runTurn(() =>
       ensemble.leader.pipeline.closeSession(sessionId, 0, undefined, 0),
     )
-    close(8)
+    ensemble.forward(learner!, sessionId, 8, OpCode.closeSession)
     const proposed = [...ensemble.proposals]
     ensemble.holdsCommits = false
     await ensemble.settle()
     ensemble.holdsCommits = true
-    close(9)
+    ensemble.forward(learner!, sessionId, 9, OpCode.closeSession)
     proposed.push(...ensemble.proposals)
     ensemble.holdsCommits = false
     await ensemble.settle()
@@ -476,9 +398,8 @@ describe('global sessions', () => {
 
   it('that left ephemeral nodes are closed by a new leader, by a proposed transaction', async () => {
     const ensemble = await EnsembleFixture.start()
-    const client = await ensemble.learners[0]!.fixture.client({})
-    await ensemble.settle()
-    const { sessionId } = client.takeConnectResponse()!
+    const client = await ensemble.connect(ensemble.learners[0]!.fixture)
+    const { sessionId } = client.session!
     client.create(1, '/e', CreateMode.EPHEMERAL)
     await ensemble.settle()
     ensemble.leader.clientService.sessions.remove(sessionId)
@@ -495,9 +416,8 @@ describe('local sessions', () => {
   it('need no transaction, end with their server, and are unknown to other servers', async () => {
     const ensemble = await EnsembleFixture.start({ localSessions: true, canUpgradeSessions: true })
     const [first, second] = ensemble.learners
-    const client = await first!.fixture.client({ timeout: 4000 })
-    await ensemble.settle()
-    const session = client.takeConnectResponse()!
+    const client = await ensemble.connect(first!.fixture, { timeout: 4000 })
+    const session = client.session!
     client.create(1, '/a')
     client.read(2, OpCode.exists, '/a')
     await ensemble.settle()
@@ -523,9 +443,7 @@ describe('local sessions', () => {
   it('expire on their server', async () => {
     const ensemble = await EnsembleFixture.start({ localSessions: true })
     const { fixture } = ensemble.learners[0]!
-    const client = await fixture.client({ timeout: 4000 })
-    await ensemble.settle()
-    client.takeConnectResponse()
+    const client = await ensemble.connect(fixture, { timeout: 4000 })
     await ensemble.advance(5100)
     fixture.clientService.runTurn(() => fixture.clientService.expiry.run())
     await ensemble.settle()
@@ -537,9 +455,8 @@ describe('local sessions', () => {
     async (where) => {
       const ensemble = await EnsembleFixture.start({ localSessions: true, canUpgradeSessions: true })
       const fixture = where === 'leader' ? ensemble.leader : ensemble.learners[0]!.fixture
-      const client = await fixture.client({ timeout: 4000 })
-      await ensemble.settle()
-      const { sessionId } = client.takeConnectResponse()!
+      const client = await ensemble.connect(fixture, { timeout: 4000 })
+      const { sessionId } = client.session!
       client.create(1, '/e', CreateMode.EPHEMERAL)
       client.read(2, OpCode.exists, '/e')
       await ensemble.settle()
@@ -549,11 +466,11 @@ describe('local sessions', () => {
         client.ask(-2, OpCode.ping)
         await ensemble.advance(1000)
         ensemble.ping()
-        for (const { clientService: core } of [
+        for (const { clientService } of [
           ensemble.leader,
           ...ensemble.learners.map((learner) => learner.fixture),
         ])
-          core.runTurn(() => core.expiry.run())
+          clientService.runTurn(() => clientService.expiry.run())
       }
       expect(client.closed).toBe(false)
       client.takeReceived()
@@ -572,9 +489,7 @@ describe('local sessions', () => {
     async (where) => {
       const ensemble = await EnsembleFixture.start({ localSessions: true })
       const fixture = where === 'leader' ? ensemble.leader : ensemble.learners[0]!.fixture
-      const client = await fixture.client({})
-      await ensemble.settle()
-      client.takeConnectResponse()
+      const client = await ensemble.connect(fixture)
       client.create(1, '/e', CreateMode.EPHEMERAL)
       client.create(2, '/p')
       await ensemble.settle()
@@ -597,9 +512,9 @@ describe('a reconfiguration', () => {
       sessions: new SessionTracker(1000, 0),
       settings: { skipAcl: loggedIn },
       reconfigure: () => answer,
-      createPipeline: (kit) =>
+      createPipeline: (context) =>
         new LeaderPipeline({
-          ...kit,
+          ...context,
           log: { state: 'open', appendPayload() {} },
           quorum: {
             isAccepting: true,
@@ -640,11 +555,11 @@ describe('a reconfiguration', () => {
   it('fails with the error of the ensemble, or without permission to write the node', async () => {
     const busy = await leader(ErrorCode.RECONFIGINPROGRESS, true)
     busy.client.ask(1, OpCode.reconfig, ask())
-    const stranger = await leader('server.1=…', false)
-    stranger.client.ask(1, OpCode.reconfig, ask())
+    const unauthorized = await leader('server.1=…', false)
+    unauthorized.client.ask(1, OpCode.reconfig, ask())
     await busy.clock.untilIdle()
-    await stranger.clock.untilIdle()
-    expect([busy.client.takeReceived(), stranger.client.takeReceived()]).toEqual([
+    await unauthorized.clock.untilIdle()
+    expect([busy.client.takeReceived(), unauthorized.client.takeReceived()]).toEqual([
       [`1:${ErrorCode.RECONFIGINPROGRESS}`],
       [`1:${ErrorCode.NOAUTH}`],
     ])

@@ -1,13 +1,11 @@
 import { ErrorCode, OpCode, Reader } from '@zabra/protocol'
-import { precheck, type PreparedTxn, type Preparer } from '../core/prepare/index.ts'
-import { STEP } from '../core/steps.ts'
-import type { CloseSessionTxn, SessionId, Zxid } from '../core/types.ts'
+import type { SessionId, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
 import { ApplyQueue } from './apply-queue.ts'
 import { LeaderSessions } from './leader-sessions.ts'
 import { LearnerRequestOrder } from './learner-request-order.ts'
 import { Proposer } from './proposer.ts'
-import { isMovedSessionCheck } from './session-routes.ts'
+import { isLargeRequest, LEADER_OWNER, RequestPreparer } from './request-preparer.ts'
 import { SlicedQueue } from './sliced-queue.ts'
 import type {
   AcceptedWrite,
@@ -26,16 +24,11 @@ interface DeferredRequest extends Pick<AcceptedWrite, 'xid' | 'type' | 'callback
   readonly closes?: SessionId
 }
 
-/** A multi of at least this many bytes is prepared in steps. */
-const LARGE_BYTES = 8192
-/** The owner of the sessions whose clients are connected to the leader itself. */
-const LEADER_OWNER: object = { name: 'the leader' }
-
 /**
- * The way of every write on the server that decides: prepare, log, propose, wait until it is committed, apply, notify watchers,
- * reply. A standalone server is a quorum of one. The rules that only this file and `Proposer` enforce:
+ * Executes every write on the leader: prepare, log, propose, wait until it is committed, apply, notify watchers,
+ * reply. A standalone server is a quorum of one. The rules that only this file, `RequestPreparer` and `Proposer` enforce:
  *
- * 1. A zxid is one above the last one appended; nothing else hands out zxids.
+ * 1. A zxid is one above the last one appended; no other code assigns zxids.
  * 2. A prepared transaction is appended and proposed in the same turn, so that the log, the proposals and the pending tree have
  *    one order.
  * 3. A write is applied, and its client gets a reply, only after the write is committed.
@@ -51,40 +44,36 @@ const LEADER_OWNER: object = { name: 'the leader' }
 export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipeline {
   readonly proposer: Proposer
   readonly #options: LeaderPipelineOptions<L>
-  readonly #preparer: Preparer
-  readonly #reader = new Reader()
+  readonly #processor: RequestPreparer<L>
   readonly #learnerOrder: LearnerRequestOrder
   readonly #sessions: LeaderSessions<L>
   readonly #applyQueue: ApplyQueue<L>
   /** The request that is being prepared in steps, and those behind it. */
   readonly #preparing: SlicedQueue
-  /** How many of the latter have a client of this server. */
+  /** How many of the waiting requests have a client of this server. */
   #deferred = 0
   /** Syncs that wait for a confirmation of leadership. */
   #confirming = 0
-  /** The owner of the sessions whose write is being prepared: a learner, or the leader itself. */
-  #owner: object = LEADER_OWNER
-  #ended = false
+  #hasEnded = false
 
   constructor(options: LeaderPipelineOptions<L>) {
     this.#options = options
     this.#sessions = new LeaderSessions(options)
-    this.#preparer = options.createPreparer({
-      check: (id, global) => this.#sessions.check(id, global, this.#owner),
-    })
+    this.proposer = new Proposer({ ...options, enqueue: (write) => this.#applyQueue.enqueue(write) })
+    this.#processor = new RequestPreparer(options, this.#sessions, this.proposer)
     this.#applyQueue = new ApplyQueue({
       ...options,
-      preparer: this.#preparer,
+      preparer: this.#processor.preparer,
       applySession: (id, txn, callback) => this.#sessions.apply(id, txn, callback),
     })
-    this.proposer = new Proposer({ ...options, enqueue: (write) => this.#applyQueue.enqueue(write) })
     this.#preparing = new SlicedQueue(options)
     this.#learnerOrder = new LearnerRequestOrder({
       sync: (learner, done) =>
         this.#inOrder(undefined, () =>
           this.#confirmLeadership(() => (options.quorum.sendSync(learner), done())),
         ),
-      process: (learner, request) => this.#inOrder(undefined, () => this.#processForwarded(learner, request)),
+      process: (learner, request) =>
+        this.#inOrder(undefined, () => this.#processor.processForwarded(learner, request)),
     })
   }
 
@@ -102,7 +91,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     return Math.max(tree.lastZxid, lastZxid)
   }
 
-  /** Syncs that wait, those of learners included. */
+  /** The number of pending syncs, those of learners included. */
   get pendingSyncs(): number {
     return this.#applyQueue.pendingSyncs + this.#confirming
   }
@@ -115,27 +104,20 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
 
   write(write: ClientWrite, body: Reader, callback: WriteCallback, startedAt: number): number {
     if (!this.isWritable) return ErrorCode.SYSTEMERROR
-    if (this.#preparing.isBusy || isLargeRequest(write.type, body)) {
-      // The connection reuses the bytes after this call.
-      const ownBody = new Reader(body.raw(body.remaining).slice(), 0, undefined, body.maxElement)
-      this.#inOrder({ ...write, callback, startedAt }, () => {
-        this.#upgradeSession(write, ownBody, startedAt)
-        return this.#process(LEADER_OWNER, write, ownBody, callback, startedAt)
-      })
-      return ErrorCode.OK
-    }
-    this.#upgradeSession(write, body, startedAt)
-    const time = this.#now()
-    const prepared = this.#preparer.prepare(write, body, this.#nextZxid, time)
-    if (typeof prepared === 'number') return prepared
-    this.proposer.propose(write, time, prepared, callback, startedAt)
+    if (!this.#preparing.isBusy && !isLargeRequest(write.type, body))
+      return this.#processor.submit(write, body, callback, startedAt)
+    // The connection reuses the bytes after this call.
+    const ownBody = new Reader(body.raw(body.remaining).slice(), 0, undefined, body.maxElement)
+    this.#inOrder({ ...write, callback, startedAt }, () =>
+      this.#processor.submitDeferred(write, ownBody, callback, startedAt),
+    )
     return ErrorCode.OK
   }
 
   createSession(id: SessionId, timeout: number, callback: WriteCallback, startedAt: number): boolean {
     if (!this.isWritable) return false
     this.#inOrder({ xid: 0, type: OpCode.createSession, callback, startedAt }, () =>
-      this.#createSession(id, 0, timeout, LEADER_OWNER, callback, startedAt),
+      this.#processor.createSession(id, 0, timeout, LEADER_OWNER, callback, startedAt),
     )
     return true
   }
@@ -143,20 +125,14 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   closeSession(id: SessionId, xid: number, callback: WriteCallback | undefined, startedAt: number): boolean {
     if (!this.isWritable) return false
     this.#inOrder({ xid, type: OpCode.closeSession, callback, startedAt, closes: id }, () =>
-      this.#closeSession(id, xid, callback, startedAt),
+      this.#processor.closeSession(id, xid, callback, startedAt),
     )
     return true
   }
 
   deleteContainer(path: string, startedAt: number, isDue: () => boolean): boolean {
     if (!this.isWritable) return false
-    this.#inOrder(undefined, () => {
-      // A pending change may delete the node and create it again.
-      if (this.#preparer.hasPendingChange(path) || !isDue()) return
-      const prepared = this.#preparer.deleteContainer(path, this.#nextZxid)
-      const id = { sessionId: 0n, xid: 0, type: OpCode.deleteContainer }
-      this.proposer.propose(id, this.#now(), prepared, undefined, startedAt)
-    })
+    this.#inOrder(undefined, () => this.#processor.deleteContainer(path, startedAt, isDue))
     return true
   }
 
@@ -189,9 +165,9 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
 
   // Learners
 
-  /** Submits a request that a learner forwards. `learner` stands for the learner's connection. Keeps the body. */
+  /** Submits a request that a learner forwards. `learner` identifies the connection of the learner. Keeps a reference to the body. */
   submitForwarded(learner: object, request: ForwardedRequest): void {
-    if (!this.#ended) this.#learnerOrder.submit(learner, request)
+    if (!this.#hasEnded) this.#learnerOrder.submit(learner, request)
   }
 
   /**
@@ -199,16 +175,16 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
    * through that learner.
    */
   revalidateForLearner(learner: object, id: SessionId, timeout: number): boolean {
-    return !this.#ended && this.#sessions.revalidate(id, timeout, learner)
+    return !this.#hasEnded && this.#sessions.revalidate(id, timeout, learner)
   }
 
   /**
    * As `revalidateForLearner`, after the requests that the learner has forwarded before. Otherwise a request of a session that
-   * left the learner and came back could be executed after what the session did elsewhere in between: it may still wait behind
-   * a sync.
+   * moved away from the learner and returned could be executed after the requests that the session sent elsewhere in between, because
+   * it may still wait behind a sync.
    */
   revalidateInOrder(learner: object, id: SessionId, timeout: number, answer: (valid: boolean) => void): void {
-    if (!this.#ended)
+    if (!this.#hasEnded)
       this.#learnerOrder.runInOrder(learner, () => answer(this.revalidateForLearner(learner, id, timeout)))
   }
 
@@ -217,7 +193,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     this.#learnerOrder.remove(learner)
   }
 
-  /** Extends the life of a session that a learner reports in its answer to a PING. Does nothing for an unknown or closing one. */
+  /** Moves the deadline of a session that a learner reports in its answer to a PING. Does nothing for an unknown or closing one. */
   touchSession(id: SessionId, timeout: number): void {
     this.#sessions.touch(id, timeout)
   }
@@ -229,12 +205,12 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     this.#applyQueue.commit(zxid)
   }
 
-  /** Whether something is prepared or applied in several turns. */
+  /** Whether a request is being prepared, or a transaction applied, over several turns. */
   get isBusy(): boolean {
     return this.#preparing.isBusy || this.#applyQueue.isBusy
   }
 
-  /** Finishes in this turn all that has begun, for a server that stops. */
+  /** Finishes all pending work in this turn, for a server that stops. */
   drain(): void {
     this.#preparing.drain()
     this.#applyQueue.drain()
@@ -244,7 +220,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   discardAfter(durable: Zxid): void {
     const lost = this.#applyQueue.discardAfter(durable)
     this.proposer.lastZxid = durable
-    this.#preparer.reset()
+    this.#processor.preparer.reset()
     this.#sessions.discardCreating()
     for (const { logged } of lost)
       if (logged.txn.type === OpCode.closeSession) this.#sessions.reopen(logged.header.sessionId)
@@ -254,15 +230,15 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   }
 
   end(): void {
-    this.#ended = true
+    this.#hasEnded = true
     this.#learnerOrder.clear()
     this.#applyQueue.end()
     this.#preparing.abort()
   }
 
-  // Preparation
+  // Order
 
-  /** Runs an action that proposes a transaction: now, or behind a request that is being prepared in steps. */
+  /** Runs an action that proposes a transaction: now, or once the request that is being prepared in steps is done. */
   #inOrder(request: DeferredRequest | undefined, action: () => Generator<void> | void): void {
     const hasClient = request?.callback !== undefined
     if (hasClient) this.#deferred++
@@ -281,136 +257,18 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   }
 
   #drop(request: DeferredRequest | undefined): undefined {
-    if (this.#ended || request === undefined) return
+    if (this.#hasEnded || request === undefined) return
     if (request.closes !== undefined) this.#sessions.reopen(request.closes)
     request.callback?.onLost(request)
-  }
-
-  #processForwarded(
-    owner: object,
-    { sessionId, cxid, type, body, identities }: ForwardedRequest,
-  ): Generator<void> | void {
-    const startedAt = this.#options.clock.monotonic()
-    const write = { sessionId, xid: cxid, type, identities }
-    if (isMovedSessionCheck(type, body)) return this.#reject(write, ErrorCode.SESSIONMOVED, startedAt)
-    if (type === OpCode.closeSession) {
-      if (!this.#sessions.isClosed(sessionId))
-        return this.#closeSession(sessionId, cxid, undefined, startedAt)
-      // The session was closed here while the request was in flight.
-      return this.#reject(write, ErrorCode.SESSIONEXPIRED, startedAt)
-    }
-    const reader = body.length > LARGE_BYTES ? new Reader(body) : this.#reader.reset(body)
-    if (type === OpCode.createSession && body.length >= 4)
-      return this.#createSession(sessionId, cxid, reader.int(), owner, undefined, startedAt)
-    return this.#process(owner, write, reader, undefined, startedAt)
-  }
-
-  /** Prepares and proposes a write that cannot be refused any more without a transaction. */
-  #process(
-    owner: object,
-    write: ClientWrite,
-    body: Reader,
-    callback: WriteCallback | undefined,
-    startedAt: number,
-  ): Generator<void> | void {
-    if (isLargeRequest(write.type, body)) return this.#processInSteps(owner, write, body, callback, startedAt)
-    const time = this.#now()
-    this.#owner = owner
-    const prepared = this.#preparer.prepare(write, body, this.#nextZxid, time)
-    this.#owner = LEADER_OWNER
-    this.proposer.propose(write, time, txnOf(prepared), callback, startedAt)
-  }
-
-  *#processInSteps(
-    owner: object,
-    write: ClientWrite,
-    body: Reader,
-    callback: WriteCallback | undefined,
-    startedAt: number,
-  ): Generator<void> {
-    const time = this.#now()
-    const steps = this.#preparer.prepareMulti(write, body, this.#nextZxid, time)
-    for (;;) {
-      this.#owner = owner
-      const { done, value } = steps.next()
-      this.#owner = LEADER_OWNER
-      if (done === true)
-        return yield* this.proposer.proposeInSteps(write, time, txnOf(value), callback, startedAt)
-      yield
-    }
-  }
-
-  #reject(write: ClientWrite, err: number, startedAt: number): void {
-    this.proposer.propose(write, this.#now(), txnOf(err), undefined, startedAt)
-  }
-
-  #createSession(
-    id: SessionId,
-    xid: number,
-    timeout: number,
-    owner: object,
-    callback: WriteCallback | undefined,
-    startedAt: number,
-  ): void {
-    this.#sessions.markCreating(id, owner)
-    const prepared = this.#preparer.createSession(timeout)
-    const write = { sessionId: id, xid, type: OpCode.createSession }
-    this.proposer.propose(write, this.#now(), prepared, callback, startedAt)
-  }
-
-  *#closeSession(
-    id: SessionId,
-    xid: number,
-    callback: WriteCallback | undefined,
-    startedAt: number,
-  ): Generator<void> {
-    this.#sessions.markClosing(id)
-    const prepared = yield* this.#preparer.closeSession(id, this.#nextZxid)
-    const write = { sessionId: id, xid, type: OpCode.closeSession }
-    const { paths2Delete } = prepared.txn as CloseSessionTxn
-    if (paths2Delete.length <= STEP)
-      return this.proposer.propose(write, this.#now(), prepared, callback, startedAt)
-    yield* this.proposer.proposeInSteps(write, this.#now(), prepared, callback, startedAt)
-  }
-
-  /** Makes a local session global before a write that creates an ephemeral node, if the settings allow it. */
-  #upgradeSession({ sessionId, type }: ClientWrite, body: Reader, startedAt: number): void {
-    const { localSessions, canUpgradeSessions = false } = this.#options
-    const session = localSessions?.get(sessionId)
-    if (session === undefined || !canUpgradeSessions) return
-    const { offset } = body
-    const { isEphemeral } = precheck(type, body)
-    body.offset = offset
-    if (!isEphemeral) return
-    localSessions!.remove(sessionId)
-    session.isLocal = false
-    this.#createSession(sessionId, 0, session.timeout, LEADER_OWNER, undefined, startedAt)
   }
 
   /** Calls back when a quorum has confirmed that this server leads and everything committed by then is applied. */
   #confirmLeadership(done: () => void): void {
     this.#confirming++
     this.#options.quorum.confirmLeadership(() => {
-      if (this.#ended || this.proposer.hasDropped) return
+      if (this.#hasEnded || this.proposer.hasDropped) return
       this.#confirming--
       this.#applyQueue.afterCommitted(done)
     })
   }
-
-  get #nextZxid(): Zxid {
-    return this.proposer.lastZxid + 1
-  }
-
-  #now(): number {
-    return Math.floor(this.#options.clock.wall())
-  }
 }
-
-const isLargeRequest = (type: number, body: Reader): boolean =>
-  type === OpCode.multi && body.remaining > LARGE_BYTES
-
-/** Returns the transaction that answers a request; for an error number, an error transaction. */
-const txnOf = (prepared: PreparedTxn | number): PreparedTxn =>
-  typeof prepared === 'number'
-    ? { txn: { type: OpCode.error, err: prepared }, digest: undefined, node: undefined, crc: 0 }
-    : prepared

@@ -5,6 +5,7 @@ import { LearnerSessions, type SessionTable } from '../core/sessions/index.ts'
 import type { LoggedTxn, Txn, Zxid } from '../core/types.ts'
 import { encodeLoggedTxn } from '../persistence/index.ts'
 import type { ClientChannel } from '../connections/client-channel.ts'
+import type { RawClient } from '../testing/test-server.ts'
 import { LearnerPipeline } from './learner-pipeline.ts'
 import type { ForwardedRequest } from './types.ts'
 import { PipelineFixture } from './testing/pipeline-fixture.ts'
@@ -15,8 +16,8 @@ class LearnerFixture {
   readonly clock = new ManualClock()
   readonly table: SessionTable = new Map()
   readonly forwarded: ForwardedRequest[] = []
-  readonly asked: bigint[] = []
-  readonly troubles: string[] = []
+  readonly revalidations: bigint[] = []
+  readonly failures: string[] = []
   fixture!: PipelineFixture<LearnerPipeline<ClientChannel>>
   zxid: Zxid = EPOCH
 
@@ -25,22 +26,33 @@ class LearnerFixture {
     script.fixture = await PipelineFixture.open({
       clock: script.clock,
       sessions: new LearnerSessions(script.table),
-      createPipeline: (kit) =>
+      createPipeline: (context) =>
         new LearnerPipeline({
-          ...kit,
+          ...context,
           epochStart: EPOCH,
           canUpgradeSessions: false,
           touchDelayMs: 1000,
           leader: {
             forward: (sent) => void script.forwarded.push({ ...sent, body: new Uint8Array(sent.body) }),
-            revalidate: (id) => void script.asked.push(id),
+            revalidate: (id) => void script.revalidations.push(id),
             lastContactAt: () => script.clock.monotonic(),
-            fail: (reason) => void script.troubles.push(reason),
-            reportDivergence: (zxid) => void script.troubles.push(`diverged at ${zxid - EPOCH}`),
+            fail: (reason) => void script.failures.push(reason),
+            reportDivergence: (zxid) => void script.failures.push(`diverged at ${zxid - EPOCH}`),
           },
         }),
     })
     return script
+  }
+
+  /** Opens a session, whose transaction the leader commits. */
+  async connect(): Promise<RawClient> {
+    const client = await this.fixture.client({})
+    await this.clock.untilIdle()
+    const { sessionId } = this.forwarded[0]!
+    this.commit(sessionId, 0, { type: OpCode.createSession, timeOut: 10_000 })
+    await this.clock.untilIdle()
+    client.takeConnectResponse()
+    return client
   }
 
   /** Commits a transaction as the leader. */
@@ -51,8 +63,8 @@ class LearnerFixture {
     this.fixture.clientService.runTurn(() => this.fixture.pipeline.applyCommitted(zxid, writer.take()))
   }
 
-  say(what: (writes: LearnerPipeline<ClientChannel>) => void): void {
-    this.fixture.clientService.runTurn(() => what(this.fixture.pipeline))
+  fromLeader(action: (pipeline: LearnerPipeline<ClientChannel>) => void): void {
+    this.fixture.clientService.runTurn(() => action(this.fixture.pipeline))
   }
 }
 
@@ -69,9 +81,8 @@ describe('LearnerPipeline', () => {
   it('forwards a write unchanged with the identities of its client, and replies when its transaction is committed', async () => {
     const ensemble = await EnsembleFixture.start()
     const [learner] = ensemble.learners
-    const client = await learner!.fixture.client({})
-    await ensemble.settle()
-    const { sessionId } = client.takeConnectResponse()!
+    const client = await ensemble.connect(learner!.fixture)
+    const { sessionId } = client.session!
     expect(learner!.requests[0]).toMatchObject({ sessionId, cxid: 0, type: OpCode.createSession })
     expect([...learner!.requests[0]!.body]).toEqual([0, 0, 0x27, 0x10])
     client.create(7, '/a', 0, 'data')
@@ -168,9 +179,7 @@ describe('LearnerPipeline', () => {
   it('rejects requests that the leader would never answer, in their order', async () => {
     const ensemble = await EnsembleFixture.start()
     const [learner] = ensemble.learners
-    const client = await learner!.fixture.client({})
-    await ensemble.settle()
-    client.takeConnectResponse()
+    const client = await ensemble.connect(learner!.fixture)
     client.create(1, '/a')
     client.ask(2, OpCode.create, (w) => w.int(99))
     client.ask(3, OpCode.multi, (w) => {
@@ -192,12 +201,7 @@ describe('LearnerPipeline', () => {
 
   it('completes syncs in their order, one for each SYNC of the leader', async () => {
     const script = await LearnerFixture.start()
-    const client = await script.fixture.client({})
-    await script.clock.untilIdle()
-    const { sessionId } = script.forwarded[0]!
-    script.commit(sessionId, 0, { type: OpCode.createSession, timeOut: 10_000 })
-    await script.clock.untilIdle()
-    client.takeConnectResponse()
+    const client = await script.connect()
     client.ask(1, OpCode.sync, (w) => w.string('/x'))
     client.ask(2, OpCode.sync, (w) => w.string(null))
     client.read(3, OpCode.exists, '/a')
@@ -206,43 +210,34 @@ describe('LearnerPipeline', () => {
       [],
       [OpCode.sync, OpCode.sync],
     ])
-    script.say((writes) => writes.completeSync())
+    script.fromLeader((pipeline) => pipeline.completeSync())
     script.commit(99n, 1, created('/a'))
     await script.clock.untilIdle()
     expect(client.takeReceived()).toEqual(['1:0'])
-    script.say((writes) => writes.completeSync())
+    script.fromLeader((pipeline) => pipeline.completeSync())
     await script.clock.untilIdle()
     expect(client.takeReceived()).toEqual(['2:0', '3:0'])
-    script.say((writes) => writes.completeSync())
-    expect(script.troubles).toEqual([
+    script.fromLeader((pipeline) => pipeline.completeSync())
+    expect(script.failures).toEqual([
       'Expected a leader that follows the protocol, but it answers a sync that this server has not sent',
     ])
   })
 
   it('leaves a leader that answers a sync before an older write of the session', async () => {
     const script = await LearnerFixture.start()
-    const client = await script.fixture.client({})
-    await script.clock.untilIdle()
-    const { sessionId } = script.forwarded[0]!
-    script.commit(sessionId, 0, { type: OpCode.createSession, timeOut: 10_000 })
-    await script.clock.untilIdle()
-    client.takeConnectResponse()
+    const client = await script.connect()
     client.create(1, '/a')
     client.ask(2, OpCode.sync, (w) => w.string('/'))
     await script.clock.untilIdle()
-    script.say((writes) => writes.completeSync())
+    script.fromLeader((pipeline) => pipeline.completeSync())
     await script.clock.untilIdle()
-    expect([client.takeReceived(), script.troubles.length, script.fixture.failures]).toEqual([[], 1, []])
+    expect([client.takeReceived(), script.failures.length, script.fixture.failures]).toEqual([[], 1, []])
   })
 
   it('matches a transaction only with the oldest request of its session, by the xid', async () => {
     const script = await LearnerFixture.start()
-    const client = await script.fixture.client({})
-    await script.clock.untilIdle()
-    const { sessionId } = script.forwarded[0]!
-    script.commit(sessionId, 0, { type: OpCode.createSession, timeOut: 10_000 })
-    await script.clock.untilIdle()
-    client.takeConnectResponse()
+    const client = await script.connect()
+    const { sessionId } = client.session!
     client.create(5, '/a')
     client.create(6, '/b')
     await script.clock.untilIdle()
@@ -277,35 +272,31 @@ describe('LearnerPipeline', () => {
     ]
     await script.clock.untilIdle()
     // This server rejects a wrong password itself.
-    expect([script.asked.length, wrong.takeConnectResponse()?.timeOut, first.frames.length]).toEqual([
+    expect([script.revalidations.length, wrong.takeConnectResponse()?.timeOut, first.frames.length]).toEqual([
       3, 0, 0,
     ])
     first.read(1, OpCode.exists, '/')
     gone.connection.cut()
     await script.clock.untilIdle()
-    script.say((writes) => writes.completeRevalidation(resume.sessionId, true))
+    script.fromLeader((pipeline) => pipeline.completeRevalidation(resume.sessionId, true))
     await script.clock.untilIdle()
     expect([first.takeConnectResponse()?.sessionId, first.takeReceived()]).toEqual([
       resume.sessionId,
       ['1:0'],
     ])
-    script.say((writes) => writes.completeRevalidation(resume.sessionId, true))
+    script.fromLeader((pipeline) => pipeline.completeRevalidation(resume.sessionId, true))
     await script.clock.untilIdle()
     expect(first.closed).toBe(false)
-    script.say((writes) => writes.completeRevalidation(resume.sessionId, false))
-    script.say((writes) => writes.completeRevalidation(77n, true))
+    script.fromLeader((pipeline) => pipeline.completeRevalidation(resume.sessionId, false))
+    script.fromLeader((pipeline) => pipeline.completeRevalidation(77n, true))
     await script.clock.untilIdle()
-    expect([second.takeConnectResponse()?.timeOut, second.closed, script.troubles]).toEqual([0, true, []])
+    expect([second.takeConnectResponse()?.timeOut, second.closed, script.failures]).toEqual([0, true, []])
   })
 
   it('closes the connection of a session that has moved, without a reply', async () => {
     const script = await LearnerFixture.start()
-    const client = await script.fixture.client({})
-    await script.clock.untilIdle()
-    const { sessionId } = script.forwarded[0]!
-    script.commit(sessionId, 0, { type: OpCode.createSession, timeOut: 10_000 })
-    await script.clock.untilIdle()
-    client.takeConnectResponse()
+    const client = await script.connect()
+    const { sessionId } = client.session!
     client.create(1, '/a')
     await script.clock.untilIdle()
     script.commit(sessionId, 0, { type: OpCode.closeSession, paths2Delete: [] })
@@ -317,12 +308,9 @@ describe('LearnerPipeline', () => {
 
   it('reports neither failed writes nor closed sessions when its role ends', async () => {
     const script = await LearnerFixture.start()
-    const client = await script.fixture.client({})
-    await script.clock.untilIdle()
-    const { sessionId } = script.forwarded[0]!
-    script.commit(sessionId, 0, { type: OpCode.createSession, timeOut: 10_000 })
-    await script.clock.untilIdle()
-    const session = client.takeConnectResponse()!
+    const client = await script.connect()
+    const session = client.session!
+    const { sessionId } = session
     client.create(1, '/a')
     client.ask(2, OpCode.sync, (w) => w.string('/'))
     const [arriving, coming] = [
@@ -337,23 +325,19 @@ describe('LearnerPipeline', () => {
     script.fixture.pipeline.completeRevalidation(sessionId, false)
     await script.clock.untilIdle()
     for (const one of [client, arriving, coming]) expect([one.frames.length, one.closed]).toEqual([0, true])
-    expect([script.fixture.tree.has('/a'), script.fixture.failures, script.troubles]).toEqual([false, [], []])
+    expect([script.fixture.tree.has('/a'), script.fixture.failures, script.failures]).toEqual([false, [], []])
   })
 
   it('stops at a transaction whose digest differs from its tree, and does not reply to it', async () => {
     const script = await LearnerFixture.start()
-    const client = await script.fixture.client({})
-    await script.clock.untilIdle()
-    const { sessionId } = script.forwarded[0]!
-    script.commit(sessionId, 0, { type: OpCode.createSession, timeOut: 10_000 })
-    await script.clock.untilIdle()
-    client.takeConnectResponse()
+    const client = await script.connect()
+    const { sessionId } = client.session!
     client.create(1, '/a')
     await script.clock.untilIdle()
     script.commit(sessionId, 1, created('/a'), { hi: 1, lo: 2 })
     script.commit(sessionId, 2, created('/b'))
     await script.clock.untilIdle()
-    expect([client.takeReceived(), script.troubles, script.fixture.tree.has('/b')]).toEqual([
+    expect([client.takeReceived(), script.failures, script.fixture.tree.has('/b')]).toEqual([
       [],
       ['diverged at 2'],
       false,
@@ -362,7 +346,7 @@ describe('LearnerPipeline', () => {
 
   it('leaves a leader that sends a malformed transaction, or one with another zxid', async () => {
     const one = await LearnerFixture.start()
-    one.say((writes) => writes.applyCommitted(EPOCH + 1, new Uint8Array([1, 2, 3])))
+    one.fromLeader((pipeline) => pipeline.applyCommitted(EPOCH + 1, new Uint8Array([1, 2, 3])))
     const two = await LearnerFixture.start()
     two.zxid = EPOCH + 4
     const writer = new Writer()
@@ -371,8 +355,8 @@ describe('LearnerPipeline', () => {
       txn: { type: OpCode.error, err: -1 },
       digest: undefined,
     })
-    two.say((writes) => writes.applyCommitted(EPOCH + 6, writer.take()))
-    expect([one.troubles.length, two.troubles]).toEqual([
+    two.fromLeader((pipeline) => pipeline.applyCommitted(EPOCH + 6, writer.take()))
+    expect([one.failures.length, two.failures]).toEqual([
       1,
       ['Expected a leader that follows the protocol, but its packet of 0x300000006 holds 0x300000005'],
     ])
@@ -382,9 +366,7 @@ describe('LearnerPipeline', () => {
   it('does not reply to pings once the session may have expired at a leader that is silent', async () => {
     const ensemble = await EnsembleFixture.start()
     const [learner] = ensemble.learners
-    const client = await learner!.fixture.client({ timeout: 4000 })
-    await ensemble.settle()
-    client.takeConnectResponse()
+    const client = await ensemble.connect(learner!.fixture, { timeout: 4000 })
     ensemble.heardAt = ensemble.clock.monotonic()
     await ensemble.advance(2900)
     client.ask(-2, OpCode.ping)

@@ -53,8 +53,8 @@ class RoutesFixture {
 
   /** Moves the session to the other learner. */
   moveAway(): void {
-    const { clientService: core, pipeline: writes } = this.ensemble.learners[1]!.fixture
-    core.runTurn(() => writes.revalidate(ID, 10_000, { onRevalidated() {} }))
+    const { clientService, pipeline } = this.ensemble.learners[1]!.fixture
+    clientService.runTurn(() => pipeline.revalidate(ID, 10_000, { onRevalidated() {} }))
   }
 
   /** Returns the committed transactions of the session since the last call. */
@@ -105,7 +105,7 @@ it('a follower completes syncs of sessions that have moved', async () => {
   expect(fixture.synced).toEqual([1, 3])
 })
 
-it("a follower rejects requests of a session's first stay when the session returns from another server by another route", async () => {
+it('a follower rejects earlier requests of a session that has moved to another server and returned by another route', async () => {
   const fixture = await RoutesFixture.start()
   fixture.relay(ONE, 0, OpCode.createSession)
   await fixture.done()
@@ -178,9 +178,8 @@ it('a follower closes its connection of a session that has moved to an observer,
 it('a follower rejects requests behind a sync of its own connection when the session has moved to an observer', async () => {
   const ensemble = await EnsembleFixture.start({ hasObservers: true })
   const { fixture: server, requests } = ensemble.learners[0]!
-  const client = await server.client({})
-  await ensemble.settle()
-  const { sessionId } = client.takeConnectResponse()!
+  const client = await ensemble.connect(server)
+  const { sessionId } = client.session!
   ensemble.holdsConfirms = true
   client.ask(1, OpCode.sync, (w) => w.string('/'))
   client.create(2, '/a')
@@ -206,10 +205,10 @@ it('a follower records the route of an unknown session when the leader confirms 
   const fixture = await RoutesFixture.start()
   fixture.ensemble.learners[0]!.isHeld = true
   // The session is created on another server, and the transaction does not reach the learner.
-  const { clientService: core, pipeline: writes } = fixture.ensemble.leader
+  const { clientService, pipeline } = fixture.ensemble.leader
   const body = bytes(OpCode.createSession)
-  core.runTurn(() =>
-    writes.submitForwarded(fixture.ensemble.learners[1]!, {
+  clientService.runTurn(() =>
+    pipeline.submitForwarded(fixture.ensemble.learners[1]!, {
       sessionId: ID,
       cxid: 0,
       type: OpCode.createSession,

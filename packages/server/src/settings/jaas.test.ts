@@ -47,7 +47,7 @@ describe('parseJaas', () => {
     ['Server', 1, 'expected { after the name of the section Server, got the end of the file'],
     ['{ }', 1, 'expected the name of a section, got {'],
     ['S {\n M required a="b" }\n;', 2, 'expected an option name="value", or ; after the last one, got }'],
-    ['S {\n M required a="b";\n}', 3, 'expected ; behind the } of the section S, got the end of the file'],
+    ['S {\n M required a="b";\n}', 3, 'expected ; after the } of the section S, got the end of the file'],
     ['S {\n M a="b";\n};', 2, 'expected required, requisite, sufficient or optional after the class'],
     ['S { M required a "b"; };', 1, 'expected = after the name of an option, got a text in quotation marks'],
     ['S { M required a=; };', 1, 'expected "value" after =, got ;'],

@@ -110,7 +110,7 @@ class Parser {
       const modules: LoginModule[] = []
       while (this.#token.kind !== '}') modules.push(this.#module(name))
       this.#take(`} at the end of the section ${name}`, '}')
-      this.#take(`; behind the } of the section ${name}`, ';')
+      this.#take(`; after the } of the section ${name}`, ';')
       sections.set(name, modules)
     }
     return sections

@@ -1,57 +1,43 @@
-import {
-  FrameSplitter,
-  OpCode,
-  readConnectResponse,
-  Reader,
-  readWhoAmIResponse,
-  writeConnectRequest,
-  Writer,
-} from '@zabra/protocol'
+import { OpCode, readConnectResponse, readWhoAmIResponse, type Reader, type Writer } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
+import { FramedConnection, type Reply } from '@zabra/testkit'
 
 /** A client on any network that sends requests and waits for their replies. */
 export class NetworkClient {
   readonly connection: Connection
-  readonly #frames: Uint8Array[] = []
-  readonly #splitter: FrameSplitter
-  #text = ''
-  #isCommand = false
+  readonly #framed: FramedConnection
+  readonly #frames: Reader[] = []
   #closed = false
   #wake: () => void = () => {}
 
   constructor(connection: Connection) {
     this.connection = connection
-    this.#splitter = new FrameSplitter({
-      maxLength: 2 ** 30,
-      frame: (bytes, start, end) => void this.#frames.push(bytes.slice(start, end)),
-    })
-    connection.setHandler({
-      data: (chunk) => {
-        if (this.#isCommand) this.#text += new TextDecoder().decode(chunk)
-        else this.#splitter.push(chunk)
+    this.#framed = new FramedConnection(connection, {
+      frame: (reader) => {
+        this.#frames.push(reader)
         this.#wake()
       },
-      drain() {},
-      closed: () => {
-        this.#closed = true
-        this.#wake()
-      },
+      closed: () => this.#onClosed(),
     })
   }
 
   /** Waits for the next frame. Resolves with undefined when the connection is closed. */
   async next(): Promise<Reader | undefined> {
     await this.#until(() => this.#frames.length > 0 || this.#closed)
-    const frame = this.#frames.shift()
-    return frame && new Reader(frame)
+    return this.#frames.shift()
   }
 
   /** Sends a four-letter command. Resolves with the answer once the server has closed the connection. */
   async command(name: string): Promise<string> {
-    this.#isCommand = true
+    let text = ''
+    this.connection.setHandler({
+      data: (chunk) => void (text += new TextDecoder().decode(chunk)),
+      drain() {},
+      closed: () => this.#onClosed(),
+    })
     this.connection.write(new TextEncoder().encode(name))
-    await this.#until(() => this.#closed)
-    return this.#text
+    await this.closed()
+    return text
   }
 
   /**
@@ -59,26 +45,13 @@ export class NetworkClient {
    * connection instead.
    */
   async session(timeOut = 10_000): Promise<bigint | undefined> {
-    this.#send((w) =>
-      writeConnectRequest(w, {
-        protocolVersion: 0,
-        lastZxidSeen: 0n,
-        timeOut,
-        sessionId: 0n,
-        passwd: new Uint8Array(16),
-        readOnly: false,
-      }),
-    )
+    this.#framed.sendHandshake({ timeoutMs: timeOut })
     const greeting = await this.next()
     return greeting && readConnectResponse(greeting).sessionId
   }
 
   /** Sends a request. Resolves with the error and the body of its reply. */
-  async request(
-    xid: number,
-    type: number,
-    body: (w: Writer) => void = () => {},
-  ): Promise<{ err: number; body: Reader }> {
+  async request(xid: number, type: number, body?: (w: Writer) => void): Promise<Pick<Reply, 'err' | 'body'>> {
     this.send(xid, type, body)
     const reply = await this.next()
     if (reply === undefined) throw new Error('Expected a reply, and the connection is closed')
@@ -88,12 +61,8 @@ export class NetworkClient {
   }
 
   /** Sends a request without waiting for its reply. */
-  send(xid: number, type: number, body: (w: Writer) => void = () => {}): void {
-    this.#send((w) => {
-      w.int(xid)
-      w.int(type)
-      body(w)
-    })
+  send(xid: number, type: number, body?: (w: Writer) => void): void {
+    this.#framed.sendRequest(xid, type, body)
   }
 
   async whoAmI(): Promise<string[]> {
@@ -105,12 +74,9 @@ export class NetworkClient {
     await this.#until(() => this.#closed)
   }
 
-  #send(write: (w: Writer) => void): void {
-    const w = new Writer()
-    const mark = w.beginFrame()
-    write(w)
-    w.endFrame(mark)
-    this.connection.write(w.take())
+  #onClosed(): void {
+    this.#closed = true
+    this.#wake()
   }
 
   async #until(condition: () => boolean): Promise<void> {

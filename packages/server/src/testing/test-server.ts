@@ -1,19 +1,17 @@
 import {
-  FrameSplitter,
   OPEN_ACL_UNSAFE,
   OpCode,
-  Reader,
   readConnectResponse,
   readWatcherEvent,
-  writeConnectRequest,
   writeCreateRequest,
-  Writer,
   writeSetDataRequest,
   type ConnectResponse,
+  type Reader,
   type WatcherEvent,
+  type Writer,
 } from '@zabra/protocol'
 import { MemoryDisk, type Logger, type MemoryConnection, type Platform } from '@zabra/runtime'
-import { ManualPlatform } from '@zabra/testkit'
+import { FramedConnection, ManualPlatform, type Reply } from '@zabra/testkit'
 import { defaults, type ServerSettings } from '../settings/index.ts'
 import type { Server } from '../server-types.ts'
 import { createServer } from '../server.ts'
@@ -22,13 +20,6 @@ export interface LogLine {
   readonly level: keyof Logger
   readonly facts: object
   readonly sentence: string
-}
-
-export interface Reply {
-  readonly xid: number
-  readonly zxid: number
-  readonly err: number
-  readonly body: Reader
 }
 
 /** Runs a server on a disk, a network and a clock that the test controls. A restart keeps the disk. */
@@ -101,12 +92,17 @@ export class TestServer extends ManualPlatform {
   }
 
   /** Connects a client that opens or resumes a session. */
-  async client(
-    options: { timeout?: number; resume?: ConnectResponse; seen?: bigint } = {},
-  ): Promise<RawClient> {
+  async client(options?: HandshakeOptions): Promise<RawClient> {
     const client = await this.open()
     client.handshake(options)
     await this.untilIdle()
+    return client
+  }
+
+  /** Connects a client and takes its connect response, which is `session` then. */
+  async connect(options?: HandshakeOptions): Promise<RawClient> {
+    const client = await this.client(options)
+    client.takeConnectResponse()
     return client
   }
 
@@ -132,88 +128,59 @@ export interface HandshakeOptions {
 /** A client that sends single requests and keeps the frames that it receives. */
 export class RawClient {
   readonly #fixture: Pick<TestServer, 'untilIdle'>
+  readonly #framed: FramedConnection
   readonly connection: MemoryConnection
-  readonly frames: Uint8Array[] = []
+  readonly frames: Reader[] = []
   session: ConnectResponse | undefined
   closed = false
   text = ''
-  readonly #splitter = new FrameSplitter({
-    maxLength: 2 ** 30,
-    frame: (bytes, start, end) => this.frames.push(bytes.slice(start, end)),
-  })
-  #isCommand = false
-  #batch: Writer | undefined
 
   constructor(fixture: Pick<TestServer, 'untilIdle'>, connection: MemoryConnection) {
     this.#fixture = fixture
     this.connection = connection
-    connection.setHandler({
-      data: (chunk) => {
-        if (this.#isCommand) this.text += new TextDecoder().decode(chunk)
-        else this.#splitter.push(chunk)
-      },
-      drain() {},
-      closed: () => (this.closed = true),
+    this.#framed = new FramedConnection(connection, {
+      frame: (reader) => void this.frames.push(reader),
+      closed: () => void (this.closed = true),
     })
   }
 
   /** Sends raw bytes. Before the handshake they are a four-letter command, whose answer is `text`. */
   send(bytes: Uint8Array): void {
-    if (this.frames.length === 0 && this.session === undefined) this.#isCommand = true
+    if (this.frames.length === 0 && this.session === undefined)
+      this.connection.setHandler({
+        data: (chunk) => void (this.text += new TextDecoder().decode(chunk)),
+        drain() {},
+        closed: () => void (this.closed = true),
+      })
     this.connection.write(bytes)
   }
 
   /** Sends all requests of an action in one chunk. */
   batch(action: () => void): void {
-    this.#batch = new Writer()
-    action()
-    this.connection.write(this.#batch.take())
-    this.#batch = undefined
+    this.#framed.batch(action)
   }
 
-  #write(bytes: Uint8Array): void {
-    if (this.#batch === undefined) this.connection.write(bytes)
-    else this.#batch.raw(bytes)
-  }
-
-  handshake({
-    timeout = 10_000,
-    resume,
-    seen = 0n,
-    password,
-    readOnly = false,
-  }: HandshakeOptions = {}): void {
-    const w = new Writer()
-    const mark = w.beginFrame()
-    writeConnectRequest(w, {
-      protocolVersion: 0,
-      lastZxidSeen: seen,
-      timeOut: timeout,
+  handshake({ timeout = 10_000, resume, seen = 0n, password, readOnly }: HandshakeOptions = {}): void {
+    this.#framed.sendHandshake({
+      timeoutMs: timeout,
       sessionId: resume?.sessionId ?? 0n,
-      passwd: password ?? resume?.passwd ?? new Uint8Array(16),
-      readOnly,
+      password: password ?? resume?.passwd ?? new Uint8Array(16),
+      lastZxidSeen: seen,
+      readOnly: readOnly ?? false,
     })
-    w.endFrame(mark)
-    this.#write(w.take())
   }
 
   /** Removes the first frame and returns it as a connect response; undefined when there is none. */
   takeConnectResponse(): ConnectResponse | undefined {
     const frame = this.frames.shift()
     if (frame === undefined) return undefined
-    this.session = readConnectResponse(new Reader(frame))
+    this.session = readConnectResponse(frame)
     return this.session
   }
 
   /** Sends a request without waiting. */
-  ask(xid: number, type: number, body: (w: Writer) => void = () => {}): void {
-    const w = new Writer()
-    const mark = w.beginFrame()
-    w.int(xid)
-    w.int(type)
-    body(w)
-    w.endFrame(mark)
-    this.#write(w.take())
+  ask(xid: number, type: number, body?: (w: Writer) => void): void {
+    this.#framed.sendRequest(xid, type, body)
   }
 
   create(xid: number, path: string, flags = 0, data = ''): void {
@@ -260,7 +227,6 @@ export class RawClient {
   }
 }
 
-function replyOf(frame: Uint8Array): Reply {
-  const body = new Reader(frame)
+function replyOf(body: Reader): Reply {
   return { xid: body.int(), zxid: body.longNumber(), err: body.int(), body }
 }

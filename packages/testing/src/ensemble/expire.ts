@@ -2,7 +2,7 @@ import { connect, type Client } from '@zabra/client'
 
 /**
  * Expires the session of a client without its cooperation, as after a long silence: its ephemeral znodes are deleted
- * and the client learns of it from the server. `servers` is a connect string of the server or ensemble that the client
+ * and the server reports the expiry to the client. `servers` is a connect string of the server or ensemble that the client
  * uses.
  */
 export async function expireSession(servers: string, client: Pick<Client, 'session'>): Promise<void> {

@@ -181,10 +181,10 @@ async function freePorts(count: number): Promise<number[]> {
   return ports
 }
 
-async function waitUntil<T>(what: string, look: () => T | undefined): Promise<T> {
+async function waitUntil<T>(what: string, find: () => T | undefined): Promise<T> {
   const end = nodeClock.monotonic() + START_MS
   for (;;) {
-    const found = look()
+    const found = find()
     if (found !== undefined) return found
     if (nodeClock.monotonic() > end) throw new Error(`Expected ${what} within ${START_MS} ms`)
     await new Promise<void>((resolve) => void wakeful(POLL_MS, resolve))

@@ -77,25 +77,25 @@ export class SimulatedServer {
 
   start(): void {
     if (this.isUp) return
-    const life = this.host.start()
+    const incarnation = this.host.start()
     const damaged = this.#damaged
     this.#damaged = undefined
     const repaired =
-      damaged === undefined ? Promise.resolve() : truncateDamagedLog(life.platform.disk, damaged)
-    const begun = repaired.then(() => createServer(this.settings, life.platform))
+      damaged === undefined ? Promise.resolve() : truncateDamagedLog(incarnation.platform.disk, damaged)
+    const begun = repaired.then(() => createServer(this.settings, incarnation.platform))
     begun.then(
       (server) => {
-        if (!life.isAlive) return
+        if (!incarnation.isAlive) return
         this.server = server
         server.failed.then(
           (reason) => {
-            if (life.isAlive && reason !== undefined) this.#stopped('service', reason)
+            if (incarnation.isAlive && reason !== undefined) this.#stopped('service', reason)
           },
           () => {},
         )
       },
       (error: unknown) => {
-        if (life.isAlive) this.#stopped('start', error)
+        if (incarnation.isAlive) this.#stopped('start', error)
       },
     )
   }

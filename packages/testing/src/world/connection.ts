@@ -123,7 +123,7 @@ export class SimulatedConnection implements Connection {
   /** Receives a packet at this side's system. */
   receive(packet: Packet): void {
     if (!this.isOpen) {
-      // This side is closed: the peer learns it from a reset when it sends.
+      // This side is closed: the peer gets a reset when it sends.
       if (packet !== 'reset' && this.owner.host.isPowered) this.#network.send(this, 'reset')
       return
     }

@@ -12,10 +12,10 @@ export class SimulatedDisk implements Disk {
   readonly #owner: ProcessState
   readonly #image: DiskImage
 
-  constructor(world: Scheduler, owner: ProcessState, platter: DiskImage) {
+  constructor(world: Scheduler, owner: ProcessState, image: DiskImage) {
     this.#world = world
     this.#owner = owner
-    this.#image = platter
+    this.#image = image
   }
 
   list(folder: string): Promise<string[]> {
@@ -127,16 +127,16 @@ export class SimulatedDisk implements Disk {
     position: number,
     durable: boolean,
   ): Promise<void> {
-    const platter = this.#image
+    const image = this.#image
     // Takes the bytes when the write completes, as a system may do, so that a caller that modifies them earlier fails.
     const flight = { file, position, bytes }
-    platter.inFlightWrites.add(flight)
+    image.inFlightWrites.add(flight)
     const time = durable ? this.#syncTime() : undefined
-    if (durable) platter.notifyDurableWrite()
+    if (durable) image.notifyDurableWrite()
     return this.#call(() => {
-      platter.inFlightWrites.delete(flight)
+      image.inFlightWrites.delete(flight)
       const grows = position + bytes.length > file.length
-      if (platter.conditions.isFull && grows) {
+      if (image.conditions.isFull && grows) {
         const room = Math.max(0, file.length - position)
         file.write(position, bytes.subarray(0, room))
         throw this.#noSpace(path)

@@ -179,7 +179,7 @@ export class SimulatedNetwork {
     for (const [key, bound] of this.#boundPorts) if (bound.owner === ended) this.#boundPorts.delete(key)
     for (const connection of Array.from(this.#connections)) {
       if (connection.owner !== ended) continue
-      // A machine without power sends no reset: the peer learns it when it sends.
+      // A machine without power sends no reset now: the peer gets one when it sends.
       if (kind === 'kill') this.send(connection, 'reset')
       connection.abandon()
       this.remove(connection)

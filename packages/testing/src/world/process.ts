@@ -39,7 +39,7 @@ export class Incarnation implements ProcessState {
       fileDescriptors: () => ({ open: 1, max: 100_000 }),
       environment: () => [['host.name', host.name]],
     }
-    const say =
+    const log =
       (level: keyof Logger) =>
       (facts: object, sentence: string): void => {
         if (this.isAlive) world.logged(this, level, facts, sentence)
@@ -50,7 +50,7 @@ export class Incarnation implements ProcessState {
       network: new ProcessNetwork(world.network, this),
       disk: new SimulatedDisk(world, this, host.disk),
       compression: uncompressed,
-      logger: { error: say('error'), warn: say('warn'), info: say('info'), debug: say('debug') },
+      logger: { error: log('error'), warn: log('warn'), info: log('info'), debug: log('debug') },
       system,
     }
   }
@@ -119,7 +119,7 @@ export class Host implements HostState {
     this.disk.crash('power')
   }
 
-  /** Pauses the process. Its clock goes on and its events are deferred. */
+  /** Pauses the process. Its clock continues and its events are deferred. */
   pause(): void {
     if (this.current === undefined || this.isPaused) return
     this.world.trace(this.current, 'pause', '')

@@ -81,16 +81,16 @@ describe('Host', () => {
   it('a crashed process runs no more events, and a restart is a new incarnation', async () => {
     const world = new SimulatedWorld(1)
     const host = world.addHost('a')
-    const life = host.start()
+    const first = host.start()
     const done: string[] = []
-    life.platform.clock.after(10, 'timer', () => done.push('timer'))
-    void life.platform.disk.makeFolder('/x').then(() => done.push('disk'))
+    first.platform.clock.after(10, 'timer', () => done.push('timer'))
+    void first.platform.disk.makeFolder('/x').then(() => done.push('disk'))
     host.crash('kill')
     const next = host.start()
     next.platform.clock.after(10, 'timer', () => done.push('next'))
     await world.run(100)
     expect(done).toEqual(['next'])
-    expect(next.pid).not.toBe(life.pid)
+    expect(next.pid).not.toBe(first.pid)
   })
 
   it('a resumed process runs its deferred events in order', async () => {

@@ -1,9 +1,9 @@
 import type { ShellCommand } from '../command.ts'
 
-/** Proves an identity. */
+/** Adds an identity to the session. */
 export const addAuth: ShellCommand = {
   usage: 'addauth scheme auth',
-  least: 1,
+  minArgs: 1,
   async run({ zk }, { words: [scheme = '', auth = ''] }) {
     await zk.addAuth(scheme, new TextEncoder().encode(auth))
   },

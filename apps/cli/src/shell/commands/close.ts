@@ -1,6 +1,6 @@
 import type { ShellCommand } from '../command.ts'
 
-/** Ends the session; the shell goes on. */
+/** Closes the session; the shell continues. */
 export const close: ShellCommand = {
   usage: 'close ',
   run: (shell) => shell.close(),

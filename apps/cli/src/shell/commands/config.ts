@@ -4,12 +4,12 @@ import { statLines } from '../../text/stat.ts'
 
 const CONFIG = '/zookeeper/config'
 
-/** The membership of the ensemble. */
+/** Prints the membership of the ensemble. */
 export const config: ShellCommand = {
   usage: 'config [-c] [-w] [-s]',
   flags: ['-c', '-w', '-s'],
   async run(shell, { flags }) {
-    if (flags.has('-w')) await shell.watching.once(shell.zk, CONFIG, 'data')
+    if (flags.has('-w')) await shell.watches.addOneShot(shell.zk, CONFIG, 'data')
     const { data, stat } = await shell.zk.getConfig()
     const text = safeData(data ?? new Uint8Array(0))
     shell.out(flags.has('-c') ? forClients(text) : text)
@@ -17,7 +17,7 @@ export const config: ShellCommand = {
   },
 }
 
-/** The version and where clients connect, in one line. */
+/** Returns the configuration version and the client addresses in one line. */
 function forClients(text: string): string {
   let version = ''
   const addresses: string[] = []

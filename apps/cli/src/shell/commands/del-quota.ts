@@ -3,11 +3,11 @@ import { changeQuota, readQuota, removeQuota } from '../../session/quotas.ts'
 import type { ShellCommand } from '../command.ts'
 import { ShellFailure } from '../failures.ts'
 
-/** Takes a quota away, or one limit of it. */
+/** Deletes a quota, or some of its limits. */
 export const delQuota: ShellCommand = {
   usage: 'delquota [-n|-b|-N|-B] path',
   flags: ['-n', '-b', '-N', '-B'],
-  least: 1,
+  minArgs: 1,
   async run(shell, { flags, words }) {
     const path = shell.path(words[0])
     if ((await readQuota(shell.zk, path)) === undefined)

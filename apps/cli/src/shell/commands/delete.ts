@@ -1,12 +1,12 @@
-import { numberOf, type ShellCommand } from '../command.ts'
+import { numberOption, type ShellCommand } from '../command.ts'
 
 /** Deletes a node without children. */
 export const remove: ShellCommand = {
   usage: 'delete [-v version] path',
-  values: ['-v'],
-  least: 1,
+  valueOptions: ['-v'],
+  minArgs: 1,
   async run(shell, args) {
-    const version = numberOf(args, '-v')
+    const version = numberOption(args, '-v')
     await shell.zk.delete(shell.path(args.words[0]), version)
   },
 }

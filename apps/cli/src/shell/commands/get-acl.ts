@@ -2,11 +2,11 @@ import { aclLines } from '../../text/acl.ts'
 import { statLines } from '../../text/stat.ts'
 import type { ShellCommand } from '../command.ts'
 
-/** Prints who may do what. */
+/** Prints the access list of a node. */
 export const getAcl: ShellCommand = {
   usage: 'getAcl [-s] path',
   flags: ['-s'],
-  least: 1,
+  minArgs: 1,
   async run(shell, { flags, words }) {
     const { acl, stat } = await shell.zk.getACL(shell.path(words[0]))
     for (const line of aclLines(acl)) shell.out(line)

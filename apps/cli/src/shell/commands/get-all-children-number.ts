@@ -1,9 +1,9 @@
 import type { ShellCommand } from '../command.ts'
 
-/** Counts all that is below a node. */
+/** Prints the number of descendants of a node. */
 export const getAllChildrenNumber: ShellCommand = {
   usage: 'getAllChildrenNumber path',
-  least: 1,
+  minArgs: 1,
   async run(shell, { words }) {
     shell.out(String(await shell.zk.getAllChildrenNumber(shell.path(words[0]))))
   },

@@ -6,10 +6,10 @@ import type { ShellCommand } from '../command.ts'
 export const get: ShellCommand = {
   usage: 'get [-s] [-w] [-b] [-x] path',
   flags: ['-s', '-w', '-b', '-x'],
-  least: 1,
+  minArgs: 1,
   async run(shell, { flags, words }) {
     const path = shell.path(words[0])
-    if (flags.has('-w')) await shell.watching.once(shell.zk, path, 'data')
+    if (flags.has('-w')) await shell.watches.addOneShot(shell.zk, path, 'data')
     const { data, stat } = await shell.zk.getData(path)
     if (data === null) shell.out('null')
     else if (flags.has('-b')) shell.out(Buffer.from(data).toString('base64'))

@@ -1,6 +1,6 @@
 import type { ShellCommand } from '../command.ts'
 
-/** Says what there is. */
+/** Prints the usage of every command. */
 export const help: ShellCommand = {
   usage: 'help ',
   offline: true,

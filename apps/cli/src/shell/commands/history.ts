@@ -1,9 +1,9 @@
 import type { ShellCommand } from '../command.ts'
 
-/** Lines that `history` shows, itself counted. */
+/** Number of lines that `history` prints, including its own. */
 const SHOWN = 11
 
-/** Prints the last lines with the numbers that `redo` takes. */
+/** Prints the last lines, with their numbers for `redo`. */
 export const history: ShellCommand = {
   usage: 'history ',
   offline: true,

@@ -4,10 +4,10 @@ import { formatLimits, limitsPath } from '../../text/quota.ts'
 import type { ShellCommand } from '../command.ts'
 import { ShellFailure } from '../failures.ts'
 
-/** Prints a quota and its use. */
+/** Prints a quota and its usage. */
 export const listQuota: ShellCommand = {
   usage: 'listquota path',
-  least: 1,
+  minArgs: 1,
   async run(shell, { words }) {
     const path = shell.path(words[0])
     shell.err(`absolute path is ${limitsPath(path)}`)

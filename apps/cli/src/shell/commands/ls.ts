@@ -1,21 +1,20 @@
 import { join } from '../../session/paths.ts'
 import type { ZooKeeper } from '../../session/zookeeper.ts'
 import { statLines } from '../../text/stat.ts'
-import type { ShellCommand } from '../command.ts'
-import type { Shell } from '../shell.ts'
+import type { ShellCommand, ShellContext } from '../command.ts'
 
-/** Lists the children of a node, or all that is below it. */
+/** Lists the children of a node, or with `-R` all descendants. */
 export const ls: ShellCommand = {
   usage: 'ls [-s] [-w] [-R] path',
   flags: ['-s', '-w', '-R'],
-  least: 1,
+  minArgs: 1,
   async run(shell, { flags, words }) {
     const path = shell.path(words[0])
     if (flags.has('-R')) {
       shell.out(path)
-      return below(shell, shell.zk, path)
+      return printDescendants(shell, shell.zk, path)
     }
-    if (flags.has('-w')) await shell.watching.once(shell.zk, path, 'children')
+    if (flags.has('-w')) await shell.watches.addOneShot(shell.zk, path, 'children')
     const { children, stat } = await shell.zk.getChildren(path)
     shell.out(`[${children.toSorted().join(', ')}]`)
     if (flags.has('-s')) for (const line of statLines(stat)) shell.out(line)
@@ -23,10 +22,10 @@ export const ls: ShellCommand = {
   },
 }
 
-/** All children of a node come before what is below the first of them. */
-async function below(shell: Shell, zk: ZooKeeper, path: string): Promise<void> {
+/** Prints descendants in the order of ZooKeeper's shell: all children of a node, then the subtree of each. */
+async function printDescendants(shell: ShellContext, zk: ZooKeeper, path: string): Promise<void> {
   shell.signal.throwIfAborted()
   const paths = (await zk.getChildren(path)).children.toSorted().map((name) => join(path, name))
   for (const child of paths) shell.out(child)
-  for (const child of paths) await below(shell, zk, child)
+  for (const child of paths) await printDescendants(shell, zk, child)
 }

@@ -1,11 +1,11 @@
 import type { ShellCommand } from '../command.ts'
 
-/** Whether changes are printed. */
+/** Turns the printing of watch events on or off. */
 export const printWatches: ShellCommand = {
   usage: 'printwatches on|off',
   offline: true,
-  run(shell, { words: [to] }) {
-    if (to === undefined) shell.out(`printwatches is ${shell.printsWatches ? 'on' : 'off'}`)
-    else shell.printsWatches = to === 'on'
+  run(shell, { words: [state] }) {
+    if (state === undefined) shell.out(`printwatches is ${shell.areWatchesPrinted ? 'on' : 'off'}`)
+    else shell.areWatchesPrinted = state === 'on'
   },
 }

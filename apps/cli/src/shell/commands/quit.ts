@@ -5,10 +5,10 @@ export const quit: ShellCommand = {
   usage: 'quit ',
   offline: true,
   async run(shell) {
-    shell.isOver = true
+    shell.hasQuit = true
     await shell.close()
   },
 }
 
-/** The same under its other name. */
+/** Alias of `quit`. */
 export const exit: ShellCommand = { ...quit, usage: 'exit ' }

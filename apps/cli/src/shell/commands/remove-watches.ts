@@ -1,21 +1,21 @@
 import type { ShellCommand } from '../command.ts'
-import type { Kind } from '../watching.ts'
+import type { WatchKind } from '../shell-watches.ts'
 
-const kinds: Readonly<Record<string, readonly Kind[]>> = {
+const kinds: Readonly<Record<string, readonly WatchKind[]>> = {
   '-c': ['children'],
   '-d': ['data', 'exists'],
   '-p': ['persistent'],
   '-r': ['persistentRecursive'],
 }
-const all: readonly Kind[] = ['data', 'exists', 'children', 'persistent', 'persistentRecursive']
+const all: readonly WatchKind[] = ['data', 'exists', 'children', 'persistent', 'persistentRecursive']
 
-/** Gives up watches. */
+/** Removes watches at a path. */
 export const removeWatches: ShellCommand = {
   usage: 'removewatches path [-c|-d|-p|-r|-a] [-l]',
   flags: ['-c', '-d', '-p', '-r', '-a', '-l'],
-  least: 1,
+  minArgs: 1,
   run(shell, { flags, words }) {
     const named = [...flags].flatMap((flag) => kinds[flag] ?? [])
-    return shell.watching.remove(shell.path(words[0]), named.length === 0 ? all : named)
+    return shell.watches.remove(shell.path(words[0]), named.length === 0 ? all : named)
   },
 }

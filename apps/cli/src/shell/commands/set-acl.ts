@@ -1,25 +1,25 @@
-import { Unreadable } from '../../context.ts'
+import { UnreadableNodes } from '../../context.ts'
 import { ExitCode } from '../../exit-codes.ts'
 import { statLines } from '../../text/stat.ts'
-import { aclOf } from '../acl.ts'
-import { numberOf, type ShellCommand } from '../command.ts'
+import { readAcl } from '../acl.ts'
+import { numberOption, type ShellCommand } from '../command.ts'
 import { ShellFailure } from '../failures.ts'
 
-/** Sets who may do what. */
+/** Sets the access list of a node, or with `-R` of a subtree. */
 export const setAcl: ShellCommand = {
   usage: 'setAcl [-s] [-v version] [-R] path acl',
   flags: ['-s', '-R'],
-  values: ['-v'],
-  least: 2,
+  valueOptions: ['-v'],
+  minArgs: 2,
   async run(shell, args) {
     const { words, flags } = args
     const path = shell.path(words[0])
-    const acl = aclOf(shell, words[1] ?? '')
+    const acl = readAcl(shell, words[1] ?? '')
     if (acl.length === 0) throw new ShellFailure('Acl is not valid : null', ExitCode.usage)
-    const version = numberOf(args, '-v')
+    const version = numberOption(args, '-v')
     const paths = [path]
     if (flags.has('-R')) {
-      const { add } = new Unreadable(shell.io)
+      const { add } = new UnreadableNodes(shell.io)
       paths.pop()
       for await (const node of shell.zk.visit(path, { signal: shell.signal, onUnreadable: add }))
         paths.push(node.path)

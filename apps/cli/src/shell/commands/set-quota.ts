@@ -1,7 +1,7 @@
 import { ExitCode } from '../../exit-codes.ts'
 import { changeQuota, conflictingQuota, readQuota } from '../../session/quotas.ts'
 import type { Limits } from '../../text/quota.ts'
-import { BadCall, numberOf, type ShellCommand } from '../command.ts'
+import { CommandSyntaxError, numberOption, type ShellCommand } from '../command.ts'
 import { ShellFailure } from '../failures.ts'
 
 const limits: Readonly<Record<string, keyof Limits>> = {
@@ -11,14 +11,15 @@ const limits: Readonly<Record<string, keyof Limits>> = {
   '-B': 'byteHardLimit',
 }
 
-/** Sets a limit of a subtree. */
+/** Sets limits of a subtree. */
 export const setQuota: ShellCommand = {
   usage: 'setquota -n|-b|-N|-B val path',
-  values: Object.keys(limits),
-  least: 1,
+  valueOptions: Object.keys(limits),
+  minArgs: 1,
   async run(shell, args) {
-    const given = Object.keys(limits).filter((option) => args.values.has(option))
-    if (given.length === 0) throw new BadCall('Missing required option: one of -n, -b, -N and -B')
+    const options = Object.keys(limits).filter((option) => args.values.has(option))
+    if (options.length === 0)
+      throw new CommandSyntaxError('Missing required option: one of -n, -b, -N and -B')
     const path = shell.path(args.words[0])
     if ((await shell.zk.exists(path)) === undefined)
       throw new ShellFailure(`${path} does not exist.`, ExitCode.noNode)
@@ -27,7 +28,7 @@ export const setQuota: ShellCommand = {
       const relation = other.where === 'above' ? 'parent' : 'child'
       throw new ShellFailure(`${path} has a ${relation} ${other.path} which has a quota`, ExitCode.refused)
     }
-    const change = Object.fromEntries(given.map((option) => [limits[option]!, numberOf(args, option)!]))
+    const change = Object.fromEntries(options.map((option) => [limits[option]!, numberOption(args, option)!]))
     const { count, bytes } = await changeQuota(shell.zk, path, change)
     const used = (await readQuota(shell.zk, path))?.used
     if (used !== undefined && count > -1 && used.count > count)

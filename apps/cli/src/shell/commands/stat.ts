@@ -3,14 +3,14 @@ import { RequestError } from '../../session/request-error.ts'
 import { statLines } from '../../text/stat.ts'
 import type { ShellCommand } from '../command.ts'
 
-/** Prints what there is to know of a node beside its data. */
+/** Prints the stat of a node. */
 export const stat: ShellCommand = {
   usage: 'stat [-w] path',
   flags: ['-w'],
-  least: 1,
+  minArgs: 1,
   async run(shell, { flags, words }) {
     const path = shell.path(words[0])
-    if (flags.has('-w')) await shell.watching.once(shell.zk, path, 'exists')
+    if (flags.has('-w')) await shell.watches.addOneShot(shell.zk, path, 'exists')
     const found = await shell.zk.exists(path)
     if (found === undefined) throw new RequestError(ErrorCode.NONODE, path)
     for (const line of statLines(found)) shell.out(line)

@@ -1,9 +1,9 @@
 import type { ShellCommand } from '../command.ts'
 
-/** Waits until the server has caught up with its leader. */
+/** Waits until the server has applied all writes that its leader has committed. */
 export const sync: ShellCommand = {
   usage: 'sync path',
-  least: 1,
+  minArgs: 1,
   async run(shell, { words }) {
     await shell.zk.sync(shell.path(words[0]))
     shell.out('Sync is OK')

@@ -1,6 +1,6 @@
 import type { ShellCommand } from '../command.ts'
 
-/** Says what this is. */
+/** Prints the version of this program. */
 export const version: ShellCommand = {
   usage: 'version ',
   offline: true,

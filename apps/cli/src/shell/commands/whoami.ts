@@ -1,6 +1,6 @@
 import type { ShellCommand } from '../command.ts'
 
-/** Prints the identities that the server sees. */
+/** Prints the identities of the session. */
 export const whoami: ShellCommand = {
   usage: 'whoami ',
   async run(shell) {

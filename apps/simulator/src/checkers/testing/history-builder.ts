@@ -149,7 +149,7 @@ export const notice = (type: number, path: string): WatchNotification => ({
 export const rearmed = (
   zxid: number,
   since: number,
-  asked: Partial<WatchesReset['asked']>,
+  requested: Partial<WatchesReset['requested']>,
 ): WatchesReset => ({
   kind: 'rearmed',
   client: 'c',
@@ -158,7 +158,7 @@ export const rearmed = (
   at: 1,
   since,
   zxid,
-  asked: { data: [], exist: [], child: [], ...asked },
+  requested: { data: [], exist: [], child: [], ...requested },
 })
 export const set: Request = { op: 'set', path: '/w/a', data: 'y', version: -1 }
 export const get = { op: 'get', path: '/w/a', watch: false } as const satisfies Request

@@ -5,41 +5,41 @@ import {
   participate,
   twoPhaseCommit,
   type Decision,
-  type Handlers,
+  type ParticipantHandlers,
   type Vote,
 } from '../../two-phase-commit/index.ts'
-import { AmbiguousResultError } from '../../waiting/ambiguous.ts'
-import { pauseFor } from '../../waiting/pause.ts'
+import { AmbiguousResultError } from '../../support/ambiguous-result.ts'
+import { delay } from '../../support/delay.ts'
 import type { Scenario } from './context.ts'
 
 const ROUNDS = 3
 
 export const barriers: Readonly<Record<string, Scenario>> = {
-  barrier: async ({ prng: dice, clients, observer: witness, sleep, waitUntilHealed: calm }) => {
-    const gate = new Barrier(witness, '/gate/b')
+  barrier: async ({ prng, clients, observer, sleep, waitUntilHealed }) => {
+    const gate = new Barrier(observer, '/gate/b')
     let isOpen = false
     await gate.set()
-    // Everybody's server has heard of it, so that nobody passes a barrier of which it cannot know yet.
+    // Wait until every client's server has applied the barrier, so that none passes before it can know of it.
     await Promise.all(clients.map((client) => client.sync('/gate').catch(() => {})))
     const waits = clients.map(async (client) => {
       await client.sync('/gate').catch(() => {})
       await new Barrier(client, '/gate/b').wait()
-      if (!isOpen) throw new Error('somebody passed before the barrier was open')
+      if (!isOpen) throw new Error('a waiter passed before the barrier was open')
     })
     for (const wait of waits) wait.catch(() => {})
-    await sleep(dice.between(5000, 40_000))
+    await sleep(prng.between(5000, 40_000))
     isOpen = true
     await gate.remove()
-    await calm()
+    await waitUntilHealed()
     await Promise.all(waits)
   },
-  'double barrier': async ({ prng: dice, clients, names, waitUntilHealed: calm }) => {
+  'double barrier': async ({ prng, clients, names, waitUntilHealed }) => {
     const size = clients.length
     const over = new AbortController()
-    /** By member: whether it waits to enter, and the last round that it has entered. */
+    /** By member: whether it waits to enter, and the last round that it entered. */
     const waits = clients.map(() => false)
     const rounds = clients.map(() => -1)
-    /** By member: when it began to leave each round, in the order of all that happened. */
+    /** By member: when it began to leave each round, as a position in the order of all events. */
     const leaving = clients.map(() => new Map<number, number>())
     const left: { round: number; at: number }[] = []
     const missed = clients.map(() => 0)
@@ -47,17 +47,17 @@ export const barriers: Readonly<Record<string, Scenario>> = {
     const play = async (client: Client, i: number): Promise<void> => {
       const barrier = new DoubleBarrier(client, '/meet', { members: size })
       for (let round = -1; round < ROUNDS - 1;) {
-        await pauseFor(client, dice.between(0, 2000))
+        await delay(client, prng.between(0, 2000))
         waits[i] = true
         try {
           const entered = await barrier.enter({ signal: over.signal })
           round = entered.round
           waits[i] = false
           rounds[i] = round
-          for (const [who, last] of rounds.entries())
-            if (!waits[who] && last < round && missed[who] === 0)
-              throw new Error(`round ${round} began without ${names[who]}`)
-          await pauseFor(client, dice.between(0, 1000))
+          for (const [member, last] of rounds.entries())
+            if (!waits[member] && last < round && missed[member] === 0)
+              throw new Error(`round ${round} began without ${names[member]}`)
+          await delay(client, prng.between(0, 1000))
           leaving[i]!.set(round, order++)
           await entered.leave({ signal: over.signal })
           if (!over.signal.aborted) left.push({ round, at: order++ })
@@ -72,23 +72,23 @@ export const barriers: Readonly<Record<string, Scenario>> = {
     let done = 0
     const all = clients.map((client, i) => play(client, i).then(() => void done++))
     for (const each of all) each.catch(() => {})
-    await pauseFor(clients[0]!, 30_000)
-    await calm()
-    // Whoever missed a round waits for others that have finished; nobody else may.
-    const nobodyMissed = missed.every((count) => count === 0)
-    if (nobodyMissed) await Promise.all(all)
+    await delay(clients[0]!, 30_000)
+    await waitUntilHealed()
+    // A member that missed a round waits for members that have finished; no other member may.
+    const noneMissed = missed.every((count) => count === 0)
+    if (noneMissed) await Promise.all(all)
     over.abort()
     await Promise.all(all)
-    if (nobodyMissed && done < size) throw new Error(`only ${done} of ${size} are through`)
+    if (noneMissed && done < size) throw new Error(`only ${done} of ${size} are through`)
     for (const { round, at } of left)
       for (const [i, own] of leaving.entries())
         if (missed[i] === 0 && !((own.get(round) ?? Infinity) < at))
-          throw new Error(`somebody was let out of round ${round} before ${names[i]} left it`)
+          throw new Error(`a member left round ${round} before ${names[i]} left it`)
   },
-  'two-phase commit': async ({ prng: dice, clients, names, waitUntilHealed: calm, sleep }) => {
+  'two-phase commit': async ({ prng, clients, names, waitUntilHealed, sleep }) => {
     const outcomes = new Map<string, Set<Decision>>()
     const failures: unknown[] = []
-    const handlers = (vote: () => Vote): Handlers => {
+    const handlers = (vote: () => Vote): ParticipantHandlers => {
       const note = (id: string, outcome: Decision): Promise<void> => {
         outcomes.set(id, (outcomes.get(id) ?? new Set()).add(outcome))
         return Promise.resolve()
@@ -101,10 +101,10 @@ export const barriers: Readonly<Record<string, Scenario>> = {
         },
         commit: ({ id }) => note(id, 'committed'),
         abort: ({ id }) => note(id, 'aborted'),
-        failed: (error) => void failures.push(error),
+        onFailed: (error) => void failures.push(error),
       }
     }
-    /** Payloads that some site has voted against. */
+    /** Payloads that a site voted against. */
     const vetoed = new Set<string>()
     const sites = clients.slice(0, -2)
     const running = sites.map((client, i) =>
@@ -112,34 +112,34 @@ export const barriers: Readonly<Record<string, Scenario>> = {
         client,
         '/pay',
         names[i]!,
-        handlers(() => (dice.chance(8) ? 'abort' : 'commit')),
+        handlers(() => (prng.chance(8) ? 'abort' : 'commit')),
       ),
     )
-    const told: { payload: string; outcome: Decision }[] = []
+    const messages: { payload: string; outcome: Decision }[] = []
     await Promise.all(
       clients.slice(-2).map(async (client, c) => {
         for (let round = 0; round < 4; round++) {
-          await pauseFor(client, dice.between(0, 5000))
+          await delay(client, prng.between(0, 5000))
           const payload = `${c}-${round}`
           try {
             const outcome = await twoPhaseCommit(client, '/pay', {
               participants: names.slice(0, sites.length),
               payload: new TextEncoder().encode(payload),
-              deadlineMs: dice.between(1000, 20_000),
+              deadlineMs: prng.between(1000, 20_000),
             })
-            told.push({ payload, outcome })
+            messages.push({ payload, outcome })
           } catch (error) {
             if (!(error instanceof AmbiguousResultError)) throw error
           }
         }
       }),
     )
-    await calm()
+    await waitUntilHealed()
     await sleep(20_000)
     if (failures.length > 0) throw failures[0]
     for (const [id, seen] of outcomes)
       if (seen.size > 1) throw new Error(`${id} was both committed and aborted`)
-    for (const { payload, outcome } of told)
+    for (const { payload, outcome } of messages)
       if (outcome === 'committed' && vetoed.has(payload))
         throw new Error(`${payload} was committed although a site had voted against it`)
     await Promise.all(running.map((site) => site[Symbol.asyncDispose]()))

@@ -1,24 +1,27 @@
 import type { Client } from '@zabra/client/core'
 import type { RandomSource } from '../nemesis.ts'
-import type { Ledger } from '../ledger.ts'
+import type { ExclusionChecker } from '../exclusion-checker.ts'
 
-/** Who plays: clients that suffer, one that does not, and what the world lets them do. A fake keeper or a simulation casts them. */
+/**
+ * The participants and controls of a scenario: clients under faults, one client without, and the clock. A unit
+ * test or a simulation provides it.
+ */
 export interface ScenarioContext {
   readonly prng: RandomSource
   readonly clients: readonly Client[]
-  /** The names of the clients, by which a ledger knows them. */
+  /** Names of the clients, for the checker. */
   readonly names: readonly string[]
   readonly observer: Client
-  /** Lets time pass, whatever happens to anybody. */
+  /** Resolves after `ms` milliseconds, regardless of faults. */
   readonly sleep: (ms: number) => Promise<void>
-  /** Ends all faults, and waits until everybody has noticed. */
+  /** Stops all faults, and waits until every client has recovered. */
   readonly waitUntilHealed: () => Promise<void>
-  /** Who holds what; at most so much at once. */
-  readonly ledger: (limit?: number) => Ledger
+  /** Creates a checker that allows `limit` to be held at once. */
+  readonly createChecker: (limit?: number) => ExclusionChecker
 }
 
-/** Throws when something is wrong. */
-export type Scenario = (cast: ScenarioContext) => Promise<void>
+/** Runs a recipe and throws on a violation. */
+export type Scenario = (context: ScenarioContext) => Promise<void>
 
 const byText = (a: unknown, b: unknown): number => (String(a) < String(b) ? -1 : 1)
 
@@ -31,7 +34,7 @@ const plain = (_: string, value: unknown): unknown =>
         ? [...value].toSorted(byText)
         : value
 
-/** Throws unless both are written in the same way; the order of maps and sets does not matter. */
+/** Throws unless both values have the same JSON text; the order of maps and sets is ignored. */
 export function expectEqual(what: string, got: unknown, expected: unknown): void {
   const [is, mustBe] = [JSON.stringify(got, plain), JSON.stringify(expected, plain)]
   if (is !== mustBe) throw new Error(`${what}: expected ${mustBe}, got ${is}`)

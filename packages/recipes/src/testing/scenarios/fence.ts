@@ -1,28 +1,28 @@
 import { NodeExistsError, utf8, ZooKeeperError, type Client } from '@zabra/client/core'
-import type { Held } from '../../held/types.ts'
-import { untilClear } from '../../waiting/errors.ts'
+import type { LockHandle } from '../../handles/types.ts'
+import { retryUntilKnown } from '../../support/retry.ts'
 
-interface Write {
+interface FencedWrite {
   readonly token: bigint
-  /** The transaction that wrote it. */
+  /** zxid of the write. */
   readonly zxid: bigint
-  /** Nobody else may hold anything beside it. */
+  /** True when the write was made under an exclusive lock. */
   readonly alone: boolean
 }
 
-/** A znode that only holders of one right write to, each under the guard of its right, and what became of that. */
+/** Records writes to a znode that are guarded by one lock, and finds those out of order. */
 export class Fence {
-  readonly #writes: Write[] = []
+  readonly #writes: FencedWrite[] = []
   readonly #path: string
 
   private constructor(path: string) {
     this.#path = path
   }
 
-  static async raise(witness: Client, path = '/fenced'): Promise<Fence> {
-    await untilClear(witness, async () => {
+  static async create(observer: Client, path = '/fenced'): Promise<Fence> {
+    await retryUntilKnown(observer, async () => {
       try {
-        await witness.create(path)
+        await observer.create(path)
       } catch (error) {
         if (!(error instanceof NodeExistsError)) throw error
       }
@@ -30,8 +30,8 @@ export class Fence {
     return new Fence(path)
   }
 
-  /** Writes as a holder; who has lost its right is refused, and who is in doubt is not counted. */
-  async write(held: Pick<Held, 'token' | 'guard'>, alone: boolean): Promise<void> {
+  /** Writes as a holder; a refused or ambiguous write is not recorded. */
+  async write(held: Pick<LockHandle, 'token' | 'guard'>, alone: boolean): Promise<void> {
     const data = utf8.encode(String(held.token))
     try {
       const [stat] = await held.guard([{ op: 'setData', path: this.#path, data }])
@@ -41,8 +41,8 @@ export class Fence {
     }
   }
 
-  /** Writes that were carried out although another right had come between. */
-  get wrong(): string[] {
+  /** Writes that were applied although another lock had been granted in between. */
+  get violations(): string[] {
     const found: string[] = []
     let [highest, highestAlone] = [0n, 0n]
     for (const { token, alone } of this.#writes.toSorted((a, b) => (a.zxid < b.zxid ? -1 : 1))) {

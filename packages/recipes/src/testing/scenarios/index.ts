@@ -1,6 +1,6 @@
 import { expectEqual, type Scenario } from './context.ts'
 import { runLeaderBodies } from './leader-bodies.ts'
-import { keepers } from './keepers.ts'
+import { registrations } from './registrations.ts'
 import { barriers } from './barriers.ts'
 import { runFencedPartitioner, runPartitioner } from './partitions.ts'
 import { runPermits } from './permits.ts'
@@ -10,36 +10,36 @@ import { values } from './values.ts'
 
 export type { ScenarioContext, Scenario } from './context.ts'
 
-/** A recipe under faults: what is played, and the bug of `plants.ts` that this must find. */
+/** A scenario and the name of the mutant that it must detect. */
 export interface RegisteredScenario {
   readonly run: Scenario
   readonly mutant?: string
 }
 
-const right =
+const lockScenario =
   (way: string): Scenario =>
-  async (cast) => {
-    const { wrong } = await runLocks(way, cast)
-    expectEqual('rights that exclude each other', wrong, [])
-    await cast.waitUntilHealed()
+  async (context) => {
+    const { violations } = await runLocks(way, context)
+    expectEqual('violations of mutual exclusion', violations, [])
+    await context.waitUntilHealed()
   }
-const keeper = (word: string): Scenario => {
-  const [, play] = Object.entries(keepers).find(([name]) => name.startsWith(word))!
+const registrationScenario = (word: string): Scenario => {
+  const [, play] = Object.entries(registrations).find(([name]) => name.startsWith(word))!
   return play
 }
 
-/** Every recipe, by the name that a command gives it. */
+/** All scenarios by name, as used on the command line. */
 export const scenarios: Readonly<Record<string, RegisteredScenario>> = {
-  mutex: { run: right('mutex'), mutant: 'Mutex' },
-  'mutex-lease': { run: right('mutex with a lease'), mutant: 'Mutex' },
-  'read-write-lock': { run: right('read/write lock'), mutant: 'ReadWriteLock' },
-  semaphore: { run: right('semaphore'), mutant: 'Semaphore' },
+  mutex: { run: lockScenario('mutex'), mutant: 'Mutex' },
+  'mutex-lease': { run: lockScenario('mutex with a lease'), mutant: 'Mutex' },
+  'read-write-lock': { run: lockScenario('read/write lock'), mutant: 'ReadWriteLock' },
+  semaphore: { run: lockScenario('semaphore'), mutant: 'Semaphore' },
   'semaphore-permits': { run: runPermits, mutant: 'Semaphore.setPermits' },
-  'multi-lock': { run: right('several locks'), mutant: 'acquireAll' },
-  revocable: { run: right('revocable mutex'), mutant: 'RevocableMutex' },
-  'revocable-force': { run: right('lock revoked by force'), mutant: 'revoke by force' },
-  lease: { run: right('lease'), mutant: 'lease' },
-  'leader-election': { run: right('leader election'), mutant: 'LeaderElection' },
+  'multi-lock': { run: lockScenario('several locks'), mutant: 'acquireAll' },
+  revocable: { run: lockScenario('revocable mutex'), mutant: 'RevocableMutex' },
+  'revocable-force': { run: lockScenario('lock revoked by force'), mutant: 'revoke by force' },
+  lease: { run: lockScenario('lease'), mutant: 'lease' },
+  'leader-election': { run: lockScenario('leader election'), mutant: 'LeaderElection' },
   'leader-election-body': { run: runLeaderBodies, mutant: 'LeaderElection.lead' },
   barrier: { run: barriers['barrier']!, mutant: 'Barrier' },
   'double-barrier': { run: barriers['double barrier']!, mutant: 'DoubleBarrier' },
@@ -51,10 +51,10 @@ export const scenarios: Readonly<Record<string, RegisteredScenario>> = {
   'atomic-value': { run: values['atomic value and counter']!, mutant: 'AtomicValue, Counter' },
   'tree-cache': { run: values['tree cache']!, mutant: 'TreeCache' },
   group: { run: values['group']!, mutant: 'Group' },
-  'persistent-node': { run: keeper('persistent'), mutant: 'PersistentNode' },
-  'service-discovery': { run: keeper('services'), mutant: 'ServiceDiscovery' },
-  'name-service': { run: keeper('names'), mutant: 'NameService' },
-  configuration: { run: keeper('configurations'), mutant: 'Configuration' },
+  'persistent-node': { run: registrationScenario('persistent'), mutant: 'PersistentNode' },
+  'service-discovery': { run: registrationScenario('services'), mutant: 'ServiceDiscovery' },
+  'name-service': { run: registrationScenario('names'), mutant: 'NameService' },
+  configuration: { run: registrationScenario('configurations'), mutant: 'Configuration' },
   partitioner: { run: runPartitioner, mutant: 'Partitioner' },
   'partitioner-fenced': { run: runFencedPartitioner, mutant: 'revoke by force' },
 }

@@ -1,21 +1,24 @@
 import { ZooKeeperError, type Client } from '@zabra/client/core'
 import { LeaderElection, type Leader } from '../../leader-election/index.ts'
-import { pauseFor } from '../../waiting/pause.ts'
+import { delay } from '../../support/delay.ts'
 import { expectEqual, type ScenarioContext } from './context.ts'
 import { Fence } from './fence.ts'
 
-/** Leaders whose work runs in bodies: never two at once in one participant, and one leader when all is well. */
+/**
+ * Participants lead with bodies: never two bodies at once in one participant, and one leader once all faults have
+ * stopped.
+ */
 export async function runLeaderBodies({
-  prng: dice,
+  prng,
   clients,
   names,
-  observer: witness,
-  waitUntilHealed: calm,
+  observer,
+  waitUntilHealed,
   sleep,
-  ledger,
+  createChecker,
 }: ScenarioContext): Promise<void> {
-  const own = ledger()
-  const fence = await Fence.raise(witness)
+  const checker = createChecker()
+  const fence = await Fence.create(observer)
   const stop = new AbortController()
   const bodies = clients.map(() => 0)
   const leading = new Map<string, bigint>()
@@ -25,15 +28,15 @@ export async function runLeaderBodies({
       try {
         await election.lead(
           async (leadership) => {
-            if (++bodies[i]! > 1) own.wrong.push(`two bodies of ${names[i]} at once`)
+            if (++bodies[i]! > 1) checker.violations.push(`two bodies of ${names[i]} at once`)
             leading.set(names[i]!, leadership.token)
             try {
-              own.enter(names[i]!, leadership)
+              checker.recordGrant(names[i]!, leadership)
               await fence.write(leadership, true)
-              const long = dice.chance(20) ? 25_000 : 2000
-              await pauseFor(client, dice.between(0, long), leadership.signal).catch(() => {})
-              // Some leaders are slow to stop.
-              if (dice.chance(60)) await pauseFor(client, dice.between(0, 6000))
+              const long = prng.chance(20) ? 25_000 : 2000
+              await delay(client, prng.between(0, long), leadership.signal).catch(() => {})
+              // Some leaders stop slowly.
+              if (prng.chance(60)) await delay(client, prng.between(0, 6000))
               await fence.write(leadership, true)
             } finally {
               bodies[i]!--
@@ -41,16 +44,16 @@ export async function runLeaderBodies({
             }
             leadership.assertHeld()
           },
-          { requeue: dice.chance(80), signal: stop.signal },
+          { requeue: prng.chance(80), signal: stop.signal },
         )
       } catch (error) {
         if (!(error instanceof ZooKeeperError)) throw error
-        await pauseFor(client, 100)
+        await delay(client, 100)
       }
     }
     await election[Symbol.asyncDispose]()
   }
-  const watching = new LeaderElection(witness, '/e', { announce: true })
+  const watching = new LeaderElection(observer, '/e', { announce: true })
   const seen: (Leader | undefined)[] = []
   const observing = (async () => {
     for await (const leader of watching.observe()) seen.push(leader)
@@ -58,21 +61,21 @@ export async function runLeaderBodies({
   const all = clients.map(take)
   for (const each of [...all, observing]) each.catch(() => {})
   await sleep(20_000)
-  await calm()
+  await waitUntilHealed()
   const before = seen.length
   await sleep(45_000)
-  if (seen.length === before) throw new Error('nobody has led anew since all is well')
+  if (seen.length === before) throw new Error('no new leader since all faults stopped')
   stop.abort()
   await Promise.all(all)
   await sleep(5000)
-  expectEqual('the leader when all have left', seen.at(-1), undefined)
+  expectEqual('the leader after all have left', seen.at(-1), undefined)
   const tokens = seen.flatMap((leader) => (leader === undefined ? [] : [leader.token]))
   expectEqual(
-    'tokens as they were seen',
+    'order of the observed tokens',
     tokens,
     tokens.toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0)),
   )
   await watching[Symbol.asyncDispose]()
   await observing
-  expectEqual('leaders beside each other', [...own.wrong, ...fence.wrong], [])
+  expectEqual('overlapping leaders', [...checker.violations, ...fence.violations], [])
 }

@@ -1,5 +1,5 @@
 import { ZooKeeperError, type Client } from '@zabra/client/core'
-import type { Held } from '../../held/types.ts'
+import type { LockHandle } from '../../handles/types.ts'
 import { LeaderElection } from '../../leader-election/index.ts'
 import { lease, type Lease } from '../../lease/index.ts'
 import { acquireAll } from '../../multi-lock/index.ts'
@@ -7,24 +7,27 @@ import { Mutex } from '../../mutex/index.ts'
 import { ReadWriteLock } from '../../read-write-lock/index.ts'
 import { RevocableMutex, revoke } from '../../revocable/index.ts'
 import { Semaphore } from '../../semaphore/index.ts'
-import { pauseFor } from '../../waiting/pause.ts'
+import { delay } from '../../support/delay.ts'
 import type { RandomSource } from '../nemesis.ts'
-import type { Ledger } from '../ledger.ts'
+import type { ExclusionChecker } from '../exclusion-checker.ts'
 import type { ScenarioContext } from './context.ts'
 import { Fence } from './fence.ts'
 
-/** Everybody asks in one of these ways. */
-type Ask = (
+/** One way of acquiring a lock. */
+type AcquireFunction = (
   client: Client,
-  dice: RandomSource,
+  prng: RandomSource,
   signal: AbortSignal,
-) => Promise<{ held: Held | Lease | undefined; weight?: number }>
+) => Promise<{ held: LockHandle | Lease | undefined; weight?: number }>
 
-const naming = (dice: RandomSource): 'recipe' | 'curator' | 'kazoo' =>
-  dice.pick(['recipe', 'curator', 'kazoo'] as const)
+const naming = (prng: RandomSource): 'recipe' | 'curator' | 'kazoo' =>
+  prng.pick(['recipe', 'curator', 'kazoo'] as const)
 
-/** Undefined when others read too; a reader that fails to become a writer has lost its right, or will hear of it. */
-async function upgraded(lock: ReadWriteLock, read: Held): Promise<Held | undefined> {
+/**
+ * Returns undefined when there are other readers. A reader whose upgrade fails has lost its lock or will be
+ * notified of it.
+ */
+async function upgraded(lock: ReadWriteLock, read: LockHandle): Promise<LockHandle | undefined> {
   try {
     return await lock.tryUpgrade(read)
   } catch (error) {
@@ -33,11 +36,11 @@ async function upgraded(lock: ReadWriteLock, read: Held): Promise<Held | undefin
   }
 }
 
-export const lockKinds: Record<string, { limit?: number; long?: number; ask: Ask }> = {
+export const lockKinds: Record<string, { limit?: number; long?: number; ask: AcquireFunction }> = {
   mutex: {
-    ask: async (client, dice, signal) => {
-      const mutex = new Mutex(client, '/lock', { naming: naming(dice), localQueue: dice.chance(50) })
-      return { held: dice.chance(20) ? await mutex.tryAcquire({ signal }) : await mutex.acquire({ signal }) }
+    ask: async (client, prng, signal) => {
+      const mutex = new Mutex(client, '/lock', { naming: naming(prng), localQueue: prng.chance(50) })
+      return { held: prng.chance(20) ? await mutex.tryAcquire({ signal }) : await mutex.acquire({ signal }) }
     },
   },
   'mutex with a lease': {
@@ -48,15 +51,15 @@ export const lockKinds: Record<string, { limit?: number; long?: number; ask: Ask
   },
   'read/write lock': {
     limit: 50,
-    ask: async (client, dice, signal) => {
+    ask: async (client, prng, signal) => {
       const lock = new ReadWriteLock(client, '/rw')
-      if (dice.chance(60)) {
+      if (prng.chance(60)) {
         const read = await lock.read.acquire({ signal })
-        const write = dice.chance(30) ? await upgraded(lock, read) : undefined
+        const write = prng.chance(30) ? await upgraded(lock, read) : undefined
         return write === undefined ? { held: read, weight: 1 } : { held: write, weight: 50 }
       }
       const write = await lock.write.acquire({ signal })
-      if (dice.chance(70)) return { held: write, weight: 50 }
+      if (prng.chance(70)) return { held: write, weight: 50 }
       try {
         return { held: await lock.downgrade(write), weight: 1 }
       } catch (error) {
@@ -67,43 +70,43 @@ export const lockKinds: Record<string, { limit?: number; long?: number; ask: Ask
   },
   semaphore: {
     limit: 3,
-    ask: async (client, dice, signal) => {
-      const weight = dice.between(1, 4)
+    ask: async (client, prng, signal) => {
+      const weight = prng.between(1, 4)
       return { held: await new Semaphore(client, '/s', { permits: 3 }).acquire(weight, { signal }), weight }
     },
   },
   'several locks': {
-    ask: async (client, dice, signal) => {
-      const paths = ['/x', '/y', dice.pick(['/z', '/w'])]
-      const locks = paths.toSorted(() => dice.between(-1, 2)).map((path) => new Mutex(client, path))
+    ask: async (client, prng, signal) => {
+      const paths = ['/x', '/y', prng.pick(['/z', '/w'])]
+      const locks = paths.toSorted(() => prng.between(-1, 2)).map((path) => new Mutex(client, path))
       return { held: await acquireAll(locks, { signal }) }
     },
   },
   'revocable mutex': {
-    ask: async (client, dice, signal) => {
-      // Asking is all that it does: whoever has the lock keeps it until it is released.
-      if (dice.chance(30)) await revoke(client, '/lock', { graceMs: 100, signal })
+    ask: async (client, prng, signal) => {
+      // Only asks: the holder keeps the lock until it releases it.
+      if (prng.chance(30)) await revoke(client, '/lock', { graceMs: 100, signal })
       return { held: await new RevocableMutex(client, '/lock').acquire({ signal }) }
     },
   },
-  // Whoever has it hears of its loss later than the next one of its turn: what is fenced tells them apart.
+  // The holder learns of its loss after the next holder has the lock: the fence tells them apart.
   'lock revoked by force': {
     limit: Infinity,
-    ask: async (client, dice, signal) => {
-      if (dice.chance(50)) {
-        const graceMs = dice.between(0, 400)
+    ask: async (client, prng, signal) => {
+      if (prng.chance(50)) {
+        const graceMs = prng.between(0, 400)
         await revoke(client, '/lock', { graceMs, force: true, signal })
       }
       return { held: await new RevocableMutex(client, '/lock').acquire({ signal }) }
     },
   },
   lease: {
-    ask: async (client, dice, signal) => {
-      const options = { holder: `h${dice.between(0, 2 ** 31)}`, durationMs: dice.between(3000, 9000), signal }
+    ask: async (client, prng, signal) => {
+      const options = { holder: `h${prng.between(0, 2 ** 31)}`, durationMs: prng.between(3000, 9000), signal }
       for (let tries = 0; tries < 30; tries++) {
         const held = await lease(client, '/l', options)
         if (held !== undefined) return { held }
-        await pauseFor(client, 500, signal)
+        await delay(client, 500, signal)
       }
       return { held: undefined }
     },
@@ -118,26 +121,31 @@ export const lockKinds: Record<string, { limit?: number; long?: number; ask: Ask
   },
 }
 
-/** Some rounds of one participant, who gives up now and then. */
-async function participate(name: string, client: Client, ask: Ask, tools: Tools): Promise<void> {
-  const { dice, ledger, fence, long, limit } = tools
+/** Runs some rounds of one participant, with random aborts. */
+async function participate(
+  name: string,
+  client: Client,
+  ask: AcquireFunction,
+  tools: LockRun,
+): Promise<void> {
+  const { prng, createChecker, fence, long, limit } = tools
   for (let round = 0; round < 3; round++) {
-    await pauseFor(client, dice.between(0, 500))
+    await delay(client, prng.between(0, 500))
     const stop = new AbortController()
-    if (dice.chance(25)) void pauseFor(client, dice.between(1, 4000)).then(() => stop.abort())
+    if (prng.chance(25)) void delay(client, prng.between(1, 4000)).then(() => stop.abort())
     try {
-      const { held, weight } = await ask(client, dice, stop.signal)
+      const { held, weight } = await ask(client, prng, stop.signal)
       if (held === undefined) continue
-      ledger.enter(name, held, weight)
+      createChecker.recordGrant(name, held, weight)
       const alone = weight === undefined || weight === limit
       if ('guard' in held) await fence.write(held, alone)
       await Promise.race([
-        pauseFor(client, dice.between(0, dice.chance(long) ? 25_000 : 800)),
+        delay(client, prng.between(0, prng.chance(long) ? 25_000 : 800)),
         new Promise((resolve) => held.signal.addEventListener('abort', resolve)),
       ])
       if ('guard' in held) await fence.write(held, alone)
       await held.release()
-      // A leader whose leadership was lost keeps its place in line until it gives up.
+      // A lost leadership keeps its queue entry until the participant stops.
       stop.abort()
     } catch (error) {
       if (!(error instanceof ZooKeeperError)) throw error
@@ -145,24 +153,24 @@ async function participate(name: string, client: Client, ask: Ask, tools: Tools)
   }
 }
 
-interface Tools {
-  readonly dice: RandomSource
-  readonly ledger: Ledger
+interface LockRun {
+  readonly prng: RandomSource
+  readonly createChecker: ExclusionChecker
   readonly fence: Fence
-  /** The weight of who holds all. */
+  /** The weight of an exclusive lock. */
   readonly limit: number
-  /** How often of a hundred times a right is held for longer than a session lives without a connection. */
+  /** Percentage of holds that are longer than the session timeout. */
   readonly long: number
 }
 
-/** All participants ask for one kind of right, some rounds long. Gives who held what, with what was wrong. */
-export async function runLocks(way: string, cast: ScenarioContext): Promise<Ledger> {
-  const { prng: dice, clients, names, observer: witness, ledger } = cast
+/** Runs all participants with one kind of lock for some rounds. Returns the checker with its violations. */
+export async function runLocks(way: string, context: ScenarioContext): Promise<ExclusionChecker> {
+  const { prng, clients, names, observer, createChecker } = context
   const { ask, limit = 1, long = 10 } = lockKinds[way]!
-  const own = ledger(limit)
-  const fence = await Fence.raise(witness)
-  const tools = { dice, ledger: own, fence, long, limit }
+  const checker = createChecker(limit)
+  const fence = await Fence.create(observer)
+  const tools = { prng, createChecker: checker, fence, long, limit }
   await Promise.all(clients.map((client, i) => participate(names[i]!, client, ask, tools)))
-  own.wrong.push(...fence.wrong)
-  return own
+  checker.violations.push(...fence.violations)
+  return checker
 }

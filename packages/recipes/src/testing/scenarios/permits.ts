@@ -1,12 +1,12 @@
 import { utf8, ZooKeeperError, type Client } from '@zabra/client/core'
 import { Semaphore } from '../../semaphore/index.ts'
-import { untilClear } from '../../waiting/errors.ts'
-import { pauseFor } from '../../waiting/pause.ts'
+import { retryUntilKnown } from '../../support/retry.ts'
+import { delay } from '../../support/delay.ts'
 import { expectEqual, type ScenarioContext } from './context.ts'
 
 const PATH = '/s'
 const INITIAL = 3
-/** As many as there are in the end. */
+/** The final limit. */
 const MOST = 5
 
 const of = (client: Client): Semaphore => new Semaphore(client, PATH, { permits: INITIAL })
@@ -14,11 +14,11 @@ const of = (client: Client): Semaphore => new Semaphore(client, PATH, { permits:
 interface Limit {
   readonly permits: number
   readonly version: number
-  /** The transaction that set it. */
+  /** zxid of the change. */
   readonly zxid: bigint
 }
 
-/** What one participant has set, one after the other. */
+/** The limits that one participant set, in order. */
 class Limits {
   readonly #client: Client
   readonly #all: Limit[] = []
@@ -28,8 +28,8 @@ class Limits {
   }
 
   async set(permits: number): Promise<void> {
-    await untilClear(this.#client, () => of(this.#client).setPermits(permits))
-    const { data, stat } = await untilClear(this.#client, async () => {
+    await retryUntilKnown(this.#client, () => of(this.#client).setPermits(permits))
+    const { data, stat } = await retryUntilKnown(this.#client, async () => {
       await this.#client.sync(PATH)
       return this.#client.getData(PATH)
     })
@@ -37,7 +37,10 @@ class Limits {
     this.#all.push({ permits, version: stat.version, zxid: stat.mzxid })
   }
 
-  /** The most that a transaction may have found; where a change was made twice nobody knows when it came into force. */
+  /**
+   * Returns the highest limit that a transaction may have read; where a change was applied twice, its time is
+   * unknown.
+   */
   at(zxid: bigint): number {
     const place = this.#all.findLastIndex((limit) => limit.zxid < zxid)
     const [now, next] = [this.#all[place]!, this.#all[place + 1]]
@@ -46,31 +49,31 @@ class Limits {
   }
 }
 
-/** Permits that come and go while somebody changes how many there are. */
-export async function runPermits(cast: ScenarioContext): Promise<void> {
-  const { prng: dice, clients, names, observer: witness, sleep, waitUntilHealed: calm, ledger } = cast
-  const own = ledger(Infinity)
+/** Acquires and releases permits while another client changes their number. */
+export async function runPermits(context: ScenarioContext): Promise<void> {
+  const { prng, clients, names, observer, sleep, waitUntilHealed, createChecker } = context
+  const checker = createChecker(Infinity)
   const limits = new Limits(clients[0]!)
   await limits.set(INITIAL)
   const stop = new AbortController()
   const changing = (async () => {
     while (!stop.signal.aborted) {
-      await sleep(dice.between(300, 4000))
-      await limits.set(dice.pick([0, 1, 2, INITIAL, MOST]))
+      await sleep(prng.between(300, 4000))
+      await limits.set(prng.pick([0, 1, 2, INITIAL, MOST]))
     }
     await limits.set(MOST)
   })()
   const participate = async (client: Client, name: string): Promise<void> => {
     while (!stop.signal.aborted) {
-      await pauseFor(client, dice.between(0, 1500))
-      const weight = dice.between(1, INITIAL + 1)
+      await delay(client, prng.between(0, 1500))
+      const weight = prng.between(1, INITIAL + 1)
       try {
         const held = await of(client).acquire(weight)
-        own.enter(name, held, weight)
-        await pauseFor(client, dice.between(0, dice.chance(10) ? 15_000 : 2500))
+        checker.recordGrant(name, held, weight)
+        await delay(client, prng.between(0, prng.chance(10) ? 15_000 : 2500))
         await held.release()
       } catch (error) {
-        // There are not so many now, or the session has ended.
+        // The limit is lower now, or the session has expired.
         if (!(error instanceof ZooKeeperError)) throw error
       }
     }
@@ -78,19 +81,19 @@ export async function runPermits(cast: ScenarioContext): Promise<void> {
   const taking = clients.slice(1).map((client, i) => participate(client, names[i + 1]!))
   for (const each of [changing, ...taking]) each.catch(() => {})
   await sleep(30_000)
-  await calm()
+  await waitUntilHealed()
   stop.abort()
   await Promise.all([changing, ...taking])
-  const wrong = own.sums.filter(({ token, weight }) => weight > limits.at(token))
-  const told = wrong.map(({ token, weight }) => `${weight} with ${token}, of ${limits.at(token)}`)
-  expectEqual('permits beyond those that there were', told, [])
-  // Whatever has leaked is missing here.
-  const all = await of(witness).acquire(MOST)
+  const violations = checker.sums.filter(({ token, weight }) => weight > limits.at(token))
+  const messages = violations.map(({ token, weight }) => `${weight} with ${token}, of ${limits.at(token)}`)
+  expectEqual('permits beyond the limit', messages, [])
+  // Fails if permits have leaked.
+  const all = await of(observer).acquire(MOST)
   await all.release()
   for (const folder of ['leases', 'locks']) {
-    await witness.sync(PATH)
-    // The folders are containers, which go when they are empty.
-    const { numChildren = 0 } = (await witness.exists(`${PATH}/${folder}`)) ?? {}
-    expectEqual(`what is left in the ${folder}`, numChildren, 0)
+    await observer.sync(PATH)
+    // The directories are containers, which are removed when empty.
+    const { numChildren = 0 } = (await observer.exists(`${PATH}/${folder}`)) ?? {}
+    expectEqual(`entries left in ${folder}`, numChildren, 0)
   }
 }

@@ -1,78 +1,81 @@
 import { AbortedError, utf8, type Client } from '@zabra/client/core'
-import { LostError } from '../../held/lost.ts'
+import { LostError } from '../../handles/lost.ts'
 import { Queue, type Message, type PutOptions } from '../../queue/index.ts'
-import { AmbiguousResultError } from '../../waiting/ambiguous.ts'
-import { throughSessions, untilClear } from '../../waiting/errors.ts'
-import { pauseFor } from '../../waiting/pause.ts'
+import { AmbiguousResultError } from '../../support/ambiguous-result.ts'
+import { retryInNewSession, retryUntilKnown } from '../../support/retry.ts'
+import { delay } from '../../support/delay.ts'
 import type { RandomSource } from '../nemesis.ts'
-import { Account } from './account.ts'
+import { DeliveryChecker } from './delivery-checker.ts'
 import { expectEqual, type ScenarioContext, type Scenario } from './context.ts'
 
 const queueOf = (client: Client): Queue<string> => new Queue(client, '/q', { codec: utf8 })
 
 const ROUNDS = 6
 
-/** Items that a bounded queue may hold. */
+/** Capacity of the bounded queue. */
 const MOST = 2
 
-/** Plain items, urgent ones and late ones. */
-function optionsOf(dice: RandomSource): PutOptions {
-  const kind = dice.pick(['plain', 'plain', 'urgent', 'late'] as const)
-  if (kind === 'urgent') return { priority: dice.between(0, 10) }
-  return kind === 'late' ? { delayMs: dice.between(0, 5000) } : {}
+/** Returns options for plain, urgent and delayed items. */
+function optionsOf(prng: RandomSource): PutOptions {
+  const kind = prng.pick(['plain', 'plain', 'urgent', 'late'] as const)
+  if (kind === 'urgent') return { priority: prng.between(0, 10) }
+  return kind === 'late' ? { delayMs: prng.between(0, 5000) } : {}
 }
 
 async function produce(
-  { prng: dice }: ScenarioContext,
+  { prng }: ScenarioContext,
   client: Client,
   name: string,
-  account: Account,
+  account: DeliveryChecker,
 ): Promise<void> {
   for (let i = 0; i < ROUNDS; i++) {
-    await pauseFor(client, dice.between(0, 4000))
+    await delay(client, prng.between(0, 4000))
     const value = `${name}-${i}`
-    await account.putting(value, queueOf(client).put(value, optionsOf(dice)))
+    await account.recordPut(value, queueOf(client).put(value, optionsOf(prng)))
   }
 }
 
-/** Lets consumers work until the queue is empty once the network is well, and then ends them. */
+/** Runs consumers until the queue is empty after all faults have stopped, then stops them. */
 async function whileProducing(
-  cast: ScenarioContext,
-  account: Account,
+  context: ScenarioContext,
+  account: DeliveryChecker,
   consume: (client: Client, signal: AbortSignal) => Promise<void>,
   atRest: () => Promise<void> = () => Promise.resolve(),
 ): Promise<void> {
-  const { clients, names, observer: witness, waitUntilHealed: calm, sleep } = cast
+  const { clients, names, observer, waitUntilHealed, sleep } = context
   const half = Math.ceil(clients.length / 3)
   const stop = new AbortController()
   const consuming = clients.slice(half).map((client) => consume(client, stop.signal))
   for (const each of consuming) each.catch(() => {})
-  await Promise.all(clients.slice(0, half).map((client, i) => produce(cast, client, names[i]!, account)))
-  await calm()
+  await Promise.all(clients.slice(0, half).map((client, i) => produce(context, client, names[i]!, account)))
+  await waitUntilHealed()
   await atRest()
-  while ((await queueOf(witness).size()) > 0) await sleep(200)
+  while ((await queueOf(observer).size()) > 0) await sleep(200)
   stop.abort()
   for (const { status, reason } of (await Promise.allSettled(consuming)) as PromiseRejectedResult[])
     if (status === 'rejected' && !(reason instanceof AbortedError)) throw reason
 }
 
-/** Deliveries that nothing survives without an acknowledgement. */
+/** Number of deliveries before an item moves to the dead letters. */
 const DELIVERIES = 3
 
-/** Of the items of a producer every other one is bad: nobody ever acknowledges it. */
+/** Every other item of a producer is bad and never acknowledged. */
 const isBad = (value: string): boolean => Number(value.at(-1)) % 2 === 0
 
-/** Whatever is not acknowledged ends among the dead letters, once and whole, and is delivered so often and no more. */
-async function playDeadLetters(cast: ScenarioContext): Promise<void> {
-  const { prng: dice, observer: witness } = cast
-  const account = new Account()
+/**
+ * Checks that every unacknowledged item moves to the dead letters once and unchanged, after the configured number
+ * of deliveries.
+ */
+async function playDeadLetters(context: ScenarioContext): Promise<void> {
+  const { prng, observer } = context
+  const account = new DeliveryChecker()
   const delivered = new Map<string, number[]>()
   const inDoubt = new Set<string>()
   const work = async (client: Client, message: Message<string>): Promise<void> => {
     const { value, deliveries } = message
     delivered.set(value, [...(delivered.get(value) ?? []), deliveries])
-    await pauseFor(client, dice.between(0, 500))
-    if (isBad(value) || dice.chance(20)) return message.nack({ delayMs: dice.pick([0, 0, 300]) })
+    await delay(client, prng.between(0, 500))
+    if (isBad(value) || prng.chance(20)) return message.nack({ delayMs: prng.pick([0, 0, 300]) })
     try {
       await message.ack()
       account.acknowledged.push(value)
@@ -83,18 +86,18 @@ async function playDeadLetters(cast: ScenarioContext): Promise<void> {
   }
   const late = Array.from({ length: 4 }, (_, i) => `late-${i}`)
   await whileProducing(
-    cast,
+    context,
     account,
     async (client, signal) => {
       const queue = new Queue(client, '/q', { codec: utf8, deadLetterAfter: DELIVERIES })
       for await (const message of queue.receive({ signal })) await work(client, message)
     },
     async () => {
-      for (const value of late) await account.putting(value, queueOf(witness).put(value))
+      for (const value of late) await account.recordPut(value, queueOf(observer).put(value))
     },
   )
-  await witness.sync('/q')
-  const dead = (await queueOf(witness).deadLetters()).map(({ data }) => utf8.decode(data))
+  await observer.sync('/q')
+  const dead = (await queueOf(observer).deadLetters()).map(({ data }) => utf8.decode(data))
   const gone = [...account.acknowledged, ...inDoubt]
   expectEqual(
     'lost',
@@ -102,40 +105,40 @@ async function playDeadLetters(cast: ScenarioContext): Promise<void> {
     [],
   )
   expectEqual(
-    'dead twice',
+    'twice in the dead letters',
     dead.filter((value, at) => dead.indexOf(value) !== at),
     [],
   )
   expectEqual(
-    'acknowledged and dead',
+    'acknowledged and in the dead letters',
     account.acknowledged.filter((value) => dead.includes(value)),
     [],
   )
   const known = [...account.put, ...account.maybePut]
   expectEqual(
-    'dead, and from nowhere',
+    'in the dead letters but never put',
     dead.filter((value) => !known.includes(value)),
     [],
   )
   const often = [...delivered].filter(([, counts]) => counts.some((count) => count > DELIVERIES))
   expectEqual('delivered too often', often, [])
-  // With nobody in trouble each delivery arrives.
+  // Without faults every delivery arrives.
   for (const value of late.filter(isBad))
     expectEqual(`deliveries of ${value}`, delivered.get(value), [1, 2, 3])
 }
 
 export const queues: Readonly<Record<string, Scenario>> = {
-  'queue, take': async (cast) => {
-    const account = new Account()
-    await whileProducing(cast, account, async (client, signal) => {
-      while (!signal.aborted) await account.taking(queueOf(client).take({ signal }))
+  'queue, take': async (context) => {
+    const account = new DeliveryChecker()
+    await whileProducing(context, account, async (client, signal) => {
+      while (!signal.aborted) await account.recordTake(queueOf(client).take({ signal }))
     })
     account.checkExactlyOnce()
   },
-  'queue, receive': async (cast) => {
-    const { prng: dice } = cast
-    const account = new Account()
-    await whileProducing(cast, account, async (client, signal) => {
+  'queue, receive': async (context) => {
+    const { prng } = context
+    const account = new DeliveryChecker()
+    await whileProducing(context, account, async (client, signal) => {
       const working: Promise<void>[] = []
       const acknowledge = async (message: Message<string>): Promise<void> => {
         try {
@@ -147,14 +150,14 @@ export const queues: Readonly<Record<string, Scenario>> = {
       }
       const work = async (message: Message<string>): Promise<void> => {
         account.out.push(message.value)
-        await pauseFor(client, dice.between(0, 500))
-        if (dice.chance(20)) return message.nack()
+        await delay(client, prng.between(0, 500))
+        if (prng.chance(20)) return message.nack()
         const acknowledged = acknowledge(message)
-        // Some do not wait for it before they ask for the next one.
-        if (dice.chance(30)) working.push(acknowledged)
+        // Some consumers request the next message before the acknowledgement is complete.
+        if (prng.chance(30)) working.push(acknowledged)
         else await acknowledged
       }
-      const concurrency = dice.pick([1, 1, 3])
+      const concurrency = prng.pick([1, 1, 3])
       try {
         for await (const message of queueOf(client).receive({ signal, concurrency })) {
           if (concurrency === 1) await work(message)
@@ -167,9 +170,9 @@ export const queues: Readonly<Record<string, Scenario>> = {
     account.checkAtLeastOnce()
   },
   'queue, dead letters': playDeadLetters,
-  'queue, bounded': async (cast) => {
-    const { observer: witness, waitUntilHealed: calm, sleep } = cast
-    const account = new Account()
+  'queue, bounded': async (context) => {
+    const { observer, waitUntilHealed, sleep } = context
+    const account = new DeliveryChecker()
     const stop = new AbortController()
     const bounded = (client: Client): Queue<string> =>
       new Queue(client, '/q', { codec: utf8, maxItems: MOST, bound: 'hard', deadLetterAfter: 1000 })
@@ -178,28 +181,28 @@ export const queues: Readonly<Record<string, Scenario>> = {
       for (; !stop.signal.aborted; await sleep(50))
         longest = Math.max(
           longest,
-          await throughSessions(witness, () => untilClear(witness, () => bounded(witness).size())),
+          await retryInNewSession(observer, () => retryUntilKnown(observer, () => bounded(observer).size())),
         )
     })()
     looking.catch(() => {})
-    const { prng: dice, clients, names } = cast
+    const { prng, clients, names } = context
     const half = Math.ceil(clients.length / 2)
     const taking = clients.slice(half).map(async (client) => {
       while (!stop.signal.aborted) {
-        await pauseFor(client, dice.between(0, 1500))
-        await account.taking(bounded(client).take({ signal: stop.signal }))
+        await delay(client, prng.between(0, 1500))
+        await account.recordTake(bounded(client).take({ signal: stop.signal }))
       }
     })
     for (const each of taking) each.catch(() => {})
     const putting = clients.slice(0, half).map(async (client, i) => {
       for (let n = 0; n < ROUNDS; n++)
-        await account.putting(`${names[i]}-${n}`, bounded(client).put(`${names[i]}-${n}`))
+        await account.recordPut(`${names[i]}-${n}`, bounded(client).put(`${names[i]}-${n}`))
     })
     for (const each of putting) each.catch(() => {})
     await sleep(20_000)
-    await calm()
+    await waitUntilHealed()
     await Promise.all(putting)
-    while ((await bounded(witness).size()) > 0) await sleep(200)
+    while ((await bounded(observer).size()) > 0) await sleep(200)
     stop.abort()
     await looking
     for (const { status, reason } of (await Promise.allSettled(taking)) as PromiseRejectedResult[])

@@ -2,8 +2,8 @@ import { utf8, ZooKeeperError, type Client } from '@zabra/client/core'
 import { AtomicValue, Counter } from '../../atomic-value/index.ts'
 import { Group, type GroupChange } from '../../group/index.ts'
 import { TreeCache, type CacheEvent } from '../../tree-cache/index.ts'
-import { AmbiguousResultError } from '../../waiting/ambiguous.ts'
-import { pauseFor } from '../../waiting/pause.ts'
+import { AmbiguousResultError } from '../../support/ambiguous-result.ts'
+import { delay } from '../../support/delay.ts'
 import { expectEqual, type Scenario } from './context.ts'
 
 const text = (data: Uint8Array): string => new TextDecoder().decode(data)
@@ -16,17 +16,17 @@ async function contents(on: Client): Promise<Map<string, string>> {
 }
 
 export const values: Readonly<Record<string, Scenario>> = {
-  'atomic value and counter': async ({ prng: dice, clients, observer: witness, waitUntilHealed: calm }) => {
-    let [sure, doubts, words] = [0n, 0n, 0]
+  'atomic value and counter': async ({ prng, clients, observer, waitUntilHealed }) => {
+    let [confirmed, ambiguous, words] = [0n, 0n, 0]
     const many = async (client: Client): Promise<void> => {
       for (let n = 0; n < 5; n++) {
-        await pauseFor(client, dice.between(0, 3000))
+        await delay(client, prng.between(0, 3000))
         try {
           await new Counter(client, '/n').add()
-          sure++
+          confirmed++
         } catch (error) {
           if (!(error instanceof AmbiguousResultError)) throw error
-          doubts++
+          ambiguous++
         }
       }
       const value = new AtomicValue(client, '/v', { codec: utf8, initial: '' })
@@ -35,34 +35,35 @@ export const values: Readonly<Record<string, Scenario>> = {
         words++
       } catch (error) {
         if (!(error instanceof AmbiguousResultError)) throw error
-        doubts++
+        ambiguous++
       }
     }
     await Promise.all(clients.map(many))
-    await calm()
-    const sum = await new Counter(witness, '/n').get()
-    if (sum < sure || sum > sure + doubts) throw new Error(`counted ${sum}, not ${sure} to ${sure + doubts}`)
-    const { length } = text((await witness.getData('/v')).data)
-    if (length < words || length > words + Number(doubts))
+    await waitUntilHealed()
+    const sum = await new Counter(observer, '/n').get()
+    if (sum < confirmed || sum > confirmed + ambiguous)
+      throw new Error(`counted ${sum}, not ${confirmed} to ${confirmed + ambiguous}`)
+    const { length } = text((await observer.getData('/v')).data)
+    if (length < words || length > words + Number(ambiguous))
       throw new Error(`wrote ${length} words, not ${words}`)
   },
-  'tree cache': async ({ prng: dice, clients, observer: witness, waitUntilHealed: calm }) => {
+  'tree cache': async ({ prng, clients, observer, waitUntilHealed }) => {
     const caches = clients.slice(0, 4).map((client) => new TreeCache(client, '/t', { codec: utf8 }))
-    const told = caches.map(() => new Map<string, string>())
+    const messages = caches.map(() => new Map<string, string>())
     const listening = caches.map(async (cache, i) => {
       for await (const event of cache.events() as AsyncIterable<CacheEvent<string>>) {
-        if (event.type === 'removed') told[i]!.delete(event.path)
-        else if (event.type === 'added' || event.type === 'updated') told[i]!.set(event.path, event.value)
+        if (event.type === 'removed') messages[i]!.delete(event.path)
+        else if (event.type === 'added' || event.type === 'updated') messages[i]!.set(event.path, event.value)
       }
     })
     const names = ['/t', '/t/a', '/t/b', '/t/a/x', '/t/a/y', '/t/b/x']
     await Promise.all(
       clients.map(async (client, c) => {
         for (let step = 0; step < 15; step++) {
-          await pauseFor(client, dice.between(0, 2500))
-          const path = dice.pick(names)
+          await delay(client, prng.between(0, 2500))
+          const path = prng.pick(names)
           const data = utf8.encode(`${c}-${step}`)
-          const kind = dice.pick(['create', 'set', 'delete', 'again'] as const)
+          const kind = prng.pick(['create', 'set', 'delete', 'again'] as const)
           try {
             if (kind === 'create') await client.create(path, data)
             else if (kind === 'set') await client.setData(path, data)
@@ -77,25 +78,25 @@ export const values: Readonly<Record<string, Scenario>> = {
         }
       }),
     )
-    await calm()
-    await witness.sync('/')
-    const truth = await contents(witness)
+    await waitUntilHealed()
+    await observer.sync('/')
+    const truth = await contents(observer)
     for (const [i, cache] of caches.entries()) {
       const cached = new Map([...cache.entries()].map(([path, { value }]) => [path, value]))
-      expectEqual(`what cache ${i} holds`, cached, truth)
-      expectEqual(`what cache ${i} told`, told[i], truth)
+      expectEqual(`contents of cache ${i}`, cached, truth)
+      expectEqual(`events of cache ${i}`, messages[i], truth)
     }
     await Promise.all(caches.map((cache) => cache.close()))
     await Promise.all(listening)
   },
-  group: async ({ prng: dice, clients, names, waitUntilHealed: calm, sleep }) => {
+  group: async ({ prng, clients, names, waitUntilHealed, sleep }) => {
     const groupOf = (client: Client): Group<string> => new Group(client, '/g', { codec: utf8 })
     const stop = new AbortController()
     const last: (GroupChange<string> | undefined)[] = clients.map(() => undefined)
     const watching = clients.map(async (client, i) => {
       for await (const change of groupOf(client).changes({ signal: stop.signal })) {
         const gone = [...(last[i]?.members.keys() ?? [])].filter((name) => !change.members.has(name))
-        expectEqual(`who left, as ${names[i]} was told`, change.left.toSorted(), gone.toSorted())
+        expectEqual(`members that left, as reported to ${names[i]}`, change.left.toSorted(), gone.toSorted())
         last[i] = change
       }
     })
@@ -103,11 +104,11 @@ export const values: Readonly<Record<string, Scenario>> = {
     const staying: string[] = []
     const members = clients.map(async (client, i) => {
       for (let round = 0; round < 3; round++) {
-        await pauseFor(client, dice.between(0, 3000))
-        // A server may still know the member by a session that its client has given up.
+        await delay(client, prng.between(0, 3000))
+        // The server may still keep the member's session that its client has given up.
         const me = await groupOf(client).join(names[i]!, String(round), { wait: true })
-        await pauseFor(client, dice.between(0, 3000))
-        if (round === 2 && dice.chance(50)) {
+        await delay(client, prng.between(0, 3000))
+        if (round === 2 && prng.chance(50)) {
           staying.push(names[i]!)
           return me
         }
@@ -116,10 +117,10 @@ export const values: Readonly<Record<string, Scenario>> = {
       return undefined
     })
     const stayed = await Promise.all(members)
-    await calm()
+    await waitUntilHealed()
     for (const [i, change] of last.entries())
       expectEqual(
-        `who is there for ${names[i]}`,
+        `members as seen by ${names[i]}`,
         [...(change?.members.keys() ?? [])].toSorted(),
         staying.toSorted(),
       )

@@ -31,23 +31,23 @@ export const saslScheme: AclScheme = {
   isAuthenticated: true,
 }
 
-/** Why an ACL is refused: INVALIDACL, or MARSHALLINGERROR for a null id, as Apache answers it. */
+/** The reason for refusing an ACL: INVALIDACL, or MARSHALLINGERROR for a null id, as in Apache ZooKeeper. */
 export type AclError = 'invalid' | 'null id'
 
 /** Checks permissions, with the schemes that a server supports. */
 export class AclRules {
   readonly #schemes: ReadonlyMap<string, AclScheme>
-  readonly #skip: boolean
+  readonly #isSkipped: boolean
 
   constructor(options: { readonly skipACL: boolean; readonly schemes?: ReadonlyMap<string, AclScheme> }) {
-    this.#skip = options.skipACL
+    this.#isSkipped = options.skipACL
     this.#schemes = new Map([['digest', digestScheme], ['ip', ipScheme], ...(options.schemes ?? [])])
   }
 
   /** Returns whether some identity has one of the wanted permissions (`ZooKeeperServer.checkACL`). */
   allows(acl: readonly ACL[], wanted: number, identities: readonly Identity[]): boolean {
     // Most nodes have the open list.
-    if (acl === OPEN_ACL_UNSAFE || this.#skip || acl.length === 0) return true
+    if (acl === OPEN_ACL_UNSAFE || this.#isSkipped || acl.length === 0) return true
     for (const { perms, id } of acl) {
       if ((perms & wanted) !== 0 && id.scheme === 'world' && id.id === 'anyone') return true
     }

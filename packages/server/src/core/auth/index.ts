@@ -1,7 +1,6 @@
 /** Authentication and access control. */
 export { AclRules, aclVisibility, maskDigests, saslScheme } from './acl.ts'
-export type { AclError, AclScheme } from './acl.ts'
 export { isDistinguishedName } from './distinguished-name.ts'
 export { identitiesOfCertificate, x509Scheme, type X509Rules } from './x509.ts'
 export { authenticate, userName, addIdentities } from './authenticate.ts'
-export { canonicalIp, ipMatches, isIpExpression, parseIp } from './ip.ts'
+export { canonicalIp, ipMatches, isIpExpression } from './ip.ts'

@@ -11,7 +11,7 @@ it('Arena copies large data into an array of its own', () => {
   expect([copy, copy!.buffer.byteLength]).toEqual([data, 5000])
 })
 
-it('Arena copies the next buffer of a reader and moves the reader behind it', () => {
+it('Arena copies the next buffer of a reader and moves the reader after it', () => {
   const sizes = fc.oneof(fc.nat(300), fc.integer({ min: 4000, max: 4200 }), fc.constant(null))
   fc.assert(
     fc.property(fc.array(sizes, { maxLength: 40 }), (lengths) => {

@@ -16,7 +16,7 @@ import type { Txn } from '../types.ts'
 import { Preparer } from './index.ts'
 import { sequenceNumber } from './sequence.ts'
 
-class Bench {
+class QuotaFixture {
   readonly tree = new Tree({ extendedTypes: true, digest: true })
   readonly preparer: Preparer
   open = true
@@ -86,7 +86,7 @@ describe('sequence numbers', () => {
   })
 
   it('stay at the highest number, so that the same name is rejected', () => {
-    const fixture = new Bench()
+    const fixture = new QuotaFixture()
     fixture.create('/p')
     const parent = fixture.tree.find('/p')
     fixture.tree.store.columns(parent).cversion[fixture.tree.store.slot(parent)] = 2_147_483_646
@@ -102,7 +102,7 @@ describe('sequence numbers', () => {
   })
 
   it('count all children created, pending ones included', () => {
-    const fixture = new Bench()
+    const fixture = new QuotaFixture()
     fixture.create('/p')
     fixture.create('/p/plain')
     const ask = (): Txn | number =>
@@ -119,8 +119,8 @@ describe('sequence numbers', () => {
 })
 
 describe('quotas', () => {
-  function limited(limits: string, enforce = true): Bench {
-    const fixture = new Bench(enforce)
+  function limited(limits: string, enforce = true): QuotaFixture {
+    const fixture = new QuotaFixture(enforce)
     fixture.create('/q', '12345')
     fixture.create('/q/old', '678')
     for (const path of [
@@ -172,7 +172,7 @@ describe('quotas', () => {
 
 describe('the preparer', () => {
   it('uses no zxid for a request that cannot be decoded, except a multi', () => {
-    const fixture = new Bench()
+    const fixture = new QuotaFixture()
     for (const type of [
       OpCode.create,
       OpCode.create2,
@@ -188,7 +188,7 @@ describe('the preparer', () => {
   })
 
   it('uses a zxid for the failed request of a closed session', () => {
-    const fixture = new Bench()
+    const fixture = new QuotaFixture()
     fixture.open = false
     expect(fixture.create('/a')).toEqual(error(ErrorCode.SESSIONEXPIRED))
   })
@@ -198,11 +198,11 @@ describe('the preparer', () => {
       for (const list of [null, null, null]) w.string(list)
       w.long(-1n)
     }
-    expect(new Bench().prepare(OpCode.reconfig, body)).toEqual(error(ErrorCode.RECONFIGDISABLED))
+    expect(new QuotaFixture().prepare(OpCode.reconfig, body)).toEqual(error(ErrorCode.RECONFIGDISABLED))
   })
 
   it('copies the data of a request, whose bytes change later', () => {
-    const fixture = new Bench()
+    const fixture = new QuotaFixture()
     const w = new Writer()
     writeCreateRequest(w, { path: '/a', data: text('kept'), acl: OPEN_ACL_UNSAFE, flags: 0 })
     const bytes = w.take()
@@ -217,7 +217,7 @@ describe('the preparer', () => {
   })
 
   it('copies the data of the parts of a multi and of a setData', () => {
-    const fixture = new Bench()
+    const fixture = new QuotaFixture()
     fixture.create('/a')
     const w = new Writer()
     writeMultiHeader(w, { type: OpCode.setData, done: false, err: -1 })
@@ -249,7 +249,7 @@ describe('the preparer', () => {
   })
 
   it('validates against pending changes until they are reset', () => {
-    const fixture = new Bench()
+    const fixture = new QuotaFixture()
     const create = (): Txn | number =>
       fixture.prepare(OpCode.create, (w) =>
         writeCreateRequest(w, { path: '/a', data: null, acl: OPEN_ACL_UNSAFE, flags: 0 }),

@@ -1,6 +1,6 @@
 /** Ensemble configurations and quorum verifiers. */
 export { hierarchical, isQuorumOfAll, majority, votersOfAll } from './verifier.ts'
-export type { Hierarchy, QuorumVerifier, QuorumVerifiers, ServerId } from './verifier.ts'
+export type { QuorumVerifier, QuorumVerifiers, ServerId } from './verifier.ts'
 export {
   printConfiguration,
   printDynamicFile,
@@ -15,6 +15,5 @@ export type {
   MemberRole,
 } from './configuration.ts'
 export { ConfigurationError, buildConfiguration, parseConfiguration } from './parse-configuration.ts'
-export type { ConfigurationProperty } from './parse-configuration.ts'
 export { applyReconfig, ReconfigurationError } from './reconfig.ts'
 export type { ReconfigRequest } from './reconfig.ts'

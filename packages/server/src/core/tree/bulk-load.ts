@@ -11,9 +11,9 @@ export const NODE_TAIL_BYTES = 68
 /**
  * Loads the nodes of a snapshot from its bytes.
  *
- * FENCED: no object per stat, no view of the data, no lookup of the parent for siblings and first children, the digest computed
+ * Optimised: no object per stat, no view of the data, no lookup of the parent for siblings and first children, the digest computed
  * from the bytes, ACL uses counted in groups.
- * Why: a start reads every znode, and these were half of its time. Oracle: `Tree.loadNode`, in `bulk-load.test.ts`.
+ * Why: a start reads every znode, and these were half of its time. Tested against `Tree.loadNode`, in `bulk-load.test.ts`.
  * Rules: unusual nodes are left to `Tree.loadNode`. Call `flushAclUses` before the tree is changed in another way.
  */
 export class BulkLoader {

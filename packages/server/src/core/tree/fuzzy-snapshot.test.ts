@@ -62,7 +62,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 )
 
 /** A tree with a log, and a snapshot that is written a few nodes at a time between changes. */
-class World {
+class SnapshotFixture {
   readonly tree = new Tree({ extendedTypes: true, digest: true })
   readonly log: LoggedTxn[] = []
   readonly snapshot: { path: string; data: Uint8Array | null; acl: number; stat: StoredStat }[] = []
@@ -151,13 +151,17 @@ function seen(tree: Tree): object {
   return { nodes, owned, digest: tree.digest, lastZxid: tree.lastZxid, lists: tree.acls.size }
 }
 
-function recovered(world: World, before: number, lists: [number, typeof OPEN_ACL_UNSAFE][]): Tree {
+function recovered(
+  fixture: SnapshotFixture,
+  before: number,
+  lists: [number, typeof OPEN_ACL_UNSAFE][],
+): Tree {
   const tree = new Tree({ extendedTypes: true, digest: true })
   tree.clear()
   for (const [id, list] of lists) tree.acls.load(id, list)
-  for (const { path: at, data, acl, stat } of world.snapshot) tree.loadNode(at, data, acl, stat)
+  for (const { path: at, data, acl, stat } of fixture.snapshot) tree.loadNode(at, data, acl, stat)
   tree.endLoad(before)
-  for (const { header, txn } of world.log) if (header.zxid > before) tree.apply(header, txn)
+  for (const { header, txn } of fixture.log) if (header.zxid > before) tree.apply(header, txn)
   return tree
 }
 
@@ -168,18 +172,18 @@ describe('a fuzzy snapshot', () => {
         fc.array(step, { maxLength: 12 }),
         fc.array(step, { minLength: 5, maxLength: 40 }),
         (before, during) => {
-          const world = new World()
-          for (const one of before) if (one.do !== 'walk') world.take(one)
-          const start = world.tree.lastZxid
-          const lists = world.tree.acls.entries() as [number, typeof OPEN_ACL_UNSAFE][]
-          const cursor = world.tree.scan()
+          const fixture = new SnapshotFixture()
+          for (const one of before) if (one.do !== 'walk') fixture.take(one)
+          const start = fixture.tree.lastZxid
+          const lists = fixture.tree.acls.entries() as [number, typeof OPEN_ACL_UNSAFE][]
+          const cursor = fixture.tree.scan()
           for (const one of during) {
-            if (one.do === 'walk') cursor.next(one.nodes, (node) => world.keep(node))
-            else world.take(one)
+            if (one.do === 'walk') cursor.next(one.nodes, (node) => fixture.keep(node))
+            else fixture.take(one)
           }
-          cursor.next(Infinity, (node) => world.keep(node))
+          cursor.next(Infinity, (node) => fixture.keep(node))
           cursor.close()
-          expect(seen(recovered(world, start, lists))).toEqual(seen(world.tree))
+          expect(seen(recovered(fixture, start, lists))).toEqual(seen(fixture.tree))
         },
       ),
       { numRuns: 5000 },

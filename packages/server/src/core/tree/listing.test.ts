@@ -5,7 +5,7 @@ import type { Txn } from '../types.ts'
 import { ChildPathsCursor, DescendantCounter, Tree } from './index.ts'
 
 /** Creates and deletes random nodes below `/in` and `/out`. */
-class Changing {
+class RandomTree {
   readonly random: SeededRandom
   readonly tree = new Tree({ extendedTypes: true, digest: false })
   readonly living = new Set<string>()
@@ -40,9 +40,9 @@ class Changing {
 const SEEDS = [1, 2, 3, 4, 5, 6, 7, 8]
 
 it.each(SEEDS)(
-  'counts in steps what is below a path as it was in the beginning, whatever changes meanwhile (seed %i)',
+  'DescendantCounter counts the descendants that a path had at its start, whatever changes between its steps (seed %i)',
   (seed) => {
-    const world = new Changing(seed)
+    const world = new RandomTree(seed)
     const { random, tree } = world
     for (let i = 0; i < 200; i++) {
       for (let j = random.below(20); j > 0; j--) world.change()
@@ -57,9 +57,9 @@ it.each(SEEDS)(
 )
 
 it.each(SEEDS)(
-  'takes in steps the children of a node as they were in the beginning, whatever changes meanwhile (seed %i)',
+  'ChildPathsCursor collects the children that a node had at its start, whatever changes between its steps (seed %i)',
   (seed) => {
-    const world = new Changing(seed)
+    const world = new RandomTree(seed)
     const { random, tree } = world
     for (let i = 0; i < 400; i++) {
       for (let j = random.below(20); j > 0; j--) world.change()

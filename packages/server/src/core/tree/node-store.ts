@@ -7,12 +7,12 @@ export { NONE }
 /**
  * Stores all znodes in columns of numbers. A node is an index.
  *
- * FENCED: segments of typed arrays instead of objects, siblings as a linked list of indices, lookup by full path.
+ * Optimised: segments of typed arrays instead of objects, siblings as a linked list of indices, lookup by full path.
  * Why: an object per znode with boxed 64-bit numbers takes about 500 bytes and is traversed by every garbage collection;
  * this takes under 300 bytes with 100 bytes of data, and the collector sees only the paths. Segments avoid long pauses when
  * the store grows. The figure is "resident memory a znode" of apps/bench.
  * Rules: an index is valid until its node is removed.
- * Oracle: a map of nodes, in `slabs.test.ts`, and the naive tree of `tree.model.test.ts`.
+ * Tested against a map of nodes, in `slabs.test.ts`, and the naive tree of `tree.model.test.ts`.
  */
 const BITS = 13
 const SIZE = 1 << BITS

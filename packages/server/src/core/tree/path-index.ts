@@ -15,11 +15,11 @@ interface Shard {
 /**
  * Maps paths to nodes and nodes to paths.
  *
- * FENCED: open addressing in typed arrays, with the hash of the path beside each node.
+ * Optimised: open addressing in typed arrays, with the hash of the path beside each node.
  * Why: a `Map` takes 37 bytes per path, is traversed by the garbage collector, and is copied as a whole when it grows, which was
  * a sixth of a start. There are 256 small tables, so that growing one does not block the event loop for long.
  * Rules: a path has one node, and a node one path.
- * Oracle: a map, in `path-index.test.ts`.
+ * Tested against a map, in `path-index.test.ts`.
  */
 export class PathIndex {
   readonly #shards: Shard[] = Array.from({ length: SHARDS }, () => ({

@@ -3,10 +3,10 @@ import { copyRange } from '@zabra/protocol'
 /**
  * Stores the data of all znodes in few large arrays.
  *
- * FENCED: a slab allocator: values are in slots of size classes, addressed by two numbers.
+ * Optimised: a slab allocator: values are in slots of size classes, addressed by two numbers.
  * Why: a Uint8Array per znode takes about 200 bytes beside 100 bytes of data, and the garbage collector traverses it.
  * Rules: `view` is valid until the next call that changes the store; copy it to keep it.
- * Oracle: a map from handles to copies, in `slabs.test.ts`.
+ * Tested against a map from handles to copies, in `slabs.test.ts`.
  */
 const SLAB_BYTES = 1 << 18
 /** Longer values have an array of their own. */

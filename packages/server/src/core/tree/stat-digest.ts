@@ -4,10 +4,10 @@ import { crc32 } from '@zabra/protocol'
  * Computes what a node adds to the tree's digest (`DigestCalculator`): the CRC-32 of its path, its data and the 60 bytes of its
  * stat, without writing these bytes.
  *
- * FENCED: CRC-32 is an affine function: for inputs of one length, the CRCs differ by the exclusive or of a term per differing
+ * Optimised: CRC-32 is an affine function: for inputs of one length, the CRCs differ by the exclusive or of a term per differing
  * byte, and a table holds the terms. So the CRC of a stat is computed from its fields in any order, and the CRC after a change
  * follows from the CRC before and the fields that changed.
- * Why: every write needs it twice. Oracle: `plainNodeDigest` in `testing/plain-digest.ts`.
+ * Why: every write needs it twice. Tested against `plainNodeDigest` in `testing/plain-digest.ts`.
  */
 
 /** The fields of a node that can change during its life. */

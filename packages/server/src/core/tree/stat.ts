@@ -7,8 +7,8 @@ const STAT_BYTES = 68
 /**
  * Writes the stat of a node that clients see. `owner` is the session of an ephemeral node, or 0.
  *
- * FENCED: claims all bytes at once and writes the numbers at their offsets.
- * Why: every read has a stat, and reserving space eleven times takes longer than writing it. Oracle: `writeStat` of the
+ * Optimised: claims all bytes at once and writes the numbers at their offsets.
+ * Why: every read has a stat, and reserving space eleven times takes longer than writing it. Tested against `writeStat` of the
  * protocol, in `tree.test.ts`.
  */
 export function writeStat(store: NodeStore, node: number, owner: bigint, writer: Writer): void {

@@ -158,7 +158,7 @@ const errorsOf = (txn: Txn): number[] => {
 }
 
 /** The tree with its preparer, and the model, which runs each request when it is prepared. */
-class Pair {
+class TreeModelFixture {
   readonly tree = new Tree({ extendedTypes: true, digest: true })
   readonly model = new NaiveTree()
   readonly #preparer = new Preparer({
@@ -355,9 +355,9 @@ describe('Preparer and Tree', () => {
     const seen = new Map<number, number>()
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 30, size: 'max' }), (steps) => {
-        const pair = new Pair(seen)
-        for (const one of steps) pair.take(one)
-        pair.commit(Infinity)
+        const fixture = new TreeModelFixture(seen)
+        for (const one of steps) fixture.take(one)
+        fixture.commit(Infinity)
       }),
       { numRuns: 3_000 },
     )

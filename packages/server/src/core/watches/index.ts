@@ -2,6 +2,5 @@
 export { WatchBits, WatchTable } from './watch-table.ts'
 export type { Watcher } from './watch-table.ts'
 export { WatchManager } from './watch-manager.ts'
-export type { Notify } from './watch-manager.ts'
 export { WatchNotifier } from './watch-notifier.ts'
 export type { NotifiedWatcher } from './watch-notifier.ts'

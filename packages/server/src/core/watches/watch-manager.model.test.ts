@@ -14,7 +14,7 @@ type Kind = 'data' | 'child' | 'persistent' | 'recursive'
 interface Held {
   readonly kind: Kind
   readonly path: string
-  readonly ear: number
+  readonly watcher: number
 }
 
 const PATHS = ['/', '/a', '/a/x', '/a/x/p', '/ab', '/b']
@@ -29,24 +29,24 @@ const KINDS_OF_TYPE: readonly (readonly Kind[])[] = [
 
 /** Pairs of connection and path, counted per table. */
 function entriesOf(held: readonly Held[]): number {
-  const data = held.filter(({ kind }) => kind !== 'child').map(({ path, ear }) => `${ear} ${path}`)
+  const data = held.filter(({ kind }) => kind !== 'child').map(({ path, watcher }) => `${watcher} ${path}`)
   const child = held
     .filter(({ kind }) => kind === 'child' || kind === 'persistent')
-    .map(({ path, ear }) => `${ear} ${path}`)
+    .map(({ path, watcher }) => `${watcher} ${path}`)
   return new Set(data).size + new Set(child).size
 }
 
 /** The watches of a connection: its paths, and what each type finds on each path. */
-function stateOf({ watches }: WatchFixture, ear: RecordingWatcher): string {
+function stateOf({ watches }: WatchFixture, watcher: RecordingWatcher): string {
   const found = PATHS.map((path) =>
-    KINDS_OF_TYPE.map((_, i) => (watches.has(ear, path, i + 1) ? 1 : 0)).join(''),
+    KINDS_OF_TYPE.map((_, i) => (watches.has(watcher, path, i + 1) ? 1 : 0)).join(''),
   )
-  return `${[...ear.watchedPaths].sort().join()} ${found.join()}`
+  return `${[...watcher.watchedPaths].sort().join()} ${found.join()}`
 }
 
 /** The same from the plain list. */
-function stateIn(held: readonly Held[], ear: number): string {
-  const own = held.filter((one) => one.ear === ear)
+function stateIn(held: readonly Held[], watcher: number): string {
+  const own = held.filter((one) => one.watcher === watcher)
   const found = PATHS.map((path) =>
     KINDS_OF_TYPE.map((kinds) =>
       own.some((one) => one.path === path && kinds.includes(one.kind)) ? 1 : 0,
@@ -57,7 +57,7 @@ function stateIn(held: readonly Held[], ear: number): string {
 
 describe('WatchManager', () => {
   const path = fc.constantFrom(...PATHS)
-  const ear = fc.nat(2)
+  const watcher = fc.nat(2)
   const step = fc.oneof(
     {
       weight: 3,
@@ -65,7 +65,7 @@ describe('WatchManager', () => {
         do: fc.constant('watch' as const),
         kind: fc.constantFrom<Kind>('data', 'child', 'persistent', 'recursive'),
         path,
-        ear,
+        watcher,
       }),
     },
     {
@@ -81,24 +81,24 @@ describe('WatchManager', () => {
         do: fc.constant('remove' as const),
         type: fc.integer({ min: 1, max: 5 }),
         path,
-        ear,
+        watcher,
       }),
     },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant('gone' as const), ear }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant('gone' as const), watcher }) },
   )
 
   it('notifies the same watchers as a plain list of watches, in 5,000 random histories', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
-        const bench = new WatchFixture()
-        const ears = [new RecordingWatcher(), new RecordingWatcher(), new RecordingWatcher()]
+        const fixture = new WatchFixture()
+        const watchers = [new RecordingWatcher(), new RecordingWatcher(), new RecordingWatcher()]
         let held: Held[] = []
         const take = (matches: (one: Held) => boolean): number[] => {
           const hit = held.filter(matches)
           held = held.filter(
             (one) => !hit.includes(one) || one.kind === 'persistent' || one.kind === 'recursive',
           )
-          return [...new Set(hit.map((one) => one.ear))]
+          return [...new Set(hit.map((one) => one.watcher))]
         }
         const below = (top: string, at: string): boolean =>
           top === at || at.startsWith(top === '/' ? '/' : `${top}/`)
@@ -106,24 +106,27 @@ describe('WatchManager', () => {
           const expected: string[][] = [[], [], []]
           if (one.do === 'watch') {
             const same = held.some(
-              (other) => other.kind === one.kind && other.path === one.path && other.ear === one.ear,
+              (other) => other.kind === one.kind && other.path === one.path && other.watcher === one.watcher,
             )
-            if (!same) held.push({ kind: one.kind, path: one.path, ear: one.ear })
-            const { watches } = bench
-            if (one.kind === 'data') watches.watchData(ears[one.ear]!, one.path)
-            else if (one.kind === 'child') watches.watchChildren(ears[one.ear]!, one.path)
-            else if (one.kind === 'persistent') watches.watchPersistently(ears[one.ear]!, one.path)
-            else watches.watchRecursively(ears[one.ear]!, one.path)
+            if (!same) held.push({ kind: one.kind, path: one.path, watcher: one.watcher })
+            const { watches } = fixture
+            if (one.kind === 'data') watches.watchData(watchers[one.watcher]!, one.path)
+            else if (one.kind === 'child') watches.watchChildren(watchers[one.watcher]!, one.path)
+            else if (one.kind === 'persistent') watches.watchPersistently(watchers[one.watcher]!, one.path)
+            else watches.watchRecursively(watchers[one.watcher]!, one.path)
           } else if (one.do === 'gone') {
-            held = held.filter((other) => other.ear !== one.ear)
-            bench.watches.removeAll(ears[one.ear]!)
+            held = held.filter((other) => other.watcher !== one.watcher)
+            fixture.watches.removeAll(watchers[one.watcher]!)
           } else if (one.do === 'remove') {
             const kinds = KINDS_OF_TYPE[one.type - 1]!
             const before = held.length
             held = held.filter(
-              (other) => !(other.ear === one.ear && other.path === one.path && kinds.includes(other.kind)),
+              (other) =>
+                !(other.watcher === one.watcher && other.path === one.path && kinds.includes(other.kind)),
             )
-            expect(bench.watches.remove(ears[one.ear]!, one.path, one.type)).toBe(held.length < before)
+            expect(fixture.watches.remove(watchers[one.watcher]!, one.path, one.type)).toBe(
+              held.length < before,
+            )
           } else {
             const event = one.do === 'created' ? CREATED : one.do === 'deleted' ? DELETED : CHANGED
             const own = take(
@@ -142,11 +145,13 @@ describe('WatchManager', () => {
               )
               for (const index of more) expected[index]!.push(`${CHILDREN} ${parent}`)
             }
-            bench[one.do](one.path)
+            fixture[one.do](one.path)
           }
-          expect(ears.map((each) => each.takeEvents())).toEqual(expected)
-          expect(ears.map((each) => stateOf(bench, each))).toEqual(ears.map((_, i) => stateIn(held, i)))
-          expect(bench.watches.size).toBe(entriesOf(held))
+          expect(watchers.map((each) => each.takeEvents())).toEqual(expected)
+          expect(watchers.map((each) => stateOf(fixture, each))).toEqual(
+            watchers.map((_, i) => stateIn(held, i)),
+          )
+          expect(fixture.watches.size).toBe(entriesOf(held))
         }
       }),
       { numRuns: 5000 },

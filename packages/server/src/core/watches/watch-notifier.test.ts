@@ -16,7 +16,7 @@ const bobMay = (perms: number): readonly ACL[] => [{ perms, id: BOB }]
 const SECRET = bobMay(Perms.READ)
 
 /** A tree whose changes fire watches. */
-class World extends WatchFixture {
+class TreeWatchFixture extends WatchFixture {
   readonly tree = new Tree({ extendedTypes: true, digest: false })
 
   apply(txn: Txn, zxid = this.tree.lastZxid + 1): void {
@@ -37,11 +37,11 @@ class World extends WatchFixture {
 
 describe('a notification', () => {
   it('has the bytes of a ZooKeeper 3.9 server for the events of a multi', () => {
-    const world = new World()
-    const ear = new RecordingWatcher()
-    world.create('/fx')
-    world.watches.watchRecursively(ear, '/fx')
-    world.watches.watchChildren(ear, '/fx')
+    const fixture = new TreeWatchFixture()
+    const watcher = new RecordingWatcher()
+    fixture.create('/fx')
+    fixture.watches.watchRecursively(watcher, '/fx')
+    fixture.watches.watchChildren(watcher, '/fx')
     const path = '/fx/m'
     const txns = [
       { type: OpCode.check, path: '/fx', version: 1 },
@@ -49,8 +49,8 @@ describe('a notification', () => {
       { type: OpCode.setData, path, data: null, version: 1 },
       { type: OpCode.delete, path },
     ] as const
-    world.apply({ type: OpCode.multi, txns }, 9)
-    expect(ear.takeFrames()).toEqual([
+    fixture.apply({ type: OpCode.multi, txns }, 9)
+    expect(watcher.takeFrames()).toEqual([
       '00000021ffffffff000000000000000900000000' + '0000000100000003000000052f66782f6d',
       '0000001fffffffff000000000000000900000000' + '0000000400000003000000032f6678',
       '00000021ffffffff000000000000000900000000' + '0000000300000003000000052f66782f6d',
@@ -59,39 +59,39 @@ describe('a notification', () => {
   })
 
   it('has zxid -1 for a missed event, and the next one has the zxid of its transaction', () => {
-    const [bench, ear] = [new WatchFixture(), new RecordingWatcher()]
+    const [bench, watcher] = [new WatchFixture(), new RecordingWatcher()]
     bench.notifier.zxid = 0x7_0000_0001
-    bench.notifier.notify(ear, CHANGED, '/wx')
-    expect(ear.takeFrames()).toEqual([
+    bench.notifier.notify(watcher, CHANGED, '/wx')
+    expect(watcher.takeFrames()).toEqual([
       '0000001fffffffffffffffffffffffff00000000' + '0000000300000003000000032f7778',
     ])
-    bench.watches.watchData(ear, '/wx')
+    bench.watches.watchData(watcher, '/wx')
     bench.changed('/wx')
-    expect(ear.takeFrames()).toEqual([
+    expect(watcher.takeFrames()).toEqual([
       '0000001fffffffff000000070000000100000000' + '0000000300000003000000032f7778',
     ])
   })
 
   it('carries paths of any length and script, those beyond the basic plane as two surrogates', () => {
-    const [bench, ear] = [new WatchFixture(), new RecordingWatcher()]
+    const [bench, watcher] = [new WatchFixture(), new RecordingWatcher()]
     for (const path of ['/ü', '/雪', `/${'long'.repeat(20_000)}`]) {
-      bench.watches.watchData(ear, path)
+      bench.watches.watchData(watcher, path)
       bench.changed(path)
-      expect(ear.takeEvents()).toEqual([`${CHANGED} ${path}`])
+      expect(watcher.takeEvents()).toEqual([`${CHANGED} ${path}`])
     }
-    ear.takeFrames()
-    bench.watches.watchData(ear, '/😀')
+    watcher.takeFrames()
+    bench.watches.watchData(watcher, '/😀')
     bench.changed('/😀')
-    expect(ear.takeFrames()[0]).toMatch(/000000072feda0bdedb880$/)
+    expect(watcher.takeFrames()[0]).toMatch(/000000072feda0bdedb880$/)
   })
 
   it('is encoded once per event, and counted for each watcher', () => {
     const bench = new WatchFixture()
-    const ears = [new RecordingWatcher(), new RecordingWatcher(), new RecordingWatcher()]
-    for (const ear of ears) bench.watches.watchData(ear, '/a')
-    bench.watches.watchChildren(ears[0]!, '/')
+    const watchers = [new RecordingWatcher(), new RecordingWatcher(), new RecordingWatcher()]
+    for (const watcher of watchers) bench.watches.watchData(watcher, '/a')
+    bench.watches.watchChildren(watchers[0]!, '/')
     bench.deleted('/a')
-    expect(new Set(ears.map(({ views }) => views[0])).size).toBe(1)
+    expect(new Set(watchers.map(({ views }) => views[0])).size).toBe(1)
     const { delivered, bytes, recipients } = bench.notifier
     expect([delivered, bytes]).toEqual([4, 3 * 34 + 33])
     expect([
@@ -117,7 +117,7 @@ describe('a watcher that may not read the node', () => {
   it.each(events)('gets no event, checked %s, and loses its one-shot watch', (_what, fire, event) => {
     const bench = new WatchFixture()
     const [stranger, bob] = [new RecordingWatcher(), new RecordingWatcher([BOB])]
-    for (const ear of [stranger, bob]) bench.watches.watchData(ear, '/a')
+    for (const watcher of [stranger, bob]) bench.watches.watchData(watcher, '/a')
     fire(bench)
     expect([stranger.takeEvents(), bob.takeEvents(), bench.watches.size]).toEqual([[], [`${event} /a`], 0])
   })
@@ -126,7 +126,7 @@ describe('a watcher that may not read the node', () => {
     const bench = new WatchFixture()
     const [stranger, bob] = [new RecordingWatcher(), new RecordingWatcher([BOB])]
     for (const fire of ['created', 'deleted'] as const) {
-      for (const ear of [stranger, bob]) bench.watches.watchChildren(ear, '/p')
+      for (const watcher of [stranger, bob]) bench.watches.watchChildren(watcher, '/p')
       bench[fire]('/p/x', OPEN_ACL_UNSAFE, SECRET)
       expect([stranger.takeEvents(), bob.takeEvents(), bench.watches.size]).toEqual([
         [],
@@ -148,14 +148,14 @@ describe('a watcher that may not read the node', () => {
   })
 
   it('keeps a persistent watch, and gets events once its identities may read the node', () => {
-    const [bench, ear] = [new WatchFixture(), new RecordingWatcher()]
-    bench.watches.watchPersistently(ear, '/a')
-    bench.watches.watchRecursively(ear, '/a')
+    const [bench, watcher] = [new WatchFixture(), new RecordingWatcher()]
+    bench.watches.watchPersistently(watcher, '/a')
+    bench.watches.watchRecursively(watcher, '/a')
     bench.changed('/a', SECRET)
-    expect(ear.takeEvents()).toEqual([])
-    ear.identities = [BOB]
+    expect(watcher.takeEvents()).toEqual([])
+    watcher.identities = [BOB]
     bench.changed('/a', SECRET)
-    expect(ear.takeEvents()).toEqual([`${CHANGED} /a`])
+    expect(watcher.takeEvents()).toEqual([`${CHANGED} /a`])
   })
 
   it('gets events with READ alone', () => {
@@ -184,11 +184,11 @@ describe('a watcher that may not read the node', () => {
 })
 
 describe('the events of each type of watch on /x', () => {
-  type Add = (world: World, ear: RecordingWatcher) => void
-  const data: Add = ({ watches }, ear) => watches.watchData(ear, '/x')
-  const child: Add = ({ watches }, ear) => watches.watchChildren(ear, '/x')
-  const persistent: Add = ({ watches }, ear) => watches.watchPersistently(ear, '/x')
-  const recursive: Add = ({ watches }, ear) => watches.watchRecursively(ear, '/x')
+  type Add = (fixture: TreeWatchFixture, watcher: RecordingWatcher) => void
+  const data: Add = ({ watches }, watcher) => watches.watchData(watcher, '/x')
+  const child: Add = ({ watches }, watcher) => watches.watchChildren(watcher, '/x')
+  const persistent: Add = ({ watches }, watcher) => watches.watchPersistently(watcher, '/x')
+  const recursive: Add = ({ watches }, watcher) => watches.watchRecursively(watcher, '/x')
   const x = (event: number): string => `${event} /x`
   const k = (event: number): string => `${event} /x/k`
   const d = (event: number): string => `${event} /x/k/d`
@@ -215,57 +215,57 @@ describe('the events of each type of watch on /x', () => {
   it.each(rows)('%s', (change, ...expected) => {
     const [verb, path] = change.split(' ') as ['create' | 'set' | 'remove', string]
     const heard = [data, child, persistent, recursive].map((add) => {
-      const [world, ear] = [new World(), new RecordingWatcher()]
+      const [fixture, watcher] = [new TreeWatchFixture(), new RecordingWatcher()]
       const needed = ['/x', '/x/k', '/x/k/d'].filter((one) => (verb === 'create' ? one < path : one <= path))
-      for (const one of needed) world.create(one)
-      add(world, ear)
-      const before = world.watches.size
-      world[verb](path)
-      const events = ear.takeEvents()
+      for (const one of needed) fixture.create(one)
+      add(fixture, watcher)
+      const before = fixture.watches.size
+      fixture[verb](path)
+      const events = watcher.takeEvents()
       const oneShot = add === data || add === child
-      expect(world.watches.size).toBe(oneShot && events.length > 0 ? 0 : before)
+      expect(fixture.watches.size).toBe(oneShot && events.length > 0 ? 0 : before)
       return events
     })
     expect(heard).toEqual(expected)
   })
 
   it('closing a session deletes each of its nodes and changes the children of their parents', () => {
-    const [world, ear] = [new World(), new RecordingWatcher()]
-    world.create('/x')
-    for (const path of ['/x/a', '/x/b', '/e']) world.create(path, { ephemeral: true })
-    for (const add of [persistent, recursive]) add(world, ear)
-    world.watches.watchChildren(ear, '/')
-    world.apply({ type: OpCode.closeSession, paths2Delete: ['/x/a', '/x/b', '/e'] }, 77)
-    expect(ear.takeEvents().sort()).toEqual(
+    const [fixture, watcher] = [new TreeWatchFixture(), new RecordingWatcher()]
+    fixture.create('/x')
+    for (const path of ['/x/a', '/x/b', '/e']) fixture.create(path, { ephemeral: true })
+    for (const add of [persistent, recursive]) add(fixture, watcher)
+    fixture.watches.watchChildren(watcher, '/')
+    fixture.apply({ type: OpCode.closeSession, paths2Delete: ['/x/a', '/x/b', '/e'] }, 77)
+    expect(watcher.takeEvents().sort()).toEqual(
       [`${DELETED} /x/a`, x(CHILDREN), `${DELETED} /x/b`, x(CHILDREN), `${CHILDREN} /`].sort(),
     )
-    expect(new Set(ear.zxids)).toEqual(new Set([77]))
+    expect(new Set(watcher.zxids)).toEqual(new Set([77]))
   })
 
   it('a setACL, a check and a failed multi give no event', () => {
-    const [world, ear] = [new World(), new RecordingWatcher()]
-    world.create('/x')
-    for (const add of [data, child, persistent, recursive]) add(world, ear)
-    world.apply({ type: OpCode.setACL, path: '/x', acl: SECRET, version: 1 })
-    world.apply({ type: OpCode.multi, txns: [{ type: OpCode.check, path: '/x', version: 0 }] })
+    const [fixture, watcher] = [new TreeWatchFixture(), new RecordingWatcher()]
+    fixture.create('/x')
+    for (const add of [data, child, persistent, recursive]) add(fixture, watcher)
+    fixture.apply({ type: OpCode.setACL, path: '/x', acl: SECRET, version: 1 })
+    fixture.apply({ type: OpCode.multi, txns: [{ type: OpCode.check, path: '/x', version: 0 }] })
     const failed = [{ type: OpCode.error, err: 0 } as const, { type: OpCode.error, err: -101 } as const]
-    world.apply({ type: OpCode.multi, txns: failed })
-    world.apply({ type: OpCode.error, err: -101 })
-    expect(ear.takeEvents()).toEqual([])
-    expect(world.watches.has(ear, '/x', 2)).toBe(true)
+    fixture.apply({ type: OpCode.multi, txns: failed })
+    fixture.apply({ type: OpCode.error, err: -101 })
+    expect(watcher.takeEvents()).toEqual([])
+    expect(fixture.watches.has(watcher, '/x', 2)).toBe(true)
   })
 
   it('a change is checked against the current ACL, a deletion against the last one', () => {
-    const [world, ear] = [new World(), new RecordingWatcher()]
-    world.create('/x')
-    persistent(world, ear)
-    world.apply({ type: OpCode.setACL, path: '/x', acl: SECRET, version: 1 })
-    world.set('/x')
-    world.create('/x/k')
-    world.remove('/x/k')
-    world.remove('/x')
-    expect(ear.takeEvents()).toEqual([])
-    world.create('/x')
-    expect(ear.takeEvents()).toEqual([x(CREATED)])
+    const [fixture, watcher] = [new TreeWatchFixture(), new RecordingWatcher()]
+    fixture.create('/x')
+    persistent(fixture, watcher)
+    fixture.apply({ type: OpCode.setACL, path: '/x', acl: SECRET, version: 1 })
+    fixture.set('/x')
+    fixture.create('/x/k')
+    fixture.remove('/x/k')
+    fixture.remove('/x')
+    expect(watcher.takeEvents()).toEqual([])
+    fixture.create('/x')
+    expect(watcher.takeEvents()).toEqual([x(CREATED)])
   })
 })

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { WatchBits, WatchTable, type Watcher } from './index.ts'
 
-class Someone implements Watcher {
+class TestWatcher implements Watcher {
   readonly watchedPaths = new Set<string>()
   readonly name: number
 
@@ -11,7 +11,7 @@ class Someone implements Watcher {
   }
 }
 
-const visited = (table: WatchTable<Someone>, path: string): [number, number][] => {
+const visited = (table: WatchTable<TestWatcher>, path: string): [number, number][] => {
   const seen: [number, number][] = []
   table.forEach(path, (watcher, modes) => void seen.push([watcher.name, modes]))
   return seen
@@ -19,8 +19,8 @@ const visited = (table: WatchTable<Someone>, path: string): [number, number][] =
 
 describe('WatchTable', () => {
   it('holds several modes of a watcher on a path as one entry', () => {
-    const table = new WatchTable<Someone>()
-    const one = new Someone(1)
+    const table = new WatchTable<TestWatcher>()
+    const one = new TestWatcher(1)
     for (const mode of [WatchBits.ONE_SHOT, WatchBits.PERSISTENT, WatchBits.RECURSIVE, WatchBits.ONE_SHOT])
       table.add('/a', one, mode)
     expect([table.size, table.pathCount, table.modes('/a', one)]).toEqual([1, 1, 7])
@@ -32,8 +32,8 @@ describe('WatchTable', () => {
   })
 
   it('distinguishes another watcher from the only watcher of a path', () => {
-    const table = new WatchTable<Someone>()
-    const [one, two] = [new Someone(1), new Someone(2)]
+    const table = new WatchTable<TestWatcher>()
+    const [one, two] = [new TestWatcher(1), new TestWatcher(2)]
     table.add('/a', one, WatchBits.ONE_SHOT)
     expect([table.modes('/a', two), table.remove('/a', two, ~0), table.remove('/b', one, ~0)]).toEqual([
       0, 0, 0,
@@ -42,8 +42,8 @@ describe('WatchTable', () => {
   })
 
   it('visits each of 20,000 watchers of a path once while each removes itself', () => {
-    const table = new WatchTable<Someone>()
-    const many = Array.from({ length: 20_000 }, (_, i) => new Someone(i))
+    const table = new WatchTable<TestWatcher>()
+    const many = Array.from({ length: 20_000 }, (_, i) => new TestWatcher(i))
     for (const one of many) table.add('/shared', one, WatchBits.ONE_SHOT)
     for (const one of many) table.add('/shared', one, WatchBits.ONE_SHOT)
     expect([table.size, table.pathCount]).toEqual([20_000, 1])
@@ -57,8 +57,8 @@ describe('WatchTable', () => {
   })
 
   it('is empty after many watchers have left a path, and accepts new ones', () => {
-    const table = new WatchTable<Someone>()
-    const many = Array.from({ length: 5 }, (_, i) => new Someone(i))
+    const table = new WatchTable<TestWatcher>()
+    const many = Array.from({ length: 5 }, (_, i) => new TestWatcher(i))
     for (let round = 0; round < 3; round++) {
       for (const one of many) table.add('/a', one, WatchBits.PERSISTENT)
       for (const one of many.slice(1)) table.remove('/a', one, ~0)
@@ -77,8 +77,8 @@ describe('WatchTable', () => {
     })
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-        const people = Array.from({ length: 4 }, (_, i) => new Someone(i))
-        const table = new WatchTable<Someone>()
+        const people = Array.from({ length: 4 }, (_, i) => new TestWatcher(i))
+        const table = new WatchTable<TestWatcher>()
         const model = new Map<string, Map<number, number>>()
         for (const { add, path, who, modes } of steps) {
           const watchers = model.get(path) ?? new Map<number, number>()

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { parseConfiguration, printConfiguration } from '../quorum/index.ts'
 import { PacketType } from './packets.ts'
 import { decodeConfigurationText, encodeAckEpoch } from './payloads.ts'
-import { LeaderHarness } from './testing/leader-harness.ts'
+import { establishedLeader, LeaderHarness } from './testing/leader-harness.ts'
 import { makeReconfig } from './testing/txn.ts'
 
 const z = makeZxid
@@ -11,12 +11,6 @@ const member = (id: number, port = id * 10): string => `server.${id}=h:${port}:$
 const members = (...ids: number[]): string => ids.map((id) => member(id)).join('\n')
 const three = members(1, 2, 3)
 const five = members(1, 2, 3, 4, 5)
-
-const establishedLeader = (configuration = three, followers = [1], given = {}): LeaderHarness => {
-  const harness = new LeaderHarness(configuration, given)
-  harness.establish(...followers)
-  return harness
-}
 
 describe('a leadership check', () => {
   it('is confirmed when a quorum has answered PINGs sent after the request', () => {

@@ -1,19 +1,13 @@
 import { makeZxid } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
 import { PacketType } from './packets.ts'
-import { LeaderHarness } from './testing/leader-harness.ts'
+import { establishedLeader, LeaderHarness } from './testing/leader-harness.ts'
 
 const z = makeZxid
 const three = 'server.1=h:1:2\nserver.2=h:3:4\nserver.3=h:5:6'
 const five = `${three}\nserver.4=h:7:8\nserver.5=h:9:10`
 const observed = `${three}\nserver.7=h:7:8:observer`
 const grouped = `${five}\nserver.6=h:11:12\ngroup.1=1:2:3\ngroup.2=4:5:6\nweight.6=0`
-
-const establishedLeader = (configuration = three, followers = [1], given = {}): LeaderHarness => {
-  const harness = new LeaderHarness(configuration, given)
-  harness.establish(...followers)
-  return harness
-}
 
 describe('an elected leader', () => {
   it('chooses an epoch, stores it, synchronises its learners and gets established', () => {
@@ -313,7 +307,7 @@ describe('an established leader', () => {
   })
 
   it('rejects a proposal that is not the next one', () => {
-    const harness = establishedLeader()
+    const harness = establishedLeader(three)
     expect(() => harness.propose(2)).toThrow('Expected 100000001, got 100000002')
     harness.propose(1)
     expect(() => harness.propose(1)).toThrow(RangeError)
@@ -408,7 +402,7 @@ describe('an established leader', () => {
   })
 
   it('delivers requests and revalidations of active learners', () => {
-    const harness = establishedLeader()
+    const harness = establishedLeader(three)
     harness.packet(1, { type: PacketType.request })
     harness.packet(1, { type: PacketType.revalidate })
     harness.packet(1, { type: PacketType.leaderInfo })

@@ -40,7 +40,7 @@ export class LearnerSync {
     for (let i = 0; i < (pending?.length ?? 0); i++)
       this.#learners.send(learner, PacketType.proposal, pending!.zxidAt(i), pending!.payloadAt(i))
     learner.isStreaming = true
-    if (plan.how !== 'snap') this.sendNewLeader(learner)
+    if (plan.kind !== 'snap') this.sendNewLeader(learner)
     this.#learners.join(learner)
   }
 

@@ -73,9 +73,9 @@ function describeWork(work: ObserverMasterWork): string {
     case 'send':
       return `${packetName(work.packet.type)} ${work.packet.zxid} to ${work.to}`
     case 'sync':
-      return work.plan.how === 'snap'
+      return work.plan.kind === 'snap'
         ? `snap to ${work.to}`
-        : `${work.plan.how} ${work.plan.zxid} with ${work.plan.entries.length} to ${work.to}`
+        : `${work.plan.kind} ${work.plan.zxid} with ${work.plan.entries.length} to ${work.to}`
     case 'drop':
       return `drop ${work.connection}: ${work.reason}`
     case 'deliver':

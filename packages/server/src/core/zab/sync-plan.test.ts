@@ -26,10 +26,10 @@ const sources = (window: CommittedWindow, given: Partial<SyncSources> = {}): Syn
 function planFor(learner: Zxid, given: SyncSources): string {
   const plan = planSync(learner, given)
   const sent = plan.entries.map(({ zxid }) => zxid.toString(16)).join(' ')
-  if (plan.how === 'snap') return `snap ${sent}`.trim()
+  if (plan.kind === 'snap') return `snap ${sent}`.trim()
   const disk =
     plan.disk === undefined ? '' : ` disk ${plan.disk.after.toString(16)}-${plan.disk.upTo.toString(16)}`
-  return `${plan.how} ${plan.zxid.toString(16)}${disk}: ${sent}`.trim()
+  return `${plan.kind} ${plan.zxid.toString(16)}${disk}: ${sent}`.trim()
 }
 
 describe('the sync plan of a learner', () => {
@@ -155,14 +155,14 @@ describe('any learner and any history of a leader', () => {
             history.length === 0 ? undefined : { after: 0, upTo: history.at(-1)!, epochEnds: ends }
           const plan = planSync(own.at(-1) ?? 0, sources(window, { disk, snapshotSizeFactor: 0 }))
           const result =
-            plan.how === 'snap'
+            plan.kind === 'snap'
               ? [...history]
-              : own.filter((zxid) => plan.how === 'diff' || zxid <= plan.zxid)
-          if (plan.how !== 'snap' && plan.disk !== undefined) {
+              : own.filter((zxid) => plan.kind === 'diff' || zxid <= plan.zxid)
+          if (plan.kind !== 'snap' && plan.disk !== undefined) {
             const { after, upTo } = plan.disk
             result.push(...history.filter((zxid) => zxid > after && zxid <= upTo))
           }
-          if (plan.how !== 'snap') result.push(...plan.entries.map(({ zxid }) => zxid))
+          if (plan.kind !== 'snap') result.push(...plan.entries.map(({ zxid }) => zxid))
           expect(result).toEqual(history)
         },
       ),

@@ -49,7 +49,7 @@ export interface PlannedEntry {
 /** How to synchronise a learner. Sent in the order of the fields. */
 export type SyncPlan =
   | {
-      readonly how: 'diff' | 'trunc'
+      readonly kind: 'diff' | 'trunc'
       /** The zxid of the DIFF or TRUNC packet. */
       readonly zxid: Zxid
       /**
@@ -60,7 +60,7 @@ export type SyncPlan =
       readonly entries: readonly PlannedEntry[]
     }
   | {
-      readonly how: 'snap'
+      readonly kind: 'snap'
       readonly reason: string
       /**
        * Transactions to send after the snapshot. Its SNAP packet has the zxid that is applied when its first byte is read.
@@ -81,7 +81,7 @@ export function planSync(learner: Zxid, sources: SyncSources): SyncPlan {
   if (sources.forceSnapshot) return planSnapshot(sources, 'forceSnapshotSync is set')
   if (learner <= UNTRUSTED_ZXID) return planSnapshot(sources, 'the learner does not trust its data')
 
-  if (learner === window.max) return { how: 'diff', zxid: learner, entries: [] }
+  if (learner === window.max) return { kind: 'diff', zxid: learner, entries: [] }
   if (learner > window.max) return planForLearnerAhead(learner, sources)
   if (learner >= window.base) return planFromWindow(learner, sources)
   return planFromDisk(learner, sources)
@@ -102,7 +102,7 @@ function planForLearnerAhead(learner: Zxid, sources: SyncSources): SyncPlan {
       sources,
       'the learner has uncommitted transactions, and a small snapshot is safer than a truncation',
     )
-  return { how: 'trunc', zxid: sources.window.max, entries: [] }
+  return { kind: 'trunc', zxid: sources.window.max, entries: [] }
 }
 
 /**
@@ -116,7 +116,7 @@ function planFromWindow(learner: Zxid, sources: SyncSources): SyncPlan {
   const { window } = sources
   if (!window.contains(learner) && !isEpochStart(learner))
     return planSnapshot(sources, 'the learner has uncommitted transactions of an older epoch')
-  return { how: 'diff', zxid: window.max, entries: entriesAfter(learner, window) }
+  return { kind: 'diff', zxid: window.max, entries: entriesAfter(learner, window) }
 }
 
 /**
@@ -137,7 +137,7 @@ function planFromDisk(learner: Zxid, sources: SyncSources): SyncPlan {
   )
     return planSnapshot(sources, 'the log is too large relative to a snapshot')
   return {
-    how: 'diff',
+    kind: 'diff',
     zxid: window.max,
     disk: { after: learner, upTo: window.base },
     entries: entriesAfter(window.base, window),
@@ -153,7 +153,7 @@ function isInRange(zxid: Zxid, { after, upTo, epochEnds }: DiskRange): boolean {
 
 /** Plans a snapshot, followed by the committed transactions that are not applied to the tree yet. */
 function planSnapshot(sources: SyncSources, reason: string): SyncPlan {
-  return { how: 'snap', reason, entries: entriesAfter(sources.applied(), sources.window) }
+  return { kind: 'snap', reason, entries: entriesAfter(sources.applied(), sources.window) }
 }
 
 function entriesAfter(zxid: Zxid, window: CommittedWindow): PlannedEntry[] {

@@ -25,7 +25,7 @@ export const FOLDER = '/data/version-2'
 export const zxidOf = (epoch: number, counter: number): Zxid => epoch * 2 ** 32 + counter
 
 /** A clock on which turns of the event loop follow each other without being advanced. */
-class EagerClock extends ManualClock {
+class ImmediateClock extends ManualClock {
   turns = 0
   override immediate(action: () => void): void {
     this.turns++
@@ -89,7 +89,7 @@ export function encodeTxn(logged: LoggedTxn): Uint8Array {
 /** The database of a member, on a disk that the test controls. */
 export class DatabaseFixture {
   readonly disk: MemoryDisk
-  readonly clock = new EagerClock()
+  readonly clock = new ImmediateClock()
   readonly logLines: string[] = []
   readonly settings: ServerSettings
   fatal: Error | undefined
@@ -112,7 +112,7 @@ export class DatabaseFixture {
   }
 
   async open(member = true): Promise<Database> {
-    this.database = await openDatabase(this.settings, this.platform(), { member })
+    this.database = await openDatabase(this.settings, this.platform(), { isMember: member })
     if (this.database.wasEmpty && this.database.isEligibleToVote) await this.database.takeSnapshot([])
     return this.database
   }

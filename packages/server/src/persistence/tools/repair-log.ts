@@ -41,7 +41,7 @@ export async function repairLog(
       problem.what,
       file,
       problem.offset,
-      'Transactions behind it may have been acknowledged: bring the file back from a backup or another server. To give them up, repair with --force; a copy of the file is kept.',
+      'Transactions after it may have been acknowledged: bring the file back from a backup or another server. To give them up, repair with --force; a copy of the file is kept.',
     )
   }
   const hasHeader = end >= LOG_HEADER_BYTES

@@ -2,6 +2,7 @@ import { ManualClock } from '@zabra/runtime'
 import { LearnerSessions, SessionTracker, type SessionTable } from '../../core/sessions/index.ts'
 import type { Zxid } from '../../core/types.ts'
 import type { ClientChannel } from '../../connections/client-channel.ts'
+import type { HandshakeOptions, RawClient } from '../../testing/test-server.ts'
 import type { ForwardedRequest } from '../types.ts'
 import { LeaderPipeline } from '../leader-pipeline.ts'
 import { LearnerPipeline } from '../learner-pipeline.ts'
@@ -78,9 +79,9 @@ export class EnsembleFixture {
       clock,
       localSessions,
       sessions: new SessionTracker(1000, clock.monotonic(), { table: this.table }),
-      createPipeline: (kit) =>
+      createPipeline: (context) =>
         new LeaderPipeline({
-          ...kit,
+          ...context,
           log: { state: 'open', appendPayload() {} },
           quorum: {
             get isAccepting() {
@@ -123,9 +124,9 @@ export class EnsembleFixture {
       serverId,
       sessions,
       localSessions,
-      createPipeline: (kit) =>
+      createPipeline: (context) =>
         new LearnerPipeline({
-          ...kit,
+          ...context,
           epochStart: EPOCH,
           canUpgradeSessions: upgradesSessions,
           touchDelayMs: 1000,
@@ -159,6 +160,26 @@ export class EnsembleFixture {
       isHeld: false,
     }
     return learner
+  }
+
+  /** Opens a session on one of the servers. */
+  async connect(fixture: PipelineFixture, options: HandshakeOptions = {}): Promise<RawClient> {
+    const client = await fixture.client(options)
+    await this.settle()
+    client.takeConnectResponse()
+    return client
+  }
+
+  /** Submits a request to the leader, as one that a learner has forwarded. */
+  forward(
+    learner: Learner,
+    sessionId: bigint,
+    cxid: number,
+    type: number,
+    body: Uint8Array = new Uint8Array(0),
+  ): void {
+    const request = { sessionId, cxid, type, body, identities: [] }
+    this.leader.clientService.runTurn(() => this.leader.pipeline.submitForwarded(learner, request))
   }
 
   /** Runs everything that is not held back and needs no time. */

@@ -81,7 +81,7 @@ export class ReadFixture {
     this.tree.apply({ sessionId, cxid: 0, zxid, time }, txn, this.firing)
   }
 
-  /** Executes a read behind four bytes of another reply, which must not change. */
+  /** Executes a read after four bytes of another reply, which must not change. */
   ask(op: number, body: Uint8Array | ((w: Writer) => void), client = this.client): Answer {
     const request = new Writer()
     if (typeof body === 'function') body(request)

@@ -127,6 +127,17 @@ export class LeaderHarness {
   }
 }
 
+/** Returns a leader that is established in epoch 1 with these followers. */
+export function establishedLeader(
+  configuration: string,
+  followers: readonly number[] = [1],
+  options?: Partial<LeaderOptions>,
+): LeaderHarness {
+  const harness = new LeaderHarness(configuration, options)
+  harness.establish(...followers)
+  return harness
+}
+
 function describeWork(work: LeaderWork): string {
   const receivers = (followers: readonly number[], observers: readonly number[] = []): string =>
     `to ${followers.join(',')}${observers.length > 0 ? ` inform ${observers.join(',')}` : ''}`
@@ -147,7 +158,7 @@ function describeWork(work: LeaderWork): string {
     case 'sync': {
       const { plan } = work
       const entries = plan.entries.map(({ zxid }) => ` ${hex(zxid)}`).join('')
-      return `${plan.how}${plan.how === 'snap' ? '' : ` ${hex(plan.zxid)}`}${entries} to ${work.to}`
+      return `${plan.kind}${plan.kind === 'snap' ? '' : ` ${hex(plan.zxid)}`}${entries} to ${work.to}`
     }
     case 'drop':
       return `drop ${work.connection}: ${work.reason}`

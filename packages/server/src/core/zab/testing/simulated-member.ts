@@ -302,8 +302,8 @@ export class SimulatedMember implements Peer {
   }
 
   #sync(id: number, plan: SyncPlan): void {
-    this.#context.count(plan.how === 'diff' && plan.disk !== undefined ? 'disk' : plan.how)
-    if (plan.how === 'snap') {
+    this.#context.count(plan.kind === 'diff' && plan.disk !== undefined ? 'disk' : plan.kind)
+    if (plan.kind === 'snap') {
       const zxid = this.tree.at(-1)?.zxid ?? 0
       this.#sendToLearner(id, { packet: packet(PacketType.snap, zxid), snapshot: [...this.tree] })
       // Other learners are served while the snapshot is sent.
@@ -312,10 +312,10 @@ export class SimulatedMember implements Peer {
         () => this.stepLeader({ type: 'streamed', to: id }),
       )
     } else {
-      const type = plan.how === 'diff' ? PacketType.diff : PacketType.trunc
+      const type = plan.kind === 'diff' ? PacketType.diff : PacketType.trunc
       this.#sendToLearner(id, { packet: packet(type, plan.zxid) })
     }
-    const { after, upTo } = (plan.how === 'snap' ? undefined : plan.disk) ?? { after: 0, upTo: 0 }
+    const { after, upTo } = (plan.kind === 'snap' ? undefined : plan.disk) ?? { after: 0, upTo: 0 }
     const logged = this.disk.history.filter(({ zxid }) => zxid > after && zxid <= upTo)
     for (const { zxid, payload } of [...logged, ...plan.entries]) {
       this.#sendToLearner(id, { packet: packet(PacketType.proposal, zxid, payload) })

@@ -143,8 +143,8 @@ export class ZabSimulation implements SimulationContext {
 
   mutateWork(work: LeaderWork): LeaderWork {
     if (!this.mutants.has('a leader sends NEWLEADER before the history')) return work
-    if (work.do !== 'sync' || work.plan.how === 'snap') return work
-    return { ...work, plan: { how: 'diff', zxid: work.plan.zxid, entries: [] } }
+    if (work.do !== 'sync' || work.plan.kind === 'snap') return work
+    return { ...work, plan: { kind: 'diff', zxid: work.plan.zxid, entries: [] } }
   }
 
   // Clients

@@ -1,0 +1,55 @@
+import { InvalidArgumentError } from 'commander'
+import { readFile } from 'node:fs/promises'
+import { UsageError } from './exit-codes.ts'
+import { note, readInput, type Io } from './io.ts'
+
+/** Returns a parser for an option that is a whole number from `min` to `max`. */
+export function integer(min: number, max = 2 ** 31 - 1): (text: string) => number {
+  return (text) => {
+    const value = Number(text)
+    if (!/^[+-]?\d+$/.test(text) || value < min || value > max)
+      throw new InvalidArgumentError(`Expected a whole number from ${min} to ${max}.`)
+    return value
+  }
+}
+
+/** Bytes of data that fit into one request at the default `jute.maxbuffer`. */
+const DEFAULT_REQUEST_LIMIT = 1024 * 1024 - 1024
+
+/** Returns the data of a node: an argument, a file, or standard input for the file `-`; undefined when neither is given. */
+export async function readDataArg(
+  io: Io,
+  argument: string | undefined,
+  file: string | undefined,
+): Promise<Uint8Array | undefined> {
+  if (file !== undefined && argument !== undefined)
+    throw new UsageError('Expected data or --file, got both. Give one of them.')
+  const data = await readArg(io, argument, file)
+  if (data !== undefined && data.length > DEFAULT_REQUEST_LIMIT)
+    note(
+      io,
+      `${data.length} bytes are more than most servers accept; a server whose jute.maxbuffer is not raised closes the connection`,
+    )
+  return data
+}
+
+async function readArg(
+  io: Io,
+  argument: string | undefined,
+  file: string | undefined,
+): Promise<Uint8Array | undefined> {
+  if (file === '-') return readInput(io)
+  if (file !== undefined) return readFileArg(file)
+  return argument === undefined ? undefined : new TextEncoder().encode(argument)
+}
+
+/** Reads a file named on the command line. Rejects with a `UsageError` when it cannot be read. */
+export async function readFileArg(file: string): Promise<Uint8Array> {
+  try {
+    return new Uint8Array(await readFile(file))
+  } catch (error) {
+    throw new UsageError(
+      `Cannot read ${file} (${(error as NodeJS.ErrnoException).code}). Check the path and its permissions.`,
+    )
+  }
+}

@@ -1,0 +1,42 @@
+import { DiskError, type Disk } from '@zabra/runtime'
+import { lockFolder, logsIn, snapshotsIn, VERSION_FOLDER } from '@zabra/server/files'
+import { basename, dirname, join } from 'node:path'
+import { UsageError } from '../exit-codes.ts'
+import type { Io } from '../io.ts'
+
+/** Resolves a path to log or snapshot files: the file itself, or those in a folder or in its `version-2`, oldest first. */
+export async function findFiles(disk: Disk, target: string, kind: 'log' | 'snapshot'): Promise<string[]> {
+  const names = await listFolder(disk, target)
+  if (names === undefined) return [target]
+  const inner = names.includes(VERSION_FOLDER) ? join(target, VERSION_FOLDER) : target
+  const select = kind === 'log' ? logsIn : snapshotsIn
+  const files = select(inner === target ? names : await disk.list(inner))
+  if (files.length === 0)
+    throw new UsageError(
+      `Expected files named ${kind}.<zxid> in ${inner}, got none. Name a file, a data folder or its ${VERSION_FOLDER}.`,
+    )
+  return files.map(({ name }) => join(inner, name))
+}
+
+async function listFolder(disk: Disk, target: string): Promise<string[] | undefined> {
+  try {
+    return await disk.list(target)
+  } catch (error) {
+    if (!(error instanceof DiskError)) throw error
+    if (error.code === 'ENOTDIR') return undefined
+    throw new UsageError(`Cannot read ${target} (${error.code}). Check the path and its permissions.`)
+  }
+}
+
+/** Runs `work` with the lock that keeps Zabra servers out of a data folder. A file outside a `version-2` folder needs no lock. */
+export async function withFolderLock<T>({ platform }: Io, file: string, work: () => Promise<T>): Promise<T> {
+  const folder = dirname(file)
+  if (basename(folder) !== VERSION_FOLDER) return work()
+  const token = Buffer.from(platform.random.bytes(8)).toString('hex')
+  const unlock = await lockFolder(platform.disk, dirname(folder), platform.system, token)
+  try {
+    return await work()
+  } finally {
+    await unlock()
+  }
+}

@@ -1,0 +1,23 @@
+import { UsageError } from '../exit-codes.ts'
+import type { CreateMode } from './zookeeper.ts'
+
+/** Flags of create commands that determine the create mode. */
+export interface CreateFlags {
+  readonly ephemeral?: boolean
+  readonly sequential?: boolean
+  readonly container?: boolean
+  /** Milliseconds. */
+  readonly ttl?: number
+}
+
+/** Returns the create mode for a combination of flags. Throws a `UsageError` when they exclude each other. */
+export function createModeOf({ ephemeral, sequential, container, ttl }: CreateFlags): CreateMode {
+  if (container && (ephemeral || sequential))
+    throw new UsageError('A container is neither ephemeral nor sequential: leave out -c, or -e and -s.')
+  if (ttl !== undefined && (ephemeral || container))
+    throw new UsageError('Only a persistent node has a time to live: leave out --ttl, or -e and -c.')
+  if (container) return 'container'
+  if (ttl !== undefined) return sequential ? 'persistentSequentialWithTtl' : 'persistentWithTtl'
+  if (ephemeral) return sequential ? 'ephemeralSequential' : 'ephemeral'
+  return sequential ? 'persistentSequential' : 'persistent'
+}

@@ -1,0 +1,31 @@
+import { ErrorCode } from '@zabra/protocol'
+import { hasCode } from '../exit-codes.ts'
+import type { ExportedNode } from './export-format.ts'
+import { isReserved } from './paths.ts'
+import { mapConcurrent } from '@zabra/client'
+import type { Visit } from '@zabra/client'
+import type { ZooKeeper } from './zookeeper.ts'
+
+/** Reads the nodes of a subtree for an export. The protocol does not reveal containers and times to live. */
+export async function* readNodes(
+  zk: ZooKeeper,
+  root: string,
+  signal: AbortSignal,
+  unreadable: (path: string) => void,
+): AsyncGenerator<ExportedNode & { readonly isEphemeral: boolean }> {
+  const filter = (child: string): boolean => !isReserved(child)
+  const nodes = zk.visit(root, { signal, onUnreadable: unreadable, filter })
+  for await (const node of mapConcurrent(nodes, (node) => readNode(zk, node, unreadable)))
+    if (node !== undefined) yield node
+}
+
+async function readNode(zk: ZooKeeper, { path, stat }: Visit, unreadable: (path: string) => void) {
+  try {
+    const [{ data }, { acl }] = await Promise.all([zk.getData(path), zk.getACL(path)])
+    return { path, data, acl, isEphemeral: (stat?.ephemeralOwner ?? 0n) !== 0n }
+  } catch (error) {
+    if (hasCode(error, ErrorCode.NOAUTH)) unreadable(path)
+    else if (!hasCode(error, ErrorCode.NONODE)) throw error
+    return undefined
+  }
+}

@@ -1,0 +1,32 @@
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { expect } from 'vitest'
+import { run, scratch } from './servers.ts'
+
+const packages = resolve(import.meta.dirname, '../../../../packages')
+
+/** Installs the client from packed tarballs into an empty application, as a user does. Resolves to its folder. */
+export async function packedApp(): Promise<string> {
+  const folder = scratch('tarballs')
+  for (const name of ['runtime', 'protocol', 'client']) {
+    const packed = await run('npx', [
+      '--yes',
+      'pnpm@10.34.8',
+      '--dir',
+      join(packages, name),
+      'pack',
+      '--pack-destination',
+      folder,
+    ])
+    expect(packed.code, packed.output).toBe(0)
+  }
+  const tarballs = readdirSync(folder).filter((name) => name.endsWith('.tgz'))
+  expect(tarballs).toHaveLength(3)
+  const app = join(folder, 'app')
+  mkdirSync(app)
+  writeFileSync(join(app, 'package.json'), '{ "name": "app", "private": true }')
+  const args = ['--prefix', app, 'install', '--no-audit', '--no-fund']
+  const installed = await run('npm', [...args, ...tarballs.map((name) => join(folder, name))])
+  expect(installed.code, installed.output).toBe(0)
+  return app
+}

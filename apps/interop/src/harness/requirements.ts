@@ -1,0 +1,81 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { describe } from 'vitest'
+import { curatorJars } from './curator.ts'
+import { apacheJar, nettyJars } from './servers.ts'
+
+const works = (program: string, args: string[]): boolean =>
+  spawnSync(program, args, { stdio: 'ignore' }).status === 0
+
+export const python = '/usr/bin/python3'
+export const chromium = '/usr/bin/chromium'
+export const cliMt = '/usr/lib/zookeeper/bin/cli_mt'
+
+const probes = {
+  apache: () =>
+    !existsSync(apacheJar)
+      ? `${apacheJar} is absent; install Debian's zookeeper package`
+      : !works('java', ['-version'])
+        ? 'java does not run; install a Java runtime'
+        : undefined,
+  newestApache: () =>
+    existsSync(process.env['ZABRA_APACHE_39'] ?? '')
+      ? undefined
+      : 'ZABRA_APACHE_39 names no folder with the jars of Apache ZooKeeper 3.9',
+  netty: () => {
+    const absent = nettyJars.filter((jar) => !existsSync(jar))
+    return absent.length === 0 ? undefined : `${absent.join(', ')}: absent; install Debian's libnetty-java`
+  },
+  curator: () => {
+    const absent = curatorJars.filter((jar) => !existsSync(jar))
+    return absent.length > 0
+      ? `${absent.join(', ')}: absent; install Debian's libcurator-recipes-java and libcurator-discovery-java`
+      : !works('javac', ['-version'])
+        ? 'javac does not run; install a Java development kit'
+        : undefined
+  },
+  kazoo: () =>
+    works(python, ['-c', 'import kazoo']) ? undefined : "kazoo is absent; install Debian's python3-kazoo",
+  pureSasl: () =>
+    works(python, ['-c', 'import puresasl'])
+      ? undefined
+      : "pure-sasl is absent; install Debian's python3-pure-sasl",
+  chromium: () => (existsSync(chromium) ? undefined : `${chromium} is absent; install Debian's chromium`),
+  cliMt: () => (existsSync(cliMt) ? undefined : `${cliMt} is absent; install Debian's zookeeper-bin`),
+} as const
+
+export type Requirement = keyof typeof probes
+
+/** Returns why a suite cannot run here, or undefined when all its requirements are installed. */
+export function missingRequirements(...peers: readonly Requirement[]): string | undefined {
+  const reasons = peers.map((peer) => probes[peer]()).filter((reason) => reason !== undefined)
+  return reasons.length === 0 ? undefined : reasons.join('; ')
+}
+
+/** Defines a suite that requires third-party software. Without it the suite is skipped, and its name gives the reason. */
+export function describeWith(peers: readonly Requirement[], name: string, suite: () => void): void {
+  const reason = missingRequirements(...peers)
+  if (reason === undefined) describe(name, suite)
+  else describe.skip(`${name} (skipped: ${reason})`, suite)
+}
+
+/** Returns the Node executables in `ZABRA_NODES`, paths separated by colons, with their versions. */
+export const otherNodes = (): (readonly [name: string, path: string])[] =>
+  programsIn('ZABRA_NODES').map(({ path, version }) => [version, path] as const)
+
+/** Returns the Deno and Bun executables in `ZABRA_RUNTIMES`, paths separated by colons, with the arguments that run a script. */
+export const otherRuntimes = (): (readonly [name: string, program: string, args: readonly string[]])[] =>
+  programsIn('ZABRA_RUNTIMES').map(({ path, version }) =>
+    version.startsWith('deno')
+      ? ([version, path, ['run', '--allow-all', '--quiet']] as const)
+      : ([`bun ${version}`, path, ['run']] as const),
+  )
+
+/** Returns the executables that run, with their version output. */
+function programsIn(variable: string): { readonly path: string; readonly version: string }[] {
+  const paths = (process.env[variable] ?? '').split(':').filter((path) => path !== '')
+  return paths.flatMap((path) => {
+    const { status, stdout } = spawnSync(path, ['--version'], { encoding: 'utf8' })
+    return status === 0 ? [{ path, version: stdout.split('\n')[0]!.trim() }] : []
+  })
+}

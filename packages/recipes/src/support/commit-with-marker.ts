@@ -1,0 +1,142 @@
+import {
+  AbortedError,
+  MultiError,
+  NoNodeError,
+  OperationTimeoutError,
+  SessionExpiredError,
+  type Bytes,
+  type Client,
+  type Stat,
+  type WriteOp,
+  type WriteResult,
+} from '@zabra/client/core'
+import { AmbiguousResultError } from './ambiguous-result.ts'
+import { ignoreFailure, isNewSession, isAmbiguous, undefinedIfMissing, retryInNewSession } from './retry.ts'
+
+/** Attempts to create the parents against a server that keeps removing empty containers. */
+const MAX_PARENT_ATTEMPTS = 8
+
+/**
+ * A transaction that was applied. `results` is undefined when the reply was lost; `marker` is the stat by which
+ * that was resolved.
+ */
+export interface Committed<T> {
+  readonly results: T | undefined
+  /**
+   * Undefined on servers that return no stat, unless it was requested; also undefined when the marker has gone
+   * with its session.
+   */
+  readonly marker: Stat | undefined
+}
+
+export interface CommitOptions {
+  readonly signal?: AbortSignal | undefined
+  /** Read the stat of the marker if the server does not return it, as Apache servers before 3.9 in a transaction. */
+  readonly needsMarkerStat?: boolean
+  /** Mode of missing parents of the marker (default `container`). */
+  readonly parents?: 'container' | 'persistent'
+}
+
+/**
+ * Applies a transaction exactly once. It also creates a marker, an ephemeral znode with a random tag, which tells
+ * whether the transaction was applied when its reply is lost. The caller deletes the marker.
+ *
+ * A signal that aborts while the request is in flight has no effect: a transaction that was applied is reported as
+ * applied. Throws an `AmbiguousResultError` when the session, and with it the marker, ended before the result
+ * could be read.
+ */
+export async function commitWithMarker<const T extends readonly WriteOp[]>(
+  client: Client,
+  marker: string,
+  operations: T,
+  { signal, parents = 'container', needsMarkerStat = false }: CommitOptions = {},
+): Promise<Committed<{ [K in keyof T]: WriteResult<T[K]> }>> {
+  const tag = client.platform.random.bytes(16)
+  const marking = { op: 'create', path: marker, mode: 'ephemeral', data: tag } as const
+  for (let tries = 1; ;) {
+    const { generation } = client.session
+    try {
+      const [created, ...results] = await client.multi([marking, ...operations], signal ? { signal } : {})
+      const returned = (created as { stat?: Stat }).stat
+      const stat = returned ?? (needsMarkerStat ? await readMarker(client, marker) : undefined)
+      return { results: results as { [K in keyof T]: WriteResult<T[K]> }, marker: stat }
+    } catch (error) {
+      if (isAmbiguous(error)) {
+        const stat = await findMarker(client, { marker, tag, generation }, error)
+        if (stat !== undefined) return { results: undefined, marker: stat }
+        if (isGivenUp(error)) throw error
+      } else if (isNoParent(error) && tries++ < MAX_PARENT_ATTEMPTS) {
+        const options = { mode: parents, ...(signal && { signal }) } as const
+        await retryInNewSession(client, () => client.mkdirp(parentOf(marker), options))
+      } else if (!isNewSession(client, error)) throw withShiftedIndex(error)
+    }
+  }
+}
+
+/** The end of the session removes the marker, but not the effect of the transaction. */
+async function readMarker(client: Client, marker: string): Promise<Stat | undefined> {
+  try {
+    return await client.exists(marker)
+  } catch (error) {
+    if (isNewSession(client, error)) return undefined
+    throw error
+  }
+}
+
+interface Attempt {
+  readonly marker: string
+  readonly tag: Bytes
+  /** Generation of the session that sent the transaction. */
+  readonly generation: number
+}
+
+/** Returns the stat of the marker if it exists and is this attempt's. A sync first waits for requests in flight. */
+async function findMarker(
+  client: Client,
+  { marker, tag, generation }: Attempt,
+  error: unknown,
+): Promise<Stat | undefined> {
+  const lost = (cause: unknown): AmbiguousResultError =>
+    new AmbiguousResultError(`The session expired, and it is unknown whether ${marker} was created`, {
+      path: marker,
+      cause,
+    })
+  if (error instanceof SessionExpiredError || client.session.generation !== generation) throw lost(error)
+  try {
+    await client.sync(parentOf(marker))
+    const found = await undefinedIfMissing(client.getData(marker))
+    if (found !== undefined && sameBytes(found.data, tag)) return found.stat
+    if (client.session.generation !== generation) throw lost(error)
+    return undefined
+  } catch (cause) {
+    throw cause instanceof SessionExpiredError ? lost(cause) : cause
+  }
+}
+
+const sameBytes = (a: Bytes, b: Bytes): boolean =>
+  a.length === b.length && a.every((byte, at) => byte === b[at])
+
+const isGivenUp = (error: unknown): boolean =>
+  error instanceof AbortedError || error instanceof OperationTimeoutError
+
+const isNoParent = (error: unknown): boolean =>
+  error instanceof MultiError && error.index === 0 && error.cause instanceof NoNodeError
+
+/** Renumbers the operations for the caller; the marker gets -1. */
+function withShiftedIndex(error: unknown): unknown {
+  if (!(error instanceof MultiError)) return error
+  const cause = error.cause as ConstructorParameters<typeof MultiError>[2]
+  return new MultiError(error.message, error.index - 1, cause)
+}
+
+/** Deletes a marker in the background. */
+export function deleteMarker(client: Client, marker: string): void {
+  ignoreFailure(client.delete(marker, { guaranteed: true, missingOk: true }))
+}
+
+/** Returns the parent path. */
+export const parentOf = (path: string): string => path.slice(0, Math.max(1, path.lastIndexOf('/')))
+
+/** Returns a random name. */
+export const uniqueName = (client: Client): string =>
+  [...client.platform.random.bytes(12)].map((byte) => byte.toString(16).padStart(2, '0')).join('')

@@ -1,0 +1,1 @@
+export { AmbiguousResultError } from './ambiguous-result.ts'

@@ -1,0 +1,57 @@
+import { MultiError, NoNodeError, SessionExpiredError, ZooKeeperError, type Client } from '@zabra/client/core'
+
+/** Returns whether the client can send no more requests. */
+export const isFinished = (client: Client): boolean =>
+  client.state === 'closed' || client.state === 'expired' || client.state === 'authFailed'
+
+/** Returns whether the session expired and the client has started a new one. */
+export const isNewSession = (client: Client, error: unknown): boolean =>
+  error instanceof SessionExpiredError && !isFinished(client)
+
+/** Returns whether the request may have been applied. */
+export const isAmbiguous = (error: unknown): error is ZooKeeperError =>
+  error instanceof ZooKeeperError && error.maybeApplied
+
+/** Returns the cause of a failed transaction if it failed at this operation. */
+export const causeAt = (error: unknown, index: number): unknown =>
+  error instanceof MultiError && error.index === index ? error.cause : undefined
+
+/** Returns undefined when the znode does not exist. */
+export async function undefinedIfMissing<T>(call: Promise<T>): Promise<T | undefined> {
+  try {
+    return await call
+  } catch (error) {
+    if (error instanceof NoNodeError) return undefined
+    throw error
+  }
+}
+
+/**
+ * Ignores the failure of a clean-up in the background. The remaining failures mean that the session or the client
+ * has ended, which cleans up as well.
+ */
+export function ignoreFailure(work: Promise<unknown>): void {
+  work.catch(() => {})
+}
+
+/** Runs idempotent work, and again in a new session when the session expires meanwhile. */
+export async function retryInNewSession<T>(client: Client, work: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await work()
+    } catch (error) {
+      if (!isNewSession(client, error)) throw error
+    }
+  }
+}
+
+/** Does the same, and repeats the work while its outcome is unknown. */
+export async function retryUntilKnown<T>(client: Client, work: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await retryInNewSession(client, work)
+    } catch (error) {
+      if (!isAmbiguous(error) || isFinished(client)) throw error
+    }
+  }
+}

@@ -1,0 +1,260 @@
+import { SeededRandom } from '@zabra/runtime'
+import type { Client } from '@zabra/client/core'
+import { ManualWorld, type TappedConnection } from './world.ts'
+
+/** The faults that can be injected at a request of one client. */
+export const faults = [
+  'cut before the server reads it',
+  'cut after it was applied, before the reply',
+  'cut after the reply',
+  'session expired before the server reads it',
+  'session expired after it was applied',
+  'caller aborted',
+] as const
+/** The faults of the connection and of the session: all but those of the caller. */
+export const connectionFaults = faults.filter((fault) => fault !== 'caller aborted')
+export type Fault = (typeof faults)[number]
+
+/** Longer than the session timeout of `ManualWorld`, for servers and clients. */
+const OUTAGE_MS = 20_000
+
+/** A client whose connections fail. It connects through a host name of its own. */
+export class Victim {
+  readonly name: string
+  readonly abort = new AbortController()
+  frames = 0
+  /** The fault and the number of the request at which it is injected, counted from 1; undefined for none. */
+  plan: { readonly at: number; readonly fault: Fault } | undefined
+  client!: Client
+  hasStruck = false
+  #darkUntil = 0
+  #cutAfterReply: 'swallow' | 'deliver' | undefined
+  readonly #world: ManualWorld
+  #counting = false
+
+  constructor(world: ManualWorld, name: string) {
+    this.#world = world
+    this.name = name
+  }
+
+  get fault(): Fault | undefined {
+    return this.hasStruck ? this.plan?.fault : undefined
+  }
+
+  /** Starts counting requests and enables the plan. */
+  start(): void {
+    this.#counting = true
+  }
+
+  open(): void {
+    if (this.#world.clock.monotonic() < this.#darkUntil) throw new Error('no way through')
+  }
+
+  toServer(chunk: Uint8Array, connection: TappedConnection): Uint8Array | undefined {
+    if (!this.#counting) return chunk
+    for (let at = 0; at < chunk.length;) {
+      const next = at + 4 + new DataView(chunk.buffer, chunk.byteOffset + at).getInt32(0)
+      if (isRequest(chunk, at)) {
+        this.frames++
+        if (this.frames === this.plan?.at) return this.#strike(chunk, at, next, connection)
+      }
+      at = next
+    }
+    return chunk
+  }
+
+  toClient(chunk: Uint8Array, connection: TappedConnection): Uint8Array | undefined {
+    const what = this.#cutAfterReply
+    if (what === undefined) return chunk
+    this.#cutAfterReply = undefined
+    if (what === 'deliver') connection.deliver(chunk)
+    connection.cut()
+    return undefined
+  }
+
+  #strike(
+    chunk: Uint8Array,
+    start: number,
+    end: number,
+    connection: TappedConnection,
+  ): Uint8Array | undefined {
+    const { fault } = this.plan!
+    this.hasStruck = true
+    if (fault.startsWith('session')) this.#darkUntil = this.#world.clock.monotonic() + OUTAGE_MS
+    if (fault === 'caller aborted') {
+      this.abort.abort()
+      return chunk
+    }
+    if (fault.endsWith('reads it')) {
+      if (start > 0) connection.send(chunk.slice(0, start))
+      this.#world.clock.immediate(() => connection.cut())
+      return undefined
+    }
+    this.#cutAfterReply = fault === 'cut after the reply' ? 'deliver' : 'swallow'
+    return chunk.slice(0, end)
+  }
+}
+
+/** Returns whether the frame is a request other than a handshake or ping. */
+function isRequest(chunk: Uint8Array, at: number): boolean {
+  const xid = new DataView(chunk.buffer, chunk.byteOffset + at).getInt32(4)
+  return xid > 0
+}
+
+/** Clients of one world, each with a host name by which faults find its connections. */
+export class FaultFixture {
+  readonly world: ManualWorld
+  readonly victims = new Map<string, Victim>()
+
+  constructor(world: ManualWorld) {
+    this.world = world
+    const hooks = world.faults
+    hooks.open = ({ host }) => this.victims.get(host)?.open()
+    hooks.toServer = (chunk, connection) => {
+      const victim = this.victims.get(connection.server.host)
+      return victim === undefined ? chunk : victim.toServer(chunk, connection)
+    }
+    hooks.toClient = (chunk, connection) => {
+      const victim = this.victims.get(connection.server.host)
+      return victim === undefined ? chunk : victim.toClient(chunk, connection)
+    }
+  }
+
+  async victim(name: string): Promise<Victim> {
+    const victim = new Victim(this.world, name)
+    this.victims.set(name, victim)
+    victim.client = await this.world.client({ servers: `${name}:2181` })
+    return victim
+  }
+
+  /** Waits until background work is done and lost sessions have expired. */
+  async waitUntilQuiet(): Promise<void> {
+    await after(this.world, 1000)
+    const dying = [...this.victims.values()].some(({ fault }) => fault?.startsWith('session'))
+    if (dying) await after(this.world, OUTAGE_MS + 15_000)
+  }
+}
+
+/** Resolves after `ms` milliseconds of the world's clock. */
+export const after = (world: ManualWorld, ms: number): Promise<void> =>
+  new Promise((resolve) => void world.clock.after(ms, 'test', resolve))
+
+/** A test scenario: works with `victim`, whose signal may abort, and throws on a violation. */
+export type FaultScenario = (fixture: FaultFixture, victim: Victim) => Promise<void>
+
+/** Runs a scenario with at most one fault at one request of its victim. Returns the number of requests. */
+async function runScenario(scenario: FaultScenario, plan: Victim['plan']): Promise<number> {
+  const world = await ManualWorld.start()
+  const fixture = new FaultFixture(world)
+  const victim = await fixture.victim('victim')
+  victim.plan = plan
+  victim.start()
+  const done = scenario(fixture, victim)
+  done.catch(() => {})
+  await settledWithin(world, 300_000, done)
+  await world.advance(1000)
+  const { watches } = world.server.stats()
+  if (watches !== 0) throw new Error(`Expected no watches, got ${watches}`)
+  await world.end()
+  return victim.frames
+}
+
+/** Returns the result of a promise while the clock advances in steps. */
+export async function settledWithin<T>(world: ManualWorld, ms: number, promise: Promise<T>): Promise<T> {
+  let settled = false
+  const settle = (): void => void (settled = true)
+  promise.then(settle, settle)
+  for (let left = ms; left > 0 && !settled; left -= 200) {
+    await world.settle()
+    if (settled) break
+    world.clock.advance(200)
+    await world.settle()
+  }
+  if (!settled) throw new Error(`Expected the scenario to end within ${ms} ms; it still waits`)
+  return promise
+}
+
+/** Runs a scenario without faults, and then once per fault and request of its victim. */
+export async function enumerateFaults(
+  scenario: FaultScenario,
+  kinds: readonly Fault[] = faults,
+): Promise<number> {
+  const frames = await runScenario(scenario, undefined)
+  let played = 0
+  for (const fault of kinds) {
+    for (let at = 1; at <= frames; at++) {
+      try {
+        await runScenario(scenario, { at, fault })
+        played++
+      } catch (error) {
+        throw new Error(`With '${fault}' at request ${at} of ${frames}: ${(error as Error).message}`, {
+          cause: error,
+        })
+      }
+    }
+  }
+  return played
+}
+
+/** Returns the seeds of a random suite: `count`, or as many as `ZABRA_SEEDS` says, or only `ZABRA_SEED`. */
+export function seedsOf(count: number): number[] {
+  const { ZABRA_SEED, ZABRA_SEEDS } = process.env
+  if (ZABRA_SEED !== undefined) return [Number(ZABRA_SEED)]
+  return Array.from({ length: Number(ZABRA_SEEDS ?? count) }, (_, n) => n + 1)
+}
+
+/**
+ * Breaks connections at random with a request or reply in flight, which is lost; connections to `spared` hosts are
+ * not affected. Returns a function that stops this.
+ */
+export function dropInFlight(
+  world: ManualWorld,
+  random: SeededRandom,
+  spared: readonly string[] = [],
+): () => void {
+  const strike = (chunk: Uint8Array, connection: TappedConnection): Uint8Array | undefined => {
+    if (spared.includes(connection.server.host) || random.below(100) >= 4) return chunk
+    world.clock.immediate(() => connection.cut())
+    return undefined
+  }
+  world.faults.toServer = strike
+  world.faults.toClient = strike
+  return () => {
+    delete world.faults.toServer
+    delete world.faults.toClient
+  }
+}
+
+/** Runs a test for each seed; names the failing seed. */
+export async function withSeeds(
+  seeds: readonly number[],
+  test: (random: SeededRandom, seed: number) => Promise<void>,
+): Promise<void> {
+  for (const seed of seeds) {
+    try {
+      await test(new SeededRandom(seed), seed)
+    } catch (error) {
+      throw new Error(`With ZABRA_SEED=${seed}: ${(error as Error).message}`, { cause: error })
+    }
+  }
+}
+
+/** Returns the paths of a tree, without the znodes of the servers. */
+export async function tree(client: Client, path = '/'): Promise<string[]> {
+  const paths: string[] = []
+  for await (const at of client.walk(path)) if (!at.startsWith('/zookeeper')) paths.push(at)
+  return paths
+}
+
+/** Calls with the victim's signal, and once more without it if it has aborted. */
+export async function retryWithoutSignal<T>(
+  victim: Victim,
+  call: (signal: AbortSignal | undefined) => Promise<T>,
+): Promise<T> {
+  try {
+    return await call(victim.abort.signal)
+  } catch (error) {
+    if ((error as Error).name !== 'AbortError') throw error
+    return call(undefined)
+  }
+}

@@ -1,1 +1,0 @@
-export { AmbiguousResultError } from './ambiguous.ts'

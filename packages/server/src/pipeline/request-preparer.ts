@@ -1,0 +1,186 @@
+import { ErrorCode, OpCode, Reader } from '@zabra/protocol'
+import { precheck, type PreparedTxn, type Preparer } from '../core/prepare/index.ts'
+import { STEP } from '../core/steps.ts'
+import type { CloseSessionTxn, SessionId, Zxid } from '../core/types.ts'
+import type { NotifiedWatcher } from '../core/watches/index.ts'
+import type { LeaderSessions } from './leader-sessions.ts'
+import type { Proposer } from './proposer.ts'
+import { isMovedSessionCheck } from './session-routes.ts'
+import type { ClientWrite, ForwardedRequest, LeaderPipelineOptions, WriteCallback } from './types.ts'
+
+/** A multi of at least this many bytes is prepared in steps. */
+const LARGE_BYTES = 8192
+/** The owner of the sessions whose clients are connected to the leader itself. */
+export const LEADER_OWNER: object = { name: 'the leader' }
+
+/**
+ * Prepares and proposes the requests of the leader's clients and of learners. The caller runs one request after the other: one
+ * whose steps are returned must be finished before the next.
+ */
+export class RequestPreparer<L extends NotifiedWatcher> {
+  readonly preparer: Preparer
+  readonly #options: LeaderPipelineOptions<L>
+  readonly #sessions: LeaderSessions<L>
+  readonly #proposer: Proposer
+  readonly #reader = new Reader()
+  /** The owner of the session whose write is being prepared: a learner, or the leader itself. */
+  #owner: object = LEADER_OWNER
+
+  constructor(options: LeaderPipelineOptions<L>, sessions: LeaderSessions<L>, proposer: Proposer) {
+    this.#options = options
+    this.#sessions = sessions
+    this.#proposer = proposer
+    this.preparer = options.createPreparer({
+      check: (id, global) => sessions.check(id, global, this.#owner),
+    })
+  }
+
+  /** Prepares and proposes a write of a client of this server. Returns an error number if the write cannot be decoded. */
+  submit(write: ClientWrite, body: Reader, callback: WriteCallback, startedAt: number): number {
+    this.#upgradeSession(write, body, startedAt)
+    const time = this.#now()
+    const prepared = this.preparer.prepare(write, body, this.#nextZxid, time)
+    if (typeof prepared === 'number') return prepared
+    this.#proposer.propose(write, time, prepared, callback, startedAt)
+    return ErrorCode.OK
+  }
+
+  /** As `submit`, for a write that was accepted before: one that cannot be decoded is answered by a transaction. */
+  submitDeferred(
+    write: ClientWrite,
+    body: Reader,
+    callback: WriteCallback,
+    startedAt: number,
+  ): Generator<void> | void {
+    this.#upgradeSession(write, body, startedAt)
+    return this.#process(LEADER_OWNER, write, body, callback, startedAt)
+  }
+
+  /** Proposes the removal of a container or a node whose TTL is over, unless it has a pending change or is not due. */
+  deleteContainer(path: string, startedAt: number, isDue: () => boolean): void {
+    // A pending change may delete the node and create it again.
+    if (this.preparer.hasPendingChange(path) || !isDue()) return
+    const prepared = this.preparer.deleteContainer(path, this.#nextZxid)
+    const id = { sessionId: 0n, xid: 0, type: OpCode.deleteContainer }
+    this.#proposer.propose(id, this.#now(), prepared, undefined, startedAt)
+  }
+
+  /** Prepares and proposes a request that a learner forwards. */
+  processForwarded(
+    owner: object,
+    { sessionId, cxid, type, body, identities }: ForwardedRequest,
+  ): Generator<void> | void {
+    const startedAt = this.#options.clock.monotonic()
+    const write = { sessionId, xid: cxid, type, identities }
+    if (isMovedSessionCheck(type, body)) return this.#reject(write, ErrorCode.SESSIONMOVED, startedAt)
+    if (type === OpCode.closeSession) {
+      if (!this.#sessions.isClosed(sessionId)) return this.closeSession(sessionId, cxid, undefined, startedAt)
+      // The session was closed here while the request was in flight.
+      return this.#reject(write, ErrorCode.SESSIONEXPIRED, startedAt)
+    }
+    const reader = body.length > LARGE_BYTES ? new Reader(body) : this.#reader.reset(body)
+    if (type === OpCode.createSession && body.length >= 4)
+      return this.createSession(sessionId, cxid, reader.int(), owner, undefined, startedAt)
+    return this.#process(owner, write, reader, undefined, startedAt)
+  }
+
+  /** Prepares and proposes a write that cannot be refused any more without a transaction. */
+  #process(
+    owner: object,
+    write: ClientWrite,
+    body: Reader,
+    callback: WriteCallback | undefined,
+    startedAt: number,
+  ): Generator<void> | void {
+    if (isLargeRequest(write.type, body)) return this.#processInSteps(owner, write, body, callback, startedAt)
+    const time = this.#now()
+    this.#owner = owner
+    const prepared = this.preparer.prepare(write, body, this.#nextZxid, time)
+    this.#owner = LEADER_OWNER
+    this.#proposer.propose(write, time, txnOf(prepared), callback, startedAt)
+  }
+
+  *#processInSteps(
+    owner: object,
+    write: ClientWrite,
+    body: Reader,
+    callback: WriteCallback | undefined,
+    startedAt: number,
+  ): Generator<void> {
+    const time = this.#now()
+    const steps = this.preparer.prepareMulti(write, body, this.#nextZxid, time)
+    for (;;) {
+      this.#owner = owner
+      const { done, value } = steps.next()
+      this.#owner = LEADER_OWNER
+      if (done === true)
+        return yield* this.#proposer.proposeInSteps(write, time, txnOf(value), callback, startedAt)
+      yield
+    }
+  }
+
+  #reject(write: ClientWrite, err: number, startedAt: number): void {
+    this.#proposer.propose(write, this.#now(), txnOf(err), undefined, startedAt)
+  }
+
+  createSession(
+    id: SessionId,
+    xid: number,
+    timeout: number,
+    owner: object,
+    callback: WriteCallback | undefined,
+    startedAt: number,
+  ): void {
+    this.#sessions.markCreating(id, owner)
+    const prepared = this.preparer.createSession(timeout)
+    const write = { sessionId: id, xid, type: OpCode.createSession }
+    this.#proposer.propose(write, this.#now(), prepared, callback, startedAt)
+  }
+
+  *closeSession(
+    id: SessionId,
+    xid: number,
+    callback: WriteCallback | undefined,
+    startedAt: number,
+  ): Generator<void> {
+    this.#sessions.markClosing(id)
+    const prepared = yield* this.preparer.closeSession(id, this.#nextZxid)
+    const write = { sessionId: id, xid, type: OpCode.closeSession }
+    const { paths2Delete } = prepared.txn as CloseSessionTxn
+    if (paths2Delete.length <= STEP)
+      return this.#proposer.propose(write, this.#now(), prepared, callback, startedAt)
+    yield* this.#proposer.proposeInSteps(write, this.#now(), prepared, callback, startedAt)
+  }
+
+  /** Makes a local session global before a write that creates an ephemeral node, if the settings allow it. */
+  #upgradeSession({ sessionId, type }: ClientWrite, body: Reader, startedAt: number): void {
+    const { localSessions, canUpgradeSessions = false } = this.#options
+    const session = localSessions?.get(sessionId)
+    if (session === undefined || !canUpgradeSessions) return
+    const { offset } = body
+    const { isEphemeral } = precheck(type, body)
+    body.offset = offset
+    if (!isEphemeral) return
+    localSessions!.remove(sessionId)
+    session.isLocal = false
+    this.createSession(sessionId, 0, session.timeout, LEADER_OWNER, undefined, startedAt)
+  }
+
+  get #nextZxid(): Zxid {
+    return this.#proposer.lastZxid + 1
+  }
+
+  #now(): number {
+    return Math.floor(this.#options.clock.wall())
+  }
+}
+
+/** Whether a request is prepared in steps. */
+export const isLargeRequest = (type: number, body: Reader): boolean =>
+  type === OpCode.multi && body.remaining > LARGE_BYTES
+
+/** Returns the transaction that answers a request; for an error number, an error transaction. */
+const txnOf = (prepared: PreparedTxn | number): PreparedTxn =>
+  typeof prepared === 'number'
+    ? { txn: { type: OpCode.error, err: prepared }, digest: undefined, node: undefined, crc: 0 }
+    : prepared
