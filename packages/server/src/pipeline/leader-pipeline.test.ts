@@ -5,6 +5,7 @@ import {
   OpCode,
   Reader,
   writeCreateRequest,
+  writeMultiRequest,
   Writer,
   writeReconfigRequest,
 } from '@zabra/protocol'
@@ -103,6 +104,34 @@ describe('LeaderPipeline', () => {
     ensemble.holdsCommits = false
     await ensemble.settle()
     expect([remove(false), remove(true)]).toEqual([0, 1])
+  })
+
+  it('completes a sync that waits behind a request which a full disk discards', async () => {
+    const ensemble = await EnsembleFixture.start()
+    const { pipeline, clientService } = ensemble.leader
+    const multi = bytes((w) => {
+      const check = { type: OpCode.check, path: '/', version: -1 } as const
+      writeMultiRequest(
+        w,
+        Array.from({ length: 5000 }, () => check),
+      )
+    })
+    const outcomes: string[] = []
+    const callback = {
+      onPart() {},
+      onApplied() {},
+      onSynced: () => void outcomes.push('synced'),
+      onLost: ({ xid }: { readonly xid: number }) => void outcomes.push(`lost ${xid}`),
+    }
+    const request = { sessionId: 1n, identities: [] }
+    clientService.runTurn(() => {
+      pipeline.write({ ...request, xid: 1, type: OpCode.multi }, new Reader(multi), callback, 0)
+      expect(pipeline.sync({ ...request, xid: 2, type: OpCode.sync }, callback)).toBe(undefined)
+      pipeline.discardAfter(pipeline.proposer.lastZxid)
+    })
+    await ensemble.settle()
+    expect(outcomes).toEqual(['lost 1', 'synced'])
+    expect([pipeline.outstanding, pipeline.pendingSyncs]).toEqual([0, 0])
   })
 
   it('completes a sync when a quorum has confirmed its leadership, and starts no later request of the session before', async () => {

@@ -138,7 +138,11 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
 
   sync(_write: ClientWrite, callback: WriteCallback): number | undefined {
     if (this.#preparing.isBusy) {
-      this.#inOrder(undefined, () => this.#confirmLeadership(() => callback.onSynced()))
+      const confirm = (): undefined => {
+        this.#confirmLeadership(() => callback.onSynced())
+      }
+      // A sync needs no space on the disk, so a full disk that discards the requests before it does not discard the sync.
+      this.#preparing.add({ begin: confirm, onDropped: () => (this.#hasEnded ? undefined : confirm()) })
       return undefined
     }
     let isDone = false
