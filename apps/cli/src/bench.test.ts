@@ -183,7 +183,7 @@ describe('bench', () => {
 class Proxy {
   /** Connections from this one on are closed at once; the first is 1. */
   refusesFrom = Infinity
-  /** Is told of the op code of each request; false keeps it from the server. */
+  /** Receives the op code of each request; returning false drops the request. */
   sees: (type: number) => boolean = () => true
   readonly #sockets = new Set<Socket>()
   readonly #last = new Map<Socket, number>()

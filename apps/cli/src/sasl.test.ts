@@ -51,8 +51,8 @@ describe('a SASL login', () => {
   it('names a missing user or password', async () => {
     const none = await stage.run(['ls', ...as('bob')])
     expect(none).toMatchObject({ code: 2, err: expect.stringContaining('Set ZABRA_SASL_PASSWORD') })
-    const nobody = await stage.run(['ls', '--sasl-password-file', '/some/file'])
-    expect(nobody).toMatchObject({ code: 2, err: expect.stringContaining('Name one with --sasl-user') })
+    const noUser = await stage.run(['ls', '--sasl-password-file', '/some/file'])
+    expect(noUser).toMatchObject({ code: 2, err: expect.stringContaining('Name one with --sasl-user') })
     const empty = await stage.run(['ls', ...as('bob', '--sasl-password-file', '-')], { input: '\n' })
     expect(empty).toMatchObject({ code: 2, err: expect.stringContaining('got an empty one') })
     const absent = await stage.run(['ls', ...as('bob', '--sasl-password-file', '/no/such')])

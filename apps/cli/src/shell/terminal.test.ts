@@ -31,7 +31,7 @@ const open = (argv = ['shell'], home = `home-${homes++}`): Terminal =>
     XDG_STATE_HOME: join(stage.folder, home),
   })
 
-/** Has the shell under way with a command that does not end by itself: it connects to a server that says nothing. */
+/** Starts a command that does not end: it connects to a server that never replies. */
 async function connecting(terminal: Terminal): Promise<Server> {
   const silent = createServer((socket) => void socket.on('error', () => {}))
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
