@@ -15,12 +15,12 @@ name, hosts, timeout = sys.argv[1], sys.argv[2], float(sys.argv[3])
 # Errors after which the write may have been applied.
 AMBIGUOUS = (ConnectionLoss, SessionExpiredError, OperationTimeoutError)
 
-over = threading.Event()
+stopped = threading.Event()
 
 
 def wait_for_close():
     sys.stdin.read()
-    over.set()
+    stopped.set()
 
 
 def now():
@@ -55,7 +55,7 @@ def write(kind, number, act):
 
 
 number = 0
-while not over.is_set():
+while not stopped.is_set():
     number += 1
     data = str(number).encode()
     write("created", number, lambda: client.create_async("/%s/created/%d" % (name, number), data, include_data=True))

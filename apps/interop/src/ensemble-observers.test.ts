@@ -96,7 +96,7 @@ describeWith(['apache', 'kazoo'], 'an observer master', () => {
     },
   )
 
-  it('that is killed makes Zabra observers follow the leader', async () => {
+  it('is killed, and Zabra observers follow the leader', async () => {
     await start([reference, 'zabra', 'zabra', 'zabra', 'zabra'])
     for (const id of [4, 5]) await waitForMaster(id, 1)
     await ensemble!.kill(1)

@@ -69,9 +69,9 @@ const sides: readonly (readonly Kind[])[] = [
   ['zabra', 'zabra', reference],
 ]
 
-describeWith(['apache'], 'a member that rejoins', () => {
+describeWith(['apache'], 'the third member of an ensemble, when it rejoins,', () => {
   it.each(sides)(
-    '%s and %s as the quorum, synchronizes by DIFF after few writes and by SNAP after many, as %s',
+    'of %s, %s and %s synchronizes by DIFF after few writes and by SNAP after many',
     async (...kinds) => {
       ensemble = await Ensemble.start({ kinds, javaFlags: ['-Dzookeeper.snapshotSizeFactor=-1'] })
       await writeMany(1, 'first', 10)
@@ -111,59 +111,53 @@ describeWith(['apache'], 'a member that rejoins', () => {
     },
   )
 
-  it.each(sides)(
-    '%s and %s as the quorum, synchronizes by DIFF from the log on disk, as %s',
-    async (...kinds) => {
-      ensemble = await Ensemble.start({ kinds, javaFlags: ['-Dzookeeper.snapshotSizeFactor=0'] })
-      await writeMany(1, 'first', 10)
-      await ensemble.kill(3)
-      await writeMany(1, 'much', MANY)
-      await ensemble.start(3)
-      await expectOneTree()
-      expect((await syncModesOf3(kinds)).at(-1)).toBe('diff')
-    },
-  )
+  it.each(sides)('of %s, %s and %s synchronizes by DIFF from the log on disk', async (...kinds) => {
+    ensemble = await Ensemble.start({ kinds, javaFlags: ['-Dzookeeper.snapshotSizeFactor=0'] })
+    await writeMany(1, 'first', 10)
+    await ensemble.kill(3)
+    await writeMany(1, 'much', MANY)
+    await ensemble.start(3)
+    await expectOneTree()
+    expect((await syncModesOf3(kinds)).at(-1)).toBe('diff')
+  })
 
-  it.each(sides)(
-    '%s and %s as the quorum, truncates transactions that were never committed, as %s',
-    async (...kinds) => {
-      ensemble = await Ensemble.plan({
-        kinds,
-        // Long enough that the leader does not step down before its writes are logged, even on a busy machine.
-        config: { syncLimit: 50 },
-        configOf: (_, kind) => (kind === 'zabra' ? { 'leader.truncateFromBytes': 0 } : {}),
-      })
-      // Of two members the one with the higher id leads.
-      await ensemble.start(1, 3)
-      await ensemble.start(2)
-      expect(await ensemble.leader()).toBe(3)
-      const client = await ensemble.connect(3)
-      await client.create('/kept')
-      // The connections of the stopped followers stay open, so the leader logs these writes and never commits them.
-      await ensemble.freeze(1, 2)
-      const lost = [1, 2, 3].map((n) => client.create(`/lost-${n}`).catch(() => 'lost'))
-      await until('a log with all of them', () => Promise.resolve(logOf3().includes('/lost-3')))
-      await ensemble.kill(1, 2, 3)
-      expect(await Promise.all(lost)).toEqual(['lost', 'lost', 'lost'])
-      await ensemble.start(1, 2)
-      await ensemble.leader()
-      await ensemble.start(3)
-      await until('member 3', async () => (await ensemble!.modeOf(3)) === 'follower')
-      expect((await syncModesOf3(kinds)).at(-1)).toBe('trunc')
-      await expectOneTree()
-      const names = await ensemble.withClient(3, (reader) => reader.children('/'))
-      expect(names).toContain('kept')
-      expect(names.join()).not.toContain('lost')
+  it.each(sides)('of %s, %s and %s truncates transactions that were never committed', async (...kinds) => {
+    ensemble = await Ensemble.plan({
+      kinds,
+      // Long enough that the leader does not step down before its writes are logged, even on a busy machine.
+      config: { syncLimit: 50 },
+      configOf: (_, kind) => (kind === 'zabra' ? { 'leader.truncateFromBytes': 0 } : {}),
+    })
+    // Of two members the one with the higher id leads.
+    await ensemble.start(1, 3)
+    await ensemble.start(2)
+    expect(await ensemble.leader()).toBe(3)
+    const client = await ensemble.connect(3)
+    await client.create('/kept')
+    // The connections of the stopped followers stay open, so the leader logs these writes and never commits them.
+    await ensemble.freeze(1, 2)
+    const lost = [1, 2, 3].map((n) => client.create(`/lost-${n}`).catch(() => 'lost'))
+    await until('a log with all of them', () => Promise.resolve(logOf3().includes('/lost-3')))
+    await ensemble.kill(1, 2, 3)
+    expect(await Promise.all(lost)).toEqual(['lost', 'lost', 'lost'])
+    await ensemble.start(1, 2)
+    await ensemble.leader()
+    await ensemble.start(3)
+    await until('member 3', async () => (await ensemble!.modeOf(3)) === 'follower')
+    expect((await syncModesOf3(kinds)).at(-1)).toBe('trunc')
+    await expectOneTree()
+    const names = await ensemble.withClient(3, (reader) => reader.children('/'))
+    expect(names).toContain('kept')
+    expect(names.join()).not.toContain('lost')
 
-      // The truncated transactions do not reappear after a restart.
-      await ensemble.kill(3)
-      await ensemble.withClient(2, (writer) => writer.create('/later'))
-      await ensemble.start(3)
-      await expectOneTree()
-    },
-  )
+    // The truncated transactions do not reappear after a restart.
+    await ensemble.kill(3)
+    await ensemble.withClient(2, (writer) => writer.create('/later'))
+    await ensemble.start(3)
+    await expectOneTree()
+  })
 
-  it.each(sides)('%s and %s as the quorum, synchronizes by SNAP under writes, as %s', async (...kinds) => {
+  it.each(sides)('of %s, %s and %s synchronizes by SNAP under writes', async (...kinds) => {
     ensemble = await Ensemble.start({ kinds, javaFlags: ['-Dzookeeper.snapshotSizeFactor=-1'] })
     await writeMany(1, 'first', MANY)
     await ensemble.kill(3)

@@ -166,7 +166,7 @@ const scenarios: Record<string, { run: Scenario; limit?: number }> = {
   'mutex with a lease': { run: mutex({ errorPolicy: { lease: {} } }) },
   // Holders may overlap by design: the test only requires that it ends, leaves nothing and keeps tokens in order.
   'mutex until expiry': { run: mutex({ errorPolicy: 'session' }), limit: Infinity },
-  'mutex with names of kazoo': { run: mutex({ naming: 'kazoo' }) },
+  'mutex with the naming of kazoo': { run: mutex({ naming: 'kazoo' }) },
   'read/write lock': { run: readWrite, limit: 10 },
   semaphore: { run: semaphore, limit: 2 },
   'leader election': { run: election },

@@ -183,12 +183,12 @@ it('failed tryAcquire calls under contention leave no znode (KZ-732)', async () 
   )
   expect(await run(Promise.all(tries))).toEqual(tries.map(() => undefined))
   await run(held.release())
-  const rights = await run(
+  const handles = await run(
     Promise.all(tries.map(() => new Mutex(a, '/lock', { localQueue: false }).tryAcquire())),
   )
-  const got = rights.filter((right) => right !== undefined)
+  const got = handles.filter((handle) => handle !== undefined)
   expect(got.length).toBeLessThanOrEqual(1)
-  for (const right of got) await run(right.release())
+  for (const handle of got) await run(handle.release())
   await world.advance(100)
   expect((await run(b.getChildren('/lock'))).children).toEqual([])
 })
@@ -212,9 +212,9 @@ it('a waiter does not hang on a predecessor that has just gone: no watch is set 
     return chunk
   }
   const waiting = new Mutex(a, '/lock').acquire()
-  const right = await run(waiting)
+  const handle = await run(waiting)
   delete world.faults.toClient
-  await run(right.release())
+  await run(handle.release())
   expect(world.server.stats().watches).toBe(0)
 })
 
@@ -243,13 +243,13 @@ it('a deadline limits the whole wait: a wake-up does not restart it (lock of kaz
   const ended = watchSettled(waiting)
   await world.advance(900)
   // The second contender leaves, which wakes this one to wait for the first.
-  const right = (await run(Promise.all([first.release(), second])))[1]
+  const handle = (await run(Promise.all([first.release(), second])))[1]
   cutOff()()
   await world.advance(99)
   expect(ended()).toBe(false)
   await world.advance(2)
   expect(await run(waiting)).toMatchObject({ name: 'AbortError' })
-  await run(right.release())
+  await run(handle.release())
   await world.advance(3000)
   expect((await run(b.getChildren('/lock'))).children).toEqual([])
 })

@@ -34,38 +34,38 @@ const queueOf = (client: Client, options: Partial<QueueOptions<string>> = {}): Q
   new Queue(client, '/q', { codec: utf8, ...options })
 
 /** A policy that survives a broken connection, so that the lost reply is the only effect. */
-const lasting = { errorPolicy: 'session' } as const
+const sessionPolicy = { errorPolicy: 'session' } as const
 
-const rights: Record<string, Life> = {
+const locks: Record<string, Life> = {
   'a mutex': async (client) => {
     for (const naming of ['recipe', 'curator', 'kazoo'] as const) {
-      const mutex = new Mutex(client, `/lock-${naming}`, { ...lasting, naming })
+      const mutex = new Mutex(client, `/lock-${naming}`, { ...sessionPolicy, naming })
       const held = await mutex.acquire()
       expect(await mutex.participants()).toHaveLength(1)
       await held.release()
       await (await mutex.tryAcquire())!.release()
     }
   },
-  'a mutex behind somebody else': async (client, observer, fixture) => {
+  'a mutex behind another client': async (client, observer, fixture) => {
     const other = await new Mutex(observer, '/lock').acquire()
-    const acquired = new Mutex(client, '/lock', lasting).acquire()
+    const acquired = new Mutex(client, '/lock', sessionPolicy).acquire()
     await after(fixture.world, 500)
     await other.release()
     await (await acquired).release()
   },
-  'a read/write lock, down and up': async (client) => {
-    const lock = new ReadWriteLock(client, '/rw', lasting)
+  'a read/write lock with downgrade and upgrade': async (client) => {
+    const lock = new ReadWriteLock(client, '/rw', sessionPolicy)
     const read = await lock.downgrade(await lock.write.acquire())
     const write = (await lock.tryUpgrade(read))!
     write.assertHeld()
     await write.release()
   },
   'several locks': async (client) => {
-    const held = await acquireAll(['/x', '/y'].map((path) => new Mutex(client, path, lasting)))
+    const held = await acquireAll(['/x', '/y'].map((path) => new Mutex(client, path, sessionPolicy)))
     await held.release()
   },
   'a semaphore whose limit changes': async (client) => {
-    const semaphore = new Semaphore(client, '/s', { permits: 2, ...lasting })
+    const semaphore = new Semaphore(client, '/s', { permits: 2, ...sessionPolicy })
     const held = await semaphore.acquire(2)
     await semaphore.setPermits(3)
     await (await semaphore.acquire(1)).release()
@@ -73,14 +73,16 @@ const rights: Record<string, Life> = {
   },
   'an election that announces its leader': async (client, observer) => {
     const terms: bigint[] = []
-    await new LeaderElection(client, '/e', { id: 'me', announce: true, ...lasting }).lead(({ token }) => {
-      terms.push(token)
-      return Promise.resolve()
-    })
+    await new LeaderElection(client, '/e', { id: 'me', announce: true, ...sessionPolicy }).lead(
+      ({ token }) => {
+        terms.push(token)
+        return Promise.resolve()
+      },
+    )
     expect(terms).toHaveLength(1)
     expect(await observer.exists('/e/leader')).toBeUndefined()
   },
-  'a revocation by consent, and one by force': async (client, observer) => {
+  'a revocation with and without force': async (client, observer) => {
     for (const force of [false, true]) {
       const held = await new RevocableMutex(observer, '/r').acquire()
       if (!force) void held.revokeRequested.then(() => held.release())
@@ -89,7 +91,7 @@ const rights: Record<string, Life> = {
     }
   },
   'the holder of a revocable lock': async (client, observer) => {
-    const held = await new RevocableMutex(client, '/r', lasting).acquire()
+    const held = await new RevocableMutex(client, '/r', sessionPolicy).acquire()
     const asked = revoke(observer, '/r', { by: 'witness' })
     expect(await held.revokeRequested).toEqual({ by: 'witness' })
     await held.release()
@@ -107,7 +109,7 @@ const rights: Record<string, Life> = {
 }
 
 const queues: Record<string, Life> = {
-  'items that are urgent, late, named and withdrawn': async (client, observer) => {
+  'items with priorities, delays and ids': async (client, observer) => {
     const queue = queueOf(client)
     await queue.put('later', { delayMs: 5000 })
     await queue.put('second', { priority: 1 })
@@ -128,7 +130,7 @@ const queues: Record<string, Life> = {
     expect(await queueOf(observer).take()).toBe('b')
     expect(await queueOf(observer).size()).toBe(0)
   },
-  'a message that is given back, and one that is bad': async (client, observer) => {
+  'a returned message and a poison message': async (client, observer) => {
     const queue = queueOf(client, { deadLetterAfter: 2 })
     await queue.put('a')
     let seen = 0
@@ -146,7 +148,7 @@ const queues: Record<string, Life> = {
     expect(await queue.deadLetters()).toMatchObject([{ data: utf8.encode('a') }])
     expect(await queue.size()).toBe(0)
   },
-  'queues with the names of others': async (client) => {
+  'queues with the naming of kazoo and Curator': async (client) => {
     const kazoo = new Queue(client, '/kazoo', { codec: utf8, naming: 'kazoo' })
     await kazoo.put('a')
     expect(await kazoo.take()).toBe('a')
@@ -158,7 +160,7 @@ const queues: Record<string, Life> = {
 }
 
 const shared: Record<string, Life> = {
-  'a counter, an exact value, and who compares': async (client, observer) => {
+  'a counter, an exact value and compareAndSet': async (client, observer) => {
     const counter = new Counter(client, '/n')
     expect([await counter.add(), await counter.add(2n)]).toEqual([1n, 3n])
     expect(await new Counter(observer, '/n').get()).toBe(3n)
@@ -168,7 +170,7 @@ const shared: Record<string, Life> = {
     expect(await value.compareAndSet(before, 'c')).toBe(false)
     expect(await value.set('d')).toBe('d')
   },
-  'a fast counter, which may say that it does not know': async (client, observer) => {
+  'a fast counter with ambiguous results': async (client, observer) => {
     const counter = new Counter(client, '/n', { mode: 'fast' })
     let sure = 0n
     let doubtful = 0n
@@ -212,7 +214,7 @@ const shared: Record<string, Life> = {
     await member.leave()
     await group[Symbol.asyncDispose]()
   },
-  'a znode that is kept': async (client, observer) => {
+  'a persistent node': async (client, observer) => {
     await using node = new PersistentNode(client, '/p/n', bytes('1'))
     await node.ready
     await node.setData(bytes('2'))
@@ -246,7 +248,7 @@ const shared: Record<string, Life> = {
       await Promise.all(inside.map((each) => each.leave()))
     }
   },
-  'a tree cache, and who waits for children to settle': async (client, observer, fixture) => {
+  'a tree cache and settledChildren': async (client, observer, fixture) => {
     await observer.create('/t/a', bytes('1'), { parents: true })
     const cache = new TreeCache(client, '/t', { codec: utf8 })
     await cache.ready
@@ -278,10 +280,10 @@ const shared: Record<string, Life> = {
     await site[Symbol.asyncDispose]()
     expect(new Set(done)).toEqual(new Set(['commit']))
   },
-  'a partitioner': async (client, _witness, fixture) => {
+  'a partitioner': async (client, _observer, fixture) => {
     const stop = new AbortController()
     const working: string[] = []
-    const options = { id: 'me', settleMs: 50, ...lasting }
+    const options = { id: 'me', settleMs: 50, ...sessionPolicy }
     const running = new Partitioner(client, '/p', ['a', 'b'], options).run(
       async ({ item, signal }) => {
         working.push(item)
@@ -296,7 +298,7 @@ const shared: Record<string, Life> = {
   },
 }
 
-it.each(Object.entries({ ...rights, ...queues, ...shared }))(
+it.each(Object.entries({ ...locks, ...queues, ...shared }))(
   'a lost reply to any request changes nothing: %s',
   async (_name, life) => {
     const played = await enumerateFaults(
@@ -320,7 +322,7 @@ it('a guarded transaction whose reply is lost is reported as applied, not as rej
     async (fixture, { client }) => {
       const observer = await fixture.world.client()
       await observer.create('/data', undefined)
-      const held = await new Mutex(client, '/lock', lasting).acquire()
+      const held = await new Mutex(client, '/lock', sessionPolicy).acquire()
       let error: unknown
       await held
         .guard([{ op: 'setData', path: '/data', data: bytes('1') }])

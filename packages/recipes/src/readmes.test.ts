@@ -72,7 +72,7 @@ describe.each(Object.keys(printed))('the README of %s', (folder) => {
 })
 
 it('every recipe has a README whose example is tested', () => {
-  const shared = ['held', 'line', 'testdata', 'waiting']
+  const shared = ['handles', 'lock-queue', 'support', 'testing']
   const folders = readdirSync(new URL('.', import.meta.url), { withFileTypes: true })
     .flatMap((entry) => (entry.isDirectory() && !shared.includes(entry.name) ? [entry.name] : []))
     .toSorted()

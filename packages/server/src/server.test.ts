@@ -310,12 +310,14 @@ describe('limits', () => {
 
   it('refuse requests of a client without an identity of enforce.auth.schemes', async () => {
     const fixture = await TestServer.start({ enforceAuthEnabled: true, enforceAuthSchemes: ['digest'] })
-    const stranger = await fixture.connect()
-    stranger.ask(-2, OpCode.ping)
+    const unidentified = await fixture.client()
+    unidentified.takeConnectResponse()
+    unidentified.ask(-2, OpCode.ping)
     await fixture.untilIdle()
-    expect(stranger.takeReceived()).toEqual([`-2:${ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH}`])
-    expect(stranger.closed).toBe(true)
-    const known = await fixture.connect()
+    expect(unidentified.takeReceived()).toEqual([`-2:${ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH}`])
+    expect(unidentified.closed).toBe(true)
+    const known = await fixture.client()
+    known.takeConnectResponse()
     known.ask(-4, OpCode.auth, (w) =>
       writeAuthPacket(w, { type: 0, scheme: 'digest', auth: new TextEncoder().encode('bob:secret') }),
     )
@@ -511,8 +513,8 @@ describe('a server without free file descriptors', () => {
       client.create(xid, `/n${xid}`)
       await fixture.untilIdle()
     }
-    const heard = client.takeReceived()
-    expect(heard.filter((one) => one.endsWith(`:${ErrorCode.SYSTEMERROR}`)).length).toBeGreaterThan(0)
+    const received = client.takeReceived()
+    expect(received.filter((one) => one.endsWith(`:${ErrorCode.SYSTEMERROR}`)).length).toBeGreaterThan(0)
     expect(fixture.logLines.some(({ sentence }) => sentence.includes('No file descriptor is left'))).toBe(
       true,
     )
@@ -654,7 +656,7 @@ describe('a server that stops', () => {
 })
 
 /** Starts a server with 200 znodes that takes a snapshot after at most 20 changes. `snapshots` counts its snapshots. */
-async function planted(
+async function startWithNodes(
   settings: Partial<ServerSettings>,
 ): Promise<{ fixture: TestServer; client: RawClient; snapshots: () => number }> {
   const fixture = await TestServer.start({ snapCount: 20, ...settings })
@@ -668,7 +670,7 @@ async function planted(
   return { fixture, client, snapshots }
 }
 
-describe('a server in the course of time', () => {
+describe('the background work of a server', () => {
   it('deletes a container whose last child is deleted, and an expired TTL node', async () => {
     const fixture = await TestServer.start({ extendedTypesEnabled: true, containerCheckIntervalMs: 1000 })
     const client = await fixture.connect({ timeout: 20_000 })
@@ -738,7 +740,7 @@ describe('a server in the course of time', () => {
   })
 
   it('takes a snapshot after snapCount transactions, and purges all but autopurge.snapRetainCount of them', async () => {
-    const { fixture, snapshots } = await planted({ purgeRetainCount: 3, purgeIntervalMs: 5000 })
+    const { fixture, snapshots } = await startWithNodes({ purgeRetainCount: 3, purgeIntervalMs: 5000 })
     expect(snapshots()).toBeGreaterThan(3)
     await fixture.advance(5100)
     expect(snapshots()).toBe(3)
@@ -751,7 +753,7 @@ describe('a server in the course of time', () => {
     [0, 10, 20],
     [1, 1, 2],
   ])('with snapTreeShare %s takes %i to %i snapshots during 200 changes', async (share, least, most) => {
-    const { fixture, client, snapshots } = await planted({ snapTreeShare: share })
+    const { fixture, client, snapshots } = await startWithNodes({ snapTreeShare: share })
     const before = snapshots()
     for (let i = 0; i < 200; i++) {
       client.set(i + 201, '/n0', 'again')
@@ -839,7 +841,7 @@ describe('a standalone server', () => {
     expect(server.logLines.filter(({ level }) => level === 'warn')).toEqual([])
   })
 
-  it('gives its folders back when it is closed after a failure', async () => {
+  it('unlocks its folders when it is closed after a failure', async () => {
     const server = await TestServer.start()
     const client = await server.client()
     server.disk.injectFault = (call) => (call === 'write' ? { code: 'EIO' } : undefined)

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { FULL_VERSION, VERSION } from './version.ts'
 
-it('is that of the package, behind the release that it is compatible with', () => {
+it('the version is that of the package, and the full version begins with the compatible release of ZooKeeper', () => {
   const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
     version: string
   }

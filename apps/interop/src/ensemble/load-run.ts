@@ -46,12 +46,12 @@ export async function runUnderLoad(
   const kazooWriters: KazooWriter[] = []
   for (let index = 0; index < kazoo; index++)
     kazooWriters.push(await KazooWriter.start(`k${index}`, servers, history, sessionTimeout))
-  const over = new AbortController()
-  const load = Promise.all(writers.map((writer) => writer.run(writers, over.signal)))
+  const stop = new AbortController()
+  const load = Promise.all(writers.map((writer) => writer.run(writers, stop.signal)))
   try {
     await Promise.race([disturb((count) => history.waitForWrites(count)), load])
   } finally {
-    over.abort()
+    stop.abort()
     await load
     await Promise.all(kazooWriters.map((writer) => writer.stop()))
   }
@@ -61,18 +61,18 @@ export async function runUnderLoad(
     for (const writer of [...writers, ...kazooWriters]) await writer.check(reader)
     history.checkOrder()
     for (const difference of await treeDifferences(ensemble)) history.addViolation(difference)
-    const renewals = writers.reduce((sum, writer) => sum + writer.newSessions, 0)
+    const newSessions = writers.reduce((sum, writer) => sum + writer.newSessions, 0)
     await Promise.all(writers.map((writer) => writer.stop()))
     await reader.syncCommitted()
     const { children } = await reader.getChildren('/live')
-    if (children.length > renewals)
+    if (children.length > newSessions)
       history.addViolation(`Ephemeral nodes outlive their sessions: ${children.join(', ')}`)
     const { violations, acknowledged, unknown } = history
     return {
       violations,
       acknowledged,
       unknown,
-      newSessions: renewals,
+      newSessions,
       longestOutage: history.longestOutage(),
     }
   } finally {

@@ -26,8 +26,8 @@ interface Policy {
 }
 
 /** Ends the generator of leaderships or the partitioner run that returned the lock. */
-const endings = new WeakMap<LockHandle, () => Promise<void>>()
-const leave = (held: LockHandle): Promise<void> => endings.get(held)?.() ?? Promise.resolve()
+const cleanups = new WeakMap<LockHandle, () => Promise<void>>()
+const leave = (held: LockHandle): Promise<void> => cleanups.get(held)?.() ?? Promise.resolve()
 
 async function lead(of: Client, { signal, ...policy }: Abortable & Policy = {}): Promise<LockHandle> {
   const terms = new LeaderElection(of, '/e', { announce: true, ...policy }).leadership(
@@ -35,7 +35,7 @@ async function lead(of: Client, { signal, ...policy }: Abortable & Policy = {}):
   )
   const { value, done } = await terms.next()
   if (done) throw Object.assign(new Error('left'), { name: 'AbortError' })
-  endings.set(value, async () => void (await terms.return()))
+  cleanups.set(value, async () => void (await terms.return()))
   return value
 }
 
@@ -64,7 +64,7 @@ async function share(of: Client, { signal, ...policy }: Abortable & Policy = {})
     running.catch(reject)
   })
   const held = await Promise.race([first, left])
-  endings.set(held, () => {
+  cleanups.set(held, () => {
     stop.abort()
     return running
   })
@@ -78,10 +78,10 @@ const mutex = (options: ConstructorParameters<typeof Mutex>[2]): Way => ({
 const rw = (of: Client, policy: Policy = {}): ReadWriteLock => new ReadWriteLock(of, '/rw', policy)
 const write = (of: Client): Promise<LockHandle> => rw(of).write.acquire()
 
-const ways: Record<string, Way> = {
+const acquisitions: Record<string, Way> = {
   mutex: mutex({}),
-  'mutex with names of kazoo': mutex({ naming: 'kazoo' }),
-  'mutex with names of Curator': mutex({ naming: 'curator' }),
+  'mutex with the naming of kazoo': mutex({ naming: 'kazoo' }),
+  'mutex with the naming of Curator': mutex({ naming: 'curator' }),
   'reentrant mutex': mutex({ reentrant: true }),
   'mutex without a local queue': mutex({ localQueue: false }),
   'revocable mutex': {
@@ -95,14 +95,14 @@ const ways: Record<string, Way> = {
     acquire: (of, { signal, ...policy } = {}) => rw(of, policy).read.acquire(signal ? { signal } : {}),
     block: write,
   },
-  'write lock that became a read lock': {
+  'downgraded write lock': {
     acquire: async (of, { signal, ...policy } = {}) => {
       const lock = rw(of, policy)
       return lock.downgrade(await lock.write.acquire(signal ? { signal } : {}))
     },
     block: write,
   },
-  'read lock that became a write lock': {
+  'upgraded read lock': {
     acquire: async (of, { signal, ...policy } = {}) => {
       const lock = rw(of, policy)
       return (await lock.tryUpgrade(await lock.read.acquire(signal ? { signal } : {})))!
@@ -142,12 +142,12 @@ const get = (held: Promise<LockHandle>): Promise<LockHandle> => world.within(30_
 
 setupEachTest('a', 'b', 'c')
 
-describe.each(Object.entries(ways))(
+describe.each(Object.entries(acquisitions))(
   '%s',
   (_name, { acquire, block = acquire, leave: end = () => Promise.resolve() }) => {
-    const over = async (...rights: readonly LockHandle[]): Promise<void> => {
-      for (const held of rights) await world.within(30_000, held.release())
-      for (const held of rights) await world.within(30_000, end(held))
+    const over = async (...handles: readonly LockHandle[]): Promise<void> => {
+      for (const held of handles) await world.within(30_000, held.release())
+      for (const held of handles) await world.within(30_000, end(held))
       await world.advance(100)
       expect(await run(ephemerals())).toEqual([])
       expect(world.server.stats().watches).toBe(0)

@@ -180,9 +180,9 @@ export class EphemeralLockHandle implements LockHandle {
   }
 
   /** Ends the handle if the session status requires it. */
-  #check(situation: ReturnType<typeof sessionStatusOf>, cause?: unknown): void {
+  #check(status: ReturnType<typeof sessionStatusOf>, cause?: unknown): void {
     if (this.signal.aborted) return
-    const reason = lossReason(this.#options.policy, situation)
+    const reason = lossReason(this.#options.policy, status)
     if (reason !== undefined) this.#end(reason, cause)
   }
 

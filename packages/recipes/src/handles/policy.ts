@@ -14,8 +14,8 @@ export interface SessionStatus {
 }
 
 /** Returns why a lock on an ephemeral znode counts as lost, or undefined while it is held. */
-export function lossReason(policy: ErrorPolicy, situation: SessionStatus): LostReason | undefined {
-  const { state, sessionId, owner, now, timeout, lastContact, leaseHorizon } = situation
+export function lossReason(policy: ErrorPolicy, status: SessionStatus): LostReason | undefined {
+  const { state, sessionId, owner, now, timeout, lastContact, leaseHorizon } = status
   if (state === 'closed' || state === 'authFailed') return 'closed'
   if (state === 'expired' || sessionId !== owner) return 'expired'
   if (policy === 'session') return undefined

@@ -8,11 +8,11 @@ const lock = (sequence: number): string =>
 
 describe('contender names', () => {
   it('are parsed in the naming schemes of all clients that share the queue', () => {
-    expect(parse('7d-lock-0000000012')).toMatchObject({ sequence: 12, shared: false })
-    expect(parse('_c_7d-lock-0000000012')).toMatchObject({ sequence: 12, shared: false })
-    expect(parse('7d__lock__0000000012')).toMatchObject({ sequence: 12, shared: false })
-    expect(parse('7d__rlock__0000000012')).toMatchObject({ sequence: 12, shared: true })
-    expect(parse('7d-__READ__0000000012')).toMatchObject({ sequence: 12, shared: true })
+    expect(parse('7d-lock-0000000012')).toMatchObject({ sequence: 12, isShared: false })
+    expect(parse('_c_7d-lock-0000000012')).toMatchObject({ sequence: 12, isShared: false })
+    expect(parse('7d__lock__0000000012')).toMatchObject({ sequence: 12, isShared: false })
+    expect(parse('7d__rlock__0000000012')).toMatchObject({ sequence: 12, isShared: true })
+    expect(parse('7d-__READ__0000000012')).toMatchObject({ sequence: 12, isShared: true })
   })
 
   it('keep a negative sign, and do not take the dash of a prefix for one', () => {
@@ -42,7 +42,7 @@ describe('contender names', () => {
           name,
           sequence: Number(match[2]) | 0,
           suffix: match[2],
-          shared: match[1] === '__READ__' || match[1] === '__rlock__',
+          isShared: match[1] === '__READ__' || match[1] === '__rlock__',
         }
         expect(parse(name)).toEqual(expected ?? undefined)
       }),

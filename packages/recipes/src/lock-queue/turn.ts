@@ -160,14 +160,14 @@ async function waitForTurn<T>(wait: Wait<T>, first: Listing | undefined): Promis
 
 /** The watch on the predecessor, kept over wake-ups that do not concern it. */
 class Predecessor {
-  readonly #line: LockQueue
-  readonly #bell: Notifier
+  readonly #queue: LockQueue
+  readonly #notifier: Notifier
   #name: string | undefined
   #watch: OneShotWatch | undefined
 
   constructor(queue: LockQueue, notifier: Notifier) {
-    this.#line = queue
-    this.#bell = notifier
+    this.#queue = queue
+    this.#notifier = notifier
   }
 
   /** Returns false when the predecessor is gone. The watch is set by a read, which sets none on a missing znode. */
@@ -175,13 +175,13 @@ class Predecessor {
     if (this.#name === name) return true
     this.unwatch()
     try {
-      const path = this.#line.pathOf(name)
-      const watch = await this.#line.client.watchOnce(path, 'data', signal === undefined ? {} : { signal })
+      const path = this.#queue.pathOf(name)
+      const watch = await this.#queue.client.watchOnce(path, 'data', signal === undefined ? {} : { signal })
       this.#name = name
       this.#watch = watch
       const onFired = (): void => {
         if (this.#watch === watch) this.#name = this.#watch = undefined
-        this.#bell.notify()
+        this.#notifier.notify()
       }
       watch.fired.then(onFired, onFired)
       return true

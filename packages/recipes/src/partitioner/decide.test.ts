@@ -50,9 +50,9 @@ describe('assignment changes', () => {
   ])
 
   it('queue for new items, and release others once', () => {
-    expect(assignmentChange(new Set(['a', 'd']), phases)).toEqual({ take: ['d'], leave: ['b'] })
-    expect(assignmentChange(new Set(), phases)).toEqual({ take: [], leave: ['a', 'b'] })
-    expect(assignmentChange(new Set(['a', 'b', 'c']), phases)).toEqual({ take: [], leave: [] })
+    expect(assignmentChange(new Set(['a', 'd']), phases)).toEqual({ acquire: ['d'], release: ['b'] })
+    expect(assignmentChange(new Set(), phases)).toEqual({ acquire: [], release: ['a', 'b'] })
+    expect(assignmentChange(new Set(['a', 'b', 'c']), phases)).toEqual({ acquire: [], release: [] })
   })
 
   it('are reflected in the state', () => {

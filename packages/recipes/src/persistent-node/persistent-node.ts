@@ -231,7 +231,7 @@ export class PersistentNode implements AsyncDisposable {
   #actionFor(owner: bigint, hasData: boolean): ReturnType<typeof actionFor> {
     const ephemeral = this.#mode.startsWith('ephemeral')
     return actionFor(
-      { owner, hasData: hasData },
+      { owner, hasData },
       { session: this.#client.session.id, earlier: this.#earlierSessions, ephemeral },
     )
   }

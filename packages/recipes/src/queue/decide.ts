@@ -7,11 +7,9 @@ export interface Choice {
   readonly ready: readonly Item[]
   /** Server time at which the next delayed item becomes due; undefined if there is none. */
   readonly nextDue: number | undefined
-  /** Number of items that are claimed; they return if their consumer fails. */
-  readonly busy: number
 }
 
-/** Splits a listing into items that can be claimed now, delayed items and claimed items. Ignores other names. */
+/** Selects the items that can be claimed now and the next due time. Skips claimed items and names that are no items. */
 export function choose(
   names: readonly string[],
   claimed: ReadonlySet<string>,
@@ -20,15 +18,14 @@ export function choose(
 ): Choice {
   const ready: Item[] = []
   let nextDue: number | undefined
-  let busy = 0
   for (const name of names) {
     const item = parse(name)
     if (item === undefined) continue
-    if (claimed.has(name)) busy++
-    else if (item.due > now) nextDue = Math.min(nextDue ?? Infinity, item.due)
+    if (claimed.has(name)) continue
+    if (item.due > now) nextDue = Math.min(nextDue ?? Infinity, item.due)
     else ready.push(item)
   }
-  return { ready: ready.sort(byUrgency), nextDue, busy }
+  return { ready: ready.sort(byUrgency), nextDue }
 }
 
 /** Sequence numbers wrap around, so this compares their distance. */

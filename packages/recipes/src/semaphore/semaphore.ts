@@ -118,7 +118,7 @@ export class Semaphore {
         permits,
         notifier,
         signal: options.signal,
-        startedAt: startedAt,
+        startedAt,
       })
     } catch (error) {
       const over = options.onSessionLoss === 'throw' || this.client.state === 'expired'
@@ -256,7 +256,7 @@ export class Semaphore {
   /** Creates the handle as soon as the policy allows. */
   async #grant(
     lease: QueueEntry,
-    { notifier, signal, startedAt: startedAt }: HeadRequest,
+    { notifier, signal, startedAt }: HeadRequest,
   ): Promise<EphemeralLockHandle | undefined> {
     try {
       while (!canGrant(this.client, lease, this.#policy)) {
@@ -293,13 +293,13 @@ interface HeadRequest {
 class PermitWatches {
   readonly #client: Client
   readonly #paths: readonly [children: string, data: string]
-  readonly #bell: Notifier
+  readonly #notifier: Notifier
   readonly #live = new Map<string, OneShotWatch>()
 
   constructor(client: Client, paths: readonly [children: string, data: string], notifier: Notifier) {
     this.#client = client
     this.#paths = paths
-    this.#bell = notifier
+    this.#notifier = notifier
   }
 
   /**
@@ -323,7 +323,7 @@ class PermitWatches {
       this.#live.set(kind, watch)
       const onFired = (): void => {
         if (this.#live.get(kind) === watch) this.#live.delete(kind)
-        this.#bell.notify()
+        this.#notifier.notify()
       }
       watch.fired.then(onFired, onFired)
     } catch (error) {

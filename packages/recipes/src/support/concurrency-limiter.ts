@@ -11,11 +11,6 @@ export class ConcurrencyLimiter {
     this.#free = width
   }
 
-  /** True when a call would run at once. */
-  get open(): boolean {
-    return this.#free > 0
-  }
-
   /** Waits for a free slot and runs the call. */
   async run<T>(call: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free--

@@ -36,11 +36,11 @@ describe('visitConcurrently', () => {
 
 describe('ConcurrencyLimiter', () => {
   it('runs a limited number of calls at a time in order of arrival, for any number of calls', async () => {
-    const gate = new ConcurrencyLimiter(2)
+    const limiter = new ConcurrencyLimiter(2)
     const order: number[] = []
     let inside = 0
     const all = Array.from({ length: 5000 }, (_, n) =>
-      gate.run(async () => {
+      limiter.run(async () => {
         expect(++inside).toBeLessThanOrEqual(2)
         order.push(n)
         await Promise.resolve()
@@ -49,13 +49,16 @@ describe('ConcurrencyLimiter', () => {
     )
     await Promise.all(all)
     expect(order).toEqual(Array.from({ length: 5000 }, (_, n) => n))
-    expect(gate.open).toBe(true)
+    let isRunning = false
+    const next = limiter.run(async () => void (isRunning = true))
+    expect(isRunning).toBe(true)
+    await next
   })
 
   it('starts the next call when one fails', async () => {
-    const gate = new ConcurrencyLimiter(1)
-    const failed = gate.run(() => Promise.reject(new Error('no')))
-    const next = gate.run(() => Promise.resolve(7))
+    const limiter = new ConcurrencyLimiter(1)
+    const failed = limiter.run(() => Promise.reject(new Error('no')))
+    const next = limiter.run(() => Promise.resolve(7))
     await expect(failed).rejects.toThrow('no')
     expect(await next).toBe(7)
   })

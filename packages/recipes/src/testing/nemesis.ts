@@ -38,7 +38,7 @@ export class Nemesis {
   /** Connections that lose the reply to their next large request, and those that have sent it. */
   readonly #armed = new Set<TappedConnection>()
   readonly #losing = new Set<TappedConnection>()
-  #over = false
+  #isStopped = false
 
   constructor(world: ManualWorld, prng: RandomSource, hosts: readonly string[]) {
     this.#world = world
@@ -63,7 +63,7 @@ export class Nemesis {
 
   /** Stops all faults. */
   stop(): void {
-    this.#over = true
+    this.#isStopped = true
     this.#refused.clear()
     this.#armed.clear()
     this.#losing.clear()
@@ -72,7 +72,7 @@ export class Nemesis {
   #next(): void {
     const { clock } = this.#world
     clock.after(this.#prng.between(20, 1500), 'chaos', () => {
-      if (this.#over) return
+      if (this.#isStopped) return
       this.#strike(this.#prng.pick(this.#hosts))
       this.#next()
     })

@@ -47,7 +47,7 @@ function side(
     role,
     localSessions,
     sessions: leads ? new SessionTracker(1000, 0, { table }) : new LearnerSessions(table),
-    createPipeline: (kit) => new ReadOnlyPipeline(kit),
+    createPipeline: (context) => new ReadOnlyPipeline(context),
   })
 }
 
@@ -164,7 +164,7 @@ describe('the four-letter commands of a member', () => {
     ])
     const alone = await side({ mode: 'standalone' })
     expect(await alone.command('ydld')).toBe(
-      'This server stands alone: there is no leadership to hand over.\n',
+      'This server is standalone: it has no leadership to hand over.\n',
     )
   })
 })

@@ -18,7 +18,7 @@ type Handler = (
 
 /** The bytes that telnet sends when it is interrupted. The connection is closed without an answer. */
 const TELNET_INTERRUPT = '\xff\xf4\xff\xfd'
-const NO_LEADERSHIP = 'This server stands alone: there is no leadership to hand over.'
+const NO_LEADERSHIP = 'This server is standalone: it has no leadership to hand over.'
 /** Pieces of a long answer, most of them lines, that are made in one turn of the event loop. */
 const PIECES_PER_TURN = 200
 /** The trace mask with which Apache ZooKeeper starts. This server stores and shows the mask, and traces nothing. */

@@ -13,15 +13,15 @@ import type { ReplyWriter } from './reply-writer.ts'
  */
 export type ConnectionPhase = 'new' | 'connecting' | 'open' | 'closing' | 'closed'
 
-/** The requests of one connection. Receives the results of its writes. */
+/** Handles the requests of one connection. Receives the results of its writes. */
 export interface ChannelRequests extends WriteCallback {
-  /** Requests without a reply. */
+  /** The number of requests without a reply. */
   readonly length: number
   /** Processes the queued requests that need not wait. */
   process(): void
 }
 
-/** A client connection as the other parts of the server see it. */
+/** The interface of a client connection for the rest of the server. */
 export interface ClientChannel extends NotifiedWatcher, Flushable, LoggedClient {
   readonly phase: ConnectionPhase
   /** The identities that the client has proved; those of a queued request while that request is processed. */

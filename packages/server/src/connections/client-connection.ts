@@ -31,7 +31,7 @@ export function acceptClient(service: ClientService, wire: Connection): void {
 
 const isLoopback = (host: string): boolean => host === '::1' || host.startsWith('127.')
 
-/** One client connection: parses its bytes into a four-letter command, a handshake and requests, and sends what is written for it. */
+/** One client connection: parses its bytes into a four-letter command, a handshake and requests, and sends replies and events. */
 class ClientConnection implements RequestClient, HandshakeClient {
   readonly host: string
   readonly port: number
@@ -91,7 +91,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     wire.setHandler(new ConnectionEvents(service, this))
   }
 
-  /** Made on first use: many clients watch nothing. */
+  /** Created on first use: many clients watch nothing. */
   get watchedPaths(): WatchedPaths {
     return (this.#watchedPaths ??= new WatchedPaths())
   }
@@ -104,12 +104,12 @@ class ClientConnection implements RequestClient, HandshakeClient {
     if (this.phase === 'open') this.requests.deliver(frame)
   }
 
-  /** Sends the buffered bytes; none while a chunked reply is being made, since it comes before them. */
+  /** Sends the buffered bytes; none while a chunked reply is being written, since that must be sent before them. */
   flush(): void {
     if (this.phase === 'closed') return
     const { unsentBytes } = this.flow
     if (unsentBytes > UNSENT_LIMIT)
-      return this.destroy(`Closed: ${unsentBytes} bytes wait for it to read them`)
+      return this.destroy(`Closed: ${unsentBytes} bytes are not read by the client`)
     if (this.requests.isReplying) return
     if (this.replyWriter.writer.length > 0) this.flow.flushWriter(this.replyWriter.writer)
     if (this.#closesAfterFlush) this.#end()
@@ -135,7 +135,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.#splitter.stop()
   }
 
-  /** Opens the connection for requests, and handles those that came with the handshake. */
+  /** Opens the connection for requests, and handles those that arrived with the handshake. */
   openSession(session: Session, writeResponse: () => void): void {
     const { connections, platform } = this.#service
     this.#handshake = undefined
@@ -160,7 +160,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     if (this.requests.length > 0) this.#service.throttler.throttle(this)
   }
 
-  /** Replies again: the socket has sent what was buffered. */
+  /** Resumes replies: the socket has sent its buffered bytes. */
   onDrain(): void {
     this.flow.isBackpressured = false
     this.requests.process()
@@ -195,7 +195,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     }
   }
 
-  /** Executes the four-letter command with which the connection begins, or parses its frames. */
+  /** Executes the four-letter command at the start of the connection, or parses its frames. */
   #detect(chunk: Uint8Array): void {
     const detected = this.#detector!.push(chunk)
     if (detected === undefined) return
@@ -248,7 +248,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
   }
 }
 
-/** Handles each event of the socket in a turn of the service. */
+/** Handles each event of the socket inside `ClientService.runTurn`. */
 class ConnectionEvents implements ConnectionHandler {
   readonly #service: ClientService
   readonly #connection: ClientConnection

@@ -13,7 +13,7 @@ export interface ClientAddresses {
   readonly active: ClientAddress | undefined
 }
 
-/** The client ports of a server, open over all its roles. Between two roles `NotServing` handles the connections. */
+/** Owns the client ports of a server, which stay open from one role to the next. Between two roles `NotServing` handles the connections. */
 export class ClientPorts {
   readonly #listeners: Listeners
   readonly #notServing: NotServing
@@ -22,7 +22,7 @@ export class ClientPorts {
   #service: ClientService | undefined
   /** The client address of the last configuration, as text. */
   #address: string
-  /** The end of the last move; moves are made one after the other. */
+  /** Resolves when the last move of a port has ended; moves run one after the other. */
   #moved: Promise<void> = Promise.resolve()
 
   /** `onAttach` prepares a service before it gets connections. */

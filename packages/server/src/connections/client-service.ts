@@ -32,11 +32,11 @@ import { TokenBucket } from './token-bucket.ts'
 export interface CommandExecutor {
   /** Returns the command with which the first bytes of a connection begin; undefined when they begin with none. */
   commandIn(bytes: Uint8Array): Command | undefined
-  /** Returns the parts of the answer. Rejects with a `DiskError` when directories cannot be read. */
+  /** Returns the answer in chunks. Rejects with a `DiskError` when directories cannot be read. */
   execute(name: string, argument: Uint8Array, channel: ClientChannel): Promise<readonly string[]>
 }
 
-/** The ports on which clients connect, as commands report them. */
+/** Reports the client ports to commands. */
 export interface PortStatus {
   /** Returns the port of a key; -1 when it is not served. */
   portOf(key: 'clientPort' | 'secureClientPort' | 'webSocketPort'): number
@@ -53,19 +53,19 @@ export interface ClientServiceOptions {
   readonly createPipeline: (context: PipelineContext<ClientChannel>) => RequestPipeline
   /** Whether new sessions are local (`localSessionsEnabled`). On a read-only server they always are. */
   readonly hasLocalSessions?: boolean
-  /** Whether only clients are served that accept a read-only server. */
+  /** Whether the server is read-only: it serves only clients that accept that. */
   readonly isReadOnly?: boolean
-  /** Whether reconfig is allowed (`reconfigEnabled`), and what prepares it. Only where this server prepares writes. */
+  /** Whether reconfig is allowed (`reconfigEnabled`). This and `reconfigure` are set only on a server that prepares writes. */
   readonly isReconfigEnabled?: boolean
   readonly reconfigure?: Reconfigure
-  /** What commands report about the role. By default the server is standalone. */
+  /** Metrics of the role for commands. By default those of a standalone server. */
   readonly role?: RoleMetrics
-  /** Statistics and session ids continue over several roles when they are passed. */
+  /** Statistics that continue over several roles; new ones by default. */
   readonly stats?: ServerStats
   readonly sessionIds?: SessionIdGenerator
   /** Returns how many writes may be in flight now; `globalOutstandingLimit` by default. */
   readonly outstandingLimit?: () => number
-  /** Called once, when an invariant is broken. The server must stop. */
+  /** Called once, when an invariant does not hold. The server must stop. */
   readonly onFailure: (error: unknown) => void
 }
 
@@ -77,7 +77,7 @@ const WATCHES_REMOVED_PER_TURN = 2000
 /** Milliseconds that a stopping server waits for clients to read their last bytes. */
 const LAST_BYTES_MS = 1000
 
-/** Serves clients for the length of one role. Holds what all client connections share, and runs their events. */
+/** Serves clients during one role. Holds the state that all client connections share, and runs their events. */
 export class ClientService {
   readonly settings: ServerSettings
   readonly platform: Platform
@@ -260,13 +260,13 @@ export class ClientService {
     if (this.connections.remove(channel)) this.sessions.detach(channel.sessionId)
   }
 
-  /** Closed connections get no events, so their watches can be removed in slices. */
+  /** Removes the watches of a closed connection in slices: it gets no events any more, so they may stay for a while. */
   #removeWatches(channel: ClientChannel): void {
     if (this.watches.removeSome(channel, WATCHES_REMOVED_PER_TURN)) return
     this.platform.clock.immediate(() => this.#removeWatches(channel))
   }
 
-  /** Returns an id for a new session. Skips ids that exist already, which happens after the wall clock has gone back. */
+  /** Returns an id for a new session. Skips ids of existing sessions, which occur after the wall clock was set back. */
   newSessionId(): SessionId {
     let id = this.#sessionIds.next()
     while (this.sessionOf(id) !== undefined || this.tree.owners.ofSession(id).size > 0)

@@ -13,7 +13,7 @@ export interface ConnectionLimits {
   readonly maxDescriptors: number
 }
 
-/** The open client connections of a server: in order of their accept, by session, and counted by address. */
+/** The open client connections of a server: in the order in which they were accepted, by session, and counted by address. */
 export class ConnectionRegistry implements Iterable<ClientChannel> {
   readonly #channels = new Set<ClientChannel>()
   readonly #bySession = new Map<SessionId, ClientChannel>()
@@ -61,7 +61,7 @@ export class ConnectionRegistry implements Iterable<ClientChannel> {
     return this.#bySession.get(channel.sessionId) === channel && this.#bySession.delete(channel.sessionId)
   }
 
-  /** Makes a connection that of its session. */
+  /** Records a connection as the one of its session. */
   bindSession(channel: ClientChannel): void {
     this.#bySession.set(channel.sessionId, channel)
   }

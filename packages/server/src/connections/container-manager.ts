@@ -37,7 +37,7 @@ export class ContainerManager {
     yield* owners.ttl
   }
 
-  /** Collects the paths of the nodes that are due, over several turns. */
+  /** Collects the paths of the nodes to delete, over several turns. */
   #check(candidates: Iterator<number>, duePaths: string[]): void {
     if (this.#isStopped) return
     for (let i = 0; i < CHECKED_PER_TURN; i++) {

@@ -149,9 +149,9 @@ describe('a large read', () => {
     const look = (type: typeof OpCode.getData | typeof OpCode.getChildren, path: string): MultiOperation =>
       ({ type, path, watch: false }) as MultiOperation
     const { getChildren, getData } = OpCode
-    const asked = [look(getChildren, '/top'), look(getData, '/none'), look(getChildren, '/top/0')]
+    const first = [look(getChildren, '/top'), look(getData, '/none'), look(getChildren, '/top/0')]
     const more = [look(getChildren, '/top'), look(getData, '/top/1')]
-    client.ask(1, OpCode.multiRead, (w) => writeMultiRequest(w, [...asked, ...more]))
+    client.ask(1, OpCode.multiRead, (w) => writeMultiRequest(w, [...first, ...more]))
     client.read(2, OpCode.exists, '/top')
     other.read(1, OpCode.exists, '/top')
     other.create(2, '/top/later')
@@ -263,12 +263,12 @@ describe('a large read', () => {
     await fixture.untilIdle()
     expect(answered).toBe(0)
     expect(turns() - before).toBeGreaterThan(4)
-    const heard = client.takeReceived()
-    expect(heard).toHaveLength(8997 + 3)
-    expect(heard.slice(0, 8997).every((one) => one.startsWith(`event ${EventType.NodeDeleted} /top/`))).toBe(
-      true,
-    )
-    expect(heard.slice(8997)).toEqual(['-8:0', `event ${EventType.NodeDataChanged} /top/0`, '1:0'])
+    const received = client.takeReceived()
+    expect(received).toHaveLength(8997 + 3)
+    expect(
+      received.slice(0, 8997).every((one) => one.startsWith(`event ${EventType.NodeDeleted} /top/`)),
+    ).toBe(true)
+    expect(received.slice(8997)).toEqual(['-8:0', `event ${EventType.NodeDataChanged} /top/0`, '1:0'])
   })
 })
 

@@ -17,7 +17,7 @@ import type { ServerSettings } from '../settings/index.ts'
 /** Milliseconds between two checks of the certificate files for changes. */
 const RELOAD_INTERVAL_MS = 10_000
 
-/** A port on which a server listens, by the key of its setting. */
+/** A port on which a server listens, with the key of its setting. */
 export interface ServedPort {
   readonly key: 'clientPort' | 'secureClientPort' | 'webSocketPort'
   readonly address: Address
@@ -83,7 +83,7 @@ export class Listeners {
   async open(accept: (wire: Connection) => void): Promise<void> {
     this.#accept = accept
     try {
-      // The port that needs no files opens last: a client that reaches it can rely on the others.
+      // The port without TLS opens last: once a client can connect to it, all others are open.
       for (const spec of this.#portSpecs().toReversed()) this.#open.unshift(await this.#listen(spec))
     } catch (error) {
       await this.close()

@@ -3,7 +3,7 @@ import type { SessionId } from '../core/types.ts'
 /** Formats a session id as Apache ZooKeeper prints it: unsigned hexadecimal. */
 export const formatSessionId = (id: SessionId): string => `0x${BigInt.asUintN(64, id).toString(16)}`
 
-/** The properties of a client that identify it in the log. */
+/** A client, as log entries identify it. */
 export interface LoggedClient {
   /** The IP address of the client. */
   readonly host: string
@@ -11,7 +11,7 @@ export interface LoggedClient {
   readonly sessionId: SessionId
 }
 
-/** Returns the fields with which log entries name a client. */
+/** Returns the fields that identify a client in log entries. */
 export function logContext({ host, port, sessionId }: LoggedClient): {
   readonly client: string
   readonly session: string

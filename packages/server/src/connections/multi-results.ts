@@ -4,7 +4,7 @@ import type { Tree } from '../core/tree/index.ts'
 import type { SubTxn } from '../core/types.ts'
 import { writeMultiResult } from './replies.ts'
 
-/** A chunk is full with so many bytes: with one more result it still fits into a buffer of the pool. */
+/** A chunk with this many bytes is full: one more result still fits into a buffer of the pool. */
 const CHUNK_BYTES = 60_000
 
 /** Collects the results of the parts of one multi in chunks. One buffer for millions of bytes would be copied whenever it grows. */

@@ -5,7 +5,7 @@ export interface Command {
   readonly argumentBytes: number
 }
 
-/** What the first bytes of a connection are. */
+/** The protocol that the first bytes of a connection belong to. */
 export type DetectedProtocol =
   | { readonly kind: 'command'; readonly command: Command; readonly argument: Uint8Array }
   /** The first bytes of the frames of a client. */

@@ -12,20 +12,20 @@ export interface RequestHeader {
   readonly startedAt: number
 }
 
-/** Sends the replies that a read executor has made over several turns. */
+/** Sends the replies that a read executor writes over several turns. */
 export interface ChunkedReplySender {
   sendChunkedReply(bytes: Uint8Array): void
 }
 
 /**
- * Executes the reads of one connection. A large reply is made over several turns of the event loop, one at a time. Other replies
+ * Executes the reads of one connection. A large reply is written over several turns of the event loop, one at a time. Other replies
  * and events of the connection wait behind it, which keeps replies in order and an event behind the reply that set its watch.
  */
 export class ReadExecutor implements ReadCaller<ClientChannel> {
   readonly listener: ClientChannel
   readonly #service: ClientService
   readonly #sender: ChunkedReplySender
-  /** The reply that is being made. */
+  /** The reply that is being written. */
   #reply: ChunkedReply | undefined
   #steps: Generator<void> | undefined
   /** Holds the bytes of chunked replies; made for the first one. */
@@ -46,19 +46,19 @@ export class ReadExecutor implements ReadCaller<ClientChannel> {
     return this.listener.identities
   }
 
-  /** Whether a reply is being made over several turns. */
+  /** Whether a reply is being written over several turns. */
   get isBusy(): boolean {
     return this.#steps !== undefined
   }
 
-  /** Writes the reply to a read, or starts to make it. */
+  /** Writes the reply to a read, or begins to write it in chunks. */
   execute(request: RequestHeader, body: Reader): void {
     const { xid, type } = request
     const { scratch, tree } = this.#service
     const { replyWriter } = this.listener
     const zxid = tree.lastZxid
     if (type === OpCode.setWatches || type === OpCode.setWatches2) {
-      // Events that the client has missed go before the reply, which has no body.
+      // Events that the client has missed are sent before the reply, which has no body.
       const result = this.#begin(type, body, scratch)
       if (typeof result !== 'number') return this.#start(request, zxid, result)
       return this.#endReply(replyWriter.beginReply(xid, zxid, result), request)
@@ -87,7 +87,7 @@ export class ReadExecutor implements ReadCaller<ClientChannel> {
     this.#reply = this.#steps = undefined
   }
 
-  /** Executes a read. Returns its error number, or a chunked reply unless one is being made already. */
+  /** Executes a read. Returns its error number, or a chunked reply unless one is being written already. */
   #begin(type: number, body: Reader, writer: Writer): number | ChunkedReply {
     const { reads } = this.#service
     return this.isBusy ? reads.execute(type, body, writer, this) : reads.begin(type, body, writer, this)

@@ -4,7 +4,7 @@ import { failureOf, type Tree } from '../core/tree/index.ts'
 import type { SubTxn, Txn } from '../core/types.ts'
 
 /**
- * Writes the body of the reply to an applied write, but for the results of a multi. `type` is the op code of the request: only
+ * Writes the body of the reply to an applied write; not the results of a multi. `type` is the op code of the request: only
  * the reply to `create` has no stat. The tree must show the result of the write and no later one.
  */
 export function writeReplyBody(tree: Tree, type: number, txn: Txn, writer: Writer): void {

@@ -63,7 +63,7 @@ export class ReplyWriter {
     return this.beginReplyIn(this.writer, xid, zxid, err)
   }
 
-  /** Does as `beginReply` in another writer, for a reply that is made over several turns. */
+  /** Does as `beginReply` in another writer, for a reply that is written over several turns. */
   beginReplyIn(writer: Writer, xid: number, zxid: Zxid, err: number): number {
     const mark = writer.beginFrame()
     writer.int(xid)

@@ -49,7 +49,7 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
     return this.#queue.length
   }
 
-  /** Whether a reply is being made over several turns. Nothing else may be flushed before it. */
+  /** Whether a reply is being written over several turns. Nothing else may be flushed before it. */
   get isReplying(): boolean {
     return this.#readExecutor.isBusy
   }
@@ -170,7 +170,7 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
     return new QueuedRequest(xid, type, startedAt, err)
   }
 
-  /** Whether no read can be executed now: a reply is being made, or the tree is inconsistent during an incremental apply. */
+  /** Whether no read can be executed now: a chunked reply is being written, or the tree is inconsistent during an incremental apply. */
   #mustDeferReads(): boolean {
     const { tree, deferredReads } = this.#service
     if (tree.isApplying) deferredReads.add(this.#client)
@@ -201,7 +201,7 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
     if (canStartEarly) return this.#startDeferred()
     if (body === undefined) {
       this.#queue.shift()
-      // A request that no client may send is the last one: nothing is parsed after it.
+      // A request that no client may send closes the connection: nothing is parsed after it.
       const isLast = err === ErrorCode.UNIMPLEMENTED && !isWrite(type)
       this.#replyError(xid, type, isLast ? -1 : this.#service.tree.lastZxid, err, startedAt)
       return isLast
@@ -232,13 +232,16 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
     this.process()
   }
 
-  /** Without a reply to its pings a client connects to another server in time, should its session have expired unnoticed here. */
+  /**
+   * Whether to reply to a ping. Without replies the client connects to another server, in case the leader has expired its session
+   * and this server has not learned of it.
+   */
   #canAnswerPing(): boolean {
     const { isLocal, timeout } = this.#client.session!
     return isLocal || this.#service.pipeline.canAnswerPing(timeout, this.#service.turnTime)
   }
 
-  /** Ends a local session, which takes no transaction. */
+  /** Ends a local session, which needs no transaction. */
   #closeLocalSession(xid: number, startedAt: number): void {
     const { localSessions, tree, stats } = this.#service
     localSessions!.remove(this.#client.sessionId)
@@ -275,8 +278,8 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
   }
 
   /**
-   * Removes the request in flight that has its result now; undefined when the connection is closed. Replies to the requests before
-   * it first, despite backpressure, since replies must keep their order.
+   * Removes and returns the request in flight whose result has arrived; undefined when the connection is closed. Replies to the
+   * requests before it first, despite backpressure, since replies must keep their order.
    */
   #shiftInFlight(type: number, xid?: number): QueuedRequest | undefined {
     while (this.#isOpen && this.#queue.isReady) this.#processFirst()

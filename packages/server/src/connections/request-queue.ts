@@ -15,7 +15,7 @@ export class QueuedRequest {
   readonly startedAt: number
   /** The error of a refused request, else 0. */
   readonly err: number
-  /** Holds the body of a deferred request, from `from` to `to`. */
+  /** The array that holds the body of a deferred request, from `from` to `to`. */
   body: Uint8Array | undefined = undefined
   from = 0
   to = 0
@@ -55,8 +55,8 @@ export class QueuedRequest {
 }
 
 /**
- * Returns the request that replaces a deferred sync once the pipeline has it. It is in flight when `err` is undefined, deferred as a
- * read when `err` is 0 because there is nothing to wait for, and else refused.
+ * Returns the request that replaces a deferred sync once the pipeline has accepted or refused it. It is in flight when `err` is
+ * undefined, deferred as a read when `err` is 0 because there is nothing to wait for, and else refused.
  */
 export function startedSync(sync: QueuedRequest, err: number | undefined): QueuedRequest {
   const { xid, type, startedAt, identities, body, from, to } = sync

@@ -2,7 +2,7 @@ import type { ClientChannel } from './client-channel.ts'
 import { PauseReason } from './flow-control.ts'
 import type { ServerStats } from './stats.ts'
 
-/** Stops reading clients with writes in flight while the server has too many of them (`globalOutstandingLimit`). */
+/** Stops reading the connections of writing clients while too many writes are in flight (`globalOutstandingLimit`). */
 export class RequestThrottler {
   readonly #outstanding: () => number
   readonly #limit: () => number

@@ -1,4 +1,4 @@
-/** What the four-letter commands report about the role of a server. The role computes it when a command reads it. */
+/** The metrics of a role for four-letter commands. The role computes them when a command reads them. */
 export interface RoleMetrics {
   readonly mode: 'standalone' | 'leader' | 'follower' | 'observer' | 'read-only'
   /** Present on members of an ensemble. */
@@ -41,7 +41,7 @@ export interface LeaderMetrics {
   readonly maxProposalSize: number
 }
 
-/** What `conf` shows of a member. Limits are in ticks. */
+/** The lines of `conf` about a member. Limits are in ticks. */
 export interface MemberConf {
   readonly serverId: number
   readonly initLimit: number

@@ -82,8 +82,8 @@ describe('a SASL login', () => {
       expect(await login(client, name, password)).toEqual({ err: ErrorCode.AUTHFAILED, token: null })
       expect(client.closed).toBe(true)
     }
-    const told = fixture.logLines.filter(({ sentence }) => sentence.startsWith('Refused a login'))
-    expect(told.map(({ facts }) => facts)).toMatchObject([
+    const refusals = fixture.logLines.filter(({ sentence }) => sentence.startsWith('Refused a login'))
+    expect(refusals.map(({ facts }) => facts)).toMatchObject([
       { reason: 'wrong password', user: 'bob' },
       { reason: 'unknown user', user: 'mallory' },
       { reason: 'unknown user', user: '__proto__' },

@@ -6,7 +6,7 @@ import { PauseReason } from './flow-control.ts'
 import { formatSessionId } from './log-context.ts'
 import type { ServerStats } from './stats.ts'
 
-/** Expired sessions that are closed in one turn of the event loop at most, and for how many milliseconds. */
+/** The most expired sessions that are closed in one turn of the event loop, and the most milliseconds for that. */
 const CLOSED_PER_TURN = 100
 const CLOSING_MS = 2
 
@@ -30,7 +30,10 @@ export class SessionExpiry {
     this.#options = options
   }
 
-  /** When `run` is due next, on the monotonic clock. Global sessions do not expire while their end cannot be logged. */
+  /**
+   * When `run` is due next, on the monotonic clock. Global sessions do not expire while their closeSession transaction cannot be
+   * logged.
+   */
   get nextAt(): number {
     const { pipeline, sessions, localSessions } = this.#options
     const next = pipeline.isWritable ? sessions.nextDeadline : Infinity
@@ -55,7 +58,7 @@ export class SessionExpiry {
 
   #expire(session: Session): void {
     const { clock, logger, sessions, pipeline, connections } = this.#options
-    // A throttled client cannot send a ping. While the disk is full the end of the session cannot be logged.
+    // A throttled client cannot send a ping. While the disk is full, no closeSession transaction can be logged.
     const isThrottled = connections.ofSession(session.id)?.flow.isPausedFor(PauseReason.overload) === true
     if (isThrottled || !pipeline.isWritable) {
       sessions.touch(session, clock.monotonic())

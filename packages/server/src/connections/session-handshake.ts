@@ -19,12 +19,12 @@ export interface HandshakeClient extends LoggedClient {
 
 /** The result of a check of a connect request. `timeout` is the negotiated session timeout in milliseconds. */
 type HandshakeDecision =
-  /** Close without a response: the client tries another server, and its session is not affected. */
+  /** Close without a response: the client tries another server, and its session remains open. */
   | { readonly kind: 'close'; readonly reason: string }
-  /** Respond that the session is not valid. The client gives it up. */
+  /** Respond that the session is not valid. The client must start a new one. */
   | { readonly kind: 'invalid' }
   | { readonly kind: 'create'; readonly timeout: number }
-  /** Resume the session if it is still open, which is not known yet. */
+  /** Resume the session if a revalidation finds it open. */
   | { readonly kind: 'resume'; readonly timeout: number }
 
 /** Handles the connect request of one client. A new session has to be committed, and a resumed one revalidated, before the response. */
@@ -111,7 +111,7 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
     this.#timeout = timeout
     if (localSessions?.isOpen(sessionId)) return this.onRevalidated(true)
     pipeline.revalidate(sessionId, timeout, this)
-    // The result may come from the leader, later.
+    // The answer of the leader arrives later.
     if (!this.#isDone) this.#client.flow.pause(PauseReason.session)
   }
 
@@ -183,7 +183,7 @@ function validateHandshake(
     if (maxSessions === 0 || count < maxSessions) return { kind: 'create', timeout }
     return { kind: 'close', reason: `Closed: there are ${count} sessions and maxSessions is ${maxSessions}` }
   }
-  // A read-only server does not know which global sessions are open, so it must not say that one is over.
+  // A read-only server does not know which global sessions are open, so it must not respond that one has expired.
   if (isReadOnly && localSessions?.isOpen(sessionId) !== true)
     return {
       kind: 'close',

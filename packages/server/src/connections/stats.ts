@@ -1,6 +1,6 @@
 import { Histogram, Summary } from '../core/histogram.ts'
 
-/** The statistics of a server since its start or since `srst`. Times are in milliseconds, sizes in bytes. */
+/** Holds the statistics of a server since its start or since `srst`. Times are in milliseconds, sizes in bytes. */
 export class ServerStats {
   /** From the receipt of a request to its reply. */
   readonly latency = new Summary()

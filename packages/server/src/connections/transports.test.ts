@@ -168,11 +168,11 @@ describe('clients with many watch events that do not read', () => {
     let cut = (): void => {}
     const allCut = new Promise<void>((resolve) => (cut = resolve))
     const debug = (_: object, sentence: string): void => {
-      if (sentence.includes('wait for it') && reasons.push(sentence) === 3) cut()
+      if (sentence.includes('not read by') && reasons.push(sentence) === 3) cut()
     }
     // No session may expire on a slow machine.
-    const patience = { minSessionTimeoutMs: 300_000, maxSessionTimeoutMs: 300_000 }
-    const server = await serve({ clientPort: 0, ...secure, webSocketPort: 0, ...patience }, { debug })
+    const longTimeouts = { minSessionTimeoutMs: 300_000, maxSessionTimeoutMs: 300_000 }
+    const server = await serve({ clientPort: 0, ...secure, webSocketPort: 0, ...longTimeouts }, { debug })
     const slow = await Promise.all([
       call(server, 'clientPort', nodePlatform().network),
       call(server, 'secureClientPort', overTls('alice.pem')),
@@ -200,7 +200,7 @@ describe('clients with many watch events that do not read', () => {
       })
     }
     await allCut
-    for (const reason of reasons) expect(reason).toMatch(/^Closed: \d{8} bytes wait for it to read them$/)
+    for (const reason of reasons) expect(reason).toMatch(/^Closed: \d{8} bytes are not read by the client$/)
     const other = await call(server, 'clientPort', nodePlatform().network)
     expect(await other.session()).toBeGreaterThan(0n)
   })
@@ -257,12 +257,12 @@ describe('a client certificate', () => {
       enforceAuthSchemes: ['x509'],
     })
     const alice = await call(server, 'secureClientPort', overTls('alice.p12'))
-    const nobody = await call(server, 'secureClientPort', overTls())
+    const anonymous = await call(server, 'secureClientPort', overTls())
     await alice.session()
-    await nobody.session()
+    await anonymous.session()
     expect((await alice.request(1, OpCode.create, create('/a'))).err).toBe(0)
-    expect((await nobody.request(1, OpCode.create, create('/b'))).err).toBe(-124)
-    await nobody.closed()
+    expect((await anonymous.request(1, OpCode.create, create('/b'))).err).toBe(-124)
+    await anonymous.closed()
   })
 
   it('can be presented again in an auth packet, which fails without a certificate', async () => {
@@ -273,13 +273,13 @@ describe('a client certificate', () => {
       w.buffer(null)
     }
     const alice = await call(server, 'secureClientPort', overTls('alice.p12'))
-    const nobody = await call(server, 'secureClientPort', overTls())
+    const anonymous = await call(server, 'secureClientPort', overTls())
     await alice.session()
-    await nobody.session()
+    await anonymous.session()
     expect((await alice.request(-4, OpCode.auth, offer)).err).toBe(0)
     expect((await alice.whoAmI()).length).toBe(2)
-    expect((await nobody.request(-4, OpCode.auth, offer)).err).toBe(-115)
-    await nobody.closed()
+    expect((await anonymous.request(-4, OpCode.auth, offer)).err).toBe(-115)
+    await anonymous.closed()
   })
 
   it('is an identity over WebSockets with TLS too', async () => {
@@ -313,10 +313,10 @@ describe('a client certificate', () => {
     const server = await createServer(defaults({ dataDir: '/data', ...secure, sslClientAuth: 'want' }), ports)
     const peer = { subject: aliceName, alternativeNames: [] }
     const alice = new NetworkClient(await network.connect(server.addresses.client, { peer }))
-    const asked = alice.session().then(() => alice.whoAmI())
+    const identities = alice.session().then(() => alice.whoAmI())
     await clock.untilIdle()
     await clock.untilIdle()
-    expect(await asked).toContain(`x509:${aliceName}`)
+    expect(await identities).toContain(`x509:${aliceName}`)
     expect(looked).toMatchObject([{ clientAuth: 'want', handshakeLimit: 250, handshakeTimeoutMs: 10_000 }])
     const closed = server.close()
     await clock.untilIdle()
@@ -509,7 +509,7 @@ describe('Server.reload', () => {
 it('a server opens its plaintext port after all other ports', async () => {
   const { network } = nodePlatform()
   const opened: string[] = []
-  const told = (name: string, inner: Network): Network => ({
+  const recording = (name: string, inner: Network): Network => ({
     connect: (to, options) => inner.connect(to, options),
     async listen(at, accepted, refused) {
       const listener = await inner.listen(at, accepted, refused)
@@ -521,11 +521,11 @@ it('a server opens its plaintext port after all other ports', async () => {
     defaults({ dataDir: '/data', clientPort: 0, ...local, ...secure }),
     nodePlatform({
       disk: new MemoryDisk(),
-      network: told('plain', network),
+      network: recording('plain', network),
       networkFactories: {
         tls: (options) => {
           const tls = tlsNetwork(options)
-          return { ...told('tls', tls), ...secureParts(tls, () => tls.reload()) }
+          return { ...recording('tls', tls), ...secureParts(tls, () => tls.reload()) }
         },
       },
     }),

@@ -1,4 +1,4 @@
-/** Count, sum, minimum and maximum of measured values. */
+/** Computes count, sum, minimum and maximum of measured values. */
 export class Summary {
   count = 0
   sum = 0
@@ -31,7 +31,7 @@ const GROWTH = 1.1
 const BUCKETS = 256
 const PER_LOG = 1 / Math.log(GROWTH)
 
-/** A summary with percentiles, which are at most 10 % too high. */
+/** Computes percentiles too, which are at most 10 % too high. */
 export class Histogram extends Summary {
   readonly #buckets = new Float64Array(BUCKETS)
   /** The previous value and its bucket: requests that are answered together often have the same latency. */

@@ -1,6 +1,6 @@
 import { NONE, PathIndex } from './tree/path-index.ts'
 
-/** The arrays of a map that becomes empty are kept up to this many entries. */
+/** A map that becomes empty keeps arrays of up to this many entries. */
 const KEPT_ENTRIES = 1 << 16
 
 /**

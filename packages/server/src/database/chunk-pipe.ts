@@ -13,7 +13,7 @@ export class ChunkPipe {
     this.#clock = clock
   }
 
-  /** For the reader: resolves to the next chunk, or to undefined when no more will come. */
+  /** Resolves to the next chunk, or to undefined at the end. Called by the reader. */
   next(): Promise<Uint8Array | undefined> {
     invariant(this.#resolveNext === undefined, 'A pipe has one pending read at a time.')
     this.#onConsumed?.()
@@ -22,8 +22,8 @@ export class ChunkPipe {
   }
 
   /**
-   * For the writer: passes bytes in pieces, one in a turn of the event loop, so that parsing takes a few milliseconds at a time.
-   * `done` settles when the reader wants no more. Resolves to the number of bytes passed.
+   * Passes bytes in pieces, one in a turn of the event loop, so that parsing takes a few milliseconds at a time. Called by the writer.
+   * `done` settles when the reader stops reading. Resolves to the number of bytes passed.
    */
   async push(bytes: Uint8Array, done: Promise<unknown>): Promise<number> {
     let isDone = false

@@ -46,13 +46,13 @@ export interface DatabaseContext {
   readonly eligibility: VoteEligibility | undefined
   /** Reads the files again. */
   readonly recoverFiles: () => Promise<Recovery>
-  /** Gives the folders back. */
+  /** Unlocks the folders. */
   readonly unlock: () => Promise<void>
 }
 
 /**
- * Everything that a server keeps on disk, and the tree that it represents. There is one for the life of the process; roles begin
- * and end. Operations that change more than the end of the log run one after the other.
+ * Owns the files of a server, and the tree that they represent. There is one database in a process, which all roles use one after
+ * the other. Operations that change more than the end of the log run one after the other.
  *
  * A member that syncs by SNAP, or from an empty tree, holds a new tree in memory and its old files on disk until
  * `installSnapshot` replaces the files atomically. A crash or the end of the role before that leaves the old history, so nothing
@@ -81,13 +81,13 @@ export class Database {
     this.wasEmpty = recovery.wasEmpty
   }
 
-  /** The tree now. Replaced by `receiveSnapshot`, `startEmptyTree`, `truncateTo` and `endRole`. */
+  /** The current tree. Replaced by `receiveSnapshot`, `startEmptyTree`, `truncateTo` and `endRole`. */
   get tree(): Tree {
     return this.#state.tree
   }
   /**
    * Sessions with their timeouts in milliseconds, as of `tree.lastZxid`, where `apply` is used. A role that keeps sessions of its
-   * own hands them back to `endRole`.
+   * own passes them to `endRole`.
    */
   get sessions(): Map<SessionId, number> {
     return this.#state.sessions
@@ -97,8 +97,8 @@ export class Database {
     return this.#state.zxidOfFiles ?? Math.max(this.tree.lastZxid, this.#writer?.lastZxid ?? 0)
   }
   /**
-   * Whether this member may vote with its data. False, also after restarts, from the moment when its data turned out to differ
-   * from the ensemble's or to be lost (`db.autocreate=false`) until a leader has sent everything. Always true for a standalone
+   * Whether this member may vote with its data. False, also after restarts, once its data were found to differ
+   * from those of the ensemble or to be lost (`db.autocreate=false`), until a full sync is installed. Always true for a standalone
    * server.
    */
   get isEligibleToVote(): boolean {
@@ -107,15 +107,15 @@ export class Database {
   get epochs(): Epochs {
     return this.#epochFiles
   }
-  /** Whether the tree in memory is new and the files are not; ended by `installSnapshot` or `endRole`. */
+  /** Whether the tree in memory has replaced that of the files and is not on disk yet: until `installSnapshot` or `endRole`. */
   get hasUninstalledTree(): boolean {
     return this.#state.isUninstalled
   }
-  /** Whether `requestFullSync` is in force: a DIFF then starts from nothing, by `startEmptyTree`. */
+  /** Whether a full sync is requested: a DIFF then starts from an empty tree (`startEmptyTree`). */
   get isFullSyncRequested(): boolean {
     return this.#isFullSyncRequested
   }
-  /** What `readHistory` can return: read and checked since the snapshot that was loaded, and appended since then. */
+  /** The transactions that `readHistory` can return: those read after the loaded snapshot, and those appended since. */
   get logRange(): ReadonlyLogRange {
     return this.#history.range
   }
@@ -195,14 +195,14 @@ export class Database {
   }
 
   /**
-   * Declares the tree wrong and makes the next leader send everything, until the next `installSnapshot`. Files, epochs and vote
-   * stay.
+   * Marks the tree as wrong and makes the next leader send everything, until the next `installSnapshot`. Does not change files, epochs
+   * and eligibility.
    */
   requestFullSync(): void {
     this.#isFullSyncRequested = this.#state.isWrong = true
   }
 
-  /** Puts a new, empty tree in place, to be filled by `apply` and kept by `installSnapshot`. */
+  /** Replaces the tree in memory by an empty one, which `apply` fills and `installSnapshot` makes durable. */
   startEmptyTree(): void {
     this.#assertNoRole()
     const tree = this.#context.options.createTree()
@@ -252,7 +252,7 @@ export class Database {
     return new SnapshotStream(this.tree, sessions, this.#context.platform.clock)
   }
 
-  /** Writes a snapshot file while requests go on. It gets its name when the log is durable up to what it holds. */
+  /** Writes a snapshot file while requests go on. It gets its final name once the log is durable up to its last transaction. */
   async takeSnapshot(sessions: SessionTimeouts, signal?: AbortSignal): Promise<WrittenSnapshot> {
     invariant(!this.hasUninstalledTree, 'A new tree is written by installing it, not as a further snapshot.')
     const writer = this.#writer
@@ -276,10 +276,10 @@ export class Database {
   }
 
   /**
-   * Ends a role: revokes its writer, makes its appends durable and brings `tree` and `sessions` to the last transaction of the
-   * log. A tree that is not installed, or was found to be wrong, is dropped and the files are loaded again; files that are wrong
+   * Ends a role: revokes its writer, makes its appends durable and applies the rest of the log to `tree` and
+   * `sessions`. A tree that is not installed, or was found to be wrong, is dropped and the files are loaded again; files that are wrong
    * themselves are set aside, and the member is not eligible to vote any more. `sessions` are those that the role kept, as of
-   * `tree.lastZxid`. The member may vote only afterwards. Rejects when the disk cannot be trusted: stop then.
+   * `tree.lastZxid`. The member may vote only afterwards. Rejects when the disk cannot be trusted: the server must stop.
    */
   endRole(sessions?: SessionTimeouts): Promise<void> {
     this.#writer?.revoke()

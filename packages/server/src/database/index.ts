@@ -1,4 +1,4 @@
-/** The data of a server through all its roles: files, tree, log, and snapshots that are sent, received and taken. */
+/** The data of a server: files, tree, log, and snapshots that are sent, received and taken. */
 export type { Database } from './database.ts'
 export type { LogWriter } from './log-writer.ts'
 export { openDatabase } from './open-database.ts'

@@ -2,7 +2,7 @@ import { counterOf, formatZxid } from '@zabra/protocol'
 import type { Zxid } from '../core/types.ts'
 import { DamageError, isSuccessor, type LogRange, type RawTxn } from '../persistence/index.ts'
 
-/** What a cursor must find. */
+/** The transactions that a cursor must find. */
 export interface LogCursorBounds {
   readonly logRange: LogRange
   readonly folder: string

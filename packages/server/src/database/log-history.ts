@@ -3,7 +3,7 @@ import type { Zxid } from '../core/types.ts'
 import { readLog, type LogRange, type RawTxn } from '../persistence/index.ts'
 import { LogCursor } from './log-cursor.ts'
 
-/** The part of the log that may be served to learners, and the cursors that read it. */
+/** Holds the range of the log that may be served to learners, and the cursors that read it. */
 export class LogHistory {
   readonly #disk: Disk
   readonly #folder: string

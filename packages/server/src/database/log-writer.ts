@@ -20,7 +20,7 @@ export interface LogWriterOptions {
 }
 
 /**
- * The log, lent to one role. It begins a file of its own and is closed when the role ends; once it is revoked every append throws
+ * Appends to the log during one role. Begins a new file, and is closed when the role ends; once it is revoked every append throws
  * an `InvariantError`, so no role writes after its end.
  */
 export class LogWriter {

@@ -29,7 +29,7 @@ export async function openDatabase(
   try {
     if (!isMember) await VoteEligibility.rejectStandalone(platform, folders)
     const eligibility = isMember ? await VoteEligibility.open(platform, folders) : undefined
-    // The token is secret to everyone who cannot read the data folder.
+    // Only processes that can read the data folder can know the token.
     const options = recoveryOptions(settings, platform, Number.parseInt(token.slice(0, 8), 16))
     const recoverFiles = (): Promise<Recovery> => recoverOrRevokeEligibility(options, eligibility)
     const recovery = await recoverFiles()
@@ -110,8 +110,8 @@ function recoveryOptions(
 }
 
 /**
- * Recovers. Files that are readable and do not fit together stop a standalone server; a member sets them aside, loses its vote
- * and gets everything from its leader.
+ * Recovers. If the files are readable but contradict each other, a standalone server does not start; a member sets them aside, is not
+ * eligible to vote and gets everything from its leader.
  */
 async function recoverOrRevokeEligibility(
   options: RecoveryOptions,

@@ -67,7 +67,7 @@ export class SnapshotFiles {
     }
   }
 
-  /** Writes a snapshot under its incoming name, for `replaceAllFiles`, and resolves to the name that it is to get. */
+  /** Writes a snapshot under its incoming name, for `replaceAllFiles`, and resolves to its final name. */
   async writeIncoming(tree: Tree, sessions: SessionTimeouts): Promise<string> {
     const { folder, compression } = this.#options
     const name = snapshotName(tree.lastZxid, compression)

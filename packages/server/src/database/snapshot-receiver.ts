@@ -6,14 +6,14 @@ import { DamageError, loadSnapshotStream } from '../persistence/index.ts'
 import { ChunkPipe } from './chunk-pipe.ts'
 import type { SnapshotSink } from './types.ts'
 
-/** What errors name in place of a file. */
+/** The source of the bytes, as errors name it. */
 const SOURCE = 'the snapshot of the leader'
 
 /** A tree that was received completely. */
 export interface ReceivedSnapshot {
   readonly tree: Tree
   readonly sessions: Map<SessionId, number>
-  /** Nodes whose access control list is not in the stream; transactions after it bring it. */
+  /** Nodes whose access control list is not in the stream; later transactions contain it. */
   readonly nodesWithoutAcl: readonly string[]
 }
 

@@ -28,7 +28,7 @@ export class SnapshotStream implements SnapshotSource, AsyncIterableIterator<Uin
     this.#tree = tree
     this.#clock = clock
     this.zxid = tree.lastZxid
-    // Encoded now, so that the tables are those of the zxid. Transactions after the stream bring later changes.
+    // Encoded now, so that the tables are those of the zxid. Later changes follow as transactions after the stream.
     writeSessionsAndAcls(this.#writer, tree, sessions)
     this.#cursor = tree.scan()
   }

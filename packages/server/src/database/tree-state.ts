@@ -13,7 +13,7 @@ import {
 } from '../persistence/index.ts'
 import type { ReceivedSnapshot } from './snapshot-receiver.ts'
 
-/** The tree in memory, its sessions, and whether they are those of the files. */
+/** Holds the tree in memory and its sessions, and whether the files contain the same. */
 export class TreeState {
   readonly #logger: Logger
   readonly #isDigestEnabled: boolean
@@ -25,7 +25,7 @@ export class TreeState {
   /** The last transaction of the files, while the tree is a new one that is not on disk. */
   #zxidOfFiles: Zxid | undefined
   #canCompareDigests: boolean
-  /** Nodes whose access control list neither the snapshot nor a transaction has brought yet. */
+  /** Nodes whose access control list neither the snapshot nor a transaction has contained yet. */
   #nodesWithoutAcl: readonly string[] = []
 
   constructor(recovery: Recovery, logger: Logger, digestEnabled: boolean) {
@@ -43,7 +43,7 @@ export class TreeState {
     return this.#zxidOfFiles !== undefined
   }
 
-  /** Takes over what was read from the files. */
+  /** Takes over the result of a recovery. */
   load({ tree, sessions, canCompareDigests }: Recovery): void {
     this.tree = tree
     this.sessions = sessions
@@ -52,7 +52,7 @@ export class TreeState {
     this.#nodesWithoutAcl = []
   }
 
-  /** Puts a new tree in place, whose files do not exist yet. `lastZxid` is the last transaction of the present ones. */
+  /** Replaces the tree by a new one, whose files do not exist yet. `lastZxid` is the last transaction of the present ones. */
   replace({ tree, sessions, nodesWithoutAcl }: ReceivedSnapshot, lastZxid: Zxid): void {
     this.#zxidOfFiles ??= lastZxid
     this.tree = tree
@@ -87,7 +87,7 @@ export class TreeState {
     return logged
   }
 
-  /** Applies what the log has after the tree, up to the transaction `last`. */
+  /** Applies the transactions of the log after `tree.lastZxid`, up to `last`. */
   async catchUp(entries: AsyncIterable<RawTxn>, last: Zxid): Promise<void> {
     const before = this.tree.lastZxid
     let count = 0
@@ -109,7 +109,7 @@ export class TreeState {
     )
   }
 
-  /** Throws a `RecoveryError` if a node has no access control list, which the snapshot or a later transaction must bring. */
+  /** Throws a `RecoveryError` if a node has no access control list, which the snapshot or a later transaction must contain. */
   rejectNodesWithoutAcl(folder: string): void {
     const { tree } = this
     const left = this.#nodesWithoutAcl.find(

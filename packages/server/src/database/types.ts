@@ -6,7 +6,7 @@ export interface DatabaseSettings {
   readonly dataLogDir: string
   /** Creates missing folders. */
   readonly autoCreateDataDir: boolean
-  /** Lets a member without any data vote as one that never had any. */
+  /** Lets a member without any data vote, as a new member. */
   readonly autoCreateDatabase: boolean
   readonly snapshotTrustEmpty: boolean
   readonly snapshotCompression: 'none' | 'gz' | 'snappy'
@@ -63,7 +63,7 @@ export interface SnapshotSource {
   readonly chunks: AsyncIterableIterator<Uint8Array>
 }
 
-/** The two promises of a member (disk-format 2.2). */
+/** The accepted and the current epoch of a member (disk-format 2.2). */
 export interface Epochs {
   readonly accepted: number
   readonly current: number
@@ -72,6 +72,6 @@ export interface Epochs {
 export interface TruncateResult {
   /** Whether the history now ends at the requested zxid. If not, nothing has changed on disk or in memory. */
   readonly isExact: boolean
-  /** Why not. */
+  /** The reason if it does not. */
   readonly reason?: string
 }

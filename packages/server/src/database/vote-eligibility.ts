@@ -65,7 +65,7 @@ export class VoteEligibility {
   }
 
   /**
-   * Called for a member without any data. With `db.autocreate=false` it has lost them and is not eligible, unless an operator has
+   * Called for a member without any data. With `db.autocreate=false` the data count as lost and it is not eligible, unless an operator has
    * put a file `initialize` into `dataDir`, which is valid for one start (disk-format 2.5).
    */
   async checkEmptyStart(settings: DatabaseSettings): Promise<void> {

@@ -8,7 +8,7 @@ import {
 } from '../core/zab/index.ts'
 import type { LearnerConnection } from './learner-connection.ts'
 
-/** The work of a leader that is sent to all followers and observers. */
+/** The work of a leader that goes to all followers and observers. */
 export type BroadcastWork = Extract<LeaderWork, { do: 'propose' | 'commit' | 'commitReconfig' }>
 
 /** Sends a proposal or a commit to the learners of a leader. */

@@ -15,12 +15,12 @@ export interface StoredConfigurations {
   readonly proposed?: EnsembleConfiguration
 }
 
-/** The name that Apache ZooKeeper uses, so that a `dynamicConfigFile` of a server of it can point to these files. */
+/** The name that Apache ZooKeeper uses, so that its `dynamicConfigFile` can point to these files. */
 const NAME = 'zoo.cfg.dynamic'
 const pattern = /^zoo\.cfg\.dynamic\.([\da-f]{1,13})$/
 
 /**
- * Loads the configurations of a member: the operator's one, unless a reconfiguration has made a newer one. The files of reconfigurations lie
+ * Loads the configurations of a member: the operator's one, unless a newer one is stored. The files of reconfigurations lie
  * in `folder`, beside `myid`; the operator's file is never written. Rejects with a `ConfigurationError` when a file cannot be read as a
  * configuration.
  */

@@ -9,7 +9,7 @@ export interface MasterConnection {
   readonly master: ServerId
 }
 
-/** The learner's view: which leader it has, and whether it is an observer. */
+/** The leader to which a learner connects, and whether the learner is an observer. */
 export interface MasterTarget {
   readonly leader: ServerId
   readonly isObserver: boolean
@@ -74,7 +74,7 @@ async function connectToFollower(
   return undefined
 }
 
-/** Makes every order equally likely. */
+/** Shuffles ids; every order is equally likely. */
 function shuffle(ids: ServerId[], below: (bound: number) => number): void {
   for (let at = ids.length - 1; at > 0; at--) {
     const other = below(at + 1)
@@ -88,7 +88,7 @@ export interface DialOptions {
   readonly clock: Clock
   /** The addresses of the server; all are tried at once. */
   readonly addresses: readonly Address[]
-  /** For how long after the first attempt there are further attempts. */
+  /** How long after the first attempt further ones may begin. */
   readonly retryForMs: number
   /** The longest delay between two attempts; the first delays are shorter. */
   readonly maxRetryDelayMs: number
@@ -99,7 +99,7 @@ export interface DialOptions {
 
 export const dialDefaults = { retryForMs: 500, maxRetryDelayMs: 100 } as const
 
-/** The first delay is short: a leader that was elected a moment ago listens a few milliseconds later. */
+/** The first delay is short: a leader that was just elected listens a few milliseconds later. */
 const FIRST_DELAY_MS = 5
 
 /**

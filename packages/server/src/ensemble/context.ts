@@ -8,7 +8,7 @@ import type { Database, SnapshotScheduler } from '../database/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import type { Membership } from './membership.ts'
 
-/** What all roles of a member share. */
+/** The dependencies that all roles of a member share. */
 export interface MemberContext {
   readonly settings: ServerSettings
   readonly platform: Platform
@@ -21,7 +21,7 @@ export interface MemberContext {
   /** Shared by all roles, so that no session id is used twice. */
   readonly sessionIds: SessionIdGenerator
   readonly snapshots: SnapshotScheduler
-  /** Stops the member: its state can no longer be trusted. */
+  /** Called when the state of the member can no longer be trusted: stops the member. */
   readonly failed: (error: unknown) => void
   /** Called when members, roles or addresses have changed, or a newer configuration was proposed. */
   readonly configurationChanged: () => void
@@ -32,11 +32,11 @@ export interface RoleExit {
   readonly reason: string
   /** The leader that a committed change of the configuration designates: no election is needed. */
   readonly designated?: ServerId
-  /** Leadership was handed over: the others elect first. */
+  /** Whether this leader has handed leadership over: the others elect first. */
   readonly hasHandedOver?: boolean
-  /** The connection to the leader was lost before the leader sent anything. */
+  /** Whether the connection to the leader was lost before the leader sent anything. */
   readonly isLeaderSilent?: boolean
-  /** Connect to the same leader again, without an election. */
+  /** Whether the learner may connect to the same leader again, without an election. */
   readonly canReconnect?: boolean
   /** How long to wait before the next election, in milliseconds. */
   readonly electionDelayMs?: number
@@ -46,13 +46,16 @@ export interface RoleExit {
 export interface RoleEvents {
   /** The role is established in this epoch: the leader has a synced quorum, or the learner is synced. */
   established(epoch: number): void
-  /** The role ends; the owner calls `end` next. Called at most once. */
+  /** The role has to end; the owner then calls `end`. Called at most once. */
   exited(exit: RoleExit): void
 }
 
 /** One role, from the end of an election to the next one. */
 export interface ActiveRole {
   begin(): Promise<void>
-  /** Closes everything that belongs to the role. Nothing of the role happens after this resolves. `reason` closes client connections. */
+  /**
+   * Closes everything that belongs to the role. The role does nothing after this resolves. `reason` is logged for closed client
+   * connections.
+   */
   end(reason?: string): Promise<void>
 }

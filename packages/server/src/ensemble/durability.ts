@@ -17,8 +17,8 @@ export interface DurabilityEvents {
 }
 
 /**
- * What a role does with the disk, and the order rules between disk and network. The state machines (`Leader`, `Learner`) say what
- * is to be done; `Mailbox` and `SerialExecutor` run it in order.
+ * Performs the disk work of a role, and keeps the order between disk and network. The state machines (`Leader`, `Learner`) request
+ * work; `Mailbox` and `SerialExecutor` run it in order.
  *
  * - A role opens the log when the role before it has ended: all that it had appended is durable, and the tree has all of it.
  * - An epoch is durable before any server learns that it is accepted: LEADERINFO and ACKEPOCH follow `stored`.
@@ -28,7 +28,7 @@ export interface DurabilityEvents {
  *   is acknowledged when the configuration is also on disk as the last one seen.
  * - A transaction is applied when it is committed, in the order of zxids. This may be before it is durable here, since it is
  *   durable on a quorum; the end of the role then waits for the log.
- * - A snapshot that is being received replaces nothing. When it is complete, with all that follows it, it replaces the old files
+ * - A snapshot that is being received replaces nothing. When it and all transactions after it are complete, it replaces the old files
  *   atomically.
  * - A role that has exited appends nothing and acknowledges nothing: its writer is revoked.
  * - A disk that fails stops the server. A full disk ends the role of a member, which starts again when there is space.
@@ -37,7 +37,7 @@ export class Durability {
   readonly #context: MemberContext
   readonly #events: DurabilityEvents
   #writer: LogWriter | undefined
-  /** The bytes of a snapshot. Only the snapshot itself says where it ends. */
+  /** The bytes of a snapshot. Only parsing the snapshot tells where it ends. */
   readonly snapshotBytes = new ByteChannel()
 
   constructor(context: MemberContext, events: DurabilityEvents) {
@@ -111,7 +111,7 @@ export class Durability {
     if (zxid > window.max) window.add(zxid, payload)
   }
 
-  /** Applies a transaction while no clients are served. Returns an input for the learner if the transaction shows that the tree is wrong. */
+  /** Applies a transaction while no clients are served. Returns an input for the learner if the tree diverges at the transaction. */
   apply(zxid: Zxid, payload: Uint8Array): LearnerInput | undefined {
     try {
       this.#context.database.apply(payload)
@@ -129,7 +129,7 @@ export class Durability {
     else await this.#writer?.flush()
   }
 
-  /** Replaces the tree by an empty one in memory, for a full sync. The old files stay until all of the new data is there. */
+  /** Replaces the tree by an empty one in memory, for a full sync. The old files stay until all of the new data are durable. */
   #startEmptyTreeIfRequested(): void {
     const { database, window } = this.#context
     if (!database.isFullSyncRequested || database.hasUninstalledTree) return
@@ -187,7 +187,7 @@ class ByteChannel {
   }
 }
 
-/** Whether the disk is full, which loses what is not written, and leaves all that is written valid. */
+/** Whether an error means that the disk is full: pending writes are lost, and completed ones remain valid. */
 export const isDiskFull = (error: unknown): error is Error =>
   error instanceof LogFullError || (error instanceof DiskError && FULL.has(error.code))
 

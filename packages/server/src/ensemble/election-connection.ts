@@ -6,7 +6,7 @@ export const MAX_MESSAGE_BYTES = 512 * 1024
 
 /** Receives the events of an election connection. */
 export interface ElectionConnectionEvents {
-  /** A message came. The bytes are a view that is valid during the call. */
+  /** A message has arrived. The bytes are a view that is valid during the call. */
   received(payload: Uint8Array): void
   /** Messages can be written again. */
   drained(): void
@@ -21,7 +21,7 @@ export class ElectionConnection {
   readonly #splitter: FrameSplitter
   #isOpen = true
   #isBlocked = false
-  /** Whether any message has come. */
+  /** Whether any message has arrived. */
   hasReceived = false
 
   constructor(connection: Connection, events: ElectionConnectionEvents) {

@@ -92,8 +92,8 @@ describe('the server with the larger id', () => {
     const three = await fixture.startedConnections(3)
     three.send(1, text('vote 3'))
     await fixture.clock.untilIdle()
-    const doorbell = await fixture.dial(3, helloOf(1))
-    expect([doorbell.closed, doorbell.received]).toEqual([true, ''])
+    const smaller = await fixture.dial(3, helloOf(1))
+    expect([smaller.closed, smaller.received]).toEqual([true, ''])
     expect(accepted.map(({ closed }) => closed)).toEqual([true, false])
     expect(accepted[1]!.received).toBe(hex(helloOf(3)) + hex(frame('vote 3')))
   })
@@ -428,7 +428,7 @@ describe('the election port', () => {
     expect(one.addresses).toEqual([addressOf(1)])
   })
 
-  it('is given up after three attempts, with all other ports', async () => {
+  it('is not bound after three failed attempts, and all other ports are closed', async () => {
     const fixture = new ElectionFixture()
     await fixture.listenAs(1)
     const one = fixture.connections(1, { listenAddresses: () => [addressOf(6), addressOf(1)] })

@@ -75,7 +75,7 @@ interface Peer {
  * The connections for votes: one to each other server (quorum-protocol 3).
  *
  * - The server with the larger id opens the connection. A smaller one that needs a connection connects, sends its hello and closes; the
- *   larger one then drops what it still had and connects (quorum-protocol 3.3).
+ * larger one then closes its connection, if any, and connects (quorum-protocol 3.3).
  * - Only the newest message to a server matters: it replaces one that is not sent yet (quorum-protocol 3.4).
  * - A new connection starts with the last message, which may have been lost with the previous connection.
  * - A lost connection to a member is opened again, after a backoff that grows while connections fail at once.
@@ -226,7 +226,7 @@ export class ElectionConnections {
       : `${unknown.length} servers outside of the configuration are connected already.`
   }
 
-  /** Closes a connection that a server with a smaller id has opened, and opens one to it. */
+  /** Closes a connection that a server with a smaller id has opened, and opens one in the other direction. */
   #callBack(peer: Peer, connection: Connection): void {
     connection.destroy()
     peer.connection?.close()
@@ -373,7 +373,7 @@ export class ElectionConnections {
     this.#scheduleRetry(peer)
   }
 
-  /** Dials a member again after its backoff. A server that no configuration names is forgotten: it must connect itself. */
+  /** Dials a member again after its backoff. A server that no configuration names is removed: it has to connect to this one. */
   #scheduleRetry(peer: Peer): void {
     if (this.#isClosed) return
     if (!this.#isMember(peer.id)) {

@@ -40,7 +40,7 @@ export class ElectionDriver {
     })
   }
 
-  /** Hands an input to the election, behind those that are being worked on. */
+  /** Queues an input for the election. */
   step(input: ElectionInput): void {
     this.#mailbox.post(input)
   }

@@ -9,7 +9,7 @@ export interface Hello {
   readonly addresses: readonly Address[]
 }
 
-/** A hello, and the bytes that came after it. */
+/** A hello, and the bytes that followed it. */
 export interface ReceivedHello {
   readonly hello: Hello
   readonly rest: Uint8Array
@@ -38,7 +38,7 @@ export function encodeHello(id: ServerId, addresses: readonly Address[], several
   return writer.take()
 }
 
-/** Reads a hello that may come in pieces. */
+/** Reads a hello, which may arrive in pieces. */
 export class HelloReader {
   #bytes: Uint8Array = new Uint8Array(0)
 

@@ -4,7 +4,7 @@ import { parseConfiguration, printConfiguration } from '../core/quorum/index.ts'
 import { RawClient } from '../testing/test-server.ts'
 import { Ensemble } from './testing/ensemble.ts'
 
-it('three members elect a leader, replicate writes, and go on when the leader crashes', async () => {
+it('three members elect a leader, replicate writes, and continue when the leader crashes', async () => {
   const ensemble = await Ensemble.start(3)
   expect(ensemble.leader).toBe(3)
   expect([1, 2].map((id) => ensemble.server(id).role)).toEqual(['following', 'following'])
@@ -104,7 +104,7 @@ it('an observer applies commits, forwards writes, and looks for a leader when th
   expect(ensemble.leader).toBe(undefined)
 })
 
-it('a session that moves to another member goes on there, and its former connection is closed', async () => {
+it('a session that moves to another member continues there, and its former connection is closed', async () => {
   const ensemble = await Ensemble.start(3)
   const first = await ensemble.client(1, { timeout: 20_000 })
   first.create(1, '/mine', 1)
@@ -133,17 +133,17 @@ it('a session that moves to another member goes on there, and its former connect
 
 it('the next leader expires the sessions of disconnected clients, and no others', async () => {
   const ensemble = await Ensemble.start(3)
-  const [stays, goes] = [
+  const [connected, disconnected] = [
     await ensemble.client(1, { timeout: 4000 }),
     await ensemble.client(1, { timeout: 4000 }),
   ]
-  stays.create(1, '/stays', 1)
-  goes.create(1, '/goes', 1)
-  await ensemble.receive(stays, 1)
-  goes.connection.destroy()
+  connected.create(1, '/stays', 1)
+  disconnected.create(1, '/goes', 1)
+  await ensemble.receive(connected, 1)
+  disconnected.connection.destroy()
   await ensemble.member(3).crash()
   await ensemble.until('a new leader', () => ensemble.leader !== undefined)
-  const back = await ensemble.client(2, { timeout: 4000, resume: stays.session! })
+  const back = await ensemble.client(2, { timeout: 4000, resume: connected.session! })
   for (let waited = 0; waited < 9000; waited += 500) {
     back.ask(-2, OpCode.ping)
     await ensemble.advance(500)
@@ -170,7 +170,7 @@ it('a leader that is closed hands leadership over', async () => {
   )
 })
 
-it('a leader exits when no member takes leadership over and requests came meanwhile', async () => {
+it('a leader leaves its role when no member takes over leadership and requests have arrived meanwhile', async () => {
   const ensemble = await Ensemble.start(3)
   const client = await ensemble.client(3)
   const { clock } = ensemble
@@ -188,7 +188,7 @@ it('a leader exits when no member takes leadership over and requests came meanwh
   expect(client.takeReceived()).toEqual(['1:0'])
   expect(
     ensemble.lines.filter((line) => line.includes('3 info This server is not leading any more')),
-  ).toEqual([expect.stringContaining('no member has taken leadership over')])
+  ).toEqual([expect.stringContaining('no member has taken over leadership')])
   for (const id of [1, 2]) ensemble.member(id).disk.beforeWrite = undefined
   await ensemble.until('a leader', () => ensemble.leader !== undefined)
 })
@@ -297,7 +297,7 @@ it('a member between two roles answers four-letter commands and refuses clients'
   await expect(ensemble.client(1)).rejects.toThrow('refused')
 })
 
-it('a follower whose disk fails stops, and the others go on', async () => {
+it('a follower whose disk fails stops, and the others continue', async () => {
   const ensemble = await Ensemble.start(3)
   ensemble.member(1).disk.injectFault = (call) => (call === 'write' ? { code: 'EIO' } : undefined)
   const client = await ensemble.client(3)
@@ -307,7 +307,7 @@ it('a follower whose disk fails stops, and the others go on', async () => {
   expect(String(ensemble.member(1).failure)).toContain('EIO')
 })
 
-it('the ensemble goes on without a member whose disk is full, and the member comes back when there is space', async () => {
+it('the ensemble continues without a member whose disk is full, and the member follows again when there is space', async () => {
   const ensemble = await Ensemble.start(3)
   for (const id of [1, 3]) {
     const { disk } = ensemble.member(id)

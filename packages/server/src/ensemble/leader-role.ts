@@ -22,12 +22,12 @@ import { validateReconfiguration } from './reconfigure.ts'
 import { RoleClients, type RoleStatus } from './role-clients.ts'
 import { syncSources } from './sync-sources.ts'
 
-/** How long the reply to `ydld` has to reach the client before leadership is handed over, in milliseconds. */
+/** The delay between the reply to `ydld` and the transfer of leadership, so that the client gets the reply, in milliseconds. */
 const YIELD_DELAY_MS = 50
 
 /**
- * The role of a leader: does what the state machine of its quorum asks for, one input after the other. In an ensemble this is
- * `Leader`; a standalone server is a quorum of one, without learners. The order of disk and network is that of `Durability`.
+ * Runs the role of a leader: performs the work that the state machine of its quorum requests, one input after the other. In an ensemble
+ * that is `Leader`; a standalone server is a quorum of one, without learners. The order of disk and network is that of `Durability`.
  */
 export class LeaderRole implements ActiveRole {
   readonly #context: MemberContext
@@ -88,20 +88,20 @@ export class LeaderRole implements ActiveRole {
   }
 
   /**
-   * Asks another member to take over. The role ends once one of them can; meanwhile nothing is written. Returns false when there is
-   * no leadership to hand over, or no member that could take it.
+   * Begins to transfer leadership to another member. Accepts no writes meanwhile; the role ends once a member can take over. Returns
+   * false when there is no leadership to transfer, or no member that could take over.
    */
   transferLeadership(): boolean {
     this.#mailbox.post({ type: 'transfer' })
     return this.#clients !== undefined && (this.#hasExited || !this.#quorum.canPropose)
   }
 
-  /** Reports the answer of the oracle. */
+  /** Sets the last answer of the oracle. */
   setOracle(canLeadAlone: boolean): void {
     this.#mailbox.post({ type: 'oracle', canLeadAlone })
   }
 
-  /** Refuses new connections and stops timers, before `drain`. */
+  /** Refuses new connections and stops timers. Called before `drain`. */
   stopAccepting(): void {
     this.#clients?.stopAccepting()
   }
@@ -149,7 +149,7 @@ export class LeaderRole implements ActiveRole {
       this.#mailbox.post({ type: 'halfTick' })
       if (this.#quorum.canPropose && this.#clients?.pipeline.proposer.hasDropped === true)
         this.#leave({
-          reason: 'no member has taken leadership over, and requests that came meanwhile have no reply',
+          reason: 'no member has taken over leadership, and requests that arrived meanwhile have no reply',
         })
       if (!this.#hasExited) this.#scheduleTick(next)
     })

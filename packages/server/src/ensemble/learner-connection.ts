@@ -17,9 +17,9 @@ import { PeerConnection } from './peer-connection.ts'
 
 /** Receives the events of a connection to a learner. All but `lost` are called inside `received`. */
 export interface LearnerConnectionEvents {
-  /** Bytes came; `read` splits them into packets. A `ProtocolError` that it throws ends the connection. */
+  /** Bytes have arrived; `read` splits them into packets. A `ProtocolError` that it throws ends the connection. */
   received(read: () => void): void
-  /** A packet came. Its data may be kept. */
+  /** A packet has arrived. Its data may be kept. */
   packet(type: number, zxid: Zxid, data: Uint8Array | null, auth: readonly Identity[] | null): void
   /** The learner has drained a part of a sync. */
   progress(): void
@@ -39,7 +39,7 @@ export class LearnerConnection {
   readonly address: string
   readonly serverId: ServerId
   isObserver = false
-  /** Whether the learner takes part in the broadcast. */
+  /** Whether the learner receives proposals and commits. */
   isSynced = false
   readonly #connection: PeerConnection
   readonly #events: LearnerConnectionEvents
@@ -118,7 +118,7 @@ export class LearnerConnection {
   }
 
   /**
-   * Sends the history of a plan, no faster than the learner reads it. Packets that are sent meanwhile go after it. Starts
+   * Sends the history of a plan, no faster than the learner reads it. Packets that are sent meanwhile follow it. Starts
    * synchronously, so that no transaction comes between the plan and its first packet.
    */
   async sync(plan: SyncPlan, database: Pick<Database, 'readHistory' | 'streamSnapshot'>): Promise<void> {

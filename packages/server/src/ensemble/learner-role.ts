@@ -32,15 +32,15 @@ import { RoleClients } from './role-clients.ts'
 const MAX_UNSENT_BYTES = 128 << 20
 /**
  * The longest packet. The end of a session with very many ephemeral nodes is longer than any request. A leader queues no more than this
- * for a learner; memory is allocated only for bytes that have come.
+ * for a learner; memory is allocated only for bytes that have arrived.
  */
 const MAX_PACKET_BYTES = 128 << 20
-/** While more bytes than these are not durable, the leader is not read. */
+/** While more bytes than these are not durable, the learner does not read from the leader. */
 const MAX_PENDING_BYTES = 64 << 20
 
 /**
- * The role of a follower or observer: does what the state machine `Learner` asks for, in order. The order of disk and network is
- * that of `Durability`.
+ * Runs the role of a follower or observer: performs the work that the state machine `Learner` requests, in order. The order of disk
+ * and network is that of `Durability`.
  */
 export class LearnerRole implements ActiveRole {
   readonly #context: MemberContext
@@ -217,7 +217,7 @@ export class LearnerRole implements ActiveRole {
     this.#mailbox.drain()
   }
 
-  /** Performs work after all work before it: at once if it is synchronous and no other work is running. */
+  /** Performs work in order: at once if it is synchronous and no other work is running. */
   #performInOrder(work: LearnerWork): void {
     const isSynchronous = work.do === 'append' || work.do === 'commit' || work.do === 'ack'
     if (isSynchronous && this.#executor.isIdle) void this.#perform(work)
@@ -346,7 +346,8 @@ export class LearnerRole implements ActiveRole {
           leader: this.#leaderChannel(),
           epochStart: makeZxid(epoch, 0),
           canUpgradeSessions: settings.localSessionsUpgradingEnabled,
-          // The leader learns of touched sessions from the replies to its PINGs, two in a tick; a follower in between adds half a tick.
+          // The leader learns of touched sessions from the replies to its PINGs, two in a tick; an observer master in between adds
+          // half a tick.
           touchDelayMs: settings.tickTimeMs * (this.#master === this.#leaderId ? 1 : 1.5),
           hasObservers: this.#servesObservers,
         }),

@@ -4,7 +4,7 @@ import type { MemberContext } from './context.ts'
 import type { LearnerConnection } from './learner-connection.ts'
 
 /**
- * Syncs learners, each over its own connection: those of a leader, and the observers of a follower. Bounds how many observers are
+ * Syncs the learners of a leader, or the observers of a follower, each over its own connection. Bounds how many observers are
  * sent a snapshot at the same time (`maxConcurrentSnapSyncs`).
  */
 export class LearnerSyncs {
@@ -13,7 +13,7 @@ export class LearnerSyncs {
   /** Observers that are being sent a snapshot. */
   #snapshots = 0
 
-  /** `streamed` is called when all that a plan asks for is written to the connection. */
+  /** `streamed` is called when everything in a plan is written to the connection. */
   constructor(context: MemberContext, streamed: (to: ConnectionId) => void) {
     this.#context = context
     this.#streamed = streamed

@@ -38,7 +38,10 @@ export interface LearnersOptions {
   readonly pipeline: () => LeaderPipeline<ClientChannel> | undefined
 }
 
-/** The learners of a leader: accepts them on the quorum port, syncs them, and carries packets between them, the leader and its pipeline. */
+/**
+ * Serves the learners of a leader: accepts them on the quorum port, syncs them, and passes packets between them, the leader and its
+ * pipeline.
+ */
 export class Learners {
   readonly #context: MemberContext
   readonly #options: LearnersOptions
@@ -77,7 +80,7 @@ export class Learners {
       if (learner.isSynced) learner.setReadTimeout(this.#syncLimitMs)
   }
 
-  /** Sends the reply to a sync, after all that was sent before. */
+  /** Sends the reply to a sync, after everything that was sent before. */
   sendSync(learner: object): void {
     ;(learner as LearnerConnection).send(PacketType.sync, 0)
   }
@@ -164,7 +167,7 @@ export class Learners {
   ): void {
     const { leader, mailbox } = this.#options
     if (type === PacketType.ack) return this.#onAck(learner, zxid)
-    // Requests are as frequent as writes, and the leader would only deliver them.
+    // Requests bypass the mailbox: they are as frequent as writes, and `Leader` would only pass them on.
     if (type === PacketType.request && leader.heartbeat(learner.id)) return this.#submit(learner, data, auth)
 
     mailbox.enqueue({ type: 'packet', from: learner.id, packet: { type, zxid, data, auth } })

@@ -1,6 +1,6 @@
 import { ProtocolError } from '@zabra/protocol'
 
-/** A state machine without clock, network or disk. */
+/** A state machine that uses neither clock, network nor disk. */
 export interface StateMachine<Input, Work> {
   /** Processes an input. */
   step(input: Input): void
@@ -18,8 +18,8 @@ export interface MailboxOptions<Input, Work> {
 }
 
 /**
- * The input queue of a state machine: hands over one input at a time and performs all work that it asks for before the next one.
- * Inputs that come up while work is performed are queued behind the others.
+ * Queues the inputs of a state machine: passes one input at a time, and performs all work that follows from it before the next one.
+ * Inputs that arrive while work is performed are queued.
  */
 export class Mailbox<Input, Work> {
   readonly #options: MailboxOptions<Input, Work>
@@ -35,7 +35,7 @@ export class Mailbox<Input, Work> {
     return this.#isStopped
   }
 
-  /** Drops queued inputs and ignores all that come later. */
+  /** Drops queued inputs and ignores later ones. */
   stop(): void {
     this.#isStopped = true
     this.#inputs.length = 0
@@ -65,12 +65,12 @@ export class Mailbox<Input, Work> {
     if ((malformed as ProtocolError | undefined) !== undefined) throw malformed as unknown as ProtocolError
   }
 
-  /** Hands over one input, in a turn of its own. */
+  /** Passes one input to the state machine, in a turn of its own. */
   post(input: Input): void {
     this.run(() => this.enqueue(input))
   }
 
-  /** Hands over one input within the current turn. */
+  /** Passes one input to the state machine within the current turn. */
   enqueue(input: Input): void {
     if (this.#isStopped) return
     this.#inputs.push(input)
@@ -78,7 +78,7 @@ export class Mailbox<Input, Work> {
   }
 
   /**
-   * Performs all work of the state machine, then hands over queued inputs. Called after a direct call of the state machine; does
+   * Performs all work of the state machine, then passes queued inputs to it. Called after a direct call of the state machine; does
    * nothing while work is performed, since that continues with the new work.
    */
   drain(): void {
@@ -97,7 +97,7 @@ export class Mailbox<Input, Work> {
     }
   }
 
-  /** Hands over the next queued input. Returns whether there was one. */
+  /** Passes the next queued input to the state machine. Returns whether there was one. */
   #stepNext(): boolean {
     if (this.#inputs.length === 0) return false
     this.#options.machine.step(this.#inputs.shift()!)

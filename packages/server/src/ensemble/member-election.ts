@@ -13,11 +13,11 @@ export interface MemberElectionEvents {
   readonly elected: (work: Elected) => void
   /** Another member has a newer configuration, which is to be activated durably. With `restart` the election begins again afterwards. */
   readonly configure: (work: Configure) => void
-  /** The oracle changes its answer. */
+  /** The oracle has changed its answer. */
   readonly oracleChanged: (canLeadAlone: boolean) => void
 }
 
-/** How a member of an ensemble votes: the connections for votes, the election, and the oracle of an ensemble of two. */
+/** Runs the elections of a member: the connections for votes, the election, and the oracle of an ensemble of two. */
 export class MemberElection {
   readonly #connections: ElectionConnections
   readonly #driver: ElectionDriver
@@ -52,7 +52,7 @@ export class MemberElection {
       })
   }
 
-  /** Whether the oracle lets this member go on without the other one. */
+  /** Whether the oracle lets this member lead without the other one. */
   get canLeadAlone(): boolean {
     return this.#oracle?.canLeadAlone === true
   }
@@ -62,7 +62,7 @@ export class MemberElection {
     return this.#connections.start()
   }
 
-  /** Asks the oracle for the first time, if there is one. */
+  /** Reads the oracle for the first time, if there is one. */
   async startOracle(): Promise<void> {
     await this.#oracle?.start()
   }

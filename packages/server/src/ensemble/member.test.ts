@@ -9,7 +9,7 @@ const electionStarts = (ensemble: Ensemble, id: number, from = 0): number[] =>
     .filter((line) => line.includes(` ${id} info Looking for a leader`))
     .map((line) => Number.parseInt(line, 10))
 
-it('a leader that has yielded leadership stays in the role that it finds under its successor', async () => {
+it('a leader that has yielded leadership keeps the role that it enters under its successor', async () => {
   const ensemble = await Ensemble.start(3)
   const from = ensemble.lines.length
   expect(ensemble.server(3).yieldLeadership()).toBe(true)
@@ -24,7 +24,7 @@ it('a leader that has yielded leadership stays in the role that it finds under i
   ])
 })
 
-it('a leader that has yielded leadership stands for election again when the others cannot elect a leader', async () => {
+it('a leader that has yielded leadership is a candidate again when the others cannot elect a leader', async () => {
   const ensemble = await Ensemble.start(3)
   expect(ensemble.server(3).yieldLeadership()).toBe(true)
   await ensemble.until('the end of the role', () => ensemble.server(3).role === 'looking')
@@ -71,7 +71,7 @@ it('the observers of a lost leader reconnect at different times', async () => {
   expect(new Set(delays).size).toBe(observers.length)
 })
 
-it('a member that cannot read a configuration file gives its folder back', async () => {
+it('a member that cannot read a configuration file unlocks its folder', async () => {
   const ensemble = new Ensemble(3)
   const member = ensemble.member(1)
   await member.disk.makeFolder('/data')

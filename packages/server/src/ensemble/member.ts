@@ -15,7 +15,7 @@ import { isDiskFull } from './durability.ts'
 import type { Membership } from './membership.ts'
 import { RoleManager } from './role-manager.ts'
 
-/** A server: its ports, its data, and the roles that it has one after the other. A standalone server has one role as long as it runs. */
+/** Runs a server: its ports, its data, and one role after the other. A standalone server has a single role. */
 export class Member implements Server {
   readonly #context: MemberContext
   readonly #roles: RoleManager
@@ -108,7 +108,7 @@ export class Member implements Server {
     }
     // The first snapshot makes the directory complete, also for Apache ZooKeeper, which refuses logs without any snapshot.
     if (database.wasEmpty && database.isEligibleToVote) await snapshots.take()
-    // A standalone server has its role before a client can connect.
+    // A standalone server enters its role before clients can connect.
     if (membership.isStandalone) this.#roles.startStandalone()
     try {
       await clientPorts.listen()
@@ -143,7 +143,7 @@ export class Member implements Server {
     if (!membership.isStandalone && isDiskFull(error)) return this.#roles.onDiskFull(error)
     this.#isStopped = true
     const reason = error instanceof Error ? error.message : String(error)
-    platform.logger.error({ reason }, 'The server stops: it can no longer vouch for its state')
+    platform.logger.error({ reason }, 'The server stops: its state can no longer be trusted')
     this.#roles.stop()
     this.#resolveFailed(error)
     this.#roles.abort('Closed: the server has failed')
@@ -165,7 +165,7 @@ export class Member implements Server {
     platform.logger.info({ lastZxid: formatZxid(database.lastZxid) }, 'Stopped')
   }
 
-  /** Gives the data directory back after a failure, which `failed` has reported. */
+  /** Unlocks the data directory after a failure, which `failed` has reported. */
   async #closeFailed(): Promise<void> {
     const { database, snapshots } = this.#context
     await snapshots.stop()

@@ -17,14 +17,14 @@ import type { ServerSettings } from '../settings/index.ts'
 import { loadConfigurations, writeActive, writeProposed } from './configuration-files.ts'
 import type { ListenAddress } from './port-binder.ts'
 
-/** The members of the ensemble as one member knows them, in memory and on disk. A standalone server is its only member. */
+/** Holds the configurations that a member knows, in memory and on disk. A standalone server is its only member. */
 export class Membership {
   readonly self: ServerId
   /** Whether this server belongs to no ensemble. Its configuration is then written nowhere, neither to disk nor to the tree. */
   readonly isStandalone: boolean
   readonly #disk: Disk
   readonly #folder: string
-  /** What the operator has configured. */
+  /** The configuration of the operator. */
   readonly #written: EnsembleConfiguration
   #active: EnsembleConfiguration
   #voters: number
@@ -33,7 +33,7 @@ export class Membership {
   #logged: EnsembleConfiguration | undefined
   /** Files are written one after the other. */
   #writing: Promise<void> = Promise.resolve()
-  /** Whether memory has something that the disk has refused, because it was full for example. */
+  /** Whether the disk has refused to store the configuration in memory, because it was full for example. */
   #isBehind = false
 
   constructor(
@@ -101,7 +101,7 @@ export class Membership {
   }
 
   /**
-   * HOT. Returns this member's share of a limit that holds for the ensemble. As in Apache ZooKeeper all voters but one share it. An
+   * Returns this member's share of a limit that holds for the ensemble. As in Apache ZooKeeper all voters but one share it. An
    * observer has the share of a voter.
    */
   shareOf(limit: number): number {
@@ -176,7 +176,7 @@ export class Membership {
     writeConfigurationNode(tree, text, this.#active.version, time)
   }
 
-  /** Resolves when the disk has what memory has. Writes again what the disk has refused. */
+  /** Resolves when the configurations in memory are on disk. Writes again what the disk has refused. */
   #persisted(): Promise<void> {
     return this.#isBehind ? this.#write(() => Promise.resolve()) : this.#writing
   }

@@ -86,31 +86,31 @@ it('a new observer is sent a snapshot by the follower during writes', async () =
 
 it('sessions of an observer are kept alive, move, and expire through the follower', async () => {
   const ensemble = await start(4)
-  const [stays, goes] = [
+  const [connected, disconnected] = [
     await ensemble.client(4, { timeout: 4000 }),
     await ensemble.client(4, { timeout: 4000 }),
   ]
-  stays.create(1, '/stays', 1)
-  goes.create(1, '/goes', 1)
-  await ensemble.receive(stays, 1)
-  await ensemble.receive(goes, 1)
-  goes.connection.destroy()
+  connected.create(1, '/stays', 1)
+  disconnected.create(1, '/goes', 1)
+  await ensemble.receive(connected, 1)
+  await ensemble.receive(disconnected, 1)
+  disconnected.connection.destroy()
   for (let waited = 0; waited < 12_000; waited += 500) {
-    stays.ask(-2, OpCode.ping)
+    connected.ask(-2, OpCode.ping)
     await ensemble.advance(500)
   }
-  stays.takeReceived()
-  stays.read(2, OpCode.exists, '/stays')
-  stays.read(3, OpCode.exists, '/goes')
-  expect(await ensemble.receive(stays, 2)).toEqual(['2:0', '3:-101'])
+  connected.takeReceived()
+  connected.read(2, OpCode.exists, '/stays')
+  connected.read(3, OpCode.exists, '/goes')
+  expect(await ensemble.receive(connected, 2)).toEqual(['2:0', '3:-101'])
   // To the follower, and back to the observer.
-  const second = await ensemble.client(1, { timeout: 4000, resume: stays.session! })
-  expect(second.session!.sessionId).toBe(stays.session!.sessionId)
-  const third = await ensemble.client(4, { timeout: 4000, resume: stays.session! })
+  const second = await ensemble.client(1, { timeout: 4000, resume: connected.session! })
+  expect(second.session!.sessionId).toBe(connected.session!.sessionId)
+  const third = await ensemble.client(4, { timeout: 4000, resume: connected.session! })
   third.create(5, '/third', 1)
   expect(await ensemble.receive(third, 1)).toEqual(['5:0'])
   // An expired session is refused.
-  const refused = await ensemble.client(4, { resume: goes.session! })
+  const refused = await ensemble.client(4, { resume: disconnected.session! })
   expect(refused.session!.timeOut).toBe(0)
 })
 
@@ -168,7 +168,7 @@ it('a follower that loses its role closes the connections of its observers', asy
   expect(await ensemble.receive(client, 1)).toEqual(['1:0'])
 })
 
-it('a follower goes on without the observer port when another process has it', async () => {
+it('a follower continues without the observer port when another process has it', async () => {
   const ensemble = new Ensemble(3)
   await ensemble.network.listen({ port: PORT }, () => {})
   giveMasterPort(ensemble, 1)

@@ -27,7 +27,7 @@ import { Mailbox } from './mailbox.ts'
 import { createQuorumPort, type QuorumPort } from './quorum-port.ts'
 import { syncSources } from './sync-sources.ts'
 
-/** The follower whose observers these are. */
+/** The follower that serves the observers. */
 export interface FollowerContext {
   readonly epoch: number
   readonly pipeline: LearnerPipeline<ClientChannel>
@@ -37,8 +37,8 @@ export interface FollowerContext {
 }
 
 /**
- * The observers of a follower with `observerMasterPort` (quorum-protocol 13): does what the state machine `ObserverMaster` asks for.
- * The follower passes on what it receives from the leader, in its own turn.
+ * Serves the observers of a follower with `observerMasterPort` (quorum-protocol 13): performs the work of the state machine
+ * `ObserverMaster`. The follower passes on what it receives from the leader, in its own turn.
  */
 export class ObserverMasterRole {
   readonly #context: MemberContext
@@ -51,7 +51,7 @@ export class ObserverMasterRole {
   readonly #syncs: LearnerSyncs
   #cancelTick: Cancel = () => {}
   #hasEnded = false
-  /** A committed change of the configuration, until `activated` says who leads under it. */
+  /** A committed change of the configuration, until `activated` passes the leader that it designates. */
   #change: { readonly zxid: Zxid; readonly payload: Uint8Array } | undefined
 
   constructor(context: MemberContext, follower: FollowerContext) {
@@ -61,7 +61,7 @@ export class ObserverMasterRole {
     this.#master = new ObserverMaster({
       self: membership.self,
       epoch: follower.epoch,
-      // An observer activates the configuration that it is sent, so a proposed one, which may never be committed, is not sent.
+      // An observer activates every configuration that it gets, so a proposed one, which may never be committed, is not sent.
       configuration: () => membership.active,
       initLimit: settings.initLimit,
       syncLimit: settings.syncLimit,
@@ -88,7 +88,7 @@ export class ObserverMasterRole {
     return [...this.#observers.values()].filter(({ isSynced }) => isSynced).length
   }
 
-  /** Opens the port. The follower goes on when it cannot be bound: its observers connect to another server. */
+  /** Opens the port. The follower continues if it cannot be bound: its observers connect to another server. */
   async open(): Promise<void> {
     this.#scheduleTick()
     const { logger } = this.#context.platform
@@ -121,7 +121,7 @@ export class ObserverMasterRole {
     else this.#inform(PacketType.inform, zxid, payload)
   }
 
-  /** Sends the configuration that was committed last, with the leader under it. */
+  /** Sends the configuration that was committed last, with the leader that it designates. */
   activated(designated: ServerId): void {
     const change = this.#change
     this.#change = undefined

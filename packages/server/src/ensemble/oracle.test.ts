@@ -21,7 +21,7 @@ async function expectWrite(ensemble: Ensemble, client: RawClient, path: string):
   expect(client.takeReceived()).toEqual(['1:0'])
 }
 
-it('one of two members goes on alone when the oracle allows it, and the other one joins it again', async () => {
+it('one of two members leads alone when the oracle allows it, and the other one joins it again', async () => {
   const ensemble = await start()
   await ensemble.member(2).crash()
   await ensemble.until('the end of the role', () => ensemble.server(1).role === 'looking')

@@ -1,12 +1,12 @@
 import type { Cancel, Platform } from '@zabra/runtime'
 import type { ServerSettings } from '../settings/index.ts'
 
-/** The first byte of the file when one of two servers may go on alone. */
+/** The first byte of the file when this server may lead without the other one. */
 const CAN_LEAD_ALONE = 0x31
 
 /**
- * The oracle of an ensemble of two (`oraclePath`, quorum-protocol 2.5): a file that an external failure detector writes, which says
- * whether this server may go on without the other one. The file is read twice a tick; one that cannot be read says no.
+ * Reads the oracle of an ensemble of two (`oraclePath`, quorum-protocol 2.5), twice a tick: a file in which an external failure
+ * detector writes whether this server may lead without the other one. If the file cannot be read, it may not.
  */
 export class Oracle {
   readonly #platform: Platform
@@ -19,7 +19,7 @@ export class Oracle {
   #isClosed = false
   #cancel: Cancel = () => {}
 
-  /** `changed` is called each time that the answer changes; the first answer is no. */
+  /** `changed` is called each time that the answer changes; the first answer is false. */
   constructor(settings: ServerSettings, platform: Platform, changed: (canLeadAlone: boolean) => void) {
     this.#platform = platform
     this.#path = settings.oraclePath!
@@ -39,8 +39,8 @@ export class Oracle {
     if (canLeadAlone !== this.#canLeadAlone) {
       this.#canLeadAlone = canLeadAlone
       const sentence = canLeadAlone
-        ? 'The oracle says that this server may go on without the other one'
-        : 'The oracle does not let this server go on alone'
+        ? 'The oracle lets this server lead without the other one'
+        : 'The oracle does not let this server lead without the other one'
       this.#platform.logger.warn({ oraclePath: this.#path }, sentence)
       this.#changed(canLeadAlone)
     }
@@ -59,7 +59,8 @@ export class Oracle {
       return first === CAN_LEAD_ALONE
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
-      const sentence = 'The file of the oracle cannot be read; this server does not go on alone'
+      const sentence =
+        'The file of the oracle cannot be read; this server does not lead without the other one'
       if (!this.#isLoggedUnreadable) this.#platform.logger.warn({ oraclePath: this.#path, reason }, sentence)
       this.#isLoggedUnreadable = true
       return false

@@ -113,7 +113,7 @@ it('the connection fails when too many bytes are unsent', async () => {
   }
   expect(lost).toEqual([])
   connection.send(1, 0)
-  expect(lost).toEqual(['1020 bytes wait for it to take them'])
+  expect(lost).toEqual(['1020 bytes are not read by it'])
   expect(connection.isOpen).toBe(false)
 })
 
@@ -128,7 +128,7 @@ it('the connection fails when the peer is silent for the read timeout after its 
   expect(lost).toEqual([])
   clock.advance(1)
   await clock.untilIdle()
-  expect(lost).toEqual(['nothing came from it for 1000 ms'])
+  expect(lost).toEqual(['it sent nothing for 1000 ms'])
 })
 
 it('after a long turn the received bytes are read before the read timeout is judged', async () => {

@@ -24,8 +24,9 @@ const CLOSE_TIMEOUT_MS = 1000
 const FLUSH_BYTES = 65536
 
 /**
- * A connection between a leader and a learner. Packets of one turn of the event loop leave in one write, queued bytes are bounded, and
- * silence of the peer fails the connection. A stream (a snapshot) goes between two packets; packets that are sent meanwhile are queued behind it.
+ * A connection between a leader and a learner. Packets of one turn of the event loop are sent in one write, queued bytes are
+ * bounded, and silence of the peer fails the connection. A stream (a snapshot) is sent between two packets; packets that are sent
+ * meanwhile are queued behind it.
  */
 export class PeerConnection {
   readonly #options: PeerConnectionOptions
@@ -75,7 +76,7 @@ export class PeerConnection {
     if (!this.#isOpen) return
     packet(this.#out)
     if (this.unsentBytes > this.#options.maxUnsentBytes)
-      return this.fail(`${this.unsentBytes} bytes wait for it to take them`)
+      return this.fail(`${this.unsentBytes} bytes are not read by it`)
     this.#scheduleFlush()
   }
 
@@ -109,7 +110,7 @@ export class PeerConnection {
     this.#scheduleTimeout()
   }
 
-  /** When the peer showed last that it is alive, on the monotonic clock. */
+  /** When the peer last sent bytes or drained its socket, on the monotonic clock. */
   get lastReceivedAt(): number {
     return this.#lastReceivedAt
   }
@@ -185,8 +186,7 @@ export class PeerConnection {
   }
 
   #onTimeout(): void {
-    if (this.#silentForMs() >= this.#readTimeoutMs)
-      this.fail(`nothing came from it for ${this.#readTimeoutMs} ms`)
+    if (this.#silentForMs() >= this.#readTimeoutMs) this.fail(`it sent nothing for ${this.#readTimeoutMs} ms`)
     else this.#scheduleTimeout()
   }
 

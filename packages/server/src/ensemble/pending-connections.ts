@@ -2,11 +2,11 @@ import { ProtocolError } from '@zabra/protocol'
 import type { Address, Cancel, Clock, Connection, Logger } from '@zabra/runtime'
 import { formatAddress } from './election-hello.ts'
 
-/** Reads the bytes with which a connection identifies itself, which may come in pieces. */
+/** Reads the bytes with which a connection identifies itself, which may arrive in pieces. */
 export interface IdentificationReader<T> {
   /** Bytes received so far. */
   readonly received: number
-  /** Takes bytes; returns the identification once it is complete. Throws a `ProtocolError` when the bytes are none. */
+  /** Takes bytes; returns the identification once it is complete. Throws a `ProtocolError` for malformed bytes. */
   push(chunk: Uint8Array): T | undefined
 }
 

@@ -69,14 +69,14 @@ it('a learner identifies itself with its first packet, in however many chunks it
 it('connections that do not identify themselves as learners are closed, with a bounded number of log lines', async () => {
   const { port, dial, identified, lines, advance } = await fixture()
   await port.open()
-  const strangers = [
+  const unidentified = [
     await dial(new TextEncoder().encode('GET / HTTP/1.1\r\nHost: x\r\n\r\n')),
     await dial(packet(PacketType.ack, null)),
     await dial(packet(PacketType.followerInfo, new Uint8Array(5000))),
     await dial(Uint8Array.of(...followerInfo, ...followerInfo)),
     await dial(new Uint8Array(64).fill(0xff)),
   ]
-  expect(strangers.map(({ closed }) => closed)).toEqual(strangers.map(() => true))
+  expect(unidentified.map(({ closed }) => closed)).toEqual(unidentified.map(() => true))
   expect(identified).toEqual([])
   expect(lines).toHaveLength(1)
   await advance(10_000)

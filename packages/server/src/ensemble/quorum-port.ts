@@ -122,7 +122,7 @@ export class QuorumPort {
 
 /**
  * Creates the port on which a member accepts learners. Without reconfiguration a server that no configuration names is refused, as on
- * the election port, so such a server does not even learn who leads.
+ * the election port, so such a server does not even learn which server leads.
  */
 export function createQuorumPort(
   { settings, platform, membership }: MemberContext,

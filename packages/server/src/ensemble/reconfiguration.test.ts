@@ -163,7 +163,7 @@ it('a member whose disk is full waits for space before it activates a newer conf
   expect(disk.paths().some((path) => /dynamic\.\d/.test(path))).toBe(true)
 })
 
-it('a leader lives on when its full disk refuses a configuration after its role has ended', async () => {
+it('a member continues when its full disk refuses a configuration after its role as leader has ended', async () => {
   const ensemble = await Ensemble.start(3, reconfigurable)
   const client = await ensemble.client(3)
   const { disk } = ensemble.member(3)

@@ -40,9 +40,9 @@ export function validateReconfiguration(
   }
 }
 
-/** What a newly active configuration means for the role of this member. */
+/** The effects of a newly active configuration on the role of this member. */
 export interface Activation {
-  /** Why the role ends, if it does. */
+  /** The reason to leave the role; undefined if the role continues. */
   readonly exit?: RoleExit
   /** Resolves when the configuration is on disk. */
   readonly persisted: Promise<void>

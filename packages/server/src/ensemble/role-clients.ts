@@ -9,7 +9,7 @@ import type { SessionRegistry } from '../core/sessions/index.ts'
 import type { PipelineContext, RequestPipeline } from '../pipeline/index.ts'
 import type { MemberContext } from './context.ts'
 
-/** What four-letter commands report of a role. */
+/** The status of a role for four-letter commands. */
 export type RoleStatus = { readonly mode: 'standalone' } | MemberRoleStatus
 
 export interface MemberRoleStatus {
@@ -35,7 +35,7 @@ export interface RoleClientsOptions<P extends RequestPipeline> {
   readonly managesContainers?: boolean
 }
 
-/** The clients of a server in one role: their service, its pipeline, and the timers of sessions and containers. */
+/** Serves the clients of a server in one role: owns their service, its pipeline, and the timers of sessions and containers. */
 export class RoleClients<P extends RequestPipeline> {
   readonly service: ClientService
   readonly pipeline: P
@@ -78,7 +78,7 @@ export class RoleClients<P extends RequestPipeline> {
     this.#scheduleExpiry()
   }
 
-  /** Refuses new connections, and ends no session and no container any more. */
+  /** Refuses new connections, and stops the expiry of sessions and the deletion of containers. */
   stopAccepting(): void {
     this.service.isAccepting = false
     this.#cancelExpiry()
@@ -104,7 +104,7 @@ export class RoleClients<P extends RequestPipeline> {
   }
 }
 
-/** Returns what four-letter commands show of a member, evaluated when a command asks. */
+/** Returns the metrics of a member for four-letter commands, evaluated when a command reads them. */
 function roleMetrics({ settings, membership }: MemberContext, status: MemberRoleStatus): RoleMetrics {
   return {
     mode: status.mode,
@@ -128,7 +128,7 @@ function roleMetrics({ settings, membership }: MemberContext, status: MemberRole
         ...(status.observerMasterId === undefined ? {} : { observerMasterId: status.observerMasterId }),
         ...(syncedObservers === undefined ? {} : { syncedObservers }),
         yieldLeadership: status.yieldLeadership ?? (() => 'Not a leader: there is nothing to yield.'),
-        requestLeadership: () => 'Leadership cannot be asked for here; send ydld to the leader.',
+        requestLeadership: () => 'This server cannot request leadership; send ydld to the leader.',
       }
     },
   }

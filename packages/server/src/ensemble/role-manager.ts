@@ -20,8 +20,8 @@ const READ_ONLY_AFTER_MS = 2000
 const RECONNECT_DELAY_MS = 25
 
 /**
- * The roles of a member, one after the other, as elections decide (quorum-protocol 6). A standalone server holds no elections: it is
- * the leader of a configuration with one voter as long as it runs.
+ * Enters and leaves the roles of a member, one after the other, as elections decide (quorum-protocol 6). A standalone server holds
+ * no elections: it is always the leader of a configuration with one voter.
  */
 export class RoleManager {
   readonly #context: MemberContext
@@ -40,7 +40,7 @@ export class RoleManager {
   #electedAt = -Infinity
   /** Called at the end of each role. */
   #onRoleEnded: () => void = () => {}
-  /** Whether no role is entered any more. */
+  /** Whether the member is closing: it enters no role any more. */
   #isClosing = false
   #isStopped = false
 
@@ -67,7 +67,7 @@ export class RoleManager {
     return this.#role instanceof LearnerRole ? this.#role.leader : this.#context.membership.self
   }
 
-  /** Starts to hand leadership over. Returns false where there is none, or no member that could take it. */
+  /** Begins to transfer leadership. Returns false on a server that does not lead, or if no member could take over. */
   yieldLeadership(): boolean {
     return this.#role instanceof LeaderRole && this.#role.transferLeadership()
   }
@@ -96,14 +96,14 @@ export class RoleManager {
     this.#startElection()
   }
 
-  /** Tells the election of a changed configuration. */
+  /** Passes a changed configuration to the election. */
   configurationChanged(): void {
     this.#election?.membersChanged()
     const { configurations } = this.#context.membership
     this.#election?.step({ type: 'configured', configurations })
   }
 
-  /** Ends the role of a member whose disk is full. A full disk holds nothing wrong, so the member goes on when there is space. */
+  /** Ends the role of a member whose disk is full. The data on a full disk are valid, so the member continues when there is space. */
   onDiskFull({ message: reason }: Error): void {
     const { settings, platform } = this.#context
     if (this.#role !== undefined)
@@ -114,7 +114,7 @@ export class RoleManager {
     )
   }
 
-  /** Hands leadership over before a close, if another member can take it at once. A standalone server answers what it has accepted. */
+  /** Transfers leadership before a close, if another member can take over at once. A standalone server replies to its accepted writes. */
   async prepareClose(): Promise<void> {
     this.#isClosing = true
     const role = this.#role
@@ -159,7 +159,7 @@ export class RoleManager {
 
   // Elections
 
-  /** Reads the configuration at the end of the log: a logged change binds this server, in whatever role it was logged. */
+  /** Reads the configuration at the end of the log: a logged change is binding for this server, whatever role has logged it. */
   #recallLogged(): void {
     const { settings, membership, database } = this.#context
     if (settings.reconfigEnabled && !membership.isStandalone) membership.recallLogged(database.tree)
@@ -214,7 +214,7 @@ export class RoleManager {
       },
       (error: unknown) => {
         if (!isDiskFull(error)) return failed(error)
-        // There is no role to end; the election goes on when there is space.
+        // There is no role to end; the election continues when there is space.
         platform.logger.warn(
           { reason: error.message },
           'A newer configuration cannot be written yet; trying again',
@@ -302,7 +302,7 @@ export class RoleManager {
     if (this.#isStopped || this.#isClosing) return
     if (exit.designated !== undefined) return this.#assign(exit.designated)
     if (exit.hasHandedOver === true) return this.#deferElection()
-    // A leader that was elected a moment ago may not accept connections yet.
+    // A leader that was just elected may not accept connections yet.
     const isFresh = platform.clock.monotonic() - this.#electedAt < dialDefaults.retryForMs
     const retries = exit.canReconnect === true || (exit.isLeaderSilent === true && isFresh)
     if (retries && role instanceof LearnerRole && state !== 'looking')

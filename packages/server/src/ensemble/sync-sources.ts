@@ -22,8 +22,8 @@ export function syncSources({ settings, database, window }: MemberContext): Sync
 }
 
 /**
- * Brings the window to the end of the log between two roles: what the last role logged without knowing that it was committed is
- * history now, with which the next role begins. Where the log does not continue the window, the window is emptied.
+ * Brings the window to the end of the log between two roles: transactions that the last role logged, committed or not, are
+ * part of the history with which the next role begins. Where the log does not continue the window, the window is emptied.
  */
 export async function catchUpWindow(window: CommittedWindow, database: Database): Promise<void> {
   const { lastZxid, logRange } = database

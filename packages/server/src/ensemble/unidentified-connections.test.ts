@@ -58,7 +58,7 @@ it.each([
   ['the leader', 2003, {}],
   ['the leader, where servers may join', 2003, { reconfigEnabled: true }],
   ['a follower that keeps observers', 5001, { reconfigEnabled: true }],
-])('%s goes on when a connection sends a malformed first packet', async (_, port, settings) => {
+])('%s continues when a connection sends a malformed first packet', async (_, port, settings) => {
   const ensemble = new Ensemble(3, settings)
   const one = ensemble.member(1)
   one.settings = Object.freeze({ ...one.settings, observerMasterPort: 5001 })
@@ -144,7 +144,7 @@ it('an observer that is ahead of its follower is synced after the next commit', 
 it.each([
   ['the leader', 2003],
   ['a follower', 5001],
-])('%s closes the connection of an observer whose packet is malformed, and goes on', async (_, port) => {
+])('%s closes the connection of an observer whose packet is malformed, and continues', async (_, port) => {
   for (const type of [PacketType.revalidate, PacketType.request, PacketType.ping]) {
     const ensemble = await startVoters()
     const client = await ensemble.client(1)

@@ -2,7 +2,7 @@ import { Writer } from '@zabra/protocol'
 import type { Zxid } from '../core/types.ts'
 import { writeLogHeader } from './log-format.ts'
 
-/** Encoded entries that go to the disk in one durable write. */
+/** Encoded entries that are written to the disk in one durable write. */
 export interface Batch {
   readonly writer: Writer
   /** Whether the batch is the beginning of a new file; its first bytes are the file's header then. */
@@ -12,7 +12,7 @@ export interface Batch {
   count: number
 }
 
-/** A batch of this many bytes is closed, so that one write takes no longer than a disk does at ease. */
+/** A batch of this many bytes is closed, so that a single write takes a short time. */
 const MAX_BATCH_BYTES = 4 << 20
 const REUSED_BUFFERS = 2
 const MAX_REUSED_BYTES = 1 << 20

@@ -70,7 +70,7 @@ async function rejectMixedFolders(disk: Disk, { snapshots, logs }: DataFolders):
   }
 }
 
-/** Removes what a crash left of snapshots that were being written, and of probes for space. */
+/** Removes the temporary files of snapshots and of probes for space that a crash has left. */
 export async function removeTemporaryFiles(disk: Disk, { snapshots, logs }: DataFolders): Promise<void> {
   for (const folder of new Set([snapshots, logs])) {
     for (const name of await disk.list(folder)) {

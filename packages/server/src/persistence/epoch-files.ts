@@ -8,8 +8,9 @@ const CURRENT = 'currentEpoch'
 const ACCEPTED = 'acceptedEpoch'
 
 /**
- * Holds the two promises of a member (disk-format 2.2): it follows no leader of an epoch below `accepted`, and its history is
- * at least that of the leader of `current`. Both only increase, and both are durable before the member reports them.
+ * Stores the accepted and the current epoch of a member (disk-format 2.2). They are promises: the member follows no leader of an
+ * epoch below `accepted`, and its history is at least that of the leader of `current`. Both only increase, and both are durable
+ * before the member reports them.
  */
 export class EpochFiles {
   readonly #disk: Disk
@@ -60,7 +61,7 @@ export class EpochFiles {
 /**
  * Reads the epochs beside a history that ends at `last`, and writes missing files (disk-format 2.3). The rules:
  *
- * 1. Files are missing in a folder that has not belonged to a member: both epochs are then the one of `last`.
+ * 1. Files are missing in a folder that was never used by a member: both epochs are then that of `last`.
  * 2. A crash between the two steps of a sync leaves a history with transactions of an epoch above the current one. Transactions
  *    are logged in order and without gaps, so it holds everything that the leader of that epoch began with: the current epoch
  *    is raised, where Apache ZooKeeper refuses to start. The temporary file that the crash left is not needed for that.

@@ -16,7 +16,7 @@ export class DamageError extends Error {
   }
 }
 
-/** The files are sound one by one but do not add up to a state, such as logs without any snapshot. */
+/** Each file is sound, but together they represent no state, such as logs without any snapshot. */
 export class RecoveryError extends Error {
   override readonly name = 'RecoveryError'
   readonly folder: string

@@ -6,7 +6,7 @@ const NAME = 'zabra.lock'
 /** The process that locks a folder. */
 export interface LockOwner {
   readonly pid: number
-  /** Returns what distinguishes the running process `pid` from earlier ones with the same id; undefined when none runs. */
+  /** Returns a text that distinguishes the running process `pid` from earlier ones with the same id; undefined when none runs. */
   processIdentity(pid: number): string | undefined
 }
 

@@ -6,7 +6,7 @@ import { hasFinalSeal } from './snapshot-reader.ts'
 /**
  * Removes snapshots and logs that neither recovery from the newest `retain` snapshots (at least 3) nor a reader of the log
  * after `keepFrom` needs (disk-format 10). Only snapshots with their final seal count; a compressed one is decompressed to its
- * end, because its beginning proves nothing. Resolves to the names removed.
+ * end to find the seal. Resolves to the names removed.
  */
 export async function purge(
   disk: Disk,

@@ -12,7 +12,7 @@ export const incomingName = (snapshot: string): string => `incoming.${snapshot}`
 
 /**
  * Replaces all logs and snapshots by one snapshot, which lies under its incoming name, atomically: one small file is the
- * commit point, and from then on every start finishes what is left. Files are set aside, not removed.
+ * commit point, and from then on every start completes the replacement. Files are set aside, not removed.
  */
 export async function replaceAllFiles(
   disk: Disk,

@@ -48,7 +48,7 @@ export class Replay {
   /** Names of the logs that were read. */
   readonly readFiles: string[] = []
   readonly tornWrites: TornWrite[] = []
-  /** What was read after the snapshot. */
+  /** The range of transactions that were read after the snapshot. */
   readonly logRange: LogRange
   appliedCount = 0
   /** The first transaction above `upTo`. */

@@ -1,6 +1,6 @@
 import type { Disk, Logger } from '@zabra/runtime'
 
-/** The folder below `version-2` for files that do not count any more. No server reads it. */
+/** The folder below `version-2` for files that are not part of the history any more. No server reads it. */
 export const SET_ASIDE = 'set-aside'
 /** Sets of files that are kept; a replacement of all data makes up to three. */
 const KEPT_SETS = 6

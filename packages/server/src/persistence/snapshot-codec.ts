@@ -12,7 +12,7 @@ export const STREAM_SIGNATURE = 'BenWasHere'
 /** Sessions with their timeouts in milliseconds. */
 export type SessionTimeouts = Iterable<readonly [SessionId, number]>
 
-/** Writes sessions and access control lists as they are now. Transactions after the snapshot bring later changes. */
+/** Writes sessions and access control lists as they are now. Later changes follow as transactions after the snapshot. */
 export function writeSessionsAndAcls(w: Writer, tree: Tree, sessions: SessionTimeouts): void {
   const list = [...sessions]
   w.int(list.length)

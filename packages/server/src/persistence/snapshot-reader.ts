@@ -20,7 +20,8 @@ import { TXN_DIGEST_VERSION } from './txn-codec.ts'
 const SEAL_END = [0, 0, 0, 1, 0x2f]
 /** Limit for a path, a node's data or an access control list in a file. */
 const MAX_PART = 0x4000_0000
-/** Limit for a part that comes over the network, where it is buffered until complete. Requests limit what a leader has to far less. */
+/** Limit for a part that arrives over the network, where it is buffered until complete. The parts of a leader are far smaller, since the size
+ * of requests is limited. */
 const MAX_STREAMED_PART = 1 << 27
 
 export interface LoadedSnapshot {

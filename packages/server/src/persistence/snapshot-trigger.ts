@@ -8,7 +8,10 @@ export interface SnapshotTriggerOptions {
   readonly random: Random
 }
 
-/** Decides when the next snapshot is due (disk-format 4.6). Limits are random, so that members do not all write at once. */
+/**
+ * Decides when the next snapshot is due (disk-format 4.6). Limits are random, so that members do not all write snapshots at the
+ * same time.
+ */
 export class SnapshotTrigger {
   readonly #options: SnapshotTriggerOptions
   #txns: number

@@ -11,7 +11,7 @@ export interface SpaceProbeOptions {
   readonly folder: string
 }
 
-/** Writes 1 MiB to the folder once a second until that succeeds, then calls `onSpace`. Gives up once `isWaiting` is false. */
+/** Writes 1 MiB to the folder once a second until that succeeds, then calls `onSpace`. Stops once `isWaiting` returns false. */
 export function waitForSpace(
   options: SpaceProbeOptions,
   isWaiting: () => boolean,

@@ -95,7 +95,8 @@ function decodeHeader(reader: Reader): LoggedTxn['header'] {
 }
 
 function decodeRecord(type: number, reader: Reader, paths: PathLookup | undefined): Txn {
-  if (type === OpCode.check) reader.fail('Expected a transaction that stands alone, got a check', 'type')
+  if (type === OpCode.check)
+    reader.fail('Expected a transaction that can be logged alone, got a check', 'type')
   return operationOf(type).decodeTxn(type, reader, paths)
 }
 

@@ -17,7 +17,7 @@ export interface TxnLogOptions {
   readonly folder: string
   /** The last transaction that is in the log or a snapshot; the first append must be above it. */
   readonly lastZxid: Zxid
-  /** False gives up durability (forceSync=no). */
+  /** Whether writes are durable when they complete; false with forceSync=no. */
   readonly isDurable: boolean
   readonly preallocateBytes: number
   /** A snapshot is due after a random number of transactions from half of this up to this. Read anew after each snapshot. */
@@ -54,7 +54,7 @@ export interface TxnLogEvents {
 
 export type TxnLogState = 'open' | 'full' | 'failed' | 'closed'
 
-/** Errors of a disk or a process that pass: no space, no file descriptor. */
+/** Transient errors: no space, no file descriptor. */
 const TRANSIENT_CODES: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EMFILE', 'ENFILE'])
 
 /** Counters of durable writes. `entries / flushes` is the mean batch. */
@@ -77,7 +77,7 @@ class FlushStats {
 }
 
 /**
- * Appends transactions to `log.*` files, many to one durable write. One write is in flight at a time; what is appended
+ * Appends transactions to `log.*` files, many in one durable write. One write is in flight at a time; what is appended
  * meanwhile, and in the turn of the event loop after it, makes the next one (disk-format 4.7).
  */
 export class TxnLog {

@@ -14,7 +14,7 @@ import type { AcceptedWrite, PipelineContext, WriteCallback } from './types.ts'
 const MAX_PER_TURN = 500
 const MAX_TURN_MS = 3
 const CLOCK_INTERVAL = 16
-/** Pending changes that are forgotten in one step. */
+/** The most pending changes that are dropped from the pending tree in one step. */
 const FORGOTTEN_PER_STEP = STEP * 10
 
 export interface ApplyQueueOptions<L extends NotifiedWatcher> extends Pick<
@@ -36,7 +36,7 @@ export class ApplyQueue<L extends NotifiedWatcher> {
   readonly digests: DigestHistory
   readonly #options: ApplyQueueOptions<L>
   readonly #queue = new RingBuffer<AcceptedWrite | undefined>(undefined)
-  /** Writes in the queue without a client of this server: learners bound what they forward, and the server what it writes itself. */
+  /** Writes in the queue that no client of this server sent: those of learners, which limit what they forward, and of the server itself. */
   #foreign = 0
   /** Callbacks that wait until everything up to a zxid is applied. */
   #syncs: { readonly after: Zxid; readonly done: () => void }[] = []
@@ -44,7 +44,7 @@ export class ApplyQueue<L extends NotifiedWatcher> {
   /** Whether a later turn continues to apply what is committed. */
   #isDeferred = false
   #committed: Zxid
-  /** The last transaction whose callback was called. */
+  /** The last transaction that is applied and whose callback was called. */
   #answered: Zxid
   #hasEnded = false
 
@@ -74,7 +74,7 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     this.#queue.push(write)
   }
 
-  /** Applies everything up to a zxid: in this turn if it is little, else in several. */
+  /** Applies everything up to a zxid: in this turn if there is little to apply, else in several. */
   commit(zxid: Zxid): void {
     if (this.#hasEnded) return
     this.#committed = zxid
@@ -164,7 +164,7 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     return first !== undefined && first.logged.header.zxid <= this.#committed
   }
 
-  /** Everything that is committed up to this zxid is applied. */
+  /** The zxid up to which every committed transaction is applied. */
   get #applied(): Zxid {
     return this.#applying.isBusy || this.#isNextCommitted ? this.#answered : this.#committed
   }

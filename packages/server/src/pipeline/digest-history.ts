@@ -1,7 +1,7 @@
 import type { Tree } from '../core/tree/index.ts'
 import type { Digest, Zxid } from '../core/types.ts'
 
-/** Apache ZooKeeper records the same zxids, and as many of them. */
+/** Apache ZooKeeper records the digests at the same zxids, and keeps as many. */
 const ZXID_INTERVAL = 128
 const MAX_ENTRIES = 1024
 
@@ -14,7 +14,7 @@ export class DigestHistory {
     this.#tree = tree
   }
 
-  /** Records the digest after a transaction, if its zxid is one of those. */
+  /** Records the digest after a transaction if its zxid is a multiple of 128. */
   record(zxid: Zxid): void {
     if (zxid % ZXID_INTERVAL === 0) this.#add(zxid)
   }

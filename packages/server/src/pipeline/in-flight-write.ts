@@ -4,7 +4,7 @@ import type { PreparedTxn } from '../core/prepare/index.ts'
 import type { AcceptedWrite, ClientWrite, WriteCallback } from './types.ts'
 
 /**
- * A write of the leader between its acceptance and its reply.
+ * Represents a write of the leader between its acceptance and its reply.
  *
  * Optimised: one object is the accepted write, the logged transaction, its header, its digest and the hint for the tree.
  * Why: with a thousand writes in flight, their objects survive garbage collections and are copied by them, which costs the more

@@ -466,11 +466,11 @@ describe('local sessions', () => {
         client.ask(-2, OpCode.ping)
         await ensemble.advance(1000)
         ensemble.ping()
-        for (const { clientService: core } of [
+        for (const { clientService } of [
           ensemble.leader,
           ...ensemble.learners.map((learner) => learner.fixture),
         ])
-          core.runTurn(() => core.expiry.run())
+          clientService.runTurn(() => clientService.expiry.run())
       }
       expect(client.closed).toBe(false)
       client.takeReceived()
@@ -512,9 +512,9 @@ describe('a reconfiguration', () => {
       sessions: new SessionTracker(1000, 0),
       settings: { skipAcl: loggedIn },
       reconfigure: () => answer,
-      createPipeline: (kit) =>
+      createPipeline: (context) =>
         new LeaderPipeline({
-          ...kit,
+          ...context,
           log: { state: 'open', appendPayload() {} },
           quorum: {
             isAccepting: true,
@@ -555,11 +555,11 @@ describe('a reconfiguration', () => {
   it('fails with the error of the ensemble, or without permission to write the node', async () => {
     const busy = await leader(ErrorCode.RECONFIGINPROGRESS, true)
     busy.client.ask(1, OpCode.reconfig, ask())
-    const stranger = await leader('server.1=…', false)
-    stranger.client.ask(1, OpCode.reconfig, ask())
+    const unauthorized = await leader('server.1=…', false)
+    unauthorized.client.ask(1, OpCode.reconfig, ask())
     await busy.clock.untilIdle()
-    await stranger.clock.untilIdle()
-    expect([busy.client.takeReceived(), stranger.client.takeReceived()]).toEqual([
+    await unauthorized.clock.untilIdle()
+    expect([busy.client.takeReceived(), unauthorized.client.takeReceived()]).toEqual([
       [`1:${ErrorCode.RECONFIGINPROGRESS}`],
       [`1:${ErrorCode.NOAUTH}`],
     ])

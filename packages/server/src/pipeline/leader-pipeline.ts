@@ -25,10 +25,10 @@ interface DeferredRequest extends Pick<AcceptedWrite, 'xid' | 'type' | 'callback
 }
 
 /**
- * The way of every write on the server that decides: prepare, log, propose, wait until it is committed, apply, notify watchers,
+ * Executes every write on the leader: prepare, log, propose, wait until it is committed, apply, notify watchers,
  * reply. A standalone server is a quorum of one. The rules that only this file, `RequestPreparer` and `Proposer` enforce:
  *
- * 1. A zxid is one above the last one appended; nothing else hands out zxids.
+ * 1. A zxid is one above the last one appended; no other code assigns zxids.
  * 2. A prepared transaction is appended and proposed in the same turn, so that the log, the proposals and the pending tree have
  *    one order.
  * 3. A write is applied, and its client gets a reply, only after the write is committed.
@@ -50,7 +50,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   readonly #applyQueue: ApplyQueue<L>
   /** The request that is being prepared in steps, and those behind it. */
   readonly #preparing: SlicedQueue
-  /** How many of the latter have a client of this server. */
+  /** How many of the waiting requests have a client of this server. */
   #deferred = 0
   /** Syncs that wait for a confirmation of leadership. */
   #confirming = 0
@@ -91,7 +91,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     return Math.max(tree.lastZxid, lastZxid)
   }
 
-  /** Syncs that wait, those of learners included. */
+  /** The number of pending syncs, those of learners included. */
   get pendingSyncs(): number {
     return this.#applyQueue.pendingSyncs + this.#confirming
   }
@@ -165,7 +165,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
 
   // Learners
 
-  /** Submits a request that a learner forwards. `learner` stands for the learner's connection. Keeps the body. */
+  /** Submits a request that a learner forwards. `learner` identifies the connection of the learner. Keeps a reference to the body. */
   submitForwarded(learner: object, request: ForwardedRequest): void {
     if (!this.#hasEnded) this.#learnerOrder.submit(learner, request)
   }
@@ -180,8 +180,8 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
 
   /**
    * As `revalidateForLearner`, after the requests that the learner has forwarded before. Otherwise a request of a session that
-   * left the learner and came back could be executed after what the session did elsewhere in between: it may still wait behind
-   * a sync.
+   * moved away from the learner and returned could be executed after the requests that the session sent elsewhere in between, because
+   * it may still wait behind a sync.
    */
   revalidateInOrder(learner: object, id: SessionId, timeout: number, answer: (valid: boolean) => void): void {
     if (!this.#hasEnded)
@@ -193,7 +193,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     this.#learnerOrder.remove(learner)
   }
 
-  /** Extends the life of a session that a learner reports in its answer to a PING. Does nothing for an unknown or closing one. */
+  /** Moves the deadline of a session that a learner reports in its answer to a PING. Does nothing for an unknown or closing one. */
   touchSession(id: SessionId, timeout: number): void {
     this.#sessions.touch(id, timeout)
   }
@@ -205,12 +205,12 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     this.#applyQueue.commit(zxid)
   }
 
-  /** Whether something is prepared or applied in several turns. */
+  /** Whether a request is being prepared, or a transaction applied, over several turns. */
   get isBusy(): boolean {
     return this.#preparing.isBusy || this.#applyQueue.isBusy
   }
 
-  /** Finishes in this turn all that has begun, for a server that stops. */
+  /** Finishes all pending work in this turn, for a server that stops. */
   drain(): void {
     this.#preparing.drain()
     this.#applyQueue.drain()
@@ -238,7 +238,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
 
   // Order
 
-  /** Runs an action that proposes a transaction: now, or behind a request that is being prepared in steps. */
+  /** Runs an action that proposes a transaction: now, or once the request that is being prepared in steps is done. */
   #inOrder(request: DeferredRequest | undefined, action: () => Generator<void> | void): void {
     const hasClient = request?.callback !== undefined
     if (hasClient) this.#deferred++

@@ -17,19 +17,19 @@ export interface LeaderSessionsOptions<L extends NotifiedWatcher> extends Pick<
   readonly serverId: number
 }
 
-/** Most sessions that are remembered after their end. */
+/** The most closed sessions that are remembered. */
 const MAX_CLOSED = 65_536
 
 /**
- * Decides on the leader which sessions may write, and through which owner: a learner, or the leader itself. Each is known by an
- * object.
+ * Decides on the leader which sessions may write, and through which owner: a learner, or the leader itself. Each owner is identified
+ * by an object.
  */
 export class LeaderSessions<L extends NotifiedWatcher> {
   readonly #options: LeaderSessionsOptions<L>
   readonly #creating = new Map<SessionId, CreatingSession>()
   /**
    * Sessions that were closed in this role, the newest last, where local sessions are allowed. A learner may still forward a
-   * request, or have one waiting behind a sync, that such a session sent before it moved and was closed; it must not pass for a
+   * request, or have one waiting behind a sync, that such a session sent before it moved and was closed; the leader must not take it for a
    * local session of that learner.
    */
   readonly #closed = new Set<SessionId>()
@@ -55,7 +55,7 @@ export class LeaderSessions<L extends NotifiedWatcher> {
     this.#creating.clear()
   }
 
-  /** Returns the error number of why a session may not write through `owner`, or 0 (`LeaderSessionTracker.checkSession`). */
+  /** Returns the error number for a session that may not write through `owner`, or 0 (`LeaderSessionTracker.checkSession`). */
   check(id: SessionId, global: boolean, owner: object): number {
     const session = this.#find(id)
     if (session === undefined) return this.#checkUnknown(id, global)
@@ -96,7 +96,7 @@ export class LeaderSessions<L extends NotifiedWatcher> {
     if (session !== undefined) this.#options.sessions.reopen(session)
   }
 
-  /** Extends the life of a session that a learner reports in its answer to a PING. Does nothing for an unknown or closing one. */
+  /** Moves the deadline of a session that a learner reports in its answer to a PING. Does nothing for an unknown or closing one. */
   touch(id: SessionId, timeout: number): void {
     const { sessions, clock } = this.#options
     const session = sessions.get(id)

@@ -16,8 +16,8 @@ class LearnerFixture {
   readonly clock = new ManualClock()
   readonly table: SessionTable = new Map()
   readonly forwarded: ForwardedRequest[] = []
-  readonly asked: bigint[] = []
-  readonly troubles: string[] = []
+  readonly revalidations: bigint[] = []
+  readonly failures: string[] = []
   fixture!: PipelineFixture<LearnerPipeline<ClientChannel>>
   zxid: Zxid = EPOCH
 
@@ -26,18 +26,18 @@ class LearnerFixture {
     script.fixture = await PipelineFixture.open({
       clock: script.clock,
       sessions: new LearnerSessions(script.table),
-      createPipeline: (kit) =>
+      createPipeline: (context) =>
         new LearnerPipeline({
-          ...kit,
+          ...context,
           epochStart: EPOCH,
           canUpgradeSessions: false,
           touchDelayMs: 1000,
           leader: {
             forward: (sent) => void script.forwarded.push({ ...sent, body: new Uint8Array(sent.body) }),
-            revalidate: (id) => void script.asked.push(id),
+            revalidate: (id) => void script.revalidations.push(id),
             lastContactAt: () => script.clock.monotonic(),
-            fail: (reason) => void script.troubles.push(reason),
-            reportDivergence: (zxid) => void script.troubles.push(`diverged at ${zxid - EPOCH}`),
+            fail: (reason) => void script.failures.push(reason),
+            reportDivergence: (zxid) => void script.failures.push(`diverged at ${zxid - EPOCH}`),
           },
         }),
     })
@@ -63,8 +63,8 @@ class LearnerFixture {
     this.fixture.clientService.runTurn(() => this.fixture.pipeline.applyCommitted(zxid, writer.take()))
   }
 
-  say(what: (writes: LearnerPipeline<ClientChannel>) => void): void {
-    this.fixture.clientService.runTurn(() => what(this.fixture.pipeline))
+  fromLeader(action: (pipeline: LearnerPipeline<ClientChannel>) => void): void {
+    this.fixture.clientService.runTurn(() => action(this.fixture.pipeline))
   }
 }
 
@@ -210,15 +210,15 @@ describe('LearnerPipeline', () => {
       [],
       [OpCode.sync, OpCode.sync],
     ])
-    script.say((writes) => writes.completeSync())
+    script.fromLeader((pipeline) => pipeline.completeSync())
     script.commit(99n, 1, created('/a'))
     await script.clock.untilIdle()
     expect(client.takeReceived()).toEqual(['1:0'])
-    script.say((writes) => writes.completeSync())
+    script.fromLeader((pipeline) => pipeline.completeSync())
     await script.clock.untilIdle()
     expect(client.takeReceived()).toEqual(['2:0', '3:0'])
-    script.say((writes) => writes.completeSync())
-    expect(script.troubles).toEqual([
+    script.fromLeader((pipeline) => pipeline.completeSync())
+    expect(script.failures).toEqual([
       'Expected a leader that follows the protocol, but it answers a sync that this server has not sent',
     ])
   })
@@ -229,9 +229,9 @@ describe('LearnerPipeline', () => {
     client.create(1, '/a')
     client.ask(2, OpCode.sync, (w) => w.string('/'))
     await script.clock.untilIdle()
-    script.say((writes) => writes.completeSync())
+    script.fromLeader((pipeline) => pipeline.completeSync())
     await script.clock.untilIdle()
-    expect([client.takeReceived(), script.troubles.length, script.fixture.failures]).toEqual([[], 1, []])
+    expect([client.takeReceived(), script.failures.length, script.fixture.failures]).toEqual([[], 1, []])
   })
 
   it('matches a transaction only with the oldest request of its session, by the xid', async () => {
@@ -272,25 +272,25 @@ describe('LearnerPipeline', () => {
     ]
     await script.clock.untilIdle()
     // This server rejects a wrong password itself.
-    expect([script.asked.length, wrong.takeConnectResponse()?.timeOut, first.frames.length]).toEqual([
+    expect([script.revalidations.length, wrong.takeConnectResponse()?.timeOut, first.frames.length]).toEqual([
       3, 0, 0,
     ])
     first.read(1, OpCode.exists, '/')
     gone.connection.cut()
     await script.clock.untilIdle()
-    script.say((writes) => writes.completeRevalidation(resume.sessionId, true))
+    script.fromLeader((pipeline) => pipeline.completeRevalidation(resume.sessionId, true))
     await script.clock.untilIdle()
     expect([first.takeConnectResponse()?.sessionId, first.takeReceived()]).toEqual([
       resume.sessionId,
       ['1:0'],
     ])
-    script.say((writes) => writes.completeRevalidation(resume.sessionId, true))
+    script.fromLeader((pipeline) => pipeline.completeRevalidation(resume.sessionId, true))
     await script.clock.untilIdle()
     expect(first.closed).toBe(false)
-    script.say((writes) => writes.completeRevalidation(resume.sessionId, false))
-    script.say((writes) => writes.completeRevalidation(77n, true))
+    script.fromLeader((pipeline) => pipeline.completeRevalidation(resume.sessionId, false))
+    script.fromLeader((pipeline) => pipeline.completeRevalidation(77n, true))
     await script.clock.untilIdle()
-    expect([second.takeConnectResponse()?.timeOut, second.closed, script.troubles]).toEqual([0, true, []])
+    expect([second.takeConnectResponse()?.timeOut, second.closed, script.failures]).toEqual([0, true, []])
   })
 
   it('closes the connection of a session that has moved, without a reply', async () => {
@@ -325,7 +325,7 @@ describe('LearnerPipeline', () => {
     script.fixture.pipeline.completeRevalidation(sessionId, false)
     await script.clock.untilIdle()
     for (const one of [client, arriving, coming]) expect([one.frames.length, one.closed]).toEqual([0, true])
-    expect([script.fixture.tree.has('/a'), script.fixture.failures, script.troubles]).toEqual([false, [], []])
+    expect([script.fixture.tree.has('/a'), script.fixture.failures, script.failures]).toEqual([false, [], []])
   })
 
   it('stops at a transaction whose digest differs from its tree, and does not reply to it', async () => {
@@ -337,7 +337,7 @@ describe('LearnerPipeline', () => {
     script.commit(sessionId, 1, created('/a'), { hi: 1, lo: 2 })
     script.commit(sessionId, 2, created('/b'))
     await script.clock.untilIdle()
-    expect([client.takeReceived(), script.troubles, script.fixture.tree.has('/b')]).toEqual([
+    expect([client.takeReceived(), script.failures, script.fixture.tree.has('/b')]).toEqual([
       [],
       ['diverged at 2'],
       false,
@@ -346,7 +346,7 @@ describe('LearnerPipeline', () => {
 
   it('leaves a leader that sends a malformed transaction, or one with another zxid', async () => {
     const one = await LearnerFixture.start()
-    one.say((writes) => writes.applyCommitted(EPOCH + 1, new Uint8Array([1, 2, 3])))
+    one.fromLeader((pipeline) => pipeline.applyCommitted(EPOCH + 1, new Uint8Array([1, 2, 3])))
     const two = await LearnerFixture.start()
     two.zxid = EPOCH + 4
     const writer = new Writer()
@@ -355,8 +355,8 @@ describe('LearnerPipeline', () => {
       txn: { type: OpCode.error, err: -1 },
       digest: undefined,
     })
-    two.say((writes) => writes.applyCommitted(EPOCH + 6, writer.take()))
-    expect([one.troubles.length, two.troubles]).toEqual([
+    two.fromLeader((pipeline) => pipeline.applyCommitted(EPOCH + 6, writer.take()))
+    expect([one.failures.length, two.failures]).toEqual([
       1,
       ['Expected a leader that follows the protocol, but its packet of 0x300000006 holds 0x300000005'],
     ])

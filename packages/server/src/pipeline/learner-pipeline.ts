@@ -19,15 +19,15 @@ import type {
 
 /** The connection to the leader. */
 export interface LeaderChannel {
-  /** Sends a request behind all that were sent before. Reads its body during the call. */
+  /** Sends a request, in the order of the calls. Reads its body during the call. */
   forward(request: ForwardedRequest): void
-  /** Asks whether a session is alive (REVALIDATE). The answer goes to `completeRevalidation`. */
+  /** Sends a REVALIDATE for a session. The caller passes the answer to `completeRevalidation`. */
   revalidate(id: SessionId, timeout: number): void
-  /** Returns when the leader was last heard from, on the monotonic clock. */
+  /** Returns when the last packet of the leader arrived, on the monotonic clock. */
   lastContactAt(): number
   /** Closes the connection, because the leader violates the protocol. Nothing more is applied. */
   fail(reason: string): void
-  /** Reports that the tree differs from the leader's by the digest of a transaction. The tree must be fetched anew. */
+  /** Reports that the tree differs from the leader's by the digest of a transaction. A full sync is needed. */
   reportDivergence(zxid: Zxid): void
 }
 
@@ -38,8 +38,8 @@ export interface LearnerPipelineOptions<L extends NotifiedWatcher> extends Pipel
   /** Whether a local session becomes global when it needs to (`localSessionsUpgradingEnabled`). */
   readonly canUpgradeSessions: boolean
   /**
-   * The longest time, in milliseconds, until the leader learns that this server has heard from a client. A session may expire so
-   * much earlier than its client's last request suggests.
+   * The longest time, in milliseconds, until the leader learns that a client has sent a request to this server. A session
+   * may expire that much earlier than its timeout after the last request.
    */
   readonly touchDelayMs: number
   /** Whether observers may connect to this server. */
@@ -58,7 +58,7 @@ interface PendingSync {
 interface PendingRevalidation {
   readonly callback: RevalidationCallback
   readonly from: SessionRoute
-  /** Whether the route was recorded when the leader was asked. */
+  /** Whether the route was recorded when the REVALIDATE was sent. */
   readonly isClaimed: boolean
 }
 
@@ -78,17 +78,17 @@ const LARGE_BYTES = 8192
 const EMPTY = new Uint8Array(0)
 
 /**
- * The way of writes on a server that does not decide: they are forwarded to the leader, and come back as transactions among those
- * of other servers. The rules that only this file enforces:
+ * Executes writes on a follower or observer: forwards them to the leader, and applies the transactions that the leader commits, those
+ * of other servers included. The rules that only this file enforces:
  *
- * 1. A request is recorded before it is sent, so that its answer cannot come first.
+ * 1. A request is recorded before it is sent, so that its answer cannot arrive before the record exists.
  * 2. Transactions are applied in the order in which the leader commits them, each as soon as it is committed.
  * 3. A transaction answers the oldest request of its session if it has the request's xid; else it is that of another server.
  * 4. Watchers are notified while a transaction is applied, its client gets the reply after that.
  * 5. SYNC answers the oldest sync; everything committed before has been applied by then.
  * 6. A request that the leader would never answer is rejected here: its body cannot be decoded.
- * 7. A large transaction is applied in steps, and reads wait until it is done. Later packets of the leader wait behind it.
- * 8. When the role ends, no client is told that its write has failed: the leader may have it.
+ * 7. A large transaction is applied in steps, and reads wait until it is done. Later packets of the leader wait until then.
+ * 8. When the role ends, no client gets an error for its write: the leader may commit it.
  *
  * All calls that packets of the leader cause run inside `ClientService.runTurn`.
  */
@@ -183,8 +183,8 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
   }
 
   /**
-   * The leader expires sessions, and a server that has lost contact does not learn of it. The leader may not know of the last
-   * requests that this server received before.
+   * The leader expires sessions, and a server without a connection to it does not learn of that. The leader may not know the last
+   * requests that this server received before the connection was lost.
    */
   canAnswerPing(timeout: number, now: number): boolean {
     const { leader, touchDelayMs } = this.#options
@@ -343,7 +343,10 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     }
   }
 
-  /** Returns what `decode` returns. Leaves the leader, and returns undefined, unless that is the transaction of the zxid. */
+  /**
+   * Returns what `decode` returns. Fails the connection to the leader, and returns undefined, unless that is the transaction of the
+   * zxid.
+   */
   #validate(zxid: Zxid, decode: () => LoggedTxn | undefined): LoggedTxn | undefined {
     try {
       const logged = decode()

@@ -2,11 +2,11 @@ import { OpCode } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import { LearnerRequestOrder } from './learner-request-order.ts'
 
-it("LearnerRequestOrder runs a revalidation after the requests of the session's first stay", () => {
+it('LearnerRequestOrder runs an action after all waiting requests of the learner, and before later ones', () => {
   const done: string[] = []
-  let over = (): void => {}
-  const gates = new LearnerRequestOrder({
-    sync: (_, synced) => (over = synced),
+  let endSync = (): void => {}
+  const order = new LearnerRequestOrder({
+    sync: (_, synced) => (endSync = synced),
     process: (_, { cxid }) => done.push(`request ${cxid}`),
   })
   const learner = {}
@@ -17,13 +17,13 @@ it("LearnerRequestOrder runs a revalidation after the requests of the session's 
     body: new Uint8Array(0),
     identities: [],
   })
-  gates.runInOrder(learner, () => done.push('came'))
-  gates.submit(learner, request(1, OpCode.sync))
-  gates.runInOrder(learner, () => done.push('came while nothing waits'))
-  gates.submit(learner, request(2, OpCode.setData))
-  gates.runInOrder(learner, () => done.push('came back'))
-  gates.submit(learner, request(3, OpCode.setData))
-  expect(done).toEqual(['came', 'came while nothing waits'])
-  over()
-  expect(done.slice(2)).toEqual(['request 2', 'came back', 'request 3'])
+  order.runInOrder(learner, () => done.push('first action'))
+  order.submit(learner, request(1, OpCode.sync))
+  order.runInOrder(learner, () => done.push('second action'))
+  order.submit(learner, request(2, OpCode.setData))
+  order.runInOrder(learner, () => done.push('third action'))
+  order.submit(learner, request(3, OpCode.setData))
+  expect(done).toEqual(['first action', 'second action'])
+  endSync()
+  expect(done.slice(2)).toEqual(['request 2', 'third action', 'request 3'])
 })

@@ -16,7 +16,7 @@ interface SyncingLearner {
 
 /**
  * Passes on the requests of each learner in their order; requests behind a sync wait until the sync is done. A learner matches
- * answers with its oldest request, syncs included. Were a commit to overtake the answer to an older sync, a learner that runs
+ * answers with its oldest request, syncs included. If a commit overtook the answer to an older sync, a learner that runs
  * Apache ZooKeeper would never match it, and all its clients would hang.
  */
 export class LearnerRequestOrder {
@@ -35,7 +35,7 @@ export class LearnerRequestOrder {
     else this.#handlers.process(learner, request)
   }
 
-  /** Runs an action behind all requests of a learner that still wait. */
+  /** Runs an action after all waiting requests of a learner. */
   runInOrder(learner: object, action: () => void): void {
     const syncing = this.#syncing.get(learner)
     if (syncing === undefined || syncing.waiting.length === 0) action()

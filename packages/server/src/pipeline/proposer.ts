@@ -20,13 +20,13 @@ export interface ProposerOptions {
 
 type RequestIdentity = Pick<ClientWrite, 'sessionId' | 'xid' | 'type'>
 
-/** Hands out zxids, and logs and proposes prepared transactions in their order. */
+/** Assigns zxids, and logs and proposes prepared transactions in their order. */
 export class Proposer {
-  /** Bytes of proposals. */
+  /** The sizes of proposals in bytes. */
   readonly sizes = new Summary()
-  /** Bytes of the last proposal; -1 before the first. */
+  /** Size of the last proposal in bytes; -1 before the first. */
   lastSize = -1
-  /** The last zxid handed out. */
+  /** The last zxid assigned. */
   lastZxid: Zxid
   /**
    * Whether a transaction was dropped because the quorum accepts none any more. No later one may be proposed, and the role has

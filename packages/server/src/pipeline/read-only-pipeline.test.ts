@@ -11,7 +11,7 @@ const fixture = (clock: ManualClock): Promise<PipelineFixture> =>
     readOnly: true,
     sessions: new LearnerSessions(new Map([[0x55n, 10_000]])),
     role: { mode: 'read-only' },
-    createPipeline: (kit) => new ReadOnlyPipeline(kit),
+    createPipeline: (context) => new ReadOnlyPipeline(context),
   })
 
 describe('a read-only server', () => {

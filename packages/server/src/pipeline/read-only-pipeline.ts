@@ -11,8 +11,8 @@ import type {
 } from './types.ts'
 
 /**
- * The pipeline of a server without a quorum that lets clients read the last state that it knows (`readonlymode.enabled`). It
- * writes neither to the tree nor to the log; its sessions are local.
+ * Serves reads of the last known state on a server without a quorum (`readonlymode.enabled`). Writes neither to the tree nor to
+ * the log; sessions are local.
  */
 export class ReadOnlyPipeline<L extends NotifiedWatcher> implements RequestPipeline {
   readonly outstanding = 0
@@ -40,12 +40,12 @@ export class ReadOnlyPipeline<L extends NotifiedWatcher> implements RequestPipel
     return false
   }
 
-  /** Rejects a sync: this server does not receive what others have committed meanwhile. */
+  /** Rejects a sync: this server receives no commits of the others. */
   sync(_write: ClientWrite, _callback: WriteCallback): number {
     return ErrorCode.NOTREADONLY
   }
 
-  /** Rejects a global session: only a quorum knows whether it is alive. Its client tries other servers. */
+  /** Rejects a global session: only a quorum can tell whether it is alive. The client tries other servers. */
   revalidate(_id: bigint, _timeout: number, callback: RevalidationCallback): void {
     callback.onRevalidated(false)
   }

@@ -12,22 +12,22 @@ const body = (type: number): Uint8Array => {
   return writer.take()
 }
 
-it("a leader rejects a request of a session's first stay at a learner after the session has written elsewhere and returned", async () => {
+it('a leader rejects a request that a session sent through a learner before it wrote through another server and returned', async () => {
   const ensemble = await EnsembleFixture.start()
   const [here, there] = ensemble.learners
   const client = await ensemble.connect(here!.fixture)
   const { sessionId } = client.session!
   client.create(1, '/a')
   await ensemble.settle()
-  const { clientService: core, pipeline: writes } = ensemble.leader
+  const { clientService, pipeline } = ensemble.leader
   const request = (learner: object, cxid: number, type: number = OpCode.setData): void =>
-    core.runTurn(() =>
-      writes.submitForwarded(learner, { sessionId, cxid, type, body: body(type), identities: [] }),
+    clientService.runTurn(() =>
+      pipeline.submitForwarded(learner, { sessionId, cxid, type, body: body(type), identities: [] }),
     )
   const answers: string[] = []
   const come = (learner: object, name: string): void =>
-    core.runTurn(() =>
-      writes.revalidateInOrder(learner, sessionId, 10_000, (valid) => answers.push(`${name} ${valid}`)),
+    clientService.runTurn(() =>
+      pipeline.revalidateInOrder(learner, sessionId, 10_000, (valid) => answers.push(`${name} ${valid}`)),
     )
 
   ensemble.holdsConfirms = ensemble.holdsCommits = true
@@ -48,17 +48,17 @@ it("a leader rejects a request of a session's first stay at a learner after the 
   expect(done).toEqual(['4: done', `3: ${ErrorCode.SESSIONMOVED}`, '5: done'])
 })
 
-it("a leader rejects a request of a session's first stay at a learner after the session was closed elsewhere, also with local sessions enabled", async () => {
+it('a leader rejects a request that a session sent through a learner before another server closed it, also with local sessions enabled', async () => {
   const ensemble = await EnsembleFixture.start({ localSessions: true, canUpgradeSessions: true })
   const [here, there] = ensemble.learners
-  const { clientService: core, pipeline: writes } = ensemble.leader
+  const { clientService, pipeline } = ensemble.leader
   const sessionId = 0x7700_0000_0000_0001n
   const request = (learner: object, cxid: number, type: number): void => {
     const timeout = new Writer()
     timeout.int(10_000)
     const bytes = type === OpCode.createSession ? timeout.take() : body(type)
-    core.runTurn(() =>
-      writes.submitForwarded(learner, { sessionId, cxid, type, body: bytes, identities: [] }),
+    clientService.runTurn(() =>
+      pipeline.submitForwarded(learner, { sessionId, cxid, type, body: bytes, identities: [] }),
     )
   }
   request(here!, 0, OpCode.createSession)
@@ -66,7 +66,7 @@ it("a leader rejects a request of a session's first stay at a learner after the 
   ensemble.holdsConfirms = true
   request(here!, 2, OpCode.sync)
   request(here!, 3, OpCode.setData)
-  core.runTurn(() => writes.revalidateForLearner(there!, sessionId, 10_000))
+  clientService.runTurn(() => pipeline.revalidateForLearner(there!, sessionId, 10_000))
   request(there!, 4, OpCode.closeSession)
   await ensemble.settle()
   ensemble.holdsCommits = true

@@ -53,8 +53,8 @@ class RoutesFixture {
 
   /** Moves the session to the other learner. */
   moveAway(): void {
-    const { clientService: core, pipeline: writes } = this.ensemble.learners[1]!.fixture
-    core.runTurn(() => writes.revalidate(ID, 10_000, { onRevalidated() {} }))
+    const { clientService, pipeline } = this.ensemble.learners[1]!.fixture
+    clientService.runTurn(() => pipeline.revalidate(ID, 10_000, { onRevalidated() {} }))
   }
 
   /** Returns the committed transactions of the session since the last call. */
@@ -105,7 +105,7 @@ it('a follower completes syncs of sessions that have moved', async () => {
   expect(fixture.synced).toEqual([1, 3])
 })
 
-it("a follower rejects requests of a session's first stay when the session returns from another server by another route", async () => {
+it('a follower rejects earlier requests of a session that has moved to another server and returned by another route', async () => {
   const fixture = await RoutesFixture.start()
   fixture.relay(ONE, 0, OpCode.createSession)
   await fixture.done()
@@ -205,10 +205,10 @@ it('a follower records the route of an unknown session when the leader confirms 
   const fixture = await RoutesFixture.start()
   fixture.ensemble.learners[0]!.isHeld = true
   // The session is created on another server, and the transaction does not reach the learner.
-  const { clientService: core, pipeline: writes } = fixture.ensemble.leader
+  const { clientService, pipeline } = fixture.ensemble.leader
   const body = bytes(OpCode.createSession)
-  core.runTurn(() =>
-    writes.submitForwarded(fixture.ensemble.learners[1]!, {
+  clientService.runTurn(() =>
+    pipeline.submitForwarded(fixture.ensemble.learners[1]!, {
       sessionId: ID,
       cxid: 0,
       type: OpCode.createSession,

@@ -9,12 +9,12 @@ export const LOCAL_ROUTE: SessionRoute = 0
 
 /**
  * Records by which route each session reached a follower last, if observers are connected to the follower. The leader sees the
- * follower as the owner of all these sessions. So the follower itself holds back a request that a session sent by a route that it
+ * follower as the owner of all these sessions. So the follower itself rejects a request that a session sent by a route that it
  * has left since.
  *
  * A route is recorded when a session is created and when its client revalidates it (REVALIDATE), in the order in which both are
  * forwarded: the leader has received earlier requests of the old route before, and later ones are stale. A closed connection keeps
- * its records, since requests of other connections remain as stale as before. The record of a session goes with the session.
+ * its records, since requests of other connections remain as stale as before. A record is removed with its session.
  */
 export class SessionRoutes {
   readonly #isGlobal: (id: SessionId) => boolean
@@ -25,7 +25,7 @@ export class SessionRoutes {
     this.#isGlobal = isGlobal
   }
 
-  /** How many sessions have a recorded route. */
+  /** The number of sessions with a recorded route. */
   get size(): number {
     return this.#routes.size
   }
@@ -40,8 +40,8 @@ export class SessionRoutes {
 
   /**
    * Records the route of a session whose revalidation is forwarded. Returns false, and records nothing, for an unknown session: it
-   * may be a local one of another server, which stays there if the leader does not know it either. No other server behind this one
-   * has had it as a global session, so none of its requests can be stale meanwhile.
+   * may be a local one of another server, which stays there if the leader does not know it either. None of the servers connected to this
+   * one has known it as a global session, so none of its requests can be stale meanwhile.
    */
   claim(id: SessionId, from: SessionRoute): boolean {
     if (!this.#routes.has(id) && !this.#isGlobal(id)) return false

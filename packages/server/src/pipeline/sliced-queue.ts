@@ -10,7 +10,7 @@ export interface SliceScheduler {
   readonly clock: Pick<Clock, 'monotonic'>
 }
 
-/** Work that is done at once, or in steps between which other work gets its turn. */
+/** A task that runs at once, or in steps between which the event loop runs other work. */
 export interface SlicedTask {
   /** Does the work, or returns its steps. */
   readonly begin: () => Generator<void> | undefined

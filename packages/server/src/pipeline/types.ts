@@ -15,7 +15,7 @@ export interface WriteCallback {
   onPart(txn: SubTxn, isApplied: boolean): void
   /** Called when the write is applied, or has failed under its zxid. */
   onApplied(write: AcceptedWrite, err: number): void
-  /** Called when the write certainly did not happen: its transaction was lost before it was durable. */
+  /** Called when the write is known not to have happened: its transaction was lost before it was durable. */
   onLost(write: Pick<AcceptedWrite, 'xid' | 'type' | 'startedAt'>): void
   /** Called when the oldest sync is done: everything committed before it arrived is applied here. */
   onSynced(): void
@@ -27,7 +27,7 @@ export interface AcceptedWrite {
   /** Results of the preparation, if it was prepared here. */
   readonly hint?: ApplyHint
   readonly xid: number
-  /** Op code of the request. */
+  /** The op code of the request. */
   readonly type: number
   readonly callback: WriteCallback | undefined
   /** When the request arrived, on the monotonic clock. */
@@ -61,10 +61,10 @@ export interface RevalidationCallback {
 export type RecordedDigests = readonly { readonly zxid: Zxid; readonly digest: Digest }[]
 
 /**
- * Executes the requests of clients that are not reads of this server's own tree. A new one is made for each role.
+ * Executes the requests of clients that are not reads of this server's own tree. Each role has its own pipeline.
  *
  * When the role ends (`end`), in-flight requests get no reply: their outcome is unknown, and their connections close.
- * `WriteCallback.onLost` is only for writes that certainly did not happen.
+ * `WriteCallback.onLost` is only for writes that are known not to have happened.
  */
 export interface RequestPipeline {
   /** Counts the writes of this server's clients that are accepted and not answered. */
@@ -85,24 +85,24 @@ export interface RequestPipeline {
   /** Closes a session and removes its ephemeral nodes. Returns false while nothing can be written. */
   closeSession(id: SessionId, xid: number, callback: WriteCallback | undefined, startedAt: number): boolean
   /**
-   * Calls `callback.onSynced` once this server has applied everything that was committed when the call came, never during the
+   * Calls `callback.onSynced` once this server has applied everything that was committed at the time of the call, never during the
    * call. Returns undefined then, 0 when everything is applied already, and an error number when this server cannot sync.
    */
   sync(write: ClientWrite, callback: WriteCallback): number | undefined
-  /** Finds out whether a session may continue here, and makes this server its owner then. `timeout` is the newly negotiated one. */
+  /** Checks whether a session may continue here, and makes this server its owner if so. `timeout` is the newly negotiated one. */
   revalidate(id: SessionId, timeout: number, callback: RevalidationCallback): void
   /** Whether to answer the ping of a client at `now` on the monotonic clock: not when its session may have expired elsewhere. */
   canAnswerPing(timeout: number, now: number): boolean
   /**
-   * Removes a container or a node whose TTL is over, unless a change of it is pending, or `isDue` returns false when its turn
-   * comes. Absent where another server does that.
+   * Removes a container or an expired TTL node, unless a change of it is pending, or `isDue` returns false when the request is
+   * prepared. Absent where another server does that.
    */
   deleteContainer?(path: string, startedAt: number, isDue: () => boolean): boolean
   /** Ends the role: no callback is called any more. */
   end(): void
 }
 
-/** What the pipelines of all roles need. */
+/** The dependencies of the pipelines of all roles. */
 export interface PipelineContext<L extends NotifiedWatcher> {
   readonly tree: Tree
   readonly watchNotifier: WatchNotifier<L>
@@ -110,7 +110,7 @@ export interface PipelineContext<L extends NotifiedWatcher> {
   readonly sessions: SessionRegistry
   /** Sessions that only this server knows; undefined when the settings allow none. */
   readonly localSessions: SessionTracker | undefined
-  /** Creates the preparer of a server that decides about writes; `sessions` says which sessions may write. */
+  /** Creates the preparer on the leader; `sessions` decides which sessions may write. */
   readonly createPreparer: (sessions: SessionsView) => Preparer
   /** Runs an action in a later turn of the event loop. */
   readonly defer: (action: () => void) => void

@@ -47,7 +47,7 @@ export function defaults({
   return ensemble === undefined ? settings : Object.freeze({ ...settings, ensemble })
 }
 
-/** Returns what the settings of TLS lack. Each text completes a sentence that begins with the setting. */
+/** Returns the problems of the TLS settings. Each text completes a sentence that begins with the setting. */
 export function transportProblems(
   settings: ServerSettings,
 ): readonly { readonly name: SettingName; readonly text: string }[] {

@@ -131,7 +131,7 @@ export function checkOwnMembership(
     peerType,
     multiAddress,
   }: {
-    /** Where the id was given; undefined if it was not. */
+    /** The place where the id was set; undefined if it is not set. */
     idFrom: string | undefined
     where: string
     peerType: string | undefined

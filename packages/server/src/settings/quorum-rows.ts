@@ -4,7 +4,10 @@ import { row } from './row.ts'
 const quorum = 'Ensemble'
 const ticks = (description: string): string => `${description} In ticks.`
 
-/** How the members of an ensemble elect, connect, sync and time out. The members themselves are in `server.N` lines. */
+/**
+ * Settings for elections, connections, syncs and timeouts between the members of an ensemble. The members themselves are in
+ * `server.N` lines.
+ */
 export const quorumRows = {
   initLimit: row({
     group: quorum,

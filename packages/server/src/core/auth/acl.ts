@@ -31,7 +31,7 @@ export const saslScheme: AclScheme = {
   isAuthenticated: true,
 }
 
-/** Why an ACL is refused: INVALIDACL, or MARSHALLINGERROR for a null id, as Apache answers it. */
+/** The reason for refusing an ACL: INVALIDACL, or MARSHALLINGERROR for a null id, as in Apache ZooKeeper. */
 export type AclError = 'invalid' | 'null id'
 
 /** Checks permissions, with the schemes that a server supports. */

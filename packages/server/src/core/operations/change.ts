@@ -186,7 +186,7 @@ const decodeCheckTxn = (_type: number, reader: Reader): CheckTxn => ({
   version: reader.int(),
 })
 
-/** The version after a change. Rejects an expected version that is neither the current one nor -1. */
+/** Returns the version after a change. Rejects an expected version that is neither the current one nor -1. */
 function nextVersion(current: number, expected: number): number {
   if (expected !== -1 && expected !== current) return reject(ErrorCode.BADVERSION)
   return (current + 1) | 0
@@ -195,7 +195,7 @@ function nextVersion(current: number, expected: number): number {
 const writeStat = (tree: Tree, { path }: SetDataTxn | SetACLTxn, _requested: number, writer: Writer): void =>
   tree.writeStat(tree.findWritten(path), writer)
 
-/** A reconfiguration is answered as a read of the configuration that it has written. */
+/** Writes the reply to a reconfiguration: that of a getData of the new configuration. */
 function writeConfiguration(tree: Tree, txn: SetDataTxn, requested: number, writer: Writer): void {
   writer.buffer(txn.data)
   writeStat(tree, txn, requested, writer)

@@ -7,7 +7,7 @@ import { defineOperation } from './types.ts'
 type Context = ReadContext<NotifiedWatcher>
 type Caller = ReadCaller<NotifiedWatcher>
 
-/** The pipeline has waited until everything committed before the sync is applied; what is left is to echo the path. */
+/** Echoes the path. The pipeline has waited until everything committed before the sync is applied. */
 function sync(_context: Context, body: Reader, writer: Writer): number {
   writer.string(body.string())
   return ErrorCode.OK

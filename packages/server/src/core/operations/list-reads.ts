@@ -100,7 +100,7 @@ function getEphemerals(
   return ErrorCode.OK
 }
 
-/** Trims what Java's `String.trim` trims: all characters up to the space, and no other white space of Unicode. */
+/** Trims the same characters as Java's `String.trim`: all characters up to the space, and no other white space of Unicode. */
 function trim(text: string): string {
   let [start, end] = [0, text.length]
   while (start < end && text.charCodeAt(start) <= 0x20) start++

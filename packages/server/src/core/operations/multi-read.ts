@@ -26,7 +26,7 @@ type Caller = ReadCaller<NotifiedWatcher>
 /** Most bytes of one reply: a small request must not be able to ask for more than memory holds. */
 const MAX_REPLY_BYTES = 64 * 2 ** 20
 
-/** All parts are of one moment: long lists of children are captured now, and written in steps. */
+/** Executes all parts on one state of the tree: long lists of children are captured now, and written in steps. */
 function multiRead(context: Context, body: Reader, writer: Writer, caller: Caller): number | ChunkedReply {
   const cursors = new Map<number, ChildPathsCursor>()
   try {

@@ -66,14 +66,14 @@ function getACL({ tree, acls }: Context, body: Reader, writer: Writer, { identit
   return ErrorCode.OK
 }
 
-/** Decodes a read as a part of a multi. */
+/** Decodes a read that is a part of a multi. */
 export function decodeReadPart(type: number, body: Reader, fields: FieldReader): DecodedWrite {
   const path = fields.path(body)
   body.bool()
   return { type, path }
 }
 
-/** A multi that holds a read can be decoded, and is rejected. */
+/** Returns the rules for a read in a multi: the multi can be decoded, and is rejected. */
 export const readPartRules = (resultType: number): MultiRules => ({
   isAllowed: () => false,
   normalize: (write) => write,

@@ -22,7 +22,7 @@ export interface DecodedWrite {
 
 /** Finds the nodes of known paths in encoded transactions, so that their paths are not decoded again. */
 export interface PathLookup {
-  /** The node whose path is next in a reader, and moves the reader after it; -1, without moving, for an unknown path. */
+  /** Returns the node whose path is next in a reader, and advances the reader past the path; -1, without advancing, for an unknown path. */
   findFromReader(reader: Reader): number
   pathOf(node: number): string
 }
@@ -31,7 +31,7 @@ export interface PathLookup {
 export interface MultiRules<D extends DecodedWrite = DecodedWrite> {
   /** Whether Apache ZooKeeper accepts the part before it looks at the tree. */
   isAllowed(write: D): boolean
-  /** The write that Apache ZooKeeper takes the part for. */
+  /** Returns the write that Apache ZooKeeper executes for the part. */
   normalize(write: D): DecodedWrite
   /** The op code of the part's result. */
   readonly resultType: number
@@ -75,7 +75,7 @@ export interface Operation {
 /** A row with the columns that its operation needs. */
 export type OperationColumns = Pick<Operation, 'code' | 'kind'> & Partial<Operation>
 
-/** Fills a row up, so that all rows have one shape. */
+/** Adds the missing columns to a row, so that all rows have one shape. */
 export const defineOperation = (columns: OperationColumns): Operation => ({
   code: columns.code,
   name: columns.name ?? 'NA',

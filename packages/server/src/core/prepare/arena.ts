@@ -9,8 +9,8 @@ const MAX_SHARED_LENGTH = 1 << 12
  * Copies data out of the buffers of requests, which are reused.
  *
  * Optimised: small copies are views of one buffer that is filled from the front.
- * Why: the memory of an array lies outside of the heap; allocating, clearing and freeing it costs more than all else that
- * preparing a small write does.
+ * Why: the memory of an array lies outside of the heap; allocating, clearing and freeing it costs more than the rest of
+ * preparing a small write.
  * Rules: a copy is never written to, and no part of a buffer is used twice. Tested against separate arrays, in `arena.test.ts`.
  */
 export class Arena {

@@ -2,9 +2,9 @@ import type { Reader } from '@zabra/protocol'
 import type { NodeStore } from '../tree/node-store.ts'
 import type { Arena } from './arena.ts'
 
-/** How to read the fields of a request that cost most. */
+/** Reads the most expensive fields of a request. */
 export interface FieldReader {
-  /** Reads the path of a node that in most cases exists. */
+  /** Reads the path of a node that usually exists. */
   path(body: Reader): string | null
   /** Reads the path of a node to create. */
   newPath(body: Reader): string | null
@@ -23,7 +23,7 @@ export const treeFieldReader = (store: NodeStore, arena: Arena): FieldReader => 
 })
 
 /**
- * Skips fields, to find out whether a request can be decoded at all. Whatever can be skipped can also be read: a multi is
+ * Skips fields, to check whether a request can be decoded. Whatever can be skipped can also be read: a multi is
  * prepared on that assumption.
  */
 export const SKIPPING: FieldReader = {

@@ -14,8 +14,8 @@ import {
 import type { SessionId, Zxid } from '../types.ts'
 
 /**
- * A znode as it will be once every accepted change is applied. It goes with its transactions to the tree, as the reference by which
- * the tree finds the node.
+ * A znode as it will be once every accepted change is applied. Its transactions carry it to the tree, as a reference by which
+ * the tree finds the node without a lookup.
  */
 export class PendingNode implements NodeRef {
   readonly path: string
@@ -58,7 +58,7 @@ export class PendingNode implements NodeRef {
 }
 
 /**
- * The tree with all accepted changes: a small map over the committed tree. An entry is dropped when the transaction that made it is
+ * Holds the tree with all accepted changes: a small map over the committed tree. An entry is dropped when the transaction that made it is
  * applied.
  */
 export class PendingTree {
@@ -67,7 +67,7 @@ export class PendingTree {
   /** Pending ephemeral nodes by session, so that closing the session removes them. */
   readonly #created = new Map<SessionId, Set<string>>()
   /**
-   * Changed nodes in the order of their changes; `#zxids` has the transaction of each at the same index. A path stands for a node
+   * Changed nodes in the order of their changes; `#zxids` has the transaction of each at the same index. A path is that of a node
    * that was removed with its session.
    */
   readonly #queue = new RingBuffer<PendingNode | string>('')
@@ -139,7 +139,7 @@ export class PendingTree {
     return statDigest(node, node.czxid, node.ctime, node.owner)
   }
 
-  /** Returns one object that stands for all nodes removed with a session, so that very many of them take little memory. */
+  /** Returns the one object that represents all nodes removed with a session, so that very many of them take little memory. */
   tombstone(session: SessionId, zxid: Zxid): PendingNode {
     const tombstone = new PendingNode('', 0, [])
     tombstone.exists = false

@@ -3,9 +3,9 @@ import { operationOf } from '../operations/table.ts'
 import { SKIPPING } from './field-reader.ts'
 import { lacksAcl, multiParts } from './multi.ts'
 
-/** What a server that forwards writes to the leader finds out about one before. */
+/** The result of checking a write before it is forwarded to the leader. */
 export interface PrecheckResult {
-  /** Other than 0 for a request that cannot be decoded, which the leader would not answer by a transaction. */
+  /** An error number for a request that cannot be decoded, which the leader would not answer by a transaction; else 0. */
   readonly err: number
   /** Whether the write creates ephemeral nodes, which only a global session can own. */
   readonly isEphemeral: boolean

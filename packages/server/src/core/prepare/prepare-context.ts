@@ -13,7 +13,7 @@ import { PendingNode, PendingTree } from './pending-tree.ts'
 import { reject } from './request-error.ts'
 import type { PreparerOptions, WriteRequest } from './types.ts'
 
-/** What the operations share while they validate writes: the pending tree, and the checks of sessions, ACLs and quotas. */
+/** Holds the state that the operations share while they validate writes: the pending tree, and the checks of sessions, ACLs and quotas. */
 export class PrepareContext {
   readonly options: PreparerOptions
   readonly tree: Tree
@@ -86,7 +86,7 @@ export class PrepareContext {
     return reject(validatePath(path) === undefined ? ErrorCode.NONODE : ErrorCode.BADARGUMENTS)
   }
 
-  /** Returns the parent of a path. Consecutive writes often have the same one, which saves cutting the path and a lookup. */
+  /** Returns the parent of a path. Consecutive writes often have the same parent, for which a lookup is saved. */
   parent(path: string): PendingNode | undefined {
     const last = this.#lastParent
     if (last?.isCurrent === true && last.exists && isChild(path, last.path)) return last

@@ -13,7 +13,7 @@ import type { PreparedTxn, PreparerOptions, WriteRequest } from './types.ts'
 
 /**
  * Turns write requests into transactions (`PrepRequestProcessor`). It validates a write against the tree as it will be after all
- * that it has prepared before. The caller logs and applies the transactions in the order in which they were prepared, and calls
+ * earlier prepared transactions. The caller logs and applies the transactions in the order in which they were prepared, and calls
  * `forgetApplied` after applying one.
  */
 export class Preparer {
@@ -26,12 +26,12 @@ export class Preparer {
     this.#fields = treeFieldReader(options.tree.store, new Arena())
   }
 
-  /** How many nodes have changes that are not applied yet. */
+  /** The number of nodes with changes that are not applied yet. */
   get pendingNodes(): number {
     return this.#context.pending.size
   }
 
-  /** Forgets all changes that are not applied: none of them will be. */
+  /** Drops all changes that are not applied, after their transactions were lost. */
   reset(): void {
     this.#context.reset()
   }
@@ -113,7 +113,7 @@ export class Preparer {
     return this.#context.pending.hasPendingChange(path)
   }
 
-  /** Prepares the removal of a container or a node whose TTL is over. It fails for a node with children or of another kind. */
+  /** Prepares the removal of a container or an expired TTL node. It fails for a node with children or of another kind. */
   deleteContainer(path: string, zxid: Zxid): PreparedTxn {
     const context = this.#context
     try {

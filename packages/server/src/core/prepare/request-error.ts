@@ -1,4 +1,4 @@
-/** Ends the validation of a write with an error number. It does not leave the preparer. */
+/** Ends the validation of a write with an error number. Is never thrown out of the preparer. */
 export class RequestError extends Error {
   override readonly name = 'RequestError'
   readonly code: number

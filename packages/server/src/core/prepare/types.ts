@@ -3,11 +3,11 @@ import type { AclRules } from '../auth/index.ts'
 import type { ApplyHint, QuotaBreach, Tree } from '../tree/index.ts'
 import type { Digest, Identity, MultiPartsBuilder, SessionId, Txn, Zxid } from '../types.ts'
 
-/** What preparing must know of sessions. */
+/** The checks of sessions that preparing needs. */
 export interface SessionsView {
   /**
-   * Returns the error number of why a session may not write, or 0. `global` demands a session that all servers know, since it
-   * is to own a node.
+   * Returns the error number for a session that may not write, or 0. `global` requires a session that all servers know, because it
+   * will own a node.
    */
   check(session: SessionId, global: boolean): number
 }
@@ -26,13 +26,13 @@ export interface PreparerOptions {
   readonly reconfigure?: Reconfigure
   /** Returns a builder for the parts of a large multi of about `bytes` bytes; an array if left out. */
   readonly createParts?: (bytes: number) => MultiPartsBuilder
-  /** Called for a write that goes beyond a quota and is carried out all the same. */
+  /** Called for a write that exceeds a quota and is accepted nevertheless. */
   readonly onQuotaExceeded?: (subject: string, breach: QuotaBreach) => void
 }
 
 export type Reconfigure = (request: ReconfigRequest, zxid: Zxid) => string | number
 
-/** Who asks for what; the body follows separately. */
+/** The sender and the type of a write; the body is passed separately. */
 export interface WriteRequest {
   readonly sessionId: SessionId
   readonly type: number

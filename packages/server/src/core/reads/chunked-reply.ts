@@ -23,7 +23,7 @@ export interface ChunkedReply {
   readonly dispose?: () => void
 }
 
-/** A vector of strings, without those for which `textOf` returns undefined. */
+/** Returns a reply with a vector of strings, without those for which `textOf` returns undefined. */
 export function chunkedVector(
   items: readonly string[],
   textOf: (item: string) => string | undefined,
@@ -46,7 +46,7 @@ export function chunkedVector(
   }
 }
 
-/** The names of children, followed by the bytes of `tail`. */
+/** Returns a reply with the names of children, followed by the bytes of `tail`. */
 export const chunkedChildren = (children: ChildPathsCursor, tail: Uint8Array): ChunkedReply => ({
   hasNotifications: false,
   *write(writer) {
@@ -69,11 +69,11 @@ function* writeNames(writer: Writer, children: ChildPathsCursor): Generator<void
 /** A list of children to insert into a reply at the offset `at` of its bytes. */
 export interface ChildListInsertion {
   readonly at: number
-  /** The children at the moment of the request, as all else in the reply. */
+  /** The children at the time of the request, like everything else in the reply. */
   readonly children: ChildPathsCursor
 }
 
-/** The reply to a multiRead: its bytes without the long lists, which are inserted. More than `limit` bytes are an error. */
+/** Returns the reply to a multiRead: inserts the long lists into its other bytes. More than `limit` bytes are an error. */
 export function chunkedMultiRead(
   bytes: Uint8Array,
   lists: readonly ChildListInsertion[],
@@ -99,7 +99,7 @@ export function chunkedMultiRead(
   }
 }
 
-/** The number of nodes that a counter finds. */
+/** Returns a reply with the number of nodes that a counter finds. */
 export function chunkedCount(counter: {
   next(limit: number): boolean
   close(): void

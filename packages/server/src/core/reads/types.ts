@@ -3,7 +3,7 @@ import type { Tree } from '../tree/index.ts'
 import type { Identity, SessionId } from '../types.ts'
 import type { NotifiedWatcher, WatchManager, WatchNotifier } from '../watches/index.ts'
 
-/** What reads work on. One for a server. */
+/** The dependencies of reads, shared by all connections. */
 export interface ReadContext<L extends NotifiedWatcher> {
   readonly tree: Tree
   readonly acls: AclRules

@@ -2,7 +2,7 @@ import type { SessionId } from '../types.ts'
 import type { Session, SessionRegistry, SessionTable } from './types.ts'
 
 /**
- * The sessions as a learner knows them: the table that transactions have made, and the sessions that were touched since the last
+ * Holds the sessions of a learner: the table that transactions have created, and the sessions that were touched since the last
  * report to the leader. Only the leader expires sessions.
  */
 export class LearnerSessions implements SessionRegistry {
@@ -44,7 +44,7 @@ export class LearnerSessions implements SessionRegistry {
     return this.#connected.has(id) ? this.resume(id, timeout, now) : untouchedSession(id, timeout)
   }
 
-  /** The leader has confirmed that the session is alive; its createSession transaction may not be applied here yet. */
+  /** Resumes a session that the leader has revalidated; its createSession transaction may not be applied here yet. */
   resume(id: SessionId, timeout: number, now: number): Session {
     let session = this.#connected.get(id)
     if (session === undefined) this.#connected.set(id, (session = untouchedSession(id, timeout)))

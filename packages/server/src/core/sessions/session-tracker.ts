@@ -80,7 +80,7 @@ export class SessionTracker implements SessionRegistry {
     if (this.#bucketOf(deadline) < session.bucket) this.#move(session)
   }
 
-  /** The session lives until its deadline. */
+  /** Does nothing: the session lives until its deadline. */
   detach(_id: SessionId): void {}
 
   remove(id: SessionId): void {
@@ -108,7 +108,7 @@ export class SessionTracker implements SessionRegistry {
     return expired
   }
 
-  /** The session is checked again at its deadline. */
+  /** Reopens a session, which is checked again at its deadline. */
   reopen(session: Session): void {
     session.isClosing = false
     this.#move(session)
@@ -148,5 +148,5 @@ export class SessionTracker implements SessionRegistry {
 export const tickAfter = (deadline: number, tick: number): number => Math.floor(deadline / tick) + 1
 
 /** Returns the timeout for a requested one, in milliseconds. */
-export const negotiateTimeout = (asked: number, min: number, max: number): number =>
-  Math.max(min, Math.min(max, asked))
+export const negotiateTimeout = (requested: number, min: number, max: number): number =>
+  Math.max(min, Math.min(max, requested))

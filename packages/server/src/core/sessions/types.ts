@@ -22,7 +22,7 @@ export interface Session {
 /** The global sessions with their timeouts in milliseconds, as transactions created them: the content of a snapshot. */
 export type SessionTable = Map<SessionId, number>
 
-/** The sessions that a server knows. On the server that decides, it also expires them. */
+/** Holds the sessions that a server knows. On the leader it also expires them. */
 export interface SessionRegistry extends Iterable<Session> {
   readonly size: number
   get(id: SessionId): Session | undefined

@@ -4,7 +4,7 @@ import type { Traversable, Traversal } from './types.ts'
 
 /**
  * Walks a tree, parents before children, while the tree changes. A node that is removed before the cursor reaches it is left
- * out; one that is added meanwhile may or may not be visited. Replaying the log from the zxid of the snapshot repairs both.
+ * out; one that is added meanwhile may or may not be visited. Replaying the log from the zxid of the snapshot corrects both.
  */
 export class TreeCursor implements Traversal {
   readonly #tree: Traversable

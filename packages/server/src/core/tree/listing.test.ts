@@ -40,7 +40,7 @@ class RandomTree {
 const SEEDS = [1, 2, 3, 4, 5, 6, 7, 8]
 
 it.each(SEEDS)(
-  'counts in steps what is below a path as it was in the beginning, whatever changes meanwhile (seed %i)',
+  'DescendantCounter counts the descendants that a path had at its start, whatever changes between its steps (seed %i)',
   (seed) => {
     const world = new RandomTree(seed)
     const { random, tree } = world
@@ -57,7 +57,7 @@ it.each(SEEDS)(
 )
 
 it.each(SEEDS)(
-  'takes in steps the children of a node as they were in the beginning, whatever changes meanwhile (seed %i)',
+  'ChildPathsCursor collects the children that a node had at its start, whatever changes between its steps (seed %i)',
   (seed) => {
     const world = new RandomTree(seed)
     const { random, tree } = world

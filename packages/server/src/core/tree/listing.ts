@@ -10,7 +10,7 @@ export function writeChildren({ store }: Tree, node: number, writer: Writer): vo
     writer.string(nameOf(store.pathOf(child)))
 }
 
-/** Counts the descendants of a node; undefined when there are more than `most`. */
+/** Returns the number of descendants of a node; undefined if there are more than `most`. */
 export function countDescendants({ store }: Tree, node: number, most: number): number | undefined {
   let count = 0
   for (let at = store.successor(node, node); at !== NONE; at = store.successor(at, node))

@@ -10,8 +10,8 @@ import {
 } from './quotas.ts'
 
 /**
- * Maintains the usage of each subtree with a quota in its stats node. This is no transaction: no version, zxid or event
- * changes, and the digest excludes everything below `/zookeeper`.
+ * Maintains the usage of each subtree with a quota in its stats node. This is not a transaction: versions and zxids do not change,
+ * no event fires, and the digest excludes everything below `/zookeeper`.
  */
 export class QuotaTracker {
   readonly #store: NodeStore

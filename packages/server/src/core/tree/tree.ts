@@ -26,7 +26,7 @@ import { writeStat, writeStored } from './stat.ts'
 
 /**
  * The tree of znodes and how transactions change it (`DataTree.processTxn`). A transaction holds the resulting state, so
- * applying is idempotent: what changes when one is applied again, or after later ones, the rest of the replay repairs.
+ * applying is idempotent: if a transaction is applied again, or after later ones, the rest of the replay corrects the result.
  */
 export class Tree {
   readonly acls = new AclTable()

@@ -42,7 +42,7 @@ export interface Traversable {
   addTraversal(traversal: Traversal): () => void
 }
 
-/** The node of a transaction as the preparer has found it, so that applying the transaction needs no second lookup. */
+/** A reference to the node of a transaction, made by the preparer, so that applying the transaction needs no second lookup. */
 export interface NodeRef {
   readonly path: string
   /** The hash of the path, `NodeStore.hash`. */

@@ -21,7 +21,7 @@ export class WatchNotifier<L extends NotifiedWatcher> implements ChangeSink {
   readonly #watches: WatchManager<L>
   readonly #rules: AclRules
   readonly #writer = new Writer(256)
-  /** The transaction whose events fire; -1 for events that setWatches finds. */
+  /** The transaction whose events are being delivered; -1 for missed events, which setWatches delivers. */
   zxid: Zxid = -1
   /** Notifications delivered, and their bytes. */
   delivered = 0

@@ -79,9 +79,9 @@ export class EnsembleFixture {
       clock,
       localSessions,
       sessions: new SessionTracker(1000, clock.monotonic(), { table: this.table }),
-      createPipeline: (kit) =>
+      createPipeline: (context) =>
         new LeaderPipeline({
-          ...kit,
+          ...context,
           log: { state: 'open', appendPayload() {} },
           quorum: {
             get isAccepting() {
@@ -124,9 +124,9 @@ export class EnsembleFixture {
       serverId,
       sessions,
       localSessions,
-      createPipeline: (kit) =>
+      createPipeline: (context) =>
         new LearnerPipeline({
-          ...kit,
+          ...context,
           epochStart: EPOCH,
           canUpgradeSessions: upgradesSessions,
           touchDelayMs: 1000,

@@ -21,7 +21,7 @@ import type { RequestPipeline, PipelineContext } from '../types.ts'
 export interface PipelineFixtureOptions<W extends RequestPipeline> {
   readonly clock: ManualClock
   readonly sessions: SessionRegistry
-  readonly createPipeline: (kit: PipelineContext<ClientChannel>) => W
+  readonly createPipeline: (context: PipelineContext<ClientChannel>) => W
   readonly settings?: Partial<ServerSettings>
   readonly tree?: Tree
   readonly serverId?: number
@@ -58,13 +58,13 @@ export class PipelineFixture<W extends RequestPipeline = RequestPipeline> {
       fourLetterWords: ['*'],
       ...options.settings,
     })
-    let writes!: W
+    let pipeline!: W
     this.clientService = new ClientService({
       settings,
       platform: portsOf(this.clock, network, disk),
       tree: this.tree,
       sessions: options.sessions,
-      createPipeline: (kit) => (writes = options.createPipeline(kit)),
+      createPipeline: (context) => (pipeline = options.createPipeline(context)),
       hasLocalSessions: options.localSessions ?? false,
       isReadOnly: options.readOnly ?? false,
       ...(options.role === undefined ? {} : { role: options.role }),
@@ -78,7 +78,7 @@ export class PipelineFixture<W extends RequestPipeline = RequestPipeline> {
       { snapshots: '/data', logs: '/data' },
       0,
     )
-    this.pipeline = writes
+    this.pipeline = pipeline
   }
 
   static async open<W extends RequestPipeline>(
