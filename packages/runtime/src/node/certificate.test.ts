@@ -21,6 +21,43 @@ describe('the subject of identityOf', () => {
   })
 })
 
+/** Returns a certificate with some bytes of its subject, which comes behind its issuer, replaced by as many others. */
+function patched(name: string, from: Uint8Array, to: Uint8Array): Uint8Array {
+  const bytes = Buffer.from(certificate(name))
+  const at = bytes.lastIndexOf(from)
+  expect(at).toBeGreaterThan(0)
+  bytes.set(to, at)
+  return bytes
+}
+
+describe('the subject of identityOf where a value is unusual', () => {
+  it('does not take bytes that are no UTF-8 for characters, which are those of another name', () => {
+    const { subject } = identityOf(patched('odd.pem', Buffer.from('ü'), Uint8Array.of(0xff, 0xfc)))
+    expect(subject).toContain('CN=\\ \\#1 \\<\\"\ufffd\ufffd\\;')
+  })
+
+  it('has the bytes of an attribute without a keyword as they are', () => {
+    // The OID of the OU, 2.5.4.11, becomes that of the title, 2.5.4.12, and its text is no UTF-8.
+    const value = Buffer.concat([Uint8Array.of(0x0c, 5), Buffer.from('Tests')])
+    const from = Buffer.concat([Uint8Array.of(0x55, 4, 11), value])
+    const to = Buffer.from(from)
+    to[2] = 12
+    to[5] = 0xff
+    const { subject } = identityOf(patched('alice.pem', from, to))
+    expect(subject).toContain('2.5.4.12=#0c05ff65737473')
+  })
+
+  it.each([
+    ['GeneralString', 0x1b, 'OU=Tests'],
+    ['NumericString, which is no text here', 0x12, 'OU=#12055465737473'],
+  ])('knows a %s', (_, tag, expected) => {
+    const from = Buffer.concat([Uint8Array.of(0x0c, 5), Buffer.from('Tests')])
+    const to = Buffer.from(from)
+    to[0] = tag
+    expect(identityOf(patched('alice.pem', from, to)).subject).toContain(expected)
+  })
+})
+
 describe('the alternativeNames of identityOf', () => {
   it('have their types and their order', () => {
     expect(identityOf(certificate('alice.pem')).alternativeNames).toEqual([
