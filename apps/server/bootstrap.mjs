@@ -1,5 +1,5 @@
-// What `npm start` runs: installs, builds what the server needs, then becomes the server.
-// This file must be readable by old versions of Node, so that they can be told what is needed: no syntax and no
+// Entry of `npm start`: installs, builds the server and then runs it in this process.
+// Old versions of Node must be able to parse this file, to print which version is needed: no syntax and no
 // module names newer than Node 12.17.
 import { spawn } from 'child_process'
 import { existsSync, readFileSync } from 'fs'
@@ -19,7 +19,7 @@ function isOld(version) {
   return parts[0] < needed[0] || (parts[0] === needed[0] && parts[1] < needed[1])
 }
 
-// npm says where it lies; running it by that path works the same on every system.
+// npm passes its own path; running it by that path works on every system.
 function pnpm(pinned, args) {
   const npm = process.env.npm_execpath
   if (npm && /npm-cli\.js$/.test(npm))
@@ -31,7 +31,7 @@ function pnpm(pinned, args) {
   return { command: 'npx', args: ['--yes', pinned].concat(args), shell: process.platform === 'win32' }
 }
 
-// Resolves when the step is done; its output is shown only when it fails.
+// Runs one step and prints its output only if it fails.
 function step(title, call, advice) {
   return new Promise(function (resolve, reject) {
     const started = Date.now()
@@ -64,8 +64,8 @@ function step(title, call, advice) {
   })
 }
 
-// npm runs scripts through a shell and passes a signal to that shell only, which dies of it and leaves its child
-// behind. So when the shell is gone, the server is asked to stop as the signal meant.
+// npm runs scripts through a shell and sends signals only to that shell, which then exits and orphans this process. So stop the
+// server when the parent process has gone.
 function stopWithTheShell() {
   if (!process.env.npm_lifecycle_event || process.platform === 'win32') return
   const shell = process.ppid
@@ -89,11 +89,11 @@ async function start() {
     pnpm(pinned, ['exec', 'turbo', 'run', 'build', '--filter=zabra-server']),
     'If the sources are unchanged, remove node_modules and run npm start again.',
   )
-  // Paths on the command line mean the folder in which the user typed it; npm itself runs scripts at the root.
+  // Resolve paths on the command line from the folder of the user; npm runs scripts in the root folder.
   const typedIn = process.env.INIT_CWD
   if (typedIn && existsSync(typedIn)) process.chdir(typedIn)
   stopWithTheShell()
-  // The server runs in this very process, so signals and the terminal reach it without a middleman.
+  // The server runs in this process, so that it receives signals and terminal input directly.
   await import(pathToFileURL(join(here, 'dist', 'main.js')).href)
 }
 

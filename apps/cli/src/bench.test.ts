@@ -21,7 +21,7 @@ const children = async (): Promise<string[]> => (await stage.zk.getChildren('/')
 
 describe('bench', () => {
   it.each(['get', 'set', 'create', 'mixed', 'watch', 'connect'])(
-    'counts what a load of %s does, and leaves nothing behind',
+    'measures a load of %s and removes its nodes',
     async (mode) => {
       const { code, out, err } = await bench(mode, '--json')
       expect({ code, err }).toEqual({ code: 0, err: '' })
@@ -33,7 +33,7 @@ describe('bench', () => {
     },
   )
 
-  it('keeps to a rate, and counts from when a request was due', async () => {
+  it('sends at the given rate and measures latency from when a request was due', async () => {
     const began = performance.now()
     const { figures } = JSON.parse((await bench('get', '--json', '-r', '600')).out) as Told
     const seconds = (performance.now() - began) / 1000
@@ -41,14 +41,14 @@ describe('bench', () => {
     expect(figures[0]!.operations).toBeLessThan(600 * seconds)
   })
 
-  it('holds sessions and watches, and says when they are there', async () => {
+  it('holds sessions and watches, and reports when they are established', async () => {
     const { code, out, err } = await bench('hold', '--json', '-w', '7')
     expect(code).toBe(0)
     expect(err).toBe('zabra: 3 sessions are open\nzabra: 21 watches are set\n')
     expect((JSON.parse(out) as Told).figures[0]!.operations).toBe(21)
   })
 
-  it('plays the classic load: each kind in full, and every deletion told', async () => {
+  it('runs all phases of the classic load, with a notification for every deletion', async () => {
     const { figures } = JSON.parse((await bench('classic', '--json')).out) as Told
     expect(figures.map(({ name, operations }) => [name, operations])).toEqual([
       ['create', 60],
@@ -62,7 +62,7 @@ describe('bench', () => {
     ])
   })
 
-  it('prints a table and how the times are spread', async () => {
+  it('prints a table and a latency histogram', async () => {
     const { out } = await bench('get')
     expect(out).toMatch(
       /^ +operations +seconds +per second +mean +p50 +p95 +p99 +p99\.9 +max\nget +[\d,]+ +[1-9]\d*\.\d\d/,
@@ -74,7 +74,7 @@ describe('bench', () => {
     ['classic', 3, { name: 'all', operations: 660 }],
     // More processes than watchers: one of them has only the connection that writes.
     ['watch', 3, { name: 'write until 2 watchers are told' }],
-  ])('spreads a load of %s over %i processes', async (mode, processes, figures) => {
+  ])('distributes a load of %s over %i processes', async (mode, processes, figures) => {
     const args = ['bench', stage.address, '-m', mode, ...small, '-p', String(processes), '--json']
     const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
     let out = ''
@@ -86,16 +86,16 @@ describe('bench', () => {
     expect(await children()).toEqual(['zookeeper'])
   })
 
-  it('removes its nodes also when it is interrupted', async () => {
+  it('removes its nodes when it is interrupted', async () => {
     const stop = new AbortController()
     const running = stage.start(['bench', '-m', 'create', '-s', '60', '-c', '2'], { stop, terminal: true })
-    await running.stderr.until(/a second, [1-9]/)
+    await running.stderr.until(/per second, [1-9]/)
     stop.abort(new Error('enough'))
     expect((await running.ended).code).not.toBe(0)
     expect(await children()).toEqual(['zookeeper'])
   })
 
-  it('keeps its nodes where it is told to', async () => {
+  it('keeps its nodes with --keep, below --root', async () => {
     await stage.zk.create('/here', null)
     const { err } = await bench('create', '--root', '/here', '--keep')
     const [, kept = ''] = /are below (\/here\/zabra-bench-\w+)/.exec(err) ?? []
@@ -103,7 +103,7 @@ describe('bench', () => {
     expect((await stage.run(['deleteall', '/here'])).code).toBe(0)
   })
 
-  it('says what is wrong with a load that cannot be', async () => {
+  it('refuses impossible options with an explanation', async () => {
     expect(await bench('watch', '-c', '1')).toMatchObject({
       code: 2,
       err: expect.stringContaining('2 connections'),
@@ -116,19 +116,19 @@ describe('bench', () => {
     expect(await bench('get', '--root', '/missing')).toMatchObject({ code: 3 })
   })
 
-  it('ends with the reason when a server hangs up', async () => {
+  it('fails with the reason when a server closes a connection', async () => {
     const proxy = await Proxy.start(stage.server.addresses.client.port)
     // The first connection is that of the session which makes the nodes.
     proxy.refusesFrom = 2
     const { code, err } = await new CommandRun(['bench', ...small], proxy.address, { input: '' }).ended
     expect(code).not.toBe(0)
-    expect(err).toContain('closed a connection before there was a session')
+    expect(err).toContain('closed a connection before the session was established')
     expect(err).toContain('maxClientCnxns')
     expect(await children()).toEqual(['zookeeper'])
     await proxy.close()
   })
 
-  it('ends with the reason when a server hangs up on those who watch, amid a round', async () => {
+  it('fails with the reason when a server closes the connections of watchers during a round', async () => {
     const proxy = await Proxy.start(stage.server.addresses.client.port)
     proxy.sees = (type) => {
       if (type !== OpCode.setData) return true
@@ -144,7 +144,7 @@ describe('bench', () => {
     await proxy.close()
   })
 
-  it('ends all processes of a load when one of them fails while the others wait for it', async () => {
+  it('terminates all workers when one fails while the others wait at the barrier', async () => {
     const proxy = await Proxy.start(stage.server.addresses.client.port)
     // Behind the two that make nodes, the last of three to come.
     proxy.refusesFrom = 5
@@ -155,12 +155,12 @@ describe('bench', () => {
     child.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()))
     // All of them write to it: it is closed when the last one has ended.
     expect(await new Promise((resolve) => child.once('close', resolve))).not.toBe(0)
-    expect(err).toContain('closed a connection before there was a session')
+    expect(err).toContain('closed a connection before the session was established')
     expect(await children()).toEqual(['zookeeper'])
     await proxy.close()
   })
 
-  it('ends the processes of a load whose leader is killed', async () => {
+  it('ends the workers of a load whose coordinator is killed', async () => {
     const proxy = await Proxy.start(stage.server.addresses.client.port)
     const args = [main, 'bench', proxy.address, '-m', 'watch', ...small, '-s', '60', '-p', '3']
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] })
@@ -183,7 +183,7 @@ describe('bench', () => {
 class Proxy {
   /** Connections from this one on are closed at once; the first is 1. */
   refusesFrom = Infinity
-  /** Is told of the op code of each request; false keeps it from the server. */
+  /** Receives the op code of each request; returning false drops the request. */
   sees: (type: number) => boolean = () => true
   readonly #sockets = new Set<Socket>()
   readonly #last = new Map<Socket, number>()

@@ -23,13 +23,13 @@ describe('create', () => {
     expect(await stage.run(['create', '/c'])).toMatchObject({ code: 4, err: 'zabra: /c exists already.\n' })
   })
 
-  it('makes missing parents with --parents', async () => {
+  it('creates missing parents with --parents', async () => {
     expect((await stage.run(['create', '/p/q/r', 'x'])).code).toBe(3)
     expect((await stage.run(['create', '/p/q/r', 'x', '--parents'])).out).toBe('/p/q/r\n')
     expect(await dataOf('/p/q')).toBe('')
   })
 
-  it('takes data from a file, and from standard input byte for byte', async () => {
+  it('reads data from a file, and from standard input byte for byte', async () => {
     const file = join(stage.folder, 'data.bin')
     writeFileSync(file, new Uint8Array([1, 0xfe]))
     await stage.run(['create', '/file', '--file', file])
@@ -45,12 +45,12 @@ describe('create', () => {
     )
   })
 
-  it('warns of data that most servers do not take', async () => {
+  it('warns about data larger than most servers accept', async () => {
     const { err } = await stage.run(['create', '/big', '--file', '-'], { input: 'x'.repeat(1_100_000) })
-    expect(err).toContain('1100000 bytes are more than most servers take')
+    expect(err).toContain('1100000 bytes are more than most servers accept')
   })
 
-  it('creates nodes of every kind', async () => {
+  it('creates nodes in every create mode', async () => {
     await stage.createNodes({ '/kinds': null })
     expect((await stage.run(['create', '/kinds/s-', '-s'])).out).toMatch(/^\/kinds\/s-\d{10}\n$/)
     expect((await stage.run(['create', '/kinds/c', '-c'])).code).toBe(0)
@@ -65,7 +65,7 @@ describe('create', () => {
     )
   })
 
-  it('sets the access list that is given, and says what is wrong with one', async () => {
+  it('sets the given access list, and refuses an invalid one with an explanation', async () => {
     await stage.run(['create', '/acl', '--acl', 'world:anyone:r,ip:::1/128:cdrwa'])
     expect((await stage.zk.getACL('/acl')).acl).toEqual([
       { perms: 1, id: { scheme: 'world', id: 'anyone' } },
@@ -79,7 +79,7 @@ describe('create', () => {
 })
 
 describe('set and setAcl', () => {
-  it('set changes data, if the version is the one given', async () => {
+  it('set changes the data if the version matches', async () => {
     await stage.createNodes({ '/set': 'a' })
     expect(await stage.run(['set', '/set', 'b', '-v', '0'])).toMatchObject({ code: 0, out: '' })
     expect(await stage.run(['set', '/set', 'c', '-v', '0'])).toMatchObject({
@@ -94,7 +94,7 @@ describe('set and setAcl', () => {
     expect(await stage.run(['set', '/set'])).toMatchObject({ code: 2 })
   })
 
-  it('setAcl -R changes all from the deepest sight on, and who may not hears it', async () => {
+  it('setAcl -R changes every node of the subtree, and a client without permission gets exit code 7', async () => {
     await stage.createNodes({ '/acls': null, '/acls/a': null, '/acls/a/b': null })
     const { out } = await stage.run(['setAcl', '-R', '/acls', 'digest:ada:x:cdrwa', '--json'])
     expect(JSON.parse(out)).toEqual({ changed: 3 })
@@ -106,7 +106,7 @@ describe('set and setAcl', () => {
 })
 
 describe('delete and deleteall', () => {
-  it('delete takes nodes without children and says why it does not take others', async () => {
+  it('delete deletes nodes without children and explains why it refuses others', async () => {
     await stage.createNodes({ '/d': null, '/d/e': null })
     expect(await stage.run(['delete', '/d'])).toMatchObject({
       code: 6,
@@ -117,11 +117,11 @@ describe('delete and deleteall', () => {
     expect((await stage.run(['delete', '/d', '--missing-ok'])).code).toBe(0)
     expect(await stage.run(['delete', '/d', '/'])).toMatchObject({
       code: 2,
-      err: 'zabra: / is needed by the server and stays. Name nodes below it.\n',
+      err: 'zabra: / is needed by the server and cannot be deleted. Name nodes below it.\n',
     })
   })
 
-  it('deleteall takes everything, in batches', async () => {
+  it('deleteall deletes a subtree in batches', async () => {
     await stage.createNodes({ '/all': null })
     for (let i = 0; i < 25; i++) await stage.createNodes({ [`/all/${i}`]: null, [`/all/${i}/x`]: null })
     const { out } = await stage.run(['deleteall', '/all', '--batch', '7', '--json'])
@@ -130,7 +130,7 @@ describe('delete and deleteall', () => {
     expect((await stage.run(['deleteall', '/all'])).code).toBe(3)
   })
 
-  it('deleteall takes nodes with long paths too', async () => {
+  it('deleteall deletes nodes with long paths', async () => {
     const deep = `/long/${'x'.repeat(1000)}`
     await stage.createNodes({ '/long': null, [deep]: null })
     await Promise.all(
@@ -139,14 +139,14 @@ describe('delete and deleteall', () => {
     expect((await stage.run(['deleteall', '/long', '--json'])).out).toBe('{"deleted":602}\n')
   })
 
-  it('deleteall leaves what the server needs', async () => {
+  it('deleteall refuses the nodes that the server needs', async () => {
     for (const path of ['/', '/zookeeper', '/zookeeper/quota'])
       expect(await stage.run(['deleteall', path])).toMatchObject({ code: 2 })
   })
 })
 
 describe('quota', () => {
-  it('sets, lists and takes away limits', async () => {
+  it('sets, lists and deletes limits', async () => {
     await stage.createNodes({ '/q': 'abc', '/q/r': 'de' })
     expect((await stage.run(['quota', 'set', '/q', '--nodes', '5', '--hard-bytes', '6'])).code).toBe(0)
     expect((await stage.run(['quota', 'list', '/q'])).out).toBe(
@@ -162,7 +162,7 @@ describe('quota', () => {
     expect((await stage.run(['quota', 'del', '/q'])).code).toBe(3)
   })
 
-  it('refuses to nest, and needs a limit', async () => {
+  it('refuses nested quotas and a call without limits', async () => {
     await stage.run(['quota', 'set', '/q', '-n', '5'])
     expect(await stage.run(['quota', 'set', '/q/r', '-n', '5'])).toMatchObject({
       code: 9,
@@ -176,7 +176,7 @@ describe('quota', () => {
 })
 
 describe('watch', () => {
-  it('prints changes as they happen and ends after as many as asked', async () => {
+  it('prints changes as they happen and exits after --count of them', async () => {
     await stage.createNodes({ '/w': null })
     const watching = stage.start(['watch', '-R', '/w', '--count', '3', '--json'])
     await watching.stderr.until(/watching \/w/)
@@ -197,22 +197,20 @@ describe('watch', () => {
     ])
   })
 
-  it('says when the connection is lost and found again, and that changes may be missing', async () => {
+  it('reports a lost and restored connection, and that changes may be missing', async () => {
     const other = await CliFixture.start()
     const { port } = other.server.addresses.client
     const watching = other.start(['watch', '/'])
     await watching.stderr.until(/watching/)
     await other.restart(port)
     await watching.stdout.until(/resync \/: changes may be missing \(reconnected\)/)
-    expect(watching.stderr.text).toMatch(
-      /the connection to \S+ was lost; connecting again\n.*connected again, to/,
-    )
+    expect(watching.stderr.text).toMatch(/the connection to \S+ was lost; reconnecting\n.*reconnected to/)
     watching.stop.abort(new Interrupted('SIGTERM'))
     expect((await watching.ended).code).toBe(143)
     await other.stop()
   })
 
-  it('ends its session when it is interrupted', async () => {
+  it('closes its session when it is interrupted', async () => {
     const sessions = stage.server.stats().sessions
     const watching = stage.start(['watch', '/w'])
     await watching.stderr.until(/watching/)
@@ -226,7 +224,7 @@ describe('watch', () => {
 describe('export and import', () => {
   const bytes = new Uint8Array([0, 1, 0xff])
 
-  it('bring a subtree back exactly', async () => {
+  it('restore a subtree exactly', async () => {
     await stage.createNodes({
       '/x': '',
       '/x/text': 'ä\n"',
@@ -243,7 +241,7 @@ describe('export and import', () => {
     const exported = await stage.run(['export', '/x'])
     expect(exported).toMatchObject({ code: 0, err: expect.stringContaining('left out 1 ephemeral node, ') })
     const imported = await stage.run(['import', '-', '/y/deeper'], { input: exported.out })
-    expect(imported).toMatchObject({ code: 0, err: 'zabra: created 6, replaced 0, left 0 as they were\n' })
+    expect(imported).toMatchObject({ code: 0, err: 'zabra: created 6, replaced 0, left 0 unchanged\n' })
     const again = await stage.run(['export', '/y/deeper'])
     expect(again.out.split('\n').slice(1)).toEqual(exported.out.split('\n').slice(1))
     expect((await stage.zk.getData('/y/deeper/bytes')).data).toEqual(bytes)
@@ -252,7 +250,7 @@ describe('export and import', () => {
     expect((await stage.zk.getACL('/y/deeper/null')).acl).toEqual(acl)
   })
 
-  it('open a node that forbids children to nobody but themselves, and close it afterwards', async () => {
+  it('add a temporary access list entry for this client to a node that forbids children, and remove it afterwards', async () => {
     const node = (path: string) =>
       JSON.stringify({ path, data: 's', acl: [{ scheme: 'digest', id: 'ada:x', perms: 'r' }] })
     const { code } = await stage.run(['import'], { input: `${node('/shut')}\n${node('/shut/in')}\n` })
@@ -263,7 +261,7 @@ describe('export and import', () => {
     expect(log.out).toMatch(/setACL \/shut version 1 acl digest:ada:x:r\n/)
   })
 
-  it('bring containers and nodes with a time to live back as what they were, from a snapshot', async () => {
+  it('restore containers and TTL nodes with their types from a snapshot', async () => {
     await stage.zk.create('/sorts', null, { mode: 'container' })
     await stage.zk.create('/sorts/plain', null)
     await stage.zk.create('/sorts/timed', null, { mode: 'persistentWithTtl', ttl: 3_600_000 })
@@ -289,39 +287,39 @@ describe('export and import', () => {
     expect(await stage.run(['export', '--from', '/no/such'])).toMatchObject({ code: 2 })
   })
 
-  it('go back to where the export came from unless told otherwise', async () => {
+  it('import to the exported path by default', async () => {
     const { out } = await stage.run(['export', '/x/null'])
     await stage.run(['deleteall', '/x/null'])
     expect((await stage.run(['import'], { input: out })).code).toBe(0)
     expect(await dataOf('/x/null/deep')).toBe('d')
   })
 
-  it('show how far they are on a terminal, and nowhere else', async () => {
+  it('show progress on a terminal only', async () => {
     const file = join(stage.folder, 'bar.jsonl')
     const { err } = await stage.run(['export', '/x', '-o', file], { terminal: true })
     expect(err).toMatch(/Exporting \[=* *\] \d+ %, \d+ of \d+ nodes/)
     expect((await stage.run(['export', '/x', '-o', `${file}.2`])).err).not.toContain('Exporting')
   })
 
-  it('tell a part of an export from the whole', async () => {
+  it('refuse a truncated export', async () => {
     const { out } = await stage.run(['export', '/x'])
     const lines = out.trimEnd().split('\n')
     expect(lines.at(-1)).toBe(`{"zabra":"end","nodes":${lines.length - 2}}`)
     const input = lines.slice(0, -1).join('\n')
     expect(await stage.run(['import', '-', '/part'], { input })).toMatchObject({
       code: 2,
-      err: expect.stringContaining('the export was cut short. Export again.'),
+      err: expect.stringContaining('the export is truncated. Export again.'),
     })
     expect(await stage.zk.exists('/part')).toBeUndefined()
   })
 
-  it('leave no file that holds a part of an export', async () => {
+  it('delete the file of a failed export', async () => {
     const file = join(stage.folder, 'part.jsonl')
     expect((await stage.run(['export', '/none-such', '-o', file])).code).toBe(3)
     expect(existsSync(file)).toBe(false)
   })
 
-  it('write to a new file, and never over one', async () => {
+  it('write to a new file and never overwrite one', async () => {
     const file = join(stage.folder, 'x.jsonl')
     expect((await stage.run(['export', '/x', '-o', file])).code).toBe(0)
     expect(readFileSync(file, 'utf8')).toMatch(/^\{"zabra":"export","version":1,"root":"\/x"\}\n/)
@@ -331,14 +329,14 @@ describe('export and import', () => {
     })
   })
 
-  it('a dry run says what would be done and does nothing', async () => {
+  it('a dry run prints the changes and makes none', async () => {
     const input = '{"path":"/new/a","data":"1","acl":[{"scheme":"world","id":"anyone","perms":"cdrwa"}]}\n'
     const dry = await stage.run(['import', '--dry-run'], { input })
     expect(dry).toMatchObject({ code: 0, out: 'create /new (empty parent)\ncreate /new/a\n' })
     expect(await stage.zk.exists('/new')).toBeUndefined()
   })
 
-  it('change nothing when a node exists with other contents, unless told to skip or replace', async () => {
+  it('change nothing on a conflict, unless called with --skip or --replace', async () => {
     await stage.createNodes({ '/z': 'old', '/z/same': 'same' })
     const node = (path: string, data: string) =>
       JSON.stringify({ path, data, acl: [{ scheme: 'world', id: 'anyone', perms: 'cdrwa' }] })
@@ -351,16 +349,16 @@ describe('export and import', () => {
     })
     expect(await stage.zk.exists('/z/b')).toBeUndefined()
     expect(await stage.run(['import', '--skip'], { input })).toMatchObject({
-      err: 'zabra: created 1, replaced 0, left 2 as they were\n',
+      err: 'zabra: created 1, replaced 0, left 2 unchanged\n',
     })
     expect(await dataOf('/z')).toBe('old')
     expect(await stage.run(['import', '--replace'], { input })).toMatchObject({
-      err: 'zabra: created 0, replaced 1, left 2 as they were\n',
+      err: 'zabra: created 0, replaced 1, left 2 unchanged\n',
     })
     expect(await dataOf('/z')).toBe('new')
   })
 
-  it("never touch the server's own nodes", async () => {
+  it('never touch the nodes of the server', async () => {
     const { out } = await stage.run(['export', '/'])
     expect(out).not.toContain('/zookeeper')
     const input =
@@ -399,7 +397,7 @@ describe('export and import', () => {
     ],
     ['{"zabra":"export","version":2,"root":"/"}', 'Expected an export of version 1, got 2'],
     ['', 'Expected at least one node, got none'],
-  ])('say what is wrong with %s', async (input, message) => {
+  ])('refuse %s with an explanation', async (input, message) => {
     const { code, err } = await stage.run(['import'], { input })
     expect(err).toContain(message)
     expect(code).toBe(2)
@@ -407,14 +405,14 @@ describe('export and import', () => {
 })
 
 describe('without a server', () => {
-  it('says who did not answer and ends with 8', async () => {
+  it('names the unreachable servers and exits with 8', async () => {
     expect(await stage.run(['ls', '--server', '127.0.0.1:1,127.0.0.1:2'])).toMatchObject({
       code: 8,
-      err: 'zabra: Cannot connect to 127.0.0.1:1 (ECONNREFUSED); Cannot connect to 127.0.0.1:2 (ECONNREFUSED). Check that a server runs there, or name another one with --server or ZABRA_SERVER.\n',
+      err: 'zabra: Cannot connect to 127.0.0.1:1 (ECONNREFUSED); Cannot connect to 127.0.0.1:2 (ECONNREFUSED). Check that a server is running there, or name another one with --server or ZABRA_SERVER.\n',
     })
   })
 
-  it('says that nobody answered in time, and that a root does not exist', async () => {
+  it('reports a connection timeout and a missing chroot', async () => {
     const silent = createServer((socket) => void socket.on('error', () => {}))
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
     const server = `127.0.0.1:${(silent.address() as { port: number }).port}`
@@ -425,18 +423,18 @@ describe('without a server', () => {
     silent.close()
     expect(await stage.run(['ls', '--server', `${stage.address}/none`])).toMatchObject({
       code: 3,
-      err: 'zabra: The root that stands behind the servers in --server or ZABRA_SERVER does not exist.\n',
+      err: 'zabra: The root path (chroot) after the servers in --server or ZABRA_SERVER does not exist.\n',
     })
   })
 
-  it('refused credentials end with 7', async () => {
+  it('exits with 7 for refused credentials', async () => {
     expect(await stage.run(['ls', '--auth', 'nosuch:secret'])).toMatchObject({
       code: 7,
       err: 'zabra: The server refused the credentials. Check --auth and ZABRA_AUTH, or log in with --sasl-user.\n',
     })
   })
 
-  it('goes on to the next server of the list, and takes a root', async () => {
+  it('tries the next server of the list, and uses the chroot', async () => {
     await stage.createNodes({ '/root': null, '/root/leaf': 'x' })
     const server = `127.0.0.1:1,${stage.address}/root`
     expect(await stage.run(['ls', '-R', '/', '--server', server])).toMatchObject({ out: '/\n/leaf\n' })

@@ -62,7 +62,7 @@ function damage(at: number): void {
 }
 
 describe('log', () => {
-  it('prints every transaction in words, without the data', async () => {
+  it('prints every transaction on a line, without data', async () => {
     const { code, out } = await run('log', data)
     expect(code).toBe(0)
     const said = out
@@ -81,7 +81,7 @@ describe('log', () => {
     expect(out).not.toContain('hidden')
   })
 
-  it('prints data, one node or one session when asked, and JSON', async () => {
+  it('prints data, one node, one session or JSON on request', async () => {
     expect((await run('log', log, '--data', '--path', '/a')).out.split('\n')).toMatchObject([
       expect.stringContaining('create /a data "hidden"'),
       expect.stringContaining('/a/b'),
@@ -94,14 +94,14 @@ describe('log', () => {
     expect(JSON.parse(lines[1]!)).toMatchObject({ zxid: '0x2', type: 'create2', path: '/a', bytes: 6 })
   })
 
-  it('--check says that a sound file is sound', async () => {
+  it('--check reports a sound file', async () => {
     expect(await run('log', '--check', data)).toMatchObject({
       code: 0,
       out: `${log}: sound, 7 transactions, 0x1 to 0x7\n`,
     })
   })
 
-  it('--check names the first bad byte of a damaged file and ends with 17', async () => {
+  it('--check prints the first bad byte of a damaged file and exits with 17', async () => {
     const at = offsets()[3]!
     damage(at + 50)
     const { code, out } = await run('log', '--check', data)
@@ -112,7 +112,7 @@ describe('log', () => {
     expect((await run('log', data)).out.trim().split('\n')).toHaveLength(3)
   })
 
-  it('--check tells what is missing between two files', async () => {
+  it('--check reports transactions missing between two files', async () => {
     const at = offsets()[2]!
     const bytes = readFileSync(log)
     const next = offsets()[4]!
@@ -126,7 +126,7 @@ describe('log', () => {
     expect(err).toContain('Transactions 0x3 to 0x4 are missing between')
   })
 
-  it('--repair cuts a torn write, keeps a copy and leaves a file that a server takes', async () => {
+  it('--repair cuts a torn write, keeps a copy and leaves a file that a server can recover from', async () => {
     truncateSync(log, readFileSync(log).length - 5)
     const { code, out } = await run('log', '--repair', data)
     expect(code).toBe(0)
@@ -137,7 +137,7 @@ describe('log', () => {
     expect(existsSync(join(data, 'zabra.lock'))).toBe(false)
   })
 
-  it('--repair --output leaves the file alone', async () => {
+  it('--repair --output does not change the file', async () => {
     truncateSync(log, readFileSync(log).length - 5)
     const before = readFileSync(log)
     const output = join(data, 'mended')
@@ -146,7 +146,7 @@ describe('log', () => {
     expect((await run('log', '--check', output)).out).toContain('sound, 6 transactions')
   })
 
-  it('--repair refuses to give up acknowledged transactions without --force', async () => {
+  it('--repair refuses to drop acknowledged transactions without --force', async () => {
     const before = readFileSync(log)
     damage(offsets()[3]! + 50)
     const refused = await run('log', '--repair', data)
@@ -157,7 +157,7 @@ describe('log', () => {
     expect(readFileSync(join(data, 'version-2', 'backup.log.1.1'))).toHaveLength(before.length)
   })
 
-  it('--repair does not touch a folder that a server uses', async () => {
+  it('--repair refuses a folder in use by a server', async () => {
     const busy = await CliFixture.start()
     try {
       const file = readdirSync(join(busy.folder, 'data', 'version-2')).find((name) =>
@@ -172,7 +172,7 @@ describe('log', () => {
     }
   })
 
-  it('says what is wrong with a path and with options that do not go together', async () => {
+  it('refuses an invalid path and conflicting options with an explanation', async () => {
     expect(await run('log', '/no/such')).toMatchObject({ code: 2, err: expect.stringContaining('ENOENT') })
     expect(await run('log', stage.folder)).toMatchObject({
       code: 2,
@@ -185,7 +185,7 @@ describe('log', () => {
 })
 
 describe('snapshot', () => {
-  it('prints nodes and facts of the newest one of a folder', async () => {
+  it('prints summary and nodes of the newest snapshot in a folder', async () => {
     const { code, out } = await run('snapshot', data)
     expect(code).toBe(0)
     expect(out).toMatch(
@@ -197,7 +197,7 @@ describe('snapshot', () => {
     expect(JSON.parse(first!)).toMatchObject({ path: '/zookeeper', bytes: 0, acl: 'world:anyone:cdrwa' })
   })
 
-  it('--check tells a sound one from a damaged one', async () => {
+  it('--check distinguishes sound and damaged snapshots', async () => {
     expect(await run('snapshot', '--check', data)).toMatchObject({
       code: 0,
       out: expect.stringMatching(/snapshot\.0: sound, 4 nodes/),

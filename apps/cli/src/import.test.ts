@@ -39,28 +39,28 @@ async function stopped(signal: NodeJS.Signals, root: string): Promise<{ code: nu
   return { code: await ended, err }
 }
 
-describe.skipIf(!existsSync(main))('an import that ends in the middle (pnpm build first)', () => {
+describe.skipIf(!existsSync(main))('an interrupted import (pnpm build first)', () => {
   it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
-    'by %s leaves nothing',
+    'interrupted by %s deletes what it has created',
     async (signal) => {
       const root = `/stopped-${signal}`
       const { code, err } = await stopped(signal, root)
       expect(code).toBe({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }[signal])
-      expect(err).toMatch(/^zabra: deleting the \d+ nodes again that were created so far\n$/)
+      expect(err).toMatch(/^zabra: rolling back: deleting the \d+ nodes created so far\n$/)
       expect(await stage.zk.exists(root)).toBeUndefined()
     },
     LIMIT_MS,
   )
 
   it(
-    'by SIGKILL is completed by the same import, without a trace',
+    'killed by SIGKILL is completed by the same import, which removes temporary access list entries',
     async () => {
       await stopped('SIGKILL', '/killed')
       const open = await stage.zk.getACL('/killed')
       expect(open.acl).toContainEqual({ perms: 29, id: { scheme: 'ip', id: '127.0.0.1' } })
       expect((await stage.zk.getChildren('/killed')).children.length).toBeGreaterThan(0)
       const dry = await stage.run(['import', '--dry-run', file, '/killed'])
-      expect(dry.out).toContain('close /killed (left open by an import that was killed)')
+      expect(dry.out).toContain('close /killed (access list of an import that was killed)')
       const again = await stage.run(['import', file, '/killed', '--skip'])
       expect(again).toMatchObject({
         code: 0,
@@ -76,23 +76,23 @@ describe.skipIf(!existsSync(main))('an import that ends in the middle (pnpm buil
   )
 })
 
-describe('an import that fails in the middle', () => {
+describe('a failing import', () => {
   const node = (path: string, perms = 'cdrwa') =>
     JSON.stringify({ path, data: 'd', acl: [{ scheme: 'world', id: 'anyone', perms }] })
 
-  it('takes back what it has created, and says why it failed', async () => {
+  it('rolls back what it has created and prints the reason', async () => {
     await stage.createNodes({ '/locked': null })
     await stage.zk.setACL('/locked', [{ perms: 1, id: { scheme: 'world', id: 'anyone' } }])
     const many = Array.from({ length: 250 }, (_, i) => node(`/a-${i}`))
     const input = `${[...many, node('/locked/in')].join('\n')}\n`
     const { code, err } = await stage.run(['import'], { input })
     expect(code).toBe(7)
-    expect(err).toContain('deleting the 200 nodes again')
+    expect(err).toContain('rolling back: deleting the 200 nodes')
     expect(err).toContain('/locked/in')
     expect(await stage.zk.exists('/a-0')).toBeUndefined()
   })
 
-  it('opens nothing where its own identity may create children already', async () => {
+  it('adds no temporary access list entry when its identity may create children already', async () => {
     const acl = [{ scheme: 'digest', id: digestId('ada:secret'), perms: 'cdrwa' }]
     const own = (path: string) => JSON.stringify({ path, data: 'd', acl })
     const input = `${own('/adas')}\n${own('/adas/in')}\n`

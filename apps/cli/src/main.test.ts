@@ -69,7 +69,7 @@ describe.skipIf(!existsSync(main))('the built program (pnpm build first)', () =>
     for (const [code, meaning] of exitCodeTable) expect(out).toContain(`${code}  ${meaning}`)
   })
 
-  it('takes commands from a pipe', async () => {
+  it('runs commands from a pipe', async () => {
     expect(await run(['shell'], 'ls /\nget /none\n')).toMatchObject({ code: 3, out: '[full, zookeeper]\n' })
   })
 
@@ -86,7 +86,7 @@ describe.skipIf(!existsSync(main))('the built program (pnpm build first)', () =>
     expect(stage.server.stats().sessions).toBe(before)
   })
 
-  it.skipIf(!existsSync('/dev/full'))('does not end well when its output cannot be written', () => {
+  it.skipIf(!existsSync('/dev/full'))('fails when its output cannot be written', () => {
     const out = openSync('/dev/full', 'w')
     try {
       const ran = spawnSync(process.execPath, [main, '--version'], { stdio: ['ignore', out, 'pipe'] })
@@ -99,7 +99,7 @@ describe.skipIf(!existsSync(main))('the built program (pnpm build first)', () =>
     }
   })
 
-  it('ends its session when the reader of its output goes away', async () => {
+  it('closes its session when the reader of its output closes the pipe', async () => {
     const before = stage.server.stats().sessions
     const { child, said, ended } = start(['watch', '/pipe'])
     await said('watching /pipe')

@@ -20,7 +20,7 @@ const below = (command: Command): Command[] => command.commands.flatMap((one) =>
 const names = (command: Command): string[] =>
   command.options.flatMap(({ short, long }) => [short, long].filter((name) => name !== undefined))
 
-it('no command has an option that the program takes for its own wherever it stands', () => {
+it('no command has an option with the name of a global option', () => {
   const ours = names(program)
   const clashes = below(program).flatMap((command) =>
     names(command)
@@ -30,7 +30,7 @@ it('no command has an option that the program takes for its own wherever it stan
   expect(clashes).toEqual([])
 })
 
-it('a mistake names the command whose help tells more, also below another command', async () => {
+it('a usage error names the command whose --help explains more, also for a subcommand', async () => {
   const stderr = new CapturedOutput()
   const argv = ['quota', 'set', '/a', '--nodes', 'x']
   const io = {
@@ -40,5 +40,5 @@ it('a mistake names the command whose help tells more, also below another comman
     platform: nodePlatform(),
   }
   expect(await run(argv, { ...io, stdin: new PassThrough(), stdout: new CapturedOutput(), stderr })).toBe(2)
-  expect(stderr.text).toContain('Run zabra quota set --help to see what it takes.')
+  expect(stderr.text).toContain('Run zabra quota set --help for its arguments and options.')
 })

@@ -20,11 +20,11 @@ beforeAll(async () => {
 afterAll(() => stage.stop())
 
 describe('ls', () => {
-  it('prints the names of children, one a line and sorted', async () => {
+  it('prints the names of children, sorted, one per line', async () => {
     expect(await stage.run(['ls', '/app'])).toMatchObject({ code: 0, out: 'config\nworkers\n', err: '' })
   })
 
-  it('prints every path below with -R', async () => {
+  it('prints the paths of all descendants with -R', async () => {
     const { out } = await stage.run(['ls', '-R', '/app'])
     expect(out).toBe('/app\n/app/config\n/app/workers\n/app/workers/a\n/app/workers/b\n/app/workers/here\n')
   })
@@ -38,7 +38,7 @@ describe('ls', () => {
     expect(JSON.parse(json.out.split('\n')[0]!)).toMatchObject({ name: 'config', dataLength: 11, version: 0 })
   })
 
-  it('prints what it may read and says by its exit code that it is not the whole', async () => {
+  it('prints the readable nodes and exits with 7 when some may not be read', async () => {
     expect(await stage.run(['ls', '-R', '/secret'])).toMatchObject({
       code: 7,
       out: '/secret\n/secret/closed\n',
@@ -48,7 +48,7 @@ describe('ls', () => {
     })
   })
 
-  it('ends with 3 for a node that does not exist and with 2 for what is no path', async () => {
+  it('exits with 3 for a missing node and with 2 for an invalid path', async () => {
     expect(await stage.run(['ls', '/none'])).toMatchObject({
       code: 3,
       err: 'zabra: /none does not exist, or its parent does not.\n',
@@ -61,7 +61,7 @@ describe('ls', () => {
 })
 
 describe('tree', () => {
-  it('draws how nodes hang together', async () => {
+  it('draws the subtree with branches', async () => {
     const { out } = await stage.run(['tree', '/app'])
     expect(out).toBe(
       ['/app', '├── config', '└── workers', '    ├── a', '    ├── b', '    └── here  (ephemeral)', ''].join(
@@ -73,19 +73,19 @@ describe('tree', () => {
 })
 
 describe('get', () => {
-  it('prints the very bytes when no terminal shows them', async () => {
+  it('prints the data byte for byte to a pipe', async () => {
     expect((await stage.run(['get', '/app/config'])).out).toBe('{"port":80}')
     expect([...(await stage.run(['get', '/app/workers/b'])).bytes]).toEqual([0, 0xff, 0x1b, 0x41])
   })
 
-  it('never sends control characters of the data to a terminal', async () => {
+  it('escapes control characters of the data on a terminal', async () => {
     const { out } = await stage.run(['get', '/app/workers/b'], { terminal: true })
     expect(out).toBe('00000000  00 ff 1b 41                                      ...A\n')
     await stage.createNodes({ '/bell': 'a\u001b]0;title\u0007' })
     expect((await stage.run(['get', '/bell'], { terminal: true })).out).toBe('a\\x1b]0;title\\x07\n')
   })
 
-  it('prints Base64, a dump, the stat and JSON when asked', async () => {
+  it('prints Base64, a hex dump, the stat or JSON on request', async () => {
     expect((await stage.run(['get', '-b', '/app/workers/b'])).out).toBe('AP8bQQ==\n')
     expect((await stage.run(['get', '-x', '/app'])).out).toMatch(/^00000000 {2}72 6f 6f 74 .*root\n$/)
     expect((await stage.run(['get', '-s', '/app'])).out).toMatch(/^root\ncZxid = 0x[0-9a-f]+\nctime = /)
@@ -100,7 +100,7 @@ describe('get', () => {
 })
 
 describe('stat, getAcl, whoami, config and sync', () => {
-  it('print what the server tells', async () => {
+  it('print the reply of the server', async () => {
     expect((await stage.run(['stat', '/app'])).out).toMatch(/^cZxid = [\s\S]*\nnumChildren = 2\n$/)
     expect((await stage.run(['stat', '/none'])).code).toBe(3)
     expect((await stage.run(['getAcl', '/app'])).out).toBe('world:anyone:cdrwa\n')
@@ -112,14 +112,14 @@ describe('stat, getAcl, whoami, config and sync', () => {
     expect(await stage.run(['sync'])).toMatchObject({ code: 0, out: '' })
   })
 
-  it('whoami names the identities of --auth and of ZABRA_AUTH', async () => {
+  it('whoami prints the identities of --auth and of ZABRA_AUTH', async () => {
     const flags = await stage.run(['whoami', '--auth', 'digest:ada:pw', '--auth', 'digest:bob:pw'])
     expect(flags.out.split('\n').toSorted().join('\n').trim()).toBe('digest: ada\ndigest: bob\nip: 127.0.0.1')
     const { out } = await stage.run(['whoami'], { environment: { ZABRA_AUTH: 'digest:eve:pw' } })
     expect(out).toContain('digest: eve\n')
   })
 
-  it('an identity without a scheme is refused and never repeated', async () => {
+  it('an identity without a scheme is refused, and the message does not contain it', async () => {
     const { code, err } = await stage.run(['whoami', '--auth', 'hush-hush'])
     expect(code).toBe(2)
     expect(err).toContain('Expected an identity as scheme:credential')
@@ -128,18 +128,18 @@ describe('stat, getAcl, whoami, config and sync', () => {
 })
 
 describe('find', () => {
-  it('finds by the form of the name or of the path', async () => {
+  it('finds nodes by a pattern of the name or of the path', async () => {
     expect((await stage.run(['find', '/app', '--glob', '?'])).out).toBe('/app/workers/a\n/app/workers/b\n')
     expect((await stage.run(['find', '--glob', '/app/**/a'])).out).toBe('/app/workers/a\n')
     expect((await stage.run(['find', '/app', '--regexp', 'g$'])).out).toBe('/app/config\n')
   })
 
-  it('finds by data and by being ephemeral', async () => {
+  it('finds nodes by their data, and ephemeral nodes', async () => {
     expect((await stage.run(['find', '/app', '--data', '"port":\\d+'])).out).toBe('/app/config\n')
     expect((await stage.run(['find', '/app', '--ephemeral'])).out).toBe('/app/workers/here\n')
   })
 
-  it('says what is wrong with an expression', async () => {
+  it('refuses an invalid regular expression with an explanation', async () => {
     expect(await stage.run(['find', '--regexp', '('])).toMatchObject({
       code: 2,
       err: expect.stringContaining('Expected a regular expression after --regexp, got "("'),
@@ -148,13 +148,13 @@ describe('find', () => {
 })
 
 describe('du and ephemerals', () => {
-  it('du counts nodes and bytes, the largest first', async () => {
+  it('du prints nodes and bytes of subtrees, the largest first', async () => {
     expect((await stage.run(['du', '/app'])).out).toBe(
       'bytes  nodes  path\n   22      6  /app\n   11      1  /app/config\n    7      4  /app/workers\n',
     )
   })
 
-  it('ephemerals names the session that owns a node', async () => {
+  it('ephemerals prints the session that owns a node', async () => {
     const { out } = await stage.run(['ephemerals', '/app', '--json'])
     const owner = `0x${BigInt.asUintN(64, stage.zk.sessionId).toString(16)}`
     expect(JSON.parse(out)).toMatchObject({ owner, path: '/app/workers/here' })

@@ -6,7 +6,7 @@ import { CommandRun } from './testing/cli-fixture.ts'
 const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
 
 describe('the README', () => {
-  it('has the table of exit codes that --help has', () => {
+  it('has the same table of exit codes as --help', () => {
     const [, table = ''] =
       /## Exit codes\n\n\| code \| meaning \|\n\| --- \| --- \|\n([\s\S]*)$/.exec(readme) ?? []
     expect(table.trim().split('\n')).toEqual(
@@ -14,7 +14,7 @@ describe('the README', () => {
     )
   })
 
-  it('calls only commands that there are, with options that they have', async () => {
+  it('uses only existing commands and options', async () => {
     const calls = [...readme.matchAll(/^(?:\$ )?zabra (\w+)([^#\n<>|]*)/gm)]
     expect(calls.length).toBeGreaterThan(30)
     for (const [, command = '', rest = ''] of calls) {

@@ -16,15 +16,15 @@ afterAll(() => stage.stop())
 const as = (name: string, ...rest: string[]): string[] => ['--sasl-user', name, ...rest]
 const environment = { ZABRA_SASL_PASSWORD: 'sécret "1"' }
 
-describe('a login by SASL', () => {
-  it('takes the password from the environment', async () => {
+describe('a SASL login', () => {
+  it('reads the password from the environment', async () => {
     const { code, out } = await stage.run(['whoami', ...as('bob')], { environment })
     expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining('sasl: bob') })
     const both = { ...environment, ZABRA_SASL_USER: 'bob' }
     expect((await stage.run(['whoami'], { environment: both })).out).toContain('sasl: bob')
   })
 
-  it('takes it from the first line of a file or of standard input', async () => {
+  it('reads the password from the first line of a file or of standard input', async () => {
     const file = join(stage.folder, 'password')
     writeFileSync(file, 'sécret "1"\r\nwhat follows means nothing\n')
     const login = as('bob', '--sasl-password-file')
@@ -38,7 +38,7 @@ describe('a login by SASL', () => {
     expect(out.match(/sasl: bob/g)).toHaveLength(2)
   })
 
-  it('with a wrong password ends with 7 and does not repeat it', async () => {
+  it('exits with 7 for a wrong password and does not print it', async () => {
     const wrong = { ZABRA_SASL_PASSWORD: 'not-this-one' }
     const ran = await stage.run(['whoami', ...as('bob')], { environment: wrong })
     expect(ran).toMatchObject({
@@ -48,18 +48,18 @@ describe('a login by SASL', () => {
     expect(ran.err).not.toContain('not-this-one')
   })
 
-  it('says what is missing', async () => {
+  it('names a missing user or password', async () => {
     const none = await stage.run(['ls', ...as('bob')])
     expect(none).toMatchObject({ code: 2, err: expect.stringContaining('Set ZABRA_SASL_PASSWORD') })
-    const nobody = await stage.run(['ls', '--sasl-password-file', '/some/file'])
-    expect(nobody).toMatchObject({ code: 2, err: expect.stringContaining('Name one with --sasl-user') })
+    const noUser = await stage.run(['ls', '--sasl-password-file', '/some/file'])
+    expect(noUser).toMatchObject({ code: 2, err: expect.stringContaining('Name one with --sasl-user') })
     const empty = await stage.run(['ls', ...as('bob', '--sasl-password-file', '-')], { input: '\n' })
     expect(empty).toMatchObject({ code: 2, err: expect.stringContaining('got an empty one') })
     const absent = await stage.run(['ls', ...as('bob', '--sasl-password-file', '/no/such')])
     expect(absent).toMatchObject({ code: 2, err: expect.stringContaining('/no/such') })
   })
 
-  it('says so where the server has no logins', async () => {
+  it('reports a server without SASL logins', async () => {
     const plain = await CliFixture.start()
     try {
       const { code, err } = await plain.run(['ls', ...as('bob')], { environment })
@@ -70,7 +70,7 @@ describe('a login by SASL', () => {
   })
 })
 
-describe('a password that is typed', () => {
+describe('a password prompt', () => {
   function ask(stop = new AbortController()) {
     const stdin = new PassThrough()
     const stderr = new CapturedOutput(true)
@@ -86,7 +86,7 @@ describe('a password that is typed', () => {
     return { stdin, stderr, stop, answer: promptHidden(io, 'Password: ') }
   }
 
-  it('is not shown, and can be corrected', async () => {
+  it('has no echo and accepts corrections', async () => {
     const { stdin, stderr, answer } = ask()
     stdin.write('wrong\u0015sä')
     stdin.write('x\u007fcret\r')
@@ -94,14 +94,14 @@ describe('a password that is typed', () => {
     expect(stderr.text).toBe('Password: \n')
   })
 
-  it('leaves what was typed ahead to whoever reads next', async () => {
+  it('leaves text typed after Enter for the next reader', async () => {
     const { stdin, answer } = ask()
     stdin.write('secret\rls /\r')
     expect(await answer).toBe('secret')
     expect(String(stdin.read())).toBe('ls /\r')
   })
 
-  it('is given up with Ctrl-C, Ctrl-D or a signal', async () => {
+  it('is cancelled by Ctrl-C, Ctrl-D or a signal', async () => {
     for (const key of ['\u0003', '\u0004']) {
       const { stdin, answer } = ask()
       stdin.write(key)

@@ -19,14 +19,14 @@ afterAll(async () => {
   await stage.stop()
 })
 
-describe('a service named by --server', () => {
-  it('is looked up, with a root behind its name', async () => {
+describe('a dns-srv name in --server', () => {
+  it('is looked up, and its chroot is used', async () => {
     await stage.createNodes({ '/app': null, '/app/a': 'x' })
     const server = ['--server', 'dns-srv://_zk._tcp.zabra.test/app']
     expect(await stage.run(['ls', '/', ...server])).toMatchObject({ code: 0, out: 'a\n' })
   })
 
-  it('that nobody knows is told as such, with what to do', async () => {
+  it('that cannot be resolved is reported with advice', async () => {
     const at = ['--server', 'dns-srv://_none._tcp.zabra.test', '--timeout', '300']
     expect(await stage.run(['ls', '/', ...at])).toMatchObject({
       code: 8,
@@ -36,7 +36,7 @@ describe('a service named by --server', () => {
     })
   })
 
-  it('is what status asks and bench loads, each of its servers', async () => {
+  it('gives status and bench all of its servers', async () => {
     const service = 'dns-srv://_zk._tcp.zabra.test'
     const port = stage.server.addresses.client.port
     const standing = { code: 0, out: expect.stringContaining(`localhost:${port} `) }
@@ -48,7 +48,7 @@ describe('a service named by --server', () => {
     expect(out).toContain('"operations"')
   })
 
-  it.each([['status'], ['bench']])('that nobody knows ends %s with what to do', async (command) => {
+  it.each([['status'], ['bench']])('that cannot be resolved ends %s with advice', async (command) => {
     const at = ['dns-srv://_none._tcp.zabra.test', '--timeout', '300']
     expect(await stage.run([command, ...at])).toMatchObject({
       code: 8,
@@ -56,14 +56,14 @@ describe('a service named by --server', () => {
     })
   })
 
-  it.each([['status'], ['bench']])('that is written wrongly is a wrong use of %s', async (command) => {
+  it.each([['status'], ['bench']])('that is malformed is a usage error of %s', async (command) => {
     expect(await stage.run([command, 'dns-srv://a:2181'])).toMatchObject({
       code: 2,
       err: expect.stringContaining('Expected a service as dns-srv://name/chroot'),
     })
   })
 
-  it('is reached over TLS with --tls', () => {
+  it('implies TLS for its servers with --tls', () => {
     expect(new ClientTransport({}, true).withSchemes('dns-srv://a/b')).toBe('dns-srv+tls://a/b')
     expect(new ClientTransport({}, false).withSchemes('dns-srv://a/b')).toBe('dns-srv://a/b')
   })

@@ -32,7 +32,7 @@ const quorum =
     word === 'srvr' ? srvr(mode) : `zk_version\t3.9.3\nzk_server_state\t${mode}\n${figures}`
 
 describe('status', () => {
-  it('shows a server that stands alone', async () => {
+  it('shows a standalone server', async () => {
     const stage = await CliFixture.start()
     try {
       const { code, out } = await run(stage.address)
@@ -44,34 +44,34 @@ describe('status', () => {
     }
   })
 
-  it('shows every member of an ensemble, and its leader who lacks a follower', async () => {
+  it('shows every member of an ensemble, and a leader with a missing follower', async () => {
     const leader = await member(quorum('leader', 'zk_quorum_size\t3\nzk_synced_followers\t1\n'))
     const follower = await member(quorum('follower'))
     const { code, out } = await run(leader, follower)
     expect(code).toBe(0)
-    expect(out).toMatch(/leader +0x100000007 +4 +2 +0.5\/7 +9 +3.9.3-abc +ok, but 1 of 3 voters not in step/)
+    expect(out).toMatch(/leader +0x100000007 +4 +2 +0.5\/7 +9 +3.9.3-abc +ok, but 1 of 3 voters not synced/)
     expect(out).toMatch(/follower .* ok\n/)
   })
 
-  it('takes members with commas between them, as connect strings have them', async () => {
+  it('accepts members separated by commas, as in connect strings', async () => {
     const [leader, follower] = [await member(quorum('leader')), await member(quorum('follower'))]
     const { code, out } = await run(`${leader},${follower}`)
     expect([code, out.split('\n').length]).toEqual([0, 4])
   })
 
-  it('takes no members over WebSockets, which answer no words', async () => {
+  it('refuses WebSocket addresses, where four-letter words do not work', async () => {
     expect(await run('ws://localhost:1/')).toMatchObject({
       code: 2,
       err: expect.stringContaining('other port'),
     })
   })
 
-  it('takes the members from --server when none is named', async () => {
+  it('queries the members of --server when none is named', async () => {
     const follower = await member(quorum('leader'))
     expect((await run('--server', `${follower}/root`)).out).toContain('leader')
   })
 
-  it('ends with 20 when a member is down, and still shows the others', async () => {
+  it('exits with 20 when a member is down, and still shows the others', async () => {
     const leader = await member(quorum('leader'))
     const { code, out, err } = await run(leader, '127.0.0.1:1')
     expect(code).toBe(20)
@@ -79,7 +79,7 @@ describe('status', () => {
     expect(err).toBe('zabra: 1 of 2 members are not serving: 127.0.0.1:1.\n')
   })
 
-  it('ends with 20 for a member that has no quorum and for one that does not answer', async () => {
+  it('exits with 20 for a member without quorum and for one that does not reply', async () => {
     const idle = await member(() => 'This ZooKeeper instance is not currently serving requests\n')
     expect(await run(idle)).toMatchObject({ code: 20, out: expect.stringContaining('no quorum') })
     const hung = await member(() => undefined)
@@ -88,40 +88,43 @@ describe('status', () => {
       out: expect.stringContaining('did not answer'),
     })
     const other = await member(() => 'HTTP/1.1 400 Bad Request\r\n\r\n')
-    expect(await run(other)).toMatchObject({ code: 20, out: expect.stringContaining('no ZooKeeper server') })
+    expect(await run(other)).toMatchObject({
+      code: 20,
+      out: expect.stringContaining('not a ZooKeeper server'),
+    })
   })
 
-  it('ends with 20 when two members lead or none does', async () => {
+  it('exits with 20 for two leaders and for none', async () => {
     const leaders = [await member(quorum('leader')), await member(quorum('leader'))]
     expect(await run(...leaders)).toMatchObject({
       code: 20,
-      err: expect.stringContaining('say that they lead'),
+      err: expect.stringContaining('claim to be the leader'),
     })
     const followers = [await member(quorum('follower')), await member(quorum('follower'))]
     expect(await run(...followers)).toMatchObject({ code: 20, err: expect.stringContaining('None of these') })
   })
 
-  it('says which word is not on the whitelist', async () => {
+  it('names the words that are not on the whitelist', async () => {
     const stage = await CliFixture.start({ fourLetterWords: ['srvr'] })
     try {
       const { code, out, err } = await run(stage.address)
       expect(code).toBe(0)
       expect(out).toContain('standalone')
-      expect(err).toContain('mntr not on the whitelist. Name it in 4lw.commands.whitelist there to see more')
+      expect(err).toContain('mntr not on the whitelist. Add it to 4lw.commands.whitelist there to see more')
     } finally {
       await stage.stop()
     }
     const closed = await CliFixture.start({ fourLetterWords: [] })
     try {
       const { out, err } = await run(closed.address)
-      expect(out).toContain('unknown: it tells nothing')
+      expect(out).toContain('unknown: no word is whitelisted')
       expect(err).toContain('srvr and mntr not on the whitelist')
     } finally {
       await closed.stop()
     }
   })
 
-  it('prints one JSON object a member with --json', async () => {
+  it('prints one JSON object per member with --json', async () => {
     const leader = await member(quorum('leader'))
     expect(JSON.parse((await run(leader, '--json')).out)).toMatchObject({
       server: leader,

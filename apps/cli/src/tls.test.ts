@@ -24,7 +24,7 @@ afterAll(() => stage.stop())
 const trusting = ['--ca', certificate('authority.pem'), '--cert', certificate('alice.pem')]
 
 describe('over TLS', () => {
-  it('commands reach a server, and show it a certificate', async () => {
+  it('commands connect to the server with a client certificate', async () => {
     const { code, out } = await stage.run(['whoami', '--tls', '--server', secure, ...trusting])
     expect(code).toBe(0)
     expect(out).toContain('x509: ')
@@ -37,7 +37,7 @@ describe('over TLS', () => {
     expect(await stage.run(['ls', '/'], { environment })).toMatchObject({ code: 0, out: 'zookeeper\n' })
   })
 
-  it('a key may stand in a file of its own, and a PKCS #12 file holds both', async () => {
+  it('a key may be in a separate PEM file, and a PKCS #12 file may hold key and certificate', async () => {
     const pem = readFileSync(certificate('alice.pem'), 'utf8')
     const [key, chain] = [join(stage.folder, 'alice.key'), join(stage.folder, 'alice.crt')]
     writeFileSync(key, pem.slice(0, pem.indexOf('-----BEGIN CERTIFICATE')))
@@ -69,7 +69,7 @@ describe('over TLS', () => {
     [['--cert', certificate('alice.pem'), '--key', certificate('server.pem')], 'none of its certificates'],
     [['--cert', certificate('server.jks')], 'keytool -importkeystore'],
     [['--cert', certificate('alice-locked.pem')], 'set its password'],
-  ])('%j is a mistake that is explained', async (argv, text) => {
+  ])('%j is refused with an explanation', async (argv, text) => {
     for (const at of [
       ['--tls', '--server', secure],
       ['--server', `tls://${secure}`],
@@ -80,7 +80,7 @@ describe('over TLS', () => {
       })
   })
 
-  it('a scheme in the address does without --tls, and a root stays a root', async () => {
+  it('a scheme in the address makes --tls unnecessary, and the chroot is kept', async () => {
     await stage.createNodes({ '/sub': null, '/sub/leaf': null })
     const server = `tls://${secure}/sub`
     expect(await stage.run(['ls', '/', '--server', server, ...trusting])).toMatchObject({ out: 'leaf\n' })
@@ -89,14 +89,14 @@ describe('over TLS', () => {
     )
   })
 
-  it('status asks members over TLS', async () => {
+  it('status queries members over TLS', async () => {
     expect(await stage.run(['status', secure, '--tls', ...trusting])).toMatchObject({
       code: 0,
       out: expect.stringContaining('standalone'),
     })
   })
 
-  it('a port that speaks without TLS is named so, on one line', async () => {
+  it('a port without TLS is reported as such, on one line', async () => {
     const web = createServer((socket) => {
       socket.on('error', () => {}).once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))
     })
@@ -104,20 +104,20 @@ describe('over TLS', () => {
     const { port } = web.address() as { port: number }
     expect(await stage.run(['ls', '--tls', '--server', `127.0.0.1:${port}`])).toMatchObject({
       code: 8,
-      err: expect.stringMatching(/^zabra: .*wrong version number\. That port speaks without TLS: .*\n$/),
+      err: expect.stringMatching(/^zabra: .*wrong version number\. This port does not use TLS: .*\n$/),
     })
     web.close()
   })
 
-  it('a port that cuts who shakes hands for TLS may be the plain one', async () => {
+  it('a port that resets a TLS handshake is reported with a hint to use the TLS port', async () => {
     const { port } = stage.server.addresses.client
     expect(await stage.run(['ls', '--tls', '--server', `127.0.0.1:${port}`])).toMatchObject({
       code: 8,
-      err: expect.stringMatching(/ECONNRESET.*port for TLS, and not the plain one\.\n$/),
+      err: expect.stringMatching(/ECONNRESET.*Check that this is the TLS port of the server\.\n$/),
     })
   })
 
-  it('a server that is not trusted is no server, and a file that is none is a mistake', async () => {
+  it('an untrusted server exits with 8, and an invalid certificate file with 2', async () => {
     const ca = ['--ca', certificate('stranger-authority.pem'), '--cert', certificate('alice.pem')]
     expect(await stage.run(['ls', '--tls', '--server', secure, ...ca])).toMatchObject({ code: 8 })
     expect(await stage.run(['ls', '--tls', '--server', secure])).toMatchObject({

@@ -102,7 +102,7 @@ describeWith(['apache'], 'the data directories of Apache ZooKeeper members', () 
     const uncommitted = await leaderHistoryAfter(three)
     await follow(three, uncommitted.createRange(3, 10, 14).txns)
     await three.takeSnapshot(three.sessions)
-    expect(await three.truncateTo(author.tree.lastZxid)).toEqual({ exact: true })
+    expect(await three.truncateTo(author.tree.lastZxid)).toEqual({ isExact: true })
     for (const database of databases) {
       await database.setCurrentEpoch(3)
       expect(database.tree.digest).toEqual(author.tree.digest)

@@ -13,7 +13,7 @@ function startOn(version: string) {
 
 describe('npm start', () => {
   test.each(['v12.22.12', 'v18.20.8', 'v20.18.3'])(
-    'on Node %s says in one line what is needed',
+    'prints the required version in one line on Node %s',
     (version) => {
       const { status, stderr, stdout } = startOn(version)
       expect(status).toBe(1)
@@ -23,7 +23,7 @@ describe('npm start', () => {
     },
   )
 
-  test('is written so that Node 12 can read it', () => {
+  test('has no syntax that Node 12 cannot parse', () => {
     const source = readFileSync(bootstrap, 'utf8').replace(/^\s*\/\/.*$/gm, '')
     expect(source).not.toMatch(/\?\.|\?\?|from 'node:|^await |#\w+ ?[=(]|\.at\(|replaceAll/m)
   })

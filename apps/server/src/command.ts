@@ -3,7 +3,7 @@ import { Command, CommanderError, InvalidArgumentError, Option } from 'commander
 export const logLevels = ['error', 'warn', 'info', 'debug'] as const
 export type LogLevel = (typeof logLevels)[number]
 
-/** What the command line asks for. */
+/** Options of the command line. */
 export interface Options {
   readonly config: string | undefined
   readonly checkConfig: boolean
@@ -12,7 +12,7 @@ export interface Options {
   readonly logLevel: LogLevel | undefined
 }
 
-/** Either options, or a command that has been dealt with (help, version, a mistake) and the code to exit with. */
+/** Options, or the exit code when the command line was help, version or a usage error. */
 export type ParsedCommand = { readonly options: Options } | { readonly exitCode: number }
 
 const examples = `
@@ -20,10 +20,10 @@ Without a file it serves on port 2181 and keeps its data in ./data.
 
 Examples:
   zabra-server                            # port 2181, data in ./data
-  zabra-server /etc/zookeeper/zoo.cfg     # as Apache ZooKeeper would
-  zabra-server --check-config zoo.cfg     # says what is wrong with it, starts nothing`
+  zabra-server /etc/zookeeper/zoo.cfg     # a configuration of Apache ZooKeeper
+  zabra-server --check-config zoo.cfg     # validates the file, starts nothing`
 
-/** Reads the command line. Text goes to `out`, mistakes to `err`; nothing exits. */
+/** Parses the command line. Prints help to `out` and usage errors to `err`; never exits the process. */
 export function parseCommand(
   argv: readonly string[],
   version: string,
@@ -32,7 +32,7 @@ export function parseCommand(
   const command = new Command('zabra-server')
     .description('A coordination service compatible with Apache ZooKeeper.')
     .argument('[zoo.cfg]', 'a configuration file of Apache ZooKeeper (else ZOOCFG and ZOOCFGDIR, else none)')
-    .option('--check-config', 'say what the configuration means and what is wrong with it, then exit', false)
+    .option('--check-config', 'print findings and settings of the configuration, then exit', false)
     .option('--port <number>', 'port for clients, 0 picks a free one (clientPort)')
     .option('--data <folder>', 'folder for the data (dataDir)', notEmpty)
     .addOption(
@@ -40,7 +40,7 @@ export function parseCommand(
     )
     .version(version)
     .addHelpText('after', examples)
-    .showHelpAfterError('Run zabra-server --help to see what there is.')
+    .showHelpAfterError('Run zabra-server --help for its options.')
     .allowExcessArguments(false)
     .exitOverride()
     .configureOutput({ writeOut: (text) => io.out(text), writeErr: (text) => io.err(text) })
@@ -50,14 +50,14 @@ export function parseCommand(
     if (error instanceof CommanderError) return { exitCode: error.exitCode === 0 ? 0 : 2 }
     throw error
   }
-  const given = command.opts<{ checkConfig: boolean; port?: string; data?: string; logLevel?: LogLevel }>()
+  const options = command.opts<{ checkConfig: boolean; port?: string; data?: string; logLevel?: LogLevel }>()
   return {
     options: {
       config: command.args[0],
-      checkConfig: given.checkConfig,
-      port: given.port,
-      data: given.data,
-      logLevel: given.logLevel,
+      checkConfig: options.checkConfig,
+      port: options.port,
+      data: options.data,
+      logLevel: options.logLevel,
     },
   }
 }

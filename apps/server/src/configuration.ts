@@ -10,7 +10,7 @@ import {
 } from '@zabra/server/settings'
 import type { Options } from './command.ts'
 
-/** The configuration file that the command line or the launcher's variables name, if any. */
+/** Returns the configuration file named by the command line or by `ZOOCFG` and `ZOOCFGDIR`, if any. */
 export function configFile(options: Options, environment: Environment): string | undefined {
   if (options.config !== undefined) return options.config
   const { ZOOCFG: file, ZOOCFGDIR: folder } = environment
@@ -18,7 +18,7 @@ export function configFile(options: Options, environment: Environment): string |
   return folder ? resolve(folder, file || 'zoo.cfg') : file
 }
 
-/** Gathers the settings of all sources. Throws when the configuration file cannot be read. */
+/** Loads the settings from file, environment and flags. Throws when the configuration file cannot be read. */
 export function loadConfiguration(options: Options, environment: Environment): LoadedSettings {
   const name = configFile(options, environment)
   return loadSettings({
@@ -42,7 +42,7 @@ function readIfExists(path: string): string | undefined {
   }
 }
 
-/** What `--check-config` prints: every finding, then the settings that are not at their defaults. */
+/** Returns the output of `--check-config`: every finding, then the settings that differ from their defaults. */
 export function report({ settings, findings, origins }: LoadedSettings): string[] {
   const lines = findings.map((finding) => `${finding.severity}: ${formatFinding(finding)}`)
   const errors = findings.filter(({ severity }) => severity === 'error').length

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { loadConfiguration } from './configuration.ts'
 
-test('the example configuration is read without a warning', () => {
+test('the example configuration loads without a warning', () => {
   const config = fileURLToPath(new URL('../examples/zoo.cfg', import.meta.url))
   const options = { config, checkConfig: false, port: undefined, data: undefined, logLevel: undefined }
   const { settings, findings } = loadConfiguration(options, {})

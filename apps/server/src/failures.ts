@@ -1,4 +1,4 @@
-/** Exit codes, with the numbers of Apache ZooKeeper where it has one. */
+/** Exit codes, equal to those of Apache ZooKeeper where it has one. */
 export const ExitCode = {
   ok: 0,
   unexpected: 1,
@@ -18,7 +18,7 @@ export interface Exit {
 const accessErrors = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'ENOENT', 'EISDIR', 'ELOCKED', 'EIO'])
 const diskFullErrors = new Set(['ENOSPC', 'EDQUOT'])
 
-/** Turns whatever went wrong into what to tell. */
+/** Maps an error to a line for the operator and an exit code. */
 export function toExit(error: unknown): Exit {
   const causes = [...causeChain(error)]
   const text = causes[0] instanceof Error ? oneLine(causes[0].message) : oneLine(String(error))
@@ -56,7 +56,7 @@ function oneLine(text: string): string {
   return text.replace(/\s*\n\s*/g, ' ').trim()
 }
 
-/** Adds advice, unless the text holds a second sentence: then it gives its own. */
+/** Appends advice, unless the text has a second sentence, which is advice already. */
 function withAdvice(text: string, advice: string): string {
   return /[.;] [A-Z]\w* /.test(text) ? text : `${text.replace(/\.$/, '')}. ${advice}`
 }

@@ -15,7 +15,7 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
 const terminal = process.stdout.isTTY
 const pretty = terminal ? (await import('pino-pretty')).default : undefined
 
-// Nobody can vouch for a process after an error that nobody caught: say it and stop.
+// After an uncaught error the state of the process is unknown: print the error and exit.
 for (const event of ['uncaughtException', 'unhandledRejection'] as const)
   process.on(event, (error: unknown) => {
     const { line, exitCode } = toExit(error)
@@ -25,23 +25,23 @@ for (const event of ['uncaughtException', 'unhandledRejection'] as const)
     process.exit(exitCode)
   })
 
-/** What is needed for the settings; a server that has no port for browsers does not load what they need. */
+/** Returns the platform for the settings. Loads the WebSocket library only if a WebSocket port is set. */
 async function platformFor({ webSocketPort }: ServerSettings): Promise<Platform> {
   const ws = webSocketPort === undefined ? undefined : await import('@zabra/runtime/ws')
-  const ports = nodePlatform({
+  const platform = nodePlatform({
     networkFactories: {
       tls: tlsNetwork,
       ...(ws && {
         webSocket: (limits, tls) =>
           ws.webSocketNetwork({
             ...limits,
-            clock: ports.clock,
+            clock: platform.clock,
             upgrades: httpUpgrades(tls instanceof NodeTlsNetwork ? { tls } : {}),
           }),
       }),
     },
   })
-  return ports
+  return platform
 }
 
 process.exitCode = await run({
@@ -58,7 +58,7 @@ process.exitCode = await run({
   },
   now: () => performance.now(),
   onStop(stop) {
-    // A terminal that is closed takes the server that a person runs in it along; elsewhere SIGHUP asks to read files again.
+    // With a terminal, SIGHUP means that it was closed: stop. Without one, SIGHUP reloads certificates.
     const signals = ['SIGINT', 'SIGTERM', ...(terminal ? (['SIGHUP'] as const) : [])] as const
     for (const signal of signals) process.on(signal, stop)
     return () => {
@@ -72,5 +72,5 @@ process.exitCode = await run({
   },
   exit: (code) => process.exit(code),
 })
-// Whatever still lingers, such as a socket of a client that does not close, must not keep a stopped server alive.
+// Open handles, such as the socket of a client that does not close it, must not keep a stopped server alive.
 process.exit()

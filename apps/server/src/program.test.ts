@@ -41,17 +41,17 @@ function serveOnce(nodeFlags: readonly string[]): Promise<{ code: number | null;
   })
 }
 
-describe('the program as it is built', () => {
+describe('the built program', () => {
   test.each([
     ['JSON', [], /"msg":"Stopped; everything is on disk"/],
     ['lines for people', ['--import', forPeople], /INFO.*Stopped; everything is on disk/],
-  ])('serves where no other package is, and logs %s', async (_format, nodeFlags, last) => {
+  ])('serves without node_modules, and logs %s', async (_format, nodeFlags, last) => {
     const { code, said } = await serveOnce(nodeFlags)
     expect(said).toMatch(last)
     expect(code).toBe(0)
   })
 
-  test('imports its own files and what Node brings, nothing else', () => {
+  test('imports only its own files and modules of Node', () => {
     const imports = built().flatMap((text) => [
       ...text.matchAll(/^(?:import|export) [^"';]*?from ["']([^"']+)["']|\bimport\("([^"]+)"\)/gm),
     ])
@@ -62,7 +62,7 @@ describe('the program as it is built', () => {
     expect(foreign).toEqual([])
   })
 
-  test('comes with the license of every package that is in it', () => {
+  test('contains the license of every bundled package', () => {
     const inside = built().flatMap((text) => [
       ...text.matchAll(/^\s*\/\/ .*node_modules\/((?:@[^/\s]+\/)?[^/\s]+)\//gm),
     ])

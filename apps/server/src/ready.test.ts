@@ -11,7 +11,7 @@ const tls: ListeningPort = {
 }
 const web: ListeningPort = { key: 'webSocketPort', address: { host: '::1', port: 8081 }, secure: false }
 
-test('every port has a line of its own, with what it speaks', () => {
+test('the announcement has a line per port, with its protocol', () => {
   expect(readyBlock(readyInfo([plain, tls, web], settings))).toBe(`
   Serving on port 2181, all interfaces
              127.0.0.1:2281 (TLS)
@@ -23,14 +23,14 @@ test('every port has a line of its own, with what it speaks', () => {
 `)
 })
 
-test('what to type next fits the first port', () => {
+test('the command to try fits the first port', () => {
   expect(readyInfo([tls, web], settings).next).toMatch(
     /^zkCli\.sh -server 127\.0\.0\.1:2281 -client-conf.*openssl s_client/,
   )
   expect(readyInfo([{ ...web, secure: true }], settings).next).toBe("new WebSocket('wss://[::1]:8081/')")
 })
 
-test('a member of an ensemble does not say that it serves before there is a leader', () => {
+test('a member of an ensemble announces that it listens, not that it serves', () => {
   const members = new Map([1, 2, 3].map((id) => [id, {} as never]))
   const member = { ...settings, serverId: 2, ensemble: { version: 0, members } }
   expect(readyBlock(readyInfo([plain], member))).toBe(`

@@ -1,6 +1,6 @@
 import type { ServerSettings } from '@zabra/server/settings'
 
-/** A port that is listened on, by the key that sets it. */
+/** A listening port, with the key of its setting. */
 export interface ListeningPort {
   readonly key: 'clientPort' | 'secureClientPort' | 'webSocketPort'
   readonly address: { readonly host: string; readonly port: number }
@@ -9,27 +9,27 @@ export interface ListeningPort {
 
 const isWildcard = (host: string): boolean => host === '' || host === '0.0.0.0' || host === '::'
 
-/** An address as a client types it: a wildcard is reached over loopback. */
+/** Formats an address for a client; a wildcard becomes the loopback address. */
 export function reachable({ host, port }: { host: string; port: number }): string {
   if (isWildcard(host)) return `127.0.0.1:${port}`
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }
 
-/** What to tell of a server that has started. */
+/** What the program announces after the start. */
 export interface ReadyInfo {
   readonly listening: string
-  /** What a member of an ensemble does until it serves clients; absent for a server that serves already. */
+  /** State of an ensemble member that does not serve clients yet; absent for a standalone server. */
   readonly member?: string
   readonly dataDir: string
   readonly dataLogDir?: string
   readonly next: string
 }
 
-/** What to tell once the server listens: where, whether it serves yet, with which data, and what to type next. */
-export function readyInfo(served: readonly ListeningPort[], settings: ServerSettings): ReadyInfo {
+/** Returns the announcement: listening ports, state of a member, data folders and a command to try. */
+export function readyInfo(ports: readonly ListeningPort[], settings: ServerSettings): ReadyInfo {
   const { ensemble, serverId } = settings
   return {
-    listening: served.map(describePort).join('; '),
+    listening: ports.map(describePort).join('; '),
     ...(ensemble === undefined
       ? {}
       : {
@@ -37,11 +37,11 @@ export function readyInfo(served: readonly ListeningPort[], settings: ServerSett
         }),
     dataDir: settings.dataDir,
     ...(settings.dataLogDir === settings.dataDir ? {} : { dataLogDir: settings.dataLogDir }),
-    next: nextCommand(served[0]!),
+    next: nextCommand(ports[0]!),
   }
 }
 
-/** One port, with what it speaks unless that is ZooKeeper's protocol in clear. */
+/** Formats a port, with its protocol unless that is plain ZooKeeper. */
 function describePort({ key, address, secure }: ListeningPort): string {
   const at = isWildcard(address.host) ? `port ${address.port}, all interfaces` : reachable(address)
   if (key === 'webSocketPort') return `${at} (${secure ? 'wss' : 'ws'})`
@@ -56,15 +56,15 @@ function nextCommand({ key, address, secure }: ListeningPort): string {
   return `zkCli.sh -server ${at}   or   echo srvr | nc ${at.replace(/^\[?(.*?)\]?:(\d+)$/, '$1 $2')}`
 }
 
-/** The same as a block of lines for a terminal. */
-export function readyBlock(facts: ReadyInfo): string {
-  const title = facts.member === undefined ? 'Serving on' : 'Listens on'
+/** Formats the announcement as lines for a terminal. */
+export function readyBlock(info: ReadyInfo): string {
+  const title = info.member === undefined ? 'Serving on' : 'Listens on'
   const lines = [
-    ...facts.listening.split('; ').map((one, i) => [i === 0 ? title : '', one]),
-    ...(facts.member === undefined ? [] : [['Member', facts.member]]),
-    ['Data in', facts.dataDir],
-    ...(facts.dataLogDir === undefined ? [] : [['Log in', facts.dataLogDir]]),
-    ['Try it', facts.next],
+    ...info.listening.split('; ').map((one, i) => [i === 0 ? title : '', one]),
+    ...(info.member === undefined ? [] : [['Member', info.member]]),
+    ['Data in', info.dataDir],
+    ...(info.dataLogDir === undefined ? [] : [['Log in', info.dataLogDir]]),
+    ['Try it', info.next],
     ['Stop it', 'Ctrl-C'],
   ]
   return `\n${lines.map(([head, text]) => `  ${head!.padEnd(11)}${text}`).join('\n')}\n\n`

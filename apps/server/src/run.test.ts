@@ -69,7 +69,7 @@ function config(text: string): string {
 }
 
 describe('the command line', () => {
-  test('--version prints the version and --help says how to call it', async () => {
+  test('--version prints the version and --help the usage', async () => {
     const version = stage(['--version'])
     expect(await version.exit).toBe(0)
     expect(version.printed.out).toBe('1.2.3\n')
@@ -78,7 +78,7 @@ describe('the command line', () => {
     expect(help.printed.out).toContain('zabra-server --check-config zoo.cfg')
   })
 
-  test('a mistake exits with 2 and names it', async () => {
+  test('an unknown option exits with 2 and is named', async () => {
     const { exit, printed } = stage(['--prot', '5'])
     expect(await exit).toBe(2)
     expect(printed.err).toContain("unknown option '--prot'")
@@ -105,7 +105,7 @@ describe('the command line', () => {
     state.signal('SIGTERM')
   })
 
-  test('a log level that does not exist exits with 2 and names those that do', async () => {
+  test('an unknown log level exits with 2 and a list of the known ones', async () => {
     const { exit, printed } = stage([], { environment: { LOG_LEVEL: 'loud' } })
     expect(await exit).toBe(2)
     expect(printed.err).toBe(
@@ -113,7 +113,7 @@ describe('the command line', () => {
     )
   })
 
-  test('a file that is not there exits with 2 and one line', async () => {
+  test('a missing file exits with 2 and one line', async () => {
     const { exit, printed } = stage([join(folder, 'none.cfg')])
     expect(await exit).toBe(2)
     expect(printed.err).toMatch(
@@ -135,7 +135,7 @@ describe('--check-config', () => {
     expect(printed.out).toContain('2 errors')
   })
 
-  test('shows what is set and where, but no secret', async () => {
+  test('prints the settings with their origins, but no secret', async () => {
     const secret = 'super:c2VjcmV0c2VjcmV0'
     const { exit, printed } = stage([
       '--check-config',
@@ -149,7 +149,7 @@ describe('--check-config', () => {
 })
 
 describe('a running server', () => {
-  test('says where it listens, where its data lies and what to type next', async () => {
+  test('announces its ports, its data folder and a command to try', async () => {
     const { started, printed, state, exit } = stage(['--data', folder])
     await started
     state.signal('SIGINT')
@@ -159,7 +159,7 @@ describe('a running server', () => {
     expect(printed.out).toContain('echo srvr | nc 127.0.0.1 2181')
   })
 
-  test('closes on the first signal and takes an echo of it for the same', async () => {
+  test('closes on the first signal and ignores an echo of it', async () => {
     const { started, state, exit } = stage(['--data', folder])
     await started
     state.signal('SIGINT')
@@ -170,17 +170,17 @@ describe('a running server', () => {
     expect(state.exits).toEqual([])
   })
 
-  test('reads its certificates again on SIGHUP, and goes on', async () => {
+  test('reloads its certificates on SIGHUP and keeps running', async () => {
     const { started, state, printed, exit } = stage(['--data', folder])
     await started
     state.hangUp()
     expect(state).toMatchObject({ reloads: 1, closed: 0 })
-    expect(printed.log).toContain('Reading the certificates again, as SIGHUP asks for')
+    expect(printed.log).toContain('Reloading the certificates on SIGHUP')
     state.signal('SIGTERM')
     expect(await exit).toBe(0)
   })
 
-  test('ends at once on a second signal', async () => {
+  test('exits at once on a second signal', async () => {
     const { started, state } = stage(['--data', folder])
     state.closing = new Promise(() => undefined)
     await started
@@ -190,7 +190,7 @@ describe('a running server', () => {
     expect(state.exits).toEqual([1])
   })
 
-  test('that fails says why in one line and exits with a code other than 0', async () => {
+  test('that fails prints the reason in one line and exits with a code other than 0', async () => {
     const { started, failed, exit, printed } = stage(['--data', folder])
     await started
     failed.resolve(Object.assign(new Error('Cannot sync\nthe log'), { code: 'ENOSPC' }))
@@ -200,7 +200,7 @@ describe('a running server', () => {
     )
   })
 
-  test('that cannot use its certificate exits with 2 and the line that names the file', async () => {
+  test('with an unusable certificate exits with 2 and a line that names the file', async () => {
     const error = Object.assign(new Error('/tls/server.jks is a JKS file. Convert it'), {
       name: 'CertificateError',
     })
@@ -209,7 +209,7 @@ describe('a running server', () => {
     expect(printed.err).toBe('zabra-server cannot start: /tls/server.jks is a JKS file. Convert it\n')
   })
 
-  test('that is told to use a cipher suite that nobody knows exits with 2 and says what was expected', async () => {
+  test('with an unknown cipher suite exits with 2 and names the expected ones', async () => {
     const start = () => Promise.reject(new TlsOptionError('Expected cipher suites, got "X". TLS_A is one.'))
     const { exit, printed } = stage([], { start })
     expect(await exit).toBe(2)

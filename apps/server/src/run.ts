@@ -5,110 +5,110 @@ import { configFile, loadConfiguration, report } from './configuration.ts'
 import { ExitCode, toExit } from './failures.ts'
 import { readyBlock, readyInfo, type ListeningPort } from './ready.ts'
 
-/** What this program needs of a running server. */
+/** The part of a running server that this program uses. */
 export interface RunningServer {
-  /** Every port on which it listens, the one that clients shall try first. */
+  /** Listening ports; the first is the one to announce to clients. */
   readonly listeners: readonly ListeningPort[]
-  /** Settles when the server stopped by itself: with the reason, or with nothing when it was closed. */
+  /** Resolves when the server has stopped: to the reason of a failure, or to undefined when it was closed. */
   readonly failed: Promise<unknown>
-  /** What it has recovered, among other figures. */
+  /** Recovered state, among other figures. */
   stats(): { readonly lastZxid: number; readonly nodes: number; readonly sessions: number }
-  /** Reads certificates again. */
+  /** Reloads certificates. */
   reload(): Promise<void>
   close(): Promise<void>
 }
 
-/** Everything outside of this program that it touches, so that a test can stand in for it. */
+/** Process, terminal and server factory of the program, which tests replace. */
 export interface Host {
   readonly argv: readonly string[]
   readonly environment: Environment
   readonly version: string
-  /** Whether a person is watching. */
+  /** Whether standard output is a terminal. */
   readonly isTerminal: boolean
   out(text: string): void
   err(text: string): void
   logger(level: LogLevel): Logger
   start(settings: ServerSettings, logger: Logger): Promise<RunningServer>
-  /** Milliseconds that never go back. */
+  /** Monotonic time in milliseconds. */
   now(): number
-  /** Calls `stop` for each request to stop: a signal by its name. Returns how to unsubscribe. */
+  /** Calls `stop` for each signal to stop, with its name. Returns a function that unsubscribes. */
   onStop(stop: (signal: string) => void): () => void
-  /** Calls `reload` for each request to read files again. Returns how to unsubscribe. */
+  /** Calls `reload` for each signal to reload certificates. Returns a function that unsubscribes. */
   onReload(reload: () => void): () => void
   /** Ends the process at once. */
   exit(code: number): void
 }
 
-/** A terminal and npm both pass Ctrl-C on, so two signals this close together are one key press. */
+/** Two signals within this time are one key press: terminal and npm both forward Ctrl-C. */
 const signalEchoMs = 700
 
 /** Runs the program and resolves to its exit code. */
-export async function run(world: Host): Promise<number> {
-  const parsed = parseCommand(world.argv, world.version, world)
+export async function run(host: Host): Promise<number> {
+  const parsed = parseCommand(host.argv, host.version, host)
   if ('exitCode' in parsed) return parsed.exitCode
-  const settings = resolveSettings(parsed.options, world)
-  return 'exitCode' in settings ? settings.exitCode : serve(settings.settings, settings.logger, world)
+  const settings = resolveSettings(parsed.options, host)
+  return 'exitCode' in settings ? settings.exitCode : serve(settings.settings, settings.logger, host)
 }
 
 type ResolvedSettings =
   | { readonly exitCode: number }
   | { readonly settings: ServerSettings; readonly logger: Logger }
 
-/** Reads the configuration; everything that is wrong with it is told at once. */
-function resolveSettings(options: Options, world: Host): ResolvedSettings {
+/** Loads the configuration and reports all findings together. */
+function resolveSettings(options: Options, host: Host): ResolvedSettings {
   let loaded
   try {
-    loaded = loadConfiguration(options, world.environment)
+    loaded = loadConfiguration(options, host.environment)
   } catch (error) {
-    world.err(
-      `zabra-server: cannot read ${configFile(options, world.environment)}: ${(error as Error).message}. Check the path and its permissions.\n`,
+    host.err(
+      `zabra-server: cannot read ${configFile(options, host.environment)}: ${(error as Error).message}. Check the path and its permissions.\n`,
     )
     return { exitCode: ExitCode.badConfiguration }
   }
   const exitCode = loaded.settings === undefined ? ExitCode.badConfiguration : ExitCode.ok
   if (options.checkConfig) {
-    world.out(`${report(loaded).join('\n')}\n`)
+    host.out(`${report(loaded).join('\n')}\n`)
     return { exitCode }
   }
-  const level = options.logLevel ?? logLevelOf(world)
+  const level = options.logLevel ?? logLevelOf(host)
   if (level === undefined) return { exitCode: ExitCode.badConfiguration }
   if (loaded.settings === undefined) {
-    for (const line of report(loaded)) world.err(`zabra-server: ${line}\n`)
+    for (const line of report(loaded)) host.err(`zabra-server: ${line}\n`)
     return { exitCode }
   }
-  const logger = world.logger(level)
+  const logger = host.logger(level)
   for (const finding of loaded.findings)
     logger.warn({ where: finding.where, key: finding.key }, formatFinding(finding))
   return { settings: loaded.settings, logger }
 }
 
-function logLevelOf(world: Host): LogLevel | undefined {
-  const text = world.environment['LOG_LEVEL']
+function logLevelOf(host: Host): LogLevel | undefined {
+  const text = host.environment['LOG_LEVEL']
   if (!text) return 'info'
   const level = logLevels.find((level) => level === text.toLowerCase())
   if (level === undefined)
-    world.err(`zabra-server: LOG_LEVEL: expected one of ${logLevels.join(', ')}, got "${text}".\n`)
+    host.err(`zabra-server: LOG_LEVEL: expected one of ${logLevels.join(', ')}, got "${text}".\n`)
   return level
 }
 
-async function serve(settings: ServerSettings, logger: Logger, world: Host): Promise<number> {
+async function serve(settings: ServerSettings, logger: Logger, host: Host): Promise<number> {
   let server: RunningServer
-  const stopping = stopRequest(world, logger)
+  const stop = waitForStop(host, logger)
   try {
-    server = await world.start(settings, logger)
+    server = await host.start(settings, logger)
   } catch (error) {
-    stopping.forget()
-    return reportFailure(error, 'cannot start', logger, world)
+    stop.unsubscribe()
+    return reportFailure(error, 'cannot start', logger, host)
   }
-  announce(server, settings, logger, world)
-  const forgetReload = world.onReload(() => {
-    logger.info({}, 'Reading the certificates again, as SIGHUP asks for')
+  announce(server, settings, logger, host)
+  const unsubscribeReload = host.onReload(() => {
+    logger.info({}, 'Reloading the certificates on SIGHUP')
     void server.reload()
   })
   try {
-    const failure = await Promise.race([stopping.requested, server.failed.then((reason) => ({ reason }))])
+    const failure = await Promise.race([stop.requested, server.failed.then((reason) => ({ reason }))])
     if (typeof failure === 'object') {
-      if (failure.reason !== undefined) return reportFailure(failure.reason, 'stopped', logger, world)
+      if (failure.reason !== undefined) return reportFailure(failure.reason, 'stopped', logger, host)
       return ExitCode.ok
     }
     logger.info({ signal: failure }, `Stopping on ${failure}: requests in progress are finished first`)
@@ -116,46 +116,46 @@ async function serve(settings: ServerSettings, logger: Logger, world: Host): Pro
     logger.info({}, 'Stopped; everything is on disk')
     return ExitCode.ok
   } catch (error) {
-    return reportFailure(error, 'did not stop cleanly', logger, world)
+    return reportFailure(error, 'did not stop cleanly', logger, host)
   } finally {
-    stopping.forget()
-    forgetReload()
+    stop.unsubscribe()
+    unsubscribeReload()
   }
 }
 
-/** The first signal asks to stop; a second one, later than an echo of the first, ends the process at once. */
-function stopRequest(world: Host, logger: Logger): { requested: Promise<string>; forget: () => void } {
-  let asked: ((signal: string) => void) | undefined
+/** Resolves `requested` on the first signal to stop. A second signal that is no echo of the first exits the process. */
+function waitForStop(host: Host, logger: Logger): { requested: Promise<string>; unsubscribe: () => void } {
+  let request: ((signal: string) => void) | undefined
   const requested = new Promise<string>((resolve) => {
-    asked = resolve
+    request = resolve
   })
   let firstAt: number | undefined
-  const forget = world.onStop((signal) => {
+  const unsubscribe = host.onStop((signal) => {
     if (firstAt === undefined) {
-      firstAt = world.now()
-      asked?.(signal)
-    } else if (world.now() - firstAt > signalEchoMs) {
-      logger.warn({ signal }, 'Stopping at once, without waiting any further')
-      world.exit(ExitCode.unexpected)
+      firstAt = host.now()
+      request?.(signal)
+    } else if (host.now() - firstAt > signalEchoMs) {
+      logger.warn({ signal }, 'Stopping at once on a second signal')
+      host.exit(ExitCode.unexpected)
     }
   })
-  return { requested, forget }
+  return { requested, unsubscribe }
 }
 
-function announce(server: RunningServer, settings: ServerSettings, logger: Logger, world: Host): void {
-  const facts = readyInfo(server.listeners, settings)
-  if (world.isTerminal) return world.out(readyBlock(facts))
+function announce(server: RunningServer, settings: ServerSettings, logger: Logger, host: Host): void {
+  const info = readyInfo(server.listeners, settings)
+  if (host.isTerminal) return host.out(readyBlock(info))
   const { lastZxid, nodes, sessions } = server.stats()
   logger.info(
-    { ...facts, lastZxid: `0x${lastZxid.toString(16)}`, nodes, sessions },
-    `${facts.member === undefined ? 'Serving' : 'Listening'} on ${facts.listening}; ${facts.member === undefined ? '' : `member ${facts.member}; `}data in ${facts.dataDir}; try: ${facts.next}`,
+    { ...info, lastZxid: `0x${lastZxid.toString(16)}`, nodes, sessions },
+    `${info.member === undefined ? 'Serving' : 'Listening'} on ${info.listening}; ${info.member === undefined ? '' : `member ${info.member}; `}data in ${info.dataDir}; try: ${info.next}`,
   )
 }
 
-/** One line for whoever watches, and the exit code that fits. */
-function reportFailure(error: unknown, what: string, logger: Logger, world: Host): number {
+/** Prints one line about an error and returns the exit code. */
+function reportFailure(error: unknown, what: string, logger: Logger, host: Host): number {
   const { line, exitCode } = toExit(error)
-  logger.debug({ stack: error instanceof Error ? error.stack : undefined }, 'Where it came from')
-  world.err(`zabra-server ${what}: ${line}\n`)
+  logger.debug({ stack: error instanceof Error ? error.stack : undefined }, 'Stack of the error')
+  host.err(`zabra-server ${what}: ${line}\n`)
   return exitCode
 }

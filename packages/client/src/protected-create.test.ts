@@ -7,15 +7,6 @@ setupEachTest({}, {})
 const children = async (): Promise<string[]> =>
   (await world.outcome(other.getChildren('/'))).children.filter((name) => name !== 'zookeeper')
 
-/** Drops the next bytes for the client together with their connection. */
-const loseNextReply = (): void => {
-  world.faults.toClient = (_chunk, connection) => {
-    delete world.faults.toClient
-    connection.cut()
-    return undefined
-  }
-}
-
 it('the protection prefix can be written in the format of another client', async () => {
   const { path } = await world.outcome(
     client.create('/__lock__', undefined, {
@@ -27,7 +18,7 @@ it('the protection prefix can be written in the format of another client', async
 })
 
 it('a create with a custom protection prefix finds its znode after a lost reply', async () => {
-  loseNextReply()
+  world.loseReply()
   const created = client.create('/x-', undefined, {
     mode: 'ephemeralSequential',
     protected: (uuid) => `${uuid}-`,
@@ -50,7 +41,7 @@ it('a protected create that is aborted after its session was renewed leaves no z
     // The create is sent in the new session, and its reply never arrives.
     if (connection === world.connections[0] || !new TextDecoder().decode(chunk).includes('/_c_')) return chunk
     delete world.faults.toServer
-    loseNextReply()
+    world.loseReply()
     stop.abort()
     return chunk
   }
@@ -70,7 +61,7 @@ it('orphan removal is not rejected by a full offline queue while there is no con
 })
 
 it('a protected create whose session has expired is not retried with the same prefix', async () => {
-  loseNextReply()
+  world.loseReply()
   const created = client.create('/x-', undefined, { mode: 'ephemeralSequential' })
   const failed = expect(created).rejects.toThrow(SessionExpiredError)
   world.faults.open = () => {

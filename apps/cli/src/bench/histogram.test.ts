@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { Histogram } from './histogram.ts'
 
-it('tells any share of the values within 3 %', () => {
+it('returns any percentile within 3 %', () => {
   fc.assert(
     fc.property(
       fc.array(fc.integer({ min: 0, max: 2 ** 40 }), { minLength: 1 }),
@@ -21,7 +21,7 @@ it('tells any share of the values within 3 %', () => {
   )
 })
 
-it('is the same whether values are counted in one place or in several', () => {
+it('is equal for values counted in one histogram or merged from several', () => {
   const [all, one, other] = [new Histogram(), new Histogram(), new Histogram()]
   for (let value = 0; value < 5000; value += 7) {
     all.add(value)
@@ -38,7 +38,7 @@ it('is the same whether values are counted in one place or in several', () => {
   ])
 })
 
-it('has nothing to tell of nothing', () => {
+it('returns 0 for every percentile without values', () => {
   const histogram = new Histogram()
   expect([histogram.percentile(0.99), histogram.mean, histogram.max, histogram.buckets()]).toEqual([
     0,

@@ -39,7 +39,7 @@ function paced(count: number, depth = 8) {
   return { sessions, sent, times, ends, end }
 }
 
-it('lets connections send one after the other, each in its part of the interval', () => {
+it('spreads the requests of connections over the interval', () => {
   const { sent } = paced(5)
   vi.advanceTimersByTime(20)
   expect(sent).toEqual([
@@ -57,7 +57,7 @@ it('lets connections send one after the other, each in its part of the interval'
   ])
 })
 
-it('counts from when a request was due, however late it was sent', () => {
+it('measures latency from when a request was due, however late it was sent', () => {
   const { sessions, sent, times } = paced(1, 1)
   vi.advanceTimersByTime(25)
   sessions[0]!.onReply(0)
@@ -67,7 +67,7 @@ it('counts from when a request was due, however late it was sent', () => {
   expect(times).toEqual([25_000, 16_000])
 })
 
-it('ends when there is no more to send and all is answered, and leaves no timer behind', async () => {
+it('ends when all requests are sent and answered, and clears its timer', async () => {
   const { sessions, ends, end } = paced(2)
   vi.advanceTimersByTime(8)
   end()
@@ -77,7 +77,7 @@ it('ends when there is no more to send and all is answered, and leaves no timer 
   expect(vi.getTimerCount()).toBe(0)
 })
 
-it('ends alone when a request fails, and together when called off', async () => {
+it('ends one connection when its request fails, and all on abort', async () => {
   const { sessions, sent, ends } = paced(2)
   vi.advanceTimersByTime(8)
   sessions[0]!.onReply(-101)

@@ -50,8 +50,8 @@ async function contents(source: ExportFile): Promise<(readonly [string, Uint8Arr
 
 const expected = nodes.map(({ path, data }) => [path, data])
 
-describe('an export that is read from its file', () => {
-  it.each([1, 2, 3, 7, 64, 4096, 1 << 20])('is the same in chunks of %d bytes', async (chunk) => {
+describe('an export read from a file', () => {
+  it.each([1, 2, 3, 7, 64, 4096, 1 << 20])('has the same nodes with reads of %d bytes', async (chunk) => {
     const source = await ExportFile.open(io(), file, chunk)
     expect(await contents(source)).toEqual(expected)
     expect(source.root).toBe('/from')
@@ -66,7 +66,7 @@ describe('an export that is read from its file', () => {
     await source.close()
   })
 
-  it('comes through a pipe too, and leaves no file behind', async () => {
+  it('may come through a pipe, and leaves no temporary file behind', async () => {
     const kept = (): string[] => readdirSync(tmpdir()).filter((name) => name.startsWith('zabra-import-'))
     const before = kept()
     const source = await ExportFile.open(io(text), '-')
@@ -75,7 +75,7 @@ describe('an export that is read from its file', () => {
     expect(kept().filter((name) => !before.includes(name))).toEqual([])
   })
 
-  it('keeps no data of its nodes, and one access list for all that have the same', async () => {
+  it('keeps no data in memory, and one access list for all nodes with the same', async () => {
     const source = await ExportFile.open(io(), file)
     const found = await source.nodes(new AbortController().signal)
     expect(found.every((node) => !('data' in node))).toBe(true)
@@ -83,18 +83,18 @@ describe('an export that is read from its file', () => {
     await source.close()
   })
 
-  it('that changes while it is imported is not taken for what it was', async () => {
+  it('that changes during the import is refused', async () => {
     const changing = join(folder, 'changing.jsonl')
     writeFileSync(changing, text)
     const source = await ExportFile.open(io(), changing)
     const found = await source.nodes(new AbortController().signal)
     writeFileSync(changing, text.replaceAll('/größe', '/kleine').slice(0, -3000))
     for (const node of found.slice(1))
-      await expect(source.readData(node)).rejects.toThrow(/Expected a file that stays as it is/)
+      await expect(source.readData(node)).rejects.toThrow(/Expected an unchanged file/)
     await source.close()
   })
 
-  it('that is stopped reads no further', async () => {
+  it('stops reading on abort', async () => {
     const source = await ExportFile.open(io(), file)
     await expect(source.nodes(AbortSignal.abort(new Error('stopped')))).rejects.toThrow('stopped')
     await source.close()
@@ -106,12 +106,12 @@ describe('an export that is read from its file', () => {
   it.each([
     ['/no/such/file', /Cannot read \/no\/such\/file \(ENOENT\)/],
     [tmpdir(), /\(EISDIR\)/],
-  ])('needs a file that there is, not %s', async (name, message) => {
+  ])('refuses %s', async (name, message) => {
     await expect(ExportFile.open(io(), name)).rejects.toThrow(message)
     await expect(ExportFile.open(io(), name)).rejects.toBeInstanceOf(UsageError)
   })
 
-  it('names the line of bytes that are no text', async () => {
+  it('names the line of bytes that are not UTF-8', async () => {
     const source = await ExportFile.open(
       io(Buffer.concat([Buffer.from('\n'), Buffer.from([0xff, 0x0a])])),
       '-',

@@ -80,7 +80,7 @@ describe('commands from a pipe', () => {
     ])
   })
 
-  it('go on behind a failing line and end with the code of the last one', async () => {
+  it('continue after a failing line and exit with the code of the last one', async () => {
     const { code, out, err } = await shell(['get /none', 'nonsense', 'ls -q /', 'ls', 'ls /'])
     expect(code).toBe(0)
     expect(out).toBe('[zookeeper]\n')
@@ -90,13 +90,13 @@ describe('commands from a pipe', () => {
     expect((await shell(['ls /', 'get /none'])).code).toBe(3)
   })
 
-  it('end at the first failing line with -e', async () => {
+  it('exit at the first failing line with -e', async () => {
     const { code, out } = await shell(['ls /', 'create /none/x', 'ls /'], '-e')
     expect(code).toBe(3)
     expect(out).toBe('[zookeeper]\n')
   })
 
-  it('end at quit, and may be given with --command', async () => {
+  it('exit at quit, and may come from --command', async () => {
     expect((await shell(['quit', 'ls /'])).out).toBe('')
     const { out } = await stage.run(['shell', '-c', 'create /once x', '-c', 'get /once'])
     expect(out).toBe('x\n')
@@ -135,7 +135,7 @@ describe('commands from a pipe', () => {
     ],
     ['create -t', 'Missing argument for option: t\ncreate [-s] [-e] [-c] [-t ttl] path [data] [acl]'],
     ['deleteall /zookeeper', '/zookeeper is needed by the server and stays.'],
-  ])('%s is answered in the words that scripts look for', async (line, answer) => {
+  ])('%s prints the message of zkCli.sh', async (line, answer) => {
     const { err, code } = await shell([line])
     expect(err).toBe(`${answer}\n`)
     expect(code).not.toBe(0)
@@ -148,12 +148,12 @@ describe('commands from a pipe', () => {
     )
   })
 
-  it('close leaves the shell without a session, and connect opens one', async () => {
+  it('close closes the session but not the shell, and connect opens a session', async () => {
     const { out } = await shell(['close', 'ls /', 'connect', 'ls /', `connect ${stage.address}`, 'ls /'])
     expect(out).toBe('Not connected\n[zookeeper]\n[zookeeper]\n')
   })
 
-  it('quotas are set, listed with their warning, and taken away', async () => {
+  it('quotas are set, listed with their warning, and deleted', async () => {
     await stage.createNodes({ '/q': '12345', '/q/r': null })
     const { out, err } = await shell([
       'setquota -n 1 /q',
@@ -195,7 +195,7 @@ describe('commands from a pipe', () => {
     ])
   })
 
-  it('a watch that is set twice is one, also when it is removed', async () => {
+  it('setting a watch twice leaves one watch to fire and to remove', async () => {
     await stage.createNodes({ '/twice': null })
     const { out } = await shell([
       'addWatch /twice',
@@ -224,7 +224,7 @@ describe('commands from a pipe', () => {
   })
 })
 
-describe('a person at the shell', () => {
+describe('an interactive shell', () => {
   it('completes commands, options and paths', async () => {
     await stage.createNodes({ '/tab': null, '/tab/one': null, '/tab/other': null })
     const running = stage.start(['shell'], { input: '' })
@@ -261,7 +261,7 @@ describe('a person at the shell', () => {
     await running.ended
   })
 
-  it('stops a command under way and keeps the session', async () => {
+  it('interrupts the running command and keeps the session', async () => {
     await stage.createNodes({ '/stop': null })
     await Promise.all(Array.from({ length: 300 }, (_, i) => stage.zk.create(`/stop/${i}`, null)))
     const running = stage.start(['shell'], { input: '' })
@@ -294,7 +294,7 @@ describe('a person at the shell', () => {
     await running.ended
   })
 
-  it('finds lines of earlier shells again, but no credentials', () => {
+  it('loads lines of earlier shells, but no credentials', () => {
     const home = mkdtempSync(join(tmpdir(), 'zabra-home-'))
     try {
       const file = historyFile({ HOME: home }, 'linux')

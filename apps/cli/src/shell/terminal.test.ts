@@ -31,7 +31,7 @@ const open = (argv = ['shell'], home = `home-${homes++}`): Terminal =>
     XDG_STATE_HOME: join(stage.folder, home),
   })
 
-/** Has the shell under way with a command that does not end by itself: it connects to a server that says nothing. */
+/** Starts a command that does not end: it connects to a server that never replies. */
 async function connecting(terminal: Terminal): Promise<Server> {
   const silent = createServer((socket) => void socket.on('error', () => {}))
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
@@ -69,7 +69,7 @@ describe.skipIf(absent !== '')(`the shell at a terminal${absent}`, () => {
     expect(await terminal.end()).toMatchObject({ code: 0 })
   })
 
-  it('finds earlier lines again, in the next shell too', async () => {
+  it('finds earlier lines in the history, also in the next shell', async () => {
     {
       using terminal = open(['shell'], 'kept')
       await terminal.shows(ready)
@@ -88,7 +88,7 @@ describe.skipIf(absent !== '')(`the shell at a terminal${absent}`, () => {
     await terminal.shows(/fruit/, `${UP}${UP}\r`)
   })
 
-  it('drops a line with Ctrl-C and is left with Ctrl-C on an empty one', async () => {
+  it('discards a line on Ctrl-C and exits on Ctrl-C at an empty line', async () => {
     using terminal = open()
     await terminal.shows(ready)
     await terminal.shows(/\^C[\s\S]*CONNECTED/, `delete /apple/core${CTRL_C}`)
@@ -98,7 +98,7 @@ describe.skipIf(absent !== '')(`the shell at a terminal${absent}`, () => {
     expect(await stage.zk.exists('/apple/core')).toBeDefined()
   })
 
-  it('stops a command with Ctrl-C and goes on', async () => {
+  it('interrupts a command on Ctrl-C and continues', async () => {
     using terminal = open(['shell', '--timeout', '600000'])
     const silent = await connecting(terminal)
     await terminal.shows(/\^C\r\n.*\(CLOSED\) 1\] /, CTRL_C)
@@ -106,7 +106,7 @@ describe.skipIf(absent !== '')(`the shell at a terminal${absent}`, () => {
     silent.close()
   })
 
-  it('keeps what is typed while a command is under way, and the cursor behind it', async () => {
+  it('keeps text typed during a command, with the cursor after it', async () => {
     using terminal = open(['shell', '--timeout', '600000'])
     const silent = await connecting(terminal)
     await terminal.shows(/get \/ap/, 'get /ap')
@@ -117,7 +117,7 @@ describe.skipIf(absent !== '')(`the shell at a terminal${absent}`, () => {
     silent.close()
   })
 
-  it('goes on with a line when the size changes', async () => {
+  it('keeps the line when the terminal is resized', async () => {
     using terminal = open()
     await terminal.shows(ready)
     await terminal.paste(`create /resized ${'x'.repeat(100)}`)
@@ -130,7 +130,7 @@ describe.skipIf(absent !== '')(`the shell at a terminal${absent}`, () => {
     expect(Buffer.from(data!).toString()).toBe(`${'x'.repeat(100)}${'y'.repeat(50)}z`)
   })
 
-  it('shows changes while somebody types, and keeps what is typed', async () => {
+  it('prints watch events while the user types, and keeps the typed text', async () => {
     using terminal = open()
     await terminal.shows(ready)
     await terminal.shows(/CONNECTED\) 1/, 'addWatch /applause\r')
@@ -140,14 +140,14 @@ describe.skipIf(absent !== '')(`the shell at a terminal${absent}`, () => {
     await terminal.shows(/louder/, 'lause\r')
   })
 
-  it('leaves the terminal as it was when it is told to end', async () => {
+  it('restores the terminal mode when a signal ends it', async () => {
     using terminal = open()
     await terminal.shows(ready)
     await terminal.signal('SIGTERM')
     expect((await terminal.end()).code).toBe(143)
   })
 
-  it('asks for a password without showing it', async () => {
+  it('prompts for a password without echo', async () => {
     using terminal = open(['whoami', '--sasl-user', 'bob'])
     await terminal.shows(/Password of bob: $/)
     expect(await terminal.echoes()).toBe(false)
@@ -157,7 +157,7 @@ describe.skipIf(absent !== '')(`the shell at a terminal${absent}`, () => {
     expect(shown).not.toContain('secret')
   })
 
-  it('takes commands after a password that was asked for', async () => {
+  it('runs commands after a password prompt', async () => {
     using terminal = open(['shell', '--sasl-user', 'bob'])
     await terminal.shows(/Password of bob: $/)
     await terminal.paste('secret\r')
@@ -165,7 +165,7 @@ describe.skipIf(absent !== '')(`the shell at a terminal${absent}`, () => {
     await terminal.shows(/sasl: bob/, 'whoami\r')
   })
 
-  it('gives a password up on Ctrl-C', async () => {
+  it('cancels the password prompt on Ctrl-C', async () => {
     using terminal = open(['whoami', '--sasl-user', 'bob'])
     await terminal.shows(/Password of bob: $/)
     await terminal.type(CTRL_C)

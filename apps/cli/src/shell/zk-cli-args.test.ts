@@ -37,7 +37,7 @@ describe('the options of zkCli.sh', () => {
     expect(translateZkCliArgs(line.split(' ')).args.join(' ')).toBe(expected)
   })
 
-  it('reach the server, and the words behind them are one command', async () => {
+  it('apply to the session, and the words after them are one command', async () => {
     const run = (...words: string[]) =>
       stage.run(['shell', '-server', stage.address, '-timeout', '4000', '-r', ...words], {
         environment: { ZABRA_SERVER: '127.0.0.1:1' },
@@ -52,7 +52,7 @@ describe('the options of zkCli.sh', () => {
     expect(await run('-nosuch')).toMatchObject({ code: 2 })
   })
 
-  it('take the configuration of a client', () => {
+  it('read a client configuration', () => {
     const path = file(
       '# a client\nzookeeper.client.secure=true\nzookeeper.clientCnxnSocket=org.x\nzookeeper.ssl.trustStore.location=/t.p12\nzookeeper.ssl.trustStore.password=p\n',
     )
@@ -62,7 +62,7 @@ describe('the options of zkCli.sh', () => {
     })
   })
 
-  it('refuse a configuration that they do not take whole', async () => {
+  it('refuse a client configuration with unsupported keys', async () => {
     const strange = file('zookeeper.sasl.client=true\n')
     expect(await stage.run(['shell', '-client-configuration', strange])).toMatchObject({
       code: 2,

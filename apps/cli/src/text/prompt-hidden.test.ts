@@ -2,7 +2,7 @@ import { PassThrough, Writable } from 'node:stream'
 import { expect, it } from 'vitest'
 import { promptHidden } from './prompt-hidden.ts'
 
-it('shows the question only once what is typed is hidden', async () => {
+it('turns echo off before it prints the prompt', async () => {
   const order: string[] = []
   const stdin = Object.assign(new PassThrough(), {
     setRawMode: (raw: boolean) => void order.push(raw ? 'hidden' : 'shown'),

@@ -174,6 +174,17 @@ export class ManualWorld extends ManualPlatform {
     this.faults.toClient = () => undefined
   }
 
+  /** Loses the next chunk for a client together with its connection, after `delivered` others have arrived. */
+  loseReply(delivered = 0): void {
+    let left = delivered
+    this.faults.toClient = (chunk, connection) => {
+      if (left-- > 0) return chunk
+      delete this.faults.toClient
+      connection.cut()
+      return undefined
+    }
+  }
+
   endIsolation(): void {
     delete this.faults.open
     delete this.faults.toServer

@@ -104,14 +104,8 @@ describe('an atomic value', () => {
   it('applies an update once when its reply is lost', async () => {
     const counter = new Counter(client, '/n')
     await run(counter.add())
-    let replies = 0
     // The first reply is to the read, the second to the change.
-    world.faults.toClient = (chunk, wire) => {
-      if (++replies < 2) return chunk
-      delete world.faults.toClient
-      wire.cut()
-      return undefined
-    }
+    world.loseReply(1)
     await world.within(20_000, counter.add())
     expect(await run(counter.get())).toBe(2n)
   })
@@ -119,13 +113,7 @@ describe('an atomic value', () => {
   it('rejects with an AmbiguousResultError in fast mode when the reply is lost', async () => {
     const counter = new Counter(client, '/n', { mode: 'fast' })
     await run(counter.add())
-    let replies = 0
-    world.faults.toClient = (chunk, wire) => {
-      if (++replies < 2) return chunk
-      delete world.faults.toClient
-      wire.cut()
-      return undefined
-    }
+    world.loseReply(1)
     const adding = counter.add()
     adding.catch(() => {})
     await expect(world.within(20_000, adding)).rejects.toBeInstanceOf(AmbiguousResultError)

@@ -126,11 +126,7 @@ describe('a lease', () => {
 
   it('recognises its own grant when the reply is lost', async () => {
     const held = (await run(by(a, 'a', 60_000)))!
-    world.faults.toClient = (_chunk, wire) => {
-      delete world.faults.toClient
-      wire.cut()
-      return undefined
-    }
+    world.loseReply()
     await world.within(5000, held.renew())
     held.assertHeld()
     await run(held.release())

@@ -108,11 +108,7 @@ it('a downgrade whose reply is lost is resolved', async () => {
   const lock = new ReadWriteLock(a, '/rw', { errorPolicy: 'session' })
   const write = await run(lock.write.acquire())
   await world.settle()
-  world.faults.toClient = (_chunk, wire) => {
-    delete world.faults.toClient
-    wire.cut()
-    return undefined
-  }
+  world.loseReply()
   const read = await world.within(10_000, lock.downgrade(write))
   read.assertHeld()
   expect(await line()).toHaveLength(1)

@@ -196,14 +196,10 @@ describe('a semaphore', () => {
   it('releases permits that were taken while the reply was lost and the caller aborted', async () => {
     await run((await run(of(a).acquire())).release())
     const stop = new AbortController()
-    world.faults.toServer = (chunk, wire) => {
+    world.faults.toServer = (chunk) => {
       if (!new TextDecoder('latin1').decode(chunk).includes('lease-1-')) return chunk
       delete world.faults.toServer
-      world.faults.toClient = () => {
-        delete world.faults.toClient
-        wire.cut()
-        return undefined
-      }
+      world.loseReply()
       stop.abort()
       return chunk
     }
@@ -242,14 +238,10 @@ describe('a semaphore', () => {
   it('resolves permits whose reply was lost', async () => {
     const semaphore = new Semaphore(a, '/s', { permits: 1 })
     await run((await run(semaphore.acquire())).release())
-    world.faults.toServer = (chunk, wire) => {
+    world.faults.toServer = (chunk) => {
       if (!new TextDecoder('latin1').decode(chunk).includes('lease-1-')) return chunk
       delete world.faults.toServer
-      world.faults.toClient = () => {
-        delete world.faults.toClient
-        wire.cut()
-        return undefined
-      }
+      world.loseReply()
       return chunk
     }
     const held = await world.within(5000, semaphore.acquire())

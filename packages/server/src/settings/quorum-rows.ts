@@ -133,7 +133,7 @@ export const quorumRows = {
     defaultValue: 64 << 20,
     apacheDefault: '0',
     description:
-      'A member whose log has transactions that were not committed is told to truncate it only if a snapshot has at least this size; otherwise it gets the snapshot, because Apache ZooKeeper can keep transactions that it was told to truncate.',
+      'A member whose log has transactions that were not committed has to truncate it only if a snapshot has at least this size; otherwise it gets the snapshot, because Apache ZooKeeper can keep transactions that it had to truncate.',
   }),
   forceSnapshotSync: row({
     group: quorum,

@@ -41,7 +41,7 @@ export class AckTracker {
   }
 
   /**
-   * Forgets the ACKs of a server, called when its sync begins: it may be told to truncate uncommitted transactions, and
+   * Forgets the ACKs of a server, called when its sync begins: it may have to truncate uncommitted transactions, and
    * gets them again as proposals.
    */
   forget(server: ServerId): void {

@@ -40,7 +40,7 @@ export class Learner {
   #nextAck: Zxid = Infinity
   #lastLogged: Zxid = -1
   #halfTicks = 0
-  /** The half tick in which the leader was heard from last. */
+  /** The half tick in which the last packet of the leader arrived. */
   #lastHeartbeat = 0
   readonly #work = new RingBuffer<LearnerWork | undefined>(undefined)
 

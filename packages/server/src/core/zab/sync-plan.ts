@@ -34,7 +34,7 @@ export interface SyncSources {
   /** Whether every learner gets a snapshot (`forceSnapshotSync`). */
   readonly forceSnapshot: boolean
   /**
-   * TRUNC is sent only when the snapshot has at least so many bytes. Apache ZooKeeper can keep transactions that it was told
+   * TRUNC is sent only when the snapshot has at least so many bytes. Apache ZooKeeper can keep transactions that it had
    * to truncate (quorum-protocol H2, quorum-protocol H3), and a snapshot is always safe. 0 for always.
    */
   readonly truncateFromBytes: number

@@ -47,7 +47,7 @@ export class SimulatedServer {
   /** As a leader: the synced learners. */
   followers = new Set<ServerId>()
   isEstablished = false
-  /** When it gives up a role that does not get established. */
+  /** When it leaves a role that is not established by then. */
   deadline = 0
   /** Running timers, each with a number that tells it from earlier ones of the same name. */
   timers = new Map<ElectionTimer, number>()
