@@ -3,7 +3,7 @@ import type { ZooKeeper } from './zookeeper.ts'
 
 /** The identities of this client. */
 export interface Identities {
-  /** Whether the client is the superuser, whom access lists do not restrict. */
+  /** Whether the client is the superuser, who bypasses access lists. */
   readonly isSuper: boolean
   /** IP addresses, in the format of access lists. */
   readonly addresses: readonly string[]

@@ -18,7 +18,7 @@ import { HandOverError, type Share } from './shares.ts'
 const items = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']
 setupEachTest('a', 'b')
 
-/** A member that holds each item until it is told to stop. */
+/** A member that holds each item until it is stopped. */
 function member(on: Client, id: string, finish: (share: Share) => Promise<void> = () => Promise.resolve()) {
   const stop = new AbortController()
   const partitioner = new Partitioner(on, '/p', items, { id, settleMs: 100, graceMs: 1000 })

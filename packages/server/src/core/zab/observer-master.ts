@@ -43,7 +43,7 @@ export type ObserverMasterWork = Extract<LeaderWork, { do: 'send' | 'sync' | 'dr
  *
  * An observer gets the epoch of the established leader; the observer's own acceptedEpoch cannot raise it. PINGs are forwarded
  * when the leader sends them, so an observer that receives them knows that the leader is alive and can keep its clients'
- * sessions; Apache ZooKeeper sends PINGs of its own, even if it hears nothing from the leader. An observer that is ahead of
+ * sessions; Apache ZooKeeper sends PINGs of its own, even without contact to the leader. An observer that is ahead of
  * this server within the epoch waits until this server has committed the same; Apache ZooKeeper would truncate committed
  * transactions.
  */

@@ -50,7 +50,7 @@ export class StepDownPolicy {
 
   /**
    * Records a server that has accepted a later epoch. It must refuse the epoch of this leader and could not follow as long as
-   * this one leads, although nobody leads in that epoch. So for a voter the leader steps down, and the next epoch will be one
+   * this one leads, although no server leads in that epoch. So for a voter the leader steps down, and the next epoch will be one
    * that all can accept.
    */
   noteLaterEpoch(server: ServerId, acceptedEpoch: number): void {
