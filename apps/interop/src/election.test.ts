@@ -1,5 +1,5 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
 import { ElectionParticipant } from './election/participant.ts'
@@ -58,22 +58,29 @@ async function startParticipant(
 const modeOf = async (server: Server): Promise<string | undefined> =>
   /Mode: (\w+)/.exec(await fourLetterWord(server.port, 'srvr', { timeoutMs: 2000 }))?.[1]
 
-/** Listens on a quorum port. Resolves to the ids of the followers once `count` of them have sent FOLLOWERINFO. */
+/**
+ * Listens on a quorum port. Resolves to the ids of the followers once `count` of them have sent FOLLOWERINFO. Connections stay
+ * open until the end of the test: a follower whose connection breaks votes again, and two of them could elect another leader.
+ */
 function acceptFollowers(port: number, count: number): Promise<number[]> {
   return new Promise((resolve, reject) => {
     const ids = new Set<number>()
+    const sockets = new Set<Socket>()
     const listener = createServer((socket) => {
+      sockets.add(socket)
       socket.on('error', () => socket.destroy())
       socket.once('data', (packet: Buffer) => {
         // FOLLOWERINFO: type, zxid, data length, then the id.
         if (packet.readInt32BE(0) === 11) ids.add(Number(packet.readBigInt64BE(16)))
-        socket.destroy()
         if (ids.size === count) resolve([...ids].sort((a, b) => a - b))
       })
     })
     listener.once('error', reject)
     listener.listen(port, '127.0.0.1')
-    cleanUps.push(() => new Promise((closed) => listener.close(() => closed())))
+    cleanUps.push(() => {
+      for (const socket of sockets) socket.destroy()
+      return new Promise((closed) => listener.close(() => closed()))
+    })
   })
 }
 
