@@ -27,7 +27,7 @@ export const replication: readonly ServerMutant[] = [
         file: learner,
         find: "if (this.#phase === 'waiting') this.#store('currentEpoch')",
         replace:
-          "if (this.#phase === 'waiting') { this.#acknowledge(this.#epoch); this.#store('currentEpoch') }",
+          "if (this.#phase === 'waiting') { this.#ackNewLeader(this.#epoch); this.#store('currentEpoch') }",
       },
     ],
   },
@@ -51,7 +51,7 @@ export const replication: readonly ServerMutant[] = [
       {
         file: learner,
         find: "if (epoch > acceptedEpoch) this.#store('acceptedEpoch')",
-        replace: "if (epoch > acceptedEpoch) { this.#promise(epoch); this.#store('acceptedEpoch') }",
+        replace: "if (epoch > acceptedEpoch) { this.#acceptEpoch(epoch); this.#store('acceptedEpoch') }",
       },
     ],
   },
@@ -127,10 +127,10 @@ export const replication: readonly ServerMutant[] = [
       {
         file: readOnly,
         find: 'write(): number {',
-        replace: `write(...[write, , requester]: Parameters<Writes['write']>): number {
+        replace: `write(...[write, , callback]: Parameters<RequestPipeline['write']>): number {
           const logged = { header: { zxid: this.#tree.lastZxid }, txn: { type: 2 } }
-          const entry = { logged, xid: write.xid, type: 2, requester, startedAt: 0 }
-          if (write.type === 2) return (queueMicrotask(() => requester.applied(entry as never, 0)), 0)`,
+          const entry = { logged, xid: write.xid, type: 2, callback, startedAt: 0 }
+          if (write.type === 2) return (queueMicrotask(() => callback.onApplied(entry as never, 0)), 0)`,
       },
     ],
   },
