@@ -18,7 +18,7 @@ it('requests round-trip in the words of every naming scheme', () => {
   expect(readRequest(bytes('unlocked'))).toBeUndefined()
 })
 
-it('a holder that is asked learns by whom and why, and keeps the lock until it releases it', async () => {
+it('a holder receives the requester and the reason of a revocation, and keeps the lock until it releases it', async () => {
   const held = await run(new RevocableMutex(a, '/lock').acquire())
   const asked = revoke(b, '/lock', { by: 'b', reason: 'maintenance' })
   expect(await run(held.revokeRequested)).toEqual({ by: 'b', reason: 'maintenance' })
