@@ -1,14 +1,13 @@
 import { OpCode, ErrorCode, EventType, CreateMode, writeAuthPacket } from '@zabra/protocol'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { ServerSettings } from './settings/index.ts'
 import { TestServer, type RawClient } from './testing/test-server.ts'
+import { it } from './testing/test-server.ts'
 
 const FULL_DISK = { code: 'ENOSPC' }
 
 describe('the requests of one session', () => {
-  it('get replies in their order, and a read after a write sees the write', async () => {
-    const fixture = await TestServer.start()
-    const client = await fixture.connect()
+  it('get replies in their order, and a read after a write sees the write', async ({ fixture, client }) => {
     client.create(1, '/a')
     client.read(2, OpCode.getData, '/a')
     client.set(3, '/a', 'new')
@@ -29,23 +28,19 @@ describe('the requests of one session', () => {
     expect(replies.map(({ zxid }) => zxid)).toEqual([2, 2, 3, 3, 3, 4])
   })
 
-  it('do not wait for the writes of other sessions', async () => {
-    const fixture = await TestServer.start()
+  it('do not wait for the writes of other sessions', async ({ fixture }) => {
     const [writer, reader] = [await fixture.connect(), await fixture.connect()]
     const release = fixture.blockDisk()
     writer.create(1, '/a')
     writer.read(2, OpCode.exists, '/a')
     reader.read(1, OpCode.exists, '/a')
-    await fixture.untilIdle()
-    expect(reader.takeReceived()).toEqual([`1:${ErrorCode.NONODE}`])
+    expect(await reader.received()).toEqual([`1:${ErrorCode.NONODE}`])
     expect(writer.takeReceived()).toEqual([])
     release()
-    await fixture.untilIdle()
-    expect(writer.takeReceived()).toEqual(['1:0', '2:0'])
+    expect(await writer.received()).toEqual(['1:0', '2:0'])
   })
 
-  it('get replies when they follow the handshake at once, in chunks of three bytes', async () => {
-    const fixture = await TestServer.start()
+  it('get replies when they follow the handshake at once, in chunks of three bytes', async ({ fixture }) => {
     fixture.network.chunkBytes = 3
     const client = await fixture.open()
     client.handshake()
@@ -70,16 +65,13 @@ describe('the requests of one session', () => {
     expect(client.takeReceived()).toEqual(['1:0', '2:0', `3:${ErrorCode.NONODE}`])
   })
 
-  it('get an event before the reply that could show its cause', async () => {
-    const fixture = await TestServer.start()
-    const client = await fixture.connect()
+  it('get an event before the reply that could show its cause', async ({ client }) => {
     client.read(1, OpCode.exists, '/a', true)
     client.read(2, OpCode.getChildren, '/', true)
     client.create(3, '/a')
     client.read(4, OpCode.getData, '/a', true)
     client.set(5, '/a', 'x')
-    await fixture.untilIdle()
-    expect(client.takeReceived()).toEqual([
+    expect(await client.received()).toEqual([
       `1:${ErrorCode.NONODE}`,
       '2:0',
       `event ${EventType.NodeCreated} /a`,
@@ -96,8 +88,7 @@ describe('the requests of one session', () => {
     for (const type of [-1, 0, 10, OpCode.check, OpCode.createSession, OpCode.deleteContainer]) {
       const client = await fixture.connect()
       client.ask(9, type)
-      await fixture.untilIdle()
-      expect(client.takeReceived()).toEqual([`9:${ErrorCode.UNIMPLEMENTED}`])
+      expect(await client.received()).toEqual([`9:${ErrorCode.UNIMPLEMENTED}`])
       expect(client.closed).toBe(true)
     }
   })
@@ -113,8 +104,7 @@ describe('a session', () => {
     client.create(1, '/e', CreateMode.EPHEMERAL)
     await fixture.untilIdle()
     watcher.read(1, OpCode.exists, '/e', true)
-    await fixture.untilIdle()
-    expect([client.takeReceived(), watcher.takeReceived()]).toEqual([['1:0'], ['1:0']])
+    expect([await client.received(), watcher.takeReceived()]).toEqual([['1:0'], ['1:0']])
     await fixture.advance(3900)
     expect(client.closed).toBe(false)
     await fixture.advance(1200)
@@ -138,20 +128,17 @@ describe('a session', () => {
     expect(again.takeConnectResponse()?.sessionId).toBe(session.sessionId)
   })
 
-  it('moves to a new connection of its client, and the server closes the old one', async () => {
-    const fixture = await TestServer.start()
+  it('moves to a new connection of its client, and the server closes the old one', async ({ fixture }) => {
     const old = await fixture.connect()
     const session = old.session!
     const again = await fixture.client({ resume: session })
     expect(again.takeConnectResponse()).toMatchObject({ sessionId: session.sessionId })
     expect(old.closed).toBe(true)
     again.create(1, '/a', CreateMode.EPHEMERAL)
-    await fixture.untilIdle()
-    expect(again.takeReceived()).toEqual(['1:0'])
+    expect(await again.received()).toEqual(['1:0'])
   })
 
-  it('is not resumed with a wrong password, and its own connection stays open', async () => {
-    const fixture = await TestServer.start()
+  it('is not resumed with a wrong password, and its own connection stays open', async ({ fixture }) => {
     const held = await fixture.connect()
     const session = held.session!
     const guess = await fixture.open()
@@ -166,23 +153,20 @@ describe('a session', () => {
     expect(held.closed).toBe(false)
   })
 
-  it('ends when its client closes it, and later requests of the client are dropped', async () => {
-    const fixture = await TestServer.start()
+  it('ends when its client closes it, and later requests of the client are dropped', async ({ fixture }) => {
     const client = await fixture.connect()
     const session = client.session!
     client.create(1, '/e', CreateMode.EPHEMERAL)
     client.ask(2, OpCode.closeSession)
     client.create(3, '/never')
-    await fixture.untilIdle()
-    expect(client.takeReceived()).toEqual(['1:0', '2:0'])
+    expect(await client.received()).toEqual(['1:0', '2:0'])
     expect(client.closed).toBe(true)
     const again = await fixture.client({ resume: session })
     expect(again.takeConnectResponse()?.sessionId).toBe(0n)
     const other = await fixture.connect()
     other.read(1, OpCode.exists, '/e')
     other.read(2, OpCode.exists, '/never')
-    await fixture.untilIdle()
-    expect(other.takeReceived()).toEqual([`1:${ErrorCode.NONODE}`, `2:${ErrorCode.NONODE}`])
+    expect(await other.received()).toEqual([`1:${ErrorCode.NONODE}`, `2:${ErrorCode.NONODE}`])
   })
 
   it('gets a timeout between the minimum and the maximum of the server', async () => {
@@ -205,13 +189,11 @@ describe('a session', () => {
     const again = await fixture.client({ resume: session, timeout: 4000 })
     expect(again.takeConnectResponse()?.sessionId).toBe(session.sessionId)
     again.read(1, OpCode.exists, '/e')
-    await fixture.untilIdle()
-    expect(again.takeReceived()).toEqual(['1:0'])
+    expect(await again.received()).toEqual(['1:0'])
     await fixture.advance(6000)
     const other = await fixture.connect()
     other.read(1, OpCode.exists, '/e')
-    await fixture.untilIdle()
-    expect(other.takeReceived()).toEqual([`1:${ErrorCode.NONODE}`])
+    expect(await other.received()).toEqual([`1:${ErrorCode.NONODE}`])
   })
 
   it('is refused without a response when its client has seen a later transaction than the server', async () => {
@@ -291,8 +273,7 @@ describe('limits', () => {
     await fixture.untilIdle()
     expect(fixture.server.stats().outstanding).toBeLessThan(10)
     release()
-    await fixture.untilIdle()
-    expect(client.takeReceived()).toEqual(Array.from({ length: 50 }, (_, i) => `${i + 1}:0`))
+    expect(await client.received()).toEqual(Array.from({ length: 50 }, (_, i) => `${i + 1}:0`))
   })
 
   it('accept as many new sessions as connection_throttle_tokens allows', async () => {
@@ -313,8 +294,7 @@ describe('limits', () => {
     const unidentified = await fixture.client()
     unidentified.takeConnectResponse()
     unidentified.ask(-2, OpCode.ping)
-    await fixture.untilIdle()
-    expect(unidentified.takeReceived()).toEqual([`-2:${ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH}`])
+    expect(await unidentified.received()).toEqual([`-2:${ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH}`])
     expect(unidentified.closed).toBe(true)
     const known = await fixture.client()
     known.takeConnectResponse()
@@ -322,8 +302,7 @@ describe('limits', () => {
       writeAuthPacket(w, { type: 0, scheme: 'digest', auth: new TextEncoder().encode('bob:secret') }),
     )
     known.create(1, '/a')
-    await fixture.untilIdle()
-    expect(known.takeReceived()).toEqual(['-4:0', '1:0'])
+    expect(await known.received()).toEqual(['-4:0', '1:0'])
     expect(JSON.stringify(fixture.logLines)).not.toContain('secret')
   })
 })
@@ -426,8 +405,7 @@ describe('a client that pings', () => {
     await fixture.untilIdle()
     await fixture.advance(30_000)
     release()
-    await fixture.untilIdle()
-    expect(client.takeReceived().length).toBe(10)
+    expect((await client.received()).length).toBe(10)
     await fixture.advance(6000)
     expect(client.closed).toBe(true)
   })
@@ -439,15 +417,13 @@ describe('a client that pings', () => {
     client.read(2, OpCode.exists, '/a')
     client.ask(3, 13)
     client.create(4, '/never')
-    await fixture.untilIdle()
-    expect(client.takeReceived()).toEqual(['1:0', '2:0', `3:${ErrorCode.UNIMPLEMENTED}`])
+    expect(await client.received()).toEqual(['1:0', '2:0', `3:${ErrorCode.UNIMPLEMENTED}`])
     expect([client.closed, fixture.server.stats().nodes]).toEqual([true, 5])
   })
 })
 
 describe('the limits of one connection', () => {
-  it('are 1 MiB of queued requests; further ones are read after replies to these', async () => {
-    const fixture = await TestServer.start()
+  it('are 1 MiB of queued requests; further ones are read after replies to these', async ({ fixture }) => {
     fixture.network.chunkBytes = 4096
     const client = await fixture.connect()
     const release = fixture.blockDisk()
@@ -462,15 +438,12 @@ describe('the limits of one connection', () => {
     expect(client.takeReceived()).toEqual(Array.from({ length: 20_000 }, (_, i) => `${i + 1}:0`))
   })
 
-  it('are a hundred identities', async () => {
-    const fixture = await TestServer.start()
-    const client = await fixture.connect()
+  it('are a hundred identities', async ({ client }) => {
     for (let i = 0; i < 101; i++) {
       const auth = new TextEncoder().encode(`user${i}:secret`)
       client.ask(-4, OpCode.auth, (w) => writeAuthPacket(w, { type: 0, scheme: 'digest', auth }))
     }
-    await fixture.untilIdle()
-    expect(client.takeReceived().at(-1)).toBe(`-4:${ErrorCode.AUTHFAILED}`)
+    expect((await client.received()).at(-1)).toBe(`-4:${ErrorCode.AUTHFAILED}`)
     expect(client.closed).toBe(true)
   })
 
@@ -491,8 +464,7 @@ describe('the limits of one connection', () => {
 })
 
 describe('session ids', () => {
-  it('are not used twice when the wall clock goes back between two starts', async () => {
-    const fixture = await TestServer.start()
+  it('are not used twice when the wall clock goes back between two starts', async ({ fixture }) => {
     const before = (await fixture.client()).takeConnectResponse()!.sessionId
     await fixture.stop()
     fixture.clock.jumpWall(-1)
@@ -521,14 +493,12 @@ describe('a server without free file descriptors', () => {
     fixture.disk.injectFault = undefined
     await fixture.advance(5000)
     client.create(21, '/after')
-    await fixture.untilIdle()
-    expect(client.takeReceived()).toEqual(['21:0'])
+    expect(await client.received()).toEqual(['21:0'])
   })
 })
 
 describe('a full disk', () => {
-  it('delays the expiry of a session until there is space', async () => {
-    const fixture = await TestServer.start()
+  it('delays the expiry of a session until there is space', async ({ fixture }) => {
     const client = await fixture.connect({ timeout: 4000 })
     client.create(1, '/e', CreateMode.EPHEMERAL)
     await fixture.untilIdle()
@@ -559,8 +529,7 @@ describe('a full disk', () => {
     expect(client.takeReceived().length).toBe(30)
   })
 
-  it('refuses writes and serves reads, and accepts writes again when there is space', async () => {
-    const fixture = await TestServer.start()
+  it('refuses writes and serves reads, and accepts writes again when there is space', async ({ fixture }) => {
     const client = await fixture.connect({ timeout: 20_000 })
     client.create(1, '/a')
     await fixture.untilIdle()
@@ -568,27 +537,23 @@ describe('a full disk', () => {
     fixture.disk.injectFault = (call) => (call === 'write' ? FULL_DISK : undefined)
     client.create(2, '/b')
     client.read(3, OpCode.exists, '/b')
-    await fixture.untilIdle()
-    expect(client.takeReceived()).toEqual([`2:${ErrorCode.SYSTEMERROR}`, `3:${ErrorCode.NONODE}`])
+    expect(await client.received()).toEqual([`2:${ErrorCode.SYSTEMERROR}`, `3:${ErrorCode.NONODE}`])
     client.create(4, '/c')
     client.read(5, OpCode.exists, '/a')
-    await fixture.untilIdle()
-    expect(client.takeReceived()).toEqual([`4:${ErrorCode.SYSTEMERROR}`, '5:0'])
+    expect(await client.received()).toEqual([`4:${ErrorCode.SYSTEMERROR}`, '5:0'])
     expect(fixture.logLines.some(({ level, sentence }) => level !== 'info' && /space/i.test(sentence))).toBe(
       true,
     )
     fixture.disk.injectFault = undefined
     await fixture.advance(10_000)
     client.create(6, '/c')
-    await fixture.untilIdle()
-    expect(client.takeReceived()).toEqual(['6:0'])
+    expect(await client.received()).toEqual(['6:0'])
     await fixture.stop()
     await fixture.restart()
     expect(fixture.server.stats().nodes).toBe(6)
   })
 
-  it('keeps sessions open whose timeout passes, and closes them when there is space', async () => {
-    const fixture = await TestServer.start()
+  it('keeps sessions open whose timeout passes, and closes them when there is space', async ({ fixture }) => {
     const client = await fixture.connect({ timeout: 4000 })
     client.create(1, '/e', CreateMode.EPHEMERAL)
     const writer = await fixture.connect({ timeout: 20_000 })
@@ -621,13 +586,10 @@ describe('a server that stops', () => {
     await fixture.restart()
     const again = await fixture.connect()
     again.read(1, OpCode.exists, '/last')
-    await fixture.untilIdle()
-    expect(again.takeReceived()).toEqual(['1:0'])
+    expect(await again.received()).toEqual(['1:0'])
   })
 
-  it('waits one second for a client that does not read', async () => {
-    const fixture = await TestServer.start()
-    const client = await fixture.connect()
+  it('waits one second for a client that does not read', async ({ fixture, client }) => {
     client.connection.pause()
     client.create(1, '/a')
     await fixture.untilIdle()
@@ -640,8 +602,7 @@ describe('a server that stops', () => {
     expect(client.closed).toBe(true)
   })
 
-  it('stops when the disk fails: it logs one error and closes its connections', async () => {
-    const fixture = await TestServer.start()
+  it('stops when the disk fails: it logs one error and closes its connections', async ({ fixture }) => {
     const client = await fixture.connect()
     fixture.disk.injectFault = (call) => (call === 'write' ? { code: 'EIO' } : undefined)
     client.create(1, '/a')
@@ -697,10 +658,7 @@ describe('the background work of a server', () => {
     await fixture.advance(1500)
     expect(client.takeReceived()).toEqual(['1:0', '2:0', '3:0'])
     expect(fixture.server.stats().nodes).toBe(7)
-    client.ask(4, OpCode.delete, (w) => {
-      w.string('/c/x')
-      w.int(-1)
-    })
+    client.delete(4, '/c/x')
     await fixture.advance(1000)
     expect(fixture.server.stats().nodes).toBe(5)
     await fixture.advance(2000)
@@ -733,8 +691,7 @@ describe('the background work of a server', () => {
     await fixture.advance(2500)
     client.read(6, OpCode.exists, '/t4')
     client.read(7, OpCode.exists, '/t1')
-    await fixture.untilIdle()
-    expect(client.takeReceived()).toEqual(['5:0', '6:0', `7:${ErrorCode.NONODE}`])
+    expect(await client.received()).toEqual(['5:0', '6:0', `7:${ErrorCode.NONODE}`])
     await fixture.advance(10_000)
     expect(fixture.server.stats().nodes).toBe(4)
   })
@@ -774,16 +731,13 @@ describe('four-letter commands', () => {
     )
   })
 
-  it('are recognized byte by byte, and other bytes are a handshake', async () => {
-    const fixture = await TestServer.start()
+  it('are recognized byte by byte, and other bytes are a handshake', async ({ fixture }) => {
     fixture.network.chunkBytes = 1
     expect(await fixture.command('ruok')).toBe('imok')
     expect((await fixture.client()).takeConnectResponse()?.timeOut).toBe(10_000)
   })
 
-  it('show the connections, watches and sessions of the server', async () => {
-    const fixture = await TestServer.start()
-    const client = await fixture.connect()
+  it('show the connections, watches and sessions of the server', async ({ fixture, client }) => {
     const { sessionId } = client.session!
     const sid = `0x${sessionId.toString(16)}`
     client.create(1, '/e', CreateMode.EPHEMERAL)
@@ -797,10 +751,7 @@ describe('four-letter commands', () => {
     expect(await fixture.command('crst')).toBe('Connection stats reset.\n')
     expect(await fixture.command('cons')).toContain(`recved=0,sent=0,sid=${sid},lop=NA,`)
     client.read(3, OpCode.getData, '/e', true)
-    client.ask(4, OpCode.delete, (w) => {
-      w.string('/e')
-      w.int(-1)
-    })
+    client.delete(4, '/e')
     await fixture.untilIdle()
     expect(await fixture.command('mntr')).toMatch(/zk_cnt_node_deleted_watch_count\t1\n/)
     expect(await fixture.command('srst')).toBe('Server stats reset.\n')

@@ -213,8 +213,7 @@ describe('a large read', () => {
       const done = vi.spyOn(kind.prototype, 'close')
       onTestFinished(() => done.mockRestore())
       client.read(1, type, '/top')
-      await fixture.untilIdle()
-      expect(client.takeReceived()).toEqual(['1:0'])
+      expect(await client.received()).toEqual(['1:0'])
       expect(done).toHaveBeenCalledOnce()
       other.read(1, type, '/top')
       afterEach(() => other.connection.destroy())
@@ -311,7 +310,7 @@ describe('a large transaction', () => {
     afterEach(readWhileWaiting([client], reader, look))
     client.ask(1, OpCode.multi, (w) => writeMultiRequest(w, sets(2000, '/top/3')))
     client.read(2, OpCode.getData, '/top/3')
-    client.ask(3, OpCode.sync, (w) => w.string('/'))
+    client.sync(3)
     await fixture.untilIdle()
     const texts = reader.replies().map(({ body }) => new TextDecoder().decode(body.buffer()!))
     expect(texts.length).toBeGreaterThan(20)
@@ -425,8 +424,7 @@ describe('a server does long work in several turns of the event loop', () => {
     expect(turns() - before).toBeGreaterThan(5)
     expect(fixture.server.stats().nodes).toBe(nodes - 3)
     for (const i of [5999, 6000, 6001, 6002]) client.read(i, OpCode.exists, `/${i}`)
-    await fixture.untilIdle()
-    expect(client.takeReceived()).toEqual([
+    expect(await client.received()).toEqual([
       '5999:0',
       ...[6000, 6001, 6002].map((i) => `${i}:${ErrorCode.NONODE}`),
     ])
@@ -438,10 +436,7 @@ describe('a server does long work in several turns of the event loop', () => {
     afterEach(() => {
       if (changed) return
       changed = true
-      client.ask(1, OpCode.delete, (w) => {
-        w.string('/2500')
-        w.int(-1)
-      })
+      client.delete(1, '/2500')
       createTtl(client, 2, '/new', 100_000_000n)
       client.create(3, '/1/child')
     })

@@ -147,8 +147,7 @@ describe('a SASL login', () => {
     expect((await sasl(late, 4, (await mechanism.step(token))!)).err).toBe(0)
     late.read(5, OpCode.getData, '/bob')
     release()
-    await fixture.untilIdle()
-    expect(late.takeReceived()).toEqual(['1:0', `2:${ErrorCode.NOAUTH}`, '5:0'])
+    expect(await late.received()).toEqual(['1:0', `2:${ErrorCode.NOAUTH}`, '5:0'])
   })
 })
 
@@ -181,8 +180,7 @@ describe('a server with or without SASL users', () => {
     const client = await connected(fixture)
     client.create(1, '/a')
     client.ask(2, OpCode.setACL, (w) => writeSetACLRequest(w, { path: '/a', acl: acl(id), version: -1 }))
-    await fixture.untilIdle()
-    expect(client.takeReceived()).toEqual(['1:0', `2:${err}`])
+    expect(await client.received()).toEqual(['1:0', `2:${err}`])
   })
 
   it('refuses an auth packet of the scheme sasl', async () => {
@@ -191,8 +189,7 @@ describe('a server with or without SASL users', () => {
     client.ask(-4, OpCode.auth, (w) =>
       writeAuthPacket(w, { type: 0, scheme: 'sasl', auth: new Uint8Array(3) }),
     )
-    await fixture.untilIdle()
-    expect(client.takeReceived()).toEqual([`-4:${ErrorCode.AUTHFAILED}`])
+    expect(await client.received()).toEqual([`-4:${ErrorCode.AUTHFAILED}`])
     expect(client.closed).toBe(true)
   })
 
@@ -219,8 +216,7 @@ describe.each([
         writeAuthPacket(w, { type: 0, scheme: 'digest', auth: new TextEncoder().encode('a:b') }),
       )
       client.ask(1, type)
-      await fixture.untilIdle()
-      expect(client.takeReceived()).toEqual(['-4:0', `1:${ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH}`])
+      expect(await client.received()).toEqual(['-4:0', `1:${ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH}`])
       expect(client.closed).toBe(true)
     }
   })

@@ -1,26 +1,10 @@
-import { OpCode, writeReconfigRequest } from '@zabra/protocol'
 import { expect, it } from 'vitest'
-import type { RawClient } from '../testing/test-server.ts'
 import { Ensemble } from './testing/ensemble.ts'
 
 const reconfigurable = { reconfigEnabled: true, skipAcl: true }
 
 const memberLine = (id: number, client: string): string =>
   `server.${id}=127.0.0.1:${2000 + id}:${3000 + id}:participant;${client}`
-
-async function reconfigure(ensemble: Ensemble, client: RawClient, joining: string): Promise<void> {
-  client.frames.length = 0
-  client.ask(77, OpCode.reconfig, (w) =>
-    writeReconfigRequest(w, {
-      joiningServers: joining,
-      leavingServers: null,
-      newMembers: null,
-      curConfigId: -1n,
-    }),
-  )
-  await ensemble.until('the reply', () => client.frames.length > 0)
-  expect(client.takeReceived()).toEqual(['77:0'])
-}
 
 const untilLogged = (ensemble: Ensemble, text: string): Promise<void> =>
   ensemble.until(text, () => ensemble.lines.some((one) => one.includes(text)))
@@ -34,7 +18,7 @@ const connectTo = (ensemble: Ensemble, port: number): Promise<'connected'> =>
 it.each([1, 3])('member %i serves clients on the client port that a reconfig gives it', async (id) => {
   const ensemble = await Ensemble.start(3, reconfigurable)
   const [client, operator] = [await ensemble.client(id), await ensemble.client(2)]
-  await reconfigure(ensemble, operator, memberLine(id, `4${id}01`))
+  expect(await ensemble.reconfigure(operator, { joining: memberLine(id, `4${id}01`) })).toBe('77:0')
   await untilLogged(ensemble, 'The client port has moved')
   await expect(connectTo(ensemble, 4000 + id)).rejects.toThrow('ECONNREFUSED')
   expect(await connectTo(ensemble, 4001 + id * 100)).toBe('connected')
@@ -44,14 +28,15 @@ it.each([1, 3])('member %i serves clients on the client port that a reconfig giv
   if (id === 1) {
     client.frames.length = 0
     client.create(1, '/a')
-    await ensemble.until('the reply', () => client.frames.length > 0)
-    expect(client.takeReceived()).toEqual(['1:0'])
+    expect(await ensemble.receive(client, 1)).toEqual(['1:0'])
   }
 })
 
 it('a member serves clients on the port of the reconfig after a restart', async () => {
   const ensemble = await Ensemble.start(3, reconfigurable)
-  await reconfigure(ensemble, await ensemble.client(2), memberLine(1, '127.0.0.1:4501'))
+  expect(
+    await ensemble.reconfigure(await ensemble.client(2), { joining: memberLine(1, '127.0.0.1:4501') }),
+  ).toBe('77:0')
   await untilLogged(ensemble, 'The client port has moved')
   await ensemble.member(1).crash()
   await ensemble.member(1).start()
@@ -62,12 +47,14 @@ it('a member keeps its client port while the new one cannot be bound, and rebind
   const ensemble = await Ensemble.start(3, reconfigurable)
   const taken = await ensemble.network.listen({ port: 4601 }, () => {})
   const client = await ensemble.client(2)
-  await reconfigure(ensemble, client, memberLine(1, '4601'))
+  expect(await ensemble.reconfigure(client, { joining: memberLine(1, '4601') })).toBe('77:0')
   await untilLogged(ensemble, 'The client port cannot move')
   expect(await connectTo(ensemble, 4001)).toBe('connected')
   await taken.close()
   await ensemble.allServe()
-  await reconfigure(ensemble, await ensemble.client(2), memberLine(1, '127.0.0.1:4001'))
+  expect(
+    await ensemble.reconfigure(await ensemble.client(2), { joining: memberLine(1, '127.0.0.1:4001') }),
+  ).toBe('77:0')
   await untilLogged(ensemble, 'The client port has moved')
   expect(await connectTo(ensemble, 4001)).toBe('connected')
 })
@@ -75,7 +62,7 @@ it('a member keeps its client port while the new one cannot be bound, and rebind
 it('a member keeps the client port of its settings when a reconfig changes other members', async () => {
   const ensemble = await Ensemble.start(3, reconfigurable)
   const operator = await ensemble.client(2)
-  await reconfigure(ensemble, operator, memberLine(1, '4001'))
+  expect(await ensemble.reconfigure(operator, { joining: memberLine(1, '4001') })).toBe('77:0')
   await ensemble.allServe()
   expect(ensemble.lines.filter((one) => one.includes('client port'))).toEqual([])
   expect(ensemble.server(3).addresses.client.port).toBe(4003)

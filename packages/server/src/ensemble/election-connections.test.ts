@@ -1,5 +1,14 @@
-import { describe, expect, it } from 'vitest'
-import { addressOf, bytes, frame, helloOf, hex, ElectionFixture, text } from './testing/election-fixture.ts'
+import { describe, expect } from 'vitest'
+import {
+  addressOf,
+  bytes,
+  frame,
+  helloOf,
+  hex,
+  ElectionFixture,
+  text,
+  it,
+} from './testing/election-fixture.ts'
 
 describe('two servers', () => {
   it.each([
@@ -24,8 +33,7 @@ describe('two servers', () => {
     },
   )
 
-  it('end with one connection when both connect at once', async () => {
-    const fixture = new ElectionFixture()
+  it('end with one connection when both connect at once', async ({ fixture }) => {
     const [one, three] = [await fixture.startedConnections(1), await fixture.startedConnections(3)]
     one.send(3, text('a'))
     three.send(1, text('b'))
@@ -37,8 +45,7 @@ describe('two servers', () => {
 })
 
 describe('the server with the smaller id', () => {
-  it('sends the hello of Apache ZooKeeper and closes the connection', async () => {
-    const fixture = new ElectionFixture()
+  it('sends the hello of Apache ZooKeeper and closes the connection', async ({ fixture }) => {
     const { accepted } = await fixture.listenAs(3)
     const one = await fixture.startedConnections(1)
     one.connect(3)
@@ -50,9 +57,7 @@ describe('the server with the smaller id', () => {
     expect(one.connected).toEqual([])
   })
 
-  it('keeps the connection that the larger one opens', async () => {
-    const fixture = new ElectionFixture()
-    const one = await fixture.startedConnections(1)
+  it('keeps the connection that the larger one opens', async ({ fixture, one }) => {
     const three = await fixture.dial(1, helloOf(3), frame('vote 3'))
     expect(fixture.received).toEqual(['1 from 3: vote 3'])
     one.send(3, text('vote 1'))
@@ -60,8 +65,7 @@ describe('the server with the smaller id', () => {
     expect(three.received).toBe(hex(frame('vote 1')))
   })
 
-  it('sends its hello again when the larger one does not connect', async () => {
-    const fixture = new ElectionFixture()
+  it('sends its hello again when the larger one does not connect', async ({ fixture }) => {
     const { accepted } = await fixture.listenAs(3)
     const one = await fixture.startedConnections(1)
     one.connect(3)
@@ -73,9 +77,7 @@ describe('the server with the smaller id', () => {
     expect(accepted.length).toBe(2)
   })
 
-  it('replaces its connection by a new one of the larger server', async () => {
-    const fixture = new ElectionFixture()
-    const one = await fixture.startedConnections(1)
+  it('replaces its connection by a new one of the larger server', async ({ fixture, one }) => {
     const old = await fixture.dial(1, helloOf(3))
     const fresh = await fixture.dial(1, helloOf(3))
     expect([old.closed, fresh.closed]).toEqual([true, false])
@@ -86,8 +88,7 @@ describe('the server with the smaller id', () => {
 })
 
 describe('the server with the larger id', () => {
-  it('drops its connection and connects when the smaller one sends a hello', async () => {
-    const fixture = new ElectionFixture()
+  it('drops its connection and connects when the smaller one sends a hello', async ({ fixture }) => {
     const { accepted } = await fixture.listenAs(1)
     const three = await fixture.startedConnections(3)
     three.send(1, text('vote 3'))
@@ -98,8 +99,7 @@ describe('the server with the larger id', () => {
     expect(accepted[1]!.received).toBe(hex(helloOf(3)) + hex(frame('vote 3')))
   })
 
-  it('connects to a joining server at the address in its hello', async () => {
-    const fixture = new ElectionFixture()
+  it('connects to a joining server at the address in its hello', async ({ fixture }) => {
     const { accepted } = await fixture.listenAs(7)
     const nine = await fixture.startedConnections(9, { acceptsUnknownServers: true })
     await fixture.dial(9, helloOf(7))
@@ -107,8 +107,7 @@ describe('the server with the larger id', () => {
     expect(nine.connected).toEqual([7])
   })
 
-  it('tries the configured addresses of a member before those of its hello', async () => {
-    const fixture = new ElectionFixture()
+  it('tries the configured addresses of a member before those of its hello', async ({ fixture }) => {
     const { accepted } = await fixture.listenAs(8)
     const three = await fixture.startedConnections(3, {
       addressesOf: (id) => (id === 1 ? [addressOf(6), addressOf(7)] : []),
@@ -120,8 +119,7 @@ describe('the server with the larger id', () => {
 })
 
 describe('a hello', () => {
-  it('announces several addresses in the second version', async () => {
-    const fixture = new ElectionFixture()
+  it('announces several addresses in the second version', async ({ fixture }) => {
     const { accepted } = await fixture.listenAs(1)
     const announcedAddresses = () => [
       { host: '127.0.0.1', port: 23_312 },
@@ -136,32 +134,25 @@ describe('a hello', () => {
     )
   })
 
-  it('may come in single bytes', async () => {
-    const fixture = new ElectionFixture()
+  it('may come in single bytes', async ({ fixture }) => {
     fixture.network.chunkBytes = 1
     await fixture.startedConnections(1)
     await fixture.dial(1, helloOf(3), frame('vote'))
     expect(fixture.received).toEqual(['1 from 3: vote'])
   })
 
-  it('of the second version is understood', async () => {
-    const fixture = new ElectionFixture()
-    const one = await fixture.startedConnections(1)
+  it('of the second version is understood', async ({ fixture, one }) => {
     const announced = text('127.0.0.1:23303|[::1]:23303')
     await fixture.dial(1, bytes('ffffffffffff0001 0000000000000003 0000001b', hex(announced)))
     expect(one.connected).toEqual([3])
   })
 
-  it('of a server before 3.5 is an id alone', async () => {
-    const fixture = new ElectionFixture()
-    const one = await fixture.startedConnections(1)
+  it('of a server before 3.5 is an id alone', async ({ fixture, one }) => {
     await fixture.dial(1, bytes('0000000000000003'), frame('vote'))
     expect([one.connected, fixture.received]).toEqual([[3], ['1 from 3: vote']])
   })
 
-  it('may announce a wildcard address, which is ignored', async () => {
-    const fixture = new ElectionFixture()
-    const one = await fixture.startedConnections(1)
+  it('may announce a wildcard address, which is ignored', async ({ fixture, one }) => {
     await fixture.dial(1, bytes('ffffffffffff0000 0000000000000003 0000000c', hex(text('0.0.0.0:1234'))))
     expect(one.connected).toEqual([3])
   })
@@ -202,8 +193,7 @@ describe('a hello', () => {
     expect(fixture.timers).toEqual([])
   })
 
-  it('must come in time', async () => {
-    const fixture = new ElectionFixture()
+  it('must come in time', async ({ fixture }) => {
     await fixture.startedConnections(1)
     const raw = await fixture.dial(1, bytes('ffffffffffff0000'))
     await fixture.advance(4999)
@@ -238,8 +228,7 @@ describe('a hello', () => {
     expect(fixture.received).toEqual(['1 from 2: hello', '1 from 3: vote'])
   })
 
-  it('that is malformed is logged once in ten seconds, however many come', async () => {
-    const fixture = new ElectionFixture()
+  it('that is malformed is logged once in ten seconds, however many come', async ({ fixture }) => {
     await fixture.startedConnections(1)
     for (let i = 0; i < 50; i++) await fixture.dial(1, bytes('ffffffffffffffff'))
     for (let i = 0; i < 50; i++) await fixture.dial(1, helloOf(99))
@@ -250,8 +239,7 @@ describe('a hello', () => {
     expect(fixture.logged[1]).toContain('"others":99')
   })
 
-  it('of unknown servers is accepted up to a limit where they are allowed', async () => {
-    const fixture = new ElectionFixture()
+  it('of unknown servers is accepted up to a limit where they are allowed', async ({ fixture }) => {
     const one = await fixture.startedConnections(1, { acceptsUnknownServers: true, maxUnknownServers: 2 })
     const raws = []
     for (const id of [7, 8, 9]) raws.push(await fixture.dial(1, helloOf(id)))
@@ -265,9 +253,7 @@ describe('a hello', () => {
 })
 
 describe('messages', () => {
-  it('that are not sent are replaced by the newest', async () => {
-    const fixture = new ElectionFixture()
-    const three = await fixture.startedConnections(3)
+  it('that are not sent are replaced by the newest', async ({ fixture, three }) => {
     for (const word of ['a', 'b', 'c']) three.send(1, text(word))
     await fixture.clock.untilIdle()
     await fixture.startedConnections(1)
@@ -275,9 +261,7 @@ describe('messages', () => {
     expect(fixture.received).toEqual(['1 from 3: c'])
   })
 
-  it('are replaced by the newest while the other server does not read', async () => {
-    const fixture = new ElectionFixture()
-    const one = await fixture.startedConnections(1)
+  it('are replaced by the newest while the other server does not read', async ({ fixture, one }) => {
     const three = await fixture.dial(1, helloOf(3))
     three.connection.pause()
     one.send(3, new Uint8Array(70_000))
@@ -288,9 +272,7 @@ describe('messages', () => {
     expect(three.received.slice(8 + 140_000)).toBe(hex(frame('new')))
   })
 
-  it('start with the last one on a new connection', async () => {
-    const fixture = new ElectionFixture()
-    const one = await fixture.startedConnections(1)
+  it('start with the last one on a new connection', async ({ fixture, one }) => {
     const first = await fixture.dial(1, helloOf(3))
     one.send(3, text('vote'))
     await fixture.clock.untilIdle()
@@ -314,9 +296,7 @@ describe('messages', () => {
 })
 
 describe('a member that cannot be reached', () => {
-  it('is dialed again after growing delays, and logged once', async () => {
-    const fixture = new ElectionFixture()
-    const three = await fixture.startedConnections(3)
+  it('is dialed again after growing delays, and logged once', async ({ fixture, three }) => {
     three.send(1, text('vote'))
     await fixture.clock.untilIdle()
     const delays: number[] = []
@@ -330,9 +310,7 @@ describe('a member that cannot be reached', () => {
     expect(fixture.logged.filter((line) => line.includes('cannot be reached')).length).toBe(1)
   })
 
-  it('is connected when it is back', async () => {
-    const fixture = new ElectionFixture()
-    const three = await fixture.startedConnections(3)
+  it('is connected when it is back', async ({ fixture, three }) => {
     three.send(1, text('vote'))
     await fixture.advance(300)
     await fixture.startedConnections(1)
@@ -359,8 +337,7 @@ describe('a member that cannot be reached', () => {
     expect(reached).toEqual(['1 is reachable', '1 is unreachable', '1 is reachable', '1 is unreachable'])
   })
 
-  it('is dialed again when a connection is lost, soon if messages had come over it', async () => {
-    const fixture = new ElectionFixture()
+  it('is dialed again when a connection is lost, soon if messages had come over it', async ({ fixture }) => {
     const { accepted } = await fixture.listenAs(1)
     const three = await fixture.startedConnections(3)
     three.connect(1)
@@ -378,9 +355,7 @@ describe('a member that cannot be reached', () => {
     expect(fixture.clock.pendingTimers()[0]!.at - fixture.clock.monotonic()).toBe(100)
   })
 
-  it('does not delay other servers that connect meanwhile', async () => {
-    const fixture = new ElectionFixture()
-    const one = await fixture.startedConnections(1)
+  it('does not delay other servers that connect meanwhile', async ({ fixture, one }) => {
     one.send(3, text('vote 1'))
     await fixture.advance(4000)
     const three = await fixture.dial(1, helloOf(3))
@@ -388,17 +363,14 @@ describe('a member that cannot be reached', () => {
     expect(fixture.timers).toEqual([])
   })
 
-  it('is not logged as unreachable when it has connected while it was dialed', async () => {
-    const fixture = new ElectionFixture()
-    const one = await fixture.startedConnections(1)
+  it('is not logged as unreachable when it has connected while it was dialed', async ({ fixture, one }) => {
     one.connect(3)
     await fixture.dial(1, helloOf(3))
     expect(fixture.logged.filter((line) => line.includes('cannot be reached'))).toEqual([])
     expect(fixture.timers).toEqual([])
   })
 
-  it('is disconnected when it is no longer a member', async () => {
-    const fixture = new ElectionFixture()
+  it('is disconnected when it is no longer a member', async ({ fixture }) => {
     const members = new Set([1, 2, 3])
     const three = await fixture.startedConnections(3, {
       addressesOf: (id) => (members.has(id) ? [addressOf(id)] : []),
@@ -416,8 +388,7 @@ describe('a member that cannot be reached', () => {
 })
 
 describe('the election port', () => {
-  it('is bound again after a delay while another process has it', async () => {
-    const fixture = new ElectionFixture()
+  it('is bound again after a delay while another process has it', async ({ fixture }) => {
     const { close } = await fixture.listenAs(1)
     const one = fixture.connections(1)
     const started = one.start()
@@ -428,8 +399,7 @@ describe('the election port', () => {
     expect(one.addresses).toEqual([addressOf(1)])
   })
 
-  it('is not bound after three failed attempts, and all other ports are closed', async () => {
-    const fixture = new ElectionFixture()
+  it('is not bound after three failed attempts, and all other ports are closed', async ({ fixture }) => {
     await fixture.listenAs(1)
     const one = fixture.connections(1, { listenAddresses: () => [addressOf(6), addressOf(1)] })
     const failed = expect(one.start()).rejects.toMatchObject({ name: 'NetworkError', code: 'EADDRINUSE' })
@@ -439,8 +409,7 @@ describe('the election port', () => {
     expect(fixture.logged.length).toBe(2)
   })
 
-  it('moves with the configuration, and stays while the new address cannot be bound', async () => {
-    const fixture = new ElectionFixture()
+  it('moves with the configuration, and stays while the new address cannot be bound', async ({ fixture }) => {
     let address = addressOf(1)
     const one = await fixture.startedConnections(1, { listenAddresses: () => [address], bindAttempts: 1 })
     const known = await fixture.dial(1, helloOf(3))
@@ -459,9 +428,7 @@ describe('the election port', () => {
     await fixture.listenAs(1)
   })
 
-  it('is free after closing, and no timer is left', async () => {
-    const fixture = new ElectionFixture()
-    const one = await fixture.startedConnections(1)
+  it('is free after closing, and no timer is left', async ({ fixture, one }) => {
     const [known, unknown] = [await fixture.dial(1, helloOf(3)), await fixture.dial(1)]
     one.connect(2)
     await fixture.clock.untilIdle()

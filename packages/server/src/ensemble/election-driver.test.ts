@@ -1,9 +1,9 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import { Election, electionDefaults, encodeNotification } from '../core/election/index.ts'
 import { parseConfiguration, type EnsembleConfiguration, type ServerId } from '../core/quorum/index.ts'
 import { ElectionDriver } from './election-driver.ts'
 import type { ElectionConnections } from './election-connections.ts'
-import { addressOf, bytes, frame, helloOf, ElectionFixture } from './testing/election-fixture.ts'
+import { addressOf, bytes, frame, helloOf, ElectionFixture, it } from './testing/election-fixture.ts'
 
 const members = (ids: readonly ServerId[]): string =>
   ids.map((id) => `server.${id}=127.0.0.1:${23_200 + id}:${addressOf(id).port}`).join('\n')
@@ -70,8 +70,7 @@ async function advance(fixture: ElectionFixture, ms: number): Promise<void> {
 }
 
 describe('three servers on a network', () => {
-  it('elect the best of them within a second', async () => {
-    const fixture = new ElectionFixture()
+  it('elect the best of them within a second', async ({ fixture }) => {
     const servers = [await start(fixture, 1), await start(fixture, 2), await start(fixture, 3)]
     for (const [index, server] of servers.entries()) server.look(index === 0 ? 5 : 0)
     await advance(fixture, 1000)
@@ -88,8 +87,7 @@ describe('three servers on a network', () => {
     expect(fixture.timers).toEqual([])
   })
 
-  it('elect another leader when the leader stops, which the old one then follows', async () => {
-    const fixture = new ElectionFixture()
+  it('elect another leader when the leader stops, which the old one then follows', async ({ fixture }) => {
     const [one, two, three] = [await start(fixture, 1), await start(fixture, 2), await start(fixture, 3)]
     for (const server of [one, two, three]) server.look()
     await advance(fixture, 1000)
@@ -107,8 +105,7 @@ describe('three servers on a network', () => {
     expect(again.decisions).toEqual(['following 2 in round 2'])
   })
 
-  it('elect a leader when the second voter comes late', async () => {
-    const fixture = new ElectionFixture()
+  it('elect a leader when the second voter comes late', async ({ fixture }) => {
     const one = await start(fixture, 1)
     one.look()
     await advance(fixture, 30_000)
@@ -121,8 +118,7 @@ describe('three servers on a network', () => {
 })
 
 describe('a server', () => {
-  it('logs and drops a malformed message, and keeps the connection', async () => {
-    const fixture = new ElectionFixture()
+  it('logs and drops a malformed message, and keeps the connection', async ({ fixture }) => {
     const one = await start(fixture, 1)
     one.look()
     const three = await fixture.dial(1, helloOf(3), frame('nonsense'))
@@ -143,8 +139,7 @@ describe('a server', () => {
     expect(fixture.timers).toContain('election resend')
   })
 
-  it('passes on a newer configuration', async () => {
-    const fixture = new ElectionFixture()
+  it('passes on a newer configuration', async ({ fixture }) => {
     const one = await start(fixture, 1, true)
     one.look()
     one.configure = () => one.look()

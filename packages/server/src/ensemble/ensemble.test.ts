@@ -11,8 +11,7 @@ it('three members elect a leader, replicate writes, and continue when the leader
 
   const client = await ensemble.client(1)
   client.create(1, '/a', 0, 'hello')
-  await ensemble.until('the reply', () => client.frames.length > 0)
-  expect(client.takeReceived()).toEqual(['1:0'])
+  expect(await ensemble.receive(client, 1)).toEqual(['1:0'])
 
   await ensemble.member(3).crash()
   await ensemble.until('a new leader', () => ensemble.leader !== undefined)
@@ -20,16 +19,13 @@ it('three members elect a leader, replicate writes, and continue when the leader
   const later = await ensemble.client(1)
   later.read(1, OpCode.getData, '/a')
   later.create(2, '/b')
-  await ensemble.until('the replies', () => later.frames.length > 1)
-  expect(later.takeReceived()).toEqual(['1:0', '2:0'])
+  expect(await ensemble.receive(later, 2)).toEqual(['1:0', '2:0'])
 
-  await ensemble.member(3).start()
-  await ensemble.until('server 3 to serve again', () => ensemble.server(3).serving)
+  await ensemble.startServing(3)
   expect(ensemble.server(3).role).toBe('following')
   const last = await ensemble.client(3)
   last.read(1, OpCode.getData, '/b')
-  await ensemble.until('the reply', () => last.frames.length > 0)
-  expect(last.takeReceived()).toEqual(['1:0'])
+  expect(await ensemble.receive(last, 1)).toEqual(['1:0'])
 })
 
 it.each([1, 3])('an ACL of scheme ip is checked against the address of a client of member %i', async (id) => {
@@ -42,8 +38,7 @@ it.each([1, 3])('an ACL of scheme ip is checked against the address of a client 
     )
     client.set(index + 3, `/${index}`, 'x')
   }
-  await ensemble.until('the replies', () => client.frames.length > 3)
-  expect(client.takeReceived()).toEqual(['1:0', '3:0', '2:0', `4:${ErrorCode.NOAUTH}`])
+  expect(await ensemble.receive(client, 4)).toEqual(['1:0', '3:0', '2:0', `4:${ErrorCode.NOAUTH}`])
 })
 
 it('a local session becomes global with its first ephemeral znode, at a follower and at the leader', async () => {
@@ -66,7 +61,7 @@ it('closing a session that became global while the close was queued closes it on
   })
   for (const id of [1, ensemble.leader!]) {
     const client = await ensemble.client(id)
-    client.ask(1, OpCode.sync, (w) => w.string('/'))
+    client.sync(1)
     client.create(2, '/e', CreateMode.EPHEMERAL)
     client.ask(3, OpCode.closeSession)
     await ensemble.until('the end', () => client.closed)
@@ -86,14 +81,12 @@ it('an observer applies commits, forwards writes, and looks for a leader when th
   expect(await ensemble.receive(watcher, 1)).toEqual(['1:-101'])
   client.create(1, '/a', 1, 'x')
   client.read(2, OpCode.getData, '/a')
-  client.ask(3, OpCode.sync, (w) => w.string('/'))
+  client.sync(3)
   expect(await ensemble.receive(client, 3)).toEqual(['1:0', '2:0', '3:0'])
   expect(watcher.takeReceived()).toEqual(['event 1 /a'])
 
   // All of it is durable on the observer.
-  await ensemble.member(4).crash()
-  await ensemble.member(4).start()
-  await ensemble.until('the observer to serve again', () => ensemble.server(4).serving)
+  await ensemble.restart(4)
   const later = await ensemble.client(4)
   later.read(1, OpCode.getData, '/a')
   expect(await ensemble.receive(later, 1)).toEqual(['1:0'])
@@ -183,7 +176,7 @@ it('a leader leaves its role when no member takes over leadership and requests h
   // The writes in flight take longer than a transfer of leadership may.
   await ensemble.command(3, 'ydld')
   client.create(3, '/third')
-  client.ask(4, OpCode.sync, (w) => w.string('/'))
+  client.sync(4)
   await ensemble.until('the end of the connection', () => client.closed)
   expect(client.takeReceived()).toEqual(['1:0'])
   expect(
@@ -229,8 +222,7 @@ it('a transaction that a leader logged without a quorum is not committed', async
   await ensemble.member(1).start()
   await ensemble.member(2).start()
   await ensemble.until('a leader', () => ensemble.leader === 2)
-  await ensemble.member(3).start()
-  await ensemble.until('server 3 to serve again', () => ensemble.server(3).serving)
+  await ensemble.startServing(3)
   const reader = await ensemble.client(3)
   reader.read(1, OpCode.exists, '/kept')
   reader.read(2, OpCode.exists, '/lost')
@@ -248,8 +240,7 @@ it('a member whose log was truncated does not pass the truncated transaction on 
   await ensemble.member(3).crash()
   for (const id of [1, 2]) await ensemble.member(id).start()
   await ensemble.until('a leader', () => ensemble.leader === 2)
-  await ensemble.member(3).start()
-  await ensemble.until('server 3 to serve again', () => ensemble.server(3).serving)
+  await ensemble.startServing(3)
   expect(ensemble.lines.join('\n')).toMatch(/ 3 info The leader brings this server up to date .*trunc/)
   await ensemble.member(1).crash()
   const writer = await ensemble.client(2)

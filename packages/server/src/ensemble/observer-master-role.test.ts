@@ -1,4 +1,4 @@
-import { OpCode, writeReconfigRequest } from '@zabra/protocol'
+import { OpCode } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import { Ensemble } from './testing/ensemble.ts'
 
@@ -36,15 +36,15 @@ it('an observer of a follower serves writes, reads, syncs and watches', async ()
   await ensemble.receive(watcher, 1)
   client.create(1, '/a', 1, 'x')
   client.read(2, OpCode.getData, '/a')
-  client.ask(3, OpCode.sync, (w) => w.string('/'))
+  client.sync(3)
   expect(await ensemble.receive(client, 3)).toEqual(['1:0', '2:0', '3:0'])
   expect(watcher.takeReceived()).toEqual(['event 1 /a'])
   // Syncs of the follower's own clients are answered in order with those of the observer.
   const own = await ensemble.client(1)
   own.create(1, '/own')
-  own.ask(2, OpCode.sync, (w) => w.string('/'))
-  client.ask(4, OpCode.sync, (w) => w.string('/'))
-  own.ask(3, OpCode.sync, (w) => w.string('/'))
+  own.sync(2)
+  client.sync(4)
+  own.sync(3)
   expect(await ensemble.receive(own, 3)).toEqual(['1:0', '2:0', '3:0'])
   expect(await ensemble.receive(client, 1)).toEqual(['4:0'])
 })
@@ -55,8 +55,7 @@ it("an observer that reconnects is synced from the follower's window", async () 
   const client = await ensemble.client(2)
   for (let i = 1; i <= 20; i++) client.create(i, `/n${i}`)
   await ensemble.receive(client, 20)
-  await ensemble.member(4).start()
-  await untilServing(ensemble, 4)
+  await ensemble.startServing(4)
   expect(await observersOf(ensemble, 1)).toBe(1)
   expect(await observersOf(ensemble, 3)).toBe(0)
   const reader = await ensemble.client(4)
@@ -79,7 +78,7 @@ it('a new observer is sent a snapshot by the follower during writes', async () =
   await untilServing(ensemble, 4)
   expect(ensemble.lines.join('\n')).toContain('"how":"snap","entries"')
   const reader = await ensemble.client(4)
-  reader.ask(1, OpCode.sync, (w) => w.string('/'))
+  reader.sync(1)
   await ensemble.receive(reader, 1)
   expect(ensemble.server(4).stats().nodes).toBe(ensemble.server(2).stats().nodes)
 })
@@ -126,7 +125,7 @@ it('requests over the former route of a moved session are rejected, of an observ
     before.create(10, `/late${round}`)
     await ensemble.until('the former connection is closed', () => before.closed)
     expect(before.takeReceived()).toEqual([])
-    next.ask(11, OpCode.sync, (w) => w.string('/'))
+    next.sync(11)
     next.read(12, OpCode.exists, `/late${round}`)
     next.create(13, `/new${round}`)
     expect(await ensemble.receive(next, 3)).toEqual(['11:0', '12:-101', '13:0'])
@@ -147,11 +146,8 @@ it('an observer whose follower is lost connects to the leader, and later to the 
   const client = await ensemble.client(4)
   client.create(1, '/a')
   expect(await ensemble.receive(client, 1)).toEqual(['1:0'])
-  await ensemble.member(1).start()
-  await ensemble.until('the follower serves', () => ensemble.server(1).serving)
-  await ensemble.member(4).crash()
-  await ensemble.member(4).start()
-  await untilServing(ensemble, 4)
+  await ensemble.startServing(1)
+  await ensemble.restart(4)
   expect(await observersOf(ensemble, 1)).toBe(1)
   expect(await observersOf(ensemble, 3)).toBe(0)
 })
@@ -183,16 +179,8 @@ it('a follower continues without the observer port when another process has it',
 it('an observer master sends its observers a committed configuration with the designated leader', async () => {
   const ensemble = await start(4, 1, { reconfigEnabled: true, skipAcl: true })
   const client = await ensemble.client(2)
-  client.ask(1, OpCode.reconfig, (w) =>
-    writeReconfigRequest(w, {
-      joiningServers: null,
-      leavingServers: '3',
-      newMembers: null,
-      curConfigId: -1n,
-    }),
-  )
-  await ensemble.until('the reply', () => client.frames.length > 0 || client.closed)
-  expect(client.takeReceived()).toEqual(['1:0'])
+  client.reconfigure(1, { leaving: '3' })
+  expect(await ensemble.receive(client, 1)).toEqual(['1:0'])
   await ensemble.until('a leader of two', () => ensemble.leader === 2 || ensemble.leader === 1)
   await ensemble.allServe()
   const reader = await ensemble.client(4)
@@ -210,22 +198,14 @@ it('an observer that connects is sent the active configuration, not a proposed o
   let release = (): void => {}
   const held = new Promise<void>((resolve) => (release = resolve))
   for (const id of [2, 3]) ensemble.member(id).disk.beforeWrite = () => held
-  client.ask(1, OpCode.reconfig, (w) =>
-    writeReconfigRequest(w, {
-      joiningServers: 'server.4=127.0.0.1:2004:3004:participant;127.0.0.1:4004',
-      leavingServers: null,
-      newMembers: null,
-      curConfigId: -1n,
-    }),
-  )
+  client.reconfigure(1, { joining: 'server.4=127.0.0.1:2004:3004:participant;127.0.0.1:4004' })
   let isProposed = false
   for (let waited = 0; !isProposed && waited < 5000; waited += 100) {
     await ensemble.advance(100)
     isProposed = await ensemble.member(1).disk.exists('/data/zoo.cfg.dynamic.next')
   }
   expect(isProposed).toBe(true)
-  await ensemble.member(4).start()
-  await ensemble.until('4 serves', () => ensemble.server(4).serving)
+  await ensemble.startServing(4)
   expect([ensemble.server(4).role, await observersOf(ensemble, 1)]).toEqual(['observing', 1])
   for (const id of [2, 3]) ensemble.member(id).disk.beforeWrite = undefined
   release()

@@ -17,8 +17,7 @@ async function start(): Promise<Ensemble> {
 
 async function expectWrite(ensemble: Ensemble, client: RawClient, path: string): Promise<void> {
   client.create(1, path)
-  await ensemble.until('the reply', () => client.frames.length > 0 || client.closed)
-  expect(client.takeReceived()).toEqual(['1:0'])
+  expect(await ensemble.receive(client, 1)).toEqual(['1:0'])
 }
 
 it('one of two members leads alone when the oracle allows it, and the other one joins it again', async () => {
@@ -30,8 +29,7 @@ it('one of two members leads alone when the oracle allows it, and the other one 
   await writeOracle(ensemble, 1, '1\n')
   await ensemble.until('a leader', () => ensemble.leader === 1)
   await expectWrite(ensemble, await ensemble.client(1), '/alone')
-  await ensemble.member(2).start()
-  await ensemble.until('server 2 to serve again', () => ensemble.server(2).serving)
+  await ensemble.startServing(2)
   expect(ensemble.server(2).role).toBe('following')
   await expectWrite(ensemble, await ensemble.client(2), '/together')
 })

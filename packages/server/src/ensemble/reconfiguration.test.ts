@@ -1,4 +1,4 @@
-import { OpCode, readGetDataResponse, writeReconfigRequest } from '@zabra/protocol'
+import { OpCode, readGetDataResponse } from '@zabra/protocol'
 import { DiskError } from '@zabra/runtime'
 import { expect, it } from 'vitest'
 import { parseConfiguration } from '../core/quorum/index.ts'
@@ -7,30 +7,6 @@ import { Ensemble } from './testing/ensemble.ts'
 
 const memberLine = (id: number, role = 'participant'): string =>
   `server.${id}=127.0.0.1:${2000 + id}:${3000 + id}:${role};${4000 + id}`
-
-interface Change {
-  readonly joining?: string
-  readonly leaving?: string
-  readonly from?: bigint
-}
-
-async function reconfigure(
-  ensemble: Ensemble,
-  client: RawClient,
-  { joining, leaving, from = -1n }: Change,
-): Promise<string> {
-  client.frames.length = 0
-  client.ask(77, OpCode.reconfig, (w) =>
-    writeReconfigRequest(w, {
-      joiningServers: joining ?? null,
-      leavingServers: leaving ?? null,
-      newMembers: null,
-      curConfigId: from,
-    }),
-  )
-  await ensemble.until('the reply', () => client.frames.length > 0 || client.closed)
-  return client.takeReceived().join()
-}
 
 async function configurationAt(ensemble: Ensemble, id: number): Promise<string[]> {
   const client = await ensemble.client(id)
@@ -52,17 +28,16 @@ it('the first leader gives the configuration its first version', async () => {
 it('a removed follower follows without a vote and can be added again', async () => {
   const ensemble = await Ensemble.start(3, reconfigurable)
   const client = await ensemble.client(2)
-  expect(await reconfigure(ensemble, client, { leaving: '1', from: 5n })).toBe('77:-103')
-  expect(await reconfigure(ensemble, client, { leaving: '1' })).toBe('77:0')
+  expect(await ensemble.reconfigure(client, { leaving: '1', from: 5n })).toBe('77:-103')
+  expect(await ensemble.reconfigure(client, { leaving: '1' })).toBe('77:0')
   await ensemble.allServe()
   for (const id of [2, 3])
     expect((await configurationAt(ensemble, id)).some((each) => each.startsWith('server.1='))).toBe(false)
   // Both of the two voters are needed now.
   client.create(1, '/a')
-  await ensemble.until('the reply', () => client.frames.length > 0)
-  expect(client.takeReceived()).toEqual(['1:0'])
+  expect(await ensemble.receive(client, 1)).toEqual(['1:0'])
   const back = await ensemble.client(2)
-  expect(await reconfigure(ensemble, back, { joining: memberLine(1) })).toBe('77:0')
+  expect(await ensemble.reconfigure(back, { joining: memberLine(1) })).toBe('77:0')
   await ensemble.until('three voters', () => ensemble.running.every(({ serving }) => serving))
   for (const id of [1, 2, 3])
     expect(await configurationAt(ensemble, id)).toContain(memberLine(1).replace(';', ';0.0.0.0:'))
@@ -72,14 +47,7 @@ it('a reconfig is answered with the new configuration and its stat', async () =>
   const ensemble = await Ensemble.start(3, reconfigurable)
   const client = await ensemble.client(2)
   client.frames.length = 0
-  client.ask(77, OpCode.reconfig, (w) =>
-    writeReconfigRequest(w, {
-      joiningServers: null,
-      leavingServers: '1',
-      newMembers: null,
-      curConfigId: -1n,
-    }),
-  )
+  client.reconfigure(77, { leaving: '1' })
   await ensemble.until('the reply', () => client.frames.length > 0)
   const [{ err, zxid, body }] = client.replies() as [ReturnType<RawClient['replies']>[number]]
   const { data, stat } = readGetDataResponse(body)
@@ -91,20 +59,17 @@ it('a reconfig is answered with the new configuration and its stat', async () =>
 it('members join the designated leader without an election when the leader is removed', async () => {
   const ensemble = await Ensemble.start(3, reconfigurable)
   const client = await ensemble.client(1)
-  expect(await reconfigure(ensemble, client, { leaving: '3' })).toBe('77:0')
+  expect(await ensemble.reconfigure(client, { leaving: '3' })).toBe('77:0')
   await ensemble.until('the new leader', () => ensemble.leader !== undefined && ensemble.leader !== 3)
   await ensemble.allServe()
   expect(ensemble.server(3).role).toBe('following')
   const later = await ensemble.client(3)
   later.create(1, '/a')
-  await ensemble.until('the reply', () => later.frames.length > 0)
-  expect(later.takeReceived()).toEqual(['1:0'])
+  expect(await ensemble.receive(later, 1)).toEqual(['1:0'])
   // Members that restart find the leader that was not elected.
   const leader = ensemble.leader
   for (const id of [3, [1, 2].find((one) => one !== leader)!]) {
-    await ensemble.member(id).crash()
-    await ensemble.member(id).start()
-    await ensemble.until(`server ${id} to serve again`, () => ensemble.server(id).serving, 5000)
+    await ensemble.restart(id, 5000)
     expect(ensemble.leader).toBe(leader)
   }
   // The configuration is on every disk: it holds after all members have restarted.
@@ -112,8 +77,7 @@ it('members join the designated leader without an election when the leader is re
   for (const id of [1, 2]) await ensemble.member(id).start()
   await ensemble.until('a leader', () => ensemble.leader !== undefined)
   expect((await configurationAt(ensemble, 1)).some((each) => each.startsWith('server.3='))).toBe(false)
-  await ensemble.member(3).start()
-  await ensemble.until('the former leader', () => ensemble.server(3).serving)
+  await ensemble.startServing(3)
 })
 
 it.each([
@@ -129,7 +93,7 @@ it.each([
     disk.injectFault = (call, path) =>
       call === 'write' && /dynamic\.\d/.test(path) ? { code: 'ENOSPC' } : undefined
     const before = ensemble.lines.length
-    await reconfigure(ensemble, client, { leaving: '3' })
+    await ensemble.reconfigure(client, { leaving: '3' })
     await ensemble.until('the warning', () => ensemble.lines.join().includes('ENOSPC'))
     disk.injectFault = undefined
     await ensemble.allServe(5000)
@@ -141,15 +105,14 @@ it.each([
     expect(lines).not.toContain(' 2 info Looking for a leader')
     const later = await ensemble.client(full)
     later.create(1, '/a')
-    await ensemble.until('the reply', () => later.frames.length > 0 || later.closed)
-    expect(later.takeReceived()).toEqual(['1:0'])
+    expect(await ensemble.receive(later, 1)).toEqual(['1:0'])
   },
 )
 
 it('a member whose disk is full waits for space before it activates a newer configuration of the others', async () => {
   const ensemble = await Ensemble.start(3, reconfigurable)
   await ensemble.member(1).crash()
-  expect(await reconfigure(ensemble, await ensemble.client(2), { joining: memberLine(9, 'observer') })).toBe(
+  expect(await ensemble.reconfigure(await ensemble.client(2), { joining: memberLine(9, 'observer') })).toBe(
     '77:0',
   )
   const { disk } = ensemble.member(1)
@@ -178,7 +141,7 @@ it('a member continues when its full disk refuses a configuration after its role
     }
     return replaceFile(path, bytes)
   }
-  expect(await reconfigure(ensemble, client, { joining: memberLine(9, 'observer') })).toBe('77:0')
+  expect(await ensemble.reconfigure(client, { joining: memberLine(9, 'observer') })).toBe('77:0')
   for (const id of [1, 2]) await ensemble.member(id).crash()
   await ensemble.until('the end of its role', () => ensemble.server(3).role === 'looking')
   refuse()
@@ -202,19 +165,11 @@ it('a follower acknowledges a reconfig only when the configuration is on disk as
     if (path.endsWith('.next')) await held
     return replaceFile(path, bytes)
   }
-  client.ask(77, OpCode.reconfig, (w) =>
-    writeReconfigRequest(w, {
-      joiningServers: memberLine(9, 'observer'),
-      leavingServers: null,
-      newMembers: null,
-      curConfigId: -1n,
-    }),
-  )
+  client.reconfigure(77, { joining: memberLine(9, 'observer') })
   await ensemble.advance(2000)
   expect([client.closed, client.takeReceived()]).toEqual([false, []])
   release()
-  await ensemble.until('the reply', () => client.frames.length > 0 || client.closed)
-  expect(client.takeReceived()).toEqual(['77:0'])
+  expect(await ensemble.receive(client, 1)).toEqual(['77:0'])
 })
 
 it('an unknown server can join as a participant and as an observer', async () => {
@@ -227,7 +182,7 @@ it('an unknown server can join as a participant and as an observer', async () =>
     await ensemble.join(id, parseConfiguration(`${known}\n${memberLine(id, role)}`))
     await ensemble.until(`the joiner ${id}`, () => ensemble.server(id).serving)
     const client = await ensemble.client(1)
-    expect(await reconfigure(ensemble, client, { joining: memberLine(id, role) })).toBe('77:0')
+    expect(await ensemble.reconfigure(client, { joining: memberLine(id, role) })).toBe('77:0')
     await ensemble.until(`its role`, () => ensemble.server(id).serving && ensemble.leader !== undefined)
     await ensemble.allServe()
   }
@@ -235,8 +190,7 @@ it('an unknown server can join as a participant and as an observer', async () =>
   expect((await configurationAt(ensemble, 5)).length).toBe(6)
   const client = await ensemble.client(5)
   client.create(1, '/a')
-  await ensemble.until('the reply', () => client.frames.length > 0)
-  expect(client.takeReceived()).toEqual(['1:0'])
+  expect(await ensemble.receive(client, 1)).toEqual(['1:0'])
   // Four voters: with two of them down there is no quorum, with one of them back there is.
   await ensemble.member(1).crash()
   await ensemble.member(2).crash()
@@ -249,7 +203,7 @@ it('a member whose addresses a reconfig has changed listens on the new election 
   const ensemble = await Ensemble.start(3, reconfigurable)
   const moved = 'server.1=127.0.0.1:2501:3501:participant;4001'
   const client = await ensemble.client(2)
-  expect(await reconfigure(ensemble, client, { joining: moved })).toBe('77:0')
+  expect(await ensemble.reconfigure(client, { joining: moved })).toBe('77:0')
   await ensemble.until('the move', () =>
     ensemble.lines.some((text) => text.includes('election port has moved')),
   )

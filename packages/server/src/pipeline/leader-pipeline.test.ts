@@ -10,12 +10,12 @@ import {
   writeReconfigRequest,
 } from '@zabra/protocol'
 import { ManualClock } from '@zabra/runtime'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import { SessionTracker } from '../core/sessions/index.ts'
 import { decodeLoggedTxn } from '../persistence/index.ts'
 import { LeaderPipeline } from './leader-pipeline.ts'
 import { PipelineFixture } from './testing/pipeline-fixture.ts'
-import { EPOCH, EnsembleFixture } from './testing/ensemble-fixture.ts'
+import { EPOCH, EnsembleFixture, it } from './testing/ensemble-fixture.ts'
 
 const bytes = (write: (w: Writer) => void): Uint8Array => {
   const writer = new Writer()
@@ -49,8 +49,7 @@ describe('LeaderPipeline', () => {
     expect(ensemble.leader.pipeline.proposer.lastSize).toBe(payload.length)
   })
 
-  it('does not change the bytes of proposals, and retains little else with them', async () => {
-    const ensemble = await EnsembleFixture.start()
+  it('does not change the bytes of proposals, and retains little else with them', async ({ ensemble }) => {
     const client = await ensemble.connect(ensemble.leader)
     ensemble.holdsCommits = true
     const sizes = Array.from({ length: 300 }, (_, xid) => (xid % 50 === 49 ? 70_000 : (xid * 37) % 900))
@@ -70,17 +69,14 @@ describe('LeaderPipeline', () => {
     expect(Math.max(...kept)).toBeLessThan(200_000)
   })
 
-  it('replies to a write only after a quorum has it, even if its own disk has', async () => {
-    const ensemble = await EnsembleFixture.start()
+  it('replies to a write only after a quorum has it, even if its own disk has', async ({ ensemble }) => {
     const client = await ensemble.connect(ensemble.leader)
     ensemble.holdsCommits = true
     client.create(1, '/a')
     client.read(2, OpCode.exists, '/a')
-    await ensemble.settle()
-    expect([client.takeReceived(), ensemble.leader.pipeline.outstanding]).toEqual([[], 1])
+    expect([await client.received(), ensemble.leader.pipeline.outstanding]).toEqual([[], 1])
     ensemble.holdsCommits = false
-    await ensemble.settle()
-    expect(client.takeReceived()).toEqual(['1:0', '2:0'])
+    expect(await client.received()).toEqual(['1:0', '2:0'])
   })
 
   it('keeps a container with a pending change, and one that is not due when its turn comes', async () => {
@@ -106,8 +102,7 @@ describe('LeaderPipeline', () => {
     expect([remove(false), remove(true)]).toEqual([0, 1])
   })
 
-  it('completes a sync that waits behind a request which a full disk discards', async () => {
-    const ensemble = await EnsembleFixture.start()
+  it('completes a sync that waits behind a request which a full disk discards', async ({ ensemble }) => {
     const { pipeline, clientService } = ensemble.leader
     const multi = bytes((w) => {
       const check = { type: OpCode.check, path: '/', version: -1 } as const
@@ -139,21 +134,19 @@ describe('LeaderPipeline', () => {
     const client = await ensemble.connect(ensemble.leader)
     ensemble.holdsConfirms = true
     client.create(1, '/a')
-    client.ask(2, OpCode.sync, (w) => w.string('/'))
-    client.ask(3, OpCode.sync, (w) => w.string('/'))
+    client.sync(2)
+    client.sync(3)
     client.create(4, '/b')
     client.read(5, OpCode.exists, '/b')
     client.create(6, '/c')
-    await ensemble.settle()
-    expect([client.takeReceived(), ensemble.leader.pipeline.pendingSyncs]).toEqual([['1:0'], 2])
+    expect([await client.received(), ensemble.leader.pipeline.pendingSyncs]).toEqual([['1:0'], 2])
     ensemble.holdsConfirms = false
     ensemble.holdsCommits = true
     await ensemble.settle()
     // Both writes are in flight together again.
     expect([client.takeReceived(), ensemble.proposals.length]).toEqual([['2:0', '3:0'], 2])
     ensemble.holdsCommits = false
-    await ensemble.settle()
-    expect(client.takeReceived()).toEqual(['4:0', '5:0', '6:0'])
+    expect(await client.received()).toEqual(['4:0', '5:0', '6:0'])
   })
 
   it('commits no request of a learner before an earlier sync of the learner is done', async () => {
@@ -175,14 +168,12 @@ describe('LeaderPipeline', () => {
     expect(log).toEqual(['0 proposals, 2 syncs', '4 packets'])
   })
 
-  it('drops requests behind the sync of a learner that has disconnected', async () => {
-    const ensemble = await EnsembleFixture.start()
-    const [learner] = ensemble.learners
+  it('drops requests behind the sync of a learner that has disconnected', async ({ ensemble, learner }) => {
     ensemble.holdsConfirms = true
-    ensemble.forward(learner!, 5n, 1, OpCode.sync)
-    ensemble.forward(learner!, 5n, 2, OpCode.setData)
-    ensemble.leader.pipeline.removeLearner(learner!)
-    learner!.isHeld = true
+    ensemble.forward(learner, 5n, 1, OpCode.sync)
+    ensemble.forward(learner, 5n, 2, OpCode.setData)
+    ensemble.leader.pipeline.removeLearner(learner)
+    learner.isHeld = true
     ensemble.holdsConfirms = false
     await ensemble.settle()
     expect(ensemble.leader.pipeline.proposer.lastZxid).toBe(EPOCH)
@@ -210,16 +201,13 @@ describe('LeaderPipeline', () => {
     expect(ensemble.leader.failures).toEqual([])
   })
 
-  it('reports no failed write when its role ends, and accepts no more', async () => {
-    const ensemble = await EnsembleFixture.start()
-    const client = await ensemble.connect(ensemble.leader)
+  it('reports no failed write when its role ends, and accepts no more', async ({ ensemble, client }) => {
     ensemble.holdsCommits = true
     client.create(1, '/a')
-    client.ask(2, OpCode.sync, (w) => w.string('/'))
+    client.sync(2)
     await ensemble.settle()
     ensemble.leader.clientService.endRole('Closed: the role is over')
-    await ensemble.settle()
-    expect([client.takeReceived(), client.closed]).toEqual([[], true])
+    expect([await client.received(), client.closed]).toEqual([[], true])
     ensemble.leader.pipeline.commit(EPOCH + 5)
     ensemble.forward(ensemble.learners[0]!, 1n, 1, OpCode.setData)
     expect([ensemble.leader.tree.has('/a'), ensemble.proposals.length, ensemble.leader.failures]).toEqual([
@@ -229,9 +217,7 @@ describe('LeaderPipeline', () => {
     ])
   })
 
-  it('neither proposes nor replies while leadership is being transferred', async () => {
-    const ensemble = await EnsembleFixture.start()
-    const client = await ensemble.connect(ensemble.leader)
+  it('neither proposes nor replies while leadership is being transferred', async ({ ensemble, client }) => {
     ensemble.isAccepting = false
     client.create(1, '/a')
     await ensemble.settle()
@@ -250,10 +236,9 @@ describe('LeaderPipeline', () => {
     ensemble.isAccepting = false
     for (const client of [own, far]) {
       client.create(1, '/a')
-      client.ask(2, OpCode.sync, (w) => w.string('/'))
+      client.sync(2)
     }
-    await ensemble.settle()
-    expect([own.takeReceived(), far.takeReceived(), ensemble.leader.pipeline.proposer.hasDropped]).toEqual([
+    expect([await own.received(), far.takeReceived(), ensemble.leader.pipeline.proposer.hasDropped]).toEqual([
       [],
       [],
       true,
@@ -261,13 +246,11 @@ describe('LeaderPipeline', () => {
     // Later requests would be validated against a transaction that was never proposed.
     ensemble.isAccepting = true
     own.create(3, '/b')
-    await ensemble.settle()
-    expect([own.takeReceived(), ensemble.proposals.length]).toEqual([[], ensemble.proposals.length])
+    expect([await own.received(), ensemble.proposals.length]).toEqual([[], ensemble.proposals.length])
     expect(ensemble.leader.tree.has('/b')).toBe(false)
   })
 
-  it('accepts a client that has seen the first zxid of its epoch on another server', async () => {
-    const ensemble = await EnsembleFixture.start()
+  it('accepts a client that has seen the first zxid of its epoch on another server', async ({ ensemble }) => {
     const ahead = await ensemble.leader.client({ seen: BigInt(EPOCH) })
     const tooFar = await ensemble.leader.client({ seen: BigInt(EPOCH + 2) })
     await ensemble.settle()
@@ -324,24 +307,20 @@ describe('global sessions', () => {
     const old = await ensemble.connect(first!.fixture)
     const session = old.session!
     old.create(1, '/a')
-    await ensemble.settle()
-    expect(old.takeReceived()).toEqual(['1:0'])
+    expect(await old.received()).toEqual(['1:0'])
     const moved = await second!.fixture.client({ resume: session })
     await ensemble.settle()
     expect(moved.takeConnectResponse()).toMatchObject({ sessionId: session.sessionId })
     old.read(2, OpCode.exists, '/a')
-    await ensemble.settle()
-    expect(old.takeReceived()).toEqual(['2:0'])
+    expect(await old.received()).toEqual(['2:0'])
     old.set(3, '/a', 'too late')
     moved.set(1, '/a', 'in time')
-    await ensemble.settle()
-    expect([old.takeReceived(), old.closed, moved.takeReceived()]).toEqual([[], true, ['1:0']])
+    expect([await old.received(), old.closed, moved.takeReceived()]).toEqual([[], true, ['1:0']])
     // The session moves to the leader itself.
     const home = await ensemble.connect(ensemble.leader, { resume: session })
-    moved.ask(2, OpCode.delete, (w) => (w.string('/a'), w.int(-1)))
+    moved.delete(2, '/a')
     home.set(1, '/a', 'home')
-    await ensemble.settle()
-    expect([moved.takeReceived(), moved.closed, home.takeReceived()]).toEqual([[], true, ['1:0']])
+    expect([await moved.received(), moved.closed, home.takeReceived()]).toEqual([[], true, ['1:0']])
   })
 
   it('keep the timeout of their transaction in the table when clients negotiate another one later', async () => {
@@ -355,8 +334,7 @@ describe('global sessions', () => {
     expect(tables.map((table) => table.get(session.sessionId))).toEqual([8000, 8000, 8000])
   })
 
-  it('stay closed when a learner reports them that has not applied their closing', async () => {
-    const ensemble = await EnsembleFixture.start()
+  it('stay closed when a learner reports them that has not applied their closing', async ({ ensemble }) => {
     const client = await ensemble.connect(ensemble.learners[0]!.fixture)
     const session = client.session!
     ensemble.holdsCommits = true
@@ -449,8 +427,7 @@ describe('local sessions', () => {
     const session = client.session!
     client.create(1, '/a')
     client.read(2, OpCode.exists, '/a')
-    await ensemble.settle()
-    expect([client.takeReceived(), ensemble.leader.pipeline.proposer.lastZxid]).toEqual([
+    expect([await client.received(), ensemble.leader.pipeline.proposer.lastZxid]).toEqual([
       ['1:0', '2:0'],
       EPOCH + 1,
     ])
@@ -461,8 +438,7 @@ describe('local sessions', () => {
     await ensemble.settle()
     expect([again.takeConnectResponse()?.sessionId, client.closed]).toEqual([session.sessionId, true])
     again.ask(3, OpCode.closeSession)
-    await ensemble.settle()
-    expect([again.takeReceived(), again.closed, ensemble.leader.pipeline.proposer.lastZxid]).toEqual([
+    expect([await again.received(), again.closed, ensemble.leader.pipeline.proposer.lastZxid]).toEqual([
       ['3:0'],
       true,
       EPOCH + 1,
@@ -488,8 +464,7 @@ describe('local sessions', () => {
       const { sessionId } = client.session!
       client.create(1, '/e', CreateMode.EPHEMERAL)
       client.read(2, OpCode.exists, '/e')
-      await ensemble.settle()
-      expect(client.takeReceived()).toEqual(['1:0', '2:0'])
+      expect(await client.received()).toEqual(['1:0', '2:0'])
       expect([ensemble.table.get(sessionId), fixture.clientService.localSessions!.size]).toEqual([4000, 0])
       for (let i = 0; i < 6; i++) {
         client.ask(-2, OpCode.ping)
@@ -521,8 +496,7 @@ describe('local sessions', () => {
       const client = await ensemble.connect(fixture)
       client.create(1, '/e', CreateMode.EPHEMERAL)
       client.create(2, '/p')
-      await ensemble.settle()
-      expect(client.takeReceived()).toEqual([`1:${ErrorCode.EPHEMERALONLOCALSESSION}`, '2:0'])
+      expect(await client.received()).toEqual([`1:${ErrorCode.EPHEMERALONLOCALSESSION}`, '2:0'])
     },
   )
 })

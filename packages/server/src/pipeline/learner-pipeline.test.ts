@@ -1,6 +1,6 @@
 import { CreateMode, ErrorCode, EventType, OpCode, writeMultiHeader, Writer } from '@zabra/protocol'
 import { ManualClock } from '@zabra/runtime'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import { LearnerSessions, type SessionTable } from '../core/sessions/index.ts'
 import type { LoggedTxn, Txn, Zxid } from '../core/types.ts'
 import { encodeLoggedTxn } from '../persistence/index.ts'
@@ -9,7 +9,7 @@ import type { RawClient } from '../testing/test-server.ts'
 import { LearnerPipeline } from './learner-pipeline.ts'
 import type { ForwardedRequest } from './types.ts'
 import { PipelineFixture } from './testing/pipeline-fixture.ts'
-import { EPOCH, EnsembleFixture } from './testing/ensemble-fixture.ts'
+import { EPOCH, EnsembleFixture, it as test } from './testing/ensemble-fixture.ts'
 
 /** A learner whose leader is scripted by the test. */
 class LearnerFixture {
@@ -68,6 +68,10 @@ class LearnerFixture {
   }
 }
 
+const it = test
+  .extend('script', () => LearnerFixture.start())
+  .extend('client', ({ script }) => script.connect())
+
 const created = (path: string): Txn => ({
   type: OpCode.create,
   path,
@@ -99,8 +103,7 @@ describe('LearnerPipeline', () => {
     expect([reply!.xid, reply!.zxid, reply!.err, reply!.body.string()]).toEqual([7, EPOCH + 2, 0, '/a'])
   })
 
-  it('replies in order to a session that writes and reads while others write', async () => {
-    const ensemble = await EnsembleFixture.start()
+  it('replies in order to a session that writes and reads while others write', async ({ ensemble }) => {
     const [first, second] = ensemble.learners
     const [client, other, home] = [
       await first!.fixture.client({}),
@@ -116,11 +119,10 @@ describe('LearnerPipeline', () => {
     client.set(3, '/a', 'one')
     client.read(4, OpCode.exists, '/a')
     client.set(5, '/a', 'two')
-    client.ask(6, OpCode.sync, (w) => w.string('/'))
+    client.sync(6)
     client.read(7, OpCode.exists, '/c')
     other.set(2, '/b', 'x')
-    await ensemble.settle()
-    expect(client.takeReceived()).toEqual([
+    expect(await client.received()).toEqual([
       '1:0',
       '2:0',
       `event ${EventType.NodeDataChanged} /a`,
@@ -155,7 +157,7 @@ describe('LearnerPipeline', () => {
       const kind = random(6)
       if (kind === 0) client.create(xid, path)
       else if (kind === 1) client.create(xid, path, CreateMode.EPHEMERAL)
-      else if (kind === 2) client.ask(xid, OpCode.delete, (w) => (w.string(path), w.int(-1)))
+      else if (kind === 2) client.delete(xid, path)
       else if (kind === 3) client.ask(xid, OpCode.sync, (w) => w.string(path))
       else if (kind === 4) client.read(xid, OpCode.exists, path, random(2) === 0)
       else client.set(xid, path, `${round}`)
@@ -176,10 +178,8 @@ describe('LearnerPipeline', () => {
     expect(ensemble.learners.flatMap(({ broken, diverged }) => [...broken, ...diverged])).toEqual([])
   })
 
-  it('rejects requests that the leader would never answer, in their order', async () => {
-    const ensemble = await EnsembleFixture.start()
-    const [learner] = ensemble.learners
-    const client = await ensemble.connect(learner!.fixture)
+  it('rejects requests that the leader would never answer, in their order', async ({ ensemble, learner }) => {
+    const client = await ensemble.connect(learner.fixture)
     client.create(1, '/a')
     client.ask(2, OpCode.create, (w) => w.int(99))
     client.ask(3, OpCode.multi, (w) => {
@@ -196,46 +196,38 @@ describe('LearnerPipeline', () => {
     await ensemble.settle()
     const err = ErrorCode.MARSHALLINGERROR
     expect(client.takeReceived()).toEqual(['1:0', `2:${err}`, `3:${err}`, `4:${err}`, `5:${err}`, '6:0'])
-    expect(learner!.requests.map(({ cxid }) => cxid)).toEqual([0, 1, 6])
+    expect(learner.requests.map(({ cxid }) => cxid)).toEqual([0, 1, 6])
   })
 
-  it('completes syncs in their order, one for each SYNC of the leader', async () => {
-    const script = await LearnerFixture.start()
-    const client = await script.connect()
+  it('completes syncs in their order, one for each SYNC of the leader', async ({ script, client }) => {
     client.ask(1, OpCode.sync, (w) => w.string('/x'))
     client.ask(2, OpCode.sync, (w) => w.string(null))
     client.read(3, OpCode.exists, '/a')
-    await script.clock.untilIdle()
-    expect([client.takeReceived(), script.forwarded.slice(1).map(({ type }) => type)]).toEqual([
+    expect([await client.received(), script.forwarded.slice(1).map(({ type }) => type)]).toEqual([
       [],
       [OpCode.sync, OpCode.sync],
     ])
     script.fromLeader((pipeline) => pipeline.completeSync())
     script.commit(99n, 1, created('/a'))
-    await script.clock.untilIdle()
-    expect(client.takeReceived()).toEqual(['1:0'])
+    expect(await client.received()).toEqual(['1:0'])
     script.fromLeader((pipeline) => pipeline.completeSync())
-    await script.clock.untilIdle()
-    expect(client.takeReceived()).toEqual(['2:0', '3:0'])
+    expect(await client.received()).toEqual(['2:0', '3:0'])
     script.fromLeader((pipeline) => pipeline.completeSync())
     expect(script.failures).toEqual([
       'Expected a leader that follows the protocol, but it answers a sync that this server has not sent',
     ])
   })
 
-  it('leaves a leader that answers a sync before an older write of the session', async () => {
-    const script = await LearnerFixture.start()
+  it('leaves a leader that answers a sync before an older write of the session', async ({ script }) => {
     const client = await script.connect()
     client.create(1, '/a')
-    client.ask(2, OpCode.sync, (w) => w.string('/'))
+    client.sync(2)
     await script.clock.untilIdle()
     script.fromLeader((pipeline) => pipeline.completeSync())
-    await script.clock.untilIdle()
-    expect([client.takeReceived(), script.failures.length, script.fixture.failures]).toEqual([[], 1, []])
+    expect([await client.received(), script.failures.length, script.fixture.failures]).toEqual([[], 1, []])
   })
 
-  it('matches a transaction only with the oldest request of its session, by the xid', async () => {
-    const script = await LearnerFixture.start()
+  it('matches a transaction only with the oldest request of its session, by the xid', async ({ script }) => {
     const client = await script.connect()
     const { sessionId } = client.session!
     client.create(5, '/a')
@@ -244,12 +236,10 @@ describe('LearnerPipeline', () => {
     // The same xid of another session, and another xid of this session, sent through another server.
     script.commit(99n, 5, created('/x'))
     script.commit(sessionId, 4, created('/y'))
-    await script.clock.untilIdle()
-    expect([client.takeReceived(), script.fixture.pipeline.outstanding]).toEqual([[], 2])
+    expect([await client.received(), script.fixture.pipeline.outstanding]).toEqual([[], 2])
     script.commit(sessionId, 5, created('/a'))
     script.commit(sessionId, 6, { type: OpCode.error, err: ErrorCode.NODEEXISTS })
-    await script.clock.untilIdle()
-    expect(client.takeReceived()).toEqual(['5:0', `6:${ErrorCode.NODEEXISTS}`])
+    expect(await client.received()).toEqual(['5:0', `6:${ErrorCode.NODEEXISTS}`])
     expect(['/x', '/y', '/a'].map((path) => script.fixture.tree.has(path))).toEqual([true, true, true])
   })
 
@@ -293,26 +283,21 @@ describe('LearnerPipeline', () => {
     expect([second.takeConnectResponse()?.timeOut, second.closed, script.failures]).toEqual([0, true, []])
   })
 
-  it('closes the connection of a session that has moved, without a reply', async () => {
-    const script = await LearnerFixture.start()
-    const client = await script.connect()
+  it('closes the connection of a session that has moved, without a reply', async ({ script, client }) => {
     const { sessionId } = client.session!
     client.create(1, '/a')
     await script.clock.untilIdle()
     script.commit(sessionId, 0, { type: OpCode.closeSession, paths2Delete: [] })
     script.commit(sessionId, 1, { type: OpCode.error, err: ErrorCode.SESSIONEXPIRED })
-    await script.clock.untilIdle()
-    expect([client.takeReceived(), client.closed, script.table.size]).toEqual([[], true, 0])
+    expect([await client.received(), client.closed, script.table.size]).toEqual([[], true, 0])
     expect(script.fixture.failures).toEqual([])
   })
 
-  it('reports neither failed writes nor closed sessions when its role ends', async () => {
-    const script = await LearnerFixture.start()
-    const client = await script.connect()
+  it('reports neither failed writes nor closed sessions when its role ends', async ({ script, client }) => {
     const session = client.session!
     const { sessionId } = session
     client.create(1, '/a')
-    client.ask(2, OpCode.sync, (w) => w.string('/'))
+    client.sync(2)
     const [arriving, coming] = [
       await script.fixture.client({}),
       await script.fixture.client({ resume: session }),
@@ -336,8 +321,7 @@ describe('LearnerPipeline', () => {
     await script.clock.untilIdle()
     script.commit(sessionId, 1, created('/a'), { hi: 1, lo: 2 })
     script.commit(sessionId, 2, created('/b'))
-    await script.clock.untilIdle()
-    expect([client.takeReceived(), script.failures, script.fixture.tree.has('/b')]).toEqual([
+    expect([await client.received(), script.failures, script.fixture.tree.has('/b')]).toEqual([
       [],
       ['diverged at 2'],
       false,
@@ -370,17 +354,14 @@ describe('LearnerPipeline', () => {
     ensemble.heardAt = ensemble.clock.monotonic()
     await ensemble.advance(2900)
     client.ask(-2, OpCode.ping)
-    await ensemble.settle()
-    expect(client.takeReceived()).toEqual(['-2:0'])
+    expect(await client.received()).toEqual(['-2:0'])
     await ensemble.advance(200)
     client.ask(-2, OpCode.ping)
     client.read(1, OpCode.exists, '/')
-    await ensemble.settle()
-    expect(client.takeReceived()).toEqual(['1:0'])
+    expect(await client.received()).toEqual(['1:0'])
     ensemble.heardAt = undefined
     client.ask(-2, OpCode.ping)
-    await ensemble.settle()
-    expect(client.takeReceived()).toEqual(['-2:0'])
+    expect(await client.received()).toEqual(['-2:0'])
   })
 })
 

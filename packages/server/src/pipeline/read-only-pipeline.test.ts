@@ -37,7 +37,7 @@ describe('a read-only server', () => {
     client.set(4, '/', 'x')
     client.ask(5, OpCode.delete)
     client.ask(6, OpCode.multi)
-    client.ask(7, OpCode.sync, (w) => w.string('/'))
+    client.sync(7)
     client.ask(8, OpCode.reconfig)
     client.ask(9, OpCode.setACL)
     client.read(10, OpCode.exists, '/a')

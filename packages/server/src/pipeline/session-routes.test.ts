@@ -181,7 +181,7 @@ it('a follower rejects requests behind a sync of its own connection when the ses
   const client = await ensemble.connect(server)
   const { sessionId } = client.session!
   ensemble.holdsConfirms = true
-  client.ask(1, OpCode.sync, (w) => w.string('/'))
+  client.sync(1)
   client.create(2, '/a')
   await ensemble.settle()
   server.clientService.runTurn(() =>

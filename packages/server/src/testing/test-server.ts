@@ -1,9 +1,13 @@
 import {
+  CreateMode,
   OPEN_ACL_UNSAFE,
   OpCode,
   readConnectResponse,
   readWatcherEvent,
   writeCreateRequest,
+  writeCreateTTLRequest,
+  writeDeleteRequest,
+  writeReconfigRequest,
   writeSetDataRequest,
   type ConnectResponse,
   type Reader,
@@ -15,6 +19,7 @@ import { FramedConnection, ManualPlatform, type Reply } from '@zabra/testkit'
 import { defaults, type ServerSettings } from '../settings/index.ts'
 import type { Server } from '../server-types.ts'
 import { createServer } from '../server.ts'
+import { test } from 'vitest'
 
 export interface LogLine {
   readonly level: keyof Logger
@@ -125,6 +130,14 @@ export interface HandshakeOptions {
   readonly readOnly?: boolean
 }
 
+/** A change of the configuration of an ensemble. */
+export interface Reconfig {
+  readonly joining?: string
+  readonly leaving?: string
+  /** The version of the configuration that it changes; any version by default. */
+  readonly from?: bigint
+}
+
 /** A client that sends single requests and keeps the frames that it receives. */
 export class RawClient {
   readonly #fixture: Pick<TestServer, 'untilIdle'>
@@ -195,12 +208,38 @@ export class RawClient {
     )
   }
 
+  delete(xid: number, path: string): void {
+    this.ask(xid, OpCode.delete, (w) => writeDeleteRequest(w, { path, version: -1 }))
+  }
+
+  sync(xid: number, path = '/'): void {
+    this.ask(xid, OpCode.sync, (w) => w.string(path))
+  }
+
+  /** Creates a TTL node. `ttl` is its time to live in milliseconds. */
+  createTtl(xid: number, path: string, ttl: bigint): void {
+    const request = { path, data: null, acl: OPEN_ACL_UNSAFE, flags: CreateMode.PERSISTENT_WITH_TTL, ttl }
+    this.ask(xid, OpCode.createTTL, (w) => writeCreateTTLRequest(w, request))
+  }
+
+  reconfigure(xid: number, { joining, leaving, from = -1n }: Reconfig): void {
+    const [joiningServers, leavingServers] = [joining ?? null, leaving ?? null]
+    const request = { joiningServers, leavingServers, newMembers: null, curConfigId: from }
+    this.ask(xid, OpCode.reconfig, (w) => writeReconfigRequest(w, request))
+  }
+
   /** Sends a read whose body is a path and a watch flag. */
   read(xid: number, type: number, path: string, watch = false): void {
     this.ask(xid, type, (w) => {
       w.string(path)
       w.bool(watch)
     })
+  }
+
+  /** Waits until the server is idle, then takes what has come, as `takeReceived` does. */
+  async received(): Promise<string[]> {
+    await this.untilIdle()
+    return this.takeReceived()
   }
 
   /** Removes all frames and returns them as text: replies as `xid:err`, events as `event type path`. */
@@ -230,3 +269,8 @@ export class RawClient {
 function replyOf(body: Reader): Reply {
   return { xid: body.int(), zxid: body.longNumber(), err: body.int(), body }
 }
+
+/** A test with a server of its own and, where it names it, a client with a session. */
+export const it = test
+  .extend('fixture', () => TestServer.start())
+  .extend('client', ({ fixture }) => fixture.connect())

@@ -1,8 +1,10 @@
 import type { Connection } from '@zabra/runtime'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { jumpWallClock, setClockRate } from './clock-skew.ts'
 import type { Host } from './process.ts'
 import { SimulatedWorld } from './world.ts'
+
+const it = test.extend('world', () => new SimulatedWorld(1)).extend('host', ({ world }) => world.addHost('a'))
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 const text = (data: Uint8Array): string => new TextDecoder().decode(data)
@@ -38,8 +40,7 @@ async function pair(
 }
 
 describe('SimulatedWorld', () => {
-  it('time jumps from event to event, and promises settle between two events', async () => {
-    const world = new SimulatedWorld(1)
+  it('time jumps from event to event, and promises settle between two events', async ({ world }) => {
     const { clock } = world.addHost('a').start().platform
     const order: string[] = []
     clock.after(3_600_000, 'late', () => order.push('late'))
@@ -56,9 +57,7 @@ describe('SimulatedWorld', () => {
     expect(world.now).toBe(7_200_000)
   })
 
-  it('a drifting machine runs faster, and a jump affects its wall clock only', async () => {
-    const world = new SimulatedWorld(1)
-    const host = world.addHost('a')
+  it('a drifting machine runs faster, and a jump affects its wall clock only', async ({ world, host }) => {
     const { clock } = host.start().platform
     const [wall, monotonic] = [clock.wall(), clock.monotonic()]
     setClockRate(host.clockSkew, world.now, 1.1)
@@ -68,8 +67,7 @@ describe('SimulatedWorld', () => {
     expect(Math.round(clock.wall() - wall)).toBe(61_100)
   })
 
-  it('a loop in which no time passes is reported', async () => {
-    const world = new SimulatedWorld(1)
+  it('a loop in which no time passes is reported', async ({ world }) => {
     const { clock } = world.addHost('a').start().platform
     const spin = (): void => clock.immediate(spin)
     spin()
@@ -78,9 +76,7 @@ describe('SimulatedWorld', () => {
 })
 
 describe('Host', () => {
-  it('a crashed process runs no more events, and a restart is a new incarnation', async () => {
-    const world = new SimulatedWorld(1)
-    const host = world.addHost('a')
+  it('a crashed process runs no more events, and a restart is a new incarnation', async ({ world, host }) => {
     const first = host.start()
     const done: string[] = []
     first.platform.clock.after(10, 'timer', () => done.push('timer'))
@@ -93,9 +89,7 @@ describe('Host', () => {
     expect(next.pid).not.toBe(first.pid)
   })
 
-  it('a resumed process runs its deferred events in order', async () => {
-    const world = new SimulatedWorld(1)
-    const host = world.addHost('a')
+  it('a resumed process runs its deferred events in order', async ({ world, host }) => {
     const { clock } = host.start().platform
     const done: string[] = []
     clock.after(10, 'one', () => done.push(`one at ${Math.round(world.now)}`))
@@ -108,9 +102,7 @@ describe('Host', () => {
     expect(done).toEqual(['one at 1000', 'two at 1000'])
   })
 
-  it('a deferred timer does not run when an earlier deferred event cancels it', async () => {
-    const world = new SimulatedWorld(1)
-    const host = world.addHost('a')
+  it('a deferred timer does not run when an earlier deferred event cancels it', async ({ world, host }) => {
     const { clock } = host.start().platform
     const ran: string[] = []
     clock.after(10, 'first', () => {
@@ -149,8 +141,7 @@ describe('SimulatedNetwork', () => {
     expect([received.join(''), closed]).toEqual(['onetwo', ['ETIMEDOUT']])
   })
 
-  it('a killed process resets its connections, a power cut leaves them half-open', async () => {
-    const world = new SimulatedWorld(1)
+  it('a killed process resets its connections, a power cut leaves them half-open', async ({ world }) => {
     const killed = await pair(world)
     killed.a.crash('kill')
     await world.run(world.now + 1000)
@@ -182,8 +173,7 @@ describe('SimulatedNetwork', () => {
     }
   })
 
-  it('a connection that breaks before it is established rejects', async () => {
-    const world = new SimulatedWorld(1)
+  it('a connection that breaks before it is established rejects', async ({ world }) => {
     const [a, b] = [world.addHost('a'), world.addHost('b')]
     const accepted: Connection[] = []
     const { network } = a.start().platform

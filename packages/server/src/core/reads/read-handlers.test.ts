@@ -8,13 +8,12 @@ import {
   type ACL,
   type Writer,
 } from '@zabra/protocol'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { Identity } from '../types.ts'
-import { ReadFixture, Client, SECRET, text, type Answer } from './testing/read-fixture.ts'
+import { ReadFixture, Client, SECRET, text, type Answer, it } from './testing/read-fixture.ts'
 
 describe('ReadHandlers', () => {
-  it('replies with data and stat, children, and the number of all descendants', () => {
-    const fixture = new ReadFixture()
+  it('replies with data and stat, children, and the number of all descendants', ({ fixture }) => {
     const { err, body } = fixture.look(OpCode.getData, '/a')
     expect([err, new TextDecoder().decode(body.buffer()!)]).toEqual([0, 'data'])
     expect(readStat(body)).toMatchObject({ czxid: 1n, pzxid: 2n, cversion: 1, numChildren: 1, dataLength: 4 })
@@ -27,8 +26,7 @@ describe('ReadHandlers', () => {
     expect(fixture.look(OpCode.getData, '/a/b').body.buffer()).toBeNull()
   })
 
-  it('fails with an empty body for an absent node, an unreadable node and a null path', () => {
-    const fixture = new ReadFixture()
+  it('fails with an empty body for an absent node, an unreadable node and a null path', ({ fixture }) => {
     for (const op of [
       OpCode.getData,
       OpCode.exists,
@@ -46,8 +44,7 @@ describe('ReadHandlers', () => {
     expect([...fixture.client.watchedPaths]).toEqual(['/none'])
   })
 
-  it('shows an ACL to clients with READ, and its hashes only to clients with ADMIN', () => {
-    const fixture = new ReadFixture()
+  it('shows an ACL to clients with READ, and its hashes only to clients with ADMIN', ({ fixture }) => {
     const entry = (perms: number, scheme: string, id: string): ACL => ({ perms, id: { scheme, id } })
     fixture.create('/list', null, [
       entry(Perms.READ, 'digest', 'reader:hash:more'),
@@ -73,8 +70,7 @@ describe('ReadHandlers', () => {
     expect(shown({ scheme: 'digest', id: 'writer:hash' })).toEqual([ErrorCode.NOAUTH, 0])
   })
 
-  it('replies to exists with the stat or NONODE, also for an invalid path', () => {
-    const fixture = new ReadFixture()
+  it('replies to exists with the stat or NONODE, also for an invalid path', ({ fixture }) => {
     const { err, body } = fixture.look(OpCode.exists, '/a')
     expect([err, readStat(body).mzxid, body.remaining]).toEqual([0, 1n, 0])
     expect(fixture.look(OpCode.exists, '/a\0', true)).toMatchObject({
@@ -85,8 +81,7 @@ describe('ReadHandlers', () => {
       expect(fixture.look(OpCode.exists, path)).toMatchObject({ err: ErrorCode.NONODE, length: 0 })
   })
 
-  it('takes the empty path for the root', () => {
-    const fixture = new ReadFixture()
+  it('takes the empty path for the root', ({ fixture }) => {
     for (const op of [
       OpCode.getData,
       OpCode.exists,
@@ -100,8 +95,7 @@ describe('ReadHandlers', () => {
     }
   })
 
-  it('checks the identities of the request, and none when ACLs are skipped', () => {
-    const fixture = new ReadFixture()
+  it('checks the identities of the request, and none when ACLs are skipped', ({ fixture }) => {
     const bob = new Client()
     bob.identities = SECRET.map(({ id }) => ({ scheme: id.scheme!, id: id.id! }))
     const caller = { listener: fixture.client, sessionId: 9n, identities: bob.identities }
@@ -122,8 +116,7 @@ describe('ReadHandlers', () => {
     }
   })
 
-  it('lists the ephemeral nodes of a session below a prefix, and its identities', () => {
-    const fixture = new ReadFixture()
+  it('lists the ephemeral nodes of a session below a prefix, and its identities', ({ fixture }) => {
     const ephemerals = (prefix: string | null): unknown => {
       const { body } = fixture.ask(OpCode.getEphemerals, (w) => w.string(prefix))
       return Array.from({ length: body.int() }, () => body.string())
@@ -149,8 +142,7 @@ describe('ReadHandlers', () => {
     expect([other.err, other.bytes]).toEqual([0, '00000000'])
   })
 
-  it('replies to whoAmI with user names without hashes, and other ids as they are', () => {
-    const fixture = new ReadFixture()
+  it('replies to whoAmI with user names without hashes, and other ids as they are', ({ fixture }) => {
     fixture.client.identities = [
       { scheme: 'ip', id: '127.0.0.1' },
       { scheme: 'digest', id: 'bob:hash' },
@@ -168,8 +160,7 @@ describe('ReadHandlers', () => {
     ])
   })
 
-  it('echoes the path of a sync, and replies to a ping with an empty body', () => {
-    const fixture = new ReadFixture()
+  it('echoes the path of a sync, and replies to a ping with an empty body', ({ fixture }) => {
     for (const path of ['/a', '/none', '', 'no path', null]) {
       const { err, body } = fixture.ask(OpCode.sync, (w) => w.string(path))
       expect([err, body.string(), body.remaining]).toEqual([0, path, 0])
@@ -206,8 +197,7 @@ describe('a multiRead', () => {
     ])
   })
 
-  it('whose reply exceeds 64 MiB fails with an empty body', () => {
-    const fixture = new ReadFixture()
+  it('whose reply exceeds 64 MiB fails with an empty body', ({ fixture }) => {
     fixture.create('/large', 'x'.repeat(2 ** 20))
     const large = (count: number): Answer =>
       fixture.ask(OpCode.multiRead, (w) => {
@@ -259,8 +249,7 @@ describe('a multiRead', () => {
     expect(ask(parts)).toMatchObject({ err, bytes })
   })
 
-  it('sets no watch, even if a part requests one', () => {
-    const fixture = new ReadFixture()
+  it('sets no watch, even if a part requests one', ({ fixture }) => {
     for (const type of [OpCode.getData, OpCode.getChildren]) {
       const { err } = fixture.ask(OpCode.multiRead, (w) => {
         writeMultiHeader(w, { type, done: false, err: -1 })

@@ -7,8 +7,8 @@ import {
   writeSetWatches,
   writeSetWatches2,
 } from '@zabra/protocol'
-import { describe, expect, it } from 'vitest'
-import { ReadFixture } from './testing/read-fixture.ts'
+import { describe, expect } from 'vitest'
+import { ReadFixture, it } from './testing/read-fixture.ts'
 
 describe('a read that sets a watch', () => {
   it.each([
@@ -26,8 +26,7 @@ describe('a read that sets a watch', () => {
     expect([fixture.held(path), fixture.watches.size]).toEqual([kinds, 1])
   })
 
-  it('sets none when it fails, except exists of an absent node', () => {
-    const fixture = new ReadFixture()
+  it('sets none when it fails, except exists of an absent node', ({ fixture }) => {
     for (const op of [OpCode.exists, OpCode.getData, OpCode.getChildren, OpCode.getChildren2]) {
       for (const path of ['/s', null]) fixture.look(op, path, true)
       if (op !== OpCode.exists) fixture.look(op, '/none', true)
@@ -37,8 +36,7 @@ describe('a read that sets a watch', () => {
     expect([fixture.watches.size, fixture.client.watchedPaths.size]).toEqual([0, 0])
   })
 
-  it('of the empty path sets a watch that never fires', () => {
-    const fixture = new ReadFixture()
+  it('of the empty path sets a watch that never fires', ({ fixture }) => {
     fixture.look(OpCode.getChildren, '', true)
     fixture.look(OpCode.getData, '', true)
     fixture.create('/top', null)
@@ -48,8 +46,7 @@ describe('a read that sets a watch', () => {
 })
 
 describe('addWatch', () => {
-  it('needs neither node nor permission, replies 0, and delivers events from then on', () => {
-    const fixture = new ReadFixture()
+  it('needs neither node nor permission, replies 0, and delivers events from then on', ({ fixture }) => {
     for (const path of ['/s', '/not/there']) {
       for (const mode of [WatchMode.PERSISTENT, WatchMode.PERSISTENT_RECURSIVE]) {
         expect(fixture.number(OpCode.addWatch, path, mode)).toMatchObject({ err: 0, bytes: '00000000' })
@@ -61,8 +58,7 @@ describe('addWatch', () => {
     expect(fixture.client.events).toEqual([`${EventType.NodeCreated} /not/there`])
   })
 
-  it('accepts a null path without effect, and rejects an unknown mode without effect', () => {
-    const fixture = new ReadFixture()
+  it('accepts a null path without effect, and rejects an unknown mode without effect', ({ fixture }) => {
     for (const mode of [0, 1])
       expect(fixture.number(OpCode.addWatch, null, mode)).toMatchObject({ err: 0, length: 4 })
     for (const mode of [-1, 2])
@@ -75,8 +71,7 @@ describe('addWatch', () => {
 })
 
 describe('setWatches and setWatches2', () => {
-  it('notify of missed changes at once and set the other watches', () => {
-    const fixture = new ReadFixture()
+  it('notify of missed changes at once and set the other watches', ({ fixture }) => {
     const request = {
       relativeZxid: 1n,
       dataWatches: ['/a', '/s', '/gone'],
@@ -129,8 +124,7 @@ describe('setWatches and setWatches2', () => {
     }
   })
 
-  it('set watches that checkWatches finds and removeWatches removes', () => {
-    const fixture = new ReadFixture()
+  it('set watches that checkWatches finds and removeWatches removes', ({ fixture }) => {
     const one = (...asked: [number, string, number]): number => fixture.number(...asked).err
     expect([0, 1, 2, -1].map((mode) => one(OpCode.addWatch, '/w', mode))).toEqual([0, 0, -5, -5])
     expect([1, 2, 3, 4, 5, 0, 6].map((type) => one(OpCode.checkWatches, '/w', type))).toEqual([
@@ -141,8 +135,7 @@ describe('setWatches and setWatches2', () => {
     ])
   })
 
-  it('notify twice of a path listed twice, in the order of the lists, before the reply', () => {
-    const fixture = new ReadFixture()
+  it('notify twice of a path listed twice, in the order of the lists, before the reply', ({ fixture }) => {
     const request = {
       relativeZxid: 0n,
       dataWatches: ['/a', '/a', '/gone'],
@@ -176,8 +169,7 @@ describe('setWatches and setWatches2', () => {
     }
   })
 
-  it('set persistent watches without notifications, whatever has changed', () => {
-    const fixture = new ReadFixture()
+  it('set persistent watches without notifications, whatever has changed', ({ fixture }) => {
     const request = {
       relativeZxid: 0n,
       dataWatches: [],
@@ -200,8 +192,7 @@ describe('setWatches and setWatches2', () => {
 })
 
 describe('checkWatches and removeWatches', () => {
-  it('reply with a header only, need no node, and fire no event', () => {
-    const fixture = new ReadFixture()
+  it('reply with a header only, need no node, and fire no event', ({ fixture }) => {
     fixture.number(OpCode.addWatch, '/w', WatchMode.PERSISTENT)
     for (const [op, path, err] of [
       [OpCode.checkWatches, '/w', 0],
@@ -216,8 +207,7 @@ describe('checkWatches and removeWatches', () => {
     expect(fixture.client.events).toEqual([])
   })
 
-  it('reject unknown types and keep the watch', () => {
-    const fixture = new ReadFixture()
+  it('reject unknown types and keep the watch', ({ fixture }) => {
     fixture.number(OpCode.addWatch, '/w', WatchMode.PERSISTENT)
     for (const op of [OpCode.checkWatches, OpCode.removeWatches]) {
       for (const type of [-1, 0, 6, 2 ** 31 - 1])

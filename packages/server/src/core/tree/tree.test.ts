@@ -1,10 +1,11 @@
 import { nameOf, OPEN_ACL_UNSAFE, OpCode, Reader, readStat, Writer } from '@zabra/protocol'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Txn } from '../types.ts'
 import { childPaths } from '../testing/child-paths.ts'
 import { Tree, type ChangeSink } from './index.ts'
 
 const options = { extendedTypes: true, digest: true }
+const it = test.extend('tree', () => new Tree(options))
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 const SESSION = 0x100001402ee0000n
 
@@ -32,8 +33,7 @@ function visible(tree: Tree, path: string): ReturnType<typeof readStat> {
 }
 
 describe('the digest of a tree', () => {
-  it('equals that of Apache ZooKeeper after each transaction of a recorded history', () => {
-    const tree = new Tree(options)
+  it('equals that of Apache ZooKeeper after each transaction of a recorded history', ({ tree }) => {
     const value = (): bigint => BigInt.asIntN(64, (BigInt(tree.digest!.hi) << 32n) | BigInt(tree.digest!.lo))
     expect(value()).toBe(0x51c6d660n)
     apply(tree, 0x100000002, 0x1a1fb44a73e, create('/a', 1, { data: 'hello' }))
@@ -55,23 +55,20 @@ describe('the digest of a tree', () => {
 })
 
 describe('a new tree', () => {
-  it('has the stats of a new Apache server', () => {
-    const tree = new Tree(options)
+  it('has the stats of a new Apache server', ({ tree }) => {
     expect(visible(tree, '/')).toMatchObject({ cversion: -1, numChildren: 1, czxid: 0n })
     expect(visible(tree, '/zookeeper')).toMatchObject({ cversion: -2, numChildren: 2 })
     expect(visible(tree, '/zookeeper/quota')).toMatchObject({ cversion: 0, numChildren: 0 })
     expect(visible(tree, '/zookeeper/config')).toMatchObject({ aversion: -1 })
   })
 
-  it('finds the root by the empty path too', () => {
-    const tree = new Tree(options)
+  it('finds the root by the empty path too', ({ tree }) => {
     expect(tree.find('')).toBe(tree.find('/'))
   })
 })
 
 describe('create and delete', () => {
-  it('each increase the visible cversion of the parent by one, and set its pzxid', () => {
-    const tree = new Tree(options)
+  it('each increase the visible cversion of the parent by one, and set its pzxid', ({ tree }) => {
     const before = visible(tree, '/').cversion
     apply(tree, 1, 10, create('/a', 1))
     expect(visible(tree, '/')).toMatchObject({ cversion: before + 1, pzxid: 1n, numChildren: 2 })
@@ -79,8 +76,7 @@ describe('create and delete', () => {
     expect(visible(tree, '/')).toMatchObject({ cversion: before + 2, pzxid: 2n, numChildren: 1 })
   })
 
-  it('a stat has the owner of an ephemeral, and 0 for containers and TTL nodes', () => {
-    const tree = new Tree(options)
+  it('a stat has the owner of an ephemeral, and 0 for containers and TTL nodes', ({ tree }) => {
     apply(tree, 1, 10, create('/e', 2, { ephemeral: true }))
     apply(tree, 2, 10, {
       type: OpCode.createContainer,
@@ -104,23 +100,20 @@ describe('create and delete', () => {
     expect([...tree.owners.ttl].map((node) => tree.pathOf(node))).toEqual(['/t'])
   })
 
-  it('applying a create again changes nothing', () => {
-    const tree = new Tree(options)
+  it('applying a create again changes nothing', ({ tree }) => {
     apply(tree, 1, 10, create('/a', 2))
     const digest = tree.digest
     expect(apply(tree, 1, 10, create('/a', 2))).toBe(-110)
     expect(tree.digest).toEqual(digest)
   })
 
-  it('applying an older create does not lower the cversion of the parent', () => {
-    const tree = new Tree(options)
+  it('applying an older create does not lower the cversion of the parent', ({ tree }) => {
     apply(tree, 2, 10, create('/b', 9))
     apply(tree, 1, 10, create('/a', 3))
     expect(tree.nodeInfo('/')?.cversion).toBe(9)
   })
 
-  it('children are in the order of their creation', () => {
-    const tree = new Tree(options)
+  it('children are in the order of their creation', ({ tree }) => {
     for (const [i, name] of ['c', 'a', 'b'].entries()) apply(tree, i + 1, 10, create(`/${name}`, i + 2))
     apply(tree, 9, 10, { type: OpCode.delete, path: '/a' })
     expect(childPaths(tree, tree.find('/')).map(nameOf)).toEqual(['zookeeper', 'c', 'b'])
@@ -128,8 +121,7 @@ describe('create and delete', () => {
 })
 
 describe('a multi', () => {
-  it('changes nothing when a part has failed', () => {
-    const tree = new Tree(options)
+  it('changes nothing when a part has failed', ({ tree }) => {
     apply(tree, 1, 10, {
       type: OpCode.multi,
       txns: [create('/a', 2) as never, { type: OpCode.error, err: -101 }],
@@ -138,8 +130,7 @@ describe('a multi', () => {
     expect(tree.lastZxid).toBe(1)
   })
 
-  it('calls back after each part, before it applies the next one', () => {
-    const tree = new Tree(options)
+  it('calls back after each part, before it applies the next one', ({ tree }) => {
     const seen: boolean[] = []
     tree.apply(
       { sessionId: 1n, cxid: 1, zxid: 1, time: 1 },
@@ -152,8 +143,7 @@ describe('a multi', () => {
 })
 
 describe('quotas', () => {
-  it('count the subtree when the stats node is created, and follow its changes', () => {
-    const tree = new Tree(options)
+  it('count the subtree when the stats node is created, and follow its changes', ({ tree }) => {
     const stats = (): string =>
       new TextDecoder().decode(tree.dataOf(tree.find('/zookeeper/quota/a/zookeeper_stats'))!)
     apply(tree, 1, 1, create('/a', 2, { data: '12345' }))
@@ -171,8 +161,7 @@ describe('quotas', () => {
 })
 
 describe('a cursor', () => {
-  it('visits parents before children while nodes are created and deleted', () => {
-    const tree = new Tree(options)
+  it('visits parents before children while nodes are created and deleted', ({ tree }) => {
     let zxid = 0
     for (let i = 0; i < 50; i++) apply(tree, ++zxid, 1, create(`/n${i}`, i + 2))
     for (let i = 0; i < 50; i++) apply(tree, ++zxid, 1, create(`/n${i}/x`, 1))

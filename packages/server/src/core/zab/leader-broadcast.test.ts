@@ -15,75 +15,58 @@ const five = members(1, 2, 3, 4, 5)
 describe('a leadership check', () => {
   it('is confirmed when a quorum has answered PINGs sent after the request', () => {
     const harness = establishedLeader(five, [1, 2, 4])
-    harness.step({ type: 'halfTick' })
-    harness.takeLog()
+    harness.step({ type: 'halfTick' }).takeLog()
     harness.step({ type: 'checkLeadership', id: 1 })
     expect(harness.takeLog()).toEqual([1, 2, 4].map((id) => `ping 100000000 to ${id}`))
     // These answer the earlier PING.
-    harness.pong(1)
-    harness.pong(2)
-    harness.pong(1)
-    expect(harness.takeLog().filter((line) => line.startsWith('confirmed'))).toEqual([])
-    harness.pong(2)
-    expect(harness.takeLog().filter((line) => line.startsWith('confirmed'))).toEqual(['confirmed 1'])
+    harness.pong(1).pong(2)
+    expect(harness.pong(1).takeLog('confirmed')).toEqual([])
+    expect(harness.pong(2).takeLog('confirmed')).toEqual(['confirmed 1'])
   })
 
   it('is not confirmed by answers without a PING', () => {
     const harness = establishedLeader(three, [1])
     for (let i = 0; i < 3; i++) harness.pong(1)
     harness.step({ type: 'checkLeadership', id: 1 })
-    expect(harness.takeLog().filter((line) => line.startsWith('confirmed'))).toEqual([])
-    harness.pong(1)
-    expect(harness.takeLog()).toContain('confirmed 1')
+    expect(harness.takeLog('confirmed')).toEqual([])
+    expect(harness.pong(1).takeLog()).toContain('confirmed 1')
   })
 
   it('shares a round of PINGs with all checks that wait, and starts the next round after it', () => {
     const harness = establishedLeader(three, [1])
     for (const id of [1, 2, 3]) harness.step({ type: 'checkLeadership', id })
     expect(harness.takeLog()).toEqual(['ping 100000000 to 1'])
-    harness.pong(1)
-    expect(harness.takeLog()).toEqual(['deliver ping of 1', 'ping 100000000 to 1', 'confirmed 1'])
-    harness.pong(1)
-    expect(harness.takeLog()).toEqual(['deliver ping of 1', 'confirmed 2', 'confirmed 3'])
-    harness.pong(1)
-    expect(harness.takeLog()).toEqual(['deliver ping of 1'])
+    expect(harness.pong(1).takeLog()).toEqual(['deliver ping of 1', 'ping 100000000 to 1', 'confirmed 1'])
+    expect(harness.pong(1).takeLog()).toEqual(['deliver ping of 1', 'confirmed 2', 'confirmed 3'])
+    expect(harness.pong(1).takeLog()).toEqual(['deliver ping of 1'])
   })
 
   it('waits for the commit of earlier proposals, not of later ones', () => {
     const harness = establishedLeader(three, [1])
-    harness.propose(1)
-    harness.step({ type: 'checkLeadership', id: 1 })
-    harness.propose(2)
+    harness.propose(1).step({ type: 'checkLeadership', id: 1 }).propose(2)
     harness.pong(1)
-    harness.ack(1, z(1, 1))
-    harness.takeLog()
-    harness.markDurable(z(1, 1))
-    expect(harness.takeLog()).toEqual(['commit 100000001 to 1', 'confirmed 1'])
+    harness.ack(1, z(1, 1)).takeLog()
+    expect(harness.markDurable(z(1, 1)).takeLog()).toEqual(['commit 100000001 to 1', 'confirmed 1'])
   })
 
   it('is confirmed by followers that became active after the round began', () => {
     const harness = establishedLeader(three, [1])
-    harness.step({ type: 'checkLeadership', id: 1 })
-    harness.join(2, 0)
-    harness.step({ type: 'closed', from: 1 }, { type: 'halfTick' })
-    harness.takeLog()
-    harness.pong(2)
-    expect(harness.takeLog()).toContain('confirmed 1')
+    harness.step({ type: 'checkLeadership', id: 1 }).join(2, 0)
+    harness.step({ type: 'closed', from: 1 }, { type: 'halfTick' }).takeLog()
+    expect(harness.pong(2).takeLog()).toContain('confirmed 1')
   })
 
   it('is confirmed at once when there is one voter', () => {
     const harness = new LeaderHarness('server.3=h:1:2')
     harness.establish()
-    harness.step({ type: 'checkLeadership', id: 1 })
-    expect(harness.takeLog()).toEqual(['confirmed 1'])
+    expect(harness.step({ type: 'checkLeadership', id: 1 }).takeLog()).toEqual(['confirmed 1'])
   })
 })
 
 describe('a leadership transfer', () => {
   it('names the highest id that has all transactions, when all proposals are committed', () => {
     const harness = establishedLeader(five, [1, 2, 4])
-    harness.propose(1)
-    harness.takeLog()
+    harness.propose(1).takeLog()
     harness.step({ type: 'transfer' })
     expect(harness.leader.canPropose).toBe(false)
     harness.markDurable(z(1, 1))
@@ -96,23 +79,19 @@ describe('a leadership transfer', () => {
   it('does not name a server with weight 0', () => {
     const six = `${five}\nserver.6=h:11:12\ngroup.1=1:2:3\ngroup.2=4:5:6\nweight.6=0`
     const harness = establishedLeader(six, [1, 2, 4, 5, 6])
-    harness.step({ type: 'transfer' })
-    expect(harness.takeLog()).toEqual(['step down: leadership is transferred (5)'])
+    expect(harness.step({ type: 'transfer' }).takeLog()).toEqual(['step down: leadership is transferred (5)'])
   })
 
   it('happens at once without uncommitted proposals', () => {
     const harness = establishedLeader(five, [1, 2, 4])
-    harness.step({ type: 'transfer' })
-    expect(harness.takeLog()).toEqual(['step down: leadership is transferred (4)'])
+    expect(harness.step({ type: 'transfer' }).takeLog()).toEqual(['step down: leadership is transferred (4)'])
   })
 
   it('is refused when the others are no quorum, and canceled when no follower has all transactions in time', () => {
     const harness = establishedLeader(three, [1])
     harness.step({ type: 'transfer' })
     expect(harness.takeLog()).toEqual([expect.stringMatching(/^warn: .*no quorum without this one/)])
-    harness.join(2)
-    harness.propose(1)
-    harness.step({ type: 'transfer' })
+    harness.join(2).propose(1).step({ type: 'transfer' })
     for (let i = 0; i < 5; i++) {
       for (const id of [1, 2]) harness.pong(id)
       harness.ticks(1)
@@ -139,23 +118,17 @@ describe('a reconfig', () => {
     change(harness, 2, members(3, 4, 5))
     harness.propose(3)
     expect(harness.leader.lastSeenConfiguration.members.has(4)).toBe(true)
-    harness.markDurable(z(1, 3))
-    harness.takeLog()
-    harness.ack(4, z(1, 3))
-    expect(harness.takeLog()).toEqual([])
-    harness.ack(1, z(1, 3))
-    expect(harness.takeLog()).toEqual([
+    harness.markDurable(z(1, 3)).takeLog()
+    expect(harness.ack(4, z(1, 3)).takeLog()).toEqual([])
+    expect(harness.ack(1, z(1, 3)).takeLog()).toEqual([
       'commit 100000001 to 1,2,4,5',
       'activate 100000002 to 1,2,4,5: 345 led by 3',
       'commit 100000003 to 1,2,4,5',
     ])
     // From now on the new configuration decides.
-    harness.propose(4)
-    harness.markDurable(z(1, 4))
-    harness.ack(1, z(1, 4))
-    harness.takeLog()
-    harness.ack(5, z(1, 4))
-    expect(harness.takeLog()).toEqual(['commit 100000004 to 1,2,4,5'])
+    harness.propose(4).markDurable(z(1, 4))
+    harness.ack(1, z(1, 4)).takeLog()
+    expect(harness.ack(5, z(1, 4)).takeLog()).toEqual(['commit 100000004 to 1,2,4,5'])
   })
 
   it('is not in the NEWLEADER of a learner that joins before it is committed, since the learner would activate it', () => {
@@ -175,23 +148,19 @@ describe('a reconfig', () => {
       if (work.do === 'send' && work.packet.type === PacketType.newLeader)
         configurations.push(decodeConfigurationText(work.packet.data))
     expect(configurations).toEqual([printConfiguration({ ...parseConfiguration(five), version })])
-    harness.ack(4, z(1, 0))
-    harness.takeLog()
+    harness.ack(4, z(1, 0)).takeLog()
     for (const server of [1, 2, 4]) harness.ack(server, z(1, 1))
-    harness.markDurable(z(1, 1))
-    expect(harness.takeLog()).toEqual(['activate 100000001 to 1,2,4: 123 led by 3'])
+    expect(harness.markDurable(z(1, 1)).takeLog()).toEqual(['activate 100000001 to 1,2,4: 123 led by 3'])
   })
 
   it('needs a quorum of the old configuration too when it is the oldest proposal', () => {
     const harness = establishedLeader(three, [1, 2], given)
     for (const id of [4, 5]) harness.join(id)
     change(harness, 1, members(3, 4, 5))
-    harness.markDurable(z(1, 1))
-    harness.takeLog()
+    harness.markDurable(z(1, 1)).takeLog()
     for (const id of [4, 5]) harness.ack(id, z(1, 1))
     expect(harness.takeLog()).toEqual([])
-    harness.ack(2, z(1, 1))
-    expect(harness.takeLog()).toEqual(['activate 100000001 to 1,2,4,5: 345 led by 3'])
+    expect(harness.ack(2, z(1, 1)).takeLog()).toEqual(['activate 100000001 to 1,2,4,5: 345 led by 3'])
   })
 
   it('is rejected while another one is uncommitted', () => {
@@ -205,20 +174,14 @@ describe('a reconfig', () => {
   it('that removes the leader designates the follower with most transactions, and the leader commits nothing more', () => {
     const harness = establishedLeader(three, [1, 2], given)
     change(harness, 1, members(1, 2))
-    harness.propose(2)
-    harness.propose(3)
-    harness.markDurable(z(1, 3))
-    harness.ack(1, z(1, 3))
-    harness.takeLog()
-    harness.ack(2, z(1, 2))
-    expect(harness.takeLog()).toEqual(['activate 100000001 to 1,2: 12 led by 1'])
-    harness.ack(2, z(1, 3))
-    expect(harness.takeLog()).toEqual([])
+    harness.propose(2).propose(3).markDurable(z(1, 3))
+    harness.ack(1, z(1, 3)).takeLog()
+    expect(harness.ack(2, z(1, 2)).takeLog()).toEqual(['activate 100000001 to 1,2: 12 led by 1'])
+    expect(harness.ack(2, z(1, 3)).takeLog()).toEqual([])
     expect(harness.leader.canPropose).toBe(false)
     harness.step({ type: 'checkLeadership', id: 1 }, { type: 'closed', from: 1 }, { type: 'halfTick' })
     harness.takeLog()
-    harness.step({ type: 'closed', from: 2 }, { type: 'halfTick' })
-    expect(harness.takeLog()).toEqual([
+    expect(harness.step({ type: 'closed', from: 2 }, { type: 'halfTick' }).takeLog()).toEqual([
       'left 2',
       'step down: another server leads under the new configuration (1)',
     ])
@@ -246,22 +209,16 @@ describe('a reconfig', () => {
     const harness = establishedLeader(`${three}\nserver.7=h:70:71:observer`, [1], given)
     harness.join(7, 0, { observer: true })
     change(harness, 1, three)
-    harness.markDurable(z(1, 1))
-    harness.takeLog()
-    harness.ack(1, z(1, 1))
-    expect(harness.takeLog()).toEqual(['activate 100000001 to 1 inform 7: 123 led by 3'])
+    harness.markDurable(z(1, 1)).takeLog()
+    expect(harness.ack(1, z(1, 1)).takeLog()).toEqual(['activate 100000001 to 1 inform 7: 123 led by 3'])
   })
 
   it('of the first leader gives a hand-written configuration its version', () => {
-    const harness = new LeaderHarness(three, given)
-    harness.step({ type: 'start' })
+    const harness = new LeaderHarness(three, given).step({ type: 'start' })
     harness.identify(1)
-    harness.stored('acceptedEpoch', 1)
-    expect(harness.takeLog()).toContain('last seen 100000000')
-    harness.ackEpoch(1)
-    harness.stored('currentEpoch', 1)
-    harness.ack(1, z(1, 0))
-    expect(harness.takeLog()).toContain('activate 100000000 led by 3')
+    expect(harness.stored('acceptedEpoch', 1).takeLog()).toContain('last seen 100000000')
+    harness.ackEpoch(1).stored('currentEpoch', 1)
+    expect(harness.ack(1, z(1, 0)).takeLog()).toContain('activate 100000000 led by 3')
     expect(harness.leader.activeConfiguration.version).toBe(z(1, 0))
   })
 
@@ -275,17 +232,11 @@ describe('a reconfig', () => {
       lastZxid: z(1, 5),
     })
     harness.step({ type: 'start' })
-    harness.identify(1, 1)
-    expect(harness.takeLog()).toEqual([])
-    harness.identify(4, 1)
-    harness.stored('acceptedEpoch', 2)
-    harness.ackEpoch(1, z(1, 5), 1)
-    harness.ackEpoch(4, z(1, 5), 1)
-    harness.stored('currentEpoch', 2)
-    harness.ack(1, z(2, 0))
-    harness.takeLog()
-    harness.ack(4, z(2, 0))
-    expect(harness.takeLog()).toEqual([
+    expect(harness.identify(1, 1).takeLog()).toEqual([])
+    harness.identify(4, 1).stored('acceptedEpoch', 2).ackEpoch(1, z(1, 5), 1)
+    harness.ackEpoch(4, z(1, 5), 1).stored('currentEpoch', 2)
+    harness.ack(1, z(2, 0)).takeLog()
+    expect(harness.ack(4, z(2, 0)).takeLog()).toEqual([
       'activate 100000005 led by 3',
       'lead 2 from 200000000',
       'upToDate -1 to 1',

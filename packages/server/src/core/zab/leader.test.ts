@@ -11,24 +11,16 @@ const grouped = `${five}\nserver.6=h:11:12\ngroup.1=1:2:3\ngroup.2=4:5:6\nweight
 
 describe('an elected leader', () => {
   it('chooses an epoch, stores it, synchronises its learners and gets established', () => {
-    const harness = new LeaderHarness(three)
-    harness.step({ type: 'start' })
-    harness.identify(2)
-    expect(harness.takeLog()).toEqual(['store acceptedEpoch 1'])
-    harness.stored('acceptedEpoch', 1)
-    expect(harness.takeLog()).toEqual(['leaderInfo 100000000 to 2'])
-    harness.ackEpoch(2)
-    expect(harness.takeLog()).toEqual(['store currentEpoch 1'])
+    const harness = new LeaderHarness(three).step({ type: 'start' })
+    expect(harness.identify(2).takeLog()).toEqual(['store acceptedEpoch 1'])
+    expect(harness.stored('acceptedEpoch', 1).takeLog()).toEqual(['leaderInfo 100000000 to 2'])
+    expect(harness.ackEpoch(2).takeLog()).toEqual(['store currentEpoch 1'])
     harness.stored('currentEpoch', 1)
     expect(harness.takeLog()).toEqual(['diff 0 to 2', 'newLeader 100000000 to 2', 'joined 2'])
-    harness.ack(2, z(1, 0))
-    expect(harness.takeLog()).toEqual(['lead 1 from 100000000', 'upToDate -1 to 2'])
-    harness.ack(2, z(1, 0))
-    expect(harness.takeLog()).toEqual([])
-    harness.identify(1)
-    harness.ackEpoch(1)
-    harness.ack(1, z(1, 0))
-    expect(harness.takeLog()).toEqual([
+    expect(harness.ack(2, z(1, 0)).takeLog()).toEqual(['lead 1 from 100000000', 'upToDate -1 to 2'])
+    expect(harness.ack(2, z(1, 0)).takeLog()).toEqual([])
+    harness.identify(1).ackEpoch(1)
+    expect(harness.ack(1, z(1, 0)).takeLog()).toEqual([
       'leaderInfo 100000000 to 1',
       'diff 0 to 1',
       'newLeader 100000000 to 1',
@@ -38,39 +30,31 @@ describe('an elected leader', () => {
   })
 
   it('leads and commits alone when it is the only voter', () => {
-    const harness = new LeaderHarness('server.3=h:1:2')
-    harness.step({ type: 'start' })
+    const harness = new LeaderHarness('server.3=h:1:2').step({ type: 'start' })
     harness.stored('acceptedEpoch', 1)
-    harness.stored('currentEpoch', 1)
-    expect(harness.takeLog()).toEqual([
+    expect(harness.stored('currentEpoch', 1).takeLog()).toEqual([
       'store acceptedEpoch 1',
       'store currentEpoch 1',
       'lead 1 from 100000000',
     ])
     harness.propose(1)
-    harness.markDurable(z(1, 1))
-    expect(harness.takeLog()).toEqual(['propose 100000001 to ', 'commit 100000001 to '])
+    expect(harness.markDurable(z(1, 1)).takeLog()).toEqual(['propose 100000001 to ', 'commit 100000001 to '])
   })
 
   it('chooses an epoch above the accepted epochs of all learners that connect in time, observers included', () => {
-    const harness = new LeaderHarness(observed, { acceptedEpoch: 4, currentEpoch: 3 })
-    harness.step({ type: 'start' })
-    harness.identify(7, 8, { observer: true })
-    expect(harness.takeLog()).toEqual([])
-    harness.identify(1, 6)
-    expect(harness.takeLog()).toEqual(['store acceptedEpoch 9'])
+    const harness = new LeaderHarness(observed, { acceptedEpoch: 4, currentEpoch: 3 }).step({ type: 'start' })
+    expect(harness.identify(7, 8, { observer: true }).takeLog()).toEqual([])
+    expect(harness.identify(1, 6).takeLog()).toEqual(['store acceptedEpoch 9'])
   })
 
   it('sends the epoch when its acceptedEpoch is stored, and synchronises learners when its currentEpoch is stored', () => {
-    const harness = new LeaderHarness(five)
-    harness.step({ type: 'start' })
+    const harness = new LeaderHarness(five).step({ type: 'start' })
     for (const id of [1, 2, 4]) harness.identify(id)
     expect(harness.takeLog()).toEqual(['store acceptedEpoch 1'])
     harness.stored('acceptedEpoch', 1)
     for (const id of [1, 2, 4]) harness.ackEpoch(id)
-    expect(harness.takeLog().filter((line) => line.startsWith('diff'))).toEqual([])
-    harness.stored('currentEpoch', 1)
-    expect(harness.takeLog().filter((line) => line.startsWith('diff'))).toEqual([
+    expect(harness.takeLog('diff')).toEqual([])
+    expect(harness.stored('currentEpoch', 1).takeLog('diff')).toEqual([
       'diff 0 to 1',
       'diff 0 to 2',
       'diff 0 to 4',
@@ -78,55 +62,43 @@ describe('an elected leader', () => {
   })
 
   it('does not count an epoch accepted before, nor one accepted by a server that does not trust its data', () => {
-    const harness = new LeaderHarness(five)
-    harness.step({ type: 'start' })
+    const harness = new LeaderHarness(five).step({ type: 'start' })
     for (const id of [1, 2, 4]) harness.identify(id)
-    harness.stored('acceptedEpoch', 1)
-    harness.takeLog()
-    harness.ackEpoch(1, 0, -1)
-    harness.ackEpoch(2, -1, 0)
-    harness.ackEpoch(4)
-    expect(harness.takeLog()).toEqual([])
+    harness.stored('acceptedEpoch', 1).takeLog()
+    harness.ackEpoch(1, 0, -1).ackEpoch(2, -1, 0)
+    expect(harness.ackEpoch(4).takeLog()).toEqual([])
   })
 
   it('counts neither epoch nor ACKs of a voter that connects as an observer', () => {
-    const harness = new LeaderHarness(three)
-    harness.step({ type: 'start' })
-    harness.identify(1, 0, { observer: true })
-    expect(harness.takeLog()).toEqual([])
+    const harness = new LeaderHarness(three).step({ type: 'start' })
+    expect(harness.identify(1, 0, { observer: true }).takeLog()).toEqual([])
     harness.identify(2)
-    harness.stored('acceptedEpoch', 1)
-    harness.takeLog()
-    harness.ackEpoch(1)
-    expect(harness.takeLog()).toEqual([])
+    harness.stored('acceptedEpoch', 1).takeLog()
+    expect(harness.ackEpoch(1).takeLog()).toEqual([])
     harness.ackEpoch(2)
-    harness.stored('currentEpoch', 1)
-    harness.takeLog()
-    harness.ack(1, z(1, 0))
-    expect(harness.takeLog()).toEqual([])
-    harness.ack(2, z(1, 0))
-    expect(harness.takeLog()[0]).toBe('lead 1 from 100000000')
-    harness.propose(1)
-    harness.markDurable(z(1, 1))
-    harness.ack(1, z(1, 1))
-    expect(harness.takeLog()).toEqual(['propose 100000001 to 2'])
-    harness.ack(2, z(1, 1))
-    expect(harness.takeLog()).toEqual(['commit 100000001 to 2 inform 1'])
+    harness.stored('currentEpoch', 1).takeLog()
+    expect(harness.ack(1, z(1, 0)).takeLog()).toEqual([])
+    expect(harness.ack(2, z(1, 0)).takeLog()[0]).toBe('lead 1 from 100000000')
+    harness.propose(1).markDurable(z(1, 1))
+    expect(harness.ack(1, z(1, 1)).takeLog()).toEqual(['propose 100000001 to 2'])
+    expect(harness.ack(2, z(1, 1)).takeLog()).toEqual(['commit 100000001 to 2 inform 1'])
   })
 
   it('drops a learner that acknowledges NEWLEADER of another epoch or before it was sent', () => {
-    const harness = new LeaderHarness(three, { acceptedEpoch: 4, currentEpoch: 4 })
-    harness.forceSnapshots()
+    const harness = new LeaderHarness(three, { acceptedEpoch: 4, currentEpoch: 4 }).forceSnapshots()
     harness.step({ type: 'start' })
     for (const id of [1, 2]) harness.identify(id)
     harness.stored('acceptedEpoch', 5)
     for (const id of [1, 2]) harness.ackEpoch(id)
     harness.stored('currentEpoch', 5)
-    harness.step({ type: 'streamed', to: 1 })
-    harness.takeLog()
+    harness.step({ type: 'streamed', to: 1 }).takeLog()
     harness.ack(1, z(4, 0))
-    harness.ack(2, z(5, 0))
-    expect(harness.takeLog().filter((line) => !line.startsWith('left'))).toEqual([
+    expect(
+      harness
+        .ack(2, z(5, 0))
+        .takeLog()
+        .filter((line) => !line.startsWith('left')),
+    ).toEqual([
       'drop 1: it acknowledges 400000000 instead of NEWLEADER 500000000',
       'drop 2: it acknowledges 500000000 before NEWLEADER was sent',
     ])
@@ -136,23 +108,18 @@ describe('an elected leader', () => {
     const harness = new LeaderHarness(five, { lastZxid: z(2, 5), currentEpoch: 2, acceptedEpoch: 2 })
     harness.step({ type: 'start' })
     for (const id of [1, 2, 4]) harness.identify(id, 2)
-    harness.stored('acceptedEpoch', 3)
-    harness.takeLog()
+    harness.stored('acceptedEpoch', 3).takeLog()
     harness.ackEpoch(1, z(2, 6), 2)
-    harness.ackEpoch(2, z(2, 4), 3)
-    expect(harness.takeLog()).toEqual([
+    expect(harness.ackEpoch(2, z(2, 4), 3).takeLog()).toEqual([
       'drop 1: it is ahead of this leader, in epoch 2 at 200000006',
       'drop 2: it is ahead of this leader, in epoch 3 at 200000004',
     ])
-    harness.ackEpoch(4, z(2, 5), 2)
-    harness.identify(5, 2)
-    harness.ackEpoch(5, z(2, 1), 2)
-    harness.takeLog()
+    harness.ackEpoch(4, z(2, 5), 2).identify(5, 2)
+    harness.ackEpoch(5, z(2, 1), 2).takeLog()
     harness.stored('currentEpoch', 3)
     // Connects later with a longer log: its last transactions are uncommitted.
     harness.identify(101, 3)
-    harness.ackEpoch(101, z(2, 9), -1)
-    expect(harness.takeLog()).toContain('trunc 200000005 to 101')
+    expect(harness.ackEpoch(101, z(2, 9), -1).takeLog()).toContain('trunc 200000005 to 101')
   })
 
   it.each([
@@ -161,15 +128,12 @@ describe('an elected leader', () => {
     ['a newer configuration', { configVersion: z(1, 1) }, 0, /configuration 100000001 is newer than 0/],
     ['the last epoch', {}, 0x1f_fffe, /epoch 2097150 is not/],
   ])('rejects a learner with %s', (_what, given, epoch, reason) => {
-    const harness = new LeaderHarness(three)
-    harness.step({ type: 'start' })
-    harness.identify(1, epoch, given)
-    expect(harness.takeLog()).toEqual([expect.stringMatching(reason)])
+    const harness = new LeaderHarness(three).step({ type: 'start' })
+    expect(harness.identify(1, epoch, given).takeLog()).toEqual([expect.stringMatching(reason)])
   })
 
   it('steps down instead of leading in an epoch beyond the last one', () => {
-    const harness = new LeaderHarness(three, { acceptedEpoch: 0x1f_fffe })
-    harness.step({ type: 'start' })
+    const harness = new LeaderHarness(three, { acceptedEpoch: 0x1f_fffe }).step({ type: 'start' })
     harness.identify(1)
     expect(harness.takeLog()).toEqual(['step down: epoch 2097151 is beyond the last one, 2097150'])
   })
@@ -180,18 +144,15 @@ describe('an elected leader', () => {
     harness.packet(9, { type: PacketType.ping })
     harness.packet(8, { type: PacketType.followerInfo, data: Uint8Array.of(1) })
     harness.identify(1)
-    harness.stored('acceptedEpoch', 1)
-    harness.takeLog()
+    harness.stored('acceptedEpoch', 1).takeLog()
     harness.packet(1, { type: PacketType.request })
     expect(harness.takeLog()).toEqual(['drop 1: unexpected request in state epochSent'])
   })
 
   it('drops the earlier connection of a server when a later one has accepted the epoch, not when it is only identified', () => {
     const harness = establishedLeader(three, [1])
-    harness.identify(101, 1)
-    expect(harness.takeLog()).toEqual(['leaderInfo 100000000 to 101'])
-    harness.identify(201, 1)
-    expect(harness.takeLog()).toEqual([
+    expect(harness.identify(101, 1).takeLog()).toEqual(['leaderInfo 100000000 to 101'])
+    expect(harness.identify(201, 1).takeLog()).toEqual([
       'drop 101: the same server has connected again',
       'leaderInfo 100000000 to 201',
     ])
@@ -200,61 +161,43 @@ describe('an elected leader', () => {
   })
 
   it('drops the oldest unidentified connection for a new one, and refuses a learner above the limit', () => {
-    const harness = new LeaderHarness(three, { maxUnidentified: 2, maxLearners: 1 })
-    harness.step({ type: 'start' })
+    const harness = new LeaderHarness(three, { maxUnidentified: 2, maxLearners: 1 }).step({ type: 'start' })
     for (const from of [50, 51, 52]) harness.step({ type: 'accepted', from })
     expect(harness.takeLog()).toEqual(['drop 50: there are too many unidentified connections'])
-    harness.identify(1)
-    harness.takeLog()
+    harness.identify(1).takeLog()
     harness.step({ type: 'accepted', from: 53 })
     expect(harness.takeLog()).toEqual(['drop 53: there are already 1 learners'])
   })
 
   it('steps down without a quorum in time, in discovery and in synchronisation', () => {
-    const discovery = new LeaderHarness(three)
-    discovery.step({ type: 'start' })
-    discovery.ticks(11)
-    expect(discovery.takeLog()).toEqual(['step down: no quorum in time for discovery'])
-    const sync = new LeaderHarness(three)
-    sync.step({ type: 'start' })
-    sync.identify(1)
-    sync.stored('acceptedEpoch', 1)
-    sync.ackEpoch(1)
-    sync.stored('currentEpoch', 1)
-    sync.takeLog()
-    sync.ticks(11)
-    expect(sync.takeLog()).toEqual(['step down: no quorum in time for synchronisation'])
+    const discovery = new LeaderHarness(three).step({ type: 'start' })
+    expect(discovery.ticks(11).takeLog()).toEqual(['step down: no quorum in time for discovery'])
+    const sync = new LeaderHarness(three).step({ type: 'start' })
+    sync.identify(1).stored('acceptedEpoch', 1).ackEpoch(1)
+    sync.stored('currentEpoch', 1).takeLog()
+    expect(sync.ticks(11).takeLog()).toEqual(['step down: no quorum in time for synchronisation'])
   })
 
   it('needs a majority in a majority of the groups of a hierarchy', () => {
-    const harness = new LeaderHarness(grouped)
-    harness.step({ type: 'start' })
-    harness.identify(1)
-    harness.identify(6)
-    harness.identify(4)
-    expect(harness.takeLog()).toEqual([])
-    harness.identify(5)
-    expect(harness.takeLog()).toEqual(['store acceptedEpoch 1'])
+    const harness = new LeaderHarness(grouped).step({ type: 'start' })
+    harness.identify(1).identify(6)
+    expect(harness.identify(4).takeLog()).toEqual([])
+    expect(harness.identify(5).takeLog()).toEqual(['store acceptedEpoch 1'])
   })
 
   it('leads alone when the oracle allows it and the other voter had a tick to connect', () => {
     const harness = new LeaderHarness('server.1=h:1:2\nserver.3=h:3:4', { oracle: true })
-    harness.step({ type: 'oracle', canLeadAlone: true }, { type: 'start' })
-    expect(harness.takeLog()).toEqual([])
-    harness.ticks(1)
-    harness.stored('acceptedEpoch', 1)
-    harness.stored('currentEpoch', 1)
-    expect(harness.takeLog()).toEqual([
+    expect(harness.step({ type: 'oracle', canLeadAlone: true }, { type: 'start' }).takeLog()).toEqual([])
+    harness.ticks(1).stored('acceptedEpoch', 1)
+    expect(harness.stored('currentEpoch', 1).takeLog()).toEqual([
       'store acceptedEpoch 1',
       'store currentEpoch 1',
       'lead 1 from 100000000',
     ])
     harness.propose(1)
-    harness.markDurable(z(1, 1))
-    expect(harness.takeLog().at(-1)).toBe('commit 100000001 to ')
+    expect(harness.markDurable(z(1, 1)).takeLog().at(-1)).toBe('commit 100000001 to ')
     harness.step({ type: 'oracle', canLeadAlone: false })
-    harness.ticks(1)
-    expect(harness.takeLog()).toEqual(['step down: too few followers are synced'])
+    expect(harness.ticks(1).takeLog()).toEqual(['step down: too few followers are synced'])
   })
 })
 
@@ -268,14 +211,10 @@ describe('an established leader', () => {
       'propose 100000003 to 1,2',
     ])
     harness.ack(1, z(1, 2))
-    harness.ack(2, z(1, 1))
-    expect(harness.takeLog()).toEqual([])
-    harness.markDurable(z(1, 3))
-    expect(harness.takeLog()).toEqual(['commit 100000001 to 1,2'])
-    harness.ack(2, z(1, 3))
-    expect(harness.takeLog()).toEqual(['commit 100000002 to 1,2'])
-    harness.ack(1, z(1, 3))
-    expect(harness.takeLog()).toEqual(['commit 100000003 to 1,2'])
+    expect(harness.ack(2, z(1, 1)).takeLog()).toEqual([])
+    expect(harness.markDurable(z(1, 3)).takeLog()).toEqual(['commit 100000001 to 1,2'])
+    expect(harness.ack(2, z(1, 3)).takeLog()).toEqual(['commit 100000002 to 1,2'])
+    expect(harness.ack(1, z(1, 3)).takeLog()).toEqual(['commit 100000003 to 1,2'])
     expect([harness.leader.outstanding, harness.window.max]).toEqual([0, z(1, 3)])
   })
 
@@ -284,26 +223,18 @@ describe('an established leader', () => {
     harness.propose(1)
     for (const id of [1, 2, 4]) harness.ack(id, z(1, 1))
     expect(harness.takeLog().at(-1)).toBe('commit 100000001 to 1,2,4')
-    harness.markDurable(z(1, 1))
-    expect(harness.takeLog()).toEqual([])
+    expect(harness.markDurable(z(1, 1)).takeLog()).toEqual([])
   })
 
   it('counts no ACK of an older epoch, of an observer, of NEWLEADER, twice, or of an unknown proposal', () => {
-    const harness = establishedLeader(observed, [1])
-    harness.join(7, 0, { observer: true })
-    harness.propose(1)
-    harness.takeLog()
-    harness.ack(7, z(1, 1))
-    harness.ack(1, z(0, 1))
-    harness.ack(1, z(1, 0))
-    expect(harness.takeLog()).toEqual([])
-    harness.ack(1, z(1, 2))
-    expect(harness.takeLog()).toEqual(['warn: Ignored an unexpected packet of a learner'])
+    const harness = establishedLeader(observed, [1]).join(7, 0, { observer: true })
+    harness.propose(1).takeLog()
+    harness.ack(7, z(1, 1)).ack(1, z(0, 1))
+    expect(harness.ack(1, z(1, 0)).takeLog()).toEqual([])
+    expect(harness.ack(1, z(1, 2)).takeLog()).toEqual(['warn: Ignored an unexpected packet of a learner'])
     harness.ack(1, z(1, 1))
-    harness.ack(1, z(1, 1))
-    expect(harness.takeLog()).toEqual([])
-    harness.markDurable(z(1, 1))
-    expect(harness.takeLog()).toEqual(['commit 100000001 to 1 inform 7'])
+    expect(harness.ack(1, z(1, 1)).takeLog()).toEqual([])
+    expect(harness.markDurable(z(1, 1)).takeLog()).toEqual(['commit 100000001 to 1 inform 7'])
   })
 
   it('rejects a proposal that is not the next one', () => {
@@ -319,27 +250,21 @@ describe('an established leader', () => {
     harness.propose(1)
     for (const id of [1, 2]) harness.ack(id, z(1, 1))
     harness.markDurable(z(1, 1))
-    harness.propose(2)
-    harness.takeLog()
+    harness.propose(2).takeLog()
     harness.identify(4, 1)
-    harness.ackEpoch(4, 0, 1)
-    expect(harness.takeLog()).toEqual([
+    expect(harness.ackEpoch(4, 0, 1).takeLog()).toEqual([
       'leaderInfo 100000000 to 4',
       'diff 100000001 100000001 to 4',
       'proposal 100000002 to 4',
       'newLeader 100000000 to 4',
       'joined 4',
     ])
-    harness.propose(3)
-    expect(harness.takeLog()).toEqual(['propose 100000003 to 1,2,4'])
+    expect(harness.propose(3).takeLog()).toEqual(['propose 100000003 to 1,2,4'])
     // Releases before 3.9.3 acknowledge proposals before NEWLEADER.
     harness.ack(4, z(1, 3))
-    harness.ack(1, z(1, 3))
-    expect(harness.takeLog()).toEqual([])
-    harness.markDurable(z(1, 3))
-    expect(harness.takeLog()).toEqual([])
-    harness.ack(4, z(1, 0))
-    expect(harness.takeLog()).toEqual([
+    expect(harness.ack(1, z(1, 3)).takeLog()).toEqual([])
+    expect(harness.markDurable(z(1, 3)).takeLog()).toEqual([])
+    expect(harness.ack(4, z(1, 0)).takeLog()).toEqual([
       'upToDate -1 to 4',
       'commit 100000002 to 1,2,4',
       'commit 100000003 to 1,2,4',
@@ -347,27 +272,19 @@ describe('an established leader', () => {
   })
 
   it('sends NEWLEADER when the snapshot and all commits during it are sent', () => {
-    const harness = establishedLeader(three, [1])
-    harness.forceSnapshots()
-    harness.identify(2, 1)
-    harness.ackEpoch(2, 0, 1)
+    const harness = establishedLeader(three, [1]).forceSnapshots()
+    harness.identify(2, 1).ackEpoch(2, 0, 1)
     expect(harness.takeLog()).toEqual(['leaderInfo 100000000 to 2', 'snap to 2', 'joined 2'])
-    harness.propose(1)
-    harness.ack(1, z(1, 1))
-    harness.markDurable(z(1, 1))
+    harness.propose(1).ack(1, z(1, 1)).markDurable(z(1, 1))
     expect(harness.takeLog()).toEqual(['propose 100000001 to 1,2', 'commit 100000001 to 1,2'])
-    harness.step({ type: 'streamed', to: 2 })
-    expect(harness.takeLog()).toEqual(['newLeader 100000000 to 2'])
-    harness.step({ type: 'streamed', to: 2 }, { type: 'streamed', to: 9 })
-    expect(harness.takeLog()).toEqual([])
+    expect(harness.step({ type: 'streamed', to: 2 }).takeLog()).toEqual(['newLeader 100000000 to 2'])
+    expect(harness.step({ type: 'streamed', to: 2 }, { type: 'streamed', to: 9 }).takeLog()).toEqual([])
   })
 
   it('sends a late observer history without uncommitted proposals', () => {
     const harness = establishedLeader(observed, [1])
-    harness.propose(1)
-    harness.takeLog()
-    harness.join(7, 0, { observer: true })
-    expect(harness.takeLog()).toEqual([
+    harness.propose(1).takeLog()
+    expect(harness.join(7, 0, { observer: true }).takeLog()).toEqual([
       'leaderInfo 100000000 to 7',
       'diff 0 to 7',
       'newLeader 100000000 to 7',
@@ -378,35 +295,26 @@ describe('an established leader', () => {
 
   it('forgets the ACKs of a server that reconnects, since it may truncate these transactions', () => {
     const harness = establishedLeader(five, [1, 2])
-    harness.propose(1)
-    harness.ack(1, z(1, 1))
-    harness.identify(101, 1)
-    harness.ackEpoch(101, z(1, 1), -1)
-    expect(harness.takeLog()).toContain('trunc 0 to 101')
+    harness.propose(1).ack(1, z(1, 1)).identify(101, 1)
+    expect(harness.ackEpoch(101, z(1, 1), -1).takeLog()).toContain('trunc 0 to 101')
     harness.markDurable(z(1, 1))
-    harness.ack(2, z(1, 1))
-    expect(harness.takeLog()).toEqual([])
+    expect(harness.ack(2, z(1, 1)).takeLog()).toEqual([])
     harness.ack(101, z(1, 0))
-    harness.ack(101, z(1, 1))
-    expect(harness.takeLog().at(-1)).toBe('commit 100000001 to 2,101')
+    expect(harness.ack(101, z(1, 1)).takeLog().at(-1)).toBe('commit 100000001 to 2,101')
   })
 
   it('counts the ACKs of a server whose connection is closed', () => {
     const harness = establishedLeader(five, [1, 2])
-    harness.propose(1)
-    harness.ack(1, z(1, 1))
-    harness.step({ type: 'closed', from: 1 })
+    harness.propose(1).ack(1, z(1, 1)).step({ type: 'closed', from: 1 })
     harness.markDurable(z(1, 1))
-    harness.ack(2, z(1, 1))
-    expect(harness.takeLog().at(-1)).toBe('commit 100000001 to 2')
+    expect(harness.ack(2, z(1, 1)).takeLog().at(-1)).toBe('commit 100000001 to 2')
   })
 
   it('delivers requests and revalidations of active learners', () => {
     const harness = establishedLeader(three)
     harness.packet(1, { type: PacketType.request })
     harness.packet(1, { type: PacketType.revalidate })
-    harness.packet(1, { type: PacketType.leaderInfo })
-    expect(harness.takeLog()).toEqual([
+    expect(harness.packet(1, { type: PacketType.leaderInfo }).takeLog()).toEqual([
       'deliver request of 1',
       'deliver revalidate of 1',
       'warn: Ignored an unexpected packet of a learner',
@@ -415,18 +323,14 @@ describe('an established leader', () => {
 
   it('sends PINGs twice a tick and steps down when too few followers answer', () => {
     const harness = establishedLeader(five, [1, 2])
-    harness.ticks(1)
-    expect(harness.takeLog()).toEqual(
+    expect(harness.ticks(1).takeLog()).toEqual(
       Array.from({ length: 2 }, () => ['ping 100000000 to 1', 'ping 100000000 to 2']).flat(),
     )
-    harness.ticks(3)
-    harness.pong(1)
-    harness.ticks(2)
+    harness.ticks(3).pong(1).ticks(2)
     const lines = harness.takeLog()
     expect(lines).toContain('drop 2: it was silent for too long in state active')
     expect(lines.at(-1)).toBe('step down: too few followers are synced')
-    harness.step({ type: 'halfTick' })
-    expect(harness.takeLog()).toEqual([])
+    expect(harness.step({ type: 'halfTick' }).takeLog()).toEqual([])
   })
 
   it('drops a follower that answers PINGs but leaves a proposal unacknowledged', () => {
@@ -439,7 +343,7 @@ describe('an established leader', () => {
       harness.markDurable(z(1, i))
       for (const id of [1, 2, 4]) harness.pong(id)
       harness.ticks(1)
-      drops.push(...harness.takeLog().filter((line) => line.startsWith('drop')))
+      drops.push(...harness.takeLog('drop'))
     }
     expect(drops).toEqual([expect.stringMatching(/^drop 4: it has not acknowledged 10000000\d in time$/)])
   })
@@ -462,54 +366,45 @@ describe('an established leader', () => {
       request(4)
       harness.ticks(1)
     }
-    expect(harness.takeLog().filter((line) => line.startsWith('drop'))).toEqual([])
+    expect(harness.takeLog('drop')).toEqual([])
   })
 
   it('keeps a syncing learner as long as it reads its data', () => {
     const harness = establishedLeader(five, [1, 2])
-    harness.identify(4, 1)
-    harness.ackEpoch(4, 0, 1)
+    harness.identify(4, 1).ackEpoch(4, 0, 1)
     for (let i = 0; i < 30; i++) {
       for (const id of [1, 2]) harness.pong(id)
       harness.leader.heartbeat(4)
       harness.ticks(1)
     }
-    expect(harness.takeLog().filter((line) => line.startsWith('drop'))).toEqual([])
+    expect(harness.takeLog('drop')).toEqual([])
     for (let i = 0; i < 16; i++) {
       for (const id of [1, 2]) harness.pong(id)
       harness.ticks(1)
     }
-    expect(harness.takeLog().filter((line) => line.startsWith('drop'))).toEqual([
-      'drop 4: it was silent for too long in state syncing',
-    ])
+    expect(harness.takeLog('drop')).toEqual(['drop 4: it was silent for too long in state syncing'])
   })
 
   it('steps down when the last counter of its epoch is committed', () => {
     const harness = establishedLeader(three, [1], { maxCounter: 2 })
-    harness.propose(1)
-    harness.propose(2)
+    harness.propose(1).propose(2)
     expect(harness.leader.canPropose).toBe(false)
     expect(() => harness.propose(3)).toThrow('Expected no proposal')
-    harness.step({ type: 'halfTick' })
-    harness.markDurable(z(1, 2))
-    harness.ack(1, z(1, 2))
-    harness.takeLog()
+    harness.step({ type: 'halfTick' }).markDurable(z(1, 2))
+    harness.ack(1, z(1, 2)).takeLog()
     harness.step({ type: 'halfTick' })
     expect(harness.takeLog().at(-1)).toBe('step down: all counters of this epoch are used')
   })
 
   it('steps down for a voter that has accepted a later epoch', () => {
     const harness = establishedLeader(three, [1])
-    harness.propose(1)
-    harness.takeLog()
+    harness.propose(1).takeLog()
     harness.identify(2, 4)
     expect(harness.takeLog()).toEqual(['drop 2: it has accepted epoch 4, after epoch 1 of this leader'])
     expect(harness.leader.canPropose).toBe(false)
     harness.markDurable(z(1, 1))
-    harness.ack(1, z(1, 1))
-    harness.takeLog()
-    harness.step({ type: 'halfTick' })
-    expect(harness.takeLog().slice(-2)).toEqual([
+    harness.ack(1, z(1, 1)).takeLog()
+    expect(harness.step({ type: 'halfTick' }).takeLog().slice(-2)).toEqual([
       'store acceptedEpoch 4',
       'step down: a voter has already accepted epoch 4',
     ])
@@ -517,8 +412,7 @@ describe('an established leader', () => {
 
   it('does not step down for an observer or a non-voter that has accepted a later epoch', () => {
     const harness = establishedLeader(observed, [1])
-    harness.identify(7, 4, { observer: true })
-    harness.identify(9, 4)
+    harness.identify(7, 4, { observer: true }).identify(9, 4)
     expect(harness.leader.canPropose).toBe(true)
   })
 })

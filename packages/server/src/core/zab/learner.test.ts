@@ -1,5 +1,5 @@
 import { makeZxid } from '@zabra/protocol'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import { PacketType } from './packets.ts'
 import {
   encodeConfigurationText,
@@ -7,7 +7,7 @@ import {
   encodeInformAndActivate,
   encodeLeaderInfo,
 } from './payloads.ts'
-import { LearnerHarness } from './testing/learner-harness.ts'
+import { LearnerHarness, it } from './testing/learner-harness.ts'
 import { makeReconfig } from './testing/txn.ts'
 
 const z = makeZxid
@@ -16,23 +16,18 @@ const text = (version: string): string =>
 const leaves = expect.stringMatching(/^leave: /) as string
 
 describe('a learner that connects to a leader', () => {
-  it('accepts the epoch, makes history durable, acknowledges NEWLEADER and serves', () => {
-    const harness = new LearnerHarness()
-    harness.step({ type: 'connected' })
-    expect(harness.takeLog()).toEqual(['followerInfo 0'])
+  it('accepts the epoch, makes history durable, acknowledges NEWLEADER and serves', ({ harness }) => {
+    expect(harness.step({ type: 'connected' }).takeLog()).toEqual(['followerInfo 0'])
     harness.receive('leaderInfo', z(1, 0), encodeLeaderInfo())
     expect(harness.takeLog()).toEqual(['store acceptedEpoch 1'])
     harness.step({ type: 'stored', what: 'acceptedEpoch', epoch: 1 })
     expect(harness.takeLog()).toEqual(['ackEpoch 0 0'])
     harness.receive('diff', 0)
-    harness.receive('newLeader', z(1, 0))
-    expect(harness.takeLog()).toEqual(['flush'])
-    harness.step({ type: 'flushed' })
-    expect(harness.takeLog()).toEqual(['store currentEpoch 1'])
+    expect(harness.receive('newLeader', z(1, 0)).takeLog()).toEqual(['flush'])
+    expect(harness.step({ type: 'flushed' }).takeLog()).toEqual(['store currentEpoch 1'])
     harness.step({ type: 'stored', what: 'currentEpoch', epoch: 1 })
     expect(harness.takeLog()).toEqual(['ack 100000000'])
-    harness.receive('upToDate')
-    expect(harness.takeLog()).toEqual(['ack 100000000', 'serve 1'])
+    expect(harness.receive('upToDate').takeLog()).toEqual(['ack 100000000', 'serve 1'])
   })
 
   it('sends its acceptedEpoch, not its last zxid', () => {
@@ -42,14 +37,12 @@ describe('a learner that connects to a leader', () => {
       lastZxid: z(2, 9),
       observer: true,
     })
-    harness.step({ type: 'connected' })
-    expect(harness.takeLog()).toEqual(['observerInfo 300000000'])
+    expect(harness.step({ type: 'connected' }).takeLog()).toEqual(['observerInfo 300000000'])
   })
 
   it('acknowledges an epoch that it had accepted before with -1', () => {
     const harness = new LearnerHarness({ acceptedEpoch: 3, currentEpoch: 2, lastZxid: z(2, 9) })
-    harness.step({ type: 'connected' })
-    harness.receive('leaderInfo', z(3, 0), encodeLeaderInfo())
+    harness.step({ type: 'connected' }).receive('leaderInfo', z(3, 0), encodeLeaderInfo())
     expect(harness.takeLog()).toEqual(['followerInfo 300000000', 'ackEpoch 200000009 -1'])
   })
 
@@ -60,22 +53,17 @@ describe('a learner that connects to a leader', () => {
     ['a missing protocol version', 'leaderInfo', z(4, 0), null],
     ['NEWLEADER first, as sent by releases before 3.4', 'newLeader', z(4, 0), null],
   ] as const)('leaves a leader that sends %s', (_what, type, zxid, data) => {
-    const harness = new LearnerHarness({ acceptedEpoch: 3 })
-    harness.step({ type: 'connected' })
+    const harness = new LearnerHarness({ acceptedEpoch: 3 }).step({ type: 'connected' })
     harness.takeLog()
-    harness.receive(type, zxid, data)
-    expect(harness.takeLog()).toEqual([leaves])
-    harness.receive('leaderInfo', z(9, 0), encodeLeaderInfo())
-    expect(harness.takeLog()).toEqual([])
+    expect(harness.receive(type, zxid, data).takeLog()).toEqual([leaves])
+    expect(harness.receive('leaderInfo', z(9, 0), encodeLeaderInfo()).takeLog()).toEqual([])
   })
 
   it.each(['proposal', 'commit', 'newLeader', 'upToDate', 'sync', 'leaderInfo'] as const)(
     'leaves a leader that sends %s before DIFF, TRUNC or SNAP',
     (type) => {
-      const harness = new LearnerHarness()
-      harness.acceptEpoch(1)
-      harness.receive(type, z(1, 0))
-      expect(harness.takeLog()).toEqual([leaves])
+      const harness = new LearnerHarness().acceptEpoch(1)
+      expect(harness.receive(type, z(1, 0)).takeLog()).toEqual([leaves])
     },
   )
 })
@@ -83,11 +71,9 @@ describe('a learner that connects to a leader', () => {
 describe('the history from a leader', () => {
   it('is logged and applied when it is committed, and durable before epoch and ACK', () => {
     const harness = new LearnerHarness({ lastZxid: z(1, 4), currentEpoch: 1, acceptedEpoch: 1 })
-    harness.acceptEpoch(2)
-    harness.receive('diff', z(1, 6))
+    harness.acceptEpoch(2).receive('diff', z(1, 6))
     for (const zxid of [z(1, 5), z(1, 6)]) {
-      harness.propose(zxid)
-      harness.commit(zxid)
+      harness.propose(zxid).commit(zxid)
     }
     expect(harness.takeLog()).toEqual([
       'log 100000005',
@@ -96,141 +82,107 @@ describe('the history from a leader', () => {
       'apply 100000006',
     ])
     harness.markDurable(z(1, 6))
-    harness.receive('newLeader', z(2, 0))
-    expect(harness.takeLog()).toEqual(['flush'])
+    expect(harness.receive('newLeader', z(2, 0)).takeLog()).toEqual(['flush'])
   })
 
   it('is logged and acknowledged after UPTODATE where it was not committed before NEWLEADER', () => {
-    const harness = new LearnerHarness({ acceptedEpoch: 1 })
-    harness.acceptEpoch(1)
-    harness.receive('diff')
-    harness.propose(z(1, 1), z(1, 2))
-    harness.commit(z(1, 1))
-    harness.ackNewLeader(1)
-    harness.propose(z(1, 3))
-    harness.commit(z(1, 2))
-    harness.receive('ping', z(1, 3))
-    expect(harness.takeLog()).toEqual([
+    const harness = new LearnerHarness({ acceptedEpoch: 1 }).acceptEpoch(1).receive('diff')
+    harness.propose(z(1, 1), z(1, 2)).commit(z(1, 1)).ackNewLeader(1)
+    harness.propose(z(1, 3)).commit(z(1, 2))
+    expect(harness.receive('ping', z(1, 3)).takeLog()).toEqual([
       'log 100000001',
       'apply 100000001',
       'flush',
       'store currentEpoch 1',
       'ack 100000000',
     ])
-    harness.receive('upToDate')
-    expect(harness.takeLog()).toEqual([
+    expect(harness.receive('upToDate').takeLog()).toEqual([
       'ack 100000000',
       'log 100000002',
       'log 100000003',
       'apply 100000002',
       'serve 1',
     ])
-    harness.markDurable(z(1, 1))
-    expect(harness.takeLog()).toEqual([])
-    harness.markDurable(z(1, 3))
-    expect(harness.takeLog()).toEqual(['ACK 100000002', 'ACK 100000003'])
-    harness.commit(z(1, 3))
-    expect(harness.takeLog()).toEqual(['apply 100000003'])
+    expect(harness.markDurable(z(1, 1)).takeLog()).toEqual([])
+    expect(harness.markDurable(z(1, 3)).takeLog()).toEqual(['ACK 100000002', 'ACK 100000003'])
+    expect(harness.commit(z(1, 3)).takeLog()).toEqual(['apply 100000003'])
   })
 
   it('continues with the next transaction or the first of a later epoch, without gaps', () => {
     const last = z(1, 4)
     const begin = (): LearnerHarness => {
-      const harness = new LearnerHarness({ lastZxid: last, acceptedEpoch: 1 })
-      harness.acceptEpoch(4)
+      const harness = new LearnerHarness({ lastZxid: last, acceptedEpoch: 1 }).acceptEpoch(4)
       harness.receive('diff')
       return harness
     }
     for (const zxid of [z(1, 5), z(2, 1), z(4, 1)]) {
       const harness = begin()
-      harness.propose(zxid)
-      expect(harness.takeLog(), zxid.toString(16)).toEqual([])
+      expect(harness.propose(zxid).takeLog(), zxid.toString(16)).toEqual([])
     }
     for (const zxid of [z(1, 4), z(1, 3), z(1, 6), z(2, 2), z(2, 0), z(5, 1)]) {
       const harness = begin()
-      harness.propose(zxid)
-      expect(harness.takeLog(), zxid.toString(16)).toEqual([leaves])
+      expect(harness.propose(zxid).takeLog(), zxid.toString(16)).toEqual([leaves])
     }
   })
 
   it('is rejected when a commit is not for the oldest proposal, before and after NEWLEADER', () => {
     for (const isAfterNewLeader of [false, true]) {
-      const harness = new LearnerHarness()
-      harness.acceptEpoch(1)
-      harness.receive('diff')
+      const harness = new LearnerHarness().acceptEpoch(1).receive('diff')
       harness.propose(z(1, 1), z(1, 2))
       if (isAfterNewLeader) harness.ackNewLeader(1)
       harness.takeLog()
-      harness.commit(z(1, 2))
-      expect(harness.takeLog()).toEqual([leaves])
+      expect(harness.commit(z(1, 2)).takeLog()).toEqual([leaves])
     }
   })
 
   it('in a snapshot includes transactions up to its zxid, and continues after it', () => {
-    const harness = new LearnerHarness({ lastZxid: z(1, 9), acceptedEpoch: 1 })
-    harness.acceptEpoch(2)
+    const harness = new LearnerHarness({ lastZxid: z(1, 9), acceptedEpoch: 1 }).acceptEpoch(2)
     harness.receive('snap', z(2, 3))
     for (const zxid of [z(2, 2), z(2, 3), z(2, 4)]) {
-      harness.propose(zxid)
-      harness.commit(zxid)
+      harness.propose(zxid).commit(zxid)
     }
     expect(harness.takeLog()).toEqual(['install 200000003', 'log 200000004', 'apply 200000004'])
   })
 
   it('is truncated exactly at the zxid of TRUNC, or a full sync is requested', () => {
-    const harness = new LearnerHarness({ lastZxid: z(1, 9), acceptedEpoch: 1 })
-    harness.acceptEpoch(2)
-    harness.receive('trunc', z(1, 7))
-    expect(harness.takeLog()).toEqual(['truncate 100000007'])
+    const harness = new LearnerHarness({ lastZxid: z(1, 9), acceptedEpoch: 1 }).acceptEpoch(2)
+    expect(harness.receive('trunc', z(1, 7)).takeLog()).toEqual(['truncate 100000007'])
     harness.step({ type: 'truncated', lastZxid: z(1, 7) })
-    harness.propose(z(1, 8))
-    expect(harness.takeLog()).toEqual([])
-    harness.step({ type: 'truncated', lastZxid: z(1, 8) })
-    expect(harness.takeLog()).toEqual([
+    expect(harness.propose(z(1, 8)).takeLog()).toEqual([])
+    expect(harness.step({ type: 'truncated', lastZxid: z(1, 8) }).takeLog()).toEqual([
       'request full sync: history was to be truncated to 100000007, but ends at 100000008',
       leaves,
     ])
   })
 
   it('is not truncated after its end', () => {
-    const harness = new LearnerHarness({ lastZxid: z(1, 9), acceptedEpoch: 1 })
-    harness.acceptEpoch(2)
-    harness.receive('trunc', z(1, 10))
-    expect(harness.takeLog()).toEqual([leaves])
+    const harness = new LearnerHarness({ lastZxid: z(1, 9), acceptedEpoch: 1 }).acceptEpoch(2)
+    expect(harness.receive('trunc', z(1, 10)).takeLog()).toEqual([leaves])
   })
 
   it('is accepted only as a snapshot by a server that does not trust its data', () => {
     for (const type of ['diff', 'trunc'] as const) {
-      const harness = new LearnerHarness({ lastZxid: -1 })
-      harness.acceptEpoch(1)
-      harness.receive(type, 0)
-      expect(harness.takeLog()).toEqual([leaves])
+      const harness = new LearnerHarness({ lastZxid: -1 }).acceptEpoch(1)
+      expect(harness.receive(type, 0).takeLog()).toEqual([leaves])
     }
-    const harness = new LearnerHarness({ lastZxid: -1 })
-    harness.acceptEpoch(1)
-    harness.receive('snap', 0)
-    expect(harness.takeLog()).toEqual(['install 0'])
+    const harness = new LearnerHarness({ lastZxid: -1 }).acceptEpoch(1)
+    expect(harness.receive('snap', 0).takeLog()).toEqual(['install 0'])
   })
 
   it('is reported truthfully with the accepted epoch by a learner that needs a full sync, which it requests on reconnect', () => {
     const given = { lastZxid: z(1, 9), currentEpoch: 1, acceptedEpoch: 1, needsFullSync: true }
-    const harness = new LearnerHarness(given)
-    harness.step({ type: 'connected' })
-    harness.receive('leaderInfo', z(2, 0), encodeLeaderInfo())
-    harness.takeLog()
+    const harness = new LearnerHarness(given).step({ type: 'connected' })
+    harness.receive('leaderInfo', z(2, 0), encodeLeaderInfo()).takeLog()
     // A leader with less history must not count this as accepted by a server without history.
     harness.step({ type: 'stored', what: 'acceptedEpoch', epoch: 2 })
     expect(harness.takeLog()).toEqual(['ackEpoch 100000009 1'])
     harness.receive('ping')
-    harness.receive('diff', z(1, 9))
-    expect(harness.takeLog()).toEqual([leaves])
-    const again = new LearnerHarness({ ...given, acceptedEpoch: 2 })
-    again.step({ type: 'connected' })
+    expect(harness.receive('diff', z(1, 9)).takeLog()).toEqual([leaves])
+    const again = new LearnerHarness({ ...given, acceptedEpoch: 2 }).step({ type: 'connected' })
     again.receive('leaderInfo', z(2, 0), encodeLeaderInfo())
     expect(again.takeLog()).toEqual(['followerInfo 200000000', 'ackEpoch 0 -1'])
     again.receive('diff', z(1, 9))
-    again.propose(z(1, 1))
-    expect(again.takeLog()).toEqual([])
+    expect(again.propose(z(1, 1)).takeLog()).toEqual([])
   })
 
   it('is accepted at once by a learner that needs a full sync when the leader sends a snapshot', () => {
@@ -241,60 +193,36 @@ describe('the history from a leader', () => {
       needsFullSync: true,
     })
     harness.acceptEpoch(2)
-    harness.receive('snap', z(1, 9))
-    expect(harness.takeLog()).toEqual(['install 100000009'])
+    expect(harness.receive('snap', z(1, 9)).takeLog()).toEqual(['install 100000009'])
   })
 
   it('is not acknowledged for NEWLEADER of another epoch, nor for a second NEWLEADER', () => {
-    const other = new LearnerHarness()
-    other.acceptEpoch(2)
-    other.receive('diff')
-    other.receive('newLeader', z(1, 0))
-    expect(other.takeLog()).toEqual([leaves])
-    const twice = new LearnerHarness()
-    twice.acceptEpoch(2)
-    twice.receive('diff')
-    twice.ackNewLeader(2)
-    twice.takeLog()
-    twice.receive('newLeader', z(2, 0))
-    expect(twice.takeLog()).toEqual([leaves])
+    const other = new LearnerHarness().acceptEpoch(2).receive('diff')
+    expect(other.receive('newLeader', z(1, 0)).takeLog()).toEqual([leaves])
+    const twice = new LearnerHarness().acceptEpoch(2).receive('diff')
+    twice.ackNewLeader(2).takeLog()
+    expect(twice.receive('newLeader', z(2, 0)).takeLog()).toEqual([leaves])
   })
 
-  it('is received without answers to PINGs, which begin after UPTODATE', () => {
-    const harness = new LearnerHarness()
-    harness.acceptEpoch(1)
-    harness.receive('ping')
-    harness.receive('diff')
-    harness.receive('ping')
-    expect(harness.takeLog()).toEqual([])
-    harness.ackNewLeader(1)
-    harness.takeLog()
-    harness.receive('ping')
-    expect(harness.takeLog()).toEqual([])
-    harness.receive('upToDate')
-    harness.takeLog()
-    harness.receive('ping', z(1, 0))
-    expect(harness.takeLog()).toEqual(['pong 100000000'])
+  it('is received without answers to PINGs, which begin after UPTODATE', ({ harness }) => {
+    harness.acceptEpoch(1).receive('ping').receive('diff')
+    expect(harness.receive('ping').takeLog()).toEqual([])
+    harness.ackNewLeader(1).takeLog()
+    expect(harness.receive('ping').takeLog()).toEqual([])
+    harness.receive('upToDate').takeLog()
+    expect(harness.receive('ping', z(1, 0)).takeLog()).toEqual(['pong 100000000'])
   })
 
   it('does not let the learner serve before it has acknowledged NEWLEADER', () => {
-    const early = new LearnerHarness()
-    early.acceptEpoch(1)
-    early.receive('diff')
-    early.receive('upToDate')
-    expect(early.takeLog()).toEqual([leaves])
-    const hasty = new LearnerHarness()
-    hasty.acceptEpoch(1)
-    hasty.receive('diff')
+    const early = new LearnerHarness().acceptEpoch(1).receive('diff')
+    expect(early.receive('upToDate').takeLog()).toEqual([leaves])
+    const hasty = new LearnerHarness().acceptEpoch(1).receive('diff')
     hasty.receive('newLeader', z(1, 0))
-    hasty.step({ type: 'flushed' })
-    hasty.takeLog()
-    hasty.receive('upToDate')
-    expect(hasty.takeLog()).toEqual([leaves])
+    hasty.step({ type: 'flushed' }).takeLog()
+    expect(hasty.receive('upToDate').takeLog()).toEqual([leaves])
   })
 
-  it('is distrusted when the digest of the tree diverges', () => {
-    const harness = new LearnerHarness()
+  it('is distrusted when the digest of the tree diverges', ({ harness }) => {
     harness.follow(1)
     harness.step({ type: 'diverged', zxid: z(1, 1), reason: 'the digest of the tree is another' })
     expect(harness.takeLog()).toEqual([
@@ -305,14 +233,10 @@ describe('the history from a leader', () => {
 })
 
 describe('a synced follower', () => {
-  it('logs proposals at once, acknowledges each when it is durable, and applies commits', () => {
-    const harness = new LearnerHarness()
+  it('logs proposals at once, acknowledges each when it is durable, and applies commits', ({ harness }) => {
     harness.follow(1)
-    harness.propose(z(1, 1), z(1, 2))
-    expect(harness.takeLog()).toEqual(['log 100000001', 'log 100000002'])
-    harness.commit(z(1, 1))
-    harness.markDurable(z(1, 2))
-    harness.markDurable(z(1, 2))
+    expect(harness.propose(z(1, 1), z(1, 2)).takeLog()).toEqual(['log 100000001', 'log 100000002'])
+    harness.commit(z(1, 1)).markDurable(z(1, 2)).markDurable(z(1, 2))
     expect(harness.takeLog()).toEqual(['apply 100000001', 'ACK 100000001', 'ACK 100000002'])
   })
 
@@ -323,30 +247,22 @@ describe('a synced follower', () => {
     ['a repeated proposal', (harness: LearnerHarness) => harness.propose(z(1, 2))],
     ['a proposal without data', (harness: LearnerHarness) => harness.receive('proposal', z(1, 3), null)],
   ])('leaves on %s', (_what, act) => {
-    const harness = new LearnerHarness()
-    harness.follow(1)
+    const harness = new LearnerHarness().follow(1)
     harness.propose(z(1, 1), z(1, 2))
     act(harness)
     expect(harness.takeLog().at(-1)).toEqual(leaves)
   })
 
-  it('answers PINGs, delivers SYNC and REVALIDATE, and ignores unexpected packets', () => {
-    const harness = new LearnerHarness()
-    harness.follow(1)
-    harness.receive('ping', z(1, 7))
-    harness.receive('sync', 0)
-    harness.receive('revalidate', -1, new Uint8Array(9))
-    harness.inform(z(1, 1))
-    harness.receive('upToDate')
-    harness.receive('diff')
+  it('answers PINGs, delivers SYNC and REVALIDATE, and ignores unexpected packets', ({ harness }) => {
+    harness.follow(1).receive('ping', z(1, 7)).receive('sync', 0)
+    harness.receive('revalidate', -1, new Uint8Array(9)).inform(z(1, 1))
+    harness.receive('upToDate').receive('diff')
     expect(harness.takeLog().slice(0, 3)).toEqual(['pong 100000007', 'deliver sync', 'deliver revalidate'])
     expect(harness.takeLog()).toEqual([])
-    harness.propose(z(1, 1))
-    expect(harness.takeLog()).toEqual(['log 100000001'])
+    expect(harness.propose(z(1, 1)).takeLog()).toEqual(['log 100000001'])
   })
 
-  it('returns one item of work for each PROPOSAL and COMMIT', () => {
-    const harness = new LearnerHarness()
+  it('returns one item of work for each PROPOSAL and COMMIT', ({ harness }) => {
     harness.follow(1)
     const payload = new Uint8Array(40)
     harness.learner.receive(PacketType.proposal, z(1, 1), payload)
@@ -356,30 +272,20 @@ describe('a synced follower', () => {
   })
 
   it('leaves a silent leader after initLimit before UPTODATE, and after syncLimit once synced', () => {
-    const waiting = new LearnerHarness()
-    waiting.acceptEpoch(1)
-    waiting.ticks(10)
-    expect(waiting.takeLog()).toEqual([])
+    const waiting = new LearnerHarness().acceptEpoch(1)
+    expect(waiting.ticks(10).takeLog()).toEqual([])
     waiting.learner.heartbeat()
-    waiting.ticks(10)
-    expect(waiting.takeLog()).toEqual([])
-    waiting.ticks(1)
-    expect(waiting.takeLog()).toEqual([leaves])
-    const synced = new LearnerHarness()
-    synced.follow(1)
-    synced.ticks(5)
-    synced.receive('ping', 0)
-    synced.ticks(5)
-    expect(synced.takeLog()).toEqual(['pong 0'])
-    synced.ticks(1)
-    expect(synced.takeLog()).toEqual([leaves])
+    expect(waiting.ticks(10).takeLog()).toEqual([])
+    expect(waiting.ticks(1).takeLog()).toEqual([leaves])
+    const synced = new LearnerHarness().follow(1)
+    synced.ticks(5).receive('ping', 0)
+    expect(synced.ticks(5).takeLog()).toEqual(['pong 0'])
+    expect(synced.ticks(1).takeLog()).toEqual([leaves])
   })
 
-  it('leaves when the connection is closed', () => {
-    const harness = new LearnerHarness()
+  it('leaves when the connection is closed', ({ harness }) => {
     harness.follow(1)
-    harness.step({ type: 'closed' }, { type: 'closed' })
-    expect(harness.takeLog()).toEqual([leaves])
+    expect(harness.step({ type: 'closed' }, { type: 'closed' }).takeLog()).toEqual([leaves])
   })
 })
 
@@ -387,14 +293,10 @@ describe('an observer', () => {
   const observer = (): LearnerHarness => new LearnerHarness({ observer: true })
 
   it('is synchronised by COMMIT or INFORM, and makes history durable before its ACK', () => {
-    const harness = observer()
-    harness.acceptEpoch(1)
-    harness.receive('diff')
-    harness.propose(z(1, 1))
-    harness.commit(z(1, 1))
+    const harness = observer().acceptEpoch(1)
+    harness.receive('diff').propose(z(1, 1)).commit(z(1, 1))
     harness.inform(z(1, 2))
-    harness.receive('newLeader', z(1, 0))
-    expect(harness.takeLog()).toEqual([
+    expect(harness.receive('newLeader', z(1, 0)).takeLog()).toEqual([
       'log 100000001',
       'apply 100000001',
       'log 100000002',
@@ -404,27 +306,20 @@ describe('an observer', () => {
   })
 
   it('logs and applies transactions after UPTODATE, without an ACK', () => {
-    const harness = observer()
-    harness.acceptEpoch(1)
+    const harness = observer().acceptEpoch(1)
     harness.receive('diff')
-    harness.ackNewLeader(1)
-    harness.takeLog()
-    harness.inform(z(1, 1))
-    expect(harness.takeLog()).toEqual([])
+    harness.ackNewLeader(1).takeLog()
+    expect(harness.inform(z(1, 1)).takeLog()).toEqual([])
     harness.receive('upToDate')
     expect(harness.takeLog()).toEqual(['ack 100000000', 'log 100000001', 'apply 100000001', 'serve 1'])
     harness.inform(z(1, 2))
-    harness.markDurable(z(1, 2))
-    expect(harness.takeLog()).toEqual(['log 100000002', 'apply 100000002'])
-    harness.inform(z(1, 4))
-    expect(harness.takeLog()).toEqual([leaves])
+    expect(harness.markDurable(z(1, 2)).takeLog()).toEqual(['log 100000002', 'apply 100000002'])
+    expect(harness.inform(z(1, 4)).takeLog()).toEqual([leaves])
   })
 
   it('ignores proposals and commits once synced', () => {
-    const harness = observer()
-    harness.follow(1)
-    harness.propose(z(1, 1))
-    harness.commit(z(1, 1))
+    const harness = observer().follow(1)
+    harness.propose(z(1, 1)).commit(z(1, 1))
     expect(harness.takeLog()).toEqual([expect.stringMatching(/^warn/), expect.stringMatching(/^warn/)])
   })
 })
@@ -433,35 +328,25 @@ describe('a reconfig received by a learner', () => {
   const change = makeReconfig(z(1, 1), text('100000001'))
 
   it('is kept as the configuration seen last when it is proposed, and activated when it is committed', () => {
-    const harness = new LearnerHarness()
-    harness.follow(1)
-    harness.receive('proposal', z(1, 1), change)
+    const harness = new LearnerHarness().follow(1).receive('proposal', z(1, 1), change)
     expect(harness.takeLog()).toEqual(['last seen 100000001', 'log 100000001'])
     harness.receive('commitAndActivate', z(1, 1), encodeDesignatedLeader(2))
     expect(harness.takeLog()).toEqual(['apply 100000001', 'activate 100000001 led by 2'])
   })
 
   it('is activated in the order of the commits, also during synchronisation and before UPTODATE', () => {
-    const early = new LearnerHarness()
-    early.acceptEpoch(1)
-    early.receive('diff')
+    const early = new LearnerHarness().acceptEpoch(1).receive('diff')
     early.receive('proposal', z(1, 1), change)
-    early.receive('commitAndActivate', z(1, 1), encodeDesignatedLeader(1))
-    expect(early.takeLog()).toEqual([
+    expect(early.receive('commitAndActivate', z(1, 1), encodeDesignatedLeader(1)).takeLog()).toEqual([
       'last seen 100000001',
       'log 100000001',
       'apply 100000001',
       'activate 100000001 led by 1',
     ])
-    const waiting = new LearnerHarness()
-    waiting.acceptEpoch(1)
-    waiting.receive('diff')
-    waiting.ackNewLeader(1)
+    const waiting = new LearnerHarness().acceptEpoch(1).receive('diff').ackNewLeader(1)
     waiting.receive('proposal', z(1, 1), change)
-    waiting.receive('commitAndActivate', z(1, 1), encodeDesignatedLeader(1))
-    waiting.takeLog()
-    waiting.receive('upToDate')
-    expect(waiting.takeLog()).toEqual([
+    waiting.receive('commitAndActivate', z(1, 1), encodeDesignatedLeader(1)).takeLog()
+    expect(waiting.receive('upToDate').takeLog()).toEqual([
       'ack 100000000',
       'log 100000001',
       'apply 100000001',
@@ -471,8 +356,7 @@ describe('a reconfig received by a learner', () => {
   })
 
   it('is logged, applied and activated by an observer', () => {
-    const harness = new LearnerHarness({ observer: true })
-    harness.follow(1)
+    const harness = new LearnerHarness({ observer: true }).follow(1)
     harness.receive('informAndActivate', z(1, 1), encodeInformAndActivate(2, change))
     expect(harness.takeLog()).toEqual([
       'last seen 100000001',
@@ -482,10 +366,8 @@ describe('a reconfig received by a learner', () => {
     ])
   })
 
-  it('is kept when it comes with NEWLEADER, and activated at UPTODATE', () => {
-    const harness = new LearnerHarness()
-    harness.acceptEpoch(1)
-    harness.receive('diff')
+  it('is kept when it comes with NEWLEADER, and activated at UPTODATE', ({ harness }) => {
+    harness.acceptEpoch(1).receive('diff')
     harness.receive('newLeader', z(1, 0), encodeConfigurationText(text('100000000')))
     harness.step({ type: 'flushed' }, { type: 'stored', what: 'currentEpoch', epoch: 1 })
     expect(harness.takeLog()).toEqual([
@@ -494,21 +376,17 @@ describe('a reconfig received by a learner', () => {
       'store currentEpoch 1',
       'ack 100000000',
     ])
-    harness.receive('upToDate')
-    expect(harness.takeLog()).toEqual(['activate 100000000', 'ack 100000000', 'serve 1'])
+    expect(harness.receive('upToDate').takeLog()).toEqual(['activate 100000000', 'ack 100000000', 'serve 1'])
   })
 
-  it('ends the role if it is invalid', () => {
-    const harness = new LearnerHarness()
+  it('ends the role if it is invalid', ({ harness }) => {
     harness.follow(1)
     harness.receive('proposal', z(1, 1), makeReconfig(z(1, 1), 'server.x=1'))
     expect(harness.takeLog()).toEqual([leaves])
   })
 
-  it('ends the role if the transaction to be activated is no reconfig', () => {
-    const harness = new LearnerHarness()
-    harness.follow(1)
-    harness.propose(z(1, 1))
+  it('ends the role if the transaction to be activated is no reconfig', ({ harness }) => {
+    harness.follow(1).propose(z(1, 1))
     harness.receive('commitAndActivate', z(1, 1), encodeDesignatedLeader(2))
     expect(harness.takeLog().at(-1)).toEqual(leaves)
   })

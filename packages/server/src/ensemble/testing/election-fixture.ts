@@ -5,6 +5,7 @@ import {
   electionConnectionDefaults,
   type ElectionConnectionsOptions,
 } from '../election-connections.ts'
+import { test } from 'vitest'
 
 export const bytes = (...hex: string[]): Uint8Array =>
   Uint8Array.from(hex.join('').replaceAll(' ', '').match(/../g) ?? [], (pair) => Number.parseInt(pair, 16))
@@ -110,3 +111,9 @@ export class ElectionFixture {
     return this.clock.pendingTimers().map(({ name }) => name)
   }
 }
+
+/** A test with a network of its own and, where it names them, the started servers 1 and 3. */
+export const it = test
+  .extend('fixture', () => new ElectionFixture())
+  .extend('one', ({ fixture }) => fixture.startedConnections(1))
+  .extend('three', ({ fixture }) => fixture.startedConnections(3))

@@ -16,7 +16,7 @@ import { parseConfiguration, type EnsembleConfiguration, type ServerId } from '.
 import type { Server } from '../../server-types.ts'
 import { createServer } from '../../server.ts'
 import { defaults, type ServerSettings } from '../../settings/index.ts'
-import { RawClient } from '../../testing/test-server.ts'
+import { RawClient, type Reconfig } from '../../testing/test-server.ts'
 
 /** A member: a disk, and the process that runs on it, which tests start and crash. */
 class TestMember {
@@ -283,6 +283,25 @@ export class Ensemble {
   async receive(client: RawClient, count: number): Promise<string[]> {
     await this.until(`${count} frames`, () => client.frames.length >= count || client.closed)
     return client.takeReceived()
+  }
+
+  /** Sends a reconfig with the xid 77. Resolves to its reply, as in `77:0`. */
+  async reconfigure(client: RawClient, change: Reconfig): Promise<string> {
+    client.frames.length = 0
+    client.reconfigure(77, change)
+    return (await this.receive(client, 1)).join()
+  }
+
+  /** Starts a member and waits until it serves clients. */
+  async startServing(id: ServerId, withinMs?: number): Promise<void> {
+    await this.member(id).start()
+    await this.until(`server ${id} to serve again`, () => this.server(id).serving, withinMs)
+  }
+
+  /** Crashes a member, starts it, and waits until it serves clients. */
+  async restart(id: ServerId, withinMs?: number): Promise<void> {
+    await this.member(id).crash()
+    await this.startServing(id, withinMs)
   }
 
   /** Opens a client with a session at a member. */

@@ -7,6 +7,7 @@ import type { ForwardedRequest } from '../types.ts'
 import { LeaderPipeline } from '../leader-pipeline.ts'
 import { LearnerPipeline } from '../learner-pipeline.ts'
 import { PipelineFixture } from './pipeline-fixture.ts'
+import { test } from 'vitest'
 
 export const EPOCH: Zxid = 3 * 2 ** 32
 
@@ -77,6 +78,7 @@ export class EnsembleFixture {
     const isAccepting = (): boolean => this.isAccepting
     this.leader = await PipelineFixture.open({
       clock,
+      settle: () => this.settle(),
       localSessions,
       sessions: new SessionTracker(1000, clock.monotonic(), { table: this.table }),
       createPipeline: (context) =>
@@ -121,6 +123,7 @@ export class EnsembleFixture {
     const diverged: Zxid[] = []
     const fixture = await PipelineFixture.open({
       clock,
+      settle: () => this.settle(),
       serverId,
       sessions,
       localSessions,
@@ -247,3 +250,9 @@ export class EnsembleFixture {
     return moved
   }
 }
+
+/** A test with an ensemble of its own and, where it names them, its first learner and a client of the leader. */
+export const it = test
+  .extend('ensemble', () => EnsembleFixture.start())
+  .extend('learner', ({ ensemble }) => ensemble.learners[0]!)
+  .extend('client', ({ ensemble }) => ensemble.connect(ensemble.leader))

@@ -29,6 +29,8 @@ export interface PipelineFixtureOptions<W extends RequestPipeline> {
   readonly readOnly?: boolean
   readonly role?: RoleMetrics
   readonly reconfigure?: Reconfigure
+  /** Runs the other servers too; by default, there are none. */
+  readonly settle?: () => Promise<void>
 }
 
 /** The client service of one server in one role, on a network of its own. The test plays the other servers. */
@@ -40,6 +42,7 @@ export class PipelineFixture<W extends RequestPipeline = RequestPipeline> {
   readonly failures: unknown[] = []
   readonly #network: MemoryNetwork
   readonly #port: number
+  readonly #untilIdle: () => Promise<void>
 
   private constructor(
     options: PipelineFixtureOptions<W>,
@@ -50,6 +53,7 @@ export class PipelineFixture<W extends RequestPipeline = RequestPipeline> {
     this.clock = options.clock
     this.#network = network
     this.#port = port
+    this.#untilIdle = options.settle ?? (() => this.clock.untilIdle())
     this.tree = options.tree ?? new Tree({ extendedTypes: false, digest: true })
     const settings = defaults({
       dataDir: '/data',
@@ -97,7 +101,7 @@ export class PipelineFixture<W extends RequestPipeline = RequestPipeline> {
   /** Opens a connection, which sends a handshake if `options` are given. */
   async client(options?: HandshakeOptions): Promise<RawClient> {
     const connection = await this.#network.connect({ host: '127.0.0.1', port: this.#port })
-    const client = new RawClient(this.clock, connection)
+    const client = new RawClient({ untilIdle: this.#untilIdle }, connection)
     if (options !== undefined) client.handshake(options)
     return client
   }

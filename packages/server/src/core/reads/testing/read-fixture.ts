@@ -4,6 +4,7 @@ import { Tree } from '../../tree/index.ts'
 import type { Identity, Txn } from '../../types.ts'
 import { WatchNotifier, WatchManager, type NotifiedWatcher } from '../../watches/index.ts'
 import { ReadHandlers, type ReadCaller } from '../index.ts'
+import { test } from 'vitest'
 
 export const SECRET: readonly ACL[] = [{ perms: 31, id: { scheme: 'digest', id: 'bob:hash' } }]
 export const text = (value: string): Uint8Array => new TextEncoder().encode(value)
@@ -123,3 +124,6 @@ export class ReadFixture {
     return [1, 2, 3, 4, 5].filter((type) => this.number(OpCode.checkWatches, path, type).err === 0)
   }
 }
+
+/** A test with a tree of its own, which a client reads. */
+export const it = test.extend('fixture', () => new ReadFixture())

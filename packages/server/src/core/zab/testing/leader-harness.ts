@@ -39,26 +39,28 @@ export class LeaderHarness {
     })
   }
 
-  /** Returns the work since the last call. */
-  takeLog(): string[] {
+  /** Returns the work since the last call, or its lines that begin with `start`. */
+  takeLog(start = ''): string[] {
     const { leader } = this
     const log: string[] = []
     for (let work = leader.nextWork(); work !== undefined; work = leader.nextWork())
       log.push(describeWork(work))
-    return log
+    return log.filter((line) => line.startsWith(start))
   }
 
-  step(...inputs: LeaderInput[]): void {
+  step(...inputs: LeaderInput[]): this {
     for (const input of inputs) this.leader.step(input)
+    return this
   }
 
   /** Makes the leader synchronise all further learners with a snapshot. */
-  forceSnapshots(): void {
+  forceSnapshots(): this {
     this.#sources.forceSnapshot = true
+    return this
   }
 
-  packet(from: number, packet: Partial<QuorumPacket> & { type: number }): void {
-    this.step({ type: 'packet', from, packet: { zxid: -1, data: null, auth: null, ...packet } })
+  packet(from: number, packet: Partial<QuorumPacket> & { type: number }): this {
+    return this.step({ type: 'packet', from, packet: { zxid: -1, data: null, auth: null, ...packet } })
   }
 
   /** Opens a connection and sends FOLLOWERINFO or OBSERVERINFO. */
@@ -66,7 +68,7 @@ export class LeaderHarness {
     connection: number,
     acceptedEpoch = 0,
     info: { observer?: boolean; server?: ServerId; configVersion?: number; protocol?: number } = {},
-  ): void {
+  ): this {
     const { observer = false, server = connection % 100 } = info
     const { configVersion = 0, protocol: protocolVersion = PROTOCOL_VERSION } = info
     this.step({ type: 'accepted', from: connection })
@@ -75,35 +77,39 @@ export class LeaderHarness {
       zxid: makeZxid(acceptedEpoch, 0),
       data: encodeLearnerInfo({ serverId: server, protocolVersion, configVersion }),
     })
+    return this
   }
 
-  ackEpoch(from: number, zxid = 0, epoch = 0): void {
-    this.packet(from, { type: PacketType.ackEpoch, zxid, data: encodeAckEpoch(epoch) })
+  ackEpoch(from: number, zxid = 0, epoch = 0): this {
+    return this.packet(from, { type: PacketType.ackEpoch, zxid, data: encodeAckEpoch(epoch) })
   }
 
-  ack(from: number, zxid: number): void {
+  ack(from: number, zxid: number): this {
     this.leader.ack(from, zxid)
+    return this
   }
 
-  markDurable(zxid: number): void {
+  markDurable(zxid: number): this {
     this.leader.markDurable(zxid)
+    return this
   }
 
-  stored(what: 'acceptedEpoch' | 'currentEpoch', epoch: number): void {
-    this.step({ type: 'stored', what, epoch })
+  stored(what: 'acceptedEpoch' | 'currentEpoch', epoch: number): this {
+    return this.step({ type: 'stored', what, epoch })
   }
 
   /** Sends the answer to a PING. */
-  pong(from: number): void {
-    this.packet(from, { type: PacketType.ping, data: new Uint8Array(0) })
+  pong(from: number): this {
+    return this.packet(from, { type: PacketType.ping, data: new Uint8Array(0) })
   }
 
-  ticks(count: number): void {
+  ticks(count: number): this {
     for (let i = 0; i < count * 2; i++) this.step({ type: 'halfTick' })
+    return this
   }
 
   /** Establishes the leader in epoch 1 with these followers. */
-  establish(...followers: number[]): void {
+  establish(...followers: number[]): this {
     this.step({ type: 'start' })
     for (const id of followers) this.identify(id)
     this.stored('acceptedEpoch', 1)
@@ -111,19 +117,22 @@ export class LeaderHarness {
     this.stored('currentEpoch', 1)
     for (const id of followers) this.ack(id, makeZxid(1, 0))
     this.takeLog()
+    return this
   }
 
   /** Makes a learner join the established leader. */
-  join(connection: number, zxid = 0, info: { observer?: boolean } = {}): void {
+  join(connection: number, zxid = 0, info: { observer?: boolean } = {}): this {
     this.identify(connection, 1, info)
     this.ackEpoch(connection, zxid, 1)
     this.ack(connection, makeZxid(1, 0))
+    return this
   }
 
   /** Proposes the transaction with this counter in epoch 1. */
-  propose(counter: number): void {
+  propose(counter: number): this {
     const zxid = makeZxid(1, counter)
     this.leader.propose(zxid, makeTxn(zxid, counter).payload)
+    return this
   }
 }
 
@@ -133,9 +142,7 @@ export function establishedLeader(
   followers: readonly number[] = [1],
   options?: Partial<LeaderOptions>,
 ): LeaderHarness {
-  const harness = new LeaderHarness(configuration, options)
-  harness.establish(...followers)
-  return harness
+  return new LeaderHarness(configuration, options).establish(...followers)
 }
 
 function describeWork(work: LeaderWork): string {

@@ -4,6 +4,7 @@ import type { LearnerInput, LearnerOptions, LearnerWork } from '../learner-types
 import { packetName, PacketType } from '../packets.ts'
 import { encodeLeaderInfo } from '../payloads.ts'
 import { makeTxn } from './txn.ts'
+import { test } from 'vitest'
 
 const hex = (zxid: number): string => (zxid < 0 ? String(zxid) : zxid.toString(16))
 
@@ -25,64 +26,74 @@ export class LearnerHarness {
     })
   }
 
-  /** Returns the work since the last call. */
-  takeLog(): string[] {
+  /** Returns the work since the last call, or its lines that begin with `start`. */
+  takeLog(start = ''): string[] {
     const { learner } = this
     const log: string[] = []
     for (let work = learner.nextWork(); work !== undefined; work = learner.nextWork())
       log.push(...describeWork(work))
-    return log
+    return log.filter((line) => line.startsWith(start))
   }
 
-  step(...inputs: LearnerInput[]): void {
+  step(...inputs: LearnerInput[]): this {
     for (const input of inputs) this.learner.step(input)
+    return this
   }
 
-  receive(type: keyof typeof PacketType, zxid = -1, data: Uint8Array | null = null): void {
+  receive(type: keyof typeof PacketType, zxid = -1, data: Uint8Array | null = null): this {
     this.learner.receive(PacketType[type], zxid, data)
+    return this
   }
 
-  markDurable(zxid: number): void {
+  markDurable(zxid: number): this {
     this.learner.markDurable(zxid)
+    return this
   }
 
-  propose(...zxids: number[]): void {
+  propose(...zxids: number[]): this {
     for (const zxid of zxids) this.receive('proposal', zxid, makeTxn(zxid, 1).payload)
+    return this
   }
 
-  commit(...zxids: number[]): void {
+  commit(...zxids: number[]): this {
     for (const zxid of zxids) this.receive('commit', zxid)
+    return this
   }
 
-  inform(...zxids: number[]): void {
+  inform(...zxids: number[]): this {
     for (const zxid of zxids) this.receive('inform', zxid, makeTxn(zxid, 1).payload)
+    return this
   }
 
   /** Connects, and accepts this epoch. */
-  acceptEpoch(epoch: number): void {
+  acceptEpoch(epoch: number): this {
     this.step({ type: 'connected' })
     this.receive('leaderInfo', makeZxid(epoch, 0), encodeLeaderInfo())
     this.step({ type: 'stored', what: 'acceptedEpoch', epoch })
     this.takeLog()
+    return this
   }
 
   /** Receives NEWLEADER, and acknowledges it. */
-  ackNewLeader(epoch: number): void {
+  ackNewLeader(epoch: number): this {
     this.receive('newLeader', makeZxid(epoch, 0))
     this.step({ type: 'flushed' }, { type: 'stored', what: 'currentEpoch', epoch })
+    return this
   }
 
   /** Gets synced by an empty DIFF. */
-  follow(epoch: number): void {
+  follow(epoch: number): this {
     this.acceptEpoch(epoch)
     this.receive('diff')
     this.ackNewLeader(epoch)
     this.receive('upToDate')
     this.takeLog()
+    return this
   }
 
-  ticks(count: number): void {
+  ticks(count: number): this {
     for (let i = 0; i < count * 2; i++) this.step({ type: 'halfTick' })
+    return this
   }
 }
 
@@ -130,3 +141,6 @@ function describeWork(work: LearnerWork): string[] {
       return [`warn: ${work.message}`]
   }
 }
+
+/** A test with a learner of its own. */
+export const it = test.extend('harness', () => new LearnerHarness())
