@@ -1,20 +1,7 @@
-import {
-  nameOf,
-  CreateMode,
-  OPEN_ACL_UNSAFE,
-  OpCode,
-  READ_ACL_UNSAFE,
-  Reader,
-  Writer,
-  writeCreateRequest,
-  writeDeleteRequest,
-  writeSetACLRequest,
-  writeSetDataRequest,
-} from '@zabra/protocol'
+import { CreateMode, nameOf, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE } from '@zabra/protocol'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { AclRules } from '../auth/index.ts'
-import { Preparer } from '../prepare/index.ts'
+import { encodeRequest, PreparerFixture, type RequestSpec } from '../prepare/testing/preparer-fixture.ts'
 import { runToEnd } from '../steps.ts'
 import type { LoggedTxn, StoredStat } from '../types.ts'
 import { childPaths } from '../testing/child-paths.ts'
@@ -23,37 +10,28 @@ import { Tree } from './index.ts'
 const SESSIONS = [11n, 12n]
 
 type Step =
-  | {
-      readonly do: 'create'
-      readonly path: string
-      readonly mode: number
-      readonly session: number
-      readonly acl: boolean
-    }
-  | { readonly do: 'delete' | 'set' | 'acl'; readonly path: string }
+  | { readonly do: 'ask'; readonly ask: RequestSpec; readonly session: number }
   | { readonly do: 'close'; readonly session: number }
   | { readonly do: 'walk'; readonly nodes: number }
 
 const path = fc.constantFrom('/a', '/b', '/a/x', '/a/y', '/b/x', '/a/x/p', '/a/x/q')
 const session = fc.nat(1)
+const { PERSISTENT, EPHEMERAL, PERSISTENT_SEQUENTIAL } = CreateMode
+const create = fc.record({
+  op: fc.constant('create' as const),
+  path,
+  flags: fc.constantFrom(PERSISTENT, PERSISTENT, PERSISTENT, EPHEMERAL, PERSISTENT_SEQUENTIAL),
+  acl: fc.constantFrom(OPEN_ACL_UNSAFE, READ_ACL_UNSAFE),
+})
+const change = fc.record({
+  op: fc.constantFrom('delete' as const, 'delete' as const, 'setData' as const, 'setACL' as const),
+  path,
+  acl: fc.constant(READ_ACL_UNSAFE),
+})
+const asked = (ask: fc.Arbitrary<RequestSpec>) => fc.record({ do: fc.constant('ask' as const), ask, session })
 const step: fc.Arbitrary<Step> = fc.oneof(
-  {
-    weight: 5,
-    arbitrary: fc.record({
-      do: fc.constant('create' as const),
-      path,
-      mode: fc.constantFrom(0, 0, 0, 1, 2),
-      session,
-      acl: fc.boolean(),
-    }),
-  },
-  {
-    weight: 4,
-    arbitrary: fc.record({
-      do: fc.constantFrom('delete' as const, 'delete' as const, 'set' as const, 'acl' as const),
-      path,
-    }),
-  },
+  { weight: 5, arbitrary: asked(create) },
+  { weight: 4, arbitrary: asked(change) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('close' as const), session }) },
   {
     weight: 4,
@@ -63,64 +41,29 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 /** A tree with a log, and a snapshot that is written a few nodes at a time between changes. */
 class SnapshotFixture {
-  readonly tree = new Tree({ extendedTypes: true, digest: true })
+  readonly #requests = new PreparerFixture({ skipACL: true })
+  readonly tree = this.#requests.tree
   readonly log: LoggedTxn[] = []
   readonly snapshot: { path: string; data: Uint8Array | null; acl: number; stat: StoredStat }[] = []
-  readonly #preparer = new Preparer({
-    tree: this.tree,
-    acls: new AclRules({ skipACL: true }),
-    sessions: { check: () => 0 },
-    enforceQuota: false,
-    reconfigEnabled: false,
-  })
-  #zxid = 0
 
-  take({ do: what, ...step }: Exclude<Step, { do: 'walk' }>): void {
-    const w = new Writer()
-    const acl = OPEN_ACL_UNSAFE
-    if (what === 'close') {
-      const closing = SESSIONS[(step as { session: number }).session]!
-      this.#apply(closing, runToEnd(this.#preparer.closeSession(closing, this.#zxid + 1)))
-      return
+  take(step: Exclude<Step, { do: 'walk' }>): void {
+    const sessionId = SESSIONS[step.session]!
+    const { preparer, zxid } = this.#requests
+    if (step.do === 'close') {
+      this.#requests.zxid++
+      return this.#apply(sessionId, runToEnd(preparer.closeSession(sessionId, zxid + 1)))
     }
-    const { path: at } = step as { path: string }
-    let owner = 0n
-    let type: number = OpCode.delete
-    if (what === 'create') {
-      const create = step as { mode: number; session: number; acl: boolean }
-      owner = SESSIONS[create.session]!
-      type = OpCode.create
-      const mode = create.mode === 2 ? CreateMode.PERSISTENT_SEQUENTIAL : create.mode
-      writeCreateRequest(w, {
-        path: at,
-        data: new Uint8Array([this.#zxid & 255]),
-        acl: create.acl ? acl : READ_ACL_UNSAFE,
-        flags: mode,
-      })
-    } else if (what === 'set') {
-      type = OpCode.setData
-      writeSetDataRequest(w, { path: at, data: new Uint8Array([this.#zxid & 255, 7]), version: -1 })
-    } else if (what === 'acl') {
-      type = OpCode.setACL
-      writeSetACLRequest(w, { path: at, acl: READ_ACL_UNSAFE, version: -1 })
-    } else {
-      writeDeleteRequest(w, { path: at, version: -1 })
-    }
-    const prepared = this.#preparer.prepare(
-      { sessionId: owner, type, identities: [] },
-      new Reader(w.bytes()),
-      this.#zxid + 1,
-      1000 + this.#zxid,
-    )
-    if (typeof prepared !== 'number') this.#apply(owner, prepared)
+    const { type, body } = encodeRequest({ ...step.ask, data: `${zxid} ${step.ask.op}` })
+    const prepared = this.#requests.prepareWith({ sessionId, type, identities: [] }, body, 1000 + zxid)
+    if (typeof prepared !== 'number') this.#apply(sessionId, prepared)
   }
 
   #apply(sessionId: bigint, { txn, digest }: { txn: LoggedTxn['txn']; digest: LoggedTxn['digest'] }): void {
-    this.#zxid++
-    const header = { sessionId, cxid: 1, zxid: this.#zxid, time: 1000 + this.#zxid }
+    const { zxid } = this.#requests
+    const header = { sessionId, cxid: 1, zxid, time: 1000 + zxid }
     this.log.push({ header, txn, digest })
     this.tree.apply(header, txn)
-    this.#preparer.forgetApplied(this.#zxid)
+    this.#requests.preparer.forgetApplied(zxid)
   }
 
   keep(node: number): void {

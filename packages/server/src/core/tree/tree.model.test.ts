@@ -9,19 +9,12 @@ import {
   Reader,
   readStat,
   ttlOwner,
-  writeCheckVersionRequest,
-  writeCreateRequest,
-  writeCreateTTLRequest,
-  writeDeleteRequest,
-  writeMultiHeader,
   Writer,
-  writeSetACLRequest,
-  writeSetDataRequest,
 } from '@zabra/protocol'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { AclRules } from '../auth/index.ts'
-import { Preparer, type PreparedTxn } from '../prepare/index.ts'
+import type { PreparedTxn } from '../prepare/index.ts'
+import { encodeRequest, PreparerFixture, type RequestSpec } from '../prepare/testing/preparer-fixture.ts'
 import { runToEnd } from '../steps.ts'
 import {
   NaiveTree,
@@ -121,34 +114,18 @@ const modes: Record<NaiveKind, number> = {
   ttl: CreateMode.PERSISTENT_WITH_TTL,
   'ttl sequential': CreateMode.PERSISTENT_SEQUENTIAL_WITH_TTL,
 }
-const encoded = (value: string | null): Uint8Array | null =>
-  value === null ? null : new TextEncoder().encode(value)
 
-function write(w: Writer, one: NaiveOperation): void {
-  switch (one.do) {
-    case 'create': {
-      const request = { path: one.path, data: encoded(one.data), acl: lists[one.acl], flags: modes[one.kind] }
-      if (one.kind.startsWith('ttl')) writeCreateTTLRequest(w, { ...request, ttl: 1000n })
-      else writeCreateRequest(w, request)
-      return
-    }
-    case 'delete':
-      return writeDeleteRequest(w, one)
-    case 'set':
-      return writeSetDataRequest(w, { ...one, data: encoded(one.data) })
-    case 'acl':
-      return writeSetACLRequest(w, { ...one, acl: lists[one.acl] })
-    case 'check':
-      return writeCheckVersionRequest(w, one)
-  }
-}
-
-function typeOf(one: NaiveOperation): number {
-  const types = { delete: OpCode.delete, set: OpCode.setData, acl: OpCode.setACL, check: OpCode.check }
-  if (one.do !== 'create') return types[one.do]
-  if (one.kind === 'container') return OpCode.createContainer
-  if (one.kind.startsWith('ttl')) return OpCode.createTTL
-  return one.data === null ? OpCode.create : OpCode.create2
+/** Returns the request that makes an operation of the model. */
+function requestOf(one: NaiveOperation): RequestSpec {
+  const { path, version } = { version: -1, ...one }
+  const data = 'data' in one && one.data !== null ? { data: one.data } : {}
+  if (one.do === 'delete' || one.do === 'check') return { op: one.do, path, version }
+  if (one.do === 'set') return { op: 'setData', path, version, ...data }
+  const acl = lists[one.acl]
+  if (one.do === 'acl') return { op: 'setACL', path, version, acl }
+  const plain = one.data === null ? 'create' : 'create2'
+  const op = one.kind === 'container' ? 'createContainer' : one.kind.startsWith('ttl') ? 'createTTL' : plain
+  return { op, path, acl, flags: modes[one.kind], ttl: 1000n, ...data }
 }
 
 const errorsOf = (txn: Txn): number[] => {
@@ -159,20 +136,13 @@ const errorsOf = (txn: Txn): number[] => {
 
 /** The tree with its preparer, and the model, which runs each request when it is prepared. */
 class TreeModelFixture {
-  readonly tree = new Tree({ extendedTypes: true, digest: true })
+  readonly #requests = new PreparerFixture()
+  readonly tree = this.#requests.tree
   readonly model = new NaiveTree()
-  readonly #preparer = new Preparer({
-    tree: this.tree,
-    acls: new AclRules({ skipACL: false }),
-    sessions: { check: () => 0 },
-    enforceQuota: false,
-    reconfigEnabled: false,
-  })
   readonly #waiting: { logged: LoggedTxn; hint: ApplyHint; after: Map<string, NaiveNode> }[] = []
   /** A tree that applies without hints. */
   readonly #plain = new Tree({ extendedTypes: true, digest: true })
   readonly #seen: Map<number, number>
-  #zxid = 0
 
   /** `seen` counts the outcomes. */
   constructor(seen: Map<number, number>) {
@@ -181,39 +151,28 @@ class TreeModelFixture {
 
   take(one: Step): void {
     if (one.do === 'commit') return this.commit(one.count)
-    const zxid = ++this.#zxid
+    const { preparer } = this.#requests
+    const zxid = this.#requests.zxid + 1
     const time = 5000 + zxid
-    if (one.do === 'close') {
-      const owner = SESSIONS[one.session]!
-      this.model.closeSession(owner, zxid)
-      return this.#prepared(owner, runToEnd(this.#preparer.closeSession(owner, zxid)), [0])
+    if (one.do === 'reap') {
+      this.#requests.zxid = zxid
+      const expected = [this.model.reap(one.path, zxid)]
+      return this.#prepared(0n, preparer.deleteContainer(one.path, zxid), expected)
     }
-    if (one.do === 'reap')
-      return this.#prepared(0n, this.#preparer.deleteContainer(one.path, zxid), [
-        this.model.reap(one.path, zxid),
-      ])
     const owner = SESSIONS[one.session]!
-    const w = new Writer()
-    let type: number = OpCode.multi
-    let expected: number[]
-    if (one.do === 'one') {
-      type = typeOf(one.operation)
-      write(w, one.operation)
-      expected = [this.model.apply(one.operation, owner, zxid, time)]
-    } else {
-      for (const sub of one.operations) {
-        writeMultiHeader(w, { type: typeOf(sub), done: false, err: -1 })
-        write(w, sub)
-      }
-      writeMultiHeader(w, { type: -1, done: true, err: -1 })
-      expected = this.model.multi(one.operations, owner, zxid, time)
+    if (one.do === 'close') {
+      this.#requests.zxid = zxid
+      this.model.closeSession(owner, zxid)
+      return this.#prepared(owner, runToEnd(preparer.closeSession(owner, zxid)), [0])
     }
-    const prepared = this.#preparer.prepare(
-      { sessionId: owner, type, identities: [] },
-      new Reader(w.take()),
-      zxid,
-      time,
+    const { type, body } = encodeRequest(
+      one.do === 'one' ? requestOf(one.operation) : one.operations.map(requestOf),
     )
+    const expected =
+      one.do === 'one'
+        ? [this.model.apply(one.operation, owner, zxid, time)]
+        : this.model.multi(one.operations, owner, zxid, time)
+    const prepared = this.#requests.prepareWith({ sessionId: owner, type, identities: [] }, body, time)
     if (typeof prepared === 'number') throw new Error(`The request could not be decoded: ${prepared}`)
     this.#prepared(owner, prepared, expected)
   }
@@ -224,19 +183,20 @@ class TreeModelFixture {
       expect(this.#plain.apply(logged.header, logged.txn)).toBe(err)
       expect(this.#plain.digest).toEqual(this.tree.digest)
       expect(err).toBe(logged.txn.type === OpCode.error ? logged.txn.err : 0)
-      this.#preparer.forgetApplied(logged.header.zxid)
+      this.#requests.preparer.forgetApplied(logged.header.zxid)
       expect(visible(this.tree)).toEqual(expectedOf(after))
       expect(indices(this.tree)).toEqual(expectedIndices(after))
       if (logged.digest) expect(this.tree.matches(logged.digest)).toBe(true)
     }
-    if (this.#waiting.length === 0) expect(this.#preparer.pendingNodes).toBe(0)
+    if (this.#waiting.length === 0) expect(this.#requests.preparer.pendingNodes).toBe(0)
   }
 
   #prepared(sessionId: bigint, prepared: PreparedTxn, expected: number[]): void {
     const { txn, digest } = prepared
     expect(errorsOf(txn)).toEqual(expected)
     for (const code of expected) this.#seen.set(code, (this.#seen.get(code) ?? 0) + 1)
-    const header = { sessionId, cxid: 0, zxid: this.#zxid, time: 5000 + this.#zxid }
+    const { zxid } = this.#requests
+    const header = { sessionId, cxid: 0, zxid, time: 5000 + zxid }
     this.#waiting.push({
       logged: { header, txn, digest },
       hint: prepared,

@@ -1,4 +1,5 @@
 import {
+  CreateMode,
   ErrorCode,
   OPEN_ACL_UNSAFE,
   OpCode,
@@ -16,7 +17,7 @@ import {
 import { AclRules } from '../../auth/index.ts'
 import { Tree } from '../../tree/index.ts'
 import type { Digest, Identity, Txn } from '../../types.ts'
-import { Preparer } from '../index.ts'
+import { Preparer, type PreparedTxn } from '../index.ts'
 
 /** A write; fields that are left out have harmless values. */
 export interface RequestSpec {
@@ -49,41 +50,55 @@ export class PreparerFixture {
   identities: readonly Identity[] = []
   digest: Digest | undefined
   zxid = 0
+  /** The quotas that were exceeded. */
+  readonly breaches: string[] = []
 
-  constructor({ extendedTypes = true, enforceQuota = false } = {}) {
+  constructor({ extendedTypes = true, enforceQuota = false, skipACL = false } = {}) {
     this.tree = new Tree({ extendedTypes, digest: true })
     this.preparer = new Preparer({
       tree: this.tree,
-      acls: new AclRules({ skipACL: false }),
+      acls: new AclRules({ skipACL }),
       sessions: { check: () => (this.open ? 0 : ErrorCode.SESSIONEXPIRED) },
       enforceQuota,
       reconfigEnabled: false,
+      onQuotaExceeded: (subject, { what, isHard, limit, use }) =>
+        this.breaches.push(`${subject} ${isHard ? 'hard' : 'soft'} ${what} ${use} of ${limit}`),
     })
   }
 
   /** Prepares one request, or several as one multi, without applying the transaction. */
   prepare(ask: RequestSpec | readonly RequestSpec[]): Txn | number {
-    const w = new Writer()
-    let type: number = OpCode.multi
-    if ('op' in ask) {
-      type = OpCode[ask.op]
-      write(w, ask)
-    } else {
-      for (const part of ask) {
-        writeMultiHeader(w, { type: OpCode[part.op], done: false, err: -1 })
-        write(w, part)
-      }
-      writeMultiHeader(w, { type: -1, done: true, err: -1 })
-    }
-    const request = { sessionId: 5n, type, identities: this.identities }
-    const came = w.take()
-    const prepared = this.preparer.prepare(request, new Reader(came), this.zxid + 1, 1)
-    // The next request is read into the same bytes.
-    came.fill(0xee)
+    const { type, body } = encodeRequest(ask)
+    return this.prepareBytes(type, body)
+  }
+
+  /** Prepares a request with this body, which changes afterwards: the next request is read into the same bytes. */
+  prepareBytes(type: number, body: Uint8Array): Txn | number {
+    const prepared = this.prepareWith({ sessionId: 5n, type, identities: this.identities }, body, 1)
+    return typeof prepared === 'number' ? prepared : prepared.txn
+  }
+
+  /** The same for any session and time. */
+  prepareWith(
+    request: Parameters<Preparer['prepare']>[0],
+    body: Uint8Array,
+    time: number,
+  ): PreparedTxn | number {
+    const prepared = this.preparer.prepare(request, new Reader(body), this.zxid + 1, time)
+    body.fill(0xee)
     if (typeof prepared === 'number') return prepared
     this.zxid++
     this.digest = prepared.digest
-    return prepared.txn
+    return prepared
+  }
+
+  /** Creates a node, with the mode of `flags`. */
+  create(path: string, data?: string, flags: number = CreateMode.PERSISTENT): Txn | number {
+    return this.apply({ op: 'create', path, flags, ...(data === undefined ? {} : { data }) })
+  }
+
+  dataOf(path: string): string {
+    return new TextDecoder().decode(this.tree.dataOf(this.tree.find(path))!)
   }
 
   apply(ask: RequestSpec | readonly RequestSpec[]): Txn | number {
@@ -93,6 +108,21 @@ export class PreparerFixture {
     this.preparer.forgetApplied(this.zxid)
     return txn
   }
+}
+
+/** Returns the type and the body of a request, or of a multi of several. */
+export function encodeRequest(ask: RequestSpec | readonly RequestSpec[]): { type: number; body: Uint8Array } {
+  const w = new Writer()
+  if ('op' in ask) {
+    write(w, ask)
+    return { type: OpCode[ask.op], body: w.take() }
+  }
+  for (const part of ask) {
+    writeMultiHeader(w, { type: OpCode[part.op], done: false, err: -1 })
+    write(w, part)
+  }
+  writeMultiHeader(w, { type: -1, done: true, err: -1 })
+  return { type: OpCode.multi, body: w.take() }
 }
 
 const bytes = (text: string | undefined): Uint8Array | null =>
