@@ -12,8 +12,7 @@ import {
 
 describe('a role that uses the database', () => {
   it('logs the payloads of its leader byte for byte', async () => {
-    const fixture = await DatabaseFixture.open()
-    await fixture.database.acceptEpoch(9)
+    const fixture = await DatabaseFixture.accepting(9)
     const leader = new LeaderHistory().createRange(1, 1, 3)
     await fixture.runRole(leader.txns)
     const found = await collect(fixture.database.readHistory(0, zxidOf(1, 3)))
@@ -25,8 +24,7 @@ describe('a role that uses the database', () => {
   })
 
   it('can append only the next transaction, with the zxid that its payload has', async () => {
-    const fixture = await DatabaseFixture.open()
-    await fixture.database.acceptEpoch(9)
+    const fixture = await DatabaseFixture.accepting(9)
     const leader = new LeaderHistory().createRange(1, 1, 9)
     const writer = fixture.writer()
     writer.appendPayload(zxidOf(1, 1), leader.txns[0]!.payload)
@@ -48,8 +46,7 @@ describe('a role that uses the database', () => {
   })
 
   it('has all of its appends on disk when it has ended, and cannot append any more', async () => {
-    const fixture = await DatabaseFixture.open()
-    await fixture.database.acceptEpoch(1)
+    const fixture = await DatabaseFixture.accepting(1)
     const leader = new LeaderHistory().createRange(1, 1, 5)
     const writer = fixture.writer()
     for (const { zxid, payload } of leader.txns.slice(0, 4)) writer.appendPayload(zxid, payload)
@@ -66,8 +63,7 @@ describe('a role that uses the database', () => {
   })
 
   it('leaves a tree with transactions that were logged and not committed', async () => {
-    const fixture = await DatabaseFixture.open()
-    await fixture.database.acceptEpoch(9)
+    const fixture = await DatabaseFixture.accepting(9)
     const leader = new LeaderHistory()
     leader.write(zxidOf(1, 1), { type: OpCode.createSession, timeOut: 5000 }, 9n)
     leader.createRange(1, 2, 5)
@@ -83,8 +79,7 @@ describe('a role that uses the database', () => {
   })
 
   it('leaves the history of the disk when a full disk has lost appends that were applied', async () => {
-    const fixture = await DatabaseFixture.open()
-    await fixture.database.acceptEpoch(9)
+    const fixture = await DatabaseFixture.accepting(9)
     const leader = new LeaderHistory().createRange(1, 1, 4)
     const writer = fixture.writer()
     for (const { zxid, payload } of leader.txns.slice(0, 2)) writer.appendPayload(zxid, payload)
@@ -110,8 +105,7 @@ describe('a role that uses the database', () => {
   })
 
   it('rejects endRole when the disk fails, so that the member stops', async () => {
-    const fixture = await DatabaseFixture.open()
-    await fixture.database.acceptEpoch(9)
+    const fixture = await DatabaseFixture.accepting(9)
     const writer = fixture.writer()
     fixture.disk.injectFault = (call) => (call === 'write' ? { code: 'EIO' } : undefined)
     writer.appendPayload(zxidOf(1, 1), new LeaderHistory().create(zxidOf(1, 1)).payload)
@@ -120,8 +114,7 @@ describe('a role that uses the database', () => {
   })
 
   it('cannot append transactions of an epoch that was not accepted, since the next start would reject them', async () => {
-    const fixture = await DatabaseFixture.open()
-    await fixture.database.acceptEpoch(1)
+    const fixture = await DatabaseFixture.accepting(1)
     const writer = fixture.writer()
     const txn = new LeaderHistory().create(zxidOf(2, 1))
     expect(() => writer.appendPayload(txn.zxid, txn.payload)).toThrow(
@@ -139,8 +132,7 @@ describe('a role that uses the database', () => {
   })
 
   it('gets a DivergenceError when the tree lacks the digest of a transaction', async () => {
-    const fixture = await DatabaseFixture.open()
-    await fixture.database.acceptEpoch(9)
+    const fixture = await DatabaseFixture.accepting(9)
     const leader = new LeaderHistory().createRange(1, 1, 3)
     fixture.database.apply(leader.txns[0]!.payload)
     // The tree lacks the second one.
@@ -150,8 +142,7 @@ describe('a role that uses the database', () => {
   })
 
   it('takes a snapshot that gets its name only when the log is durable up to it', async () => {
-    const fixture = await DatabaseFixture.open()
-    await fixture.database.acceptEpoch(9)
+    const fixture = await DatabaseFixture.accepting(9)
     const leader = new LeaderHistory().createRange(1, 1, 2)
     const writer = fixture.writer()
     let release = (): void => {}
@@ -210,22 +201,19 @@ describe('truncateTo', () => {
   })
 
   it('removes the log entry after a snapshot of the zxid (disk-format H2)', async () => {
-    const fixture = await DatabaseFixture.open()
-    await fixture.database.acceptEpoch(9)
+    const fixture = await DatabaseFixture.accepting(9)
     const leader = new LeaderHistory().createRange(1, 1, 5)
     await fixture.receiveFrom(leader)
     await fixture.database.installSnapshot()
     await fixture.runRole([leader.create(zxidOf(1, 6))])
     expect(await fixture.database.truncateTo(zxidOf(1, 5))).toEqual({ isExact: true })
     expect(fixture.nodeNames()).not.toContain('n100000006')
-    await fixture.database.close()
-    expect((await fixture.open()).lastZxid).toBe(zxidOf(1, 5))
+    expect((await fixture.reopen()).lastZxid).toBe(zxidOf(1, 5))
     expect(fixture.nodeNames()).not.toContain('n100000006')
   })
 
   it('ignores a snapshot whose writing ended above the zxid, though its name does not show it (disk-format H3)', async () => {
-    const fixture = await DatabaseFixture.open()
-    await fixture.database.acceptEpoch(9)
+    const fixture = await DatabaseFixture.accepting(9)
     const leader = new LeaderHistory().createRange(1, 1, 600)
     await fixture.runRole(leader.txns)
     const writer = fixture.writer()
@@ -242,13 +230,11 @@ describe('truncateTo', () => {
     expect(await fixture.database.truncateTo(zxidOf(1, 600))).toEqual({ isExact: true })
     expect(fixture.nodeNames()).toHaveLength(600)
     expect(fixture.fileNames().filter((name) => name.startsWith('snapshot'))).toEqual(['snapshot.0'])
-    await fixture.database.close()
-    expect((await fixture.open()).lastZxid).toBe(zxidOf(1, 600))
+    expect((await fixture.reopen()).lastZxid).toBe(zxidOf(1, 600))
   })
 
   it('changes nothing on disk or in memory when it cannot be exact', async () => {
-    const fixture = await DatabaseFixture.open()
-    await fixture.database.acceptEpoch(9)
+    const fixture = await DatabaseFixture.accepting(9)
     const leader = new LeaderHistory().createRange(1, 1, 5)
     await fixture.receiveFrom(leader)
     await fixture.database.installSnapshot()
@@ -264,15 +250,13 @@ describe('truncateTo', () => {
   })
 
   it('is exact for the start of an epoch if the first transaction of the epoch was there', async () => {
-    const fixture = await DatabaseFixture.open()
-    await fixture.database.acceptEpoch(9)
+    const fixture = await DatabaseFixture.accepting(9)
     const leader = new LeaderHistory().createRange(1, 1, 3).createRange(2, 1, 2)
     await fixture.runRole(leader.txns)
     expect(await fixture.database.truncateTo(zxidOf(2, 0))).toEqual({ isExact: true })
     expect([fixture.database.lastZxid, fixture.nodeNames().length]).toEqual([zxidOf(2, 0), 3])
     await fixture.runRole([upTo(3).create(zxidOf(2, 1))])
-    await fixture.database.close()
-    expect((await fixture.open()).lastZxid).toBe(zxidOf(2, 1))
+    expect((await fixture.reopen()).lastZxid).toBe(zxidOf(2, 1))
   })
 
   it('leaves everything up to the zxid without gaps when it crashes at any step', async () => {

@@ -1,6 +1,7 @@
 import { OPEN_ACL_UNSAFE, OpCode, Writer } from '@zabra/protocol'
 import { MemoryDisk, SeededRandom } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
+import { createOf } from '../core/testing/create-of.ts'
 import { Tree } from '../core/tree/index.ts'
 import {
   crashAtEachStep,
@@ -101,7 +102,7 @@ describe('a snapshot received from a leader', () => {
     await fixture.receiveFrom(leader)
     fixture.database.apply(leader.create(zxidOf(3, 2)).payload)
     await fixture.database.endRole()
-    expect([fixture.database.lastZxid, fixture.database.hasUninstalledTree]).toEqual([zxidOf(2, 1), false])
+    expect(fixture.database).toMatchObject({ lastZxid: zxidOf(2, 1), hasUninstalledTree: false })
     expect(treesEqual(fixture.database.tree, oldHistory().tree)).toBe(true)
     expect(() => fixture.writer()).not.toThrow()
   })
@@ -154,16 +155,14 @@ describe('a snapshot received from a leader', () => {
   })
 
   it('replaces the old history also when both end at the same zxid', async () => {
-    const fixture = await DatabaseFixture.open()
-    await fixture.database.acceptEpoch(2)
+    const fixture = await DatabaseFixture.accepting(2)
     await fixture.runRole(new LeaderHistory().createRange(1, 1, 4).txns)
     await fixture.database.takeSnapshot([])
     const other = new LeaderHistory().createRange(1, 1, 3)
     other.create(zxidOf(1, 4), '/other')
     await fixture.receiveFrom(other)
     await fixture.database.installSnapshot()
-    await fixture.database.close()
-    await fixture.open()
+    await fixture.reopen()
     expect(fixture.nodeNames()).toContain('other')
     expect(fixture.fileNames(`${FOLDER}/set-aside`)).toContain('1.snapshot.100000004')
   })
@@ -237,20 +236,12 @@ describe('a snapshot received from a leader', () => {
   })
 
   it('is not installed while a node has no access control list', async () => {
-    const fixture = await DatabaseFixture.open()
-    await fixture.database.acceptEpoch(3)
+    const fixture = await DatabaseFixture.accepting(3)
     const leader = successor()
     const stream = new SnapshotStream(leader.tree, [], fixture.clock)
     // The node is created after the tables, with a list that they do not contain.
     const acl = [{ perms: 1, id: { scheme: 'ip', id: '10.0.0.1' } }]
-    const txn = leader.write(zxidOf(3, 2), {
-      type: OpCode.create,
-      path: '/late',
-      data: null,
-      acl,
-      ephemeral: false,
-      parentCVersion: 7,
-    })
+    const txn = leader.write(zxidOf(3, 2), createOf('/late', { acl, parentCVersion: 7 }))
     const bytes = bytesOf(await collect(stream))
     await fixture.database.receiveSnapshot(zxidOf(3, 1)).write(bytes)
     await expect(fixture.database.installSnapshot()).rejects.toThrow('Expected the access list of /late')
@@ -267,12 +258,12 @@ describe('a member that requests a full sync', () => {
     const fixture = await member()
     await fixture.database.acceptEpoch(3)
     fixture.database.requestFullSync()
-    expect([fixture.database.isFullSyncRequested, fixture.database.lastZxid]).toEqual([true, zxidOf(2, 1)])
+    expect(fixture.database).toMatchObject({ isFullSyncRequested: true, lastZxid: zxidOf(2, 1) })
     await fixture.database.endRole()
-    expect([fixture.database.isFullSyncRequested, fixture.database.lastZxid]).toEqual([true, zxidOf(2, 1)])
+    expect(fixture.database).toMatchObject({ isFullSyncRequested: true, lastZxid: zxidOf(2, 1) })
     await fixture.receiveFrom(successor())
     await fixture.database.installSnapshot()
-    expect([fixture.database.lastZxid, fixture.database.isFullSyncRequested]).toEqual([zxidOf(3, 1), false])
+    expect(fixture.database).toMatchObject({ lastZxid: zxidOf(3, 1), isFullSyncRequested: false })
   })
 
   it('builds a history from an empty tree and installs it', async () => {
@@ -284,8 +275,7 @@ describe('a member that requests a full sync', () => {
     for (const { payload } of leader.txns) fixture.database.apply(payload)
     expect(fixture.database.lastZxid).toBe(zxidOf(2, 1))
     await fixture.database.installSnapshot()
-    await fixture.database.close()
-    await fixture.open()
+    await fixture.reopen()
     expect(treesEqual(fixture.database.tree, leader.tree)).toBe(true)
   })
 })

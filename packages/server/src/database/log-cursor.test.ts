@@ -1,6 +1,7 @@
-import { OPEN_ACL_UNSAFE, OpCode } from '@zabra/protocol'
 import { MemoryDisk } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
+import { createOf } from '../core/testing/create-of.ts'
+
 import {
   LeaderHistory,
   collect,
@@ -16,8 +17,7 @@ async function member(
   leader: LeaderHistory,
   settings: Parameters<typeof DatabaseFixture.open>[1] = SMALL,
 ): Promise<DatabaseFixture> {
-  const fixture = await DatabaseFixture.open(new MemoryDisk(), settings)
-  await fixture.database.acceptEpoch(9)
+  const fixture = await DatabaseFixture.accepting(9, new MemoryDisk(), settings)
   await fixture.runRole(leader.txns)
   return fixture
 }
@@ -63,8 +63,7 @@ describe('readHistory', () => {
     )
     await fixture.database.truncateTo(zxidOf(2, 2))
     expect(fixture.database.logRange.epochEnds).toEqual([zxidOf(1, 9), zxidOf(2, 2)])
-    await fixture.database.close()
-    await fixture.open()
+    await fixture.reopen()
     expect(fixture.database.logRange).toMatchObject({
       after: 0,
       upTo: zxidOf(2, 2),
@@ -74,8 +73,7 @@ describe('readHistory', () => {
 
   it('waits until transactions are durable, and reads while the log grows', async () => {
     const leader = new LeaderHistory().createRange(1, 1, 300)
-    const fixture = await DatabaseFixture.open(new MemoryDisk(), SMALL)
-    await fixture.database.acceptEpoch(1)
+    const fixture = await DatabaseFixture.accepting(1, new MemoryDisk(), SMALL)
     const writer = fixture.writer()
     for (const { zxid, payload } of leader.txns.slice(0, 100)) writer.appendPayload(zxid, payload)
     const reading = fixture.database.readHistory(zxidOf(1, 50), zxidOf(1, 100))
@@ -94,8 +92,7 @@ describe('readHistory', () => {
     const fixture = await member(leader)
     await fixture.database.takeSnapshot([])
     await fixture.runRole([leader.create(zxidOf(1, 10))])
-    await fixture.database.close()
-    await fixture.open()
+    await fixture.reopen()
     expect(fixture.database.logRange.after).toBe(zxidOf(1, 9))
     await expect(collect(fixture.database.readHistory(zxidOf(1, 8), zxidOf(1, 10)))).rejects.toThrow(
       'Send the learner a snapshot.',
@@ -140,17 +137,9 @@ describe('readHistory', () => {
 
   it('closes a file only when no read of it is in flight', async () => {
     const leader = new LeaderHistory()
-    const fixture = await DatabaseFixture.open()
-    await fixture.database.acceptEpoch(1)
+    const fixture = await DatabaseFixture.accepting(1)
     for (let counter = 1; counter <= 8; counter++)
-      leader.write(zxidOf(1, counter), {
-        type: OpCode.create,
-        path: `/n${counter}`,
-        data: new Uint8Array(400_000),
-        acl: OPEN_ACL_UNSAFE,
-        ephemeral: false,
-        parentCVersion: counter,
-      })
+      leader.write(zxidOf(1, counter), createOf(`/n${counter}`, { data: new Uint8Array(400_000) }))
     await fixture.runRole(leader.txns)
     const { disk } = fixture
     const openRead = disk.openRead.bind(disk)
@@ -247,8 +236,7 @@ describe('opening a database', () => {
     await fixture.open(false)
     expect(fixture.fileNames()).toEqual(['snapshot.0'])
     expect(() => fixture.database.epochs).toThrow('Only a member of an ensemble has epochs.')
-    await fixture.database.close()
-    await fixture.open()
+    await fixture.reopen()
     expect(fixture.fileNames()).toEqual(['acceptedEpoch', 'currentEpoch', 'snapshot.0'])
   })
 })

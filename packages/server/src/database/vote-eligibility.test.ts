@@ -1,4 +1,5 @@
 import { MemoryDisk } from '@zabra/runtime'
+import { diskWithFolder } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
 import { DivergedFilesError, SET_ASIDE } from '../persistence/index.ts'
 import {
@@ -74,11 +75,11 @@ describe('a member whose log does not match its tree', () => {
   it('is eligible again when it has installed a snapshot of a leader', async () => {
     const fixture = await divergedMember()
     const leader = await resync(fixture)
-    expect([
-      fixture.database.isEligibleToVote,
-      fixture.database.isFullSyncRequested,
-      fixture.database.lastZxid,
-    ]).toEqual([true, false, zxidOf(1, 6)])
+    expect(fixture.database).toMatchObject({
+      isEligibleToVote: true,
+      isFullSyncRequested: false,
+      lastZxid: zxidOf(1, 6),
+    })
     await fixture.database.close()
     const again = await DatabaseFixture.open(fixture.disk)
     expect(again.database.isEligibleToVote).toBe(true)
@@ -128,11 +129,11 @@ it('a tree that is wrong only in memory is loaded again, and the member stays el
   const { tree } = fixture.database
   await fixture.database.endRole()
   expect(fixture.database.tree).not.toBe(tree)
-  expect([
-    fixture.database.isEligibleToVote,
-    fixture.database.isFullSyncRequested,
-    fixture.database.lastZxid,
-  ]).toEqual([true, true, zxidOf(1, 3)])
+  expect(fixture.database).toMatchObject({
+    isEligibleToVote: true,
+    isFullSyncRequested: true,
+    lastZxid: zxidOf(1, 3),
+  })
 })
 
 describe('a member without data, with db.autocreate=false', () => {
@@ -150,8 +151,7 @@ describe('a member without data, with db.autocreate=false', () => {
   })
 
   it('is eligible if there is a file initialize, which is valid for one start', async () => {
-    const disk = new MemoryDisk()
-    await disk.makeFolder('/data')
+    const disk = await diskWithFolder('/data')
     await disk.replaceFile('/data/initialize', new Uint8Array(0))
     const fixture = await DatabaseFixture.open(disk, settings)
     expect(fixture.database.isEligibleToVote).toBe(true)

@@ -1,4 +1,5 @@
 import { MemoryDisk, silentLogger } from '@zabra/runtime'
+import { diskWithFolder } from '@zabra/testkit'
 import { expect, it } from 'vitest'
 import { parseConfiguration, printConfiguration, type EnsembleConfiguration } from '../core/quorum/index.ts'
 import { writeActive, writeProposed, loadConfigurations } from './configuration-files.ts'
@@ -38,8 +39,7 @@ it("the operator's configuration is loaded until a newer one is active", async (
 })
 
 it("the operator's configuration is loaded when it is at least as new as the stored one", async () => {
-  const disk = new MemoryDisk()
-  await disk.makeFolder('/data')
+  const disk = await diskWithFolder('/data')
   await writeActive(disk, '/data', configuration(0x100000002, 1, 2))
   expect(await loaded(disk, configuration(0x200000001, 7, 8, 9))).toEqual({
     active: printConfiguration(configuration(0x200000001, 7, 8, 9)),
@@ -54,15 +54,13 @@ it("the operator's configuration is loaded when it is at least as new as the sto
 })
 
 it('an unreadable configuration file is named in the error', async () => {
-  const disk = new MemoryDisk()
-  await disk.makeFolder('/data')
+  const disk = await diskWithFolder('/data')
   disk.putFile('/data/zoo.cfg.dynamic.5', new TextEncoder().encode('server.1=here'))
   await expect(loaded(disk)).rejects.toThrow(/zoo\.cfg\.dynamic\.5/)
 })
 
 it('an active configuration is not loaded as proposed when a crash has left the proposed file', async () => {
-  const disk = new MemoryDisk()
-  await disk.makeFolder('/data')
+  const disk = await diskWithFolder('/data')
   const second = configuration(0x100000002, 1, 2, 3, 4)
   await writeProposed(disk, '/data', second)
   disk.injectFault = (call) => (call === 'remove' ? { code: 'EIO' } : undefined)
@@ -73,8 +71,7 @@ it('an active configuration is not loaded as proposed when a crash has left the 
 })
 
 it("a warning is logged only when the operator's configuration is older and has other members", async () => {
-  const disk = new MemoryDisk()
-  await disk.makeFolder('/data')
+  const disk = await diskWithFolder('/data')
   await writeActive(disk, '/data', configuration(0x100000002, 1, 2, 3, 4))
   const lines: string[] = []
   const logger = {

@@ -1,4 +1,5 @@
 import { CreateMode, ErrorCode, OpCode, Perms, writeCreateRequest } from '@zabra/protocol'
+import { holdWrites } from '@zabra/testkit'
 import { expect, it } from 'vitest'
 import { parseConfiguration, printConfiguration } from '../core/quorum/index.ts'
 import { RawClient } from '../testing/test-server.ts'
@@ -320,14 +321,11 @@ it('the ensemble continues without a member whose disk is full, and the member f
 it('the leader drops a member whose disk hangs, and syncs it again later', async () => {
   const ensemble = await Ensemble.start(3)
   const { disk } = ensemble.member(1)
-  let release = (): void => {}
-  const held = new Promise<void>((resolve) => (release = resolve))
-  disk.beforeWrite = () => held
+  const release = holdWrites(disk)
   const client = await ensemble.client(2, { timeout: 40_000 })
   for (let n = 1; n <= 20; n++) client.create(n, `/n${n}`)
   expect(await ensemble.receive(client, 20)).toHaveLength(20)
   await ensemble.until('its end', () => ensemble.lines.some((line) => line.includes('has not acknowledged')))
-  disk.beforeWrite = undefined
   release()
   await ensemble.until(
     'the member',

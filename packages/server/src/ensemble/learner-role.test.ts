@@ -1,5 +1,6 @@
 import { makeZxid, OpCode, Writer } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
+import { holdWrites } from '@zabra/testkit'
 import { expect, it } from 'vitest'
 import { PacketSplitter, PacketType, PROTOCOL_VERSION, writePacket } from '../core/zab/index.ts'
 import { encodeLoggedTxn } from '../persistence/index.ts'
@@ -45,10 +46,8 @@ async function playLeader(): Promise<{ ensemble: Ensemble; connection: Connectio
 
 it('a learner stops reading from its leader while its disk is behind, and resumes', async () => {
   const { ensemble, connection, acknowledged } = await playLeader()
-  let release = (): void => {}
-  const held = new Promise<void>((resolve) => (release = resolve))
   const { disk } = ensemble.member(1)
-  disk.beforeWrite = () => held
+  const release = holdWrites(disk)
   const data = new Uint8Array(MIB)
   for (let counter = 1; counter <= 80; counter++) {
     const zxid = makeZxid(1, counter)
@@ -67,7 +66,6 @@ it('a learner stops reading from its leader while its disk is behind, and resume
   const unread = connection.bufferedBytes / MIB
   expect(unread).toBeGreaterThan(10)
   expect(unread).toBeLessThan(18)
-  disk.beforeWrite = undefined
   release()
   await ensemble.until('everything', () => acknowledged.at(-1) === makeZxid(1, 80), 2000)
 })

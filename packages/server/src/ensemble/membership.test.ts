@@ -1,5 +1,6 @@
 import { OpCode } from '@zabra/protocol'
 import { MemoryDisk, silentLogger } from '@zabra/runtime'
+import { diskWithFolder } from '@zabra/testkit'
 import { expect, it } from 'vitest'
 import { parseConfiguration, printConfiguration, type EnsembleConfiguration } from '../core/quorum/index.ts'
 import { CONFIGURATION_NODE, Tree } from '../core/tree/index.ts'
@@ -12,8 +13,7 @@ const configuration = (version: number, ...ids: number[]): EnsembleConfiguration
   )
 
 it('a membership writes again what a full disk has refused', async () => {
-  const disk = new MemoryDisk()
-  await disk.makeFolder('/data')
+  const disk = await diskWithFolder('/data')
   const written = configuration(0, 1, 2, 3)
   const membership = new Membership(1, { active: written }, { disk, folder: '/data', written })
   const [second, third] = [configuration(0x100000002, 1, 2, 3, 4), configuration(0x100000003, 2, 3, 4)]

@@ -1,4 +1,5 @@
 import { OpCode } from '@zabra/protocol'
+import { holdWrites } from '@zabra/testkit'
 import { expect, it } from 'vitest'
 import { Ensemble } from './testing/ensemble.ts'
 
@@ -195,9 +196,7 @@ it('an observer that connects is sent the active configuration, not a proposed o
   const ensemble = await start(4, 1, { reconfigEnabled: true, skipAcl: true })
   await ensemble.member(4).crash()
   const client = await ensemble.client(3)
-  let release = (): void => {}
-  const held = new Promise<void>((resolve) => (release = resolve))
-  for (const id of [2, 3]) ensemble.member(id).disk.beforeWrite = () => held
+  const releases = [2, 3].map((id) => holdWrites(ensemble.member(id).disk))
   client.reconfigure(1, { joining: 'server.4=127.0.0.1:2004:3004:participant;127.0.0.1:4004' })
   let isProposed = false
   for (let waited = 0; !isProposed && waited < 5000; waited += 100) {
@@ -207,7 +206,6 @@ it('an observer that connects is sent the active configuration, not a proposed o
   expect(isProposed).toBe(true)
   await ensemble.startServing(4)
   expect([ensemble.server(4).role, await observersOf(ensemble, 1)]).toEqual(['observing', 1])
-  for (const id of [2, 3]) ensemble.member(id).disk.beforeWrite = undefined
-  release()
+  for (const release of releases) release()
   await ensemble.until('4 has a voice', () => ensemble.server(4).role === 'following')
 })

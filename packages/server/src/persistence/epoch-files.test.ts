@@ -1,4 +1,5 @@
 import { MemoryDisk, silentLogger } from '@zabra/runtime'
+import { diskWithFolder } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
 import { openEpochFiles } from './epoch-files.ts'
 import { RecoveryError } from './errors.ts'
@@ -8,8 +9,7 @@ const at = (epoch: number, counter = 1): number => epoch * 2 ** 32 + counter
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 
 async function folder(files: Record<string, string>): Promise<MemoryDisk> {
-  const disk = new MemoryDisk()
-  await disk.makeFolder(FOLDER)
+  const disk = await diskWithFolder(FOLDER)
   for (const [name, text] of Object.entries(files)) disk.putFile(`${FOLDER}/${name}`, bytes(text))
   return disk
 }

@@ -1,4 +1,5 @@
 import { MemoryDisk } from '@zabra/runtime'
+import { diskWithFolder } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
 import { lockFolder, type LockOwner } from './index.ts'
 
@@ -9,8 +10,7 @@ describe('lockFolder', () => {
   })
 
   it('rejects a second server while the first process runs, and names that process', async () => {
-    const disk = new MemoryDisk()
-    await disk.makeFolder('/data')
+    const disk = await diskWithFolder('/data')
     disk.putFile('/data/zabra.lock', new TextEncoder().encode('1 a1 1-now\n'))
     const second = lockFolder(disk, '/data', owner(2, [1]), 'b2')
     await expect(second).rejects.toMatchObject({ name: 'FolderLockedError', code: 'ELOCKED' })
@@ -22,8 +22,7 @@ describe('lockFolder', () => {
   })
 
   it('rejects a second server of the same process', async () => {
-    const disk = new MemoryDisk()
-    await disk.makeFolder('/data')
+    const disk = await diskWithFolder('/data')
     const unlock = await lockFolder(disk, '/data', owner(1), 'd4')
     await expect(lockFolder(disk, '/data', owner(1), 'e5')).rejects.toThrow('another server of this process')
     await unlock()
@@ -43,8 +42,7 @@ describe('lockFolder', () => {
   })
 
   it('takes over the lock of an ended process whose token this process still holds', async () => {
-    const disk = new MemoryDisk()
-    await disk.makeFolder('/data')
+    const disk = await diskWithFolder('/data')
     const owner = (pid: number): LockOwner => ({
       pid,
       processIdentity: (other: number) => (other === pid ? `${pid}` : undefined),

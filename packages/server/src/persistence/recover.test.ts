@@ -1,6 +1,6 @@
 import { Writer } from '@zabra/protocol'
-import { MemoryDisk } from '@zabra/runtime'
 import { nodeCompression } from '@zabra/runtime/node'
+import { diskWithFolder } from '@zabra/testkit'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Tree } from '../core/tree/index.ts'
@@ -175,8 +175,7 @@ describe('recovery of bytes that were not synced', () => {
   }
 
   it('makes entries durable that the process before had written and not synced', async () => {
-    const disk = new MemoryDisk()
-    await disk.makeFolder('/data/version-2')
+    const disk = await diskWithFolder('/data/version-2')
     const writer = await disk.openWrite(PATH, { create: true, durable: false })
     await writer.write(entry(1), 0)
     await writer.sync()
@@ -189,8 +188,7 @@ describe('recovery of bytes that were not synced', () => {
   })
 
   it('makes the name of the newest log durable', async () => {
-    const disk = new MemoryDisk()
-    await disk.makeFolder('/data/version-2')
+    const disk = await diskWithFolder('/data/version-2')
     const writer = await disk.openWrite(PATH, { create: true, durable: true })
     await writer.write(entry(1), 0)
     expect((await recoverFrom(disk)).lastZxid).toBe(1)

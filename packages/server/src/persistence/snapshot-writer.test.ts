@@ -1,5 +1,5 @@
-import { MemoryDisk } from '@zabra/runtime'
 import { nodeCompression } from '@zabra/runtime/node'
+import { diskWithFolder } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
 import { Tree } from '../core/tree/index.ts'
 import type { LoggedTxn } from '../core/types.ts'
@@ -19,8 +19,7 @@ function treeOf(nodes: number): Tree {
 
 /** Takes a snapshot and resolves to the largest number of bytes that were written and not synced. */
 async function maxUnsynced(nodes: number): Promise<number> {
-  const disk = new MemoryDisk()
-  await disk.makeFolder('/data')
+  const disk = await diskWithFolder('/data')
   let [unsynced, max] = [0, 0]
   disk.injectFault = (call, _, length) => {
     if (call === 'write') unsynced += length
@@ -45,8 +44,7 @@ describe('the writes of takeSnapshot', () => {
   })
 
   it('reject when one sync fails, though later ones succeed', async () => {
-    const disk = new MemoryDisk()
-    await disk.makeFolder('/data')
+    const disk = await diskWithFolder('/data')
     let syncs = 0
     disk.injectFault = (call) => (call === 'sync' && ++syncs === 1 ? { code: 'EIO' } : undefined)
     const options = { disk, folder: '/data', compression: 'none', compressor: nodeCompression } as const

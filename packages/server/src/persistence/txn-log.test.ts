@@ -1,4 +1,5 @@
 import { MemoryDisk } from '@zabra/runtime'
+import { diskWithFolder } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
 import type { LoggedTxn } from '../core/types.ts'
 import {
@@ -13,8 +14,7 @@ import {
 
 describe('TxnLog', () => {
   it('makes everything that is appended during a write durable by one further write', async () => {
-    const disk = new MemoryDisk()
-    await disk.makeFolder(FOLDER)
+    const disk = await diskWithFolder(FOLDER)
     const durable: number[] = []
     const log = openLog(disk, 0, { durable: (zxid) => durable.push(zxid) })
     let release = (): void => {}

@@ -1,6 +1,7 @@
 import { CreateMode, ErrorCode, EventType, OpCode, writeMultiHeader, Writer } from '@zabra/protocol'
 import { ManualClock } from '@zabra/runtime'
 import { describe, expect } from 'vitest'
+import { createOf } from '../core/testing/create-of.ts'
 import { LearnerSessions, type SessionTable } from '../core/sessions/index.ts'
 import type { LoggedTxn, Txn, Zxid } from '../core/types.ts'
 import { encodeLoggedTxn } from '../persistence/index.ts'
@@ -71,15 +72,6 @@ class LearnerFixture {
 const it = test
   .extend('script', () => LearnerFixture.start())
   .extend('client', ({ script }) => script.connect())
-
-const created = (path: string): Txn => ({
-  type: OpCode.create,
-  path,
-  data: null,
-  acl: [{ perms: 31, id: { scheme: 'world', id: 'anyone' } }],
-  ephemeral: false,
-  parentCVersion: -1,
-})
 
 describe('LearnerPipeline', () => {
   it('forwards a write unchanged with the identities of its client, and replies when its transaction is committed', async () => {
@@ -208,7 +200,7 @@ describe('LearnerPipeline', () => {
       [OpCode.sync, OpCode.sync],
     ])
     script.fromLeader((pipeline) => pipeline.completeSync())
-    script.commit(99n, 1, created('/a'))
+    script.commit(99n, 1, createOf('/a'))
     expect(await client.received()).toEqual(['1:0'])
     script.fromLeader((pipeline) => pipeline.completeSync())
     expect(await client.received()).toEqual(['2:0', '3:0'])
@@ -234,10 +226,10 @@ describe('LearnerPipeline', () => {
     client.create(6, '/b')
     await script.clock.untilIdle()
     // The same xid of another session, and another xid of this session, sent through another server.
-    script.commit(99n, 5, created('/x'))
-    script.commit(sessionId, 4, created('/y'))
+    script.commit(99n, 5, createOf('/x'))
+    script.commit(sessionId, 4, createOf('/y'))
     expect([await client.received(), script.fixture.pipeline.outstanding]).toEqual([[], 2])
-    script.commit(sessionId, 5, created('/a'))
+    script.commit(sessionId, 5, createOf('/a'))
     script.commit(sessionId, 6, { type: OpCode.error, err: ErrorCode.NODEEXISTS })
     expect(await client.received()).toEqual(['5:0', `6:${ErrorCode.NODEEXISTS}`])
     expect(['/x', '/y', '/a'].map((path) => script.fixture.tree.has(path))).toEqual([true, true, true])
@@ -305,7 +297,7 @@ describe('LearnerPipeline', () => {
     await script.clock.untilIdle()
     script.fixture.clientService.endRole('Closed: the role is over')
     // Later packets of the old leader are ignored.
-    script.commit(sessionId, 1, created('/a'))
+    script.commit(sessionId, 1, createOf('/a'))
     script.fixture.pipeline.completeSync()
     script.fixture.pipeline.completeRevalidation(sessionId, false)
     await script.clock.untilIdle()
@@ -319,8 +311,8 @@ describe('LearnerPipeline', () => {
     const { sessionId } = client.session!
     client.create(1, '/a')
     await script.clock.untilIdle()
-    script.commit(sessionId, 1, created('/a'), { hi: 1, lo: 2 })
-    script.commit(sessionId, 2, created('/b'))
+    script.commit(sessionId, 1, createOf('/a'), { hi: 1, lo: 2 })
+    script.commit(sessionId, 2, createOf('/b'))
     expect([await client.received(), script.failures, script.fixture.tree.has('/b')]).toEqual([
       [],
       ['diverged at 2'],

@@ -15,7 +15,7 @@ import {
   type Writer,
 } from '@zabra/protocol'
 import { MemoryDisk, type Logger, type MemoryConnection, type Platform } from '@zabra/runtime'
-import { FramedConnection, ManualPlatform, type Reply } from '@zabra/testkit'
+import { FramedConnection, holdWrites, ManualPlatform, type Reply } from '@zabra/testkit'
 import { defaults, type ServerSettings } from '../settings/index.ts'
 import type { Server } from '../server-types.ts'
 import { createServer } from '../server.ts'
@@ -77,13 +77,7 @@ export class TestServer extends ManualPlatform {
 
   /** Blocks writes to the disk. Returns a function that lets them continue. */
   blockDisk(): () => void {
-    let release = (): void => {}
-    const blocked = new Promise<void>((resolve) => (release = resolve))
-    this.disk.beforeWrite = () => blocked
-    return () => {
-      this.disk.beforeWrite = undefined
-      release()
-    }
+    return holdWrites(this.disk)
   }
 
   override advance(ms: number): Promise<void> {

@@ -1,21 +1,15 @@
-import { ErrorCode, OPEN_ACL_UNSAFE, OpCode, Writer } from '@zabra/protocol'
+import { ErrorCode, Writer } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
+import { createOf } from '../testing/create-of.ts'
 import { ChildPathsCursor, Tree } from '../tree/index.ts'
 import { chunkedMultiRead } from './chunked-reply.ts'
 
 /** Writes a reply with two lists and returns its error, its bytes, and the number of steps. */
 function made(children: number, limit: number): { err: unknown; length: number; turns: number } {
   const tree = new Tree({ extendedTypes: true, digest: false })
-  const made = {
-    type: OpCode.create2,
-    data: null,
-    acl: OPEN_ACL_UNSAFE,
-    ephemeral: false,
-    parentCVersion: -1,
-  }
   const paths = Array.from({ length: children }, (_, i) => `/p/${1000 + i}`)
   for (const [zxid, path] of ['/p', ...paths].entries())
-    tree.apply({ sessionId: 1n, cxid: 1, zxid: zxid + 1, time: 0 }, { ...made, path })
+    tree.apply({ sessionId: 1n, cxid: 1, zxid: zxid + 1, time: 0 }, createOf(path))
   const bytes = new Uint8Array(30)
   const list = new ChildPathsCursor(tree, tree.find('/p'))
   const lists = [10, 20].map((at) => ({ at, children: list }))

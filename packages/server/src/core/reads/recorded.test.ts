@@ -1,5 +1,6 @@
 import { OPEN_ACL_UNSAFE, OpCode, Reader, type ACL } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
+import { createOf } from '../testing/create-of.ts'
 import { ReadFixture, Client, hex, text } from './testing/read-fixture.ts'
 
 const bytesOf = (frame: string): Uint8Array => {
@@ -80,8 +81,7 @@ describe('the replies of a ZooKeeper 3.9 server, byte for byte', () => {
 
   it('getData of a node without data', () => {
     const fixture = new ReadFixture({ empty: true })
-    const create = { type: OpCode.create, path: '/nulld', data: null, acl: OPEN_ACL_UNSAFE } as const
-    fixture.apply({ ...create, ephemeral: false, parentCVersion: -1 }, 34, 1_795_217_804_121)
+    fixture.apply(createOf('/nulld'), 34, 1_795_217_804_121)
     expectReply(
       fixture,
       '00000013 00000006 00000004 00000006 2f6e756c6c64 00',
@@ -114,8 +114,7 @@ describe('the replies of a ZooKeeper 3.9 server, byte for byte', () => {
     const bob = { scheme: 'digest', id: 'bob:ikIaKsbtGweaHnb/jKn7OHqbunM=' }
     const fixture = new ReadFixture({ empty: true })
     fixture.client.identities = [bob]
-    const node = { data: text('ab'), acl: [{ perms: 31, id: bob }], ephemeral: false, parentCVersion: -1 }
-    const create = (path: string) => ({ type: OpCode.create, path, ...node }) as const
+    const create = (path: string) => createOf(path, { data: text('ab'), acl: [{ perms: 31, id: bob }] })
     fixture.apply(create('/kz'), 15, 1_795_217_678_380)
     fixture.apply(create('/kz/a'), 16)
     fixture.apply({ type: OpCode.setData, path: '/kz', data: text('cd'), version: 1 }, 17, 1_795_217_678_397)
@@ -193,8 +192,7 @@ describe('the replies of a ZooKeeper 3.9 server, byte for byte', () => {
 
   it('setWatches with a stale watch, then checkWatches and removeWatches of a new one', () => {
     const fixture = new ReadFixture({ empty: true })
-    const create = { type: OpCode.create, path: '/wx', data: null, acl: OPEN_ACL_UNSAFE } as const
-    fixture.apply({ ...create, ephemeral: false, parentCVersion: -1 }, 27)
+    fixture.apply(createOf('/wx'), 27)
     fixture.apply({ type: OpCode.setData, path: '/wx', data: null, version: 1 }, 29)
     expectReply(
       fixture,

@@ -8,6 +8,7 @@ import {
   writeSetWatches2,
 } from '@zabra/protocol'
 import { describe, expect } from 'vitest'
+import { createOf } from '../testing/create-of.ts'
 import { ReadFixture, it } from './testing/read-fixture.ts'
 
 describe('a read that sets a watch', () => {
@@ -161,8 +162,7 @@ describe('setWatches and setWatches2', () => {
       const fixture = new ReadFixture({ empty: true })
       fixture.create('/n', null)
       fixture.apply({ type: OpCode.setData, path: '/n', data: null, version: 1 }, 7)
-      const child = { path: '/n/k', data: null, acl: [], ephemeral: false, parentCVersion: -1 }
-      fixture.apply({ type: OpCode.create, ...child }, 8)
+      fixture.apply(createOf('/n/k', { acl: [] }), 8)
       const request = { relativeZxid: seen, dataWatches: ['/n'], existWatches: [], childWatches: ['/n'] }
       fixture.ask(OpCode.setWatches, (w) => writeSetWatches(w, request))
       expect([fixture.client.events, fixture.held('/n')]).toEqual([events, kinds])

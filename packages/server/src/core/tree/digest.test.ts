@@ -1,6 +1,7 @@
 import { CONTAINER_OWNER, OPEN_ACL_UNSAFE, OpCode } from '@zabra/protocol'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { createOf } from '../testing/create-of.ts'
 import { PreparerFixture, type RequestSpec } from '../prepare/testing/preparer-fixture.ts'
 import { plainDigest, plainNodeDigest } from '../testing/plain-digest.ts'
 import type { StoredStat, SubTxn } from '../types.ts'
@@ -37,12 +38,11 @@ describe('the digest of a prepared tree', () => {
 
   it('stays correct when a node is created again with the same parent cversion', () => {
     const tree = new Tree({ digest: true, extendedTypes: false })
-    const created = { type: OpCode.create, data: null, acl: OPEN_ACL_UNSAFE, ephemeral: false }
     const txns = [
-      { ...created, path: '/a', parentCVersion: 1 },
-      { ...created, path: '/a/b', parentCVersion: 5 },
+      createOf('/a', { parentCVersion: 1 }),
+      createOf('/a/b', { parentCVersion: 5 }),
       { type: OpCode.delete, path: '/a/b' },
-      { ...created, path: '/a/b', parentCVersion: 5 },
+      createOf('/a/b', { parentCVersion: 5 }),
     ] as const
     for (const [at, txn] of txns.entries()) {
       tree.apply({ sessionId: 1n, cxid: 0, zxid: at + 1, time: at * 1000 }, txn)

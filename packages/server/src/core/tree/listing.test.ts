@@ -1,6 +1,7 @@
-import { OPEN_ACL_UNSAFE, OpCode } from '@zabra/protocol'
+import { OpCode } from '@zabra/protocol'
 import { SeededRandom } from '@zabra/runtime'
 import { expect, it } from 'vitest'
+import { createOf } from '../testing/create-of.ts'
 import type { Txn } from '../types.ts'
 import { ChildPathsCursor, DescendantCounter, Tree } from './index.ts'
 
@@ -28,8 +29,7 @@ class RandomTree {
   }
 
   #create(path: string): void {
-    const made = { data: null, acl: OPEN_ACL_UNSAFE, ephemeral: false, parentCVersion: -1 }
-    this.#apply({ type: OpCode.create2, path, ...made })
+    this.#apply(createOf(path))
   }
 
   #apply(txn: Txn): void {

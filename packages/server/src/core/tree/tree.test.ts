@@ -1,5 +1,6 @@
 import { nameOf, OPEN_ACL_UNSAFE, OpCode, Reader, readStat, Writer } from '@zabra/protocol'
 import { describe, expect, test } from 'vitest'
+import { createOf } from '../testing/create-of.ts'
 import type { Txn } from '../types.ts'
 import { childPaths } from '../testing/child-paths.ts'
 import { Tree, type ChangeSink } from './index.ts'
@@ -13,18 +14,8 @@ function apply(tree: Tree, zxid: number, time: number, txn: Txn, sink?: ChangeSi
   return tree.apply({ sessionId: SESSION, cxid: 1, zxid, time }, txn, sink)
 }
 
-const create = (
-  path: string,
-  parentCVersion: number,
-  extra: { data?: string; ephemeral?: boolean } = {},
-): Txn => ({
-  type: OpCode.create,
-  path,
-  data: bytes(extra.data ?? ''),
-  acl: OPEN_ACL_UNSAFE,
-  ephemeral: extra.ephemeral ?? false,
-  parentCVersion,
-})
+const create = (path: string, parentCVersion: number, data = '', ephemeral = false): Txn =>
+  createOf(path, { parentCVersion, data: bytes(data), ephemeral })
 
 function visible(tree: Tree, path: string): ReturnType<typeof readStat> {
   const writer = new Writer()
@@ -36,9 +27,9 @@ describe('the digest of a tree', () => {
   it('equals that of Apache ZooKeeper after each transaction of a recorded history', ({ tree }) => {
     const value = (): bigint => BigInt.asIntN(64, (BigInt(tree.digest!.hi) << 32n) | BigInt(tree.digest!.lo))
     expect(value()).toBe(0x51c6d660n)
-    apply(tree, 0x100000002, 0x1a1fb44a73e, create('/a', 1, { data: 'hello' }))
+    apply(tree, 0x100000002, 0x1a1fb44a73e, create('/a', 1, 'hello'))
     expect(value()).toBe(0x152415ba6n)
-    apply(tree, 0x100000003, 0x1a1fb44a9ad, create('/a/e', 1, { data: 'x', ephemeral: true }))
+    apply(tree, 0x100000003, 0x1a1fb44a9ad, create('/a/e', 1, 'x', true))
     expect(value()).toBe(0x1cd42bef9n)
     apply(tree, 0x100000004, 0x1a1fb44a9b6, {
       type: OpCode.setData,
@@ -77,22 +68,10 @@ describe('create and delete', () => {
   })
 
   it('a stat has the owner of an ephemeral, and 0 for containers and TTL nodes', ({ tree }) => {
-    apply(tree, 1, 10, create('/e', 2, { ephemeral: true }))
-    apply(tree, 2, 10, {
-      type: OpCode.createContainer,
-      path: '/c',
-      data: null,
-      acl: OPEN_ACL_UNSAFE,
-      parentCVersion: 3,
-    })
-    apply(tree, 3, 10, {
-      type: OpCode.createTTL,
-      path: '/t',
-      data: null,
-      acl: OPEN_ACL_UNSAFE,
-      parentCVersion: 4,
-      ttl: 5,
-    })
+    apply(tree, 1, 10, create('/e', 2, '', true))
+    const given = { data: null, acl: OPEN_ACL_UNSAFE }
+    apply(tree, 2, 10, { type: OpCode.createContainer, path: '/c', ...given, parentCVersion: 3 })
+    apply(tree, 3, 10, { type: OpCode.createTTL, path: '/t', ...given, parentCVersion: 4, ttl: 5 })
     expect(visible(tree, '/e').ephemeralOwner).toBe(SESSION)
     expect(visible(tree, '/c').ephemeralOwner).toBe(0n)
     expect(visible(tree, '/t').ephemeralOwner).toBe(0n)
@@ -146,12 +125,12 @@ describe('quotas', () => {
   it('count the subtree when the stats node is created, and follow its changes', ({ tree }) => {
     const stats = (): string =>
       new TextDecoder().decode(tree.dataOf(tree.find('/zookeeper/quota/a/zookeeper_stats'))!)
-    apply(tree, 1, 1, create('/a', 2, { data: '12345' }))
+    apply(tree, 1, 1, create('/a', 2, '12345'))
     apply(tree, 2, 1, create('/zookeeper/quota/a', 1))
-    apply(tree, 3, 1, create('/zookeeper/quota/a/zookeeper_limits', 1, { data: 'count=5,bytes=100' }))
-    apply(tree, 4, 1, create('/zookeeper/quota/a/zookeeper_stats', 2, { data: 'count=0,bytes=0' }))
+    apply(tree, 3, 1, create('/zookeeper/quota/a/zookeeper_limits', 1, 'count=5,bytes=100'))
+    apply(tree, 4, 1, create('/zookeeper/quota/a/zookeeper_stats', 2, 'count=0,bytes=0'))
     expect(stats()).toBe('count=1,bytes=5')
-    apply(tree, 5, 1, create('/a/b', 1, { data: '123' }))
+    apply(tree, 5, 1, create('/a/b', 1, '123'))
     expect(stats()).toBe('count=2,bytes=8')
     apply(tree, 6, 1, { type: OpCode.setData, path: '/a/b', data: bytes('1'), version: 1 })
     expect(stats()).toBe('count=2,bytes=6')

@@ -1,5 +1,6 @@
 import { OPEN_ACL_UNSAFE, OpCode, Perms, type ACL } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
+import { createOf } from '../testing/create-of.ts'
 import { Tree } from '../tree/index.ts'
 import type { Txn } from '../types.ts'
 import {
@@ -25,7 +26,7 @@ class TreeWatchFixture extends WatchFixture {
   }
 
   create(path: string, { ephemeral = false, acl = OPEN_ACL_UNSAFE } = {}): void {
-    this.apply({ type: OpCode.create, path, data: null, acl, ephemeral, parentCVersion: -1 })
+    this.apply(createOf(path, { acl, ephemeral }))
   }
   set(path: string): void {
     this.apply({ type: OpCode.setData, path, data: null, version: 1 })
@@ -45,7 +46,7 @@ describe('a notification', () => {
     const path = '/fx/m'
     const txns = [
       { type: OpCode.check, path: '/fx', version: 1 },
-      { type: OpCode.create, path, data: null, acl: OPEN_ACL_UNSAFE, ephemeral: false, parentCVersion: -1 },
+      createOf(path),
       { type: OpCode.setData, path, data: null, version: 1 },
       { type: OpCode.delete, path },
     ] as const

@@ -1,4 +1,4 @@
-import { nameOf, epochOf, OPEN_ACL_UNSAFE, OpCode, Reader, Writer } from '@zabra/protocol'
+import { nameOf, epochOf, OpCode, Reader, Writer } from '@zabra/protocol'
 import {
   ManualClock,
   MemoryDisk,
@@ -9,6 +9,7 @@ import {
   type Platform,
 } from '@zabra/runtime'
 import { nodeCompression } from '@zabra/runtime/node'
+import { createOf } from '../../core/testing/create-of.ts'
 import { childPaths } from '../../core/testing/child-paths.ts'
 import { Tree } from '../../core/tree/index.ts'
 import type { LoggedTxn, Txn, Zxid } from '../../core/types.ts'
@@ -64,14 +65,7 @@ export class LeaderHistory {
   create(zxid: Zxid, path = `/n${zxid.toString(16)}`): RawTxn {
     const parentCVersion = this.tree.nodeInfo('/')!.cversion + 1
     const data = new Uint8Array(40).fill(zxid % 251)
-    return this.write(zxid, {
-      type: OpCode.create,
-      path,
-      data,
-      acl: OPEN_ACL_UNSAFE,
-      ephemeral: false,
-      parentCVersion,
-    })
+    return this.write(zxid, createOf(path, { data, parentCVersion }))
   }
 
   createRange(epoch: number, from: number, to: number): this {
@@ -109,6 +103,22 @@ export class DatabaseFixture {
     const fixture = new DatabaseFixture(disk, settings)
     await fixture.open()
     return fixture
+  }
+
+  /** Opens a database that has accepted an epoch. */
+  static async accepting(
+    epoch: number,
+    ...given: Parameters<typeof DatabaseFixture.open>
+  ): Promise<DatabaseFixture> {
+    const fixture = await DatabaseFixture.open(...given)
+    await fixture.database.acceptEpoch(epoch)
+    return fixture
+  }
+
+  /** Closes the database and opens it again. */
+  async reopen(): Promise<Database> {
+    await this.database.close()
+    return await this.open()
   }
 
   async open(member = true): Promise<Database> {

@@ -1,6 +1,7 @@
-import { OPEN_ACL_UNSAFE, OpCode } from '@zabra/protocol'
 import { ManualClock, MemoryDisk, SeededRandom, silentLogger, type Clock } from '@zabra/runtime'
 import { nodeCompression } from '@zabra/runtime/node'
+import { diskWithFolder } from '@zabra/testkit'
+import { createOf } from '../../core/testing/create-of.ts'
 import { Tree } from '../../core/tree/index.ts'
 import type { LoggedTxn } from '../../core/types.ts'
 import {
@@ -21,14 +22,7 @@ export const newTree = (): Tree => new Tree({ digest: true, extendedTypes: true 
 /** Returns the transaction that creates the node `/n<zxid>` with `size` bytes of data. */
 export const createTxn = (zxid: number, size = 50): LoggedTxn => ({
   header: { sessionId: 7n, cxid: zxid, zxid, time: 1000 + zxid },
-  txn: {
-    type: OpCode.create,
-    path: `/n${zxid}`,
-    data: new Uint8Array(size).fill(zxid),
-    acl: OPEN_ACL_UNSAFE,
-    ephemeral: false,
-    parentCVersion: zxid,
-  },
+  txn: createOf(`/n${zxid}`, { data: new Uint8Array(size).fill(zxid), parentCVersion: zxid }),
   digest: undefined,
 })
 
@@ -168,8 +162,7 @@ export const recoverFrom = (disk: MemoryDisk, trustEmptySnapshot = true): Promis
 
 /** Returns a disk with a log of the transactions from 1 to `count`. */
 export async function diskWithLog(count: number): Promise<MemoryDisk> {
-  const disk = new MemoryDisk()
-  await disk.makeFolder(FOLDER)
+  const disk = await diskWithFolder(FOLDER)
   const log = openLog(disk)
   for (let zxid = 1; zxid <= count; zxid++) log.append(createTxn(zxid, 5))
   await log.close()

@@ -1,33 +1,21 @@
-import { OPEN_ACL_UNSAFE, OpCode, Reader, Writer } from '@zabra/protocol'
-import { MemoryDisk } from '@zabra/runtime'
+import { OPEN_ACL_UNSAFE, Reader, Writer } from '@zabra/protocol'
 import { nodeCompression } from '@zabra/runtime/node'
+import { diskWithFolder } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
 import { Tree } from '../../core/tree/index.ts'
 import type { LoggedTxn } from '../../core/types.ts'
 import { decodeLoggedTxn, writeEntry, takeSnapshot } from '../index.ts'
 import { writeLogHeader } from '../log-format.ts'
+import { createTxn, FOLDER } from '../testing/log-fixture.ts'
 import { DamageError, readLog, readSnapshot, repairLog, type LogRecord } from './index.ts'
 
-const FOLDER = '/data/version-2'
 const LOG = `${FOLDER}/log.1`
 
-const create = (zxid: number): LoggedTxn => ({
-  header: { sessionId: 7n, cxid: zxid, zxid, time: 1000 + zxid },
-  txn: {
-    type: OpCode.create,
-    path: `/n${zxid}`,
-    data: new Uint8Array(20).fill(zxid),
-    acl: OPEN_ACL_UNSAFE,
-    ephemeral: false,
-    parentCVersion: zxid,
-  },
-  digest: undefined,
-})
+const create = (zxid: number): LoggedTxn => createTxn(zxid, 20)
 
 /** Returns the bytes of a log with these transactions, `room` zeros at its end, and the offset of each transaction. */
 async function logOf(zxids: readonly number[], room = 100) {
-  const disk = new MemoryDisk()
-  await disk.makeFolder(FOLDER)
+  const disk = await diskWithFolder(FOLDER)
   const writer = new Writer()
   writeLogHeader(writer)
   const offsets: number[] = []
@@ -167,8 +155,7 @@ describe('repairLog', () => {
   })
 
   it('moves a file without a whole header away', async () => {
-    const disk = new MemoryDisk()
-    await disk.makeFolder(FOLDER)
+    const disk = await diskWithFolder(FOLDER)
     disk.putFile(LOG, new Uint8Array([0x5a, 0x4b]))
     expect(await repairLog(disk, await readLog(disk, LOG))).toMatchObject({ written: undefined, kept: 0 })
     expect(disk.paths()).toEqual([`${FOLDER}/backup.log.1.1`])
@@ -179,8 +166,7 @@ describe('readSnapshot', () => {
   it.each(['none', 'gz', 'snappy'] as const)(
     'returns nodes, sessions and the digest (%s)',
     async (compression) => {
-      const disk = new MemoryDisk()
-      await disk.makeFolder(FOLDER)
+      const disk = await diskWithFolder(FOLDER)
       const tree = new Tree({ digest: true, extendedTypes: true })
       for (const zxid of [1, 2]) tree.apply(create(zxid).header, create(zxid).txn)
       const options = { disk, folder: FOLDER, compression, compressor: nodeCompression }
@@ -202,8 +188,7 @@ describe('readSnapshot', () => {
   )
 
   it('reports the first bad byte of a corrupt snapshot', async () => {
-    const disk = new MemoryDisk()
-    await disk.makeFolder(FOLDER)
+    const disk = await diskWithFolder(FOLDER)
     const tree = new Tree({ digest: true, extendedTypes: true })
     tree.apply(create(1).header, create(1).txn)
     const options = { disk, folder: FOLDER, compression: 'none', compressor: nodeCompression } as const

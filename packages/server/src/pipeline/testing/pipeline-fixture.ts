@@ -14,7 +14,7 @@ import { defaults, type ServerSettings } from '../../settings/index.ts'
 import type { ClientChannel } from '../../connections/client-channel.ts'
 import { acceptClient } from '../../connections/client-connection.ts'
 import { ClientService } from '../../connections/client-service.ts'
-import { fixedSystem } from '@zabra/testkit'
+import { fixedSystem, diskWithFolder } from '@zabra/testkit'
 import { RawClient, type HandshakeOptions } from '../../testing/test-server.ts'
 import type { RequestPipeline, PipelineContext } from '../types.ts'
 
@@ -89,8 +89,7 @@ export class PipelineFixture<W extends RequestPipeline = RequestPipeline> {
     options: PipelineFixtureOptions<W>,
   ): Promise<PipelineFixture<W>> {
     const network = new MemoryNetwork(options.clock)
-    const disk = new MemoryDisk()
-    await disk.makeFolder('/data')
+    const disk = await diskWithFolder('/data')
     const listener = await network.listen({ port: 0 }, (wire) =>
       fixture.clientService.runTurn(() => acceptClient(fixture.clientService, wire)),
     )

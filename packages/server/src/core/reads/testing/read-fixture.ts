@@ -1,4 +1,5 @@
 import { OPEN_ACL_UNSAFE, OpCode, Reader, readWatcherEvent, Writer, type ACL } from '@zabra/protocol'
+import { createOf } from '../../testing/create-of.ts'
 import { AclRules } from '../../auth/index.ts'
 import { Tree } from '../../tree/index.ts'
 import type { Identity, Txn } from '../../types.ts'
@@ -67,8 +68,7 @@ export class ReadFixture {
   }
 
   create(path: string, data: string | null, acl: readonly ACL[] = OPEN_ACL_UNSAFE, ephemeral = false): void {
-    const bytes = data === null ? null : text(data)
-    this.apply({ type: OpCode.create, path, data: bytes, acl, ephemeral, parentCVersion: -1 })
+    this.apply(createOf(path, { data: data === null ? null : text(data), acl, ephemeral }))
   }
 
   /** Applies a transaction, by default with the next zxid and from the client's session. */
