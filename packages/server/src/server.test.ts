@@ -1,4 +1,12 @@
-import { OpCode, ErrorCode, EventType, CreateMode, writeAuthPacket } from '@zabra/protocol'
+import {
+  OpCode,
+  ErrorCode,
+  EventType,
+  CreateMode,
+  OPEN_ACL_UNSAFE,
+  writeAuthPacket,
+  writeCreateRequest,
+} from '@zabra/protocol'
 import { describe, expect } from 'vitest'
 import type { ServerSettings } from './settings/index.ts'
 import { TestServer, type RawClient } from './testing/test-server.ts'
@@ -635,26 +643,10 @@ describe('the background work of a server', () => {
   it('deletes a container whose last child is deleted, and an expired TTL node', async () => {
     const fixture = await TestServer.start({ extendedTypesEnabled: true, containerCheckIntervalMs: 1000 })
     const client = await fixture.connect({ timeout: 20_000 })
-    client.ask(1, OpCode.createContainer, (w) => {
-      w.string('/c')
-      w.buffer(null)
-      w.int(1)
-      w.int(31)
-      w.string('world')
-      w.string('anyone')
-      w.int(CreateMode.CONTAINER)
-    })
+    const container = { path: '/c', data: null, acl: OPEN_ACL_UNSAFE, flags: CreateMode.CONTAINER }
+    client.ask(1, OpCode.createContainer, (w) => writeCreateRequest(w, container))
     client.create(2, '/c/x')
-    client.ask(3, OpCode.createTTL, (w) => {
-      w.string('/t')
-      w.buffer(null)
-      w.int(1)
-      w.int(31)
-      w.string('world')
-      w.string('anyone')
-      w.int(CreateMode.PERSISTENT_WITH_TTL)
-      w.long(2500n)
-    })
+    client.createTtl(3, '/t', 2500n)
     await fixture.advance(1500)
     expect(client.takeReceived()).toEqual(['1:0', '2:0', '3:0'])
     expect(fixture.server.stats().nodes).toBe(7)
@@ -673,16 +665,7 @@ describe('the background work of a server', () => {
     })
     const client = await fixture.connect({ timeout: 20_000 })
     for (let n = 1; n <= 4; n++) {
-      client.ask(n, OpCode.createTTL, (w) => {
-        w.string(`/t${n}`)
-        w.buffer(null)
-        w.int(1)
-        w.int(31)
-        w.string('world')
-        w.string('anyone')
-        w.int(CreateMode.PERSISTENT_WITH_TTL)
-        w.long(3000n)
-      })
+      client.createTtl(n, `/t${n}`, 3000n)
     }
     await fixture.advance(4100)
     // /t1 is deleted; the others are in a list of which one node is deleted each second.

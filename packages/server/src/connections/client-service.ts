@@ -232,11 +232,6 @@ export class ClientService {
     this.#isStopped = true
   }
 
-  /** Handles no further events. */
-  stop(): void {
-    this.#isStopped = true
-  }
-
   /** Flushes and closes every connection. Those that do not read their last bytes within a second are destroyed. */
   async closeConnections(): Promise<void> {
     const reason = 'Closed: the server is stopping'

@@ -36,11 +36,6 @@ async function startObserved(settings: Partial<ServerSettings> = {}): Promise<{
   return { fixture, turns: () => turns, afterEach: (given) => (look = given) }
 }
 
-async function session(fixture: TestServer, timeout = 10_000): Promise<RawClient> {
-  const client = await fixture.connect({ timeout })
-  return client
-}
-
 async function createChildren(
   fixture: TestServer,
   client: RawClient,
@@ -53,27 +48,13 @@ async function createChildren(
   client.frames.length = 0
 }
 
-/** Creates a TTL node. `ms` is its time to live in milliseconds. */
-function createTtl(client: RawClient, xid: number, path: string, ms: bigint): void {
-  client.ask(xid, OpCode.createTTL, (w) => {
-    w.string(path)
-    w.buffer(nothing)
-    w.int(1)
-    w.int(31)
-    w.string('world')
-    w.string('anyone')
-    w.int(CreateMode.PERSISTENT_WITH_TTL)
-    w.long(ms)
-  })
-}
-
 /** Creates `count` TTL nodes with names from 1 on. The last of them and two more expire at once, the others after a day. */
 async function startWithTtlNodes(
   count: number,
 ): Promise<Awaited<ReturnType<typeof startObserved>> & { client: RawClient }> {
   const made = await startObserved({ containerCheckIntervalMs: 1000 })
-  const client = await session(made.fixture, 40_000)
-  for (let i = 1; i < count + 3; i++) createTtl(client, i, `/${i}`, i < count ? 100_000_000n : 1n)
+  const client = await made.fixture.connect({ timeout: 40_000 })
+  for (let i = 1; i < count + 3; i++) client.createTtl(i, `/${i}`, i < count ? 100_000_000n : 1n)
   await made.fixture.untilIdle()
   client.frames.length = 0
   return { ...made, client }
@@ -86,20 +67,14 @@ function overlap(client: RawClient, other: RawClient): () => boolean {
 }
 
 /** Opens two sessions on a server with `children` znodes. `overlaps`: see `overlap`; `took`: turns since the start. */
-async function startPair(children: number): Promise<{
-  fixture: TestServer
-  client: RawClient
-  other: RawClient
-  overlaps: () => boolean
-  took: () => number
-}> {
+async function startPair(children: number) {
   const { fixture, turns, afterEach } = await startObserved()
-  const [client, other] = [await session(fixture), await session(fixture)]
+  const [client, other] = [await fixture.connect(), await fixture.connect()]
   await createChildren(fixture, client, children)
   const overlaps = overlap(client, other)
   afterEach(overlaps)
   const before = turns()
-  return { fixture, client, other, overlaps, took: () => turns() - before }
+  return { fixture, client, other, overlaps, took: () => turns() - before, afterEach }
 }
 
 /**
@@ -172,9 +147,7 @@ describe('a large read', () => {
   })
 
   it('by a multiRead fails at a malformed part with the results before that part', async () => {
-    const { fixture } = await startObserved()
-    const client = await session(fixture)
-    await createChildren(fixture, client, 7000)
+    const { fixture, client } = await startPair(7000)
     client.ask(1, OpCode.multiRead, (w) => {
       for (const path of ['/top', null]) {
         writeMultiHeader(w, { type: OpCode.getChildren, done: false, err: -1 })
@@ -191,9 +164,7 @@ describe('a large read', () => {
   })
 
   it('is cancelled when its client disconnects', async () => {
-    const { fixture } = await startObserved()
-    const client = await session(fixture)
-    await createChildren(fixture, client, 7000)
+    const { fixture, client } = await startPair(7000)
     client.read(1, OpCode.getChildren, '/top')
     client.ask(2, OpCode.getAllChildrenNumber, (w) => w.string('/top'))
     client.connection.destroy()
@@ -207,9 +178,7 @@ describe('a large read', () => {
   ])(
     'of %s closes its cursor when its reply is complete and when its client disconnects',
     async (_, type, kind) => {
-      const { fixture, afterEach } = await startObserved()
-      const [client, other] = [await session(fixture), await session(fixture)]
-      await createChildren(fixture, client, 30_000)
+      const { fixture, client, other, afterEach } = await startPair(30_000)
       const done = vi.spyOn(kind.prototype, 'close')
       onTestFinished(() => done.mockRestore())
       client.read(1, type, '/top')
@@ -225,9 +194,9 @@ describe('a large read', () => {
 
   it('of own ephemeral nodes, or of a count of descendants, takes several turns', async () => {
     const { fixture, turns } = await startObserved()
-    const client = await session(fixture)
+    const client = await fixture.connect()
     await createChildren(fixture, client, 30_000)
-    const own = await session(fixture)
+    const own = await fixture.connect()
     for (let i = 0; i < 5000; i++) own.create(i, `/top/own ${i}`, CreateMode.EPHEMERAL)
     await fixture.untilIdle()
     own.frames.length = 0
@@ -243,7 +212,7 @@ describe('a large read', () => {
 
   it('that restores watches sends the missed events before its reply, and does not delay other clients', async () => {
     const { fixture, turns, afterEach } = await startObserved()
-    const [client, other] = [await session(fixture), await session(fixture)]
+    const [client, other] = [await fixture.connect(), await fixture.connect()]
     await createChildren(fixture, client, 3)
     let answered = -1
     afterEach(() => {
@@ -274,7 +243,11 @@ describe('a large read', () => {
 describe('a large transaction', () => {
   it('that closes a session is prepared and applied in several turns, and is visible whole or not at all', async () => {
     const { fixture, turns, afterEach } = await startObserved()
-    const [owner, reader, writer] = [await session(fixture), await session(fixture), await session(fixture)]
+    const [owner, reader, writer] = [
+      await fixture.connect(),
+      await fixture.connect(),
+      await fixture.connect(),
+    ]
     await createChildren(fixture, writer, 3)
     for (let i = 0; i < 1500; i++) owner.create(i, `/top/own ${i}`, CreateMode.EPHEMERAL)
     await fixture.untilIdle()
@@ -299,9 +272,7 @@ describe('a large transaction', () => {
   })
 
   it('of a multi is visible whole or not at all, and later requests of its session get their replies after it', async () => {
-    const { fixture, afterEach } = await startObserved()
-    const [client, reader] = [await session(fixture), await session(fixture)]
-    await createChildren(fixture, client, 4)
+    const { fixture, client, other: reader, afterEach } = await startPair(4)
     const paths = ['/top/0', '/top/3']
     const look = (): number => {
       for (const path of paths) reader.read(1, OpCode.getData, path)
@@ -320,10 +291,7 @@ describe('a large transaction', () => {
   })
 
   it('of a multi whose last part fails changes nothing', async () => {
-    const { fixture } = await startObserved()
-    const client = await session(fixture)
-    await createChildren(fixture, client, 4)
-    const other = await session(fixture)
+    const { fixture, client, other } = await startPair(4)
     client.ask(1, OpCode.multi, (w) => writeMultiRequest(w, sets(2000, '/none')))
     other.set(1, '/top/2', 'other')
     client.read(2, OpCode.getData, '/top/0')
@@ -336,9 +304,7 @@ describe('a large transaction', () => {
   })
 
   it('of a multi with a failing part has RUNTIMEINCONSISTENCY for every part after it', async () => {
-    const { fixture } = await startObserved()
-    const client = await session(fixture)
-    await createChildren(fixture, client, 4)
+    const { fixture, client } = await startPair(4)
     client.ask(1, OpCode.multi, (w) => writeMultiRequest(w, [...sets(700, '/none'), ...sets(1300, '/top/1')]))
     await fixture.untilIdle()
     const errors = readMultiResponse(client.replies()[0]!.body).map((result) => 'err' in result && result.err)
@@ -361,15 +327,13 @@ describe('a large transaction', () => {
   })
 
   it('is applied by a server that is closed meanwhile, if it has a reply', async () => {
-    const { fixture } = await startObserved()
-    const client = await session(fixture)
-    await createChildren(fixture, client, 4)
+    const { fixture, client } = await startPair(4)
     client.ask(1, OpCode.multi, (w) => writeMultiRequest(w, sets(2000, '/top/3')))
     client.create(2, '/behind')
     await Promise.resolve()
     await fixture.stop()
     await fixture.restart()
-    const again = await session(fixture)
+    const again = await fixture.connect()
     again.read(1, OpCode.getData, '/top/3')
     await fixture.untilIdle()
     const kept = new TextDecoder().decode(again.replies()[0]!.body.buffer()!)
@@ -379,7 +343,7 @@ describe('a large transaction', () => {
 
   it('of a new quota counts the subtree in several turns', async () => {
     const { fixture, turns } = await startObserved()
-    const client = await session(fixture)
+    const client = await fixture.connect()
     await createChildren(fixture, client, 20_000)
     const before = turns()
     for (const path of ['', '/top', '/top/zookeeper_limits', '/top/zookeeper_stats'].slice(1))
@@ -394,7 +358,7 @@ describe('a large transaction', () => {
 describe('a server does long work in several turns of the event loop', () => {
   it('for wchp with thousands of watches', async () => {
     const { fixture, turns } = await startObserved()
-    const client = await session(fixture)
+    const client = await fixture.connect()
     for (let i = 0; i < 5000; i++) client.read(i, OpCode.exists, `/${i}`, true)
     await fixture.untilIdle()
     const before = turns()
@@ -405,7 +369,7 @@ describe('a server does long work in several turns of the event loop', () => {
 
   it('for dump with hundreds of sessions and connections', async () => {
     const { fixture, turns } = await startObserved({ maxClientCnxns: 0 })
-    for (let i = 0; i < 450; i++) await session(fixture)
+    for (let i = 0; i < 450; i++) await fixture.connect()
     const before = turns()
     const text = await fixture.command('dump')
     expect(turns() - before).toBeGreaterThan(12)
@@ -437,7 +401,7 @@ describe('a server does long work in several turns of the event loop', () => {
       if (changed) return
       changed = true
       client.delete(1, '/2500')
-      createTtl(client, 2, '/new', 100_000_000n)
+      client.createTtl(2, '/new', 100_000_000n)
       client.create(3, '/1/child')
     })
     fixture.clock.advance(1000)
@@ -464,7 +428,7 @@ describe('a server does long work in several turns of the event loop', () => {
 
   it('for the removal of the watches of a disconnected client', async () => {
     const { fixture, turns } = await startObserved()
-    const client = await session(fixture)
+    const client = await fixture.connect()
     for (let i = 0; i < 5000; i++) client.read(i, OpCode.exists, `/${i}`, true)
     await fixture.untilIdle()
     const before = turns()
@@ -476,7 +440,7 @@ describe('a server does long work in several turns of the event loop', () => {
 
   it('for the expiry of hundreds of sessions', async () => {
     const { fixture, turns } = await startObserved()
-    for (let i = 0; i < 350; i++) (await session(fixture, 4000)).connection.destroy()
+    for (let i = 0; i < 350; i++) (await fixture.connect({ timeout: 4000 })).connection.destroy()
     await fixture.untilIdle()
     const before = turns()
     fixture.clock.advance(7000)

@@ -16,14 +16,8 @@ import { TestServer, type RawClient } from '../testing/test-server.ts'
 const saslUsers = { bob: 'secret', eve: 'hidden' }
 const acl = (id: string, scheme = 'sasl'): ACL[] => [{ perms: 31, id: { scheme, id } }]
 
-async function start(settings: Partial<ServerSettings> = {}): Promise<TestServer> {
-  return TestServer.start({ saslUsers, saslAclScheme: true, ...settings })
-}
-
-async function connected(fixture: TestServer): Promise<RawClient> {
-  const client = await fixture.connect()
-  return client
-}
+const start = (settings: Partial<ServerSettings> = {}): Promise<TestServer> =>
+  TestServer.start({ saslUsers, saslAclScheme: true, ...settings })
 
 /** Sends a SASL token. Returns the error and the token of the reply. */
 async function sasl(client: RawClient, xid: number, token: Uint8Array | null) {
@@ -60,7 +54,7 @@ async function look(client: RawClient, xid: number, path: string): Promise<strin
 describe('a SASL login', () => {
   it('gives the client an identity of the scheme sasl, which ACLs can name', async () => {
     const fixture = await start()
-    const [bob, eve] = [await connected(fixture), await connected(fixture)]
+    const [bob, eve] = [await fixture.connect(), await fixture.connect()]
     expect((await login(bob, 'bob', 'secret')).err).toBe(0)
     expect((await login(eve, 'eve', 'hidden')).err).toBe(0)
     expect(await create(bob, 3, '/bob', acl('bob'))).toEqual(['3:0'])
@@ -78,7 +72,7 @@ describe('a SASL login', () => {
       ['mallory', 'secret'],
       ['__proto__', 'x'],
     ] as const) {
-      const client = await connected(fixture)
+      const client = await fixture.connect()
       expect(await login(client, name, password)).toEqual({ err: ErrorCode.AUTHFAILED, token: null })
       expect(client.closed).toBe(true)
     }
@@ -94,11 +88,11 @@ describe('a SASL login', () => {
 
   it('starts with any token, and cannot be repeated', async () => {
     const fixture = await start()
-    const client = await connected(fixture)
+    const client = await fixture.connect()
     const noise = new TextEncoder().encode('noise')
     expect((await sasl(client, 1, noise)).token?.length).toBe(101)
     expect(await sasl(client, 2, noise)).toEqual({ err: ErrorCode.AUTHFAILED, token: null })
-    const again = await connected(fixture)
+    const again = await fixture.connect()
     await login(again, 'bob', 'secret')
     expect(await sasl(again, 3, new Uint8Array(0))).toEqual({ err: ErrorCode.AUTHFAILED, token: null })
     expect(again.closed).toBe(true)
@@ -107,13 +101,13 @@ describe('a SASL login', () => {
   it('gets another nonce on every connection', async () => {
     const fixture = await start()
     const tokens = []
-    for (let i = 0; i < 3; i++) tokens.push(String((await sasl(await connected(fixture), 1, null)).token))
+    for (let i = 0; i < 3; i++) tokens.push(String((await sasl(await fixture.connect(), 1, null)).token))
     expect(new Set(tokens).size).toBe(3)
   })
 
   it('makes a super user of each user in saslSuperUsers', async () => {
     const fixture = await start({ saslSuperUsers: ['bob'] })
-    const [bob, eve] = [await connected(fixture), await connected(fixture)]
+    const [bob, eve] = [await fixture.connect(), await fixture.connect()]
     await login(bob, 'bob', 'secret')
     await login(eve, 'eve', 'hidden')
     expect(await create(eve, 3, '/eve', acl('eve'))).toEqual(['3:0'])
@@ -123,8 +117,8 @@ describe('a SASL login', () => {
   it('as super takes the password of saslSuperPassword, and satisfies the ACL of every SASL user', async () => {
     const users = { ...saslUsers, super: 'old' }
     const fixture = await start({ saslUsers: users, saslSuperPassword: 'new' })
-    expect((await login(await connected(fixture), 'super', 'old')).err).toBe(ErrorCode.AUTHFAILED)
-    const [bob, root] = [await connected(fixture), await connected(fixture)]
+    expect((await login(await fixture.connect(), 'super', 'old')).err).toBe(ErrorCode.AUTHFAILED)
+    const [bob, root] = [await fixture.connect(), await fixture.connect()]
     await login(bob, 'bob', 'secret')
     expect((await login(root, 'super', 'new')).err).toBe(0)
     await create(bob, 3, '/bob', acl('bob'))
@@ -135,10 +129,10 @@ describe('a SASL login', () => {
 
   it('gets its replies before those of queued requests, which keep the identities of their receipt', async () => {
     const fixture = await start()
-    const bob = await connected(fixture)
+    const bob = await fixture.connect()
     await login(bob, 'bob', 'secret')
     await create(bob, 3, '/bob', acl('bob'))
-    const late = await connected(fixture)
+    const late = await fixture.connect()
     const release = fixture.blockDisk()
     late.create(1, '/waits')
     late.read(2, OpCode.getData, '/bob')
@@ -154,14 +148,14 @@ describe('a SASL login', () => {
 describe('a server with or without SASL users', () => {
   it('replies with an empty token when it has no SASL users', async () => {
     const fixture = await start({ saslUsers: {} })
-    const client = await connected(fixture)
+    const client = await fixture.connect()
     expect(await sasl(client, 1, new Uint8Array(0))).toEqual({ err: 0, token: null })
     expect(client.closed).toBe(false)
   })
 
   it('refuses ACLs of the scheme sasl unless saslAclScheme is on', async () => {
     const fixture = await start({ saslAclScheme: false })
-    const client = await connected(fixture)
+    const client = await fixture.connect()
     await login(client, 'bob', 'secret')
     expect(await create(client, 3, '/a', acl('bob'))).toEqual([`3:${ErrorCode.INVALIDACL}`])
     expect(await create(client, 4, '/a', acl('', 'auth'))).toEqual([`4:${ErrorCode.INVALIDACL}`])
@@ -177,7 +171,7 @@ describe('a server with or without SASL users', () => {
     ['a/b/c@d', ErrorCode.INVALIDACL],
   ])('replies to an ACL for the user %j with the error %d', async (id, err) => {
     const fixture = await start()
-    const client = await connected(fixture)
+    const client = await fixture.connect()
     client.create(1, '/a')
     client.ask(2, OpCode.setACL, (w) => writeSetACLRequest(w, { path: '/a', acl: acl(id), version: -1 }))
     expect(await client.received()).toEqual(['1:0', `2:${err}`])
@@ -185,7 +179,7 @@ describe('a server with or without SASL users', () => {
 
   it('refuses an auth packet of the scheme sasl', async () => {
     const fixture = await start()
-    const client = await connected(fixture)
+    const client = await fixture.connect()
     client.ask(-4, OpCode.auth, (w) =>
       writeAuthPacket(w, { type: 0, scheme: 'sasl', auth: new Uint8Array(3) }),
     )
@@ -195,7 +189,7 @@ describe('a server with or without SASL users', () => {
 
   it('keeps a client whose login has failed when allowSaslFailedClients is on', async () => {
     const fixture = await start({ allowSaslFailedClients: true })
-    const client = await connected(fixture)
+    const client = await fixture.connect()
     expect(await login(client, 'bob', 'wrong')).toEqual({ err: 0, token: null })
     expect(await create(client, 3, '/a', acl('anyone', 'world'))).toEqual(['3:0'])
     for (let i = 0; i < 9; i++) expect(await sasl(client, 4, null)).toEqual({ err: 0, token: null })
@@ -211,7 +205,7 @@ describe.each([
   it('refuses every request before the login, pings and those after an auth packet included', async () => {
     const fixture = await start({ ...demand, allowSaslFailedClients: true })
     for (const type of [OpCode.ping, OpCode.exists, OpCode.create, OpCode.closeSession]) {
-      const client = await connected(fixture)
+      const client = await fixture.connect()
       client.ask(-4, OpCode.auth, (w) =>
         writeAuthPacket(w, { type: 0, scheme: 'digest', auth: new TextEncoder().encode('a:b') }),
       )
@@ -223,14 +217,14 @@ describe.each([
 
   it('serves a client that has logged in', async () => {
     const fixture = await start(demand)
-    const client = await connected(fixture)
+    const client = await fixture.connect()
     await login(client, 'bob', 'secret')
     expect(await create(client, 3, '/a', acl('bob'))).toEqual(['3:0'])
   })
 
   it('closes the connection of a failed login, even when allowSaslFailedClients is on', async () => {
     const fixture = await start({ ...demand, allowSaslFailedClients: true })
-    const client = await connected(fixture)
+    const client = await fixture.connect()
     expect(await login(client, 'bob', 'wrong')).toEqual({
       err: ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH,
       token: null,

@@ -87,6 +87,12 @@ async function call(server: Server, key: string, network: Network): Promise<Netw
   return caller
 }
 
+/** The same, with a session. */
+async function open(server: Server, key: string, network: Network): Promise<NetworkClient> {
+  const caller = await open(server, key, network)
+  return caller
+}
+
 /** A TLS network of clients with the certificate of a file, or without one. */
 const overTls = (name?: string, options: TlsOptions = {}): Network =>
   tlsNetwork({
@@ -188,8 +194,7 @@ describe('clients with many watch events that do not read', () => {
       expect(watch.err).toBe(0)
       caller.connection.pause()
     }
-    const busy = await call(server, 'clientPort', nodePlatform().network)
-    await busy.session()
+    const busy = await open(server, 'clientPort', nodePlatform().network)
     // Each event has the path, so a long path makes many bytes of few changes.
     const name = `/${'x'.repeat(900_000)}`
     for (let xid = 1; xid < 100; xid += 2) {
@@ -209,10 +214,9 @@ describe('clients with many watch events that do not read', () => {
 describe('a client certificate', () => {
   it('is an identity of the scheme x509, which ACLs can name', async () => {
     const server = await serve({ clientPort: 0, ...secure })
-    const alice = await call(server, 'secureClientPort', overTls('alice.p12'))
-    const odd = await call(server, 'secureClientPort', overTls('odd.pem'))
-    const plain = await call(server, 'clientPort', nodePlatform().network)
-    for (const caller of [alice, odd, plain]) await caller.session()
+    const alice = await open(server, 'secureClientPort', overTls('alice.p12'))
+    const odd = await open(server, 'secureClientPort', overTls('odd.pem'))
+    const plain = await open(server, 'clientPort', nodePlatform().network)
     expect(await alice.whoAmI()).toEqual(['ip:127.0.0.1', `x509:${aliceName}`])
     expect((await alice.request(2, OpCode.create, create('/hers', x509(aliceName)))).err).toBe(0)
     expect((await alice.request(3, OpCode.getData, get('/hers'))).err).toBe(0)
@@ -223,8 +227,7 @@ describe('a client certificate', () => {
 
   it('is the identity of the scheme auth in an ACL', async () => {
     const server = await serve(secure)
-    const alice = await call(server, 'secureClientPort', overTls('alice.p12'))
-    await alice.session()
+    const alice = await open(server, 'secureClientPort', overTls('alice.p12'))
     const auth: ACL[] = [{ perms: Perms.ALL, id: { scheme: 'auth', id: '' } }]
     expect((await alice.request(1, OpCode.create, create('/own', auth))).err).toBe(0)
     const { body } = await alice.request(2, OpCode.getACL, (w) => w.string('/own'))
@@ -233,10 +236,8 @@ describe('a client certificate', () => {
 
   it('makes a super user of its client when x509SuperUser names its subject', async () => {
     const server = await serve({ ...secure, x509SuperUser: aliceName })
-    const odd = await call(server, 'secureClientPort', overTls('odd.pem'))
-    const alice = await call(server, 'secureClientPort', overTls('alice.p12'))
-    await odd.session()
-    await alice.session()
+    const odd = await open(server, 'secureClientPort', overTls('odd.pem'))
+    const alice = await open(server, 'secureClientPort', overTls('alice.p12'))
     expect((await odd.request(1, OpCode.create, create('/odd', x509('CN=nobody')))).err).toBe(0)
     expect((await odd.request(2, OpCode.getData, get('/odd'))).err).toBe(NO_AUTH)
     expect((await alice.request(2, OpCode.getData, get('/odd'))).err).toBe(0)
@@ -244,8 +245,7 @@ describe('a client certificate', () => {
 
   it('gives an identity from its alternative name when the settings say so', async () => {
     const server = await serve({ ...secure, x509IdType: 'SAN', x509SanExtract: '\\((.+);', x509SanGroup: 1 })
-    const alice = await call(server, 'secureClientPort', overTls('alice.p12'))
-    await alice.session()
+    const alice = await open(server, 'secureClientPort', overTls('alice.p12'))
     expect(await alice.whoAmI()).toEqual(['ip:127.0.0.1', 'x509:alice'])
   })
 
@@ -256,10 +256,8 @@ describe('a client certificate', () => {
       enforceAuthEnabled: true,
       enforceAuthSchemes: ['x509'],
     })
-    const alice = await call(server, 'secureClientPort', overTls('alice.p12'))
-    const anonymous = await call(server, 'secureClientPort', overTls())
-    await alice.session()
-    await anonymous.session()
+    const alice = await open(server, 'secureClientPort', overTls('alice.p12'))
+    const anonymous = await open(server, 'secureClientPort', overTls())
     expect((await alice.request(1, OpCode.create, create('/a'))).err).toBe(0)
     expect((await anonymous.request(1, OpCode.create, create('/b'))).err).toBe(-124)
     await anonymous.closed()
@@ -272,10 +270,8 @@ describe('a client certificate', () => {
       w.string('x509')
       w.buffer(null)
     }
-    const alice = await call(server, 'secureClientPort', overTls('alice.p12'))
-    const anonymous = await call(server, 'secureClientPort', overTls())
-    await alice.session()
-    await anonymous.session()
+    const alice = await open(server, 'secureClientPort', overTls('alice.p12'))
+    const anonymous = await open(server, 'secureClientPort', overTls())
     expect((await alice.request(-4, OpCode.auth, offer)).err).toBe(0)
     expect((await alice.whoAmI()).length).toBe(2)
     expect((await anonymous.request(-4, OpCode.auth, offer)).err).toBe(-115)
@@ -325,8 +321,7 @@ describe('a client certificate', () => {
 
   it('is of no use on a server without TLS, which does not know the scheme x509', async () => {
     const server = await serve({ clientPort: 0 })
-    const plain = await call(server, 'clientPort', nodePlatform().network)
-    await plain.session()
+    const plain = await open(server, 'clientPort', nodePlatform().network)
     expect((await plain.request(1, OpCode.create, create('/a', x509(aliceName)))).err).toBe(INVALID_ACL)
   })
 })
@@ -374,8 +369,7 @@ describe('the certificates of a server', () => {
       }),
     )
     servers.push(server)
-    const before = await call(server, 'secureClientPort', overTls('alice.p12'))
-    await before.session()
+    const before = await open(server, 'secureClientPort', overTls('alice.p12'))
     const lookNow = async (): Promise<void> => {
       const again = new Promise<void>((resolve) => {
         const current = look
@@ -408,10 +402,8 @@ describe('client.portUnification', () => {
 
   it('serves clients with and without TLS on one port', async () => {
     const server = await serve(mixed)
-    const plain = await call(server, 'clientPort', nodePlatform().network)
-    const alice = await call(server, 'clientPort', overTls('alice.p12'))
-    await plain.session()
-    await alice.session()
+    const plain = await open(server, 'clientPort', nodePlatform().network)
+    const alice = await open(server, 'clientPort', overTls('alice.p12'))
     expect(await plain.whoAmI()).toEqual(['ip:127.0.0.1'])
     expect(await alice.whoAmI()).toEqual(['ip:127.0.0.1', `x509:${aliceName}`])
   })
@@ -470,8 +462,7 @@ describe('ssl.crl', () => {
   it('refuses clients with a revoked certificate', async () => {
     const lines: string[] = []
     const server = await serve(revoking, { warn: (facts) => void lines.push(JSON.stringify(facts)) })
-    const kept = await call(server, 'secureClientPort', overTls('kept.pem'))
-    await kept.session()
+    const kept = await open(server, 'secureClientPort', overTls('kept.pem'))
     expect(await kept.whoAmI()).toEqual(['ip:127.0.0.1', 'x509:CN=kept,O=Zabra'])
     const revoked = await call(server, 'secureClientPort', overTls('revoked.pem')).catch(() => undefined)
     await revoked?.closed()

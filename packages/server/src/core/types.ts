@@ -135,20 +135,6 @@ export interface StoredStat {
   readonly owner: bigint
 }
 
-/** The state of a znode, committed or pending, that validation needs. */
-export interface NodeInfo extends StoredStat {
-  readonly childCount: number
-  readonly dataLength: number
-  /** Id in the ACL table. */
-  readonly aclId: number
-  /** CRC-32 of the path; 0 for the root. */
-  readonly pathCrc: number
-  /** CRC-32 of path and data, from which the node's digest is computed without reading the data again. */
-  readonly crcPrefix: number
-  /** What the node adds to the digest of the tree. */
-  readonly nodeDigest: number
-}
-
 /** An authenticated identity of a connection. */
 export interface Identity {
   readonly scheme: string

@@ -36,8 +36,7 @@ describe('two servers', () => {
   it('end with one connection when both connect at once', async ({ fixture }) => {
     const [one, three] = [await fixture.startedConnections(1), await fixture.startedConnections(3)]
     one.send(3, text('a'))
-    three.send(1, text('b'))
-    await fixture.clock.untilIdle()
+    await fixture.send(three, 1, 'b')
     await fixture.advance(1000)
     expect([one.connected, three.connected]).toEqual([[3], [1]])
     expect(new Set(fixture.received)).toEqual(new Set(['3 from 1: a', '1 from 3: b']))
@@ -60,8 +59,7 @@ describe('the server with the smaller id', () => {
   it('keeps the connection that the larger one opens', async ({ fixture, one }) => {
     const three = await fixture.dial(1, helloOf(3), frame('vote 3'))
     expect(fixture.received).toEqual(['1 from 3: vote 3'])
-    one.send(3, text('vote 1'))
-    await fixture.clock.untilIdle()
+    await fixture.send(one, 3, 'vote 1')
     expect(three.received).toBe(hex(frame('vote 1')))
   })
 
@@ -81,8 +79,7 @@ describe('the server with the smaller id', () => {
     const old = await fixture.dial(1, helloOf(3))
     const fresh = await fixture.dial(1, helloOf(3))
     expect([old.closed, fresh.closed]).toEqual([true, false])
-    one.send(3, text('x'))
-    await fixture.clock.untilIdle()
+    await fixture.send(one, 3, 'x')
     expect([old.received, fresh.received]).toEqual(['', hex(frame('x'))])
   })
 })
@@ -91,8 +88,7 @@ describe('the server with the larger id', () => {
   it('drops its connection and connects when the smaller one sends a hello', async ({ fixture }) => {
     const { accepted } = await fixture.listenAs(1)
     const three = await fixture.startedConnections(3)
-    three.send(1, text('vote 3'))
-    await fixture.clock.untilIdle()
+    await fixture.send(three, 1, 'vote 3')
     const smaller = await fixture.dial(3, helloOf(1))
     expect([smaller.closed, smaller.received]).toEqual([true, ''])
     expect(accepted.map(({ closed }) => closed)).toEqual([true, false])
@@ -254,8 +250,7 @@ describe('a hello', () => {
 
 describe('messages', () => {
   it('that are not sent are replaced by the newest', async ({ fixture, three }) => {
-    for (const word of ['a', 'b', 'c']) three.send(1, text(word))
-    await fixture.clock.untilIdle()
+    for (const word of ['a', 'b', 'c']) await fixture.send(three, 1, word)
     await fixture.startedConnections(1)
     await fixture.advance(100)
     expect(fixture.received).toEqual(['1 from 3: c'])
@@ -265,8 +260,7 @@ describe('messages', () => {
     const three = await fixture.dial(1, helloOf(3))
     three.connection.pause()
     one.send(3, new Uint8Array(70_000))
-    for (const word of ['old', 'new']) one.send(3, text(word))
-    await fixture.clock.untilIdle()
+    for (const word of ['old', 'new']) await fixture.send(one, 3, word)
     three.connection.resume()
     await fixture.clock.untilIdle()
     expect(three.received.slice(8 + 140_000)).toBe(hex(frame('new')))
@@ -274,8 +268,7 @@ describe('messages', () => {
 
   it('start with the last one on a new connection', async ({ fixture, one }) => {
     const first = await fixture.dial(1, helloOf(3))
-    one.send(3, text('vote'))
-    await fixture.clock.untilIdle()
+    await fixture.send(one, 3, 'vote')
     first.connection.destroy()
     await fixture.clock.untilIdle()
     const second = await fixture.dial(1, helloOf(3))
@@ -297,8 +290,7 @@ describe('messages', () => {
 
 describe('a member that cannot be reached', () => {
   it('is dialed again after growing delays, and logged once', async ({ fixture, three }) => {
-    three.send(1, text('vote'))
-    await fixture.clock.untilIdle()
+    await fixture.send(three, 1, 'vote')
     const delays: number[] = []
     for (let i = 0; i < 8; i++) {
       const next = fixture.clock.pendingTimers()[0]!
@@ -325,8 +317,7 @@ describe('a member that cannot be reached', () => {
       reachabilityChanged: (to, reachable) =>
         reached.push(`${to} ${reachable ? 'is reachable' : 'is unreachable'}`),
     })
-    three.send(1, text('hello'))
-    await fixture.clock.untilIdle()
+    await fixture.send(three, 1, 'hello')
     expect(reached).toEqual([])
     for (const _ of ['first', 'second']) {
       const one = await fixture.startedConnections(1)

@@ -85,8 +85,7 @@ it('a connection that is established after its server was removed is closed', as
       },
     },
   })
-  three.send(2, text('vote'))
-  await fixture.clock.untilIdle()
+  await fixture.send(three, 2, 'vote')
   isMember = false
   three.membersChanged()
   go()

@@ -210,22 +210,18 @@ describe('LeaderPipeline', () => {
     expect([await client.received(), client.closed]).toEqual([[], true])
     ensemble.leader.pipeline.commit(EPOCH + 5)
     ensemble.forward(ensemble.learners[0]!, 1n, 1, OpCode.setData)
-    expect([ensemble.leader.tree.has('/a'), ensemble.proposals.length, ensemble.leader.failures]).toEqual([
-      false,
-      1,
-      [],
-    ])
+    expect(ensemble.leader.tree.has('/a')).toBe(false)
+    expect(ensemble.proposals.length).toBe(1)
+    expect(ensemble.leader.failures).toEqual([])
   })
 
   it('neither proposes nor replies while leadership is being transferred', async ({ ensemble, client }) => {
     ensemble.isAccepting = false
     client.create(1, '/a')
     await ensemble.settle()
-    expect([client.takeReceived(), ensemble.proposals.length, ensemble.leader.pipeline.outstanding]).toEqual([
-      [],
-      0,
-      0,
-    ])
+    expect(client.takeReceived()).toEqual([])
+    expect(ensemble.proposals.length).toBe(0)
+    expect(ensemble.leader.pipeline.outstanding).toBe(0)
   })
 
   it('replies to no request after a dropped one, neither of its own clients nor of learners', async () => {
@@ -238,11 +234,9 @@ describe('LeaderPipeline', () => {
       client.create(1, '/a')
       client.sync(2)
     }
-    expect([await own.received(), far.takeReceived(), ensemble.leader.pipeline.proposer.hasDropped]).toEqual([
-      [],
-      [],
-      true,
-    ])
+    expect(await own.received()).toEqual([])
+    expect(far.takeReceived()).toEqual([])
+    expect(ensemble.leader.pipeline.proposer.hasDropped).toBe(true)
     // Later requests would be validated against a transaction that was never proposed.
     ensemble.isAccepting = true
     own.create(3, '/b')
@@ -294,11 +288,9 @@ describe('global sessions', () => {
       ensemble.expire()
     }
     await ensemble.settle()
-    expect([client.closed, other!.fixture.tree.has('/e'), other!.table.has(sessionId)]).toEqual([
-      true,
-      false,
-      false,
-    ])
+    expect(client.closed).toBe(true)
+    expect(other!.fixture.tree.has('/e')).toBe(false)
+    expect(other!.table.has(sessionId)).toBe(false)
   })
 
   it('move to another server, and a later request through the old one closes that connection', async () => {
@@ -427,10 +419,8 @@ describe('local sessions', () => {
     const session = client.session!
     client.create(1, '/a')
     client.read(2, OpCode.exists, '/a')
-    expect([await client.received(), ensemble.leader.pipeline.proposer.lastZxid]).toEqual([
-      ['1:0', '2:0'],
-      EPOCH + 1,
-    ])
+    expect(await client.received()).toEqual(['1:0', '2:0'])
+    expect(ensemble.leader.pipeline.proposer.lastZxid).toEqual(EPOCH + 1)
     const elsewhere = await second!.fixture.client({ resume: session })
     await ensemble.settle()
     expect(elsewhere.takeConnectResponse()?.timeOut).toBe(0)
@@ -438,11 +428,9 @@ describe('local sessions', () => {
     await ensemble.settle()
     expect([again.takeConnectResponse()?.sessionId, client.closed]).toEqual([session.sessionId, true])
     again.ask(3, OpCode.closeSession)
-    expect([await again.received(), again.closed, ensemble.leader.pipeline.proposer.lastZxid]).toEqual([
-      ['3:0'],
-      true,
-      EPOCH + 1,
-    ])
+    expect(await again.received()).toEqual(['3:0'])
+    expect(again.closed).toBe(true)
+    expect(ensemble.leader.pipeline.proposer.lastZxid).toEqual(EPOCH + 1)
   })
 
   it('expire on their server', async () => {
@@ -480,11 +468,9 @@ describe('local sessions', () => {
       client.takeReceived()
       client.ask(3, OpCode.closeSession)
       await ensemble.settle()
-      expect([
-        client.takeReceived(),
-        ensemble.table.size,
-        ensemble.learners[1]!.fixture.tree.has('/e'),
-      ]).toEqual([['3:0'], 0, false])
+      expect(client.takeReceived()).toEqual(['3:0'])
+      expect(ensemble.table.size).toBe(0)
+      expect(ensemble.learners[1]!.fixture.tree.has('/e')).toBe(false)
     },
   )
 
@@ -562,9 +548,7 @@ describe('a reconfiguration', () => {
     unauthorized.client.ask(1, OpCode.reconfig, ask())
     await busy.clock.untilIdle()
     await unauthorized.clock.untilIdle()
-    expect([busy.client.takeReceived(), unauthorized.client.takeReceived()]).toEqual([
-      [`1:${ErrorCode.RECONFIGINPROGRESS}`],
-      [`1:${ErrorCode.NOAUTH}`],
-    ])
+    expect(busy.client.takeReceived()).toEqual([`1:${ErrorCode.RECONFIGINPROGRESS}`])
+    expect(unauthorized.client.takeReceived()).toEqual([`1:${ErrorCode.NOAUTH}`])
   })
 })

@@ -33,10 +33,8 @@ describe('a looking server', () => {
 
   it('does not lead alone on data that it does not trust, not even with an oracle', () => {
     const alone = new ElectionHarness(1).look({ active: ensemble([1]), zxid: -1 })
-    expect([alone.otherWork, alone.timeout('resend').otherWork]).toEqual([
-      ['resend in 200'],
-      ['resend in 400'],
-    ])
+    expect(alone.otherWork).toEqual(['resend in 200'])
+    expect(alone.timeout('resend').otherWork).toEqual(['resend in 400'])
     const two = new ElectionHarness(1, { oracle: true }).look({ active: ensemble([1, 2]), zxid: -1 })
     two.step({ type: 'oracle', canLeadAlone: true })
     expect(two.timeout('resend').otherWork).toEqual(['resend in 400'])

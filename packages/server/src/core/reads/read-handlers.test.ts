@@ -12,6 +12,9 @@ import { describe, expect } from 'vitest'
 import type { Identity } from '../types.ts'
 import { ReadFixture, Client, SECRET, text, type Answer, it } from './testing/read-fixture.ts'
 
+const { getData, exists, getChildren, getChildren2, getACL } = OpCode
+const READS = [getData, exists, getChildren, getChildren2, getACL]
+
 describe('ReadHandlers', () => {
   it('replies with data and stat, children, and the number of all descendants', ({ fixture }) => {
     const { err, body } = fixture.look(OpCode.getData, '/a')
@@ -27,14 +30,7 @@ describe('ReadHandlers', () => {
   })
 
   it('fails with an empty body for an absent node, an unreadable node and a null path', ({ fixture }) => {
-    for (const op of [
-      OpCode.getData,
-      OpCode.exists,
-      OpCode.getChildren,
-      OpCode.getChildren2,
-      OpCode.getACL,
-      OpCode.getAllChildrenNumber,
-    ]) {
+    for (const op of [...READS, OpCode.getAllChildrenNumber]) {
       expect(fixture.look(op, '/none', true)).toMatchObject({ err: ErrorCode.NONODE, length: 0 })
       expect(fixture.look(op, '/s', true)).toMatchObject({ err: ErrorCode.NOAUTH, length: 0 })
       expect(fixture.look(op, null, true)).toMatchObject({ err: ErrorCode.MARSHALLINGERROR, length: 0 })
@@ -82,13 +78,7 @@ describe('ReadHandlers', () => {
   })
 
   it('takes the empty path for the root', ({ fixture }) => {
-    for (const op of [
-      OpCode.getData,
-      OpCode.exists,
-      OpCode.getChildren,
-      OpCode.getChildren2,
-      OpCode.getACL,
-    ]) {
+    for (const op of READS) {
       const root = fixture.look(op, '/')
       expect(root.err).toBe(0)
       expect(fixture.look(op, '')).toMatchObject({ err: 0, bytes: root.bytes })
@@ -99,13 +89,7 @@ describe('ReadHandlers', () => {
     const bob = new Client()
     bob.identities = SECRET.map(({ id }) => ({ scheme: id.scheme!, id: id.id! }))
     const caller = { listener: fixture.client, sessionId: 9n, identities: bob.identities }
-    for (const op of [
-      OpCode.getData,
-      OpCode.exists,
-      OpCode.getChildren,
-      OpCode.getChildren2,
-      OpCode.getACL,
-    ]) {
+    for (const op of READS) {
       const body = (w: Writer): void => {
         w.string('/s')
         w.bool(false)

@@ -58,11 +58,9 @@ describe('a body that cannot be decoded', () => {
     for (let end = 0; end < whole.length; end++) {
       const fixture = new ReadFixture()
       expect(fixture.ask(OpCode[name], whole.subarray(0, end))).toMatchObject(FAILED)
-      expect([fixture.watches.size, fixture.client.watchedPaths.size, fixture.client.events]).toEqual([
-        0,
-        0,
-        [],
-      ])
+      expect(fixture.watches.size).toBe(0)
+      expect(fixture.client.watchedPaths.size).toBe(0)
+      expect(fixture.client.events).toEqual([])
     }
   })
 

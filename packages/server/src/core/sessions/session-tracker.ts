@@ -114,11 +114,6 @@ export class SessionTracker implements SessionRegistry {
     this.#move(session)
   }
 
-  /** Gives every session a new deadline, after the server was down or had no quorum. */
-  renewAll(now: number): void {
-    for (const session of this.#sessions.values()) this.touch(session, now)
-  }
-
   get nextDeadline(): number {
     return this.#nextBucket * this.#tick
   }

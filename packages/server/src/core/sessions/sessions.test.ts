@@ -151,14 +151,6 @@ describe('SessionTracker', () => {
     expect(tracker.expire(3000).map(({ id }) => id)).toEqual([1n])
   })
 
-  it('gives every session a new deadline in renewAll', () => {
-    const tracker = new SessionTracker(1000, 0)
-    tracker.add(1n, 2000, 0)
-    tracker.renewAll(1900)
-    expect(tracker.expire(3999)).toEqual([])
-    expect(tracker.expire(4000).length).toBe(1)
-  })
-
   it('expires no session early and none more than a tick late, in 10,000 random histories', () => {
     const tick = 100
     const step = fc.oneof(

@@ -45,13 +45,17 @@ function loaded(rows: readonly Row[], inBulk: boolean): { tree: Tree; taken: num
   return { tree, taken }
 }
 
+const DERIVED = ['childCount', 'length', 'pathCrc', 'crc', 'nodeDigest'] as const
+
 function everything(tree: Tree) {
   const nodes: unknown[] = []
   const cursor = tree.scan()
   cursor.next(Infinity, (node) => {
     const path = tree.pathOf(node)
     const data = tree.dataOf(node)
-    nodes.push([path, data && [...data], tree.aclOf(node), tree.aclIdOf(node), tree.nodeInfo(path)])
+    const columns = tree.store.columns(node)
+    const derived = DERIVED.map((name) => columns[name][tree.store.slot(node)])
+    nodes.push([path, data && [...data], tree.aclOf(node), tree.aclIdOf(node), tree.statOf(node), derived])
   })
   cursor.close()
   const ephemerals = [...tree.owners.sessions()].map((id) => [id, tree.owners.ofSession(id).size])

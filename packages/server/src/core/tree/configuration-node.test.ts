@@ -12,7 +12,7 @@ it('writeConfigurationNode sets the text and does not change the digest', () => 
   const before = tree.digest
   writeConfigurationNode(tree, text('server.1=a'), 0, 5)
   expect(shown(tree)).toBe('server.1=a')
-  expect(tree.nodeInfo(CONFIGURATION_NODE)).toMatchObject({ version: -1, mzxid: 0, mtime: 5 })
+  expect(tree.statOf(tree.find(CONFIGURATION_NODE))).toMatchObject({ version: -1, mzxid: 0, mtime: 5 })
   expect(tree.digest).toEqual(before)
 })
 

@@ -10,7 +10,7 @@ import {
   type Writer,
 } from '@zabra/protocol'
 import { invariant } from '@zabra/runtime'
-import type { Digest, NodeInfo, SetDataTxn, StoredStat, Txn, TxnHeader, Zxid } from '../types.ts'
+import type { Digest, SetDataTxn, StoredStat, Txn, TxnHeader, Zxid } from '../types.ts'
 import { runToEnd } from '../steps.ts'
 import { AclTable, OPEN_ACL_ID } from './acl-table.ts'
 import { applyCloseSession, applyMulti } from './apply-in-steps.ts'
@@ -97,31 +97,6 @@ export class Tree {
 
   has(path: string): boolean {
     return this.find(path) !== NONE
-  }
-
-  /** Returns what validation needs of a node; undefined when the node does not exist. */
-  nodeInfo(path: string): NodeInfo | undefined {
-    const node = this.store.find(path)
-    if (node === NONE) return undefined
-    const c = this.store.columns(node)
-    const i = this.store.slot(node)
-    return {
-      czxid: c.czxid[i]!,
-      mzxid: c.mzxid[i]!,
-      pzxid: c.pzxid[i]!,
-      ctime: c.ctime[i]!,
-      mtime: c.mtime[i]!,
-      version: c.version[i]!,
-      cversion: c.cversion[i]!,
-      aversion: c.aversion[i]!,
-      owner: this.owners.of(node),
-      childCount: c.childCount[i]!,
-      dataLength: Math.max(0, c.length[i]!),
-      aclId: c.acl[i]!,
-      pathCrc: c.pathCrc[i]!,
-      crcPrefix: c.crc[i]!,
-      nodeDigest: c.nodeDigest[i]!,
-    }
   }
 
   statOf(node: number): StoredStat {

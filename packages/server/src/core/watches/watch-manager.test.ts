@@ -195,10 +195,8 @@ describe('with every type of watch on one path', () => {
   it('a change, a deletion and a new child give one event each, and remove the one-shot watches', () => {
     const { fixture, watcher } = everything()
     fixture.created('/a/x')
-    expect([watcher.takeEvents(), held({ fixture, watcher })]).toEqual([
-      [`${CREATED} /a/x`, `${CHILDREN} /a`],
-      [2, 3, 4, 5],
-    ])
+    expect(watcher.takeEvents()).toEqual([`${CREATED} /a/x`, `${CHILDREN} /a`])
+    expect(held({ fixture, watcher })).toEqual([2, 3, 4, 5])
     fixture.watches.watchChildren(watcher, '/a')
     fixture.deleted('/a')
     expect([watcher.takeEvents(), held({ fixture, watcher })]).toEqual([[`${DELETED} /a`], [3, 4, 5]])

@@ -95,12 +95,10 @@ describe('a notification', () => {
     expect(new Set(watchers.map(({ views }) => views[0])).size).toBe(1)
     const { delivered, bytes, recipients } = bench.notifier
     expect([delivered, bytes]).toEqual([4, 3 * 34 + 33])
-    expect([
-      recipients.deleted.max,
-      recipients.children.max,
-      recipients.created.count,
-      recipients.changed.count,
-    ]).toEqual([3, 1, 0, 0])
+    expect(recipients.deleted.max).toBe(3)
+    expect(recipients.children.max).toBe(1)
+    expect(recipients.created.count).toBe(0)
+    expect(recipients.changed.count).toBe(0)
   })
 })
 
@@ -129,11 +127,9 @@ describe('a watcher that may not read the node', () => {
     for (const fire of ['created', 'deleted'] as const) {
       for (const watcher of [stranger, bob]) bench.watches.watchChildren(watcher, '/p')
       bench[fire]('/p/x', OPEN_ACL_UNSAFE, SECRET)
-      expect([stranger.takeEvents(), bob.takeEvents(), bench.watches.size]).toEqual([
-        [],
-        [`${CHILDREN} /p`],
-        0,
-      ])
+      expect(stranger.takeEvents()).toEqual([])
+      expect(bob.takeEvents()).toEqual([`${CHILDREN} /p`])
+      expect(bench.watches.size).toBe(0)
       bench.watches.watchChildren(stranger, '/p')
       bench[fire]('/p/x', SECRET, OPEN_ACL_UNSAFE)
       expect([stranger.takeEvents(), bench.watches.size]).toEqual([[`${CHILDREN} /p`], 0])
@@ -177,10 +173,8 @@ describe('a watcher that may not read the node', () => {
     lax.watches.watchData(stranger, '/a')
     lax.changed('/a', SECRET)
     strict.notifier.notify(stranger, DELETED, '/a')
-    expect([root.takeEvents(), stranger.takeEvents()]).toEqual([
-      [`${CHANGED} /a`],
-      [`${CHANGED} /a`, `${DELETED} /a`],
-    ])
+    expect(root.takeEvents()).toEqual([`${CHANGED} /a`])
+    expect(stranger.takeEvents()).toEqual([`${CHANGED} /a`, `${DELETED} /a`])
   })
 })
 

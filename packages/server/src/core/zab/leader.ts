@@ -86,10 +86,6 @@ export class Leader {
     return this.#tracker.lastProposed
   }
 
-  get lastCommitted(): Zxid {
-    return this.#tracker.lastCommitted
-  }
-
   /** Number of uncommitted proposals. */
   get outstanding(): number {
     return this.#tracker.outstanding

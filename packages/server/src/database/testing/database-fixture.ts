@@ -63,7 +63,7 @@ export class LeaderHistory {
 
   /** Adds the creation of a node, by default named after its transaction. */
   create(zxid: Zxid, path = `/n${zxid.toString(16)}`): RawTxn {
-    const parentCVersion = this.tree.nodeInfo('/')!.cversion + 1
+    const parentCVersion = this.tree.statOf(this.tree.find('/')).cversion + 1
     const data = new Uint8Array(40).fill(zxid % 251)
     return this.write(zxid, createOf(path, { data, parentCVersion }))
   }

@@ -101,6 +101,12 @@ export class ElectionFixture {
     return raw
   }
 
+  /** Sends a message between servers, and runs what needs no time. */
+  async send(from: ElectionConnections, to: ServerId, message: string): Promise<void> {
+    from.send(to, text(message))
+    await this.clock.untilIdle()
+  }
+
   async advance(ms: number): Promise<void> {
     this.clock.advance(ms)
     await this.clock.untilIdle()

@@ -1,5 +1,5 @@
 import { makeZxid } from '@zabra/protocol'
-import { invariant, SeededRandom } from '@zabra/runtime'
+import { invariant, ManualClock, SeededRandom } from '@zabra/runtime'
 import {
   parseConfiguration,
   verifierOf,
@@ -8,7 +8,6 @@ import {
   type ServerId,
 } from '../../quorum/index.ts'
 import { Partitions } from '../../testing/partitions.ts'
-import { VirtualClock } from '../../testing/virtual-clock.ts'
 import {
   decodeNotification,
   Election,
@@ -78,7 +77,7 @@ export class ElectionSimulation {
   /** Established leaders by epoch. */
   readonly leadersByEpoch = new Map<number, ServerId>()
   readonly history: string[] = []
-  readonly #clock = new VirtualClock()
+  readonly #clock = new ManualClock({ monotonic: 0 })
   readonly #partitions = new Partitions()
   #timersStarted = 0
 
@@ -151,13 +150,13 @@ export class ElectionSimulation {
 
   /** Advances the time. */
   run(ms: number): void {
-    this.#clock.run(ms)
+    this.#clock.advance(ms)
   }
 
   /** Runs until all servers that are up have one leader, or throws with the history. */
   settle(withinMs: number): SimulatedServer {
-    const end = this.#clock.now + withinMs
-    while (this.#clock.now < end && this.settledLeader === undefined) this.run(100)
+    const end = this.#clock.monotonic() + withinMs
+    while (this.#clock.monotonic() < end && this.settledLeader === undefined) this.run(100)
     const leader = this.settledLeader
     if (leader === undefined) throw new Error(`No leader within ${withinMs} ms: ${this.describe()}`)
     return leader
@@ -228,13 +227,13 @@ export class ElectionSimulation {
   }
 
   #note(text: string): void {
-    this.history.push(`${this.#clock.now} ${text}`)
+    this.history.push(`${this.#clock.monotonic()} ${text}`)
   }
 
   #startTimer(node: SimulatedServer, timer: ElectionTimer, afterMs: number): void {
     const started = ++this.#timersStarted
     node.timers.set(timer, started)
-    this.#clock.after(afterMs, () => {
+    this.#clock.after(afterMs, timer, () => {
       if (node.timers.get(timer) !== started) return
       node.timers.delete(timer)
       this.#step(node, { type: 'timeout', timer })
@@ -278,8 +277,9 @@ export class ElectionSimulation {
     }
     const { loss, duplicates, delayMs } = this.faultRates
     if (this.random.below(100) < loss) return
-    this.#clock.after(this.random.below(delayMs + 1), deliver)
-    if (this.random.below(100) < duplicates) this.#clock.after(this.random.below(3 * delayMs + 1), deliver)
+    this.#clock.after(this.random.below(delayMs + 1), 'message', deliver)
+    if (this.random.below(100) >= duplicates) return
+    this.#clock.after(this.random.below(3 * delayMs + 1), 'duplicate', deliver)
   }
 
   // Roles
@@ -305,12 +305,12 @@ export class ElectionSimulation {
     this.#note(`${node.id} ${state} ${leader} in round ${vote.round}${hasElected ? '' : ' (joins)'}`)
     node.leader = leader
     node.hasElected = hasElected
-    node.deadline = this.#clock.now + ROLE_TIMEOUT_MS
+    node.deadline = this.#clock.monotonic() + ROLE_TIMEOUT_MS
     if (node.election.state === 'leading') invariant(leader === node.id, 'A leader leads by its own vote')
   }
 
   #scheduleHeartbeat(node: SimulatedServer): void {
-    this.#clock.after(HEARTBEAT_MS + this.random.below(20), () => {
+    this.#clock.after(HEARTBEAT_MS + this.random.below(20), 'heartbeat', () => {
       if (node.isUp && node.leader !== undefined) {
         if (node.leader === node.id) this.#lead(node)
         else this.#follow(node, this.node(node.leader))
@@ -324,7 +324,7 @@ export class ElectionSimulation {
     const isFollower = leader.followers.has(node.id)
     if (leads && isFollower) return
     if (leads && this.#accept(node, leader)) return
-    if (isFollower || this.#clock.now >= node.deadline) this.#look(node)
+    if (isFollower || this.#clock.monotonic() >= node.deadline) this.#look(node)
   }
 
   /** Models discovery and synchronisation in one step. */
@@ -374,6 +374,6 @@ export class ElectionSimulation {
     const present = [...node.followers].filter((id) => this.#isReachable(node.id, id))
     if (node.isEstablished && !this.#canLead(node, [node.id, ...present])) return this.#look(node)
     if (!node.isEstablished && this.#canLead(node, [node.id])) return this.#establish(node)
-    if (!node.isEstablished && this.#clock.now >= node.deadline) this.#look(node)
+    if (!node.isEstablished && this.#clock.monotonic() >= node.deadline) this.#look(node)
   }
 }

@@ -1,6 +1,5 @@
-import type { SeededRandom } from '@zabra/runtime'
+import type { ManualClock, SeededRandom } from '@zabra/runtime'
 import type { ServerId } from '../../quorum/index.ts'
-import type { VirtualClock } from '../../testing/virtual-clock.ts'
 import type { ConnectionId } from '../leader-types.ts'
 import type { QuorumPacket } from '../packets.ts'
 import { emptyLinkHistory, type CheckedServer, type LinkHistory } from './invariant-checker.ts'
@@ -22,7 +21,7 @@ export interface LinkEndpoint extends CheckedServer {
 /** The network of a link. */
 export interface LinkNetwork {
   readonly random: SeededRandom
-  readonly clock: VirtualClock
+  readonly clock: ManualClock
   readonly faultRates: { readonly delayMs: number }
   areConnected(a: ServerId, b: ServerId): boolean
 }
@@ -58,17 +57,17 @@ export class SimulatedLink {
     if (!this.isOpen) return
     this.isOpen = false
     const { clock, random } = this.#network
-    clock.after(random.below(60), () => this.leader.linkClosed(this))
-    clock.after(random.below(60), () => this.learner.linkClosed(this))
+    clock.after(random.below(60), 'close', () => this.leader.linkClosed(this))
+    clock.after(random.below(60), 'close', () => this.learner.linkClosed(this))
   }
 
   #send(direction: 'toLeader' | 'toLearner', deliver: () => void): void {
     if (!this.isOpen) return
     if (!this.#isConnected) return this.close()
     const { clock, random, faultRates } = this.#network
-    const at = Math.max(clock.now + 1 + random.below(faultRates.delayMs), this.#arrivals[direction])
+    const at = Math.max(clock.monotonic() + 1 + random.below(faultRates.delayMs), this.#arrivals[direction])
     this.#arrivals[direction] = at
-    clock.after(at - clock.now, () => {
+    clock.after(at - clock.monotonic(), 'packet', () => {
       if (!this.isOpen) return
       if (this.#isConnected) deliver()
       else this.close()

@@ -80,7 +80,7 @@ export class SimulatedMember implements Peer {
   /** Runs a function after a delay unless the role or the process has ended by then. */
   #afterInIncarnation(ms: number, run: () => void): void {
     const incarnation = this.#incarnation
-    this.#context.clock.after(ms, () => {
+    this.#context.clock.after(ms, 'member', () => {
       if (this.isUp && this.#incarnation === incarnation) run()
     })
   }
@@ -140,7 +140,7 @@ export class SimulatedMember implements Peer {
   #startTimer(timer: ElectionTimer, afterMs: number): void {
     const started = {}
     this.#timers.set(timer, started)
-    this.#context.clock.after(afterMs, () => {
+    this.#context.clock.after(afterMs, timer, () => {
       if (this.isUp && this.#timers.get(timer) === started) this.stepElection({ type: 'timeout', timer })
     })
   }

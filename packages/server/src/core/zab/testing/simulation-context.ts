@@ -1,8 +1,7 @@
-import type { SeededRandom } from '@zabra/runtime'
+import type { ManualClock, SeededRandom } from '@zabra/runtime'
 import type { Election, ElectionWork } from '../../election/index.ts'
 import type { EnsembleConfiguration, ServerId } from '../../quorum/index.ts'
 import type { Zxid } from '../../types.ts'
-import type { VirtualClock } from '../../testing/virtual-clock.ts'
 import type { LeaderWork } from '../leader-types.ts'
 import type { InvariantChecker } from './invariant-checker.ts'
 import type { LinkEndpoint, SimulatedLink } from './simulated-link.ts'
@@ -51,7 +50,7 @@ export interface Peer extends LinkEndpoint {
 /** The simulated world of a member. */
 export interface SimulationContext {
   readonly random: SeededRandom
-  readonly clock: VirtualClock
+  readonly clock: ManualClock
   readonly tickMs: number
   readonly configuration: EnsembleConfiguration
   readonly checker: InvariantChecker

@@ -1,4 +1,4 @@
-import { SeededRandom } from '@zabra/runtime'
+import { ManualClock, SeededRandom } from '@zabra/runtime'
 import {
   decodeNotification,
   Election,
@@ -13,7 +13,6 @@ import {
   type ServerId,
 } from '../../quorum/index.ts'
 import { Partitions } from '../../testing/partitions.ts'
-import { VirtualClock } from '../../testing/virtual-clock.ts'
 import type { LeaderWork } from '../leader-types.ts'
 import { InvariantChecker } from './invariant-checker.ts'
 import { SimulatedLink, type LinkEndpoint } from './simulated-link.ts'
@@ -23,7 +22,7 @@ import { NO_FAULTS, type FaultRates, type Mutant, type SimulationContext } from 
 /** Members with disks, on a network that breaks, all drawn from a seed, in simulated time. */
 export class ZabSimulation implements SimulationContext {
   readonly random: SeededRandom
-  readonly clock = new VirtualClock()
+  readonly clock = new ManualClock({ monotonic: 0 })
   readonly tickMs = 100
   readonly configuration: EnsembleConfiguration
   readonly members: readonly SimulatedMember[]
@@ -48,6 +47,12 @@ export class ZabSimulation implements SimulationContext {
   ) {
     this.random = new SeededRandom(seed)
     this.faultRates = faultRates
+    const after = this.clock.after.bind(this.clock)
+    this.clock.after = (ms, name, action) =>
+      after(ms, name, () => {
+        action()
+        this.#injectFaults()
+      })
     this.mutants = new Set(mutants)
     const lines = Array.from(
       { length: voters + observers },
@@ -84,7 +89,7 @@ export class ZabSimulation implements SimulationContext {
 
   /** Advances the time. Faults can happen after any event. */
   run(ms: number): void {
-    this.clock.run(ms, () => this.#injectFaults())
+    this.clock.advance(ms)
   }
 
   #injectFaults(): void {
@@ -102,7 +107,7 @@ export class ZabSimulation implements SimulationContext {
   crash(member: SimulatedMember): void {
     member.crash()
     this.count('crashes')
-    this.clock.after(this.random.below(1500), () => {
+    this.clock.after(this.random.below(1500), 'restart', () => {
       if (!member.isUp) member.start()
     })
   }
@@ -135,7 +140,7 @@ export class ZabSimulation implements SimulationContext {
     const member = this.members.find(({ id }) => id === work.to)
     if (member === undefined || this.random.below(100) < this.faultRates.loss) return
     const bytes = encodeNotification(work.state, work.vote, work.configuration)
-    this.clock.after(1 + this.random.below(this.faultRates.delayMs), () => {
+    this.clock.after(1 + this.random.below(this.faultRates.delayMs), 'notification', () => {
       if (member.isUp && this.areConnected(from, work.to))
         member.stepElection({ type: 'notification', from, notification: decodeNotification(bytes) })
     })
@@ -186,8 +191,8 @@ export class ZabSimulation implements SimulationContext {
 
   /** Runs until all members serve with all transactions, or throws with their states. */
   settle(ms: number): void {
-    const end = this.clock.now + ms
-    while (this.clock.now < end) {
+    const end = this.clock.monotonic() + ms
+    while (this.clock.monotonic() < end) {
       this.run(100)
       if (this.isSettled) return
     }
