@@ -9,7 +9,7 @@ import {
 } from '@zabra/protocol'
 import { describe, expect } from 'vitest'
 import type { ServerSettings } from './settings/index.ts'
-import { TestServer, type RawClient } from './testing/test-server.ts'
+import { TestServer } from './testing/test-server.ts'
 import { it } from './testing/test-server.ts'
 
 const FULL_DISK = { code: 'ENOSPC' }
@@ -122,8 +122,7 @@ describe('a session', () => {
   })
 
   it('stays open while its client pings, and can be resumed before its timeout after the connection is gone', async () => {
-    const fixture = await TestServer.start()
-    const client = await fixture.connect({ timeout: 4000 })
+    const { fixture, client } = await TestServer.withClient({}, { timeout: 4000 })
     const session = client.session!
     for (let i = 0; i < 5; i++) {
       await fixture.advance(3000)
@@ -186,8 +185,7 @@ describe('a session', () => {
   })
 
   it('survives a restart of the server with its ephemeral nodes and its whole timeout', async () => {
-    const fixture = await TestServer.start()
-    const client = await fixture.connect({ timeout: 4000 })
+    const { fixture, client } = await TestServer.withClient({}, { timeout: 4000 })
     const session = client.session!
     client.create(1, '/e', CreateMode.EPHEMERAL)
     await fixture.untilIdle()
@@ -259,8 +257,7 @@ describe('limits', () => {
   })
 
   it('close a connection whose frame is longer than jute.maxbuffer, and log the client and the length', async () => {
-    const fixture = await TestServer.start({ juteMaxBufferBytes: 1000 })
-    const client = await fixture.connect()
+    const { fixture, client } = await TestServer.withClient({ juteMaxBufferBytes: 1000 })
     client.create(1, '/a', 0, 'x'.repeat(2000))
     await fixture.untilIdle()
     expect(client.closed).toBe(true)
@@ -317,8 +314,7 @@ describe('limits', () => {
 
 describe('a client that does not read', () => {
   async function slow(): Promise<{ fixture: TestServer; client: Awaited<ReturnType<TestServer['client']>> }> {
-    const fixture = await TestServer.start({ juteMaxBufferBytes: 2_000_000 })
-    const client = await fixture.connect()
+    const { fixture, client } = await TestServer.withClient({ juteMaxBufferBytes: 2_000_000 })
     client.create(1, '/big', 0, 'x'.repeat(1_000_000))
     await fixture.untilIdle()
     client.takeReceived()
@@ -406,8 +402,7 @@ describe('a client that pings', () => {
   })
 
   it('keeps its session while the server is overloaded and does not read it', async () => {
-    const fixture = await TestServer.start({ globalOutstandingLimit: 2 })
-    const client = await fixture.connect({ timeout: 4000 })
+    const { fixture, client } = await TestServer.withClient({ globalOutstandingLimit: 2 }, { timeout: 4000 })
     const release = fixture.blockDisk()
     for (let xid = 1; xid <= 10; xid++) client.create(xid, `/n${xid}`)
     await fixture.untilIdle()
@@ -419,8 +414,7 @@ describe('a client that pings', () => {
   })
 
   it('gets the replies to its requests before one with an op code that no client may send', async () => {
-    const fixture = await TestServer.start()
-    const client = await fixture.connect()
+    const { fixture, client } = await TestServer.withClient()
     client.create(1, '/a')
     client.read(2, OpCode.exists, '/a')
     client.ask(3, 13)
@@ -456,8 +450,7 @@ describe('the limits of one connection', () => {
   })
 
   it('are 32 MiB of watched paths, each path counted once', async () => {
-    const fixture = await TestServer.start({ juteMaxBufferBytes: 2_000_000 })
-    const client = await fixture.connect()
+    const { fixture, client } = await TestServer.withClient({ juteMaxBufferBytes: 2_000_000 })
     const watch = (n: number): void =>
       client.read(n, OpCode.exists, `/${String(n).padStart(1_000_000, '0')}`, true)
     for (let n = 1; n <= 33; n++) watch(n)
@@ -486,8 +479,7 @@ describe('session ids', () => {
 
 describe('a server without free file descriptors', () => {
   it('refuses writes until there are some', async () => {
-    const fixture = await TestServer.start({ snapCount: 5 })
-    const client = await fixture.connect({ timeout: 20_000 })
+    const { fixture, client } = await TestServer.withClient({ snapCount: 5 }, { timeout: 20_000 })
     fixture.disk.injectFault = (call) => (call === 'open' ? { code: 'EMFILE' } : undefined)
     for (let xid = 1; xid <= 20; xid++) {
       client.create(xid, `/n${xid}`)
@@ -520,8 +512,7 @@ describe('a full disk', () => {
   })
 
   it('does not keep throttled clients throttled', async () => {
-    const fixture = await TestServer.start({ globalOutstandingLimit: 5 })
-    const client = await fixture.connect({ timeout: 6000 })
+    const { fixture, client } = await TestServer.withClient({ globalOutstandingLimit: 5 }, { timeout: 6000 })
     fixture.disk.injectFault = (call) => (call === 'write' ? FULL_DISK : undefined)
     const release = fixture.blockDisk()
     for (let i = 1; i <= 20; i++) client.create(i, `/h${i}`)
@@ -580,8 +571,7 @@ describe('a full disk', () => {
 
 describe('a server that stops', () => {
   it('replies to accepted writes before it closes connections, and has these writes after a restart', async () => {
-    const fixture = await TestServer.start()
-    const client = await fixture.connect()
+    const { fixture, client } = await TestServer.withClient()
     client.create(1, '/last')
     // The server has received the write and not made it durable yet when it is closed.
     fixture.clock.advance(0)
@@ -625,11 +615,8 @@ describe('a server that stops', () => {
 })
 
 /** Starts a server with 200 znodes that takes a snapshot after at most 20 changes. `snapshots` counts its snapshots. */
-async function startWithNodes(
-  settings: Partial<ServerSettings>,
-): Promise<{ fixture: TestServer; client: RawClient; snapshots: () => number }> {
-  const fixture = await TestServer.start({ snapCount: 20, ...settings })
-  const client = await fixture.connect({ timeout: 20_000 })
+async function startWithNodes(settings: Partial<ServerSettings>) {
+  const { fixture, client } = await TestServer.withClient({ snapCount: 20, ...settings }, { timeout: 20_000 })
   for (let i = 0; i < 200; i++) {
     client.create(i + 1, `/n${i}`)
     if (i % 10 === 0) await fixture.untilIdle()

@@ -24,12 +24,14 @@ const unsupported = (): never => {
 
 /** A clock that a test advances, and an in-memory network and disk. */
 export class ManualPlatform {
-  readonly clock = new ManualClock()
-  readonly network = new MemoryNetwork(this.clock)
+  readonly clock: ManualClock
+  readonly network: MemoryNetwork
   readonly disk: MemoryDisk
 
-  constructor(disk: MemoryDisk = new MemoryDisk()) {
+  constructor(disk: MemoryDisk = new MemoryDisk(), clock: ManualClock = new ManualClock()) {
     this.disk = disk
+    this.clock = clock
+    this.network = new MemoryNetwork(clock)
   }
 
   /** Returns a platform on this clock, network and disk. */

@@ -4,10 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { FlowControl, PauseReason } from './flow-control.ts'
 
 /** Makes a connection that records its calls. */
-function recordingConnection(canReuseBuffers?: boolean): {
-  readonly wire: Connection
-  readonly calls: string[]
-} {
+function recordingConnection(canReuseBuffers?: boolean) {
   const calls: string[] = []
   const wire: Partial<Connection> = {
     ...(canReuseBuffers === undefined ? {} : { canReuseBuffers }),

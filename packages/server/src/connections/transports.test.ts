@@ -89,7 +89,8 @@ async function call(server: Server, key: string, network: Network): Promise<Netw
 
 /** The same, with a session. */
 async function open(server: Server, key: string, network: Network): Promise<NetworkClient> {
-  const caller = await open(server, key, network)
+  const caller = await call(server, key, network)
+  await caller.session()
   return caller
 }
 

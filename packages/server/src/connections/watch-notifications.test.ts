@@ -6,9 +6,7 @@ import { NOTIFIED_PER_TURN } from './flush-queue.ts'
 const DATA_CHANGED = `event ${EventType.NodeDataChanged} /config`
 
 /** Starts a server with the znode /config, a client that may write it, and `count` clients that watch it. */
-async function watched(
-  count: number,
-): Promise<{ fixture: TestServer; writer: RawClient; watchers: RawClient[] }> {
+async function watched(count: number) {
   const fixture = await TestServer.start({ maxClientCnxns: 0 })
   const writer = await fixture.connect()
   writer.create(1, '/config')

@@ -164,10 +164,7 @@ describe('a role that uses the database', () => {
 
 describe('truncateTo', () => {
   /** Returns a member with ten transactions, in logs of a few each, and snapshots at the given counters. */
-  async function member(
-    snapshotsAt: number[],
-    settings = {},
-  ): Promise<{ fixture: DatabaseFixture; leader: LeaderHistory }> {
+  async function member(snapshotsAt: number[], settings = {}) {
     const fixture = await DatabaseFixture.open(new MemoryDisk(), { txnLogSizeLimitBytes: 600, ...settings })
     const leader = new LeaderHistory()
     for (let counter = 1; counter <= 10; counter++) {

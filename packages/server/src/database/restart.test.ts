@@ -136,10 +136,7 @@ class RandomRun {
     return this.#follow(Math.max(1, newer), errorOf)
   }
 
-  async #follow(
-    epoch: number,
-    errorOf: (work: Promise<unknown>) => Promise<unknown>,
-  ): Promise<{ allowed: AllowedHistory[]; done: unknown; after: () => void }> {
+  async #follow(epoch: number, errorOf: (work: Promise<unknown>) => Promise<unknown>) {
     const { fixture, history } = this
     const { database } = fixture
     const before = this.last

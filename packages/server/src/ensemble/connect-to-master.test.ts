@@ -27,10 +27,7 @@ const members = parseConfiguration(
 )
 
 /** Connects observer 9 to its learner master, where server 4 leads and only the addresses in `open` accept connections. */
-async function connectObserver(
-  seed: number,
-  open: readonly string[],
-): Promise<{ connected: MasterConnection; tried: string[] }> {
+async function connectObserver(seed: number, open: readonly string[]) {
   const clock = new ManualClock()
   const tried: string[] = []
   const connect = async ({ host, port }: Address): Promise<Connection> => {

@@ -7,9 +7,7 @@ import { ElectionFixture, text } from './testing/election-fixture.ts'
 const ids = [1, 2, 3, 4]
 
 /** Runs four servers that send, lose connections and restart at random. Then faults stop, and each sends a last message to each. */
-async function runRandomFaults(
-  seed: number,
-): Promise<{ fixture: ElectionFixture; servers: ElectionConnections[]; open: number }> {
+async function runRandomFaults(seed: number) {
   const fixture = new ElectionFixture()
   const random = new SeededRandom(seed)
   fixture.network.chunkBytes = 1 + random.below(64)

@@ -30,8 +30,7 @@ it('three members elect a leader, replicate writes, and continue when the leader
 })
 
 it.each([1, 3])('an ACL of scheme ip is checked against the address of a client of member %i', async (id) => {
-  const ensemble = await Ensemble.start(3)
-  const client = await ensemble.client(id)
+  const { ensemble, client } = await Ensemble.withClient(id)
   for (const [index, address] of ['127.0.0.1', '10.0.0.1'].entries()) {
     const acl = [{ perms: Perms.ALL, id: { scheme: 'ip', id: address } }]
     client.ask(index + 1, OpCode.create, (w) =>
@@ -149,8 +148,7 @@ it('the next leader expires the sessions of disconnected clients, and no others'
 })
 
 it('a leader that is closed hands leadership over', async () => {
-  const ensemble = await Ensemble.start(3)
-  const client = await ensemble.client(1)
+  const { ensemble, client } = await Ensemble.withClient(1)
   client.create(1, '/a')
   await ensemble.receive(client, 1)
   const stopping = ensemble.member(3).stop()
@@ -165,8 +163,7 @@ it('a leader that is closed hands leadership over', async () => {
 })
 
 it('a leader leaves its role when no member takes over leadership and requests have arrived meanwhile', async () => {
-  const ensemble = await Ensemble.start(3)
-  const client = await ensemble.client(3)
+  const { ensemble, client } = await Ensemble.withClient(3)
   const { clock } = ensemble
   const slowly = (): Promise<void> => new Promise((done) => void clock.after(4000, 'slow disk', done))
   for (const id of [1, 2]) ensemble.member(id).disk.beforeWrite = slowly
@@ -209,8 +206,7 @@ it('yieldLeadership hands leadership over on a leader with a synced quorum of ot
 })
 
 it('a transaction that a leader logged without a quorum is not committed', async () => {
-  const ensemble = await Ensemble.start(3)
-  const client = await ensemble.client(3)
+  const { ensemble, client } = await Ensemble.withClient(3)
   client.create(1, '/kept')
   expect(await ensemble.receive(client, 1)).toEqual(['1:0'])
   await ensemble.member(1).crash()
@@ -231,8 +227,7 @@ it('a transaction that a leader logged without a quorum is not committed', async
 })
 
 it('a member whose log was truncated does not pass the truncated transaction on when it leads later', async () => {
-  const ensemble = await Ensemble.start(3, { truncateFromBytes: 0 })
-  const client = await ensemble.client(3)
+  const { ensemble, client } = await Ensemble.withClient(3, {}, { truncateFromBytes: 0 })
   client.create(1, '/kept')
   await ensemble.receive(client, 1)
   for (const id of [1, 2]) await ensemble.member(id).crash()
@@ -256,8 +251,7 @@ it('a member whose log was truncated does not pass the truncated transaction on 
 })
 
 it('a member without a leader serves read-only clients when readOnlyModeEnabled is set', async () => {
-  const ensemble = await Ensemble.start(3, { readOnlyModeEnabled: true })
-  const client = await ensemble.client(1)
+  const { ensemble, client } = await Ensemble.withClient(1, {}, { readOnlyModeEnabled: true })
   client.create(1, '/a')
   await ensemble.receive(client, 1)
   await ensemble.member(2).crash()

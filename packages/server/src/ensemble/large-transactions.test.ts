@@ -24,8 +24,7 @@ it('closing a session with many ephemeral nodes deletes them on every member, in
 })
 
 it('a large multi through a follower is applied on every member, also after a crash', async () => {
-  const ensemble = await Ensemble.start(3)
-  const client = await ensemble.client(1)
+  const { ensemble, client } = await Ensemble.withClient(1)
   const parts = Array.from({ length: 1200 }, (_, i) => ({
     type: OpCode.setData,
     path: '/',

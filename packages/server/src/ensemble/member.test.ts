@@ -32,8 +32,7 @@ it('a leader that has yielded leadership is a candidate again when the others ca
 })
 
 it('a member passes on, as history, a transaction that it logged for a lost leader before it knew that it was committed', async () => {
-  const ensemble = await Ensemble.start(3)
-  const client = await ensemble.client(3)
+  const { ensemble, client } = await Ensemble.withClient(3)
   client.create(1, '/first')
   expect(await ensemble.receive(client, 1)).toEqual(['1:0'])
   const never = new Promise<void>(() => {})
@@ -127,8 +126,7 @@ it('a learner can be closed while it waits for the rest of a snapshot', async ()
 })
 
 it('a leader that is closed answers accepted requests before it hands leadership over', async () => {
-  const ensemble = await Ensemble.start(3)
-  const client = await ensemble.client(3)
+  const { ensemble, client } = await Ensemble.withClient(3)
   const { clock } = ensemble
   const slowly = (): Promise<void> => new Promise((done) => void clock.after(300, 'slow disk', done))
   for (const id of [1, 2]) ensemble.member(id).disk.beforeWrite = slowly

@@ -5,8 +5,7 @@ import { Membership } from './membership.ts'
 import { Ensemble } from './testing/ensemble.ts'
 
 it.each([1, 2, 3])('clients of member %i are read again when the outstanding writes are done', async (id) => {
-  const ensemble = await Ensemble.start(3, { globalOutstandingLimit: 1 })
-  const client = await ensemble.client(id)
+  const { ensemble, client } = await Ensemble.withClient(id, {}, { globalOutstandingLimit: 1 })
   client.create(1, '/a')
   for (let xid = 2; xid <= 40; xid++) {
     client.set(xid, '/a', 'x')

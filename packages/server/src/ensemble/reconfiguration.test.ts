@@ -26,8 +26,7 @@ it('the first leader gives the configuration its first version', async () => {
 })
 
 it('a removed follower follows without a vote and can be added again', async () => {
-  const ensemble = await Ensemble.start(3, reconfigurable)
-  const client = await ensemble.client(2)
+  const { ensemble, client } = await Ensemble.withClient(2, {}, reconfigurable)
   expect(await ensemble.reconfigure(client, { leaving: '1', from: 5n })).toBe('77:-103')
   expect(await ensemble.reconfigure(client, { leaving: '1' })).toBe('77:0')
   await ensemble.allServe()
@@ -44,8 +43,7 @@ it('a removed follower follows without a vote and can be added again', async () 
 })
 
 it('a reconfig is answered with the new configuration and its stat', async () => {
-  const ensemble = await Ensemble.start(3, reconfigurable)
-  const client = await ensemble.client(2)
+  const { ensemble, client } = await Ensemble.withClient(2, {}, reconfigurable)
   client.frames.length = 0
   client.reconfigure(77, { leaving: '1' })
   await ensemble.until('the reply', () => client.frames.length > 0)
@@ -57,8 +55,7 @@ it('a reconfig is answered with the new configuration and its stat', async () =>
 })
 
 it('members join the designated leader without an election when the leader is removed', async () => {
-  const ensemble = await Ensemble.start(3, reconfigurable)
-  const client = await ensemble.client(1)
+  const { ensemble, client } = await Ensemble.withClient(1, {}, reconfigurable)
   expect(await ensemble.reconfigure(client, { leaving: '3' })).toBe('77:0')
   await ensemble.until('the new leader', () => ensemble.leader !== undefined && ensemble.leader !== 3)
   await ensemble.allServe()
@@ -86,8 +83,7 @@ it.each([
 ])(
   'member %i, which %s, leaves its role once when its disk is full as the leader is removed',
   async (full, _, role) => {
-    const ensemble = await Ensemble.start(3, reconfigurable)
-    const client = await ensemble.client(1)
+    const { ensemble, client } = await Ensemble.withClient(1, {}, reconfigurable)
     const { disk } = ensemble.member(full)
     // The log has preallocated space, so only a new file fails.
     disk.injectFault = (call, path) =>
@@ -127,8 +123,7 @@ it('a member whose disk is full waits for space before it activates a newer conf
 })
 
 it('a member continues when its full disk refuses a configuration after its role as leader has ended', async () => {
-  const ensemble = await Ensemble.start(3, reconfigurable)
-  const client = await ensemble.client(3)
+  const { ensemble, client } = await Ensemble.withClient(3, {}, reconfigurable)
   const { disk } = ensemble.member(3)
   const replaceFile = disk.replaceFile.bind(disk)
   let refuse = (): void => {}

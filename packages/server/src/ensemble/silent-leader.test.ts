@@ -5,9 +5,7 @@ const LEADER_PORT = 2003
 const OTHER_PORT = 9
 
 /** Starts three members. For some time after its first attempt, member 1 reaches a server that closes connections, in place of the leader. */
-async function start(
-  forMs: number,
-): Promise<{ ensemble: Ensemble; attempts: () => number; electionStarts: () => number }> {
+async function start(forMs: number) {
   const ensemble = new Ensemble(3)
   let first: number | undefined
   let attempts = 0

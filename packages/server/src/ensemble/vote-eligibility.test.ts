@@ -3,8 +3,7 @@ import { expect, it } from 'vitest'
 import { Ensemble } from './testing/ensemble.ts'
 
 it('a member that has lost its data votes only after a full sync', async () => {
-  const ensemble = await Ensemble.start(3)
-  const client = await ensemble.client(1)
+  const { ensemble, client } = await Ensemble.withClient(1)
   client.create(1, '/kept')
   await ensemble.until('the reply', () => client.frames.length > 0)
   const lost = ensemble.member(1)
@@ -41,8 +40,7 @@ it('three members without data start only when all of them may', async () => {
 })
 
 it('a member whose files diverge from the ensemble follows after a full sync', async () => {
-  const ensemble = await Ensemble.start(3)
-  const client = await ensemble.client(2)
+  const { ensemble, client } = await Ensemble.withClient(2)
   for (const [xid, path] of ['/a', '/later', '/latest'].entries()) client.create(xid + 1, path)
   await ensemble.until('the replies', () => client.frames.length > 2)
   await ensemble.member(1).stop()

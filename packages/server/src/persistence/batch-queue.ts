@@ -68,14 +68,6 @@ export class BatchQueue {
     this.#pendingBytes += bytes
   }
 
-  /** Removes a partially encoded entry, which begins at `length`, and the batch if it has no other entry. */
-  discard(batch: Batch, length: number): void {
-    batch.writer.truncate(length)
-    if (batch.count > 0) return
-    this.#batches.pop()
-    this.#nextStartsFile ||= batch.startsFile
-  }
-
   /** Removes and returns the oldest batch. The queue must not be empty. */
   take(): Batch {
     this.#entryCount = 0

@@ -1,7 +1,7 @@
 import { adler32, Writer } from '@zabra/protocol'
 import type { LoggedTxn, Zxid } from '../core/types.ts'
 import { ENTRY_END, ENTRY_HEAD_BYTES, TXN_HEADER_BYTES } from './log-format.ts'
-import { encodeInSteps, encodeLoggedTxn } from './txn-codec.ts'
+import { encodeInSteps } from './txn-codec.ts'
 
 /** Returns the zxid in the header of a payload, or undefined when it is too short for a header. */
 export function zxidOfPayload(payload: Uint8Array): Zxid | undefined {
@@ -36,16 +36,5 @@ export function writeEncodedEntry(writer: Writer, payload: Uint8Array, adler?: n
   writer.longNumber(0)
   writer.buffer(payload)
   writer.longNumberAt(at, adler ?? writer.adler32(at + ENTRY_HEAD_BYTES))
-  writer.byte(ENTRY_END)
-}
-
-/** Writes one entry: checksum, length, payload, end mark. */
-export function writeEntry(writer: Writer, logged: LoggedTxn): void {
-  const at = writer.length
-  writer.longNumber(0)
-  const mark = writer.beginFrame()
-  encodeLoggedTxn(writer, logged)
-  writer.endFrame(mark)
-  writer.longNumberAt(at, writer.adler32(mark + 4))
   writer.byte(ENTRY_END)
 }

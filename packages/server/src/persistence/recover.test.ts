@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Tree } from '../core/tree/index.ts'
 import type { LoggedTxn } from '../core/types.ts'
-import { takeSnapshot, writeEntry } from './index.ts'
+import { takeSnapshot } from './index.ts'
 import { writeLogHeader } from './log-format.ts'
 import {
   createTxn,
@@ -16,6 +16,8 @@ import {
   newTree,
   openLog,
   recoverFrom,
+  appendTo,
+  writeEntry,
 } from './testing/log-fixture.ts'
 
 describe('recover', () => {
@@ -83,7 +85,7 @@ describe('recover', () => {
       await takeSnapshot(tree, [], { disk, folder: FOLDER, compression: kind, compressor: nodeCompression })
       for (let z = 1; z <= 30; z++) {
         tree.apply(createTxn(z, 5).header, createTxn(z, 5).txn)
-        log.append({ ...createTxn(z, 5), digest: tree.digest })
+        appendTo(log, { ...createTxn(z, 5), digest: tree.digest })
         if (z === 20)
           await takeSnapshot(tree, [[9n, 4000]], {
             disk,
@@ -145,7 +147,7 @@ describe('recovery from a log with digests', () => {
     const fixture = await new LogFixture().open()
     await fixture.snapshot()
     const { header, txn } = createTxn(1)
-    fixture.log.append({ header, txn: { ...txn, path } as LoggedTxn['txn'], digest: { hi: 1, lo: 2 } })
+    appendTo(fixture.log, { header, txn: { ...txn, path } as LoggedTxn['txn'], digest: { hi: 1, lo: 2 } })
     await fixture.log.close()
     return fixture
   }

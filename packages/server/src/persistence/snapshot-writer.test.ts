@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { Tree } from '../core/tree/index.ts'
 import type { LoggedTxn } from '../core/types.ts'
 import { takeSnapshot, type SnapshotKind } from './index.ts'
-import { createTxn, FOLDER, LogFixture } from './testing/log-fixture.ts'
+import { createTxn, FOLDER, LogFixture, appendTo } from './testing/log-fixture.ts'
 
 const MIB = 1 << 20
 
@@ -87,7 +87,7 @@ describe('a snapshot', () => {
             txn: { ...txn, acl: [{ perms: 1, id: { scheme: 'ip', id: '10.0.0.1' } }] } as LoggedTxn['txn'],
             digest: undefined,
           }
-          fixture.log.append(late)
+          appendTo(fixture.log, late)
           await fixture.log.flush()
           fixture.tree.apply(late.header, late.txn)
         }

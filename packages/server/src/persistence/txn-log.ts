@@ -1,8 +1,8 @@
 import { epochOf, formatZxid } from '@zabra/protocol'
 import { DiskError, type Cancel, type Clock, type Disk, type Logger, type Random } from '@zabra/runtime'
-import type { LoggedTxn, Zxid } from '../core/types.ts'
+import type { Zxid } from '../core/types.ts'
 import { BatchQueue, type Batch } from './batch-queue.ts'
-import { writeEncodedEntry, writeEntry, zxidOfPayload } from './entries.ts'
+import { writeEncodedEntry, zxidOfPayload } from './entries.ts'
 import { LogFullError } from './errors.ts'
 import { LogFile } from './log-file.ts'
 import { SnapshotTrigger } from './snapshot-trigger.ts'
@@ -139,26 +139,10 @@ export class TxnLog {
   }
 
   /**
-   * Adds a transaction to the next batch and returns the bytes of its entry. The write starts at the end of this turn, or a
-   * turn after the write in flight has ended. Throws a `LogFullError` while the disk is full and a RangeError when the zxid is
-   * not above the last one or skips transactions of its epoch.
-   */
-  append(logged: LoggedTxn): number {
-    const { zxid } = logged.header
-    const batch = this.#batchForNext(zxid)
-    const before = batch.writer.length
-    try {
-      writeEntry(batch.writer, logged)
-    } catch (error) {
-      this.#batches.discard(batch, before)
-      throw error
-    }
-    return this.#entryAdded(batch, zxid, before)
-  }
-
-  /**
-   * Adds an encoded transaction (header, record, digest) byte for byte, as `append` does. The bytes are copied. Also throws a
-   * RangeError when they are not the transaction `zxid`. `adler` is their Adler-32, if it is known.
+   * Adds an encoded transaction (header, record, digest) byte for byte to the next batch and returns the bytes of its entry. The
+   * bytes are copied. The write starts at the end of this turn, or a turn after the write in flight has ended. `adler` is the
+   * Adler-32 of the bytes, if it is known. Throws a `LogFullError` while the disk is full and a RangeError when the bytes are not
+   * the transaction `zxid`, or when it is not above the last one or skips transactions of its epoch.
    */
   appendPayload(zxid: Zxid, payload: Uint8Array, adler?: number): number {
     const inside = zxidOfPayload(payload)

@@ -50,7 +50,7 @@ describe('LeaderPipeline', () => {
   })
 
   it('does not change the bytes of proposals, and retains little else with them', async ({ ensemble }) => {
-    const client = await ensemble.connect(ensemble.leader)
+    const client = await ensemble.leader.connect()
     ensemble.holdsCommits = true
     const sizes = Array.from({ length: 300 }, (_, xid) => (xid % 50 === 49 ? 70_000 : (xid * 37) % 900))
     for (const [xid, size] of sizes.entries()) client.create(xid, `/${xid}`, 0, 'x'.repeat(size))
@@ -70,7 +70,7 @@ describe('LeaderPipeline', () => {
   })
 
   it('replies to a write only after a quorum has it, even if its own disk has', async ({ ensemble }) => {
-    const client = await ensemble.connect(ensemble.leader)
+    const client = await ensemble.leader.connect()
     ensemble.holdsCommits = true
     client.create(1, '/a')
     client.read(2, OpCode.exists, '/a')
@@ -131,7 +131,7 @@ describe('LeaderPipeline', () => {
 
   it('completes a sync when a quorum has confirmed its leadership, and starts no later request of the session before', async () => {
     const ensemble = await EnsembleFixture.start()
-    const client = await ensemble.connect(ensemble.leader)
+    const client = await ensemble.leader.connect()
     ensemble.holdsConfirms = true
     client.create(1, '/a')
     client.sync(2)
@@ -152,7 +152,7 @@ describe('LeaderPipeline', () => {
   it('commits no request of a learner before an earlier sync of the learner is done', async () => {
     const ensemble = await EnsembleFixture.start()
     const [learner] = ensemble.learners
-    const { sessionId } = (await ensemble.connect(learner!.fixture)).session!
+    const { sessionId } = (await learner!.fixture.connect()).session!
     ensemble.holdsConfirms = true
     const log: string[] = []
     const root = bytes((w) => w.string('/'))
@@ -269,7 +269,7 @@ describe('global sessions', () => {
   it('live while their learner reports them, and expire on all servers when it does not', async () => {
     const ensemble = await EnsembleFixture.start()
     const [learner, other] = ensemble.learners
-    const client = await ensemble.connect(learner!.fixture, { timeout: 4000 })
+    const client = await learner!.fixture.connect({ timeout: 4000 })
     const { sessionId } = client.session!
     client.create(1, '/e', CreateMode.EPHEMERAL)
     await ensemble.settle()
@@ -296,7 +296,7 @@ describe('global sessions', () => {
   it('move to another server, and a later request through the old one closes that connection', async () => {
     const ensemble = await EnsembleFixture.start()
     const [first, second] = ensemble.learners
-    const old = await ensemble.connect(first!.fixture)
+    const old = await first!.fixture.connect()
     const session = old.session!
     old.create(1, '/a')
     expect(await old.received()).toEqual(['1:0'])
@@ -309,7 +309,7 @@ describe('global sessions', () => {
     moved.set(1, '/a', 'in time')
     expect([await old.received(), old.closed, moved.takeReceived()]).toEqual([[], true, ['1:0']])
     // The session moves to the leader itself.
-    const home = await ensemble.connect(ensemble.leader, { resume: session })
+    const home = await ensemble.leader.connect({ resume: session })
     moved.delete(2, '/a')
     home.set(1, '/a', 'home')
     expect([await moved.received(), moved.closed, home.takeReceived()]).toEqual([[], true, ['1:0']])
@@ -318,7 +318,7 @@ describe('global sessions', () => {
   it('keep the timeout of their transaction in the table when clients negotiate another one later', async () => {
     const ensemble = await EnsembleFixture.start()
     const [first, second] = ensemble.learners
-    const session = (await ensemble.connect(first!.fixture, { timeout: 8000 })).session!
+    const session = (await first!.fixture.connect({ timeout: 8000 })).session!
     const moved = await second!.fixture.client({ resume: session, timeout: 5000 })
     await ensemble.settle()
     expect(moved.takeConnectResponse()?.timeOut).toBe(5000)
@@ -327,7 +327,7 @@ describe('global sessions', () => {
   })
 
   it('stay closed when a learner reports them that has not applied their closing', async ({ ensemble }) => {
-    const client = await ensemble.connect(ensemble.learners[0]!.fixture)
+    const client = await ensemble.learners[0]!.fixture.connect()
     const session = client.session!
     ensemble.holdsCommits = true
     ensemble.leader.clientService.runTurn(() =>
@@ -371,7 +371,7 @@ describe('global sessions', () => {
   it('close once: a learner that forwards a second closeSession gets an error transaction', async () => {
     const ensemble = await EnsembleFixture.start()
     const [learner] = ensemble.learners
-    const client = await ensemble.connect(learner!.fixture)
+    const client = await learner!.fixture.connect()
     const { sessionId } = client.session!
     ensemble.holdsCommits = true
     ensemble.leader.clientService.runTurn(() =>
@@ -397,7 +397,7 @@ describe('global sessions', () => {
 
   it('that left ephemeral nodes are closed by a new leader, by a proposed transaction', async () => {
     const ensemble = await EnsembleFixture.start()
-    const client = await ensemble.connect(ensemble.learners[0]!.fixture)
+    const client = await ensemble.learners[0]!.fixture.connect()
     const { sessionId } = client.session!
     client.create(1, '/e', CreateMode.EPHEMERAL)
     await ensemble.settle()
@@ -415,7 +415,7 @@ describe('local sessions', () => {
   it('need no transaction, end with their server, and are unknown to other servers', async () => {
     const ensemble = await EnsembleFixture.start({ localSessions: true, canUpgradeSessions: true })
     const [first, second] = ensemble.learners
-    const client = await ensemble.connect(first!.fixture, { timeout: 4000 })
+    const client = await first!.fixture.connect({ timeout: 4000 })
     const session = client.session!
     client.create(1, '/a')
     client.read(2, OpCode.exists, '/a')
@@ -436,7 +436,7 @@ describe('local sessions', () => {
   it('expire on their server', async () => {
     const ensemble = await EnsembleFixture.start({ localSessions: true })
     const { fixture } = ensemble.learners[0]!
-    const client = await ensemble.connect(fixture, { timeout: 4000 })
+    const client = await fixture.connect({ timeout: 4000 })
     await ensemble.advance(5100)
     fixture.clientService.runTurn(() => fixture.clientService.expiry.run())
     await ensemble.settle()
@@ -448,7 +448,7 @@ describe('local sessions', () => {
     async (where) => {
       const ensemble = await EnsembleFixture.start({ localSessions: true, canUpgradeSessions: true })
       const fixture = where === 'leader' ? ensemble.leader : ensemble.learners[0]!.fixture
-      const client = await ensemble.connect(fixture, { timeout: 4000 })
+      const client = await fixture.connect({ timeout: 4000 })
       const { sessionId } = client.session!
       client.create(1, '/e', CreateMode.EPHEMERAL)
       client.read(2, OpCode.exists, '/e')
@@ -479,7 +479,7 @@ describe('local sessions', () => {
     async (where) => {
       const ensemble = await EnsembleFixture.start({ localSessions: true })
       const fixture = where === 'leader' ? ensemble.leader : ensemble.learners[0]!.fixture
-      const client = await ensemble.connect(fixture)
+      const client = await fixture.connect()
       client.create(1, '/e', CreateMode.EPHEMERAL)
       client.create(2, '/p')
       expect(await client.received()).toEqual([`1:${ErrorCode.EPHEMERALONLOCALSESSION}`, '2:0'])
@@ -518,9 +518,7 @@ describe('a reconfiguration', () => {
           serverId: 1,
         }) as unknown as LeaderPipeline<never>,
     })
-    const client = await fixture.client({})
-    await clock.untilIdle()
-    client.takeConnectResponse()
+    const client = await fixture.connect()
     return { client, clock, proposals, fixture }
   }
 

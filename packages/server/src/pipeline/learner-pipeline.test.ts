@@ -77,7 +77,7 @@ describe('LearnerPipeline', () => {
   it('forwards a write unchanged with the identities of its client, and replies when its transaction is committed', async () => {
     const ensemble = await EnsembleFixture.start()
     const [learner] = ensemble.learners
-    const client = await ensemble.connect(learner!.fixture)
+    const client = await learner!.fixture.connect()
     const { sessionId } = client.session!
     expect(learner!.requests[0]).toMatchObject({ sessionId, cxid: 0, type: OpCode.createSession })
     expect([...learner!.requests[0]!.body]).toEqual([0, 0, 0x27, 0x10])
@@ -171,7 +171,7 @@ describe('LearnerPipeline', () => {
   })
 
   it('rejects requests that the leader would never answer, in their order', async ({ ensemble, learner }) => {
-    const client = await ensemble.connect(learner.fixture)
+    const client = await learner.fixture.connect()
     client.create(1, '/a')
     client.ask(2, OpCode.create, (w) => w.int(99))
     client.ask(3, OpCode.multi, (w) => {
@@ -336,7 +336,7 @@ describe('LearnerPipeline', () => {
   it('does not reply to pings once the session may have expired at a leader that is silent', async () => {
     const ensemble = await EnsembleFixture.start()
     const [learner] = ensemble.learners
-    const client = await ensemble.connect(learner!.fixture, { timeout: 4000 })
+    const client = await learner!.fixture.connect({ timeout: 4000 })
     ensemble.heardAt = ensemble.clock.monotonic()
     await ensemble.advance(2900)
     client.ask(-2, OpCode.ping)

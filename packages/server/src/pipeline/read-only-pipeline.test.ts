@@ -5,9 +5,9 @@ import { LearnerSessions } from '../core/sessions/index.ts'
 import { ReadOnlyPipeline } from './read-only-pipeline.ts'
 import { PipelineFixture } from './testing/pipeline-fixture.ts'
 
-const fixture = (clock: ManualClock): Promise<PipelineFixture> =>
+const fixture = (): Promise<PipelineFixture> =>
   PipelineFixture.open({
-    clock,
+    clock: new ManualClock(),
     readOnly: true,
     sessions: new LearnerSessions(new Map([[0x55n, 10_000]])),
     role: { mode: 'read-only' },
@@ -16,21 +16,17 @@ const fixture = (clock: ManualClock): Promise<PipelineFixture> =>
 
 describe('a read-only server', () => {
   it('accepts only clients that allow read-only servers', async () => {
-    const clock = new ManualClock()
-    const server = await fixture(clock)
+    const server = await fixture()
     const [writer, reader] = [await server.client({}), await server.client({ readOnly: true })]
-    await clock.untilIdle()
+    await server.untilIdle()
     expect([writer.closed, writer.frames.length]).toEqual([true, 0])
     expect(reader.takeConnectResponse()).toMatchObject({ timeOut: 10_000, readOnly: true })
     expect(reader.session!.sessionId).not.toBe(0n)
   })
 
   it('replies to reads and rejects all other requests, in the order of the session', async () => {
-    const clock = new ManualClock()
-    const server = await fixture(clock)
-    const client = await server.client({ readOnly: true })
-    await clock.untilIdle()
-    client.takeConnectResponse()
+    const server = await fixture()
+    const client = await server.connect({ readOnly: true })
     client.read(1, OpCode.getData, '/', true)
     client.create(2, '/a')
     client.create(3, '/e', CreateMode.EPHEMERAL)
@@ -43,7 +39,7 @@ describe('a read-only server', () => {
     client.read(10, OpCode.exists, '/a')
     client.ask(-2, OpCode.ping)
     client.ask(11, OpCode.closeSession)
-    await clock.untilIdle()
+    await server.untilIdle()
     const refused = [2, 3, 4, 5, 6, 7, 8, 9].map((xid) => `${xid}:${ErrorCode.NOTREADONLY}`)
     expect(client.takeReceived()).toEqual(['1:0', ...refused, `10:${ErrorCode.NONODE}`, '-2:0', '11:0'])
     expect(client.closed).toBe(true)
@@ -52,33 +48,29 @@ describe('a read-only server', () => {
   })
 
   it('resumes its local sessions, and closes connections with other sessions without a reply', async () => {
-    const clock = new ManualClock()
-    const server = await fixture(clock)
+    const server = await fixture()
     const client = await server.client({ readOnly: true })
-    await clock.untilIdle()
+    await server.untilIdle()
     const session = client.takeConnectResponse()!
     const again = await server.client({ readOnly: true, resume: session })
     const global = await server.client({ readOnly: true, resume: { ...session, sessionId: 0x55n } })
     const unknown = await server.client({ readOnly: true, resume: { ...session, sessionId: 0x66n } })
-    await clock.untilIdle()
+    await server.untilIdle()
     expect([again.takeConnectResponse()?.sessionId, client.closed]).toEqual([session.sessionId, true])
     for (const one of [global, unknown]) expect([one.closed, one.frames.length]).toEqual([true, 0])
   })
 
   it('expires its local sessions', async () => {
-    const clock = new ManualClock()
-    const server = await fixture(clock)
-    const client = await server.client({ readOnly: true, timeout: 4000 })
-    await clock.untilIdle()
-    client.takeConnectResponse()
-    clock.advance(5100)
+    const server = await fixture()
+    const client = await server.connect({ readOnly: true, timeout: 4000 })
+    server.clock.advance(5100)
     server.clientService.runTurn(() => server.clientService.expiry.run())
-    await clock.untilIdle()
+    await server.untilIdle()
     expect([client.closed, server.clientService.localSessions!.size]).toEqual([true, 0])
   })
 
   it('reports its role in four-letter commands', async () => {
-    const server = await fixture(new ManualClock())
+    const server = await fixture()
     expect(await server.command('isro')).toBe('ro')
     expect(await server.command('srvr')).toMatch(
       /^Zookeeper version: .*\nREAD-ONLY mode; serving only read-only clients\nLatency (.*\n)*Mode: read-only\nNode count: 5\n$/,

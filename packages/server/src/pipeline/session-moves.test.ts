@@ -15,7 +15,7 @@ const body = (type: number): Uint8Array => {
 it('a leader rejects a request that a session sent through a learner before it wrote through another server and returned', async () => {
   const ensemble = await EnsembleFixture.start()
   const [here, there] = ensemble.learners
-  const client = await ensemble.connect(here!.fixture)
+  const client = await here!.fixture.connect()
   const { sessionId } = client.session!
   client.create(1, '/a')
   await ensemble.settle()

@@ -178,7 +178,7 @@ it('a follower closes its connection of a session that has moved to an observer,
 it('a follower rejects requests behind a sync of its own connection when the session has moved to an observer', async () => {
   const ensemble = await EnsembleFixture.start({ hasObservers: true })
   const { fixture: server, requests } = ensemble.learners[0]!
-  const client = await ensemble.connect(server)
+  const client = await server.connect()
   const { sessionId } = client.session!
   ensemble.holdsConfirms = true
   client.sync(1)

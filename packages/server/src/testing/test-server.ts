@@ -51,6 +51,15 @@ export class TestServer extends ManualPlatform {
     return fixture
   }
 
+  /** Starts a server and opens a session on it. */
+  static async withClient(
+    settings?: Partial<ServerSettings>,
+    options?: HandshakeOptions,
+  ): Promise<{ fixture: TestServer; client: RawClient }> {
+    const fixture = await TestServer.start(settings)
+    return { fixture, client: await fixture.connect(options) }
+  }
+
   async restart(): Promise<void> {
     this.server = await createServer(this.settings, this.platform())
   }

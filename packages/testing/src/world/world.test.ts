@@ -10,9 +10,7 @@ const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 const text = (data: Uint8Array): string => new TextDecoder().decode(data)
 
 /** An echo server and a client of it. */
-async function pair(
-  world: SimulatedWorld,
-): Promise<{ a: Host; b: Host; connection: Connection; received: string[]; closed: string[] }> {
+async function pair(world: SimulatedWorld) {
   const [a, b] = [world.addHost('a'), world.addHost('b')]
   const [first, second] = [a.start(), b.start()]
   const received: string[] = []

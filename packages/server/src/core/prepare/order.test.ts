@@ -42,10 +42,7 @@ function newFixture(extendedTypes = true): PreparerFixture {
 /** Each request fails the named check and, where possible, every later one too: the first failed check decides. */
 type Step = readonly [string, RequestSpec, number, 'closed'?]
 
-const cases = (
-  steps: Step[],
-): { name: string; ask: RequestSpec; code: number; session: string | undefined }[] =>
-  steps.map(([name, ask, code, session]) => ({ name, ask, code, session }))
+const cases = (steps: Step[]) => steps.map(([name, ask, code, session]) => ({ name, ask, code, session }))
 
 const created = (op: 'create' | 'create2' | 'createContainer'): Step[] => [
   ['unknown flags', { op, path: 'none', flags: 7, acl: [] }, ErrorCode.BADARGUMENTS, 'closed'],

@@ -12,8 +12,7 @@ import {
 
 describe('one-shot watches', () => {
   it('on data fire once, on creation, change or deletion', () => {
-    const fixture = new WatchFixture()
-    const watcher = new RecordingWatcher()
+    const [fixture, watcher] = [new WatchFixture(), new RecordingWatcher()]
     for (const [fire, event] of [
       [() => fixture.created('/a'), CREATED],
       [() => fixture.changed('/a'), CHANGED],
@@ -28,8 +27,7 @@ describe('one-shot watches', () => {
   })
 
   it('on children fire once, on a created or deleted child or the deletion of the node', () => {
-    const fixture = new WatchFixture()
-    const watcher = new RecordingWatcher()
+    const [fixture, watcher] = [new WatchFixture(), new RecordingWatcher()]
     fixture.watches.watchChildren(watcher, '/a')
     fixture.created('/a/x')
     fixture.created('/a/y')
@@ -42,8 +40,7 @@ describe('one-shot watches', () => {
   })
 
   it('on data and children of one node give one event when the node is deleted', () => {
-    const fixture = new WatchFixture()
-    const watcher = new RecordingWatcher()
+    const [fixture, watcher] = [new WatchFixture(), new RecordingWatcher()]
     fixture.watches.watchData(watcher, '/a')
     fixture.watches.watchChildren(watcher, '/a')
     fixture.deleted('/a')
@@ -54,8 +51,7 @@ describe('one-shot watches', () => {
 
 describe('persistent watches', () => {
   it('fire on every change of a node and its list of children, and stay', () => {
-    const fixture = new WatchFixture()
-    const watcher = new RecordingWatcher()
+    const [fixture, watcher] = [new WatchFixture(), new RecordingWatcher()]
     fixture.watches.watchPersistently(watcher, '/a')
     fixture.created('/a')
     fixture.created('/a/x')
@@ -74,8 +70,7 @@ describe('persistent watches', () => {
   })
 
   it('that are recursive fire once for each event of any descendant, and not for lists of children', () => {
-    const fixture = new WatchFixture()
-    const watcher = new RecordingWatcher()
+    const [fixture, watcher] = [new WatchFixture(), new RecordingWatcher()]
     fixture.watches.watchRecursively(watcher, '/a')
     fixture.watches.watchRecursively(watcher, '/')
     fixture.created('/a/x')
@@ -93,8 +88,7 @@ describe('persistent watches', () => {
   })
 
   it('coexist with one-shot watches on the same path', () => {
-    const fixture = new WatchFixture()
-    const watcher = new RecordingWatcher()
+    const [fixture, watcher] = [new WatchFixture(), new RecordingWatcher()]
     fixture.watches.watchData(watcher, '/a')
     fixture.watches.watchPersistently(watcher, '/a')
     fixture.watches.watchRecursively(watcher, '/a')

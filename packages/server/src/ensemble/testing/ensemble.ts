@@ -16,7 +16,7 @@ import { parseConfiguration, type EnsembleConfiguration, type ServerId } from '.
 import type { Server } from '../../server-types.ts'
 import { createServer } from '../../server.ts'
 import { defaults, type ServerSettings } from '../../settings/index.ts'
-import { RawClient, type Reconfig } from '../../testing/test-server.ts'
+import { RawClient, type HandshakeOptions, type Reconfig } from '../../testing/test-server.ts'
 
 /** A member: a disk, and the process that runs on it, which tests start and crash. */
 class TestMember {
@@ -214,6 +214,16 @@ export class Ensemble {
     return ensemble
   }
 
+  /** Starts three members, which serve, and opens a session at one of them. */
+  static async withClient(
+    id: ServerId,
+    options: HandshakeOptions = {},
+    settings?: ConstructorParameters<typeof Ensemble>[1],
+  ): Promise<{ ensemble: Ensemble; client: RawClient }> {
+    const ensemble = await Ensemble.start(3, settings)
+    return { ensemble, client: await ensemble.client(id, options) }
+  }
+
   /** Starts another server, with a configuration that the others do not know. */
   async join(id: ServerId, ensemble: EnsembleConfiguration): Promise<void> {
     const { settings } = this.member(1)
@@ -305,7 +315,7 @@ export class Ensemble {
   }
 
   /** Opens a client with a session at a member. */
-  async client(id: ServerId, options: Parameters<RawClient['handshake']>[0] = {}): Promise<RawClient> {
+  async client(id: ServerId, options: HandshakeOptions = {}): Promise<RawClient> {
     const connection = await this.network.connect({ host: 'x', port: 4000 + id })
     const client = new RawClient(this, connection)
     client.handshake(options)

@@ -1,10 +1,13 @@
+import { Writer } from '@zabra/protocol'
 import { ManualClock, MemoryDisk, SeededRandom, silentLogger, type Clock } from '@zabra/runtime'
 import { nodeCompression } from '@zabra/runtime/node'
 import { diskWithFolder } from '@zabra/testkit'
 import { createOf } from '../../core/testing/create-of.ts'
 import { Tree } from '../../core/tree/index.ts'
 import type { LoggedTxn } from '../../core/types.ts'
+import { writeEncodedEntry } from '../entries.ts'
 import {
+  encodeLoggedTxn,
   recover,
   takeSnapshot,
   TxnLog,
@@ -18,6 +21,19 @@ import {
 export const FOLDER = '/data/version-2'
 
 export const newTree = (): Tree => new Tree({ digest: true, extendedTypes: true })
+
+/** Returns the payload of a log entry. */
+export function payloadOf(logged: LoggedTxn): Uint8Array {
+  const writer = new Writer()
+  encodeLoggedTxn(writer, logged)
+  return writer.take()
+}
+
+export const writeEntry = (writer: Writer, logged: LoggedTxn): void =>
+  writeEncodedEntry(writer, payloadOf(logged))
+
+export const appendTo = (log: TxnLog, logged: LoggedTxn): number =>
+  log.appendPayload(logged.header.zxid, payloadOf(logged))
 
 /** Returns the transaction that creates the node `/n<zxid>` with `size` bytes of data. */
 export const createTxn = (zxid: number, size = 50): LoggedTxn => ({
@@ -76,7 +92,7 @@ export class LogFixture {
   }
 
   append(zxid: number): void {
-    this.log.append(createTxn(zxid))
+    appendTo(this.log, createTxn(zxid))
   }
 
   async appendAll(from: number, to: number): Promise<void> {
@@ -164,7 +180,7 @@ export const recoverFrom = (disk: MemoryDisk, trustEmptySnapshot = true): Promis
 export async function diskWithLog(count: number): Promise<MemoryDisk> {
   const disk = await diskWithFolder(FOLDER)
   const log = openLog(disk)
-  for (let zxid = 1; zxid <= count; zxid++) log.append(createTxn(zxid, 5))
+  for (let zxid = 1; zxid <= count; zxid++) appendTo(log, createTxn(zxid, 5))
   await log.close()
   return disk
 }

@@ -4,9 +4,9 @@ import { diskWithFolder } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
 import { Tree } from '../../core/tree/index.ts'
 import type { LoggedTxn } from '../../core/types.ts'
-import { decodeLoggedTxn, writeEntry, takeSnapshot } from '../index.ts'
+import { decodeLoggedTxn, takeSnapshot } from '../index.ts'
 import { writeLogHeader } from '../log-format.ts'
-import { createTxn, FOLDER } from '../testing/log-fixture.ts'
+import { createTxn, FOLDER, writeEntry } from '../testing/log-fixture.ts'
 import { DamageError, readLog, readSnapshot, repairLog, type LogRecord } from './index.ts'
 
 const LOG = `${FOLDER}/log.1`

@@ -2,7 +2,6 @@ import { ManualClock } from '@zabra/runtime'
 import { LearnerSessions, SessionTracker, type SessionTable } from '../../core/sessions/index.ts'
 import type { Zxid } from '../../core/types.ts'
 import type { ClientChannel } from '../../connections/client-channel.ts'
-import type { HandshakeOptions, RawClient } from '../../testing/test-server.ts'
 import type { ForwardedRequest } from '../types.ts'
 import { LeaderPipeline } from '../leader-pipeline.ts'
 import { LearnerPipeline } from '../learner-pipeline.ts'
@@ -165,14 +164,6 @@ export class EnsembleFixture {
     return learner
   }
 
-  /** Opens a session on one of the servers. */
-  async connect(fixture: PipelineFixture, options: HandshakeOptions = {}): Promise<RawClient> {
-    const client = await fixture.client(options)
-    await this.settle()
-    client.takeConnectResponse()
-    return client
-  }
-
   /** Submits a request to the leader, as one that a learner has forwarded. */
   forward(
     learner: Learner,
@@ -255,4 +246,4 @@ export class EnsembleFixture {
 export const it = test
   .extend('ensemble', () => EnsembleFixture.start())
   .extend('learner', ({ ensemble }) => ensemble.learners[0]!)
-  .extend('client', ({ ensemble }) => ensemble.connect(ensemble.leader))
+  .extend('client', ({ ensemble }) => ensemble.leader.connect())

@@ -1,11 +1,4 @@
-import {
-  MemoryDisk,
-  MemoryNetwork,
-  SeededRandom,
-  silentLogger,
-  type ManualClock,
-  type Platform,
-} from '@zabra/runtime'
+import type { ManualClock, MemoryDisk } from '@zabra/runtime'
 import { FourLetterCommands, type RoleMetrics } from '../../admin/index.ts'
 import type { Reconfigure } from '../../core/prepare/index.ts'
 import type { SessionRegistry } from '../../core/sessions/index.ts'
@@ -14,7 +7,7 @@ import { defaults, type ServerSettings } from '../../settings/index.ts'
 import type { ClientChannel } from '../../connections/client-channel.ts'
 import { acceptClient } from '../../connections/client-connection.ts'
 import { ClientService } from '../../connections/client-service.ts'
-import { fixedSystem, diskWithFolder } from '@zabra/testkit'
+import { diskWithFolder, ManualPlatform } from '@zabra/testkit'
 import { RawClient, type HandshakeOptions } from '../../testing/test-server.ts'
 import type { RequestPipeline, PipelineContext } from '../types.ts'
 
@@ -34,26 +27,17 @@ export interface PipelineFixtureOptions<W extends RequestPipeline> {
 }
 
 /** The client service of one server in one role, on a network of its own. The test plays the other servers. */
-export class PipelineFixture<W extends RequestPipeline = RequestPipeline> {
-  readonly clock: ManualClock
+export class PipelineFixture<W extends RequestPipeline = RequestPipeline> extends ManualPlatform {
   readonly tree: Tree
   readonly clientService: ClientService
   readonly pipeline: W
   readonly failures: unknown[] = []
-  readonly #network: MemoryNetwork
-  readonly #port: number
-  readonly #untilIdle: () => Promise<void>
+  readonly #settle: (() => Promise<void>) | undefined
+  #port = 0
 
-  private constructor(
-    options: PipelineFixtureOptions<W>,
-    network: MemoryNetwork,
-    disk: MemoryDisk,
-    port: number,
-  ) {
-    this.clock = options.clock
-    this.#network = network
-    this.#port = port
-    this.#untilIdle = options.settle ?? (() => this.clock.untilIdle())
+  private constructor(options: PipelineFixtureOptions<W>, disk: MemoryDisk) {
+    super(disk, options.clock)
+    this.#settle = options.settle
     this.tree = options.tree ?? new Tree({ extendedTypes: false, digest: true })
     const settings = defaults({
       dataDir: '/data',
@@ -65,7 +49,7 @@ export class PipelineFixture<W extends RequestPipeline = RequestPipeline> {
     let pipeline!: W
     this.clientService = new ClientService({
       settings,
-      platform: portsOf(this.clock, network, disk),
+      platform: this.platform(),
       tree: this.tree,
       sessions: options.sessions,
       createPipeline: (context) => (pipeline = options.createPipeline(context)),
@@ -88,20 +72,32 @@ export class PipelineFixture<W extends RequestPipeline = RequestPipeline> {
   static async open<W extends RequestPipeline>(
     options: PipelineFixtureOptions<W>,
   ): Promise<PipelineFixture<W>> {
-    const network = new MemoryNetwork(options.clock)
-    const disk = await diskWithFolder('/data')
-    const listener = await network.listen({ port: 0 }, (wire) =>
+    const fixture = new PipelineFixture(options, await diskWithFolder('/data'))
+    const listener = await fixture.network.listen({ port: 0 }, (wire) =>
       fixture.clientService.runTurn(() => acceptClient(fixture.clientService, wire)),
     )
-    const fixture = new PipelineFixture(options, network, disk, listener.address.port)
+    fixture.#port = listener.address.port
     return fixture
+  }
+
+  /** Runs everything that needs no time to pass, of the other servers too. */
+  override untilIdle(): Promise<void> {
+    return this.#settle?.() ?? super.untilIdle()
   }
 
   /** Opens a connection, which sends a handshake if `options` are given. */
   async client(options?: HandshakeOptions): Promise<RawClient> {
-    const connection = await this.#network.connect({ host: '127.0.0.1', port: this.#port })
-    const client = new RawClient({ untilIdle: this.#untilIdle }, connection)
+    const connection = await this.network.connect({ host: '127.0.0.1', port: this.#port })
+    const client = new RawClient(this, connection)
     if (options !== undefined) client.handshake(options)
+    return client
+  }
+
+  /** Opens a connection with a session, once the server is idle. */
+  async connect(options: HandshakeOptions = {}): Promise<RawClient> {
+    const client = await this.client(options)
+    await this.untilIdle()
+    client.takeConnectResponse()
     return client
   }
 
@@ -111,15 +107,4 @@ export class PipelineFixture<W extends RequestPipeline = RequestPipeline> {
     await this.clock.untilIdle()
     return client.text
   }
-}
-
-function portsOf(clock: ManualClock, network: MemoryNetwork, disk: MemoryDisk): Platform {
-  return {
-    clock,
-    network,
-    disk,
-    random: new SeededRandom(1),
-    logger: silentLogger,
-    system: fixedSystem,
-  } as unknown as Platform
 }
