@@ -24,9 +24,7 @@ it('three members elect a leader, replicate writes, and continue when the leader
 
   await ensemble.startServing(3)
   expect(ensemble.server(3).role).toBe('following')
-  const last = await ensemble.client(3)
-  last.read(1, OpCode.getData, '/b')
-  expect(await ensemble.receive(last, 1)).toEqual(['1:0'])
+  expect(await ensemble.read(3, '/b')).toEqual(['1:0'])
 })
 
 it.each([1, 3])('an ACL of scheme ip is checked against the address of a client of member %i', async (id) => {
@@ -108,17 +106,14 @@ it('a session that moves to another member continues there, and its former conne
   first.create(2, '/late')
   expect(await ensemble.receive(first, 1)).toEqual([])
   expect(first.closed).toBe(true)
-  second.create(1, '/here')
-  expect(await ensemble.receive(second, 1)).toEqual(['1:0'])
+  expect(await ensemble.create(second, '/here')).toBe('1:0')
   // The same at the leader itself.
   const third = await ensemble.client(3, { timeout: 20_000, resume: first.session! })
   second.create(2, '/late')
   expect(await ensemble.receive(second, 1)).toEqual([])
   third.ask(1, OpCode.closeSession)
   expect(await ensemble.receive(third, 1)).toEqual(['1:0'])
-  const other = await ensemble.client(1)
-  other.read(1, OpCode.exists, '/mine')
-  expect(await ensemble.receive(other, 1)).toEqual(['1:-101'])
+  expect(await ensemble.read(1, '/mine')).toEqual(['1:-101'])
   // A closed session cannot be resumed.
   const refused = await ensemble.client(2, { resume: first.session! })
   expect(refused.session!.timeOut).toBe(0)
@@ -149,8 +144,7 @@ it('the next leader expires the sessions of disconnected clients, and no others'
 
 it('a leader that is closed hands leadership over', async () => {
   const { ensemble, client } = await Ensemble.withClient(1)
-  client.create(1, '/a')
-  await ensemble.receive(client, 1)
+  await ensemble.create(client, '/a')
   const stopping = ensemble.member(3).stop()
   await ensemble.until('another leader', () => ensemble.leader === 2)
   await stopping
@@ -207,8 +201,7 @@ it('yieldLeadership hands leadership over on a leader with a synced quorum of ot
 
 it('a transaction that a leader logged without a quorum is not committed', async () => {
   const { ensemble, client } = await Ensemble.withClient(3)
-  client.create(1, '/kept')
-  expect(await ensemble.receive(client, 1)).toEqual(['1:0'])
+  expect(await ensemble.create(client, '/kept')).toBe('1:0')
   await ensemble.member(1).crash()
   await ensemble.member(2).crash()
   client.create(2, '/lost')
@@ -220,16 +213,12 @@ it('a transaction that a leader logged without a quorum is not committed', async
   await ensemble.member(2).start()
   await ensemble.until('a leader', () => ensemble.leader === 2)
   await ensemble.startServing(3)
-  const reader = await ensemble.client(3)
-  reader.read(1, OpCode.exists, '/kept')
-  reader.read(2, OpCode.exists, '/lost')
-  expect(await ensemble.receive(reader, 2)).toEqual(['1:0', '2:-101'])
+  expect(await ensemble.read(3, '/kept', '/lost')).toEqual(['1:0', '2:-101'])
 })
 
 it('a member whose log was truncated does not pass the truncated transaction on when it leads later', async () => {
   const { ensemble, client } = await Ensemble.withClient(3, {}, { truncateFromBytes: 0 })
-  client.create(1, '/kept')
-  await ensemble.receive(client, 1)
+  await ensemble.create(client, '/kept')
   for (const id of [1, 2]) await ensemble.member(id).crash()
   client.create(2, '/lost')
   await ensemble.until('the end of the leadership', () => ensemble.server(3).role !== 'leading')
@@ -240,8 +229,7 @@ it('a member whose log was truncated does not pass the truncated transaction on 
   expect(ensemble.lines.join('\n')).toMatch(/ 3 info The leader brings this server up to date .*trunc/)
   await ensemble.member(1).crash()
   const writer = await ensemble.client(2)
-  writer.create(1, '/new')
-  await ensemble.receive(writer, 1)
+  await ensemble.create(writer, '/new')
   await ensemble.member(2).crash()
   await ensemble.member(1).start()
   await ensemble.until('both of them behind 3', () => ensemble.leader === 3 && ensemble.server(1).serving)
@@ -252,8 +240,7 @@ it('a member whose log was truncated does not pass the truncated transaction on 
 
 it('a member without a leader serves read-only clients when readOnlyModeEnabled is set', async () => {
   const { ensemble, client } = await Ensemble.withClient(1, {}, { readOnlyModeEnabled: true })
-  client.create(1, '/a')
-  await ensemble.receive(client, 1)
+  await ensemble.create(client, '/a')
   await ensemble.member(2).crash()
   await ensemble.member(3).crash()
   await ensemble.until('read-only mode', () => ensemble.server(1).role === 'read-only', 60_000)
@@ -287,8 +274,7 @@ it('a follower whose disk fails stops, and the others continue', async () => {
   const ensemble = await Ensemble.start(3)
   ensemble.member(1).disk.injectFault = (call) => (call === 'write' ? { code: 'EIO' } : undefined)
   const client = await ensemble.client(3)
-  client.create(1, '/a')
-  expect(await ensemble.receive(client, 1)).toEqual(['1:0'])
+  expect(await ensemble.create(client, '/a')).toBe('1:0')
   await ensemble.until('the end of 1', () => ensemble.member(1).failure !== undefined)
   expect(String(ensemble.member(1).failure)).toContain('EIO')
 })
@@ -307,8 +293,7 @@ it('the ensemble continues without a member whose disk is full, and the member f
     disk.injectFault = undefined
     await ensemble.until('the member', () => ensemble.server(id).serving)
     const later = await ensemble.client(id)
-    later.create(1, `/after-${id}`)
-    expect(await ensemble.receive(later, 1)).toEqual(['1:0'])
+    expect(await ensemble.create(later, `/after-${id}`)).toBe('1:0')
   }
 })
 
@@ -325,9 +310,7 @@ it('the leader drops a member whose disk hangs, and syncs it again later', async
     'the member',
     () => ensemble.server(1).serving && ensemble.server(1).stats().nodes > 20,
   )
-  const reader = await ensemble.client(1)
-  reader.read(1, OpCode.getData, '/n20')
-  expect(await ensemble.receive(reader, 1)).toEqual(['1:0'])
+  expect(await ensemble.read(1, '/n20')).toEqual(['1:0'])
 })
 
 it('observers beyond maxConcurrentSnapSyncs reconnect until they are sent a snapshot', async () => {

@@ -33,8 +33,7 @@ it('a leader that has yielded leadership is a candidate again when the others ca
 
 it('a member passes on, as history, a transaction that it logged for a lost leader before it knew that it was committed', async () => {
   const { ensemble, client } = await Ensemble.withClient(3)
-  client.create(1, '/first')
-  expect(await ensemble.receive(client, 1)).toEqual(['1:0'])
+  expect(await ensemble.create(client, '/first')).toBe('1:0')
   const never = new Promise<void>(() => {})
   for (const id of [1, 3]) ensemble.member(id).disk.beforeWrite = () => never
   client.create(2, '/second')

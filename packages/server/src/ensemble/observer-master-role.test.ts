@@ -59,9 +59,7 @@ it("an observer that reconnects is synced from the follower's window", async () 
   await ensemble.startServing(4)
   expect(await observersOf(ensemble, 1)).toBe(1)
   expect(await observersOf(ensemble, 3)).toBe(0)
-  const reader = await ensemble.client(4)
-  reader.read(1, OpCode.exists, '/n20')
-  expect(await ensemble.receive(reader, 1)).toEqual(['1:0'])
+  expect(await ensemble.read(4, '/n20')).toEqual(['1:0'])
 })
 
 it('a new observer is sent a snapshot by the follower during writes', async () => {
@@ -117,8 +115,7 @@ it('sessions of an observer are kept alive, move, and expire through the followe
 it('requests over the former route of a moved session are rejected, of an observer or of the follower', async () => {
   const ensemble = await start(5)
   const first = await ensemble.client(4)
-  first.create(1, '/a')
-  expect(await ensemble.receive(first, 1)).toEqual(['1:0'])
+  expect(await ensemble.create(first, '/a')).toBe('1:0')
   // Former clients keep their connections open, like a client whose packets are delayed.
   let before = first
   for (const [round, member] of [1, 5, 4, 1, 4].entries()) {
@@ -145,8 +142,7 @@ it('an observer whose follower is lost connects to the leader, and later to the 
   await ensemble.until('it serves again', () => ensemble.server(4).serving)
   expect(await observersOf(ensemble, 3)).toBe(1)
   const client = await ensemble.client(4)
-  client.create(1, '/a')
-  expect(await ensemble.receive(client, 1)).toEqual(['1:0'])
+  expect(await ensemble.create(client, '/a')).toBe('1:0')
   await ensemble.startServing(1)
   await ensemble.restart(4)
   expect(await observersOf(ensemble, 1)).toBe(1)
@@ -161,8 +157,7 @@ it('a follower that loses its role closes the connections of its observers', asy
   await ensemble.allServe()
   expect(await observersOf(ensemble, 1)).toBe(2)
   const client = await ensemble.client(5)
-  client.create(1, '/later')
-  expect(await ensemble.receive(client, 1)).toEqual(['1:0'])
+  expect(await ensemble.create(client, '/later')).toBe('1:0')
 })
 
 it('a follower continues without the observer port when another process has it', async () => {

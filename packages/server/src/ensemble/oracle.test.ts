@@ -1,5 +1,4 @@
 import { expect, it } from 'vitest'
-import type { RawClient } from '../testing/test-server.ts'
 import { Ensemble } from './testing/ensemble.ts'
 
 async function writeOracle(ensemble: Ensemble, id: number, text: string): Promise<void> {
@@ -15,11 +14,6 @@ async function start(): Promise<Ensemble> {
   return ensemble
 }
 
-async function expectWrite(ensemble: Ensemble, client: RawClient, path: string): Promise<void> {
-  client.create(1, path)
-  expect(await ensemble.receive(client, 1)).toEqual(['1:0'])
-}
-
 it('one of two members leads alone when the oracle allows it, and the other one joins it again', async () => {
   const ensemble = await start()
   await ensemble.member(2).crash()
@@ -28,10 +22,10 @@ it('one of two members leads alone when the oracle allows it, and the other one 
   expect(ensemble.server(1).role).toBe('looking')
   await writeOracle(ensemble, 1, '1\n')
   await ensemble.until('a leader', () => ensemble.leader === 1)
-  await expectWrite(ensemble, await ensemble.client(1), '/alone')
+  expect(await ensemble.create(await ensemble.client(1), '/alone')).toBe('1:0')
   await ensemble.startServing(2)
   expect(ensemble.server(2).role).toBe('following')
-  await expectWrite(ensemble, await ensemble.client(2), '/together')
+  expect(await ensemble.create(await ensemble.client(2), '/together')).toBe('1:0')
 })
 
 it('a leader that loses its only follower leads as long as the oracle allows it', async () => {
@@ -40,7 +34,7 @@ it('a leader that loses its only follower leads as long as the oracle allows it'
   await ensemble.advance(1000)
   const client = await ensemble.client(2)
   await ensemble.member(1).crash()
-  await expectWrite(ensemble, client, '/alone')
+  expect(await ensemble.create(client, '/alone')).toBe('1:0')
   for (let waited = 0; waited < 20_000; waited += 1000) {
     client.ask(-2, 11)
     await ensemble.advance(1000)

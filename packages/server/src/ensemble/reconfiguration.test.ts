@@ -33,8 +33,7 @@ it('a removed follower follows without a vote and can be added again', async () 
   for (const id of [2, 3])
     expect((await configurationAt(ensemble, id)).some((each) => each.startsWith('server.1='))).toBe(false)
   // Both of the two voters are needed now.
-  client.create(1, '/a')
-  expect(await ensemble.receive(client, 1)).toEqual(['1:0'])
+  expect(await ensemble.create(client, '/a')).toBe('1:0')
   const back = await ensemble.client(2)
   expect(await ensemble.reconfigure(back, { joining: memberLine(1) })).toBe('77:0')
   await ensemble.until('three voters', () => ensemble.running.every(({ serving }) => serving))
@@ -61,8 +60,7 @@ it('members join the designated leader without an election when the leader is re
   await ensemble.allServe()
   expect(ensemble.server(3).role).toBe('following')
   const later = await ensemble.client(3)
-  later.create(1, '/a')
-  expect(await ensemble.receive(later, 1)).toEqual(['1:0'])
+  expect(await ensemble.create(later, '/a')).toBe('1:0')
   // Members that restart find the leader that was not elected.
   const leader = ensemble.leader
   for (const id of [3, [1, 2].find((one) => one !== leader)!]) {
@@ -100,8 +98,7 @@ it.each([
     expect(lines).not.toContain('This server is not looking any more')
     expect(lines).not.toContain(' 2 info Looking for a leader')
     const later = await ensemble.client(full)
-    later.create(1, '/a')
-    expect(await ensemble.receive(later, 1)).toEqual(['1:0'])
+    expect(await ensemble.create(later, '/a')).toBe('1:0')
   },
 )
 
@@ -184,8 +181,7 @@ it('an unknown server can join as a participant and as an observer', async () =>
   expect(ensemble.server(5).role).toBe('observing')
   expect((await configurationAt(ensemble, 5)).length).toBe(6)
   const client = await ensemble.client(5)
-  client.create(1, '/a')
-  expect(await ensemble.receive(client, 1)).toEqual(['1:0'])
+  expect(await ensemble.create(client, '/a')).toBe('1:0')
   // Four voters: with two of them down there is no quorum, with one of them back there is.
   await ensemble.member(1).crash()
   await ensemble.member(2).crash()

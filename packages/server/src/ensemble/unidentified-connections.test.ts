@@ -152,7 +152,6 @@ it.each([
     send(type, -1, new Uint8Array(3))
     await ensemble.advance(100)
     expect(seen.closed).toBe(true)
-    client.create(1, '/a')
-    expect(await ensemble.receive(client, 1)).toEqual(['1:0'])
+    expect(await ensemble.create(client, '/a')).toBe('1:0')
   }
 })

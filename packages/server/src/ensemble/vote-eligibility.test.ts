@@ -1,4 +1,3 @@
-import { OpCode } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import { Ensemble } from './testing/ensemble.ts'
 
@@ -18,9 +17,7 @@ it('a member that has lost its data votes only after a full sync', async () => {
   await ensemble.member(3).start()
   await ensemble.allServe()
   expect(ensemble.leader).toBe(3)
-  const reader = await ensemble.client(1)
-  reader.read(1, OpCode.exists, '/kept')
-  expect(await ensemble.receive(reader, 1)).toEqual(['1:0'])
+  expect(await ensemble.read(1, '/kept')).toEqual(['1:0'])
   // Its vote counts from now on.
   await ensemble.member(3).crash()
   await ensemble.until('a leader of two', () => ensemble.leader !== undefined)
@@ -55,8 +52,5 @@ it('a member whose files diverge from the ensemble follows after a full sync', a
   await disk.replaceFile(name, await other.member(1).disk.readFile(name))
   await ensemble.startServing(1)
   expect(ensemble.lines.join('\n')).toContain('it sets them aside')
-  const reader = await ensemble.client(1)
-  reader.read(1, OpCode.exists, '/a')
-  reader.read(2, OpCode.exists, '/b')
-  expect(await ensemble.receive(reader, 2)).toEqual(['1:0', '2:-101'])
+  expect(await ensemble.read(1, '/a', '/b')).toEqual(['1:0', '2:-101'])
 })

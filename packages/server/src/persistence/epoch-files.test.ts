@@ -1,4 +1,4 @@
-import { MemoryDisk, silentLogger } from '@zabra/runtime'
+import { silentLogger, type MemoryDisk } from '@zabra/runtime'
 import { diskWithFolder } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
 import { openEpochFiles } from './epoch-files.ts'

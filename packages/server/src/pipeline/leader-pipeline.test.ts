@@ -43,8 +43,7 @@ describe('LeaderPipeline', () => {
       header: { zxid: EPOCH + 1 },
       txn: { type: OpCode.createSession, timeOut: 10_000 },
     })
-    ensemble.holdsCommits = false
-    await ensemble.settle()
+    await ensemble.commitHeld()
     expect(client.takeConnectResponse()?.timeOut).toBe(10_000)
     expect(ensemble.leader.pipeline.proposer.lastSize).toBe(payload.length)
   })
@@ -97,8 +96,7 @@ describe('LeaderPipeline', () => {
     client.set(2, '/c', 'alive')
     await ensemble.settle()
     expect(remove(true)).toBe(0)
-    ensemble.holdsCommits = false
-    await ensemble.settle()
+    await ensemble.commitHeld()
     expect([remove(false), remove(true)]).toEqual([0, 1])
   })
 
@@ -338,8 +336,7 @@ describe('global sessions', () => {
       ensemble.leader.pipeline.revalidateForLearner(ensemble.learners[1]!, session.sessionId, 10_000),
     ).toBe(false)
     expect(ensemble.leader.pipeline.revalidateForLearner(ensemble.learners[1]!, 12345n, 10_000)).toBe(false)
-    ensemble.holdsCommits = false
-    await ensemble.settle()
+    await ensemble.commitHeld()
     expect([client.closed, ensemble.table.size]).toEqual([true, 0])
   })
 
@@ -363,8 +360,7 @@ describe('global sessions', () => {
     // Its createSession is committed, and its closeSession is not.
     ensemble.commitNext()
     expect(ensemble.leader.clientService.sessions.isOpen(6n)).toBe(false)
-    ensemble.holdsCommits = false
-    await ensemble.settle()
+    await ensemble.commitHeld()
     expect(ensemble.table.has(6n)).toBe(false)
   })
 
@@ -379,13 +375,11 @@ describe('global sessions', () => {
     )
     ensemble.forward(learner!, sessionId, 8, OpCode.closeSession)
     const proposed = [...ensemble.proposals]
-    ensemble.holdsCommits = false
-    await ensemble.settle()
+    await ensemble.commitHeld()
     ensemble.holdsCommits = true
     ensemble.forward(learner!, sessionId, 9, OpCode.closeSession)
     proposed.push(...ensemble.proposals)
-    ensemble.holdsCommits = false
-    await ensemble.settle()
+    await ensemble.commitHeld()
     const txns = proposed.map(({ payload }) => decodeLoggedTxn(new Reader(payload)))
     expect(txns.map(({ header, txn }) => [header.cxid, txn.type, 'err' in txn ? txn.err : 0])).toEqual([
       [0, OpCode.closeSession, 0],

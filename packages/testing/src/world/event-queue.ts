@@ -5,10 +5,6 @@ export class EventQueue {
   readonly #heap: ScheduledEvent[] = []
   #order = 0
 
-  get size(): number {
-    return this.#heap.length
-  }
-
   get peek(): ScheduledEvent | undefined {
     return this.#heap[0]
   }

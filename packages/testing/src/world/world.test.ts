@@ -1,7 +1,6 @@
 import type { Connection } from '@zabra/runtime'
 import { describe, expect, test } from 'vitest'
 import { jumpWallClock, setClockRate } from './clock-skew.ts'
-import type { Host } from './process.ts'
 import { SimulatedWorld } from './world.ts'
 
 const it = test.extend('world', () => new SimulatedWorld(1)).extend('host', ({ world }) => world.addHost('a'))

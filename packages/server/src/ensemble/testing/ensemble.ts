@@ -1,3 +1,4 @@
+import { OpCode } from '@zabra/protocol'
 import {
   ManualClock,
   MemoryDisk,
@@ -293,6 +294,19 @@ export class Ensemble {
   async receive(client: RawClient, count: number): Promise<string[]> {
     await this.until(`${count} frames`, () => client.frames.length >= count || client.closed)
     return client.takeReceived()
+  }
+
+  /** Creates a node with the xid 1. Resolves to the reply, as in `1:0`, or to an empty text when the connection closes. */
+  async create(client: RawClient, path: string): Promise<string> {
+    client.create(1, path)
+    return (await this.receive(client, 1)).join()
+  }
+
+  /** Opens a session at a member and looks for nodes. Resolves to the replies, whose xids begin with 1. */
+  async read(id: ServerId, ...paths: string[]): Promise<string[]> {
+    const client = await this.client(id)
+    for (const [index, path] of paths.entries()) client.read(index + 1, OpCode.exists, path)
+    return await this.receive(client, paths.length)
   }
 
   /** Sends a reconfig with the xid 77. Resolves to its reply, as in `77:0`. */

@@ -182,6 +182,12 @@ export class EnsembleFixture {
     while (this.#step())
   }
 
+  /** Commits the proposals that were held back, and all later ones. */
+  commitHeld(): Promise<void> {
+    this.holdsCommits = false
+    return this.settle()
+  }
+
   async advance(ms: number): Promise<void> {
     for (let left = ms; left > 0; left -= 100) {
       this.clock.advance(Math.min(left, 100))
