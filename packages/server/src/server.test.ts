@@ -651,9 +651,7 @@ describe('the background work of a server', () => {
       containerMaxPerMinute: 60,
     })
     const client = await fixture.connect({ timeout: 20_000 })
-    for (let n = 1; n <= 4; n++) {
-      client.createTtl(n, `/t${n}`, 3000n)
-    }
+    for (let n = 1; n <= 4; n++) client.createTtl(n, `/t${n}`, 3000n)
     await fixture.advance(4100)
     // /t1 is deleted; the others are in a list of which one node is deleted each second.
     client.takeReceived()

@@ -9,41 +9,41 @@ import {
   PacketType,
   PROTOCOL_VERSION,
 } from '../core/zab/index.ts'
+import { RawConnection } from './testing/election-fixture.ts'
 import { Ensemble } from './testing/ensemble.ts'
 
-function firstPacketOf(serverId: number): Uint8Array {
+function packetOf(type: number, zxid: number, data: Uint8Array | null): Uint8Array {
   const writer = new Writer(64)
-  const data = encodeLearnerInfo({ serverId, protocolVersion: PROTOCOL_VERSION, configVersion: 0 })
-  encodePacket(writer, { type: PacketType.followerInfo, zxid: makeZxid(1, 0), data, auth: null })
+  encodePacket(writer, { type, zxid, data, auth: null })
   return writer.take()
 }
 
-async function connectAs(ensemble: Ensemble, serverId: number): Promise<{ closed: boolean; bytes: number }> {
-  const connection = await ensemble.network.connect({ host: 'x', port: 2003 })
-  const seen = { closed: false, bytes: 0 }
-  connection.setHandler({
-    data: (chunk) => void (seen.bytes += chunk.length),
-    drain() {},
-    closed: () => (seen.closed = true),
-  })
-  connection.write(firstPacketOf(serverId))
+function firstPacketOf(serverId: number): Uint8Array {
+  const data = encodeLearnerInfo({ serverId, protocolVersion: PROTOCOL_VERSION, configVersion: 0 })
+  return packetOf(PacketType.followerInfo, makeZxid(1, 0), data)
+}
+
+/** Connects to a port, sends bytes, and waits a while. */
+async function dial(ensemble: Ensemble, port: number, bytes: Uint8Array): Promise<RawConnection> {
+  const raw = new RawConnection(await ensemble.network.connect({ host: 'x', port }))
+  raw.connection.write(bytes)
   await ensemble.advance(100)
-  return seen
+  return raw
 }
 
 it('the leader refuses a server that no configuration names, unless reconfiguration is enabled', async () => {
   const ensemble = await Ensemble.start(3)
-  expect(await connectAs(ensemble, 9)).toEqual({ closed: true, bytes: 0 })
+  expect(await dial(ensemble, 2003, firstPacketOf(9))).toMatchObject({ closed: true, received: '' })
   expect(ensemble.lines.join('\n')).toContain('server 9 is not in the configuration')
   const open = await Ensemble.start(3, { reconfigEnabled: true })
-  expect((await connectAs(open, 9)).bytes).toBeGreaterThan(0)
+  expect((await dial(open, 2003, firstPacketOf(9))).received).not.toBe('')
 })
 
 it('a connection that claims the id of a synced member does not disturb that member', async () => {
   const ensemble = await Ensemble.start(3)
   await ensemble.member(2).crash()
   const before = ensemble.lines.length
-  for (let i = 0; i < 20; i++) await connectAs(ensemble, 1)
+  for (let i = 0; i < 20; i++) await dial(ensemble, 2003, firstPacketOf(1))
   const client = await ensemble.client(1)
   client.create(1, '/a')
   client.read(2, OpCode.exists, '/a')
@@ -64,14 +64,8 @@ it.each([
   for (const member of ensemble.members.values()) await member.start()
   await ensemble.allServe()
   for (const data of [null, new Uint8Array(7), new Uint8Array(12).fill(0x7f)]) {
-    const connection = await ensemble.network.connect({ host: 'x', port })
-    let closed = false
-    connection.setHandler({ data() {}, drain() {}, closed: () => (closed = true) })
-    const writer = new Writer(64)
-    encodePacket(writer, { type: PacketType.observerInfo, zxid: 0, data, auth: null })
-    connection.write(writer.take())
-    await ensemble.advance(100)
-    expect(closed).toBe(true)
+    const raw = await dial(ensemble, port, packetOf(PacketType.observerInfo, 0, data))
+    expect(raw.closed).toBe(true)
   }
   expect([ensemble.leader, [...ensemble.members.values()].map(({ failure }) => failure)]).toEqual([
     3,
@@ -83,11 +77,8 @@ it.each([
 async function playObserver(ensemble: Ensemble, port: number, has: number) {
   const connection = await ensemble.network.connect({ host: 'x', port })
   const seen = { closed: false, packets: [] as string[] }
-  const send = (type: number, zxid: number, data: Uint8Array | null): void => {
-    const writer = new Writer(64)
-    encodePacket(writer, { type, zxid, data, auth: null })
-    connection.write(writer.take())
-  }
+  const send = (type: number, zxid: number, data: Uint8Array | null): void =>
+    void connection.write(packetOf(type, zxid, data))
   const splitter = new PacketSplitter({
     maxData: 1 << 20,
     packet: (type, zxid) => {
@@ -119,12 +110,7 @@ async function startVoters(): Promise<Ensemble> {
 
 it('an observer master refuses a server that no configuration names', async () => {
   const ensemble = await startVoters()
-  const connection = await ensemble.network.connect({ host: 'x', port: 5001 })
-  let closed = false
-  connection.setHandler({ data() {}, drain() {}, closed: () => (closed = true) })
-  connection.write(firstPacketOf(9))
-  await ensemble.advance(100)
-  expect(closed).toBe(true)
+  expect((await dial(ensemble, 5001, firstPacketOf(9))).closed).toBe(true)
   expect(ensemble.lines.join('\n')).toContain('server 9 is not in the configuration')
 })
 

@@ -193,13 +193,8 @@ export class SimulatedNetwork {
     if (packet instanceof Uint8Array) this.tap?.(from, packet)
     if (from.stalledPackets.length > 0 || this.isCut(source, target))
       return void from.stalledPackets.push(packet)
-    if (
-      !(packet instanceof Uint8Array) ||
-      packet.length < 2 ||
-      !this.#prng.chance(this.conditions.splitRate)
-    ) {
+    if (!(packet instanceof Uint8Array) || packet.length < 2 || !this.#prng.chance(this.conditions.splitRate))
       return this.#dispatch(from, packet)
-    }
     const at = this.#prng.integer(1, packet.length - 1)
     this.#dispatch(from, packet.subarray(0, at))
     this.#dispatch(from, packet.subarray(at))

@@ -21,9 +21,8 @@ export class Prng implements Random {
   }
 
   below(limit: number): number {
-    if (!Number.isInteger(limit) || limit < 1 || limit > 2 ** 32) {
+    if (!Number.isInteger(limit) || limit < 1 || limit > 2 ** 32)
       throw new RangeError(`Expected a limit from 1 to 2^32, got ${limit}`)
-    }
     // The modulo bias is below 2^-20 for every limit that a simulation draws.
     return limit <= 4096
       ? (this.#source.next() >>> 4) % limit

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { ElectionSimulation, type FaultRates } from './testing/election-simulation.ts'
+import { ElectionSimulation } from './testing/election-simulation.ts'
 
 // fast-check prints seed and path of a failure; put them into the options below to replay it.
 const options = { numRuns: 200, endOnFailure: true }
@@ -19,13 +19,7 @@ const anyPlan = fc.record({
   faultRates: anyFaultRates,
 })
 
-interface Plan {
-  readonly seed: number
-  readonly voters: number
-  readonly observers: number
-  readonly groups: number
-  readonly faultRates: FaultRates
-}
+type Plan = typeof anyPlan extends fc.Arbitrary<infer T> ? T : never
 const simulationOf = ({ seed, voters, observers, groups, faultRates }: Plan): ElectionSimulation =>
   new ElectionSimulation(seed, voters, { ...faultRates }, observers, groups)
 

@@ -49,9 +49,8 @@ describe('a read that sets a watch', () => {
 describe('addWatch', () => {
   it('needs neither node nor permission, replies 0, and delivers events from then on', ({ fixture }) => {
     for (const path of ['/s', '/not/there']) {
-      for (const mode of [WatchMode.PERSISTENT, WatchMode.PERSISTENT_RECURSIVE]) {
+      for (const mode of [WatchMode.PERSISTENT, WatchMode.PERSISTENT_RECURSIVE])
         expect(fixture.number(OpCode.addWatch, path, mode)).toMatchObject({ err: 0, bytes: '00000000' })
-      }
       expect(fixture.held(path)).toEqual([3, 4, 5])
     }
     fixture.create('/not', null)
@@ -201,9 +200,8 @@ describe('checkWatches and removeWatches', () => {
       [OpCode.removeWatches, null, ErrorCode.NOWATCHER],
       [OpCode.removeWatches, '/w', 0],
       [OpCode.removeWatches, '/w', ErrorCode.NOWATCHER],
-    ] as const) {
+    ] as const)
       expect(fixture.number(op, path, WatcherType.Persistent)).toMatchObject({ err, length: 0 })
-    }
     expect(fixture.client.events).toEqual([])
   })
 

@@ -72,9 +72,7 @@ describe('the history from a leader', () => {
   it('is logged and applied when it is committed, and durable before epoch and ACK', () => {
     const harness = new LearnerHarness({ lastZxid: z(1, 4), currentEpoch: 1, acceptedEpoch: 1 })
     harness.acceptEpoch(2).receive('diff', z(1, 6))
-    for (const zxid of [z(1, 5), z(1, 6)]) {
-      harness.propose(zxid).commit(zxid)
-    }
+    for (const zxid of [z(1, 5), z(1, 6)]) harness.propose(zxid).commit(zxid)
     expect(harness.takeLog()).toEqual([
       'log 100000005',
       'apply 100000005',
@@ -138,9 +136,7 @@ describe('the history from a leader', () => {
   it('in a snapshot includes transactions up to its zxid, and continues after it', () => {
     const harness = new LearnerHarness({ lastZxid: z(1, 9), acceptedEpoch: 1 }).acceptEpoch(2)
     harness.receive('snap', z(2, 3))
-    for (const zxid of [z(2, 2), z(2, 3), z(2, 4)]) {
-      harness.propose(zxid).commit(zxid)
-    }
+    for (const zxid of [z(2, 2), z(2, 3), z(2, 4)]) harness.propose(zxid).commit(zxid)
     expect(harness.takeLog()).toEqual(['install 200000003', 'log 200000004', 'apply 200000004'])
   })
 
