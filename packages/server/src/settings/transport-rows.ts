@@ -111,7 +111,6 @@ export const transportRows = {
     property: 'zookeeper.ssl.protocol',
     type: oneOf('TLSv1.3', 'TLSv1.2'),
     defaultValue: 'TLSv1.3',
-    apacheDefault: 'TLSv1.2 with `fips-mode`',
     description: 'Newest version of TLS.',
   }),
   sslEnabledProtocols: row({
