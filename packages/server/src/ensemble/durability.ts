@@ -138,10 +138,12 @@ export class Durability {
   }
 
   #logEvents(): TxnLogEvents {
-    const { stats, snapshots, failed } = this.#context
+    const { stats, snapshots, settings, failed } = this.#context
     return {
       durable: (zxid) => {
-        stats.fsyncTime.add(this.#writer!.stats.lastFlushMs)
+        const { lastFlushMs } = this.#writer!.stats
+        stats.fsyncTime.add(lastFlushMs)
+        if (lastFlushMs > settings.fsyncWarningThresholdMs) stats.slowFsyncs++
         this.#events.durable(zxid)
       },
       snapshotDue: () => void snapshots.take(),

@@ -1,10 +1,16 @@
 import { epochOf, formatZxid } from '@zabra/protocol'
 import type { Address, Platform } from '@zabra/runtime'
-import { FourLetterCommands } from '../admin/index.ts'
+import {
+  FourLetterCommands,
+  type AdminServer,
+  type AdminTarget,
+  type DirectoryReport,
+  type ServerReport,
+} from '../admin/index.ts'
 import { ClientPorts } from '../connections/client-ports.ts'
 import type { ServedPort } from '../connections/listeners.ts'
 import { ServerStats } from '../connections/stats.ts'
-import type { ServerId } from '../core/quorum/index.ts'
+import type { EnsembleConfiguration, ServerId } from '../core/quorum/index.ts'
 import { SessionIdGenerator } from '../core/sessions/index.ts'
 import { CommittedWindow } from '../core/zab/index.ts'
 import { SnapshotScheduler, type Database } from '../database/index.ts'
@@ -15,19 +21,30 @@ import { isDiskFull } from './durability.ts'
 import type { Membership } from './membership.ts'
 import { RoleManager } from './role-manager.ts'
 
+export interface MemberParts {
+  readonly database: Database
+  readonly membership: Membership
+  /** The HTTP port, which is open already and is closed with the member. */
+  readonly admin: AdminServer
+}
+
 /** Runs a server: its ports, its data, and one role after the other. A standalone server has a single role. */
-export class Member implements Server {
+export class Member implements Server, AdminTarget {
   readonly #context: MemberContext
   readonly #roles: RoleManager
+  readonly #admin: AdminServer
+  readonly startedAt: number
   readonly failed: Promise<unknown>
   #resolveFailed: (reason: unknown) => void = () => {}
   #closing: Promise<void> | undefined
   #isStopped = false
 
-  constructor(settings: ServerSettings, platform: Platform, database: Database, membership: Membership) {
+  constructor(settings: ServerSettings, platform: Platform, { database, membership, admin }: MemberParts) {
     const stats = new ServerStats()
     const { clock, logger } = platform
     const startedAt = clock.monotonic()
+    this.startedAt = startedAt
+    this.#admin = admin
     this.failed = new Promise((resolve) => (this.#resolveFailed = resolve))
     this.#context = {
       settings,
@@ -38,7 +55,7 @@ export class Member implements Server {
       sessionIds: new SessionIdGenerator(settings.serverId, clock.wall()),
       window: new CommittedWindow(database.lastZxid, settings.commitLogCount),
       clientPorts: new ClientPorts(settings, platform, membership.clientAddresses, (service) => {
-        service.commands = new FourLetterCommands(service, database.folders, startedAt)
+        service.commands = new FourLetterCommands(service, database.folders, startedAt, admin.state)
       }),
       snapshots: new SnapshotScheduler({ settings, clock, logger, database, stats }),
       failed: (error) => this.#fail(error),
@@ -53,6 +70,35 @@ export class Member implements Server {
 
   get listeners(): readonly ServedPort[] {
     return this.#context.clientPorts.served
+  }
+
+  get settings(): ServerSettings {
+    return this.#context.settings
+  }
+
+  get platform(): Platform {
+    return this.#context.platform
+  }
+
+  get directories(): DirectoryReport {
+    return this.#context.database.folders
+  }
+
+  get service(): ServerReport | undefined {
+    return this.#context.clientPorts.service
+  }
+
+  get configuration(): EnsembleConfiguration | undefined {
+    const { membership } = this.#context
+    return membership.isStandalone ? undefined : membership.active
+  }
+
+  get lastSnapshotAt(): number | undefined {
+    return this.#context.snapshots.lastAt
+  }
+
+  get isStopping(): boolean {
+    return this.#closing !== undefined || this.#isStopped
   }
 
   get role(): Server['role'] {
@@ -148,11 +194,13 @@ export class Member implements Server {
     this.#resolveFailed(error)
     this.#roles.abort('Closed: the server has failed')
     void clientPorts.close()
+    void this.#admin.close()
   }
 
   async #close(): Promise<void> {
     const { database, snapshots, clientPorts, platform } = this.#context
     await this.#roles.prepareClose()
+    await this.#admin.close()
     if (this.#isStopped) return this.#closeFailed()
     this.#isStopped = true
     this.#roles.stop()

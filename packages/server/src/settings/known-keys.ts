@@ -23,8 +23,8 @@ const watchTable = 'it tunes the watch tables of the Java server'
 const plainQuorum =
   'the ports for other members have no TLS yet, and ignoring it would send everything unencrypted'
 const kerberos = 'Kerberos is not supported; SASL users log in with DIGEST-MD5'
-const adminServer = 'the HTTP admin server is not supported yet; use four-letter words'
-const metrics = 'the metrics endpoint is not supported yet; use the four-letter word mntr'
+const adminServer = 'this setting of the HTTP port is not supported yet'
+const metrics = 'metrics are served at /metrics of the HTTP port (admin.serverPort)'
 const letsEveryoneIn = 'and ignoring it would let everyone in'
 
 /** Keys of Apache ZooKeeper 3.4 to 3.10 that are recognised and have no setting. */
@@ -214,6 +214,12 @@ export const knownKeys: readonly KnownKey[] = [
     'ignored',
     'ZooKeeper ignores it too; sessionRequireClientSASLAuth requires a login',
     'requireClientAuthScheme',
+  ),
+  ...known(
+    'rejectedIfEnabled',
+    'the HTTP port does not speak TLS yet, and ignoring it would send data in the clear',
+    'admin.forceHttps',
+    'admin.needClientAuth',
   ),
   ...known('unsupported', adminServer, 'admin.*', 'IPAuthenticationProvider.usexforwardedfor'),
   ...known('unsupported', metrics, 'metricsProvider.*'),

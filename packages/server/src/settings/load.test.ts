@@ -155,12 +155,7 @@ describe('a configuration file', () => {
 
   test('keys that tune a JVM or are not supported cause warnings; test hooks and security features that are not supported cause errors', () => {
     const { errors, warnings } = load({
-      file: cfg(
-        'nio.numSelectorThreads=4',
-        'admin.enableServer=true',
-        'testingonly.x=1',
-        'ensembleAuthName=x',
-      ),
+      file: cfg('nio.numSelectorThreads=4', 'admin.httpVersion=11', 'testingonly.x=1', 'ensembleAuthName=x'),
     })
     expect(warnings).toHaveLength(2)
     expect(errors).toHaveLength(2)

@@ -22,6 +22,7 @@ export type Group =
   | 'Data tree'
   | 'Authentication and authorization'
   | 'Four-letter words'
+  | 'Admin server'
 
 /** One setting of the server. */
 export interface Row<T> {

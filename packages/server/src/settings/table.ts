@@ -1,4 +1,5 @@
 import { accessRows } from './access-rows.ts'
+import { adminRows } from './admin-rows.ts'
 import { connectionRows } from './connection-rows.ts'
 import type { EnsembleConfiguration } from '../core/quorum/index.ts'
 import { quorumRows } from './quorum-rows.ts'
@@ -18,6 +19,7 @@ export const rows = {
   ...connectionRows,
   ...accessRows,
   ...saslRows,
+  ...adminRows,
 } as const
 
 export type Rows = typeof rows

@@ -77,6 +77,7 @@ export class PipelineFixture<W extends RequestPipeline = RequestPipeline> {
       this.clientService,
       { snapshots: '/data', logs: '/data' },
       0,
+      { traceMask: 306n },
     )
     this.pipeline = pipeline
   }
