@@ -28,7 +28,7 @@ const layers: Record<string, readonly string[]> = {
     'version',
     'server-types',
   ],
-  admin: ['connections', 'settings', 'core', 'version'],
+  admin: ['persistence', 'connections', 'settings', 'core', 'version'],
   connections: ['pipeline', 'persistence', 'settings', 'core'],
   pipeline: ['persistence', 'core'],
   database: ['persistence', 'core'],

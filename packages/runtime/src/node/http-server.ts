@@ -90,7 +90,10 @@ class HttpConnections {
     this.#busy.delete(socket)
     const details = this.#details.get(socket)
     if (details === undefined) return
-    if (this.#isClosing) return void socket.destroySoon()
+    if (this.#isClosing) {
+      socket.destroySoon()
+      return
+    }
     this.#details.delete(socket)
     this.#details.set(socket, details)
   }

@@ -21,8 +21,8 @@ export interface AdminTarget {
   readonly lastSnapshotAt: number | undefined
   /** Whether the server has begun to stop. */
   readonly isStopping: boolean
-  /** Takes a snapshot. Resolves when it is on disk, or has failed and was logged. */
-  snapshot(): Promise<void>
+  /** Takes a snapshot. Resolves to whether it is on disk; a failure is logged. */
+  takeSnapshot(): Promise<boolean>
 }
 
 /** State that commands change and that outlives roles. */

@@ -26,7 +26,7 @@ export interface SnapshotSchedulerOptions {
 export class SnapshotScheduler {
   readonly #options: SnapshotSchedulerOptions
   readonly #stop = new AbortController()
-  #running: Promise<void> | undefined
+  #running: Promise<boolean> | undefined
   #cancelTimer: Cancel = () => {}
   #lastAt: number | undefined
 
@@ -48,8 +48,8 @@ export class SnapshotScheduler {
     })
   }
 
-  /** Takes a snapshot unless one is in progress. Never rejects: a failure is logged and counted. */
-  take(): Promise<void> {
+  /** Takes a snapshot unless one is in progress. Resolves to whether it is on disk. Never rejects: a failure is logged and counted. */
+  take(): Promise<boolean> {
     this.#running ??= this.#take().finally(() => (this.#running = undefined))
     return this.#running
   }
@@ -61,7 +61,7 @@ export class SnapshotScheduler {
     await this.#running
   }
 
-  async #take(): Promise<void> {
+  async #take(): Promise<boolean> {
     const { clock, logger, database, stats } = this.#options
     const started = clock.monotonic()
     try {
@@ -70,14 +70,16 @@ export class SnapshotScheduler {
       stats.snapshotTime.add(ms)
       this.#lastAt = clock.wall()
       logger.info({ file, nodes, bytes, ms: Math.round(ms) }, 'Took a snapshot')
+      return true
     } catch (error) {
-      if (this.#stop.signal.aborted) return
+      if (this.#stop.signal.aborted) return false
       // The log continues, so nothing is lost; recovery takes longer.
       stats.snapshotErrors++
       logger.error(
         { error: String(error) },
         'A snapshot failed; the log continues and the next snapshot is taken when it is due',
       )
+      return false
     }
   }
 

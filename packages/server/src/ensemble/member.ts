@@ -132,7 +132,11 @@ export class Member implements Server, AdminTarget {
     }
   }
 
-  snapshot(): Promise<void> {
+  async snapshot(): Promise<void> {
+    await this.takeSnapshot()
+  }
+
+  takeSnapshot(): Promise<boolean> {
     return this.#context.snapshots.take()
   }
 

@@ -54,7 +54,7 @@ describe('commands of the HTTP port', () => {
     await start()
     const { text } = await get('/commands')
     expect(text.startsWith('<a href="/commands/configuration">configuration</a>\n<br/>\n')).toBe(true)
-    expect(text.match(/<br\/>/g)).toHaveLength(28 - 2)
+    expect(text.match(/<br\/>/g)).toHaveLength(27)
   })
 
   it('show sessions, ephemeral nodes and watches with ids as exact integers', async () => {
@@ -73,6 +73,25 @@ describe('commands of the HTTP port', () => {
       num_paths: 1,
       num_total_watches: 1,
     })
+  })
+
+  it('send a snapshot to callers with the role, once in the interval', async () => {
+    await start({ adminRoleBackup: ['ip:127.0.0.0/8'] })
+    await server.connect()
+    const { status, headers, text } = await get('/commands/snapshot')
+    expect(status).toBe(200)
+    expect(headers).toMatchObject({ last_zxid: '0x1', 'content-type': 'application/octet-stream' })
+    expect(text.startsWith('ZKSN')).toBe(true)
+    expect(await get('/commands/snapshot')).toMatchObject({
+      status: 429,
+      headers: { 'retry-after': '300' },
+      text: '{\n  "command" : "snapshot",\n  "error" : null\n}',
+    })
+    await server.advance(300_000)
+    const brief = await get('/commands/snapshot?streaming=false')
+    expect(brief).toMatchObject({ status: 200, headers: { last_zxid: '0x2' } })
+    expect(brief.text).toContain('"error" : null')
+    expect((await get('/commands/snapshot', { from: '10.0.0.1' })).status).toBe(401)
   })
 
   it('hide the values of settings and variables that hold secrets', async () => {

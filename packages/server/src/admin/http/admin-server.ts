@@ -12,6 +12,7 @@ import { AdminAccess, type AdminRole, type Refusal } from './access.ts'
 import { adminCommands, type AdminCommand, type Members } from './commands.ts'
 import { readiness } from './health.ts'
 import { javaJson, type JsonValue } from './java-json.ts'
+import { snapshotResponse, takeSnapshot } from './snapshot-command.ts'
 import { prometheusText, PROMETHEUS_TYPE } from './prometheus.ts'
 
 /** The port that is opened, if it is free, where the settings name none. */
@@ -41,6 +42,8 @@ export class AdminServer {
   readonly #commands: ReadonlyMap<string, AdminCommand>
   #target: AdminTarget | undefined
   #listener: Listener | undefined
+  /** When the command `snapshot` was last run, on the monotonic clock. */
+  #lastSnapshotAt = -Infinity
 
   constructor(settings: ServerSettings, platform: Platform) {
     this.#settings = settings
@@ -222,6 +225,7 @@ export class AdminServer {
     const server = target?.service
     if (target === undefined || (command.needsService && server === undefined))
       return this.#json(200, { command: name, error: NOT_SERVING })
+    if (name === 'snapshot') return this.#snapshot(target, request)
     const { error, ...members } = await command.run({ target, state: this.state, server: server!, request })
     // Where a command has an error of its own, Apache ZooKeeper writes it first.
     return error === undefined
@@ -229,11 +233,26 @@ export class AdminServer {
       : this.#json(200, { error, ...members, command: name })
   }
 
-  #json(status: number, members: Members): HttpResponse {
+  /** Answers `snapshot`: the file, or with `streaming=false` its headers alone. A refusal is logged, as in Apache ZooKeeper. */
+  async #snapshot(target: AdminTarget, { query }: HttpRequest): Promise<HttpResponse> {
+    const { adminSnapshotEnabled, adminRateLimitMs } = this.#settings
+    const { clock, disk } = this.#platform
+    const members = { command: 'snapshot', error: null }
+    if (!adminSnapshotEnabled) return this.#json(503, members)
+    const wait = this.#lastSnapshotAt + adminRateLimitMs - clock.monotonic()
+    if (wait > 0) return this.#json(429, members, { 'retry-after': String(Math.ceil(wait / 1000)) })
+    this.#lastSnapshotAt = clock.monotonic()
+    const taken = await takeSnapshot(target)
+    if (taken === undefined) return this.#json(500, members)
+    if (query.get('streaming') === 'false') return this.#json(200, members, taken.headers)
+    return snapshotResponse(disk, taken)
+  }
+
+  #json(status: number, members: Members, headers: HttpResponse['headers'] = {}): HttpResponse {
     const pieces = javaJson(members as JsonValue)
     return {
       status,
-      headers: { 'content-type': 'application/json' },
+      headers: { ...headers, 'content-type': 'application/json' },
       body: inSlices(pieces, this.#platform.clock),
     }
   }

@@ -49,10 +49,18 @@ function command(
   return { names: names.split(' '), role, run, needsService }
 }
 
+/** Returns the work of a command whose answer has no members of its own. */
+function after(action: (server: ServerReport) => void): AdminCommand['run'] {
+  return ({ server }) => {
+    action(server)
+    return NO_MEMBERS
+  }
+}
+
 /** The commands, each with its primary name first. */
 export const adminCommands: readonly AdminCommand[] = [
   command('configuration conf config', ({ server, target }) => configuration(server, target)),
-  command('connection_stat_reset crst', ({ server }) => done(resetConnectionStats(server)), {
+  command('connection_stat_reset crst', after(resetConnectionStats), {
     role: 'operate',
   }),
   command('connections cons', ({ server }) => connections(server, fullConnection)),
@@ -100,7 +108,9 @@ export const adminCommands: readonly AdminCommand[] = [
     role: 'operate',
     needsService: false,
   }),
-  command('stat_reset srst', ({ server }) => done(resetStats(server)), { role: 'operate' }),
+  // `AdminServer` answers it with the snapshot itself.
+  command('snapshot snap', () => NO_MEMBERS, { role: 'backup' }),
+  command('stat_reset srst', after(resetStats), { role: 'operate' }),
   command('stats stat', async ({ server, target }) => ({
     ...(await serverStats(server, target)),
     ...connections(server, briefConnection),
@@ -120,8 +130,6 @@ export const adminCommands: readonly AdminCommand[] = [
   })),
   command('zabstate', ({ server, target }) => zabState(server, target), { needsService: false }),
 ]
-
-const done = (_: void): Members => NO_MEMBERS
 
 function configuration(server: ServerReport, { settings, directories }: AdminTarget): Members {
   return {
