@@ -85,7 +85,7 @@ export class NodeStore {
   findFromReader(body: Reader): number {
     const before = body.offset
     const start = body.skipBuffer()
-    const node = start === -1 ? NONE : this.#index.findAscii(body.bytes, start, body.offset)
+    const node = start === -1 ? NONE : this.#index.findAscii(body.view, start, body.offset)
     if (node === NONE) body.offset = before
     else {
       this.#found = node

@@ -25,7 +25,7 @@ export function writeStat(store: NodeStore, node: number, owner: bigint, writer:
   // The stored cversion counts created children; clients see created plus removed ones.
   view.setInt32(at + 36, c.cversion[i]! * 2 - children)
   view.setInt32(at + 40, c.aversion[i]!)
-  view.setBigInt64(at + 44, owner)
+  setOwner(view, at + 44, owner)
   view.setInt32(at + 52, Math.max(0, c.length[i]!))
   view.setInt32(at + 56, children)
   long(view, at + 60, c.pzxid[i]!)
@@ -48,7 +48,7 @@ export function writeStored(store: NodeStore, node: number, owner: bigint, write
   view.setInt32(at + 40, c.version[i]!)
   view.setInt32(at + 44, c.cversion[i]!)
   view.setInt32(at + 48, c.aversion[i]!)
-  view.setBigInt64(at + 52, owner)
+  setOwner(view, at + 52, owner)
   long(view, at + 60, c.pzxid[i]!)
 }
 
@@ -56,4 +56,12 @@ export function writeStored(store: NodeStore, node: number, owner: bigint, write
 function long(view: DataView, at: number, value: number): void {
   view.setInt32(at, Math.floor(value / 0x1_0000_0000))
   view.setInt32(at + 4, value)
+}
+
+/** Writes an owner. V8 calls a function for `setBigInt64`, and most nodes have no owner. */
+function setOwner(view: DataView, at: number, owner: bigint): void {
+  if (owner === 0n) {
+    view.setInt32(at, 0)
+    view.setInt32(at + 4, 0)
+  } else view.setBigInt64(at, owner)
 }
