@@ -152,7 +152,7 @@ export class Database {
       logRange: this.#history.range,
       nodeCount: () => this.tree.nodeCount,
       events,
-      acceptedEpoch: () => epochs?.accepted ?? Infinity,
+      epochs,
     })
     return this.#writer
   }

@@ -1,10 +1,9 @@
 import { ErrorCode, formatZxid, OpCode, ProtocolError, Reader, Writer } from '@zabra/protocol'
 import { precheck } from '../core/prepare/index.ts'
-import { applyInSteps, appliesInSteps, type PartCallback } from '../core/tree/index.ts'
+import { applyInSteps, appliesInSteps, DigestHistory, type PartCallback } from '../core/tree/index.ts'
 import type { Identity, LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
 import { decodeInSteps, decodeLoggedTxn } from '../persistence/index.ts'
-import { DigestHistory } from './digest-history.ts'
 import { LOCAL_ROUTE, MOVED_SESSION_CHECK, SessionRoutes, type SessionRoute } from './session-routes.ts'
 import { SlicedQueue } from './sliced-queue.ts'
 import type {

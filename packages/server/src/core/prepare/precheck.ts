@@ -1,6 +1,6 @@
 import { ErrorCode, OpCode, ProtocolError, type Reader } from '@zabra/protocol'
+import { SKIPPING } from '../operations/fields.ts'
 import { operationOf } from '../operations/table.ts'
-import { SKIPPING } from './field-reader.ts'
 import { lacksAcl, multiParts } from './multi.ts'
 
 /** The result of checking a write before it is forwarded to the leader. */

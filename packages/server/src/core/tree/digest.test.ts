@@ -4,8 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { PreparerFixture, type RequestSpec } from '../prepare/testing/preparer-fixture.ts'
 import { plainDigest, plainNodeDigest } from '../testing/plain-digest.ts'
 import type { StoredStat, SubTxn } from '../types.ts'
-import { crcPrefix, pathCrc } from './digest.ts'
-import { updateStatDigest, statDigest, type StatFields } from './stat-digest.ts'
+import { crcPrefix, pathCrc, statDigest, updateStatDigest, type StatFields } from './digest.ts'
 import { Tree } from './tree.ts'
 
 const name = fc.constantFrom('a', 'b', 'é', 'zookeeper', '名')

@@ -1,7 +1,7 @@
 import { Reader, Writer } from '@zabra/protocol'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { Arena } from './arena.ts'
+import { Arena } from './fields.ts'
 
 it('Arena copies large data into an array of its own', () => {
   const data = new Uint8Array(5000).fill(7)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { allocateBuffer, BufferPool } from './buffer-pool.ts'
+import { allocateBuffer, BufferPool } from './buffers.ts'
 import { Writer } from './writer.ts'
 
 /** As `toEqual`, which takes long for arrays of this size. */

@@ -1,7 +1,7 @@
 import { OpCode, Writer } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import type { LoggedTxn } from '../core/types.ts'
-import { writeEntry, writeEncodedEntry, encodePayloadInSteps } from './entries.ts'
+import { writeEntry, writeEncodedEntry, encodePayloadInSteps } from './log-format.ts'
 
 const multi = (parts: number): LoggedTxn => ({
   header: { sessionId: 5n, cxid: 1, zxid: 0x1_0000_0007, time: 1000 },
