@@ -16,15 +16,20 @@ export function broadcast(
   connections: ReadonlyMap<ConnectionId, LearnerConnection>,
   work: BroadcastWork,
 ): void {
-  const { zxid, payload, followers } = work
+  const { followers } = work
   switch (work.do) {
     case 'propose':
-      return send(connections, followers, PacketType.proposal, zxid, payload)
-    case 'commit':
-      send(connections, followers, PacketType.commit, zxid, null)
-      return send(connections, work.observers, PacketType.inform, zxid, payload)
+      return send(connections, followers, PacketType.proposal, work.zxid, work.payload)
+    case 'commit': {
+      const { first, payloads, observers } = work
+      for (let i = 0; i < payloads.length; i++) {
+        send(connections, followers, PacketType.commit, first + i, null)
+        send(connections, observers, PacketType.inform, first + i, payloads[i]!)
+      }
+      return
+    }
     case 'commitReconfig': {
-      const { designated, observers } = work
+      const { zxid, payload, designated, observers } = work
       send(connections, followers, PacketType.commitAndActivate, zxid, encodeDesignatedLeader(designated))
       if (observers.length === 0) return
       const data = encodeInformAndActivate(designated, payload)

@@ -174,11 +174,10 @@ export class Learners {
   }
 
   #onAck(learner: LearnerConnection, zxid: Zxid): void {
-    const { leader, mailbox } = this.#options
+    const { leader } = this.#options
     // An established leader sends PINGs to a learner that has acknowledged NEWLEADER, which the learner answers.
     if (counterOf(zxid) === 0 && leader.phase === 'broadcast') learner.setReadTimeout(this.#syncLimitMs)
     leader.ack(learner.id, zxid)
-    mailbox.drain()
   }
 
   #onLost(learner: LearnerConnection, reason: string): void {

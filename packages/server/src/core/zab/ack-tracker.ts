@@ -1,6 +1,6 @@
 import type { QuorumVerifier, ServerId } from '../quorum/index.ts'
+import { RingBuffer } from '../ring-buffer.ts'
 import type { Zxid } from '../types.ts'
-import { Entries } from './entries.ts'
 
 /**
  * The proposals that are not committed, and how much of them each server has acknowledged.
@@ -11,7 +11,8 @@ import { Entries } from './entries.ts'
  * Uses parallel arrays and one reused set, since it is called for every ACK of every write.
  */
 export class AckTracker {
-  readonly pending = new Entries()
+  /** The payloads of the proposals, from the first one after the last committed zxid on. */
+  readonly pending = new RingBuffer<Uint8Array | undefined>(undefined)
   readonly #servers: ServerId[] = []
   readonly #acks: Zxid[] = []
   /** The result of `#ackersOf`, reused. */

@@ -30,6 +30,8 @@ export class CommitTracker {
   #oracleAllows = false
   #lastProposed: Zxid
   #lastCommitted: Zxid
+  /** Whether more than before may be committed. */
+  #isCommitDue = false
 
   constructor(
     options: LeaderOptions,
@@ -95,7 +97,12 @@ export class CommitTracker {
 
   setOracle(canLeadAlone: boolean): void {
     this.#oracleAllows = canLeadAlone
-    this.maybeCommit()
+    this.#isCommitDue = true
+  }
+
+  /** A participant is gone. It may have been the last one, after which the oracle decides. */
+  participantLeft(): void {
+    this.#isCommitDue = true
   }
 
   /** Accepts proposals of this epoch, which begin after `zxid`. */
@@ -113,14 +120,14 @@ export class CommitTracker {
     const configuration = proposedConfiguration(payload)
     if (configuration !== undefined) this.#beginReconfig(zxid, configuration)
     this.#lastProposed = zxid
-    this.#acks.pending.push(zxid, payload)
+    this.#acks.pending.push(payload)
     this.#emit({ do: 'propose', zxid, payload, followers: this.#learners.followers })
   }
 
   /** Counts an ACK. Ignores ACKs of other epochs, and those of NEWLEADER and UPTODATE (quorum-protocol 10.3). */
   acknowledge(server: ServerId, zxid: Zxid): void {
     if (epochOf(zxid) !== this.#epoch || counterOf(zxid) === 0) return
-    if (this.#acks.acknowledge(server, zxid)) this.maybeCommit()
+    if (this.#acks.acknowledge(server, zxid)) this.#isCommitDue = true
   }
 
   /**
@@ -135,8 +142,9 @@ export class CommitTracker {
    * Commits, in order, all that a quorum has acknowledged (quorum-protocol 10.3). From an uncommitted reconfig on, that takes
    * a quorum of both configurations (quorum-protocol 14.2).
    */
-  maybeCommit(): void {
-    if (!this.canCommit) return
+  commitAcknowledged(): void {
+    if (!this.#isCommitDue || !this.canCommit) return
+    this.#isCommitDue = false
     const reconfig = this.#reconfigZxid
     const limit = reconfig === -1 ? this.#lastProposed : reconfig - 1
     this.#commitUpTo(this.#quorumZxid(this.#verifiers.active, limit))
@@ -146,20 +154,18 @@ export class CommitTracker {
   }
 
   #commitUpTo(zxid: Zxid): void {
+    const first = this.#lastCommitted + 1
+    if (zxid < first) return
+    const payloads: Uint8Array[] = []
+    while (this.#lastCommitted < zxid) payloads.push(this.#takeOldest())
     const { followers, observers } = this.#learners
-    while (this.#lastCommitted < zxid) {
-      const payload = this.#takeOldest()
-      this.#emit({ do: 'commit', zxid: this.#lastCommitted, payload, followers, observers })
-    }
+    this.#emit({ do: 'commit', first, payloads, followers, observers })
   }
 
   /** Makes the oldest proposal the last committed transaction, and returns its payload. */
   #takeOldest(): Uint8Array {
-    const { pending } = this.#acks
-    const payload = pending.payloadAt(0)
-    this.#lastCommitted = pending.zxidAt(0)
-    pending.shift()
-    this.#options.sources.window.add(this.#lastCommitted, payload)
+    const payload = this.#acks.pending.shift()!
+    this.#options.sources.window.add(++this.#lastCommitted, payload)
     return payload
   }
 

@@ -3,7 +3,6 @@ export { encodePacket, NO_ZXID, packetName, PacketType, writePacket } from './pa
 export type { QuorumPacket } from './packets.ts'
 export * from './payloads.ts'
 export { CommittedWindow, isNextZxid, MIN_WINDOW } from './committed-window.ts'
-export { Entries } from './entries.ts'
 export type { DiskRange, PlannedEntry, SyncPlan, SyncSources } from './sync-plan.ts'
 export type { ConnectionId, LeaderInput, LeaderOptions, LeaderWork, StepDownReason } from './leader-types.ts'
 export type { LearnerInput, LearnerOptions, LearnerWork } from './learner-types.ts'
