@@ -275,10 +275,10 @@ export class Leader {
   }
 
   #syncLearner(learner: LearnerProgress): void {
-    const { acks, lastCommitted } = this.#tracker
+    const { acks, pending, lastCommitted } = this.#tracker
     acks.forget(learner.serverId)
     learner.syncedZxid = lastCommitted
-    this.#sync.begin(learner, lastCommitted, learner.isObserver ? [] : acks.pending)
+    this.#sync.begin(learner, lastCommitted, learner.isObserver ? [] : pending)
     const { connection, serverId: server, isObserver } = learner
     this.#work.push({ do: 'learnerJoined', connection, server, isObserver })
   }
