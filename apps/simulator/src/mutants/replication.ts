@@ -182,14 +182,14 @@ export const replication: readonly ServerMutant[] = [
     changes: [
       {
         file: 'packages/server/src/ensemble/learner-role.ts',
-        find: 'return this.#durability.append(work.zxid, work.payload)',
+        find: 'return this.#durability.append(work.first, work.payloads)',
         replace:
-          'this.#observers?.committed(work.zxid, work.payload)\n        return this.#durability.append(work.zxid, work.payload)',
+          'for (const [i, payload] of work.payloads.entries()) this.#observers?.committed(work.first + i, payload)\n        return this.#durability.append(work.first, work.payloads)',
       },
       {
         file: 'packages/server/src/ensemble/learner-role.ts',
-        find: 'return this.#observers?.committed(zxid, payload)',
-        replace: 'return',
+        find: 'this.#observers?.committed(zxid, payload)',
+        replace: '',
       },
     ],
   },
@@ -203,7 +203,7 @@ export const replication: readonly ServerMutant[] = [
         file: observers,
         find: 'const identities: readonly Identity[] = auth ?? []',
         replace:
-          'if (request.type === 9) return link.send(PacketType.sync, 0)\n    const identities: readonly Identity[] = auth ?? []',
+          'if (request.type === 9) return observer.send(PacketType.sync, 0)\n    const identities: readonly Identity[] = auth ?? []',
       },
     ],
   },

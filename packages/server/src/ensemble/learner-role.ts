@@ -85,7 +85,7 @@ export class LearnerRole implements ActiveRole {
       syncLimit: settings.syncLimit,
     })
     this.#durability = new Durability(context, {
-      durable: (zxid) => this.#mailbox.run(() => this.#onDurable(zxid)),
+      durable: (zxid) => this.#mailbox.run(() => this.#learner.markDurable(zxid)),
       diskFull: (_, { message: reason }) => this.#leave({ reason, electionDelayMs: settings.tickTimeMs }),
       spaceAvailable() {},
     })
@@ -150,7 +150,6 @@ export class LearnerRole implements ActiveRole {
       packet: (type, zxid, data) => {
         if (this.#clients === undefined) this.#logSync(type, zxid)
         this.#learner.receive(type, zxid, data)
-        this.#mailbox.drain()
       },
       raw: (bytes) => this.#onSnapshotBytes(bytes),
     })
@@ -212,11 +211,6 @@ export class LearnerRole implements ActiveRole {
 
   // Work
 
-  #onDurable(zxid: Zxid): void {
-    this.#learner.markDurable(zxid)
-    this.#mailbox.drain()
-  }
-
   /** Performs work in order: at once if it is synchronous and no other work is running. */
   #performInOrder(work: LearnerWork): void {
     const isSynchronous = work.do === 'append' || work.do === 'commit' || work.do === 'ack'
@@ -241,9 +235,9 @@ export class LearnerRole implements ActiveRole {
       case 'installSnapshot':
         return this.#receiveSnapshot(work.zxid)
       case 'append':
-        return this.#durability.append(work.zxid, work.payload)
+        return this.#durability.append(work.first, work.payloads)
       case 'commit':
-        return this.#commit(work.zxid, work.payload)
+        return this.#commit(work.first, work.payloads)
       case 'ack':
         for (let zxid = work.first; zxid <= work.last; zxid++) this.#connection!.send(PacketType.ack, zxid)
         return
@@ -301,14 +295,19 @@ export class LearnerRole implements ActiveRole {
 
   // History
 
-  #commit(zxid: Zxid, payload: Uint8Array): void {
-    this.#durability.recordCommit(zxid, payload)
-    if (this.#clients !== undefined) {
-      this.#clients.pipeline.applyCommitted(zxid, payload)
-      return this.#observers?.committed(zxid, payload)
+  #commit(first: Zxid, payloads: readonly Uint8Array[]): void {
+    // A transaction may end the role: it is not that of the leader.
+    for (let i = 0; i < payloads.length && !this.#mailbox.isStopped; i++) {
+      const [zxid, payload] = [first + i, payloads[i]!]
+      this.#durability.recordCommit(zxid, payload)
+      if (this.#clients === undefined) {
+        const input = this.#durability.apply(zxid, payload)
+        if (input !== undefined) this.#mailbox.enqueue(input)
+      } else {
+        this.#clients.pipeline.applyCommitted(zxid, payload)
+        this.#observers?.committed(zxid, payload)
+      }
     }
-    const input = this.#durability.apply(zxid, payload)
-    if (input !== undefined) this.#mailbox.enqueue(input)
   }
 
   #activate({

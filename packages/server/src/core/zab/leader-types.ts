@@ -107,16 +107,19 @@ export type LeaderWork =
       readonly payload: Uint8Array
       readonly followers: readonly ConnectionId[]
     }
-  /** Send COMMIT to followers and INFORM to observers, and apply the transaction. In zxid order, without gaps. */
+  /**
+   * Send COMMIT to followers and INFORM to observers of each transaction from the zxid `first` on, and apply them. In zxid order,
+   * without gaps.
+   */
   | {
       readonly do: 'commit'
-      readonly zxid: Zxid
-      readonly payload: Uint8Array
+      readonly first: Zxid
+      readonly payloads: readonly Uint8Array[]
       readonly followers: readonly ConnectionId[]
       readonly observers: readonly ConnectionId[]
     }
   /**
-   * As `commit`, for a reconfig: send COMMITANDACTIVATE and INFORMANDACTIVATE, apply the transaction and activate the
+   * As `commit`, for one transaction, a reconfig: send COMMITANDACTIVATE and INFORMANDACTIVATE, apply the transaction and activate the
    * configuration. When `designated` is another server, this one commits nothing more, and `stepDown` follows soon.
    */
   | {

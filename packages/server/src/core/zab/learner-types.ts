@@ -66,10 +66,10 @@ export type LearnerWork =
    * from the data directory once it is durable. If it is invalid, input `diverged`.
    */
   | { readonly do: 'installSnapshot'; readonly zxid: Zxid }
-  /** Append a transaction to the log, byte for byte. Call `markDurable` when it is durable. */
-  | { readonly do: 'append'; readonly zxid: Zxid; readonly payload: Uint8Array }
-  /** Apply a committed transaction, even before the log is durable. Clients cannot see it before `serve`. */
-  | { readonly do: 'commit'; readonly zxid: Zxid; readonly payload: Uint8Array }
+  /** Append transactions with the zxids from `first` on to the log, byte for byte. Call `markDurable` when they are durable. */
+  | { readonly do: 'append'; readonly first: Zxid; readonly payloads: Uint8Array[] }
+  /** Apply committed transactions, even before the log is durable. Clients cannot see them before `serve`. */
+  | { readonly do: 'commit'; readonly first: Zxid; readonly payloads: Uint8Array[] }
   /** Send an ACK for each zxid from `first` to `last`. */
   | { readonly do: 'ack'; readonly first: Zxid; readonly last: Zxid }
   /** Make all of the above durable, snapshot and log, then input `flushed`. */

@@ -1,6 +1,5 @@
 import { makeZxid } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
-import { PacketType } from './packets.ts'
 import {
   encodeConfigurationText,
   encodeDesignatedLeader,
@@ -345,14 +344,20 @@ describe('a synced follower', () => {
     expect(harness.takeLog()).toEqual(['log 100000001'])
   })
 
-  it('returns one item of work for each PROPOSAL and COMMIT', () => {
+  it('returns transactions that were received one after another as one item of work', () => {
     const harness = new LearnerHarness()
     harness.follow(1)
-    const payload = new Uint8Array(40)
-    harness.learner.receive(PacketType.proposal, z(1, 1), payload)
-    expect([harness.learner.nextWork()?.do, harness.learner.nextWork()]).toEqual(['append', undefined])
-    harness.learner.receive(PacketType.commit, z(1, 1), null)
-    expect([harness.learner.nextWork()?.do, harness.learner.nextWork()]).toEqual(['commit', undefined])
+    harness.propose(z(1, 1), z(1, 2), z(1, 3))
+    harness.commit(z(1, 1), z(1, 2))
+    harness.propose(z(1, 4))
+    const { learner } = harness
+    const works = Array.from({ length: 4 }, () => learner.nextWork())
+    expect(works).toMatchObject([
+      { do: 'append', first: z(1, 1), payloads: { length: 3 } },
+      { do: 'commit', first: z(1, 1), payloads: { length: 2 } },
+      { do: 'append', first: z(1, 4), payloads: { length: 1 } },
+      undefined,
+    ])
   })
 
   it('leaves a silent leader after initLimit before UPTODATE, and after syncLimit once synced', () => {

@@ -100,6 +100,13 @@ export class Learner {
     return this.#work.shift()
   }
 
+  /** Adds a transaction to the newest work if that is of this kind and ends before it, or else to new work. */
+  #push(kind: 'append' | 'commit', zxid: Zxid, payload: Uint8Array): void {
+    const newest = this.#work.last
+    if (newest?.do === kind && newest.first + newest.payloads.length === zxid) newest.payloads.push(payload)
+    else this.#work.push({ do: kind, first: zxid, payloads: [payload] })
+  }
+
   #dispatchInput(input: LearnerInput): void {
     switch (input.type) {
       case 'connected':
@@ -267,8 +274,8 @@ export class Learner {
   #commitHistory(zxid: Zxid, designated?: ServerId): void {
     if (this.#phase === 'waiting') return this.#queue.noteCommit(zxid, designated)
     const payload = this.#queue.take(zxid)
-    this.#work.push({ do: 'append', zxid, payload })
-    this.#work.push({ do: 'commit', zxid, payload })
+    this.#push('append', zxid, payload)
+    this.#push('commit', zxid, payload)
     if (designated !== undefined) this.#activate(zxid, payload, designated)
   }
 
@@ -323,11 +330,10 @@ export class Learner {
     this.#send(PacketType.ack, makeZxid(this.#epoch, 0), null)
     const queue = this.#queue
     this.#nextAck = queue.length > 0 ? queue.zxidAt(0) : makeZxid(this.#epoch, 1)
-    for (let i = 0; i < queue.length; i++)
-      this.#work.push({ do: 'append', zxid: queue.zxidAt(i), payload: queue.payloadAt(i) })
+    for (let i = 0; i < queue.length; i++) this.#push('append', queue.zxidAt(i), queue.payloadAt(i))
     this.#lastLogged = queue.last
     queue.takeNoted((zxid, payload, designated) => {
-      this.#work.push({ do: 'commit', zxid, payload })
+      this.#push('commit', zxid, payload)
       if (designated !== undefined) this.#activate(zxid, payload, designated)
     })
     this.#work.push({ do: 'serve', epoch: this.#epoch })
@@ -340,15 +346,13 @@ export class Learner {
       case PacketType.proposal:
         this.#addPending(zxid, data)
         this.#lastLogged = zxid
-        this.#work.push({ do: 'append', zxid, payload: data! })
-        return
+        return this.#push('append', zxid, data!)
       case PacketType.commit:
-        this.#work.push({ do: 'commit', zxid, payload: this.#queue.take(zxid) })
-        return
+        return this.#push('commit', zxid, this.#queue.take(zxid))
       case PacketType.commitAndActivate: {
         const designated = decodeDesignatedLeader(data)
         const payload = this.#queue.take(zxid)
-        this.#work.push({ do: 'commit', zxid, payload })
+        this.#push('commit', zxid, payload)
         return this.#activate(zxid, payload, designated)
       }
       default:
@@ -367,9 +371,8 @@ export class Learner {
 
   #appendAndCommit(zxid: Zxid, data: Uint8Array | null): void {
     this.#proposeConfiguration(this.#queue.accept(zxid, data))
-    const payload = data!
-    this.#work.push({ do: 'append', zxid, payload })
-    this.#work.push({ do: 'commit', zxid, payload })
+    this.#push('append', zxid, data!)
+    this.#push('commit', zxid, data!)
   }
 
   #receiveOther(type: number, zxid: Zxid, data: Uint8Array | null): void {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { AckTracker } from './ack-tracker.ts'
+import { AckTracker } from './commit-tracker.ts'
 import { mutants, type FaultRates, type Mutant } from './testing/simulation-context.ts'
 import { ZabSimulation } from './testing/zab-simulation.ts'
 

@@ -272,13 +272,17 @@ export class SimulatedMember implements Peer {
     }
   }
 
-  #commit({ zxid, payload, followers, observers }: Extract<LeaderWork, { do: 'commit' }>): void {
-    const txn = readTxn(zxid, payload)
-    this.#context.checker.leaderCommits(this, this.leader!.epoch, txn)
-    this.#context.count('commits')
-    for (const id of followers) this.#sendToLearner(id, { packet: packet(PacketType.commit, zxid) })
-    for (const id of observers) this.#sendToLearner(id, { packet: packet(PacketType.inform, zxid, payload) })
-    this.#apply(txn)
+  #commit({ first, payloads, followers, observers }: Extract<LeaderWork, { do: 'commit' }>): void {
+    for (const [i, payload] of payloads.entries()) {
+      const zxid = first + i
+      const txn = readTxn(zxid, payload)
+      this.#context.checker.leaderCommits(this, this.leader!.epoch, txn)
+      this.#context.count('commits')
+      for (const id of followers) this.#sendToLearner(id, { packet: packet(PacketType.commit, zxid) })
+      for (const id of observers)
+        this.#sendToLearner(id, { packet: packet(PacketType.inform, zxid, payload) })
+      this.#apply(txn)
+    }
   }
 
   #store(
@@ -424,11 +428,15 @@ export class SimulatedMember implements Peer {
         })
       }
       case 'append':
-        return this.#append(readTxn(work.zxid, work.payload))
-      case 'commit': {
-        const apply = (): void => this.#apply(readTxn(work.zxid, work.payload))
-        return this.#pendingDiskWork === 0 ? apply() : this.#onDisk(apply)
-      }
+        for (const [i, payload] of work.payloads.entries()) this.#append(readTxn(work.first + i, payload))
+        return
+      case 'commit':
+        for (const [i, payload] of work.payloads.entries()) {
+          const apply = (): void => this.#apply(readTxn(work.first + i, payload))
+          if (this.#pendingDiskWork === 0) apply()
+          else this.#onDisk(apply)
+        }
+        return
       case 'ack':
         for (let zxid = work.first; zxid <= work.last; zxid++)
           this.#sendToLeader(packet(PacketType.ack, zxid))

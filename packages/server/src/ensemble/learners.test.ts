@@ -12,7 +12,7 @@ import {
 } from '../core/zab/index.ts'
 import { parseConfiguration } from '../core/quorum/index.ts'
 import { sourcesOf } from '../core/zab/testing/sync-sources.ts'
-import { broadcast } from './broadcast.ts'
+import { broadcast } from './learners.ts'
 import type { LearnerConnection } from './learner-connection.ts'
 
 const EPOCH = makeZxid(1, 0)

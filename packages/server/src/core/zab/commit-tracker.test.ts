@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { hierarchical, majority, type QuorumVerifier } from '../quorum/index.ts'
-import { AckTracker } from './ack-tracker.ts'
+import { AckTracker } from './commit-tracker.ts'
 
 /** Finds the same as `quorumZxid` by counting down. */
 function highestByCounting(
