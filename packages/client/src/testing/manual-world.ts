@@ -4,6 +4,7 @@ import { digestId } from '@zabra/protocol'
 import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server'
 import { connectWith, type ConnectOptions } from '../connect.ts'
 import { FrameLog } from './frame-log.ts'
+import { replyBytes } from './scripted-server.ts'
 import { networkTransport } from '../transport.ts'
 import type { Client } from '../client-api.ts'
 import type { ServerAddress, Transport } from '../platform.ts'
@@ -167,11 +168,53 @@ export class ManualWorld extends ManualPlatform {
 
   /** Blocks new connections, and all bytes of the existing ones in both directions, until `endIsolation` is called. */
   isolate(): void {
-    this.faults.open = () => {
-      throw new Error('unreachable')
-    }
+    this.refuseConnections()
     this.faults.toServer = () => undefined
     this.faults.toClient = () => undefined
+  }
+
+  /** Refuses new connections until the returned function is called. */
+  refuseConnections(): () => void {
+    this.faults.open = () => {
+      throw new Error('refused by the test')
+    }
+    return () => void delete this.faults.open
+  }
+
+  /** Breaks the next connection over which a client sends something, before the server reads it. */
+  loseRequest(): void {
+    this.faults.toServer = (_chunk, connection) => {
+      delete this.faults.toServer
+      connection.cut()
+      return undefined
+    }
+  }
+
+  /**
+   * Replies with an error to the next `times` requests that match, in place of the server. `deliver` decides when the reply
+   * arrives. Returns a function that counts these replies.
+   */
+  answerWith(
+    code: number,
+    {
+      times = 1,
+      matches = ({ xid }) => xid > 0,
+      deliver = (connection, reply) => this.clock.immediate(() => connection.deliver(reply)),
+    }: {
+      readonly times?: number
+      readonly matches?: (request: { readonly xid: number; readonly frame: Uint8Array }) => boolean
+      readonly deliver?: (connection: TappedConnection, reply: Uint8Array) => void
+    } = {},
+  ): () => number {
+    let answered = 0
+    this.faults.toServer = (frame, connection) => {
+      const xid = frame.length < 12 ? 0 : new DataView(frame.buffer, frame.byteOffset).getInt32(4)
+      if (answered >= times || !matches({ xid, frame })) return frame
+      answered++
+      deliver(connection, replyBytes(xid, { err: code, zxid: 0n }))
+      return undefined
+    }
+    return () => answered
   }
 
   /** Loses the next chunk for a client together with its connection, after `delivered` others have arrived. */

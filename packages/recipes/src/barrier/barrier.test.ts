@@ -70,9 +70,7 @@ describe('a barrier', () => {
     const waiting = new Barrier(other, '/b').wait()
     const state = watched(waiting)
     await world.settle()
-    world.faults.open = () => {
-      throw new Error('cut off')
-    }
+    world.refuseConnections()
     world.connections[1]!.cut()
     await run(new Barrier(client, '/b').remove())
     await world.advance(3000)
@@ -87,9 +85,7 @@ describe('a barrier', () => {
     const plain = watched(new Barrier(other, '/b').wait())
     const careful = watched(new Barrier(other, '/b').wait({ generation: true }))
     await world.settle()
-    world.faults.open = () => {
-      throw new Error('cut off')
-    }
+    world.refuseConnections()
     world.connections[1]!.cut()
     await run(barrier.remove())
     await run(barrier.set())
@@ -105,9 +101,7 @@ describe('a barrier', () => {
     await run(new Barrier(client, '/b').set())
     const waiting = new Barrier(other, '/b').wait()
     await world.settle()
-    world.faults.open = () => {
-      throw new Error('cut off')
-    }
+    world.refuseConnections()
     world.connections[1]!.cut()
     await world.advance(20_000)
     delete world.faults.open

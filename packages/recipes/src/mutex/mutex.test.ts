@@ -323,9 +323,7 @@ describe('a lost lock', () => {
   it('is kept over a broken connection under the session policy, and until the horizon under the lease policy', async () => {
     const bySession = await run(new Mutex(a, '/one', { errorPolicy: 'session' }).acquire())
     const byLease = await run(new Mutex(a, '/two', { errorPolicy: { lease: {} } }).acquire())
-    world.faults.open = () => {
-      throw new Error('refused')
-    }
+    world.refuseConnections()
     world.connections[0]!.cut()
     await world.settle()
     bySession.assertHeld()
