@@ -1,4 +1,4 @@
-import { afterEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { expectSameTrees, outputs, writeThroughAll } from './ensemble/same-trees.ts'
 import { Ensemble } from './ensemble/ensemble.ts'
 import { describeWith } from './harness/requirements.ts'
@@ -8,19 +8,15 @@ const newest: Kind = 'apache-3.9'
 /** The log message of Apache ZooKeeper when its tree differs from the digest of its leader. */
 const DIGESTS_DIFFER = /digests are not matching/i
 
-let ensemble: Ensemble | undefined
-afterEach(async () => {
-  await ensemble?.[Symbol.asyncDispose]()
-  ensemble = undefined
-})
+let ensemble: Ensemble
 
 async function expectOneTree(): Promise<void> {
-  await expectSameTrees(ensemble!)
-  expect(outputs(ensemble!)).not.toMatch(DIGESTS_DIFFER)
+  await expectSameTrees(ensemble)
+  expect(outputs(ensemble)).not.toMatch(DIGESTS_DIFFER)
 }
 
 async function exercise(label: string): Promise<void> {
-  await writeThroughAll(ensemble!, label)
+  await writeThroughAll(ensemble, label)
   await expectOneTree()
 }
 

@@ -1,14 +1,8 @@
-import { afterEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { expectSameTrees, writeThroughAll } from './ensemble/same-trees.ts'
 import { Ensemble } from './ensemble/ensemble.ts'
 import { describeWith } from './harness/requirements.ts'
 import { reference, type Kind } from './harness/servers.ts'
-
-let ensemble: Ensemble | undefined
-afterEach(async () => {
-  await ensemble?.[Symbol.asyncDispose]()
-  ensemble = undefined
-})
 
 const ensembles: readonly (readonly Kind[])[] = [
   [reference, 'zabra', reference],
@@ -19,9 +13,9 @@ describeWith(['apache', 'kazoo'], 'an ensemble of Zabra and Apache ZooKeeper', (
   it.each(ensembles)(
     'of %s, %s and %s keeps equal trees over leader changes and restarts',
     async (...kinds) => {
-      ensemble = await Ensemble.start({ kinds })
-      await writeThroughAll(ensemble!, 'first')
-      await expectSameTrees(ensemble!)
+      const ensemble = await Ensemble.start({ kinds })
+      await writeThroughAll(ensemble, 'first')
+      await expectSameTrees(ensemble)
       const led = new Set<Kind>()
       // The leader is killed in each round, so that both kinds lead.
       for (const round of [1, 2, 3]) {
@@ -29,20 +23,20 @@ describeWith(['apache', 'kazoo'], 'an ensemble of Zabra and Apache ZooKeeper', (
         led.add(kinds[leader - 1]!)
         await ensemble.kill(leader)
         await ensemble.leader()
-        await writeThroughAll(ensemble!, `without-${round}`)
+        await writeThroughAll(ensemble, `without-${round}`)
         await ensemble.start(leader)
-        await writeThroughAll(ensemble!, `again-${round}`)
-        await expectSameTrees(ensemble!)
+        await writeThroughAll(ensemble, `again-${round}`)
+        await expectSameTrees(ensemble)
       }
       await ensemble.kill(1)
-      await writeThroughAll(ensemble!, 'without-first')
+      await writeThroughAll(ensemble, 'without-first')
       await ensemble.start(1)
-      await expectSameTrees(ensemble!)
+      await expectSameTrees(ensemble)
       // A restart of all members at once.
       await ensemble.kill(...ensemble.ids)
       await ensemble.start(...ensemble.ids)
-      await writeThroughAll(ensemble!, 'anew')
-      await expectSameTrees(ensemble!)
+      await writeThroughAll(ensemble, 'anew')
+      await expectSameTrees(ensemble)
       expect(led.size).toBe(2)
     },
   )
@@ -51,25 +45,25 @@ describeWith(['apache', 'kazoo'], 'an ensemble of Zabra and Apache ZooKeeper', (
     [reference, reference, 'zabra'],
     ['zabra', 'zabra', reference],
   ])('of the voters %s and %s keeps the observer %s up to date', async (...kinds) => {
-    ensemble = await Ensemble.start({ kinds, observers: [3] })
+    const ensemble = await Ensemble.start({ kinds, observers: [3] })
     expect(await ensemble.modeOf(3)).toBe('observer')
-    await writeThroughAll(ensemble!, 'first')
-    await expectSameTrees(ensemble!)
+    await writeThroughAll(ensemble, 'first')
+    await expectSameTrees(ensemble)
     await ensemble.kill(3)
-    await writeThroughAll(ensemble!, 'without')
+    await writeThroughAll(ensemble, 'without')
     await ensemble.start(3)
-    await writeThroughAll(ensemble!, 'again')
-    await expectSameTrees(ensemble!)
+    await writeThroughAll(ensemble, 'again')
+    await expectSameTrees(ensemble)
     // The observer finds the next leader.
     await ensemble.kill(2)
     await ensemble.start(2)
     await ensemble.leader()
-    await writeThroughAll(ensemble!, 'later')
-    await expectSameTrees(ensemble!)
+    await writeThroughAll(ensemble, 'later')
+    await expectSameTrees(ensemble)
   })
 
   it('has the same configuration node on every member', async () => {
-    ensemble = await Ensemble.start({ kinds: ['zabra', reference, 'zabra'] })
+    const ensemble = await Ensemble.start({ kinds: ['zabra', reference, 'zabra'] })
     const texts = new Set<string>()
     for (const id of ensemble.ids)
       texts.add(

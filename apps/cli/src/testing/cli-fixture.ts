@@ -7,7 +7,7 @@ import { createServer, defaults, type Server, type ServerSettings } from '@zabra
 import type { Io } from '../io.ts'
 import { openSession } from '../session/open.ts'
 import { ClientTransport } from '../session/transport.ts'
-import type { ZooKeeper } from '../session/zookeeper.ts'
+import type { ClientSession } from '../session/client-session.ts'
 import { run } from '../run.ts'
 
 /** Captures output; `until` waits for a text. */
@@ -104,7 +104,7 @@ export class CommandRun {
 export class CliFixture {
   readonly folder = mkdtempSync(join(tmpdir(), 'zabra-cli-'))
   server!: Server
-  zk!: ZooKeeper
+  zk!: ClientSession
 
   static async start(settings: Partial<ServerSettings> = {}): Promise<CliFixture> {
     const fixture = new CliFixture()

@@ -2,7 +2,7 @@ import { AbortedError, UsageError, type Client } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
 import { LostError } from '../handles/lost.ts'
 import { client as a, setupEachTest, meters, other as b, run, world } from '../testing/setup.ts'
-import { advanceUntilSettled } from '../testing/fault-injector.ts'
+import { advanceUntilSettled } from '../testing/settle.ts'
 import {
   bytes,
   countListeners,
