@@ -1,5 +1,5 @@
 import { SeededRandom, type Connection, type ConnectionHandler } from '@zabra/runtime'
-import { ManualPlatform } from '@zabra/testkit'
+import { ForwardingConnection, ManualPlatform } from '@zabra/testkit'
 import { digestId } from '@zabra/protocol'
 import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server'
 import { connectWith, type ConnectOptions } from '../connect.ts'
@@ -24,34 +24,21 @@ export interface ConnectionFaults {
 }
 
 /** A connection that a test can observe and break. */
-export class TappedConnection implements Connection {
-  readonly #inner: Connection
+export class TappedConnection extends ForwardingConnection {
   readonly #faults: ConnectionFaults
   #events: ConnectionHandler | undefined
   readonly server: ServerAddress
   isCut = false
 
   constructor(inner: Connection, faults: ConnectionFaults, server: ServerAddress) {
-    this.#inner = inner
+    super(inner)
     this.#faults = faults
     this.server = server
   }
 
-  get remote(): Connection['remote'] {
-    return this.#inner.remote
-  }
-
-  get local(): Connection['local'] {
-    return this.#inner.local
-  }
-
-  get bufferedBytes(): number {
-    return this.#inner.bufferedBytes
-  }
-
-  setHandler(events: ConnectionHandler): void {
+  override setHandler(events: ConnectionHandler): void {
     this.#events = events
-    this.#inner.setHandler({
+    this.inner.setHandler({
       ...events,
       drain: () => events.drain(),
       closed: (cause) => events.closed(cause),
@@ -64,9 +51,9 @@ export class TappedConnection implements Connection {
     })
   }
 
-  write(chunk: Uint8Array): boolean {
+  override write(chunk: Uint8Array): boolean {
     const result = this.#faults.toServer === undefined ? chunk : this.#faults.toServer(chunk, this)
-    return result === undefined ? true : this.#inner.write(result)
+    return result === undefined ? true : this.inner.write(result)
   }
 
   /** Delivers held-back bytes to the client. */
@@ -76,29 +63,13 @@ export class TappedConnection implements Connection {
 
   /** Sends held-back bytes to the server. */
   send(chunk: Uint8Array): void {
-    this.#inner.write(chunk)
-  }
-
-  pause(): void {
-    this.#inner.pause()
-  }
-
-  resume(): void {
-    this.#inner.resume()
-  }
-
-  end(): void {
-    this.#inner.end()
-  }
-
-  destroy(cause?: Error): void {
-    this.#inner.destroy(cause)
+    this.inner.write(chunk)
   }
 
   /** Breaks the connection for both sides. */
   cut(): void {
     this.isCut = true
-    this.#inner.destroy(new Error('cut by the test'))
+    this.inner.destroy(new Error('cut by the test'))
   }
 }
 
