@@ -1,4 +1,5 @@
 /** What the tests of several packages share. */
+export { ForwardingConnection } from './forwarding-connection.ts'
 export { FramedConnection, type FrameHandler, type Handshake } from './framed-connection.ts'
 export { fixedSystem, ManualPlatform } from './manual-platform.ts'
 export { MemoryHttp, type TestRequest, type TextResponse } from './memory-http.ts'

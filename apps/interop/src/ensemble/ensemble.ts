@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
 import { Proxy } from '../client/proxy.ts'
 import { Client, fourLetterWord } from '../harness/client.ts'
 import { dumpTree } from '../harness/dump.ts'
@@ -26,7 +27,7 @@ export interface EnsembleOptions {
   readonly proxied?: boolean
 }
 
-/** An ensemble of server processes of any kinds on loopback. Their data stays between starts. */
+/** An ensemble of server processes of any kinds on loopback, for one test. Their data stays between starts. */
 export class Ensemble {
   readonly ids: readonly number[]
   readonly #options: EnsembleOptions
@@ -67,10 +68,11 @@ export class Ensemble {
     return ensemble
   }
 
-  /** Plans an ensemble on free ports without starting a member. */
+  /** Plans an ensemble on free ports without starting a member. It is removed when the test finishes. */
   static async plan(options: EnsembleOptions): Promise<Ensemble> {
     const ports = await Promise.all(options.kinds.flatMap(() => [freePort(), freePort()]))
     const ensemble = new Ensemble(options, ports)
+    onTestFinished(() => ensemble.#dispose())
     if (options.proxied === true) await ensemble.#startProxies()
     return ensemble
   }
@@ -234,7 +236,7 @@ export class Ensemble {
     return dumps
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  async #dispose(): Promise<void> {
     await Promise.all([...this.#members.values()].map((member) => member[Symbol.asyncDispose]()))
     await Promise.all([...this.#proxies.values()].flat().map((proxy) => proxy.close()))
   }
