@@ -14,7 +14,9 @@ const config = {
 // The removal of a container or TTL node would use a zxid while another case runs.
 const javaFlags = ['-Dznode.container.checkIntervalMs=86400000']
 // Only an ensemble has a configuration to show, so a standalone server cannot be the measure of it.
-const cases = allCases().filter(({ steps }) => !JSON.stringify(steps.map(textOf)).includes('/zookeeper/config'))
+const cases = allCases().filter(
+  ({ steps }) => !JSON.stringify(steps.map(textOf)).includes('/zookeeper/config'),
+)
 
 function textOf(step: Step): string {
   const parts = 'requests' in step ? step.requests : 'type' in step ? [step] : []

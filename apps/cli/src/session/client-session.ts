@@ -155,7 +155,8 @@ export class ClientSession implements ZooKeeper {
     members?: string
     version?: bigint
   }): Promise<{ data: Uint8Array | null; stat: Stat }> {
-    return this.#client.reconfig(change, this.#callOptions)
+    // Retried, a refusal for want of a quorum would end as a timeout.
+    return this.#client.reconfig(change, { ...this.#callOptions, retry: false })
   }
 
   close(): Promise<void> {
