@@ -152,7 +152,8 @@ export class ClientSession {
   }
 
   async reconfig(change: ReconfigChange): Promise<{ data: Uint8Array; stat: Stat }> {
-    return this.#client.reconfig(change, this.#call)
+    // Retried, a refusal for want of a quorum would end as a timeout.
+    return this.#client.reconfig(change, { ...this.#call, retry: false })
   }
 
   /** Closes the session; the server deletes its ephemeral nodes at once. */

@@ -61,18 +61,27 @@ export class Ensemble {
     return proxies?.map(({ port }) => port) ?? [this.#ports[2 * id - 2]!, this.#ports[2 * id - 1]!]
   }
 
-  /** Plans an ensemble on free ports and starts all of its members. Resolves when each of them serves. */
-  static async start(options: EnsembleOptions): Promise<Ensemble> {
-    const ensemble = await Ensemble.plan(options)
+  /**
+   * Plans an ensemble on free ports and starts all of its members. Resolves when each of them serves. `dispose` registers its
+   * removal: by default when the test finishes.
+   */
+  static async start(
+    options: EnsembleOptions,
+    dispose?: (remove: () => Promise<void>) => void,
+  ): Promise<Ensemble> {
+    const ensemble = await Ensemble.plan(options, dispose)
     await ensemble.start(...ensemble.ids)
     return ensemble
   }
 
   /** Plans an ensemble on free ports without starting a member. It is removed when the test finishes. */
-  static async plan(options: EnsembleOptions): Promise<Ensemble> {
+  static async plan(
+    options: EnsembleOptions,
+    dispose: (remove: () => Promise<void>) => void = onTestFinished,
+  ): Promise<Ensemble> {
     const ports = await Promise.all(options.kinds.flatMap(() => [freePort(), freePort()]))
     const ensemble = new Ensemble(options, ports)
-    onTestFinished(() => ensemble.#dispose())
+    dispose(() => ensemble.#dispose())
     if (options.proxied === true) await ensemble.#startProxies()
     return ensemble
   }

@@ -79,7 +79,7 @@ interface Peer {
  * - Only the newest message to a server matters: it replaces one that is not sent yet (quorum-protocol 3.4).
  * - A new connection starts with the last message, which may have been lost with the previous connection.
  * - A lost connection to a member is opened again, after a backoff that grows while connections fail at once.
- * - The port follows the configuration: the new address is bound before the old one is closed.
+ * - The port follows the configuration: the new address is bound before the old one is closed, except where only the host differs.
  */
 export class ElectionConnections {
   readonly #options: ElectionConnectionsOptions
@@ -87,7 +87,7 @@ export class ElectionConnections {
   readonly #binder: PortBinder
   readonly #peers = new Map<ServerId, Peer>()
   /** By listen address. */
-  readonly #listeners = new Map<string, Listener>()
+  readonly #listeners = new Map<string, { readonly at: ListenAddress; readonly listener: Listener }>()
   /** Moves of the port run one after the other. */
   #moving: Promise<void> = Promise.resolve()
   #isClosed = false
@@ -127,7 +127,7 @@ export class ElectionConnections {
 
   /** The addresses on which it listens. */
   get addresses(): Address[] {
-    return [...this.#listeners.values()].map(({ address }) => address)
+    return [...this.#listeners.values()].map(({ listener }) => listener.address)
   }
 
   /** The ids of the connected servers, ascending. */
@@ -164,7 +164,7 @@ export class ElectionConnections {
     for (const peer of this.#peers.values()) this.#remove(peer)
     this.#pending.close()
     await this.#moving
-    await Promise.all([...this.#listeners.values()].map((listener) => listener.close()))
+    await Promise.all([...this.#listeners.values()].map(({ listener }) => listener.close()))
   }
 
   // Port
@@ -174,27 +174,50 @@ export class ElectionConnections {
     const isBound = [...wanted.keys()].every((key) => this.#listeners.has(key))
     if (this.#isClosed || wanted.size === 0 || (isBound && wanted.size === this.#listeners.size)) return
     const { logger } = this.#options
+    const obsolete = [...this.#listeners.values()].map(({ at }) => at).filter((at) => !wanted.has(keyOf(at)))
+    const missing = [...wanted.values()].filter((at) => !this.#listeners.has(keyOf(at)))
+    // Two hosts may be names of one address, where this server itself would occupy the port.
+    const inTheWay = obsolete.filter(({ port }) => missing.some((at) => at.port === port))
     try {
-      for (const [key, at] of wanted) if (!this.#listeners.has(key)) await this.#listen(at)
+      for (const at of inTheWay) await this.#stopListening(at)
+      for (const at of missing) await this.#listen(at)
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
-      if (!this.#isClosed)
-        logger.error({ reason }, 'The election port cannot be moved to the address in the configuration')
-      return
+      if (this.#isClosed) return
+      logger.error({ reason }, 'The election port cannot be moved to the address in the configuration')
+      return this.#listenAgain(inTheWay)
     }
-    for (const [key, listener] of this.#listeners) {
-      if (wanted.has(key)) continue
-      this.#listeners.delete(key)
-      await listener.close()
-    }
+    for (const at of obsolete) await this.#stopListening(at)
     const addresses = this.addresses.map(({ host, port }) => `${host}:${port}`)
     logger.info({ addresses }, 'The election port has moved to the address in the configuration')
   }
 
+  /** Opens the addresses again that a failed move has closed. */
+  async #listenAgain(addresses: readonly ListenAddress[]): Promise<void> {
+    for (const at of addresses) {
+      try {
+        await this.#listen(at)
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error)
+        if (!this.#isClosed)
+          this.#options.logger.error(
+            { reason },
+            'The election port cannot be opened again at its old address',
+          )
+      }
+    }
+  }
+
   async #listen(at: ListenAddress): Promise<void> {
     const listener = await this.#binder.bind(at)
-    this.#listeners.set(keyOf(at), listener)
+    this.#listeners.set(keyOf(at), { at, listener })
     if (this.#isClosed) await listener.close()
+  }
+
+  async #stopListening(at: ListenAddress): Promise<void> {
+    const open = this.#listeners.get(keyOf(at))
+    this.#listeners.delete(keyOf(at))
+    await open?.listener.close()
   }
 
   #accept(connection: Connection): void {

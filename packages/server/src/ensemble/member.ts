@@ -156,8 +156,8 @@ export class Member implements Server, AdminTarget {
         'forceSync=no: acknowledged writes are lost when the machine loses power. Use it for tests only'
       platform.logger.warn({}, sentence)
     }
-    // The first snapshot makes the directory complete, also for Apache ZooKeeper, which refuses logs without any snapshot.
-    if (database.wasEmpty && database.isEligibleToVote) await snapshots.take()
+    // The first snapshot makes the directory complete: logs without any are refused, unless snapshot.trust.empty is set.
+    if (database.lackedSnapshot && database.isEligibleToVote) await snapshots.take()
     // A standalone server enters its role before clients can connect.
     if (membership.isStandalone) this.#roles.startStandalone()
     try {

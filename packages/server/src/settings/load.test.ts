@@ -243,6 +243,25 @@ describe('members of an ensemble', () => {
     expect(load({ file: cfg('server.one=a:1:2') }).errors[0]).toContain('expected server.N')
   })
 
+  test('a reconfiguration that ZooKeeper has not finished is refused, unless the members are newer', () => {
+    const next = (version: string): Record<string, string> => ({
+      '/data/myid': '2',
+      '/here/zoo.cfg.dynamic.next': `version=${version}\n${three.join('\n')}`,
+      '/here/zoo.cfg.dynamic.10000000a': three.join('\n'),
+    })
+    const linked = cfg('dynamicConfigFile=zoo.cfg.dynamic.10000000a')
+    expect(load({ file: linked, files: next('10000000b') }).errors).toEqual([
+      '/here/zoo.cfg.dynamic.next: holds the reconfiguration 10000000b, which ZooKeeper has not finished. Start ZooKeeper with this file once more until it has, or remove the file if the members in zoo.cfg are the ones that count.',
+    ])
+    expect(load({ file: linked, files: next('10000000a') }).errors).toEqual([])
+    expect(load({ file: cfg(...three), files: next('nonsense') }).errors[0]).toContain('"nonsense"')
+    // In the data folder the file is one of this server, which reads it later.
+    expect(
+      load({ file: linked.replace('/data', '/here'), files: { ...next('10000000b'), '/here/myid': '2' } })
+        .errors,
+    ).toEqual([])
+  })
+
   test('the static file must not declare members when there is a dynamic file', () => {
     const files = { '/here/zoo.dyn': 'server.1=[::1]:2888:3888:participant;2182\n' }
     expect(load({ file: 'dataDir=/data\ndynamicConfigFile=zoo.dyn', files }).settings).toMatchObject({
@@ -358,6 +377,14 @@ describe('TLS and WebSocket ports', () => {
       sslClientAuth: 'need',
       sslEnabledProtocols: ['TLSv1.2', 'TLSv1.3'],
     })
+  })
+
+  test('an empty password means none', () => {
+    const { settings, findings } = load(
+      file('secureClientPort=2281', ...keys, 'ssl.keyStore.password=', 'ssl.trustStore.password='),
+    )
+    expect(findings).toEqual([])
+    expect([settings?.sslKeyStorePassword, settings?.sslTrustStorePassword]).toEqual(['', ''])
   })
 
   test('a TLS configuration of ZooKeeper loads without findings', () => {

@@ -215,6 +215,13 @@ export function text(expected = 'text'): ValueType<string> {
   }
 }
 
+/** A password. An empty one means none, as in Apache ZooKeeper: a PEM file without a password may be configured so. */
+export function password(): ValueType<string> {
+  const type = text('a password')
+  const value = z.string()
+  return { ...type, value, text: parser(value, (given) => given, type.expected) }
+}
+
 /** Text that matches a regular expression. */
 export function pattern(form: RegExp, expected: string): ValueType<string> {
   const value = z.string().check(z.regex(form))
