@@ -7,13 +7,13 @@ import {
 } from '@zabra/server/settings'
 import { readFileArg } from '../../arguments.ts'
 import { errorDetails, ExitCode } from '../../exit-codes.ts'
-import type { ZooKeeper } from '../../session/zookeeper.ts'
+import type { ClientSession } from '../../session/client-session.ts'
 import { safeData } from '../../text/bytes.ts'
 import { statLines } from '../../text/stat.ts'
 import { CommandSyntaxError, numberOption, type ShellCommand } from '../command.ts'
 import { ShellFailure, toShellExit } from '../failures.ts'
 
-type Change = Parameters<ZooKeeper['reconfig']>[0]
+type Change = Parameters<ClientSession['reconfig']>[0]
 
 /** Changes the membership of the ensemble. */
 export const reconfig: ShellCommand = {
@@ -59,7 +59,7 @@ export const reconfig: ShellCommand = {
  * Returns why a server has refused a change as invalid: the reply holds no more than an error number. Undefined for other errors, and
  * where the reason is unknown.
  */
-async function reasonOf(error: unknown, zk: ZooKeeper, change: Change): Promise<string | undefined> {
+async function reasonOf(error: unknown, zk: ClientSession, change: Change): Promise<string | undefined> {
   const { wireCode } = errorDetails(error)
   if (wireCode === ErrorCode.NEWCONFIGNOQUORUM)
     return `${toShellExit(error).line}: expected a majority of the new members to run and to follow the leader. Start them, then try again.`
