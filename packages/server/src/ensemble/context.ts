@@ -38,6 +38,8 @@ export interface RoleExit {
   readonly isLeaderSilent?: boolean
   /** Whether the learner may connect to the same leader again, without an election. */
   readonly canReconnect?: boolean
+  /** The epoch of an established leader that is earlier than the accepted one: it can be followed without a vote only. */
+  readonly earlierEpoch?: number
   /** How long to wait before the next election, in milliseconds. */
   readonly electionDelayMs?: number
 }

@@ -21,8 +21,11 @@ export interface ElectionConnectionsOptions {
   readonly addressesOf: (id: ServerId) => readonly Address[]
   /** Whether servers that no configuration names may connect, as joining servers do before a reconfiguration. */
   readonly acceptsUnknownServers: boolean
-  /** Called with each message. The bytes are a view that is valid during the call. */
-  readonly received: (from: ServerId, payload: Uint8Array) => void
+  /**
+   * Called with each message. The bytes are a view that is valid during the call. `isAuthenticated`: the sender has proved that
+   * it is `from`.
+   */
+  readonly received: (from: ServerId, payload: Uint8Array, isAuthenticated: boolean) => void
   /** Called when the connection to a server is established or lost. */
   readonly reachabilityChanged?: (to: ServerId, reachable: boolean) => void
   readonly connectTimeoutMs: number
@@ -366,7 +369,7 @@ export class ElectionConnections {
     peer.isLoggedUnreachable = false
     peer.connectedAt = clock.monotonic()
     const adopted = new ElectionConnection(connection, {
-      received: (payload) => received(peer.id, payload),
+      received: (payload) => received(peer.id, payload, adopted.isAuthenticated),
       drained: () => this.#flush(peer),
       lost: (reason) => this.#onLost(peer, adopted, reason),
     })

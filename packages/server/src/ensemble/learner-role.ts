@@ -38,6 +38,14 @@ const MAX_PACKET_BYTES = 128 << 20
 /** While more bytes than these are not durable, the learner does not read from the leader. */
 const MAX_PENDING_BYTES = 64 << 20
 
+/** The leader of a learner, and how to follow it. */
+export interface LearnerTarget {
+  readonly leader: ServerId
+  readonly isObserver: boolean
+  /** The epoch of the leader that a voter follows without a vote, since it has accepted a later one (quorum-protocol 8.3). */
+  readonly nonVotingEpoch: number | undefined
+}
+
 /**
  * Runs the role of a follower or observer: performs the work that the state machine `Learner` requests, in order. The order of disk
  * and network is that of `Durability`.
@@ -47,6 +55,8 @@ export class LearnerRole implements ActiveRole {
   readonly #events: RoleEvents
   readonly #leaderId: ServerId
   readonly #isObserver: boolean
+  /** The epoch of the leader that it follows without a vote; undefined for other learners. */
+  readonly nonVotingEpoch: number | undefined
   readonly #mailbox: Mailbox<LearnerInput, LearnerWork>
   readonly #learner: Learner
   readonly #executor: SerialExecutor
@@ -66,16 +76,24 @@ export class LearnerRole implements ActiveRole {
   #hasExited = false
   /** Whether the leader has sent anything. */
   #hasReceived = false
+  /** Whether it was synced with the leader. */
+  isSynced = false
 
-  constructor(context: MemberContext, leader: ServerId, isObserver: boolean, events: RoleEvents) {
+  constructor(
+    context: MemberContext,
+    { leader, isObserver, nonVotingEpoch }: LearnerTarget,
+    events: RoleEvents,
+  ) {
     this.#context = context
     this.#events = events
     this.#leaderId = this.#master = leader
-    this.#isObserver = isObserver
+    this.#isObserver = isObserver || nonVotingEpoch !== undefined
+    this.nonVotingEpoch = nonVotingEpoch
     const { settings, membership, database } = context
     this.#learner = new Learner({
       self: membership.self,
-      observer: isObserver,
+      observer: this.#isObserver,
+      ...(nonVotingEpoch === undefined ? {} : { nonVotingEpoch }),
       acceptedEpoch: database.epochs.accepted,
       currentEpoch: database.epochs.current,
       lastZxid: database.isEligibleToVote ? database.lastZxid : UNTRUSTED_ZXID,
@@ -111,7 +129,9 @@ export class LearnerRole implements ActiveRole {
 
   async begin(): Promise<void> {
     try {
-      const target = { leader: this.#leaderId, isObserver: this.#isObserver, signal: this.#dialing.signal }
+      // A learner master may be established in another epoch than its leader was elected in.
+      const isObserver = this.#isObserver && this.nonVotingEpoch === undefined
+      const target = { leader: this.#leaderId, isObserver, signal: this.#dialing.signal }
       this.#onConnected(await connectToMaster(this.#context, target))
     } catch (error) {
       this.#leave({ reason: error instanceof Error ? error.message : String(error) })
@@ -261,7 +281,11 @@ export class LearnerRole implements ActiveRole {
         )
         return database.requestFullSync()
       case 'leave':
-        return this.#leave({ reason: work.reason, canReconnect: work.reconnect === true })
+        return this.#leave({
+          reason: work.reason,
+          canReconnect: work.reconnect === true,
+          ...(work.earlierEpoch === undefined ? {} : { earlierEpoch: work.earlierEpoch }),
+        })
       case 'warn':
         return platform.logger.warn(work.context, work.message)
     }
@@ -352,6 +376,7 @@ export class LearnerRole implements ActiveRole {
         }),
     })
     this.#connection!.setReadTimeout(settings.syncLimit * settings.tickTimeMs)
+    this.isSynced = true
     this.#events.established(epoch)
     this.#clients.open()
     if (this.#servesObservers) this.#serveObservers(epoch, sessions)

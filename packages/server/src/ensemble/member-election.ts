@@ -105,7 +105,7 @@ export class MemberElection {
       connectTimeoutMs: settings.electionConnectTimeoutMs,
       helloTimeoutMs: settings.electionHelloTimeoutMs || settings.tickTimeMs * settings.syncLimit,
       bindAttempts: settings.electionPortBindRetry,
-      received: (from, payload) => this.#driver.receive(from, payload),
+      received: (from, payload, isAuthenticated) => this.#driver.receive(from, payload, isAuthenticated),
       reachabilityChanged: (to, reachable) =>
         this.#driver.step({ type: 'reachability', to, isReachable: reachable }),
     })

@@ -92,7 +92,7 @@ export type LeaderWork =
   /** Synchronise a learner. All later packets to it are sent after this data, however long it takes. */
   | { readonly do: 'sync'; readonly to: ConnectionId; readonly plan: SyncPlan }
   | { readonly do: 'drop'; readonly connection: ConnectionId; readonly reason: string }
-  /** Make an epoch durable, then input `stored`; also when `stepDown` follows. */
+  /** Make an epoch durable, then input `stored`. */
   | { readonly do: 'store'; readonly what: 'acceptedEpoch' | 'currentEpoch'; readonly epoch: number }
   /** Keep a configuration that is not active yet as the one seen last (`.next`). */
   | { readonly do: 'proposeConfiguration'; readonly configuration: EnsembleConfiguration }

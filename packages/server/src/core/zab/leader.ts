@@ -60,9 +60,9 @@ export class Leader {
       emit,
     })
     this.#leadershipCheck = new LeadershipCheck(self, learners, tracker, emit)
-    const stepDownPolicy = (this.#stepDownPolicy = new StepDownPolicy(options, learners, tracker))
+    this.#stepDownPolicy = new StepDownPolicy(options, learners, tracker)
     const fail = (message: string): void => this.#stepDown({ message })
-    this.#discovery = new Discovery({ leader: options, ticks, learners, tracker, stepDownPolicy, emit, fail })
+    this.#discovery = new Discovery({ leader: options, ticks, learners, tracker, emit, fail })
   }
 
   get phase(): LeaderPhase {
@@ -383,11 +383,8 @@ export class Leader {
   #stepDownIfDue(): void {
     const tick = this.#ticks.now
     const reason = this.#stepDownPolicy.dueReason(tick)
-    if (reason !== undefined) {
-      const { laterEpoch } = this.#stepDownPolicy
-      if (laterEpoch > 0) this.#work.push({ do: 'store', what: 'acceptedEpoch', epoch: laterEpoch })
-      this.#stepDown(reason)
-    } else if (this.#stepDownPolicy.cancelExpiredTransfer(tick))
+    if (reason !== undefined) this.#stepDown(reason)
+    else if (this.#stepDownPolicy.cancelExpiredTransfer(tick))
       this.#warn({}, 'Leadership is not transferred: no follower had all transactions in time')
   }
 

@@ -10,6 +10,11 @@ export interface LearnerOptions {
    * only.
    */
   readonly observer: boolean
+  /**
+   * The epoch of an established leader that this voter follows as an observer, without a vote, since it has accepted a later
+   * epoch (quorum-protocol 8.3). Requires `observer`.
+   */
+  readonly nonVotingEpoch?: number
   /** The acceptedEpoch on disk. */
   readonly acceptedEpoch: number
   /** The currentEpoch on disk. */
@@ -99,7 +104,12 @@ export type LearnerWork =
   | { readonly do: 'requestFullSync'; readonly reason: string }
   /**
    * The role is over: close the connection, recover the log, and look for a leader, or connect to the same one again if
-   * `reconnect` is set. The last work.
+   * `reconnect` is set. `earlierEpoch` is the epoch of a leader that this voter can only follow without a vote. The last work.
    */
-  | { readonly do: 'leave'; readonly reason: string; readonly reconnect?: true }
+  | {
+      readonly do: 'leave'
+      readonly reason: string
+      readonly reconnect?: true
+      readonly earlierEpoch?: number
+    }
   | { readonly do: 'warn'; readonly context: object; readonly message: string }

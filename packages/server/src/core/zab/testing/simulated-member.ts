@@ -1,6 +1,6 @@
 import { epochOf } from '@zabra/protocol'
 import { invariant } from '@zabra/runtime'
-import type { Election, ElectionInput, ElectionTimer, ElectionWork } from '../../election/index.ts'
+import type { Election, ElectionInput, ElectionTimer, ElectionWork, Vote } from '../../election/index.ts'
 import type { ServerId } from '../../quorum/index.ts'
 import type { Zxid } from '../../types.ts'
 import { CommittedWindow } from '../committed-window.ts'
@@ -45,6 +45,9 @@ export class SimulatedMember implements Peer {
   #window = new CommittedWindow(0)
   #timers = new Map<ElectionTimer, object>()
   #incomingSnapshot: readonly Txn[] = []
+  #leaderId: ServerId = -1
+  /** The leader that this member can only follow without a vote, in this epoch. */
+  #behind: { readonly leader: ServerId; readonly epoch: number } | undefined
   /** Number of unfinished disk writes of the learner, before which no commit is applied. */
   #pendingDiskWork = 0
   /** The zxid with which it votes and leads. */
@@ -129,7 +132,7 @@ export class SimulatedMember implements Peer {
         return
       case 'decide':
         if (work.state === 'leading') this.#lead()
-        else this.#follow(work.vote.leader)
+        else this.#follow(work.vote)
         return
       case 'connect':
       case 'configure':
@@ -353,27 +356,34 @@ export class SimulatedMember implements Peer {
 
   // Learner
 
-  #follow(leader: ServerId): void {
+  #follow(vote: Vote): void {
     this.#incarnation++
     this.#scheduleHalfTick()
-    this.#connect(leader, CONNECT_ATTEMPTS)
+    const { leader, epoch } = vote
+    const isBehind = this.#behind?.leader === leader && this.#behind.epoch === epoch
+    this.#behind = undefined
+    if (isBehind) this.stepElection({ type: 'assigned', state: 'observing', leader })
+    this.#connect(leader, CONNECT_ATTEMPTS, isBehind ? epoch : undefined)
   }
 
-  #connect(to: ServerId, attempts: number): void {
+  #connect(to: ServerId, attempts: number, nonVotingEpoch: number | undefined): void {
     const leader = this.#context.peer(to)
     if (leader.isUp && leader.isListening && this.#context.areConnected(this.id, to))
-      return this.#openLink(leader)
+      return this.#openLink(leader, nonVotingEpoch)
     if (attempts === 0) return this.look()
-    this.#afterInIncarnation(100, () => this.#connect(to, attempts - 1))
+    this.#afterInIncarnation(100, () => this.#connect(to, attempts - 1, nonVotingEpoch))
   }
 
-  #openLink(leader: Peer): void {
+  #openLink(leader: Peer, nonVotingEpoch: number | undefined): void {
     const { disk } = this
+    if (nonVotingEpoch !== undefined) this.#context.count('without a vote')
+    this.#leaderId = leader.id
     const link = this.#context.createLink(leader, this)
     this.links.set(link.id, link)
     this.learner = new Learner({
       self: this.id,
-      observer: this.observer,
+      observer: this.observer || nonVotingEpoch !== undefined,
+      ...(nonVotingEpoch === undefined ? {} : { nonVotingEpoch }),
       acceptedEpoch: disk.acceptedEpoch,
       currentEpoch: disk.currentEpoch,
       lastZxid: this.#reportedZxid,
@@ -456,6 +466,8 @@ export class SimulatedMember implements Peer {
         return
       case 'leave':
         this.#context.countReason(work.reason)
+        if (work.earlierEpoch !== undefined)
+          this.#behind = { leader: this.#leaderId, epoch: work.earlierEpoch }
         return this.look()
       case 'proposeConfiguration':
       case 'activate':
