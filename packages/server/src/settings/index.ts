@@ -13,3 +13,4 @@ export {
 export { loadSettings, type LoadedSettings, type SettingsSources } from './load.ts'
 export type { SettingsFiles } from './read-file.ts'
 export { parseProperties } from '../core/properties.ts'
+export { usesQuorumTls } from './member-security.ts'
