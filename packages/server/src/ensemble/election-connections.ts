@@ -2,6 +2,7 @@ import type { Address, Cancel, Clock, Connection, Listener, Logger, Network } fr
 import type { ServerId } from '../core/quorum/index.ts'
 import { ElectionConnection } from './election-connection.ts'
 import { encodeHello, formatAddress, HelloReader, type ReceivedHello } from './election-hello.ts'
+import type { MemberSecurity } from './member-security.ts'
 import { PendingConnections } from './pending-connections.ts'
 import { PortBinder, type ListenAddress } from './port-binder.ts'
 
@@ -9,6 +10,8 @@ import { PortBinder, type ListenAddress } from './port-binder.ts'
 export interface ElectionConnectionsOptions {
   readonly self: ServerId
   readonly network: Network
+  /** Checks that a connection belongs to the server that it claims to come from. Absent where every connection is believed. */
+  readonly security?: Pick<MemberSecurity, 'refusalOfAccepted' | 'refusalOfDialed' | 'isAuthenticated'>
   readonly clock: Clock
   readonly logger: Logger
   /** Returns the addresses on which to listen now; at least one. */
@@ -229,7 +232,8 @@ export class ElectionConnections {
   }
 
   #onIdentified({ hello, rest }: ReceivedHello, connection: Connection): void {
-    const reason = this.#refusalOf(hello.id)
+    const reason =
+      this.#refusalOf(hello.id) ?? this.#options.security?.refusalOfAccepted(connection, hello.id)
     if (reason !== undefined) {
       this.#pending.logRejection(connection.remote, { peer: hello.id, reason })
       return connection.destroy()
@@ -308,7 +312,7 @@ export class ElectionConnections {
     const addresses = new Map(known.map((address) => [formatAddress(address), address])).values()
     let reason = 'no address of it is known'
     for (const address of addresses) {
-      const dialed = await this.#tryAddress(address, dialing.signal)
+      const dialed = await this.#tryAddress(peer.id, address, dialing.signal)
       if (dialing.signal.aborted) {
         if (typeof dialed !== 'string') discard(dialed)
         return
@@ -327,12 +331,16 @@ export class ElectionConnections {
   }
 
   /** Resolves to the connection, or to the reason why there is none. */
-  async #tryAddress(address: Address, signal: AbortSignal): Promise<Connection | string> {
-    const { network, clock, connectTimeoutMs } = this.#options
+  async #tryAddress(id: ServerId, address: Address, signal: AbortSignal): Promise<Connection | string> {
+    const { network, security, clock, connectTimeoutMs } = this.#options
     const timeout = new AbortController()
     const cancel = clock.after(connectTimeoutMs, 'election connection', () => timeout.abort())
     try {
-      return await network.connect(address, { signal: AbortSignal.any([signal, timeout.signal]) })
+      const connection = await network.connect(address, { signal: AbortSignal.any([signal, timeout.signal]) })
+      const refusal = security?.refusalOfDialed(connection, id, address.host)
+      if (refusal === undefined) return connection
+      discard(connection)
+      return `${formatAddress(address)} is not server ${id}: ${refusal}`
     } catch (error) {
       if (timeout.signal.aborted)
         return `${formatAddress(address)} did not answer within ${connectTimeoutMs} ms`
@@ -374,6 +382,7 @@ export class ElectionConnections {
       lost: (reason) => this.#onLost(peer, adopted, reason),
     })
     peer.connection = adopted
+    adopted.isAuthenticated = this.#options.security?.isAuthenticated(connection) === true
     logger.info({ peer: peer.id, address: formatAddress(connection.remote) }, 'Connected for elections')
     this.#options.reachabilityChanged?.(peer.id, true)
     peer.unsent ??= peer.lastSent

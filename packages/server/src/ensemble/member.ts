@@ -18,6 +18,7 @@ import type { Server, ServerMetrics } from '../server-types.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import type { MemberContext } from './context.ts'
 import { isDiskFull } from './durability.ts'
+import { MemberSecurity } from './member-security.ts'
 import type { Membership } from './membership.ts'
 import { RoleManager } from './role-manager.ts'
 
@@ -51,6 +52,7 @@ export class Member implements Server, AdminTarget {
       platform,
       database,
       membership,
+      security: new MemberSecurity(settings, platform, membership),
       stats,
       sessionIds: new SessionIdGenerator(settings.serverId, clock.wall()),
       window: new CommittedWindow(database.lastZxid, settings.commitLogCount),
@@ -140,8 +142,9 @@ export class Member implements Server, AdminTarget {
     return this.#context.snapshots.take()
   }
 
-  reload(): Promise<void> {
-    return this.#context.clientPorts.reload()
+  async reload(): Promise<void> {
+    await this.#context.clientPorts.reload()
+    await this.#context.security.reload()
   }
 
   yieldLeadership(): boolean {
@@ -150,7 +153,7 @@ export class Member implements Server, AdminTarget {
 
   /** Opens the ports and takes part in elections. Rejects as `createServer` does; the owner closes the database then. */
   async start(): Promise<void> {
-    const { settings, platform, database, membership, clientPorts, snapshots } = this.#context
+    const { settings, platform, database, membership, clientPorts, security, snapshots } = this.#context
     if (!settings.forceSync) {
       const sentence =
         'forceSync=no: acknowledged writes are lost when the machine loses power. Use it for tests only'
@@ -171,6 +174,7 @@ export class Member implements Server, AdminTarget {
       throw error
     }
     snapshots.start()
+    security.start()
     if (membership.isStandalone) this.#logServing()
     else await this.#roles.start()
   }
@@ -189,7 +193,7 @@ export class Member implements Server, AdminTarget {
   /** Stops at once: closes everything and writes nothing more, since the state of this server can no longer be trusted. */
   #fail(error: unknown): void {
     if (this.#isStopped) return
-    const { membership, platform, clientPorts } = this.#context
+    const { membership, platform, clientPorts, security } = this.#context
     if (!membership.isStandalone && isDiskFull(error)) return this.#roles.onDiskFull(error)
     this.#isStopped = true
     const reason = error instanceof Error ? error.message : String(error)
@@ -197,17 +201,19 @@ export class Member implements Server, AdminTarget {
     this.#roles.stop()
     this.#resolveFailed(error)
     this.#roles.abort('Closed: the server has failed')
+    security.stop()
     void clientPorts.close()
     void this.#admin.close()
   }
 
   async #close(): Promise<void> {
-    const { database, snapshots, clientPorts, platform } = this.#context
+    const { database, snapshots, clientPorts, security, platform } = this.#context
     await this.#roles.prepareClose()
     await this.#admin.close()
     if (this.#isStopped) return this.#closeFailed()
     this.#isStopped = true
     this.#roles.stop()
+    security.stop()
     const portsClosed = clientPorts.close()
     await snapshots.stop()
     await this.#roles.close()

@@ -19,3 +19,4 @@ export {
   ReconfigurationError,
   type ReconfigRequest,
 } from '../core/quorum/index.ts'
+export { usesQuorumTls } from './member-security.ts'

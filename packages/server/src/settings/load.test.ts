@@ -223,7 +223,6 @@ describe('members of an ensemble', () => {
     expect(problem(...three, 'server.4=d:1:2|e:1:2')).toContain('needs multiAddress.enabled=true')
     expect(problem(...three, 'group.1=1')).toContain('is in no group')
     expect(problem(...three, 'weight.300=1')).toContain('from 0 to 255')
-    expect(problem(...three, 'sslQuorum=true')).toContain('is refused')
     expect(problem(...three, 'electionAlg=2')).toContain('electionAlg')
     expect(load({ file: cfg(...three, 'peerType=observer'), files }).warnings.join()).toContain(
       'makes this member a participant',
@@ -421,7 +420,34 @@ describe('TLS and WebSocket ports', () => {
     expect(load(file(...lines)).errors.join()).toMatch(text)
   })
 
+  const quorumKeys = ['ssl.quorum.keyStore.location=/k', 'ssl.quorum.trustStore.location=/t']
+  test.each([
+    [['sslQuorum=true'], /sslQuorum: needs ssl\.quorum\.keyStore\.location.*zabra cert issue/],
+    [['portUnification=true'], /portUnification: needs ssl\.quorum\.keyStore\.location/],
+    [['sslQuorum=true', quorumKeys[0]!], /sslQuorum: needs ssl\.quorum\.trustStore\.location/],
+    [['ssl.quorum.crl=true'], /ssl\.quorum\.crl: needs ssl\.quorum\.crl\.location/],
+    [['ssl.quorum.ocsp=true'], /is refused: OCSP is not supported/],
+    [['ssl.quorum.id=spiffe://member'], /expected a URI with \{id\}/],
+    [['ssl.quorum.allowedSubjects=('], /expected a regular expression/],
+    [['ssl.quorum.context.supplier.class=x'], /is refused: Java classes/],
+    [['ssl.quorum.keystore.location=/x'], /Did you mean ssl\.quorum\.keyStore\.location/],
+  ])('%j is rejected for connections between members', (lines, text) => {
+    expect(load(file(...lines)).errors.join()).toMatch(text)
+  })
+
+  test.each([
+    ['portUnification=true', /other members may connect without TLS/],
+    ['ssl.quorum.clientAuth=want', /a program without a certificate may connect as any member/],
+    ['ssl.quorum.hostnameVerification=false', /may be used by any member/],
+    ['ssl.quorum.clientHostnameVerification=false', /may be used by any member that connects/],
+  ])('%s is a warning at each start', (line, text) => {
+    const { errors, warnings } = load(file('sslQuorum=true', ...quorumKeys, line))
+    expect(errors).toEqual([])
+    expect(warnings.join()).toMatch(text)
+  })
+
   test('defaults() rejects the same settings', () => {
+    expect(() => defaults({ sslQuorum: true })).toThrow(/`sslQuorum` needs ssl\.quorum\.keyStore\.location/)
     expect(() => defaults({ secureClientPort: 0 })).toThrow(
       /`secureClientPort` needs ssl\.keyStore\.location/,
     )

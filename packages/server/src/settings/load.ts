@@ -9,6 +9,7 @@ import {
 } from './defaults.ts'
 import { bareKey, describeValue, checkOtherKey } from './check-key.ts'
 import { isMembershipKey, parseMembership, checkOwnMembership, type DeclaredMembership } from './members.ts'
+import { memberSecurityProblems, memberSecurityWarnings } from './member-security.ts'
 import { readReferencedFile, type SettingsFiles } from './read-file.ts'
 import { checkSasl, collectSasl } from './sasl.ts'
 import {
@@ -376,13 +377,14 @@ function crossCheck(settings: ServerSettings, given: GivenSettings, findings: Fi
   const warn = (name: SettingName, text: string): void => {
     findings.push({ severity: 'warning', where: given.get(name)?.where ?? '', key: rowOf(name).key, text })
   }
-  for (const { name, text } of transportProblems(settings))
+  for (const { name, text } of [...transportProblems(settings), ...memberSecurityProblems(settings)])
     findings.push({
       severity: 'error',
       where: given.get(name)?.where ?? 'default',
       key: rowOf(name).key,
       text: `${text}.`,
     })
+  for (const { name, text } of memberSecurityWarnings(settings)) warn(name, `${text}.`)
   if (settings.oraclePath !== undefined) warn('oraclePath', oracleWarning(settings))
   if (settings.skipAcl)
     warn('skipAcl', 'is on: access control lists are not checked, every client may do everything.')

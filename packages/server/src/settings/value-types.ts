@@ -255,6 +255,23 @@ export function regularExpression(): ValueType<string> {
   }
 }
 
+/** A URI that contains a placeholder. */
+export function uriPattern(placeholder: string): ValueType<string> {
+  const value = z
+    .string()
+    .check(
+      z.refine((given) => given.includes(placeholder) && URL.canParse(given.replaceAll(placeholder, '1'))),
+    )
+  const expected = `a URI with ${placeholder}`
+  return {
+    text: parser(value, (given) => given, expected),
+    value,
+    expected,
+    unit: '',
+    show: (given) => given,
+  }
+}
+
 /** A list of some of the given words, separated by commas. */
 export function someOf<const Names extends readonly string[]>(
   ...names: Names
