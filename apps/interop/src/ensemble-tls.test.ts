@@ -4,18 +4,12 @@ import {
   createAuthority,
   issueCertificate,
 } from '../../../packages/runtime/src/node/certificate-authority.ts'
-import { afterEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { Ensemble } from './ensemble/ensemble.ts'
 import { runUnderLoad } from './ensemble/load-run.ts'
 import { seedFromEnv } from './harness/prng.ts'
 import { describeWith } from './harness/requirements.ts'
 import { scratch, type Kind } from './harness/servers.ts'
-
-let ensemble: Ensemble | undefined
-afterEach(async () => {
-  await ensemble?.[Symbol.asyncDispose]()
-  ensemble = undefined
-})
 
 type Config = Record<string, string>
 
@@ -59,7 +53,7 @@ describeWith(['apache'], 'an ensemble of Apache ZooKeeper and Zabra with sslQuor
     'serves writes with $name',
     async ({ kinds, version }) => {
       const settings = certificates([1, 2, 3])
-      ensemble = await Ensemble.start({
+      const ensemble = await Ensemble.start({
         kinds,
         config: { sslQuorum: 'true' },
         configOf: (id, kind) => ({ ...settings(id, kind), ...version }),
@@ -87,7 +81,7 @@ describeWith(['apache'], 'an ensemble of Apache ZooKeeper and Zabra with sslQuor
     const seed = seedFromEnv()
     const settings = certificates([1, 2, 3])
     let step: Config = {}
-    ensemble = await Ensemble.start({
+    const ensemble = await Ensemble.start({
       kinds: ['zabra', 'apache-3.8', 'zabra'],
       configOf: (id, kind) => (step['sslQuorum'] === undefined ? {} : { ...settings(id, kind), ...step }),
     })
