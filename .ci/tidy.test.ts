@@ -28,7 +28,7 @@ const layers: Record<string, readonly string[]> = {
     'version',
     'server-types',
   ],
-  admin: ['connections', 'settings', 'core', 'version'],
+  admin: ['persistence', 'connections', 'settings', 'core', 'version'],
   connections: ['pipeline', 'persistence', 'settings', 'core'],
   pipeline: ['persistence', 'core'],
   database: ['persistence', 'core'],
@@ -127,9 +127,11 @@ describe('tidy', () => {
     expect(wrong).toEqual([])
   })
 
-  it('loads the ASN.1 library only where certificates are read', () => {
-    const readers = ['packages/runtime/src/node/pkcs12.ts', 'packages/runtime/src/node/certificate.ts']
-    const lazy = ['./pkcs12.ts', './certificate.ts']
+  it('loads the ASN.1 library only where certificates are read or made', () => {
+    const readers = ['pkcs12', 'certificate', 'certificate-authority'].map(
+      (name) => `packages/runtime/src/node/${name}.ts`,
+    )
+    const lazy = ['./pkcs12.ts', './certificate.ts', './certificate-authority.ts']
     const wrong = product.flatMap(({ file, text, imports }) => [
       ...imports
         .filter((name) => name.startsWith('@peculiar/') && !readers.includes(file))

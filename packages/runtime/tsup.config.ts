@@ -6,6 +6,7 @@ export default defineConfig({
     'src/node/index.ts',
     'src/node/dial.ts',
     'src/node/children.ts',
+    'src/node/certificate-authority.ts',
     'src/ws/index.ts',
     'src/web/index.ts',
   ],

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { Failure, ExitCode } from './exit-codes.ts'
 import { note, type Io } from './io.ts'
 import { openSession, type SessionOptions } from './session/open.ts'
-import type { ZooKeeper } from './session/zookeeper.ts'
+import type { ClientSession } from './session/client-session.ts'
 
 /** The options of the program, which every command accepts. */
 export interface GlobalOptions extends SessionOptions {
@@ -18,7 +18,7 @@ export interface Context {
    * only aborts the signal and `work` is awaited; otherwise Ctrl-C rejects at once.
    */
   readonly session: <T>(
-    work: (zk: ZooKeeper) => Promise<T>,
+    work: (zk: ClientSession) => Promise<T>,
     options?: { readonly handlesAbort?: boolean },
   ) => Promise<T>
 }

@@ -1,4 +1,4 @@
-import { afterEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { Ensemble } from './ensemble/ensemble.ts'
 import { faultNames, faults } from './ensemble/faults.ts'
 import { runUnderLoad } from './ensemble/load-run.ts'
@@ -13,11 +13,7 @@ const WRITES = 20
 const kinds = (process.env['ZABRA_FAULT_KINDS']?.split(',') ?? ['zabra', 'zabra', 'zabra']) as Kind[]
 const replay = `replay with: ZABRA_SEED=${seed} ZABRA_FAULT_ROUNDS=${rounds} npx vitest run src/ensemble-faults.test.ts (the machine still decides the interleaving)`
 
-let ensemble: Ensemble | undefined
-afterEach(async () => {
-  await ensemble?.[Symbol.asyncDispose]()
-  ensemble = undefined
-})
+let ensemble: Ensemble
 
 const peers = kinds.includes('apache-3.8') ? (['apache'] as const) : []
 
@@ -31,14 +27,14 @@ async function expectSurvival(kazoo: number): Promise<void> {
     for (let round = 0; round < rounds; round++) {
       const name = faultNames[(round + prng.int(faultNames.length)) % faultNames.length]!
       injected.push(`${Math.round(performance.now())} ms: ${name}`)
-      await faults[name](ensemble!, prng)
+      await faults[name](ensemble, prng)
       // All members run, there is one leader and clients write again before the next fault.
-      await ensemble!.leader()
+      await ensemble.leader()
       await waitForWrites(WRITES)
     }
   })
   console.log(`faults: seed ${seed}, ${rounds} rounds, ${JSON.stringify(figures)}; ${injected.join('; ')}`)
-  const outputs = ensemble.ids.map((id) => `--- ${id}\n${ensemble!.member(id).output.slice(-3000)}`)
+  const outputs = ensemble.ids.map((id) => `--- ${id}\n${ensemble.member(id).output.slice(-3000)}`)
   expect(violations, `${injected.join('; ')}\n${replay}\n${outputs.join('\n')}`).toEqual([])
 }
 

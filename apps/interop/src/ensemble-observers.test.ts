@@ -1,4 +1,4 @@
-import { afterEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { expectSameTrees, writeThroughAll } from './ensemble/same-trees.ts'
 import { Ensemble, sync, until } from './ensemble/ensemble.ts'
 import { describeWith } from './harness/requirements.ts'
@@ -8,15 +8,11 @@ import { op } from './harness/opcodes.ts'
 import { freePort } from './harness/ports.ts'
 import { reference, type Kind } from './harness/servers.ts'
 
-let ensemble: Ensemble | undefined
-afterEach(async () => {
-  await ensemble?.[Symbol.asyncDispose]()
-  ensemble = undefined
-})
+let ensemble: Ensemble
 
 /** Returns the id of the server that an observer follows, from its `mntr`. */
 async function masterOf(id: number): Promise<number> {
-  const text = await fourLetterWord(ensemble!.member(id).port, 'mntr', { timeoutMs: 2000 }).catch(() => '')
+  const text = await fourLetterWord(ensemble.member(id).port, 'mntr', { timeoutMs: 2000 }).catch(() => '')
   return Number(/zk_observer_master_id\t(\d+)/.exec(text)?.[1])
 }
 
@@ -45,24 +41,24 @@ describeWith(['apache', 'kazoo'], 'an observer master', () => {
     [reference, reference, 'zabra', 'zabra', reference],
   ])('%s, beside %s and the leader %s, serves observers of both kinds', async (...kinds) => {
     await start(kinds)
-    expect(await ensemble!.leader()).toBe(3)
+    expect(await ensemble.leader()).toBe(3)
     for (const id of [4, 5]) await waitForMaster(id, 1)
-    await writeThroughAll(ensemble!, 'first')
-    await expectSameTrees(ensemble!)
+    await writeThroughAll(ensemble, 'first')
+    await expectSameTrees(ensemble)
     // The observers are down while others write, and restart.
-    await ensemble!.kill(4, 5)
-    await writeThroughAll(ensemble!, 'without')
-    await ensemble!.start(4, 5)
+    await ensemble.kill(4, 5)
+    await writeThroughAll(ensemble, 'without')
+    await ensemble.start(4, 5)
     for (const id of [4, 5]) await waitForMaster(id, 1)
-    await writeThroughAll(ensemble!, 'again')
-    await expectSameTrees(ensemble!)
+    await writeThroughAll(ensemble, 'again')
+    await expectSameTrees(ensemble)
     // After a new leader election the follower serves its observers again.
-    await ensemble!.kill(3)
-    await ensemble!.leader()
-    await ensemble!.start(3)
+    await ensemble.kill(3)
+    await ensemble.leader()
+    await ensemble.start(3)
     for (const id of [4, 5]) await waitForMaster(id, 1)
-    await writeThroughAll(ensemble!, 'later')
-    await expectSameTrees(ensemble!)
+    await writeThroughAll(ensemble, 'later')
+    await expectSameTrees(ensemble)
   })
 
   it.each<readonly Kind[]>([
@@ -73,11 +69,11 @@ describeWith(['apache', 'kazoo'], 'an observer master', () => {
     async (...kinds) => {
       await start(kinds)
       for (const id of [4, 5]) await waitForMaster(id, 1)
-      let before = await ensemble!.connect(4)
+      let before = await ensemble.connect(4)
       const resume = before.session
       await before.create('/begun', '')
       for (const [round, member] of [1, 5, 4, 1, 5, 1].entries()) {
-        const next = await Client.connect(ensemble!.member(member).port, { resume })
+        const next = await Client.connect(ensemble.member(member).port, { resume })
         const late = await before.request(op.create, createBody(`/late-${round}`, ''), 1000 + round).then(
           ({ err }) => (err === 0 ? 'done' : 'refused'),
           (error: unknown) => (error instanceof ConnectionLost ? 'refused' : error),
@@ -92,16 +88,16 @@ describeWith(['apache', 'kazoo'], 'an observer master', () => {
         before = next
       }
       await before.close()
-      await expectSameTrees(ensemble!)
+      await expectSameTrees(ensemble)
     },
   )
 
   it('is killed, and Zabra observers follow the leader', async () => {
     await start([reference, 'zabra', 'zabra', 'zabra', 'zabra'])
     for (const id of [4, 5]) await waitForMaster(id, 1)
-    await ensemble!.kill(1)
+    await ensemble.kill(1)
     for (const id of [4, 5]) await waitForMaster(id, 3)
-    await writeThroughAll(ensemble!, 'at the leader')
-    await expectSameTrees(ensemble!)
+    await writeThroughAll(ensemble, 'at the leader')
+    await expectSameTrees(ensemble)
   })
 })

@@ -1,15 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { Ensemble, until } from './ensemble/ensemble.ts'
 import { describeWith } from './harness/requirements.ts'
 import { reference, scratch, type Kind } from './harness/servers.ts'
-
-let ensemble: Ensemble | undefined
-afterEach(async () => {
-  await ensemble?.[Symbol.asyncDispose]()
-  ensemble = undefined
-})
 
 describeWith(['apache'], 'an ensemble of two with an oracle', () => {
   it.each<readonly Kind[]>([
@@ -22,12 +16,15 @@ describeWith(['apache'], 'an ensemble of two with an oracle', () => {
       const folder = scratch('oracle')
       const setOracle = (id: number, text: string): void => writeFileSync(join(folder, String(id)), text)
       for (const id of [1, 2]) setOracle(id, '0')
-      ensemble = await Ensemble.start({ kinds, configOf: (id) => ({ oraclePath: join(folder, String(id)) }) })
+      const ensemble = await Ensemble.start({
+        kinds,
+        configOf: (id) => ({ oraclePath: join(folder, String(id)) }),
+      })
       await ensemble.withClient(1, (client) => client.create('/both', 'x'))
       await ensemble.kill(2)
-      await until('the loss of the quorum', async () => (await ensemble!.modeOf(1)) === undefined)
+      await until('the loss of the quorum', async () => (await ensemble.modeOf(1)) === undefined)
       setOracle(1, '1')
-      await until('a leader alone', async () => (await ensemble!.modeOf(1)) === 'leader', 60_000)
+      await until('a leader alone', async () => (await ensemble.modeOf(1)) === 'leader', 60_000)
       await ensemble.withClient(1, (client) => client.create('/alone', 'y'))
       await ensemble.start(2)
       expect(await ensemble.modeOf(2)).toBe('follower')

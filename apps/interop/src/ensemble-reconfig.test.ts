@@ -1,4 +1,4 @@
-import { afterEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { Ensemble, until } from './ensemble/ensemble.ts'
 import { describeWith } from './harness/requirements.ts'
 import { bytes } from './harness/bytes.ts'
@@ -6,11 +6,7 @@ import { reference, type Kind } from './harness/servers.ts'
 
 const RECONFIG = 16
 
-let ensemble: Ensemble | undefined
-afterEach(async () => {
-  await ensemble?.[Symbol.asyncDispose]()
-  ensemble = undefined
-})
+let ensemble: Ensemble
 
 /** Sends a reconfig to a member. Returns the error code, or 'lost' when the connection closed before the reply. */
 async function reconfigure(
@@ -18,7 +14,7 @@ async function reconfigure(
   joining: string | null,
   leaving: string | null,
 ): Promise<number | 'lost'> {
-  const client = await ensemble!.connect(at)
+  const client = await ensemble.connect(at)
   try {
     const body = bytes().str(joining).str(leaving).str(null).long(-1n).done()
     return (await client.request(RECONFIG, body)).err
@@ -31,7 +27,7 @@ async function reconfigure(
 
 /** Returns the member ids in a server's configuration node. */
 async function membersAt(id: number): Promise<string> {
-  const text = await ensemble!.withClient(id, async (client) =>
+  const text = await ensemble.withClient(id, async (client) =>
     String((await client.get('/zookeeper/config')).data),
   )
   return [...text.matchAll(/server\.(\d+)=/g)]
@@ -42,11 +38,11 @@ async function membersAt(id: number): Promise<string> {
 
 /** Waits until all running members serve, have this configuration, and accept a write. */
 async function waitForMembers(members: string): Promise<void> {
-  await ensemble!.leader()
-  for (const id of ensemble!.running)
+  await ensemble.leader()
+  for (const id of ensemble.running)
     await until(`${members} at ${id}`, async () => (await membersAt(id).catch(() => '')) === members)
   await until('a write', () =>
-    ensemble!
+    ensemble
       .withClient(1, (client) => client.set('/n', members))
       .then(
         () => true,
@@ -83,7 +79,7 @@ describeWith(['apache'], 'reconfig of an ensemble of Zabra and Apache ZooKeeper'
 
     // Both rejoin: one by a request to the leader, one by a request to a follower.
     const line = (id: number): string =>
-      `server.${id}=127.0.0.1:${ensemble!.portsOf(id).join(':')}:participant;127.0.0.1:${ensemble!.member(id).port}`
+      `server.${id}=127.0.0.1:${ensemble.portsOf(id).join(':')}:participant;127.0.0.1:${ensemble.member(id).port}`
     await until('the first to rejoin', async () => (await reconfigure(second, line(first), null)) === 0)
     await until('the second to rejoin', async () => (await reconfigure(first, line(follower), null)) === 0)
     await waitForMembers('1,2,3,4')

@@ -1,4 +1,4 @@
-import { afterEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { Ensemble, type EnsembleOptions } from './ensemble/ensemble.ts'
 import { describeWith } from './harness/requirements.ts'
 import { bytes } from './harness/bytes.ts'
@@ -6,11 +6,7 @@ import { Client, createBody, fourLetterWord } from './harness/client.ts'
 import { op } from './harness/opcodes.ts'
 import { reference, type Kind } from './harness/servers.ts'
 
-let ensemble: Ensemble | undefined
-afterEach(async () => {
-  await ensemble?.[Symbol.asyncDispose]()
-  ensemble = undefined
-})
+let ensemble: Ensemble
 
 const ensembles: readonly (readonly Kind[])[] = [
   ['zabra', 'zabra', 'zabra'],
@@ -32,7 +28,7 @@ const getBody = (path: string): Buffer => bytes().str(path).bool(false).done()
 describeWith(['apache'], 'sessions of an ensemble', () => {
   it.each(ensembles)('of %s, %s and %s get their replies in order through each member', async (...kinds) => {
     await startLedByThird({ kinds })
-    const clients = await Promise.all(ensemble!.ids.map((id) => ensemble!.connect(id)))
+    const clients = await Promise.all(ensemble.ids.map((id) => ensemble.connect(id)))
     await clients[0]!.create('/busy', 'x')
     await Promise.all(
       clients.map(async (client, at) => {
@@ -67,17 +63,17 @@ describeWith(['apache'], 'sessions of an ensemble', () => {
         [2, 3],
         [3, 1],
       ] as const) {
-        const old = await ensemble!.connect(from)
+        const old = await ensemble.connect(from)
         const path = `/moved-${from}`
         await old.create(path, 'old', 1)
-        const moved = await Client.connect(ensemble!.member(to).port, { resume: old.session })
+        const moved = await Client.connect(ensemble.member(to).port, { resume: old.session })
         expect(moved.session.id).toBe(old.session.id)
         // A write over the old connection closes it and has no effect.
         await expect(old.set(path, 'late')).rejects.toThrow()
         await moved.set(path, 'moved')
         expect((await moved.get(path)).data?.toString()).toBe('moved')
         await moved.close()
-        await ensemble!.withClient(from, async (client) => {
+        await ensemble.withClient(from, async (client) => {
           await client.request(op.sync, bytes().str('/').done())
           expect(await client.exists(path)).toBeUndefined()
         })
@@ -89,9 +85,9 @@ describeWith(['apache'], 'sessions of an ensemble', () => {
     'of %s, %s and %s that send malformed requests do not block others',
     async (...kinds) => {
       await startLedByThird({ kinds })
-      const zabraIds = ensemble!.ids.filter((id) => kinds[id - 1] === 'zabra')
+      const zabraIds = ensemble.ids.filter((id) => kinds[id - 1] === 'zabra')
       for (const id of zabraIds) {
-        const client = await ensemble!.connect(id)
+        const client = await ensemble.connect(id)
         const malformed = await client.request(op.create, Buffer.from([0, 0, 0, 99]))
         expect(malformed.err).toBe(-5)
         await client.create(`/after-${id}`, '')
@@ -99,10 +95,10 @@ describeWith(['apache'], 'sessions of an ensemble', () => {
       }
       // The same through an Apache learner of a Zabra leader.
       if (kinds[0] === 'zabra' || kinds[2] !== 'zabra') return
-      const client = await ensemble!.connect(1)
+      const client = await ensemble.connect(1)
       const malformed = await client.request(op.create, Buffer.from([0, 0, 0, 99])).catch(() => undefined)
       if (malformed !== undefined) expect(malformed.err).toBe(-5)
-      await ensemble!.withClient(1, async (other) => void (await other.create('/after-apache', '')))
+      await ensemble.withClient(1, async (other) => void (await other.create('/after-apache', '')))
       client.drop()
     },
   )
@@ -114,7 +110,7 @@ describeWith(['apache'], 'sessions of an ensemble', () => {
       config: { '4lw.commands.whitelist': '*' },
     })
     const keys = async (id: number): Promise<string[]> =>
-      (await fourLetterWord(ensemble!.member(id).port, 'mntr')).match(/^zk_\w+/gm) ?? []
+      (await fourLetterWord(ensemble.member(id).port, 'mntr')).match(/^zk_\w+/gm) ?? []
     const plain = [
       'peer_state',
       'observer_master_id',
@@ -139,9 +135,7 @@ describeWith(['apache'], 'sessions of an ensemble', () => {
     expect((await keys(1)).slice(0, 3)).toEqual((await keys(2)).slice(0, 3))
     expect((await keys(5)).slice(0, 4)).toEqual((await keys(4)).slice(0, 4))
     const lines = async (id: number, name: string): Promise<string[]> =>
-      (await fourLetterWord(ensemble!.member(id).port, name))
-        .split('\n')
-        .map((line) => line.split(/[=:]/)[0]!)
+      (await fourLetterWord(ensemble.member(id).port, name)).split('\n').map((line) => line.split(/[=:]/)[0]!)
     expect(await lines(1, 'srvr')).toEqual(await lines(2, 'srvr'))
     expect((await lines(3, 'srvr')).slice(-2)).toEqual(['Proposal sizes last/min/max', ''])
     expect(await lines(1, 'conf')).toEqual(await lines(2, 'conf'))

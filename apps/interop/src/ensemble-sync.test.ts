@@ -1,16 +1,12 @@
 import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { Ensemble, until } from './ensemble/ensemble.ts'
 import { describeWith } from './harness/requirements.ts'
 import { ConnectionLost, ErrorReply } from './harness/client.ts'
 import { reference, type Kind } from './harness/servers.ts'
 
-let ensemble: Ensemble | undefined
-afterEach(async () => {
-  await ensemble?.[Symbol.asyncDispose]()
-  ensemble = undefined
-})
+let ensemble: Ensemble
 
 /** More transactions than a leader keeps in memory. */
 const MANY = 700
@@ -19,7 +15,7 @@ const MANY = 700
 async function writeMany(id: number, label: string, count: number): Promise<void> {
   const paths = [`/${label}`, ...Array.from({ length: count }, (_, n) => `/${label}/${n}`)]
   await until(`nodes below /${label}`, async () => {
-    const client = await ensemble!.connect(id)
+    const client = await ensemble.connect(id)
     const made = await Promise.allSettled(paths.map((path) => client.create(path, `value of ${path}`)))
     await client.close().catch(ignoreConnectionLoss)
     return made.every((one) => one.status === 'fulfilled' || isNodeExists(one.reason))
@@ -36,7 +32,7 @@ function ignoreConnectionLoss(error: unknown): void {
 async function expectOneTree(): Promise<void> {
   let dumps: Awaited<ReturnType<Ensemble['dumps']>> | undefined
   await until('the trees', async () => {
-    dumps = (await ensemble!.dumps().catch(ignoreConnectionLoss)) ?? undefined
+    dumps = (await ensemble.dumps().catch(ignoreConnectionLoss)) ?? undefined
     return dumps !== undefined
   })
   expectSame(dumps!)
@@ -48,8 +44,8 @@ function expectSame(dumps: Awaited<ReturnType<Ensemble['dumps']>>): void {
 
 /** Returns how server 3 was synchronized each time, from the log of a Zabra member: its own or the leader's. */
 async function syncModesOf3(kinds: readonly Kind[]): Promise<string[]> {
-  const teller = kinds[2] === 'zabra' ? 3 : await ensemble!.leader()
-  const { output } = ensemble!.member(teller)
+  const teller = kinds[2] === 'zabra' ? 3 : await ensemble.leader()
+  const { output } = ensemble.member(teller)
   const line = /up to date/
   return output
     .split('\n')
@@ -59,7 +55,7 @@ async function syncModesOf3(kinds: readonly Kind[]): Promise<string[]> {
 
 /** Returns the transaction logs of server 3, with uncommitted transactions. */
 function logOf3(): Buffer {
-  const folder = join(ensemble!.folder(3), 'version-2')
+  const folder = join(ensemble.folder(3), 'version-2')
   const logs = readdirSync(folder).filter((name) => name.startsWith('log.'))
   return Buffer.concat(logs.map((name) => readFileSync(join(folder, name))))
 }
@@ -143,7 +139,7 @@ describeWith(['apache'], 'the third member of an ensemble, when it rejoins,', ()
     await ensemble.start(1, 2)
     await ensemble.leader()
     await ensemble.start(3)
-    await until('member 3', async () => (await ensemble!.modeOf(3)) === 'follower')
+    await until('member 3', async () => (await ensemble.modeOf(3)) === 'follower')
     expect((await syncModesOf3(kinds)).at(-1)).toBe('trunc')
     await expectOneTree()
     const names = await ensemble.withClient(3, (reader) => reader.children('/'))
@@ -166,7 +162,7 @@ describeWith(['apache'], 'the third member of an ensemble, when it rejoins,', ()
     const leader = await ensemble.leader()
     let isWriting = true
     const load = async (lane: number): Promise<void> => {
-      let writer = await ensemble!.connect(leader)
+      let writer = await ensemble.connect(leader)
       for (let n = 0; isWriting; n++) {
         try {
           await writer.create(`/much/lane-${lane}-${n}`, `${n}`)
@@ -175,7 +171,7 @@ describeWith(['apache'], 'the third member of an ensemble, when it rejoins,', ()
         } catch (error) {
           // On a busy machine a leader may lose its quorum for a moment; the write in flight may be applied or not.
           if (!(error instanceof ConnectionLost) && !(error instanceof ErrorReply)) throw error
-          if (error instanceof ConnectionLost) writer = await ensemble!.connect(await ensemble!.leader())
+          if (error instanceof ConnectionLost) writer = await ensemble.connect(await ensemble.leader())
         }
       }
       await writer.close().catch(ignoreConnectionLoss)
@@ -184,7 +180,7 @@ describeWith(['apache'], 'the third member of an ensemble, when it rejoins,', ()
     lanes.catch(() => {})
     for (let round = 0; round < 3; round++) {
       await ensemble.start(3)
-      await until('the member', async () => (await ensemble!.modeOf(3)) === 'follower')
+      await until('the member', async () => (await ensemble.modeOf(3)) === 'follower')
       const ways = await syncModesOf3(kinds)
       expect(ways.at(-1), `${ways.join()}\n${ensemble.member(leader).output}`).toBe('snap')
       await ensemble.kill(3)

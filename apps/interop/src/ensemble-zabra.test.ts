@@ -1,21 +1,15 @@
 import { connect, type Socket } from 'node:net'
-import { afterEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { Ensemble, until } from './ensemble/ensemble.ts'
 import { writeThroughAll } from './ensemble/same-trees.ts'
 import { describeWith } from './harness/requirements.ts'
 import { Client } from './harness/client.ts'
 
-let ensemble: Ensemble | undefined
-afterEach(async () => {
-  await ensemble?.[Symbol.asyncDispose]()
-  ensemble = undefined
-})
-
 describeWith(['kazoo'], 'an ensemble of three Zabra servers', () => {
   it('accepts writes through each member, and serves when its leader is killed and restarts', async () => {
     // The session below never pings, and a busy machine may be slow.
     const config = { maxSessionTimeout: 60_000 }
-    ensemble = await Ensemble.plan({ kinds: ['zabra', 'zabra', 'zabra'], config })
+    const ensemble = await Ensemble.plan({ kinds: ['zabra', 'zabra', 'zabra'], config })
     // Two members are a quorum, and the one with the larger id leads.
     await ensemble.start(2, 3)
     await ensemble.start(1)
@@ -42,18 +36,18 @@ describeWith(['kazoo'], 'an ensemble of three Zabra servers', () => {
     await resumed.close()
     await until(
       'the deletion of the node',
-      async () => !(await ensemble!.withClient(3, (client) => client.exists('/kept'))),
+      async () => !(await ensemble.withClient(3, (client) => client.exists('/kept'))),
     )
   })
 
   it('elects a new leader within 4 s when its leader is stopped by SIGTERM', async () => {
-    ensemble = await Ensemble.start({ kinds: ['zabra', 'zabra', 'zabra'] })
+    const ensemble = await Ensemble.start({ kinds: ['zabra', 'zabra', 'zabra'] })
     await writeThroughAll(ensemble, 'before')
     const leader = await ensemble.leader()
     const begun = Date.now()
     await ensemble.stop(leader)
     await until('a write', () =>
-      ensemble!.withClient(1, (client) =>
+      ensemble.withClient(1, (client) =>
         client.set('/before', 'after').then(
           () => true,
           () => false,
@@ -67,7 +61,7 @@ describeWith(['kazoo'], 'an ensemble of three Zabra servers', () => {
   })
 
   it('serves and admits members while other programs send garbage to its quorum ports', async () => {
-    ensemble = await Ensemble.start({ kinds: ['zabra', 'zabra', 'zabra'] })
+    const ensemble = await Ensemble.start({ kinds: ['zabra', 'zabra', 'zabra'] })
     const leader = await ensemble.leader()
     const client = await ensemble.connect(1)
     const sockets: Socket[] = []

@@ -164,16 +164,12 @@ class RecipeLoad {
 }
 
 const suite = (kind: Kind): void => {
-  let ensemble: Ensemble | undefined
   let clients: Client[] = []
-  afterEach(async () => {
-    await Promise.all(clients.map((client) => client.close()))
-    await ensemble?.[Symbol.asyncDispose]()
-  })
+  afterEach(() => Promise.all(clients.map((client) => client.close())))
 
   it('keep their guarantees when the leader is killed under load and restarts', async () => {
-    ensemble = await Ensemble.start({ kinds: [kind, kind, kind] })
-    const servers = ensemble.ids.map((id) => ensemble!.member(id).address).join(',')
+    const ensemble = await Ensemble.start({ kinds: [kind, kind, kind] })
+    const servers = ensemble.ids.map((id) => ensemble.member(id).address).join(',')
     const open = (): Promise<Client> =>
       connect({ servers, sessionTimeout: 10_000, signal: AbortSignal.timeout(30_000) })
     clients = await Promise.all(Array.from({ length: CLIENTS }, open))
@@ -185,10 +181,10 @@ const suite = (kind: Kind): void => {
     const load = new RecipeLoad(clients.slice(0, CLIENTS))
     await load.run(async () => {
       await load.waitForTurns(60)
-      const leader = await ensemble!.leader()
-      await ensemble!.kill(leader)
+      const leader = await ensemble.leader()
+      await ensemble.kill(leader)
       await load.waitForTurns(60)
-      await ensemble!.start(leader)
+      await ensemble.start(leader)
       await load.waitForTurns(60)
     })
     await observer.sync('/')

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
-import { httpUpgrades, nodePlatform, NodeTlsNetwork, tlsNetwork } from '@zabra/runtime/node'
+import { httpServer, httpUpgrades, nodePlatform, NodeTlsNetwork, tlsNetwork } from '@zabra/runtime/node'
 import type { Platform } from '@zabra/runtime'
 import { createServer } from '@zabra/server'
 import type { ServerSettings } from '@zabra/server/settings'
@@ -31,6 +31,7 @@ async function platformFor({ webSocketPort }: ServerSettings): Promise<Platform>
   const platform = nodePlatform({
     networkFactories: {
       tls: tlsNetwork,
+      http: httpServer,
       ...(ws && {
         webSocket: (limits, tls) =>
           ws.webSocketNetwork({

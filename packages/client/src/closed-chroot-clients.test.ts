@@ -1,15 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { bytes, ManualWorld } from './testing/manual-world.ts'
-import type { Client } from './client-api.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { client, setupEachTest, world } from './testing/setup.ts'
+import { bytes } from './testing/manual-world.ts'
 
-let world: ManualWorld
-let client: Client
-beforeEach(async () => {
-  world = await ManualWorld.start()
-  client = await world.client()
-  await world.outcome(client.mkdirp('/app/part'))
-})
-afterEach(() => world.end())
+setupEachTest({})
+beforeEach(() => world.outcome(client.mkdirp('/app/part')))
 
 const closed = { code: 'CLOSED', name: 'ClosedError' }
 

@@ -28,9 +28,7 @@ it('a create with a custom protection prefix finds its znode after a lost reply'
 })
 
 it('a protected create that is aborted after its session was renewed leaves no znode behind', async () => {
-  world.faults.open = () => {
-    throw new Error('refused by the test')
-  }
+  world.refuseConnections()
   world.connections[0]!.cut()
   await world.advance(17_000)
   const stop = new AbortController()
@@ -64,9 +62,7 @@ it('a protected create whose session has expired is not retried with the same pr
   world.loseReply()
   const created = client.create('/x-', undefined, { mode: 'ephemeralSequential' })
   const failed = expect(created).rejects.toThrow(SessionExpiredError)
-  world.faults.open = () => {
-    throw new Error('refused by the test')
-  }
+  world.refuseConnections()
   await world.advance(17_000)
   delete world.faults.open
   await world.advance(5000)
@@ -75,11 +71,7 @@ it('a protected create whose session has expired is not retried with the same pr
 })
 
 it('a protected create with parents makes a missing parent also when the first try was lost', async () => {
-  world.faults.toServer = (_chunk, connection) => {
-    delete world.faults.toServer
-    connection.cut()
-    return undefined
-  }
+  world.loseRequest()
   const created = client.create('/dir/x-', undefined, { mode: 'ephemeralSequential', parents: true })
   expect((await world.within(10_000, created)).path).toMatch(/^\/dir\/_c_/)
 })

@@ -27,9 +27,7 @@ function simulated(batchReads: boolean): ScenarioContext {
     cut: () => world.connections.forEach((connection) => connection.cut()),
     isolate() {
       world.connections.forEach((connection) => connection.cut())
-      world.faults.open = () => {
-        throw new Error('unreachable')
-      }
+      world.refuseConnections()
       return () => delete world.faults.open
     },
     async crash() {

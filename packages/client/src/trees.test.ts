@@ -1,11 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { mapConcurrent, NoAuthError, NoNodeError, OperationTimeoutError, UsageError } from './core.ts'
-import { bytes, ManualWorld } from './testing/manual-world.ts'
-import type { Client } from './client-api.ts'
+import { client, run, setupEachTest, world } from './testing/setup.ts'
+import { bytes } from './testing/manual-world.ts'
 
-let world: ManualWorld
-let client: Client
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+setupEachTest({})
 const all = async <T>(items: AsyncIterable<T>): Promise<T[]> => {
   const list: T[] = []
   for await (const item of items) list.push(item)
@@ -13,12 +11,6 @@ const all = async <T>(items: AsyncIterable<T>): Promise<T[]> => {
 }
 /** It may not be listed, but its children may be deleted. */
 const closed = [{ perms: 31 & ~1, scheme: 'world', id: 'anyone' }]
-
-beforeEach(async () => {
-  world = await ManualWorld.start()
-  client = await world.client()
-})
-afterEach(() => world.end())
 
 describe('a walk', () => {
   it('yields each znode, parents first and children by name', async () => {

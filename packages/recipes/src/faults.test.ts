@@ -8,17 +8,12 @@ import { Mutex } from './mutex/index.ts'
 import { ReadWriteLock } from './read-write-lock/index.ts'
 import { RevocableMutex, revoke } from './revocable/index.ts'
 import { Semaphore } from './semaphore/index.ts'
-import {
-  faultKinds,
-  advanceFor,
-  FaultInjector,
-  leftovers,
-  advanceUntilSettled,
-  VICTIM,
-  type Fault,
-} from './testing/fault-injector.ts'
+import { FaultFixture, faults, SILENCE, type Victim } from './testing/fault-fixture.ts'
+import { advanceFor, advanceUntilSettled, leftovers } from './testing/settle.ts'
 import { ExclusionChecker } from './testing/exclusion-checker.ts'
 import { ManualWorld } from './testing/world.ts'
+
+const VICTIM = 'victim'
 
 /** The participants of a scenario. */
 interface Actor {
@@ -176,12 +171,15 @@ const scenarios: Record<string, { run: Scenario; limit?: number }> = {
 }
 
 /** Runs a scenario with two participants, and returns the number of frames that the victim sent. */
-async function play({ run, limit = 1 }: { run: Scenario; limit?: number }, fault?: Fault): Promise<number> {
+async function play(
+  { run, limit = 1 }: { run: Scenario; limit?: number },
+  plan?: Victim['plan'],
+): Promise<number> {
   const world = await ManualWorld.start()
-  const abort = new AbortController()
-  const victim = await world.client({ servers: `${VICTIM}:2181` })
+  const victim = await new FaultFixture(world).victim(VICTIM)
+  victim.plan = plan
+  victim.start()
   const rival = await world.client()
-  const injector = new FaultInjector(world, abort, fault)
   const ledger = new ExclusionChecker(limit)
   const sleep = (ms: number): Promise<void> =>
     new Promise((resolve) => void world.clock.after(ms, 'work of a test', resolve))
@@ -190,15 +188,17 @@ async function play({ run, limit = 1 }: { run: Scenario; limit?: number }, fault
   }
   const fixture = { ledger, sleep, work }
   const all = [
-    run({ name: VICTIM, client: victim, signal: abort.signal }, fixture),
+    run({ name: VICTIM, client: victim.client, signal: victim.abort.signal }, fixture),
     run({ name: 'rival', client: rival, signal: new AbortController().signal }, fixture),
   ]
   await advanceUntilSettled(world, 120_000, Promise.all(all))
   await advanceFor(world, 30_000)
   expect(ledger.violations, ledger.history.join('\n')).toEqual([])
-  expect(await advanceUntilSettled(world, 10_000, leftovers(world, rival, [victim, rival]))).toEqual([])
+  expect(await advanceUntilSettled(world, 10_000, leftovers(world, rival, [victim.client, rival]))).toEqual(
+    [],
+  )
   await world.end()
-  return injector.frames
+  return victim.frames
 }
 
 describe.each(Object.entries(scenarios))('%s', (_name, scenario) => {
@@ -207,11 +207,11 @@ describe.each(Object.entries(scenarios))('%s', (_name, scenario) => {
     expect(frames).toBeGreaterThan(5)
     const failures: string[] = []
     for (let frame = 1; frame <= frames; frame++) {
-      for (const kind of faultKinds) {
+      for (const fault of [...faults, SILENCE] as const) {
         try {
-          await play(scenario, { kind, frame })
+          await play(scenario, { fault, at: frame })
         } catch (error) {
-          failures.push(`frame ${frame} of ${frames}, ${kind}: ${String(error)}`)
+          failures.push(`frame ${frame} of ${frames}, ${fault}: ${String(error)}`)
         }
       }
     }

@@ -9,7 +9,7 @@ import { Queue } from './queue/index.ts'
 import { ReadWriteLock } from './read-write-lock/index.ts'
 import { Semaphore } from './semaphore/index.ts'
 import { client as a, cutOff, setupEachTest, other as b, run, world } from './testing/setup.ts'
-import { settledWithin } from './testing/fault-fixture.ts'
+import { advanceUntilSettled } from './testing/settle.ts'
 import { rejectionOf, watchSettled } from './testing/world.ts'
 import { TreeCache } from './tree-cache/index.ts'
 
@@ -28,7 +28,7 @@ it('a failed release is retried until the znode is gone, and no client enters be
   await world.settle()
   expect(entered()).toBe(false)
   restore()
-  await settledWithin(world, 30_000, released)
+  await advanceUntilSettled(world, 30_000, released)
   await run((await run(waiting)).release())
   expect((await run(b.getChildren('/lock'))).children).toEqual([])
 })

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import type { Client } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
-import { leftovers, advanceUntilSettled } from './testing/fault-injector.ts'
+import { leftovers, advanceUntilSettled } from './testing/settle.ts'
 import { bytes, ManualWorld } from './testing/world.ts'
 
 interface Setting {

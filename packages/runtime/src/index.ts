@@ -25,6 +25,7 @@ export type {
   TlsVersion,
   WebSocketListenOptions,
 } from './tls.ts'
+export type { HttpHandler, HttpLimits, HttpRequest, HttpResponse, HttpServer } from './http.ts'
 export { DiskError } from './disk.ts'
 export type { Disk, DiskReader, DiskWriter } from './disk.ts'
 export type { ByteTransform, Compression } from './compression.ts'

@@ -52,7 +52,10 @@ export interface Connection {
   readonly isSecure?: boolean
   /** The certificates that the peer has shown, in DER: its own, then those that have signed it. Absent when it has shown none. */
   readonly peerCertificates?: readonly Uint8Array[] | undefined
-  /** The identity of a client that has shown a certificate. Absent on connections that this side has opened. */
+  /**
+   * The identity of a peer that has shown a certificate. On connections that this side has opened, present only where the network was
+   * asked for it.
+   */
   readonly peer?: PeerIdentity | undefined
   /** Bytes accepted by `write` that are not sent yet. */
   readonly bufferedBytes: number

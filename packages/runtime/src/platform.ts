@@ -1,6 +1,7 @@
 import type { Clock } from './clock.ts'
 import type { Compression } from './compression.ts'
 import type { Disk } from './disk.ts'
+import type { HttpServer } from './http.ts'
 import type { Logger } from './logger.ts'
 import type { Network } from './network.ts'
 import type { Random } from './random.ts'
@@ -23,6 +24,11 @@ export interface Platform {
 /** Creates networks from certificates and limits. */
 export interface NetworkFactories {
   readonly tls?: (options: TlsOptions) => TlsNetwork
+  /** Creates an HTTP server, over TLS when `tls` is given; `isMixed` accepts both on one port. */
+  readonly http?: (options: {
+    readonly tls?: TlsNetwork | undefined
+    readonly isMixed?: boolean
+  }) => HttpServer
   /** Creates a network of WebSockets, over TLS when `tls` is given. */
   readonly webSocket?: (limits: WebSocketListenOptions, tls?: TlsNetwork) => Network
 }

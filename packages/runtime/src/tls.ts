@@ -35,6 +35,8 @@ export interface TlsOptions {
   readonly clientAuth?: 'none' | 'want' | 'need' | undefined
   /** Whether `connect` verifies the host name in the server's certificate. By default, true. */
   readonly verifyHostName?: boolean | undefined
+  /** Whether `connect` reads the identity in the server's certificate, for `Connection.peer`. By default, false. */
+  readonly identifiesServer?: boolean | undefined
   /** Most concurrent handshakes; further connections are refused. By default, 250; 0 is no limit. */
   readonly handshakeLimit?: number | undefined
   /** Timeout of a handshake in milliseconds. By default, 10 000. */

@@ -773,3 +773,24 @@ describe('a standalone server', () => {
     expect(server.server.serving).toBe(true)
   })
 })
+
+describe('a start', () => {
+  it('that trusts logs without a snapshot takes a snapshot, so that later starts need no trust', async () => {
+    const fixture = await TestServer.start()
+    const client = await fixture.connect()
+    client.create(1, '/a')
+    await fixture.untilIdle()
+    await fixture.stop()
+    const { disk } = fixture
+    const folder = '/data/version-2'
+    for (const name of await disk.list(folder))
+      if (name.startsWith('snapshot.')) await disk.remove(`${folder}/${name}`)
+    await expect(TestServer.start({}, disk)).rejects.toThrow('snapshot.trust.empty=true')
+    await (await TestServer.start({ snapshotTrustEmpty: true }, disk)).stop()
+    const again = await TestServer.start({}, disk)
+    const reader = await again.connect()
+    reader.read(1, OpCode.exists, '/a')
+    await again.untilIdle()
+    expect(reader.takeReceived()).toEqual(['1:0'])
+  })
+})

@@ -1,4 +1,5 @@
 import type { Platform } from '@zabra/runtime'
+import { AdminServer } from './admin/index.ts'
 import { openDatabase } from './database/index.ts'
 import { Member } from './ensemble/member.ts'
 import { Membership } from './ensemble/membership.ts'
@@ -12,9 +13,27 @@ import type { ServerSettings } from './settings/index.ts'
  * key or certificate cannot be used, and a `DiskError` when the disk refuses; each message says what to do.
  */
 export async function createServer(settings: ServerSettings, platform: Platform): Promise<Server> {
+  // Opened first, so that probes see the recovery.
+  const admin = new AdminServer(settings, platform)
+  await admin.listen()
+  try {
+    return await startMember(settings, platform, admin)
+  } catch (error) {
+    await admin.close()
+    throw error
+  }
+}
+
+async function startMember(
+  settings: ServerSettings,
+  platform: Platform,
+  admin: AdminServer,
+): Promise<Member> {
   const database = await openDatabase(settings, platform, { isMember: settings.ensemble !== undefined })
   try {
-    const member = new Member(settings, platform, database, await Membership.load(settings, platform))
+    const membership = await Membership.load(settings, platform)
+    const member = new Member(settings, platform, { database, membership, admin })
+    admin.attach(member)
     await member.start()
     return member
   } catch (error) {

@@ -1,7 +1,7 @@
 /** The version of this package; a test holds it to its package.json. */
 export const VERSION = '0.0.0'
 /** The release of Apache ZooKeeper whose behaviour this server has. Clients compare it before they use newer requests. */
-const COMPATIBLE_WITH = '3.9.4'
+const COMPATIBLE_WITH = '3.9.5'
 /** The day of the release, since the reference shows one. */
 const BUILT = '2026-11-21 00:00 UTC'
 

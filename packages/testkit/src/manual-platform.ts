@@ -8,6 +8,7 @@ import {
   type Platform,
   type System,
 } from '@zabra/runtime'
+import { MemoryHttp } from './memory-http.ts'
 
 /** A system with fixed figures. */
 export const fixedSystem: System = {
@@ -26,6 +27,8 @@ const unsupported = (): never => {
 export class ManualPlatform {
   readonly clock: ManualClock
   readonly network: MemoryNetwork
+  /** Serves the HTTP port of the platform's server. */
+  readonly http = new MemoryHttp()
   readonly disk: MemoryDisk
 
   constructor(disk: MemoryDisk = new MemoryDisk(), clock: ManualClock = new ManualClock()) {
@@ -39,6 +42,7 @@ export class ManualPlatform {
     return {
       clock: this.clock,
       network: this.network,
+      networkFactories: { http: () => this.http },
       disk: this.disk,
       random: new SeededRandom(1),
       compression: { gzip: unsupported, gunzip: unsupported },

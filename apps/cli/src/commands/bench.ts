@@ -23,7 +23,7 @@ import { note, print, printJson, type Io } from '../io.ts'
 import { progress } from '../progress.ts'
 import { resolveServers } from '../session/address.ts'
 import { openSession } from '../session/open.ts'
-import type { ZooKeeper } from '../session/zookeeper.ts'
+import type { ClientSession } from '../session/client-session.ts'
 
 interface Flags {
   readonly mode: Mode
@@ -171,7 +171,7 @@ async function withRoot(
   }
 }
 
-async function removeNodes(io: Io, zk: ZooKeeper, root: string): Promise<void> {
+async function removeNodes(io: Io, zk: ClientSession, root: string): Promise<void> {
   const bar = progress(io, 'Removing', 'nodes', 1)
   try {
     // Not the signal of the program: Ctrl-C must not prevent the removal. A second Ctrl-C exits.

@@ -3,7 +3,8 @@ import { UnreadableNodes } from '../context.ts'
 import { print, printJson } from '../io.ts'
 import { join } from '../session/paths.ts'
 import { mapConcurrent } from '@zabra/client'
-import type { Stat, ZooKeeper } from '../session/zookeeper.ts'
+import type { Stat } from '@zabra/client'
+import type { ClientSession } from '../session/client-session.ts'
 import { safeLine } from '../text/bytes.ts'
 import { statJson } from '../text/stat.ts'
 import { table } from '../text/table.ts'
@@ -38,7 +39,7 @@ export const ls: CommandModule = (program, { io, options, session }) => {
 }
 
 async function* children(
-  zk: ZooKeeper,
+  zk: ClientSession,
   path: string,
   stat: boolean,
 ): AsyncGenerator<{ path: string; stat?: Stat | undefined }> {

@@ -6,7 +6,7 @@ import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 import { print, printJson } from '../io.ts'
 import { changeQuota, conflictingQuota, readQuota, removeQuota, type Quota } from '../session/quotas.ts'
 import { RequestError } from '../session/request-error.ts'
-import type { ZooKeeper } from '../session/zookeeper.ts'
+import type { ClientSession } from '../session/client-session.ts'
 import { safeLine } from '../text/bytes.ts'
 import { QUOTA_ROOT } from '../text/quota.ts'
 import { table } from '../text/table.ts'
@@ -96,13 +96,13 @@ function del(command: Command, { session }: Context): void {
     })
 }
 
-async function readOne(zk: ZooKeeper, path: string): Promise<Quota[]> {
+async function readOne(zk: ClientSession, path: string): Promise<Quota[]> {
   const found = await readQuota(zk, path)
   if (found === undefined) throw noQuota(path)
   return [found]
 }
 
-async function readAll(zk: ZooKeeper, signal: AbortSignal): Promise<Quota[]> {
+async function readAll(zk: ClientSession, signal: AbortSignal): Promise<Quota[]> {
   const quotas: Quota[] = []
   for await (const node of zk.visit(QUOTA_ROOT, { signal, onUnreadable: () => {} })) {
     if (!node.path.endsWith('/zookeeper_limits')) continue

@@ -117,7 +117,7 @@ function parseMember(server: string, srvr: string, mntr: string): Member {
     isDown: false,
     health: describeHealth(mode, mntrFields, refused),
     mode,
-    zxid: srvrFields.get('Zxid') ?? mntrFields.get('last_zxid'),
+    zxid: srvrFields.get('Zxid') ?? hexadecimal(mntrFields.get('last_zxid')),
     connections: srvrFields.get('Connections') ?? mntrFields.get('num_alive_connections'),
     outstanding: srvrFields.get('Outstanding') ?? mntrFields.get('outstanding_requests'),
     latency: latency[0] === undefined ? undefined : `${latency[0]}/${latency[1]}`,
@@ -141,6 +141,10 @@ function describeHealth(
     return `ok, but ${size - synced - 1} of ${size} voters not synced`
   return 'ok'
 }
+
+/** Returns a zxid as `srvr` shows it. Older servers show it in hexadecimal in `mntr` too. */
+const hexadecimal = (zxid: string | undefined): string | undefined =>
+  zxid === undefined || !/^\d+$/.test(zxid) ? zxid : `0x${BigInt(zxid).toString(16)}`
 
 const fields = (text: string, line: RegExp): Map<string, string> =>
   new Map([...text.matchAll(line)].map((match) => [match[1]!, match[2]!.trim()]))

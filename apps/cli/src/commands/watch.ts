@@ -15,10 +15,10 @@ export const watch: CommandModule = (program, { io, options, session }) => {
     .action(async (path: string, flags: { recursive?: boolean; count?: number }) => {
       const { json } = options()
       await session(async (zk) => {
-        const watcher = await zk.watch(path, flags.recursive ? 'persistentRecursive' : 'persistent')
+        const { events } = await zk.watch(path, flags.recursive ? 'persistentRecursive' : 'persistent')
         note(io, `watching ${path} on ${zk.server}`)
         let left = flags.count ?? Infinity
-        for await (const event of watcher) {
+        for await (const event of events) {
           const { order: _, ...fields } = event
           const time = new Date().toISOString()
           if (json) printJson(io, { time, ...fields })

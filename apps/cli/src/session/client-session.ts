@@ -3,34 +3,33 @@ import {
   ClosedError,
   type ACL as ClientAcl,
   type Client,
+  type CreateMode,
+  type CreateOptions,
   type DeleteTreeOptions,
+  type NodeEvent,
+  type ReconfigChange,
+  type Stat,
   type Visit,
   type WalkOptions,
-  type WatchedEvent as ClientEvent,
+  type WatchedEvent,
+  type WriteOp,
 } from '@zabra/client'
 import { UsageError } from '../exit-codes.ts'
-import type {
-  CreateMode,
-  CreateOptions,
-  OneShotWatch,
-  Stat,
-  WatchedEvent,
-  Watcher,
-  WriteOp,
-  ZooKeeper,
-} from './zookeeper.ts'
 
-/** Session of a client for the commands: every request has a timeout, and an expired session is not replaced. */
-export class ClientSession implements ZooKeeper {
+/**
+ * Session of a client for the commands: every request has a timeout, and an expired session is not replaced. `toExit` maps the
+ * errors of every call to an exit code.
+ */
+export class ClientSession {
   readonly #client: Client
-  readonly #timeout: number
+  readonly #call: { readonly timeout: number }
   readonly #notice: (line: string) => void
   #server = ''
 
   /** `timeoutMs` is the timeout of a request; `notice` receives a line when the connection is lost and when it is back. */
   constructor(client: Client, timeoutMs: number, notice: (line: string) => void) {
     this.#client = client
-    this.#timeout = timeoutMs
+    this.#call = { timeout: timeoutMs }
     this.#notice = notice
     void this.#trackServer()
   }
@@ -38,17 +37,24 @@ export class ClientSession implements ZooKeeper {
   get sessionId(): bigint {
     return this.#client.session.id
   }
+  /** The connected server, as `host:port`. */
   get server(): string {
     return this.#server
   }
+  /** Resolves when the session ends, to the error that ended it or undefined; never rejects. */
   get closed(): Promise<Error | undefined> {
     return this.#client.closed
   }
 
-  async create(path: string, data: Uint8Array | null, options: CreateOptions = {}): Promise<string> {
+  /** Creates a node, and missing parents with the same access list. Resolves to its path. */
+  async create(
+    path: string,
+    data: Uint8Array | null,
+    options: Pick<CreateOptions, 'mode' | 'ttl'> & { acl?: readonly ACL[]; parents?: boolean } = {},
+  ): Promise<string> {
     const { acl, mode = 'persistent', ttl, parents } = options
     const created = await this.#client.create(checkPath(path, mode), data, {
-      ...this.#callOptions,
+      ...this.#call,
       mode,
       ...(acl ? { acl: toClientAcl(acl) } : {}),
       ...(ttl === undefined ? {} : { ttl }),
@@ -60,110 +66,99 @@ export class ClientSession implements ZooKeeper {
   }
 
   async delete(path: string, version?: number): Promise<void> {
-    await this.#client.delete(checkPath(path), { ...this.#callOptions, ...versionOption(version) })
+    await this.#client.delete(checkPath(path), { ...this.#call, ...versionOption(version) })
   }
 
   async exists(path: string): Promise<Stat | undefined> {
-    return this.#client.exists(checkPath(path), this.#callOptions)
+    return this.#client.exists(checkPath(path), this.#call)
   }
 
   async getData(path: string): Promise<{ data: Uint8Array | null; stat: Stat }> {
-    const { data, isNull, stat } = await this.#client.getData(checkPath(path), this.#callOptions)
+    const { data, isNull, stat } = await this.#client.getData(checkPath(path), this.#call)
     return { data: isNull ? null : data, stat }
   }
 
   async setData(path: string, data: Uint8Array | null, version?: number): Promise<Stat> {
-    return this.#client.setData(checkPath(path), data, { ...this.#callOptions, ...versionOption(version) })
+    return this.#client.setData(checkPath(path), data, { ...this.#call, ...versionOption(version) })
   }
 
   async getChildren(path: string): Promise<{ children: string[]; stat: Stat }> {
-    return this.#client.getChildren(checkPath(path), this.#callOptions)
+    return this.#client.getChildren(checkPath(path), this.#call)
   }
 
   async getACL(path: string): Promise<{ acl: ACL[]; stat: Stat }> {
-    const { acl, stat } = await this.#client.getACL(checkPath(path), this.#callOptions)
+    const { acl, stat } = await this.#client.getACL(checkPath(path), this.#call)
     return { acl: acl.map(({ perms, scheme, id }) => ({ perms, id: { scheme, id } })), stat }
   }
 
   async setACL(path: string, acl: readonly ACL[], version?: number): Promise<Stat> {
     return this.#client.setACL(checkPath(path), toClientAcl(acl), {
-      ...this.#callOptions,
+      ...this.#call,
       ...versionOption(version),
     })
   }
 
   async getAllChildrenNumber(path: string): Promise<number> {
-    return this.#client.getAllChildrenNumber(checkPath(path), this.#callOptions)
+    return this.#client.getAllChildrenNumber(checkPath(path), this.#call)
   }
 
   async getEphemerals(prefix: string): Promise<string[]> {
-    return this.#client.getEphemerals(checkPath(prefix), this.#callOptions)
+    return this.#client.getEphemerals(checkPath(prefix), this.#call)
   }
 
   async sync(path: string): Promise<void> {
-    await this.#client.sync(checkPath(path), this.#callOptions)
+    await this.#client.sync(checkPath(path), this.#call)
   }
 
   visit(path: string, options: WalkOptions): AsyncIterable<Visit> {
-    return this.#client.visit(checkPath(path), { requestTimeout: this.#timeout, ...options })
+    return this.#client.visit(checkPath(path), { requestTimeout: this.#call.timeout, ...options })
   }
 
   async deleteTree(path: string, options: DeleteTreeOptions): Promise<number> {
-    return this.#client.deleteTree(checkPath(path), { requestTimeout: this.#timeout, ...options })
+    return this.#client.deleteTree(checkPath(path), { requestTimeout: this.#call.timeout, ...options })
   }
 
-  async multi(ops: readonly WriteOp[]): Promise<void> {
-    const operations = ops.map((op) => {
-      if (op.op !== 'create') return op
-      const { acl, ...rest } = op
-      return acl ? { ...rest, acl: toClientAcl(acl) } : rest
-    })
-    await this.#client.multi(operations, this.#callOptions)
+  async multi(operations: readonly WriteOp[]): Promise<void> {
+    await this.#client.multi(operations, this.#call)
   }
 
-  async watchOnce(path: string, kind: 'data' | 'exists' | 'children'): Promise<OneShotWatch> {
-    const watch = await this.#client.watchOnce(checkPath(path), kind, this.#callOptions)
-    // Rejects when the watch is closed or its session ends: no event then.
-    const fired = watch.fired.catch((): undefined => undefined)
-    return { fired, close: () => watch.close() }
+  /** Sets a watch for one event. `fired` resolves to undefined when the watch is closed or its session ends. */
+  async watchOnce(
+    path: string,
+    kind: 'data' | 'exists' | 'children',
+  ): Promise<{ fired: Promise<NodeEvent | undefined>; close(): Promise<void> }> {
+    const watch = await this.#client.watchOnce(checkPath(path), kind, this.#call)
+    return { fired: watch.fired.catch((): undefined => undefined), close: () => watch.close() }
   }
 
-  async watch(path: string, mode: 'persistent' | 'persistentRecursive'): Promise<Watcher> {
-    const watcher = await this.#client.watch(checkPath(path), { ...this.#callOptions, mode })
-    return {
-      path,
-      close: () => watcher.close(),
-      [Symbol.asyncIterator]: () => eventsOf(watcher),
-    }
+  async watch(
+    path: string,
+    mode: 'persistent' | 'persistentRecursive',
+  ): Promise<{ events: AsyncIterable<WatchedEvent>; close(): Promise<void> }> {
+    const watcher = await this.#client.watch(checkPath(path), { ...this.#call, mode })
+    return { events: eventsOf(watcher), close: () => watcher.close() }
   }
 
   async addAuth(scheme: string, auth: Uint8Array): Promise<void> {
-    await this.#client.addAuth(scheme, auth, this.#callOptions)
+    await this.#client.addAuth(scheme, auth, this.#call)
   }
 
   async whoAmI(): Promise<{ scheme: string; user: string }[]> {
-    return this.#client.whoAmI(this.#callOptions)
+    return this.#client.whoAmI(this.#call)
   }
 
-  async getConfig(): Promise<{ data: Uint8Array | null; stat: Stat }> {
-    return this.#client.getConfig(this.#callOptions)
+  async getConfig(): Promise<{ data: Uint8Array; stat: Stat }> {
+    return this.#client.getConfig(this.#call)
   }
 
-  async reconfig(change: {
-    joining?: string
-    leaving?: string
-    members?: string
-    version?: bigint
-  }): Promise<{ data: Uint8Array | null; stat: Stat }> {
-    return this.#client.reconfig(change, this.#callOptions)
+  async reconfig(change: ReconfigChange): Promise<{ data: Uint8Array; stat: Stat }> {
+    // Retried, a refusal for want of a quorum would end as a timeout.
+    return this.#client.reconfig(change, { ...this.#call, retry: false })
   }
 
+  /** Closes the session; the server deletes its ephemeral nodes at once. */
   close(): Promise<void> {
     return this.#client.close()
-  }
-
-  get #callOptions(): { readonly timeout: number } {
-    return { timeout: this.#timeout }
   }
 
   /** Tracks the connected server, and reports lost and restored connections. */
@@ -182,8 +177,8 @@ export class ClientSession implements ZooKeeper {
   }
 }
 
-/** Returns the events of a watcher, without failing when the session ends; `ZooKeeper.closed` then has the reason. */
-async function* eventsOf(watcher: AsyncIterable<ClientEvent>): AsyncGenerator<WatchedEvent> {
+/** Returns the events of a watcher, without failing when the session ends; `closed` then has the reason. */
+async function* eventsOf(watcher: AsyncIterable<WatchedEvent>): AsyncGenerator<WatchedEvent> {
   try {
     for await (const event of watcher) yield event
   } catch (error) {
@@ -201,5 +196,5 @@ function checkPath(path: string, mode: CreateMode = 'persistent'): string {
 const versionOption = (version: number | undefined): { version?: number } =>
   version === undefined ? {} : { version }
 
-const toClientAcl = (acl: readonly ACL[]): ClientAcl[] =>
+export const toClientAcl = (acl: readonly ACL[]): ClientAcl[] =>
   acl.map(({ perms, id }) => ({ perms, scheme: id.scheme ?? '', id: id.id ?? '' }))

@@ -1,5 +1,5 @@
 import { UsageError } from '../exit-codes.ts'
-import type { CreateMode } from './zookeeper.ts'
+import type { CreateMode } from '@zabra/client'
 
 /** Flags of create commands that determine the create mode. */
 export interface CreateFlags {

@@ -4,11 +4,11 @@ import type { ExportedNode } from './export-format.ts'
 import { isReserved } from './paths.ts'
 import { mapConcurrent } from '@zabra/client'
 import type { Visit } from '@zabra/client'
-import type { ZooKeeper } from './zookeeper.ts'
+import type { ClientSession } from './client-session.ts'
 
 /** Reads the nodes of a subtree for an export. The protocol does not reveal containers and times to live. */
 export async function* readNodes(
-  zk: ZooKeeper,
+  zk: ClientSession,
   root: string,
   signal: AbortSignal,
   unreadable: (path: string) => void,
@@ -19,7 +19,7 @@ export async function* readNodes(
     if (node !== undefined) yield node
 }
 
-async function readNode(zk: ZooKeeper, { path, stat }: Visit, unreadable: (path: string) => void) {
+async function readNode(zk: ClientSession, { path, stat }: Visit, unreadable: (path: string) => void) {
   try {
     const [{ data }, { acl }] = await Promise.all([zk.getData(path), zk.getACL(path)])
     return { path, data, acl, isEphemeral: (stat?.ephemeralOwner ?? 0n) !== 0n }

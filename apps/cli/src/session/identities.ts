@@ -1,5 +1,5 @@
 import { digestId, Perms, type ACL } from '@zabra/protocol'
-import type { ZooKeeper } from './zookeeper.ts'
+import type { ClientSession } from './client-session.ts'
 
 /** The identities of this client. */
 export interface Identities {
@@ -13,7 +13,7 @@ export interface Identities {
 
 /** Asks the server for the identities. For digests it returns only the user name, so their ids are computed from `auth`. */
 export async function readIdentities(
-  zk: ZooKeeper,
+  zk: ClientSession,
   auth: readonly { readonly scheme: string; readonly credential: string }[],
 ): Promise<Identities> {
   const identities = await zk.whoAmI()

@@ -4,7 +4,7 @@ import type { ExportedNodeLine } from './export-file.ts'
 import type { Identities } from './identities.ts'
 import { isReserved } from './paths.ts'
 import { mapConcurrent } from '@zabra/client'
-import type { ZooKeeper } from './zookeeper.ts'
+import type { ClientSession } from './client-session.ts'
 
 /** The changes that an import makes. */
 export interface ImportPlan {
@@ -25,7 +25,7 @@ export interface ImportPlan {
 
 /** Compares nodes, by their target paths, with the tree on the server. Changes nothing and keeps no data in memory. */
 export async function planImport(
-  zk: ZooKeeper,
+  zk: ClientSession,
   nodes: readonly ExportedNodeLine[],
   readData: (node: ExportedNodeLine) => Promise<Uint8Array | null>,
   existing: 'refuse' | 'skip' | 'replace',
@@ -82,7 +82,7 @@ export const temporaryAcl = ({ addresses }: Identities): ACL[] =>
  * of an import that was killed before it set the final list.
  */
 async function compareNode(
-  zk: ZooKeeper,
+  zk: ClientSession,
   node: ExportedNodeLine,
   readData: (node: ExportedNodeLine) => Promise<Uint8Array | null>,
   identities: Identities,

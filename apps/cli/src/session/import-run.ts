@@ -4,7 +4,8 @@ import { hasCode } from '../exit-codes.ts'
 import type { ExportedNodeLine } from './export-file.ts'
 import { canChangeChildren, type Identities } from './identities.ts'
 import { temporaryAcl, type ImportPlan } from './import-plan.ts'
-import type { CreateMode, WriteOp, ZooKeeper } from './zookeeper.ts'
+import type { CreateMode, WriteOp } from '@zabra/client'
+import { toClientAcl, type ClientSession } from './client-session.ts'
 
 /** Inputs and callbacks of an import. */
 export interface ImportRun {
@@ -34,7 +35,7 @@ export class IncompleteRollbackError extends Error {
  * rejects with the reason, or with an `IncompleteRollbackError` when some could not be deleted. A killed import is completed by
  * the same import from the same address.
  */
-export async function runImport(zk: ZooKeeper, plan: ImportPlan, run: ImportRun): Promise<void> {
+export async function runImport(zk: ClientSession, plan: ImportPlan, run: ImportRun): Promise<void> {
   const parents = new Set(plan.create.map(({ path }) => parentOf(path)))
   const withTemporaryAcl = new Map<string, ExportedNodeLine>()
   for (const node of plan.create)
@@ -69,7 +70,7 @@ export async function runImport(zk: ZooKeeper, plan: ImportPlan, run: ImportRun)
 }
 
 async function createAll(
-  zk: ZooKeeper,
+  zk: ClientSession,
   plan: ImportPlan,
   withTemporaryAcl: ReadonlyMap<string, unknown>,
   created: string[],
@@ -113,12 +114,12 @@ function createOp(
 ): WriteOp {
   const mode: CreateMode =
     kind === 'container' ? 'container' : kind === 'ttl' ? 'persistentWithTtl' : 'persistent'
-  return { op: 'create', path, data, acl, mode, ...(ttl === undefined ? {} : { ttl }) }
+  return { op: 'create', path, data, acl: toClientAcl(acl), mode, ...(ttl === undefined ? {} : { ttl }) }
 }
 
 /** Deletes the created nodes, last first. Nodes that cannot be deleted get their final access list. */
 async function rollBack(
-  zk: ZooKeeper,
+  zk: ClientSession,
   created: readonly string[],
   withTemporaryAcl: ReadonlyMap<string, ExportedNodeLine>,
   { onRollback }: ImportRun,
@@ -148,7 +149,7 @@ async function rollBack(
   if (remaining.length > 0) throw new IncompleteRollbackError(remaining.length, cause)
 }
 
-async function deleteIfEmpty(zk: ZooKeeper, path: string): Promise<boolean> {
+async function deleteIfEmpty(zk: ClientSession, path: string): Promise<boolean> {
   try {
     await zk.delete(path)
     return true

@@ -4,7 +4,6 @@ import { isSrvName, parseServers, srvAdvice } from './address.ts'
 import { ClientSession } from './client-session.ts'
 import type { Login } from './login.ts'
 import type { ClientTransport } from './transport.ts'
-import type { ZooKeeper } from './zookeeper.ts'
 
 /** Servers, identities and timeouts of a session. */
 export interface SessionOptions {
@@ -30,7 +29,7 @@ export async function openSession(
   options: SessionOptions,
   signal: AbortSignal,
   notice: (line: string) => void = () => {},
-): Promise<ZooKeeper> {
+): Promise<ClientSession> {
   const { timeoutMs, clientTransport } = options
   const servers = clientTransport.withSchemes(options.server)
   // The client looks up an SRV name, so the number of its servers is unknown here.

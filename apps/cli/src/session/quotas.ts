@@ -2,7 +2,7 @@ import { ErrorCode } from '@zabra/protocol'
 import { hasCode } from '../exit-codes.ts'
 import { formatLimits, limitsPath, parseLimits, statsPath, unlimited, type Limits } from '../text/quota.ts'
 import { join } from './paths.ts'
-import type { ZooKeeper } from './zookeeper.ts'
+import type { ClientSession } from './client-session.ts'
 
 /** The limits of a subtree and its usage. */
 export interface Quota {
@@ -14,7 +14,7 @@ export interface Quota {
 const decode = (data: Uint8Array | null): string => new TextDecoder().decode(data ?? new Uint8Array(0))
 
 /** Reads the quota of a subtree; resolves to undefined when it has none. */
-export async function readQuota(zk: ZooKeeper, path: string): Promise<Quota | undefined> {
+export async function readQuota(zk: ClientSession, path: string): Promise<Quota | undefined> {
   try {
     const [limits, used] = await Promise.all([zk.getData(limitsPath(path)), zk.getData(statsPath(path))])
     return { path, limits: parseLimits(decode(limits.data)), used: parseLimits(decode(used.data)) }
@@ -26,7 +26,7 @@ export async function readQuota(zk: ZooKeeper, path: string): Promise<Quota | un
 
 /** Finds an ancestor or descendant with a quota, since quotas do not nest; resolves to undefined when there is none. */
 export async function conflictingQuota(
-  zk: ZooKeeper,
+  zk: ClientSession,
   path: string,
 ): Promise<{ path: string; where: 'above' | 'below' } | undefined> {
   for (let end = path.lastIndexOf('/'); end > 0; end = path.lastIndexOf('/', end - 1)) {
@@ -37,7 +37,7 @@ export async function conflictingQuota(
   return below === undefined ? undefined : { path: below, where: 'below' }
 }
 
-async function quotaBelow(zk: ZooKeeper, path: string): Promise<string | undefined> {
+async function quotaBelow(zk: ClientSession, path: string): Promise<string | undefined> {
   const node = limitsPath(path).replace(/\/zookeeper_limits$/, '')
   for (const name of await namesBelow(zk, node)) {
     const child = join(path, name)
@@ -48,7 +48,7 @@ async function quotaBelow(zk: ZooKeeper, path: string): Promise<string | undefin
   return undefined
 }
 
-async function namesBelow(zk: ZooKeeper, node: string): Promise<string[]> {
+async function namesBelow(zk: ClientSession, node: string): Promise<string[]> {
   try {
     const { children } = await zk.getChildren(node)
     return children.filter((name) => name !== 'zookeeper_limits' && name !== 'zookeeper_stats')
@@ -59,7 +59,7 @@ async function namesBelow(zk: ZooKeeper, node: string): Promise<string[]> {
 }
 
 /** Sets the limits in `change` and keeps the others. Creates the quota when there is none. */
-export async function changeQuota(zk: ZooKeeper, path: string, change: Partial<Limits>): Promise<Limits> {
+export async function changeQuota(zk: ClientSession, path: string, change: Partial<Limits>): Promise<Limits> {
   const encoder = new TextEncoder()
   const before = await readQuota(zk, path)
   const limits: Limits = {
@@ -82,7 +82,7 @@ export async function changeQuota(zk: ZooKeeper, path: string, change: Partial<L
 }
 
 /** Deletes the quota of a subtree and its then empty parent nodes. Resolves to false when there is none. */
-export async function removeQuota(zk: ZooKeeper, path: string): Promise<boolean> {
+export async function removeQuota(zk: ClientSession, path: string): Promise<boolean> {
   if ((await readQuota(zk, path)) === undefined) return false
   await zk.multi([
     { op: 'delete', path: limitsPath(path) },
@@ -101,7 +101,7 @@ export async function removeQuota(zk: ZooKeeper, path: string): Promise<boolean>
   return true
 }
 
-async function createIfMissing(zk: ZooKeeper, path: string): Promise<void> {
+async function createIfMissing(zk: ClientSession, path: string): Promise<void> {
   try {
     await zk.create(path, null)
   } catch (error) {

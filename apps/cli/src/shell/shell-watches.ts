@@ -1,6 +1,7 @@
 import { ErrorCode } from '@zabra/protocol'
 import { RequestError } from '../session/request-error.ts'
-import type { WatchedEvent, ZooKeeper } from '../session/zookeeper.ts'
+import type { WatchedEvent } from '@zabra/client'
+import type { ClientSession } from '../session/client-session.ts'
 
 /** The kinds of watch that the shell can set. */
 export type WatchKind = 'data' | 'exists' | 'children' | 'persistent' | 'persistentRecursive'
@@ -36,7 +37,7 @@ export class ShellWatches {
   }
 
   /** Sets a one-shot watch, unless one of this kind is set at the path already. */
-  async addOneShot(zk: ZooKeeper, path: string, kind: 'data' | 'exists' | 'children'): Promise<void> {
+  async addOneShot(zk: ClientSession, path: string, kind: 'data' | 'exists' | 'children'): Promise<void> {
     if (this.#has(path, kind)) return
     const oneShot = await zk.watchOnce(path, kind)
     const watch: ActiveWatch = { path, kind, close: () => oneShot.close() }
@@ -49,7 +50,7 @@ export class ShellWatches {
 
   /** Sets a persistent watch, unless one of this kind is set at the path already. */
   async addPersistent(
-    zk: ZooKeeper,
+    zk: ClientSession,
     path: string,
     kind: 'persistent' | 'persistentRecursive',
   ): Promise<void> {
@@ -57,7 +58,7 @@ export class ShellWatches {
     const watcher = await zk.watch(path, kind)
     const watch: ActiveWatch = { path, kind, close: () => watcher.close() }
     this.#active.add(watch)
-    void this.#forward(watcher)
+    void this.#forward(watcher.events)
   }
 
   /** Removes the watches of these kinds at a path. Rejects with `NOWATCHER` when there is none, as a server does. */

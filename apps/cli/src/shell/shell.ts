@@ -1,7 +1,7 @@
 import { raceAbort } from '../context.ts'
 import { ExitCode, Interrupted } from '../exit-codes.ts'
 import { note, print, type Io } from '../io.ts'
-import type { ZooKeeper } from '../session/zookeeper.ts'
+import type { ClientSession } from '../session/client-session.ts'
 import { safe, safeLine } from '../text/bytes.ts'
 import { CommandSyntaxError, parseArguments, type ShellCommand, type ShellContext } from './command.ts'
 import { checkPath, toShellExit, ShellFailure } from './failures.ts'
@@ -14,7 +14,7 @@ export interface ShellOptions {
   readonly commands: ReadonlyMap<string, ShellCommand>
   readonly server: string
   /** Opens a session on `server`. */
-  readonly open: (server: string) => Promise<ZooKeeper>
+  readonly open: (server: string) => Promise<ClientSession>
   /** Redraws the prompt after output that arrived while the user may be typing. */
   readonly refresh?: () => void
 }
@@ -27,12 +27,12 @@ export class Shell implements ShellContext {
   readonly history: string[] = []
   areWatchesPrinted = true
   hasQuit = false
-  readonly #open: (server: string) => Promise<ZooKeeper>
+  readonly #open: (server: string) => Promise<ClientSession>
   readonly #refresh: () => void
   /** Aborts the running command. */
   #running: AbortController | undefined
   #server: string
-  #zk: ZooKeeper | undefined
+  #zk: ClientSession | undefined
 
   constructor({ io, commands, server, open, refresh = () => {} }: ShellOptions) {
     this.io = io
@@ -43,7 +43,7 @@ export class Shell implements ShellContext {
     this.watches = new ShellWatches((type, path) => this.#printEvent('SyncConnected', type, path))
   }
 
-  get zk(): ZooKeeper {
+  get zk(): ClientSession {
     if (this.#zk === undefined) throw new NotConnected()
     return this.#zk
   }

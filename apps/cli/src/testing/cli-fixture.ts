@@ -1,3 +1,4 @@
+import { afterAll, beforeAll } from 'vitest'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,7 +8,7 @@ import { createServer, defaults, type Server, type ServerSettings } from '@zabra
 import type { Io } from '../io.ts'
 import { openSession } from '../session/open.ts'
 import { ClientTransport } from '../session/transport.ts'
-import type { ZooKeeper } from '../session/zookeeper.ts'
+import type { ClientSession } from '../session/client-session.ts'
 import { run } from '../run.ts'
 
 /** Captures output; `until` waits for a text. */
@@ -104,7 +105,7 @@ export class CommandRun {
 export class CliFixture {
   readonly folder = mkdtempSync(join(tmpdir(), 'zabra-cli-'))
   server!: Server
-  zk!: ZooKeeper
+  zk!: ClientSession
 
   static async start(settings: Partial<ServerSettings> = {}): Promise<CliFixture> {
     const fixture = new CliFixture()
@@ -151,4 +152,13 @@ export class CliFixture {
     await this.server.close()
     rmSync(this.folder, { recursive: true })
   }
+}
+
+/** The server of the running test file. */
+export let stage: CliFixture
+
+/** Starts a server before the tests of a file, and stops it after them. */
+export function setupStage(settings?: Partial<ServerSettings>): void {
+  beforeAll(async () => void (stage = await CliFixture.start(settings)))
+  afterAll(() => stage.stop())
 }

@@ -1,5 +1,5 @@
 import { formatZxid } from '@zabra/protocol'
-import type { Stat } from '../session/zookeeper.ts'
+import type { Stat } from '@zabra/client'
 import { javaDate } from './time.ts'
 
 const hex = (value: bigint | number): string => `0x${formatZxid(value)}`

@@ -37,7 +37,7 @@ export class ElectionParticipant {
       announcedAddresses: () => [listen],
       addressesOf: (other) =>
         (members.get(other)?.addresses ?? []).map(({ host, electionPort: port }) => ({ host, port })),
-      received: (from, payload) => this.#driver.receive(from, payload),
+      received: (from, payload, isAuthenticated) => this.#driver.receive(from, payload, isAuthenticated),
     })
     this.#driver = new ElectionDriver({
       election: new Election({ self: id, ...electionDefaults }),

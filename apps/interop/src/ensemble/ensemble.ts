@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
 import { Proxy } from '../client/proxy.ts'
 import { Client, fourLetterWord } from '../harness/client.ts'
 import { dumpTree } from '../harness/dump.ts'
@@ -26,7 +27,7 @@ export interface EnsembleOptions {
   readonly proxied?: boolean
 }
 
-/** An ensemble of server processes of any kinds on loopback. Their data stays between starts. */
+/** An ensemble of server processes of any kinds on loopback, for one test. Their data stays between starts. */
 export class Ensemble {
   readonly ids: readonly number[]
   readonly #options: EnsembleOptions
@@ -60,17 +61,27 @@ export class Ensemble {
     return proxies?.map(({ port }) => port) ?? [this.#ports[2 * id - 2]!, this.#ports[2 * id - 1]!]
   }
 
-  /** Plans an ensemble on free ports and starts all of its members. Resolves when each of them serves. */
-  static async start(options: EnsembleOptions): Promise<Ensemble> {
-    const ensemble = await Ensemble.plan(options)
+  /**
+   * Plans an ensemble on free ports and starts all of its members. Resolves when each of them serves. `dispose` registers its
+   * removal: by default when the test finishes.
+   */
+  static async start(
+    options: EnsembleOptions,
+    dispose?: (remove: () => Promise<void>) => void,
+  ): Promise<Ensemble> {
+    const ensemble = await Ensemble.plan(options, dispose)
     await ensemble.start(...ensemble.ids)
     return ensemble
   }
 
-  /** Plans an ensemble on free ports without starting a member. */
-  static async plan(options: EnsembleOptions): Promise<Ensemble> {
+  /** Plans an ensemble on free ports without starting a member. It is removed when the test finishes. */
+  static async plan(
+    options: EnsembleOptions,
+    dispose: (remove: () => Promise<void>) => void = onTestFinished,
+  ): Promise<Ensemble> {
     const ports = await Promise.all(options.kinds.flatMap(() => [freePort(), freePort()]))
     const ensemble = new Ensemble(options, ports)
+    dispose(() => ensemble.#dispose())
     if (options.proxied === true) await ensemble.#startProxies()
     return ensemble
   }
@@ -234,7 +245,7 @@ export class Ensemble {
     return dumps
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  async #dispose(): Promise<void> {
     await Promise.all([...this.#members.values()].map((member) => member[Symbol.asyncDispose]()))
     await Promise.all([...this.#proxies.values()].flat().map((proxy) => proxy.close()))
   }

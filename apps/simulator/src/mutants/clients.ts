@@ -1,287 +1,186 @@
-import type { Change, ServerMutant } from './mutant.ts'
+import { mutant, type Changes, type ServerMutant } from './mutant.ts'
 
-const tracker = 'packages/server/src/core/sessions/session-tracker.ts'
+const tracker = 'core/sessions/session-tracker.ts'
 
 /** Keeps the digest of the tree consistent, which would otherwise detect the mutant. */
-const WITHOUT_DIGESTS: readonly Change[] = [
-  {
-    file: 'packages/server/src/pipeline/apply-queue.ts',
-    find: 'digest !== undefined && !tree.matches(digest)',
-    replace: 'header.zxid < 0',
-  },
-  {
-    file: replay(),
-    find: 'if (digest) this.#compareDigest(digest, header.zxid, ',
-    replace: 'if (Math.abs(0) > 1) this.#compareDigest(digest!, header.zxid, ',
-  },
+const WITHOUT_DIGESTS: Changes = [
+  ['pipeline/apply-queue.ts', 'digest !== undefined && !tree.matches(digest)', 'header.zxid < 0'],
+  [
+    replay(),
+    'if (digest) this.#compareDigest(digest, header.zxid, ',
+    'if (Math.abs(0) > 1) this.#compareDigest(digest!, header.zxid, ',
+  ],
 ]
 
 export const clients: readonly ServerMutant[] = [
-  {
-    name: 'sequence-from-children',
-    defect: 'Sequence numbers come from the number of children, so that they repeat.',
-    servers: 1,
-    changes: [
-      {
-        file: 'packages/server/src/core/operations/create.ts',
-        find: 'sequenceNumber(parent.cversion)',
-        replace: 'sequenceNumber(parent.childCount)',
-      },
+  mutant(
+    'sequence-from-children',
+    'Sequence numbers come from the number of children, so that they repeat.',
+    { servers: 1 },
+    [['core/operations/create.ts', 'sequenceNumber(parent.cversion)', 'sequenceNumber(parent.childCount)']],
+  ),
+  mutant(
+    'version-ignored',
+    'A write with an expected version succeeds whatever the version is.',
+    { servers: 1 },
+    [
+      [
+        'core/operations/change.ts',
+        'if (expected !== -1 && expected !== current) return',
+        'if (expected < -1) return',
+      ],
     ],
-  },
-  {
-    name: 'version-ignored',
-    defect: 'A write with an expected version succeeds whatever the version is.',
-    servers: 1,
-    changes: [
-      {
-        file: 'packages/server/src/core/operations/change.ts',
-        find: 'if (expected !== -1 && expected !== current) return',
-        replace: 'if (expected < -1) return',
-      },
+  ),
+  mutant('delete-with-children', 'A znode with children can be deleted.', { servers: 1 }, [
+    [
+      'core/operations/delete.ts',
+      'if (version !== -1 && version !== node.version) return reject(ErrorCode.BADVERSION)\n  if (node.childCount > 0) return reject(ErrorCode.NOTEMPTY)',
+      '',
     ],
-  },
-  {
-    name: 'delete-with-children',
-    defect: 'A znode with children can be deleted.',
-    servers: 1,
-    changes: [
-      {
-        file: 'packages/server/src/core/operations/delete.ts',
-        find: 'if (version !== -1 && version !== node.version) return reject(ErrorCode.BADVERSION)\n  if (node.childCount > 0) return reject(ErrorCode.NOTEMPTY)',
-        replace: '',
-      },
+  ]),
+  mutant(
+    'multi-not-rolled-back',
+    'The operations before a failed one of a multi stay in the pending tree.',
+    { servers: 1 },
+    [
+      [
+        'core/prepare/pending-tree.ts',
+        'if (last === undefined) break',
+        'if (last === undefined || this.#undo!.length === 0) break',
+      ],
     ],
-  },
-  {
-    name: 'multi-not-rolled-back',
-    defect: 'The operations before a failed one of a multi stay in the pending tree.',
-    servers: 1,
-    changes: [
-      {
-        file: 'packages/server/src/core/prepare/pending-tree.ts',
-        find: 'if (last === undefined) break',
-        replace: 'if (last === undefined || this.#undo!.length === 0) break',
-      },
+  ),
+  mutant('multi-part-lost', 'The last operation of a multi is logged and not applied.', { servers: 1 }, [
+    [
+      'core/tree/apply-in-steps.ts',
+      'for (const sub of txns) {',
+      'for (const sub of [...txns].slice(0, -1)) {',
     ],
-  },
-  {
-    name: 'multi-part-lost',
-    defect: 'The last operation of a multi is logged and not applied.',
-    servers: 1,
-    changes: [
-      {
-        file: 'packages/server/src/core/tree/apply-in-steps.ts',
-        find: 'for (const sub of txns) {',
-        replace: 'for (const sub of [...txns].slice(0, -1)) {',
-      },
+    ...WITHOUT_DIGESTS,
+  ]),
+  mutant(
+    'large-multi-part-lost',
+    'The last operation of a large multi is logged and not applied.',
+    { servers: 1 },
+    [
+      [
+        'core/tree/apply-in-steps.ts',
+        'if (isApplied) tree.applyPart(header, sub, sink)',
+        'if (isApplied && (i <= STEP || i < txns.length)) tree.applyPart(header, sub, sink)',
+      ],
       ...WITHOUT_DIGESTS,
     ],
-  },
-  {
-    name: 'large-multi-part-lost',
-    defect: 'The last operation of a large multi is logged and not applied.',
-    servers: 1,
-    changes: [
-      {
-        file: 'packages/server/src/core/tree/apply-in-steps.ts',
-        find: 'if (isApplied) tree.applyPart(header, sub, sink)',
-        replace: 'if (isApplied && (i <= STEP || i < txns.length)) tree.applyPart(header, sub, sink)',
-      },
-      ...WITHOUT_DIGESTS,
+  ),
+  mutant(
+    'ephemeral-left-behind',
+    'The end of a session deletes all of its ephemeral znodes but the first.',
+    { servers: 1 },
+    [
+      [
+        'core/prepare/pending-tree.ts',
+        'for (const node of this.#tree.owners.ofSession(session)) yield',
+        'for (const node of [...this.#tree.owners.ofSession(session)].slice(1)) yield',
+      ],
     ],
-  },
-  {
-    name: 'ephemeral-left-behind',
-    defect: 'The end of a session deletes all of its ephemeral znodes but the first.',
-    servers: 1,
-    changes: [
-      {
-        file: 'packages/server/src/core/prepare/pending-tree.ts',
-        find: 'for (const node of this.#tree.owners.ofSession(session)) yield',
-        replace: 'for (const node of [...this.#tree.owners.ofSession(session)].slice(1)) yield',
-      },
+  ),
+  mutant('expiry-early', 'Sessions expire after half of their timeouts.', { servers: 1 }, [
+    [tracker, 'const deadline = now + session.timeout\n', 'const deadline = now + session.timeout / 2\n'],
+  ]),
+  mutant('expiry-ignored', 'Sessions never expire.', { servers: 1 }, [
+    [tracker, 'expired.push(session)', 'void expired'],
+  ]),
+  mutant(
+    'session-ids-repeat',
+    'Session ids do not depend on time, so that a restart issues them again.',
+    { servers: 1 },
+    [
+      [
+        'core/sessions/session-id-generator.ts',
+        'BigInt.asIntN(64, time | (BigInt(serverId & 0xff) << 56n))',
+        'BigInt.asIntN(64, (time & 0n) | (BigInt(serverId & 0xff) << 56n)) + 1n',
+      ],
     ],
-  },
-  {
-    name: 'expiry-early',
-    defect: 'Sessions expire after half of their timeouts.',
-    servers: 1,
-    changes: [
-      {
-        file: tracker,
-        find: 'const deadline = now + session.timeout\n',
-        replace: 'const deadline = now + session.timeout / 2\n',
-      },
+  ),
+  mutant('reset-misses-data', 'A reset of watches misses a change of data.', { servers: 1 }, [
+    ['core/reads/watch-restorer.ts', 'if (mzxid > since) watchNotifier', 'if (since < 0) watchNotifier'],
+  ]),
+  mutant('reset-misses-creation', 'A reset of watches misses the creation of a node.', { servers: 1 }, [
+    [
+      'core/reads/watch-restorer.ts',
+      'else watchNotifier.notify(listener, EventType.NodeCreated, path)',
+      'else void watchNotifier',
     ],
-  },
-  {
-    name: 'expiry-ignored',
-    defect: 'Sessions never expire.',
-    servers: 1,
-    changes: [{ file: tracker, find: 'expired.push(session)', replace: 'void expired' }],
-  },
-  {
-    name: 'session-ids-repeat',
-    defect: 'Session ids do not depend on time, so that a restart issues them again.',
-    servers: 1,
-    changes: [
-      {
-        file: 'packages/server/src/core/sessions/session-id-generator.ts',
-        find: 'BigInt.asIntN(64, time | (BigInt(serverId & 0xff) << 56n))',
-        replace: 'BigInt.asIntN(64, (time & 0n) | (BigInt(serverId & 0xff) << 56n)) + 1n',
-      },
+  ]),
+  mutant(
+    'reset-reports-unchanged',
+    'A reset of watches reports a change of data that the client has seen.',
+    { servers: 1 },
+    [
+      [
+        'core/reads/watch-restorer.ts',
+        'if (mzxid > since) watchNotifier',
+        'if (mzxid > 0 || since > 0) watchNotifier',
+      ],
     ],
-  },
-  {
-    name: 'reset-misses-data',
-    defect: 'A reset of watches misses a change of data.',
-    servers: 1,
-    changes: [
-      {
-        file: 'packages/server/src/core/reads/watch-restorer.ts',
-        find: 'if (mzxid > since) watchNotifier',
-        replace: 'if (since < 0) watchNotifier',
-      },
+  ),
+  mutant('reset-reports-twice', 'A reset of watches reports a change of data twice.', { servers: 1 }, [
+    [
+      'core/reads/watch-restorer.ts',
+      'if (mzxid > since) watchNotifier',
+      'if (mzxid > since) watchNotifier.notify(listener, EventType.NodeDataChanged, path)\n    if (mzxid > since) watchNotifier',
     ],
-  },
-  {
-    name: 'reset-misses-creation',
-    defect: 'A reset of watches misses the creation of a node.',
-    servers: 1,
-    changes: [
-      {
-        file: 'packages/server/src/core/reads/watch-restorer.ts',
-        find: 'else watchNotifier.notify(listener, EventType.NodeCreated, path)',
-        replace: 'else void watchNotifier',
-      },
+  ]),
+  mutant('reset-misses-children', 'A reset of watches misses a change of children.', { servers: 1 }, [
+    ['core/reads/watch-restorer.ts', 'else if (pzxid > since)', 'else if (since < 0)'],
+  ]),
+  mutant('reset-drops-recursive', 'A reset of watches does not register recursive watches.', { servers: 1 }, [
+    ['core/reads/watch-restorer.ts', 'return watches.watchRecursively(listener, path)', 'return'],
+  ]),
+  mutant('access-list-ignored', 'Writes ignore access lists.', { servers: 1 }, [
+    [
+      'core/prepare/prepare-context.ts',
+      'if (!this.options.acls.allows(node.acl, perms, request.identities)) reject(ErrorCode.NOAUTH)',
+      'void [node, perms, request]',
     ],
-  },
-  {
-    name: 'reset-reports-unchanged',
-    defect: 'A reset of watches reports a change of data that the client has seen.',
-    servers: 1,
-    changes: [
-      {
-        file: 'packages/server/src/core/reads/watch-restorer.ts',
-        find: 'if (mzxid > since) watchNotifier',
-        replace: 'if (mzxid > 0 || since > 0) watchNotifier',
-      },
+  ]),
+  mutant('events-for-all', 'Events are sent to watchers that may not read the node.', { servers: 1 }, [
+    [
+      'core/watches/watch-notifier.ts',
+      'if (!this.#rules.allows(acl, Perms.READ, watcher.identities)) return\n      frame',
+      'frame',
     ],
-  },
-  {
-    name: 'reset-reports-twice',
-    defect: 'A reset of watches reports a change of data twice.',
-    servers: 1,
-    changes: [
-      {
-        file: 'packages/server/src/core/reads/watch-restorer.ts',
-        find: 'if (mzxid > since) watchNotifier',
-        replace:
-          'if (mzxid > since) watchNotifier.notify(listener, EventType.NodeDataChanged, path)\n    if (mzxid > since) watchNotifier',
-      },
+  ]),
+  mutant('watch-fires-twice', 'A one-shot watch stays registered after it has fired.', { servers: 1 }, [
+    [
+      'core/watches/watch-manager.ts',
+      'if ((modes & WatchBits.ONE_SHOT) !== 0) this.#consume(this.data, path, watcher)\n      notify(watcher)\n    })\n    if (notified',
+      'notify(watcher)\n    })\n    if (notified',
     ],
-  },
-  {
-    name: 'reset-misses-children',
-    defect: 'A reset of watches misses a change of children.',
-    servers: 1,
-    changes: [
-      {
-        file: 'packages/server/src/core/reads/watch-restorer.ts',
-        find: 'else if (pzxid > since)',
-        replace: 'else if (since < 0)',
-      },
+  ]),
+  mutant('child-watch-misses-deletions', 'Child watches do not fire on deletions.', { servers: 1 }, [
+    [
+      'core/watches/watch-notifier.ts',
+      'this.#watches.fireDeleted(path, this.#notifierOf(EventType.NodeDeleted, path, acl)),\n    )\n    this.#childrenChanged(parent, parentAcl)',
+      'this.#watches.fireDeleted(path, this.#notifierOf(EventType.NodeDeleted, path, acl)),\n    )\n    void [parent, parentAcl]',
     ],
-  },
-  {
-    name: 'reset-drops-recursive',
-    defect: 'A reset of watches does not register recursive watches.',
-    servers: 1,
-    changes: [
-      {
-        file: 'packages/server/src/core/reads/watch-restorer.ts',
-        find: 'return watches.watchRecursively(listener, path)',
-        replace: 'return',
-      },
+  ]),
+  mutant(
+    'events-after-replies',
+    'Notifications are delayed until the next turn, after replies that show the change.',
+    { servers: 1 },
+    [
+      [
+        'connections/request-processor.ts',
+        'if (!this.#readExecutor.captureNotification(frame)) this.#client.replyWriter.addNotification(frame)',
+        'const late = frame.slice(); this.#service.platform.clock.immediate(() => this.#service.runTurn(() => { if (this.#isOpen) this.#client.replyWriter.addNotification(late) }))',
+      ],
     ],
-  },
-  {
-    name: 'access-list-ignored',
-    defect: 'Writes ignore access lists.',
-    servers: 1,
-    changes: [
-      {
-        file: 'packages/server/src/core/prepare/prepare-context.ts',
-        find: 'if (!this.options.acls.allows(node.acl, perms, request.identities)) reject(ErrorCode.NOAUTH)',
-        replace: 'void [node, perms, request]',
-      },
-    ],
-  },
-  {
-    name: 'events-for-all',
-    defect: 'Events are sent to watchers that may not read the node.',
-    servers: 1,
-    changes: [
-      {
-        file: 'packages/server/src/core/watches/watch-notifier.ts',
-        find: 'if (!this.#rules.allows(acl, Perms.READ, watcher.identities)) return\n      frame',
-        replace: 'frame',
-      },
-    ],
-  },
-  {
-    name: 'watch-fires-twice',
-    defect: 'A one-shot watch stays registered after it has fired.',
-    servers: 1,
-    changes: [
-      {
-        file: 'packages/server/src/core/watches/watch-manager.ts',
-        find: 'if ((modes & WatchBits.ONE_SHOT) !== 0) this.#consume(this.data, path, watcher)\n      notify(watcher)\n    })\n    if (notified',
-        replace: 'notify(watcher)\n    })\n    if (notified',
-      },
-    ],
-  },
-  {
-    name: 'child-watch-misses-deletions',
-    defect: 'Child watches do not fire on deletions.',
-    servers: 1,
-    changes: [
-      {
-        file: 'packages/server/src/core/watches/watch-notifier.ts',
-        find: 'this.#watches.fireDeleted(path, this.#notifierOf(EventType.NodeDeleted, path, acl)),\n    )\n    this.#childrenChanged(parent, parentAcl)',
-        replace:
-          'this.#watches.fireDeleted(path, this.#notifierOf(EventType.NodeDeleted, path, acl)),\n    )\n    void [parent, parentAcl]',
-      },
-    ],
-  },
-  {
-    name: 'events-after-replies',
-    defect: 'Notifications are delayed until the next turn, after replies that show the change.',
-    servers: 1,
-    changes: [
-      {
-        file: 'packages/server/src/connections/request-processor.ts',
-        find: 'if (!this.#readExecutor.captureNotification(frame)) this.#client.replyWriter.addNotification(frame)',
-        replace:
-          'const late = frame.slice(); this.#service.platform.clock.immediate(() => this.#service.runTurn(() => { if (this.#isOpen) this.#client.replyWriter.addNotification(late) }))',
-      },
-    ],
-  },
-  {
-    name: 'quota-usage-not-lowered',
-    defect: 'Deletions do not lower the usage of a quota.',
-    servers: 1,
-    changes: [
-      {
-        file: 'packages/server/src/core/tree/quota-tracker.ts',
-        find: 'this.#add(path, -1, -bytes)',
-        replace: '',
-      },
-    ],
-  },
+  ),
+  mutant('quota-usage-not-lowered', 'Deletions do not lower the usage of a quota.', { servers: 1 }, [
+    ['core/tree/quota-tracker.ts', 'this.#add(path, -1, -bytes)', ''],
+  ]),
 ]
 
 function replay(): string {
-  return 'packages/server/src/persistence/replay.ts'
+  return 'persistence/replay.ts'
 }

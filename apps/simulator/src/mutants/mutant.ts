@@ -1,7 +1,8 @@
-import type { SourceChange, SourceMutant } from '@zabra/testkit/mutants'
+import type { SourceMutant } from '@zabra/testkit/mutants'
 import type { Feature } from '../simulation/plan.ts'
 
-export type Change = SourceChange
+/** Replacements in the sources of the server: the file, the text to find and its replacement. */
+export type Changes = readonly (readonly [file: string, find: string, replace: string])[]
 
 /** A defect on purpose in the sources of the server, which the simulation must detect. */
 export interface ServerMutant extends SourceMutant {
@@ -23,3 +24,16 @@ export interface Mutant extends SourceMutant {
   readonly defect: string
   readonly hunt: Hunt
 }
+
+/** Returns a mutant of the server. The files are relative to its sources. */
+export const mutant = (
+  name: string,
+  defect: string,
+  ensembles: Pick<ServerMutant, 'servers' | 'with'>,
+  changes: Changes,
+): ServerMutant => ({
+  name,
+  defect,
+  ...ensembles,
+  changes: changes.map(([file, find, replace]) => ({ file: `packages/server/src/${file}`, find, replace })),
+})

@@ -1,21 +1,10 @@
 import { ZooKeeperError, type NodeEvent, type Stat } from '@zabra/client/core'
 import { plainStat, type PlainStat } from '../history/records.ts'
 import type { Incarnation } from '@zabra/testing'
+import type { ParticipantOperation } from './plan.ts'
 
 export type CallKind =
-  | 'set'
-  | 'setIf'
-  | 'create'
-  | 'ephemeral'
-  | 'sequential'
-  | 'delete'
-  | 'multi'
-  | 'failingMulti'
-  | 'get'
-  | 'exists'
-  | 'children'
-  | 'sync'
-  | 'watch'
+  | Exclude<ParticipantOperation, 'move' | 'reconnect'>
   | 'follow'
   | 'update'
   | 'connect'

@@ -10,7 +10,8 @@ import {
   Xid,
   type SetWatches,
 } from '@zabra/protocol'
-import type { Address, Connection, ConnectionHandler } from '@zabra/runtime'
+import type { Connection, ConnectionHandler } from '@zabra/runtime'
+import { ForwardingConnection } from '@zabra/testkit'
 import { hexOf, type History, type Operation, type WatchesReset } from '../history/records.ts'
 import { readResult } from '../workload/codec.ts'
 import type { SimulatedWorld } from '@zabra/testing'
@@ -34,11 +35,8 @@ const MAX_FRAME_BYTES = 1 << 24
  * Records the requests, replies and notifications of a library client's connection in the history, in wire order, so
  * that the checkers apply to its sessions as well.
  */
-export class RecordingConnection implements Connection {
-  readonly remote: Address
-  readonly local: Address
+export class RecordingConnection extends ForwardingConnection {
   readonly #options: RecordingOptions
-  readonly #inner: Connection
   readonly #sent: FrameSplitter
   readonly #received: FrameSplitter
   /** Requests without a reply, oldest first; the operation is undefined for requests that are not recorded. */
@@ -52,10 +50,8 @@ export class RecordingConnection implements Connection {
   #isEnded = false
 
   constructor(inner: Connection, options: RecordingOptions) {
-    this.#inner = inner
+    super(inner)
     this.#options = options
-    this.remote = inner.remote
-    this.local = inner.local
     const reading = (frame: (r: Reader) => void) => (bytes: Uint8Array, start: number, end: number) =>
       frame(new Reader(bytes.slice(start, end)))
     this.#sent = new FrameSplitter({
@@ -68,12 +64,8 @@ export class RecordingConnection implements Connection {
     })
   }
 
-  get bufferedBytes(): number {
-    return this.#inner.bufferedBytes
-  }
-
-  setHandler(handler: ConnectionHandler): void {
-    this.#inner.setHandler({
+  override setHandler(handler: ConnectionHandler): void {
+    this.inner.setHandler({
       data: (chunk) => {
         const wasEnded = this.#isEnded
         const { events } = this.#options.history
@@ -92,26 +84,14 @@ export class RecordingConnection implements Connection {
     })
   }
 
-  write(bytes: Uint8Array): boolean {
+  override write(bytes: Uint8Array): boolean {
     if (!this.#isEnded) this.#sent.push(bytes)
-    return this.#inner.write(bytes)
+    return this.inner.write(bytes)
   }
 
-  pause(): void {
-    this.#inner.pause()
-  }
-
-  resume(): void {
-    this.#inner.resume()
-  }
-
-  end(): void {
-    this.#inner.end()
-  }
-
-  destroy(cause?: Error): void {
+  override destroy(cause?: Error): void {
     this.#end()
-    this.#inner.destroy(cause)
+    this.inner.destroy(cause)
   }
 
   #handleRequest(r: Reader): void {

@@ -62,106 +62,138 @@ const watcherTypes: Readonly<Record<WatchKind, number>> = {
 /** Short enough for nodes to expire while clients run. */
 const TTL_MS = 700n
 
-export function opCodeOf(request: Request): number {
-  switch (request.op) {
-    case 'create':
-      return request.mode === 'container'
-        ? OpCode.createContainer
-        : request.mode === 'ttl'
-          ? OpCode.createTTL
-          : OpCode.create2
-    case 'delete':
-      return OpCode.delete
-    case 'set':
-      return OpCode.setData
-    case 'check':
-      return OpCode.check
-    case 'multi':
-      return OpCode.multi
-    case 'get':
-      return OpCode.getData
-    case 'exists':
-      return OpCode.exists
-    case 'children':
-      return OpCode.getChildren2
-    case 'setAcl':
-      return OpCode.setACL
-    case 'getAcl':
-      return OpCode.getACL
-    case 'ephemerals':
-      return OpCode.getEphemerals
-    case 'count':
-      return OpCode.getAllChildrenNumber
-    case 'addWatch':
-      return OpCode.addWatch
-    case 'removeWatches':
-      return OpCode.removeWatches
-    case 'checkWatches':
-      return OpCode.checkWatches
-    case 'multiRead':
-      return OpCode.multiRead
-    case 'whoAmI':
-      return OpCode.whoAmI
-    case 'sync':
-      return OpCode.sync
-    case 'close':
-      return OpCode.closeSession
-    case 'reconfig':
-      return OpCode.reconfig
-  }
+/** The member of `Request` with an operation. */
+type RequestOf<Op extends Request['op'], R extends Request = Request> = R extends { op: infer Ops }
+  ? Op extends Ops
+    ? R
+    : never
+  : never
+
+/** How an operation is sent, and how the body of its reply is read; by default the body is empty. */
+interface OperationCodec<R> {
+  readonly opCode: number | ((request: R) => number)
+  readonly write: (w: Writer, request: R) => void
+  readonly read?: (r: Reader) => Omit<Result, 'err'>
 }
 
-export function writeRequest(w: Writer, request: Request): void {
-  switch (request.op) {
-    case 'multi':
-      return writeMultiRequest(w, request.parts.map(operationOf))
-    case 'multiRead':
-      return writeMultiRequest(w, request.parts.map(readOf))
-    case 'create': {
-      const { path, data, mode, acl = 'open' } = request
+const writePath = (w: Writer, { path }: { readonly path: string }): void => w.string(path)
+const writeNothing = (): void => {}
+const writeRead = (w: Writer, { path, watch }: { readonly path: string; readonly watch: boolean }): void => {
+  w.string(path)
+  w.bool(watch)
+}
+const writeWatches = (w: Writer, { path, watches }: RequestOf<'removeWatches'>): void =>
+  writeRemoveWatchesRequest(w, { path, type: watcherTypes[watches] })
+
+const codecs: { readonly [Op in Request['op']]: OperationCodec<RequestOf<Op>> } = {
+  create: {
+    opCode: ({ mode }) =>
+      mode === 'container' ? OpCode.createContainer : mode === 'ttl' ? OpCode.createTTL : OpCode.create2,
+    write(w, { path, data, mode, acl = 'open' }) {
       const body = { path, data: encoder.encode(data), acl: aclOf(acl), flags: flags[mode] }
-      return mode === 'ttl' ? writeCreateTTLRequest(w, { ...body, ttl: TTL_MS }) : writeCreateRequest(w, body)
-    }
-    case 'delete':
-      return writeDeleteRequest(w, request)
-    case 'set':
-      return writeSetDataRequest(w, { ...request, data: encoder.encode(request.data) })
-    case 'reconfig':
-      return writeReconfigRequest(w, {
-        joiningServers: request.joining || null,
-        leavingServers: request.leaving || null,
-        newMembers: request.members ?? null,
-        curConfigId: BigInt(request.from),
-      })
-    case 'setAcl':
-      return writeSetACLRequest(w, { ...request, acl: aclOf(request.acl) })
-    case 'addWatch': {
-      const { path, recursive } = request
-      return writeAddWatchRequest(w, {
+      if (mode === 'ttl') writeCreateTTLRequest(w, { ...body, ttl: TTL_MS })
+      else writeCreateRequest(w, body)
+    },
+    read(r) {
+      const { path, stat } = readCreate2Response(r)
+      return { path: path!, stat: plainStat(stat) }
+    },
+  },
+  delete: { opCode: OpCode.delete, write: writeDeleteRequest },
+  set: {
+    opCode: OpCode.setData,
+    write: (w, request) => writeSetDataRequest(w, { ...request, data: encoder.encode(request.data) }),
+    read: (r) => ({ stat: plainStat(readSetDataResponse(r).stat) }),
+  },
+  check: {
+    opCode: OpCode.check,
+    write() {
+      throw new Error('A check is a part of a transaction only')
+    },
+  },
+  multi: { opCode: OpCode.multi, write: (w, { parts }) => writeMultiRequest(w, parts.map(operationOf)) },
+  multiRead: { opCode: OpCode.multiRead, write: (w, { parts }) => writeMultiRequest(w, parts.map(readOf)) },
+  get: {
+    opCode: OpCode.getData,
+    write: writeRead,
+    read(r) {
+      const { data, stat } = readGetDataResponse(r)
+      return { data: text(data), stat: plainStat(stat) }
+    },
+  },
+  exists: { opCode: OpCode.exists, write: writeRead, read: (r) => ({ stat: plainStat(readStat(r)) }) },
+  children: {
+    opCode: OpCode.getChildren2,
+    write: writeRead,
+    read(r) {
+      const { children, stat } = readGetChildren2Response(r)
+      return { children: (children ?? []) as string[], stat: plainStat(stat) }
+    },
+  },
+  setAcl: {
+    opCode: OpCode.setACL,
+    write: (w, request) => writeSetACLRequest(w, { ...request, acl: aclOf(request.acl) }),
+    read: (r) => ({ stat: plainStat(readSetACLResponse(r).stat) }),
+  },
+  getAcl: {
+    opCode: OpCode.getACL,
+    write: writePath,
+    read(r) {
+      const { acl, stat } = readGetACLResponse(r)
+      return { acl: formatAcl(acl), stat: plainStat(stat) }
+    },
+  },
+  ephemerals: {
+    opCode: OpCode.getEphemerals,
+    write: writePath,
+    read: (r) => ({ children: (readGetEphemeralsResponse(r).ephemerals ?? []) as string[] }),
+  },
+  count: {
+    opCode: OpCode.getAllChildrenNumber,
+    write: writePath,
+    read: (r) => ({ count: readGetAllChildrenNumberResponse(r).totalNumber }),
+  },
+  addWatch: {
+    opCode: OpCode.addWatch,
+    write: (w, { path, recursive }) =>
+      writeAddWatchRequest(w, {
         path,
         mode: recursive ? WatchMode.PERSISTENT_RECURSIVE : WatchMode.PERSISTENT,
-      })
-    }
-    case 'removeWatches':
-    case 'checkWatches':
-      return writeRemoveWatchesRequest(w, { path: request.path, type: watcherTypes[request.watches] })
-    case 'getAcl':
-    case 'ephemerals':
-    case 'count':
-    case 'sync':
-      return w.string(request.path)
-    case 'close':
-    case 'whoAmI':
-      return
-    case 'check':
-      throw new Error('A check is a part of a transaction only')
-    case 'get':
-    case 'exists':
-    case 'children':
-      w.string(request.path)
-      w.bool(request.watch)
-  }
+      }),
+  },
+  removeWatches: { opCode: OpCode.removeWatches, write: writeWatches },
+  checkWatches: { opCode: OpCode.checkWatches, write: writeWatches },
+  whoAmI: {
+    opCode: OpCode.whoAmI,
+    write: writeNothing,
+    read(r) {
+      const { clientInfo } = readWhoAmIResponse(r)
+      return { identities: (clientInfo ?? []).map(({ authScheme, user }) => `${authScheme}:${user}`) }
+    },
+  },
+  sync: { opCode: OpCode.sync, write: writePath },
+  close: { opCode: OpCode.closeSession, write: writeNothing },
+  reconfig: {
+    opCode: OpCode.reconfig,
+    write: (w, { joining, leaving, members, from }) =>
+      writeReconfigRequest(w, {
+        joiningServers: joining || null,
+        leavingServers: leaving || null,
+        newMembers: members ?? null,
+        curConfigId: BigInt(from),
+      }),
+    read: (r) => ({ data: text(readGetDataResponse(r).data) }),
+  },
 }
+
+const codecOf = ({ op }: Request): OperationCodec<Request> => codecs[op] as OperationCodec<Request>
+
+export function opCodeOf(request: Request): number {
+  const { opCode } = codecOf(request)
+  return typeof opCode === 'number' ? opCode : opCode(request)
+}
+
+export const writeRequest = (w: Writer, request: Request): void => codecOf(request).write(w, request)
 
 /** Reads the body of a successful reply. */
 export function readResult(r: Reader, request: Request): { result: Result; results: readonly Result[] } {
@@ -176,54 +208,7 @@ export function readResult(r: Reader, request: Request): { result: Result; resul
     }
   }
   if (request.op === 'multiRead') return { result: { err: 0 }, results: readMultiResponse(r).map(resultOf) }
-  return { result: readOne(r, request), results: [] }
-}
-
-function readOne(r: Reader, request: Request): Result {
-  switch (request.op) {
-    case 'create': {
-      const { path, stat } = readCreate2Response(r)
-      return { err: 0, path: path!, stat: plainStat(stat) }
-    }
-    case 'set':
-      return { err: 0, stat: plainStat(readSetDataResponse(r).stat) }
-    case 'get': {
-      const { data, stat } = readGetDataResponse(r)
-      return { err: 0, data: text(data), stat: plainStat(stat) }
-    }
-    case 'exists':
-      return { err: 0, stat: plainStat(readStat(r)) }
-    case 'children': {
-      const { children, stat } = readGetChildren2Response(r)
-      return { err: 0, children: (children ?? []) as string[], stat: plainStat(stat) }
-    }
-    case 'setAcl':
-      return { err: 0, stat: plainStat(readSetACLResponse(r).stat) }
-    case 'getAcl': {
-      const { acl, stat } = readGetACLResponse(r)
-      return { err: 0, acl: formatAcl(acl), stat: plainStat(stat) }
-    }
-    case 'ephemerals':
-      return { err: 0, children: (readGetEphemeralsResponse(r).ephemerals ?? []) as string[] }
-    case 'count':
-      return { err: 0, count: readGetAllChildrenNumberResponse(r).totalNumber }
-    case 'reconfig':
-      return { err: 0, data: text(readGetDataResponse(r).data) }
-    case 'whoAmI': {
-      const { clientInfo } = readWhoAmIResponse(r)
-      return { err: 0, identities: (clientInfo ?? []).map(({ authScheme, user }) => `${authScheme}:${user}`) }
-    }
-    case 'delete':
-    case 'check':
-    case 'multi':
-    case 'multiRead':
-    case 'addWatch':
-    case 'removeWatches':
-    case 'checkWatches':
-    case 'sync':
-    case 'close':
-      return { err: 0 }
-  }
+  return { result: { err: 0, ...codecOf(request).read?.(r) }, results: [] }
 }
 
 const readOf = ({ op, path }: ReadPart): MultiOperation => ({

@@ -76,9 +76,7 @@ it('a protected create whose search fails rejects with maybeApplied', async () =
   const done = client.create('/l-', undefined, { mode: 'persistentSequential', signal: abort.signal })
   done.catch(() => {})
   await world.settle()
-  world.faults.open = () => {
-    throw new Error('down')
-  }
+  world.refuseConnections()
   connection.cut()
   await world.settle()
   abort.abort() // While the search waits for a connection.

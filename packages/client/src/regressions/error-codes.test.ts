@@ -4,36 +4,18 @@ import { bytes } from '../testing/manual-world.ts'
 
 setupEachTest({})
 
-/** Replies to the next requests with an error, in place of the server. */
-function answerWith(code: number, times = 1): () => number {
-  let given = 0
-  world.faults.toServer = (chunk, connection) => {
-    const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
-    if (given >= times || chunk.length < 12 || view.getInt32(4) <= 0) return chunk
-    given++
-    const reply = new Uint8Array(20)
-    const r = new DataView(reply.buffer)
-    r.setInt32(0, 16)
-    r.setInt32(4, view.getInt32(4))
-    r.setInt32(16, code)
-    world.clock.immediate(() => connection.deliver(reply))
-    return undefined
-  }
-  return () => given
-}
-
 it.each([-4, -7, -122])('a read with error code %i is retried, as after a connection loss', async (code) => {
-  answerWith(code)
+  world.answerWith(code)
   expect(await world.within(15_000, client.exists('/'))).toBeDefined()
 })
 
 it.each([-4, -7, -122])('a write with error code %i rejects with maybeApplied', async (code) => {
-  answerWith(code)
+  world.answerWith(code)
   await expect(world.outcome(client.setData('/', bytes('x')))).rejects.toMatchObject({ maybeApplied: true })
 })
 
 it.each([-13, -14])('a reconfiguration with error code %i is retried with backoff', async (code) => {
-  const given = answerWith(code, 100)
+  const given = world.answerWith(code, { times: 100 })
   client.reconfig({ joining: 'server.1=a:1:2' }).catch(() => {})
   await world.advance(5000)
   expect(given()).toBeGreaterThan(1)

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest'
-import { bytes, ManualWorld } from '../testing/manual-world.ts'
+import { client, other, setupEachTest, world } from '../testing/setup.ts'
+import { bytes } from '../testing/manual-world.ts'
+
+setupEachTest({}, {})
 
 it('an exists watch on an existing znode neither fires without a change nor misses a deletion across a reconnect', async () => {
-  const world = await ManualWorld.start()
-  const client = await world.client()
-  const other = await world.client()
   await world.outcome(client.create('/a', bytes('1')))
   await world.outcome(client.create('/b', bytes('1')))
   const a = await world.outcome(client.watchOnce('/a', 'exists'))
@@ -25,5 +25,4 @@ it('an exists watch on an existing znode neither fires without a change nor miss
   expect(client.state).toBe('connected')
   // /a is unchanged; /b was deleted.
   expect(fired).toEqual([{ type: 'nodeDeleted', path: '/b' }])
-  await world.end()
 })

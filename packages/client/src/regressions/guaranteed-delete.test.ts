@@ -1,19 +1,11 @@
-import { afterEach, beforeEach, expect, it } from 'vitest'
-import { bytes, ManualWorld } from '../testing/manual-world.ts'
-import type { Client } from '../client-api.ts'
+import { expect, it } from 'vitest'
+import { setupEachTest, world } from '../testing/setup.ts'
+import { bytes } from '../testing/manual-world.ts'
 
-let world: ManualWorld
-let client: Client
-const started = async (options = {}): Promise<void> => {
-  client = await world.client(options)
-}
-beforeEach(async () => {
-  world = await ManualWorld.start()
-})
-afterEach(() => world.end())
+setupEachTest()
 
 it('a guaranteed delete is applied after a connection loss, with any request in flight before it', async () => {
-  await started()
+  const client = await world.client()
   await world.outcome(client.create('/lock'))
   await world.outcome(client.create('/data'))
   world.faults.toServer = () => undefined
@@ -31,7 +23,7 @@ it('a guaranteed delete is applied after a connection loss, with any request in 
 it.each([{ offlineQueue: 0 }, { retry: { maxAttempts: 1 } }])(
   'a guaranteed delete is applied with %j',
   async (options) => {
-    await started(options)
+    const client = await world.client(options)
     await world.outcome(client.create('/lock'))
     world.faults.toServer = () => undefined
     client.delete('/lock', { guaranteed: true }).catch(() => {})
@@ -44,7 +36,7 @@ it.each([{ offlineQueue: 0 }, { retry: { maxAttempts: 1 } }])(
 )
 
 it('a guaranteed delete called while suspended is applied without an offline queue', async () => {
-  await started({ offlineQueue: 0 })
+  const client = await world.client({ offlineQueue: 0 })
   await world.outcome(client.create('/lock'))
   world.lastConnection.cut()
   await world.settle()
@@ -54,7 +46,7 @@ it('a guaranteed delete called while suspended is applied without an offline que
 })
 
 it('a guaranteed delete and addAuth respect their timeouts', async () => {
-  await started()
+  const client = await world.client()
   world.faults.toServer = () => undefined
   let ended = 0
   client.delete('/x', { guaranteed: true, timeout: 1000 }).catch(() => ended++)

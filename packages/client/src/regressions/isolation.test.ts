@@ -41,9 +41,7 @@ it('a client whose connection is lost repeatedly keeps one connection', async ()
 it('an expiry carries error code -112, in the client and in every pending call', async () => {
   const client = await world.client()
   const once = await world.outcome(client.watchOnce('/a', 'exists'))
-  world.faults.open = () => {
-    throw new Error('unreachable')
-  }
+  world.refuseConnections()
   world.lastConnection.cut()
   await world.settle()
   const waiting = client.getData('/')

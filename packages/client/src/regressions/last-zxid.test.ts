@@ -1,13 +1,11 @@
 import { expect, it } from 'vitest'
-import { ManualWorld } from '../testing/manual-world.ts'
+import { client, setupEachTest, world } from '../testing/setup.ts'
+
+setupEachTest({ sessionTimeout: 3000 })
 
 it('the last zxid that a client has seen survives the expiry of its session', async () => {
-  const world = await ManualWorld.start()
-  const client = await world.client({ sessionTimeout: 3000 })
   await world.outcome(client.create('/a'))
-  world.faults.open = () => {
-    throw new Error('down')
-  }
+  world.refuseConnections()
   world.lastConnection.cut()
   await world.advance(4500)
   delete world.faults.open
@@ -22,5 +20,4 @@ it('the last zxid that a client has seen survives the expiry of its session', as
   expect(client.session.generation).toBe(2)
   expect(seen.length).toBeGreaterThan(0)
   expect(seen[0]).toBeGreaterThan(0n)
-  await world.end()
 })

@@ -1,9 +1,10 @@
 import { SeededRandom, type Clock } from '@zabra/runtime'
 import { expect, it } from 'vitest'
-import { ManualWorld } from '../testing/manual-world.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
+
+setupEachTest()
 
 it('after a stall, the reply to a ping counts from the time of that ping, not of a later one', async () => {
-  const world = await ManualWorld.start()
   let skew = 0
   const clock: Clock = {
     wall: () => world.clock.wall() + skew,
@@ -36,5 +37,4 @@ it('after a stall, the reply to a ping counts from the time of that ping, not of
   expect(pings).toBe(1)
   // The server received a ping at +10 s, so the session is alive until +10 + 30 − 12 s.
   expect(client.leaseHorizon - start).toBeLessThanOrEqual(10_000 + 30_000 - 12_000)
-  await world.end()
 })

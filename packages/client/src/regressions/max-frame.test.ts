@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest'
-import { ManualWorld } from '../testing/manual-world.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
+
+setupEachTest()
 
 it('a reply longer than maxFrame rejects its request and does not break every later connection', async () => {
-  const world = await ManualWorld.start()
   const writer = await world.client()
   await world.outcome(writer.create('/big', new Uint8Array(5000)))
   const client = await world.client({ maxFrame: 2048 })
@@ -16,5 +17,4 @@ it('a reply longer than maxFrame rejects its request and does not break every la
     reconnects: 1,
   })
   void states
-  await world.end()
 })

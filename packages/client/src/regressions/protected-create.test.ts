@@ -1,3 +1,4 @@
+import { ErrorCode } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import type { Client } from '../client-api.ts'
 import { setupEachTest, world } from '../testing/setup.ts'
@@ -43,9 +44,7 @@ it('an aborted protected create removes its orphan under any retry policy', asyn
 it('a protected create called between two sessions removes its orphan', async () => {
   const client = await world.client({ sessionTimeout: 3000 })
   const abort = new AbortController()
-  world.faults.open = () => {
-    throw new Error('unreachable')
-  }
+  world.refuseConnections()
   world.lastConnection.cut()
   await world.advance(4500)
   expect(client.state).toBe('connecting')
@@ -87,20 +86,7 @@ it('a chroot client that closes during orphan removal leaves no znode', async ()
 
 it('a sequential create with THROTTLEDOP, which was not applied, is retried', async () => {
   const client = await world.client()
-  let throttled = 0
-  world.faults.toServer = (chunk) => {
-    const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
-    if (throttled > 0 || view.getInt32(4) <= 0) return chunk
-    throttled++
-    const connection = world.lastConnection
-    const reply = new Uint8Array(20)
-    const r = new DataView(reply.buffer)
-    r.setInt32(0, 16)
-    r.setInt32(4, view.getInt32(4))
-    r.setInt32(16, -127)
-    world.clock.immediate(() => connection.deliver(reply))
-    return undefined
-  }
+  world.answerWith(ErrorCode.THROTTLEDOP)
   const { path } = await world.within(5000, client.create('/l-', undefined, { mode }))
   expect(path).toContain('l-')
 })
@@ -111,9 +97,7 @@ it('an ephemeral create whose session ends during the search rejects with maybeA
   const done = client.create('/l-', undefined, { mode })
   done.catch(() => {})
   await world.settle()
-  world.faults.open = () => {
-    throw new Error('unreachable')
-  }
+  world.refuseConnections()
   world.lastConnection.cut()
   await world.advance(5000)
   await expect(done).rejects.toMatchObject({ code: 'SESSION_EXPIRED', maybeApplied: true })

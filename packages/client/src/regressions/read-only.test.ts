@@ -1,18 +1,21 @@
+import { ErrorCode } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import { setupEachTest, world } from '../testing/setup.ts'
 
 setupEachTest()
 
-it('a probe that throws counts as an unknown result, and the timer does not throw', async () => {
-  let ro = true
+/** Sets the read-only byte of the next connect response. */
+function connectReadOnly(): void {
+  let isDone = false
   world.faults.toClient = (chunk) => {
-    if (ro && chunk.length === 41) {
-      chunk = chunk.slice()
-      chunk[40] = 1
-      ro = false
-    }
-    return chunk
+    if (isDone || chunk.length !== 41) return chunk
+    isDone = true
+    return Uint8Array.of(...chunk.subarray(0, 40), 1)
   }
+}
+
+it('a probe that throws counts as an unknown result, and the timer does not throw', async () => {
+  connectReadOnly()
   const { transport } = world
   const client = await world.client({
     readOnly: true,
@@ -29,16 +32,8 @@ it('a probe that throws counts as an unknown result, and the timer does not thro
 })
 
 it('a session that only read-only servers know is requested with an empty password', async () => {
-  let ro = true
   const passwords: string[] = []
-  world.faults.toClient = (chunk) => {
-    if (ro && chunk.length === 41) {
-      chunk = chunk.slice()
-      chunk[40] = 1
-      ro = false
-    }
-    return chunk
-  }
+  connectReadOnly()
   const client = await world.client({ readOnly: true })
   expect(client.state).toBe('connectedReadOnly')
   world.faults.toServer = (chunk) => {
@@ -54,19 +49,7 @@ it('a session that only read-only servers know is requested with an empty passwo
 
 it('requests that waited for a read-write server are sent before later ones', async () => {
   const client = await world.client()
-  let refused = false
-  world.faults.toServer = (chunk, connection) => {
-    const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
-    if (refused || view.getInt32(4) <= 0) return chunk
-    refused = true
-    const reply = new Uint8Array(20)
-    const r = new DataView(reply.buffer)
-    r.setInt32(0, 16)
-    r.setInt32(4, view.getInt32(4))
-    r.setInt32(16, -119)
-    world.clock.immediate(() => connection.deliver(reply))
-    return undefined
-  }
+  world.answerWith(ErrorCode.NOTREADONLY)
   const parent = client.create('/p', undefined, { waitForReadWrite: true })
   await world.settle()
   world.lastConnection.cut()

@@ -1,4 +1,6 @@
+import { ErrorCode } from '@zabra/protocol'
 import { expect, it } from 'vitest'
+import { text } from '../testing/manual-world.ts'
 import { setupEachTest, world } from '../testing/setup.ts'
 
 setupEachTest()
@@ -60,24 +62,14 @@ it('connect never resolves with a closed client', async () => {
 
 it('a mkdirp that races with the removal of containers backs off, up to eight tries', async () => {
   const client = await world.client()
-  let refused = 0
-  world.faults.toServer = (chunk, connection) => {
-    const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
-    const path = new TextDecoder().decode(chunk.subarray(16, 16 + 4))
-    if (chunk.length < 20 || path !== '/a/b' || refused >= 7) return chunk
-    refused++
-    const reply = new Uint8Array(20)
-    const r = new DataView(reply.buffer)
-    r.setInt32(0, 16)
-    r.setInt32(4, view.getInt32(4))
-    r.setInt32(16, -101)
-    world.clock.immediate(() => connection.deliver(reply))
-    return undefined
-  }
+  const refused = world.answerWith(ErrorCode.NONODE, {
+    times: 7,
+    matches: ({ frame }) => text(frame.subarray(16, 20)) === '/a/b',
+  })
   let done = false
   void client.mkdirp('/a/b').then(() => (done = true))
   await world.settle()
-  expect(refused).toBeGreaterThan(0)
+  expect(refused()).toBeGreaterThan(0)
   // Eight tries without a delay are no backoff.
   expect(done).toBe(false)
   await world.advance(20_000)

@@ -1,12 +1,11 @@
 import { expect, it } from 'vitest'
-import { ManualWorld } from '../testing/manual-world.ts'
+import { client, other, setupEachTest, world } from '../testing/setup.ts'
+
+setupEachTest({}, {})
 
 it.each([false, true])(
   'an exists watch on a missing znode is ordered before its event (one chunk: %s)',
   async (inOneChunk) => {
-    const world = await ManualWorld.start()
-    const client = await world.client()
-    const other = await world.client()
     const held: Uint8Array[] = []
     const connection = world.connections[0]!
     if (inOneChunk)
@@ -32,6 +31,5 @@ it.each([false, true])(
     const watch = await world.outcome(watching)
     const event = await world.outcome(watch.fired)
     expect(watch.order).toBeLessThan(event.order)
-    await world.end()
   },
 )

@@ -12,9 +12,7 @@ it('maxElapsed also limits waiting for a connection', async () => {
   client.getData('/', options).catch(() => (failed = true))
   await world.settle()
   delete world.faults.toServer
-  world.faults.open = () => {
-    throw new Error('down')
-  }
+  world.refuseConnections()
   world.lastConnection.cut()
   await world.advance(2500)
   delete world.faults.open

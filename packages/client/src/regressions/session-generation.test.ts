@@ -9,9 +9,7 @@ it('the state connecting after an expiry carries the next session generation', a
     for await (const { state, sessionGeneration: generation } of client.states())
       seen.push([state, generation])
   })()
-  world.faults.open = () => {
-    throw new Error('down')
-  }
+  world.refuseConnections()
   world.lastConnection.cut()
   await world.advance(5000)
   delete world.faults.open

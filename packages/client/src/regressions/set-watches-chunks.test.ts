@@ -1,11 +1,11 @@
 import { Reader } from '@zabra/protocol'
 import { expect, it } from 'vitest'
-import { bytes, ManualWorld } from '../testing/manual-world.ts'
+import { client, other, setupEachTest, world } from '../testing/setup.ts'
+import { bytes } from '../testing/manual-world.ts'
+
+setupEachTest({}, {})
 
 it('a connection that breaks between two SetWatches replies loses no watch of the second request', async () => {
-  const world = await ManualWorld.start()
-  const client = await world.client()
-  const other = await world.client()
   await world.outcome(client.create('/last', bytes('1')))
   // About 160 KiB of paths: two requests. "/last" is registered last, so the second request restores it.
   await world.outcome(client.mkdirp('/p', { mode: 'persistent' }))
@@ -42,5 +42,4 @@ it('a connection that breaks between two SetWatches replies loses no watch of th
   expect(cut).toBe(true)
   expect(client.state).toBe('connected')
   expect(fired).toBe(true)
-  await world.end()
 })

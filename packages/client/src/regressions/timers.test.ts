@@ -1,30 +1,14 @@
 // oxlint-disable unbound-method -- what is measured is replaced and put back
+import { ErrorCode } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import { setupEachTest, world } from '../testing/setup.ts'
 import { bytes } from '../testing/manual-world.ts'
 
 setupEachTest()
 
-/** Replies to the next request with an error, in place of the server. */
-function answerWith(code: number, times = 1): void {
-  world.faults.toServer = (chunk) => {
-    const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
-    if (times <= 0 || chunk.length < 12 || view.getInt32(4) <= 0) return chunk
-    times--
-    const connection = world.lastConnection
-    const reply = new Uint8Array(20)
-    const r = new DataView(reply.buffer)
-    r.setInt32(0, 16)
-    r.setInt32(4, view.getInt32(4))
-    r.setInt32(16, code)
-    world.clock.immediate(() => connection.deliver(reply))
-    return undefined
-  }
-}
-
 it('a throttled request leaves no timer after close, which would keep the process alive', async () => {
   const client = await world.client({ retry: { base: 10_000, cap: 10_000 } })
-  answerWith(-127)
+  world.answerWith(ErrorCode.THROTTLEDOP)
   client.getData('/').catch(() => {})
   await world.settle()
   await world.outcome(client.close())
@@ -34,7 +18,7 @@ it('a throttled request leaves no timer after close, which would keep the proces
 it('a throttled request leaves no timer after its call has ended', async () => {
   const client = await world.client({ retry: { base: 10_000, cap: 10_000 } })
   const abort = new AbortController()
-  answerWith(-127)
+  world.answerWith(ErrorCode.THROTTLEDOP)
   client.getData('/', { signal: abort.signal }).catch(() => {})
   await world.settle()
   abort.abort()
@@ -45,7 +29,7 @@ it('a throttled request leaves no timer after its call has ended', async () => {
 it('a write that the server did not apply is not maybeApplied when its caller gives up', async () => {
   const client = await world.client({ retry: { base: 10_000, cap: 10_000 } })
   const abort = new AbortController()
-  answerWith(-127)
+  world.answerWith(ErrorCode.THROTTLEDOP)
   const done = client.create('/a', undefined, { signal: abort.signal })
   done.catch(() => {})
   await world.settle()
@@ -86,20 +70,9 @@ it('a request that never reached the transport is not maybeApplied', async () =>
 it('a write whose caller gave up is not sent later to a read-write server', async () => {
   const client = await world.client()
   const abort = new AbortController()
-  let requested = false
-  world.faults.toServer = (chunk) => {
-    const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
-    if (requested || view.getInt32(4) <= 0) return chunk
-    requested = true
-    const connection = world.lastConnection
-    const reply = new Uint8Array(20)
-    const r = new DataView(reply.buffer)
-    r.setInt32(0, 16)
-    r.setInt32(4, view.getInt32(4))
-    r.setInt32(16, -119)
-    world.clock.after(100, 'reply', () => connection.deliver(reply))
-    return undefined
-  }
+  world.answerWith(ErrorCode.NOTREADONLY, {
+    deliver: (connection, reply) => void world.clock.after(100, 'reply', () => connection.deliver(reply)),
+  })
   client.create('/late', undefined, { signal: abort.signal, waitForReadWrite: true }).catch(() => {})
   await world.settle()
   abort.abort() // While it is in flight; the server then replies NOTREADONLY: it was not applied.

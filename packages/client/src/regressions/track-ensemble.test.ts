@@ -1,8 +1,10 @@
 import { expect, it } from 'vitest'
-import { bytes, ManualWorld } from '../testing/manual-world.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
+import { bytes } from '../testing/manual-world.ts'
+
+setupEachTest()
 
 it('trackEnsemble survives an error that does not end the session', async () => {
-  const world = await ManualWorld.start()
   const admin = await world.client()
   await world.outcome(admin.addAuth('digest', bytes('super:secret')))
   const set = (port: string): Promise<unknown> =>
@@ -33,13 +35,10 @@ it('trackEnsemble survives an error that does not end the session', async () => 
   await set('c')
   await world.advance(20_000)
   expect(world.lastConnection.server.host).toBe('c')
-  await world.end()
 })
 
 it('trackEnsemble is rejected for tls:// servers, since the configuration names only tcp addresses', async () => {
-  const world = await ManualWorld.start()
   await expect(world.connect({ servers: 'tls://a:2181', trackEnsemble: true })).rejects.toMatchObject({
     code: 'USAGE',
   })
-  await world.end()
 })

@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest'
-import { ManualWorld } from '../testing/manual-world.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
+
+setupEachTest()
 
 it('each attempt passes the server name to the transport, so that it is resolved again', async () => {
-  const world = await ManualWorld.start()
   const client = await world.client({ servers: 'zk.example.com:2181' })
   const requested: string[] = []
   world.faults.open = ({ host }) => {
@@ -13,5 +14,4 @@ it('each attempt passes the server name to the transport, so that it is resolved
   await world.advance(10_000)
   expect(requested).toEqual(['zk.example.com', 'zk.example.com', 'zk.example.com'])
   expect(client.state).toBe('connected')
-  await world.end()
 })

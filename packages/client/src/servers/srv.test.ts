@@ -1,20 +1,19 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { OperationTimeoutError, UsageError } from '../core.ts'
-import { bytes, ManualWorld } from '../testing/manual-world.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
+import { bytes } from '../testing/manual-world.ts'
 import type { Client } from '../client-api.ts'
 import { parseSrv } from './srv.ts'
 
-let world: ManualWorld
+setupEachTest()
 let found: { host: string; port: number }[]
 let requested: string[]
 let broken: Error | undefined
-beforeEach(async () => {
-  world = await ManualWorld.start()
+beforeEach(() => {
   found = [{ host: 'a', port: 2181 }]
   requested = []
   broken = undefined
 })
-afterEach(() => world.end())
 
 const services = async (name: string): Promise<typeof found> => {
   requested.push(name)

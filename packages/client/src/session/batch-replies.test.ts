@@ -8,11 +8,12 @@ import {
   writeStat,
   type ScriptedRequest,
 } from '../testing/scripted-server.ts'
-import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
+import { run, setupEachTest, world } from '../testing/setup.ts'
+import { bytes, text } from '../testing/manual-world.ts'
 import type { ConnectOptions } from '../connect.ts'
 import type { Client } from '../client-api.ts'
 
-let world: ManualWorld
+setupEachTest()
 let server: ScriptedServer
 /** The op codes that the server received, in order. */
 let requested: string[]
@@ -20,7 +21,6 @@ let requested: string[]
 let overrideReply: ((request: ScriptedRequest, paths: string[]) => void) | undefined
 
 beforeEach(async () => {
-  world = await ManualWorld.start()
   server = await ScriptedServer.start(world, 5000)
   requested = []
   overrideReply = undefined
@@ -37,12 +37,8 @@ beforeEach(async () => {
     connection.reply(xid, path === '/none' ? { err: ErrorCode.NONODE } : { body: (w) => writeData(w, path) })
   }
 })
-afterEach(async () => {
-  await server.stop()
-  await world.end()
-})
+afterEach(() => server.stop())
 
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
 const open = (options: Partial<ConnectOptions> = {}): Promise<Client> =>
   world.client({ servers: 's:5000', batchReads: true, ...options })
 

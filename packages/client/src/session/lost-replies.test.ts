@@ -12,47 +12,30 @@ describe('a lost reply', () => {
     client = await world.client()
     await run(client.create('/a', bytes('0')))
   })
-  /** The server applies the request, and its reply is lost with the connection. */
-  function loseReply(): void {
-    let lost = false
-    world.faults.toClient = (chunk, connection) => {
-      if (lost) return chunk
-      lost = true
-      connection.cut()
-      return undefined
-    }
-  }
-  /** The connection breaks before the server reads the request. */
-  function loseRequest(): void {
-    let lost = false
-    world.faults.toServer = (chunk, connection) => {
-      if (lost) return chunk
-      lost = true
-      connection.cut()
-      return undefined
-    }
+  const loseReply = (): void => world.loseReply()
+  const loseRequest = (): void => world.loseRequest()
+
+  /** Makes a call, lets the client reconnect and returns the result of the call. */
+  async function afterLoss<T>(lose: () => void, call: () => Promise<T>, ms = 2000): Promise<T> {
+    lose()
+    const done = call()
+    done.catch(() => {})
+    await world.advance(ms)
+    return run(done)
   }
 
   it('to a read is followed by a retry', async () => {
-    loseReply()
-    const read = client.getData('/a')
-    await world.advance(2000)
-    expect(text((await run(read)).data)).toBe('0')
+    const read = afterLoss(loseReply, () => client.getData('/a'))
+    expect(text((await read).data)).toBe('0')
   })
 
   it('to a read rejects the call with retry false', async () => {
-    loseReply()
-    const read = client.getData('/a', { retry: false })
-    read.catch(() => {})
-    await world.advance(2000)
+    const read = afterLoss(loseReply, () => client.getData('/a', { retry: false }))
     await expect(read).rejects.toMatchObject({ name: 'ConnectionLossError', maybeApplied: false })
   })
 
   it('to a write that is not idempotent rejects with maybeApplied', async () => {
-    loseReply()
-    const written = client.setData('/a', bytes('1'))
-    written.catch(() => {})
-    await world.advance(2000)
+    const written = afterLoss(loseReply, () => client.setData('/a', bytes('1')))
     await expect(written).rejects.toMatchObject({
       code: 'CONNECTION_LOSS',
       maybeApplied: true,
@@ -63,55 +46,40 @@ describe('a lost reply', () => {
   })
 
   it('to a persistent create rejects, and with idempotent is resolved by a read', async () => {
-    loseReply()
-    const first = client.create('/b', bytes('x'))
-    first.catch(() => {})
-    await world.advance(2000)
+    const first = afterLoss(loseReply, () => client.create('/b', bytes('x')))
     await expect(first).rejects.toMatchObject({ code: 'CONNECTION_LOSS', maybeApplied: true })
-    loseReply()
-    const second = client.create('/c', bytes('x'), { idempotent: true })
-    await world.advance(2000)
-    expect(await run(second)).toMatchObject({ path: '/c', stat: { version: 0 } })
+    const second = afterLoss(loseReply, () => client.create('/c', bytes('x'), { idempotent: true }))
+    expect(await second).toMatchObject({ path: '/c', stat: { version: 0 } })
   })
 
   it('to an idempotent create rejects when the existing znode differs', async () => {
     await run(client.create('/b', bytes('theirs')))
-    loseRequest()
-    const created = client.create('/b', bytes('ours'), { idempotent: true })
-    created.catch(() => {})
-    await world.advance(2000)
-    await expect(run(created)).rejects.toMatchObject({ code: 'NODE_EXISTS' })
+    const created = afterLoss(loseRequest, () => client.create('/b', bytes('ours'), { idempotent: true }))
+    await expect(created).rejects.toMatchObject({ code: 'NODE_EXISTS' })
   })
 
   it('to an ephemeral create is resolved by the owner of the znode', async () => {
-    loseReply()
-    const created = client.create('/e', bytes('x'), { mode: 'ephemeral' })
-    await world.advance(2000)
-    expect((await run(created)).stat.ephemeralOwner).toBe(client.session.id)
+    const created = afterLoss(loseReply, () => client.create('/e', bytes('x'), { mode: 'ephemeral' }))
+    expect((await created).stat.ephemeralOwner).toBe(client.session.id)
   })
 
   it('to a delete resolves when the znode is gone', async () => {
-    loseReply()
-    const deleted = client.delete('/a')
-    await world.advance(2000)
-    await run(deleted)
+    const deleted = afterLoss(loseReply, () => client.delete('/a'))
+    await deleted
     expect(await run(client.exists('/a'))).toBeUndefined()
   })
 
   it('to a versioned setData rejects when the data may be ours, and resolves with idempotent', async () => {
-    loseReply()
-    const received = client.setData('/a', bytes('1'), { version: 0 })
-    received.catch(() => {})
-    await world.advance(2000)
-    await expect(run(received)).rejects.toMatchObject({
+    const received = afterLoss(loseReply, () => client.setData('/a', bytes('1'), { version: 0 }))
+    await expect(received).rejects.toMatchObject({
       code: 'CONNECTION_LOSS',
       maybeApplied: true,
       cause: { code: 'BAD_VERSION' },
     })
-    loseReply()
-    const enough = client.setData('/a', bytes('2'), { version: 1, idempotent: true })
-    await world.advance(2000)
-    expect((await run(enough)).version).toBe(2)
+    const enough = afterLoss(loseReply, () =>
+      client.setData('/a', bytes('2'), { version: 1, idempotent: true }),
+    )
+    expect((await enough).version).toBe(2)
   })
 
   it('to a versioned setData rejects with BAD_VERSION when another client has written', async () => {
@@ -121,27 +89,23 @@ describe('a lost reply', () => {
     written.catch(() => {})
     await run(other.setData('/a', bytes('theirs')))
     await world.advance(2000)
-    await expect(run(written)).rejects.toMatchObject({ code: 'BAD_VERSION', maybeApplied: false })
+    await expect(written).rejects.toMatchObject({ code: 'BAD_VERSION', maybeApplied: false })
   })
 
   it('to a setACL rejects with maybeApplied only when the stat may be its own', async () => {
     const acl = [{ perms: 31, scheme: 'world', id: 'anyone' }]
-    loseReply()
-    const changed = client.setACL('/a', acl, { version: 0 })
-    changed.catch(() => {})
-    await world.advance(2000)
-    await expect(run(changed)).rejects.toMatchObject({ maybeApplied: true, cause: { code: 'BAD_VERSION' } })
+    const changed = afterLoss(loseReply, () => client.setACL('/a', acl, { version: 0 }))
+    await expect(changed).rejects.toMatchObject({ maybeApplied: true, cause: { code: 'BAD_VERSION' } })
   })
 
   it('to a multi that consumes a version rejects as unknown when the retry fails', async () => {
-    loseReply()
-    const done = client.multi([
-      { op: 'create', path: '/m' },
-      { op: 'setData', path: '/a', data: bytes('1'), version: 0 },
-    ])
-    done.catch(() => {})
-    await world.advance(2000)
-    await expect(run(done)).rejects.toMatchObject({
+    const done = afterLoss(loseReply, () =>
+      client.multi([
+        { op: 'create', path: '/m' },
+        { op: 'setData', path: '/a', data: bytes('1'), version: 0 },
+      ]),
+    )
+    await expect(done).rejects.toMatchObject({
       code: 'CONNECTION_LOSS',
       maybeApplied: true,
       cause: { code: 'NODE_EXISTS' },
@@ -150,30 +114,34 @@ describe('a lost reply', () => {
   })
 
   it('to a multi that was not applied is followed by a retry', async () => {
-    loseRequest()
-    const done = client.multi([
-      { op: 'create', path: '/m' },
-      { op: 'check', path: '/a', version: 0 },
-      { op: 'setData', path: '/a', data: bytes('1'), version: 0 },
-    ])
-    await world.advance(2000)
-    expect((await run(done))[0].path).toBe('/m')
+    const done = afterLoss(loseRequest, () =>
+      client.multi([
+        { op: 'create', path: '/m' },
+        { op: 'check', path: '/a', version: 0 },
+        { op: 'setData', path: '/a', data: bytes('1'), version: 0 },
+      ]),
+    )
+    expect((await done)[0].path).toBe('/m')
   })
 
   it('to a sequential create is resolved by its protection prefix, with one znode', async () => {
-    loseReply()
-    const created = client.create('/q-', bytes('x'), { mode: 'persistentSequential' })
-    await world.advance(3000)
-    const { path } = await run(created)
+    const created = afterLoss(
+      loseReply,
+      () => client.create('/q-', bytes('x'), { mode: 'persistentSequential' }),
+      3000,
+    )
+    const { path } = await created
     const { children } = await run(client.getChildren('/'))
     expect(children.filter((name) => name.includes('q-'))).toEqual([path.slice(1)])
   })
 
   it('to a sequential create that never arrived is followed by a retry', async () => {
-    loseRequest()
-    const created = client.create('/q-', bytes('x'), { mode: 'ephemeralSequential' })
-    await world.advance(3000)
-    const { path } = await run(created)
+    const created = afterLoss(
+      loseRequest,
+      () => client.create('/q-', bytes('x'), { mode: 'ephemeralSequential' }),
+      3000,
+    )
+    const { path } = await created
     expect((await run(client.exists(path)))!.ephemeralOwner).toBe(client.session.id)
   })
 
@@ -184,17 +152,18 @@ describe('a lost reply', () => {
     created.catch(() => {})
     await world.settle()
     abort.abort()
-    await expect(run(created)).rejects.toMatchObject({ name: 'AbortError' })
+    await expect(created).rejects.toMatchObject({ name: 'AbortError' })
     await world.advance(5000)
     const { children } = await run(client.getChildren('/'))
     expect(children.filter((name) => name.includes('q-'))).toEqual([])
   })
 
   it('to an unprotected sequential create rejects without a retry', async () => {
-    loseReply()
-    const created = client.create('/q-', bytes('x'), { mode: 'persistentSequential', protected: false })
-    created.catch(() => {})
-    await world.advance(3000)
+    const created = afterLoss(
+      loseReply,
+      () => client.create('/q-', bytes('x'), { mode: 'persistentSequential', protected: false }),
+      3000,
+    )
     await expect(created).rejects.toMatchObject({ code: 'CONNECTION_LOSS', maybeApplied: true })
   })
 
@@ -207,7 +176,7 @@ describe('a lost reply', () => {
     await world.advance(2000)
     await expect(first).rejects.toThrow(ConnectionLossError)
     await expect(second).rejects.toThrow(ConnectionLossError)
-    expect(text((await run(read)).data)).toBe('0')
+    expect(text((await read).data)).toBe('0')
   })
 
   it('to a guaranteed delete is followed by a retry, even after its caller gave up', async () => {
@@ -218,7 +187,7 @@ describe('a lost reply', () => {
     const deleted = client.delete('/a', { guaranteed: true, signal: abort.signal })
     deleted.catch(() => {})
     abort.abort()
-    await expect(run(deleted)).rejects.toMatchObject({ name: 'AbortError', maybeApplied: true })
+    await expect(deleted).rejects.toMatchObject({ name: 'AbortError', maybeApplied: true })
     world.endIsolation()
     await world.advance(3000)
     expect(await run(client.exists('/a'))).toBeUndefined()

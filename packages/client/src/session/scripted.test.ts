@@ -9,23 +9,19 @@ import {
   writeStat,
   type ScriptedRequest,
 } from '../testing/scripted-server.ts'
-import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
+import { run, setupEachTest, world } from '../testing/setup.ts'
+import { bytes, text } from '../testing/manual-world.ts'
 import type { Client } from '../client-api.ts'
 import type { SaslMechanism } from '../client-options.ts'
 
-let world: ManualWorld
+setupEachTest()
 let server: ScriptedServer
 
 beforeEach(async () => {
-  world = await ManualWorld.start()
   server = await ScriptedServer.start(world, 5000)
 })
-afterEach(async () => {
-  await server.stop()
-  await world.end()
-})
+afterEach(() => server.stop())
 
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
 const open = (options = {}): Promise<Client> => world.client({ servers: 's:5000', ...options })
 const data =
   (content: string) =>

@@ -1,9 +1,10 @@
 import { SeededRandom, type Connection, type ConnectionHandler } from '@zabra/runtime'
-import { ManualPlatform } from '@zabra/testkit'
+import { ForwardingConnection, ManualPlatform } from '@zabra/testkit'
 import { digestId } from '@zabra/protocol'
 import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server'
 import { connectWith, type ConnectOptions } from '../connect.ts'
 import { FrameLog } from './frame-log.ts'
+import { replyBytes } from './scripted-server.ts'
 import { networkTransport } from '../transport.ts'
 import type { Client } from '../client-api.ts'
 import type { ServerAddress, Transport } from '../platform.ts'
@@ -23,34 +24,21 @@ export interface ConnectionFaults {
 }
 
 /** A connection that a test can observe and break. */
-export class TappedConnection implements Connection {
-  readonly #inner: Connection
+export class TappedConnection extends ForwardingConnection {
   readonly #faults: ConnectionFaults
   #events: ConnectionHandler | undefined
   readonly server: ServerAddress
   isCut = false
 
   constructor(inner: Connection, faults: ConnectionFaults, server: ServerAddress) {
-    this.#inner = inner
+    super(inner)
     this.#faults = faults
     this.server = server
   }
 
-  get remote(): Connection['remote'] {
-    return this.#inner.remote
-  }
-
-  get local(): Connection['local'] {
-    return this.#inner.local
-  }
-
-  get bufferedBytes(): number {
-    return this.#inner.bufferedBytes
-  }
-
-  setHandler(events: ConnectionHandler): void {
+  override setHandler(events: ConnectionHandler): void {
     this.#events = events
-    this.#inner.setHandler({
+    this.inner.setHandler({
       ...events,
       drain: () => events.drain(),
       closed: (cause) => events.closed(cause),
@@ -63,9 +51,9 @@ export class TappedConnection implements Connection {
     })
   }
 
-  write(chunk: Uint8Array): boolean {
+  override write(chunk: Uint8Array): boolean {
     const result = this.#faults.toServer === undefined ? chunk : this.#faults.toServer(chunk, this)
-    return result === undefined ? true : this.#inner.write(result)
+    return result === undefined ? true : this.inner.write(result)
   }
 
   /** Delivers held-back bytes to the client. */
@@ -75,29 +63,13 @@ export class TappedConnection implements Connection {
 
   /** Sends held-back bytes to the server. */
   send(chunk: Uint8Array): void {
-    this.#inner.write(chunk)
-  }
-
-  pause(): void {
-    this.#inner.pause()
-  }
-
-  resume(): void {
-    this.#inner.resume()
-  }
-
-  end(): void {
-    this.#inner.end()
-  }
-
-  destroy(cause?: Error): void {
-    this.#inner.destroy(cause)
+    this.inner.write(chunk)
   }
 
   /** Breaks the connection for both sides. */
   cut(): void {
     this.isCut = true
-    this.#inner.destroy(new Error('cut by the test'))
+    this.inner.destroy(new Error('cut by the test'))
   }
 }
 
@@ -167,11 +139,53 @@ export class ManualWorld extends ManualPlatform {
 
   /** Blocks new connections, and all bytes of the existing ones in both directions, until `endIsolation` is called. */
   isolate(): void {
-    this.faults.open = () => {
-      throw new Error('unreachable')
-    }
+    this.refuseConnections()
     this.faults.toServer = () => undefined
     this.faults.toClient = () => undefined
+  }
+
+  /** Refuses new connections until the returned function is called. */
+  refuseConnections(): () => void {
+    this.faults.open = () => {
+      throw new Error('refused by the test')
+    }
+    return () => void delete this.faults.open
+  }
+
+  /** Breaks the next connection over which a client sends something, before the server reads it. */
+  loseRequest(): void {
+    this.faults.toServer = (_chunk, connection) => {
+      delete this.faults.toServer
+      connection.cut()
+      return undefined
+    }
+  }
+
+  /**
+   * Replies with an error to the next `times` requests that match, in place of the server. `deliver` decides when the reply
+   * arrives. Returns a function that counts these replies.
+   */
+  answerWith(
+    code: number,
+    {
+      times = 1,
+      matches = ({ xid }) => xid > 0,
+      deliver = (connection, reply) => this.clock.immediate(() => connection.deliver(reply)),
+    }: {
+      readonly times?: number
+      readonly matches?: (request: { readonly xid: number; readonly frame: Uint8Array }) => boolean
+      readonly deliver?: (connection: TappedConnection, reply: Uint8Array) => void
+    } = {},
+  ): () => number {
+    let answered = 0
+    this.faults.toServer = (frame, connection) => {
+      const xid = frame.length < 12 ? 0 : new DataView(frame.buffer, frame.byteOffset).getInt32(4)
+      if (answered >= times || !matches({ xid, frame })) return frame
+      answered++
+      deliver(connection, replyBytes(xid, { err: code, zxid: 0n }))
+      return undefined
+    }
+    return () => answered
   }
 
   /** Loses the next chunk for a client together with its connection, after `delivered` others have arrived. */

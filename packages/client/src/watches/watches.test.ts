@@ -116,9 +116,7 @@ describe('a one-shot watch', () => {
 
   it('ends with its session', async () => {
     const watch = await run(client.watchOnce('/a', 'exists'))
-    world.faults.open = () => {
-      throw new Error('unreachable')
-    }
+    world.refuseConnections()
     for (const connection of world.connections) connection.cut()
     await world.advance(17_000)
     await expect(run(watch.fired)).rejects.toThrow(SessionExpiredError)
@@ -235,9 +233,7 @@ describe('a persistent watch', () => {
   it('continues in a new session after a resync', async () => {
     const watcher = await run(client.watch('/a'))
     const events = world.collect(watcher)
-    world.faults.open = () => {
-      throw new Error('unreachable')
-    }
+    world.refuseConnections()
     for (const connection of world.connections) connection.cut()
     await world.advance(17_000)
     delete world.faults.open

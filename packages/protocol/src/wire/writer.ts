@@ -1,6 +1,5 @@
 import { adler32 } from '../tables/checksums.ts'
-import { copyRange } from './copy.ts'
-import { allocateBuffer, type PooledBuffer, type BufferPool } from './buffer-pool.ts'
+import { allocateBuffer, copyRange, type BufferPool, type PooledBuffer } from './buffers.ts'
 import { writeText } from './text.ts'
 
 const EMPTY = allocateBuffer(0)

@@ -4,12 +4,12 @@ import { client, setupEachTest, other, run, world } from '../testing/setup.ts'
 import {
   enumerateFaults,
   retryWithoutSignal,
-  settledWithin,
   tree,
   seedsOf,
-  dropInFlight,
+  cutAtRandom,
   withSeeds,
 } from '../testing/fault-fixture.ts'
+import { advanceUntilSettled } from '../testing/settle.ts'
 import { bytes, text, ManualWorld } from '../testing/world.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import { AtomicValue, Counter } from './atomic-value.ts'
@@ -169,14 +169,9 @@ it('adds up exactly with many clients and random cuts, and every client succeeds
       }),
     )
     all.catch(() => {})
-    const heal = dropInFlight(own, random)
-    for (let step = 0; step < 10; step++) {
-      own.connections[random.below(own.connections.length)]!.cut()
-      await own.advance(random.below(300))
-    }
-    heal()
-    await settledWithin(own, 120_000, all)
-    expect(await settledWithin(own, 30_000, new Counter(clients[0]!, '/n').get())).toBe(
+    await cutAtRandom(own, random, 10, 300)
+    await advanceUntilSettled(own, 120_000, all)
+    expect(await advanceUntilSettled(own, 30_000, new Counter(clients[0]!, '/n').get())).toBe(
       BigInt(clients.length * 5),
     )
     await own.end()

@@ -1,18 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { client, setupEachTest, other, run, world } from '../testing/setup.ts'
-import { enumerateFaults, seedsOf, dropInFlight, withSeeds } from '../testing/fault-fixture.ts'
-import { ManualWorld } from '../testing/world.ts'
+import { enumerateFaults, seedsOf, cutAtRandom, withSeeds } from '../testing/fault-fixture.ts'
+import { ManualWorld, watchSettled } from '../testing/world.ts'
 import { Barrier } from './barrier.ts'
 import { canPass } from './decide.ts'
 
 setupEachTest('a', 'a')
-
-/** Returns whether a promise has settled. */
-function watched(promise: Promise<unknown>): { done: boolean } {
-  const state = { done: false }
-  void promise.then(() => (state.done = true))
-  return state
-}
 
 describe('barrier decision', () => {
   it('passes when the barrier does not exist', () => {
@@ -31,9 +24,9 @@ describe('a barrier', () => {
     const barrier = new Barrier(client, '/parents/barrier')
     await run(barrier.set())
     const waiting = new Barrier(other, '/parents/barrier').wait()
-    const state = watched(waiting)
+    const hasPassed = watchSettled(waiting)
     await world.advance(5000)
-    expect(state.done).toBe(false)
+    expect(hasPassed()).toBe(false)
     await run(barrier.remove())
     await run(waiting)
     expect(world.server.stats().watches).toBe(0)
@@ -68,15 +61,13 @@ describe('a barrier', () => {
   it('lets a waiter pass that was disconnected when it was removed', async () => {
     await run(new Barrier(client, '/b').set())
     const waiting = new Barrier(other, '/b').wait()
-    const state = watched(waiting)
+    const hasPassed = watchSettled(waiting)
     await world.settle()
-    world.faults.open = () => {
-      throw new Error('cut off')
-    }
+    world.refuseConnections()
     world.connections[1]!.cut()
     await run(new Barrier(client, '/b').remove())
     await world.advance(3000)
-    expect(state.done).toBe(false)
+    expect(hasPassed()).toBe(false)
     delete world.faults.open
     await world.within(5000, waiting)
   })
@@ -84,30 +75,26 @@ describe('a barrier', () => {
   it('blocks a waiter after it was removed and set again during an outage, unless generation is set', async () => {
     const barrier = new Barrier(client, '/b')
     await run(barrier.set())
-    const plain = watched(new Barrier(other, '/b').wait())
-    const careful = watched(new Barrier(other, '/b').wait({ generation: true }))
+    const plain = watchSettled(new Barrier(other, '/b').wait())
+    const careful = watchSettled(new Barrier(other, '/b').wait({ generation: true }))
     await world.settle()
-    world.faults.open = () => {
-      throw new Error('cut off')
-    }
+    world.refuseConnections()
     world.connections[1]!.cut()
     await run(barrier.remove())
     await run(barrier.set())
     delete world.faults.open
     await world.advance(5000)
-    expect([plain.done, careful.done]).toEqual([false, true])
+    expect([plain(), careful()]).toEqual([false, true])
     await run(barrier.remove())
     await world.settle()
-    expect(plain.done).toBe(true)
+    expect(plain()).toBe(true)
   })
 
   it('keeps a waiter waiting when its session expires, where kazoo hangs', async () => {
     await run(new Barrier(client, '/b').set())
     const waiting = new Barrier(other, '/b').wait()
     await world.settle()
-    world.faults.open = () => {
-      throw new Error('cut off')
-    }
+    world.refuseConnections()
     world.connections[1]!.cut()
     await world.advance(20_000)
     delete world.faults.open
@@ -195,12 +182,7 @@ it('lets all waiters pass once it is open and none before, with random cuts', as
       await new Barrier(each, '/b').wait()
       if (!open) throw new Error('too early')
     })
-    const heal = dropInFlight(crowd, random)
-    for (let step = 0; step < 10; step++) {
-      crowd.connections[random.below(crowd.connections.length)]!.cut()
-      await crowd.advance(random.below(500))
-    }
-    heal()
+    await cutAtRandom(crowd, random, 10, 500)
     open = true
     await crowd.within(20_000, barrier.remove())
     await crowd.within(20_000, Promise.all(waits))

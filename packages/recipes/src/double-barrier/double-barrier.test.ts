@@ -4,13 +4,13 @@ import { setupEachTest, run, world } from '../testing/setup.ts'
 import {
   after,
   enumerateFaults,
-  settledWithin,
   tree,
   seedsOf,
-  dropInFlight,
+  cutAtRandom,
   withSeeds,
   type Victim,
 } from '../testing/fault-fixture.ts'
+import { advanceUntilSettled } from '../testing/settle.ts'
 import { bytes, ManualWorld } from '../testing/world.ts'
 import { nextLeaveStep, roundOf } from './decide.ts'
 import { DoubleBarrier, type BarrierHandle } from './double-barrier.ts'
@@ -89,7 +89,7 @@ describe('a double barrier', () => {
         await entered.leave()
       }
     }
-    await settledWithin(world, 60_000, Promise.all(clients.map(play)))
+    await advanceUntilSettled(world, 60_000, Promise.all(clients.map(play)))
     expect(wrong).toEqual([])
     expect(inside).toBe(0)
   })
@@ -271,13 +271,8 @@ it('keeps rounds together among many participants with random cuts', async () =>
     }
     const all = Promise.all(clients.map(play))
     all.catch(() => {})
-    const heal = dropInFlight(own, random)
-    for (let step = 0; step < 20; step++) {
-      own.connections[random.below(own.connections.length)]!.cut()
-      await own.advance(random.below(300))
-    }
-    heal()
-    await settledWithin(own, 120_000, all)
+    await cutAtRandom(own, random, 20, 300)
+    await advanceUntilSettled(own, 120_000, all)
     expect([...inside.keys()]).toEqual([0, 1, 2, 3, 4])
     expect(own.server.stats().watches).toBe(0)
     await own.end()

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { json, utf8, type Client } from '@zabra/client/core'
-import { client, setupEachTest, other, run, world } from '../testing/setup.ts'
+import { client, cutOff, other, run, setupEachTest, world } from '../testing/setup.ts'
 import {
   connectionFaults,
   enumerateFaults,
-  settledWithin,
   seedsOf,
-  dropInFlight,
+  cutAtRandom,
   withSeeds,
 } from '../testing/fault-fixture.ts'
+import { advanceUntilSettled } from '../testing/settle.ts'
 import { bytes, ManualWorld } from '../testing/world.ts'
 import { difference } from './decide.ts'
 import { Group, MemberIdConflictError, type GroupChange } from './group.ts'
@@ -71,13 +71,10 @@ describe('a group', () => {
     await run(groupOf(client).join('a', 'one'))
     const changes = world.collect(groupOf(other).changes())
     await world.settle()
-    world.faults.open = ({ host }) => {
-      if (host === 'a') throw new Error('cut off')
-    }
-    world.connections[0]!.cut()
+    const restore = cutOff()
     await world.advance(20_000)
     expect(last(changes)).toEqual([])
-    delete world.faults.open
+    restore()
     await world.advance(12_000)
     expect(last(changes)).toEqual(['a'])
   })
@@ -86,14 +83,11 @@ describe('a group', () => {
     await run(groupOf(client).join('a', 'one'))
     const changes = world.collect(groupOf(other).changes())
     await world.settle()
-    world.faults.open = ({ host }) => {
-      if (host === 'b') throw new Error('cut off')
-    }
-    world.connections[1]!.cut()
+    const restore = cutOff('b')
     await run(groupOf(client).join('c', 'one'))
     await world.settle()
     expect(changes).toHaveLength(1)
-    delete world.faults.open
+    restore()
     await world.advance(12_000)
     expect(changes).toHaveLength(2)
     expect(changes.at(-1)).toMatchObject({ joined: ['c'], left: [] })
@@ -192,13 +186,8 @@ it('converges for all observers after random joins, leaves and cuts', async () =
     })
     const all = Promise.all(work)
     all.catch(() => {})
-    const heal = dropInFlight(own, random)
-    for (let step = 0; step < 15; step++) {
-      own.connections[random.below(own.connections.length)]!.cut()
-      await own.advance(random.below(400))
-    }
-    heal()
-    await settledWithin(own, 60_000, all)
+    await cutAtRandom(own, random, 15, 400)
+    await advanceUntilSettled(own, 60_000, all)
     await own.advance(12_000)
     const expected = [...inside].map((n) => `m${n}`).toSorted()
     for (const view of views) expect(last(view)).toEqual(expected)

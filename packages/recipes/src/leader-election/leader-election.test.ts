@@ -2,7 +2,7 @@ import { ClosedError, type Client } from '@zabra/client/core'
 import { SeededRandom } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
 import { client as a, setupEachTest, meters, other as b, run, world } from '../testing/setup.ts'
-import { rejectionOf, refuseConnections } from '../testing/world.ts'
+import { rejectionOf } from '../testing/world.ts'
 import { decodeLeader, encodeLeader, type Leader } from './announcement.ts'
 import { LeaderElection, type Leadership } from './leader-election.ts'
 
@@ -59,7 +59,7 @@ describe('a leader election', () => {
   it('does not lead with the znode of an expired session (CURATOR-696, CURATOR-620, Curator issue 1211)', async () => {
     const { leadership, rest } = await first(of(a, 'a'))
     const again = rest.next()
-    const goOn = refuseConnections(world)
+    const goOn = world.refuseConnections()
     world.connections[0]!.cut()
     await world.advance(17_000)
     goOn()
@@ -263,7 +263,7 @@ it('a participant that stops after losing leadership removes its announcement', 
   const stop = new AbortController()
   const terms = of(a, 'one', true).leadership({ signal: stop.signal })
   const leadership = (await run(terms.next())).value as Leadership
-  const goOn = refuseConnections(world)
+  const goOn = world.refuseConnections()
   world.connections[0]!.cut()
   await world.settle()
   expect(leadership.signal.aborted).toBe(true)

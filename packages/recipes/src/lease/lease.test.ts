@@ -1,6 +1,6 @@
 import { UsageError, type Client } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
-import { client as a, setupEachTest, other as b, run, world } from '../testing/setup.ts'
+import { client as a, cutOff, other as b, run, setupEachTest, world } from '../testing/setup.ts'
 import { bytes, rejectionOf, pausableClock } from '../testing/world.ts'
 import { decodeGrant, encodeGrant, isFree, expiredGrant } from './grant.ts'
 import { lease } from './lease.ts'
@@ -101,17 +101,14 @@ describe('a lease', () => {
   it('is not ended by a delayed release of an earlier holder', async () => {
     const late = await world.client({ servers: 'late:2181' })
     const first = (await run(by(late, 'late', 1000)))!
-    world.faults.open = ({ host }) => {
-      if (host === 'late') throw new Error('cut off')
-    }
-    world.connections.at(-1)!.cut()
+    const restore = cutOff('late')
     await world.settle()
     const releasing = first.release()
     await world.advance(2000)
     // Other holders take and release it meanwhile; each writes a version.
     await run((await run(by(a, 'a', 60_000)))!.release())
     const held = (await run(by(b, 'b', 60_000)))!
-    delete world.faults.open
+    restore()
     await world.within(20_000, releasing)
     expect(await run(by(a, 'a', 60_000))).toBeUndefined()
     await run(held.renew())

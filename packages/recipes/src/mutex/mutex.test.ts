@@ -2,7 +2,7 @@ import { AbortedError, UsageError, type Client } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
 import { LostError } from '../handles/lost.ts'
 import { client as a, setupEachTest, meters, other as b, run, world } from '../testing/setup.ts'
-import { advanceUntilSettled } from '../testing/fault-injector.ts'
+import { advanceUntilSettled } from '../testing/settle.ts'
 import {
   bytes,
   countListeners,
@@ -323,9 +323,7 @@ describe('a lost lock', () => {
   it('is kept over a broken connection under the session policy, and until the horizon under the lease policy', async () => {
     const bySession = await run(new Mutex(a, '/one', { errorPolicy: 'session' }).acquire())
     const byLease = await run(new Mutex(a, '/two', { errorPolicy: { lease: {} } }).acquire())
-    world.faults.open = () => {
-      throw new Error('refused')
-    }
+    world.refuseConnections()
     world.connections[0]!.cut()
     await world.settle()
     bySession.assertHeld()

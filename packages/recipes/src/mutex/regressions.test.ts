@@ -1,7 +1,7 @@
 import { SessionExpiredError } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
 import { client as a, setupEachTest, other as b, run, world } from '../testing/setup.ts'
-import { rejectionOf, metered, refuseConnections, watchSettled } from '../testing/world.ts'
+import { rejectionOf, metered, watchSettled } from '../testing/world.ts'
 import { Mutex } from './mutex.ts'
 
 setupEachTest('a', 'a')
@@ -17,7 +17,7 @@ describe('regressions of other locks', () => {
     const later = new Mutex(c, '/lock').acquire()
     await world.settle()
     expect(before).toBe(2)
-    const goOn = refuseConnections(world)
+    const goOn = world.refuseConnections()
     const epoch = b.session.generation
     world.connections[1]!.cut()
     await world.advance(17_000)
@@ -39,7 +39,7 @@ describe('regressions of other locks', () => {
     const holder = await run(new Mutex(a, '/lock').acquire())
     const waiting = rejectionOf(new Mutex(b, '/lock').acquire({ onSessionLoss: 'throw' }))
     await world.settle()
-    const goOn = refuseConnections(world)
+    const goOn = world.refuseConnections()
     world.connections[1]!.cut()
     await world.advance(17_000)
     goOn()
@@ -53,7 +53,7 @@ describe('regressions of other locks', () => {
     const { client: c } = await metered(world, { sessionExpiry: 'close' })
     const waiting = rejectionOf(new Mutex(c, '/lock').acquire())
     await world.settle()
-    refuseConnections(world)
+    world.refuseConnections()
     world.connections[2]!.cut()
     await world.advance(17_000)
     expect(await run(waiting)).toBeInstanceOf(SessionExpiredError)
@@ -64,7 +64,7 @@ describe('regressions of other locks', () => {
     const holder = await run(new Mutex(a, '/lock').acquire())
     const waiting = new Mutex(b, '/lock').acquire()
     await world.settle()
-    const goOn = refuseConnections(world)
+    const goOn = world.refuseConnections()
     world.connections[1]!.cut()
     await world.settle()
     await run(holder.release())

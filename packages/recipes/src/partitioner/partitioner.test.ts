@@ -1,15 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { NoAuthError, UsageError, type Client } from '@zabra/client/core'
-import { client, setupEachTest, other, run, world } from '../testing/setup.ts'
-import { runPartitionScenario } from '../testing/partition-scenario.ts'
-import {
-  after,
-  enumerateFaults,
-  faults,
-  seedsOf,
-  settledWithin,
-  withSeeds,
-} from '../testing/fault-fixture.ts'
+import { client, cutOff, other, run, setupEachTest, world } from '../testing/setup.ts'
+import { RandomSource, runWithNemesis } from '../testing/nemesis.ts'
+import { runPartitioner } from '../testing/scenarios/partitions.ts'
+import { after, enumerateFaults, faults, seedsOf, withSeeds } from '../testing/fault-fixture.ts'
+import { advanceUntilSettled } from '../testing/settle.ts'
 import { Meter, type ManualWorld } from '../testing/world.ts'
 import { ownerOf } from './decide.ts'
 import { Partitioner } from './partitioner.ts'
@@ -104,17 +99,14 @@ describe('a partitioner', () => {
     const m1 = member(client, 'm1')
     const m2 = member(other, 'm2')
     await world.advance(500)
-    world.faults.open = ({ host }) => {
-      if (host === 'a') throw new Error('cut off')
-    }
     const lost = [...m1.working.values()]
-    world.connections[0]!.cut()
+    const restore = cutOff()
     await world.settle()
     for (const share of lost)
       expect(share.signal.reason).toMatchObject({ name: 'LostError', reason: 'suspended' })
     await world.advance(20_000)
     expect([...m2.working.keys()].toSorted()).toEqual(items)
-    delete world.faults.open
+    restore()
     await world.advance(12_000)
     expect([...m1.working.keys()].toSorted()).toEqual(ofMember('m1', ['m1', 'm2']))
     expect([...m2.working.keys()].toSorted()).toEqual(ofMember('m2', ['m1', 'm2']))
@@ -140,7 +132,7 @@ describe('a partitioner', () => {
     const failing = partitioner.run(({ item }) =>
       item === 'c' ? Promise.reject(new Error('broken')) : Promise.resolve(),
     )
-    await expect(settledWithin(world, 10_000, failing)).rejects.toThrow('broken')
+    await expect(advanceUntilSettled(world, 10_000, failing)).rejects.toThrow('broken')
     expect(partitioner.state).toBe('idle')
     expect(world.server.stats().watches).toBe(0)
   })
@@ -150,7 +142,7 @@ describe('a partitioner', () => {
     expect(() => new Partitioner(client, '/p', ['a'], { settleMs: -1 })).toThrow(UsageError)
     await run(other.create('/locked', undefined, { acl: [{ perms: 1, scheme: 'world', id: 'anyone' }] }))
     const refused = new Partitioner(client, '/locked', items).run(() => Promise.resolve())
-    await expect(settledWithin(world, 10_000, refused)).rejects.toBeInstanceOf(NoAuthError)
+    await expect(advanceUntilSettled(world, 10_000, refused)).rejects.toBeInstanceOf(NoAuthError)
     const m1 = member(client, 'm1')
     await expect(m1.partitioner.run(() => Promise.resolve())).rejects.toBeInstanceOf(UsageError)
     m1.stop()
@@ -188,7 +180,7 @@ it('example: shards that follow their workers', async () => {
       if (done.length === 2) stop.abort()
     }
   })()
-  await expect(settledWithin(world, 20_000, working)).rejects.toMatchObject({ name: 'AbortError' })
+  await expect(advanceUntilSettled(world, 20_000, working)).rejects.toMatchObject({ name: 'AbortError' })
   expect(done).toEqual(['0', '1'])
 })
 
@@ -229,6 +221,8 @@ function timeout(own: ManualWorld, ms: number): AbortSignal {
 it('never assigns an item twice, and in the end once, through random churn and faults', async () => {
   // 281: work began on a lost item and waited for a signal that had already aborted.
   await withSeeds([...seedsOf(12), 281], async (_random, seed) => {
-    expect(await runPartitionScenario(seed)).toEqual([])
+    const recoveryMs = { within: 20_000, after: 1000 }
+    const options = { prng: new RandomSource(seed), maxClients: 9, recoveryMs, faultsMs: 25_000 }
+    expect((await runWithNemesis(runPartitioner, options)).left).toEqual([])
   })
 }, 600_000)

@@ -6,14 +6,14 @@ import {
   after,
   enumerateFaults,
   retryWithoutSignal,
-  settledWithin,
   tree,
   seedsOf,
-  dropInFlight,
+  cutAtRandom,
   withSeeds,
   type FaultFixture,
   type Victim,
 } from '../testing/fault-fixture.ts'
+import { advanceUntilSettled } from '../testing/settle.ts'
 import { DeliveryChecker } from '../testing/scenarios/delivery-checker.ts'
 import { ManualWorld } from '../testing/world.ts'
 import { Queue } from './queue.ts'
@@ -137,15 +137,9 @@ it('many producers and consumers lose and duplicate nothing with random cuts and
       while (!stop.signal.aborted) await account.recordTake(queue.take({ signal: stop.signal }))
     })
     for (const take of takes) take.catch(() => {})
-    const heal = dropInFlight(world, random, ['watcher'])
-    for (let step = 0; step < 30; step++) {
-      const wire = world.connections[random.below(world.connections.length)]!
-      if (wire.server.host !== 'watcher') wire.cut()
-      await world.advance(random.below(200))
-    }
-    heal()
-    await settledWithin(world, 60_000, Promise.all(puts))
-    await settledWithin(
+    await cutAtRandom(world, random, 30, 200, ['watcher'])
+    await advanceUntilSettled(world, 60_000, Promise.all(puts))
+    await advanceUntilSettled(
       world,
       60_000,
       (async () => {
@@ -153,7 +147,7 @@ it('many producers and consumers lose and duplicate nothing with random cuts and
       })(),
     )
     stop.abort()
-    await settledWithin(world, 60_000, Promise.allSettled(takes))
+    await advanceUntilSettled(world, 60_000, Promise.allSettled(takes))
     await world.advance(1000)
     account.checkExactlyOnce()
     expect(account.maybeOut).toEqual([])

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { AbortedError, UsageError, type Client } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
 import { client as a, setupEachTest, meters, other as b, run, world } from '../testing/setup.ts'
-import { rejectionOf, refuseConnections, text, watchSettled } from '../testing/world.ts'
+import { rejectionOf, text, watchSettled } from '../testing/world.ts'
 import { Mutex } from '../mutex/index.ts'
 import { fits, permitsOf } from './leases.ts'
 import { PermitsConflictError } from './permits.ts'
@@ -218,7 +218,7 @@ describe('a semaphore', () => {
       delete world.faults.toServer
       world.faults.toClient = (reply, wire) => {
         delete world.faults.toClient
-        goOn = refuseConnections(world)
+        goOn = world.refuseConnections()
         wire.deliver(reply)
         wire.cut()
         return undefined
@@ -254,7 +254,7 @@ describe('a semaphore', () => {
     await run(of(a).acquire(3))
     const waiting = of(b).acquire(3)
     await world.settle()
-    const goOn = refuseConnections(world)
+    const goOn = world.refuseConnections()
     world.connections[0]!.cut()
     const held = await world.within(20_000, waiting)
     held.assertHeld()

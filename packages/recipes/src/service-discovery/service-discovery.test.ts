@@ -39,15 +39,12 @@ describe('a registered instance', () => {
 
   it('returns in a new session with its newest data, also after an update in the outage', async () => {
     const me = await run(discoveryOf(client).register({ name: 'api', id: 'a', port: 1 }))
-    world.faults.open = ({ host }) => {
-      if (host === 'a') throw new Error('cut off')
-    }
-    world.connections[0]!.cut()
+    const restore = cutOff()
     await world.settle()
     const updated = me.update({ port: 2 })
     await world.advance(20_000)
     expect(await run(discoveryOf(other).instances('api'))).toEqual([])
-    delete world.faults.open
+    restore()
     await world.advance(12_000)
     await run(updated)
     expect(await run(discoveryOf(other).instances('api'))).toMatchObject([{ id: 'a', port: 2 }])
@@ -55,14 +52,11 @@ describe('a registered instance', () => {
 
   it('does not return when it was unregistered in an outage (CURATOR-164)', async () => {
     const me = await run(discoveryOf(client).register({ name: 'api', id: 'a' }))
-    world.faults.open = ({ host }) => {
-      if (host === 'a') throw new Error('cut off')
-    }
-    world.connections[0]!.cut()
+    const restore = cutOff()
     await world.settle()
     const gone = me.unregister()
     await world.advance(20_000)
-    delete world.faults.open
+    restore()
     await world.advance(12_000)
     await run(gone)
     expect(await run(discoveryOf(other).instances('api'))).toEqual([])
@@ -131,13 +125,10 @@ describe('a provider', () => {
   it('keeps its instances through an outage and is stale meanwhile', async () => {
     await run(discoveryOf(other).register({ name: 'api', id: 'a' }))
     const provider = await run(discoveryOf(client).provider('api'))
-    world.faults.open = ({ host }) => {
-      if (host === 'a') throw new Error('cut off')
-    }
-    world.connections[0]!.cut()
+    const restore = cutOff()
     await world.advance(5000)
     expect([provider.stale, provider.next()?.id]).toEqual([true, 'a'])
-    delete world.faults.open
+    restore()
     await world.advance(12_000)
     expect(provider.stale).toBe(false)
     await run(provider.close())

@@ -1,5 +1,6 @@
 import { SeededRandom } from '@zabra/runtime'
 import type { Client } from '@zabra/client/core'
+import { advanceUntilSettled } from './settle.ts'
 import { ManualWorld, type TappedConnection } from './world.ts'
 
 /** The faults that can be injected at a request of one client. */
@@ -13,10 +14,13 @@ export const faults = [
 ] as const
 /** The faults of the connection and of the session: all but those of the caller. */
 export const connectionFaults = faults.filter((fault) => fault !== 'caller aborted')
-export type Fault = (typeof faults)[number]
+export const SILENCE = 'silence for longer than the timeout'
+export type Fault = (typeof faults)[number] | typeof SILENCE
 
 /** Longer than the session timeout of `ManualWorld`, for servers and clients. */
 const OUTAGE_MS = 20_000
+/** Slightly longer than that timeout: the session may live or expire. */
+const SILENCE_MS = 13_000
 
 /** A client whose connections fail. It connects through a host name of its own. */
 export class Victim {
@@ -29,6 +33,7 @@ export class Victim {
   hasStruck = false
   #darkUntil = 0
   #cutAfterReply: 'swallow' | 'deliver' | undefined
+  readonly #silent = new Set<TappedConnection>()
   readonly #world: ManualWorld
   #counting = false
 
@@ -51,6 +56,7 @@ export class Victim {
   }
 
   toServer(chunk: Uint8Array, connection: TappedConnection): Uint8Array | undefined {
+    if (this.#silent.has(connection)) return undefined
     if (!this.#counting) return chunk
     for (let at = 0; at < chunk.length;) {
       const next = at + 4 + new DataView(chunk.buffer, chunk.byteOffset + at).getInt32(0)
@@ -64,6 +70,7 @@ export class Victim {
   }
 
   toClient(chunk: Uint8Array, connection: TappedConnection): Uint8Array | undefined {
+    if (this.#silent.has(connection)) return undefined
     const what = this.#cutAfterReply
     if (what === undefined) return chunk
     this.#cutAfterReply = undefined
@@ -81,6 +88,11 @@ export class Victim {
     const { fault } = this.plan!
     this.hasStruck = true
     if (fault.startsWith('session')) this.#darkUntil = this.#world.clock.monotonic() + OUTAGE_MS
+    if (fault === SILENCE) {
+      this.#darkUntil = this.#world.clock.monotonic() + SILENCE_MS
+      this.#silent.add(connection)
+      return start === 0 ? undefined : chunk.slice(0, start)
+    }
     if (fault === 'caller aborted') {
       this.abort.abort()
       return chunk
@@ -151,27 +163,12 @@ async function runScenario(scenario: FaultScenario, plan: Victim['plan']): Promi
   victim.start()
   const done = scenario(fixture, victim)
   done.catch(() => {})
-  await settledWithin(world, 300_000, done)
+  await advanceUntilSettled(world, 300_000, done)
   await world.advance(1000)
   const { watches } = world.server.stats()
   if (watches !== 0) throw new Error(`Expected no watches, got ${watches}`)
   await world.end()
   return victim.frames
-}
-
-/** Returns the result of a promise while the clock advances in steps. */
-export async function settledWithin<T>(world: ManualWorld, ms: number, promise: Promise<T>): Promise<T> {
-  let settled = false
-  const settle = (): void => void (settled = true)
-  promise.then(settle, settle)
-  for (let left = ms; left > 0 && !settled; left -= 200) {
-    await world.settle()
-    if (settled) break
-    world.clock.advance(200)
-    await world.settle()
-  }
-  if (!settled) throw new Error(`Expected the scenario to end within ${ms} ms; it still waits`)
-  return promise
 }
 
 /** Runs a scenario without faults, and then once per fault and request of its victim. */
@@ -223,6 +220,23 @@ export function dropInFlight(
     delete world.faults.toServer
     delete world.faults.toClient
   }
+}
+
+/** Cuts random connections `steps` times, and loses what is in flight meanwhile; the steps are up to `maxStepMs` apart. */
+export async function cutAtRandom(
+  world: ManualWorld,
+  random: SeededRandom,
+  steps: number,
+  maxStepMs: number,
+  spared: readonly string[] = [],
+): Promise<void> {
+  const heal = dropInFlight(world, random, spared)
+  for (let step = 0; step < steps; step++) {
+    const connection = world.connections[random.below(world.connections.length)]!
+    if (!spared.includes(connection.server.host)) connection.cut()
+    await world.advance(random.below(maxStepMs))
+  }
+  heal()
 }
 
 /** Runs a test for each seed; names the failing seed. */

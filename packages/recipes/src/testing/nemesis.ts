@@ -1,5 +1,9 @@
+import type { Client } from '@zabra/client/core'
 import { SeededRandom } from '@zabra/runtime'
-import type { TappedConnection, ManualWorld } from './world.ts'
+import { ExclusionChecker } from './exclusion-checker.ts'
+import { advanceFor, advanceUntilSettled, leftovers } from './settle.ts'
+import type { Scenario } from './scenarios/context.ts'
+import { ManualWorld, type TappedConnection } from './world.ts'
 
 /** A pseudo-random number generator that depends on the seed alone. */
 export class RandomSource {
@@ -95,4 +99,56 @@ export class Nemesis {
     this.#refused.set(host, clock.monotonic() + ms)
     connection.cut()
   }
+}
+
+/** How random faults strike the clients of a scenario. */
+export interface NemesisOptions {
+  readonly prng: RandomSource
+  /** There are from 3 to this number of clients, exclusive. */
+  readonly maxClients: number
+  /** Milliseconds that clients get to recover, within the scenario and after it. */
+  readonly recoveryMs: { readonly within: number; readonly after: number }
+  /** Milliseconds after which the faults end (default 30 s). */
+  readonly faultsMs?: number
+  readonly createChecker?: (limit?: number) => ExclusionChecker
+}
+
+/** The result of a run: what its clients left behind, and the faults. */
+export interface NemesisRun {
+  readonly left: readonly string[]
+  readonly log: readonly string[]
+  readonly clients: number
+}
+
+/** Runs a scenario whose clients are cut, silenced and expired at random. */
+export async function runWithNemesis(
+  scenario: Scenario,
+  {
+    prng,
+    maxClients,
+    recoveryMs,
+    faultsMs = 30_000,
+    createChecker = (limit) => new ExclusionChecker(limit),
+  }: NemesisOptions,
+): Promise<NemesisRun> {
+  const world = await ManualWorld.start()
+  const names = Array.from({ length: prng.between(3, maxClients) }, (_, i) => `p${i}`)
+  const clients: Client[] = []
+  for (const name of names) clients.push(await world.client({ servers: `${name}:2181` }))
+  const observer = await world.client()
+  const nemesis = new Nemesis(world, prng, names)
+  const sleep = (ms: number): Promise<void> =>
+    new Promise((resolve) => void world.clock.after(ms, 'work of a test', resolve))
+  const waitUntilHealed = async (): Promise<void> => {
+    nemesis.stop()
+    await sleep(recoveryMs.within)
+  }
+  world.clock.after(faultsMs, 'end of the chaos', () => nemesis.stop())
+  const context = { prng, clients, names, observer, sleep, waitUntilHealed, createChecker }
+  await advanceUntilSettled(world, 400_000, scenario(context))
+  nemesis.stop()
+  await advanceFor(world, recoveryMs.after)
+  const left = await advanceUntilSettled(world, 10_000, leftovers(world, observer, clients))
+  await world.end()
+  return { left, log: nemesis.log, clients: clients.length }
 }

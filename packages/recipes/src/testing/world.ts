@@ -55,14 +55,6 @@ export async function rejectionOf(promise: Promise<unknown>): Promise<unknown> {
   throw new Error('Expected the promise to reject; it resolved')
 }
 
-/** Refuses all new connections until the returned function is called. */
-export function refuseConnections(world: ManualWorld): () => void {
-  world.faults.open = () => {
-    throw new Error('refused by the test')
-  }
-  return () => delete world.faults.open
-}
-
 /**
  * Creates the clock of a process that can pause: time goes on, and timers that were due during the pause run right
  * after it.

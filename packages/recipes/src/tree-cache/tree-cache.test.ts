@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { json, utf8, type Client, type Stat } from '@zabra/client/core'
 import { client, cutOff, setupEachTest, other, run, world } from '../testing/setup.ts'
-import { enumerateFaults, settledWithin, seedsOf, withSeeds } from '../testing/fault-fixture.ts'
+import { enumerateFaults, seedsOf, withSeeds } from '../testing/fault-fixture.ts'
+import { advanceUntilSettled } from '../testing/settle.ts'
 import { bytes, text, ManualWorld } from '../testing/world.ts'
 import { depthBelow, EntryTable } from './entries.ts'
 import { TreeCache, TreeTooLargeError, type CacheEvent } from './tree-cache.ts'
@@ -345,7 +346,7 @@ it('a tree cache and its events equal a model after random changes, cuts and chu
       if (event.type === 'removed') told.delete(event.path)
       else if (event.type === 'added' || event.type === 'updated') told.set(event.path, event.value)
     }
-    const truth = await settledWithin(own, 10_000, contents(writer))
+    const truth = await advanceUntilSettled(own, 10_000, contents(writer))
     expect(cached(cache)).toEqual(truth)
     expect(told).toEqual(truth)
     await own.outcome(cache.close())

@@ -1,15 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { Client } from '@zabra/client/core'
 import { client, setupEachTest, run, world } from '../testing/setup.ts'
-import {
-  after,
-  enumerateFaults,
-  seedsOf,
-  settledWithin,
-  tree,
-  dropInFlight,
-  withSeeds,
-} from '../testing/fault-fixture.ts'
+import { after, enumerateFaults, seedsOf, tree, dropInFlight, withSeeds } from '../testing/fault-fixture.ts'
+import { advanceUntilSettled } from '../testing/settle.ts'
 import { bytes, text, ManualWorld } from '../testing/world.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import { twoPhaseCommit } from './coordinate.ts'
@@ -336,8 +329,8 @@ it('is decided once among random deaths of coordinators and cuts of sites', asyn
       own.connections[random.below(own.connections.length)]!.cut()
     }
     heal()
-    await settledWithin(own, 60_000, Promise.all(told))
-    await settledWithin(own, 60_000, after(own, 20_000))
+    await advanceUntilSettled(own, 60_000, Promise.all(told))
+    await advanceUntilSettled(own, 60_000, after(own, 20_000))
     ledger.checkOneDecision()
     expect(ledger.failures).toEqual([])
     const all = [...ledger.outcomes.values()].flatMap((outcomes) => [...outcomes])

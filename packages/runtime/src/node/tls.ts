@@ -105,8 +105,7 @@ export class NodeTlsNetwork implements TlsNetwork {
     if (keyStore === undefined)
       throw new CertificateError('A TLS listener needs a key store with its private key and certificate.', '')
     const { context } = await this.#current()
-    // Loaded only where clients show certificates: the library takes some megabytes.
-    const identify = clientAuth === 'none' ? undefined : (await import('./certificate.ts')).identityOf
+    const identify = clientAuth === 'none' ? undefined : await loadIdentityOf()
     const limits = { limit: handshakeLimit, timeoutMs: handshakeTimeoutMs }
     const pending = new PendingSockets('a TLS handshake', limits)
     const failed = (error: Error): void => {
@@ -140,7 +139,8 @@ export class NodeTlsNetwork implements TlsNetwork {
         )
       // A client that leaves during the handshake is not refused, and a timeout has been reported.
       if (error.code === 'ECONNRESET') return
-      failed(handshakeError(remoteName(socket), error.code ?? error.name, error.message, error))
+      const { code = error.name } = error
+      failed(handshakeError(remoteName(socket), code, plaintextReasons[code] ?? error.message, error))
     })
     const startHandshake = (socket: Socket): void => {
       // A client that ends its direction during the handshake has left.
@@ -158,21 +158,35 @@ export class NodeTlsNetwork implements TlsNetwork {
       address: listener.address,
       close: () => {
         this.#servers.delete(server)
+        this.#pending.delete(pending)
         return listener.close()
       },
     }
   }
 
   async connect(to: Address, { signal }: { signal?: AbortSignalLike } = {}): Promise<Connection> {
+    const options = await this.clientOptions()
+    const identify = this.#options.identifiesServer === true ? await loadIdentityOf() : undefined
     const socket = connectTls({
-      ...(await this.clientOptions()),
+      ...options,
       host: to.host,
       port: to.port,
       ...(isIP(to.host) === 0 ? { servername: to.host } : {}),
     })
     socket.setNoDelay(true)
     await connected(socket, 'secureConnect', to, signal)
-    return new SocketConnection(socket, { transport: 'tls', peerCertificates: certificatesOf(socket) })
+    const peerCertificates = certificatesOf(socket)
+    try {
+      const peer = identify && peerCertificates && identify(peerCertificates[0]!)
+      return new SocketConnection(socket, { transport: 'tls', peer, peerCertificates })
+    } catch (error) {
+      socket.on('error', () => {}).destroy()
+      throw new NetworkError(
+        `Cannot connect to ${to.host}:${to.port} (EPROTO): its certificate is not in DER`,
+        'EPROTO',
+        { cause: error },
+      )
+    }
   }
 
   /** Resolves to the TLS options of a client of another protocol: certificates, versions, cipher suites, check of names. */
@@ -243,6 +257,9 @@ export class NodeTlsNetwork implements TlsNetwork {
   }
 }
 
+/** Loads the reader of certificates only where peers are identified: the library takes some megabytes. */
+const loadIdentityOf = async (): Promise<typeof identityOf> => (await import('./certificate.ts')).identityOf
+
 const connectionOf = (socket: TLSSocket, peer: PeerIdentity | undefined): Connection =>
   new SocketConnection(socket, { transport: 'tls', peer, peerCertificates: peer && certificatesOf(socket) })
 
@@ -292,6 +309,12 @@ function cipherName(suite: string): string {
   throw new TlsOptionError(
     `Expected cipher suites that this platform has, got "${suite}". TLS_AES_128_GCM_SHA256 and TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 are two of them.`,
   )
+}
+
+/** What a client has done that sends bytes of another protocol, by the error code of OpenSSL. */
+const plaintextReasons: Readonly<Record<string, string>> = {
+  ERR_SSL_WRONG_VERSION_NUMBER: 'it sent plaintext where TLS was expected',
+  ERR_SSL_HTTP_REQUEST: 'it sent a plaintext HTTP request where TLS was expected',
 }
 
 function handshakeError(client: string, code: string, reason: string, cause?: Error): NetworkError {

@@ -94,6 +94,19 @@ describe('the four-letter commands of a member', () => {
     expect((await server.command('stat')).endsWith(end)).toBe(true)
   })
 
+  it('show decimal numbers only in mntr, but for the version and the states', async () => {
+    const texts = new Set(['zk_version', 'zk_server_state', 'zk_peer_state'])
+    for (const mode of ['standalone', 'follower', 'leader'] as const) {
+      const role = { mode, ...(mode === 'standalone' ? {} : { member: { ...member, leader } }) }
+      const lines = (await (await side(role)).command('mntr')).trim().split('\n')
+      expect(lines.length).toBeGreaterThan(50)
+      const malformed = lines
+        .map((line) => line.split('\t'))
+        .filter(([key, value]) => !texts.has(key!) && !/^-?\d+(\.\d+)?$/.test(value!))
+      expect(malformed).toEqual([])
+    }
+  })
+
   it('show observer_master_id on an observer, and end mntr with the metrics that Apache ZooKeeper lacks', async () => {
     const role = { ...member, peerState: 'observing - broadcast', observerMasterId: 3 }
     const server = await side({ mode: 'observer', member: { ...role, extraMetrics: [['leader_id', 3]] } })

@@ -4,9 +4,11 @@ import type { Command } from '../connections/protocol-detector.ts'
 import type { MemberConf } from '../connections/role-metrics.ts'
 import { operationOf } from '../core/operations/index.ts'
 import { FULL_VERSION } from '../version.ts'
+import type { CommandState } from './admin-target.ts'
 import { dump } from './dump.ts'
 import { decimal, decimalDigest, hexLong } from './format.ts'
 import { monitorMetrics } from './mntr.ts'
+import { directorySizes, resetConnectionStats, resetStats } from './server-actions.ts'
 import type { ConnectionReport, DirectoryReport, ServerReport } from './server-report.ts'
 import { watchesByPath, watchesBySession, watchSummary } from './watch-commands.ts'
 
@@ -21,8 +23,6 @@ const TELNET_INTERRUPT = '\xff\xf4\xff\xfd'
 const NO_LEADERSHIP = 'This server is standalone: it has no leadership to hand over.'
 /** Pieces of a long answer, most of them lines, that are made in one turn of the event loop. */
 const PIECES_PER_TURN = 200
-/** The trace mask with which Apache ZooKeeper starts. This server stores and shows the mask, and traces nothing. */
-const TRACE_MASK = 306n
 
 /** Executes the four-letter commands. The answers have the bytes of Apache ZooKeeper. */
 export class FourLetterCommands implements CommandExecutor {
@@ -30,11 +30,12 @@ export class FourLetterCommands implements CommandExecutor {
   readonly #directories: DirectoryReport
   readonly #handlers: ReadonlyMap<string, Handler>
   readonly #allowed: ReadonlySet<string>
-  #traceMask = TRACE_MASK
+  readonly #state: CommandState
 
   /** `startedAt`: when the server started, on the monotonic clock. */
-  constructor(server: ServerReport, directories: DirectoryReport, startedAt: number) {
+  constructor(server: ServerReport, directories: DirectoryReport, startedAt: number, state: CommandState) {
     this.#server = server
+    this.#state = state
     this.#directories = directories
     this.#handlers = new Map<string, Handler>([
       ['conf', () => this.#conf()],
@@ -43,7 +44,7 @@ export class FourLetterCommands implements CommandExecutor {
       ['dirs', () => this.#dirs()],
       ['dump', () => dump(server)],
       ['envi', () => this.#envi()],
-      ['gtmk', () => String(this.#traceMask)],
+      ['gtmk', () => String(this.#state.traceMask)],
       ['hash', () => this.#hash()],
       ['isro', () => (server.isReadOnly ? 'ro' : 'rw')],
       ['mntr', () => this.#mntr(startedAt)],
@@ -142,7 +143,7 @@ export class FourLetterCommands implements CommandExecutor {
 
   async #conf(): Promise<string> {
     const { settings, role, portStatus } = this.#server
-    const sizes = await this.#directorySizes()
+    const sizes = await directorySizes(this.#server.platform.disk, this.#directories)
     const lines = [
       `clientPort=${portStatus.portOf('clientPort')}`,
       `secureClientPort=${portStatus.portOf('secureClientPort')}`,
@@ -163,29 +164,8 @@ export class FourLetterCommands implements CommandExecutor {
   }
 
   async #dirs(): Promise<string> {
-    const { snapshots, logs } = await this.#directorySizes()
+    const { snapshots, logs } = await directorySizes(this.#server.platform.disk, this.#directories)
     return `datadir_size: ${snapshots}\nlogdir_size: ${logs}\n`
-  }
-
-  /** Returns the bytes of snapshots and of logs; of both together when they share a directory. */
-  async #directorySizes(): Promise<{ snapshots: number; logs: number }> {
-    const { snapshots, logs } = this.#directories
-    const snapshotBytes = await this.#directorySize(snapshots)
-    return {
-      snapshots: snapshotBytes,
-      logs: logs === snapshots ? snapshotBytes : await this.#directorySize(logs),
-    }
-  }
-
-  async #directorySize(directory: string): Promise<number> {
-    const { disk } = this.#server.platform
-    let bytes = 0
-    for (const name of await disk.list(directory)) {
-      // A file may be purged after the directory was listed.
-      const path = `${directory}/${name}`
-      if (await disk.exists(path)) bytes += await disk.size(path)
-    }
-    return bytes
   }
 
   #envi(): string {
@@ -195,24 +175,18 @@ export class FourLetterCommands implements CommandExecutor {
   }
 
   #crst(): string {
-    for (const { replyWriter } of this.#server.connections) replyWriter.stats.reset()
+    resetConnectionStats(this.#server)
     return 'Connection stats reset.\n'
   }
 
   #srst(): string {
-    const { stats, watchNotifier, portStatus, platform } = this.#server
-    const { rejected, failed } = portStatus.handshakes
-    stats.reset()
-    stats.tlsExceededAtReset = rejected
-    stats.tlsFailedAtReset = failed
-    watchNotifier.resetStats()
-    platform.system.resetPauses?.()
+    resetStats(this.#server)
     return 'Server stats reset.\n'
   }
 
   #stmk(mask: Uint8Array): string {
-    this.#traceMask = new DataView(mask.buffer, mask.byteOffset, 8).getBigInt64(0)
-    return String(this.#traceMask)
+    this.#state.traceMask = new DataView(mask.buffer, mask.byteOffset, 8).getBigInt64(0)
+    return String(this.#state.traceMask)
   }
 }
 

@@ -1,12 +1,15 @@
 import type { LeaderMetrics, RoleMetrics } from '../connections/role-metrics.ts'
 import type { Histogram, Summary } from '../core/histogram.ts'
 import { FULL_VERSION } from '../version.ts'
-import { decimal, hexLong } from './format.ts'
+import { decimal } from './format.ts'
 import type { ServerReport } from './server-report.ts'
 
 type Metric = readonly [key: string, value: string | number]
 
-/** Returns the metrics of `mntr`: those of Apache ZooKeeper by its names, then a few that it lacks. */
+/**
+ * Returns the metrics of `mntr`: those of Apache ZooKeeper by its names, then a few that it lacks. All values but the version and
+ * the states are decimal numbers: exporters copy them as samples, and Prometheus drops a whole scrape for one malformed sample.
+ */
 export function monitorMetrics(server: ServerReport, startedAt: number): Metric[] {
   const { tree, stats, watches, platform } = server
   const { latency } = stats
@@ -50,7 +53,7 @@ export function monitorMetrics(server: ServerReport, startedAt: number): Metric[
     ...summaryMetrics('node_deleted_watch_count', server.watchNotifier.recipients.deleted),
     ...summaryMetrics('node_changed_watch_count', server.watchNotifier.recipients.changed),
     ...summaryMetrics('node_children_watch_count', server.watchNotifier.recipients.children),
-    ['last_zxid', hexLong(tree.lastZxid)],
+    ['last_zxid', tree.lastZxid],
     ['process_memory_bytes', platform.system.residentMemory()],
     ...heapMetrics(platform.system.heap?.()),
     ...longestPause('event_loop_hold', platform.system.maxEventLoopDelay?.()),

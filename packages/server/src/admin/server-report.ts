@@ -17,7 +17,16 @@ export interface DirectoryReport {
 /** What commands report about a client connection. */
 export type ConnectionReport = Pick<
   ClientChannel,
-  'host' | 'port' | 'sessionId' | 'session' | 'establishedAt' | 'requests' | 'replyWriter'
+  | 'host'
+  | 'port'
+  | 'sessionId'
+  | 'session'
+  | 'establishedAt'
+  | 'requests'
+  | 'replyWriter'
+  | 'flow'
+  | 'watchedPaths'
+  | 'isSecure'
 >
 
 /** What commands report about a server. A `ClientService` is one. */

@@ -26,6 +26,8 @@ export interface ClientChannel extends NotifiedWatcher, Flushable, LoggedClient 
   readonly phase: ConnectionPhase
   /** The identities that the client has proved; those of a queued request while that request is processed. */
   identities: readonly Identity[]
+  /** Whether the connection is encrypted. */
+  readonly isSecure: boolean
   /** When the connection was accepted: wall clock, milliseconds since 1970. */
   readonly establishedAt: number
   /** The session, once the handshake is complete. A local session is replaced when it becomes a global one. */

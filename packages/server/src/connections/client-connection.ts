@@ -35,6 +35,7 @@ const isLoopback = (host: string): boolean => host === '::1' || host.startsWith(
 class ClientConnection implements RequestClient, HandshakeClient {
   readonly host: string
   readonly port: number
+  readonly isSecure: boolean
   readonly establishedAt: number
   identities: readonly Identity[]
   readonly certificateIdentities: readonly Identity[]
@@ -65,6 +66,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.#service = service
     this.host = host
     this.port = wire.remote.port
+    this.isSecure = wire.isSecure === true
     this.establishedAt = platform.clock.wall()
     this.certificateIdentities = auth.identitiesOf(wire.peer)
     this.identities = [{ scheme: 'ip', id: host }, ...this.certificateIdentities]

@@ -1,5 +1,6 @@
 import type { Writer } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
+import type { ServerStats } from './stats.ts'
 
 /** A connection with more unsent bytes is closed: the client requests more than it reads. */
 export const UNSENT_LIMIT = 64 * 2 ** 20
@@ -75,4 +76,47 @@ export function flushWriter(writer: Writer, wire: Connection): boolean {
   if (wire.canReuseBuffers === true) writer.release()
   else writer.take()
   return hasRoom
+}
+
+/** A connection that the throttler can stop reading. */
+export interface ThrottledChannel {
+  readonly flow: FlowControl
+}
+
+/** Stops reading the connections of writing clients while too many writes are in flight (`globalOutstandingLimit`). */
+export class RequestThrottler {
+  readonly #outstanding: () => number
+  readonly #limit: () => number
+  readonly #stats: ServerStats
+  readonly #throttled = new Set<ThrottledChannel>()
+
+  /** `outstanding` returns the writes in flight, `limit` how many of them are allowed now. */
+  constructor(outstanding: () => number, limit: () => number, stats: ServerStats) {
+    this.#outstanding = outstanding
+    this.#limit = limit
+    this.#stats = stats
+  }
+
+  /** Stops reading a connection, if the server is overloaded, until `release` finds that it is not. */
+  throttle(channel: ThrottledChannel): void {
+    if (!this.#isOverloaded) return
+    this.#stats.requestsThrottled++
+    this.#throttled.add(channel)
+    channel.flow.pause(PauseReason.overload)
+  }
+
+  /** Reads the throttled connections again, unless the server is still overloaded. */
+  release(): void {
+    if (this.#throttled.size === 0 || this.#isOverloaded) return
+    for (const channel of this.#throttled) channel.flow.resume(PauseReason.overload)
+    this.#throttled.clear()
+  }
+
+  remove(channel: ThrottledChannel): void {
+    this.#throttled.delete(channel)
+  }
+
+  get #isOverloaded(): boolean {
+    return this.#outstanding() > this.#limit()
+  }
 }

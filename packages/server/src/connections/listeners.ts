@@ -2,20 +2,16 @@ import {
   NetworkError,
   TlsOptionError,
   type Address,
-  type Cancel,
   type Connection,
   type HandshakeStats,
   type Listener,
   type Network,
   type NetworkFactories,
   type Platform,
-  type CertificateStore,
   type TlsNetwork,
 } from '@zabra/runtime'
 import type { ServerSettings } from '../settings/index.ts'
-
-/** Milliseconds between two checks of the certificate files for changes. */
-const RELOAD_INTERVAL_MS = 10_000
+import { CertificateReload, storeOf } from './certificates.ts'
 
 /** A port on which a server listens, with the key of its setting. */
 export interface ServedPort {
@@ -52,9 +48,7 @@ export class Listeners {
   readonly #open: OpenPort[] = []
   #accept: (wire: Connection) => void = (wire) => wire.destroy()
   #tls: TlsNetwork | undefined
-  /** The last error of a certificate file, which is logged once. */
-  #lastError = ''
-  #cancelReload: Cancel = () => {}
+  #certificates: CertificateReload | undefined
   #isClosed = false
 
   constructor(settings: ServerSettings, platform: Platform) {
@@ -91,7 +85,9 @@ export class Listeners {
         throw new TlsOptionError(`ssl.ciphersuites: ${error.message}`, { cause: error })
       throw error
     }
-    if (this.#tls !== undefined && this.#settings.certReload) this.#scheduleReload(this.#tls)
+    if (this.#tls === undefined) return
+    this.#certificates = new CertificateReload(this.#tls, this.#platform, 'The certificates')
+    if (this.#settings.certReload) this.#certificates.start()
   }
 
   /**
@@ -117,14 +113,13 @@ export class Listeners {
 
   /** Reads the certificate files again, and logs the result. */
   async reload(): Promise<void> {
-    this.#lastError = ''
-    if (this.#tls !== undefined) await this.#reloadCertificates(this.#tls, true)
+    if (this.#certificates !== undefined) await this.#certificates.reload()
     else this.#platform.logger.info({}, 'There are no certificates to read again')
   }
 
   /** Stops listening. Connections stay. */
   async close(): Promise<void> {
-    this.#cancelReload()
+    this.#certificates?.stop()
     this.#isClosed = true
     await Promise.all(this.#open.map(({ listener }) => listener.close()))
   }
@@ -188,28 +183,6 @@ export class Listeners {
     const message = `Cannot listen: this program gave the server no network for ${kind}. Pass one in networkFactories of its platform.`
     throw new NetworkError(message, 'ENOTSUP')
   }
-
-  #scheduleReload(tls: TlsNetwork): void {
-    this.#cancelReload = this.#platform.clock.after(RELOAD_INTERVAL_MS, 'change of certificates', () => {
-      void this.#reloadCertificates(tls, false).then(() =>
-        this.#isClosed ? undefined : this.#scheduleReload(tls),
-      )
-    })
-  }
-
-  async #reloadCertificates(tls: TlsNetwork, isRequested: boolean): Promise<void> {
-    const { logger } = this.#platform
-    try {
-      if (await tls.reload()) logger.info({}, 'The certificates have changed; new connections use them')
-      else if (isRequested) logger.info({}, 'The certificates have not changed')
-      this.#lastError = ''
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error)
-      if (reason !== this.#lastError)
-        logger.error({ reason }, 'The certificates have changed and cannot be used; the old ones stay in use')
-      this.#lastError = reason
-    }
-  }
 }
 
 function tlsOptionsOf(settings: ServerSettings): Parameters<NonNullable<NetworkFactories['tls']>>[0] {
@@ -235,13 +208,4 @@ function tlsOptionsOf(settings: ServerSettings): Parameters<NonNullable<NetworkF
     handshakeLimit: Math.max(0, tlsHandshakeLimit),
     handshakeTimeoutMs: settings.sessionlessTimeoutMs,
   }
-}
-
-function storeOf(
-  path: string | undefined,
-  type: CertificateStore['type'],
-  password: string | undefined,
-  passwordPath: string | undefined,
-): CertificateStore | undefined {
-  return path === undefined ? undefined : { path, type, password, passwordPath }
 }

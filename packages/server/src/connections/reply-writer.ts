@@ -1,11 +1,10 @@
-import { Writer, type BufferPool } from '@zabra/protocol'
+import { ErrorCode, OpCode, writeMultiHeader, Writer, type BufferPool } from '@zabra/protocol'
 import { Summary } from '../core/histogram.ts'
-import type { Tree } from '../core/tree/index.ts'
-import type { SubTxn, Zxid } from '../core/types.ts'
+import { MULTI_END, operationOf } from '../core/operations/index.ts'
+import { failureOf, type Tree } from '../core/tree/index.ts'
+import type { SubTxn, Txn, Zxid } from '../core/types.ts'
 import type { AcceptedWrite } from '../pipeline/index.ts'
 import type { Flushable, FlushQueue } from './flush-queue.ts'
-import { MultiResults } from './multi-results.ts'
-import { writeReplyBody } from './replies.ts'
 import type { ServerStats } from './stats.ts'
 
 /** A connection with so many buffered bytes is flushed before the end of the turn. */
@@ -150,5 +149,80 @@ export class ReplyWriter {
     const { stats } = this.#context
     stats.sent++
     stats.responseBytes += bytes
+  }
+}
+
+/**
+ * Writes the body of the reply to an applied write; not the results of a multi. `type` is the op code of the request: only
+ * the reply to `create` has no stat. The tree must show the result of the write and no later one.
+ */
+function writeReplyBody(tree: Tree, type: number, txn: Txn, writer: Writer): void {
+  operationOf(txn.type).writeReply(tree, txn, type, writer)
+}
+
+/**
+ * Writes the result of one part of a multi. When a part of the multi has failed no part is applied, and each result is an error
+ * number: 0 before the failed part, its error, and RUNTIMEINCONSISTENCY after it.
+ */
+function writeMultiResult(tree: Tree, txn: SubTxn, isApplied: boolean, writer: Writer): void {
+  if (!isApplied) {
+    const err = txn.type === OpCode.error ? txn.err : 0
+    writeMultiHeader(writer, { type: OpCode.error, done: false, err })
+    return writer.int(err)
+  }
+  const type = operationOf(txn.type).multi?.resultType ?? txn.type
+  writeMultiHeader(writer, { type, done: false, err: 0 })
+  writeReplyBody(tree, type, txn, writer)
+}
+
+/**
+ * Whether a write failed because its session has moved to another server. The client gets no such error, since it may itself have
+ * connected to two servers: its connection is closed, and it connects again (ZOOKEEPER-710).
+ */
+export function isSessionMoved(txn: Txn): boolean {
+  const failed = txn.type === OpCode.multi ? failureOf(txn.txns) : txn
+  return failed?.type === OpCode.error && failed.err === ErrorCode.SESSIONMOVED
+}
+
+export const SESSION_MOVED_REASON = 'Closed: its session has moved to another server'
+
+/** A chunk with this many bytes is full: one more result still fits into a buffer of the pool. */
+const CHUNK_BYTES = 60_000
+
+/** Collects the results of the parts of one multi in chunks. One buffer for millions of bytes would be copied whenever it grows. */
+class MultiResults {
+  readonly #pool: BufferPool
+  readonly #fullChunks: Writer[] = []
+  #lastChunk: Writer
+  /** Bytes of the full chunks. */
+  #length = 0
+
+  /** Takes the buffers of the chunks from `pool`. */
+  constructor(pool: BufferPool) {
+    this.#pool = pool
+    this.#lastChunk = new Writer(512, pool)
+  }
+
+  /** Adds the result of a part. Call it right after the part is applied, while the tree shows its result. */
+  add(tree: Tree, txn: SubTxn, isApplied: boolean): void {
+    if (this.#lastChunk.length >= CHUNK_BYTES) {
+      this.#fullChunks.push(this.#lastChunk)
+      this.#length += this.#lastChunk.length
+      this.#lastChunk = new Writer(512, this.#pool)
+    }
+    writeMultiResult(tree, txn, isApplied, this.#lastChunk)
+  }
+
+  /** Ends the reply at `mark` with these results as its body, calling `flush` after each full chunk. Returns the length of the reply. */
+  finish(writer: Writer, mark: number, flush: () => void): number {
+    writeMultiHeader(this.#lastChunk, MULTI_END)
+    const size = writer.length - mark + this.#length + this.#lastChunk.length
+    writer.intAt(mark, size - 4)
+    for (const chunk of [...this.#fullChunks, this.#lastChunk]) {
+      writer.raw(chunk.bytes())
+      chunk.release()
+      if (writer.length >= CHUNK_BYTES) flush()
+    }
+    return size
   }
 }

@@ -9,7 +9,7 @@ import type { ChannelRequests, ClientChannel } from './client-channel.ts'
 import type { ClientService } from './client-service.ts'
 import { BACKLOG_LIMIT, PauseReason } from './flow-control.ts'
 import { ReadExecutor, type ChunkedReplySender } from './read-executor.ts'
-import { isSessionMoved, SESSION_MOVED_REASON } from './replies.ts'
+import { isSessionMoved, SESSION_MOVED_REASON } from './reply-writer.ts'
 import { QueuedRequest, RequestQueue, startedSync } from './request-queue.ts'
 import { MAX_WATCHED_PATH_CHARS } from './watched-paths.ts'
 

@@ -13,6 +13,8 @@ export class ServerStats {
   /** Replies with their length field and header. */
   readonly responseSize = new Summary()
   lastResponseSize = -1
+  /** Flushes of the log that took longer than `fsync.warningthresholdms`. */
+  slowFsyncs = 0
   received = 0
   sent = 0
   requestBytes = 0

@@ -37,6 +37,7 @@ it('RingBuffer behaves like an array with push and shift, in random histories', 
         }
         expect(queue.length).toBe(model.length)
         expect(queue.first).toBe(model[0])
+        expect(queue.last).toBe(model.at(-1))
         expect([...queue]).toEqual(model)
         expect(model.map((_, index) => queue.at(index))).toEqual(model)
       }

@@ -31,6 +31,11 @@ export class RingBuffer<T> {
     return this.#length === 0 ? this.#empty : this.#items[this.#front]!
   }
 
+  /** The newest item; `empty` when there is none. */
+  get last(): T {
+    return this.#length === 0 ? this.#empty : this.at(this.#length - 1)
+  }
+
   /** Returns the item at an index, counted from the oldest one. Does not check bounds. */
   at(index: number): T {
     return this.#items[this.#slot(index)]!

@@ -68,8 +68,8 @@ export class Database {
   readonly #mutex = new Mutex()
   #closing: Promise<void> | undefined
   readonly folders: DataFolders
-  /** Whether nothing was on disk at the start. */
-  readonly wasEmpty: boolean
+  /** Whether no snapshot was on disk at the start. */
+  readonly lackedSnapshot: boolean
 
   constructor(context: DatabaseContext, recovery: Recovery) {
     const { settings, platform, folders } = context
@@ -78,7 +78,7 @@ export class Database {
     this.#state = new TreeState(recovery, platform.logger, settings.digestEnabled)
     this.#history = new LogHistory(platform.disk, folders.logs, recovery.logRange, recovery.replayed)
     this.#isFullSyncRequested = !this.isEligibleToVote
-    this.wasEmpty = recovery.wasEmpty
+    this.lackedSnapshot = recovery.snapshot === undefined
   }
 
   /** The current tree. Replaced by `receiveSnapshot`, `startEmptyTree`, `truncateTo` and `endRole`. */
@@ -152,7 +152,7 @@ export class Database {
       logRange: this.#history.range,
       nodeCount: () => this.tree.nodeCount,
       events,
-      acceptedEpoch: () => epochs?.accepted ?? Infinity,
+      epochs,
     })
     return this.#writer
   }

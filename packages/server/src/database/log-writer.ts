@@ -2,7 +2,7 @@ import { epochOf } from '@zabra/protocol'
 import { invariant, type Platform } from '@zabra/runtime'
 import type { Zxid } from '../core/types.ts'
 import { TxnLog, type LogRange, type TxnLogEvents, type TxnLogState } from '../persistence/index.ts'
-import type { DatabaseSettings } from './types.ts'
+import type { DatabaseSettings, Epochs } from './types.ts'
 
 export interface LogWriterOptions {
   readonly settings: DatabaseSettings
@@ -15,8 +15,8 @@ export interface LogWriterOptions {
   /** Returns the number of znodes in the tree. */
   readonly nodeCount: () => number
   readonly events: TxnLogEvents
-  /** Returns the epoch that the member has accepted; no transaction is of a later one. */
-  readonly acceptedEpoch: () => number
+  /** No transaction is of a later epoch than the accepted one. Absent on a standalone server. */
+  readonly epochs: Pick<Epochs, 'accepted'> | undefined
 }
 
 /**
@@ -26,16 +26,16 @@ export interface LogWriterOptions {
 export class LogWriter {
   readonly #log: TxnLog
   readonly #logRange: LogRange
-  readonly #acceptedEpoch: () => number
+  readonly #epochs: Pick<Epochs, 'accepted'> | undefined
   readonly #events: TxnLogEvents
   #isRevoked = false
   #hasLostAppends = false
 
   constructor({ settings, platform, folder, lastZxid, sinceSnapshot, ...rest }: LogWriterOptions) {
-    const { logRange, nodeCount, events, acceptedEpoch } = rest
+    const { logRange, nodeCount, events, epochs } = rest
     this.#logRange = logRange
     this.#events = events
-    this.#acceptedEpoch = acceptedEpoch
+    this.#epochs = epochs
     const { disk, clock, random, logger } = platform
     this.#log = new TxnLog(
       {
@@ -131,7 +131,7 @@ export class LogWriter {
   #check(zxid: Zxid): void {
     invariant(!this.#isRevoked, 'A role that has ended appends nothing to the log.', { zxid })
     invariant(
-      epochOf(zxid) <= this.#acceptedEpoch(),
+      this.#epochs === undefined || epochOf(zxid) <= this.#epochs.accepted,
       'A member logs only transactions of epochs that it has accepted.',
       { zxid },
     )

@@ -26,11 +26,17 @@ export interface SnapshotSchedulerOptions {
 export class SnapshotScheduler {
   readonly #options: SnapshotSchedulerOptions
   readonly #stop = new AbortController()
-  #running: Promise<void> | undefined
+  #running: Promise<boolean> | undefined
   #cancelTimer: Cancel = () => {}
+  #lastAt: number | undefined
 
   constructor(options: SnapshotSchedulerOptions) {
     this.#options = options
+  }
+
+  /** When the last snapshot of this run was taken, in milliseconds since 1970; undefined before the first. */
+  get lastAt(): number | undefined {
+    return this.#lastAt
   }
 
   /** Starts the purge timer, unless purging is disabled. */
@@ -42,8 +48,8 @@ export class SnapshotScheduler {
     })
   }
 
-  /** Takes a snapshot unless one is in progress. Never rejects: a failure is logged and counted. */
-  take(): Promise<void> {
+  /** Takes a snapshot unless one is in progress. Resolves to whether it is on disk. Never rejects: a failure is logged and counted. */
+  take(): Promise<boolean> {
     this.#running ??= this.#take().finally(() => (this.#running = undefined))
     return this.#running
   }
@@ -55,22 +61,25 @@ export class SnapshotScheduler {
     await this.#running
   }
 
-  async #take(): Promise<void> {
+  async #take(): Promise<boolean> {
     const { clock, logger, database, stats } = this.#options
     const started = clock.monotonic()
     try {
       const { file, nodes, bytes } = await database.takeSnapshot([...database.sessions], this.#stop.signal)
       const ms = clock.monotonic() - started
       stats.snapshotTime.add(ms)
+      this.#lastAt = clock.wall()
       logger.info({ file, nodes, bytes, ms: Math.round(ms) }, 'Took a snapshot')
+      return true
     } catch (error) {
-      if (this.#stop.signal.aborted) return
+      if (this.#stop.signal.aborted) return false
       // The log continues, so nothing is lost; recovery takes longer.
       stats.snapshotErrors++
       logger.error(
         { error: String(error) },
         'A snapshot failed; the log continues and the next snapshot is taken when it is due',
       )
+      return false
     }
   }
 

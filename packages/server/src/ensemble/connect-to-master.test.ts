@@ -43,7 +43,8 @@ async function connectObserver(seed: number, open: readonly string[]) {
       connectToLearnerMasterLimit: 0,
       connectRetryDelayMs: 100,
     },
-    platform: { network: { connect }, clock, random: new SeededRandom(seed), logger: silentLogger },
+    security: { network: { connect }, refusalOfDialed: () => undefined },
+    platform: { clock, random: new SeededRandom(seed), logger: silentLogger },
     membership: {
       active: members,
       addressesOf: (id: ServerId) => [{ host: `h${id}`, port: 1 }],

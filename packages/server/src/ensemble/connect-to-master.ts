@@ -16,7 +16,7 @@ export interface MasterTarget {
   readonly signal: AbortSignal
 }
 
-type DialBase = Omit<DialOptions, 'addresses' | 'timeoutMs' | 'retryForMs'>
+type DialBase = Omit<DialOptions, 'addresses' | 'timeoutMs' | 'retryForMs' | 'refusal'>
 
 /**
  * Connects a learner to its learner master. An observer with an `observerMasterPort` prefers the followers, in random order; when none
@@ -27,10 +27,10 @@ export async function connectToMaster(
   context: MemberContext,
   { leader, isObserver: observer, signal }: MasterTarget,
 ): Promise<MasterConnection> {
-  const { settings, platform, membership } = context
+  const { settings, platform, membership, security } = context
   const timeoutMs = (settings.connectToLearnerMasterLimit || settings.initLimit) * settings.tickTimeMs
   const base: DialBase = {
-    network: platform.network,
+    network: security.network,
     clock: platform.clock,
     maxRetryDelayMs: settings.connectRetryDelayMs,
     signal,
@@ -42,16 +42,18 @@ export async function connectToMaster(
   }
   const addresses = membership.addressesOf(leader, 'quorumPort')
   const { retryForMs } = dialDefaults
-  return { connection: await dial({ ...base, addresses, timeoutMs, retryForMs }), master: leader }
+  const refusal = refusalOf(context, leader)
+  return { connection: await dial({ ...base, addresses, timeoutMs, retryForMs, refusal }), master: leader }
 }
 
 /** Tries one follower after the other, repeatedly. Each gets a share of the time, since a host may not answer at all. */
 async function connectToFollower(
-  { settings, platform, membership }: MemberContext,
+  context: MemberContext,
   base: DialBase,
   leader: ServerId,
   withinMs: number,
 ): Promise<MasterConnection | undefined> {
+  const { settings, platform, membership } = context
   const followers = votersOf(membership.active).filter((id) => id !== leader)
   const { clock, random } = platform
   const until = clock.monotonic() + withinMs
@@ -62,8 +64,9 @@ async function connectToFollower(
         .addressesOf(master, 'quorumPort')
         .map(({ host }) => ({ host, port: settings.observerMasterPort }))
       const timeoutMs = Math.max(1, Math.min(withinMs / followers.length, until - clock.monotonic()))
+      const refusal = refusalOf(context, master)
       try {
-        return { connection: await dial({ ...base, addresses, timeoutMs, retryForMs: 0 }), master }
+        return { connection: await dial({ ...base, addresses, timeoutMs, retryForMs: 0, refusal }), master }
       } catch {
         // The next follower is tried, and after all of them the leader, whose error is reported.
         if (base.signal.aborted) break
@@ -73,6 +76,12 @@ async function connectToFollower(
   }
   return undefined
 }
+
+/** Returns the check that a connection leads to this server. */
+const refusalOf =
+  ({ security }: MemberContext, id: ServerId): DialOptions['refusal'] =>
+  (connection, { host }) =>
+    security.refusalOfDialed(connection, id, host)
 
 /** Shuffles ids; every order is equally likely. */
 function shuffle(ids: ServerId[], below: (bound: number) => number): void {
@@ -95,6 +104,8 @@ export interface DialOptions {
   /** The time for all attempts together. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
+  /** Returns why a connection to this address is not used; undefined when it is. */
+  readonly refusal?: ((connection: Connection, address: Address) => string | undefined) | undefined
 }
 
 export const dialDefaults = { retryForMs: 500, maxRetryDelayMs: 100 } as const
@@ -123,7 +134,7 @@ export async function dial(options: DialOptions): Promise<Connection> {
 
 /** Tries all addresses once. Connections that are established too late are closed. */
 async function dialOnce(
-  { network, clock, addresses, signal }: DialOptions,
+  { network, clock, addresses, signal, refusal }: DialOptions,
   timeoutMs: number,
 ): Promise<Connection> {
   const ended = new AbortController()
@@ -131,10 +142,11 @@ async function dialOnce(
   let first: Connection | undefined
   const attempts = addresses.map(async (address) => {
     const connection = await network.connect(address, { signal: AbortSignal.any([signal, ended.signal]) })
-    if (first === undefined && !signal.aborted) return (first = connection)
+    const reason = refusal?.(connection, address)
+    if (reason === undefined && first === undefined && !signal.aborted) return (first = connection)
     connection.setHandler({ data() {}, drain() {}, closed() {} })
     connection.destroy()
-    throw new NetworkError('It answered too late', 'ABORT_ERR')
+    throw new NetworkError(reason ?? 'It answered too late', reason === undefined ? 'ABORT_ERR' : 'EACCES')
   })
   try {
     return await Promise.any(attempts)

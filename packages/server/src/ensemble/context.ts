@@ -6,6 +6,7 @@ import type { SessionIdGenerator } from '../core/sessions/index.ts'
 import type { CommittedWindow } from '../core/zab/index.ts'
 import type { Database, SnapshotScheduler } from '../database/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
+import type { MemberSecurity } from './member-security.ts'
 import type { Membership } from './membership.ts'
 
 /** The dependencies that all roles of a member share. */
@@ -16,6 +17,7 @@ export interface MemberContext {
   /** The last committed transactions, from which learners are synced. Has no gaps, and reaches `database.lastZxid` between roles. */
   readonly window: CommittedWindow
   readonly membership: Membership
+  readonly security: MemberSecurity
   readonly clientPorts: ClientPorts
   readonly stats: ServerStats
   /** Shared by all roles, so that no session id is used twice. */
@@ -38,6 +40,8 @@ export interface RoleExit {
   readonly isLeaderSilent?: boolean
   /** Whether the learner may connect to the same leader again, without an election. */
   readonly canReconnect?: boolean
+  /** The epoch of an established leader that is earlier than the accepted one: it can be followed without a vote only. */
+  readonly earlierEpoch?: number
   /** How long to wait before the next election, in milliseconds. */
   readonly electionDelayMs?: number
 }

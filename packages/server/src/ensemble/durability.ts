@@ -98,10 +98,15 @@ export class Durability {
     }
   }
 
-  /** Appends a transaction to the log, unless it belongs to a received tree: that is written as a snapshot. */
-  append(zxid: Zxid, payload: Uint8Array): void {
+  /**
+   * Appends transactions with the zxids from `first` on to the log, unless they belong to a received tree: that is written as a
+   * snapshot.
+   */
+  append(first: Zxid, payloads: readonly Uint8Array[]): void {
     this.#startEmptyTreeIfRequested()
-    if (!this.#context.database.hasUninstalledTree) this.log.appendPayload(zxid, payload)
+    if (this.#context.database.hasUninstalledTree) return
+    const { log } = this
+    for (let i = 0; i < payloads.length; i++) log.appendPayload(first + i, payloads[i]!)
   }
 
   /** Adds a committed transaction to the window from which observers are synced. */
@@ -138,10 +143,12 @@ export class Durability {
   }
 
   #logEvents(): TxnLogEvents {
-    const { stats, snapshots, failed } = this.#context
+    const { stats, snapshots, settings, failed } = this.#context
     return {
       durable: (zxid) => {
-        stats.fsyncTime.add(this.#writer!.stats.lastFlushMs)
+        const { lastFlushMs } = this.#writer!.stats
+        stats.fsyncTime.add(lastFlushMs)
+        if (lastFlushMs > settings.fsyncWarningThresholdMs) stats.slowFsyncs++
         this.#events.durable(zxid)
       },
       snapshotDue: () => void snapshots.take(),

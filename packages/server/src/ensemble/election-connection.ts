@@ -23,6 +23,8 @@ export class ElectionConnection {
   #isBlocked = false
   /** Whether any message has arrived. */
   hasReceived = false
+  /** Whether the other server has proved its id. */
+  isAuthenticated = false
 
   constructor(connection: Connection, events: ElectionConnectionEvents) {
     this.#connection = connection

@@ -1,3 +1,4 @@
+import { NetworkError, type Network } from '@zabra/runtime'
 import { describe, expect } from 'vitest'
 import {
   addressOf,
@@ -417,6 +418,34 @@ describe('the election port', () => {
     // Established connections stay open.
     expect(known.closed).toBe(false)
     await fixture.listenAs(1)
+  })
+
+  it('moves to another host with the same port, and back when the new host cannot be bound', async () => {
+    const fixture = new ElectionFixture()
+    let host = addressOf(1).host
+    const refusing: Network = {
+      connect: (address) => fixture.network.connect(address),
+      listen: (options, accept) =>
+        options.host === 'elsewhere.test'
+          ? Promise.reject(new NetworkError('Cannot listen on elsewhere.test', 'EADDRNOTAVAIL'))
+          : fixture.network.listen(options, accept),
+    }
+    const one = await fixture.startedConnections(1, {
+      network: refusing,
+      listenAddresses: () => [{ ...addressOf(1), host }],
+      bindAttempts: 1,
+    })
+    host = 'localhost'
+    one.membersChanged()
+    await fixture.clock.untilIdle()
+    expect(fixture.logged.join()).toContain('The election port has moved')
+    expect(fixture.logged.join()).not.toContain('EADDRINUSE')
+    host = 'elsewhere.test'
+    one.membersChanged()
+    await fixture.clock.untilIdle()
+    expect(fixture.logged.join()).toContain('cannot be moved')
+    await fixture.dial(1, helloOf(3))
+    expect(one.connected).toEqual([3])
   })
 
   it('is free after closing, and no timer is left', async ({ fixture, one }) => {

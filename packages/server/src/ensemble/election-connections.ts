@@ -2,6 +2,7 @@ import type { Address, Cancel, Clock, Connection, Listener, Logger, Network } fr
 import type { ServerId } from '../core/quorum/index.ts'
 import { ElectionConnection } from './election-connection.ts'
 import { encodeHello, formatAddress, HelloReader, type ReceivedHello } from './election-hello.ts'
+import type { MemberSecurity } from './member-security.ts'
 import { PendingConnections } from './pending-connections.ts'
 import { PortBinder, type ListenAddress } from './port-binder.ts'
 
@@ -9,6 +10,8 @@ import { PortBinder, type ListenAddress } from './port-binder.ts'
 export interface ElectionConnectionsOptions {
   readonly self: ServerId
   readonly network: Network
+  /** Checks that a connection belongs to the server that it claims to come from. Absent where every connection is believed. */
+  readonly security?: Pick<MemberSecurity, 'refusalOfAccepted' | 'refusalOfDialed' | 'isAuthenticated'>
   readonly clock: Clock
   readonly logger: Logger
   /** Returns the addresses on which to listen now; at least one. */
@@ -21,8 +24,11 @@ export interface ElectionConnectionsOptions {
   readonly addressesOf: (id: ServerId) => readonly Address[]
   /** Whether servers that no configuration names may connect, as joining servers do before a reconfiguration. */
   readonly acceptsUnknownServers: boolean
-  /** Called with each message. The bytes are a view that is valid during the call. */
-  readonly received: (from: ServerId, payload: Uint8Array) => void
+  /**
+   * Called with each message. The bytes are a view that is valid during the call. `isAuthenticated`: the sender has proved that
+   * it is `from`.
+   */
+  readonly received: (from: ServerId, payload: Uint8Array, isAuthenticated: boolean) => void
   /** Called when the connection to a server is established or lost. */
   readonly reachabilityChanged?: (to: ServerId, reachable: boolean) => void
   readonly connectTimeoutMs: number
@@ -79,7 +85,7 @@ interface Peer {
  * - Only the newest message to a server matters: it replaces one that is not sent yet (quorum-protocol 3.4).
  * - A new connection starts with the last message, which may have been lost with the previous connection.
  * - A lost connection to a member is opened again, after a backoff that grows while connections fail at once.
- * - The port follows the configuration: the new address is bound before the old one is closed.
+ * - The port follows the configuration: the new address is bound before the old one is closed, except where only the host differs.
  */
 export class ElectionConnections {
   readonly #options: ElectionConnectionsOptions
@@ -87,7 +93,7 @@ export class ElectionConnections {
   readonly #binder: PortBinder
   readonly #peers = new Map<ServerId, Peer>()
   /** By listen address. */
-  readonly #listeners = new Map<string, Listener>()
+  readonly #listeners = new Map<string, { readonly at: ListenAddress; readonly listener: Listener }>()
   /** Moves of the port run one after the other. */
   #moving: Promise<void> = Promise.resolve()
   #isClosed = false
@@ -127,7 +133,7 @@ export class ElectionConnections {
 
   /** The addresses on which it listens. */
   get addresses(): Address[] {
-    return [...this.#listeners.values()].map(({ address }) => address)
+    return [...this.#listeners.values()].map(({ listener }) => listener.address)
   }
 
   /** The ids of the connected servers, ascending. */
@@ -164,7 +170,7 @@ export class ElectionConnections {
     for (const peer of this.#peers.values()) this.#remove(peer)
     this.#pending.close()
     await this.#moving
-    await Promise.all([...this.#listeners.values()].map((listener) => listener.close()))
+    await Promise.all([...this.#listeners.values()].map(({ listener }) => listener.close()))
   }
 
   // Port
@@ -174,27 +180,50 @@ export class ElectionConnections {
     const isBound = [...wanted.keys()].every((key) => this.#listeners.has(key))
     if (this.#isClosed || wanted.size === 0 || (isBound && wanted.size === this.#listeners.size)) return
     const { logger } = this.#options
+    const obsolete = [...this.#listeners.values()].map(({ at }) => at).filter((at) => !wanted.has(keyOf(at)))
+    const missing = [...wanted.values()].filter((at) => !this.#listeners.has(keyOf(at)))
+    // Two hosts may be names of one address, where this server itself would occupy the port.
+    const inTheWay = obsolete.filter(({ port }) => missing.some((at) => at.port === port))
     try {
-      for (const [key, at] of wanted) if (!this.#listeners.has(key)) await this.#listen(at)
+      for (const at of inTheWay) await this.#stopListening(at)
+      for (const at of missing) await this.#listen(at)
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
-      if (!this.#isClosed)
-        logger.error({ reason }, 'The election port cannot be moved to the address in the configuration')
-      return
+      if (this.#isClosed) return
+      logger.error({ reason }, 'The election port cannot be moved to the address in the configuration')
+      return this.#listenAgain(inTheWay)
     }
-    for (const [key, listener] of this.#listeners) {
-      if (wanted.has(key)) continue
-      this.#listeners.delete(key)
-      await listener.close()
-    }
+    for (const at of obsolete) await this.#stopListening(at)
     const addresses = this.addresses.map(({ host, port }) => `${host}:${port}`)
     logger.info({ addresses }, 'The election port has moved to the address in the configuration')
   }
 
+  /** Opens the addresses again that a failed move has closed. */
+  async #listenAgain(addresses: readonly ListenAddress[]): Promise<void> {
+    for (const at of addresses) {
+      try {
+        await this.#listen(at)
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error)
+        if (!this.#isClosed)
+          this.#options.logger.error(
+            { reason },
+            'The election port cannot be opened again at its old address',
+          )
+      }
+    }
+  }
+
   async #listen(at: ListenAddress): Promise<void> {
     const listener = await this.#binder.bind(at)
-    this.#listeners.set(keyOf(at), listener)
+    this.#listeners.set(keyOf(at), { at, listener })
     if (this.#isClosed) await listener.close()
+  }
+
+  async #stopListening(at: ListenAddress): Promise<void> {
+    const open = this.#listeners.get(keyOf(at))
+    this.#listeners.delete(keyOf(at))
+    await open?.listener.close()
   }
 
   #accept(connection: Connection): void {
@@ -203,7 +232,8 @@ export class ElectionConnections {
   }
 
   #onIdentified({ hello, rest }: ReceivedHello, connection: Connection): void {
-    const reason = this.#refusalOf(hello.id)
+    const reason =
+      this.#refusalOf(hello.id) ?? this.#options.security?.refusalOfAccepted(connection, hello.id)
     if (reason !== undefined) {
       this.#pending.logRejection(connection.remote, { peer: hello.id, reason })
       return connection.destroy()
@@ -282,7 +312,7 @@ export class ElectionConnections {
     const addresses = new Map(known.map((address) => [formatAddress(address), address])).values()
     let reason = 'no address of it is known'
     for (const address of addresses) {
-      const dialed = await this.#tryAddress(address, dialing.signal)
+      const dialed = await this.#tryAddress(peer.id, address, dialing.signal)
       if (dialing.signal.aborted) {
         if (typeof dialed !== 'string') discard(dialed)
         return
@@ -301,12 +331,16 @@ export class ElectionConnections {
   }
 
   /** Resolves to the connection, or to the reason why there is none. */
-  async #tryAddress(address: Address, signal: AbortSignal): Promise<Connection | string> {
-    const { network, clock, connectTimeoutMs } = this.#options
+  async #tryAddress(id: ServerId, address: Address, signal: AbortSignal): Promise<Connection | string> {
+    const { network, security, clock, connectTimeoutMs } = this.#options
     const timeout = new AbortController()
     const cancel = clock.after(connectTimeoutMs, 'election connection', () => timeout.abort())
     try {
-      return await network.connect(address, { signal: AbortSignal.any([signal, timeout.signal]) })
+      const connection = await network.connect(address, { signal: AbortSignal.any([signal, timeout.signal]) })
+      const refusal = security?.refusalOfDialed(connection, id, address.host)
+      if (refusal === undefined) return connection
+      discard(connection)
+      return `${formatAddress(address)} is not server ${id}: ${refusal}`
     } catch (error) {
       if (timeout.signal.aborted)
         return `${formatAddress(address)} did not answer within ${connectTimeoutMs} ms`
@@ -343,11 +377,12 @@ export class ElectionConnections {
     peer.isLoggedUnreachable = false
     peer.connectedAt = clock.monotonic()
     const adopted = new ElectionConnection(connection, {
-      received: (payload) => received(peer.id, payload),
+      received: (payload) => received(peer.id, payload, adopted.isAuthenticated),
       drained: () => this.#flush(peer),
       lost: (reason) => this.#onLost(peer, adopted, reason),
     })
     peer.connection = adopted
+    adopted.isAuthenticated = this.#options.security?.isAuthenticated(connection) === true
     logger.info({ peer: peer.id, address: formatAddress(connection.remote) }, 'Connected for elections')
     this.#options.reachabilityChanged?.(peer.id, true)
     peer.unsent ??= peer.lastSent

@@ -21,7 +21,7 @@ class Server {
   constructor(fixture: ElectionFixture, id: ServerId, adoptsConfigurations = false) {
     const election = new Election({ self: id, ...electionDefaults, adoptsConfigurations })
     this.connections = fixture.connections(id, {
-      received: (from, payload) => this.driver.receive(from, payload),
+      received: (from, payload, isAuthenticated) => this.driver.receive(from, payload, isAuthenticated),
     })
     this.driver = new ElectionDriver({
       election,

@@ -45,10 +45,13 @@ export class ElectionDriver {
     this.#mailbox.post(input)
   }
 
-  /** Takes a message of a server. One that cannot be decoded is logged and dropped. */
-  receive(from: ServerId, payload: Uint8Array): void {
+  /**
+   * Takes a message of a server, which has proved its id if `isAuthenticated` is set. One that cannot be decoded is logged and
+   * dropped.
+   */
+  receive(from: ServerId, payload: Uint8Array, isAuthenticated: boolean): void {
     try {
-      this.step({ type: 'notification', from, notification: decodeNotification(payload) })
+      this.step({ type: 'notification', from, notification: decodeNotification(payload), isAuthenticated })
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
       const facts = { peer: from, bytes: payload.length, reason: error.message }

@@ -171,7 +171,7 @@ export class LeaderRole implements ActiveRole {
         return this.#lead(work.epoch, work.zxid)
       case 'commit':
         this.#learners?.perform(work)
-        return this.#clients!.pipeline.commit(work.zxid)
+        return this.#clients!.pipeline.commit(work.first + work.payloads.length - 1)
       case 'commitReconfig':
         this.#learners?.perform(work)
         this.#clients!.pipeline.commit(work.zxid)

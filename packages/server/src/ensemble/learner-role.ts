@@ -38,6 +38,14 @@ const MAX_PACKET_BYTES = 128 << 20
 /** While more bytes than these are not durable, the learner does not read from the leader. */
 const MAX_PENDING_BYTES = 64 << 20
 
+/** The leader of a learner, and how to follow it. */
+export interface LearnerTarget {
+  readonly leader: ServerId
+  readonly isObserver: boolean
+  /** The epoch of the leader that a voter follows without a vote, since it has accepted a later one (quorum-protocol 8.3). */
+  readonly nonVotingEpoch: number | undefined
+}
+
 /**
  * Runs the role of a follower or observer: performs the work that the state machine `Learner` requests, in order. The order of disk
  * and network is that of `Durability`.
@@ -47,6 +55,8 @@ export class LearnerRole implements ActiveRole {
   readonly #events: RoleEvents
   readonly #leaderId: ServerId
   readonly #isObserver: boolean
+  /** The epoch of the leader that it follows without a vote; undefined for other learners. */
+  readonly nonVotingEpoch: number | undefined
   readonly #mailbox: Mailbox<LearnerInput, LearnerWork>
   readonly #learner: Learner
   readonly #executor: SerialExecutor
@@ -66,16 +76,24 @@ export class LearnerRole implements ActiveRole {
   #hasExited = false
   /** Whether the leader has sent anything. */
   #hasReceived = false
+  /** Whether it was synced with the leader. */
+  isSynced = false
 
-  constructor(context: MemberContext, leader: ServerId, isObserver: boolean, events: RoleEvents) {
+  constructor(
+    context: MemberContext,
+    { leader, isObserver, nonVotingEpoch }: LearnerTarget,
+    events: RoleEvents,
+  ) {
     this.#context = context
     this.#events = events
     this.#leaderId = this.#master = leader
-    this.#isObserver = isObserver
+    this.#isObserver = isObserver || nonVotingEpoch !== undefined
+    this.nonVotingEpoch = nonVotingEpoch
     const { settings, membership, database } = context
     this.#learner = new Learner({
       self: membership.self,
-      observer: isObserver,
+      observer: this.#isObserver,
+      ...(nonVotingEpoch === undefined ? {} : { nonVotingEpoch }),
       acceptedEpoch: database.epochs.accepted,
       currentEpoch: database.epochs.current,
       lastZxid: database.isEligibleToVote ? database.lastZxid : UNTRUSTED_ZXID,
@@ -85,7 +103,7 @@ export class LearnerRole implements ActiveRole {
       syncLimit: settings.syncLimit,
     })
     this.#durability = new Durability(context, {
-      durable: (zxid) => this.#mailbox.run(() => this.#onDurable(zxid)),
+      durable: (zxid) => this.#mailbox.run(() => this.#learner.markDurable(zxid)),
       diskFull: (_, { message: reason }) => this.#leave({ reason, electionDelayMs: settings.tickTimeMs }),
       spaceAvailable() {},
     })
@@ -111,7 +129,9 @@ export class LearnerRole implements ActiveRole {
 
   async begin(): Promise<void> {
     try {
-      const target = { leader: this.#leaderId, isObserver: this.#isObserver, signal: this.#dialing.signal }
+      // A learner master may be established in another epoch than its leader was elected in.
+      const isObserver = this.#isObserver && this.nonVotingEpoch === undefined
+      const target = { leader: this.#leaderId, isObserver, signal: this.#dialing.signal }
       this.#onConnected(await connectToMaster(this.#context, target))
     } catch (error) {
       this.#leave({ reason: error instanceof Error ? error.message : String(error) })
@@ -150,7 +170,6 @@ export class LearnerRole implements ActiveRole {
       packet: (type, zxid, data) => {
         if (this.#clients === undefined) this.#logSync(type, zxid)
         this.#learner.receive(type, zxid, data)
-        this.#mailbox.drain()
       },
       raw: (bytes) => this.#onSnapshotBytes(bytes),
     })
@@ -212,11 +231,6 @@ export class LearnerRole implements ActiveRole {
 
   // Work
 
-  #onDurable(zxid: Zxid): void {
-    this.#learner.markDurable(zxid)
-    this.#mailbox.drain()
-  }
-
   /** Performs work in order: at once if it is synchronous and no other work is running. */
   #performInOrder(work: LearnerWork): void {
     const isSynchronous = work.do === 'append' || work.do === 'commit' || work.do === 'ack'
@@ -241,9 +255,9 @@ export class LearnerRole implements ActiveRole {
       case 'installSnapshot':
         return this.#receiveSnapshot(work.zxid)
       case 'append':
-        return this.#durability.append(work.zxid, work.payload)
+        return this.#durability.append(work.first, work.payloads)
       case 'commit':
-        return this.#commit(work.zxid, work.payload)
+        return this.#commit(work.first, work.payloads)
       case 'ack':
         for (let zxid = work.first; zxid <= work.last; zxid++) this.#connection!.send(PacketType.ack, zxid)
         return
@@ -267,7 +281,11 @@ export class LearnerRole implements ActiveRole {
         )
         return database.requestFullSync()
       case 'leave':
-        return this.#leave({ reason: work.reason, canReconnect: work.reconnect === true })
+        return this.#leave({
+          reason: work.reason,
+          canReconnect: work.reconnect === true,
+          ...(work.earlierEpoch === undefined ? {} : { earlierEpoch: work.earlierEpoch }),
+        })
       case 'warn':
         return platform.logger.warn(work.context, work.message)
     }
@@ -301,14 +319,19 @@ export class LearnerRole implements ActiveRole {
 
   // History
 
-  #commit(zxid: Zxid, payload: Uint8Array): void {
-    this.#durability.recordCommit(zxid, payload)
-    if (this.#clients !== undefined) {
-      this.#clients.pipeline.applyCommitted(zxid, payload)
-      return this.#observers?.committed(zxid, payload)
+  #commit(first: Zxid, payloads: readonly Uint8Array[]): void {
+    // A transaction may end the role: it is not that of the leader.
+    for (let i = 0; i < payloads.length && !this.#mailbox.isStopped; i++) {
+      const [zxid, payload] = [first + i, payloads[i]!]
+      this.#durability.recordCommit(zxid, payload)
+      if (this.#clients === undefined) {
+        const input = this.#durability.apply(zxid, payload)
+        if (input !== undefined) this.#mailbox.enqueue(input)
+      } else {
+        this.#clients.pipeline.applyCommitted(zxid, payload)
+        this.#observers?.committed(zxid, payload)
+      }
     }
-    const input = this.#durability.apply(zxid, payload)
-    if (input !== undefined) this.#mailbox.enqueue(input)
   }
 
   #activate({
@@ -353,6 +376,7 @@ export class LearnerRole implements ActiveRole {
         }),
     })
     this.#connection!.setReadTimeout(settings.syncLimit * settings.tickTimeMs)
+    this.isSynced = true
     this.#events.established(epoch)
     this.#clients.open()
     if (this.#servesObservers) this.#serveObservers(epoch, sessions)

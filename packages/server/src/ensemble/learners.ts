@@ -8,6 +8,8 @@ import {
   decodeLearnerInfo,
   decodeRevalidation,
   decodeTouches,
+  encodeDesignatedLeader,
+  encodeInformAndActivate,
   encodeRevalidationReply,
   PacketType,
   type ConnectionId,
@@ -18,12 +20,14 @@ import {
   type QuorumPacket,
 } from '../core/zab/index.ts'
 import type { LeaderPipeline } from '../pipeline/index.ts'
-import { broadcast, type BroadcastWork } from './broadcast.ts'
 import type { MemberContext } from './context.ts'
 import { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
 import type { Mailbox } from './mailbox.ts'
 import { createQuorumPort, type QuorumPort } from './quorum-port.ts'
+
+/** The work of a leader that goes to all followers and observers. */
+type BroadcastWork = Extract<LeaderWork, { do: 'propose' | 'commit' | 'commitReconfig' }>
 
 /** The work of a leader that concerns its learners. */
 export type LearnersWork =
@@ -174,11 +178,10 @@ export class Learners {
   }
 
   #onAck(learner: LearnerConnection, zxid: Zxid): void {
-    const { leader, mailbox } = this.#options
+    const { leader } = this.#options
     // An established leader sends PINGs to a learner that has acknowledged NEWLEADER, which the learner answers.
     if (counterOf(zxid) === 0 && leader.phase === 'broadcast') learner.setReadTimeout(this.#syncLimitMs)
     leader.ack(learner.id, zxid)
-    mailbox.drain()
   }
 
   #onLost(learner: LearnerConnection, reason: string): void {
@@ -236,3 +239,40 @@ export class Learners {
 }
 
 const NO_IDENTITIES: readonly Identity[] = []
+
+/** Sends a proposal or a commit to the learners of a leader. */
+export function broadcast(
+  connections: ReadonlyMap<ConnectionId, LearnerConnection>,
+  work: BroadcastWork,
+): void {
+  const { followers } = work
+  switch (work.do) {
+    case 'propose':
+      return send(connections, followers, PacketType.proposal, work.zxid, work.payload)
+    case 'commit': {
+      const { first, payloads, observers } = work
+      for (let i = 0; i < payloads.length; i++) {
+        send(connections, followers, PacketType.commit, first + i, null)
+        send(connections, observers, PacketType.inform, first + i, payloads[i]!)
+      }
+      return
+    }
+    case 'commitReconfig': {
+      const { zxid, payload, designated, observers } = work
+      send(connections, followers, PacketType.commitAndActivate, zxid, encodeDesignatedLeader(designated))
+      if (observers.length === 0) return
+      const data = encodeInformAndActivate(designated, payload)
+      return send(connections, observers, PacketType.informAndActivate, zxid, data)
+    }
+  }
+}
+
+function send(
+  connections: ReadonlyMap<ConnectionId, LearnerConnection>,
+  to: readonly ConnectionId[],
+  type: number,
+  zxid: Zxid,
+  data: Uint8Array | null,
+): void {
+  for (const id of to) connections.get(id)?.send(type, zxid, data)
+}

@@ -40,6 +40,22 @@ describe('a mailbox', () => {
     expect(log).toEqual(['a 1', 'a 2', 'direct 1', 'direct 2'])
   })
 
+  it('performs the work of direct calls at the end of their turn, even if a peer ends it with an error', () => {
+    const log: string[] = []
+    const machine = machineOf((input: string) => [`${input} 1`])
+    const failed = (error: unknown) => log.push(String(error))
+    const mailbox = new Mailbox<string, string>({ machine, perform: (work) => log.push(work), failed })
+    const malformed = new ProtocolError('malformed', 0, 'a field')
+    const turn = () =>
+      mailbox.run(() => {
+        for (const input of ['a', 'b']) machine.step(input)
+        log.push('end')
+        throw malformed
+      })
+    expect(turn).toThrow(malformed)
+    expect(log).toEqual(['end', 'a 1', 'b 1'])
+  })
+
   it('performs nothing more once work has stopped it', () => {
     const log: string[] = []
     const mailbox: Mailbox<string, string> = new Mailbox({

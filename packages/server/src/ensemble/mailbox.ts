@@ -41,7 +41,10 @@ export class Mailbox<Input, Work> {
     this.#inputs.length = 0
   }
 
-  /** Runs an action in a turn of its own. Rethrows a `ProtocolError`, which a peer has caused; any other error fails the mailbox. */
+  /**
+   * Runs an action in a turn of its own, then performs the work of the state machine that it has called directly. Rethrows a
+   * `ProtocolError`, which a peer has caused; any other error fails the mailbox.
+   */
   run(action: () => void): void {
     if (this.#isStopped) return
     let malformed: ProtocolError | undefined
@@ -53,6 +56,7 @@ export class Mailbox<Input, Work> {
         if (!(error instanceof ProtocolError)) throw error
         malformed = error
       }
+      this.drain()
     }
     try {
       if (runInBatch === undefined) guarded()

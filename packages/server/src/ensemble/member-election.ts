@@ -24,7 +24,7 @@ export class MemberElection {
   readonly #oracle: Oracle | undefined
 
   constructor(
-    context: Pick<MemberContext, 'settings' | 'platform' | 'membership' | 'failed'>,
+    context: Pick<MemberContext, 'settings' | 'platform' | 'membership' | 'security' | 'failed'>,
     { elected, configure, oracleChanged }: MemberElectionEvents,
   ) {
     const { settings, platform, membership } = context
@@ -87,13 +87,14 @@ export class MemberElection {
   }
 
   #createConnections(
-    context: Pick<MemberContext, 'settings' | 'platform' | 'membership'>,
+    context: Pick<MemberContext, 'settings' | 'platform' | 'membership' | 'security'>,
   ): ElectionConnections {
-    const { settings, platform, membership } = context
+    const { settings, platform, membership, security } = context
     return new ElectionConnections({
       ...electionConnectionDefaults,
       self: membership.self,
-      network: platform.network,
+      network: security.network,
+      security,
       clock: platform.clock,
       logger: platform.logger,
       listenAddresses: () => membership.listenAddresses('electionPort', settings.quorumListenOnAllIPs),
@@ -105,7 +106,7 @@ export class MemberElection {
       connectTimeoutMs: settings.electionConnectTimeoutMs,
       helloTimeoutMs: settings.electionHelloTimeoutMs || settings.tickTimeMs * settings.syncLimit,
       bindAttempts: settings.electionPortBindRetry,
-      received: (from, payload) => this.#driver.receive(from, payload),
+      received: (from, payload, isAuthenticated) => this.#driver.receive(from, payload, isAuthenticated),
       reachabilityChanged: (to, reachable) =>
         this.#driver.step({ type: 'reachability', to, isReachable: reachable }),
     })

@@ -1,10 +1,16 @@
 import { epochOf, formatZxid } from '@zabra/protocol'
 import type { Address, Platform } from '@zabra/runtime'
-import { FourLetterCommands } from '../admin/index.ts'
+import {
+  FourLetterCommands,
+  type AdminServer,
+  type AdminTarget,
+  type DirectoryReport,
+  type ServerReport,
+} from '../admin/index.ts'
 import { ClientPorts } from '../connections/client-ports.ts'
 import type { ServedPort } from '../connections/listeners.ts'
 import { ServerStats } from '../connections/stats.ts'
-import type { ServerId } from '../core/quorum/index.ts'
+import type { EnsembleConfiguration, ServerId } from '../core/quorum/index.ts'
 import { SessionIdGenerator } from '../core/sessions/index.ts'
 import { CommittedWindow } from '../core/zab/index.ts'
 import { SnapshotScheduler, type Database } from '../database/index.ts'
@@ -12,33 +18,46 @@ import type { Server, ServerMetrics } from '../server-types.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import type { MemberContext } from './context.ts'
 import { isDiskFull } from './durability.ts'
+import { MemberSecurity } from './member-security.ts'
 import type { Membership } from './membership.ts'
 import { RoleManager } from './role-manager.ts'
 
+export interface MemberParts {
+  readonly database: Database
+  readonly membership: Membership
+  /** The HTTP port, which is open already and is closed with the member. */
+  readonly admin: AdminServer
+}
+
 /** Runs a server: its ports, its data, and one role after the other. A standalone server has a single role. */
-export class Member implements Server {
+export class Member implements Server, AdminTarget {
   readonly #context: MemberContext
   readonly #roles: RoleManager
+  readonly #admin: AdminServer
+  readonly startedAt: number
   readonly failed: Promise<unknown>
   #resolveFailed: (reason: unknown) => void = () => {}
   #closing: Promise<void> | undefined
   #isStopped = false
 
-  constructor(settings: ServerSettings, platform: Platform, database: Database, membership: Membership) {
+  constructor(settings: ServerSettings, platform: Platform, { database, membership, admin }: MemberParts) {
     const stats = new ServerStats()
     const { clock, logger } = platform
     const startedAt = clock.monotonic()
+    this.startedAt = startedAt
+    this.#admin = admin
     this.failed = new Promise((resolve) => (this.#resolveFailed = resolve))
     this.#context = {
       settings,
       platform,
       database,
       membership,
+      security: new MemberSecurity(settings, platform, membership),
       stats,
       sessionIds: new SessionIdGenerator(settings.serverId, clock.wall()),
       window: new CommittedWindow(database.lastZxid, settings.commitLogCount),
       clientPorts: new ClientPorts(settings, platform, membership.clientAddresses, (service) => {
-        service.commands = new FourLetterCommands(service, database.folders, startedAt)
+        service.commands = new FourLetterCommands(service, database.folders, startedAt, admin.state)
       }),
       snapshots: new SnapshotScheduler({ settings, clock, logger, database, stats }),
       failed: (error) => this.#fail(error),
@@ -53,6 +72,35 @@ export class Member implements Server {
 
   get listeners(): readonly ServedPort[] {
     return this.#context.clientPorts.served
+  }
+
+  get settings(): ServerSettings {
+    return this.#context.settings
+  }
+
+  get platform(): Platform {
+    return this.#context.platform
+  }
+
+  get directories(): DirectoryReport {
+    return this.#context.database.folders
+  }
+
+  get service(): ServerReport | undefined {
+    return this.#context.clientPorts.service
+  }
+
+  get configuration(): EnsembleConfiguration | undefined {
+    const { membership } = this.#context
+    return membership.isStandalone ? undefined : membership.active
+  }
+
+  get lastSnapshotAt(): number | undefined {
+    return this.#context.snapshots.lastAt
+  }
+
+  get isStopping(): boolean {
+    return this.#closing !== undefined || this.#isStopped
   }
 
   get role(): Server['role'] {
@@ -86,12 +134,17 @@ export class Member implements Server {
     }
   }
 
-  snapshot(): Promise<void> {
+  async snapshot(): Promise<void> {
+    await this.takeSnapshot()
+  }
+
+  takeSnapshot(): Promise<boolean> {
     return this.#context.snapshots.take()
   }
 
-  reload(): Promise<void> {
-    return this.#context.clientPorts.reload()
+  async reload(): Promise<void> {
+    await this.#context.clientPorts.reload()
+    await this.#context.security.reload()
   }
 
   yieldLeadership(): boolean {
@@ -100,14 +153,14 @@ export class Member implements Server {
 
   /** Opens the ports and takes part in elections. Rejects as `createServer` does; the owner closes the database then. */
   async start(): Promise<void> {
-    const { settings, platform, database, membership, clientPorts, snapshots } = this.#context
+    const { settings, platform, database, membership, clientPorts, security, snapshots } = this.#context
     if (!settings.forceSync) {
       const sentence =
         'forceSync=no: acknowledged writes are lost when the machine loses power. Use it for tests only'
       platform.logger.warn({}, sentence)
     }
-    // The first snapshot makes the directory complete, also for Apache ZooKeeper, which refuses logs without any snapshot.
-    if (database.wasEmpty && database.isEligibleToVote) await snapshots.take()
+    // The first snapshot makes the directory complete: logs without any are refused, unless snapshot.trust.empty is set.
+    if (database.lackedSnapshot && database.isEligibleToVote) await snapshots.take()
     // A standalone server enters its role before clients can connect.
     if (membership.isStandalone) this.#roles.startStandalone()
     try {
@@ -121,6 +174,7 @@ export class Member implements Server {
       throw error
     }
     snapshots.start()
+    security.start()
     if (membership.isStandalone) this.#logServing()
     else await this.#roles.start()
   }
@@ -139,7 +193,7 @@ export class Member implements Server {
   /** Stops at once: closes everything and writes nothing more, since the state of this server can no longer be trusted. */
   #fail(error: unknown): void {
     if (this.#isStopped) return
-    const { membership, platform, clientPorts } = this.#context
+    const { membership, platform, clientPorts, security } = this.#context
     if (!membership.isStandalone && isDiskFull(error)) return this.#roles.onDiskFull(error)
     this.#isStopped = true
     const reason = error instanceof Error ? error.message : String(error)
@@ -147,15 +201,19 @@ export class Member implements Server {
     this.#roles.stop()
     this.#resolveFailed(error)
     this.#roles.abort('Closed: the server has failed')
+    security.stop()
     void clientPorts.close()
+    void this.#admin.close()
   }
 
   async #close(): Promise<void> {
-    const { database, snapshots, clientPorts, platform } = this.#context
+    const { database, snapshots, clientPorts, security, platform } = this.#context
     await this.#roles.prepareClose()
+    await this.#admin.close()
     if (this.#isStopped) return this.#closeFailed()
     this.#isStopped = true
     this.#roles.stop()
+    security.stop()
     const portsClosed = clientPorts.close()
     await snapshots.stop()
     await this.#roles.close()

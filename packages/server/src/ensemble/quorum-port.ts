@@ -26,7 +26,7 @@ export interface QuorumPortOptions {
   /** How long a connection may take to send its first packet. */
   readonly firstPacketTimeoutMs: number
   /** Returns why the learner that this packet identifies is refused; undefined when it is not. */
-  readonly refusal?: (packet: QuorumPacket) => string | undefined
+  readonly refusal?: (packet: QuorumPacket, connection: Connection) => string | undefined
   /** Called when a learner has identified itself. The connection belongs to the callee from then on. */
   readonly identified: (packet: QuorumPacket, connection: Connection) => void
 }
@@ -113,7 +113,7 @@ export class QuorumPort {
   }
 
   #onIdentified(packet: QuorumPacket, connection: Connection): void {
-    const reason = this.#options.refusal?.(packet)
+    const reason = this.#options.refusal?.(packet, connection)
     if (reason === undefined) return this.#options.identified(packet, connection)
     this.#pending.logRejection(connection.remote, { reason })
     connection.destroy()
@@ -125,23 +125,22 @@ export class QuorumPort {
  * the election port, so such a server does not even learn which server leads.
  */
 export function createQuorumPort(
-  { settings, platform, membership }: MemberContext,
+  { settings, platform, membership, security }: MemberContext,
   listen: readonly ListenAddress[],
   identified: QuorumPortOptions['identified'],
 ): QuorumPort {
-  const { network, clock, logger } = platform
+  const { clock, logger } = platform
   return new QuorumPort({
     ...quorumPortDefaults,
-    network,
+    network: security.network,
     clock,
     logger,
     listen,
-    refusal: ({ data }) => {
-      if (settings.reconfigEnabled) return undefined
+    refusal: ({ data }, connection) => {
       const { serverId } = decodeLearnerInfo(data)
-      return membership.member(serverId) === undefined
-        ? `server ${serverId} is not in the configuration`
-        : undefined
+      if (!settings.reconfigEnabled && membership.member(serverId) === undefined)
+        return `server ${serverId} is not in the configuration`
+      return security.refusalOfAccepted(connection, serverId)
     },
     identified,
   })

@@ -60,7 +60,9 @@ export class RoleClients<P extends RequestPipeline> {
       role: role.mode === 'standalone' ? role : roleMetrics(context, role),
       stats,
       sessionIds,
-      outstandingLimit: () => membership.shareOf(settings.globalOutstandingLimit),
+      ...(isStandalone
+        ? {}
+        : { outstandingLimit: () => membership.shareOf(settings.globalOutstandingLimit) }),
       isReconfigEnabled: settings.reconfigEnabled && !isStandalone,
       ...(reconfigure === undefined ? {} : { reconfigure }),
       onFailure: context.failed,

@@ -18,6 +18,11 @@ type RoleState = Exclude<PeerState, 'looking'>
 const READ_ONLY_AFTER_MS = 2000
 /** The pause between two attempts to connect to a leader that has just been elected, in milliseconds. */
 const RECONNECT_DELAY_MS = 25
+/** How often a member that is not synced joins the same leader again at once. */
+const FREE_ATTEMPTS = 3
+/** How long it then avoids the leader: at first, and at most, in milliseconds. */
+const FIRST_AVOID_MS = 250
+const MAX_AVOID_MS = 10_000
 
 /**
  * Enters and leaves the roles of a member, one after the other, as elections decide (quorum-protocol 6). A standalone server holds
@@ -38,6 +43,10 @@ export class RoleManager {
   #endingRole: ActiveRole | undefined
   /** When the last election was decided, on the monotonic clock. */
   #electedAt = -Infinity
+  /** The leader that this member can only follow without a vote, and the epoch of that leader. */
+  #earlier: { readonly leader: ServerId; readonly epoch: number } | undefined
+  /** The learner roles under one leader, in a row, that ended before they were synced. */
+  #refusals: { readonly leader: ServerId; readonly count: number } | undefined
   /** Called at the end of each role. */
   #onRoleEnded: () => void = () => {}
   /** Whether the member is closing: it enters no role any more. */
@@ -185,10 +194,19 @@ export class RoleManager {
   #look(zxid: number): void {
     const { database, membership } = this.#context
     this.#state = 'looking'
+    const avoid = this.#avoidedLeader()
     this.#election?.step({
       type: 'look',
       state: { zxid, epoch: database.epochs.current, ...membership.configurations },
+      ...(avoid === undefined ? {} : { avoid }),
     })
+  }
+
+  /** Returns a leader that has refused this member repeatedly, and for how long not to join it: longer after each refusal. */
+  #avoidedLeader(): { readonly leader: ServerId; readonly forMs: number } | undefined {
+    if (this.#refusals === undefined || this.#refusals.count <= FREE_ATTEMPTS) return undefined
+    const { leader, count } = this.#refusals
+    return { leader, forMs: Math.min(FIRST_AVOID_MS * 2 ** (count - FREE_ATTEMPTS - 1), MAX_AVOID_MS) }
   }
 
   #scheduleReadOnly(): void {
@@ -202,7 +220,17 @@ export class RoleManager {
 
   #onElected({ state, vote }: Elected): void {
     this.#electedAt = this.#context.platform.clock.monotonic()
-    this.#enterRole(state, vote.leader)
+    const { leader, epoch } = vote
+    const earlier = this.#earlier
+    this.#earlier = undefined
+    if (state === 'leading' || earlier?.leader !== leader || earlier.epoch !== epoch)
+      return this.#enterRole(state, leader)
+    const { accepted } = this.#context.database.epochs
+    const message =
+      'This server has accepted a later epoch than that of the leader. It follows without a vote until the next election'
+    this.#context.platform.logger.warn({ leader, epoch, accepted }, message)
+    this.#election!.step({ type: 'assigned', state: 'observing', leader })
+    this.#enterRole('observing', leader, epoch)
   }
 
   #configure({ configuration, restart }: Pick<Configure, 'configuration' | 'restart'>): void {
@@ -229,7 +257,7 @@ export class RoleManager {
   // Roles
 
   /** Enters a role. The role before it has ended, so nothing else writes to the log. */
-  #enterRole(state: RoleState, leader: ServerId): void {
+  #enterRole(state: RoleState, leader: ServerId, nonVotingEpoch?: number): void {
     if (this.#isStopped) return
     for (const cancel of this.#timers.splice(0)) cancel()
     this.#readOnly?.end()
@@ -243,7 +271,11 @@ export class RoleManager {
     const role: LeaderRole | LearnerRole =
       state === 'leading'
         ? new LeaderRole(this.#context, events)
-        : new LearnerRole(this.#context, leader, state === 'observing', events)
+        : new LearnerRole(
+            this.#context,
+            { leader, isObserver: state === 'observing', nonVotingEpoch },
+            events,
+          )
     this.#role = role
     if (this.#election !== undefined)
       platform.logger.info({ self: membership.self, leader }, electedSentence(state, leader))
@@ -253,6 +285,7 @@ export class RoleManager {
 
   #onEstablished(epoch: number): void {
     if (this.#election === undefined) return
+    this.#refusals = undefined
     this.#election.step({ type: 'established', epoch })
     const { membership, settings, platform } = this.#context
     const { leader } = this
@@ -290,7 +323,7 @@ export class RoleManager {
    * (quorum-protocol 16). Only then does this server vote again.
    */
   async #endRole(role: ActiveRole, exit: RoleExit): Promise<void> {
-    const { database, window, settings, platform } = this.#context
+    const { database, window, settings, platform, membership } = this.#context
     await role.end()
     await database.endRole()
     await catchUpWindow(window, database)
@@ -307,14 +340,24 @@ export class RoleManager {
     const retries = exit.canReconnect === true || (exit.isLeaderSilent === true && isFresh)
     if (retries && role instanceof LearnerRole && state !== 'looking')
       return this.#schedule(RECONNECT_DELAY_MS, 'next attempt at the leader', () =>
-        this.#enterRole(state, role.leader),
+        this.#enterRole(state, role.leader, role.nonVotingEpoch),
       )
+    if (role instanceof LearnerRole && !role.isSynced) this.#noteRefusal(role.leader, exit)
     // The observers of a lost leader must not all reconnect at once.
     const spread =
-      state === 'observing' ? settings.observerElectionDelayMs + settings.observerReconnectDelayMs : 0
+      membership.role === 'observer'
+        ? settings.observerElectionDelayMs + settings.observerReconnectDelayMs
+        : 0
     const delay = (exit.electionDelayMs ?? 0) + (spread === 0 ? 0 : platform.random.below(spread + 1))
     if (delay === 0) return this.#startElection()
     this.#schedule(delay, 'next election', () => this.#startElection())
+  }
+
+  /** Records that a leader was left before this member was synced with it. */
+  #noteRefusal(leader: ServerId, { earlierEpoch }: RoleExit): void {
+    if (earlierEpoch !== undefined) this.#earlier = { leader, epoch: earlierEpoch }
+    const count = this.#refusals?.leader === leader ? this.#refusals.count + 1 : 1
+    this.#refusals = { leader, count }
   }
 
   /** Enters the role under the leader that a committed change of the configuration designates. */

@@ -1,5 +1,6 @@
 /** Transaction log, snapshots and recovery in the formats of Apache ZooKeeper; see FORMAT.md. */
-export { encodePayloadInSteps } from './entries.ts'
+export { TXN_DIGEST_VERSION } from './txn-codec.ts'
+export { encodePayloadInSteps } from './log-format.ts'
 export { TxnLog } from './txn-log.ts'
 export type { TxnLogEvents, TxnLogOptions, TxnLogState } from './txn-log.ts'
 export { PartsPacker } from './packed-parts.ts'

@@ -25,6 +25,18 @@ describe('recover', () => {
     await expect(recoverFrom(await diskWithLog(2), false)).rejects.toThrow('snapshot.trust.empty')
   })
 
+  it.each([
+    'log.20000000000000',
+    'log.ffffffffffffffff',
+    'snapshot.20000000000000',
+    'snapshot.7fffffffffffffff.gz',
+  ])('rejects a folder with %s, whose zxid no server can have given', async (name) => {
+    const disk = await diskWithLog(2)
+    disk.putFile(`${FOLDER}/${name}`, new Uint8Array(0))
+    await expect(recoverFrom(disk)).rejects.toThrow('Expected a zxid of at most 1fffffffffffff')
+    expect(await disk.exists(`${FOLDER}/${name}`)).toBe(true)
+  })
+
   it('removes a new log that was cut anywhere in its header', async () => {
     const header = hexBytes('5a4b4c47 00000002 0000000000000000')
     for (let cut = 0; cut < header.length; cut++) {

@@ -1,4 +1,4 @@
-import { ProtocolError } from '@zabra/protocol'
+import { formatZxid, ProtocolError } from '@zabra/protocol'
 import type { Compression, Disk, Logger } from '@zabra/runtime'
 import { OPEN_ACL_ID, type Tree } from '../core/tree/index.ts'
 import type { SessionId, Zxid } from '../core/types.ts'
@@ -66,6 +66,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovery> {
     await finishReplacement(disk, logger, folders)
     await removeTemporaryFiles(disk, folders)
   }
+  for (const folder of new Set([folders.logs, folders.snapshots])) await rejectImpossibleNames(disk, folder)
   const skipped: SkippedSnapshot[] = []
   const loaded = await loadNewestSnapshot(options, folders.snapshots, skipped)
   const tree = loaded?.tree ?? options.createTree()
@@ -97,6 +98,21 @@ export async function recover(options: RecoveryOptions): Promise<Recovery> {
     canCompareDigests: replay.canCompareDigests,
     firstAboveLimit: replay.firstAboveLimit,
   }
+}
+
+/**
+ * Throws a `RecoveryError` for a file whose name holds a zxid beyond `Number.MAX_SAFE_INTEGER`: it would always be the newest, and
+ * hide what was written after it.
+ */
+async function rejectImpossibleNames(disk: Disk, folder: string): Promise<void> {
+  const names = await disk.list(folder)
+  const file = [...logsIn(names), ...snapshotsIn(names)].find(({ zxid }) => !Number.isSafeInteger(zxid))
+  if (file === undefined) return
+  throw new RecoveryError(
+    `Expected a zxid of at most ${formatZxid(Number.MAX_SAFE_INTEGER)} in the name of a file, got ${file.name}`,
+    folder,
+    'No server of this ensemble can have written it. Move it away, or give it back the name that it had.',
+  )
 }
 
 interface Loaded {

@@ -1,7 +1,7 @@
 import { OPEN_ACL_UNSAFE, OpCode, Reader, Writer } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
 import type { Txn } from '../core/types.ts'
-import { zxidOfPayload } from './entries.ts'
+import { zxidOfPayload } from './log-format.ts'
 import { decodeLoggedTxn, encodeLoggedTxn } from './index.ts'
 import { createTxn, hexBytes, newTree } from './testing/log-fixture.ts'
 

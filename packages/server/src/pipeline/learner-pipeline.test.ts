@@ -1,4 +1,15 @@
-import { CreateMode, ErrorCode, EventType, OpCode, writeMultiHeader, Writer } from '@zabra/protocol'
+import {
+  CreateMode,
+  ErrorCode,
+  EventType,
+  OPEN_ACL_UNSAFE,
+  OpCode,
+  readMultiHeader,
+  readStat,
+  writeCreateRequest,
+  writeMultiHeader,
+  Writer,
+} from '@zabra/protocol'
 import { ManualClock } from '@zabra/runtime'
 import { describe, expect } from 'vitest'
 import { createOf } from '../core/testing/create-of.ts'
@@ -190,6 +201,42 @@ describe('LearnerPipeline', () => {
     expect(client.takeReceived()).toEqual(['1:0', `2:${err}`, `3:${err}`, `4:${err}`, `5:${err}`, '6:0'])
     expect(learner.requests.map(({ cxid }) => cxid)).toEqual([0, 1, 6])
   })
+
+  it.each([3, 900])(
+    'replies to each creation of a multi of %i by the operation that the client sent, as the leader does',
+    async (count) => {
+      const ensemble = await EnsembleFixture.start()
+      const [learner] = ensemble.learners
+      const kinds = [
+        [OpCode.create, 0, OpCode.create],
+        [OpCode.create2, 0, OpCode.create2],
+        [OpCode.create2, CreateMode.CONTAINER, OpCode.create2],
+      ] as const
+      const kindOf = (index: number): (typeof kinds)[number] => kinds[index % kinds.length]!
+      for (const fixture of [ensemble.leader, learner!.fixture]) {
+        const client = await fixture.connect()
+        const parent = fixture === ensemble.leader ? '/led' : '/learned'
+        client.create(1, parent)
+        client.ask(2, OpCode.multi, (w) => {
+          for (let i = 0; i < count; i++) {
+            const [type, flags] = kindOf(i)
+            writeMultiHeader(w, { type, done: false, err: -1 })
+            writeCreateRequest(w, { path: `${parent}/${i}`, data: null, acl: OPEN_ACL_UNSAFE, flags })
+          }
+          writeMultiHeader(w, { type: -1, done: true, err: -1 })
+        })
+        await ensemble.settle()
+        const reply = client.replies().find(({ xid }) => xid === 2)!
+        for (let i = 0; i < count; i++) {
+          const { type } = readMultiHeader(reply.body)
+          expect([i, type, reply.body.string()]).toEqual([i, kindOf(i)[2], `${parent}/${i}`])
+          if (type === OpCode.create2) expect(readStat(reply.body).czxid).toBe(BigInt(reply.zxid))
+        }
+        expect(readMultiHeader(reply.body).done).toBe(true)
+        expect(reply.body.remaining).toBe(0)
+      }
+    },
+  )
 
   it('completes syncs in their order, one for each SYNC of the leader', async ({ script, client }) => {
     client.ask(1, OpCode.sync, (w) => w.string('/x'))

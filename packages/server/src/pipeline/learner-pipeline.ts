@@ -1,10 +1,9 @@
 import { ErrorCode, formatZxid, OpCode, ProtocolError, Reader, Writer } from '@zabra/protocol'
 import { precheck } from '../core/prepare/index.ts'
-import { applyInSteps, appliesInSteps, type PartCallback } from '../core/tree/index.ts'
+import { applyInSteps, appliesInSteps, DigestHistory, type PartCallback } from '../core/tree/index.ts'
 import type { Identity, LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
 import { decodeInSteps, decodeLoggedTxn } from '../persistence/index.ts'
-import { DigestHistory } from './digest-history.ts'
 import { LOCAL_ROUTE, MOVED_SESSION_CHECK, SessionRoutes, type SessionRoute } from './session-routes.ts'
 import { SlicedQueue } from './sliced-queue.ts'
 import type {
@@ -70,12 +69,15 @@ interface PendingRequest {
   readonly type: number
   readonly callback: WriteCallback | undefined
   readonly startedAt: number
+  /** The ascending indexes of the parts of a multi that get the result of create2. */
+  readonly create2Parts: readonly number[]
 }
 
 /** A transaction of at least this many bytes is decoded in steps. */
 const LARGE_BYTES = 8192
 
 const EMPTY = new Uint8Array(0)
+const NONE: readonly number[] = []
 
 /**
  * Executes writes on a follower or observer: forwards them to the leader, and applies the transactions that the leader commits, those
@@ -137,7 +139,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     const { sessionId, xid, type, identities } = write
     if (!this.#canForward(sessionId, type, LOCAL_ROUTE)) return ErrorCode.SESSIONMOVED
     const { offset } = body
-    const { err, isEphemeral } = precheck(type, body)
+    const { err, isEphemeral, create2Parts } = precheck(type, body)
     if (err !== ErrorCode.OK) return err
     if (isEphemeral) {
       const upgradeErr = this.#upgradeSession(sessionId, type)
@@ -145,7 +147,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     }
     body.offset = offset
     const bytes = body.raw(body.end - offset)
-    this.#forward(sessionId, xid, type, callback, startedAt, bytes, identities)
+    this.#forward(sessionId, xid, type, callback, startedAt, bytes, identities, create2Parts)
     return ErrorCode.OK
   }
 
@@ -290,8 +292,10 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     startedAt: number,
     body: Uint8Array,
     identities: readonly Identity[],
+    create2Parts: readonly number[] = NONE,
   ): void {
-    const request: PendingRequest = { position: this.#nextPosition++, xid, type, callback, startedAt }
+    const position = this.#nextPosition++
+    const request: PendingRequest = { position, xid, type, callback, startedAt, create2Parts }
     const pending = this.#pending.get(sessionId)
     if (pending === undefined) this.#pending.set(sessionId, [request])
     else pending.push(request)
@@ -414,10 +418,19 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
   }
 }
 
-const partCallback = (txn: Txn, request: PendingRequest | undefined): PartCallback | undefined =>
-  txn.type === OpCode.multi && request?.callback !== undefined
-    ? (part, isApplied) => request.callback!.onPart(part, isApplied)
-    : undefined
+/** Returns a function that reports the parts of a multi as the client sent them: the transaction holds create2 as create. */
+function partCallback(txn: Txn, request: PendingRequest | undefined): PartCallback | undefined {
+  if (txn.type !== OpCode.multi || request?.callback === undefined) return undefined
+  const { callback, create2Parts } = request
+  let index = 0
+  let nextCreate2 = 0
+  return (part, isApplied) => {
+    const isCreate2 = create2Parts[nextCreate2] === index++
+    if (isCreate2) nextCreate2++
+    const { type } = part
+    callback.onPart(isCreate2 && type === OpCode.create ? { ...part, type: OpCode.create2 } : part, isApplied)
+  }
+}
 
 /** The body of a sync of the path "/". */
 const ROOT_PATH = new Uint8Array([0, 0, 0, 1, 0x2f])

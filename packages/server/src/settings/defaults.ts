@@ -1,3 +1,4 @@
+import { memberSecurityProblems } from './member-security.ts'
 import type { DefaultInputs, Row } from './row.ts'
 import { rows, type ServerSettings, type SettingName } from './table.ts'
 
@@ -38,7 +39,8 @@ export function defaults({
     problems.push(
       `Expected \`serverId\` to be at most ${MAX_ID_WITH_EXTENDED_TYPES} while \`extendedTypesEnabled\` is on, got ${settings.serverId}`,
     )
-  for (const { name, text } of transportProblems(settings)) problems.push(`\`${name}\` ${text}`)
+  for (const { name, text } of [...transportProblems(settings), ...memberSecurityProblems(settings)])
+    problems.push(`\`${name}\` ${text}`)
   if (ensemble !== undefined && !ensemble.members.has(settings.serverId))
     problems.push(
       `Expected \`serverId\` to be a member of \`ensemble\` (${[...ensemble.members.keys()].join(', ')}), got ${settings.serverId}`,

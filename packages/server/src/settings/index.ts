@@ -13,3 +13,10 @@ export {
 export { loadSettings, type LoadedSettings, type SettingsSources } from './load.ts'
 export type { SettingsFiles } from './read-file.ts'
 export { parseProperties } from '../core/properties.ts'
+export {
+  applyReconfig,
+  parseConfiguration,
+  ReconfigurationError,
+  type ReconfigRequest,
+} from '../core/quorum/index.ts'
+export { usesQuorumTls } from './member-security.ts'

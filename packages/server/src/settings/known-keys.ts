@@ -20,11 +20,9 @@ const known = (status: KeyStatus, why: string, ...keys: readonly string[]): read
 
 const javaThreads = 'it tunes the threads and buffers of the Java server'
 const watchTable = 'it tunes the watch tables of the Java server'
-const plainQuorum =
-  'the ports for other members have no TLS yet, and ignoring it would send everything unencrypted'
 const kerberos = 'Kerberos is not supported; SASL users log in with DIGEST-MD5'
-const adminServer = 'the HTTP admin server is not supported yet; use four-letter words'
-const metrics = 'the metrics endpoint is not supported yet; use the four-letter word mntr'
+const adminServer = 'this setting of the HTTP port is not supported yet'
+const metrics = 'metrics are served at /metrics of the HTTP port (admin.serverPort)'
 const letsEveryoneIn = 'and ignoring it would let everyone in'
 
 /** Keys of Apache ZooKeeper 3.4 to 3.10 that are recognised and have no setting. */
@@ -163,8 +161,11 @@ export const knownKeys: readonly KnownKey[] = [
     'a connection that sends nothing is closed after nio.sessionlessCnxnTimeout',
     'ssl.handshakeDetectionTimeoutMillis',
   ),
-  ...known('rejectedIfEnabled', plainQuorum, 'sslQuorum', 'portUnification'),
-  ...known('unsupported', 'members do not use TLS yet', 'ssl.quorum.*', 'sslQuorumReloadCertFiles'),
+  ...known(
+    'ignored',
+    'the certificate of a member is compared with server.N, without a reverse look-up of addresses',
+    'ssl.quorum.allowReverseDnsLookup',
+  ),
   ...known(
     'ignored',
     'it concerns clients, which decide whether to verify the host name of the server',
@@ -180,9 +181,20 @@ export const knownKeys: readonly KnownKey[] = [
     'rejectedIfEnabled',
     'OCSP is not supported, and ignoring it would accept revoked certificates; use ssl.crl=true with ssl.crl.location instead',
     'ssl.ocsp',
+    'ssl.quorum.ocsp',
   ),
-  ...known('rejected', 'Java classes cannot be loaded here', 'ssl.context.supplier.class'),
-  ...known('ignored', 'TLS is always provided by OpenSSL in Node', 'ssl.sslProvider'),
+  ...known(
+    'rejected',
+    'Java classes cannot be loaded here',
+    'ssl.context.supplier.class',
+    'ssl.quorum.context.supplier.class',
+  ),
+  ...known(
+    'ignored',
+    'TLS is always provided by OpenSSL in Node',
+    'ssl.sslProvider',
+    'ssl.quorum.sslProvider',
+  ),
   ...known(
     'ignored',
     'FIPS mode is an option of Node and its OpenSSL; use ssl.enabledProtocols and ssl.ciphersuites for the rest',
@@ -214,6 +226,12 @@ export const knownKeys: readonly KnownKey[] = [
     'ignored',
     'ZooKeeper ignores it too; sessionRequireClientSASLAuth requires a login',
     'requireClientAuthScheme',
+  ),
+  ...known(
+    'rejectedIfEnabled',
+    'the HTTP port does not speak TLS yet, and ignoring it would send data in the clear',
+    'admin.forceHttps',
+    'admin.needClientAuth',
   ),
   ...known('unsupported', adminServer, 'admin.*', 'IPAuthenticationProvider.usexforwardedfor'),
   ...known('unsupported', metrics, 'metricsProvider.*'),

@@ -155,12 +155,7 @@ describe('a configuration file', () => {
 
   test('keys that tune a JVM or are not supported cause warnings; test hooks and security features that are not supported cause errors', () => {
     const { errors, warnings } = load({
-      file: cfg(
-        'nio.numSelectorThreads=4',
-        'admin.enableServer=true',
-        'testingonly.x=1',
-        'ensembleAuthName=x',
-      ),
+      file: cfg('nio.numSelectorThreads=4', 'admin.httpVersion=11', 'testingonly.x=1', 'ensembleAuthName=x'),
     })
     expect(warnings).toHaveLength(2)
     expect(errors).toHaveLength(2)
@@ -228,7 +223,6 @@ describe('members of an ensemble', () => {
     expect(problem(...three, 'server.4=d:1:2|e:1:2')).toContain('needs multiAddress.enabled=true')
     expect(problem(...three, 'group.1=1')).toContain('is in no group')
     expect(problem(...three, 'weight.300=1')).toContain('from 0 to 255')
-    expect(problem(...three, 'sslQuorum=true')).toContain('is refused')
     expect(problem(...three, 'electionAlg=2')).toContain('electionAlg')
     expect(load({ file: cfg(...three, 'peerType=observer'), files }).warnings.join()).toContain(
       'makes this member a participant',
@@ -246,6 +240,25 @@ describe('members of an ensemble', () => {
     expect(load({ file: cfg('server.1=a:1'), files: {} }).errors).toEqual([])
     expect(load({ file: cfg('server.1=a') }).errors[0]).toContain('expected host:quorumPort:electionPort')
     expect(load({ file: cfg('server.one=a:1:2') }).errors[0]).toContain('expected server.N')
+  })
+
+  test('a reconfiguration that ZooKeeper has not finished is refused, unless the members are newer', () => {
+    const next = (version: string): Record<string, string> => ({
+      '/data/myid': '2',
+      '/here/zoo.cfg.dynamic.next': `version=${version}\n${three.join('\n')}`,
+      '/here/zoo.cfg.dynamic.10000000a': three.join('\n'),
+    })
+    const linked = cfg('dynamicConfigFile=zoo.cfg.dynamic.10000000a')
+    expect(load({ file: linked, files: next('10000000b') }).errors).toEqual([
+      '/here/zoo.cfg.dynamic.next: holds the reconfiguration 10000000b, which ZooKeeper has not finished. Start ZooKeeper with this file once more until it has, or remove the file if the members in zoo.cfg are the ones that count.',
+    ])
+    expect(load({ file: linked, files: next('10000000a') }).errors).toEqual([])
+    expect(load({ file: cfg(...three), files: next('nonsense') }).errors[0]).toContain('"nonsense"')
+    // In the data folder the file is one of this server, which reads it later.
+    expect(
+      load({ file: linked.replace('/data', '/here'), files: { ...next('10000000b'), '/here/myid': '2' } })
+        .errors,
+    ).toEqual([])
   })
 
   test('the static file must not declare members when there is a dynamic file', () => {
@@ -365,6 +378,14 @@ describe('TLS and WebSocket ports', () => {
     })
   })
 
+  test('an empty password means none', () => {
+    const { settings, findings } = load(
+      file('secureClientPort=2281', ...keys, 'ssl.keyStore.password=', 'ssl.trustStore.password='),
+    )
+    expect(findings).toEqual([])
+    expect([settings?.sslKeyStorePassword, settings?.sslTrustStorePassword]).toEqual(['', ''])
+  })
+
   test('a TLS configuration of ZooKeeper loads without findings', () => {
     const { settings, findings } = load(
       file(
@@ -399,7 +420,34 @@ describe('TLS and WebSocket ports', () => {
     expect(load(file(...lines)).errors.join()).toMatch(text)
   })
 
+  const quorumKeys = ['ssl.quorum.keyStore.location=/k', 'ssl.quorum.trustStore.location=/t']
+  test.each([
+    [['sslQuorum=true'], /sslQuorum: needs ssl\.quorum\.keyStore\.location.*zabra cert issue/],
+    [['portUnification=true'], /portUnification: needs ssl\.quorum\.keyStore\.location/],
+    [['sslQuorum=true', quorumKeys[0]!], /sslQuorum: needs ssl\.quorum\.trustStore\.location/],
+    [['ssl.quorum.crl=true'], /ssl\.quorum\.crl: needs ssl\.quorum\.crl\.location/],
+    [['ssl.quorum.ocsp=true'], /is refused: OCSP is not supported/],
+    [['ssl.quorum.id=spiffe://member'], /expected a URI with \{id\}/],
+    [['ssl.quorum.allowedSubjects=('], /expected a regular expression/],
+    [['ssl.quorum.context.supplier.class=x'], /is refused: Java classes/],
+    [['ssl.quorum.keystore.location=/x'], /Did you mean ssl\.quorum\.keyStore\.location/],
+  ])('%j is rejected for connections between members', (lines, text) => {
+    expect(load(file(...lines)).errors.join()).toMatch(text)
+  })
+
+  test.each([
+    ['portUnification=true', /other members may connect without TLS/],
+    ['ssl.quorum.clientAuth=want', /a program without a certificate may connect as any member/],
+    ['ssl.quorum.hostnameVerification=false', /may be used by any member/],
+    ['ssl.quorum.clientHostnameVerification=false', /may be used by any member that connects/],
+  ])('%s is a warning at each start', (line, text) => {
+    const { errors, warnings } = load(file('sslQuorum=true', ...quorumKeys, line))
+    expect(errors).toEqual([])
+    expect(warnings.join()).toMatch(text)
+  })
+
   test('defaults() rejects the same settings', () => {
+    expect(() => defaults({ sslQuorum: true })).toThrow(/`sslQuorum` needs ssl\.quorum\.keyStore\.location/)
     expect(() => defaults({ secureClientPort: 0 })).toThrow(
       /`secureClientPort` needs ssl\.keyStore\.location/,
     )

@@ -1,4 +1,5 @@
-import { votersOf } from '../core/quorum/index.ts'
+import { formatZxid } from '@zabra/protocol'
+import { parseConfiguration, votersOf, type EnsembleConfiguration } from '../core/quorum/index.ts'
 import {
   withDefaults,
   MAX_ID_WITH_EXTENDED_TYPES,
@@ -8,6 +9,7 @@ import {
 } from './defaults.ts'
 import { bareKey, describeValue, checkOtherKey } from './check-key.ts'
 import { isMembershipKey, parseMembership, checkOwnMembership, type DeclaredMembership } from './members.ts'
+import { memberSecurityProblems, memberSecurityWarnings } from './member-security.ts'
 import { readReferencedFile, type SettingsFiles } from './read-file.ts'
 import { checkSasl, collectSasl } from './sasl.ts'
 import {
@@ -66,6 +68,14 @@ export function loadSettings(sources: SettingsSources): LoadedSettings {
   )
   if (sources.file) requireDataDir(sources.file.name, given, findings)
   resolvePaths(given, sources.files)
+  if (sources.file && membership.ensemble)
+    rejectUnfinishedReconfig(
+      sources.file.name,
+      String(given.get('dataDir')?.value),
+      membership.ensemble,
+      sources.files,
+      findings,
+    )
   setServerId(given, membership, sources.files, findings)
   setClientPort(given, membership, findings)
   requireClientPort(entries, given, findings)
@@ -284,6 +294,35 @@ function setClientPort(
     given.set('clientPortAddress', { value: client.host, where })
 }
 
+/**
+ * Refuses to start beside a file in which ZooKeeper keeps a reconfiguration from its proposal until it is committed
+ * (disk-format 11): whether it counts is not known. A file in the data folder is one of this server.
+ */
+function rejectUnfinishedReconfig(
+  file: string,
+  dataDir: string,
+  { version }: EnsembleConfiguration,
+  files: SettingsFiles,
+  findings: Finding[],
+): void {
+  const path = files.resolve(`${file}.dynamic.next`)
+  if (path === `${dataDir}/zoo.cfg.dynamic.next`) return
+  const error = (text: string): void => void findings.push({ severity: 'error', where: path, text })
+  try {
+    const text = files.read(path)
+    if (text === undefined) return
+    const next = parseConfiguration(text)
+    if (next.version > version)
+      error(
+        `holds the reconfiguration ${formatZxid(next.version)}, which ZooKeeper has not finished. Start ZooKeeper with this file once more until it has, or remove the file if the members in ${file} are the ones that count.`,
+      )
+  } catch (reason) {
+    error(
+      `is where ZooKeeper keeps an unfinished reconfiguration, and cannot be read as one (${reason instanceof Error ? reason.message : String(reason)}). Correct the file, or remove it.`,
+    )
+  }
+}
+
 /** Takes the server id from `myid`. Invalid contents are an error only for a member of an ensemble. */
 function setServerId(
   given: GivenSettings,
@@ -338,13 +377,14 @@ function crossCheck(settings: ServerSettings, given: GivenSettings, findings: Fi
   const warn = (name: SettingName, text: string): void => {
     findings.push({ severity: 'warning', where: given.get(name)?.where ?? '', key: rowOf(name).key, text })
   }
-  for (const { name, text } of transportProblems(settings))
+  for (const { name, text } of [...transportProblems(settings), ...memberSecurityProblems(settings)])
     findings.push({
       severity: 'error',
       where: given.get(name)?.where ?? 'default',
       key: rowOf(name).key,
       text: `${text}.`,
     })
+  for (const { name, text } of memberSecurityWarnings(settings)) warn(name, `${text}.`)
   if (settings.oraclePath !== undefined) warn('oraclePath', oracleWarning(settings))
   if (settings.skipAcl)
     warn('skipAcl', 'is on: access control lists are not checked, every client may do everything.')

@@ -9,6 +9,7 @@ export interface DefaultInputs {
   readonly saslUsers: Readonly<Record<string, string>>
   readonly secureClientPort: number | undefined
   readonly sslProtocol: string
+  readonly quorumTlsProtocol: string
 }
 
 /** Sections of the reference page. */
@@ -18,10 +19,12 @@ export type Group =
   | 'Sessions'
   | 'Connections and requests'
   | 'Ensemble'
+  | 'Security between members'
   | 'Log and snapshots'
   | 'Data tree'
   | 'Authentication and authorization'
   | 'Four-letter words'
+  | 'Admin server'
 
 /** One setting of the server. */
 export interface Row<T> {

@@ -34,14 +34,6 @@ export function collectSasl(
     })
   }
   addSuperUsers(entries, given)
-  const fips = entries.findLast((entry) => bareKey(entry) === 'fips-mode')
-  if (users.size > 0 && fips !== undefined && /^true$/i.test(fips.value))
-    findings.push({
-      severity: 'error',
-      where: fips.where,
-      key: fips.key,
-      text: 'forbids DIGEST-MD5, which SASL users log in with. Set it to false, or remove the users.',
-    })
 }
 
 /** Returns whether an entry enables the scheme `sasl` in access control lists. */

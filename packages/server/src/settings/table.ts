@@ -1,6 +1,8 @@
 import { accessRows } from './access-rows.ts'
+import { adminRows } from './admin-rows.ts'
 import { connectionRows } from './connection-rows.ts'
 import type { EnsembleConfiguration } from '../core/quorum/index.ts'
+import { memberSecurityRows } from './member-security-rows.ts'
 import { quorumRows } from './quorum-rows.ts'
 import type { Row } from './row.ts'
 import { saslRows } from './sasl-rows.ts'
@@ -14,10 +16,12 @@ import { transportRows } from './transport-rows.ts'
 export const rows = {
   ...storageRows,
   ...quorumRows,
+  ...memberSecurityRows,
   ...transportRows,
   ...connectionRows,
   ...accessRows,
   ...saslRows,
+  ...adminRows,
 } as const
 
 export type Rows = typeof rows

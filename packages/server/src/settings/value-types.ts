@@ -215,6 +215,13 @@ export function text(expected = 'text'): ValueType<string> {
   }
 }
 
+/** A password. An empty one means none, as in Apache ZooKeeper: a PEM file without a password may be configured so. */
+export function password(): ValueType<string> {
+  const type = text('a password')
+  const value = z.string()
+  return { ...type, value, text: parser(value, (given) => given, type.expected) }
+}
+
 /** Text that matches a regular expression. */
 export function pattern(form: RegExp, expected: string): ValueType<string> {
   const value = z.string().check(z.regex(form))
@@ -239,6 +246,23 @@ export function regularExpression(): ValueType<string> {
   }
   const value = z.string().check(z.minLength(1), z.refine(isExpression))
   const expected = 'a regular expression'
+  return {
+    text: parser(value, (given) => given, expected),
+    value,
+    expected,
+    unit: '',
+    show: (given) => given,
+  }
+}
+
+/** A URI that contains a placeholder. */
+export function uriPattern(placeholder: string): ValueType<string> {
+  const value = z
+    .string()
+    .check(
+      z.refine((given) => given.includes(placeholder) && URL.canParse(given.replaceAll(placeholder, '1'))),
+    )
+  const expected = `a URI with ${placeholder}`
   return {
     text: parser(value, (given) => given, expected),
     value,

@@ -1,9 +1,19 @@
+import { ErrorCode } from '@zabra/protocol'
+import {
+  applyReconfig,
+  parseConfiguration,
+  ReconfigurationError,
+  type ReconfigRequest,
+} from '@zabra/server/settings'
 import { readFileArg } from '../../arguments.ts'
-import { ExitCode } from '../../exit-codes.ts'
+import { errorDetails, ExitCode } from '../../exit-codes.ts'
+import type { ClientSession } from '../../session/client-session.ts'
 import { safeData } from '../../text/bytes.ts'
 import { statLines } from '../../text/stat.ts'
 import { CommandSyntaxError, numberOption, type ShellCommand } from '../command.ts'
-import { ShellFailure } from '../failures.ts'
+import { ShellFailure, toShellExit } from '../failures.ts'
+
+type Change = Parameters<ClientSession['reconfig']>[0]
 
 /** Changes the membership of the ensemble. */
 export const reconfig: ShellCommand = {
@@ -30,15 +40,40 @@ export const reconfig: ShellCommand = {
       )
     if (!isFullChange && !isIncremental) throw new CommandSyntaxError('')
     const version = numberOption(args, '-v', 16)
-    const { data, stat } = await shell.zk.reconfig({
+    const change = {
       ...(members === undefined ? {} : { members }),
       ...(joining === undefined ? {} : { joining }),
       ...(leaving === undefined ? {} : { leaving }),
       ...(version === undefined ? {} : { version: BigInt(version) }),
+    }
+    const { data, stat } = await shell.zk.reconfig(change).catch(async (error: unknown) => {
+      const reason = await reasonOf(error, shell.zk, change)
+      throw reason === undefined ? error : new ShellFailure(reason, toShellExit(error).exitCode)
     })
     shell.out(`Committed new configuration:\n${safeData(data ?? new Uint8Array(0))}`)
     if (flags.has('-s')) for (const line of statLines(stat)) shell.out(line)
   },
+}
+
+/**
+ * Returns why a server has refused a change as invalid: the reply holds no more than an error number. Undefined for other errors, and
+ * where the reason is unknown.
+ */
+async function reasonOf(error: unknown, zk: ClientSession, change: Change): Promise<string | undefined> {
+  const { wireCode } = errorDetails(error)
+  if (wireCode === ErrorCode.NEWCONFIGNOQUORUM)
+    return `${toShellExit(error).line}: expected a majority of the new members to run and to follow the leader. Start them, then try again.`
+  if (wireCode !== ErrorCode.BADARGUMENTS) return undefined
+  const { members = null, joining = null, leaving = null } = change
+  const request: ReconfigRequest = { joiningServers: joining, leavingServers: leaving, newMembers: members }
+  try {
+    const current = parseConfiguration(new TextDecoder().decode((await zk.getConfig()).data ?? undefined))
+    applyReconfig(current, request, { version: current.version, minVoters: 2 })
+  } catch (refusal) {
+    if (refusal instanceof ReconfigurationError) return `Arguments are not valid : ${refusal.message}`
+    // The configuration cannot be read now: the error of the server says more than the one of this attempt.
+  }
+  return undefined
 }
 
 /** Returns the members in a dynamic configuration file, separated by commas. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { parseConfiguration, printConfiguration } from '../quorum/index.ts'
-import { NO_VALUE } from './index.ts'
+import { NO_VALUE, type ElectionState, type Notification, type Vote } from './index.ts'
 import { ElectionHarness, ensemble, vote } from './testing/election-harness.ts'
 
 const min = NO_VALUE.toString(16)
@@ -468,6 +468,128 @@ describe('a configuration in a notification', () => {
     harness.receive(2, { vote: vote(3), configuration: 'server.1=nonsense' })
     expect(harness.otherWork).toEqual(['warn', 'finalize in 200'])
     expect(harness.work[0]).toMatchObject({ do: 'warn', context: { from: 2 } })
+  })
+})
+
+describe('a newer configuration in the notification of one voter', () => {
+  const active = ensemble([1, 2, 3, 4, 5], 'version=100000000')
+  const look = (state: Partial<ElectionState> = {}): ElectionHarness =>
+    new ElectionHarness(1, { adoptsConfigurations: true }).look({
+      active,
+      zxid: 0x1_0000_0005,
+      epoch: 1,
+      ...state,
+    })
+  const newer = printConfiguration(ensemble([6], 'version=100000009'))
+  const other = printConfiguration(ensemble([7], 'version=100000009'))
+  const send = (configuration: string): Pick<Notification, 'configuration'> & { vote: Vote } => ({
+    vote: vote(2),
+    configuration,
+  })
+
+  it('causes a warning and is adopted when a quorum of the voters sends the same', () => {
+    const harness = look()
+    expect(harness.receive(2, send(newer)).otherWork).toEqual(['warn'])
+    expect(harness.receive(2, send(newer)).otherWork).toEqual([])
+    expect(harness.receive(3, send(newer)).otherWork).toEqual(['warn'])
+    expect(harness.receive(4, send(other)).otherWork).toEqual(['warn'])
+    expect(harness.receive(9, send(newer)).otherWork).toEqual(['warn'])
+    expect(harness.receive(5, send(newer)).otherWork).toEqual(['configure'])
+  })
+
+  it('is adopted at once from a sender that is authenticated', () => {
+    const harness = look().step({
+      type: 'notification',
+      from: 2,
+      notification: { state: 'looking', version: 2, ...send(newer) },
+      isAuthenticated: true,
+    })
+    expect(harness.otherWork).toEqual(['configure'])
+  })
+
+  it('counts this server too as long as it has no data and an operator has written its configuration', () => {
+    const written = { active: ensemble([1, 2]) }
+    expect(look({ ...written, zxid: 0 }).receive(2, send(newer)).otherWork).toEqual(['configure'])
+    expect(look(written).receive(2, send(newer)).otherWork).toEqual(['warn'])
+  })
+})
+
+describe('a round', () => {
+  const far = 2 ** 20 + 2
+
+  it('more than 2^20 ahead is not followed for one voter, and is for a quorum', () => {
+    const harness = new ElectionHarness(1).look({ active: ensemble([1, 2, 3, 4, 5]) })
+    expect(harness.receive(2, { vote: vote(2, far) }).work).toEqual([])
+    expect(harness.receive(2, { vote: vote(2, 2 ** 52) }).work).toEqual([])
+    expect(harness.receive(3, { vote: vote(3, far) }).work).toEqual([])
+    expect(harness.election.round).toBe(1)
+    expect(harness.receive(4, { vote: vote(4, far) }).sent).toContain(`5: looking 4@${far} 0 0`)
+  })
+
+  it('more than 2^20 ahead does not disturb a server that is about to decide', () => {
+    const harness = new ElectionHarness(1).look()
+    expect(harness.receive(2, { vote: vote(2) }).otherWork).toEqual(['finalize in 200'])
+    expect(harness.receive(3, { vote: vote(3, far) }).work).toEqual([])
+    expect(harness.timeout('finalize').otherWork).toEqual(['following 2'])
+  })
+
+  it('of 2^20 ahead is followed', () => {
+    const harness = new ElectionHarness(1).look()
+    expect(harness.receive(2, { vote: vote(2, far - 1) }).sent).toContain(`3: looking 2@${far - 1} 0 0`)
+  })
+
+  it('more than 2^20 behind is entered, since its voter does not follow', () => {
+    const harness = new ElectionHarness(1).look({ active: ensemble([1, 2, 3, 4, 5]) })
+    harness.receive(2, { vote: vote(2, far - 1) })
+    harness.receive(2, { vote: vote(2, 2 * far - 3) })
+    expect(harness.election.round).toBe(2 * far - 3)
+    harness.receive(3, { vote: vote(3, far - 1) })
+    expect(harness.election.round).toBe(2 * far - 3)
+    expect(harness.receive(3, { vote: vote(3, far - 2) }).sent).toContain(`2: looking 3@${far - 2} 0 0`)
+  })
+
+  it('is never sent beyond the last one that others accept', () => {
+    const harness = new ElectionHarness(1).look({ active: ensemble([1, 2, 3, 4, 5]) })
+    for (const from of [2, 3, 4]) harness.receive(from, { vote: vote(from, 2 ** 52) })
+    expect(harness.election.round).toBe(2 ** 52)
+    expect(harness.look().sent).toContain(`2: looking 1@${2 ** 52} 0 0`)
+  })
+
+  it('of a leader is not taken from a single vote far ahead', () => {
+    const active = parseConfiguration('server.1=a:1:2\nserver.2=b:1:2')
+    const harness = new ElectionHarness(1, { oracle: true }).look({ active })
+    expect(harness.receive(2, { state: 'leading', vote: vote(2, 2 ** 52) }).otherWork).toEqual([
+      'following 2',
+    ])
+    expect(harness.election.round).toBe(1)
+  })
+})
+
+describe('a server whose leader refuses it', () => {
+  const look = (): ElectionHarness =>
+    new ElectionHarness(1).step({
+      type: 'look',
+      state: { zxid: 0, epoch: 0, active: ensemble([1, 2, 3]) },
+      avoid: { leader: 3, forMs: 500 },
+    })
+  const established = (harness: ElectionHarness): string[] => {
+    const following = harness.receive(2, { state: 'following', vote: vote(3, 8) }).otherWork
+    return [...following, ...harness.receive(3, { state: 'leading', vote: vote(3, 8) }).otherWork]
+  }
+
+  it('does not join it again before the time is over, and then asks all for their votes', () => {
+    const harness = look()
+    expect(harness.otherWork).toContain('avoid in 500')
+    expect(established(harness)).toEqual([])
+    expect(harness.timeout('avoid').sent).toEqual(['2: looking 1@1 0 0', '3: looking 1@1 0 0'])
+    expect(established(harness)).toEqual(['following 3'])
+  })
+
+  it('takes part in elections and joins other leaders meanwhile', () => {
+    expect(look().receive(3, { vote: vote(3) }).otherWork).toEqual(['finalize in 200'])
+    const harness = look()
+    harness.receive(3, { state: 'following', vote: vote(2, 8) })
+    expect(harness.receive(2, { state: 'leading', vote: vote(2, 8) }).otherWork).toEqual(['following 2'])
   })
 })
 

@@ -1,4 +1,5 @@
 import {
+  isQuorumOfAll,
   parseConfiguration,
   printConfiguration,
   sameMembership,
@@ -10,8 +11,15 @@ import {
   type ServerId,
 } from '../quorum/index.ts'
 import { RingBuffer } from '../ring-buffer.ts'
-import type { Notification } from './notification.ts'
-import type { Configurations, ElectionInput, ElectionOptions, ElectionWork, ElectionState } from './types.ts'
+import { MAX_ROUND, type Notification } from './notification.ts'
+import type {
+  AvoidedLeader,
+  Configurations,
+  ElectionInput,
+  ElectionOptions,
+  ElectionState,
+  ElectionWork,
+} from './types.ts'
 import {
   isConfirmedLeader,
   isBetterVote,
@@ -24,6 +32,12 @@ import {
   type PeerState,
   type Vote,
 } from './vote.ts'
+
+/**
+ * How far the round of a single voter may be from that of this server. Honest servers are a few elections apart; one message
+ * must not use up the rounds of all.
+ */
+const MAX_ROUND_JUMP = 2 ** 20
 
 /**
  * The FastLeaderElection state machine of one server (quorum-protocol 5), without clock or network.
@@ -51,6 +65,12 @@ export class Election {
   readonly #received = new Map<ServerId, ReceivedVote>()
   /** Votes of servers with a role, of any round (`outofelection`). */
   readonly #outOfElection = new Map<ServerId, ReceivedVote>()
+  /** Voters that have sent a round far beyond that of this server. */
+  readonly #farAhead = new Set<ServerId>()
+  /** The texts of newer configurations that voters have sent, until a quorum has sent the same. */
+  readonly #newerConfigurations = new Map<ServerId, string>()
+  /** A leader that has refused this server repeatedly. */
+  #avoided: ServerId | undefined
   #notificationIntervalMs: number
   #oracleAllows = false
   /** By server, the last received vote and the reply to it, since votes were last sent to all. */
@@ -90,18 +110,20 @@ export class Election {
    */
   step(input: ElectionInput): void {
     if (input.type === 'reachability') this.#setReachable(input.to, input.isReachable)
-    else if (input.type === 'look') this.#look(input.state)
+    else if (input.type === 'look') this.#look(input.state, input.avoid)
     else if (this.#own !== undefined) this.#dispatch(input)
   }
 
   #dispatch(input: Exclude<ElectionInput, { type: 'look' | 'reachability' }>): void {
     switch (input.type) {
       case 'notification':
-        if (input.from !== this.#options.self) this.#receive(input.from, input.notification)
+        if (input.from !== this.#options.self)
+          this.#receive(input.from, input.notification, input.isAuthenticated === true)
         return
       case 'timeout':
         if (!this.#isRunning) return
         if (input.timer === 'resend') this.#resend()
+        else if (input.timer === 'avoid') this.#stopAvoiding()
         else if (this.#isFinalizing) this.#decide(this.#vote)
         return
       case 'oracle':
@@ -122,17 +144,21 @@ export class Election {
   }
 
   /** Starts an election: the next round, with a vote for this server, sent to all voters. */
-  #look(own: ElectionState): void {
+  #look(own: ElectionState, avoid?: AvoidedLeader): void {
     this.#own = own
     this.#configure(own)
     this.#state = 'looking'
     this.#isRunning = true
     this.#received.clear()
     this.#outOfElection.clear()
+    this.#farAhead.clear()
+    this.#newerConfigurations.clear()
     this.#replies.clear()
     this.#warnedAbout.clear()
     this.#stopFinalizing()
-    this.#round++
+    this.#avoided = avoid?.leader
+    if (avoid !== undefined) this.#work.push({ do: 'start', timer: 'avoid', afterMs: avoid.forMs })
+    this.#round = Math.min(this.#round + 1, MAX_ROUND)
     this.#notificationIntervalMs = this.#options.minNotificationIntervalMs
     this.#vote = this.#ownVote()
     this.#broadcast()
@@ -171,8 +197,8 @@ export class Election {
 
   // Notifications, before they count
 
-  #receive(from: ServerId, notification: Notification): void {
-    if (this.#adoptConfiguration(from, notification)) return
+  #receive(from: ServerId, notification: Notification, isAuthenticated: boolean): void {
+    if (this.#adoptConfiguration(from, notification, isAuthenticated)) return
     const isLooking = notification.state === 'looking'
     // quorum-protocol 5.2 rule 2: a looking non-voter gets a reply and does not count.
     // quorum-protocol 5.2 rule 5: a server with a role replies to a looking one with its decided vote.
@@ -205,11 +231,12 @@ export class Election {
   }
 
   /**
-   * Adopts a newer configuration while looking (quorum-protocol 5.2 rule 1, 14.7). If members or addresses differ, the
-   * election restarts with it; returns whether it does. Without `adoptsConfigurations` each server keeps its own
-   * configuration: static files may differ while an operator edits them one by one, and that must not prevent an election.
+   * Adopts a newer configuration while looking (quorum-protocol 5.2 rule 1, 14.7), once a quorum has sent it or an authenticated
+   * server has. If members or addresses differ, the election restarts with it; returns whether it does. Without
+   * `adoptsConfigurations` each server keeps its own configuration: static files may differ while an operator edits them one by
+   * one, and that must not prevent an election.
    */
-  #adoptConfiguration(from: ServerId, { configuration }: Notification): boolean {
+  #adoptConfiguration(from: ServerId, { configuration }: Notification, isAuthenticated: boolean): boolean {
     if (!this.#isRunning || configuration === undefined || configuration === this.#configuration) return false
     const received = this.#readConfiguration(from, configuration)
     const own = this.#own!
@@ -222,12 +249,31 @@ export class Election {
       return false
     }
     if (received.version <= own.active.version) return false
+    if (!isAuthenticated && !this.#isConfirmed(from, received.version, configuration)) return false
     if (restart) {
       this.#isRunning = false
       this.#stopTimers()
     } else this.#configure({ ...own, active: received })
     this.#work.push({ do: 'configure', configuration: received, from, restart })
     return restart
+  }
+
+  /**
+   * Records a newer configuration and returns whether a quorum of the voters of the active one has sent it: a single sender
+   * must not replace the members. A server without data, whose configuration an operator has written, counts itself: the
+   * operator may have listed only some of the members for it.
+   */
+  #isConfirmed(from: ServerId, version: number, text: string): boolean {
+    const { active, zxid } = this.#own!
+    this.#newerConfigurations.set(from, text)
+    const senders = new Set<ServerId>()
+    for (const [id, sent] of this.#newerConfigurations) if (sent === text) senders.add(id)
+    if (active.version === 0 && zxid <= 0) senders.add(this.#options.self)
+    if (verifierOf(active).isQuorum(senders)) return true
+    const message =
+      'The configuration sent by another server is newer. It is adopted when a quorum of the voters known here sends it; if too few of them are left, copy the dynamic configuration file of a member to this server'
+    this.#warnOnce(from, { version, sentBy: [...senders] }, message)
+    return false
   }
 
   #readConfiguration(from: ServerId, text: string): EnsembleConfiguration | undefined {
@@ -269,7 +315,8 @@ export class Election {
    * equal votes can shorten the wait.
    */
   #interruptsFinalizing(from: ServerId, { state, vote }: Notification): boolean {
-    if (state === 'looking' && vote.round < this.#round) return false
+    if (state === 'looking' && vote.round !== this.#round && !this.#isRoundToEnter(from, vote.round))
+      return false
     if (!isBetterVote(vote, this.#vote, this.#verifiers!)) {
       const received: ReceivedVote = { ...vote, state, version: 0 }
       if (state !== 'looking' || !isSameVote(received, this.#proposal())) return false
@@ -285,11 +332,12 @@ export class Election {
   #countLooking(from: ServerId, vote: Vote): void {
     // A server that does not trust its data must not take part in choosing a leader, whether this one or the sender.
     if (this.#own!.zxid === UNTRUSTED_ZXID || vote.zxid === UNTRUSTED_ZXID) return
-    if (vote.round < this.#round) return
-    if (vote.round > this.#round) {
-      // Votes of earlier rounds are void.
+    if (vote.round !== this.#round) {
+      if (!this.#isRoundToEnter(from, vote.round)) return
+      // Votes of other rounds are void.
       this.#round = vote.round
       this.#received.clear()
+      this.#farAhead.clear()
       const own = this.#ownVote()
       this.#changeVote(isBetterVote(vote, own, this.#verifiers!) ? vote : own)
     } else if (isBetterVote(vote, this.#vote, this.#verifiers!)) {
@@ -297,6 +345,17 @@ export class Election {
     }
     this.#received.set(from, { ...vote, state: 'looking', version: 0 })
     this.#checkQuorum()
+  }
+
+  /**
+   * Returns whether a looking server moves to the round of a voter: to a later one, unless that is far ahead and no quorum has
+   * sent rounds like it; and to one far behind, since the voter does not follow this server so far.
+   */
+  #isRoundToEnter(from: ServerId, round: number): boolean {
+    const distance = round - this.#round
+    if (distance < 0) return distance < -MAX_ROUND_JUMP
+    if (distance <= MAX_ROUND_JUMP) return true
+    return isQuorumOfAll(this.#verifiers!, this.#farAhead.add(from))
   }
 
   /**
@@ -349,20 +408,29 @@ export class Election {
     // epoch, which the leader may have raised since, does not separate votes of one round.
     if (vote.round === this.#round) {
       this.#received.set(from, { ...received, version: 0 })
-      if (this.#isEstablishedLeader(this.#received, received)) return this.#decide(vote)
+      if (this.#isEstablishedLeader(this.#received, received)) return this.#join(vote)
     }
     // A server joins an established leader of any round, even if a better vote is known.
     this.#outOfElection.set(from, received)
-    if (this.#isEstablishedLeader(this.#outOfElection, received)) {
-      this.#round = vote.round
-      return this.#decide(vote)
-    }
+    if (this.#isEstablishedLeader(this.#outOfElection, received)) return this.#join(vote)
     // quorum-protocol 2.5: one of two servers leads alone because its oracle allows it. Unless the oracle of this server
     // allows the same, it joins.
-    if (state === 'leading' && this.#verifiers!.active.canAskOracle && !this.#oracleAllows) {
-      this.#round = vote.round
-      this.#decide(vote)
-    }
+    if (state === 'leading' && this.#verifiers!.active.canAskOracle && !this.#oracleAllows) this.#join(vote)
+  }
+
+  /** Joins an established leader, in the round of its election, unless the leader is avoided. */
+  #join(vote: Vote): void {
+    if (vote.leader === this.#avoided) return
+    if (Math.abs(vote.round - this.#round) <= MAX_ROUND_JUMP) this.#round = vote.round
+    this.#decide(vote)
+  }
+
+  /** Ends the time in which a leader is avoided: asks all servers for their votes again. */
+  #stopAvoiding(): void {
+    this.#avoided = undefined
+    this.#outOfElection.clear()
+    this.#replies.clear()
+    this.#broadcast()
   }
 
   /**
@@ -436,5 +504,6 @@ export class Election {
   #stopTimers(): void {
     this.#stopFinalizing()
     this.#work.push({ do: 'stop', timer: 'resend' })
+    if (this.#avoided !== undefined) this.#work.push({ do: 'stop', timer: 'avoid' })
   }
 }

@@ -16,8 +16,8 @@ const VERSION = 2
 const BARE_BYTES = 28
 /** State, leader, zxid, round, epoch, and a version that cannot be relied on. */
 const UNVERSIONED_BYTES = 40
-/** Leaves room for increments that stay exact as a number. */
-const MAX_ROUND = 2 ** 52
+/** The last round. Leaves room for increments that stay exact as a number. */
+export const MAX_ROUND = 2 ** 52
 
 const states: readonly PeerState[] = ['looking', 'following', 'leading', 'observing']
 

@@ -40,14 +40,29 @@ export interface ElectionState extends Configurations {
   readonly epoch: number
 }
 
-/** `resend`: send the vote again. `finalize`: end the wait for a better vote. */
-export type ElectionTimer = 'resend' | 'finalize'
+/** An established leader that a server does not join for a time, in milliseconds. */
+export interface AvoidedLeader {
+  readonly leader: ServerId
+  readonly forMs: number
+}
+
+/** `resend`: send the vote again. `finalize`: end the wait for a better vote. `avoid`: join the avoided leader again. */
+export type ElectionTimer = 'resend' | 'finalize' | 'avoid'
 
 /** Inputs of an election. */
 export type ElectionInput =
-  /** The server has no role: start an election, also while one is running. */
-  | { readonly type: 'look'; readonly state: ElectionState }
-  | { readonly type: 'notification'; readonly from: ServerId; readonly notification: Notification }
+  /**
+   * The server has no role: start an election, also while one is running. Its leader `avoid` has refused it repeatedly: it does
+   * not join that leader again for some time, and takes part in elections meanwhile.
+   */
+  | { readonly type: 'look'; readonly state: ElectionState; readonly avoid?: AvoidedLeader }
+  | {
+      readonly type: 'notification'
+      readonly from: ServerId
+      readonly notification: Notification
+      /** Whether the sender has proved that it is `from`. */
+      readonly isAuthenticated?: boolean
+    }
   /** A timer started by the work `start` has expired. */
   | { readonly type: 'timeout'; readonly timer: ElectionTimer }
   /** The election connection to a server has opened or closed. */

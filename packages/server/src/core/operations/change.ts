@@ -10,15 +10,14 @@ import {
   type ReconfigRequest,
   type Writer,
 } from '@zabra/protocol'
-import type { FieldReader } from '../prepare/field-reader.ts'
 import type { PendingNode } from '../prepare/pending-tree.ts'
 import type { PrepareContext } from '../prepare/prepare-context.ts'
 import { reject } from '../prepare/request-error.ts'
 import type { WriteRequest } from '../prepare/types.ts'
 import { CONFIGURATION_NODE, crcPrefix, type Tree } from '../tree/index.ts'
 import type { CheckTxn, SetACLTxn, SetDataTxn, Zxid } from '../types.ts'
-import { readTxnAcl, readTxnPath, writeTxnAcl } from './txn-fields.ts'
-import { defineOperation, type DecodedWrite, type PathLookup } from './types.ts'
+import { readTxnAcl, readTxnPath, writeTxnAcl, type FieldReader, type PathLookup } from './fields.ts'
+import { defineOperation, type DecodedWrite } from './types.ts'
 
 interface DecodedSetData extends DecodedWrite {
   readonly data: Uint8Array | null

@@ -19,7 +19,6 @@ import {
   type Reader,
   type Writer,
 } from '@zabra/protocol'
-import type { FieldReader } from '../prepare/field-reader.ts'
 import type { PrepareContext } from '../prepare/prepare-context.ts'
 import type { PendingNode } from '../prepare/pending-tree.ts'
 import { reject } from '../prepare/request-error.ts'
@@ -27,8 +26,8 @@ import { sequenceNumber } from '../prepare/sequence.ts'
 import type { WriteRequest } from '../prepare/types.ts'
 import { crcPrefix, pathCrc, type Tree } from '../tree/index.ts'
 import type { CreateContainerTxn, CreateTTLTxn, CreateTxn, SubTxn, Txn, Zxid } from '../types.ts'
-import { readTxnAcl, readTxnPath, writeTxnAcl } from './txn-fields.ts'
-import { defineOperation, type DecodedWrite, type MultiRules, type PathLookup } from './types.ts'
+import { readTxnAcl, readTxnPath, writeTxnAcl, type FieldReader, type PathLookup } from './fields.ts'
+import { defineOperation, type DecodedWrite, type MultiRules } from './types.ts'
 
 interface DecodedCreate extends DecodedWrite {
   readonly data: Uint8Array | null

@@ -1,11 +1,10 @@
 import { ErrorCode, OpCode, Perms, type Reader, type Writer } from '@zabra/protocol'
-import type { FieldReader } from '../prepare/field-reader.ts'
 import type { PrepareContext } from '../prepare/prepare-context.ts'
 import { reject } from '../prepare/request-error.ts'
 import type { WriteRequest } from '../prepare/types.ts'
 import type { DeleteTxn, Zxid } from '../types.ts'
-import { readTxnPath } from './txn-fields.ts'
-import { defineOperation, type DecodedWrite, type PathLookup } from './types.ts'
+import { readTxnPath, type FieldReader, type PathLookup } from './fields.ts'
+import { defineOperation, type DecodedWrite } from './types.ts'
 
 const RESERVED_PATHS = new Set(['/', '/zookeeper', '/zookeeper/quota', '/zookeeper/config'])
 

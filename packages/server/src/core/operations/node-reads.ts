@@ -1,6 +1,6 @@
 import { ErrorCode, OpCode, Perms, writeACLList, type Reader, type Writer } from '@zabra/protocol'
 import { aclVisibility, maskDigests } from '../auth/index.ts'
-import type { FieldReader } from '../prepare/field-reader.ts'
+import type { FieldReader } from './fields.ts'
 import type { ReadCaller, ReadContext } from '../reads/types.ts'
 import type { NotifiedWatcher } from '../watches/index.ts'
 import { defineOperation, type DecodedWrite, type MultiRules } from './types.ts'

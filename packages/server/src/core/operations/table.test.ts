@@ -1,6 +1,6 @@
 import { OpCode, Reader } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
-import { SKIPPING } from '../prepare/field-reader.ts'
+import { SKIPPING } from './fields.ts'
 import { isRead, isWrite, operationOf, OPERATIONS } from './table.ts'
 
 describe('the table of operations', () => {

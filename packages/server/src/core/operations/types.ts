@@ -1,5 +1,4 @@
 import { ErrorCode, type Reader, type Writer } from '@zabra/protocol'
-import type { FieldReader } from '../prepare/field-reader.ts'
 import type { PrepareContext } from '../prepare/prepare-context.ts'
 import type { WriteRequest } from '../prepare/types.ts'
 import type { ChunkedReply } from '../reads/chunked-reply.ts'
@@ -7,6 +6,7 @@ import type { ReadCaller, ReadContext } from '../reads/types.ts'
 import type { Tree } from '../tree/index.ts'
 import type { Txn, Zxid } from '../types.ts'
 import type { NotifiedWatcher } from '../watches/index.ts'
+import type { FieldReader, PathLookup } from './fields.ts'
 
 /**
  * What happens to a request: a `write` becomes a transaction, a `read` is answered from the tree of the server that received
@@ -18,13 +18,6 @@ export type OperationKind = 'write' | 'read' | 'auth' | 'internal'
 export interface DecodedWrite {
   readonly type: number
   readonly path: string | null
-}
-
-/** Finds the nodes of known paths in encoded transactions, so that their paths are not decoded again. */
-export interface PathLookup {
-  /** Returns the node whose path is next in a reader, and advances the reader past the path; -1, without advancing, for an unknown path. */
-  findFromReader(reader: Reader): number
-  pathOf(node: number): string
 }
 
 /** How an operation behaves as a part of a multi. */

@@ -1,9 +1,9 @@
 import { ErrorCode, OpCode, ProtocolError, readMultiHeader, type Reader } from '@zabra/protocol'
+import { SKIPPING, type FieldReader } from '../operations/fields.ts'
 import { operationOf } from '../operations/table.ts'
 import type { DecodedWrite } from '../operations/types.ts'
 import { STEP } from '../steps.ts'
 import type { MultiPartsBuilder, SubTxn, Txn } from '../types.ts'
-import { SKIPPING, type FieldReader } from './field-reader.ts'
 import type { PendingTree } from './pending-tree.ts'
 import { RequestError } from './request-error.ts'
 

@@ -1,6 +1,5 @@
 import type { ACL } from '@zabra/protocol'
 import { RingBuffer } from '../ring-buffer.ts'
-import { PathMap } from '../path-map.ts'
 import {
   copyStatFields,
   DigestSum,
@@ -11,6 +10,7 @@ import {
   type NodeRef,
   type Tree,
 } from '../tree/index.ts'
+import { PathMap } from '../tree/path-index.ts'
 import type { SessionId, Zxid } from '../types.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { ErrorCode, OpCode, ProtocolError, type Reader } from '@zabra/protocol'
+import { SKIPPING } from '../operations/fields.ts'
 import { operationOf } from '../operations/table.ts'
-import { SKIPPING } from './field-reader.ts'
 import { lacksAcl, multiParts } from './multi.ts'
 
 /** The result of checking a write before it is forwarded to the leader. */
@@ -9,11 +9,13 @@ export interface PrecheckResult {
   readonly err: number
   /** Whether the write creates ephemeral nodes, which only a global session can own. */
   readonly isEphemeral: boolean
+  /** The ascending indexes of the parts of a multi that are create2: its transaction holds them as create. */
+  readonly create2Parts: readonly number[]
 }
 
-const FORWARD: PrecheckResult = { err: ErrorCode.OK, isEphemeral: false }
-const EPHEMERAL: PrecheckResult = { err: ErrorCode.OK, isEphemeral: true }
-const UNDECODABLE: PrecheckResult = { err: ErrorCode.MARSHALLINGERROR, isEphemeral: false }
+const FORWARD: PrecheckResult = { err: ErrorCode.OK, isEphemeral: false, create2Parts: [] }
+const EPHEMERAL: PrecheckResult = { ...FORWARD, isEphemeral: true }
+const UNDECODABLE: PrecheckResult = { ...FORWARD, err: ErrorCode.MARSHALLINGERROR }
 
 /** Checks a write before it is forwarded. The leader answers a multi that cannot be decoded by a transaction with an error. */
 export function precheck(type: number, body: Reader): PrecheckResult {
@@ -29,15 +31,19 @@ export function precheck(type: number, body: Reader): PrecheckResult {
 }
 
 function precheckMulti(body: Reader): PrecheckResult {
-  let [isMissingAcl, isEphemeral] = [false, false]
+  let [isMissingAcl, isEphemeral, count] = [false, false, 0]
+  const create2Parts: number[] = []
   try {
     for (const part of multiParts(body, SKIPPING)) {
+      const { multi, needsGlobalSession } = operationOf(part.type)
       isMissingAcl ||= lacksAcl(part)
-      isEphemeral ||= operationOf(part.type).needsGlobalSession(part)
+      isEphemeral ||= needsGlobalSession(part)
+      if (multi!.normalize(part).type === OpCode.create2) create2Parts.push(count)
+      count++
     }
   } catch (error) {
     if (error instanceof ProtocolError) return FORWARD
     throw error
   }
-  return isMissingAcl ? UNDECODABLE : isEphemeral ? EPHEMERAL : FORWARD
+  return isMissingAcl ? UNDECODABLE : { err: ErrorCode.OK, isEphemeral, create2Parts }
 }

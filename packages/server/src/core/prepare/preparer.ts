@@ -1,10 +1,9 @@
 import { ErrorCode, OpCode, ownerKind, ProtocolError, type Reader } from '@zabra/protocol'
+import { treeFieldReader, type FieldReader } from '../operations/fields.ts'
 import { operationOf } from '../operations/table.ts'
 import type { DecodedWrite } from '../operations/types.ts'
 import { runToEnd, STEP } from '../steps.ts'
 import type { SessionId, SubTxn, Txn, Zxid } from '../types.ts'
-import { Arena } from './arena.ts'
-import { treeFieldReader, type FieldReader } from './field-reader.ts'
 import { prepareMulti } from './multi.ts'
 import type { PendingNode } from './pending-tree.ts'
 import { PrepareContext } from './prepare-context.ts'
@@ -23,7 +22,7 @@ export class Preparer {
   constructor(options: PreparerOptions) {
     this.#context = new PrepareContext(options)
     // The bytes of a request are reused for the next one.
-    this.#fields = treeFieldReader(options.tree.store, new Arena())
+    this.#fields = treeFieldReader(options.tree.store)
   }
 
   /** The number of nodes with changes that are not applied yet. */

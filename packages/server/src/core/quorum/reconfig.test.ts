@@ -23,18 +23,21 @@ describe('applyReconfig', () => {
     )
   })
 
-  it('replaces the whole membership with newMembers', () => {
-    expect(after({ newMembers: [line(7), line(8), 'group.1=7:8'].join('\n') })).toBe(
-      [
-        'server.7=h7:2888:3888:participant;0.0.0.0:2181',
-        'server.8=h8:2888:3888:participant;0.0.0.0:2181',
-        'group.1=7:8',
-        'weight.7=1',
-        'weight.8=1',
-        'version=10000000b',
-      ].join('\n'),
-    )
-  })
+  it.each([',', '\n', ' , ', '\r\n'])(
+    'replaces the whole membership with newMembers separated by %j',
+    (separator) => {
+      expect(after({ newMembers: [line(7), line(8), 'group.1=7:8'].join(separator) })).toBe(
+        [
+          'server.7=h7:2888:3888:participant;0.0.0.0:2181',
+          'server.8=h8:2888:3888:participant;0.0.0.0:2181',
+          'group.1=7:8',
+          'weight.7=1',
+          'weight.8=1',
+          'version=10000000b',
+        ].join('\n'),
+      )
+    },
+  )
 
   it.each<[Partial<ReconfigRequest>, RegExp]>([
     [{ leavingServers: '1,2' }, /at least 2 participants, got one with 1/],

@@ -16,7 +16,7 @@ export interface ReconfigRequest {
   readonly joiningServers: string | null
   /** Ids, separated by commas. */
   readonly leavingServers: string | null
-  /** The text of a complete configuration, without a version. */
+  /** The lines of a complete configuration without a version, separated by commas or newlines. */
   readonly newMembers: string | null
 }
 
@@ -42,7 +42,8 @@ export function applyReconfig(
   const next =
     change.newMembers === null
       ? applyIncremental(current, change)
-      : { ...parseMembership(change.newMembers), version: 0 }
+      : // The shells and the list APIs of the clients join the lines by commas.
+        { ...parseMembership(change.newMembers.replaceAll(',', '\n')), version: 0 }
   const voters = votersOf(next).length
   if (voters < minVoters)
     throw new ReconfigurationError(

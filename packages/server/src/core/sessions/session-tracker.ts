@@ -77,7 +77,7 @@ export class SessionTracker implements SessionRegistry {
     const deadline = now + session.timeout
     session.deadline = deadline
     // A shorter timeout can move the deadline before the bucket, which must not be missed.
-    if (this.#bucketOf(deadline) < session.bucket) this.#move(session)
+    if (deadline < (session.bucket - 1) * this.#tick) this.#move(session)
   }
 
   /** Does nothing: the session lives until its deadline. */

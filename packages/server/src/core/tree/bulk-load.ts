@@ -1,7 +1,6 @@
 import { crc32 } from '@zabra/protocol'
 import { OPEN_ACL_ID, type AclTable } from './acl-table.ts'
-import type { TreeDigest } from './tree-digest.ts'
-import { pathCrc } from './digest.ts'
+import { pathCrc, type TreeDigest } from './digest.ts'
 import { NONE, type NodeStore } from './node-store.ts'
 import type { OwnerIndex } from './owners.ts'
 

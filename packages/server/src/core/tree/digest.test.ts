@@ -5,8 +5,7 @@ import { createOf } from '../testing/create-of.ts'
 import { PreparerFixture, type RequestSpec } from '../prepare/testing/preparer-fixture.ts'
 import { plainDigest, plainNodeDigest } from '../testing/plain-digest.ts'
 import type { StoredStat, SubTxn } from '../types.ts'
-import { crcPrefix, pathCrc } from './digest.ts'
-import { updateStatDigest, statDigest, type StatFields } from './stat-digest.ts'
+import { crcPrefix, pathCrc, statDigest, updateStatDigest, type StatFields } from './digest.ts'
 import { Tree } from './tree.ts'
 
 const name = fc.constantFrom('a', 'b', 'é', 'zookeeper', '名')

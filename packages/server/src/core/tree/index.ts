@@ -6,8 +6,18 @@ export { ChildPathsCursor, DescendantCounter, countDescendants, writeChildren } 
 export { TreeCursor } from './cursor.ts'
 export { NODE_TAIL_BYTES, type BulkLoader } from './bulk-load.ts'
 export { AclTable, OPEN_ACL_ID } from './acl-table.ts'
-export * from './digest.ts'
-export { copyStatFields, StatFields, updateStatDigest, statDigest } from './stat-digest.ts'
+export {
+  copyStatFields,
+  crcPrefix,
+  DigestHistory,
+  DigestSum,
+  isExcludedFromDigest,
+  pathCrc,
+  sameDigest,
+  StatFields,
+  statDigest,
+  updateStatDigest,
+} from './digest.ts'
 export { parseQuota, QUOTA_ROOT, quotaBreach, LIMITS_NAME, STATS_NAME } from './quotas.ts'
 export type { QuotaBreach, QuotaNumbers } from './quotas.ts'
 export { CONFIGURATION_NODE, readConfigurationNode, writeConfigurationNode } from './configuration-node.ts'

@@ -1,4 +1,5 @@
-import { Reader, Writer } from '@zabra/protocol'
+import { Reader, readStat, Writer } from '@zabra/protocol'
+import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { NodeStore, NONE } from './node-store.ts'
 import { PathIndex } from './path-index.ts'
@@ -21,4 +22,62 @@ it('NodeStore hashes paths as PathIndex does after the index of the node found l
   for (const path of ['/first', '/second', '/', '', '/ü', '/\u{1f600}'])
     expect(store.hash(path)).toBe(index.hash(path))
   expect([store.find('/first'), store.find('/second', index.hash('/second'))]).toEqual([NONE, node])
+})
+
+it('writeStat and writeStored write any numbers like the codecs of the protocol and of snapshots', () => {
+  const exact = fc.maxSafeInteger()
+  const int = fc.integer()
+  const fields = fc.record({
+    acl: int,
+    czxid: exact,
+    mzxid: exact,
+    pzxid: exact,
+    ctime: exact,
+    mtime: exact,
+    version: int,
+    cversion: int,
+    aversion: int,
+    childCount: fc.nat(),
+  })
+  fc.assert(
+    fc.property(
+      fields,
+      fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+      fc.nat(500),
+      (values, owner, length) => {
+        const store = new NodeStore()
+        const node = store.add('/', NONE)
+        store.setData(node, length === 0 ? null : new Uint8Array(length))
+        const columns = store.columns(node)
+        const slot = store.slot(node)
+        for (const [name, value] of Object.entries(values)) columns[name as keyof typeof values][slot] = value
+        const writer = new Writer(4)
+        writer.int(1)
+        store.writeStat(node, owner, writer)
+        expect(writer.length).toBe(72)
+        const { czxid, mzxid, pzxid, ctime, mtime, version, cversion, aversion, childCount } = values
+        expect(readStat(new Reader(writer.bytes(), 4))).toEqual({
+          czxid: BigInt(czxid),
+          mzxid: BigInt(mzxid),
+          ctime: BigInt(ctime),
+          mtime: BigInt(mtime),
+          version,
+          cversion: (cversion * 2 - childCount) | 0,
+          aversion,
+          ephemeralOwner: owner,
+          dataLength: length,
+          numChildren: childCount,
+          pzxid: BigInt(pzxid),
+        })
+        const [stored, plain] = [new Writer(4), new Writer()]
+        store.writeStored(node, owner, stored)
+        for (const long of [values.acl, czxid, mzxid, ctime, mtime]) plain.longNumber(long)
+        for (const number of [version, cversion, aversion]) plain.int(number)
+        plain.long(owner)
+        plain.longNumber(pzxid)
+        expect(stored.bytes()).toEqual(plain.bytes())
+      },
+    ),
+    { seed: 31, numRuns: 200 },
+  )
 })

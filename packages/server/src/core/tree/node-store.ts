@@ -1,4 +1,4 @@
-import type { Reader } from '@zabra/protocol'
+import type { Reader, Writer } from '@zabra/protocol'
 import { NONE, PathIndex } from './path-index.ts'
 import { Slabs } from './slabs.ts'
 
@@ -17,6 +17,11 @@ export { NONE }
 const BITS = 13
 const SIZE = 1 << BITS
 const MASK = SIZE - 1
+
+/** Bytes of the stat that clients see. */
+const STAT_BYTES = 68
+/** Bytes that follow the data of a node in a snapshot: ACL id, stored stat, owner. */
+const STORED_BYTES = 68
 
 class NodeColumns {
   readonly czxid = new Float64Array(SIZE)
@@ -85,7 +90,7 @@ export class NodeStore {
   findFromReader(body: Reader): number {
     const before = body.offset
     const start = body.skipBuffer()
-    const node = start === -1 ? NONE : this.#index.findAscii(body.bytes, start, body.offset)
+    const node = start === -1 ? NONE : this.#index.findAscii(body.view, start, body.offset)
     if (node === NONE) body.offset = before
     else {
       this.#found = node
@@ -199,6 +204,51 @@ export class NodeStore {
     s.offset[i] = this.#slabs.offset
   }
 
+  /**
+   * Writes the stat of a node that clients see. `owner` is the session of an ephemeral node, or 0.
+   *
+   * Optimised: claims all bytes at once and writes the numbers at their offsets.
+   * Why: every read has a stat, and reserving space eleven times takes longer than writing it. Tested against `writeStat` of the
+   * protocol, in `node-store.test.ts`.
+   */
+  writeStat(node: number, owner: bigint, writer: Writer): void {
+    const c = this.columns(node)
+    const i = node & MASK
+    const at = writer.claim(STAT_BYTES)
+    const { view } = writer
+    const children = c.childCount[i]!
+    long(view, at, c.czxid[i]!)
+    long(view, at + 8, c.mzxid[i]!)
+    long(view, at + 16, c.ctime[i]!)
+    long(view, at + 24, c.mtime[i]!)
+    view.setInt32(at + 32, c.version[i]!)
+    // The stored cversion counts created children; clients see created plus removed ones.
+    view.setInt32(at + 36, c.cversion[i]! * 2 - children)
+    view.setInt32(at + 40, c.aversion[i]!)
+    setOwner(view, at + 44, owner)
+    view.setInt32(at + 52, Math.max(0, c.length[i]!))
+    view.setInt32(at + 56, children)
+    long(view, at + 60, c.pzxid[i]!)
+  }
+
+  /** Writes the fields that follow the data of a node in a snapshot, in the same way, since a snapshot has them for every node. */
+  writeStored(node: number, owner: bigint, writer: Writer): void {
+    const c = this.columns(node)
+    const i = node & MASK
+    const at = writer.claim(STORED_BYTES)
+    const { view } = writer
+    long(view, at, c.acl[i]!)
+    long(view, at + 8, c.czxid[i]!)
+    long(view, at + 16, c.mzxid[i]!)
+    long(view, at + 24, c.ctime[i]!)
+    long(view, at + 32, c.mtime[i]!)
+    view.setInt32(at + 40, c.version[i]!)
+    view.setInt32(at + 44, c.cversion[i]!)
+    view.setInt32(at + 48, c.aversion[i]!)
+    setOwner(view, at + 52, owner)
+    long(view, at + 60, c.pzxid[i]!)
+  }
+
   /** Returns a view of a node's data, valid until the next change, or null. */
   data(node: number): Uint8Array | null {
     const s = this.columns(node)
@@ -271,4 +321,18 @@ export class NodeStore {
     const after = next === NONE ? first : next
     this.columns(after).previous[after & MASK] = previous
   }
+}
+
+/** Writes an integer from -2^53 to 2^53. `setInt32` keeps the lower 32 bits of each half. */
+function long(view: DataView, at: number, value: number): void {
+  view.setInt32(at, Math.floor(value / 0x1_0000_0000))
+  view.setInt32(at + 4, value)
+}
+
+/** Writes an owner. V8 calls a function for `setBigInt64`, and most nodes have no owner. */
+function setOwner(view: DataView, at: number, owner: bigint): void {
+  if (owner === 0n) {
+    view.setInt32(at, 0)
+    view.setInt32(at + 4, 0)
+  } else view.setBigInt64(at, owner)
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { NONE, PathIndex } from './path-index.ts'
+import { NONE, PathIndex, PathMap } from './path-index.ts'
 
 describe('PathIndex', () => {
   it('holds the same entries as a Map, in 500 random histories of adding and removing', () => {
@@ -36,11 +36,12 @@ describe('PathIndex', () => {
     const wrong: number[] = []
     const encoder = new TextEncoder()
     const bytes = new Uint8Array(40)
+    const view = new DataView(bytes.buffer)
     const look = (from: number, step: number, wanted: (node: number) => number): void => {
       for (let node = from; node < count; node += step) {
         if (index.find(path(node)) !== wanted(node)) wrong.push(node)
         const { read, written } = encoder.encodeInto(path(node), bytes)
-        if (read !== written || index.findAscii(bytes, 0, written) !== wanted(node)) wrong.push(node)
+        if (read !== written || index.findAscii(view, 0, written) !== wanted(node)) wrong.push(node)
       }
     }
     look(0, 1, (node) => node)
@@ -62,6 +63,26 @@ describe('PathIndex', () => {
     expect(paths.map((path) => index.find(path))).toEqual([0, 1, 2, 3, 4])
     expect(index.find('/u')).toBe(NONE)
   })
+
+  it('hashes nearly all paths that differ in one or two bits differently, under each of 50 keys', () => {
+    // A client that does not know the key tries such differences: multiplication moves none from high bits to low ones.
+    const flips = [0]
+    for (let bit = 0; bit < 96; bit++) if (bit % 8 !== 7) flips.push(bit)
+    const paths = new Set<string>()
+    for (const first of flips)
+      for (const second of flips) {
+        const text = Array.from('/AAAAAAAAAAA', (character) => character.charCodeAt(0))
+        text[first >> 3]! ^= 1 << (first & 7)
+        text[second >> 3]! ^= 1 << (second & 7)
+        paths.add(String.fromCharCode(...text))
+      }
+    for (let key = 0; key < 50; key++) {
+      const index = new PathIndex(Math.imul(key, 0x9e37_79b1))
+      const hashes = new Set(Array.from(paths, (path) => index.hash(path)))
+      expect(hashes.size).toBeGreaterThan(paths.size - 20)
+    }
+  })
+
   it('findAscii finds the same node as find for ASCII, and NONE for other text', () => {
     const ascii = fc.stringMatching(/^\/[a-c]{0,3}$/)
     const any = fc.string({
@@ -80,11 +101,53 @@ describe('PathIndex', () => {
           for (const path of [...paths, ...wanted]) {
             const bytes = encoder.encode(`xx${path}y`)
             const isAscii = bytes.length === path.length + 3
-            expect(index.findAscii(bytes, 2, bytes.length - 1)).toBe(isAscii ? index.find(path) : NONE)
+            expect(index.findAscii(new DataView(bytes.buffer), 2, bytes.length - 1)).toBe(
+              isAscii ? index.find(path) : NONE,
+            )
           }
         },
       ),
       { seed: 21, numRuns: 300 },
     )
   })
+})
+
+it('PathMap behaves like a Map in random histories', () => {
+  const step = fc.record({
+    do: fc.constantFrom('set', 'set', 'delete', 'get'),
+    path: fc.oneof(
+      fc.nat(200).map((n) => `/n-${n}`),
+      fc.string({ unit: 'binary' }).map((text) => `/${text}`),
+    ),
+  })
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 400 }), fc.integer(), (steps, key) => {
+      const map = new PathMap<number>()
+      const index = new PathIndex(key)
+      const plain = new Map<string, number>()
+      for (const [number, { do: kind, path }] of steps.entries()) {
+        const hash = index.hash(path)
+        if (kind === 'set') {
+          map.set(path, hash, number)
+          plain.set(path, number)
+        } else if (kind === 'delete') expect(map.delete(path, hash)).toBe(plain.delete(path))
+        expect(map.get(path, hash)).toBe(plain.get(path))
+        expect(map.size).toBe(plain.size)
+      }
+      for (const [path, number] of plain) expect(map.get(path, index.hash(path))).toBe(number)
+    }),
+    { seed: 9, numRuns: 300 },
+  )
+})
+
+it('PathMap works after very many entries were removed', () => {
+  const map = new PathMap<number>()
+  const index = new PathIndex(0)
+  for (let round = 0; round < 2; round++) {
+    for (let n = 0; n < 70_000; n++) map.set(`/n-${n}`, index.hash(`/n-${n}`), n)
+    expect(map.size).toBe(70_000)
+    for (let n = 0; n < 70_000; n++) if (!map.delete(`/n-${n}`, index.hash(`/n-${n}`))) expect.fail(`/n-${n}`)
+    expect(map.size).toBe(0)
+    expect(map.get('/n-7', index.hash('/n-7'))).toBeUndefined()
+  }
 })

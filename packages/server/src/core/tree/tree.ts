@@ -17,12 +17,10 @@ import { applyCloseSession, applyMulti } from './apply-in-steps.ts'
 import { BulkLoader } from './bulk-load.ts'
 import type { ChangeSink, ApplyHint, PartCallback, NodeRef, TreeOptions, Traversal } from './types.ts'
 import { TreeCursor } from './cursor.ts'
-import { TreeDigest } from './tree-digest.ts'
+import { TreeDigest } from './digest.ts'
 import { NodeStore, NONE } from './node-store.ts'
 import { OwnerIndex } from './owners.ts'
-import { QuotaTracker } from './quota-tracker.ts'
-import { LIMITS_NAME, QuotaIndex, quotaTarget } from './quotas.ts'
-import { writeStat, writeStored } from './stat.ts'
+import { LIMITS_NAME, QuotaIndex, QuotaTracker, quotaTarget } from './quotas.ts'
 
 /**
  * The tree of znodes and how transactions change it (`DataTree.processTxn`). A transaction holds the resulting state, so
@@ -119,12 +117,12 @@ export class Tree {
   writeStat(node: number, writer: Writer): void {
     const owner = this.owners.of(node)
     const isEphemeral = owner !== 0n && ownerKind(owner, this.#options) === 'ephemeral'
-    writeStat(this.store, node, isEphemeral ? owner : 0n, writer)
+    this.store.writeStat(node, isEphemeral ? owner : 0n, writer)
   }
 
   /** Writes the fields that follow the data of a node in a snapshot. */
   writeStored(node: number, writer: Writer): void {
-    writeStored(this.store, node, this.owners.of(node), writer)
+    this.store.writeStored(node, this.owners.of(node), writer)
   }
 
   /** Writes the data of a node with its length, or null. */

@@ -1,14 +1,14 @@
 import { counterOf, epochOf, formatZxid, makeZxid } from '@zabra/protocol'
 import {
   verifierOf,
+  votersOf,
   type EnsembleConfiguration,
   type QuorumVerifier,
   type QuorumVerifiers,
   type ServerId,
 } from '../quorum/index.ts'
+import { RingBuffer } from '../ring-buffer.ts'
 import type { Zxid } from '../types.ts'
-import { AckTracker } from './ack-tracker.ts'
-import { designateLeader } from './designate-leader.ts'
 import type { LeaderOptions, LeaderWork } from './leader-types.ts'
 import type { LearnerRegistry } from './learner-registry.ts'
 import { proposedConfiguration } from './reconfig-txn.ts'
@@ -19,6 +19,8 @@ export class CommitTracker {
   readonly #learners: LearnerRegistry
   readonly #emit: (work: Extract<LeaderWork, { do: 'propose' | 'commit' | 'commitReconfig' }>) => void
   readonly #acks = new AckTracker()
+  /** The payloads of the uncommitted proposals, from the first one after `lastCommitted` on. */
+  readonly #pending = new RingBuffer<Uint8Array | undefined>(undefined)
   #active: EnsembleConfiguration
   #proposed: EnsembleConfiguration | undefined
   #verifiers: QuorumVerifiers
@@ -30,6 +32,8 @@ export class CommitTracker {
   #oracleAllows = false
   #lastProposed: Zxid
   #lastCommitted: Zxid
+  /** Whether more than before may be committed. */
+  #isCommitDue = false
 
   constructor(
     options: LeaderOptions,
@@ -83,19 +87,28 @@ export class CommitTracker {
     return this.#epoch !== -1 && this.#designatedLeader === undefined
   }
 
-  /** The uncommitted proposals and their ACKs. */
   get acks(): AckTracker {
     return this.#acks
   }
 
+  /** The payloads of the uncommitted proposals, from the first one after `lastCommitted` on. */
+  get pending(): Iterable<Uint8Array | undefined> {
+    return this.#pending
+  }
+
   /** Number of uncommitted proposals. */
   get outstanding(): number {
-    return this.#acks.pending.length
+    return this.#pending.length
   }
 
   setOracle(canLeadAlone: boolean): void {
     this.#oracleAllows = canLeadAlone
-    this.maybeCommit()
+    this.#isCommitDue = true
+  }
+
+  /** A participant is gone. It may have been the last one, after which the oracle decides. */
+  participantLeft(): void {
+    this.#isCommitDue = true
   }
 
   /** Accepts proposals of this epoch, which begin after `zxid`. */
@@ -113,14 +126,14 @@ export class CommitTracker {
     const configuration = proposedConfiguration(payload)
     if (configuration !== undefined) this.#beginReconfig(zxid, configuration)
     this.#lastProposed = zxid
-    this.#acks.pending.push(zxid, payload)
+    this.#pending.push(payload)
     this.#emit({ do: 'propose', zxid, payload, followers: this.#learners.followers })
   }
 
   /** Counts an ACK. Ignores ACKs of other epochs, and those of NEWLEADER and UPTODATE (quorum-protocol 10.3). */
   acknowledge(server: ServerId, zxid: Zxid): void {
     if (epochOf(zxid) !== this.#epoch || counterOf(zxid) === 0) return
-    if (this.#acks.acknowledge(server, zxid)) this.maybeCommit()
+    if (this.#acks.acknowledge(server, zxid)) this.#isCommitDue = true
   }
 
   /**
@@ -135,8 +148,9 @@ export class CommitTracker {
    * Commits, in order, all that a quorum has acknowledged (quorum-protocol 10.3). From an uncommitted reconfig on, that takes
    * a quorum of both configurations (quorum-protocol 14.2).
    */
-  maybeCommit(): void {
-    if (!this.canCommit) return
+  commitAcknowledged(): void {
+    if (!this.#isCommitDue || !this.canCommit) return
+    this.#isCommitDue = false
     const reconfig = this.#reconfigZxid
     const limit = reconfig === -1 ? this.#lastProposed : reconfig - 1
     this.#commitUpTo(this.#quorumZxid(this.#verifiers.active, limit))
@@ -146,20 +160,18 @@ export class CommitTracker {
   }
 
   #commitUpTo(zxid: Zxid): void {
+    const first = this.#lastCommitted + 1
+    if (zxid < first) return
+    const payloads: Uint8Array[] = []
+    while (this.#lastCommitted < zxid) payloads.push(this.#takeOldest())
     const { followers, observers } = this.#learners
-    while (this.#lastCommitted < zxid) {
-      const payload = this.#takeOldest()
-      this.#emit({ do: 'commit', zxid: this.#lastCommitted, payload, followers, observers })
-    }
+    this.#emit({ do: 'commit', first, payloads, followers, observers })
   }
 
   /** Makes the oldest proposal the last committed transaction, and returns its payload. */
   #takeOldest(): Uint8Array {
-    const { pending } = this.#acks
-    const payload = pending.payloadAt(0)
-    this.#lastCommitted = pending.zxidAt(0)
-    pending.shift()
-    this.#options.sources.window.add(this.#lastCommitted, payload)
+    const payload = this.#pending.shift()!
+    this.#options.sources.window.add(++this.#lastCommitted, payload)
     return payload
   }
 
@@ -230,4 +242,119 @@ export class CommitTracker {
   #canCommitAlone(verifier: QuorumVerifier): boolean {
     return verifier.canAskOracle && this.#oracleAllows && !this.#learners.hasParticipants
   }
+}
+
+/**
+ * Counts the ACKs of the proposals of a leader.
+ *
+ * Every server logs in order, so an ACK says that all earlier transactions are durable there too
+ * (quorum-protocol invariant 15). One zxid per server is enough, and commits are in order whatever the order of the ACKs.
+ *
+ * Uses parallel arrays and one reused set, since it is called for every ACK of every write.
+ */
+export class AckTracker {
+  readonly #servers: ServerId[] = []
+  readonly #acks: Zxid[] = []
+  /** The result of `#ackersOf`, reused. */
+  readonly #ackers = new Set<ServerId>()
+  /** By index in `#servers`, whether the server is a voter of `#verifier`, the last verifier used. */
+  #votes: boolean[] = []
+  #verifier: QuorumVerifier | undefined
+
+  /** Returns the last zxid that a server has acknowledged, or -1. */
+  ackedBy(server: ServerId): Zxid {
+    const index = this.#servers.indexOf(server)
+    return index === -1 ? -1 : this.#acks[index]!
+  }
+
+  /** Records that a server has everything up to `zxid`. Returns whether that is new. */
+  acknowledge(server: ServerId, zxid: Zxid): boolean {
+    const index = this.#servers.indexOf(server)
+    if (index === -1) {
+      this.#servers.push(server)
+      this.#acks.push(zxid)
+      this.#verifier = undefined
+      return true
+    }
+    if (zxid <= this.#acks[index]!) return false
+    this.#acks[index] = zxid
+    return true
+  }
+
+  /**
+   * Forgets the ACKs of a server, called when its sync begins: it may have to truncate uncommitted transactions, and
+   * gets them again as proposals.
+   */
+  forget(server: ServerId): void {
+    const index = this.#servers.indexOf(server)
+    if (index === -1) return
+    this.#servers.splice(index, 1)
+    this.#acks.splice(index, 1)
+    this.#verifier = undefined
+  }
+
+  /** Returns the highest zxid above `floor` and up to `limit` that a quorum has acknowledged, or `floor`. */
+  quorumZxid(verifier: QuorumVerifier, floor: Zxid, limit: Zxid): Zxid {
+    const acks = this.#acks
+    let best = floor
+    for (let i = 0; i < acks.length; i++) {
+      const candidate = acks[i]! < limit ? acks[i]! : limit
+      if (candidate > best && this.#isAckedByQuorum(verifier, candidate)) best = candidate
+    }
+    return best
+  }
+
+  /** Counts voters in place where all have the same weight, without building a set. */
+  #isAckedByQuorum(verifier: QuorumVerifier, zxid: Zxid): boolean {
+    const { quorumSize } = verifier
+    if (quorumSize === undefined) return verifier.isQuorum(this.#ackersOf(zxid))
+    if (this.#verifier !== verifier) {
+      this.#verifier = verifier
+      this.#votes = this.#servers.map((server) => verifier.voters.has(server))
+    }
+    let count = 0
+    for (let i = 0; i < this.#acks.length; i++) if (this.#acks[i]! >= zxid && this.#votes[i]!) count++
+    return count >= quorumSize
+  }
+
+  /** Returns the servers that have everything up to this zxid. The set is reused by the next call. */
+  #ackersOf(zxid: Zxid): ReadonlySet<ServerId> {
+    const ackers = this.#ackers
+    ackers.clear()
+    for (let i = 0; i < this.#acks.length; i++) if (this.#acks[i]! >= zxid) ackers.add(this.#servers[i]!)
+    return ackers
+  }
+}
+
+/**
+ * Returns the designated leader of a configuration (quorum-protocol 14.4): the current leader `self` if it is still a voter
+ * and its quorum addresses are unchanged, otherwise the voter that has acknowledged the reconfig `zxid` and the most after
+ * it, or the current leader if there is none. `ackedBy` returns the last zxid that a server has acknowledged.
+ */
+function designateLeader(
+  self: ServerId,
+  current: EnsembleConfiguration,
+  next: EnsembleConfiguration,
+  ackedBy: (server: ServerId) => Zxid,
+  zxid: Zxid,
+): ServerId {
+  const voters = votersOf(next)
+  if (voters.includes(self) && quorumAddresses(self, current) === quorumAddresses(self, next)) return self
+  let best: ServerId = self
+  let highest = zxid - 1
+  for (const server of voters) {
+    const acked = ackedBy(server)
+    if (server === self || acked < zxid) continue
+    if (acked > highest || (acked === highest && server > best)) {
+      best = server
+      highest = acked
+    }
+  }
+  return best
+}
+
+/** Returns the quorum addresses of a member as one string. */
+function quorumAddresses(server: ServerId, { members }: EnsembleConfiguration): string {
+  const addresses = members.get(server)?.addresses ?? []
+  return addresses.map(({ host, quorumPort }) => `${host} ${quorumPort}`).join()
 }

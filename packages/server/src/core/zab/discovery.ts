@@ -2,11 +2,11 @@ import { epochOf, formatZxid, makeZxid } from '@zabra/protocol'
 import type { CommitTracker } from './commit-tracker.ts'
 import { EpochAgreement, isAhead, MAX_LEADER_EPOCH, refusalReason } from './epoch-agreement.ts'
 import type { LeaderOptions, LeaderWork } from './leader-types.ts'
+import type { ServerId } from '../quorum/index.ts'
 import { awaitsEpoch, type LearnerProgress } from './learner-progress.ts'
 import type { LearnerRegistry } from './learner-registry.ts'
 import { packetName, PacketType, type QuorumPacket } from './packets.ts'
 import { decodeAckEpoch, decodeLearnerInfo, encodeLeaderInfo } from './payloads.ts'
-import type { StepDownPolicy } from './step-down-policy.ts'
 import type { TickCounter } from './tick-counter.ts'
 
 export interface DiscoveryOptions {
@@ -14,8 +14,7 @@ export interface DiscoveryOptions {
   readonly ticks: TickCounter
   readonly learners: LearnerRegistry
   readonly tracker: CommitTracker
-  readonly stepDownPolicy: StepDownPolicy
-  readonly emit: (work: Extract<LeaderWork, { do: 'store' | 'proposeConfiguration' }>) => void
+  readonly emit: (work: Extract<LeaderWork, { do: 'store' | 'proposeConfiguration' | 'warn' }>) => void
   /** Steps down because no epoch is left. */
   readonly fail: (message: string) => void
 }
@@ -33,13 +32,13 @@ export class Discovery {
   #isAcceptedEpochStored = false
   #isCurrentEpochStored = false
   #deadline: number
+  #hasWarned = false
 
   constructor(options: DiscoveryOptions) {
     this.#options = options
-    const { leader, tracker, ticks } = options
-    // The other voter has one tick to connect before the oracle is used.
-    this.#agreement = new EpochAgreement(leader.self, (servers) =>
-      tracker.isQuorum(servers, { useOracle: ticks.now > 0 }),
+    const { leader, tracker } = options
+    this.#agreement = new EpochAgreement(leader.self, leader.acceptedEpoch, (servers, { useOracle }) =>
+      tracker.isQuorum(servers, { useOracle }),
     )
     this.#deadline = leader.initLimit
   }
@@ -61,17 +60,28 @@ export class Discovery {
 
   start(): void {
     const { self, acceptedEpoch } = this.#options.leader
-    if (this.#agreement.addServer(self, true, acceptedEpoch)) this.#storeAcceptedEpoch()
+    if (this.#agreement.addServer(self, true, acceptedEpoch, this.#useOracle)) this.#storeAcceptedEpoch()
+  }
+
+  /** Whether the oracle may decide: the other voter has one tick to connect before. */
+  get #useOracle(): boolean {
+    return this.#options.ticks.now > 0
   }
 
   /** Repeats the leader's own steps, which may complete because the oracle has allowed the leader to lead alone. */
   retryAlone(): void {
     if (!this.#agreement.isEpochChosen) this.start()
-    else if (this.#isAcceptedEpochStored && this.#agreement.acceptEpoch(this.#options.leader.self))
+    else if (
+      this.#isAcceptedEpochStored &&
+      this.#agreement.acceptEpoch(this.#options.leader.self, this.#useOracle)
+    )
       this.#store('currentEpoch')
   }
 
-  /** Processes the first packet of a connection, which must be FOLLOWERINFO or OBSERVERINFO. */
+  /**
+   * Processes the first packet of a connection, which must be FOLLOWERINFO or OBSERVERINFO. A chosen epoch is final, whatever
+   * the server has accepted: one that has accepted a later epoch gets this one too, and leaves or follows without a vote.
+   */
   receiveInfo(learner: LearnerProgress, { type, zxid, data }: QuorumPacket): void {
     const { learners, tracker, leader } = this.#options
     if (type !== PacketType.followerInfo && type !== PacketType.observerInfo)
@@ -81,20 +91,25 @@ export class Discovery {
     const acceptedEpoch = epochOf(zxid)
     const refusal = refusalReason(info, acceptedEpoch, leader.self, tracker.active.version)
     if (refusal !== undefined) return learners.drop(learner, refusal)
-    if (this.#agreement.isEpochChosen && acceptedEpoch > this.epoch) {
-      if (type === PacketType.followerInfo)
-        this.#options.stepDownPolicy.noteLaterEpoch(serverId, acceptedEpoch)
-      const reason = `it has accepted epoch ${acceptedEpoch}, after epoch ${this.epoch} of this leader`
-      return learners.drop(learner, reason)
-    }
     learner.serverId = serverId
     for (const other of learners.othersOfServer(learner))
       if (awaitsEpoch(other)) learners.drop(other, 'the same server has connected again')
     learner.isObserver = type === PacketType.observerInfo
     learner.state = 'identified'
     learner.deadline = Infinity
-    if (this.#agreement.addServer(serverId, !learner.isObserver, acceptedEpoch)) this.#storeAcceptedEpoch()
+    if (this.#agreement.addServer(serverId, !learner.isObserver, acceptedEpoch, this.#useOracle))
+      this.#storeAcceptedEpoch()
     else if (this.#isAcceptedEpochStored) this.#sendLeaderInfo(learner)
+    else if (acceptedEpoch > this.#agreement.limit) this.#warnOfJump(serverId, acceptedEpoch)
+  }
+
+  #warnOfJump(server: ServerId, acceptedEpoch: number): void {
+    if (this.#hasWarned) return
+    this.#hasWarned = true
+    const { limit } = this.#agreement
+    const message =
+      'A server has accepted an epoch far beyond that of this leader. It counts only when a quorum of voters has accepted such an epoch'
+    this.#options.emit({ do: 'warn', context: { server, acceptedEpoch, limit }, message })
   }
 
   #storeAcceptedEpoch(): void {
@@ -113,7 +128,7 @@ export class Discovery {
     if (leader.reconfigEnabled && lastSeen.version === 0)
       emit({ do: 'proposeConfiguration', configuration: tracker.assignVersion(makeZxid(epoch, 0)) })
     for (const learner of learners) if (learner.state === 'identified') this.#sendLeaderInfo(learner)
-    if (this.#agreement.acceptEpoch(leader.self)) this.#store('currentEpoch')
+    if (this.#agreement.acceptEpoch(leader.self, this.#useOracle)) this.#store('currentEpoch')
   }
 
   #sendLeaderInfo(learner: LearnerProgress): void {
@@ -142,7 +157,7 @@ export class Discovery {
       const reason = `it is ahead of this leader, in epoch ${epoch} at ${formatZxid(zxid)}`
       return learners.drop(learner, reason)
     }
-    if (zxid !== -1 && !learner.isObserver && this.#agreement.acceptEpoch(learner.serverId))
+    if (zxid !== -1 && !learner.isObserver && this.#agreement.acceptEpoch(learner.serverId, this.#useOracle))
       this.#store('currentEpoch')
   }
 

@@ -6,6 +6,12 @@ import { PROTOCOL_VERSION, type LearnerInfo } from './payloads.ts'
 /** The last epoch in which a server leads: zxids of the next one would not stay exact as numbers. */
 export const MAX_LEADER_EPOCH = MAX_EPOCH - 1
 
+/**
+ * How far a leader follows the accepted epoch of a single server beyond its own one. Honest members are a few failed elections
+ * apart; a server that claims more must not use up the epochs of all.
+ */
+export const MAX_EPOCH_JUMP = 1024
+
 /** How recent the history of a server is: its currentEpoch, then its last zxid. */
 export interface LogPosition {
   readonly epoch: number
@@ -17,21 +23,32 @@ export function isAhead(a: LogPosition, b: LogPosition): boolean {
   return a.epoch !== b.epoch ? a.epoch > b.epoch : a.zxid > b.zxid
 }
 
+/** Returns whether these servers are a quorum, with the answer of an oracle if `useOracle` is set. */
+export type EpochQuorum = (servers: ReadonlySet<ServerId>, options: { useOracle: boolean }) => boolean
+
+/** The acceptedEpoch that a server has sent. */
+interface EpochClaim {
+  readonly acceptedEpoch: number
+  readonly isParticipant: boolean
+}
+
 /** The epoch agreement of a leader with a quorum (quorum-protocol 8.2): first the epoch is chosen, then accepted. */
 export class EpochAgreement {
   readonly #self: ServerId
-  readonly #isQuorum: (servers: ReadonlySet<ServerId>) => boolean
-  /** Participants that have connected, including the leader (`connecting`). */
-  readonly #connected = new Set<ServerId>()
+  readonly #ownEpoch: number
+  readonly #isQuorum: EpochQuorum
+  /** What the servers that have connected have accepted, the leader included. */
+  readonly #claims = new Map<ServerId, EpochClaim>()
   /** Servers that have accepted the epoch, including the leader (`electing`). */
   readonly #accepted = new Set<ServerId>()
   #epoch = 0
   #isEpochChosen = false
   #isEpochAccepted = false
 
-  /** `isQuorum` returns whether these servers are a quorum. */
-  constructor(self: ServerId, isQuorum: (servers: ReadonlySet<ServerId>) => boolean) {
+  /** `ownEpoch` is the acceptedEpoch of the leader. */
+  constructor(self: ServerId, ownEpoch: number, isQuorum: EpochQuorum) {
     this.#self = self
+    this.#ownEpoch = ownEpoch
     this.#isQuorum = isQuorum
   }
 
@@ -52,24 +69,45 @@ export class EpochAgreement {
   /**
    * Records a connected server and returns whether this makes the epoch final (quorum-protocol 8.2 step 2). The epoch is one
    * above the highest acceptedEpoch of the servers that connect before, observers included, since they would refuse a lower
-   * one. Only participants count for the quorum.
+   * one. Only participants count for the quorum. A server whose acceptedEpoch is beyond `limit` does not count at all.
    */
-  addServer(server: ServerId, isParticipant: boolean, acceptedEpoch: number): boolean {
+  addServer(server: ServerId, isParticipant: boolean, acceptedEpoch: number, useOracle: boolean): boolean {
     if (this.#isEpochChosen) return false
-    this.#epoch = Math.max(this.#epoch, acceptedEpoch + 1)
-    if (isParticipant) this.#connected.add(server)
-    this.#isEpochChosen = this.#connected.has(this.#self) && this.#isQuorum(this.#connected)
+    this.#claims.set(server, { acceptedEpoch, isParticipant })
+    const { limit } = this
+    const counted = [...this.#claims].filter(([, claim]) => claim.acceptedEpoch <= limit)
+    this.#epoch = Math.max(...counted.map(([, claim]) => claim.acceptedEpoch + 1))
+    const connected = new Set(counted.filter(([, claim]) => claim.isParticipant).map(([id]) => id))
+    this.#isEpochChosen = connected.has(this.#self) && this.#isQuorum(connected, { useOracle })
     return this.#isEpochChosen
+  }
+
+  /**
+   * The highest acceptedEpoch that counts: `MAX_EPOCH_JUMP` above that of the leader, or above the one that a quorum of
+   * participants has reached.
+   */
+  get limit(): number {
+    const farthestFirst = [...this.#claims]
+      .filter(([, { isParticipant }]) => isParticipant)
+      .sort(([, a], [, b]) => b.acceptedEpoch - a.acceptedEpoch)
+    const reached = new Set<ServerId>()
+    let ofQuorum = this.#ownEpoch
+    for (const [id, { acceptedEpoch }] of farthestFirst) {
+      if (acceptedEpoch <= ofQuorum) break
+      reached.add(id)
+      if (this.#isQuorum(reached, { useOracle: false })) ofQuorum = acceptedEpoch
+    }
+    return ofQuorum + MAX_EPOCH_JUMP
   }
 
   /**
    * Records that a server has accepted the epoch. Returns whether a quorum has, for the first time (quorum-protocol 8.2
    * step 4).
    */
-  acceptEpoch(server: ServerId): boolean {
+  acceptEpoch(server: ServerId, useOracle: boolean): boolean {
     if (this.#isEpochAccepted) return false
     this.#accepted.add(server)
-    this.#isEpochAccepted = this.#accepted.has(this.#self) && this.#isQuorum(this.#accepted)
+    this.#isEpochAccepted = this.#accepted.has(this.#self) && this.#isQuorum(this.#accepted, { useOracle })
     return this.#isEpochAccepted
   }
 }

@@ -4,13 +4,28 @@ import { parseConfiguration, printConfiguration } from '../quorum/index.ts'
 import { PacketType } from './packets.ts'
 import { decodeConfigurationText, encodeAckEpoch } from './payloads.ts'
 import { establishedLeader, LeaderHarness } from './testing/leader-harness.ts'
-import { makeReconfig } from './testing/txn.ts'
+import { makeReconfig, makeTxn } from './testing/txn.ts'
 
 const z = makeZxid
 const member = (id: number, port = id * 10): string => `server.${id}=h:${port}:${port + 1}:participant`
 const members = (...ids: number[]): string => ids.map((id) => member(id)).join('\n')
 const three = members(1, 2, 3)
 const five = members(1, 2, 3, 4, 5)
+
+describe('a leader', () => {
+  it('commits what a quorum has acknowledged since the last work as one item of work', () => {
+    const { leader, ...harness } = establishedLeader(three, [1])
+    for (const counter of [1, 2, 3, 4]) leader.propose(z(1, counter), makeTxn(z(1, counter), 1).payload)
+    while (leader.nextWork() !== undefined);
+    leader.markDurable(z(1, 4))
+    for (const counter of [1, 2, 3]) leader.ack(1, z(1, counter))
+    expect([leader.nextWork(), leader.nextWork()]).toMatchObject([
+      { do: 'commit', first: z(1, 1), payloads: { length: 3 }, followers: [1] },
+      undefined,
+    ])
+    expect(harness.window.max).toBe(z(1, 3))
+  })
+})
 
 describe('a leadership check', () => {
   it('is confirmed when a quorum has answered PINGs sent after the request', () => {
@@ -191,6 +206,7 @@ describe('a reconfig', () => {
     const harness = establishedLeader(three, [1, 2], given)
     change(harness, 1, members(1, 2))
     for (const id of [1, 2]) harness.ack(id, z(1, 1))
+    harness.takeLog()
     for (let i = 0; i < 6; i++) {
       for (const id of [1, 2]) harness.pong(id)
       harness.ticks(1)

@@ -92,7 +92,7 @@ export type LeaderWork =
   /** Synchronise a learner. All later packets to it are sent after this data, however long it takes. */
   | { readonly do: 'sync'; readonly to: ConnectionId; readonly plan: SyncPlan }
   | { readonly do: 'drop'; readonly connection: ConnectionId; readonly reason: string }
-  /** Make an epoch durable, then input `stored`; also when `stepDown` follows. */
+  /** Make an epoch durable, then input `stored`. */
   | { readonly do: 'store'; readonly what: 'acceptedEpoch' | 'currentEpoch'; readonly epoch: number }
   /** Keep a configuration that is not active yet as the one seen last (`.next`). */
   | { readonly do: 'proposeConfiguration'; readonly configuration: EnsembleConfiguration }
@@ -107,16 +107,19 @@ export type LeaderWork =
       readonly payload: Uint8Array
       readonly followers: readonly ConnectionId[]
     }
-  /** Send COMMIT to followers and INFORM to observers, and apply the transaction. In zxid order, without gaps. */
+  /**
+   * Send COMMIT to followers and INFORM to observers of each transaction from the zxid `first` on, and apply them. In zxid order,
+   * without gaps.
+   */
   | {
       readonly do: 'commit'
-      readonly zxid: Zxid
-      readonly payload: Uint8Array
+      readonly first: Zxid
+      readonly payloads: readonly Uint8Array[]
       readonly followers: readonly ConnectionId[]
       readonly observers: readonly ConnectionId[]
     }
   /**
-   * As `commit`, for a reconfig: send COMMITANDACTIVATE and INFORMANDACTIVATE, apply the transaction and activate the
+   * As `commit`, for one transaction, a reconfig: send COMMITANDACTIVATE and INFORMANDACTIVATE, apply the transaction and activate the
    * configuration. When `designated` is another server, this one commits nothing more, and `stepDown` follows soon.
    */
   | {

@@ -47,6 +47,26 @@ describe('an elected leader', () => {
     expect(harness.identify(1, 6).takeLog()).toEqual(['store acceptedEpoch 9'])
   })
 
+  it('leaves out an accepted epoch of one voter that is more than 1,024 after its own', () => {
+    const harness = new LeaderHarness(five, { acceptedEpoch: 4, currentEpoch: 3 })
+    harness.step({ type: 'start' })
+    harness.identify(1, 5000)
+    harness.identify(2, 4 + 1024)
+    expect(harness.takeLog().filter((line) => line.startsWith('store'))).toEqual([])
+    harness.identify(4, 3)
+    expect(harness.takeLog().filter((line) => line.startsWith('store'))).toEqual(['store acceptedEpoch 1029'])
+  })
+
+  it('moves more than 1,024 epochs ahead for a quorum of voters that has accepted them', () => {
+    const harness = new LeaderHarness(five, { acceptedEpoch: 4, currentEpoch: 3 })
+    harness.step({ type: 'start' })
+    harness.identify(1, 9000)
+    harness.identify(2, 5000)
+    expect(harness.takeLog().filter((line) => line.startsWith('store'))).toEqual([])
+    harness.identify(4, 5001)
+    expect(harness.takeLog().filter((line) => line.startsWith('store'))).toEqual(['store acceptedEpoch 5002'])
+  })
+
   it('sends the epoch when its acceptedEpoch is stored, and synchronises learners when its currentEpoch is stored', () => {
     const harness = new LeaderHarness(five).step({ type: 'start' })
     for (const id of [1, 2, 4]) harness.identify(id)
@@ -396,23 +416,16 @@ describe('an established leader', () => {
     expect(harness.takeLog().at(-1)).toBe('step down: all counters of this epoch are used')
   })
 
-  it('steps down for a voter that has accepted a later epoch', () => {
-    const harness = establishedLeader(three, [1])
-    harness.propose(1).takeLog()
-    harness.identify(2, 4)
-    expect(harness.takeLog()).toEqual(['drop 2: it has accepted epoch 4, after epoch 1 of this leader'])
-    expect(harness.leader.canPropose).toBe(false)
-    harness.markDurable(z(1, 1))
-    harness.ack(1, z(1, 1)).takeLog()
-    expect(harness.step({ type: 'halfTick' }).takeLog().slice(-2)).toEqual([
-      'store acceptedEpoch 4',
-      'step down: a voter has already accepted epoch 4',
-    ])
-  })
-
-  it('does not step down for an observer or a non-voter that has accepted a later epoch', () => {
+  it.each([
+    ['a voter', 2, {}, 4],
+    ['a voter with the last epoch of all', 2, {}, 0x1f_fffd],
+    ['an observer', 7, { observer: true }, 4],
+    ['a non-voter', 9, {}, 4],
+  ])('keeps leading in its epoch when %s has accepted a later one', (_who, id, info, acceptedEpoch) => {
     const harness = establishedLeader(observed, [1])
-    harness.identify(7, 4, { observer: true }).identify(9, 4)
+    expect(harness.identify(id, acceptedEpoch, info).takeLog()).toEqual([`leaderInfo 100000000 to ${id}`])
     expect(harness.leader.canPropose).toBe(true)
+    harness.step({ type: 'halfTick' }, { type: 'halfTick' })
+    expect(harness.takeLog().filter((line) => /step down|store/.test(line))).toEqual([])
   })
 })

@@ -60,9 +60,9 @@ export class Leader {
       emit,
     })
     this.#leadershipCheck = new LeadershipCheck(self, learners, tracker, emit)
-    const stepDownPolicy = (this.#stepDownPolicy = new StepDownPolicy(options, learners, tracker))
+    this.#stepDownPolicy = new StepDownPolicy(options, learners, tracker)
     const fail = (message: string): void => this.#stepDown({ message })
-    this.#discovery = new Discovery({ leader: options, ticks, learners, tracker, stepDownPolicy, emit, fail })
+    this.#discovery = new Discovery({ leader: options, ticks, learners, tracker, emit, fail })
   }
 
   get phase(): LeaderPhase {
@@ -130,14 +130,11 @@ export class Leader {
     if (learner === undefined || this.#phase === 'over') return
     if (learner.state === 'active') this.#receiveAck(learner, zxid)
     else this.#receivePacket(learner, { type: PacketType.ack, zxid, data: null, auth: null })
-    this.#leadershipCheck.confirmCommitted()
   }
 
   /** Records that the leader's own log is durable up to and including this zxid. */
   markDurable(zxid: Zxid): void {
-    if (this.#phase !== 'broadcast') return
-    this.#tracker.acknowledge(this.#options.self, zxid)
-    this.#leadershipCheck.confirmCommitted()
+    if (this.#phase === 'broadcast') this.#tracker.acknowledge(this.#options.self, zxid)
   }
 
   /**
@@ -153,13 +150,15 @@ export class Leader {
   // All other inputs
 
   step(input: LeaderInput): void {
-    if (this.#phase === 'over') return
-    this.#dispatchInput(input)
-    this.#leadershipCheck.confirmCommitted()
+    if (this.#phase !== 'over') this.#dispatchInput(input)
   }
 
-  /** Removes and returns the next work for the host, or returns undefined. */
+  /** Removes and returns the next work for the host, or returns undefined. The ACKs since the last call are counted at once. */
   nextWork(): LeaderWork | undefined {
+    if (this.#work.length === 0) {
+      this.#tracker.commitAcknowledged()
+      this.#leadershipCheck.confirmCommitted()
+    }
     return this.#work.shift()
   }
 
@@ -272,10 +271,10 @@ export class Leader {
   }
 
   #syncLearner(learner: LearnerProgress): void {
-    const { acks, lastCommitted } = this.#tracker
+    const { acks, pending, lastCommitted } = this.#tracker
     acks.forget(learner.serverId)
     learner.syncedZxid = lastCommitted
-    this.#sync.begin(learner, learner.isObserver ? undefined : acks.pending)
+    this.#sync.begin(learner, lastCommitted, learner.isObserver ? [] : pending)
     const { connection, serverId: server, isObserver } = learner
     this.#work.push({ do: 'learnerJoined', connection, server, isObserver })
   }
@@ -380,11 +379,8 @@ export class Leader {
   #stepDownIfDue(): void {
     const tick = this.#ticks.now
     const reason = this.#stepDownPolicy.dueReason(tick)
-    if (reason !== undefined) {
-      const { laterEpoch } = this.#stepDownPolicy
-      if (laterEpoch > 0) this.#work.push({ do: 'store', what: 'acceptedEpoch', epoch: laterEpoch })
-      this.#stepDown(reason)
-    } else if (this.#stepDownPolicy.cancelExpiredTransfer(tick))
+    if (reason !== undefined) this.#stepDown(reason)
+    else if (this.#stepDownPolicy.cancelExpiredTransfer(tick))
       this.#warn({}, 'Leadership is not transferred: no follower had all transactions in time')
   }
 
@@ -397,8 +393,7 @@ export class Leader {
   /** A learner is gone. Its ACKs still count, since the transactions are on its disk (quorum-protocol 7.4). */
   #learnerRemoved({ hasJoined, connection, serverId }: LearnerProgress): void {
     if (hasJoined) this.#work.push({ do: 'learnerLeft', connection, server: serverId })
-    // It may have been the last follower, after which the oracle decides.
-    this.#tracker.maybeCommit()
+    this.#tracker.participantLeft()
   }
 
   #warnUnexpected({ serverId: server }: LearnerProgress, type: number, zxid: Zxid): void {

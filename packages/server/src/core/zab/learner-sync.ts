@@ -1,7 +1,6 @@
 import { formatZxid, makeZxid } from '@zabra/protocol'
 import { printConfiguration, type EnsembleConfiguration } from '../quorum/index.ts'
 import type { Zxid } from '../types.ts'
-import type { Entries } from './entries.ts'
 import type { LeaderWork } from './leader-types.ts'
 import type { LearnerProgress } from './learner-progress.ts'
 import type { LearnerRegistry } from './learner-registry.ts'
@@ -29,16 +28,20 @@ export class LearnerSync {
   }
 
   /**
-   * Sends history, then the proposals `pending`, then NEWLEADER, and makes the learner join: all later proposals and commits
-   * follow these (quorum-protocol 9.2, 9.4).
+   * Sends history, then the proposals `pending` after `committed`, then NEWLEADER, and makes the learner join: all later
+   * proposals and commits follow these (quorum-protocol 9.2, 9.4).
    */
-  begin(learner: LearnerProgress, pending?: Entries): void {
+  begin(
+    learner: LearnerProgress,
+    committed: Zxid = NO_ZXID,
+    pending: Iterable<Uint8Array | undefined> = [],
+  ): void {
     learner.state = 'syncing'
     this.#learners.heartbeat(learner)
     const plan = planSync(learner.lastZxid, this.#options.sources)
     this.#options.emit({ do: 'sync', to: learner.connection, plan })
-    for (let i = 0; i < (pending?.length ?? 0); i++)
-      this.#learners.send(learner, PacketType.proposal, pending!.zxidAt(i), pending!.payloadAt(i))
+    let zxid = committed
+    for (const payload of pending) this.#learners.send(learner, PacketType.proposal, ++zxid, payload!)
     learner.isStreaming = true
     if (plan.kind !== 'snap') this.sendNewLeader(learner)
     this.#learners.join(learner)

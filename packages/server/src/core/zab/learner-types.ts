@@ -10,6 +10,11 @@ export interface LearnerOptions {
    * only.
    */
   readonly observer: boolean
+  /**
+   * The epoch of an established leader that this voter follows as an observer, without a vote, since it has accepted a later
+   * epoch (quorum-protocol 8.3). Requires `observer`.
+   */
+  readonly nonVotingEpoch?: number
   /** The acceptedEpoch on disk. */
   readonly acceptedEpoch: number
   /** The currentEpoch on disk. */
@@ -66,10 +71,10 @@ export type LearnerWork =
    * from the data directory once it is durable. If it is invalid, input `diverged`.
    */
   | { readonly do: 'installSnapshot'; readonly zxid: Zxid }
-  /** Append a transaction to the log, byte for byte. Call `markDurable` when it is durable. */
-  | { readonly do: 'append'; readonly zxid: Zxid; readonly payload: Uint8Array }
-  /** Apply a committed transaction, even before the log is durable. Clients cannot see it before `serve`. */
-  | { readonly do: 'commit'; readonly zxid: Zxid; readonly payload: Uint8Array }
+  /** Append transactions with the zxids from `first` on to the log, byte for byte. Call `markDurable` when they are durable. */
+  | { readonly do: 'append'; readonly first: Zxid; readonly payloads: Uint8Array[] }
+  /** Apply committed transactions, even before the log is durable. Clients cannot see them before `serve`. */
+  | { readonly do: 'commit'; readonly first: Zxid; readonly payloads: Uint8Array[] }
   /** Send an ACK for each zxid from `first` to `last`. */
   | { readonly do: 'ack'; readonly first: Zxid; readonly last: Zxid }
   /** Make all of the above durable, snapshot and log, then input `flushed`. */
@@ -99,7 +104,12 @@ export type LearnerWork =
   | { readonly do: 'requestFullSync'; readonly reason: string }
   /**
    * The role is over: close the connection, recover the log, and look for a leader, or connect to the same one again if
-   * `reconnect` is set. The last work.
+   * `reconnect` is set. `earlierEpoch` is the epoch of a leader that this voter can only follow without a vote. The last work.
    */
-  | { readonly do: 'leave'; readonly reason: string; readonly reconnect?: true }
+  | {
+      readonly do: 'leave'
+      readonly reason: string
+      readonly reconnect?: true
+      readonly earlierEpoch?: number
+    }
   | { readonly do: 'warn'; readonly context: object; readonly message: string }

@@ -1,6 +1,5 @@
 import { makeZxid } from '@zabra/protocol'
 import { describe, expect } from 'vitest'
-import { PacketType } from './packets.ts'
 import {
   encodeConfigurationText,
   encodeDesignatedLeader,
@@ -59,6 +58,36 @@ describe('a learner that connects to a leader', () => {
     expect(harness.receive('leaderInfo', z(9, 0), encodeLeaderInfo()).takeLog()).toEqual([])
   })
 
+  it('leaves a leader of an earlier epoch than it has accepted, and can follow it without a vote', () => {
+    const harness = new LearnerHarness({ acceptedEpoch: 3, currentEpoch: 2 })
+    harness.step({ type: 'connected' })
+    harness.takeLog()
+    harness.receive('leaderInfo', z(2, 0), encodeLeaderInfo())
+    expect(harness.learner.nextWork()).toEqual({
+      do: 'leave',
+      reason: "the leader's epoch 2 is before the accepted epoch 3",
+      earlierEpoch: 2,
+    })
+  })
+
+  it('leaves a leader of an earlier epoch than that of its own history for good', () => {
+    const harness = new LearnerHarness({
+      acceptedEpoch: 5,
+      currentEpoch: 5,
+      observer: true,
+      nonVotingEpoch: 1,
+    })
+    harness.step({ type: 'connected' })
+    harness.takeLog()
+    harness.receive('leaderInfo', z(1, 0), encodeLeaderInfo())
+    expect(harness.learner.nextWork()).toEqual({
+      do: 'leave',
+      reason: expect.stringMatching(
+        /epoch 1 is before epoch 5 of the history of this server.*move the data/s,
+      ),
+    })
+  })
+
   it.each(['proposal', 'commit', 'newLeader', 'upToDate', 'sync', 'leaderInfo'] as const)(
     'leaves a leader that sends %s before DIFF, TRUNC or SNAP',
     (type) => {
@@ -66,6 +95,64 @@ describe('a learner that connects to a leader', () => {
       expect(harness.receive(type, z(1, 0)).takeLog()).toEqual([leaves])
     },
   )
+})
+
+describe('a voter that has accepted a later epoch than that of its leader', () => {
+  const options = { acceptedEpoch: 7, currentEpoch: 5, observer: true, nonVotingEpoch: 6 }
+
+  it('follows without a vote: accepts no epoch again and acknowledges no proposal', () => {
+    const harness = new LearnerHarness({ ...options, lastZxid: z(5, 2) })
+    harness.step({ type: 'connected' })
+    harness.receive('leaderInfo', z(6, 0), encodeLeaderInfo())
+    expect(harness.takeLog()).toEqual(['observerInfo 700000000', 'ackEpoch 500000002 -1'])
+    harness.receive('diff', z(6, 1))
+    harness.propose(z(6, 1))
+    harness.commit(z(6, 1))
+    harness.ackNewLeader(6)
+    harness.receive('upToDate')
+    harness.inform(z(6, 2))
+    harness.markDurable(z(6, 2))
+    expect(harness.takeLog()).toEqual([
+      'log 600000001',
+      'apply 600000001',
+      'flush',
+      'store currentEpoch 6',
+      'ack 600000000',
+      'ack 600000000',
+      'serve 6',
+      'log 600000002',
+      'apply 600000002',
+    ])
+  })
+
+  it('leaves a leader that is no longer established in the epoch of the election', () => {
+    const harness = new LearnerHarness({ ...options, nonVotingEpoch: 5 })
+    harness.step({ type: 'connected' })
+    harness.takeLog()
+    harness.receive('leaderInfo', z(6, 0), encodeLeaderInfo())
+    expect(harness.takeLog()).toEqual([leaves])
+  })
+
+  it.each(['trunc', 'snap'] as const)(
+    'keeps what it has acknowledged in that epoch, whatever %s says',
+    (type) => {
+      const harness = new LearnerHarness({ ...options, currentEpoch: 6, lastZxid: z(6, 9) })
+      harness.step({ type: 'connected' })
+      harness.receive('leaderInfo', z(6, 0), encodeLeaderInfo())
+      harness.takeLog()
+      harness.receive(type, z(6, 8))
+      expect(harness.takeLog()).toEqual([leaves])
+    },
+  )
+
+  it('removes what no later leader had: transactions of an earlier epoch', () => {
+    const harness = new LearnerHarness({ ...options, lastZxid: z(5, 9) })
+    harness.step({ type: 'connected' })
+    harness.receive('leaderInfo', z(6, 0), encodeLeaderInfo())
+    harness.takeLog()
+    harness.receive('trunc', z(5, 8))
+    expect(harness.takeLog()).toEqual(['truncate 500000008'])
+  })
 })
 
 describe('the history from a leader', () => {
@@ -258,13 +345,19 @@ describe('a synced follower', () => {
     expect(harness.propose(z(1, 1)).takeLog()).toEqual(['log 100000001'])
   })
 
-  it('returns one item of work for each PROPOSAL and COMMIT', ({ harness }) => {
+  it('returns transactions that were received one after another as one item of work', ({ harness }) => {
     harness.follow(1)
-    const payload = new Uint8Array(40)
-    harness.learner.receive(PacketType.proposal, z(1, 1), payload)
-    expect([harness.learner.nextWork()?.do, harness.learner.nextWork()]).toEqual(['append', undefined])
-    harness.learner.receive(PacketType.commit, z(1, 1), null)
-    expect([harness.learner.nextWork()?.do, harness.learner.nextWork()]).toEqual(['commit', undefined])
+    harness.propose(z(1, 1), z(1, 2), z(1, 3))
+    harness.commit(z(1, 1), z(1, 2))
+    harness.propose(z(1, 4))
+    const { learner } = harness
+    const works = Array.from({ length: 4 }, () => learner.nextWork())
+    expect(works).toMatchObject([
+      { do: 'append', first: z(1, 1), payloads: { length: 3 } },
+      { do: 'commit', first: z(1, 1), payloads: { length: 2 } },
+      { do: 'append', first: z(1, 4), payloads: { length: 1 } },
+      undefined,
+    ])
   })
 
   it('leaves a silent leader after initLimit before UPTODATE, and after syncLimit once synced', () => {

@@ -100,6 +100,13 @@ export class Learner {
     return this.#work.shift()
   }
 
+  /** Adds a transaction to the newest work if that is of this kind and ends before it, or else to new work. */
+  #push(kind: 'append' | 'commit', zxid: Zxid, payload: Uint8Array): void {
+    const newest = this.#work.last
+    if (newest?.do === kind && newest.first + newest.payloads.length === zxid) newest.payloads.push(payload)
+    else this.#work.push({ do: kind, first: zxid, payloads: [payload] })
+  }
+
   #dispatchInput(input: LearnerInput): void {
     switch (input.type) {
       case 'connected':
@@ -159,7 +166,7 @@ export class Learner {
   /**
    * Processes LEADERINFO (quorum-protocol 8.1). A later epoch is durable before it is acknowledged. The same epoch again is
    * acknowledged with -1: it may have been accepted from this leader before a restart, and must not count twice
-   * (quorum-protocol invariant 3). An earlier one is refused.
+   * (quorum-protocol invariant 3). An earlier one is refused, unless this voter follows without a vote.
    */
   #receiveLeaderInfo(zxid: Zxid, data: Uint8Array | null): void {
     if (this.#epoch !== -1) return this.#leave('got a second leaderInfo')
@@ -168,12 +175,31 @@ export class Learner {
       return this.#leave(`the leader's protocol version ${version} or epoch ${formatZxid(zxid)} is invalid`)
     const { acceptedEpoch } = this.#options
     const epoch = epochOf(zxid)
-    if (epoch < acceptedEpoch)
-      return this.#leave(`the leader's epoch ${epoch} is before the accepted epoch ${acceptedEpoch}`)
+    if (epoch < acceptedEpoch && !this.#canFollowWithoutVote(epoch)) return this.#leaveEarlierEpoch(epoch)
     this.#epoch = epoch
     this.#queue.setEpoch(epoch)
     if (epoch > acceptedEpoch) this.#store('acceptedEpoch')
     else this.#ackEpoch(-1)
+  }
+
+  /**
+   * Returns whether this voter can follow a leader of an earlier epoch than it has accepted, as an observer: the leader was
+   * established in that epoch when it was elected, and this server has no history of a later one (quorum-protocol 8.3).
+   */
+  #canFollowWithoutVote(epoch: number): boolean {
+    const { nonVotingEpoch, currentEpoch } = this.#options
+    return epoch === nonVotingEpoch && epoch >= currentEpoch
+  }
+
+  #leaveEarlierEpoch(epoch: number): void {
+    const { acceptedEpoch, currentEpoch } = this.#options
+    if (epoch < currentEpoch)
+      return this.#leave(
+        `the leader's epoch ${epoch} is before epoch ${currentEpoch} of the history of this server, which has data of another ` +
+          'ensemble, or the others have lost theirs; to join, stop this server and move the data in its data directory away',
+      )
+    const reason = `the leader's epoch ${epoch} is before the accepted epoch ${acceptedEpoch}`
+    this.#leave(reason, { earlierEpoch: epoch })
   }
 
   #acceptEpoch(epoch: number): void {
@@ -196,16 +222,30 @@ export class Learner {
 
   /** Processes DIFF, TRUNC or SNAP (quorum-protocol 9.5). A server that does not trust its data accepts only SNAP. */
   #beginSync(type: number, zxid: Zxid): void {
+    if ((type === PacketType.snap || type === PacketType.trunc) && this.#isBeforeAcknowledged(zxid))
+      return this.#leave(
+        `${packetName(type)} of ${formatZxid(zxid)} would remove what this server has acknowledged`,
+      )
     if (type === PacketType.snap && zxid >= 0) return this.#installSnapshot(zxid)
     const { lastZxid, needsFullSync = false } = this.#options
     const { last } = this.#queue
     const isTrusted = lastZxid !== -1
     if ((type === PacketType.diff || type === PacketType.trunc) && needsFullSync && last > 0)
-      this.#leave('it has accepted the epoch, and reconnects to request a full sync', true)
+      this.#leave('it has accepted the epoch, and reconnects to request a full sync', { reconnect: true })
     else if (type === PacketType.diff && isTrusted) this.#syncMode = 'diff'
     else if (type === PacketType.trunc && isTrusted && zxid >= 0 && zxid <= last) this.#truncate(zxid)
     else if (type !== PacketType.ping)
       this.#leave(`${packetName(type)} of ${formatZxid(zxid)} cannot continue after ${formatZxid(last)}`)
+  }
+
+  /**
+   * Returns whether a voter that follows without a vote may have acknowledged transactions after this zxid to its leader, as a
+   * follower before: the leader may count these ACKs.
+   */
+  #isBeforeAcknowledged(zxid: Zxid): boolean {
+    const { last } = this.#queue
+    const { nonVotingEpoch } = this.#options
+    return nonVotingEpoch !== undefined && epochOf(Math.max(last, 0)) === nonVotingEpoch && zxid < last
   }
 
   #installSnapshot(zxid: Zxid): void {
@@ -267,8 +307,8 @@ export class Learner {
   #commitHistory(zxid: Zxid, designated?: ServerId): void {
     if (this.#phase === 'waiting') return this.#queue.noteCommit(zxid, designated)
     const payload = this.#queue.take(zxid)
-    this.#work.push({ do: 'append', zxid, payload })
-    this.#work.push({ do: 'commit', zxid, payload })
+    this.#push('append', zxid, payload)
+    this.#push('commit', zxid, payload)
     if (designated !== undefined) this.#activate(zxid, payload, designated)
   }
 
@@ -323,11 +363,10 @@ export class Learner {
     this.#send(PacketType.ack, makeZxid(this.#epoch, 0), null)
     const queue = this.#queue
     this.#nextAck = queue.length > 0 ? queue.zxidAt(0) : makeZxid(this.#epoch, 1)
-    for (let i = 0; i < queue.length; i++)
-      this.#work.push({ do: 'append', zxid: queue.zxidAt(i), payload: queue.payloadAt(i) })
+    for (let i = 0; i < queue.length; i++) this.#push('append', queue.zxidAt(i), queue.payloadAt(i))
     this.#lastLogged = queue.last
     queue.takeNoted((zxid, payload, designated) => {
-      this.#work.push({ do: 'commit', zxid, payload })
+      this.#push('commit', zxid, payload)
       if (designated !== undefined) this.#activate(zxid, payload, designated)
     })
     this.#work.push({ do: 'serve', epoch: this.#epoch })
@@ -340,15 +379,13 @@ export class Learner {
       case PacketType.proposal:
         this.#addPending(zxid, data)
         this.#lastLogged = zxid
-        this.#work.push({ do: 'append', zxid, payload: data! })
-        return
+        return this.#push('append', zxid, data!)
       case PacketType.commit:
-        this.#work.push({ do: 'commit', zxid, payload: this.#queue.take(zxid) })
-        return
+        return this.#push('commit', zxid, this.#queue.take(zxid))
       case PacketType.commitAndActivate: {
         const designated = decodeDesignatedLeader(data)
         const payload = this.#queue.take(zxid)
-        this.#work.push({ do: 'commit', zxid, payload })
+        this.#push('commit', zxid, payload)
         return this.#activate(zxid, payload, designated)
       }
       default:
@@ -367,9 +404,8 @@ export class Learner {
 
   #appendAndCommit(zxid: Zxid, data: Uint8Array | null): void {
     this.#proposeConfiguration(this.#queue.accept(zxid, data))
-    const payload = data!
-    this.#work.push({ do: 'append', zxid, payload })
-    this.#work.push({ do: 'commit', zxid, payload })
+    this.#push('append', zxid, data!)
+    this.#push('commit', zxid, data!)
   }
 
   #receiveOther(type: number, zxid: Zxid, data: Uint8Array | null): void {
@@ -415,8 +451,8 @@ export class Learner {
     this.#leave(reason)
   }
 
-  #leave(reason: string, reconnect?: true): void {
+  #leave(reason: string, how: { reconnect?: true; earlierEpoch?: number } = {}): void {
     this.#phase = 'over'
-    this.#work.push({ do: 'leave', reason, ...(reconnect && { reconnect }) })
+    this.#work.push({ do: 'leave', reason, ...how })
   }
 }

@@ -1,4 +1,4 @@
-import type { Writer } from '@zabra/protocol'
+import { Reader, type Writer } from '@zabra/protocol'
 import type { Identity, Zxid } from '../types.ts'
 
 /** The types of packets on the quorum port (quorum-protocol 7.2). */
@@ -70,4 +70,166 @@ export function writeIdentities(writer: Writer, auth: readonly Identity[] | null
 /** Appends a packet given as an object. */
 export function encodePacket(writer: Writer, { type, zxid, data, auth }: QuorumPacket): void {
   writePacket(writer, type, zxid, data, auth)
+}
+
+export interface PacketSplitterOptions {
+  /** Largest size of a packet's data in bytes. A larger packet is rejected before any memory is allocated for it. */
+  readonly maxData: number
+  /**
+   * Receives a packet. `data` is a view of the pushed chunk, or of a separate array; it is valid while the chunk is not
+   * overwritten. If `raw` is given, it receives the bytes after a SNAP packet.
+   */
+  packet(type: number, zxid: Zxid, data: Uint8Array | null, auth: readonly Identity[] | null): void
+  /**
+   * Receives bytes after a SNAP packet. Returns -1 if all of them belong to the snapshot and more follow. At the end of the
+   * snapshot returns how many belong to it; the rest is split into packets again.
+   */
+  raw?(bytes: Uint8Array): number
+}
+
+/** Type, zxid and the length of the data. */
+const HEAD_BYTES = 16
+/** Largest number of identities of a client; far above any real one. */
+const MAX_IDENTITIES = 1000
+const MAX_IDENTITY_BYTES = 1 << 20
+
+/**
+ * Splits the byte stream of the quorum port into packets. Packets have no length prefix, so only their fields tell where
+ * one ends (quorum-protocol 7.1). A packet within one chunk is emitted without a copy. For a packet that spans chunks, no
+ * more memory is allocated than for twice the bytes received, whatever lengths it claims.
+ */
+export class PacketSplitter {
+  readonly #options: PacketSplitterOptions
+  readonly #reader = new Reader()
+  /** The beginning of an incomplete packet. */
+  #buffer = new Uint8Array(0)
+  #filled = 0
+  /** Minimum length of the incomplete packet. */
+  #needed = 0
+  #isRaw = false
+  #isStopped = false
+
+  constructor(options: PacketSplitterOptions) {
+    this.#options = options
+  }
+
+  /** Bytes buffered for an incomplete packet. */
+  get bufferedBytes(): number {
+    return this.#filled
+  }
+
+  /** Emits nothing further, not even the rest of the current chunk. */
+  stop(): void {
+    this.#isStopped = true
+    this.#buffer = new Uint8Array(0)
+    this.#filled = 0
+  }
+
+  /** Processes the next bytes of the stream. Throws a `ProtocolError` and stops if they are malformed. */
+  push(chunk: Uint8Array): void {
+    try {
+      let at = 0
+      while (!this.#isStopped && at < chunk.length) at = this.#next(chunk, at)
+    } catch (error) {
+      this.stop()
+      throw error
+    }
+  }
+
+  #next(chunk: Uint8Array, at: number): number {
+    if (this.#isRaw) return this.#passRaw(chunk, at)
+    if (this.#filled > 0) return this.#complete(chunk, at)
+    const length = this.#measure(chunk, at, chunk.length)
+    if (length <= 0) {
+      this.#needed = -length
+      return this.#append(chunk, at, chunk.length)
+    }
+    this.#emit(chunk, at, at + length)
+    return at + length
+  }
+
+  #passRaw(chunk: Uint8Array, at: number): number {
+    const rest = chunk.length - at
+    const taken = this.#options.raw!(chunk.subarray(at))
+    if (taken === -1) return chunk.length
+    if (taken < 0 || taken > rest)
+      throw new RangeError(`Expected a snapshot to take up to ${rest} bytes, got ${taken}`)
+    this.#isRaw = false
+    return at + taken
+  }
+
+  /** Completes the incomplete packet. Takes only bytes that certainly belong to it. */
+  #complete(chunk: Uint8Array, at: number): number {
+    const end = this.#append(chunk, at, Math.min(chunk.length, at + this.#needed - this.#filled))
+    if (this.#filled < this.#needed) return end
+    const length = this.#measure(this.#buffer, 0, this.#filled)
+    if (length <= 0) {
+      this.#needed = -length
+      return end
+    }
+    const packet = this.#buffer
+    this.#buffer = new Uint8Array(0)
+    this.#filled = 0
+    this.#emit(packet, 0, length)
+    return end
+  }
+
+  #append(chunk: Uint8Array, at: number, end: number): number {
+    const filled = this.#filled + end - at
+    if (filled > this.#buffer.length) {
+      const grown = new Uint8Array(Math.max(filled, Math.min(this.#needed, this.#buffer.length * 2)))
+      grown.set(this.#buffer.subarray(0, this.#filled))
+      this.#buffer = grown
+    }
+    this.#buffer.set(chunk.subarray(at, end), this.#filled)
+    this.#filled = filled
+    return end
+  }
+
+  /** Returns the length of the packet that begins here, or, negative, how many bytes are needed to find out more. */
+  #measure(bytes: Uint8Array, start: number, end: number): number {
+    const available = end - start
+    if (available < HEAD_BYTES) return -HEAD_BYTES
+    const reader = this.#reader.reset(bytes, start, end)
+    reader.offset = start + HEAD_BYTES - 4
+    let needed = HEAD_BYTES + readLength(reader, this.#options.maxData, 'the data of a packet') + 4
+    if (available < needed) return -needed
+    reader.offset = start + needed - 4
+    const identities = readLength(reader, MAX_IDENTITIES, 'the identities of a packet')
+    const limit = needed + MAX_IDENTITY_BYTES
+    for (let i = 0; i < identities * 2; i++) {
+      needed += 4
+      if (available < needed) return -needed
+      reader.offset = start + needed - 4
+      needed += readLength(reader, limit - needed, 'an identity of a packet')
+    }
+    return available < needed ? -needed : needed
+  }
+
+  #emit(bytes: Uint8Array, start: number, end: number): void {
+    const reader = this.#reader.reset(bytes, start, end)
+    const type = reader.int()
+    const zxid = reader.longNumber()
+    const data = reader.buffer()
+    const auth = readIdentities(reader)
+    this.#isRaw = type === PacketType.snap && this.#options.raw !== undefined
+    this.#options.packet(type, zxid, data, auth)
+  }
+}
+
+/** Reads a length or count of 0 to `limit`; null yields 0. */
+function readLength(reader: Reader, limit: number, field: string): number {
+  const length = reader.int()
+  if (length >= -1 && length <= limit) return Math.max(length, 0)
+  reader.offset -= 4
+  return reader.fail(`Expected a length from -1 to ${limit}, got ${length}`, field)
+}
+
+function readIdentities(reader: Reader): readonly Identity[] | null {
+  const count = reader.int()
+  if (count === -1) return null
+  const identities: Identity[] = []
+  for (let i = 0; i < count; i++)
+    identities.push({ scheme: reader.string() ?? '', id: reader.string() ?? '' })
+  return identities
 }

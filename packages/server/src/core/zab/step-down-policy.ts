@@ -9,8 +9,9 @@ import type { LearnerRegistry } from './learner-registry.ts'
 const MAX_COUNTER = 0xffff_fffe
 
 /**
- * Decides when a leader with a quorum steps down: for a designated leader, at the last counter of its epoch, for a voter that
- * has accepted a later epoch, and for a leadership transfer. Except for the first, only when all proposals are committed.
+ * Decides when a leader with a quorum steps down: for a designated leader, at the last counter of its epoch, and for a
+ * leadership transfer. Except for the first, only when all proposals are committed. A server that has accepted a later epoch is
+ * no reason: its history may lack what this leader has committed.
  */
 export class StepDownPolicy {
   readonly #options: LeaderOptions
@@ -20,8 +21,6 @@ export class StepDownPolicy {
   #leaveBy = Infinity
   /** The tick by which a successor must have all transactions; undefined without a transfer. */
   #transferBy: number | undefined
-  /** A later epoch that a voter has accepted; 0 without one. */
-  #laterEpoch = 0
 
   constructor(options: LeaderOptions, learners: LearnerRegistry, tracker: CommitTracker) {
     this.#options = options
@@ -31,32 +30,11 @@ export class StepDownPolicy {
 
   /** Whether there is no reason to step down, so that the leader accepts proposals. */
   get canPropose(): boolean {
-    return (
-      this.#transferBy === undefined &&
-      this.#laterEpoch === 0 &&
-      this.#tracker.canCommit &&
-      !this.#isEpochExhausted
-    )
-  }
-
-  /** The epoch that the next one must exceed because a voter has accepted it; 0 without one. */
-  get laterEpoch(): number {
-    return this.#laterEpoch
+    return this.#transferBy === undefined && this.#tracker.canCommit && !this.#isEpochExhausted
   }
 
   get #isEpochExhausted(): boolean {
     return counterOf(this.#tracker.lastProposed) >= (this.#options.maxCounter ?? MAX_COUNTER)
-  }
-
-  /**
-   * Records a server that has accepted a later epoch. It must refuse the epoch of this leader and could not follow as long as
-   * this one leads, although no server leads in that epoch. So for a voter the leader steps down, and the next epoch will be one
-   * that all can accept.
-   */
-  noteLaterEpoch(server: ServerId, acceptedEpoch: number): void {
-    const { active, proposed } = this.#tracker.verifiers
-    if (active.voters.has(server) || proposed?.voters.has(server) === true)
-      this.#laterEpoch = Math.max(this.#laterEpoch, acceptedEpoch)
   }
 
   /** Starts a leadership transfer, or returns why it is impossible. */
@@ -82,7 +60,6 @@ export class StepDownPolicy {
     if (designatedLeader !== undefined) return this.#yieldToDesignated(designatedLeader, tick)
     if (outstanding > 0) return undefined
     if (this.#isEpochExhausted) return { message: 'all counters of this epoch are used' }
-    if (this.#laterEpoch > 0) return { message: `a voter has already accepted epoch ${this.#laterEpoch}` }
     const successor = this.#transferBy === undefined ? undefined : this.#successor()
     return successor === undefined ? undefined : { message: 'leadership is transferred', successor }
   }

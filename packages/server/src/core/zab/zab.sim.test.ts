@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { AckTracker } from './ack-tracker.ts'
+import { AckTracker } from './commit-tracker.ts'
 import { mutants, type FaultRates, type Mutant } from './testing/simulation-context.ts'
 import { ZabSimulation } from './testing/zab-simulation.ts'
 
@@ -74,6 +74,62 @@ describe('members with failing disks, connections and processes', () => {
     }
     for (const [name, minimum] of Object.entries(minimumPerRun))
       expect(counts.get(name) ?? 0, name).toBeGreaterThan(RUNS * minimum)
+  })
+})
+
+describe('a voter that has accepted later epochs than its ensemble', () => {
+  function lead(): ZabSimulation {
+    const simulation = new ZabSimulation(1, 3, 0, { loss: 0, delayMs: 5, diskMs: 5, crash: 0, cut: 0 })
+    simulation.startAll()
+    simulation.settle(60_000)
+    simulation.write()
+    simulation.settle(60_000)
+    return simulation
+  }
+  const leaderOf = ({ members }: ZabSimulation): (typeof members)[number] =>
+    members.find(({ leader }) => leader !== undefined)!
+
+  it('follows without a vote, leaves the leader alone, and votes again after the next election', () => {
+    const simulation = lead()
+    const leader = leaderOf(simulation)
+    const { epoch } = leader.leader!
+    const behind = simulation.members.find(({ id }) => id !== leader.id)!
+    behind.crash()
+    behind.disk.setEpoch('acceptedEpoch', epoch + 3)
+    simulation.write()
+    behind.start()
+    simulation.settle(60_000)
+    expect(leader.leader?.epoch).toBe(epoch)
+    expect(simulation.counts.get('without a vote')).toBe(1)
+    expect(behind.disk.acceptedEpoch).toBe(epoch + 3)
+
+    const third = simulation.members.find((member) => member !== leader && member !== behind)!
+    simulation.write()
+    simulation.settle(60_000)
+    third.crash()
+    simulation.run(2000)
+    expect(leaderOf(simulation).leader!.epoch).toBe(epoch + 4)
+    simulation.write()
+    third.start()
+    simulation.settle(60_000)
+    expect(simulation.counts.get('without a vote')).toBe(1)
+  })
+
+  it('stays out with a history of a later epoch, so that no acknowledged write is undone', () => {
+    const simulation = lead()
+    const leader = leaderOf(simulation)
+    const { epoch } = leader.leader!
+    const stranger = simulation.members.find(({ id }) => id !== leader.id)!
+    stranger.crash()
+    stranger.disk.setEpoch('acceptedEpoch', epoch + 3)
+    stranger.disk.setEpoch('currentEpoch', epoch + 3)
+    simulation.write()
+    stranger.start()
+    simulation.run(20_000)
+    expect(leader.leader?.epoch).toBe(epoch)
+    expect(stranger.isServing).toBe(false)
+    const { committed } = simulation.checker
+    expect(leader.tree).toEqual(committed)
   })
 })
 

@@ -123,7 +123,7 @@ export class DatabaseFixture {
 
   async open(member = true): Promise<Database> {
     this.database = await openDatabase(this.settings, this.platform(), { isMember: member })
-    if (this.database.wasEmpty && this.database.isEligibleToVote) await this.database.takeSnapshot([])
+    if (this.database.lackedSnapshot && this.database.isEligibleToVote) await this.database.takeSnapshot([])
     return this.database
   }
 

@@ -5,7 +5,7 @@ import { diskWithFolder } from '@zabra/testkit'
 import { createOf } from '../../core/testing/create-of.ts'
 import { Tree } from '../../core/tree/index.ts'
 import type { LoggedTxn } from '../../core/types.ts'
-import { writeEncodedEntry } from '../entries.ts'
+import { writeEncodedEntry } from '../log-format.ts'
 import {
   encodeLoggedTxn,
   recover,

@@ -65,6 +65,7 @@ export class PipelineFixture<W extends RequestPipeline = RequestPipeline> extend
       this.clientService,
       { snapshots: '/data', logs: '/data' },
       0,
+      { traceMask: 306n },
     )
     this.pipeline = pipeline
   }

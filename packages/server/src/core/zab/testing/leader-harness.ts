@@ -44,7 +44,7 @@ export class LeaderHarness {
     const { leader } = this
     const log: string[] = []
     for (let work = leader.nextWork(); work !== undefined; work = leader.nextWork())
-      log.push(describeWork(work))
+      log.push(...describeWork(work))
     return log.filter((line) => line.startsWith(start))
   }
 
@@ -145,16 +145,21 @@ export function establishedLeader(
   return new LeaderHarness(configuration, options).establish(...followers)
 }
 
-function describeWork(work: LeaderWork): string {
-  const receivers = (followers: readonly number[], observers: readonly number[] = []): string =>
-    `to ${followers.join(',')}${observers.length > 0 ? ` inform ${observers.join(',')}` : ''}`
+function describeWork(work: LeaderWork): string[] {
+  if (work.do !== 'commit') return [describeOne(work)]
+  const { first, payloads, followers, observers } = work
+  return payloads.map((_, i) => `commit ${hex(first + i)} ${receivers(followers, observers)}`)
+}
+
+const receivers = (followers: readonly number[], observers: readonly number[] = []): string =>
+  `to ${followers.join(',')}${observers.length > 0 ? ` inform ${observers.join(',')}` : ''}`
+
+function describeOne(work: Exclude<LeaderWork, { do: 'commit' }>): string {
   switch (work.do) {
     case 'send':
       return `${packetName(work.packet.type)} ${hex(work.packet.zxid)} to ${work.to}`
     case 'propose':
       return `propose ${hex(work.zxid)} ${receivers(work.followers)}`
-    case 'commit':
-      return `commit ${hex(work.zxid)} ${receivers(work.followers, work.observers)}`
     case 'commitReconfig': {
       const { zxid, followers, observers, configuration, designated } = work
       const members = [...configuration.members.keys()].join('')

@@ -112,9 +112,9 @@ function describeWork(work: LearnerWork): string[] {
     case 'installSnapshot':
       return [`install ${hex(work.zxid)}`]
     case 'append':
-      return [`log ${hex(work.zxid)}`]
+      return work.payloads.map((_, i) => `log ${hex(work.first + i)}`)
     case 'commit':
-      return [`apply ${hex(work.zxid)}`]
+      return work.payloads.map((_, i) => `apply ${hex(work.first + i)}`)
     case 'ack':
       return Array.from({ length: work.last - work.first + 1 }, (_, i) => `ACK ${hex(work.first + i)}`)
     case 'proposeConfiguration':

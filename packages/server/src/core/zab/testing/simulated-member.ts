@@ -1,6 +1,6 @@
 import { epochOf } from '@zabra/protocol'
 import { invariant } from '@zabra/runtime'
-import type { Election, ElectionInput, ElectionTimer, ElectionWork } from '../../election/index.ts'
+import type { Election, ElectionInput, ElectionTimer, ElectionWork, Vote } from '../../election/index.ts'
 import type { ServerId } from '../../quorum/index.ts'
 import type { Zxid } from '../../types.ts'
 import { CommittedWindow } from '../committed-window.ts'
@@ -45,6 +45,9 @@ export class SimulatedMember implements Peer {
   #window = new CommittedWindow(0)
   #timers = new Map<ElectionTimer, object>()
   #incomingSnapshot: readonly Txn[] = []
+  #leaderId: ServerId = -1
+  /** The leader that this member can only follow without a vote, in this epoch. */
+  #behind: { readonly leader: ServerId; readonly epoch: number } | undefined
   /** Number of unfinished disk writes of the learner, before which no commit is applied. */
   #pendingDiskWork = 0
   /** The zxid with which it votes and leads. */
@@ -129,7 +132,7 @@ export class SimulatedMember implements Peer {
         return
       case 'decide':
         if (work.state === 'leading') this.#lead()
-        else this.#follow(work.vote.leader)
+        else this.#follow(work.vote)
         return
       case 'connect':
       case 'configure':
@@ -272,13 +275,17 @@ export class SimulatedMember implements Peer {
     }
   }
 
-  #commit({ zxid, payload, followers, observers }: Extract<LeaderWork, { do: 'commit' }>): void {
-    const txn = readTxn(zxid, payload)
-    this.#context.checker.leaderCommits(this, this.leader!.epoch, txn)
-    this.#context.count('commits')
-    for (const id of followers) this.#sendToLearner(id, { packet: packet(PacketType.commit, zxid) })
-    for (const id of observers) this.#sendToLearner(id, { packet: packet(PacketType.inform, zxid, payload) })
-    this.#apply(txn)
+  #commit({ first, payloads, followers, observers }: Extract<LeaderWork, { do: 'commit' }>): void {
+    for (const [i, payload] of payloads.entries()) {
+      const zxid = first + i
+      const txn = readTxn(zxid, payload)
+      this.#context.checker.leaderCommits(this, this.leader!.epoch, txn)
+      this.#context.count('commits')
+      for (const id of followers) this.#sendToLearner(id, { packet: packet(PacketType.commit, zxid) })
+      for (const id of observers)
+        this.#sendToLearner(id, { packet: packet(PacketType.inform, zxid, payload) })
+      this.#apply(txn)
+    }
   }
 
   #store(
@@ -349,27 +356,34 @@ export class SimulatedMember implements Peer {
 
   // Learner
 
-  #follow(leader: ServerId): void {
+  #follow(vote: Vote): void {
     this.#incarnation++
     this.#scheduleHalfTick()
-    this.#connect(leader, CONNECT_ATTEMPTS)
+    const { leader, epoch } = vote
+    const isBehind = this.#behind?.leader === leader && this.#behind.epoch === epoch
+    this.#behind = undefined
+    if (isBehind) this.stepElection({ type: 'assigned', state: 'observing', leader })
+    this.#connect(leader, CONNECT_ATTEMPTS, isBehind ? epoch : undefined)
   }
 
-  #connect(to: ServerId, attempts: number): void {
+  #connect(to: ServerId, attempts: number, nonVotingEpoch: number | undefined): void {
     const leader = this.#context.peer(to)
     if (leader.isUp && leader.isListening && this.#context.areConnected(this.id, to))
-      return this.#openLink(leader)
+      return this.#openLink(leader, nonVotingEpoch)
     if (attempts === 0) return this.look()
-    this.#afterInIncarnation(100, () => this.#connect(to, attempts - 1))
+    this.#afterInIncarnation(100, () => this.#connect(to, attempts - 1, nonVotingEpoch))
   }
 
-  #openLink(leader: Peer): void {
+  #openLink(leader: Peer, nonVotingEpoch: number | undefined): void {
     const { disk } = this
+    if (nonVotingEpoch !== undefined) this.#context.count('without a vote')
+    this.#leaderId = leader.id
     const link = this.#context.createLink(leader, this)
     this.links.set(link.id, link)
     this.learner = new Learner({
       self: this.id,
-      observer: this.observer,
+      observer: this.observer || nonVotingEpoch !== undefined,
+      ...(nonVotingEpoch === undefined ? {} : { nonVotingEpoch }),
       acceptedEpoch: disk.acceptedEpoch,
       currentEpoch: disk.currentEpoch,
       lastZxid: this.#reportedZxid,
@@ -424,11 +438,15 @@ export class SimulatedMember implements Peer {
         })
       }
       case 'append':
-        return this.#append(readTxn(work.zxid, work.payload))
-      case 'commit': {
-        const apply = (): void => this.#apply(readTxn(work.zxid, work.payload))
-        return this.#pendingDiskWork === 0 ? apply() : this.#onDisk(apply)
-      }
+        for (const [i, payload] of work.payloads.entries()) this.#append(readTxn(work.first + i, payload))
+        return
+      case 'commit':
+        for (const [i, payload] of work.payloads.entries()) {
+          const apply = (): void => this.#apply(readTxn(work.first + i, payload))
+          if (this.#pendingDiskWork === 0) apply()
+          else this.#onDisk(apply)
+        }
+        return
       case 'ack':
         for (let zxid = work.first; zxid <= work.last; zxid++)
           this.#sendToLeader(packet(PacketType.ack, zxid))
@@ -448,6 +466,8 @@ export class SimulatedMember implements Peer {
         return
       case 'leave':
         this.#context.countReason(work.reason)
+        if (work.earlierEpoch !== undefined)
+          this.#behind = { leader: this.#leaderId, epoch: work.earlierEpoch }
         return this.look()
       case 'proposeConfiguration':
       case 'activate':

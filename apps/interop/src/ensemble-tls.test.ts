@@ -1,0 +1,112 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import {
+  createAuthority,
+  issueCertificate,
+} from '../../../packages/runtime/src/node/certificate-authority.ts'
+import { expect, it } from 'vitest'
+import { Ensemble } from './ensemble/ensemble.ts'
+import { runUnderLoad } from './ensemble/load-run.ts'
+import { seedFromEnv } from './harness/prng.ts'
+import { describeWith } from './harness/requirements.ts'
+import { scratch, type Kind } from './harness/servers.ts'
+
+type Config = Record<string, string>
+
+/** Returns the settings of each member for TLS, with a certificate of its own: they share an address, so URIs tell them apart. */
+function certificates(ids: readonly number[]): (id: number, kind: Kind) => Config {
+  const folder = scratch('quorum-tls')
+  const authority = createAuthority({ name: 'Members', days: 30 })
+  const trusted = join(folder, 'authority.pem')
+  writeFileSync(trusted, authority.certificate)
+  for (const id of ids) {
+    const { key, certificate } = issueCertificate(authority, {
+      name: `server ${id}`,
+      days: 20,
+      hosts: ['localhost', '127.0.0.1'],
+      uris: [`spiffe://zabra/member/${id}`],
+    })
+    writeFileSync(join(folder, `${id}.pem`), key + certificate)
+  }
+  return (id, kind) => ({
+    'ssl.quorum.keyStore.location': join(folder, `${id}.pem`),
+    'ssl.quorum.trustStore.location': trusted,
+    ...(kind === 'zabra' ? { 'ssl.quorum.id': 'spiffe://zabra/member/{id}' } : {}),
+  })
+}
+
+describeWith(['apache'], 'an ensemble of Apache ZooKeeper and Zabra with sslQuorum', () => {
+  // Apache ZooKeeper 3.8 has no default cipher suite for TLS 1.3.
+  const newest = { 'ssl.quorum.protocol': 'TLSv1.3', 'ssl.quorum.ciphersuites': 'TLS_AES_128_GCM_SHA256' }
+  it.each<{ name: string; kinds: Kind[]; version: Config }>([
+    {
+      name: 'TLS 1.2, led by Apache ZooKeeper, then by Zabra',
+      kinds: ['zabra', 'zabra', 'apache-3.8'],
+      version: {},
+    },
+    {
+      name: 'TLS 1.3, led by Zabra, then by Apache ZooKeeper',
+      kinds: ['zabra', 'apache-3.8', 'zabra'],
+      version: newest,
+    },
+  ])(
+    'serves writes with $name',
+    async ({ kinds, version }) => {
+      const settings = certificates([1, 2, 3])
+      const ensemble = await Ensemble.start({
+        kinds,
+        config: { sslQuorum: 'true' },
+        configOf: (id, kind) => ({ ...settings(id, kind), ...version }),
+      })
+      const led = new Set<Kind>()
+      for (let round = 0; round < 2; round++) {
+        const leader = await ensemble.leader()
+        led.add(ensemble.kindOf(leader))
+        for (const id of ensemble.ids)
+          await ensemble.withClient(id, (client) => client.create(`/r${round}-${id}`, String(id)))
+        await ensemble.stop(leader)
+        await ensemble.leader()
+        await ensemble.start(leader)
+      }
+      await ensemble.leader()
+      await ensemble.waitUntilSynced()
+      expect(led).toEqual(new Set(kinds))
+      const [first, ...others] = [...(await ensemble.dumps()).values()]
+      for (const other of others) expect(other).toEqual(first)
+    },
+    120_000,
+  )
+
+  it('has changed from plaintext in three rolling restarts under load, without losing a write or a session', async () => {
+    const seed = seedFromEnv()
+    const settings = certificates([1, 2, 3])
+    let step: Config = {}
+    const ensemble = await Ensemble.start({
+      kinds: ['zabra', 'apache-3.8', 'zabra'],
+      configOf: (id, kind) => (step['sslQuorum'] === undefined ? {} : { ...settings(id, kind), ...step }),
+    })
+    const { violations, ...figures } = await runUnderLoad(
+      ensemble,
+      { seed, sessionTimeout: 16_000 },
+      async (waitForWrites) => {
+        for (const [sslQuorum, portUnification] of [
+          ['false', 'true'],
+          ['true', 'true'],
+          ['true', 'false'],
+        ] as const) {
+          step = { sslQuorum, portUnification }
+          for (const id of ensemble!.ids) {
+            await ensemble!.replace(id, ensemble!.kindOf(id))
+            await ensemble!.leader()
+            await waitForWrites(30)
+          }
+        }
+      },
+    )
+    console.log(`to TLS: seed ${seed}, ${JSON.stringify(figures)}`)
+    const outputs = ensemble.ids.map((id) => `--- ${id}\n${ensemble!.member(id).output.slice(-2000)}`)
+    expect(violations, outputs.join('\n')).toEqual([])
+    expect(figures.newSessions).toBe(0)
+    expect(ensemble.member(1).output).toMatch(/accepts TLS only/)
+  }, 180_000)
+})

@@ -1,0 +1,137 @@
+import { connect, type Socket } from 'node:net'
+import { once } from 'node:events'
+import { afterEach, expect, it } from 'vitest'
+import type { HttpRequest, HttpResponse } from '../http.ts'
+import type { Listener } from '../network.ts'
+import { nodeHttpServer } from './http-server.ts'
+
+let listener: Listener
+const failures: Error[] = []
+const sockets: Socket[] = []
+
+async function serve(
+  handle: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>,
+  limits: { connections?: number; idleTimeoutMs?: number } = {},
+): Promise<string> {
+  listener = await nodeHttpServer().listen(
+    { host: '127.0.0.1', port: 0 },
+    { connections: 10, idleTimeoutMs: 60_000, ...limits },
+    { handle: async (request) => handle(request), failed: (error) => void failures.push(error) },
+  )
+  return `http://127.0.0.1:${listener.address.port}`
+}
+
+/** Opens a connection, and resolves once the server has taken it, which answers a request on it if `isUsed`. */
+async function open(request?: string): Promise<Socket> {
+  const socket = connect(listener.address.port, '127.0.0.1')
+  sockets.push(socket)
+  socket.on('error', () => {})
+  await once(socket, 'connect')
+  if (request !== undefined) {
+    socket.write(request)
+    await once(socket, 'data')
+  }
+  return socket
+}
+
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy()
+  failures.length = 0
+  await listener.close()
+})
+
+const ask = (path = '/'): string => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`
+
+it('a request reaches the handler with path, query, headers, address and body', async () => {
+  const seen: unknown[] = []
+  const url = await serve(async ({ method, path, query, headers, remote, isSecure, body }) => {
+    let text = ''
+    for await (const chunk of body) text += new TextDecoder().decode(chunk)
+    seen.push([method, path, query.get('b'), headers['x-y'], remote.host, isSecure, text])
+    return { status: 201, headers: { 'x-z': '1' }, body: 'made' }
+  })
+  const response = await fetch(`${url}/a%20b?b=c`, { method: 'POST', headers: { 'X-Y': 'v' }, body: 'text' })
+  expect(seen).toEqual([['POST', '/a%20b', 'c', 'v', '127.0.0.1', false, 'text']])
+  expect([response.status, response.headers.get('x-z'), await response.text()]).toEqual([201, '1', 'made'])
+})
+
+it('a handler that rejects is answered with 500 and reported', async () => {
+  const url = await serve(() => Promise.reject(new Error('broken')))
+  const response = await fetch(url)
+  expect([response.status, await response.text()]).toEqual([500, ''])
+  expect(failures.map(({ message }) => message)).toEqual(['broken'])
+})
+
+it('a long body is made only as fast as the client reads, and its source is closed when the client leaves', async () => {
+  let made = 0
+  let closed!: () => void
+  const isClosed = new Promise<void>((resolve) => (closed = resolve))
+  async function* endless(): AsyncGenerator<Uint8Array> {
+    try {
+      for (;;) {
+        made++
+        yield new Uint8Array(64 * 1024)
+      }
+    } finally {
+      closed()
+    }
+  }
+  await serve(() => ({ status: 200, body: endless() }))
+  const socket = await open(ask())
+  socket.pause()
+  // The buffers of both sockets fill up; then nothing more is made.
+  let before = -1
+  while (before !== made) {
+    before = made
+    for (let i = 0; i < 100; i++) await new Promise((resolve) => void setImmediate(resolve))
+  }
+  expect(made * 64 * 1024).toBeLessThan(64 * 2 ** 20)
+  socket.destroy()
+  await isClosed
+})
+
+it('a connection beyond the limit replaces the one that has been idle for longest, not one with a request in progress', async () => {
+  let release = (): void => {}
+  const held = new Promise<void>((resolve) => (release = resolve))
+  await serve(
+    async ({ path }) => {
+      if (path === '/held') await held
+      return { status: 200, body: path }
+    },
+    { connections: 2 },
+  )
+  const busy = await open()
+  busy.write(ask('/held'))
+  const idle = await open(ask('/'))
+  const idleClosed = once(idle, 'close')
+  const third = await open(ask('/third'))
+  await idleClosed
+  expect(busy.destroyed || third.destroyed).toBe(false)
+  const answer = once(busy, 'data')
+  release()
+  expect(String((await answer)[0])).toContain('/held')
+})
+
+it('malformed and oversized requests are answered with an error of HTTP and closed, without a report', async () => {
+  await serve(() => ({ status: 200 }))
+  for (const [bytes, status] of [
+    ['\u0000\u0001 garbage\r\n\r\n', '400'],
+    [`GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, '431'],
+  ] as const) {
+    const socket = await open()
+    const chunks: string[] = []
+    socket.on('data', (chunk) => void chunks.push(String(chunk)))
+    socket.write(bytes)
+    await once(socket, 'close')
+    expect(chunks.join('')).toContain(` ${status} `)
+  }
+  expect(failures).toEqual([])
+})
+
+it('closing the listener closes idle connections at once', async () => {
+  await serve(() => ({ status: 200 }))
+  const socket = await open(ask())
+  const closed = once(socket, 'close')
+  await listener.close()
+  await closed
+})

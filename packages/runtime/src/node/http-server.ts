@@ -1,0 +1,206 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { HttpHandler, HttpLimits, HttpRequest, HttpResponse, HttpServer } from '../http.ts'
+import type { PeerIdentity } from '../network.ts'
+import { listenForSockets } from './network.ts'
+import type { NodeTlsNetwork } from './tls.ts'
+
+/** Longest request line and headers in bytes. */
+const MAX_HEADER_BYTES = 16 * 1024
+/** Most headers of a request. */
+const MAX_HEADERS = 64
+/** Time in which a client sends its headers, in milliseconds. */
+const HEADERS_TIMEOUT_MS = 10_000
+/** Time in which a client sends a whole request, in milliseconds: a snapshot to restore takes long. */
+const REQUEST_TIMEOUT_MS = 600_000
+
+/** Returns an HTTP server, or an HTTPS server when `tls` is given; `isMixed` accepts both on one port. */
+export function nodeHttpServer({
+  tls,
+  isMixed = false,
+}: { tls?: NodeTlsNetwork | undefined; isMixed?: boolean } = {}): HttpServer {
+  return {
+    async listen(at, limits, handler) {
+      const connections = new HttpConnections(limits)
+      const server = createHttpServer(limits, connections, handler)
+      const accept = (socket: Socket, details: ConnectionDetails): void => {
+        connections.add(socket, details)
+        server.emit('connection', socket)
+      }
+      const failed = (error: Error): void => handler.failed(error)
+      const plain = (socket: Socket): void => accept(socket, { isSecure: false, peer: undefined })
+      const listener =
+        tls === undefined
+          ? await listenForSockets(at, plain, failed)
+          : await tls.listenForSockets(
+              at,
+              (socket, peer) => accept(socket, { isSecure: true, peer }),
+              failed,
+              isMixed ? plain : undefined,
+            )
+      return {
+        address: listener.address,
+        async close() {
+          await listener.close()
+          connections.close()
+          server.close()
+        },
+      }
+    },
+  }
+}
+
+interface ConnectionDetails {
+  readonly isSecure: boolean
+  readonly peer: PeerIdentity | undefined
+}
+
+/** The open connections of one port, oldest first. */
+class HttpConnections {
+  readonly #limits: HttpLimits
+  readonly #details = new Map<Socket, ConnectionDetails>()
+  readonly #busy = new Set<Socket>()
+  #isClosing = false
+
+  constructor(limits: HttpLimits) {
+    this.#limits = limits
+  }
+
+  add(socket: Socket, details: ConnectionDetails): void {
+    if (this.#details.size >= this.#limits.connections) this.#evict()
+    socket.allowHalfOpen = false
+    socket.on('error', () => {})
+    this.#details.set(socket, details)
+    socket.once('close', () => {
+      this.#details.delete(socket)
+      this.#busy.delete(socket)
+    })
+  }
+
+  detailsOf(socket: Socket): ConnectionDetails {
+    return this.#details.get(socket) ?? { isSecure: false, peer: undefined }
+  }
+
+  beginRequest(socket: Socket): void {
+    this.#busy.add(socket)
+  }
+
+  /** Moves the connection to the end of the order of eviction. */
+  endRequest(socket: Socket): void {
+    this.#busy.delete(socket)
+    const details = this.#details.get(socket)
+    if (details === undefined) return
+    if (this.#isClosing) {
+      socket.destroySoon()
+      return
+    }
+    this.#details.delete(socket)
+    this.#details.set(socket, details)
+  }
+
+  close(): void {
+    this.#isClosing = true
+    for (const socket of this.#details.keys()) if (!this.#busy.has(socket)) socket.destroy()
+  }
+
+  /** Closes the connection that has been idle for longest; the oldest one when all are busy. */
+  #evict(): void {
+    let oldest: Socket | undefined
+    for (const socket of this.#details.keys()) {
+      oldest ??= socket
+      if (!this.#busy.has(socket)) {
+        oldest = socket
+        break
+      }
+    }
+    oldest?.destroy()
+    if (oldest !== undefined) this.#details.delete(oldest)
+  }
+}
+
+function createHttpServer(limits: HttpLimits, connections: HttpConnections, handler: HttpHandler): Server {
+  const server = createServer({
+    maxHeaderSize: MAX_HEADER_BYTES,
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: limits.idleTimeoutMs,
+    connectionsCheckingInterval: 5000,
+  })
+  server.maxHeadersCount = MAX_HEADERS
+  server.timeout = limits.idleTimeoutMs
+  server.on('request', (request, response) => {
+    const { socket } = request
+    connections.beginRequest(socket)
+    response.once('close', () => connections.endRequest(socket))
+    void answer(request, response, connections.detailsOf(socket), handler)
+  })
+  // Malformed requests: Node's default answers 400 and closes, without a log line.
+  server.on('connect', (_, socket) => socket.destroy())
+  server.on('upgrade', (_, socket) => socket.destroy())
+  return server
+}
+
+async function answer(
+  message: IncomingMessage,
+  response: ServerResponse,
+  details: ConnectionDetails,
+  handler: HttpHandler,
+): Promise<void> {
+  try {
+    await send(response, await handler.handle(requestOf(message, details)), message)
+  } catch (error) {
+    handler.failed(error instanceof Error ? error : new Error(String(error)))
+    if (response.headersSent) response.destroy()
+    else await send(response, { status: 500 }, message).catch(() => response.destroy())
+  }
+}
+
+function requestOf(message: IncomingMessage, { isSecure, peer }: ConnectionDetails): HttpRequest {
+  const { method = '', url = '/', headers, socket } = message
+  const mark = url.indexOf('?')
+  return {
+    method,
+    path: mark < 0 ? url : url.slice(0, mark),
+    query: new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1)),
+    headers,
+    remote: { host: socket.remoteAddress ?? 'unknown', port: socket.remotePort ?? 0 },
+    isSecure,
+    peer,
+    body: message,
+  }
+}
+
+async function send(response: ServerResponse, answer: HttpResponse, message: IncomingMessage): Promise<void> {
+  const { status, headers = {}, body = '' } = answer
+  const isWhole = typeof body === 'string' || body instanceof Uint8Array
+  // The rest of a body that was not read is not worth its transfer, and what follows an error is not trusted.
+  const closes = status >= 400 || !message.complete
+  response.writeHead(status, {
+    ...headers,
+    ...(closes ? { connection: 'close' } : {}),
+    ...(isWhole ? { 'content-length': String(Buffer.byteLength(body)) } : {}),
+  })
+  if (message.method === 'HEAD') {
+    response.end()
+  } else if (isWhole) {
+    response.end(body)
+  } else {
+    for await (const chunk of body) {
+      if (response.destroyed) return
+      if (!response.write(chunk)) await drained(response)
+    }
+    response.end()
+  }
+}
+
+/** Resolves when the response can take more, or its client has left. */
+function drained(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      response.off('drain', done).off('close', done)
+      resolve()
+    }
+    if (response.destroyed) resolve()
+    else response.on('drain', done).on('close', done)
+  })
+}

@@ -1,0 +1,35 @@
+import type { Platform } from '@zabra/runtime'
+import type { EnsembleConfiguration, ServerId } from '../core/quorum/index.ts'
+import type { ServerSettings } from '../settings/index.ts'
+import type { DirectoryReport, ServerReport } from './server-report.ts'
+
+/** What the HTTP port reports about a server, in every role and between two roles, and asks of it. */
+export interface AdminTarget {
+  readonly settings: ServerSettings
+  readonly platform: Pick<Platform, 'clock' | 'disk' | 'system'>
+  readonly directories: DirectoryReport
+  /** When the server started, on the monotonic clock. */
+  readonly startedAt: number
+  /** The service of the current role; undefined between two roles. */
+  readonly service: ServerReport | undefined
+  readonly role: 'standalone' | 'looking' | 'leading' | 'following' | 'observing' | 'read-only'
+  /** The id of the leader, if there is one. */
+  readonly leader: ServerId | undefined
+  /** The active configuration; undefined on a standalone server. */
+  readonly configuration: EnsembleConfiguration | undefined
+  /** When the newest snapshot was taken, in milliseconds since 1970; undefined when there is none. */
+  readonly lastSnapshotAt: number | undefined
+  /** Whether the server has begun to stop. */
+  readonly isStopping: boolean
+  /** Takes a snapshot. Resolves to whether it is on disk; a failure is logged. */
+  takeSnapshot(): Promise<boolean>
+}
+
+/** State that commands change and that outlives roles. */
+export interface CommandState {
+  /** Stored and shown; this server traces nothing. */
+  traceMask: bigint
+}
+
+/** The trace mask with which Apache ZooKeeper starts. */
+export const INITIAL_TRACE_MASK = 306n

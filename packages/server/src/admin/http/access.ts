@@ -1,0 +1,209 @@
+import type { HttpRequest } from '@zabra/runtime'
+import { addIdentities, authenticate, identitiesOfCertificate, ipMatches } from '../../core/auth/index.ts'
+import type { Identity } from '../../core/types.ts'
+import type { ServerSettings } from '../../settings/index.ts'
+
+/** What a caller of the HTTP port may do. `admin` includes everything. */
+export type AdminRole = 'health' | 'metrics' | 'view' | 'operate' | 'backup' | 'admin'
+
+/** Why a request is refused: the status, and the error as Apache ZooKeeper words it where it has one. */
+export interface Refusal {
+  readonly status: 401 | 403 | 421 | 429
+  readonly error: string
+  readonly retryAfterSeconds?: number
+}
+
+/** Failed logins of an address, after which it has to wait. */
+const FREE_FAILURES = 3
+const MAX_WAIT_MS = 30_000
+/** Addresses whose failures are remembered; the oldest is forgotten first. */
+const MAX_ADDRESSES = 1000
+
+interface Failures {
+  count: number
+  until: number
+}
+
+/** Decides who may do what on the HTTP port. */
+export class AdminAccess {
+  readonly #settings: ServerSettings
+  readonly #now: () => number
+  readonly #onFailedLogin: () => void
+  readonly #failures = new Map<string, Failures>()
+
+  /** `now` reads the monotonic clock. `onFailedLogin` counts refused credentials. */
+  constructor(settings: ServerSettings, now: () => number, onFailedLogin: () => void) {
+    this.#settings = settings
+    this.#now = now
+    this.#onFailedLogin = onFailedLogin
+  }
+
+  /**
+   * Returns why the request is refused; undefined when its caller has the role. `hosts` are the names under which this server is
+   * known: a request that names another one may come from a web page whose name was rebound to this address.
+   */
+  refusalOf(request: HttpRequest, role: AdminRole, hosts: Iterable<string>): Refusal | undefined {
+    const isProbe = role === 'health' || role === 'metrics'
+    if (isFromForeignPage(request) && !(isProbe && /^(?:GET|HEAD)$/.test(request.method)))
+      return { status: 403, error: 'Requests of pages from other origins are refused' }
+    const wait = this.#waitOf(request.remote.host)
+    if (wait > 0)
+      return { status: 429, error: 'Too many failed logins', retryAfterSeconds: Math.ceil(wait / 1000) }
+    const proved = this.#authenticate(request)
+    if (proved === 'refused') {
+      this.#countFailure(request.remote.host)
+      return { status: 401, error: 'Not authenticated' }
+    }
+    if (this.#rolesOf(proved ?? [], request).has(role)) {
+      if (isProbe || proved !== undefined || isKnownHost(request, [...hosts, ...this.#settings.adminHosts]))
+        return undefined
+      return {
+        status: 421,
+        error: 'Unknown Host: use an address, localhost, or a name that admin.hosts lists',
+      }
+    }
+    return proved === undefined
+      ? { status: 401, error: 'Auth info is missing for the command' }
+      : { status: 403, error: 'Not authorized' }
+  }
+
+  /** Returns the identities that the request proves by credentials, undefined without any. */
+  #authenticate(request: HttpRequest): readonly Identity[] | 'refused' | undefined {
+    const { authorization } = request.headers
+    const certificate = request.peer && identitiesOfCertificate(request.peer, x509RulesOf(this.#settings))
+    if (typeof authorization !== 'string') return certificate
+    const [scheme = '', data, ...rest] = authorization.trim().split(/ +/)
+    if (rest.length > 0) return 'refused'
+    const proved = this.#identitiesOf(scheme.toLowerCase(), data, request, certificate)
+    return proved === undefined ? 'refused' : addIdentities(certificate ?? [], proved)
+  }
+
+  #identitiesOf(
+    scheme: string,
+    data: string | undefined,
+    { remote }: HttpRequest,
+    certificate: readonly Identity[] | undefined,
+  ): readonly Identity[] | undefined {
+    const { superDigest, digestAuthEnabled } = this.#settings
+    switch (scheme) {
+      case 'x509':
+        return certificate
+      case 'ip':
+        return [{ scheme: 'ip', id: remote.host }]
+      case 'digest':
+        if (!digestAuthEnabled || data === undefined) return undefined
+        return authenticate('digest', new TextEncoder().encode(data), { remoteIp: remote.host, superDigest })
+      case 'basic':
+        return this.#login(data)
+      default:
+        return undefined
+    }
+  }
+
+  /** Logs a SASL user in by name and password. */
+  #login(data: string | undefined): readonly Identity[] | undefined {
+    const { saslUsers, saslSuperUsers } = this.#settings
+    const text = decodeBase64(data ?? '')
+    const colon = text.indexOf(':')
+    if (colon < 0) return undefined
+    const user = text.slice(0, colon)
+    const expected = Object.hasOwn(saslUsers, user) ? saslUsers[user]! : undefined
+    if (!isSameText(expected ?? '', text.slice(colon + 1)) || expected === undefined) return undefined
+    return [
+      { scheme: 'sasl', id: user },
+      ...(saslSuperUsers.includes(user) ? [{ scheme: 'super', id: '' }] : []),
+    ]
+  }
+
+  #rolesOf(identities: readonly Identity[], { remote }: HttpRequest): ReadonlySet<AdminRole> {
+    const settings = this.#settings
+    const roles = new Set<AdminRole>(['health'])
+    for (const role of settings.adminAnonymous)
+      if (role !== 'local-view') roles.add(role)
+      else if (isLoopback(remote.host)) roles.add('view')
+    const all = [...identities, { scheme: 'ip', id: remote.host }]
+    const given: readonly (readonly [AdminRole, readonly string[]])[] = [
+      ['metrics', settings.adminRoleMetrics],
+      ['view', settings.adminRoleView],
+      ['operate', settings.adminRoleOperate],
+      ['backup', settings.adminRoleBackup],
+      ['admin', settings.adminRoleAdmin],
+    ]
+    for (const [role, members] of given)
+      if (members.some((member) => all.some((identity) => isMember(identity, member)))) roles.add(role)
+    const isAdmin = roles.has('admin') || identities.some(({ scheme }) => scheme === 'super')
+    if (isAdmin) for (const role of ['admin', 'backup', 'operate', 'metrics'] as const) roles.add(role)
+    if (roles.has('operate') || roles.has('backup')) roles.add('view')
+    if (roles.has('view')) roles.add('metrics')
+    return roles
+  }
+
+  #waitOf(host: string): number {
+    return (this.#failures.get(host)?.until ?? 0) - this.#now()
+  }
+
+  #countFailure(host: string): void {
+    this.#onFailedLogin()
+    const count = (this.#failures.get(host)?.count ?? 0) + 1
+    const waitMs = count < FREE_FAILURES ? 0 : Math.min(MAX_WAIT_MS, 1000 * 2 ** (count - FREE_FAILURES))
+    this.#failures.delete(host)
+    this.#failures.set(host, { count, until: this.#now() + waitMs })
+    if (this.#failures.size > MAX_ADDRESSES) this.#failures.delete(this.#failures.keys().next().value!)
+  }
+}
+
+/** Returns whether an entry of `admin.role.*` names an identity: `scheme:id`, a network for `ip`, a trailing `*` for any rest. */
+function isMember({ scheme, id }: Identity, member: string): boolean {
+  if (member === 'super') return scheme === 'super'
+  const colon = member.indexOf(':')
+  if (member.slice(0, colon) !== scheme) return false
+  const pattern = member.slice(colon + 1)
+  if (scheme === 'ip') return ipMatches(id, pattern)
+  return pattern.endsWith('*') ? id.startsWith(pattern.slice(0, -1)) : id === pattern
+}
+
+const isLoopback = (host: string): boolean => /^(?:::ffff:)?127\.|^::1$/.test(host)
+
+/** Returns whether a web page of another origin has made the request. Programs send neither header. */
+function isFromForeignPage({ headers }: HttpRequest): boolean {
+  const site = headers['sec-fetch-site']
+  if (site !== undefined) return site !== 'same-origin' && site !== 'none'
+  return headers['origin'] !== undefined
+}
+
+/** Returns whether `Host` is an address, `localhost` or one of the names. A page cannot be rebound to an address. */
+function isKnownHost({ headers }: HttpRequest, names: readonly string[]): boolean {
+  const { host } = headers
+  if (typeof host !== 'string') return true
+  const name = host.replace(/:\d+$/, '').toLowerCase()
+  return (
+    /^\d+(?:\.\d+){3}$|^\[[0-9a-f:.]+\]$|^localhost$/.test(name) ||
+    names.some((known) => known.toLowerCase() === name)
+  )
+}
+
+/** Compares in a time that does not depend on where the texts differ. */
+function isSameText(a: string, b: string): boolean {
+  let difference = a.length ^ b.length
+  for (let i = 0; i < b.length; i++) difference |= (a.charCodeAt(i) || 0) ^ b.charCodeAt(i)
+  return difference === 0
+}
+
+function decodeBase64(text: string): string {
+  try {
+    return new TextDecoder().decode(Uint8Array.from(atob(text), (character) => character.charCodeAt(0)))
+  } catch {
+    return ''
+  }
+}
+
+function x509RulesOf(settings: ServerSettings): Parameters<typeof identitiesOfCertificate>[1] {
+  return {
+    superUser: settings.x509SuperUser,
+    idType: settings.x509IdType,
+    sanType: settings.x509SanType,
+    sanMatch: settings.x509SanMatch,
+    sanExtract: settings.x509SanExtract,
+    sanGroup: settings.x509SanGroup,
+  }
+}

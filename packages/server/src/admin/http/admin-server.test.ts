@@ -1,0 +1,248 @@
+import { OpCode } from '@zabra/protocol'
+import { NetworkError } from '@zabra/runtime'
+import { ManualPlatform } from '@zabra/testkit'
+import { afterEach, describe, expect, it } from 'vitest'
+import { createServer } from '../../server.ts'
+import { defaults } from '../../settings/index.ts'
+import { TestServer } from '../../testing/test-server.ts'
+
+let server: TestServer
+
+async function start(settings: Parameters<typeof TestServer.start>[0] = {}): Promise<TestServer> {
+  server = await TestServer.start(settings)
+  return server
+}
+
+afterEach(() => server?.stop())
+
+const get = (path: string, options?: Parameters<TestServer['http']['request']>[1]) =>
+  server.http.request(path, options)
+
+/** Returns the members of a command's answer. */
+const command = async (path: string): Promise<Record<string, unknown>> =>
+  JSON.parse((await get(`/commands/${path}`)).text) as Record<string, unknown>
+
+describe('commands of the HTTP port', () => {
+  it('answer in the form of Apache ZooKeeper, by any of their names', async () => {
+    await start()
+    const expected = '{\n  "read_only" : false,\n  "command" : "is_read_only",\n  "error" : null\n}'
+    expect(await get('/commands/is_read_only')).toMatchObject({
+      status: 200,
+      headers: { 'content-type': 'application/json' },
+      text: expected,
+    })
+    expect((await get('/commands/isro')).text).toBe(expected)
+  })
+
+  it('name an unknown command in the answer, with status 200', async () => {
+    await start()
+    expect(await get('/commands/nosuch')).toMatchObject({
+      status: 200,
+      text: '{\n  "command" : "nosuch",\n  "error" : "Unknown command: nosuch"\n}',
+    })
+  })
+
+  it('write an error of their own first', async () => {
+    await start()
+    expect((await get('/commands/leader')).text).toBe(
+      '{\n  "error" : "server is not initialized",\n  "command" : "leader"\n}',
+    )
+    expect((await get('/commands/set_trace_mask?traceMask=x')).status).toBe(401)
+  })
+
+  it('list all commands at the path of the commands', async () => {
+    await start()
+    const { text } = await get('/commands')
+    expect(text.startsWith('<a href="/commands/configuration">configuration</a>\n<br/>\n')).toBe(true)
+    expect(text.match(/<br\/>/g)).toHaveLength(27)
+  })
+
+  it('show sessions, ephemeral nodes and watches with ids as exact integers', async () => {
+    await start()
+    const client = await server.connect()
+    client.create(1, '/held', 1)
+    client.read(2, OpCode.exists, '/held', true)
+    await server.untilIdle()
+    const id = String(client.session!.sessionId)
+    expect((await get('/commands/dump')).text).toContain(`"${id}" : [ "/held" ]`)
+    expect((await get('/commands/watches')).text).toContain(`"${id}" : [ "/held" ]`)
+    expect((await get('/commands/watches_by_path')).text).toContain(`"/held" : [ ${id} ]`)
+    expect((await get('/commands/connections')).text).toContain(`"session_id" : ${id},`)
+    expect(await command('watch_summary')).toMatchObject({
+      num_connections: 1,
+      num_paths: 1,
+      num_total_watches: 1,
+    })
+  })
+
+  it('send a snapshot to callers with the role, once in the interval', async () => {
+    await start({ adminRoleBackup: ['ip:127.0.0.0/8'] })
+    await server.connect()
+    const { status, headers, text } = await get('/commands/snapshot')
+    expect(status).toBe(200)
+    expect(headers).toMatchObject({ last_zxid: '0x1', 'content-type': 'application/octet-stream' })
+    expect(text.startsWith('ZKSN')).toBe(true)
+    expect(await get('/commands/snapshot')).toMatchObject({
+      status: 429,
+      headers: { 'retry-after': '300' },
+      text: '{\n  "command" : "snapshot",\n  "error" : null\n}',
+    })
+    await server.advance(300_000)
+    const brief = await get('/commands/snapshot?streaming=false')
+    expect(brief).toMatchObject({ status: 200, headers: { last_zxid: '0x2' } })
+    expect(brief.text).toContain('"error" : null')
+    expect((await get('/commands/snapshot', { from: '10.0.0.1' })).status).toBe(401)
+  })
+
+  it('hide the values of settings and variables that hold secrets', async () => {
+    await start({ superDigest: 'super:c2VjcmV0' })
+    expect((await command('system_properties'))['DigestAuthenticationProvider.superDigest']).toBe(
+      '(set, not shown)',
+    )
+    expect((await get('/commands/initial_configuration')).text).not.toContain('c2VjcmV0')
+  })
+})
+
+describe('access to the HTTP port', () => {
+  it('is refused to callers of other machines without credentials, but for health and metrics', async () => {
+    await start()
+    const from = '10.1.2.3'
+    expect(await get('/commands/configuration', { from })).toMatchObject({
+      status: 401,
+      text: '{\n  "command" : "configuration",\n  "error" : "Auth info is missing for the command"\n}',
+    })
+    expect((await get('/readyz', { from })).status).toBe(200)
+    expect((await get('/metrics', { from })).status).toBe(200)
+  })
+
+  it('is granted by the roles of the settings', async () => {
+    await start({ adminRoleOperate: ['sasl:ada'], saslUsers: { ada: 'pass', bob: 'word' } })
+    const authorization = `Basic ${btoa('ada:pass')}`
+    const reset = (value: string) => get('/commands/stat_reset', { headers: { authorization: value } })
+    expect((await get('/commands/stat_reset')).status).toBe(401)
+    expect((await reset(authorization)).status).toBe(200)
+    expect((await reset(`Basic ${btoa('bob:word')}`)).status).toBe(403)
+    expect((await reset(`Basic ${btoa('ada:wrong')}`)).status).toBe(401)
+  })
+
+  it('is denied to an address for a while after three failed logins', async () => {
+    await start()
+    const headers = { authorization: `Basic ${btoa('ada:wrong')}` }
+    for (let i = 0; i < 3; i++) expect((await get('/commands/configuration', { headers })).status).toBe(401)
+    expect(await get('/commands/configuration')).toMatchObject({
+      status: 429,
+      headers: { 'retry-after': '1' },
+    })
+    expect((await get('/commands/configuration', { from: '127.0.0.2' })).status).toBe(200)
+    await server.advance(1000)
+    expect((await get('/commands/configuration')).status).toBe(200)
+  })
+
+  it('is refused to pages: by a name that was rebound, and from another origin', async () => {
+    await start({ adminHosts: ['zk1.example'] })
+    const status = async (headers: Record<string, string>, path = '/commands/configuration') =>
+      (await get(path, { headers })).status
+    expect(await status({ host: 'evil.example' })).toBe(421)
+    expect(await status({ host: 'zk1.example:8080' })).toBe(200)
+    expect(await status({ host: '[::1]:8080' })).toBe(200)
+    expect(await status({ origin: 'http://evil.example' })).toBe(403)
+    expect(await status({ 'sec-fetch-site': 'cross-site' })).toBe(403)
+    expect(await status({ 'sec-fetch-site': 'cross-site' }, '/readyz')).toBe(200)
+    expect(await status({ host: 'pod-0.zk' }, '/metrics')).toBe(200)
+  })
+
+  it('refuses methods that a route lacks, and runs no command for HEAD', async () => {
+    await start()
+    expect(await get('/commands/ruok', { method: 'POST' })).toMatchObject({
+      status: 405,
+      headers: { allow: 'GET' },
+    })
+    expect((await get('/commands/stat_reset', { method: 'HEAD' })).status).toBe(405)
+    expect((await get('/livez', { method: 'HEAD' })).status).toBe(200)
+    expect((await get('/elsewhere')).status).toBe(404)
+  })
+})
+
+describe('health', () => {
+  it('is ready on a standalone server that serves, with its checks on request', async () => {
+    await start()
+    expect(await get('/readyz')).toMatchObject({ status: 200, text: 'ok\n' })
+    expect((await get('/readyz?verbose')).text).toBe(
+      '[+]stopping ok\n[+]role standalone\n[+]log ok\nreadyz check passed\n',
+    )
+    expect((await get('/readyz/log')).status).toBe(200)
+    expect((await get('/readyz/nothing')).status).toBe(404)
+    expect(JSON.parse((await get('/ready')).text)).toMatchObject({
+      status: 'ok',
+      details: { role: 'standalone', hasLeader: true },
+    })
+  })
+
+  it('is not ready for writes but for reads while the disk is full', async () => {
+    await start()
+    server.disk.injectFault = (call) => (call === 'write' ? { code: 'ENOSPC' } : undefined)
+    await server.client()
+    expect(await get('/readyz')).toMatchObject({ status: 503, text: 'log\n' })
+    expect((await get('/readyz?for=reads')).status).toBe(200)
+    expect((await get('/livez')).status).toBe(200)
+    server.disk.injectFault = undefined
+    await server.advance(10_000)
+    expect((await get('/readyz')).status).toBe(200)
+  })
+
+  it('is alive and neither started nor ready while the data are read', async () => {
+    const platform = new ManualPlatform()
+    let release = (): void => {}
+    const blocked = new Promise<void>((resolve) => (release = resolve))
+    platform.disk.beforeWrite = () => blocked
+    const starting = createServer(defaults({ dataDir: '/data', clientPort: 0 }), platform.platform())
+    await platform.untilIdle()
+    expect((await platform.http.request('/livez')).status).toBe(200)
+    expect((await platform.http.request('/startupz')).status).toBe(503)
+    expect(await platform.http.request('/readyz')).toMatchObject({ status: 503, text: 'recovery\n' })
+    release()
+    await (await starting).close()
+  })
+})
+
+describe('the HTTP port', () => {
+  it('is left out with a warning when the default port is used by another program', async () => {
+    const platform = new ManualPlatform()
+    platform.http.usedPorts.add(8080)
+    const running = await createServer(defaults({ dataDir: '/data', clientPort: 0 }), platform.platform())
+    await expect(platform.http.request('/livez')).rejects.toThrow(NetworkError)
+    await running.close()
+  })
+
+  it('fails the start when its port is set and used by another program', async () => {
+    const platform = new ManualPlatform()
+    platform.http.usedPorts.add(8081)
+    const settings = defaults({ dataDir: '/data', clientPort: 0, adminPort: 8081 })
+    await expect(createServer(settings, platform.platform())).rejects.toThrow(NetworkError)
+  })
+
+  it('is closed with the server', async () => {
+    await start()
+    await server.stop()
+    await expect(get('/livez')).rejects.toThrow('closed')
+  })
+})
+
+describe('metrics', () => {
+  it('are valid Prometheus text with each family once and its samples behind it', async () => {
+    await start()
+    await server.connect()
+    const { text, headers } = await get('/metrics')
+    expect(headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8')
+    const names = [...text.matchAll(/^# TYPE (\S+) (?:counter|gauge|summary)$/gm)].map(([, name]) => name)
+    expect(new Set(names).size).toBe(names.length)
+    let family = ''
+    for (const line of text.trimEnd().split('\n')) {
+      if (line.startsWith('# TYPE ')) family = line.split(' ')[2]!
+      else if (!line.startsWith('#'))
+        expect(line).toMatch(new RegExp(`^${family}(?:_count|_sum)?(?:\\{.*\\})? -?(?:[\\d.]+|NaN)$`))
+    }
+    expect(text).toContain('\nnum_alive_connections 1.0\n')
+    expect(text).toContain('\nzabra_ready{for="writes"} 1\n')
+  })
+})

@@ -1,0 +1,287 @@
+import {
+  NetworkError,
+  type Address,
+  type HttpRequest,
+  type HttpResponse,
+  type Listener,
+  type Platform,
+} from '@zabra/runtime'
+import type { ServerSettings } from '../../settings/index.ts'
+import { INITIAL_TRACE_MASK, type AdminTarget, type CommandState } from '../admin-target.ts'
+import { AdminAccess, type AdminRole, type Refusal } from './access.ts'
+import { adminCommands, type AdminCommand, type Members } from './commands.ts'
+import { readiness } from './health.ts'
+import { javaJson, type JsonValue } from './java-json.ts'
+import { snapshotResponse, takeSnapshot } from './snapshot-command.ts'
+import { prometheusText, PROMETHEUS_TYPE } from './prometheus.ts'
+
+/** The port that is opened, if it is free, where the settings name none. */
+const DEFAULT_PORT = 8080
+/** Pieces of a long answer that are made in one turn of the event loop. */
+const PIECES_PER_TURN = 500
+
+const NOT_SERVING = 'This ZooKeeper instance is not currently serving requests'
+
+interface Route {
+  readonly role: AdminRole
+  readonly methods: readonly string[]
+  readonly answer: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>
+  /** How a refusal is written; plain text by default. */
+  readonly refuse?: (refusal: Refusal) => HttpResponse
+}
+
+/**
+ * The HTTP port of a server: health, metrics and the commands of Apache ZooKeeper's admin server. It is open before the data are
+ * read, and a port that cannot be opened by default is no reason not to serve.
+ */
+export class AdminServer {
+  readonly state: CommandState = { traceMask: INITIAL_TRACE_MASK }
+  readonly #settings: ServerSettings
+  readonly #platform: Platform
+  readonly #access: AdminAccess
+  readonly #commands: ReadonlyMap<string, AdminCommand>
+  #target: AdminTarget | undefined
+  #listener: Listener | undefined
+  /** When the command `snapshot` was last run, on the monotonic clock. */
+  #lastSnapshotAt = -Infinity
+
+  constructor(settings: ServerSettings, platform: Platform) {
+    this.#settings = settings
+    this.#platform = platform
+    this.#commands = new Map(adminCommands.flatMap((command) => command.names.map((name) => [name, command])))
+    this.#access = new AdminAccess(
+      settings,
+      () => platform.clock.monotonic(),
+      () => {
+        const stats = this.#target?.service?.stats
+        if (stats !== undefined) stats.authFailed++
+      },
+    )
+  }
+
+  /** Where the port listens; undefined while it is closed. */
+  get address(): Address | undefined {
+    return this.#listener?.address
+  }
+
+  /** Opens the port. Rejects with a `NetworkError` when a port that is set cannot be opened. */
+  async listen(): Promise<void> {
+    const { adminEnabled, adminPort, adminAddress, adminMaxConnections, adminIdleTimeoutMs } = this.#settings
+    const { logger, networkFactories } = this.#platform
+    if (!adminEnabled) return
+    const createHttpServer = networkFactories?.http
+    if (createHttpServer === undefined) {
+      if (adminPort === undefined) return
+      throw new NetworkError(
+        'Cannot listen: this program gave the server no HTTP server. Pass one in networkFactories of its platform, or set admin.enableServer=false.',
+        'ENOTSUP',
+      )
+    }
+    const at = { host: adminAddress, port: adminPort ?? DEFAULT_PORT }
+    const limits = { connections: adminMaxConnections, idleTimeoutMs: adminIdleTimeoutMs }
+    try {
+      this.#listener = await createHttpServer({}).listen(at, limits, {
+        handle: (request) => this.#handle(request),
+        failed: (error) => logger.warn({ error: error.message }, 'An HTTP request has failed'),
+      })
+    } catch (error) {
+      if (adminPort !== undefined || !(error instanceof NetworkError)) throw error
+      logger.warn(
+        { ...at, error: error.message },
+        'The HTTP port for health, metrics and commands is not open; set admin.serverPort or admin.enableServer=false',
+      )
+    }
+  }
+
+  /** Reports about a server from now on. */
+  attach(target: AdminTarget): void {
+    this.#target = target
+  }
+
+  async close(): Promise<void> {
+    await this.#listener?.close()
+    this.#listener = undefined
+  }
+
+  async #handle(request: HttpRequest): Promise<HttpResponse> {
+    const route = this.#routeOf(request)
+    if (route === undefined)
+      return text(404, 'There is nothing here. Try /commands, /metrics, /livez or /readyz.\n')
+    if (!route.methods.includes(request.method))
+      return {
+        ...text(405, `${request.method} is not possible here.\n`),
+        headers: { allow: route.methods.join(', ') },
+      }
+    const refusal = this.#access.refusalOf(request, route.role, this.#hosts())
+    if (refusal === undefined) return route.answer(request)
+    const response = (route.refuse ?? (({ status, error }) => text(status, `${error}.\n`)))(refusal)
+    const { retryAfterSeconds } = refusal
+    return retryAfterSeconds === undefined
+      ? response
+      : { ...response, headers: { ...response.headers, 'retry-after': String(retryAfterSeconds) } }
+  }
+
+  /** Hosts of members, by which callers may address this one. */
+  #hosts(): readonly string[] {
+    const members = this.#target?.configuration?.members.values() ?? []
+    return [...members].flatMap(({ addresses, client }) => [
+      ...addresses.map(({ host }) => host),
+      ...(client === undefined ? [] : [client.host]),
+    ])
+  }
+
+  #routeOf({ path }: HttpRequest): Route | undefined {
+    const { adminCommandUrl } = this.#settings
+    if (path === adminCommandUrl || path === `${adminCommandUrl}/`)
+      return { role: 'view', methods: GET, answer: () => this.#index() }
+    if (path.startsWith(`${adminCommandUrl}/`))
+      return this.#commandRoute(path.slice(adminCommandUrl.length + 1))
+    const [, name, check] = /^\/(livez|readyz|startupz|ready|metrics)(?:\/([\w-]+))?$/.exec(path) ?? []
+    if (name === undefined) return undefined
+    if (name === 'metrics') return { role: 'metrics', methods: READ, answer: () => this.#metrics() }
+    return { role: 'health', methods: READ, answer: (request) => this.#health(name, request, check) }
+  }
+
+  // Health
+
+  #health(name: string, request: HttpRequest, check: string | undefined): HttpResponse {
+    if (name === 'livez') return text(200, 'ok\n')
+    const target = this.#target
+    if (name === 'startupz')
+      return target === undefined ? text(503, 'reads the snapshot and the log\n') : text(200, 'ok\n')
+    const { query, headers } = request
+    const forReads = query.get('for') === 'reads'
+    const excluded = new Set((query.get('exclude') ?? '').split(','))
+    const all = readiness(target, { forReads }).checks.filter((one) => !excluded.has(one.name))
+    const checks = check === undefined ? all : all.filter((one) => one.name === check)
+    if (check !== undefined && checks.length === 0) return text(404, `There is no check ${check}.\n`)
+    const failed = checks.filter(({ isOk }) => !isOk)
+    const status = failed.length === 0 ? 200 : 503
+    const accept = headers['accept']
+    if (name === 'ready' || (typeof accept === 'string' && accept.includes('application/json')))
+      return this.#readyJson(status, checks)
+    if (!query.has('verbose'))
+      return text(status, status === 200 ? 'ok\n' : `${failed.map((one) => one.name).join(' ')}\n`)
+    const lines = checks.map(
+      ({ name: checkName, isOk, detail }) => `[${isOk ? '+' : '-'}]${checkName} ${detail}\n`,
+    )
+    return text(status, `${lines.join('')}readyz check ${status === 200 ? 'passed' : 'failed'}\n`)
+  }
+
+  #readyJson(
+    status: number,
+    checks: readonly { name: string; isOk: boolean; detail: string }[],
+  ): HttpResponse {
+    const target = this.#target
+    const role = target?.service?.role.mode ?? target?.role ?? 'starting'
+    const hasLeader = target?.service !== undefined && !target.service.isReadOnly
+    const body = {
+      status: status === 200 ? 'ok' : 'unavailable',
+      role,
+      details: { role, hasLeader },
+      checks: checks.map(({ name, isOk, detail }) => ({ name, ok: isOk, detail })),
+    }
+    return {
+      status,
+      headers: { 'content-type': 'application/json', 'cache-control': 'no-store' },
+      body: `${JSON.stringify(body)}\n`,
+    }
+  }
+
+  // Metrics
+
+  #metrics(): HttpResponse {
+    const body = inSlices(prometheusText(this.#target), this.#platform.clock)
+    return { status: 200, headers: { 'content-type': PROMETHEUS_TYPE }, body }
+  }
+
+  // Commands
+
+  #index(): HttpResponse {
+    const { adminCommandUrl } = this.#settings
+    const names = adminCommands.map(({ names: [name] }) => name!).toSorted()
+    const links = names.map((name) => `<a href="${adminCommandUrl}/${name}">${name}</a>\n<br/>\n`)
+    return { status: 200, body: links.join('') }
+  }
+
+  #commandRoute(given: string): Route {
+    const command = this.#commands.get(given)
+    const name = command?.names[0] ?? given
+    return {
+      role: command?.role ?? 'view',
+      methods: GET,
+      answer: (request) => this.#runCommand(command, name, request),
+      refuse: ({ status, error }) => this.#json(status, { command: name, error }),
+    }
+  }
+
+  async #runCommand(
+    command: AdminCommand | undefined,
+    name: string,
+    request: HttpRequest,
+  ): Promise<HttpResponse> {
+    if (command === undefined) return this.#json(200, { command: name, error: `Unknown command: ${name}` })
+    const target = this.#target
+    const server = target?.service
+    if (target === undefined || (command.needsService && server === undefined))
+      return this.#json(200, { command: name, error: NOT_SERVING })
+    if (name === 'snapshot') return this.#snapshot(target, request)
+    const { error, ...members } = await command.run({ target, state: this.state, server: server!, request })
+    // Where a command has an error of its own, Apache ZooKeeper writes it first.
+    return error === undefined
+      ? this.#json(200, { ...members, command: name, error: null })
+      : this.#json(200, { error, ...members, command: name })
+  }
+
+  /** Answers `snapshot`: the file, or with `streaming=false` its headers alone. A refusal is logged, as in Apache ZooKeeper. */
+  async #snapshot(target: AdminTarget, { query }: HttpRequest): Promise<HttpResponse> {
+    const { adminSnapshotEnabled, adminRateLimitMs } = this.#settings
+    const { clock, disk } = this.#platform
+    const members = { command: 'snapshot', error: null }
+    if (!adminSnapshotEnabled) return this.#json(503, members)
+    const wait = this.#lastSnapshotAt + adminRateLimitMs - clock.monotonic()
+    if (wait > 0) return this.#json(429, members, { 'retry-after': String(Math.ceil(wait / 1000)) })
+    this.#lastSnapshotAt = clock.monotonic()
+    const taken = await takeSnapshot(target)
+    if (taken === undefined) return this.#json(500, members)
+    if (query.get('streaming') === 'false') return this.#json(200, members, taken.headers)
+    return snapshotResponse(disk, taken)
+  }
+
+  #json(status: number, members: Members, headers: HttpResponse['headers'] = {}): HttpResponse {
+    const pieces = javaJson(members as JsonValue)
+    return {
+      status,
+      headers: { ...headers, 'content-type': 'application/json' },
+      body: inSlices(pieces, this.#platform.clock),
+    }
+  }
+}
+
+const GET = ['GET'] as const
+const READ = ['GET', 'HEAD'] as const
+
+function text(status: number, body: string): HttpResponse {
+  return {
+    status,
+    headers: { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' },
+    body,
+  }
+}
+
+/** Joins pieces to chunks, each made in a turn of the event loop of its own. */
+async function* inSlices(
+  pieces: Iterable<string>,
+  clock: { immediate(action: () => void): unknown },
+): AsyncGenerator<string> {
+  let chunk: string[] = []
+  for (const piece of pieces) {
+    if (chunk.push(piece) < PIECES_PER_TURN) continue
+    yield chunk.join('')
+    chunk = []
+    await new Promise<void>((resolve) => {
+      clock.immediate(resolve)
+    })
+  }
+  yield chunk.join('')
+}

@@ -1,0 +1,46 @@
+import type { Disk, HttpResponse } from '@zabra/runtime'
+import { snapshotsIn } from '../../persistence/index.ts'
+import type { AdminTarget } from '../admin-target.ts'
+
+/** Bytes of a snapshot that are read and sent at a time. */
+const CHUNK_BYTES = 256 * 1024
+
+/** A snapshot file and the headers that describe it. */
+export interface TakenSnapshot {
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** Takes a snapshot. Resolves to its file, or to undefined when it could not be taken. */
+export async function takeSnapshot(target: AdminTarget): Promise<TakenSnapshot | undefined> {
+  const { disk } = target.platform
+  const { snapshots } = target.directories
+  if (!(await target.takeSnapshot())) return undefined
+  const newest = snapshotsIn(await disk.list(snapshots)).at(-1)
+  if (newest === undefined) return undefined
+  const path = `${snapshots}/${newest.name}`
+  const headers = {
+    last_zxid: `0x${newest.zxid.toString(16)}`,
+    snapshot_size: String(await disk.size(path)),
+  }
+  return { path, headers }
+}
+
+/** Sends a snapshot. The file stays open until the last byte, so it may be removed meanwhile. */
+export async function snapshotResponse(disk: Disk, { path, headers }: TakenSnapshot): Promise<HttpResponse> {
+  const reader = await disk.openRead(path)
+  async function* chunks(): AsyncGenerator<Uint8Array> {
+    try {
+      for (let position = 0; ;) {
+        const chunk = new Uint8Array(CHUNK_BYTES)
+        const length = await reader.read(chunk, position)
+        if (length > 0) yield chunk.subarray(0, length)
+        if (length < chunk.length) return
+        position += length
+      }
+    } finally {
+      await reader.close()
+    }
+  }
+  return { status: 200, headers: { ...headers, 'content-type': 'application/octet-stream' }, body: chunks() }
+}

@@ -1,0 +1,65 @@
+import type { Cancel, CertificateStore, Platform, TlsNetwork } from '@zabra/runtime'
+
+/** Milliseconds between two checks of the certificate files for changes. */
+const RELOAD_INTERVAL_MS = 10_000
+
+/** Returns the store at a path with its other settings; undefined without a path. */
+export function storeOf(
+  path: string | undefined,
+  type: CertificateStore['type'],
+  password: string | undefined,
+  passwordPath: string | undefined,
+): CertificateStore | undefined {
+  return path === undefined ? undefined : { path, type, password, passwordPath }
+}
+
+/** Reads the certificate files of a network again while it runs, on a schedule and on request, and logs the result. */
+export class CertificateReload {
+  readonly #tls: TlsNetwork
+  readonly #platform: Pick<Platform, 'clock' | 'logger'>
+  /** Which certificates they are, for log lines: `The certificates`, for example. */
+  readonly #subject: string
+  /** The last error of a file, which is logged once. */
+  #lastError = ''
+  #cancel: Cancel = () => {}
+  #isStopped = false
+
+  constructor(tls: TlsNetwork, platform: Pick<Platform, 'clock' | 'logger'>, subject: string) {
+    this.#tls = tls
+    this.#platform = platform
+    this.#subject = subject
+  }
+
+  /** Checks the files every 10 s until `stop`. */
+  start(): void {
+    if (this.#isStopped) return
+    this.#cancel = this.#platform.clock.after(RELOAD_INTERVAL_MS, 'change of certificates', () => {
+      void this.#run(false).then(() => this.start())
+    })
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    this.#cancel()
+  }
+
+  /** Reads the files now, and logs the result whatever it is. */
+  async reload(): Promise<void> {
+    this.#lastError = ''
+    await this.#run(true)
+  }
+
+  async #run(isRequested: boolean): Promise<void> {
+    const { logger } = this.#platform
+    try {
+      if (await this.#tls.reload()) logger.info({}, `${this.#subject} have changed; new connections use them`)
+      else if (isRequested) logger.info({}, `${this.#subject} have not changed`)
+      this.#lastError = ''
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      if (reason !== this.#lastError)
+        logger.error({ reason }, `${this.#subject} have changed and cannot be used; the old ones stay in use`)
+      this.#lastError = reason
+    }
+  }
+}

@@ -1,0 +1,252 @@
+import { Writer } from '@zabra/protocol'
+import { nodeNetwork, nodePlatform, tlsNetwork } from '@zabra/runtime/node'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { decodeLearnerInfo, encodeLearnerInfo, PacketType, writePacket } from '../core/zab/index.ts'
+import { connectToMaster } from './connect-to-master.ts'
+import type { MemberContext } from './context.ts'
+import { encodeHello } from './election-hello.ts'
+import { createQuorumPort } from './quorum-port.ts'
+import {
+  hostOf,
+  TestLogger,
+  MemberSecurityFixture,
+  type StoreOptions,
+} from './testing/member-security-fixture.ts'
+
+let fixture: MemberSecurityFixture
+beforeEach(() => void (fixture = new MemberSecurityFixture()))
+afterEach(() => fixture.close())
+
+function followerInfo(serverId: number): Uint8Array {
+  const writer = new Writer()
+  const info = encodeLearnerInfo({ serverId, protocolVersion: 0x10000, configVersion: 0 })
+  writePacket(writer, PacketType.followerInfo, 0, info)
+  return writer.take()
+}
+
+type BadCertificate = Pick<StoreOptions, 'from' | 'days'> & { readonly isForeign?: boolean }
+
+const text = (value: string): Uint8Array => new TextEncoder().encode(value)
+const hello = (id: number): Uint8Array => encodeHello(id, [{ host: hostOf(id), port: 3888 }], false)
+
+describe('members with sslQuorum', () => {
+  it('exchange messages over TLS, and each has proved which server it is', async () => {
+    const one = await fixture.elections(1)
+    const two = await fixture.elections(2)
+    two.connections.send(1, text('vote of 2'))
+    expect(await one.messages(1)).toEqual(['2: vote of 2'])
+    one.connections.send(2, text('vote of 1'))
+    expect(await two.messages(1)).toEqual(['1: vote of 1'])
+  })
+
+  it.each(['TLSv1.2', 'TLSv1.3'] as const)(
+    'speak %s alone if it is the only one enabled',
+    async (version) => {
+      const settings = { quorumEnabledProtocols: [version] }
+      const one = await fixture.elections(1, settings)
+      const two = await fixture.elections(2, settings)
+      two.connections.send(1, text('x'))
+      expect(await one.messages(1)).toEqual(['2: x'])
+    },
+  )
+
+  it('refuse plaintext with one line that says so', async () => {
+    const one = await fixture.elections(1)
+    const stranger = await fixture.dial(nodeNetwork, one.address, hello(2))
+    await stranger.closed
+    expect(await one.log.matching(/plaintext/)).toMatch(/^warn A connection to the election port was closed/)
+    expect([stranger.received, one.received]).toEqual(['', []])
+  })
+
+  it('close a handshake that is held open', async () => {
+    const one = await fixture.elections(1, { quorumHandshakeTimeoutMs: 50 })
+    const beginning = Uint8Array.of(0x16, 3, 1, 2, 0, 1, 0)
+    const stranger = await fixture.dial(nodeNetwork, one.address, beginning)
+    await stranger.closed
+    expect(await one.log.matching(/TLS handshake took more than 50 ms/)).toContain('election port')
+  })
+})
+
+describe('a certificate', () => {
+  it('of another member is refused: it does not name a host of the claimed server', async () => {
+    const one = await fixture.elections(1)
+    const store = fixture.store('three', { hosts: [hostOf(3)] })
+    const three = await fixture.dial(fixture.networkWith(store), one.address, hello(2))
+    await three.closed
+    expect(await one.log.matching(/expected the certificate/)).toContain(
+      'expected the certificate of server 2 for 127.0.0.2, got one of CN=three for 127.0.0.3',
+    )
+    expect(one.connections.connected).toEqual([])
+  })
+
+  it.each([
+    ['of another authority', { isForeign: true }, /SELF_SIGNED|UNABLE_TO/],
+    ['that has expired', { from: new Date('2024-01-01'), days: 10 }, /CERT_HAS_EXPIRED/],
+    ['that is not valid yet', { from: new Date(Date.now() + 86_400_000), days: 10 }, /CERT_NOT_YET_VALID/],
+  ] as const)('%s is refused before any byte is parsed', async (_, options: BadCertificate, reason) => {
+    const one = await fixture.elections(1)
+    const authority = options.isForeign === true ? fixture.stranger : fixture.authority
+    const store = fixture.store('bad', { ...options, hosts: [hostOf(2)], authority })
+    const stranger = await fixture.dial(fixture.networkWith(store), one.address, hello(2))
+    await stranger.closed
+    expect(await one.log.matching(reason)).toContain('election port')
+    expect(one.connections.connected).toEqual([])
+  })
+
+  it('of another member at the address of a server is not sent any vote', async () => {
+    const imposter = await fixture.elections(1, {
+      quorumKeyStoreLocation: fixture.store('imposter', { hosts: [hostOf(4)] }),
+    })
+    const two = await fixture.elections(2)
+    two.connections.send(1, text('secret'))
+    expect(await two.log.matching(/cannot be reached/)).toMatch(
+      /is not server 1: expected the certificate of server 1 for 127\.0\.0\.1, got one of CN=imposter for 127\.0\.0\.4/,
+    )
+    expect(imposter.received).toEqual([])
+  })
+
+  it('of another member keeps a learner from its leader', async () => {
+    await fixture.elections(1, {
+      quorumKeyStoreLocation: fixture.store('imposter', { hosts: [hostOf(4)] }),
+    })
+    const settings = fixture.settings(2, { connectToLearnerMasterLimit: 1, tickTimeMs: 100 })
+    const context = {
+      settings,
+      platform: nodePlatform(),
+      security: fixture.security(settings),
+      membership: fixture,
+    } as unknown as MemberContext
+    const { signal } = new AbortController()
+    const connecting = connectToMaster(context, { leader: 1, isObserver: false, signal })
+    await expect(connecting).rejects.toThrow(/expected the certificate of server 1 for 127\.0\.0\.1/)
+  })
+
+  it('of another member is refused on the quorum port too', async () => {
+    const log = new TestLogger()
+    const settings = fixture.settings(1)
+    const identified: number[] = []
+    const port = createQuorumPort(
+      {
+        settings,
+        platform: nodePlatform({ logger: log }),
+        security: fixture.security(settings),
+        membership: { member: () => ({}) },
+      } as unknown as MemberContext,
+      [{ host: hostOf(1), port: 0 }],
+      ({ data }, connection) => {
+        identified.push(decodeLearnerInfo(data).serverId)
+        connection.destroy()
+      },
+    )
+    await port.open()
+    const [address] = port.addresses
+    const packet = followerInfo(2)
+    const [right, wrong] = [
+      fixture.store('two', { hosts: [hostOf(2)] }),
+      fixture.store('three', { hosts: [hostOf(3)] }),
+    ]
+    const stranger = await fixture.dial(fixture.networkWith(wrong), address!, packet)
+    await stranger.closed
+    expect(await log.matching(/quorum port/)).toContain('expected the certificate of server 2 for 127.0.0.2')
+    expect(identified).toEqual([])
+    const two = await fixture.dial(fixture.networkWith(right), address!, packet)
+    await two.closed
+    expect(identified).toEqual([2])
+    await port.close()
+  })
+
+  it('names a host by a common name only: it is refused', async () => {
+    const one = await fixture.elections(1)
+    const store = fixture.store('two', { name: hostOf(2) })
+    const two = await fixture.dial(fixture.networkWith(store), one.address, hello(2))
+    await two.closed
+    expect(await one.log.matching(/expected the certificate/)).toContain(
+      'got one of CN=127.0.0.2 for no host',
+    )
+  })
+})
+
+describe('the check of certificates', () => {
+  it.each([
+    ['ssl.quorum.id', { quorumCertificateUri: 'spiffe://zabra/member/{id}' }],
+    ['ssl.quorum.allowedSubjects', { quorumAllowedSubjects: 'CN=zk-{id}' }],
+  ])('by %s replaces that of hosts', async (_, settings) => {
+    const one = await fixture.elections(1, {
+      ...settings,
+      quorumKeyStoreLocation: fixture.store('zk-1', { uris: ['spiffe://zabra/member/1'] }),
+    })
+    const right = fixture.store('zk-2', { uris: ['spiffe://zabra/member/2'] })
+    const wrong = fixture.store('zk-3', { hosts: [hostOf(2)], uris: ['spiffe://zabra/member/3'] })
+    const stranger = await fixture.dial(fixture.networkWith(wrong), one.address, hello(2))
+    await stranger.closed
+    expect(await one.log.matching(/expected the certificate of server 2 with/)).toContain('CN=zk-3')
+    const two = await fixture.elections(2, { ...settings, quorumKeyStoreLocation: right })
+    two.connections.send(1, text('x'))
+    expect(await one.messages(1)).toEqual(['2: x'])
+  })
+
+  it.each([
+    ['hostnameVerification', { quorumVerifiesHostNames: false }],
+    ['clientHostnameVerification', { quorumVerifiesClientHostNames: false }],
+  ])('is off with %s=false', async (_, settings) => {
+    const one = await fixture.elections(1, settings)
+    const two = await fixture.elections(2, {
+      quorumKeyStoreLocation: fixture.store('two', { hosts: ['elsewhere.example'] }),
+    })
+    two.connections.send(1, text('x'))
+    expect(await one.messages(1)).toEqual(['2: x'])
+  })
+
+  it('is impossible with clientAuth=none: members connect without a certificate', async () => {
+    const one = await fixture.elections(1, { quorumClientAuth: 'none' })
+    const bare = tlsNetwork({ trustStore: { path: fixture.trusted }, verifyHostName: false })
+    const two = await fixture.dial(bare, one.address, hello(2))
+    expect(await one.log.matching(/Connected for elections/)).toContain('"peer":2')
+    two.connection.destroy()
+  })
+})
+
+describe('the change from plaintext to TLS', () => {
+  const plain = { sslQuorum: false }
+  const both = { sslQuorum: false, quorumPortUnification: true }
+  const secure = { sslQuorum: true, quorumPortUnification: true }
+  const last = { sslQuorum: true }
+
+  it.each([
+    ['plain', 'portUnification', plain, both],
+    ['portUnification', 'both', both, secure],
+    ['both', 'sslQuorum alone', secure, last],
+  ])('lets members with %s and %s talk in both directions', async (_, __, before, after) => {
+    const one = await fixture.elections(1, before)
+    const two = await fixture.elections(2, after)
+    two.connections.send(1, text('x'))
+    expect(await one.messages(1)).toEqual(['2: x'])
+    const four = await fixture.elections(4, before)
+    four.connections.send(2, text('y'))
+    expect(await two.messages(1)).toEqual(['4: y'])
+  })
+
+  it('closes a connection that sends no first byte', async () => {
+    const one = await fixture.elections(1, { ...both, quorumHandshakeTimeoutMs: 50 })
+    const stranger = await fixture.dial(nodeNetwork, one.address)
+    await stranger.closed
+    expect(await one.log.matching(/first byte took more than 50 ms/)).toContain('election port')
+  })
+})
+
+it('a member uses a renewed certificate without a restart, and keeps the old one while the new file is damaged', async () => {
+  const one = await fixture.elections(1)
+  fixture.file('server-1.pem', 'half a file')
+  await one.security.reload()
+  expect(await one.log.matching(/cannot be used; the old ones stay in use/)).toContain(
+    'certificates for other members',
+  )
+  fixture.store('server-1', { name: 'renewed', hosts: [hostOf(1)] })
+  await one.security.reload()
+  await one.log.matching(/have changed; new connections use them/)
+  const two = await fixture.elections(2)
+  const connection = await two.security.network.connect(one.address)
+  expect(connection.peer?.subject).toBe('CN=renewed')
+  connection.setHandler({ data() {}, drain() {}, closed() {} })
+  connection.destroy()
+})

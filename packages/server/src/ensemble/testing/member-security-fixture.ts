@@ -1,0 +1,182 @@
+// oxlint-disable no-restricted-imports -- certificates are files
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Address, Connection, Logger, Network } from '@zabra/runtime'
+import { nodePlatform, tlsNetwork } from '@zabra/runtime/node'
+import { createAuthority, issueCertificate } from '@zabra/runtime/node/certificate-authority'
+import type { ServerId } from '../../core/quorum/index.ts'
+import { defaults, type ServerSettings } from '../../settings/index.ts'
+import { ElectionConnections, electionConnectionDefaults } from '../election-connections.ts'
+import { MemberSecurity } from '../member-security.ts'
+
+/** Returns the host of a member: each has an address of its own on loopback. */
+export const hostOf = (id: ServerId): string => `127.0.0.${id}`
+
+export interface StoreOptions {
+  readonly hosts?: readonly string[]
+  readonly uris?: readonly string[]
+  readonly name?: string
+  /** The authority: that of the members by default. */
+  readonly authority?: ReturnType<typeof createAuthority>
+  readonly from?: Date
+  readonly days?: number
+}
+
+/** Collects log lines, and wakes a test that waits for one. */
+export class TestLogger implements Logger {
+  readonly lines: string[] = []
+  readonly #waiting = new Set<() => void>()
+
+  readonly error = (facts: object, sentence: string): void => this.#add('error', facts, sentence)
+  readonly warn = (facts: object, sentence: string): void => this.#add('warn', facts, sentence)
+  readonly info = (facts: object, sentence: string): void => this.#add('info', facts, sentence)
+  readonly debug = (): void => {}
+
+  /** Resolves to the first line that matches. */
+  async matching(pattern: RegExp): Promise<string> {
+    for (;;) {
+      const line = this.lines.find((each) => pattern.test(each))
+      if (line !== undefined) return line
+      await new Promise<void>((resolve) => this.#waiting.add(resolve))
+    }
+  }
+
+  #add(level: string, facts: object, sentence: string): void {
+    this.lines.push(`${level} ${sentence} ${JSON.stringify(facts)}`)
+    for (const wake of this.#waiting) wake()
+    this.#waiting.clear()
+  }
+}
+
+/** Members with certificates in files, on the real network of loopback. */
+export class MemberSecurityFixture {
+  readonly folder = mkdtempSync(join(tmpdir(), 'zabra-member-security-'))
+  readonly authority = createAuthority({ name: 'Members', days: 30 })
+  readonly stranger = createAuthority({ name: 'Strangers', days: 30 })
+  readonly trusted = this.file('authority.pem', this.authority.certificate)
+  readonly #closes: (() => unknown)[] = []
+
+  async close(): Promise<void> {
+    for (const close of this.#closes.splice(0).reverse()) await close()
+    rmSync(this.folder, { recursive: true })
+  }
+
+  file(name: string, text: string): string {
+    const path = join(this.folder, name)
+    writeFileSync(path, text)
+    return path
+  }
+
+  /** Writes a key store, and returns its path. */
+  store(name: string, { authority = this.authority, ...options }: StoreOptions = {}): string {
+    const { hosts = [], uris = [], from = new Date(Date.now() - 3600_000), days = 20 } = options
+    const issued = issueCertificate(authority, { name: options.name ?? name, hosts, uris, from, days })
+    return this.file(`${name}.pem`, issued.key + issued.certificate)
+  }
+
+  /** Returns the settings of a member, with a certificate for its host. */
+  settings(id: ServerId, overrides: Partial<ServerSettings> = {}): ServerSettings {
+    return defaults({
+      dataDir: '/data',
+      sslQuorum: true,
+      quorumKeyStoreLocation:
+        overrides.quorumKeyStoreLocation ?? this.store(`server-${id}`, { hosts: [hostOf(id)] }),
+      quorumTrustStoreLocation: this.trusted,
+      ...overrides,
+    })
+  }
+
+  security(settings: ServerSettings, logger: Logger = new TestLogger()): MemberSecurity {
+    const platform = nodePlatform({ logger, networkFactories: { tls: tlsNetwork } })
+    const security = new MemberSecurity(settings, platform, { addressesOf: (id) => this.addressesOf(id) })
+    this.#closes.push(() => security.stop())
+    return security
+  }
+
+  /** The election ports of the started members. */
+  readonly ports = new Map<ServerId, number>()
+
+  /** Returns the election address of a member, one of 1 to 5. */
+  addressesOf(id: ServerId): Address[] {
+    return id >= 1 && id <= 5 ? [{ host: hostOf(id), port: this.ports.get(id) ?? 1 }] : []
+  }
+
+  /** Starts the election connections of a member on a free port of its address. */
+  async elections(id: ServerId, overrides: Partial<ServerSettings> = {}) {
+    const log = new TestLogger()
+    const settings = this.settings(id, overrides)
+    const security = this.security(settings, log)
+    const received: string[] = []
+    let wake = (): void => {}
+    const { clock } = nodePlatform()
+    const connections = new ElectionConnections({
+      ...electionConnectionDefaults,
+      self: id,
+      network: security.network,
+      security,
+      clock,
+      logger: log,
+      listenAddresses: () => [{ host: hostOf(id), port: 0 }],
+      announcedAddresses: () => [{ host: hostOf(id), port: this.ports.get(id)! }],
+      addressesOf: (other) => this.addressesOf(other),
+      received: (from, payload) => {
+        received.push(`${from}: ${new TextDecoder().decode(payload)}`)
+        wake()
+      },
+    })
+    await connections.start()
+    this.ports.set(id, connections.addresses[0]!.port)
+    this.#closes.push(() => connections.close())
+    return {
+      connections,
+      security,
+      log,
+      received,
+      address: connections.addresses[0]!,
+      /** Resolves when so many messages have arrived. */
+      async messages(count: number): Promise<string[]> {
+        while (received.length < count) await new Promise<void>((resolve) => (wake = resolve))
+        return received
+      },
+    }
+  }
+
+  /** Opens a connection with the certificate in a store, and collects what happens to it. */
+  async dial(network: Pick<Network, 'connect'>, to: { host: string; port: number }, first?: Uint8Array) {
+    return new TestConnection(await network.connect(to), first)
+  }
+
+  /** Returns a network that shows the certificate in this store, and trusts every member. */
+  networkWith(store: string): Network {
+    return tlsNetwork({
+      keyStore: { path: store },
+      trustStore: { path: this.trusted },
+      verifyHostName: false,
+    })
+  }
+}
+
+/** A connection of a test. */
+export class TestConnection {
+  readonly connection: Connection
+  readonly closed: Promise<void>
+  #received = ''
+
+  constructor(connection: Connection, first?: Uint8Array) {
+    this.connection = connection
+    this.closed = new Promise((resolve) =>
+      connection.setHandler({
+        data: (chunk) => void (this.#received += Buffer.from(chunk).toString('hex')),
+        drain() {},
+        closed: () => resolve(),
+      }),
+    )
+    if (first !== undefined) connection.write(first)
+  }
+
+  /** The received bytes in hexadecimal. */
+  get received(): string {
+    return this.#received
+  }
+}

@@ -1,0 +1,112 @@
+import { bool, duration, integer, list, optional, pattern, port, someOf, text } from './value-types.ts'
+import { row } from './row.ts'
+
+const group = 'Admin server'
+
+const roleMembers = list(
+  'identities separated by commas, such as sasl:ada, x509:CN=ops*, ip:10.0.0.0/8 or super',
+)
+
+/** The HTTP port for health, metrics and commands. */
+export const adminRows = {
+  adminEnabled: row({
+    group,
+    key: 'admin.enableServer',
+    property: 'zookeeper.admin.enableServer',
+    type: bool(),
+    defaultValue: true,
+    description: 'Opens the HTTP port.',
+  }),
+  adminAddress: row({
+    group,
+    key: 'admin.serverAddress',
+    property: 'zookeeper.admin.serverAddress',
+    type: text('a host name or an address'),
+    defaultValue: '127.0.0.1',
+    apacheDefault: '0.0.0.0',
+    description: 'Address on which the HTTP port listens.',
+  }),
+  adminPort: row({
+    group,
+    key: 'admin.serverPort',
+    property: 'zookeeper.admin.serverPort',
+    type: optional(port()),
+    defaultValue: undefined,
+    defaultText: '8080 if it is free; the server runs without it otherwise',
+    description: 'The HTTP port. A port that is set and cannot be opened ends the start with exit code 4.',
+  }),
+  adminCommandUrl: row({
+    group,
+    key: 'admin.commandURL',
+    property: 'zookeeper.admin.commandURL',
+    type: pattern(/^\/[\w/-]*[\w-]$/, 'a path such as /commands'),
+    defaultValue: '/commands',
+    description: 'Path of the commands of Apache ZooKeeper.',
+  }),
+  adminIdleTimeoutMs: row({
+    group,
+    key: 'admin.idleTimeout',
+    property: 'zookeeper.admin.idleTimeout',
+    type: duration('ms', { min: 1 }),
+    defaultValue: 30_000,
+    description: 'Time without traffic after which an HTTP connection closes.',
+  }),
+  adminMaxConnections: row({
+    group,
+    key: 'admin.maxConnections',
+    type: integer(1, 65_535),
+    defaultValue: 256,
+    description:
+      'Most HTTP connections. At the limit a new one replaces the one that has been idle for longest.',
+  }),
+  adminHosts: row({
+    group,
+    key: 'admin.hosts',
+    type: list('host names separated by commas'),
+    defaultValue: [] as readonly string[],
+    defaultText: 'none',
+    description:
+      'Names beside localhost, addresses and the hosts of members under which callers without credentials reach the HTTP port. Requests that name another host are refused: a web page could have rebound its name.',
+  }),
+  adminAnonymous: row({
+    group,
+    key: 'admin.anonymous',
+    type: someOf('health', 'metrics', 'view', 'local-view'),
+    defaultValue: ['health', 'metrics', 'local-view'] as const,
+    apacheDefault: 'everything but snapshots',
+    description:
+      'What callers without credentials may do; `local-view` is `view` for callers on this machine, proxies on it included.',
+  }),
+  adminRoleMetrics: role('metrics', 'may read metrics'),
+  adminRoleView: role('view', 'may read everything that shows no data'),
+  adminRoleOperate: role('operate', 'may also reset statistics'),
+  adminRoleBackup: role('backup', 'may also read the whole database as a snapshot'),
+  adminRoleAdmin: role('admin', 'may do everything'),
+  adminSnapshotEnabled: row({
+    group,
+    key: 'admin.snapshot.enabled',
+    property: 'zookeeper.admin.snapshot.enabled',
+    type: bool(),
+    defaultValue: true,
+    description: 'Enables the command `snapshot`.',
+  }),
+  adminRateLimitMs: row({
+    group,
+    key: 'admin.rateLimiterIntervalInMS',
+    property: 'zookeeper.admin.rateLimiterIntervalInMS',
+    type: duration('ms', { min: 0 }),
+    defaultValue: 300_000,
+    description: 'Shortest time between two snapshots by the command `snapshot`.',
+  }),
+} as const
+
+function role(name: string, mayDo: string) {
+  return row({
+    group,
+    key: `admin.role.${name}`,
+    type: roleMembers,
+    defaultValue: [] as readonly string[],
+    defaultText: 'none',
+    description: `Callers who ${mayDo}.`,
+  })
+}

@@ -1,0 +1,222 @@
+import {
+  bool,
+  duration,
+  list,
+  oneOf,
+  optional,
+  regularExpression,
+  someOf,
+  text,
+  uriPattern,
+} from './value-types.ts'
+import { row } from './row.ts'
+
+const group = 'Security between members'
+
+const location = (what: string) =>
+  ({ type: optional(text('a file')), isPath: true, defaultValue: undefined, defaultText: what }) as const
+
+const password = {
+  type: optional(text('a password')),
+  defaultValue: undefined,
+  defaultText: 'none',
+  isSecret: true,
+} as const
+
+const storeType = optional(oneOf('PEM', 'PKCS12', 'JKS', 'BCFKS'))
+
+/** TLS and logins on the ports for elections, for followers and for observers. */
+export const memberSecurityRows = {
+  sslQuorum: row({
+    group,
+    key: 'sslQuorum',
+    property: 'zookeeper.sslQuorum',
+    type: bool(),
+    defaultValue: false,
+    description:
+      'Connects to other members with TLS, and accepts their connections with TLS only unless `portUnification` is on. To change a running ensemble, restart its members one after the other, three times: with `portUnification=true`, then also with `sslQuorum=true`, then without `portUnification`.',
+  }),
+  quorumPortUnification: row({
+    group,
+    key: 'portUnification',
+    property: 'zookeeper.portUnification',
+    type: bool(),
+    defaultValue: false,
+    description:
+      'Accepts connections of other members with and without TLS; the first byte of a connection decides. For the time of the change to TLS: it leaves the ports open.',
+  }),
+  quorumKeyStoreLocation: row({
+    group,
+    key: 'ssl.quorum.keyStore.location',
+    property: 'zookeeper.ssl.quorum.keyStore.location',
+    ...location('none; needed for `sslQuorum` and `portUnification`'),
+    description:
+      'File with the private key of this member, its certificate and those of its issuers: PKCS #12, or one PEM file with all of them.',
+  }),
+  quorumKeyStorePassword: row({
+    group,
+    key: 'ssl.quorum.keyStore.password',
+    property: 'zookeeper.ssl.quorum.keyStore.password',
+    ...password,
+    description: 'Password of that file.',
+  }),
+  quorumKeyStorePasswordPath: row({
+    group,
+    key: 'ssl.quorum.keyStore.passwordPath',
+    property: 'zookeeper.ssl.quorum.keyStore.passwordPath',
+    ...location('none'),
+    description: 'File with the password, which takes precedence over `ssl.quorum.keyStore.password`.',
+  }),
+  quorumKeyStoreType: row({
+    group,
+    key: 'ssl.quorum.keyStore.type',
+    property: 'zookeeper.ssl.quorum.keyStore.type',
+    type: storeType,
+    defaultValue: undefined,
+    defaultText: 'by the suffix `.pem` or `.p12`, else by the first bytes',
+    description: 'Format of the file. JKS and BCFKS are rejected with the command that converts them.',
+  }),
+  quorumTrustStoreLocation: row({
+    group,
+    key: 'ssl.quorum.trustStore.location',
+    property: 'zookeeper.ssl.quorum.trustStore.location',
+    ...location('none; needed for `sslQuorum` and `portUnification`'),
+    description: 'File with the certificates of the authorities that sign those of members: PEM or PKCS #12.',
+  }),
+  quorumTrustStorePassword: row({
+    group,
+    key: 'ssl.quorum.trustStore.password',
+    property: 'zookeeper.ssl.quorum.trustStore.password',
+    ...password,
+    description: 'Password of that file.',
+  }),
+  quorumTrustStorePasswordPath: row({
+    group,
+    key: 'ssl.quorum.trustStore.passwordPath',
+    property: 'zookeeper.ssl.quorum.trustStore.passwordPath',
+    ...location('none'),
+    description: 'File with the password, which takes precedence over `ssl.quorum.trustStore.password`.',
+  }),
+  quorumTrustStoreType: row({
+    group,
+    key: 'ssl.quorum.trustStore.type',
+    property: 'zookeeper.ssl.quorum.trustStore.type',
+    type: storeType,
+    defaultValue: undefined,
+    defaultText: 'by the suffix `.pem` or `.p12`, else by the first bytes',
+    description: 'Format of the file.',
+  }),
+  quorumTlsProtocol: row({
+    group,
+    key: 'ssl.quorum.protocol',
+    property: 'zookeeper.ssl.quorum.protocol',
+    type: oneOf('TLSv1.3', 'TLSv1.2'),
+    defaultValue: 'TLSv1.3',
+    apacheDefault: 'TLSv1.2 with `fips-mode`',
+    description: 'Newest version of TLS between members.',
+  }),
+  quorumEnabledProtocols: row({
+    group,
+    key: 'ssl.quorum.enabledProtocols',
+    property: 'zookeeper.ssl.quorum.enabledProtocols',
+    type: someOf('TLSv1.2', 'TLSv1.3'),
+    defaultValue: (inputs) =>
+      inputs.quorumTlsProtocol === 'TLSv1.2' ? (['TLSv1.2'] as const) : (['TLSv1.2', 'TLSv1.3'] as const),
+    defaultText: '`ssl.quorum.protocol` and older versions from TLSv1.2 on',
+    apacheDefault: '`ssl.quorum.protocol` alone',
+    description: 'Enabled versions of TLS between members.',
+  }),
+  quorumCipherSuites: row({
+    group,
+    key: 'ssl.quorum.ciphersuites',
+    property: 'zookeeper.ssl.quorum.ciphersuites',
+    type: list('names of cipher suites as Java has them, separated by commas'),
+    defaultValue: [] as readonly string[],
+    defaultText: 'those of the platform',
+    description: 'Cipher suites, in order of preference.',
+  }),
+  quorumClientAuth: row({
+    group,
+    key: 'ssl.quorum.clientAuth',
+    property: 'zookeeper.ssl.quorum.clientAuth',
+    type: oneOf('need', 'want', 'none'),
+    defaultValue: 'need',
+    description:
+      'Whether a member that connects must present a certificate. With `want` or `none`, any program may connect as any member.',
+  }),
+  quorumVerifiesHostNames: row({
+    group,
+    key: 'ssl.quorum.hostnameVerification',
+    property: 'zookeeper.ssl.quorum.hostnameVerification',
+    type: bool(),
+    defaultValue: true,
+    apacheDefault: 'true, without effect while `fips-mode` is on',
+    description:
+      'Whether the certificate of a member must name one of its hosts in `server.N`, in both directions. A certificate then belongs to one member, and no other member can use it.',
+  }),
+  quorumVerifiesClientHostNames: row({
+    group,
+    key: 'ssl.quorum.clientHostnameVerification',
+    property: 'zookeeper.ssl.quorum.clientHostnameVerification',
+    type: bool(),
+    defaultValue: true,
+    apacheDefault: 'true, without effect while `fips-mode` is on',
+    description:
+      'The same for members that connect to this one. Off, every certificate of the authorities may connect as any member.',
+  }),
+  quorumAllowedSubjects: row({
+    group,
+    key: 'ssl.quorum.allowedSubjects',
+    type: optional(regularExpression()),
+    defaultValue: undefined,
+    defaultText: 'none: certificates name hosts',
+    apacheDefault: 'not supported',
+    description:
+      'Regular expression for the whole subject of the certificate of a member, such as `CN=zk-{id},O=Example`, where `{id}` is the id that the member claims. It replaces the check of host names.',
+  }),
+  quorumCertificateUri: row({
+    group,
+    key: 'ssl.quorum.id',
+    type: optional(uriPattern('{id}')),
+    defaultValue: undefined,
+    defaultText: 'none: certificates name hosts',
+    apacheDefault: 'not supported',
+    description:
+      'URI that the certificate of a member must name, such as `spiffe://zabra/member/{id}`, where `{id}` is the id of the member. It replaces the check of host names. `zabra cert issue` writes this example into certificates.',
+  }),
+  quorumCrl: row({
+    group,
+    key: 'ssl.quorum.crl',
+    property: 'zookeeper.ssl.quorum.crl',
+    type: bool(),
+    defaultValue: false,
+    description: 'Rejects certificates that `ssl.quorum.crl.location` lists as revoked.',
+  }),
+  quorumCrlLocation: row({
+    group,
+    key: 'ssl.quorum.crl.location',
+    ...location('none; needed for `ssl.quorum.crl=true`'),
+    apacheDefault: 'not supported: Java fetches the lists that certificates name',
+    description:
+      'File with the certificate revocation list of every authority in a chain, PEM or DER. When a list has expired, members cannot connect any more.',
+  }),
+  quorumHandshakeTimeoutMs: row({
+    group,
+    key: 'ssl.quorum.handshakeDetectionTimeoutMillis',
+    property: 'zookeeper.ssl.quorum.handshakeDetectionTimeoutMillis',
+    type: duration('ms', { min: 1 }),
+    defaultValue: 5000,
+    description:
+      'How long a connection may take to send its first byte, and for its TLS handshake. It is closed afterwards.',
+  }),
+  quorumCertReload: row({
+    group,
+    key: 'sslQuorumReloadCertFiles',
+    property: 'zookeeper.sslQuorumReloadCertFiles',
+    type: bool(),
+    defaultValue: true,
+    apacheDefault: 'false',
+    description:
+      'Checks every 10 s whether the files of `ssl.quorum` have changed; new connections then use their new contents.',
+  }),
+} as const
