@@ -1,17 +1,15 @@
 import { spawn } from 'node:child_process'
 import { connect, createServer, type Socket } from 'node:net'
 import { OpCode } from '@zabra/protocol'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { CommandRun, CliFixture, type RunResult } from './testing/cli-fixture.ts'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { CommandRun, setupStage, stage, type RunResult } from './testing/cli-fixture.ts'
 
 interface Told {
   readonly root: string
   readonly figures: readonly { readonly name: string; readonly operations: number; readonly max: number }[]
 }
 
-let stage: CliFixture
-beforeAll(async () => (stage = await CliFixture.start({ maxClientCnxns: 0 })))
-afterAll(() => stage.stop())
+setupStage({ maxClientCnxns: 0 })
 
 const main = new URL('../dist/main.js', import.meta.url).pathname
 const small = ['-c', '3', '-d', '4', '-s', '1', '-n', '20', '--size', '10']

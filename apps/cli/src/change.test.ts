@@ -1,15 +1,11 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { Interrupted } from './exit-codes.ts'
-import { CliFixture } from './testing/cli-fixture.ts'
+import { CliFixture, setupStage, stage } from './testing/cli-fixture.ts'
 
-let stage: CliFixture
-beforeAll(async () => {
-  stage = await CliFixture.start()
-})
-afterAll(() => stage.stop())
+setupStage()
 
 const dataOf = async (path: string) => {
   const { data } = await stage.zk.getData(path)

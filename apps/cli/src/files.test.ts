@@ -8,17 +8,16 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { CommandRun, CliFixture, type RunResult } from './testing/cli-fixture.ts'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { CliFixture, CommandRun, setupStage, stage, type RunResult } from './testing/cli-fixture.ts'
 
-let stage: CliFixture
+setupStage({ preAllocSizeBytes: 0 })
 let original: string
 let data: string
 let log: string
 let number = 0
 
 beforeAll(async () => {
-  stage = await CliFixture.start({ preAllocSizeBytes: 0 })
   await stage.zk.create('/a', new TextEncoder().encode('hidden'))
   await stage.zk.create('/a/b', null, { mode: 'ephemeral' })
   await stage.zk.multi([
@@ -31,7 +30,6 @@ beforeAll(async () => {
   await stage.server.close()
   original = join(stage.folder, 'data', 'version-2')
 })
-afterAll(() => stage.stop())
 
 beforeEach(() => {
   data = join(stage.folder, `copy-${number++}`)

@@ -2,18 +2,17 @@ import { spawn } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { digestId } from '@zabra/protocol'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { CliFixture } from './testing/cli-fixture.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { setupStage, stage } from './testing/cli-fixture.ts'
 
 const main = resolve(import.meta.dirname, '../dist/main.js')
 const NODES = 30_000
 /** Tens of thousands of nodes, several times over, on a machine that may be busy. */
 const LIMIT_MS = 240_000
 
-let stage: CliFixture
+setupStage()
 let file: string
 beforeAll(async () => {
-  stage = await CliFixture.start()
   file = join(stage.folder, 'big.jsonl')
   const acl = [{ scheme: 'digest', id: 'ada:x', perms: 'cdrwa' }]
   const node = (path: string): string => JSON.stringify({ path, data: 'd', acl })
@@ -21,7 +20,6 @@ beforeAll(async () => {
   for (let i = 0; i < NODES; i++) lines.push(node(`/p${i % 30}/n${i}`))
   writeFileSync(file, `${lines.join('\n')}\n`)
 })
-afterAll(() => stage.stop())
 
 /** Starts the built program on the large export, and stops it by a signal once nodes are coming. */
 async function stopped(signal: NodeJS.Signals, root: string): Promise<{ code: number | null; err: string }> {

@@ -1,18 +1,14 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { closeSync, existsSync, openSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { exitCodeTable } from './exit-codes.ts'
-import { CliFixture } from './testing/cli-fixture.ts'
+import { setupStage, stage } from './testing/cli-fixture.ts'
 
 const main = resolve(import.meta.dirname, '../dist/main.js')
 
-let stage: CliFixture
-beforeAll(async () => {
-  stage = await CliFixture.start()
-  await stage.createNodes({ '/full': null, '/full/leaf': null })
-})
-afterAll(() => stage.stop())
+setupStage()
+beforeAll(() => stage.createNodes({ '/full': null, '/full/leaf': null }))
 
 /** Starts the built program against the server of this file. */
 function start(argv: readonly string[]) {

@@ -1,10 +1,9 @@
 import { Perms } from '@zabra/protocol'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { CliFixture } from './testing/cli-fixture.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { setupStage, stage } from './testing/cli-fixture.ts'
 
-let stage: CliFixture
+setupStage()
 beforeAll(async () => {
-  stage = await CliFixture.start()
   await stage.createNodes({
     '/app': 'root',
     '/app/config': '{"port":80}',
@@ -17,7 +16,6 @@ beforeAll(async () => {
   await stage.zk.create('/secret', null)
   await stage.zk.create('/secret/closed', null, { acl })
 })
-afterAll(() => stage.stop())
 
 describe('ls', () => {
   it('prints the names of children, sorted, one per line', async () => {

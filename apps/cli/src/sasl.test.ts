@@ -2,16 +2,12 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { nodePlatform } from '@zabra/runtime/node'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { Interrupted } from './exit-codes.ts'
-import { CapturedOutput, CliFixture } from './testing/cli-fixture.ts'
+import { CapturedOutput, CliFixture, setupStage, stage } from './testing/cli-fixture.ts'
 import { promptHidden } from './text/prompt-hidden.ts'
 
-let stage: CliFixture
-beforeAll(async () => {
-  stage = await CliFixture.start({ saslUsers: { bob: 'sécret "1"' }, saslAclScheme: true })
-})
-afterAll(() => stage.stop())
+setupStage({ saslUsers: { bob: 'sécret "1"' }, saslAclScheme: true })
 
 const as = (name: string, ...rest: string[]): string[] => ['--sasl-user', name, ...rest]
 const environment = { ZABRA_SASL_PASSWORD: 'sécret "1"' }

@@ -1,25 +1,23 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { CliFixture } from './testing/cli-fixture.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { setupStage, stage } from './testing/cli-fixture.ts'
 
 const certificate = (name: string): string =>
   join(import.meta.dirname, '../../../packages/runtime/src/testdata/tls', name)
 
-let stage: CliFixture
+setupStage({
+  secureClientPort: 0,
+  sslKeyStoreLocation: certificate('server.pem'),
+  sslTrustStoreLocation: certificate('authority.pem'),
+  sslClientAuth: 'need',
+})
 let secure: string
 beforeAll(async () => {
-  stage = await CliFixture.start({
-    secureClientPort: 0,
-    sslKeyStoreLocation: certificate('server.pem'),
-    sslTrustStoreLocation: certificate('authority.pem'),
-    sslClientAuth: 'need',
-  })
   const { port } = stage.server.listeners.find(({ key }) => key === 'secureClientPort')!.address
   secure = `localhost:${port}`
 })
-afterAll(() => stage.stop())
 
 const trusting = ['--ca', certificate('authority.pem'), '--cert', certificate('alice.pem')]
 

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { expect, it } from 'vitest'
 import { describeWith } from './harness/requirements.ts'
-import { apacheClassPath, serverUnderTest, run, Server } from './harness/servers.ts'
+import { apacheShell, serverUnderTest, run, Server } from './harness/servers.ts'
 import { mask, shellSession, splitEvents } from './harness/shell-session.ts'
 
 const zabra = resolve(import.meta.dirname, '../../cli/dist/main.js')
@@ -35,9 +35,8 @@ const isUsageList = (line: string): boolean => /^(\t|ZooKeeper -server|zabra she
 
 describeWith(['apache'], 'zabra shell', () => {
   it("prints the same as Apache ZooKeeper's shell for every command", async () => {
-    const main = 'org.apache.zookeeper.ZooKeeperMain'
     const [expected, actual] = await Promise.all([
-      printed('java', ({ address }) => ['-cp', apacheClassPath, main, '-server', address]),
+      printed('java', apacheShell),
       printed(process.execPath, ({ address }) => [zabra, 'shell', '--server', address]),
     ])
     expect(actual.answers).toEqual(expected.answers)
@@ -48,9 +47,8 @@ describeWith(['apache'], 'zabra shell', () => {
 
   it("has every command and option of Apache ZooKeeper's shell in its help", async () => {
     await using server = await Server.start({ kind: serverUnderTest })
-    const main = 'org.apache.zookeeper.ZooKeeperMain'
     const [expected, actual] = await Promise.all([
-      run('java', ['-cp', apacheClassPath, main, '-server', server.address], { input: 'help\nquit\n' }),
+      run('java', apacheShell(server), { input: 'help\nquit\n' }),
       run(process.execPath, [zabra, 'shell', '--server', server.address], { input: 'help\nquit\n' }),
     ])
     const usages = (text: string): Map<string, string> =>

@@ -1,18 +1,13 @@
 import { expect, it } from 'vitest'
 import { describeWith } from './harness/requirements.ts'
-import { apacheClassPath, run, type Server } from './harness/servers.ts'
+import { apacheShell, run, type Server } from './harness/servers.ts'
 import { mask, shellSession, splitEvents } from './harness/shell-session.ts'
 import { onBoth } from './harness/transcript.ts'
 
 async function shell(server: Server): Promise<string> {
-  const main = 'org.apache.zookeeper.ZooKeeperMain'
-  const { code, stdout, stderr } = await run(
-    'java',
-    ['-cp', apacheClassPath, main, '-server', server.address],
-    {
-      input: `${shellSession.replaceAll('ADDRESS', server.address)}\n`,
-    },
-  )
+  const { code, stdout, stderr } = await run('java', apacheShell(server), {
+    input: `${shellSession.replaceAll('ADDRESS', server.address)}\n`,
+  })
   return JSON.stringify({ code, out: splitEvents(mask(stdout, server)), err: mask(stderr, server) })
 }
 
@@ -40,14 +35,7 @@ describeWith(['apache'], "Apache ZooKeeper's shell", () => {
     const { apache, zabra } = await onBoth(async (server) => {
       const codes: string[] = []
       for (const call of calls) {
-        const args = [
-          '-cp',
-          apacheClassPath,
-          'org.apache.zookeeper.ZooKeeperMain',
-          '-server',
-          server.address,
-          ...call,
-        ]
+        const args = apacheShell(server, ...call)
         const { code, stderr } = await run('java', args)
         codes.push(`${call.join(' ')}: ${code} ${mask(stderr, server).join(' ')}`)
       }

@@ -9,11 +9,11 @@ import { serverUnderTest, reference, Server, type Kind } from './harness/servers
 const ROUNDS = 30
 const script = resolve(import.meta.dirname, '../python/locks.py')
 
+type Scenario = 'lock' | 'patterns' | 'rw' | 'semaphore' | 'permits' | 'election'
+
 /** Starts `python/locks.py` in one of its scenarios. Resolves when kazoo is connected. */
-const startKazoo = (
-  server: Server,
-  scenario: 'lock' | 'patterns' | 'rw' | 'semaphore' | 'permits' | 'election',
-): Promise<ScriptedPeer> => ScriptedPeer.start(python, [script, server.address, String(ROUNDS), scenario])
+const startKazoo = (server: Server, scenario: Scenario): Promise<ScriptedPeer> =>
+  ScriptedPeer.start(python, [script, server.address, String(ROUNDS), scenario])
 
 const suite = (kind: Kind): void => {
   let server: Server
@@ -47,47 +47,50 @@ const suite = (kind: Kind): void => {
   const total = async (): Promise<number> => Number((await counter.get('/counter')).value)
   const children = async (path: string): Promise<string[]> => (await clients[0]!.getChildren(path)).children
 
-  it('Mutex with the naming of kazoo excludes kazoo', async () => {
-    const other = await startKazoo(server, 'lock')
+  it.each<readonly [title: string, Scenario, paths: string[], turn: (client: Client) => Promise<unknown>]>([
+    [
+      'Mutex with the naming of kazoo excludes kazoo',
+      'lock',
+      ['/lock'],
+      (client) => new Mutex(client, '/lock', { naming: 'kazoo' }).run(increment),
+    ],
+    [
+      'Mutex excludes a kazoo lock with extra_lock_patterns',
+      'patterns',
+      ['/lock'],
+      (client) => new Mutex(client, '/lock').run(increment),
+    ],
+    [
+      'ReadWriteLock excludes writers of kazoo',
+      'rw',
+      ['/rw'],
+      async (client) => {
+        const lock = new ReadWriteLock(client, '/rw', { naming: 'kazoo' })
+        await lock.write.run(increment)
+        await lock.read.run(async () => {
+          expect((await counter.get('/counter')).value).toBe((await counter.get('/counter')).value)
+        })
+      },
+    ],
+    [
+      'Semaphore with one permit excludes kazoo',
+      'semaphore',
+      ['/permits', '/permits-__lock__'],
+      (client) => new Semaphore(client, '/permits', { permits: 1, naming: 'kazoo' }).run(increment),
+    ],
+    [
+      'LeaderElection elects one leader at a time with kazoo',
+      'election',
+      ['/e'],
+      (client) => new LeaderElection(client, '/e', { naming: 'kazoo' }).lead(increment),
+    ],
+  ])('%s', async (_title, scenario, paths, turn) => {
+    const other = await startKazoo(server, scenario)
     other.proceed()
-    await onEachClient((client) => new Mutex(client, '/lock', { naming: 'kazoo' }).run(increment))
+    await onEachClient(turn)
     await other.done
     expect(await total()).toBe(4 * ROUNDS)
-    expect(await children('/lock')).toEqual([])
-  })
-
-  it('Mutex excludes a kazoo lock with extra_lock_patterns', async () => {
-    const other = await startKazoo(server, 'patterns')
-    other.proceed()
-    await onEachClient((client) => new Mutex(client, '/lock').run(increment))
-    await other.done
-    expect(await total()).toBe(4 * ROUNDS)
-    expect(await children('/lock')).toEqual([])
-  })
-
-  it('ReadWriteLock excludes writers of kazoo', async () => {
-    const other = await startKazoo(server, 'rw')
-    other.proceed()
-    await onEachClient(async (client) => {
-      const lock = new ReadWriteLock(client, '/rw', { naming: 'kazoo' })
-      await lock.write.run(increment)
-      await lock.read.run(async () => {
-        expect((await counter.get('/counter')).value).toBe((await counter.get('/counter')).value)
-      })
-    })
-    await other.done
-    expect(await total()).toBe(4 * ROUNDS)
-    expect(await children('/rw')).toEqual([])
-  })
-
-  it('Semaphore with one permit excludes kazoo', async () => {
-    const other = await startKazoo(server, 'semaphore')
-    other.proceed()
-    const options = { permits: 1, naming: 'kazoo' } as const
-    await onEachClient((client) => new Semaphore(client, '/permits', options).run(increment))
-    await other.done
-    expect(await total()).toBe(4 * ROUNDS)
-    for (const path of ['/permits', '/permits-__lock__']) expect(await children(path)).toEqual([])
+    for (const path of paths) expect(await children(path)).toEqual([])
   })
 
   it('Semaphore and kazoo never exceed the permits, and kazoo rejects another limit', async () => {
@@ -105,15 +108,6 @@ const suite = (kind: Kind): void => {
     const refused = await startKazoo(server, 'permits')
     refused.proceed()
     await expect(refused.done).rejects.toThrow('Inconsistent max leases: 3, expected: 2')
-  })
-
-  it('LeaderElection elects one leader at a time with kazoo', async () => {
-    const other = await startKazoo(server, 'election')
-    other.proceed()
-    await onEachClient((client) => new LeaderElection(client, '/e', { naming: 'kazoo' }).lead(increment))
-    await other.done
-    expect(await total()).toBe(4 * ROUNDS)
-    expect(await children('/e')).toEqual([])
   })
 
   it('downgrade, upgrade, guard, semaphore, lease and election work on this server', async () => {

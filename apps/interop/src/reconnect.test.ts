@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { expect, it } from 'vitest'
 import { cliMt, describeWith, python } from './harness/requirements.ts'
 import { Client } from './harness/client.ts'
-import { apacheClassPath, serverUnderTest, Server, spawnOwned } from './harness/servers.ts'
+import { apacheShell, serverUnderTest, Server, spawnOwned } from './harness/servers.ts'
 import { onBoth } from './harness/transcript.ts'
 
 /** An interactive program, driven line by line. */
@@ -125,13 +125,7 @@ describeWith(
 describeWith(['apache'], "Apache ZooKeeper's shell across a crash of the server", () => {
   it('sets its watches again and keeps its session', async () => {
     await using server = await Server.start({ kind: serverUnderTest })
-    const program = new InteractiveProgram('java', [
-      '-cp',
-      apacheClassPath,
-      'org.apache.zookeeper.ZooKeeperMain',
-      '-server',
-      server.address,
-    ])
+    const program = new InteractiveProgram('java', apacheShell(server))
     for (const command of [
       'create /n one',
       'create -e /n/e',

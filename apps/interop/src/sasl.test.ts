@@ -7,7 +7,7 @@ import { describeWith, python } from './harness/requirements.ts'
 import { bytes } from './harness/bytes.ts'
 import { Client, ConnectionLost, createBody } from './harness/client.ts'
 import { op } from './harness/opcodes.ts'
-import { apacheClassPath, run, scratch, type Server } from './harness/servers.ts'
+import { apacheShell, run, scratch, type Server } from './harness/servers.ts'
 import { onBoth } from './harness/transcript.ts'
 
 const provider = {
@@ -79,14 +79,7 @@ async function shell(server: Server, section: string, commands: readonly string[
     section === ''
       ? []
       : [`-Djava.security.auth.login.config=${jaas}`, `-Dzookeeper.sasl.clientconfig=${section}`]
-  const args = [
-    ...login,
-    '-cp',
-    apacheClassPath,
-    'org.apache.zookeeper.ZooKeeperMain',
-    '-server',
-    server.address,
-  ]
+  const args = [...login, ...apacheShell(server)]
   const { code, stdout, stderr } = await run('java', args, { input: `${commands.join('\n')}\nquit\n` })
   const lines = stdout.replaceAll(server.address, 'ADDRESS').split('\n')
   // Events come from another thread and identities from a hash table, so their order is not deterministic.

@@ -1,48 +1,5 @@
-import {
-  readCheckVersionRequest,
-  readCreate2Response,
-  readCreateRequest,
-  readCreateResponse,
-  readCreateTTLRequest,
-  readDeleteRequest,
-  readErrorResponse,
-  readGetChildrenRequest,
-  readGetChildrenResponse,
-  readGetDataRequest,
-  readGetDataResponse,
-  readMultiHeader,
-  readSetDataRequest,
-  readSetDataResponse,
-  writeCheckVersionRequest,
-  writeCreate2Response,
-  writeCreateRequest,
-  writeCreateResponse,
-  writeCreateTTLRequest,
-  writeDeleteRequest,
-  writeErrorResponse,
-  writeGetChildrenRequest,
-  writeGetChildrenResponse,
-  writeGetDataRequest,
-  writeGetDataResponse,
-  writeMultiHeader,
-  writeSetDataRequest,
-  writeSetDataResponse,
-} from './gen/records.gen.ts'
-import type {
-  CheckVersionRequest,
-  Create2Response,
-  CreateRequest,
-  CreateResponse,
-  CreateTTLRequest,
-  DeleteRequest,
-  ErrorResponse,
-  GetChildrenRequest,
-  GetChildrenResponse,
-  GetDataRequest,
-  GetDataResponse,
-  SetDataRequest,
-  SetDataResponse,
-} from './schema/records.ts'
+import * as records from './gen/records.gen.ts'
+import type * as schema from './schema/records.ts'
 import { OpCode } from './tables/op-codes.ts'
 import type { Reader } from './wire/reader.ts'
 import type { Writer } from './wire/writer.ts'
@@ -51,29 +8,29 @@ import type { Writer } from './wire/writer.ts'
 export type MultiOperation =
   | ({
       readonly type: typeof OpCode.create | typeof OpCode.create2 | typeof OpCode.createContainer
-    } & CreateRequest)
-  | ({ readonly type: typeof OpCode.createTTL } & CreateTTLRequest)
-  | ({ readonly type: typeof OpCode.delete } & DeleteRequest)
-  | ({ readonly type: typeof OpCode.setData } & SetDataRequest)
-  | ({ readonly type: typeof OpCode.check } & CheckVersionRequest)
-  | ({ readonly type: typeof OpCode.getData } & GetDataRequest)
-  | ({ readonly type: typeof OpCode.getChildren } & GetChildrenRequest)
+    } & schema.CreateRequest)
+  | ({ readonly type: typeof OpCode.createTTL } & schema.CreateTTLRequest)
+  | ({ readonly type: typeof OpCode.delete } & schema.DeleteRequest)
+  | ({ readonly type: typeof OpCode.setData } & schema.SetDataRequest)
+  | ({ readonly type: typeof OpCode.check } & schema.CheckVersionRequest)
+  | ({ readonly type: typeof OpCode.getData } & schema.GetDataRequest)
+  | ({ readonly type: typeof OpCode.getChildren } & schema.GetChildrenRequest)
 
 /** One result of a multi or multiRead. */
 export type MultiResult =
-  | ({ readonly type: typeof OpCode.create } & CreateResponse)
-  | ({ readonly type: typeof OpCode.create2 } & Create2Response)
+  | ({ readonly type: typeof OpCode.create } & schema.CreateResponse)
+  | ({ readonly type: typeof OpCode.create2 } & schema.Create2Response)
   | { readonly type: typeof OpCode.delete | typeof OpCode.check }
-  | ({ readonly type: typeof OpCode.setData } & SetDataResponse)
-  | ({ readonly type: typeof OpCode.getData } & GetDataResponse)
-  | ({ readonly type: typeof OpCode.getChildren } & GetChildrenResponse)
-  | ({ readonly type: typeof OpCode.error } & ErrorResponse)
+  | ({ readonly type: typeof OpCode.setData } & schema.SetDataResponse)
+  | ({ readonly type: typeof OpCode.getData } & schema.GetDataResponse)
+  | ({ readonly type: typeof OpCode.getChildren } & schema.GetChildrenResponse)
+  | ({ readonly type: typeof OpCode.error } & schema.ErrorResponse)
 
 const END = { type: -1, done: true, err: -1 } as const
 
 export function readMultiRequest(r: Reader): MultiOperation[] {
   const operations: MultiOperation[] = []
-  for (let header = readMultiHeader(r); !header.done; header = readMultiHeader(r)) {
+  for (let header = records.readMultiHeader(r); !header.done; header = records.readMultiHeader(r)) {
     operations.push(readOperation(r, header.type))
   }
   return operations
@@ -84,19 +41,19 @@ function readOperation(r: Reader, type: number): MultiOperation {
     case OpCode.create:
     case OpCode.create2:
     case OpCode.createContainer:
-      return { type, ...readCreateRequest(r) }
+      return { type, ...records.readCreateRequest(r) }
     case OpCode.createTTL:
-      return { type, ...readCreateTTLRequest(r) }
+      return { type, ...records.readCreateTTLRequest(r) }
     case OpCode.delete:
-      return { type, ...readDeleteRequest(r) }
+      return { type, ...records.readDeleteRequest(r) }
     case OpCode.setData:
-      return { type, ...readSetDataRequest(r) }
+      return { type, ...records.readSetDataRequest(r) }
     case OpCode.check:
-      return { type, ...readCheckVersionRequest(r) }
+      return { type, ...records.readCheckVersionRequest(r) }
     case OpCode.getData:
-      return { type, ...readGetDataRequest(r) }
+      return { type, ...records.readGetDataRequest(r) }
     case OpCode.getChildren:
-      return { type, ...readGetChildrenRequest(r) }
+      return { type, ...records.readGetChildrenRequest(r) }
     default:
       return r.fail(`Expected an operation that a multi can hold, got op code ${type}`, 'a multi operation')
   }
@@ -104,10 +61,10 @@ function readOperation(r: Reader, type: number): MultiOperation {
 
 export function writeMultiRequest(w: Writer, operations: readonly MultiOperation[]): void {
   for (const operation of operations) {
-    writeMultiHeader(w, { type: operation.type, done: false, err: -1 })
+    records.writeMultiHeader(w, { type: operation.type, done: false, err: -1 })
     writeOperation(w, operation)
   }
-  writeMultiHeader(w, END)
+  records.writeMultiHeader(w, END)
 }
 
 function writeOperation(w: Writer, operation: MultiOperation): void {
@@ -115,25 +72,25 @@ function writeOperation(w: Writer, operation: MultiOperation): void {
     case OpCode.create:
     case OpCode.create2:
     case OpCode.createContainer:
-      return writeCreateRequest(w, operation)
+      return records.writeCreateRequest(w, operation)
     case OpCode.createTTL:
-      return writeCreateTTLRequest(w, operation)
+      return records.writeCreateTTLRequest(w, operation)
     case OpCode.delete:
-      return writeDeleteRequest(w, operation)
+      return records.writeDeleteRequest(w, operation)
     case OpCode.setData:
-      return writeSetDataRequest(w, operation)
+      return records.writeSetDataRequest(w, operation)
     case OpCode.check:
-      return writeCheckVersionRequest(w, operation)
+      return records.writeCheckVersionRequest(w, operation)
     case OpCode.getData:
-      return writeGetDataRequest(w, operation)
+      return records.writeGetDataRequest(w, operation)
     case OpCode.getChildren:
-      return writeGetChildrenRequest(w, operation)
+      return records.writeGetChildrenRequest(w, operation)
   }
 }
 
 export function readMultiResponse(r: Reader): MultiResult[] {
   const results: MultiResult[] = []
-  for (let header = readMultiHeader(r); !header.done; header = readMultiHeader(r)) {
+  for (let header = records.readMultiHeader(r); !header.done; header = records.readMultiHeader(r)) {
     results.push(readResult(r, header.type))
   }
   return results
@@ -142,20 +99,20 @@ export function readMultiResponse(r: Reader): MultiResult[] {
 function readResult(r: Reader, type: number): MultiResult {
   switch (type) {
     case OpCode.create:
-      return { type, ...readCreateResponse(r) }
+      return { type, ...records.readCreateResponse(r) }
     case OpCode.create2:
-      return { type, ...readCreate2Response(r) }
+      return { type, ...records.readCreate2Response(r) }
     case OpCode.delete:
     case OpCode.check:
       return { type }
     case OpCode.setData:
-      return { type, ...readSetDataResponse(r) }
+      return { type, ...records.readSetDataResponse(r) }
     case OpCode.getData:
-      return { type, ...readGetDataResponse(r) }
+      return { type, ...records.readGetDataResponse(r) }
     case OpCode.getChildren:
-      return { type, ...readGetChildrenResponse(r) }
+      return { type, ...records.readGetChildrenResponse(r) }
     case OpCode.error:
-      return { type, ...readErrorResponse(r) }
+      return { type, ...records.readErrorResponse(r) }
     default:
       return r.fail(`Expected a result that a multi can hold, got type ${type}`, 'a multi result')
   }
@@ -163,32 +120,32 @@ function readResult(r: Reader, type: number): MultiResult {
 
 export function writeMultiResponse(w: Writer, results: readonly MultiResult[]): void {
   for (const result of results) {
-    writeMultiHeader(w, {
+    records.writeMultiHeader(w, {
       type: result.type,
       done: false,
       err: result.type === OpCode.error ? result.err : 0,
     })
     writeResult(w, result)
   }
-  writeMultiHeader(w, END)
+  records.writeMultiHeader(w, END)
 }
 
 function writeResult(w: Writer, result: MultiResult): void {
   switch (result.type) {
     case OpCode.create:
-      return writeCreateResponse(w, result)
+      return records.writeCreateResponse(w, result)
     case OpCode.create2:
-      return writeCreate2Response(w, result)
+      return records.writeCreate2Response(w, result)
     case OpCode.delete:
     case OpCode.check:
       return
     case OpCode.setData:
-      return writeSetDataResponse(w, result)
+      return records.writeSetDataResponse(w, result)
     case OpCode.getData:
-      return writeGetDataResponse(w, result)
+      return records.writeGetDataResponse(w, result)
     case OpCode.getChildren:
-      return writeGetChildrenResponse(w, result)
+      return records.writeGetChildrenResponse(w, result)
     case OpCode.error:
-      return writeErrorResponse(w, result)
+      return records.writeErrorResponse(w, result)
   }
 }

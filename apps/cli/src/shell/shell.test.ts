@@ -1,21 +1,17 @@
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { openSession } from '../session/open.ts'
 import { ClientTransport } from '../session/transport.ts'
-import { CliFixture, type RunResult } from '../testing/cli-fixture.ts'
+import { setupStage, stage, type RunResult } from '../testing/cli-fixture.ts'
 import { complete } from './complete.ts'
 import { shellCommands } from './commands/index.ts'
 import { historyFile, loadHistory, saveHistory } from './history.ts'
 import { Shell } from './shell.ts'
 import { splitWords } from './split.ts'
 
-let stage: CliFixture
-beforeAll(async () => {
-  stage = await CliFixture.start()
-})
-afterAll(() => stage.stop())
+setupStage()
 
 /** Runs lines as a pipe would bring them. */
 const shell = (lines: readonly string[], ...flags: string[]): Promise<RunResult> =>

@@ -2,8 +2,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 import { join, resolve } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { CliFixture } from '../testing/cli-fixture.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { setupStage, stage } from '../testing/cli-fixture.ts'
 import { hasTerminals, Terminal } from '../testing/terminal.ts'
 
 const main = resolve(import.meta.dirname, '../../dist/main.js')
@@ -17,12 +17,8 @@ const [CTRL_A, CTRL_C, CTRL_D, CTRL_W] = ['\x01', '\x03', '\x04', '\x17']
 const [UP, LEFT, TAB] = ['\x1b[A', '\x1b[D', '\t']
 const ready = /\(CONNECTED\) \d+\] .{0,6}$/
 
-let stage: CliFixture
-beforeAll(async () => {
-  stage = await CliFixture.start({ saslUsers: { bob: 'secret' } })
-  await stage.createNodes({ '/apple': 'fruit', '/apple/core': 'seeds', '/applause': 'noise' })
-})
-afterAll(() => stage.stop())
+setupStage({ saslUsers: { bob: 'secret' } })
+beforeAll(() => stage.createNodes({ '/apple': 'fruit', '/apple/core': 'seeds', '/applause': 'noise' }))
 
 let homes = 0
 const open = (argv = ['shell'], home = `home-${homes++}`): Terminal =>

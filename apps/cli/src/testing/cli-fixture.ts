@@ -1,3 +1,4 @@
+import { afterAll, beforeAll } from 'vitest'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -151,4 +152,13 @@ export class CliFixture {
     await this.server.close()
     rmSync(this.folder, { recursive: true })
   }
+}
+
+/** The server of the running test file. */
+export let stage: CliFixture
+
+/** Starts a server before the tests of a file, and stops it after them. */
+export function setupStage(settings?: Partial<ServerSettings>): void {
+  beforeAll(async () => void (stage = await CliFixture.start(settings)))
+  afterAll(() => stage.stop())
 }

@@ -18,6 +18,15 @@ export const nettyJars = ['codec', 'resolver', 'transport-native-unix-common'].m
   (name) => `/usr/share/java/netty-${name}.jar`,
 )
 export const apacheClassPath = ['/etc/zookeeper/conf_example', apacheJar, ...nettyJars].join(':')
+/** Returns the arguments of `java` that start Apache ZooKeeper's shell. */
+export const apacheShell = (server: Server, ...args: readonly string[]): string[] => [
+  '-cp',
+  apacheClassPath,
+  'org.apache.zookeeper.ZooKeeperMain',
+  '-server',
+  server.address,
+  ...args,
+]
 const zabraMain = resolve(import.meta.dirname, '../../../server/dist/main.js')
 
 export interface ServerOptions {

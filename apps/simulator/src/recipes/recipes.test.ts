@@ -1,23 +1,10 @@
-import { spawn } from 'node:child_process'
 import { availableParallelism } from 'node:os'
-import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { sim } from '../testing/run-sim.ts'
 import { runScenario } from './run-scenario.ts'
 
 /** Seeds per recipe; ZABRA_RECIPE_SEEDS overrides it. */
 const SEEDS = Number(process.env['ZABRA_RECIPE_SEEDS'] ?? 2)
-
-/** Runs the command in a process of its own, as `pnpm sim` does. */
-function sim(args: readonly string[]): Promise<{ code: number | null; output: string }> {
-  const command = fileURLToPath(new URL('../../bin/sim.mjs', import.meta.url))
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [command, ...args])
-    let output = ''
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += String(chunk)))
-    child.on('error', reject)
-    child.on('close', (code) => resolve({ code, output }))
-  })
-}
 
 describe('recipes in the simulation', () => {
   it(`every recipe has no violation in ${SEEDS} seeds`, { timeout: 600_000 }, async () => {

@@ -71,12 +71,23 @@ function channel(
   return (type, zxid, data) => world.network.tap?.(connection, packet(type, zxid, data))
 }
 
+/** Monitors three servers, of which some vote. */
+function monitor(...voters: number[]) {
+  const world = new SimulatedWorld(1)
+  const [s1, s2, s3] = ['s1', 's2', 's3'].map((name) => world.addHost(name)) as [Host, Host, Host]
+  for (const host of [s1, s2, s3]) host.start()
+  return { world, wire: new QuorumMonitor(world, majorityOf(new Set(voters))), s1, s2, s3 }
+}
+
+function putEpoch(epoch: number, ...hosts: Host[]): void {
+  for (const host of hosts)
+    for (const name of ['acceptedEpoch', 'currentEpoch'])
+      put(host, name, new TextEncoder().encode(`${epoch}`))
+}
+
 describe('QuorumMonitor', () => {
   it('an established leader commits its log after the snapshot of a leader that was never established', () => {
-    const world = new SimulatedWorld(1)
-    const [s1, s2, s3] = ['s1', 's2', 's3'].map((name) => world.addHost(name)) as [Host, Host, Host]
-    for (const host of [s1, s2, s3]) host.start()
-    const wire = new QuorumMonitor(world, majorityOf(new Set([1, 2, 3])))
+    const { world, wire, s1, s2, s3 } = monitor(1, 2, 3)
     const [known, tail] = [2 * EPOCH + 1, 2 * EPOCH + 2]
     put(s1, `log.200000001`, log(known, tail))
     put(s1, 'acceptedEpoch', new TextEncoder().encode('3'))
@@ -87,8 +98,7 @@ describe('QuorumMonitor', () => {
 
     // The first leader fails before any learner is up to date; the second has only its snapshot.
     put(s2, 'snapshot.200000002', Uint8Array.of(1))
-    for (const host of [s2, s3])
-      for (const name of ['acceptedEpoch', 'currentEpoch']) put(host, name, new TextEncoder().encode('4'))
+    putEpoch(4, s2, s3)
     const toS3 = channel(world, s2, s3)
     toS3(PacketType.DIFF, tail)
     toS3(PacketType.NEWLEADER, 4 * EPOCH)
@@ -98,10 +108,7 @@ describe('QuorumMonitor', () => {
   })
 
   it('a transaction that an established leader lacks is not committed', () => {
-    const world = new SimulatedWorld(1)
-    const [s1, s2, s3] = ['s1', 's2', 's3'].map((name) => world.addHost(name)) as [Host, Host, Host]
-    for (const host of [s1, s2, s3]) host.start()
-    const wire = new QuorumMonitor(world, majorityOf(new Set([1, 2, 3])))
+    const { world, wire, s1, s2, s3 } = monitor(1, 2, 3)
     const [known, tail] = [2 * EPOCH + 1, 2 * EPOCH + 2]
     put(s1, `log.200000001`, log(known, tail))
     channel(world, s1, s2)(PacketType.SNAP, tail)
@@ -116,11 +123,8 @@ describe('QuorumMonitor', () => {
   })
 
   it('a leader without a quorum commits nothing when it syncs an observer', () => {
-    const world = new SimulatedWorld(1)
-    const [s1, s2, s3] = ['s1', 's2', 's3'].map((name) => world.addHost(name)) as [Host, Host, Host]
-    const wire = new QuorumMonitor(world, majorityOf(new Set([1, 2])))
-    for (const host of [s1, s2])
-      for (const name of ['acceptedEpoch', 'currentEpoch']) put(host, name, new TextEncoder().encode('2'))
+    const { world, wire, s1, s2, s3 } = monitor(1, 2)
+    putEpoch(2, s1, s2)
     const [old, tail] = [EPOCH + 1, 2 * EPOCH + 1]
     put(s1, 'log.100000001', log(old))
     const [toS2, toS3] = [channel(world, s1, s2), channel(world, s1, s3)]
@@ -138,8 +142,7 @@ describe('QuorumMonitor', () => {
     const hosts = [1, 2, 3, 4].map((id) => world.addHost(`s${id}`)) as [Host, Host, Host, Host]
     const [s1, s2, , s4] = hosts
     const wire = new QuorumMonitor(world, majorityOf(new Set([1, 2, 3])))
-    for (const host of [s1, s2])
-      for (const name of ['acceptedEpoch', 'currentEpoch']) put(host, name, new TextEncoder().encode('1'))
+    putEpoch(1, s1, s2)
     const [one, change, three, four] = [EPOCH + 1, EPOCH + 2, EPOCH + 3, EPOCH + 4]
     const toS2 = channel(world, s1, s2)
     toS2(PacketType.NEWLEADER, EPOCH)
@@ -165,11 +168,8 @@ describe('QuorumMonitor', () => {
   })
 
   it('a follower that informs its observer before the commit is reported', () => {
-    const world = new SimulatedWorld(1)
-    const [s1, s2, s3] = ['s1', 's2', 's3'].map((name) => world.addHost(name)) as [Host, Host, Host]
-    const wire = new QuorumMonitor(world, majorityOf(new Set([1, 2])))
-    for (const host of [s1, s2])
-      for (const name of ['acceptedEpoch', 'currentEpoch']) put(host, name, new TextEncoder().encode('1'))
+    const { world, wire, s1, s2, s3 } = monitor(1, 2)
+    putEpoch(1, s1, s2)
     const [toS2, toS3] = [channel(world, s1, s2), channel(world, s2, s3, OBSERVER_PORT)]
     toS2(PacketType.NEWLEADER, EPOCH)
     toS2(PacketType.UPTODATE, EPOCH)
@@ -184,11 +184,8 @@ describe('QuorumMonitor', () => {
   })
 
   it('an uncommitted configuration sent to a learner is reported', () => {
-    const world = new SimulatedWorld(1)
-    const [s1, s2, s3] = ['s1', 's2', 's3'].map((name) => world.addHost(name)) as [Host, Host, Host]
-    const wire = new QuorumMonitor(world, majorityOf(new Set([1, 2, 3])))
-    for (const host of [s1, s2])
-      for (const name of ['acceptedEpoch', 'currentEpoch']) put(host, name, new TextEncoder().encode('1'))
+    const { world, wire, s1, s2, s3 } = monitor(1, 2, 3)
+    putEpoch(1, s1, s2)
     const [toS2, toS3] = [channel(world, s1, s2), channel(world, s1, s3)]
     toS2(PacketType.NEWLEADER, EPOCH)
     toS2(PacketType.UPTODATE, EPOCH)
@@ -216,8 +213,7 @@ describe('QuorumMonitor', () => {
       const world = new SimulatedWorld(1)
       const [s1, s2, s3] = ['s1', 's2', 's3'].map((name) => world.addHost(name)) as [Host, Host, Host]
       const wire = new QuorumMonitor(world, majorityOf(new Set([1, 2, 3])))
-      for (const host of [s1, s2])
-        for (const name of ['acceptedEpoch', 'currentEpoch']) put(host, name, new TextEncoder().encode('2'))
+      putEpoch(2, s1, s2)
       const change = EPOCH + 1
       channel(world, s3, s1)(PacketType.PROPOSAL, change, reconfiguration(members, change))
       const text = new TextEncoder().encode(

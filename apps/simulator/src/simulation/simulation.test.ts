@@ -1,8 +1,7 @@
-import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { sim } from '../testing/run-sim.ts'
 import { drawPlan } from './plan.ts'
 import { runPlan } from './run.ts'
 import { shrink } from './shrink.ts'
@@ -11,18 +10,6 @@ import { shrink } from './shrink.ts'
 const SEEDS = Number(process.env['ZABRA_SIM_SEEDS'] ?? 11)
 
 const line = (seed: number, servers: number): string => `pnpm sim --seed ${seed} --servers ${servers}`
-
-/** Runs the command in a process of its own, as `pnpm sim` does. */
-function sim(args: readonly string[]): Promise<{ code: number | null; output: string }> {
-  const command = fileURLToPath(new URL('../../bin/sim.mjs', import.meta.url))
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [command, ...args])
-    let output = ''
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += String(chunk)))
-    child.on('error', reject)
-    child.on('close', (code) => resolve({ code, output }))
-  })
-}
 
 describe('the simulation of ensembles', () => {
   it.each([

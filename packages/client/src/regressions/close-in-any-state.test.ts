@@ -1,22 +1,17 @@
 // oxlint-disable no-callback-in-promise, no-base-to-string -- promises are what is watched
-import { Reader, Writer } from '@zabra/protocol'
+import { Reader } from '@zabra/protocol'
 import { SeededRandom } from '@zabra/runtime'
 import { expect, it } from 'vitest'
-import { ZooKeeperError } from '../errors.ts'
+import { CallTracker, seeds } from '../testing/call-tracker.ts'
 import { bytes, ManualWorld } from '../testing/manual-world.ts'
+import { replyBytes } from '../testing/scripted-server.ts'
 import type { Client } from '../client-api.ts'
-
-/** ZABRA_CLIENT_SEEDS sets the number of seeds; a failing seed is in the name of its test. */
-const seeds = Array.from({ length: Number(process.env['ZABRA_CLIENT_SEEDS'] ?? 60) }, (_, i) => i + 1)
-
-const own = /^(heartbeat|reconnect|deadline|connection attempt|local expiry|close|probe|search|drain)/
 
 it.each(seeds)('seed %i: closing in any state settles every call and leaves no timer', async (seed) => {
   const random = new SeededRandom(seed * 104_729)
   const world = await ManualWorld.start()
-  const unhandled: unknown[] = []
-  const note = (reason: unknown): void => void unhandled.push(reason)
-  process.on('unhandledRejection', note)
+  const calls = new CallTracker()
+  const track = calls.track.bind(calls)
   const withSasl = random.below(3) === 0
   let mode: 'pass' | 'swallow' = 'pass'
   let down = false
@@ -45,14 +40,7 @@ it.each(seeds)('seed %i: closing in any state settles every call and leaves no t
       const xid = reader.int()
       if (at > 0 || chunk.length !== 49) {
         if (reader.int() === 102) {
-          const w = new Writer()
-          const mark = w.beginFrame()
-          w.int(xid)
-          w.long(0n)
-          w.int(0)
-          w.buffer(bytes('ok'))
-          w.endFrame(mark)
-          const answer = w.take()
+          const answer = replyBytes(xid, { zxid: 0n, body: (w) => w.buffer(bytes('ok')) })
           if (mode === 'pass') world.clock.immediate(() => connection.deliver(answer))
           return at === 0 ? undefined : chunk.slice(0, at)
         }
@@ -60,19 +48,6 @@ it.each(seeds)('seed %i: closing in any state settles every call and leaves no t
       at += 4 + length
     }
     return chunk
-  }
-  const pending = new Map<number, string>()
-  const wrong: string[] = []
-  let id = 0
-  const track = (what: string, promise: Promise<unknown>): void => {
-    const mine = id++
-    pending.set(mine, what)
-    const done = (error?: unknown): void => {
-      pending.delete(mine)
-      if (error !== undefined && !(error instanceof ZooKeeperError))
-        wrong.push(`${what}: ${String((error as Error).stack ?? error)}`)
-    }
-    promise.then(() => done(), done)
   }
   const connectAbort = new AbortController()
   const connecting = world.connect({
@@ -110,60 +85,40 @@ it.each(seeds)('seed %i: closing in any state settles every call and leaves no t
   if (client !== undefined) {
     const steps = random.below(40)
     for (let step = 0; step < steps; step++) {
-      switch (random.below(13)) {
-        case 0:
-          track('getData', client.getData('/'))
-          break
-        case 1:
-          track('create', client.create('/s-', bytes(''), { mode: 'ephemeralSequential' }))
-          break
-        case 2:
+      const actions: readonly (() => unknown)[] = [
+        () => track('getData', client.getData('/')),
+        () => track('create', client.create('/s-', bytes(''), { mode: 'ephemeralSequential' })),
+        () =>
           track(
             'watch',
             client.watch('/').then(async (w) => {
               for await (const _event of w);
             }),
-          )
-          break
-        case 3:
+          ),
+        () =>
           track(
             'fired',
             client.watchOnce('/', 'children').then(({ fired }) => fired),
-          )
-          break
-        case 4:
-          world.lastConnection.cut()
-          break
-        case 5:
-          mode = random.below(2) === 0 ? 'swallow' : 'pass'
-          break
-        case 6:
-          down = random.below(2) === 0
-          break
-        case 7:
-          await world.advance(random.below(2500))
-          break
-        case 8:
-          track('addAuth', client.addAuth('digest', bytes(`u${step}:p`)))
-          break
-        case 9:
+          ),
+        () => world.lastConnection.cut(),
+        () => (mode = random.below(2) === 0 ? 'swallow' : 'pass'),
+        () => (down = random.below(2) === 0),
+        () => world.advance(random.below(2500)),
+        () => track('addAuth', client.addAuth('digest', bytes(`u${step}:p`))),
+        () =>
           track(
             'servers',
             client.updateServerList(['a:2181', 'b:2181', 'c:2181'].slice(0, 1 + random.below(3))),
-          )
-          break
-        case 10:
-          ro = random.below(2) === 0
-          break
-        case 11:
-          track('guaranteed', client.delete('/x', { guaranteed: true, missingOk: true }))
-          break
-        case 12:
+          ),
+        () => (ro = random.below(2) === 0),
+        () => track('guaranteed', client.delete('/x', { guaranteed: true, missingOk: true })),
+        () =>
           track(
             'wait',
             client.create('/w', bytes(''), { waitForReadWrite: true, timeout: 100 + random.below(5000) }),
-          )
-      }
+          ),
+      ]
+      await actions[random.below(13)]!()
       if (random.below(2) === 0) await world.settle()
     }
     if (random.below(4) === 0) track('detach', client.detach())
@@ -174,16 +129,9 @@ it.each(seeds)('seed %i: closing in any state settles every call and leaves no t
     connectAbort.abort()
     await world.advance(100)
   }
-  expect({ left: [...pending.values()], wrong }).toEqual({ left: [], wrong: [] })
-  expect(
-    world.clock
-      .pendingTimers()
-      .map(({ name }) => name)
-      .filter((name) => own.test(name)),
-  ).toEqual([])
-  await new Promise((resolve) => setTimeout(resolve, 0))
-  expect(unhandled).toEqual([])
-  process.off('unhandledRejection', note)
+  const { pending, wrong } = calls
+  expect({ pending, wrong }).toEqual({ pending: [], wrong: [] })
+  expect(await calls.leftovers(world)).toEqual([])
   mode = 'pass'
   await world.stop()
 })

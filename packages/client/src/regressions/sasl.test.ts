@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
-import { Reader, Writer } from '@zabra/protocol'
+import { Reader } from '@zabra/protocol'
 import { bytes, ManualWorld } from '../testing/manual-world.ts'
+import { replyBytes } from '../testing/scripted-server.ts'
 
 /** Handles the SASL requests (op code 102) of clients in place of the server. */
 function saslServer(world: ManualWorld): void {
@@ -10,14 +11,8 @@ function saslServer(world: ManualWorld): void {
     reader.int()
     const xid = reader.int()
     if (reader.int() !== 102) return chunk
-    const w = new Writer()
-    const mark = w.beginFrame()
-    w.int(xid)
-    w.long(0n)
-    w.int(0)
-    w.buffer(bytes('ok'))
-    w.endFrame(mark)
-    world.clock.immediate(() => connection.deliver(w.take()))
+    const reply = replyBytes(xid, { zxid: 0n, body: (w) => w.buffer(bytes('ok')) })
+    world.clock.immediate(() => connection.deliver(reply))
     return undefined
   }
 }

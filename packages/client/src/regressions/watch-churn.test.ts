@@ -1,9 +1,7 @@
 import { expect, it } from 'vitest'
+import { seeds } from '../testing/call-tracker.ts'
 import { churnWatches } from '../testing/watch-churn.ts'
 import { bytes } from '../testing/manual-world.ts'
-
-/** ZABRA_CLIENT_SEEDS sets the number of seeds; a failing seed is in the name of its test. */
-const seeds = Array.from({ length: Number(process.env['ZABRA_CLIENT_SEEDS'] ?? 60) }, (_, i) => i + 1)
 
 it.each(seeds)(
   'seed %i: every open watch receives a change after churn and connection losses',

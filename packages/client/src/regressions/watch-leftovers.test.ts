@@ -1,10 +1,8 @@
 import { expect, it } from 'vitest'
 import type { ZooKeeperClient } from '../client.ts'
+import { seeds } from '../testing/call-tracker.ts'
 import { churnWatches } from '../testing/watch-churn.ts'
 import { watchKinds } from '../watches/watch-registry.ts'
-
-/** ZABRA_CLIENT_SEEDS sets the number of seeds; a failing seed is in the name of its test. */
-const seeds = Array.from({ length: Number(process.env['ZABRA_CLIENT_SEEDS'] ?? 60) }, (_, i) => i + 1)
 
 it.each(seeds)('seed %i: the registry is empty after all watches are closed', async (seed) => {
   const { world, client, open, all } = await churnWatches(seed)

@@ -36,45 +36,28 @@ export async function churnWatches(seed: number): Promise<WatchChurn> {
   for (let step = 0; step < 60; step++) {
     const path = `/n${random.below(3)}`
     const abort = new AbortController()
-    switch (random.below(6)) {
-      case 0:
-      case 1:
-        all.push(
-          client
-            .watchOnce(path, (['data', 'exists', 'children'] as const)[random.below(3)]!, {
-              signal: abort.signal,
-            })
-            .then(
-              (watch) => open.push(watch),
-              () => {},
-            ),
-        )
-        break
-      case 2:
-        all.push(
-          client
-            .watch(path, {
-              mode: random.below(2) ? 'persistent' : 'persistentRecursive',
-              signal: abort.signal,
-            })
-            .then(
-              (watch) => open.push(watch),
-              () => {},
-            ),
-        )
-        break
-      case 3:
-        if (random.below(4) === 0 && world.lastConnection !== adminWire) world.lastConnection.cut()
-        break
-      case 4: {
-        const one = open.splice(random.below(open.length + 1), 1)[0]
-        if (one) all.push(one.close())
-        break
-      }
-      case 5:
-        if (random.below(2) === 0) all.push(admin.setData(path, bytes('x')))
-        else await world.advance(random.below(1200))
-    }
+    const { signal } = abort
+    const opens = (watch: Promise<OpenWatch>): void =>
+      void all.push(
+        watch.then(
+          (watch) => open.push(watch),
+          () => {},
+        ),
+      )
+    const watchOnce = (): void =>
+      opens(client.watchOnce(path, (['data', 'exists', 'children'] as const)[random.below(3)]!, { signal }))
+    const actions: readonly (() => unknown)[] = [
+      watchOnce,
+      watchOnce,
+      () =>
+        opens(client.watch(path, { mode: random.below(2) ? 'persistent' : 'persistentRecursive', signal })),
+      () =>
+        random.below(4) === 0 && world.lastConnection !== adminWire ? world.lastConnection.cut() : undefined,
+      () => all.push(...open.splice(random.below(open.length + 1), 1).map((watch) => watch.close())),
+      () =>
+        random.below(2) === 0 ? all.push(admin.setData(path, bytes('x'))) : world.advance(random.below(1200)),
+    ]
+    await actions[random.below(6)]!()
     if (random.below(4) === 0) abort.abort()
     if (random.below(2) === 0) await world.settle()
   }
