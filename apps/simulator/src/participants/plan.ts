@@ -1,22 +1,8 @@
 import type { Fault } from '../simulation/fault.ts'
 import type { Prng } from '@zabra/testing'
 
-export type ParticipantOperation =
-  | 'get'
-  | 'exists'
-  | 'children'
-  | 'sync'
-  | 'watch'
-  | 'move'
-  | 'reconnect'
-  | 'set'
-  | 'setIf'
-  | 'create'
-  | 'ephemeral'
-  | 'sequential'
-  | 'delete'
-  | 'multi'
-  | 'failingMulti'
+/** What a library client may do. */
+export type ParticipantOperation = keyof ReturnType<typeof drawWeights>
 
 /** The behaviour of a library client. */
 export interface ParticipantPlan {
@@ -37,32 +23,36 @@ export interface ParticipantPlan {
  */
 export function drawParticipants(prng: Prng): ParticipantPlan[] {
   return Array.from({ length: prng.integer(1, 3) }, (_, i) => {
-    const weight = (usual: number): number => (prng.chance(0.15) ? 0 : usual * prng.pick([0.5, 1, 1, 3]))
     return {
       timeoutMs: prng.pick([1500, 3000, 6000]),
       thinkMs: prng.pick([15, 40, 120]),
       burst: prng.pick([1, 3, 8]),
       follows: prng.chance(0.6),
       batchReads: batchesOf(prng.fork(`batches ${i}`)),
-      weights: {
-        get: 3,
-        exists: weight(2),
-        children: weight(1),
-        sync: weight(1),
-        watch: weight(3),
-        move: weight(0.3),
-        reconnect: weight(0.1),
-        set: 3,
-        setIf: weight(3),
-        create: weight(3),
-        ephemeral: weight(2),
-        sequential: weight(1.5),
-        delete: weight(2),
-        multi: weight(1.5),
-        failingMulti: weight(1),
-      },
+      weights: drawWeights(prng),
     }
   })
+}
+
+function drawWeights(prng: Prng) {
+  const weight = (usual: number): number => (prng.chance(0.15) ? 0 : usual * prng.pick([0.5, 1, 1, 3]))
+  return {
+    get: 3,
+    exists: weight(2),
+    children: weight(1),
+    sync: weight(1),
+    watch: weight(3),
+    move: weight(0.3),
+    reconnect: weight(0.1),
+    set: 3,
+    setIf: weight(3),
+    create: weight(3),
+    ephemeral: weight(2),
+    sequential: weight(1.5),
+    delete: weight(2),
+    multi: weight(1.5),
+    failingMulti: weight(1),
+  }
 }
 
 const batchesOf = (prng: Prng): ParticipantPlan['batchReads'] =>

@@ -1,8 +1,7 @@
-import { fork } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { scenarios } from '../../../../packages/recipes/src/testing/scenarios/index.ts'
-import { runForParent } from '../campaign/child-process.ts'
+import { runForParent, runInChild } from '../campaign/child-process.ts'
 import { runScenario, serversOf } from './run-scenario.ts'
 
 const { values } = parseArgs({
@@ -65,24 +64,9 @@ async function runPart({ name, start, seeds }: SeedRange): Promise<Outcome> {
   return { violated, eventCount }
 }
 
-/** Runs a part in a child process. */
-function runInChild(part: SeedRange): Promise<Outcome> {
-  return new Promise((resolve, reject) => {
-    const args = [
-      '--part',
-      JSON.stringify(part),
-      ...(values.servers === undefined ? [] : ['--servers', values.servers]),
-    ]
-    const child = fork(process.argv[1]!, args, { execArgv: ['--enable-source-maps'] })
-    let outcome: Outcome | undefined
-    child.on('message', (message) => (outcome = message as Outcome))
-    child.on('error', reject)
-    child.on('exit', (code, signal) =>
-      outcome === undefined
-        ? reject(new Error(`The process that ran ${part.name} ended with ${signal ?? code}`))
-        : resolve(outcome),
-    )
-  })
+function runPartInChild(part: SeedRange): Promise<Outcome> {
+  const servers = values.servers === undefined ? [] : ['--servers', values.servers]
+  return runInChild(['--part', JSON.stringify(part), ...servers], `seeds of ${part.name}`)
 }
 
 /** Seeds per child process, which bounds its memory. */
@@ -104,7 +88,7 @@ async function campaign(): Promise<number> {
   const processes = number(values.processes, 'processes')
   const worker = async (): Promise<void> => {
     for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
-      const outcome = await (processes > 1 ? runInChild(part) : runPart(part))
+      const outcome = await (processes > 1 ? runPartInChild(part) : runPart(part))
       violated.set(part.name, (violated.get(part.name) ?? 0) + outcome.violated)
       eventCount += outcome.eventCount
     }

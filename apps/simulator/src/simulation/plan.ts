@@ -2,37 +2,8 @@ import { type NetworkConditions, Prng } from '@zabra/testing'
 import { drawParticipantFaults, drawParticipants, type ParticipantPlan } from '../participants/plan.ts'
 import type { Fault } from './fault.ts'
 
-export type ClientOperation =
-  | 'set'
-  | 'setIf'
-  | 'create'
-  | 'ephemeral'
-  | 'sequential'
-  | 'ephemeralSequential'
-  | 'container'
-  | 'delete'
-  | 'multi'
-  | 'failingMulti'
-  | 'largeMulti'
-  | 'get'
-  | 'exists'
-  | 'children'
-  | 'sync'
-  | 'ttl'
-  | 'secure'
-  | 'getAcl'
-  | 'ephemerals'
-  | 'count'
-  | 'addWatch'
-  | 'removeWatches'
-  | 'checkWatches'
-  | 'multiRead'
-  | 'whoAmI'
-  | 'prove'
-  | 'quota'
-  | 'quotaUse'
-  | 'close'
-  | 'move'
+/** What a raw client may do. */
+export type ClientOperation = keyof ReturnType<typeof drawWeights>
 
 export interface ClientPlan {
   readonly timeoutMs: number
@@ -192,46 +163,50 @@ export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
 }
 
 function drawClient(prng: Prng): ClientPlan {
-  // Each run stresses something: some operations are left out, others are much more frequent.
-  const weight = (usual: number): number => (prng.chance(0.15) ? 0 : usual * prng.pick([0.5, 1, 1, 3]))
   return {
     timeoutMs: prng.pick([1500, 3000, 6000]),
     thinkMs: prng.pick([5, 15, 40, 120]),
     burst: prng.pick([1, 1, 4, 12]),
     watchRate: prng.pick([0, 0.3, 0.8]),
     user: prng.pick(['', 'ann', 'ben']),
-    weights: {
-      set: 4,
-      setIf: weight(3),
-      create: weight(3),
-      ephemeral: weight(2),
-      sequential: weight(1),
-      ephemeralSequential: weight(1.5),
-      container: weight(0.5),
-      delete: weight(3),
-      multi: weight(1.5),
-      failingMulti: weight(1),
-      get: 4,
-      exists: weight(2),
-      children: weight(1.5),
-      sync: weight(1),
-      close: weight(0.05),
-      move: weight(0.15),
-      ttl: weight(0.4),
-      secure: weight(2),
-      getAcl: weight(0.6),
-      ephemerals: weight(0.4),
-      count: weight(0.4),
-      addWatch: weight(0.6),
-      removeWatches: weight(0.3),
-      checkWatches: weight(0.4),
-      multiRead: weight(1),
-      whoAmI: weight(0.2),
-      prove: weight(0.1),
-      quota: weight(1.5),
-      quotaUse: weight(0.6),
-      largeMulti: weight(0.1),
-    },
+    weights: drawWeights(prng),
+  }
+}
+
+/** Each run stresses something: some operations are left out, others are much more frequent. */
+function drawWeights(prng: Prng) {
+  const weight = (usual: number): number => (prng.chance(0.15) ? 0 : usual * prng.pick([0.5, 1, 1, 3]))
+  return {
+    set: 4,
+    setIf: weight(3),
+    create: weight(3),
+    ephemeral: weight(2),
+    sequential: weight(1),
+    ephemeralSequential: weight(1.5),
+    container: weight(0.5),
+    delete: weight(3),
+    multi: weight(1.5),
+    failingMulti: weight(1),
+    get: 4,
+    exists: weight(2),
+    children: weight(1.5),
+    sync: weight(1),
+    close: weight(0.05),
+    move: weight(0.15),
+    ttl: weight(0.4),
+    secure: weight(2),
+    getAcl: weight(0.6),
+    ephemerals: weight(0.4),
+    count: weight(0.4),
+    addWatch: weight(0.6),
+    removeWatches: weight(0.3),
+    checkWatches: weight(0.4),
+    multiRead: weight(1),
+    whoAmI: weight(0.2),
+    prove: weight(0.1),
+    quota: weight(1.5),
+    quotaUse: weight(0.6),
+    largeMulti: weight(0.1),
   }
 }
 

@@ -1,24 +1,11 @@
+import { digestBlocks } from './digest-blocks.ts'
+
 /**
  * MD5 in JavaScript: Web Crypto does not have it, and DIGEST-MD5 needs it. MD5 is not collision resistant, so nothing else may use
  * it.
  */
-export function md5(message: Uint8Array): Uint8Array {
-  const padded = new Uint8Array(((message.length + 8) >> 6) * 64 + 64)
-  padded.set(message)
-  padded[message.length] = 0x80
-  const view = new DataView(padded.buffer)
-  view.setBigUint64(padded.length - 8, BigInt(message.length) * 8n, true)
-  const state = Int32Array.of(0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476)
-  const words = new Int32Array(16)
-  for (let at = 0; at < padded.length; at += 64) {
-    for (let i = 0; i < 16; i++) words[i] = view.getInt32(at + i * 4, true)
-    round(state, words)
-  }
-  const digest = new Uint8Array(16)
-  const out = new DataView(digest.buffer)
-  for (let i = 0; i < 4; i++) out.setInt32(i * 4, state[i]!, true)
-  return digest
-}
+export const md5 = (message: Uint8Array): Uint8Array =>
+  digestBlocks(message, Int32Array.of(0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476), true, round)
 
 /** The constants of RFC 1321: the first 32 bits of the sines of 1, 2, … */
 const sines = Int32Array.from({ length: 64 }, (_, i) => Math.floor(Math.abs(Math.sin(i + 1)) * 2 ** 32))
@@ -29,7 +16,8 @@ const rotations = [
   [6, 10, 15, 21],
 ] as const
 
-function round(state: Int32Array, words: Int32Array): void {
+function round(state: Int32Array, wordAt: (index: number) => number): void {
+  const words = Int32Array.from({ length: 16 }, (_, i) => wordAt(i))
   let [a, b, c, d] = state as unknown as [number, number, number, number]
   for (let i = 0; i < 64; i++) {
     const quarter = i >> 4

@@ -1,28 +1,21 @@
+import { digestBlocks } from './digest-blocks.ts'
+
 /**
  * SHA-1 in JavaScript, since Web Crypto is asynchronous. Ids of scheme `digest` contain it; they do not depend on its collision
  * resistance.
  */
-export function sha1(message: Uint8Array): Uint8Array {
-  const padded = new Uint8Array(((message.length + 8) >> 6) * 64 + 64)
-  padded.set(message)
-  padded[message.length] = 0x80
-  const view = new DataView(padded.buffer)
-  view.setBigUint64(padded.length - 8, BigInt(message.length) * 8n)
-  const state = Int32Array.of(0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0)
-  const words = new Int32Array(80)
-  for (let at = 0; at < padded.length; at += 64) {
-    for (let i = 0; i < 16; i++) words[i] = view.getInt32(at + i * 4)
-    for (let i = 16; i < 80; i++)
-      words[i] = rotate(words[i - 3]! ^ words[i - 8]! ^ words[i - 14]! ^ words[i - 16]!, 1)
-    round(state, words)
-  }
-  const digest = new Uint8Array(20)
-  const out = new DataView(digest.buffer)
-  for (let i = 0; i < 5; i++) out.setInt32(i * 4, state[i]!)
-  return digest
-}
+export const sha1 = (message: Uint8Array): Uint8Array =>
+  digestBlocks(
+    message,
+    Int32Array.of(0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0),
+    false,
+    round,
+  )
 
-function round(state: Int32Array, words: Int32Array): void {
+function round(state: Int32Array, wordAt: (index: number) => number): void {
+  const words = Int32Array.from({ length: 80 }, (_, i) => (i < 16 ? wordAt(i) : 0))
+  for (let i = 16; i < 80; i++)
+    words[i] = rotate(words[i - 3]! ^ words[i - 8]! ^ words[i - 14]! ^ words[i - 16]!, 1)
   let [a, b, c, d, e] = state as unknown as [number, number, number, number, number]
   for (let i = 0; i < 80; i++) {
     const [mix, constant] =

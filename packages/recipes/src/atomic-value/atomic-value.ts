@@ -1,7 +1,6 @@
 import {
   abortError,
   BadVersionError,
-  NodeExistsError,
   NoNodeError,
   type Bytes,
   type Client,
@@ -11,7 +10,13 @@ import {
 import type { Abortable } from '../handles/types.ts'
 import { watchData } from '../tree-cache/watchers.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
-import { causeAt, isAmbiguous, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
+import {
+  causeAt,
+  createIfMissing,
+  isAmbiguous,
+  retryInNewSession,
+  undefinedIfMissing,
+} from '../support/retry.ts'
 import { acquireHead, type QueueHead } from '../lock-queue/queue-head.ts'
 import { commitWithMarker, deleteMarker, uniqueName } from '../support/commit-with-marker.ts'
 import { delay } from '../support/delay.ts'
@@ -101,15 +106,8 @@ export class AtomicValue<T> {
     for (;;) {
       const found = await undefinedIfMissing(this.#client.getData(this.path, options))
       if (found !== undefined) return found
-      try {
-        await this.#client.create(this.path, codec.encode(initial), {
-          ...options,
-          parents: 'persistent',
-          idempotent: true,
-        })
-      } catch (error) {
-        if (!(error instanceof NodeExistsError)) throw error
-      }
+      const create = { ...options, parents: 'persistent' } as const
+      await createIfMissing(this.#client, this.path, codec.encode(initial), create)
     }
   }
 

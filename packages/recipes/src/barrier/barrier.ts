@@ -1,5 +1,5 @@
-import { NodeExistsError, type ACL, type Bytes, type Client, type CreateOptions } from '@zabra/client/core'
-import { retryInNewSession } from '../support/retry.ts'
+import { type ACL, type Bytes, type Client, type CreateOptions } from '@zabra/client/core'
+import { createIfMissing, retryInNewSession } from '../support/retry.ts'
 import { watchUntil } from '../support/watch.ts'
 import { canPass, type SeenVersion } from './decide.ts'
 
@@ -35,14 +35,9 @@ export class Barrier {
     const { acl, parents, data } = this.#options
     const options: CreateOptions = {
       parents: parents === 'persistent' ? 'persistent' : true,
-      idempotent: true,
       ...(acl && { acl }),
     }
-    try {
-      await retryInNewSession(this.#client, () => this.#client.create(this.path, data, options))
-    } catch (error) {
-      if (!(error instanceof NodeExistsError)) throw error
-    }
+    await retryInNewSession(this.#client, () => createIfMissing(this.#client, this.path, data, options))
   }
 
   /** Opens the barrier and releases all waiters. Idempotent. */

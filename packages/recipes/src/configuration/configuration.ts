@@ -1,14 +1,7 @@
-import {
-  NodeExistsError,
-  UsageError,
-  type Bytes,
-  type Client,
-  type Codec,
-  type Stat,
-} from '@zabra/client/core'
+import { UsageError, type Bytes, type Client, type Codec, type Stat } from '@zabra/client/core'
 import { AtomicValue } from '../atomic-value/atomic-value.ts'
 import { watchData } from '../tree-cache/watchers.ts'
-import { undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
+import { createIfMissing, retryInNewSession, undefinedIfMissing } from '../support/retry.ts'
 import { delay } from '../support/delay.ts'
 
 export interface ConfigurationOptions<T> {
@@ -115,13 +108,6 @@ export class Configuration<T> {
         path: this.path,
       })
     }
-    try {
-      await this.#client.create(this.path, codec.encode(defaults), {
-        parents: 'persistent',
-        idempotent: true,
-      })
-    } catch (error) {
-      if (!(error instanceof NodeExistsError)) throw error
-    }
+    await createIfMissing(this.#client, this.path, codec.encode(defaults), { parents: 'persistent' })
   }
 }

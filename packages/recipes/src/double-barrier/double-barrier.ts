@@ -1,6 +1,5 @@
 import {
   BadVersionError,
-  NodeExistsError,
   NoNodeError,
   SessionExpiredError,
   UsageError,
@@ -11,10 +10,11 @@ import type { Abortable } from '../handles/types.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import {
   causeAt,
+  createIfMissing,
   ignoreFailure,
   isAmbiguous,
-  undefinedIfMissing,
   retryInNewSession,
+  undefinedIfMissing,
 } from '../support/retry.ts'
 import { commitWithMarker, deleteMarker, uniqueName } from '../support/commit-with-marker.ts'
 import { watchUntil } from '../support/watch.ts'
@@ -121,15 +121,7 @@ export class DoubleBarrier {
     for (;;) {
       const found = await undefinedIfMissing(this.#client.getData(this.path, options))
       if (found !== undefined) return { round: roundOf(utf8.decode(found.data)), version: found.stat.version }
-      try {
-        await this.#client.create(this.path, utf8.encode('0'), {
-          ...options,
-          parents: true,
-          idempotent: true,
-        })
-      } catch (error) {
-        if (!(error instanceof NodeExistsError)) throw error
-      }
+      await createIfMissing(this.#client, this.path, utf8.encode('0'), { ...options, parents: true })
     }
   }
 

@@ -8,6 +8,7 @@ import {
 } from '@zabra/client/core'
 import { waitForConnection } from '../handles/own-node-watcher.ts'
 import type { RecipeOptions } from '../handles/types.ts'
+import { undefinedIfMissing } from '../support/retry.ts'
 
 /** The leader as observers see it. */
 export interface Leader {
@@ -96,12 +97,9 @@ const OWN_ANNOUNCEMENT = -1
  * none.
  */
 async function versionOfOther(client: Client, path: string, leader: Leader): Promise<number | undefined> {
-  try {
-    const { data, stat } = await client.getData(path)
-    const ours = stat.ephemeralOwner === client.session.id && decodeLeader(data)?.token === leader.token
-    return ours ? OWN_ANNOUNCEMENT : stat.version
-  } catch (error) {
-    if (error instanceof NoNodeError) return undefined
-    throw error
-  }
+  const found = await undefinedIfMissing(client.getData(path))
+  if (found === undefined) return undefined
+  const { data, stat } = found
+  const ours = stat.ephemeralOwner === client.session.id && decodeLeader(data)?.token === leader.token
+  return ours ? OWN_ANNOUNCEMENT : stat.version
 }

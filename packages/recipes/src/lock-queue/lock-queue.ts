@@ -1,6 +1,5 @@
 import {
   ClosedError,
-  NoNodeError,
   SessionExpiredError,
   type Bytes,
   type Client,
@@ -10,6 +9,7 @@ import {
 import type { HandleNode } from '../handles/ephemeral-lock-handle.ts'
 import type { Naming, RecipeOptions } from '../handles/types.ts'
 import type { ContenderParser } from './contenders.ts'
+import { undefinedIfMissing } from '../support/retry.ts'
 
 /** Options for the znodes of a queue. */
 export interface LockQueueOptions extends RecipeOptions {
@@ -89,16 +89,9 @@ export class LockQueue {
 
   /** Returns undefined when the directory does not exist. */
   async list(signal: AbortSignal | undefined): Promise<Listing | undefined> {
-    try {
-      const { children, stat } = await this.client.getChildren(
-        this.directory,
-        signal === undefined ? {} : { signal },
-      )
-      return { names: children, directoryCzxid: stat.czxid }
-    } catch (error) {
-      if (error instanceof NoNodeError) return undefined
-      throw error
-    }
+    const options = signal === undefined ? {} : { signal }
+    const found = await undefinedIfMissing(this.client.getChildren(this.directory, options))
+    return found && { names: found.children, directoryCzxid: found.stat.czxid }
   }
 
   /** Removes an entry. Retries until it is gone; the end of its session removes it as well. */

@@ -1,4 +1,4 @@
-import { NoNodeError, type Bytes, type Client, type ErrorPolicy } from '@zabra/client/core'
+import { type Bytes, type Client, type ErrorPolicy } from '@zabra/client/core'
 import { runAndRelease } from '../handles/run-and-release.ts'
 import { EphemeralLockHandle } from '../handles/ephemeral-lock-handle.ts'
 import type { AcquireOptions, LockHandle, RecipeOptions } from '../handles/types.ts'
@@ -8,6 +8,7 @@ import { acquireTurn, tryAcquireTurn, type TurnOptions } from '../lock-queue/tur
 import { isBusy, enterLocalQueue } from './local-queue.ts'
 import { lockPrefixes, parseLock } from './names.ts'
 import { Owners } from './owners.ts'
+import { undefinedIfMissing } from '../support/retry.ts'
 
 export interface MutexOptions extends RecipeOptions {
   /** An owner may acquire a lock that it holds; the last release counts. Every acquire must then name its owner. */
@@ -142,12 +143,7 @@ export class Mutex {
   }
 
   async #read(path: string): Promise<Participant | undefined> {
-    try {
-      const { data, stat } = await this.client.getData(path)
-      return { path, data, owner: stat.ephemeralOwner }
-    } catch (error) {
-      if (error instanceof NoNodeError) return undefined
-      throw error
-    }
+    const found = await undefinedIfMissing(this.client.getData(path))
+    return found && { path, data: found.data, owner: found.stat.ephemeralOwner }
   }
 }

@@ -1,6 +1,5 @@
 import {
   BadVersionError,
-  NodeExistsError,
   NoNodeError,
   StateError,
   UsageError,
@@ -8,6 +7,7 @@ import {
   type Stat,
 } from '@zabra/client/core'
 import type { RecipeOptions } from '../handles/types.ts'
+import { createIfMissing } from '../support/retry.ts'
 
 /** The semaphore exists with another number of permits. Use that one, or change it with `setPermits`. */
 export class PermitsConflictError extends StateError {
@@ -116,15 +116,10 @@ export class PermitLimit {
   /** A persistent znode, since the limit must outlive the last holder. */
   async #create(): Promise<void> {
     const { acl, parents } = this.#options
-    try {
-      await this.#client.create(this.#path, this.#encode(this.#initial), {
-        parents: parents === 'persistent' ? 'persistent' : true,
-        idempotent: true,
-        ...(acl === undefined ? {} : { acl }),
-      })
-    } catch (error) {
-      if (!(error instanceof NodeExistsError)) throw error
-    }
+    await createIfMissing(this.#client, this.#path, this.#encode(this.#initial), {
+      parents: parents === 'persistent' ? 'persistent' : true,
+      ...(acl === undefined ? {} : { acl }),
+    })
   }
 
   #encode(permits: number): Uint8Array {

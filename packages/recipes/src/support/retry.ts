@@ -1,4 +1,13 @@
-import { MultiError, NoNodeError, SessionExpiredError, ZooKeeperError, type Client } from '@zabra/client/core'
+import {
+  MultiError,
+  NodeExistsError,
+  NoNodeError,
+  SessionExpiredError,
+  ZooKeeperError,
+  type Bytes,
+  type Client,
+  type CreateOptions,
+} from '@zabra/client/core'
 
 /** Returns whether the client can send no more requests. */
 export const isFinished = (client: Client): boolean =>
@@ -15,6 +24,20 @@ export const isAmbiguous = (error: unknown): error is ZooKeeperError =>
 /** Returns the cause of a failed transaction if it failed at this operation. */
 export const causeAt = (error: unknown, index: number): unknown =>
   error instanceof MultiError && error.index === index ? error.cause : undefined
+
+/** Creates a znode; an existing one counts as success. */
+export async function createIfMissing(
+  client: Client,
+  path: string,
+  data: Bytes | null | undefined,
+  options: CreateOptions,
+): Promise<void> {
+  try {
+    await client.create(path, data, { idempotent: true, ...options })
+  } catch (error) {
+    if (!(error instanceof NodeExistsError)) throw error
+  }
+}
 
 /** Returns undefined when the znode does not exist. */
 export async function undefinedIfMissing<T>(call: Promise<T>): Promise<T | undefined> {

@@ -15,17 +15,9 @@ export async function* watchData(
   path: string,
   { signal }: WatcherOptions = {},
 ): AsyncGenerator<{ readonly data: Bytes; readonly stat: Stat } | undefined, void, undefined> {
-  let last: string | undefined
-  const reader = async (
-    at: WatchingReader,
-  ): Promise<{ found: { data: Bytes; stat: Stat } | undefined } | undefined> => {
-    const found = (await at.data(path)) ?? ((await at.exists(path)) && (await at.data(path)))
-    const mark = found === undefined ? 'none' : `${found.stat.czxid} ${found.stat.mzxid}`
-    if (mark === last) return undefined
-    last = mark
-    return { found: found && { data: found.data, stat: found.stat } }
-  }
-  for await (const { found } of watchEach(client, { signal, operation: 'watchData' }, reader)) yield found
+  const mark = ({ czxid, mzxid }: Stat): string => `${czxid} ${mzxid}`
+  const states = watchNewest(client, 'watchData', signal, path, (at) => at.data(path), mark)
+  for await (const found of states) yield found && { data: found.data, stat: found.stat }
 }
 
 /** Yields the sorted child names of a znode in the same way. */
@@ -34,17 +26,29 @@ export async function* watchChildren(
   path: string,
   { signal }: WatcherOptions = {},
 ): AsyncGenerator<readonly string[] | undefined, void, undefined> {
+  const mark = ({ czxid, pzxid }: Stat): string => `${czxid} ${pzxid}`
+  const states = watchNewest(client, 'watchChildren', signal, path, (at) => at.children(path), mark)
+  for await (const found of states) yield found?.children.toSorted()
+}
+
+/** Yields what is read of a znode, again whenever its mark changes; undefined while it does not exist. */
+async function* watchNewest<T extends { readonly stat: Stat }>(
+  client: Client,
+  operation: string,
+  signal: AbortSignal | undefined,
+  path: string,
+  read: (at: WatchingReader) => Promise<T | undefined>,
+  markOf: (stat: Stat) => string,
+): AsyncGenerator<T | undefined, void, undefined> {
   let last: string | undefined
-  const reader = async (
-    at: WatchingReader,
-  ): Promise<{ names: readonly string[] | undefined } | undefined> => {
-    const found = (await at.children(path)) ?? ((await at.exists(path)) && (await at.children(path)))
-    const mark = found === undefined ? 'none' : `${found.stat.czxid} ${found.stat.pzxid}`
+  const reader = async (at: WatchingReader): Promise<{ found: T | undefined } | undefined> => {
+    const found = (await read(at)) ?? ((await at.exists(path)) ? await read(at) : undefined)
+    const mark = found === undefined ? 'none' : markOf(found.stat)
     if (mark === last) return undefined
     last = mark
-    return { names: found?.children.toSorted() }
+    return { found }
   }
-  for await (const { names } of watchEach(client, { signal, operation: 'watchChildren' }, reader)) yield names
+  for await (const { found } of watchEach(client, { signal, operation }, reader)) yield found
 }
 
 /**

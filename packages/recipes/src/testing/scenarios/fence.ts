@@ -1,6 +1,6 @@
-import { NodeExistsError, utf8, ZooKeeperError, type Client } from '@zabra/client/core'
+import { utf8, ZooKeeperError, type Client } from '@zabra/client/core'
 import type { LockHandle } from '../../handles/types.ts'
-import { retryUntilKnown } from '../../support/retry.ts'
+import { createIfMissing, retryUntilKnown } from '../../support/retry.ts'
 
 interface FencedWrite {
   readonly token: bigint
@@ -20,13 +20,7 @@ export class Fence {
   }
 
   static async create(observer: Client, path = '/fenced'): Promise<Fence> {
-    await retryUntilKnown(observer, async () => {
-      try {
-        await observer.create(path)
-      } catch (error) {
-        if (!(error instanceof NodeExistsError)) throw error
-      }
-    })
+    await retryUntilKnown(observer, () => createIfMissing(observer, path, null, { idempotent: false }))
     return new Fence(path)
   }
 
