@@ -1,14 +1,14 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { closeSync, existsSync, openSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { exitCodeTable } from './exit-codes.ts'
 import { setupStage, stage } from './testing/cli-fixture.ts'
 
 const main = resolve(import.meta.dirname, '../dist/main.js')
 
 setupStage()
-await stage.createNodes({ '/full': null, '/full/leaf': null })
+beforeAll(() => stage.createNodes({ '/full': null, '/full/leaf': null }))
 
 /** Starts the built program against the server of this file. */
 function start(argv: readonly string[]) {

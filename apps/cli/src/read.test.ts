@@ -1,19 +1,21 @@
 import { Perms } from '@zabra/protocol'
-import { describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { setupStage, stage } from './testing/cli-fixture.ts'
 
 setupStage()
-await stage.createNodes({
-  '/app': 'root',
-  '/app/config': '{"port":80}',
-  '/app/workers': null,
-  '/app/workers/a': 'ada',
-  '/app/workers/b': new Uint8Array([0, 0xff, 0x1b, 0x41]),
+beforeAll(async () => {
+  await stage.createNodes({
+    '/app': 'root',
+    '/app/config': '{"port":80}',
+    '/app/workers': null,
+    '/app/workers/a': 'ada',
+    '/app/workers/b': new Uint8Array([0, 0xff, 0x1b, 0x41]),
+  })
+  await stage.zk.create('/app/workers/here', null, { mode: 'ephemeral' })
+  const acl = [{ perms: Perms.ALL, id: { scheme: 'digest', id: 'x:y' } }]
+  await stage.zk.create('/secret', null)
+  await stage.zk.create('/secret/closed', null, { acl })
 })
-await stage.zk.create('/app/workers/here', null, { mode: 'ephemeral' })
-const acl = [{ perms: Perms.ALL, id: { scheme: 'digest', id: 'x:y' } }]
-await stage.zk.create('/secret', null)
-await stage.zk.create('/secret/closed', null, { acl })
 
 describe('ls', () => {
   it('prints the names of children, sorted, one per line', async () => {

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 import { join, resolve } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { setupStage, stage } from '../testing/cli-fixture.ts'
 import { hasTerminals, Terminal } from '../testing/terminal.ts'
 
@@ -18,7 +18,7 @@ const [UP, LEFT, TAB] = ['\x1b[A', '\x1b[D', '\t']
 const ready = /\(CONNECTED\) \d+\] .{0,6}$/
 
 setupStage({ saslUsers: { bob: 'secret' } })
-await stage.createNodes({ '/apple': 'fruit', '/apple/core': 'seeds', '/applause': 'noise' })
+beforeAll(() => stage.createNodes({ '/apple': 'fruit', '/apple/core': 'seeds', '/applause': 'noise' }))
 
 let homes = 0
 const open = (argv = ['shell'], home = `home-${homes++}`): Terminal =>
