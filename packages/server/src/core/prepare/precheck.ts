@@ -35,10 +35,10 @@ function precheckMulti(body: Reader): PrecheckResult {
   const create2Parts: number[] = []
   try {
     for (const part of multiParts(body, SKIPPING)) {
-      const { multi, needsGlobalSession } = operationOf(part.type)
+      const operation = operationOf(part.type)
       isMissingAcl ||= lacksAcl(part)
-      isEphemeral ||= needsGlobalSession(part)
-      if (multi!.normalize(part).type === OpCode.create2) create2Parts.push(count)
+      isEphemeral ||= operation.needsGlobalSession(part)
+      if (operation.multi!.normalize(part).type === OpCode.create2) create2Parts.push(count)
       count++
     }
   } catch (error) {
