@@ -11,7 +11,7 @@ import { RingBuffer } from '../ring-buffer.ts'
 import type { Zxid } from '../types.ts'
 import type { LeaderOptions, LeaderWork } from './leader-types.ts'
 import type { LearnerRegistry } from './learner-registry.ts'
-import { proposedConfiguration } from './reconfig-txn.ts'
+import { proposedConfiguration } from './payloads.ts'
 
 /** The proposals and commits of a leader, and the configurations whose quorums decide. Every write passes through it. */
 export class CommitTracker {

@@ -1,6 +1,12 @@
 import { counterOf, epochOf, formatZxid } from '@zabra/protocol'
+import { RingBuffer } from '../ring-buffer.ts'
 import type { Zxid } from '../types.ts'
-import { Entries } from './entries.ts'
+
+/** An encoded transaction. */
+export interface EncodedTxn {
+  readonly zxid: Zxid
+  readonly payload: Uint8Array
+}
 
 /**
  * Returns whether `next` can directly follow `previous`: the next counter, or the first of a later epoch
@@ -25,13 +31,12 @@ export const MIN_WINDOW = 500
  */
 export class CommittedWindow {
   readonly capacity: number
-  readonly #entries: Entries
+  readonly #txns = new RingBuffer<EncodedTxn | undefined>(undefined)
   #base: Zxid
 
   /** `base` is the last transaction in the tree. A `capacity` below 500 is raised to 500. */
   constructor(base: Zxid, capacity: number = MIN_WINDOW) {
     this.capacity = Math.max(MIN_WINDOW, capacity)
-    this.#entries = new Entries()
     this.#base = base
   }
 
@@ -42,36 +47,24 @@ export class CommittedWindow {
 
   /** The oldest zxid in the window, or `base` when it is empty. */
   get min(): Zxid {
-    return this.#entries.length === 0 ? this.#base : this.#entries.zxidAt(0)
+    return this.#txns.first?.zxid ?? this.#base
   }
 
   /** The newest zxid in the window, or `base` when it is empty. */
   get max(): Zxid {
-    return this.#entries.length === 0 ? this.#base : this.#entries.zxidAt(this.#entries.length - 1)
+    return this.#txns.last?.zxid ?? this.#base
   }
 
-  get length(): number {
-    return this.#entries.length
-  }
-
-  zxidAt(index: number): Zxid {
-    return this.#entries.zxidAt(index)
-  }
-
-  payloadAt(index: number): Uint8Array {
-    return this.#entries.payloadAt(index)
-  }
-
-  /** Returns the index of the first transaction after `zxid`. */
-  indexAfter(zxid: Zxid): number {
-    return this.#entries.countUpTo(zxid)
+  /** Returns the transactions after `zxid`. */
+  after(zxid: Zxid): EncodedTxn[] {
+    const first = this.#countUpTo(zxid)
+    return Array.from({ length: this.#txns.length - first }, (_, i) => this.#txns.at(first + i)!)
   }
 
   /** Returns whether a zxid is in the window or its base. */
   contains(zxid: Zxid): boolean {
-    if (zxid === this.#base) return true
-    const index = this.#entries.countUpTo(zxid) - 1
-    return index >= 0 && this.#entries.zxidAt(index) === zxid
+    const count = this.#countUpTo(zxid)
+    return zxid === (count === 0 ? this.#base : this.#txns.at(count - 1)!.zxid)
   }
 
   /** Adds the next transaction. Throws a RangeError if it does not directly follow the last one. */
@@ -82,15 +75,23 @@ export class CommittedWindow {
         `Expected the transaction after ${formatZxid(last)}, got ${formatZxid(zxid)}; learners would get a history with a gap`,
       )
     }
-    this.#entries.push(zxid, payload)
-    if (this.#entries.length <= this.capacity) return
-    this.#base = this.#entries.zxidAt(0)
-    this.#entries.shift()
+    this.#txns.push({ zxid, payload })
+    if (this.#txns.length > this.capacity) this.#base = this.#txns.shift()!.zxid
   }
 
   /** Empties the window after the history was truncated or replaced. */
   reset(base: Zxid): void {
-    this.#entries.clear()
+    this.#txns.clear()
     this.#base = base
+  }
+
+  #countUpTo(zxid: Zxid): number {
+    let [low, high] = [0, this.#txns.length]
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.#txns.at(middle)!.zxid <= zxid) low = middle + 1
+      else high = middle
+    }
+    return low
   }
 }

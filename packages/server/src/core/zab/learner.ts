@@ -5,16 +5,17 @@ import type { Zxid } from '../types.ts'
 import type { LearnerInput, LearnerOptions, LearnerPhase, LearnerWork } from './learner-types.ts'
 import { packetName, PacketType } from './packets.ts'
 import {
+  decodeConfiguration,
   decodeConfigurationText,
   decodeDesignatedLeader,
   decodeInformAndActivate,
   decodeLeaderInfo,
   encodeAckEpoch,
   encodeLearnerInfo,
+  proposedConfiguration,
   PROTOCOL_VERSION,
 } from './payloads.ts'
 import { ProposalQueue } from './proposal-queue.ts'
-import { decodeConfiguration, proposedConfiguration } from './reconfig-txn.ts'
 
 /**
  * The state machine of a follower or observer with one leader, without clock, network or disk. Inputs are `step`, `receive` and
@@ -362,8 +363,9 @@ export class Learner {
       this.#work.push({ do: 'activate', configuration: this.#configuration })
     this.#send(PacketType.ack, makeZxid(this.#epoch, 0), null)
     const queue = this.#queue
-    this.#nextAck = queue.length > 0 ? queue.zxidAt(0) : makeZxid(this.#epoch, 1)
-    for (let i = 0; i < queue.length; i++) this.#push('append', queue.zxidAt(i), queue.payloadAt(i))
+    const { pending } = queue
+    this.#nextAck = pending[0]?.zxid ?? makeZxid(this.#epoch, 1)
+    for (const { zxid, payload } of pending) this.#push('append', zxid, payload)
     this.#lastLogged = queue.last
     queue.takeNoted((zxid, payload, designated) => {
       this.#push('commit', zxid, payload)

@@ -1,16 +1,16 @@
 import { epochOf, formatZxid, ProtocolError } from '@zabra/protocol'
 import type { EnsembleConfiguration, ServerId } from '../quorum/index.ts'
+import { RingBuffer } from '../ring-buffer.ts'
 import type { Zxid } from '../types.ts'
-import { isNextZxid } from './committed-window.ts'
-import { Entries } from './entries.ts'
-import { proposedConfiguration } from './reconfig-txn.ts'
+import { isNextZxid, type EncodedTxn } from './committed-window.ts'
+import { proposedConfiguration } from './payloads.ts'
 
 /**
  * The transactions that a learner has received and not committed. Rejects gaps in the history and commits out of order
  * (quorum-protocol 9.5, 10.4).
  */
 export class ProposalQueue {
-  readonly #pending = new Entries()
+  readonly #pending = new RingBuffer<EncodedTxn | undefined>(undefined)
   /** Number of pending transactions, from the oldest, of which a commit was noted. */
   #noted = 0
   /** The designated leaders of the noted reconfigs. */
@@ -28,16 +28,9 @@ export class ProposalQueue {
     return this.#last
   }
 
-  get length(): number {
-    return this.#pending.length
-  }
-
-  zxidAt(index: number): Zxid {
-    return this.#pending.zxidAt(index)
-  }
-
-  payloadAt(index: number): Uint8Array {
-    return this.#pending.payloadAt(index)
+  /** The pending transactions, oldest first. */
+  get pending(): EncodedTxn[] {
+    return [...this.#pending] as EncodedTxn[]
   }
 
   /** Sets the epoch of the leader, above which no transaction is accepted. */
@@ -70,7 +63,7 @@ export class ProposalQueue {
   /** As `accept`, and keeps the transaction until it is taken. */
   add(zxid: Zxid, data: Uint8Array | null): EnsembleConfiguration | undefined {
     const configuration = this.accept(zxid, data)
-    this.#pending.push(zxid, data!)
+    this.#pending.push({ zxid, payload: data! })
     return configuration
   }
 
@@ -91,15 +84,15 @@ export class ProposalQueue {
   /** Removes the transactions whose commit was noted, and passes each to `commit`. */
   takeNoted(commit: (zxid: Zxid, payload: Uint8Array, designated: ServerId | undefined) => void): void {
     for (; this.#noted > 0; this.#noted--) {
-      const zxid = this.#pending.zxidAt(0)
+      const { zxid } = this.#pending.first!
       commit(zxid, this.take(zxid), this.#designatedLeaders.get(zxid))
     }
   }
 
   #expect(zxid: Zxid, index: number): Uint8Array {
-    const isPending = index < this.#pending.length
-    if (isPending && this.#pending.zxidAt(index) === zxid) return this.#pending.payloadAt(index)
-    const due = isPending ? formatZxid(this.#pending.zxidAt(index)) : 'none'
+    const expected = index < this.#pending.length ? this.#pending.at(index) : undefined
+    if (expected?.zxid === zxid) return expected.payload
+    const due = expected === undefined ? 'none' : formatZxid(expected.zxid)
     throw new ProtocolError(
       `Expected a commit of ${due}, got ${formatZxid(zxid)}`,
       0,

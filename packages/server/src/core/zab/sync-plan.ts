@@ -1,6 +1,6 @@
 import { counterOf, epochOf } from '@zabra/protocol'
 import type { Zxid } from '../types.ts'
-import type { CommittedWindow } from './committed-window.ts'
+import type { CommittedWindow, EncodedTxn } from './committed-window.ts'
 
 /** A part of the log that is verified to be committed history without a gap (quorum-protocol H1). */
 export interface DiskRange {
@@ -40,12 +40,6 @@ export interface SyncSources {
   readonly truncateFromBytes: number
 }
 
-/** A transaction to be sent as PROPOSAL and COMMIT. */
-export interface PlannedEntry {
-  readonly zxid: Zxid
-  readonly payload: Uint8Array
-}
-
 /** How to synchronise a learner. Sent in the order of the fields. */
 export type SyncPlan =
   | {
@@ -57,7 +51,7 @@ export type SyncPlan =
        */
       readonly disk?: { readonly after: Zxid; readonly upTo: Zxid }
       /** Further transactions, each sent as PROPOSAL and COMMIT. */
-      readonly entries: readonly PlannedEntry[]
+      readonly entries: readonly EncodedTxn[]
     }
   | {
       readonly kind: 'snap'
@@ -65,7 +59,7 @@ export type SyncPlan =
       /**
        * Transactions to send after the snapshot. Its SNAP packet has the zxid that is applied when its first byte is read.
        */
-      readonly entries: readonly PlannedEntry[]
+      readonly entries: readonly EncodedTxn[]
     }
 
 const UNTRUSTED_ZXID = -1
@@ -116,7 +110,7 @@ function planFromWindow(learner: Zxid, sources: SyncSources): SyncPlan {
   const { window } = sources
   if (!window.contains(learner) && !isEpochStart(learner))
     return planSnapshot(sources, 'the learner has uncommitted transactions of an older epoch')
-  return { kind: 'diff', zxid: window.max, entries: entriesAfter(learner, window) }
+  return { kind: 'diff', zxid: window.max, entries: window.after(learner) }
 }
 
 /**
@@ -140,7 +134,7 @@ function planFromDisk(learner: Zxid, sources: SyncSources): SyncPlan {
     kind: 'diff',
     zxid: window.max,
     disk: { after: learner, upTo: window.base },
-    entries: entriesAfter(window.base, window),
+    entries: window.after(window.base),
   }
 }
 
@@ -153,12 +147,5 @@ function isInRange(zxid: Zxid, { after, upTo, epochEnds }: DiskRange): boolean {
 
 /** Plans a snapshot, followed by the committed transactions that are not applied to the tree yet. */
 function planSnapshot(sources: SyncSources, reason: string): SyncPlan {
-  return { kind: 'snap', reason, entries: entriesAfter(sources.applied(), sources.window) }
-}
-
-function entriesAfter(zxid: Zxid, window: CommittedWindow): PlannedEntry[] {
-  const entries: PlannedEntry[] = []
-  for (let i = window.indexAfter(zxid); i < window.length; i++)
-    entries.push({ zxid: window.zxidAt(i), payload: window.payloadAt(i) })
-  return entries
+  return { kind: 'snap', reason, entries: sources.window.after(sources.applied()) }
 }
