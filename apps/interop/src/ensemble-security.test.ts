@@ -35,6 +35,55 @@ function certificates(ids: readonly number[]): (id: number, kind: Kind) => Confi
   })
 }
 
+/** Writes at each member under two leaders, of which the first is stopped; expects both kinds to have led, and equal trees. */
+async function expectEachKindToLead(ensemble: Ensemble): Promise<void> {
+  const led = new Set<Kind>()
+  for (let round = 0; round < 2; round++) {
+    const leader = await ensemble.leader()
+    led.add(ensemble.kindOf(leader))
+    for (const id of ensemble.ids)
+      await ensemble.withClient(id, (client) => client.create(`/r${round}-${id}`, String(id)))
+    await ensemble.stop(leader)
+    await ensemble.leader()
+    await ensemble.start(leader)
+  }
+  await ensemble.leader()
+  await ensemble.waitUntilSynced()
+  expect(led).toEqual(new Set(ensemble.ids.map((id) => ensemble.kindOf(id))))
+  const [first, ...others] = [...(await ensemble.dumps()).values()]
+  for (const other of others) expect(other).toEqual(first)
+}
+
+describeWith(['apache'], 'an ensemble of Apache ZooKeeper and Zabra whose members log in by SASL', () => {
+  const jaas = (): string => {
+    const file = join(scratch('quorum-sasl'), 'jaas.conf')
+    const module = 'org.apache.zookeeper.server.auth.DigestLoginModule required'
+    writeFileSync(
+      file,
+      `QuorumServer {\n  ${module}\n  user_quser="secret";\n};\nQuorumLearner {\n  ${module}\n  username="quser"\n  password="secret";\n};\n`,
+    )
+    return file
+  }
+  const config = {
+    'quorum.auth.enableSasl': 'true',
+    'quorum.auth.learnerRequireSasl': 'true',
+    'quorum.auth.serverRequireSasl': 'true',
+  }
+
+  it.each<{ name: string; kinds: Kind[] }>([
+    { name: 'Apache ZooKeeper, then Zabra', kinds: ['zabra', 'zabra', 'apache-3.8'] },
+    { name: 'Zabra, then Apache ZooKeeper', kinds: ['zabra', 'apache-3.8', 'zabra'] },
+  ])(
+    'serves writes, led by $name',
+    async ({ kinds }) => {
+      const javaFlags = [`-Djava.security.auth.login.config=${jaas()}`]
+      ensemble = await Ensemble.start({ kinds, config, javaFlags })
+      await expectEachKindToLead(ensemble)
+    },
+    120_000,
+  )
+})
+
 describeWith(['apache'], 'an ensemble of Apache ZooKeeper and Zabra with sslQuorum', () => {
   // Apache ZooKeeper 3.8 has no default cipher suite for TLS 1.3.
   const newest = { 'ssl.quorum.protocol': 'TLSv1.3', 'ssl.quorum.ciphersuites': 'TLS_AES_128_GCM_SHA256' }
