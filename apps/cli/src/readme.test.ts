@@ -18,7 +18,7 @@ describe('the README', () => {
     const calls = [...readme.matchAll(/^(?:\$ )?zabra (\w+)([^#\n<>|]*)/gm)]
     expect(calls.length).toBeGreaterThan(30)
     for (const [, command = '', rest = ''] of calls) {
-      const sub = command === 'quota' ? (/^ (\w+)/.exec(rest)?.[1] ?? '') : ''
+      const sub = ['quota', 'cert'].includes(command) ? (/^ ([\w-]+)/.exec(rest)?.[1] ?? '') : ''
       const help = await new CommandRun([command, ...(sub === '' ? [] : [sub]), '--help'], undefined).ended
       const general = await new CommandRun(['--help'], undefined).ended
       expect(help.out).toContain(`Usage: zabra ${command}`)

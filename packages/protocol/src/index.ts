@@ -30,3 +30,4 @@ export type {
   SaslClient,
 } from './sasl/digest-md5.ts'
 export { md5 } from './tables/md5.ts'
+export { hmacSha256 } from './tables/sha256.ts'

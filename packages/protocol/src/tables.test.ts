@@ -1,7 +1,7 @@
 // oxlint-disable-next-line no-restricted-imports -- the oracle of the pure checksums is the platform's
 import { crc32 as zlibCrc32 } from 'node:zlib'
 // oxlint-disable-next-line no-restricted-imports -- the oracle of the pure hash is the platform's
-import { createHash } from 'node:crypto'
+import { createHash, createHmac } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -11,6 +11,7 @@ import {
   digestId,
   ErrorCode,
   errors,
+  hmacSha256,
   readText,
   validatePath,
   Writer,
@@ -68,6 +69,15 @@ describe('checksums and hashes', () => {
         expect(digestId(`u:${toHex(bytes)}`)).toBe(`u:${hash}`)
       }),
       { seed: 4, numRuns: 50 },
+    )
+  })
+  it('hmacSha256 equals that of Node', () => {
+    const bytes = fc.uint8Array({ maxLength: 300 })
+    fc.assert(
+      fc.property(bytes, bytes, (key, message) => {
+        expect(toHex(hmacSha256(key, message))).toBe(createHmac('sha256', key).update(message).digest('hex'))
+      }),
+      { seed: 4, numRuns: 100 },
     )
   })
   it('crc32Text of a text equals crc32 of its encoding', () => {

@@ -1,5 +1,6 @@
 import type { CommandModule } from '../context.ts'
 import { bench } from './bench.ts'
+import { cert } from './cert.ts'
 import { config } from './config.ts'
 import { create } from './create.ts'
 import { remove } from './delete.ts'
@@ -29,6 +30,6 @@ import { whoami } from './whoami.ts'
 export const commandGroups: readonly (readonly [heading: string, commands: readonly CommandModule[]])[] = [
   ['Read:', [ls, tree, get, stat, getAcl, find, du, ephemerals, watch]],
   ['Change:', [create, set, setAcl, remove, deleteall, quota, exportTree, importTree]],
-  ['Files of a server:', [log, snapshot]],
+  ['Files of a server:', [log, snapshot, cert]],
   ['Servers and sessions:', [shell, status, config, whoami, sync, bench]],
 ]

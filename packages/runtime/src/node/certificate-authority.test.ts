@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { identityOf } from './certificate.ts'
-import { createAuthority, issueCertificate } from './certificate-authority.ts'
+import { createAuthority, issueCertificate, renewCertificate } from './certificate-authority.ts'
 
 const authority = createAuthority({ name: 'Test members', days: 3650 })
 const issued = issueCertificate(authority, {
@@ -41,10 +41,12 @@ describe('a certificate that an authority issues', () => {
     expect(new X509Certificate(long.certificate).validTo).toBe(new X509Certificate(short.certificate).validTo)
   })
 
-  it('keeps a key that is given', () => {
-    const again = issueCertificate(authority, { name: 'server 1', days: 9, hosts: ['a'], key: issued.key })
-    expect(again.key).toBe(issued.key)
-    expect(again.certificate).not.toBe(issued.certificate)
+  it('is renewed with the same names and a new key', () => {
+    const renewed = renewCertificate(authority, issued.certificate, { days: 9 })
+    expect(renewed.key).not.toBe(issued.key)
+    const again = new X509Certificate(renewed.certificate)
+    expect(again.checkPrivateKey(createPrivateKey(renewed.key))).toBe(true)
+    expect(identityOf(again.raw)).toEqual(identityOf(certificate.raw))
   })
 })
 

@@ -61,8 +61,6 @@ export interface IssueOptions extends AuthorityOptions {
   readonly hosts: readonly string[]
   /** URIs of the owner, such as `spiffe://zabra/member/1`. */
   readonly uris?: readonly string[]
-  /** The private key of the owner in PEM; by default, a new one. */
-  readonly key?: string
 }
 
 /** Returns a new authority. */
@@ -93,6 +91,34 @@ export function createAuthority({ name, days, from = new Date() }: AuthorityOpti
  */
 export function issueCertificate(authority: CertificateWithKey, options: IssueOptions): CertificateWithKey {
   const { name, days, hosts, uris = [], from = new Date() } = options
+  const names = new SubjectAlternativeName([...hosts.map(hostName), ...uris.map(uriName)])
+  const extensions = names.length === 0 ? [] : [extension(id_ce_subjectAltName, names)]
+  return issue(authority, { subject: commonName(name), names: extensions, days, from })
+}
+
+/**
+ * Returns a certificate with the subject and the alternative names of an older one, and a new key. Throws a `RangeError` when the
+ * authority cannot sign.
+ */
+export function renewCertificate(
+  authority: CertificateWithKey,
+  older: string,
+  { days, from = new Date() }: Pick<IssueOptions, 'days' | 'from'>,
+): CertificateWithKey {
+  const { tbsCertificate } = AsnConvert.parse(new X509Certificate(older).raw, Certificate)
+  const names = tbsCertificate.extensions?.filter(({ extnID }) => extnID === id_ce_subjectAltName) ?? []
+  return issue(authority, { subject: tbsCertificate.subject, names, days, from })
+}
+
+interface Issue {
+  readonly subject: Name
+  /** The extension with the alternative names, if there are any. */
+  readonly names: readonly Extension[]
+  readonly days: number
+  readonly from: Date
+}
+
+function issue(authority: CertificateWithKey, { subject, names, days, from }: Issue): CertificateWithKey {
   const issuer = new X509Certificate(authority.certificate)
   const signer = createPrivateKey(authority.key)
   if (!issuer.ca)
@@ -102,22 +128,18 @@ export function issueCertificate(authority: CertificateWithKey, options: IssueOp
   const end = new Date(issuer.validTo)
   if (end <= from)
     throw new RangeError(`Expected an authority that is valid, got one that ended at ${end.toISOString()}.`)
-  const key = options.key === undefined ? generateKey() : createPrivateKey(options.key)
-  const validity = validityOf(from, days, end)
+  const key = generateKey()
   const certificate = signedCertificate({
-    subject: commonName(name),
+    subject,
     issuer: AsnConvert.parse(issuer.raw, Certificate).tbsCertificate.subject,
     owner: key,
     signer,
-    validity,
+    validity: validityOf(from, days, end),
     extensions: [
       extension(id_ce_basicConstraints, new BasicConstraints(), true),
       extension(id_ce_keyUsage, new KeyUsage(KeyUsageFlags.digitalSignature), true),
       extension(id_ce_extKeyUsage, new ExtendedKeyUsage([id_kp_serverAuth, id_kp_clientAuth])),
-      extension(
-        id_ce_subjectAltName,
-        new SubjectAlternativeName([...hosts.map(hostName), ...uris.map(uriName)]),
-      ),
+      ...names,
     ],
   })
   return { certificate, key: pemOf(key) }

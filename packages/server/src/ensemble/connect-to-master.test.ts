@@ -43,7 +43,7 @@ async function connectObserver(seed: number, open: readonly string[]) {
       connectToLearnerMasterLimit: 0,
       connectRetryDelayMs: 100,
     },
-    security: { network: { connect }, refusalOfDialed: () => undefined },
+    security: { network: { connect }, open: async () => new Uint8Array(0) },
     platform: { clock, random: new SeededRandom(seed), logger: silentLogger },
     membership: {
       active: members,

@@ -16,7 +16,7 @@ export interface MasterTarget {
   readonly signal: AbortSignal
 }
 
-type DialBase = Omit<DialOptions, 'addresses' | 'timeoutMs' | 'retryForMs' | 'refusal'>
+type DialBase = Omit<DialOptions, 'addresses' | 'timeoutMs' | 'retryForMs' | 'secure'>
 
 /**
  * Connects a learner to its learner master. An observer with an `observerMasterPort` prefers the followers, in random order; when none
@@ -42,8 +42,8 @@ export async function connectToMaster(
   }
   const addresses = membership.addressesOf(leader, 'quorumPort')
   const { retryForMs } = dialDefaults
-  const refusal = refusalOf(context, leader)
-  return { connection: await dial({ ...base, addresses, timeoutMs, retryForMs, refusal }), master: leader }
+  const secure = secureFor(context, leader)
+  return { connection: await dial({ ...base, addresses, timeoutMs, retryForMs, secure }), master: leader }
 }
 
 /** Tries one follower after the other, repeatedly. Each gets a share of the time, since a host may not answer at all. */
@@ -64,9 +64,9 @@ async function connectToFollower(
         .addressesOf(master, 'quorumPort')
         .map(({ host }) => ({ host, port: settings.observerMasterPort }))
       const timeoutMs = Math.max(1, Math.min(withinMs / followers.length, until - clock.monotonic()))
-      const refusal = refusalOf(context, master)
+      const secure = secureFor(context, master)
       try {
-        return { connection: await dial({ ...base, addresses, timeoutMs, retryForMs: 0, refusal }), master }
+        return { connection: await dial({ ...base, addresses, timeoutMs, retryForMs: 0, secure }), master }
       } catch {
         // The next follower is tried, and after all of them the leader, whose error is reported.
         if (base.signal.aborted) break
@@ -77,11 +77,17 @@ async function connectToFollower(
   return undefined
 }
 
-/** Returns the check that a connection leads to this server. */
-const refusalOf =
-  ({ security }: MemberContext, id: ServerId): DialOptions['refusal'] =>
-  (connection, { host }) =>
-    security.refusalOfDialed(connection, id, host)
+/** Returns what makes sure that a connection leads to this server. */
+const secureFor =
+  ({ security }: MemberContext, id: ServerId): DialOptions['secure'] =>
+  async (connection, { host }, signal) => {
+    const rest = await security.open(connection, { id, port: 'quorum', host }, signal)
+    if (rest.length > 0)
+      throw new NetworkError(
+        `Expected server ${id} to wait for a first packet, got ${rest.length} bytes`,
+        'EPROTO',
+      )
+  }
 
 /** Shuffles ids; every order is equally likely. */
 function shuffle(ids: ServerId[], below: (bound: number) => number): void {
@@ -104,8 +110,10 @@ export interface DialOptions {
   /** The time for all attempts together. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
-  /** Returns why a connection to this address is not used; undefined when it is. */
-  readonly refusal?: ((connection: Connection, address: Address) => string | undefined) | undefined
+  /** Makes sure that a connection to this address leads to the server. Rejects when it does not. */
+  readonly secure?:
+    | ((connection: Connection, address: Address, signal: AbortSignal) => Promise<void>)
+    | undefined
 }
 
 export const dialDefaults = { retryForMs: 500, maxRetryDelayMs: 100 } as const
@@ -134,19 +142,24 @@ export async function dial(options: DialOptions): Promise<Connection> {
 
 /** Tries all addresses once. Connections that are established too late are closed. */
 async function dialOnce(
-  { network, clock, addresses, signal, refusal }: DialOptions,
+  { network, clock, addresses, signal, secure }: DialOptions,
   timeoutMs: number,
 ): Promise<Connection> {
   const ended = new AbortController()
   const cancel = clock.after(timeoutMs, 'connection to the leader', () => ended.abort())
   let first: Connection | undefined
   const attempts = addresses.map(async (address) => {
-    const connection = await network.connect(address, { signal: AbortSignal.any([signal, ended.signal]) })
-    const reason = refusal?.(connection, address)
-    if (reason === undefined && first === undefined && !signal.aborted) return (first = connection)
-    connection.setHandler({ data() {}, drain() {}, closed() {} })
-    connection.destroy()
-    throw new NetworkError(reason ?? 'It answered too late', reason === undefined ? 'ABORT_ERR' : 'EACCES')
+    const either = AbortSignal.any([signal, ended.signal])
+    const connection = await network.connect(address, { signal: either })
+    try {
+      await secure?.(connection, address, either)
+      if (first === undefined && !signal.aborted) return (first = connection)
+      throw new NetworkError('It answered too late', 'ABORT_ERR')
+    } catch (error) {
+      connection.setHandler({ data() {}, drain() {}, closed() {} })
+      connection.destroy()
+      throw error
+    }
   })
   try {
     return await Promise.any(attempts)

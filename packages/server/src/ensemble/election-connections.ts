@@ -2,6 +2,7 @@ import type { Address, Cancel, Clock, Connection, Listener, Logger, Network } fr
 import type { ServerId } from '../core/quorum/index.ts'
 import { ElectionConnection } from './election-connection.ts'
 import { encodeHello, formatAddress, HelloReader, type ReceivedHello } from './election-hello.ts'
+import { HelloWithLoginReader } from './login-readers.ts'
 import type { MemberSecurity } from './member-security.ts'
 import { PendingConnections } from './pending-connections.ts'
 import { PortBinder, type ListenAddress } from './port-binder.ts'
@@ -10,8 +11,8 @@ import { PortBinder, type ListenAddress } from './port-binder.ts'
 export interface ElectionConnectionsOptions {
   readonly self: ServerId
   readonly network: Network
-  /** Checks that a connection belongs to the server that it claims to come from. Absent where every connection is believed. */
-  readonly security?: Pick<MemberSecurity, 'refusalOfAccepted' | 'refusalOfDialed' | 'isAuthenticated'>
+  /** Makes sure that a connection belongs to the server that it claims to come from. Absent where every connection is believed. */
+  readonly security?: Pick<MemberSecurity, 'acceptLogin' | 'refusalOfAccepted' | 'open' | 'isAuthenticated'>
   readonly clock: Clock
   readonly logger: Logger
   /** Returns the addresses on which to listen now; at least one. */
@@ -57,6 +58,14 @@ export const electionConnectionDefaults = {
 const PORT = 'election port'
 
 const keyOf = ({ host = '*', port }: ListenAddress): string => `${host} ${port}`
+
+const NO_BYTES = new Uint8Array(0)
+
+/** A connection that this server has opened, after its hello. `rest` are the bytes that have arrived after a login. */
+interface Dialed {
+  readonly connection: Connection
+  readonly rest: Uint8Array
+}
 
 /** Another server, with or without a connection. */
 interface Peer {
@@ -107,7 +116,10 @@ export class ElectionConnections {
       port: PORT,
       maxUnidentified,
       timeoutMs: helloTimeoutMs,
-      createReader: () => new HelloReader(),
+      createReader: (connection) => {
+        const login = options.security?.acceptLogin(connection, 'election')
+        return login === undefined ? new HelloReader() : new HelloWithLoginReader(login)
+      },
       identified: (received, connection) => this.#onIdentified(received, connection),
     })
     this.#binder = new PortBinder({
@@ -314,7 +326,7 @@ export class ElectionConnections {
     for (const address of addresses) {
       const dialed = await this.#tryAddress(peer.id, address, dialing.signal)
       if (dialing.signal.aborted) {
-        if (typeof dialed !== 'string') discard(dialed)
+        if (typeof dialed !== 'string') discard(dialed.connection)
         return
       }
       if (typeof dialed !== 'string') {
@@ -330,17 +342,21 @@ export class ElectionConnections {
     this.#scheduleRetry(peer)
   }
 
-  /** Resolves to the connection, or to the reason why there is none. */
-  async #tryAddress(id: ServerId, address: Address, signal: AbortSignal): Promise<Connection | string> {
-    const { network, security, clock, connectTimeoutMs } = this.#options
+  /** Sends the hello and logs in. Resolves to the connection with the bytes after a login, or to the reason why there is none. */
+  async #tryAddress(id: ServerId, address: Address, signal: AbortSignal): Promise<Dialed | string> {
+    const { self, announcedAddresses, multiAddress, network, security, clock, connectTimeoutMs } =
+      this.#options
     const timeout = new AbortController()
     const cancel = clock.after(connectTimeoutMs, 'election connection', () => timeout.abort())
+    const either = AbortSignal.any([signal, timeout.signal])
     try {
-      const connection = await network.connect(address, { signal: AbortSignal.any([signal, timeout.signal]) })
-      const refusal = security?.refusalOfDialed(connection, id, address.host)
-      if (refusal === undefined) return connection
-      discard(connection)
-      return `${formatAddress(address)} is not server ${id}: ${refusal}`
+      const connection = await network.connect(address, { signal: either })
+      if (signal.aborted) return { connection, rest: NO_BYTES }
+      const hello = encodeHello(self, announcedAddresses(), multiAddress)
+      const target = { id, port: 'election', host: address.host, hello } as const
+      if (security !== undefined) return { connection, rest: await security.open(connection, target, either) }
+      connection.write(hello)
+      return { connection, rest: NO_BYTES }
     } catch (error) {
       if (timeout.signal.aborted)
         return `${formatAddress(address)} did not answer within ${connectTimeoutMs} ms`
@@ -350,10 +366,8 @@ export class ElectionConnections {
     }
   }
 
-  #onDialed(peer: Peer, connection: Connection): void {
-    const { self, announcedAddresses, multiAddress } = this.#options
-    connection.write(encodeHello(self, announcedAddresses(), multiAddress))
-    if (peer.id < self) return this.#adopt(peer, connection, new Uint8Array(0))
+  #onDialed(peer: Peer, { connection, rest }: Dialed): void {
+    if (peer.id < this.#options.self) return this.#adopt(peer, connection, rest)
     this.#endAfterHello(connection)
     // If the other server does not connect, this one dials again.
     this.#scheduleRetry(peer)

@@ -2,6 +2,7 @@ import {
   AlternativeNameType,
   NetworkError,
   TlsOptionError,
+  type AbortSignalLike,
   type Connection,
   type Network,
   type PeerIdentity,
@@ -13,14 +14,24 @@ import { CertificateReload, storeOf } from '../connections/certificates.ts'
 import type { ServerId } from '../core/quorum/index.ts'
 import { usesQuorumTls, type ServerSettings } from '../settings/index.ts'
 import { namesHost, namesOf } from './certificate-names.ts'
+import {
+  logIn,
+  type AcceptedLogin,
+  type LoginMethod,
+  type LoginReader,
+  type LoginTarget,
+  type MemberPort,
+} from './member-login.ts'
 import type { Membership } from './membership.ts'
+import { SaslLogin } from './sasl-login.ts'
+import { SecretLogin } from './secret-login.ts'
 
 /** Most concurrent TLS handshakes on one port; further connections are closed. */
 const MAX_HANDSHAKES = 64
 
 /**
  * Secures the connections between members: the network that they use, with TLS where the settings say so, and the check that a
- * connection belongs to the server that it claims to come from (quorum-protocol 18.2).
+ * connection belongs to the server that it claims to come from, by its certificate and by a login (quorum-protocol 18).
  */
 export class MemberSecurity {
   /** Listens and connects for other members. A connection that it returns has a complete handshake. */
@@ -29,17 +40,20 @@ export class MemberSecurity {
   readonly #membership: Pick<Membership, 'addressesOf'>
   readonly #reload: CertificateReload | undefined
   readonly #logger: Platform['logger']
+  readonly #login: LoginMethod | undefined
+  readonly #logins = new WeakMap<Connection, AcceptedLogin>()
   readonly #authenticated = new WeakSet<Connection>()
 
   constructor(
     settings: ServerSettings,
-    platform: Pick<Platform, 'clock' | 'logger' | 'network' | 'networkFactories'>,
+    platform: Pick<Platform, 'clock' | 'logger' | 'network' | 'networkFactories' | 'random'>,
     membership: Pick<Membership, 'addressesOf'>,
   ) {
     this.#settings = settings
     this.#membership = membership
     this.#logger = platform.logger
     const tls = usesQuorumTls(settings) ? createTls(settings, platform) : undefined
+    this.#login = loginMethodOf(settings, platform)
     this.network = tls === undefined ? platform.network : networkOf(settings, platform, tls)
     if (tls !== undefined)
       this.#reload = new CertificateReload(tls, platform, 'The certificates for other members')
@@ -65,19 +79,51 @@ export class MemberSecurity {
     await this.#reload?.reload()
   }
 
-  /** Returns why an accepted connection may not belong to a server; undefined when it may. */
-  refusalOfAccepted(connection: Connection, id: ServerId): string | undefined {
-    return this.#refusalOf(connection, id, this.#settings.quorumVerifiesClientHostNames, [])
+  /** Returns the reader of the login with which an accepted connection begins; undefined where none is asked for. */
+  acceptLogin(connection: Connection, port: MemberPort): LoginReader | undefined {
+    const reader = this.#login?.accept(connection, port)
+    return reader && { push: (chunk) => this.#onLogin(connection, reader.push(chunk)) }
   }
 
-  /** Returns why a connection that this server has opened may not lead to a server; undefined when it may. `host` was dialed. */
-  refusalOfDialed(connection: Connection, id: ServerId, host: string): string | undefined {
-    return this.#refusalOf(connection, id, true, [host])
+  /** Returns why an accepted connection, after its login, may not belong to a server; undefined when it may. */
+  refusalOfAccepted(connection: Connection, id: ServerId): string | undefined {
+    const login = this.#logins.get(connection)
+    const reason =
+      this.#refusalOf(connection, id, this.#settings.quorumVerifiesClientHostNames, []) ??
+      login?.refusalOf(id)
+    if (reason === undefined && login?.isAuthenticated === true) this.#authenticated.add(connection)
+    return reason
+  }
+
+  /**
+   * Makes sure that a connection that this server has opened leads to the server: checks its certificate, sends the hello and logs in.
+   * Resolves to the bytes after the login; the caller sets the handler in the same turn. Rejects with a `NetworkError`, and destroys
+   * the connection.
+   */
+  async open(
+    connection: Connection,
+    { id, port, host, hello }: OpenTarget,
+    signal: AbortSignalLike,
+  ): Promise<Uint8Array> {
+    const reason = this.#refusalOf(connection, id, true, [host])
+    if (reason !== undefined) {
+      connection.setHandler({ data() {}, drain() {}, closed() {} })
+      connection.destroy()
+      throw new NetworkError(`${host} is not server ${id}: ${reason}`, 'EACCES')
+    }
+    if (hello !== undefined) connection.write(hello)
+    if (this.#login === undefined) return new Uint8Array(0)
+    return logIn(this.#login, connection, { id, port }, signal)
   }
 
   /** Whether the other side has proved which member it is. */
   isAuthenticated(connection: Connection): boolean {
     return this.#authenticated.has(connection)
+  }
+
+  #onLogin(connection: Connection, login: AcceptedLogin | undefined): AcceptedLogin | undefined {
+    if (login !== undefined) this.#logins.set(connection, login)
+    return login
   }
 
   /** `unknownHosts` are the hosts of a server that no configuration names. */
@@ -131,6 +177,35 @@ export class MemberSecurity {
   #hostsOf(id: ServerId): readonly string[] {
     return [...new Set(this.#membership.addressesOf(id, 'quorumPort').map(({ host }) => host))]
   }
+}
+
+/** A server that a connection has to lead to. */
+export interface OpenTarget extends LoginTarget {
+  /** The host that was dialed. */
+  readonly host: string
+  /** Sent before the login. */
+  readonly hello?: Uint8Array
+}
+
+/** Returns the login that the settings ask for; undefined when they ask for none. */
+function loginMethodOf(
+  settings: ServerSettings,
+  { random }: Pick<Platform, 'random'>,
+): LoginMethod | undefined {
+  const { quorumSecret: secret, serverId: self } = settings
+  if (secret !== undefined) return new SecretLogin({ self, secret, random })
+  if (!settings.quorumSaslEnabled) return undefined
+  const { quorumSaslUsers, quorumSaslUser, quorumSaslPassword } = settings
+  return new SaslLogin({
+    users: new Map(Object.entries(quorumSaslUsers)),
+    self:
+      settings.quorumLearnerRequiresSasl && quorumSaslUser !== undefined && quorumSaslPassword !== undefined
+        ? { user: quorumSaslUser, password: quorumSaslPassword }
+        : undefined,
+    isOptional: !settings.quorumServerRequiresSasl,
+    userOf: new Map(Object.entries(settings.quorumUserOf).map(([id, user]) => [Number(id), user])),
+    random,
+  })
 }
 
 const describe = (peer: PeerIdentity): string =>

@@ -20,7 +20,7 @@ export interface PendingConnectionsOptions<T> {
   readonly maxUnidentified: number
   /** How long a connection may take to identify itself. */
   readonly timeoutMs: number
-  readonly createReader: () => IdentificationReader<T>
+  readonly createReader: (connection: Connection) => IdentificationReader<T>
   /** Called when a connection has identified itself. The connection belongs to the callee from then on. */
   identified(identification: T, connection: Connection): void
 }
@@ -53,7 +53,7 @@ export class PendingConnections<T> {
   add(connection: Connection): void {
     const { clock, port, timeoutMs, maxUnidentified, createReader } = this.#options
     if (this.#pending.size >= maxUnidentified) this.#evictOldest()
-    const reader = createReader()
+    const reader = createReader(connection)
     const cancel = clock.after(timeoutMs, `identification on the ${port}`, () =>
       this.#reject(
         connection,

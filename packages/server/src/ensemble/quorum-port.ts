@@ -10,6 +10,8 @@ import {
 } from '@zabra/runtime'
 import { decodeLearnerInfo, PacketSplitter, PacketType, type QuorumPacket } from '../core/zab/index.ts'
 import type { MemberContext } from './context.ts'
+import { LoginFirstReader } from './login-readers.ts'
+import type { LoginReader } from './member-login.ts'
 import { PendingConnections, type IdentificationReader } from './pending-connections.ts'
 import { PortBinder, type ListenAddress } from './port-binder.ts'
 
@@ -25,6 +27,8 @@ export interface QuorumPortOptions {
   readonly maxUnidentified: number
   /** How long a connection may take to send its first packet. */
   readonly firstPacketTimeoutMs: number
+  /** Returns the reader of the login that comes first on a connection; undefined where none is asked for. */
+  readonly acceptLogin?: (connection: Connection) => LoginReader | undefined
   /** Returns why the learner that this packet identifies is refused; undefined when it is not. */
   readonly refusal?: (packet: QuorumPacket, connection: Connection) => string | undefined
   /** Called when a learner has identified itself. The connection belongs to the callee from then on. */
@@ -63,7 +67,11 @@ export class QuorumPort {
       port: PORT,
       maxUnidentified,
       timeoutMs: firstPacketTimeoutMs,
-      createReader: () => new FirstPacketReader(),
+      createReader: (connection) => {
+        const login = options.acceptLogin?.(connection)
+        const reader = new FirstPacketReader()
+        return login === undefined ? reader : new LoginFirstReader(login, reader)
+      },
       identified: (packet, connection) => this.#onIdentified(packet, connection),
     })
     this.#binder = new PortBinder({
@@ -136,6 +144,7 @@ export function createQuorumPort(
     clock,
     logger,
     listen,
+    acceptLogin: (connection) => security.acceptLogin(connection, 'quorum'),
     refusal: ({ data }, connection) => {
       const { serverId } = decodeLearnerInfo(data)
       if (!settings.reconfigEnabled && membership.member(serverId) === undefined)

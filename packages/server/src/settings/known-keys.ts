@@ -201,20 +201,13 @@ export const knownKeys: readonly KnownKey[] = [
     'fips-mode',
   ),
   ...known(
-    'rejectedIfEnabled',
-    'members cannot authenticate to each other yet, and ignoring it would let any host act as a member',
-    'quorum.auth.enableSasl',
-    'quorum.auth.learnerRequireSasl',
-    'quorum.auth.serverRequireSasl',
-  ),
-  ...known('unsupported', 'members cannot authenticate to each other yet', 'quorum.auth.*'),
-  ...known(
     'ignored',
     kerberos,
     'kerberos.*',
     'security.auth_to_local',
     'requireKerberosConfig',
     'kinit',
+    'quorum.auth.kerberos.servicePrincipal',
     'jaasLoginRenew',
   ),
   ...known(

@@ -446,6 +446,54 @@ describe('TLS and WebSocket ports', () => {
     expect(warnings.join()).toMatch(text)
   })
 
+  const module = 'org.apache.zookeeper.server.auth.DigestLoginModule required'
+  const jaas = `QuorumServer { ${module} user_quser="p1"; }; QuorumLearner { ${module} username="quser" password="p1"; };`
+  const sasl = ['quorum.auth.enableSasl=true', 'quorum.auth.learnerRequireSasl=true', 'jaas.config=/jaas']
+  const withJaas = (text: string, ...lines: string[]) => load({ ...file(...lines), files: { '/jaas': text } })
+
+  test('the users of logins between members come from the JAAS file, without users of clients', () => {
+    const loaded = withJaas(jaas, ...sasl, 'quorum.auth.users=1:quser')
+    expect([
+      loaded.errors,
+      loaded.warnings.filter((line) => !line.includes('may connect without a login')),
+    ]).toEqual([[], []])
+    expect(loaded.settings).toMatchObject({
+      quorumSaslUsers: { quser: 'p1' },
+      quorumSaslUser: 'quser',
+      quorumSaslPassword: 'p1',
+      quorumUserOf: { '1': 'quser' },
+      saslUsers: {},
+    })
+  })
+
+  test.each([
+    [jaas, ['quorum.auth.serverRequireSasl=true'], /needs quorum\.auth\.enableSasl=true/],
+    [jaas, ['quorum.auth.enableSasl=true'], /needs users who may log in/],
+    [jaas.replace(/ QuorumLearner.*/, ''), sasl, /needs the user and password of this member/],
+    [jaas.replace('username="quser"', ''), sasl, /expected the options username and password/],
+    [jaas.replace('user_quser="p1"', ''), sasl, /no member can log in/],
+    [
+      jaas.replaceAll('DigestLoginModule', 'Krb5LoginModule'),
+      sasl,
+      /Kerberos is not supported between members/,
+    ],
+    [jaas, [...sasl, 'quorum.auth.users=a:b'], /expected pairs id:user/],
+    [jaas, [...sasl, 'quorumSecretFile=/secret'], /cannot be on together with quorumSecretFile/],
+    [jaas, ['quorumSecretFile=/none'], /there is none at \/none/],
+    [jaas, ['quorumSecretFile=/short'], /expected a secret of 32 to 4096 characters, got 5\. Make one with/],
+  ])('%j with %j is rejected', (text, lines, reason) => {
+    const files = { '/jaas': text, '/secret': 'x'.repeat(32), '/short': 'hello\n' }
+    const { errors } = load({ ...file(...lines), files })
+    expect(errors.join()).toMatch(reason)
+    expect(errors.join()).not.toContain('hello')
+  })
+
+  test('a secret is read from its file, without the end of its line', () => {
+    const secret = 'x'.repeat(44)
+    const { settings } = load({ ...file('quorumSecretFile=/secret'), files: { '/secret': `${secret}\n` } })
+    expect(settings?.quorumSecret).toBe(secret)
+  })
+
   test('defaults() rejects the same settings', () => {
     expect(() => defaults({ sslQuorum: true })).toThrow(/`sslQuorum` needs ssl\.quorum\.keyStore\.location/)
     expect(() => defaults({ secureClientPort: 0 })).toThrow(

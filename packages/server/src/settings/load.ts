@@ -10,6 +10,7 @@ import {
 import { bareKey, describeValue, checkOtherKey } from './check-key.ts'
 import { isMembershipKey, parseMembership, checkOwnMembership, type DeclaredMembership } from './members.ts'
 import { memberSecurityProblems, memberSecurityWarnings } from './member-security.ts'
+import { collectQuorumLogin } from './quorum-login.ts'
 import { readReferencedFile, type SettingsFiles } from './read-file.ts'
 import { checkSasl, collectSasl } from './sasl.ts'
 import {
@@ -80,6 +81,7 @@ export function loadSettings(sources: SettingsSources): LoadedSettings {
   setClientPort(given, membership, findings)
   requireClientPort(entries, given, findings)
   collectSasl(entries, given, sources.files, findings)
+  collectQuorumLogin(given, sources.files, findings)
   const values = withDefaults(Object.fromEntries([...given].map(([name, { value }]) => [name, value])))
   const { ensemble } = membership
   const settings = ensemble === undefined ? values : Object.freeze({ ...values, ensemble })

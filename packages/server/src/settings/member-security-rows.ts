@@ -4,10 +4,13 @@ import {
   list,
   oneOf,
   optional,
+  pattern,
   regularExpression,
   someOf,
   text,
   uriPattern,
+  userOfId,
+  users,
 } from './value-types.ts'
 import { row } from './row.ts'
 
@@ -218,5 +221,100 @@ export const memberSecurityRows = {
     apacheDefault: 'false',
     description:
       'Checks every 10 s whether the files of `ssl.quorum` have changed; new connections then use their new contents.',
+  }),
+  quorumSaslEnabled: row({
+    group,
+    key: 'quorum.auth.enableSasl',
+    type: bool(),
+    defaultValue: false,
+    description:
+      'Lets members log in at each other with DIGEST-MD5. Alone it changes nothing: `quorum.auth.learnerRequireSasl` logs in, and `quorum.auth.serverRequireSasl` refuses members that do not. Switch them on in this order, one after the other on all members.',
+  }),
+  quorumLearnerRequiresSasl: row({
+    group,
+    key: 'quorum.auth.learnerRequireSasl',
+    type: bool(),
+    defaultValue: false,
+    description: 'Whether this member logs in when it connects to another one.',
+  }),
+  quorumServerRequiresSasl: row({
+    group,
+    key: 'quorum.auth.serverRequireSasl',
+    type: bool(),
+    defaultValue: false,
+    description: 'Whether other members must log in. A login that fails is refused in any case.',
+  }),
+  quorumLearnerSection: row({
+    group,
+    key: 'quorum.auth.learner.saslLoginContext',
+    type: text('the name of a section'),
+    defaultValue: 'QuorumLearner',
+    description:
+      'Section of the file in `jaas.config` with the options `username` and `password`, with which this member logs in.',
+  }),
+  quorumServerSection: row({
+    group,
+    key: 'quorum.auth.server.saslLoginContext',
+    type: text('the name of a section'),
+    defaultValue: 'QuorumServer',
+    description:
+      'Section of the file in `jaas.config` with the options `user_name="password"` of those who may log in.',
+  }),
+  quorumSaslUsers: row({
+    group,
+    key: 'quorum.auth.digest.users',
+    type: users(),
+    defaultValue: {} as Readonly<Record<string, string>>,
+    defaultText: 'those of the section',
+    apacheDefault: 'in a JAAS file only',
+    isSecret: true,
+    description: 'Names and passwords of those who may log in, in place of that section.',
+  }),
+  quorumSaslUser: row({
+    group,
+    key: 'quorum.auth.digest.user',
+    type: optional(text('the name of a user')),
+    defaultValue: undefined,
+    defaultText: 'that of the section',
+    apacheDefault: 'in a JAAS file only',
+    description: 'Name with which this member logs in.',
+  }),
+  quorumSaslPassword: row({
+    group,
+    key: 'quorum.auth.digest.password',
+    type: optional(text('a password')),
+    defaultValue: undefined,
+    defaultText: 'that of the section',
+    apacheDefault: 'in a JAAS file only',
+    isSecret: true,
+    description: 'Password with which this member logs in.',
+  }),
+  quorumUserOf: row({
+    group,
+    key: 'quorum.auth.users',
+    type: userOfId(),
+    defaultValue: {} as Readonly<Record<string, string>>,
+    defaultText: 'any user may be any member',
+    apacheDefault: 'not supported',
+    description:
+      'The user of each member, such as `1:alice,2:bob`. A login as another user is refused, and so is one of a member that is not in the list.',
+  }),
+  quorumSecretFile: row({
+    group,
+    key: 'quorumSecretFile',
+    ...location('none'),
+    apacheDefault: 'not supported',
+    description:
+      'File with a secret of at least 32 characters that all members share, such as the output of `openssl rand -base64 32`. Each member proves to the others that it knows the secret. The same on all members, and not together with members that run Apache ZooKeeper; it does not encrypt.',
+  }),
+  quorumSecret: row({
+    group,
+    key: 'quorumSecret',
+    type: optional(pattern(/^[^]{32,4096}$/, 'a secret of at least 32 characters')),
+    defaultValue: undefined,
+    defaultText: 'the contents of `quorumSecretFile`',
+    apacheDefault: 'not supported',
+    isSecret: true,
+    description: 'The secret itself, for servers in a program.',
   }),
 } as const

@@ -20,6 +20,8 @@ export function memberSecurityProblems(settings: ServerSettings): readonly Setti
         text: 'needs ssl.quorum.crl.location, the file with the certificate revocation lists: they are not fetched from the addresses in certificates. Set it, or ssl.quorum.crl=false',
       },
     ]
+  const [login] = loginProblems(settings)
+  if (login !== undefined) return [login]
   if (!usesQuorumTls(settings)) return []
   if (settings.quorumKeyStoreLocation === undefined)
     return [
@@ -38,10 +40,40 @@ export function memberSecurityProblems(settings: ServerSettings): readonly Setti
   return []
 }
 
+function* loginProblems(settings: ServerSettings): Generator<SettingProblem> {
+  const { quorumSaslEnabled, quorumLearnerRequiresSasl, quorumServerRequiresSasl } = settings
+  const asked = quorumLearnerRequiresSasl ? 'quorumLearnerRequiresSasl' : 'quorumServerRequiresSasl'
+  if ((quorumLearnerRequiresSasl || quorumServerRequiresSasl) && !quorumSaslEnabled)
+    yield { name: asked, text: 'needs quorum.auth.enableSasl=true' }
+  if (quorumServerRequiresSasl && !quorumLearnerRequiresSasl)
+    yield {
+      name: 'quorumServerRequiresSasl',
+      text: 'needs quorum.auth.learnerRequireSasl=true: the other members refuse this one otherwise',
+    }
+  if (!quorumSaslEnabled) return
+  if (settings.quorumSecret !== undefined)
+    yield { name: 'quorumSaslEnabled', text: 'cannot be on together with quorumSecretFile. Keep one of them' }
+  if (Object.keys(settings.quorumSaslUsers).length === 0)
+    yield {
+      name: 'quorumSaslEnabled',
+      text: 'needs users who may log in: a section QuorumServer in the file of jaas.config, with options such as user_bob="password"',
+    }
+  if (settings.quorumSaslUser === undefined || settings.quorumSaslPassword === undefined)
+    yield {
+      name: 'quorumSaslEnabled',
+      text: 'needs the user and password of this member: a section QuorumLearner in the file of jaas.config, with the options username and password',
+    }
+}
+
 /** Returns the settings that weaken the security between members, for warnings at each start. */
 export function memberSecurityWarnings(settings: ServerSettings): readonly SettingProblem[] {
-  if (!usesQuorumTls(settings)) return []
   const warnings: SettingProblem[] = []
+  if (settings.quorumSaslEnabled && !settings.quorumServerRequiresSasl)
+    warnings.push({
+      name: 'quorumSaslEnabled',
+      text: 'is on, but other members may connect without a login. Set quorum.auth.serverRequireSasl=true when all members log in',
+    })
+  if (!usesQuorumTls(settings)) return warnings
   if (settings.quorumPortUnification)
     warnings.push({
       name: 'quorumPortUnification',

@@ -331,6 +331,27 @@ export function users(): ValueType<Readonly<Record<string, string>>> {
   }
 }
 
+/** Names of users by the ids of servers, as `id:name` separated by commas. */
+export function userOfId(): ValueType<Readonly<Record<string, string>>> {
+  const pairs = users()
+  const value = z.readonly(z.record(z.string().check(z.regex(/^\d{1,3}$/)), z.string().check(z.minLength(1))))
+  const expected = 'pairs id:user, separated by commas'
+  const read = (given: string): Readonly<Record<string, string>> | undefined => {
+    const parsed = pairs.text.safeParse(given)
+    return parsed.success ? parsed.data : undefined
+  }
+  return {
+    text: parser<Readonly<Record<string, string>>>(value, read, expected),
+    value,
+    expected,
+    unit: '',
+    show: (given) =>
+      Object.entries(given)
+        .map((pair) => pair.join(':'))
+        .join(', '),
+  }
+}
+
 /** One of the given words. An empty text in a file means the first. */
 export function oneOf<const Names extends readonly [string, ...string[]]>(
   ...names: Names

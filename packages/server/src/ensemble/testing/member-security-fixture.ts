@@ -77,8 +77,11 @@ export class MemberSecurityFixture {
 
   /** Returns the settings of a member, with a certificate for its host. */
   settings(id: ServerId, overrides: Partial<ServerSettings> = {}): ServerSettings {
+    if (overrides.sslQuorum === false && overrides.quorumPortUnification !== true)
+      return defaults({ dataDir: '/data', serverId: id, ...overrides })
     return defaults({
       dataDir: '/data',
+      serverId: id,
       sslQuorum: true,
       quorumKeyStoreLocation:
         overrides.quorumKeyStoreLocation ?? this.store(`server-${id}`, { hosts: [hostOf(id)] }),
@@ -162,17 +165,27 @@ export class TestConnection {
   readonly connection: Connection
   readonly closed: Promise<void>
   #received = ''
+  #wake = (): void => {}
 
   constructor(connection: Connection, first?: Uint8Array) {
     this.connection = connection
     this.closed = new Promise((resolve) =>
       connection.setHandler({
-        data: (chunk) => void (this.#received += Buffer.from(chunk).toString('hex')),
+        data: (chunk) => {
+          this.#received += Buffer.from(chunk).toString('hex')
+          this.#wake()
+        },
         drain() {},
         closed: () => resolve(),
       }),
     )
     if (first !== undefined) connection.write(first)
+  }
+
+  /** Resolves to the received bytes in hexadecimal when there are at least so many. */
+  async bytes(count: number): Promise<string> {
+    while (this.#received.length < count * 2) await new Promise<void>((resolve) => (this.#wake = resolve))
+    return this.#received
   }
 
   /** The received bytes in hexadecimal. */
