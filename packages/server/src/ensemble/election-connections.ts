@@ -3,7 +3,7 @@ import type { ServerId } from '../core/quorum/index.ts'
 import { ElectionConnection } from './election-connection.ts'
 import { encodeHello, formatAddress, HelloReader, type ReceivedHello } from './election-hello.ts'
 import type { MemberSecurity } from './member-security.ts'
-import { PendingConnections } from './pending-connections.ts'
+import { PendingConnections, type Refusal } from './pending-connections.ts'
 import { PortBinder, type ListenAddress } from './port-binder.ts'
 
 /** Options of the election connections of a server. Times are in milliseconds. */
@@ -22,6 +22,8 @@ export interface ElectionConnectionsOptions {
   readonly multiAddress: boolean
   /** Returns the election addresses of a member by the known configurations; none for a server that no configuration names. */
   readonly addressesOf: (id: ServerId) => readonly Address[]
+  /** Returns, or resolves to, why a connection that claims an id is refused because of its address; undefined when it is not. */
+  readonly addressRefusal: (id: ServerId, remote: Address) => Refusal | undefined | Promise<Refusal | undefined>
   /** Whether servers that no configuration names may connect, as joining servers do before a reconfiguration. */
   readonly acceptsUnknownServers: boolean
   /**
@@ -44,6 +46,7 @@ export interface ElectionConnectionsOptions {
 
 export const electionConnectionDefaults = {
   multiAddress: false,
+  addressRefusal: () => undefined,
   acceptsUnknownServers: false,
   connectTimeoutMs: 5000,
   helloTimeoutMs: 5000,
@@ -108,6 +111,7 @@ export class ElectionConnections {
       maxUnidentified,
       timeoutMs: helloTimeoutMs,
       createReader: () => new HelloReader(),
+      refusal: ({ hello }, accepted) => this.#refusalOf(hello.id, accepted),
       identified: (received, connection) => this.#onIdentified(received, connection),
     })
     this.#binder = new PortBinder({
@@ -232,19 +236,20 @@ export class ElectionConnections {
   }
 
   #onIdentified({ hello, rest }: ReceivedHello, connection: Connection): void {
-    const reason =
-      this.#refusalOf(hello.id) ?? this.#options.security?.refusalOfAccepted(connection, hello.id)
-    if (reason !== undefined) {
-      this.#pending.logRejection(connection.remote, { peer: hello.id, reason })
-      return connection.destroy()
-    }
     const peer = this.#peerOf(hello.id)
     peer.announced = hello.addresses
     if (peer.id > this.#options.self) this.#adopt(peer, connection, rest)
     else this.#callBack(peer, connection)
   }
 
-  #refusalOf(id: ServerId): string | undefined {
+  #refusalOf(id: ServerId, accepted: Connection): Refusal | undefined | Promise<Refusal | undefined> {
+    const { security, addressRefusal } = this.#options
+    const reason = this.#reasonToRefuse(id) ?? security?.refusalOfAccepted(accepted, id)
+    if (reason !== undefined) return { peer: id, reason }
+    return security?.isAuthenticated(accepted) === true ? undefined : addressRefusal(id, accepted.remote)
+  }
+
+  #reasonToRefuse(id: ServerId): string | undefined {
     const { self, acceptsUnknownServers, maxUnknownServers } = this.#options
     if (id === self)
       return `it says that it is server ${id}, which is this one. Two servers may have the same myid.`

@@ -10,7 +10,7 @@ import {
 } from '@zabra/runtime'
 import { decodeLearnerInfo, PacketSplitter, PacketType, type QuorumPacket } from '../core/zab/index.ts'
 import type { MemberContext } from './context.ts'
-import { PendingConnections, type IdentificationReader } from './pending-connections.ts'
+import { PendingConnections, type IdentificationReader, type Refusal } from './pending-connections.ts'
 import { PortBinder, type ListenAddress } from './port-binder.ts'
 
 /** Options of a quorum port. Times are in milliseconds. */
@@ -25,8 +25,11 @@ export interface QuorumPortOptions {
   readonly maxUnidentified: number
   /** How long a connection may take to send its first packet. */
   readonly firstPacketTimeoutMs: number
-  /** Returns why the learner that this packet identifies is refused; undefined when it is not. */
-  readonly refusal?: (packet: QuorumPacket, connection: Connection) => string | undefined
+  /** Returns, or resolves to, why the learner that this packet identifies is refused; undefined when it is not. */
+  readonly refusal?: (
+    packet: QuorumPacket,
+    connection: Connection,
+  ) => Refusal | undefined | Promise<Refusal | undefined>
   /** Called when a learner has identified itself. The connection belongs to the callee from then on. */
   readonly identified: (packet: QuorumPacket, connection: Connection) => void
 }
@@ -56,7 +59,7 @@ export class QuorumPort {
 
   constructor(options: QuorumPortOptions) {
     this.#options = options
-    const { network, clock, logger, maxUnidentified, firstPacketTimeoutMs, bindAttempts } = options
+    const { network, clock, logger, maxUnidentified, firstPacketTimeoutMs, bindAttempts, refusal } = options
     this.#pending = new PendingConnections({
       clock,
       logger,
@@ -64,7 +67,8 @@ export class QuorumPort {
       maxUnidentified,
       timeoutMs: firstPacketTimeoutMs,
       createReader: () => new FirstPacketReader(),
-      identified: (packet, connection) => this.#onIdentified(packet, connection),
+      ...(refusal === undefined ? {} : { refusal }),
+      identified: options.identified,
     })
     this.#binder = new PortBinder({
       network,
@@ -111,21 +115,14 @@ export class QuorumPort {
     if (this.#isClosed) connection.destroy()
     else this.#pending.add(connection)
   }
-
-  #onIdentified(packet: QuorumPacket, connection: Connection): void {
-    const reason = this.#options.refusal?.(packet, connection)
-    if (reason === undefined) return this.#options.identified(packet, connection)
-    this.#pending.logRejection(connection.remote, { reason })
-    connection.destroy()
-  }
 }
 
 /**
- * Creates the port on which a member accepts learners. Without reconfiguration a server that no configuration names is refused, as on
- * the election port, so such a server does not even learn which server leads.
+ * Creates the port on which a member accepts learners, from addresses of the members that they claim to be. Without reconfiguration a
+ * server that no configuration names is refused, as on the election port, so such a server does not even learn which server leads.
  */
 export function createQuorumPort(
-  { settings, platform, membership, security }: MemberContext,
+  { settings, platform, membership, security, peerAddresses }: MemberContext,
   listen: readonly ListenAddress[],
   identified: QuorumPortOptions['identified'],
 ): QuorumPort {
@@ -137,10 +134,12 @@ export function createQuorumPort(
     logger,
     listen,
     refusal: ({ data }, connection) => {
-      const { serverId } = decodeLearnerInfo(data)
-      if (!settings.reconfigEnabled && membership.member(serverId) === undefined)
-        return `server ${serverId} is not in the configuration`
-      return security.refusalOfAccepted(connection, serverId)
+      const { serverId: peer } = decodeLearnerInfo(data)
+      if (!settings.reconfigEnabled && membership.member(peer) === undefined)
+        return { peer, reason: `server ${peer} is not in the configuration` }
+      const reason = security.refusalOfAccepted(connection, peer)
+      if (reason !== undefined) return { peer, reason }
+      return security.isAuthenticated(connection) ? undefined : peerAddresses.refusal(peer, connection.remote)
     },
     identified,
   })

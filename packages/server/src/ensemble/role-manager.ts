@@ -8,6 +8,7 @@ import type { ActiveRole, MemberContext, RoleEvents, RoleExit } from './context.
 import { isDiskFull } from './durability.ts'
 import { LeaderRole } from './leader-role.ts'
 import { LearnerRole } from './learner-role.ts'
+import { LimitedLog } from './limited-log.ts'
 import { MemberElection, type Configure, type Elected } from './member-election.ts'
 import { ReadOnlyRole } from './read-only-role.ts'
 import { catchUpWindow } from './sync-sources.ts'
@@ -30,6 +31,7 @@ const MAX_AVOID_MS = 10_000
  */
 export class RoleManager {
   readonly #context: MemberContext
+  readonly #log: LimitedLog
   /** Undefined on a standalone server. */
   readonly #election: MemberElection | undefined
   #state: PeerState = 'looking'
@@ -55,6 +57,7 @@ export class RoleManager {
 
   constructor(context: MemberContext) {
     this.#context = context
+    this.#log = new LimitedLog(context.platform.clock, context.platform.logger)
     if (!context.membership.isStandalone)
       this.#election = new MemberElection(context, {
         elected: (work) => this.#onElected(work),
@@ -102,7 +105,25 @@ export class RoleManager {
       lastZxid: formatZxid(database.lastZxid),
     }
     platform.logger.info(facts, 'Joining the ensemble')
+    this.#warnOfOpenPorts()
     this.#startElection()
+  }
+
+  /** Names the ports on which other servers are believed without a proof of who they are. */
+  #warnOfOpenPorts(): void {
+    const { settings, membership, platform } = this.#context
+    const provesId = usesQuorumTls(settings) && !settings.quorumPortUnification
+    if (provesId && settings.quorumClientAuth === 'need') return
+    const portsOf = (port: 'quorumPort' | 'electionPort'): number[] =>
+      membership.listenAddresses(port, settings.quorumListenOnAllIPs).map((at) => at.port)
+    const facts = {
+      electionPorts: portsOf('electionPort'),
+      quorumPorts: portsOf('quorumPort'),
+      ...(settings.observerMasterPort > 0 ? { observerMasterPort: settings.observerMasterPort } : {}),
+    }
+    const from = settings.quorumAddressCheck ? 'any program at an address of a member' : 'anyone'
+    const message = `The ports for other members are open without authentication: ${from} who reaches them can act as a member. Close them to other networks`
+    platform.logger.warn(facts, message)
   }
 
   /** Passes a changed configuration to the election. */
@@ -176,10 +197,10 @@ export class RoleManager {
 
   #startElection(): void {
     if (this.#isStopped) return
-    const { database, membership, platform } = this.#context
+    const { database, membership } = this.#context
     const votes = database.isEligibleToVote
     const facts = { self: membership.self, lastZxid: formatZxid(database.lastZxid), votes }
-    platform.logger.info(facts, 'Looking for a leader')
+    this.#logStep(facts, 'Looking for a leader')
     this.#look(votes ? database.lastZxid : UNTRUSTED_ZXID)
     this.#scheduleReadOnly()
   }
@@ -263,7 +284,7 @@ export class RoleManager {
     this.#readOnly?.end()
     this.#readOnly = undefined
     this.#state = state
-    const { platform, membership, failed } = this.#context
+    const { membership, failed } = this.#context
     const events: RoleEvents = {
       established: (epoch) => this.#onEstablished(epoch),
       exited: (exit) => this.#leaveRole(role, exit),
@@ -278,7 +299,7 @@ export class RoleManager {
           )
     this.#role = role
     if (this.#election !== undefined)
-      platform.logger.info({ self: membership.self, leader }, electedSentence(state, leader))
+      this.#logStep({ self: membership.self, leader }, electedSentence(state, leader))
     if (role instanceof LeaderRole && this.#election?.canLeadAlone === true) role.setOracle(true)
     role.begin().catch(failed)
   }
@@ -305,7 +326,7 @@ export class RoleManager {
     if (this.#endingRole === role)
       return platform.logger.warn({ reason }, 'Another error occurred while a role was ending')
     this.#endingRole = role
-    platform.logger.info(
+    this.#logStep(
       { reason },
       `This server is not ${this.#state} any more, and serves no clients until there is a leader`,
     )
@@ -351,6 +372,12 @@ export class RoleManager {
     const delay = (exit.electionDelayMs ?? 0) + (spread === 0 ? 0 : platform.random.below(spread + 1))
     if (delay === 0) return this.#startElection()
     this.#schedule(delay, 'next election', () => this.#startElection())
+  }
+
+  /** Logs a step between two roles; seldom, while a leader refuses this member again and again. */
+  #logStep(facts: object, message: string): void {
+    if (this.#avoidedLeader() === undefined) this.#context.platform.logger.info(facts, message)
+    else this.#log.log('info', message, facts, message)
   }
 
   /** Records that a leader was left before this member was synced with it. */
