@@ -23,7 +23,10 @@ export interface ElectionConnectionsOptions {
   /** Returns the election addresses of a member by the known configurations; none for a server that no configuration names. */
   readonly addressesOf: (id: ServerId) => readonly Address[]
   /** Returns, or resolves to, why a connection that claims an id is refused because of its address; undefined when it is not. */
-  readonly addressRefusal: (id: ServerId, remote: Address) => Refusal | undefined | Promise<Refusal | undefined>
+  readonly addressRefusal: (
+    id: ServerId,
+    remote: Address,
+  ) => Refusal | undefined | Promise<Refusal | undefined>
   /** Whether servers that no configuration names may connect, as joining servers do before a reconfiguration. */
   readonly acceptsUnknownServers: boolean
   /**

@@ -89,7 +89,12 @@ export class ElectionDriver {
       case 'configure':
         return configure(work)
       case 'warn':
-        return this.#log.log('warn', `${work.message} ${JSON.stringify(work.context)}`, work.context, work.message)
+        return this.#log.log(
+          'warn',
+          `${work.message} ${JSON.stringify(work.context)}`,
+          work.context,
+          work.message,
+        )
     }
   }
 

@@ -40,7 +40,9 @@ it('a member that returns with older data of a later epoch undoes no acknowledge
   expect([ensemble.leader, ensemble.server(3).epoch, ensemble.server(id).serving]).toEqual([3, 1, false])
   expect(await read(ensemble, 2, '/kept')).toEqual(['1:0', '2:0'])
   const since = ensemble.lines.slice(before)
-  expect(since.filter((line) => line.includes('move the data in its data directory away')).length).toBeGreaterThan(0)
+  expect(
+    since.filter((line) => line.includes('move the data in its data directory away')).length,
+  ).toBeGreaterThan(0)
   // One in 10 s, after the first attempts.
   for (const kind of ['Looking for a leader', 'Server 3 is elected', 'is not following any more'])
     expect(since.filter((line) => line.startsWith(kind, line.indexOf('info') + 5)).length).toBeLessThan(17)
@@ -58,7 +60,10 @@ it('a member that has accepted a later epoch follows without a vote, and votes a
   for (const path of ['/a', '/b']) expect(await read(ensemble, id, path)).toEqual(['1:0', '2:0'])
 
   await ensemble.member(2).stop()
-  await ensemble.until('a leader of the next epoch', () => ensemble.leader !== undefined && ensemble.server(3).epoch > 1)
+  await ensemble.until(
+    'a leader of the next epoch',
+    () => ensemble.leader !== undefined && ensemble.server(3).epoch > 1,
+  )
   expect([ensemble.server(3).epoch, ensemble.server(id).role]).toEqual([5, 'following'])
 })
 

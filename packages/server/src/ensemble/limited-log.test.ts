@@ -5,7 +5,10 @@ import { LimitedLog } from './limited-log.ts'
 it('a line about one thing is logged once in 10 s, with the number of others, and other things at any time', () => {
   const clock = new ManualClock()
   const lines: object[] = []
-  const log = new LimitedLog(clock, { ...silentLogger, warn: (facts, message) => lines.push({ ...facts, message }) })
+  const log = new LimitedLog(clock, {
+    ...silentLogger,
+    warn: (facts, message) => lines.push({ ...facts, message }),
+  })
   for (let i = 0; i < 4; i++) log.log('warn', 'a', { i }, 'refused')
   log.log('warn', 'b', {}, 'lost')
   clock.advance(10_000)

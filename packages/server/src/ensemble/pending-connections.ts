@@ -26,7 +26,10 @@ export interface PendingConnectionsOptions<T> {
    * Returns why an identified connection is refused, with facts for the log line; undefined if it is not. As a promise, the
    * connection stays pending and is not read meanwhile.
    */
-  readonly refusal?: (identification: T, connection: Connection) => Refusal | undefined | Promise<Refusal | undefined>
+  readonly refusal?: (
+    identification: T,
+    connection: Connection,
+  ) => Refusal | undefined | Promise<Refusal | undefined>
   /** Called when a connection has identified itself. The connection belongs to the callee from then on. */
   identified(identification: T, connection: Connection): void
 }
