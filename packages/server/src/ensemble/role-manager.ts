@@ -2,6 +2,7 @@ import { formatZxid } from '@zabra/protocol'
 import type { Cancel } from '@zabra/runtime'
 import { UNTRUSTED_ZXID, type PeerState } from '../core/election/index.ts'
 import type { ServerId } from '../core/quorum/index.ts'
+import { MAX_LEADER_EPOCH } from '../core/zab/index.ts'
 import type { Server } from '../server-types.ts'
 import { dialDefaults } from './connect-to-master.ts'
 import type { ActiveRole, MemberContext, RoleEvents, RoleExit } from './context.ts'
@@ -198,11 +199,21 @@ export class RoleManager {
   #startElection(): void {
     if (this.#isStopped) return
     const { database, membership } = this.#context
-    const votes = database.isEligibleToVote
+    const isAtLastEpoch = database.epochs.accepted >= MAX_LEADER_EPOCH
+    if (isAtLastEpoch) this.#reportLastEpoch()
+    const votes = database.isEligibleToVote && !isAtLastEpoch
     const facts = { self: membership.self, lastZxid: formatZxid(database.lastZxid), votes }
     this.#logStep(facts, 'Looking for a leader')
     this.#look(votes ? database.lastZxid : UNTRUSTED_ZXID)
     this.#scheduleReadOnly()
+  }
+
+  /** Reports that this member cannot take part in elections any more, since no epoch is left for the next leader. */
+  #reportLastEpoch(): void {
+    const { epochs } = this.#context.database
+    const message =
+      'This member has accepted the last epoch and can elect no leader. Stop all members, run `zabra recover --renumber` on the data folder of the one with the last transaction, and copy its version-2 over those of the others'
+    this.#context.platform.logger.error({ acceptedEpoch: epochs.accepted }, message)
   }
 
   /** Lets the others elect a leader first, after leadership was handed over: votes without a history until `syncLimit` ticks are over. */
