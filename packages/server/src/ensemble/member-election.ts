@@ -24,7 +24,10 @@ export class MemberElection {
   readonly #oracle: Oracle | undefined
 
   constructor(
-    context: Pick<MemberContext, 'settings' | 'platform' | 'membership' | 'security' | 'peerAddresses' | 'failed'>,
+    context: Pick<
+      MemberContext,
+      'settings' | 'platform' | 'membership' | 'security' | 'peerAddresses' | 'failed'
+    >,
     { elected, configure, oracleChanged }: MemberElectionEvents,
   ) {
     const { settings, platform, membership } = context
