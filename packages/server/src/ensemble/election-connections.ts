@@ -165,9 +165,13 @@ export class ElectionConnections {
     if (!this.#isClosed) this.#ensureConnection(this.#peerOf(to))
   }
 
-  /** Closes the connections to former members after a change of the configurations, and moves the port if its address has changed. */
+  /**
+   * Closes the connections to former members after a change of the configurations, and those that cannot be of a server that is
+   * named now; moves the port if its address has changed.
+   */
   membersChanged(): void {
-    for (const peer of this.#peers.values()) if (!this.#isMember(peer.id)) this.#remove(peer)
+    for (const peer of this.#peers.values())
+      if (!this.#isMember(peer.id) || this.#isFromElsewhere(peer)) this.#remove(peer)
     this.#moving = this.#moving.then(() => this.#movePort())
   }
 
@@ -275,6 +279,13 @@ export class ElectionConnections {
   }
 
   // Peers
+
+  /** Whether a server that was accepted before a configuration named it is not known to be at one of its addresses. */
+  #isFromElsewhere({ id, connection }: Peer): boolean {
+    const isDialed = id < this.#options.self
+    if (connection === undefined || isDialed || connection.isAuthenticated) return false
+    return this.#options.addressRefusal(id, connection.remote) !== undefined
+  }
 
   #isMember(id: ServerId): boolean {
     return this.#options.addressesOf(id).length > 0

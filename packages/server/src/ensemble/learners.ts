@@ -87,6 +87,22 @@ export class Learners {
       if (learner.isSynced) learner.setReadTimeout(this.#syncLimitMs)
   }
 
+  /**
+   * Closes connections that cannot be those of the servers that a new configuration names: while no configuration named a server,
+   * its addresses were not known. A server whose name is not resolved yet connects again.
+   */
+  configurationChanged(): void {
+    const { security, peerAddresses } = this.#context
+    for (const learner of [...this.#connections.values()]) {
+      const { accepted, serverId } = learner
+      if (security.isAuthenticated(accepted)) continue
+      if (peerAddresses.refusal(serverId, accepted.remote) !== undefined)
+        learner.fail(
+          `the configuration names server ${serverId} now, and the connection must be accepted anew`,
+        )
+    }
+  }
+
   /** Sends the reply to a sync, after everything that was sent before. */
   sendSync(learner: object): void {
     ;(learner as LearnerConnection).send(PacketType.sync, 0)
