@@ -144,17 +144,13 @@ it.each([
 
 it('connections of an unknown server are closed when a configuration names it at another address', async () => {
   const ensemble = await Ensemble.start(3, { reconfigEnabled: true, skipAcl: true })
-  const follower = await connectAs(ensemble, 9)
+  const follower = await dial(ensemble, 2003, firstPacketOf(9))
   const hello = new Writer(64)
   hello.long(-65_536n)
   hello.longNumber(9)
   hello.buffer(new TextEncoder().encode('127.0.0.1:3009'))
-  const voter = await ensemble.network.connect({ host: 'x', port: 3003 })
-  const seen = { closed: false }
-  voter.setHandler({ data() {}, drain() {}, closed: () => (seen.closed = true) })
-  voter.write(hello.take())
-  await ensemble.advance(100)
-  expect([follower.closed, seen.closed]).toEqual([false, false])
+  const voter = await dial(ensemble, 3003, hello.take())
+  expect([follower.closed, voter.closed]).toEqual([false, false])
 
   const client = await ensemble.client(1)
   client.ask(7, OpCode.reconfig, (w) =>
@@ -166,6 +162,6 @@ it('connections of an unknown server are closed when a configuration names it at
     }),
   )
   expect(await ensemble.receive(client, 1)).toEqual(['7:0'])
-  await ensemble.until('the end of both connections', () => follower.closed && seen.closed)
+  await ensemble.until('the end of both connections', () => follower.closed && voter.closed)
   expect(ensemble.leader).toBe(3)
 })
