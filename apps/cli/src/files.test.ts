@@ -212,3 +212,36 @@ describe('snapshot', () => {
     expect(await run('snapshot', data)).toMatchObject({ code: 17 })
   })
 })
+
+describe('recover', () => {
+  const epochOf = (zxid: string): number => Number(BigInt(zxid) >> 32n)
+
+  it('needs to be told what to do', async () => {
+    const { code, err } = await run('recover', data)
+    expect([code, err]).toEqual([2, expect.stringContaining('--renumber')])
+  })
+
+  it('refuses a folder without data', async () => {
+    const empty = join(stage.folder, 'empty')
+    mkdirSync(join(empty, 'version-2'), { recursive: true })
+    expect((await run('recover', '--renumber', empty)).err).toContain('Expected data to renumber, got none')
+  })
+
+  it('numbers the epochs from 1 again, keeps the former files, and says what to do next', async () => {
+    for (const name of ['acceptedEpoch', 'currentEpoch'])
+      writeFileSync(join(data, 'version-2', name), '2097150')
+    const { code, out } = await run('recover', '--renumber', data)
+    expect(code).toBe(0)
+    const [, from, to] = /was (0x\w+) and is (0x\w+)/.exec(out)!
+    expect(from).toBe(to)
+    expect(out).toContain('replace version-2 on every other member')
+    const files = readdirSync(join(data, 'version-2'))
+    expect(files.filter((name) => name.startsWith('log.'))).toEqual([])
+    expect(readdirSync(join(data, 'version-2', 'set-aside')).some((name) => name.includes('log.1'))).toBe(
+      true,
+    )
+    for (const name of ['acceptedEpoch', 'currentEpoch'])
+      expect(readFileSync(join(data, 'version-2', name), 'utf8')).toBe(String(epochOf(to!)))
+    expect((await run('snapshot', '--check', data)).out).toContain('sound')
+  })
+})

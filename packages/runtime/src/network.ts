@@ -106,6 +106,8 @@ export interface Network {
   ): Promise<Listener>
   /** Opens a connection. Rejects when it fails, or when `signal` aborts before it is open. */
   connect(to: Address, options?: { signal?: AbortSignalLike }): Promise<Connection>
+  /** Resolves to the addresses of a host name. Absent where names are not resolved. Rejects when the name is not known. */
+  resolve?(name: string): Promise<readonly string[]>
 }
 
 /** A port that cannot be opened, or a peer that cannot be reached. `code` is the error code of the system, such as EADDRINUSE. */

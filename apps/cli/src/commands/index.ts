@@ -15,6 +15,7 @@ import { importTree } from './import.ts'
 import { log } from './log.ts'
 import { ls } from './ls.ts'
 import { quota } from './quota.ts'
+import { recover } from './recover.ts'
 import { setAcl } from './set-acl.ts'
 import { set } from './set.ts'
 import { shell } from './shell.ts'
@@ -30,6 +31,6 @@ import { whoami } from './whoami.ts'
 export const commandGroups: readonly (readonly [heading: string, commands: readonly CommandModule[]])[] = [
   ['Read:', [ls, tree, get, stat, getAcl, find, du, ephemerals, watch]],
   ['Change:', [create, set, setAcl, remove, deleteall, quota, exportTree, importTree]],
-  ['Files of a server:', [log, snapshot, cert]],
+  ['Files of a server:', [log, snapshot, recover, cert]],
   ['Servers and sessions:', [shell, status, config, whoami, sync, bench]],
 ]

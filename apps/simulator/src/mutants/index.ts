@@ -4,8 +4,9 @@ import { clients } from './clients.ts'
 import type { Mutant } from './mutant.ts'
 import { replication } from './replication.ts'
 import { storage } from './storage.ts'
+import { strangers } from './strangers.ts'
 
-const ofServers: readonly Mutant[] = [...storage, ...clients, ...replication].map(
+const ofServers: readonly Mutant[] = [...storage, ...clients, ...replication, ...strangers].map(
   ({ servers, with: feature, ...mutant }) => ({
     ...mutant,
     hunt: { servers, features: feature === undefined ? [] : [feature] },

@@ -1,5 +1,6 @@
 import type { Worker } from '../workload/worker.ts'
 import {
+  Prng,
   type Host,
   type HostState,
   jumpWallClock,
@@ -7,8 +8,11 @@ import {
   type SimulatedServer,
   type SimulatedWorld,
 } from '@zabra/testing'
+import type { Recorder } from '../strangers/recorder.ts'
+import { Stranger } from '../strangers/stranger.ts'
 import type { Operator } from './operator.ts'
 import type { Fault } from './fault.ts'
+import { DATA_DIR } from './settings.ts'
 
 /** What faults act on. */
 export interface FaultTargets {
@@ -19,6 +23,10 @@ export interface FaultTargets {
   readonly operator: Operator | undefined
   /** Returns the host of the current leader, as far as the quorum traffic shows. */
   readonly leader: () => HostState | undefined
+  /** What servers send each other; undefined for a standalone server. */
+  readonly recorder: Recorder | undefined
+  /** Whether servers that no configuration names may follow. */
+  readonly acceptsJoiners: boolean
   /** Calls back once, when a leader proposes a reconfiguration. */
   readonly onNextReconfig: (proposed: (leader: HostState) => void) => void
 }
@@ -32,6 +40,7 @@ export class FaultInjector {
   /** The host that sends four-letter words. */
   #admin: Host | undefined
   readonly #usualSync = new Map<Host, number>()
+  readonly #strangers: Stranger[] = []
 
   constructor(scene: FaultTargets) {
     this.#targets = scene
@@ -50,6 +59,7 @@ export class FaultInjector {
     this.#isHealed = true
     const { world, servers, workers, operator } = this.#targets
     operator?.stop()
+    for (const stranger of this.#strangers) stranger.stop()
     world.network.heal()
     for (const { host } of [...servers, ...workers]) host.resume()
     for (const server of servers) {
@@ -126,6 +136,14 @@ export class FaultInjector {
       case 'clientCrash':
       case 'clientPause':
         return this.#client(fault.kind, fault.client, fault.server)
+      case 'stranger':
+        return this.#startStranger(fault)
+      case 'laterEpoch': {
+        const server = this.#server(fault.server)
+        server.crash('power')
+        raiseAcceptedEpoch(server.host, fault.by)
+        return () => server.start()
+      }
       case 'leave':
       case 'vote':
       case 'observe':
@@ -142,6 +160,24 @@ export class FaultInjector {
       case 'resetPeers':
         return this.#network(fault)
     }
+  }
+
+  #startStranger({ from, server, seed }: Extract<Fault, { kind: 'stranger' }>): (() => void) | undefined {
+    const { world, servers, recorder, acceptsJoiners } = this.#targets
+    if (recorder === undefined) return undefined
+    const neighbour = from === 'server' ? this.#server(server) : undefined
+    const name = `x${this.#strangers.length}`
+    const stranger = new Stranger({
+      world,
+      prng: new Prng(seed).fork(name),
+      host: world.addHost(name, neighbour?.host.address),
+      servers: servers.length,
+      neighbour: neighbour?.id,
+      canFollow: !acceptsJoiners,
+      recorder,
+    })
+    this.#strangers.push(stranger)
+    return () => stranger.stop()
   }
 
   /** A leader has proposed a reconfiguration: interrupt it, possibly before the commit. */
@@ -322,4 +358,13 @@ export class FaultInjector {
     const host = leader()
     return servers.find((server) => server.host === host) ?? servers[0]!
   }
+}
+
+/** Raises the accepted epoch on the disk of a machine that is down. */
+function raiseAcceptedEpoch({ disk }: Host, by: number): void {
+  const path = `${DATA_DIR}/version-2/acceptedEpoch`
+  const now = disk.durable(path)?.durableBytes
+  if (now === undefined) return
+  const epoch = Number(new TextDecoder().decode(now).trim()) + by
+  disk.install(path, new TextEncoder().encode(String(epoch)))
 }

@@ -25,6 +25,20 @@ export type Fault = { readonly at: number; readonly forMs: number } & (
       readonly server: number
     }
   | { readonly kind: MembershipChange; readonly server: number }
+  /**
+   * A program that is no member sends anything to all ports: from an address of its own, or from that of a server. The seed
+   * determines what it sends.
+   */
+  | {
+      readonly kind: 'stranger'
+      readonly server: number
+      readonly from: 'elsewhere' | 'server'
+      readonly seed: number
+    }
+  /**
+   * Power cut of a server that had accepted epochs `by` later, in which no server led: candidates stored them and failed.
+   */
+  | { readonly kind: 'laterEpoch'; readonly server: number; readonly by: number }
   /** The leader that proposes the next reconfiguration is interrupted `afterMs` later. */
   | { readonly kind: 'interruptReconfig'; readonly how: Interruption; readonly afterMs: number }
 )

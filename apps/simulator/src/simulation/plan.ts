@@ -37,9 +37,9 @@ export interface DrawnSettings {
 }
 
 /** An optional feature of an ensemble, drawn from the seed unless it is requested. */
-export type Feature = 'groups' | 'read-only' | 'observer-masters'
+export type Feature = 'groups' | 'read-only' | 'observer-masters' | 'strangers'
 
-export const FEATURES: readonly Feature[] = ['groups', 'read-only', 'observer-masters']
+export const FEATURES: readonly Feature[] = ['groups', 'read-only', 'observer-masters', 'strangers']
 
 /** Probability that a seed draws a feature. */
 const FEATURE_CHANCE = 0.1
@@ -133,6 +133,8 @@ export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
       ...ensemble.changes,
       ...(readOnly ? drawQuorumLoss(prng.fork('lonely'), servers, loadMs) : []),
       ...drawParticipantFaults(prng.fork('participant faults'), place),
+      ...(servers > 1 && has('strangers') ? drawStrangers(prng.fork('strange'), servers, loadMs) : []),
+      ...drawLaterEpochs(prng.fork('later epochs'), servers, loadMs),
     ],
     network: {
       delayMs: prng.pick([0.05, 0.2, 2]),
@@ -265,6 +267,30 @@ function drawStaleLeaders(prng: Prng, servers: number, loadMs: number): Fault[] 
   if (servers === 1 || !prng.chance(0.3)) return []
   const at = prng.between(100, Math.max(200, loadMs - 5000))
   return [{ kind: 'staleLeader', server: 0, at, forMs: prng.between(3500, 6000) }]
+}
+
+/** Draws strangers, most of them there from the beginning to the end. */
+function drawStrangers(prng: Prng, servers: number, loadMs: number): Fault[] {
+  return Array.from({ length: prng.integer(2, 4) }, () => ({
+    kind: 'stranger',
+    server: prng.integer(1, servers),
+    from: prng.pick(['elsewhere', 'server'] as const),
+    seed: prng.below(2 ** 31),
+    at: prng.chance(0.5) ? 0 : prng.between(0, loadMs),
+    forMs: prng.chance(0.6) ? loadMs : prng.between(100, loadMs),
+  }))
+}
+
+/** In some runs, draws servers that have accepted epochs in which no server led. */
+function drawLaterEpochs(prng: Prng, servers: number, loadMs: number): Fault[] {
+  if (servers < 3 || !prng.chance(0.2)) return []
+  return Array.from({ length: prng.integer(1, 2) }, () => ({
+    kind: 'laterEpoch',
+    server: prng.integer(1, servers),
+    by: prng.pick([1, 2, 5, 900]),
+    at: prng.between(200, loadMs),
+    forMs: prng.between(20, 3000),
+  }))
 }
 
 interface EnsemblePlan {

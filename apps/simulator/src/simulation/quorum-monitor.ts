@@ -8,6 +8,8 @@ import { PacketType, QuorumPacketParser, type QuorumPacket } from './quorum-pack
 
 export const QUORUM_PORT = 2888
 
+const isServer = ({ name }: HostState): boolean => /^s\d+$/.test(name)
+
 /** What servers sent each other. */
 export interface QuorumRecord {
   /** Zxids that an established leader has announced as committed. */
@@ -73,6 +75,8 @@ export class QuorumMonitor {
   #receive(from: SimulatedConnection, bytes: Uint8Array): void {
     const port = from.isInitiator ? from.remote.port : from.local.port
     if (port !== QUORUM_PORT && port !== OBSERVER_PORT) return
+    // What strangers are told and say is no part of the protocol.
+    if (!isServer(from.owner.host) || !isServer(from.remoteEnd.owner.host)) return
     let stream = this.#streams.get(from)
     if (stream === undefined) {
       const [own, other] = [from.owner.host, from.remoteEnd.owner.host]

@@ -24,6 +24,7 @@ import { CallLog } from '../participants/calls.ts'
 import { checkCalls } from '../participants/check-calls.ts'
 import { Participant } from '../participants/participant.ts'
 import { PARTICIPANT_PATHS } from '../participants/paths.ts'
+import { Recorder } from '../strangers/recorder.ts'
 import { committedTransactions } from './committed-transactions.ts'
 import { EpochMonitor } from './epoch-monitor.ts'
 import { FaultInjector } from './fault-injector.ts'
@@ -138,6 +139,8 @@ class Run {
       servers: this.#servers,
       workers: [...this.#workers, ...this.#participants],
       leader: () => this.#quorumMonitor?.leader,
+      recorder: plan.servers > 1 ? new Recorder(world) : undefined,
+      acceptsJoiners: this.#servers.some(({ settings }) => settings.reconfigEnabled),
       onNextReconfig: (proposed) => this.#quorumMonitor?.onNextReconfig(proposed),
     })
   }

@@ -1,3 +1,4 @@
+import { lookup } from 'node:dns/promises'
 import { connect as connectSocket, createServer, isIP, type Server, type Socket } from 'node:net'
 import {
   NetworkError,
@@ -14,6 +15,7 @@ export const nodeNetwork: Network = {
   listen: (at, accepted, refused) =>
     listenForSockets(at, (socket) => accepted(new SocketConnection(socket, { transport: 'tcp' })), refused),
   connect,
+  resolve: async (name) => (await lookup(name, { all: true })).map(({ address }) => address),
 }
 
 export type ListenAt = Parameters<Network['listen']>[0]

@@ -8,6 +8,7 @@ import type { Database, SnapshotScheduler } from '../database/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import type { MemberSecurity } from './member-security.ts'
 import type { Membership } from './membership.ts'
+import type { PeerAddresses } from './peer-addresses.ts'
 
 /** The dependencies that all roles of a member share. */
 export interface MemberContext {
@@ -18,6 +19,7 @@ export interface MemberContext {
   readonly window: CommittedWindow
   readonly membership: Membership
   readonly security: MemberSecurity
+  readonly peerAddresses: PeerAddresses
   readonly clientPorts: ClientPorts
   readonly stats: ServerStats
   /** Shared by all roles, so that no session id is used twice. */

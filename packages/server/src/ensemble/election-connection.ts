@@ -1,5 +1,5 @@
 import { FrameSplitter, ProtocolError } from '@zabra/protocol'
-import type { Connection } from '@zabra/runtime'
+import type { Address, Connection } from '@zabra/runtime'
 
 /** The longest message that is accepted, as in Apache ZooKeeper. */
 export const MAX_MESSAGE_BYTES = 512 * 1024
@@ -42,6 +42,10 @@ export class ElectionConnection {
       drain: () => this.#onDrain(),
       closed: (cause) => this.#lose(cause?.message ?? 'closed by the other side'),
     })
+  }
+
+  get remote(): Address {
+    return this.#connection.remote
   }
 
   /** Whether a message can be written now; `drained` is called when it can again. */

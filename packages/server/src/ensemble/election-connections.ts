@@ -4,7 +4,7 @@ import { ElectionConnection } from './election-connection.ts'
 import { encodeHello, formatAddress, HelloReader, type ReceivedHello } from './election-hello.ts'
 import { HelloWithLoginReader } from './login-readers.ts'
 import type { MemberSecurity } from './member-security.ts'
-import { PendingConnections } from './pending-connections.ts'
+import { PendingConnections, type Refusal } from './pending-connections.ts'
 import { PortBinder, type ListenAddress } from './port-binder.ts'
 
 /** Options of the election connections of a server. Times are in milliseconds. */
@@ -23,6 +23,11 @@ export interface ElectionConnectionsOptions {
   readonly multiAddress: boolean
   /** Returns the election addresses of a member by the known configurations; none for a server that no configuration names. */
   readonly addressesOf: (id: ServerId) => readonly Address[]
+  /** Returns, or resolves to, why a connection that claims an id is refused because of its address; undefined when it is not. */
+  readonly addressRefusal: (
+    id: ServerId,
+    remote: Address,
+  ) => Refusal | undefined | Promise<Refusal | undefined>
   /** Whether servers that no configuration names may connect, as joining servers do before a reconfiguration. */
   readonly acceptsUnknownServers: boolean
   /**
@@ -45,6 +50,7 @@ export interface ElectionConnectionsOptions {
 
 export const electionConnectionDefaults = {
   multiAddress: false,
+  addressRefusal: () => undefined,
   acceptsUnknownServers: false,
   connectTimeoutMs: 5000,
   helloTimeoutMs: 5000,
@@ -120,6 +126,7 @@ export class ElectionConnections {
         const login = options.security?.acceptLogin(connection, 'election')
         return login === undefined ? new HelloReader() : new HelloWithLoginReader(login)
       },
+      refusal: ({ hello }, accepted) => this.#refusalOf(hello.id, accepted),
       identified: (received, connection) => this.#onIdentified(received, connection),
     })
     this.#binder = new PortBinder({
@@ -170,9 +177,13 @@ export class ElectionConnections {
     if (!this.#isClosed) this.#ensureConnection(this.#peerOf(to))
   }
 
-  /** Closes the connections to former members after a change of the configurations, and moves the port if its address has changed. */
+  /**
+   * Closes the connections to former members after a change of the configurations, and those that cannot be of a server that is
+   * named now; moves the port if its address has changed.
+   */
   membersChanged(): void {
-    for (const peer of this.#peers.values()) if (!this.#isMember(peer.id)) this.#remove(peer)
+    for (const peer of this.#peers.values())
+      if (!this.#isMember(peer.id) || this.#isFromElsewhere(peer)) this.#remove(peer)
     this.#moving = this.#moving.then(() => this.#movePort())
   }
 
@@ -244,19 +255,20 @@ export class ElectionConnections {
   }
 
   #onIdentified({ hello, rest }: ReceivedHello, connection: Connection): void {
-    const reason =
-      this.#refusalOf(hello.id) ?? this.#options.security?.refusalOfAccepted(connection, hello.id)
-    if (reason !== undefined) {
-      this.#pending.logRejection(connection.remote, { peer: hello.id, reason })
-      return connection.destroy()
-    }
     const peer = this.#peerOf(hello.id)
     peer.announced = hello.addresses
     if (peer.id > this.#options.self) this.#adopt(peer, connection, rest)
     else this.#callBack(peer, connection)
   }
 
-  #refusalOf(id: ServerId): string | undefined {
+  #refusalOf(id: ServerId, accepted: Connection): Refusal | undefined | Promise<Refusal | undefined> {
+    const { security, addressRefusal } = this.#options
+    const reason = this.#reasonToRefuse(id) ?? security?.refusalOfAccepted(accepted, id)
+    if (reason !== undefined) return { peer: id, reason }
+    return security?.isAuthenticated(accepted) === true ? undefined : addressRefusal(id, accepted.remote)
+  }
+
+  #reasonToRefuse(id: ServerId): string | undefined {
     const { self, acceptsUnknownServers, maxUnknownServers } = this.#options
     if (id === self)
       return `it says that it is server ${id}, which is this one. Two servers may have the same myid.`
@@ -279,6 +291,13 @@ export class ElectionConnections {
   }
 
   // Peers
+
+  /** Whether a server that was accepted before a configuration named it is not known to be at one of its addresses. */
+  #isFromElsewhere({ id, connection }: Peer): boolean {
+    const isDialed = id < this.#options.self
+    if (connection === undefined || isDialed || connection.isAuthenticated) return false
+    return this.#options.addressRefusal(id, connection.remote) !== undefined
+  }
 
   #isMember(id: ServerId): boolean {
     return this.#options.addressesOf(id).length > 0

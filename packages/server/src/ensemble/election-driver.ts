@@ -9,6 +9,7 @@ import {
   type ElectionWork,
 } from '../core/election/index.ts'
 import type { ServerId } from '../core/quorum/index.ts'
+import { LimitedLog } from './limited-log.ts'
 import { Mailbox } from './mailbox.ts'
 
 export interface ElectionDriverOptions {
@@ -30,9 +31,11 @@ export class ElectionDriver {
   readonly #options: ElectionDriverOptions
   readonly #timers = new Map<ElectionTimer, Cancel>()
   readonly #mailbox: Mailbox<ElectionInput, ElectionWork>
+  readonly #log: LimitedLog
 
   constructor(options: ElectionDriverOptions) {
     this.#options = options
+    this.#log = new LimitedLog(options.clock, options.logger)
     this.#mailbox = new Mailbox({
       machine: options.election,
       perform: (work) => this.#perform(work),
@@ -55,7 +58,8 @@ export class ElectionDriver {
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
       const facts = { peer: from, bytes: payload.length, reason: error.message }
-      this.#options.logger.warn(facts, 'A message of another server cannot be read and was dropped')
+      const message = 'A message of another server cannot be read and was dropped'
+      this.#log.log('warn', `${message} ${from}`, facts, message)
     }
   }
 
@@ -67,7 +71,7 @@ export class ElectionDriver {
   }
 
   #perform(work: ElectionWork): void {
-    const { connections, logger, elected, configure } = this.#options
+    const { connections, elected, configure } = this.#options
     switch (work.do) {
       case 'send':
         return connections.send(work.to, encodeNotification(work.state, work.vote, work.configuration))
@@ -85,7 +89,12 @@ export class ElectionDriver {
       case 'configure':
         return configure(work)
       case 'warn':
-        return logger.warn(work.context, work.message)
+        return this.#log.log(
+          'warn',
+          `${work.message} ${JSON.stringify(work.context)}`,
+          work.context,
+          work.message,
+        )
     }
   }
 

@@ -29,6 +29,40 @@ it.each(['h:0', 'h:65536', 'h:', ':7', 'h:7|', '[::1]'])(
   },
 )
 
+it('a connection from an address that is not of the member whose id it claims is refused, and named', async () => {
+  const fixture = new ElectionFixture()
+  const reason = 'it claims to be server 3'
+  const one = await fixture.startedConnections(1, { addressRefusal: () => ({ peer: 3, reason }) })
+  const raw = await fixture.dial(1, joined(helloOf(3), frame('vote')))
+  expect([raw.closed, one.connected, fixture.received]).toEqual([true, [], []])
+  expect(fixture.logged[0]).toContain(reason)
+})
+
+it('a connection is not read while the names of its member are resolved, and its first messages are kept', async () => {
+  const fixture = new ElectionFixture()
+  const checks: ((refusal: { reason: string } | undefined) => void)[] = []
+  const one = await fixture.startedConnections(1, {
+    addressRefusal: () => new Promise((resolve) => checks.push(resolve)),
+  })
+  const raws = [await fixture.dial(1, joined(helloOf(3), frame('first'))), await fixture.dial(1, helloOf(4))]
+  raws[0]!.connection.write(frame('second'))
+  await fixture.clock.untilIdle()
+  expect([fixture.received, one.connected]).toEqual([[], []])
+  checks[0]!(undefined)
+  checks[1]!({ reason: 'it comes from elsewhere' })
+  await fixture.clock.untilIdle()
+  expect(fixture.received).toEqual(['1 from 3: first', '1 from 3: second'])
+  expect([raws.map(({ closed }) => closed), one.connected]).toEqual([[false, true], [3]])
+})
+
+it('a connection whose names are never resolved is closed with the others that do not identify themselves', async () => {
+  const fixture = new ElectionFixture()
+  await fixture.startedConnections(1, { addressRefusal: () => new Promise(() => {}) })
+  const raw = await fixture.dial(1, helloOf(3))
+  await fixture.advance(5000)
+  expect([raw.closed, fixture.timers]).toEqual([true, []])
+})
+
 it('an evicted pending connection leaves no timer', async () => {
   const fixture = new ElectionFixture()
   await fixture.startedConnections(1, { maxUnidentified: 3 })

@@ -235,6 +235,7 @@ export class LeaderRole implements ActiveRole {
   #activate(configuration: EnsembleConfiguration): void {
     const { membership, failed, configurationChanged } = this.#context
     membership.activate(configuration).persisted.catch(failed)
+    this.#learners?.configurationChanged()
     configurationChanged()
   }
 

@@ -38,6 +38,8 @@ export class LearnerConnection {
   readonly id: ConnectionId
   readonly address: string
   readonly serverId: ServerId
+  /** The connection as it was accepted. */
+  readonly accepted: Connection
   isObserver = false
   /** Whether the learner receives proposals and commits. */
   isSynced = false
@@ -57,6 +59,7 @@ export class LearnerConnection {
   ) {
     this.id = id
     this.serverId = serverId
+    this.accepted = connection
     this.address = `${connection.remote.host}:${connection.remote.port}`
     this.#events = events
     const splitter = new PacketSplitter({

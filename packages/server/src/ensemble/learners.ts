@@ -23,6 +23,7 @@ import type { LeaderPipeline } from '../pipeline/index.ts'
 import type { MemberContext } from './context.ts'
 import { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
+import { LimitedLog } from './limited-log.ts'
 import type { Mailbox } from './mailbox.ts'
 import { createQuorumPort, type QuorumPort } from './quorum-port.ts'
 
@@ -51,6 +52,7 @@ export class Learners {
   readonly #options: LearnersOptions
   readonly #port: QuorumPort
   readonly #syncs: LearnerSyncs
+  readonly #log: LimitedLog
   readonly #connections = new Map<ConnectionId, LearnerConnection>()
   #nextId = 1
 
@@ -59,6 +61,7 @@ export class Learners {
     this.#options = options
     const { mailbox } = options
     const { settings, membership } = context
+    this.#log = new LimitedLog(context.platform.clock, context.platform.logger)
     this.#syncs = new LearnerSyncs(context, (to) => mailbox.enqueue({ type: 'streamed', to }))
     this.#port = createQuorumPort(
       context,
@@ -82,6 +85,22 @@ export class Learners {
   onEstablished(): void {
     for (const learner of this.#connections.values())
       if (learner.isSynced) learner.setReadTimeout(this.#syncLimitMs)
+  }
+
+  /**
+   * Closes connections that cannot be those of the servers that a new configuration names: while no configuration named a server,
+   * its addresses were not known. A server whose name is not resolved yet connects again.
+   */
+  configurationChanged(): void {
+    const { security, peerAddresses } = this.#context
+    for (const learner of [...this.#connections.values()]) {
+      const { accepted, serverId } = learner
+      if (security.isAuthenticated(accepted)) continue
+      if (peerAddresses.refusal(serverId, accepted.remote) !== undefined)
+        learner.fail(
+          `the configuration names server ${serverId} now, and the connection must be accepted anew`,
+        )
+    }
   }
 
   /** Sends the reply to a sync, after everything that was sent before. */
@@ -186,10 +205,8 @@ export class Learners {
 
   #onLost(learner: LearnerConnection, reason: string): void {
     if (!this.#connections.delete(learner.id)) return
-    this.#context.platform.logger.info(
-      { peer: learner.serverId, reason },
-      'The connection of a learner is lost',
-    )
+    const message = 'The connection of a learner is lost'
+    this.#log.log('info', `${message} ${learner.serverId}`, { peer: learner.serverId, reason }, message)
     this.#options.mailbox.enqueue({ type: 'closed', from: learner.id })
   }
 
@@ -198,7 +215,8 @@ export class Learners {
     if (learner === undefined) return
     this.#connections.delete(id)
     const { serverId: peer, address } = learner
-    this.#context.platform.logger.warn({ peer, address, reason }, 'Closed the connection of a learner')
+    const message = 'Closed the connection of a learner'
+    this.#log.log('warn', `${message} ${peer}`, { peer, address, reason }, message)
     learner.close()
   }
 

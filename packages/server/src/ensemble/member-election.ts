@@ -24,7 +24,10 @@ export class MemberElection {
   readonly #oracle: Oracle | undefined
 
   constructor(
-    context: Pick<MemberContext, 'settings' | 'platform' | 'membership' | 'security' | 'failed'>,
+    context: Pick<
+      MemberContext,
+      'settings' | 'platform' | 'membership' | 'security' | 'peerAddresses' | 'failed'
+    >,
     { elected, configure, oracleChanged }: MemberElectionEvents,
   ) {
     const { settings, platform, membership } = context
@@ -87,9 +90,9 @@ export class MemberElection {
   }
 
   #createConnections(
-    context: Pick<MemberContext, 'settings' | 'platform' | 'membership' | 'security'>,
+    context: Pick<MemberContext, 'settings' | 'platform' | 'membership' | 'security' | 'peerAddresses'>,
   ): ElectionConnections {
-    const { settings, platform, membership, security } = context
+    const { settings, platform, membership, security, peerAddresses } = context
     return new ElectionConnections({
       ...electionConnectionDefaults,
       self: membership.self,
@@ -101,6 +104,7 @@ export class MemberElection {
       announcedAddresses: () => membership.addressesOf(membership.self, 'electionPort'),
       multiAddress: settings.multiAddress,
       addressesOf: (id) => membership.addressesOf(id, 'electionPort'),
+      addressRefusal: (id, remote) => peerAddresses.refusal(id, remote),
       // A joining server votes before it is a member; without reconfiguration there are no joining servers.
       acceptsUnknownServers: settings.reconfigEnabled,
       connectTimeoutMs: settings.electionConnectTimeoutMs,

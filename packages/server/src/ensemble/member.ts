@@ -20,6 +20,7 @@ import type { MemberContext } from './context.ts'
 import { isDiskFull } from './durability.ts'
 import { MemberSecurity } from './member-security.ts'
 import type { Membership } from './membership.ts'
+import { PeerAddresses } from './peer-addresses.ts'
 import { RoleManager } from './role-manager.ts'
 
 export interface MemberParts {
@@ -53,6 +54,12 @@ export class Member implements Server, AdminTarget {
       database,
       membership,
       security: new MemberSecurity(settings, platform, membership),
+      peerAddresses: new PeerAddresses({
+        network: platform.network,
+        clock,
+        isEnabled: settings.quorumAddressCheck,
+        hostsOf: (id) => membership.hostsOf(id),
+      }),
       stats,
       sessionIds: new SessionIdGenerator(settings.serverId, clock.wall()),
       window: new CommittedWindow(database.lastZxid, settings.commitLogCount),

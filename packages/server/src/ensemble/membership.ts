@@ -116,6 +116,12 @@ export class Membership {
     return { configured, active }
   }
 
+  /** Returns the hosts of a member by the active and the proposed configuration; none for a server that is no member. */
+  hostsOf(id: ServerId): readonly string[] {
+    const known = [this.#active.members.get(id), this.proposed?.members.get(id)]
+    return [...new Set(known.flatMap((member) => member?.addresses ?? []).map(({ host }) => host))]
+  }
+
   /** Returns the addresses at which a member accepts the connections of other members; none for a server that is no member. */
   addressesOf(id: ServerId, port: 'quorumPort' | 'electionPort'): readonly Address[] {
     return (this.member(id)?.addresses ?? []).map((address) => ({ host: address.host, port: address[port] }))

@@ -1,6 +1,7 @@
 import { ProtocolError } from '@zabra/protocol'
 import type { Address, Cancel, Clock, Connection, Logger } from '@zabra/runtime'
 import { formatAddress } from './election-hello.ts'
+import { LimitedLog } from './limited-log.ts'
 
 /** Reads the bytes with which a connection identifies itself, which may arrive in pieces. */
 export interface IdentificationReader<T> {
@@ -21,12 +22,23 @@ export interface PendingConnectionsOptions<T> {
   /** How long a connection may take to identify itself. */
   readonly timeoutMs: number
   readonly createReader: (connection: Connection) => IdentificationReader<T>
+  /**
+   * Returns why an identified connection is refused, with facts for the log line; undefined if it is not. As a promise, the
+   * connection stays pending and is not read meanwhile.
+   */
+  readonly refusal?: (
+    identification: T,
+    connection: Connection,
+  ) => Refusal | undefined | Promise<Refusal | undefined>
   /** Called when a connection has identified itself. The connection belongs to the callee from then on. */
   identified(identification: T, connection: Connection): void
 }
 
-/** The shortest time between two log lines about rejected connections, in milliseconds. */
-const REJECTION_LOG_MS = 10_000
+/** Why a connection is refused, with other facts for the log line. */
+export interface Refusal {
+  readonly reason: string
+  readonly peer?: number
+}
 
 /**
  * Holds the connections of a port that have not identified themselves, bounded in number and time. When full, closes the oldest:
@@ -38,12 +50,11 @@ export class PendingConnections<T> {
   readonly #pending = new Map<Connection, Cancel>()
   /** Connections that were closed since there were too many. */
   #evicted = 0
-  #loggedAt = -Infinity
-  /** Rejections since the last log line. */
-  #unlogged = 0
+  readonly #log: LimitedLog
 
   constructor(options: PendingConnectionsOptions<T>) {
     this.#options = options
+    this.#log = new LimitedLog(options.clock, options.logger)
   }
 
   get size(): number {
@@ -55,10 +66,9 @@ export class PendingConnections<T> {
     if (this.#pending.size >= maxUnidentified) this.#evictOldest()
     const reader = createReader(connection)
     const cancel = clock.after(timeoutMs, `identification on the ${port}`, () =>
-      this.#reject(
-        connection,
-        `it did not identify itself within ${timeoutMs} ms (${reader.received} bytes came)`,
-      ),
+      this.#reject(connection, {
+        reason: `it did not identify itself within ${timeoutMs} ms (${reader.received} bytes came)`,
+      }),
     )
     this.#pending.set(connection, cancel)
     connection.setHandler({
@@ -81,36 +91,38 @@ export class PendingConnections<T> {
 
   /** Logs why a connection was closed, or not accepted. Limits the rate, so that a flood of connections does not flood the log. */
   logRejection(remote: Address | undefined, facts: object): void {
-    const now = this.#options.clock.monotonic()
-    if (now - this.#loggedAt < REJECTION_LOG_MS) {
-      this.#unlogged++
-      return
-    }
     const address = remote === undefined ? {} : { address: formatAddress(remote) }
-    const others = this.#unlogged === 0 ? {} : { others: this.#unlogged }
-    this.#loggedAt = now
-    this.#unlogged = 0
-    this.#options.logger.warn(
-      { ...address, ...facts, ...others },
-      `A connection to the ${this.#options.port} was closed`,
-    )
+    const message = `A connection to the ${this.#options.port} was closed`
+    this.#log.log('warn', message, { ...address, ...facts }, message)
   }
 
   #read(reader: IdentificationReader<T>, connection: Connection, chunk: Uint8Array): void {
     try {
       const identification = reader.push(chunk)
       if (identification === undefined) return
-      this.#remove(connection)
-      this.#options.identified(identification, connection)
+      const refusal = this.#options.refusal?.(identification, connection)
+      if (!(refusal instanceof Promise)) return this.#decide(identification, connection, refusal)
+      connection.pause()
+      void refusal.then((reason) => {
+        if (!this.#pending.has(connection)) return
+        connection.resume()
+        this.#decide(identification, connection, reason)
+      })
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
-      this.#reject(connection, error.message)
+      this.#reject(connection, { reason: error.message })
     }
   }
 
-  #reject(connection: Connection, reason: string): void {
+  #decide(identification: T, connection: Connection, refusal: Refusal | undefined): void {
+    if (refusal !== undefined) return this.#reject(connection, refusal)
     this.#remove(connection)
-    this.logRejection(connection.remote, { reason })
+    this.#options.identified(identification, connection)
+  }
+
+  #reject(connection: Connection, refusal: Refusal): void {
+    this.#remove(connection)
+    this.logRejection(connection.remote, refusal)
     connection.destroy()
   }
 

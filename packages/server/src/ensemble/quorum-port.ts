@@ -12,7 +12,7 @@ import { decodeLearnerInfo, PacketSplitter, PacketType, type QuorumPacket } from
 import type { MemberContext } from './context.ts'
 import { LoginFirstReader } from './login-readers.ts'
 import type { LoginReader } from './member-login.ts'
-import { PendingConnections, type IdentificationReader } from './pending-connections.ts'
+import { PendingConnections, type IdentificationReader, type Refusal } from './pending-connections.ts'
 import { PortBinder, type ListenAddress } from './port-binder.ts'
 
 /** Options of a quorum port. Times are in milliseconds. */
@@ -29,8 +29,11 @@ export interface QuorumPortOptions {
   readonly firstPacketTimeoutMs: number
   /** Returns the reader of the login that comes first on a connection; undefined where none is asked for. */
   readonly acceptLogin?: (connection: Connection) => LoginReader | undefined
-  /** Returns why the learner that this packet identifies is refused; undefined when it is not. */
-  readonly refusal?: (packet: QuorumPacket, connection: Connection) => string | undefined
+  /** Returns, or resolves to, why the learner that this packet identifies is refused; undefined when it is not. */
+  readonly refusal?: (
+    packet: QuorumPacket,
+    connection: Connection,
+  ) => Refusal | undefined | Promise<Refusal | undefined>
   /** Called when a learner has identified itself. The connection belongs to the callee from then on. */
   readonly identified: (packet: QuorumPacket, connection: Connection) => void
 }
@@ -60,7 +63,7 @@ export class QuorumPort {
 
   constructor(options: QuorumPortOptions) {
     this.#options = options
-    const { network, clock, logger, maxUnidentified, firstPacketTimeoutMs, bindAttempts } = options
+    const { network, clock, logger, maxUnidentified, firstPacketTimeoutMs, bindAttempts, refusal } = options
     this.#pending = new PendingConnections({
       clock,
       logger,
@@ -72,7 +75,8 @@ export class QuorumPort {
         const reader = new FirstPacketReader()
         return login === undefined ? reader : new LoginFirstReader(login, reader)
       },
-      identified: (packet, connection) => this.#onIdentified(packet, connection),
+      ...(refusal === undefined ? {} : { refusal }),
+      identified: options.identified,
     })
     this.#binder = new PortBinder({
       network,
@@ -119,21 +123,14 @@ export class QuorumPort {
     if (this.#isClosed) connection.destroy()
     else this.#pending.add(connection)
   }
-
-  #onIdentified(packet: QuorumPacket, connection: Connection): void {
-    const reason = this.#options.refusal?.(packet, connection)
-    if (reason === undefined) return this.#options.identified(packet, connection)
-    this.#pending.logRejection(connection.remote, { reason })
-    connection.destroy()
-  }
 }
 
 /**
- * Creates the port on which a member accepts learners. Without reconfiguration a server that no configuration names is refused, as on
- * the election port, so such a server does not even learn which server leads.
+ * Creates the port on which a member accepts learners, from addresses of the members that they claim to be. Without reconfiguration a
+ * server that no configuration names is refused, as on the election port, so such a server does not even learn which server leads.
  */
 export function createQuorumPort(
-  { settings, platform, membership, security }: MemberContext,
+  { settings, platform, membership, security, peerAddresses }: MemberContext,
   listen: readonly ListenAddress[],
   identified: QuorumPortOptions['identified'],
 ): QuorumPort {
@@ -146,10 +143,12 @@ export function createQuorumPort(
     listen,
     acceptLogin: (connection) => security.acceptLogin(connection, 'quorum'),
     refusal: ({ data }, connection) => {
-      const { serverId } = decodeLearnerInfo(data)
-      if (!settings.reconfigEnabled && membership.member(serverId) === undefined)
-        return `server ${serverId} is not in the configuration`
-      return security.refusalOfAccepted(connection, serverId)
+      const { serverId: peer } = decodeLearnerInfo(data)
+      if (!settings.reconfigEnabled && membership.member(peer) === undefined)
+        return { peer, reason: `server ${peer} is not in the configuration` }
+      const reason = security.refusalOfAccepted(connection, peer)
+      if (reason !== undefined) return { peer, reason }
+      return security.isAuthenticated(connection) ? undefined : peerAddresses.refusal(peer, connection.remote)
     },
     identified,
   })

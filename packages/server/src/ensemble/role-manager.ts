@@ -2,12 +2,15 @@ import { formatZxid } from '@zabra/protocol'
 import type { Cancel } from '@zabra/runtime'
 import { UNTRUSTED_ZXID, type PeerState } from '../core/election/index.ts'
 import type { ServerId } from '../core/quorum/index.ts'
+import { MAX_LEADER_EPOCH } from '../core/zab/index.ts'
 import type { Server } from '../server-types.ts'
+import { usesQuorumTls } from '../settings/index.ts'
 import { dialDefaults } from './connect-to-master.ts'
 import type { ActiveRole, MemberContext, RoleEvents, RoleExit } from './context.ts'
 import { isDiskFull } from './durability.ts'
 import { LeaderRole } from './leader-role.ts'
 import { LearnerRole } from './learner-role.ts'
+import { LimitedLog } from './limited-log.ts'
 import { MemberElection, type Configure, type Elected } from './member-election.ts'
 import { ReadOnlyRole } from './read-only-role.ts'
 import { catchUpWindow } from './sync-sources.ts'
@@ -30,6 +33,7 @@ const MAX_AVOID_MS = 10_000
  */
 export class RoleManager {
   readonly #context: MemberContext
+  readonly #log: LimitedLog
   /** Undefined on a standalone server. */
   readonly #election: MemberElection | undefined
   #state: PeerState = 'looking'
@@ -55,6 +59,7 @@ export class RoleManager {
 
   constructor(context: MemberContext) {
     this.#context = context
+    this.#log = new LimitedLog(context.platform.clock, context.platform.logger)
     if (!context.membership.isStandalone)
       this.#election = new MemberElection(context, {
         elected: (work) => this.#onElected(work),
@@ -102,7 +107,25 @@ export class RoleManager {
       lastZxid: formatZxid(database.lastZxid),
     }
     platform.logger.info(facts, 'Joining the ensemble')
+    this.#warnOfOpenPorts()
     this.#startElection()
+  }
+
+  /** Names the ports on which other servers are believed without a proof of who they are. */
+  #warnOfOpenPorts(): void {
+    const { settings, membership, platform } = this.#context
+    const provesId = usesQuorumTls(settings) && !settings.quorumPortUnification
+    if (provesId && settings.quorumClientAuth === 'need') return
+    const portsOf = (port: 'quorumPort' | 'electionPort'): number[] =>
+      membership.listenAddresses(port, settings.quorumListenOnAllIPs).map((at) => at.port)
+    const facts = {
+      electionPorts: portsOf('electionPort'),
+      quorumPorts: portsOf('quorumPort'),
+      ...(settings.observerMasterPort > 0 ? { observerMasterPort: settings.observerMasterPort } : {}),
+    }
+    const from = settings.quorumAddressCheck ? 'any program at an address of a member' : 'anyone'
+    const message = `The ports for other members are open without authentication: ${from} who reaches them can act as a member. Close them to other networks`
+    platform.logger.warn(facts, message)
   }
 
   /** Passes a changed configuration to the election. */
@@ -176,12 +199,22 @@ export class RoleManager {
 
   #startElection(): void {
     if (this.#isStopped) return
-    const { database, membership, platform } = this.#context
-    const votes = database.isEligibleToVote
+    const { database, membership } = this.#context
+    const isAtLastEpoch = database.epochs.accepted >= MAX_LEADER_EPOCH
+    if (isAtLastEpoch) this.#reportLastEpoch()
+    const votes = database.isEligibleToVote && !isAtLastEpoch
     const facts = { self: membership.self, lastZxid: formatZxid(database.lastZxid), votes }
-    platform.logger.info(facts, 'Looking for a leader')
+    this.#logStep(facts, 'Looking for a leader')
     this.#look(votes ? database.lastZxid : UNTRUSTED_ZXID)
     this.#scheduleReadOnly()
+  }
+
+  /** Reports that this member cannot take part in elections any more, since no epoch is left for the next leader. */
+  #reportLastEpoch(): void {
+    const { epochs } = this.#context.database
+    const message =
+      'This member has accepted the last epoch and can elect no leader. Stop all members, run `zabra recover --renumber` on the data folder of the one with the last transaction, and copy its version-2 over those of the others'
+    this.#context.platform.logger.error({ acceptedEpoch: epochs.accepted }, message)
   }
 
   /** Lets the others elect a leader first, after leadership was handed over: votes without a history until `syncLimit` ticks are over. */
@@ -263,7 +296,7 @@ export class RoleManager {
     this.#readOnly?.end()
     this.#readOnly = undefined
     this.#state = state
-    const { platform, membership, failed } = this.#context
+    const { membership, failed } = this.#context
     const events: RoleEvents = {
       established: (epoch) => this.#onEstablished(epoch),
       exited: (exit) => this.#leaveRole(role, exit),
@@ -278,7 +311,7 @@ export class RoleManager {
           )
     this.#role = role
     if (this.#election !== undefined)
-      platform.logger.info({ self: membership.self, leader }, electedSentence(state, leader))
+      this.#logStep({ self: membership.self, leader }, electedSentence(state, leader))
     if (role instanceof LeaderRole && this.#election?.canLeadAlone === true) role.setOracle(true)
     role.begin().catch(failed)
   }
@@ -305,7 +338,7 @@ export class RoleManager {
     if (this.#endingRole === role)
       return platform.logger.warn({ reason }, 'Another error occurred while a role was ending')
     this.#endingRole = role
-    platform.logger.info(
+    this.#logStep(
       { reason },
       `This server is not ${this.#state} any more, and serves no clients until there is a leader`,
     )
@@ -351,6 +384,12 @@ export class RoleManager {
     const delay = (exit.electionDelayMs ?? 0) + (spread === 0 ? 0 : platform.random.below(spread + 1))
     if (delay === 0) return this.#startElection()
     this.#schedule(delay, 'next election', () => this.#startElection())
+  }
+
+  /** Logs a step between two roles; seldom, while a leader refuses this member again and again. */
+  #logStep(facts: object, message: string): void {
+    if (this.#avoidedLeader() === undefined) this.#context.platform.logger.info(facts, message)
+    else this.#log.log('info', message, facts, message)
   }
 
   /** Records that a leader was left before this member was synced with it. */

@@ -1,4 +1,4 @@
-import { makeZxid, OpCode, Writer } from '@zabra/protocol'
+import { makeZxid, OpCode, writeReconfigRequest, Writer } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import {
   encodeAckEpoch,
@@ -140,4 +140,28 @@ it.each([
     expect(seen.closed).toBe(true)
     expect(await ensemble.create(client, '/a')).toBe('1:0')
   }
+})
+
+it('connections of an unknown server are closed when a configuration names it at another address', async () => {
+  const ensemble = await Ensemble.start(3, { reconfigEnabled: true, skipAcl: true })
+  const follower = await dial(ensemble, 2003, firstPacketOf(9))
+  const hello = new Writer(64)
+  hello.long(-65_536n)
+  hello.longNumber(9)
+  hello.buffer(new TextEncoder().encode('127.0.0.1:3009'))
+  const voter = await dial(ensemble, 3003, hello.take())
+  expect([follower.closed, voter.closed]).toEqual([false, false])
+
+  const client = await ensemble.client(1)
+  client.ask(7, OpCode.reconfig, (w) =>
+    writeReconfigRequest(w, {
+      joiningServers: 'server.9=10.9.9.9:2009:3009;4009',
+      leavingServers: null,
+      newMembers: null,
+      curConfigId: -1n,
+    }),
+  )
+  expect(await ensemble.receive(client, 1)).toEqual(['7:0'])
+  await ensemble.until('the end of both connections', () => follower.closed && voter.closed)
+  expect(ensemble.leader).toBe(3)
 })

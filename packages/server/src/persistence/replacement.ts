@@ -35,7 +35,7 @@ export async function finishReplacement(disk: Disk, logger: Logger, folders: Dat
     return
   }
   const snapshot = new TextDecoder().decode(await disk.readFile(decision)).trim()
-  const reason = `${snapshot}, which came from a leader, replaces them`
+  const reason = `${snapshot} replaces them`
   const incoming = incomingName(snapshot)
   if (names.includes(incoming)) {
     // While the incoming file exists, a file of the final name belongs to the old history.

@@ -74,6 +74,15 @@ export const quorumRows = {
     description:
       'Opens the ports for other members on all interfaces instead of on the addresses of `server.N`.',
   }),
+  quorumAddressCheck: row({
+    group: quorum,
+    key: 'quorumAddressCheck',
+    type: bool(),
+    defaultValue: true,
+    apacheDefault: 'no such check',
+    description:
+      'Whether another server must connect from an address of the `server.N` line whose id it claims. Turn it off where network addresses are translated between the members.',
+  }),
   observerMasterPort: row({
     group: quorum,
     key: 'observerMasterPort',

@@ -298,4 +298,15 @@ export class ProcessNetwork implements Network {
   connect(to: Address, options: { signal?: AbortSignal } = {}): Promise<Connection> {
     return this.#network.connect(this.#owner, to, options.signal)
   }
+
+  resolve(name: string): Promise<readonly string[]> {
+    const owner = this.#owner
+    return new Promise((resolve, reject) => {
+      owner.schedule(0.1, 'resolve', () => {
+        const host = this.#network.resolve(name, owner.host)
+        if (host === undefined) reject(new NetworkError(`Cannot resolve ${name} (ENOTFOUND)`, 'ENOTFOUND'))
+        else resolve([host.address])
+      })
+    })
+  }
 }

@@ -64,12 +64,13 @@ export class SimulatedWorld implements HostWorld {
   }
 
   /** Adds a machine. Servers and clients resolve it by its name or its address. */
-  addHost(name: string): Host {
+  /** Adds a machine. `address` is another machine's for a program that has, or pretends to have, the same one. */
+  addHost(name: string, address?: string): Host {
     const index = this.hosts.length + 1
     const host = new Host(
       this,
       name,
-      `10.0.${index >> 8}.${index & 255}`,
+      address ?? `10.0.${index >> 8}.${index & 255}`,
       new DiskImage(this.prng.fork(`disk ${name}`)),
     )
     this.hosts.push(host)

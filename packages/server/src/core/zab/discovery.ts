@@ -60,7 +60,9 @@ export class Discovery {
 
   start(): void {
     const { self, acceptedEpoch } = this.#options.leader
-    if (this.#agreement.addServer(self, true, acceptedEpoch, this.#useOracle)) this.#storeAcceptedEpoch()
+    if (acceptedEpoch >= MAX_LEADER_EPOCH)
+      return this.#options.fail(`it has accepted epoch ${acceptedEpoch}, the last one`)
+    if (this.#agreement.addServer(self, true, acceptedEpoch, this.#useOracle)) this.#store('acceptedEpoch')
   }
 
   /** Whether the oracle may decide: the other voter has one tick to connect before. */
@@ -98,7 +100,7 @@ export class Discovery {
     learner.state = 'identified'
     learner.deadline = Infinity
     if (this.#agreement.addServer(serverId, !learner.isObserver, acceptedEpoch, this.#useOracle))
-      this.#storeAcceptedEpoch()
+      this.#store('acceptedEpoch')
     else if (this.#isAcceptedEpochStored) this.#sendLeaderInfo(learner)
     else if (acceptedEpoch > this.#agreement.limit) this.#warnOfJump(serverId, acceptedEpoch)
   }
@@ -110,13 +112,6 @@ export class Discovery {
     const message =
       'A server has accepted an epoch far beyond that of this leader. It counts only when a quorum of voters has accepted such an epoch'
     this.#options.emit({ do: 'warn', context: { server, acceptedEpoch, limit }, message })
-  }
-
-  #storeAcceptedEpoch(): void {
-    const { epoch } = this.#agreement
-    if (epoch > MAX_LEADER_EPOCH)
-      return this.#options.fail(`epoch ${epoch} is beyond the last one, ${MAX_LEADER_EPOCH}`)
-    this.#store('acceptedEpoch')
   }
 
   /** The acceptedEpoch is durable: sends the epoch to all identified learners. */

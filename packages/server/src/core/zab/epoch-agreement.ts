@@ -84,7 +84,7 @@ export class EpochAgreement {
 
   /**
    * The highest acceptedEpoch that counts: `MAX_EPOCH_JUMP` above that of the leader, or above the one that a quorum of
-   * participants has reached.
+   * participants has reached. Never one after which no epoch is left.
    */
   get limit(): number {
     const farthestFirst = [...this.#claims]
@@ -97,7 +97,7 @@ export class EpochAgreement {
       reached.add(id)
       if (this.#isQuorum(reached, { useOracle: false })) ofQuorum = acceptedEpoch
     }
-    return ofQuorum + MAX_EPOCH_JUMP
+    return Math.min(ofQuorum + MAX_EPOCH_JUMP, MAX_LEADER_EPOCH - 1)
   }
 
   /**
@@ -126,7 +126,7 @@ export function refusalReason(
     return `its protocol version is ${protocolVersion}, older than ${PROTOCOL_VERSION}`
   if (configVersion > activeVersion)
     return `its configuration ${formatZxid(configVersion)} is newer than ${formatZxid(activeVersion)} here`
-  if (acceptedEpoch < 0 || acceptedEpoch >= MAX_LEADER_EPOCH)
-    return `its accepted epoch ${acceptedEpoch} is not from 0 to ${MAX_LEADER_EPOCH - 1}`
+  if (acceptedEpoch < 0 || acceptedEpoch > MAX_LEADER_EPOCH)
+    return `its accepted epoch ${acceptedEpoch} is not from 0 to ${MAX_LEADER_EPOCH}`
   return undefined
 }

@@ -146,16 +146,27 @@ describe('an elected leader', () => {
     ['its own id', { server: 3 }, 0, /the id of this server, 3/],
     ['an old protocol', { protocol: 1 }, 0, /protocol version is 1, older/],
     ['a newer configuration', { configVersion: z(1, 1) }, 0, /configuration 100000001 is newer than 0/],
-    ['the last epoch', {}, 0x1f_fffe, /epoch 2097150 is not/],
+    ['an epoch that no leader can have', {}, 0x1f_ffff, /epoch 2097151 is not from 0 to 2097150/],
   ])('rejects a learner with %s', (_what, given, epoch, reason) => {
     const harness = new LeaderHarness(three).step({ type: 'start' })
     expect(harness.identify(1, epoch, given).takeLog()).toEqual([expect.stringMatching(reason)])
   })
 
   it('steps down instead of leading in an epoch beyond the last one', () => {
-    const harness = new LeaderHarness(three, { acceptedEpoch: 0x1f_fffe }).step({ type: 'start' })
-    harness.identify(1)
-    expect(harness.takeLog()).toEqual(['step down: epoch 2097151 is beyond the last one, 2097150'])
+    const harness = new LeaderHarness(three, { acceptedEpoch: 0x1f_fffe })
+    harness.step({ type: 'start' })
+    expect(harness.takeLog()).toEqual(['step down: it has accepted epoch 2097150, the last one'])
+  })
+
+  it('leads in the last epoch, without a server that has accepted it', () => {
+    const harness = new LeaderHarness(three, { acceptedEpoch: 0x1f_fffd })
+    harness.step({ type: 'start' })
+    harness.identify(1, 0x1f_fffe)
+    expect(harness.takeLog().filter((line) => line.startsWith('store'))).toEqual([])
+    harness.identify(2, 0x1f_fffc)
+    expect(harness.takeLog().filter((line) => line.startsWith('store'))).toEqual([
+      'store acceptedEpoch 2097150',
+    ])
   })
 
   it('drops a connection that sends an unexpected or malformed packet', () => {

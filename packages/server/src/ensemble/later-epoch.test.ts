@@ -1,0 +1,85 @@
+import { makeZxid, OpCode, Writer } from '@zabra/protocol'
+import { expect, it } from 'vitest'
+import { encodeLearnerInfo, encodePacket, PacketType, PROTOCOL_VERSION } from '../core/zab/index.ts'
+import { Ensemble } from './testing/ensemble.ts'
+
+/** Starts three members and stops one that does not lead, with these epochs in its files. */
+async function startWithout(accepted: number, current: number): Promise<{ ensemble: Ensemble; id: number }> {
+  const ensemble = await Ensemble.start(3)
+  const id = 1
+  expect(ensemble.leader).toBe(3)
+  await ensemble.member(id).stop()
+  const { disk } = ensemble.member(id)
+  for (const [name, epoch] of [
+    ['acceptedEpoch', accepted],
+    ['currentEpoch', current],
+  ] as const)
+    disk.putFile(`/data/version-2/${name}`, new TextEncoder().encode(String(epoch)))
+  return { ensemble, id }
+}
+
+async function write(ensemble: Ensemble, path: string): Promise<void> {
+  const client = await ensemble.client(2)
+  client.create(1, path)
+  expect(await ensemble.receive(client, 1)).toEqual(['1:0'])
+}
+
+async function read(ensemble: Ensemble, id: number, path: string): Promise<string[]> {
+  const client = await ensemble.client(id)
+  client.ask(1, OpCode.sync, (w) => w.string('/'))
+  client.read(2, OpCode.exists, path)
+  return ensemble.receive(client, 2)
+}
+
+it('a member that returns with older data of a later epoch undoes no acknowledged write', async () => {
+  const { ensemble, id } = await startWithout(5, 5)
+  await write(ensemble, '/kept')
+  const before = ensemble.lines.length
+  await ensemble.member(id).start()
+  await ensemble.advance(120_000)
+  expect([ensemble.leader, ensemble.server(3).epoch, ensemble.server(id).serving]).toEqual([3, 1, false])
+  expect(await read(ensemble, 2, '/kept')).toEqual(['1:0', '2:0'])
+  const since = ensemble.lines.slice(before)
+  expect(
+    since.filter((line) => line.includes('move the data in its data directory away')).length,
+  ).toBeGreaterThan(0)
+  // One in 10 s, after the first attempts.
+  for (const kind of ['Looking for a leader', 'Server 3 is elected', 'is not following any more'])
+    expect(since.filter((line) => line.startsWith(kind, line.indexOf('info') + 5)).length).toBeLessThan(17)
+  const ofLeader = since.filter((line) => line.includes('The connection of a learner is lost'))
+  expect(ofLeader.length).toBeLessThan(14)
+})
+
+it('a member that has accepted a later epoch follows without a vote, and votes after the next election', async () => {
+  const { ensemble, id } = await startWithout(4, 1)
+  await write(ensemble, '/a')
+  await ensemble.member(id).start()
+  await ensemble.until('the member to serve', () => ensemble.server(id).serving)
+  expect([ensemble.leader, ensemble.server(3).epoch, ensemble.server(id).role]).toEqual([3, 1, 'observing'])
+  await write(ensemble, '/b')
+  for (const path of ['/a', '/b']) expect(await read(ensemble, id, path)).toEqual(['1:0', '2:0'])
+
+  await ensemble.member(2).stop()
+  await ensemble.until(
+    'a leader of the next epoch',
+    () => ensemble.leader !== undefined && ensemble.server(3).epoch > 1,
+  )
+  expect([ensemble.server(3).epoch, ensemble.server(id).role]).toEqual([5, 'following'])
+})
+
+it('a FOLLOWERINFO with the last epoch leaves an established leader and all epochs alone', async () => {
+  const ensemble = await Ensemble.start(3)
+  await ensemble.member(1).stop()
+  const connection = await ensemble.network.connect({ host: 'x', port: 2003 })
+  connection.setHandler({ data() {}, drain() {}, closed() {} })
+  const writer = new Writer(64)
+  const data = encodeLearnerInfo({ serverId: 1, protocolVersion: PROTOCOL_VERSION, configVersion: 0 })
+  encodePacket(writer, { type: PacketType.followerInfo, zxid: makeZxid(0x1f_fffd, 0), data, auth: null })
+  connection.write(writer.take())
+  await ensemble.advance(10_000)
+  expect([ensemble.leader, ensemble.server(3).epoch]).toEqual([3, 1])
+  connection.destroy()
+  await ensemble.member(1).start()
+  await ensemble.allServe()
+  expect([ensemble.leader, ensemble.server(3).epoch]).toEqual([3, 1])
+})

@@ -1,0 +1,84 @@
+import { ManualClock } from '@zabra/runtime'
+import { describe, expect, it } from 'vitest'
+import { PeerAddresses } from './peer-addresses.ts'
+
+/** Peer addresses with a resolver whose answers the test changes. */
+class Fixture {
+  readonly clock = new ManualClock()
+  readonly names: Record<string, string[]>
+  readonly asked: string[] = []
+  readonly addresses: PeerAddresses
+
+  constructor(hosts: readonly string[], names: Record<string, string[]> = {}, isEnabled = true) {
+    this.names = names
+    this.addresses = new PeerAddresses({
+      network: {
+        resolve: (name) => {
+          this.asked.push(name)
+          const found = this.names[name]
+          return found === undefined ? Promise.reject(new Error('ENOTFOUND')) : Promise.resolve(found)
+        },
+      },
+      clock: this.clock,
+      isEnabled,
+      hostsOf: (id) => (id === 2 ? hosts : []),
+    })
+  }
+
+  refusal(host: string, id = 2): string | undefined | Promise<string | undefined> {
+    const refusal = this.addresses.refusal(id, { host })
+    return refusal instanceof Promise ? refusal.then((late) => late?.reason) : refusal?.reason
+  }
+}
+
+describe('a connection that claims the id of a member', () => {
+  it.each([
+    ['10.0.0.2', '10.0.0.2'],
+    ['10.0.0.2', '::ffff:10.0.0.2'],
+    ['2001:db8:0:0::2', '2001:db8::2'],
+    ['fe80::2', 'fe80::2%eth0'],
+    ['127.0.0.2', '127.0.0.1'],
+    ['localhost', '::1'],
+    ['::1', '::ffff:127.0.0.1'],
+  ])('is accepted at once from an address of the member: %s, from %s', (host, from) => {
+    expect(new Fixture([host]).refusal(from)).toBeUndefined()
+  })
+
+  it('is refused at once from another address, with the setting that allows it', () => {
+    const refused = new Fixture(['10.0.0.2', '10.0.0.3']).refusal('10.0.0.9')
+    expect(refused).toMatch(/claims to be server 2.* 10.0.0.2, 10.0.0.3, and comes from 10.0.0.9/)
+    expect(refused).toContain('quorumAddressCheck=false')
+  })
+
+  it('is accepted from any address when the check is off, or when no configuration names the server', () => {
+    expect(new Fixture(['10.0.0.2'], {}, false).refusal('10.0.0.9')).toBeUndefined()
+    expect(new Fixture(['10.0.0.2']).refusal('10.0.0.9', 7)).toBeUndefined()
+  })
+})
+
+describe('the name of a member', () => {
+  it('is resolved when an address does not match, once for connections at the same time', async () => {
+    const fixture = new Fixture(['zoo2'], { zoo2: ['10.0.0.2', '2001:DB8::2'] })
+    const both = await Promise.all([fixture.refusal('10.0.0.2'), fixture.refusal('10.0.0.9')])
+    expect(both).toEqual([undefined, expect.stringContaining('comes from 10.0.0.9')])
+    expect(fixture.refusal('2001:db8::2')).toBeUndefined()
+    expect(fixture.asked).toEqual(['zoo2'])
+  })
+
+  it('is resolved again after 10 s, when an address does not match', async () => {
+    const fixture = new Fixture(['zoo2'], { zoo2: ['10.0.0.2'] })
+    await fixture.refusal('10.0.0.2')
+    fixture.names['zoo2'] = ['10.0.0.7']
+    expect(fixture.refusal('10.0.0.7')).toContain('comes from 10.0.0.7')
+    fixture.clock.advance(10_000)
+    expect(fixture.refusal('10.0.0.2')).toBeUndefined()
+    expect(await fixture.refusal('10.0.0.7')).toBeUndefined()
+    expect(fixture.asked).toEqual(['zoo2', 'zoo2'])
+  })
+
+  it('that cannot be resolved matches no address, and does not hide the others', async () => {
+    const fixture = new Fixture(['gone', 'zoo2'], { zoo2: ['10.0.0.2'] })
+    expect(await fixture.refusal('10.0.0.9')).toContain('gone, zoo2')
+    expect(fixture.refusal('10.0.0.2')).toBeUndefined()
+  })
+})

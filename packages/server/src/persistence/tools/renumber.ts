@@ -1,0 +1,163 @@
+import { epochOf, formatZxid, makeZxid } from '@zabra/protocol'
+import type { Compression, Disk, Logger } from '@zabra/runtime'
+import { CONFIGURATION_NODE, Tree } from '../../core/tree/index.ts'
+import type { Zxid } from '../../core/types.ts'
+import {
+  dataFoldersOf,
+  incomingName,
+  recover,
+  RecoveryError,
+  replaceAllFiles,
+  snapshotName,
+  writeSnapshot,
+} from '../index.ts'
+
+export interface RenumberOptions {
+  readonly disk: Disk
+  readonly logger: Logger
+  readonly compression: Compression
+  /** The folders of the settings; files lie in `version-2` below them. */
+  readonly dataDir: string
+  readonly dataLogDir: string
+}
+
+/** The result of a renumbering. */
+export interface Renumbering {
+  /** The last transaction before and after. */
+  readonly from: Zxid
+  readonly to: Zxid
+  /** The snapshot that holds everything now. */
+  readonly snapshot: string
+}
+
+const DYNAMIC_FILE = /^zoo\.cfg\.dynamic\.([\da-f]{1,13})$/
+const PROPOSED_FILE = 'zoo.cfg.dynamic.next'
+const VERSION_LINE = /^version=([\da-f]{1,13})$/m
+
+/**
+ * Renumbers the epochs in the data of a stopped server from 1 up, without gaps: an ensemble that has used its last epoch can
+ * elect leaders again. Order and counters of all zxids stay. The result is one snapshot and lower epoch files; the former files
+ * are set aside. The same files must then replace those of all other members. Lock the folders. Rejects with a `DamageError` or
+ * `RecoveryError` when the data cannot be read.
+ */
+export async function renumber(options: RenumberOptions): Promise<Renumbering> {
+  const { disk, logger, compression, dataDir } = options
+  const recovery = await recover({
+    ...options,
+    autoCreate: false,
+    trustEmptySnapshot: false,
+    createTree: () => new Tree({ extendedTypes: true, digest: false }),
+  })
+  const { tree, sessions, lastZxid: from } = recovery
+  const folders = dataFoldersOf(options)
+  if (recovery.wasEmpty)
+    throw new RecoveryError(
+      'Expected data to renumber, got none',
+      folders.snapshots,
+      'Name the data folder of a member.',
+    )
+  const map = compactEpochs(zxidsOf(tree))
+  renumberTree(tree, map)
+  const dynamic = await copyDynamicFile(disk, dataDir, map)
+
+  const snapshot = snapshotName(tree.lastZxid, 'none')
+  await writeSnapshot(tree, sessions, `${folders.snapshots}/${incomingName(snapshot)}`, {
+    disk,
+    folder: folders.snapshots,
+    compression: 'none',
+    compressor: compression,
+  })
+  await replaceAllFiles(disk, logger, folders, snapshot)
+  for (const name of dynamic) await disk.remove(`${dataDir}/${name}`)
+  const epoch = new TextEncoder().encode(String(epochOf(tree.lastZxid)))
+  for (const name of ['currentEpoch', 'acceptedEpoch'])
+    if (await disk.exists(`${folders.snapshots}/${name}`))
+      await disk.replaceFile(`${folders.snapshots}/${name}`, epoch)
+  await disk.syncFolder(folders.snapshots)
+  return { from, to: tree.lastZxid, snapshot }
+}
+
+/** Returns the zxids of a tree: its last one, and those of its nodes. */
+function* zxidsOf(tree: Tree): Generator<Zxid> {
+  yield tree.lastZxid
+  for (const [columns, i] of slotsOf(tree)) {
+    yield columns.czxid[i]!
+    yield columns.mzxid[i]!
+    yield columns.pzxid[i]!
+  }
+}
+
+type Columns = ReturnType<Tree['store']['columns']>
+
+function* slotsOf(tree: Tree): Generator<[Columns, number]> {
+  const cursor = tree.scan()
+  try {
+    const met: [Columns, number][] = []
+    do {
+      met.length = 0
+      cursor.next(1000, (node) => met.push([tree.store.columns(node), tree.store.slot(node)]))
+      yield* met
+    } while (!cursor.isFinished)
+  } finally {
+    cursor.close()
+  }
+}
+
+/** Returns a function that keeps the order and the counters of zxids, and numbers their epochs from 1 up. Epoch 0 stays. */
+function compactEpochs(zxids: Iterable<Zxid>): (zxid: Zxid) => Zxid {
+  const epochs = new Set<number>()
+  for (const zxid of zxids) if (zxid > 0) epochs.add(epochOf(zxid))
+  epochs.delete(0)
+  const numbers = new Map([...epochs].sort((a, b) => a - b).map((epoch, index) => [epoch, index + 1]))
+  return (zxid) => {
+    const epoch = epochOf(Math.max(zxid, 0))
+    // A configuration whose version no node has is not newer than the last transaction.
+    return epoch === 0 ? zxid : makeZxid(numbers.get(epoch) ?? numbers.size, zxid - makeZxid(epoch, 0))
+  }
+}
+
+function renumberTree(tree: Tree, map: (zxid: Zxid) => Zxid): void {
+  for (const [columns, i] of slotsOf(tree)) {
+    columns.czxid[i] = map(columns.czxid[i]!)
+    columns.mzxid[i] = map(columns.mzxid[i]!)
+    columns.pzxid[i] = map(columns.pzxid[i]!)
+  }
+  const node = tree.find(CONFIGURATION_NODE)
+  const data = node === -1 ? null : tree.dataOf(node)
+  if (data !== null) tree.store.setData(node, withVersion(data, map))
+  tree.lastZxid = map(tree.lastZxid)
+}
+
+/** Renumbers the version in the text of a configuration. */
+function withVersion(text: Uint8Array, map: (zxid: Zxid) => Zxid): Uint8Array {
+  const renumbered = new TextDecoder()
+    .decode(text)
+    .replace(VERSION_LINE, (_, version: string) => `version=${formatZxid(map(Number.parseInt(version, 16)))}`)
+  return new TextEncoder().encode(renumbered)
+}
+
+/**
+ * Writes the newest stored configuration under its new version, and renumbers the proposed one. Returns the names of the old
+ * files, which hide the new one until they are removed.
+ */
+async function copyDynamicFile(
+  disk: Disk,
+  folder: string,
+  map: (zxid: Zxid) => Zxid,
+): Promise<readonly string[]> {
+  const names = await disk.list(folder)
+  const stored = names
+    .map((name) => ({ name, version: Number.parseInt(DYNAMIC_FILE.exec(name)?.[1] ?? '', 16) }))
+    .filter(({ version }) => version >= 0)
+    .sort((a, b) => a.version - b.version)
+  const newest = stored.at(-1)
+  if (names.includes(PROPOSED_FILE))
+    await disk.replaceFile(
+      `${folder}/${PROPOSED_FILE}`,
+      withVersion(await disk.readFile(`${folder}/${PROPOSED_FILE}`), map),
+    )
+  if (newest === undefined) return []
+  const name = `zoo.cfg.dynamic.${formatZxid(map(newest.version))}`
+  await disk.replaceFile(`${folder}/${name}`, await disk.readFile(`${folder}/${newest.name}`))
+  return stored.map((each) => each.name).filter((each) => each !== name)
+}
