@@ -177,7 +177,7 @@ export const clients: readonly ServerMutant[] = [
     ],
   ),
   mutant('quota-usage-not-lowered', 'Deletions do not lower the usage of a quota.', { servers: 1 }, [
-    ['core/tree/quota-tracker.ts', 'this.#add(path, -1, -bytes)', ''],
+    ['core/tree/quotas.ts', 'this.#add(path, -1, -bytes)', ''],
   ]),
 ]
 

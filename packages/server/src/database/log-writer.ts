@@ -1,6 +1,6 @@
 import { epochOf } from '@zabra/protocol'
 import { invariant, type Platform } from '@zabra/runtime'
-import type { Zxid } from '../core/types.ts'
+import type { LoggedTxn, Zxid } from '../core/types.ts'
 import { TxnLog, type LogRange, type TxnLogEvents, type TxnLogState } from '../persistence/index.ts'
 import type { DatabaseSettings, Epochs } from './types.ts'
 
@@ -98,6 +98,13 @@ export class LogWriter {
   /** Why the disk cannot be trusted; `TxnLogEvents.fatal` was called with it. */
   get failure(): Error | undefined {
     return this.#log.failure
+  }
+
+  /** Encodes a transaction into the next batch. Throws as `appendPayload`. */
+  append(logged: LoggedTxn): void {
+    const { zxid } = logged.header
+    this.#check(zxid)
+    this.#logRange.add(zxid, this.#log.append(logged))
   }
 
   /**

@@ -276,6 +276,7 @@ export class LeaderRole implements ActiveRole {
   #quorumProtocol(): QuorumProtocol {
     const quorum = this.#quorum
     return {
+      sendsPayloads: !(quorum instanceof QuorumOfOne),
       propose: (zxid, payload) => {
         quorum.propose(zxid, payload)
         this.#mailbox.drain()

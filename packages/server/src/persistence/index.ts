@@ -1,10 +1,14 @@
 /** Transaction log, snapshots and recovery in the formats of Apache ZooKeeper; see FORMAT.md. */
-export { TXN_DIGEST_VERSION } from './txn-codec.ts'
-export { encodePayloadInSteps } from './log-format.ts'
 export { TxnLog } from './txn-log.ts'
 export type { TxnLogEvents, TxnLogOptions, TxnLogState } from './txn-log.ts'
 export { PartsPacker } from './packed-parts.ts'
-export { decodeInSteps, decodeLoggedTxn, encodeLoggedTxn } from './txn-codec.ts'
+export {
+  decodeInSteps,
+  decodeLoggedTxn,
+  encodeLoggedTxn,
+  encodePayloadInSteps,
+  TXN_DIGEST_VERSION,
+} from './txn-codec.ts'
 export { scanLog } from './log-scan.ts'
 export type { RawEntry, ScanEnd } from './log-scan.ts'
 export { takeSnapshot, writeSnapshot } from './snapshot-writer.ts'

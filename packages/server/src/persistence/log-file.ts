@@ -1,7 +1,7 @@
 import type { Disk, DiskWriter } from '@zabra/runtime'
 import type { Zxid } from '../core/types.ts'
 import { logName } from './file-names.ts'
-import { LOG_HEADER_BYTES, paddedSize } from './log-format.ts'
+import { LOG_HEADER_BYTES } from './log-format.ts'
 
 export interface LogFileOptions {
   readonly disk: Disk
@@ -89,4 +89,16 @@ export class LogFile {
     if (preallocateBytes > 0) await this.#writer!.truncate(size)
     this.#size = size
   }
+}
+
+/**
+ * Returns the size that a file of `size` bytes must have before the bytes from `position` to `end` are written: unchanged, or
+ * extended ahead by `step` (disk-format 4.4).
+ */
+function paddedSize(position: number, end: number, size: number, step: number): number {
+  let grown = size
+  if (step > 0 && position + 4096 >= size) {
+    grown = position > size ? Math.floor((position + step) / step) * step : size + step
+  }
+  return Math.max(grown, end)
 }

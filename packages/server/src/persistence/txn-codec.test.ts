@@ -1,9 +1,9 @@
 import { OPEN_ACL_UNSAFE, OpCode, Reader, Writer } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
-import type { Txn } from '../core/types.ts'
-import { zxidOfPayload } from './log-format.ts'
+import type { LoggedTxn, Txn } from '../core/types.ts'
 import { decodeLoggedTxn, encodeLoggedTxn } from './index.ts'
 import { createTxn, hexBytes, newTree } from './testing/log-fixture.ts'
+import { encodePayloadInSteps, writeEncodedEntry, writeEntry, zxidOfPayload } from './txn-codec.ts'
 
 describe('the transaction codec', () => {
   it('zxidOfPayload returns the zxid of an encoded transaction, whatever bits it has', () => {
@@ -98,3 +98,33 @@ describe('the transaction codec', () => {
     }
   })
 })
+
+const multi = (parts: number): LoggedTxn => ({
+  header: { sessionId: 5n, cxid: 1, zxid: 0x1_0000_0007, time: 1000 },
+  txn: {
+    type: OpCode.multi,
+    txns: Array.from({ length: parts }, (_, i) => ({
+      type: OpCode.setData,
+      path: `/node-${i}`,
+      data: new Uint8Array(20).fill(i),
+      version: i,
+    })),
+  },
+  digest: { hi: 1, lo: 2 },
+})
+
+it.each([1, 100, 5000, 20_000])(
+  'encodePayloadInSteps makes the bytes that writeEntry makes, for a multi of %i parts',
+  (parts) => {
+    const [inSteps, atOnce] = [new Writer(), new Writer()]
+    const making = encodePayloadInSteps(multi(parts))
+    let steps = 1
+    let made = making.next()
+    for (; made.done !== true; made = making.next()) steps++
+    writeEncodedEntry(inSteps, made.value.payload, made.value.adler)
+    writeEntry(atOnce, multi(parts))
+    expect(Buffer.from(inSteps.bytes()).equals(atOnce.bytes())).toBe(true)
+    const pieces = Math.ceil(made.value.payload.length / 2 ** 16)
+    expect(steps).toBe(Math.ceil(parts / 100) + pieces - 1)
+  },
+)

@@ -1,11 +1,12 @@
 import { epochOf, formatZxid, Writer } from '@zabra/protocol'
 import { DiskError, type Cancel, type Clock, type Disk, type Logger, type Random } from '@zabra/runtime'
-import type { Zxid } from '../core/types.ts'
+import type { LoggedTxn, Zxid } from '../core/types.ts'
 import { LogFullError } from './errors.ts'
 import { LogFile } from './log-file.ts'
-import { writeEncodedEntry, writeLogHeader, zxidOfPayload } from './log-format.ts'
+import { writeLogHeader } from './log-format.ts'
 import { SnapshotTrigger } from './snapshot-trigger.ts'
 import { waitForSpace } from './space-probe.ts'
+import { writeEncodedEntry, writeEntry, zxidOfPayload } from './txn-codec.ts'
 
 export interface TxnLogOptions {
   readonly disk: Disk
@@ -148,10 +149,26 @@ export class TxnLog {
   }
 
   /**
-   * Adds an encoded transaction (header, record, digest) byte for byte to the next batch and returns the bytes of its entry. The
-   * bytes are copied. The write starts at the end of this turn, or a turn after the write in flight has ended. `adler` is the
-   * Adler-32 of the bytes, if it is known. Throws a `LogFullError` while the disk is full and a RangeError when the bytes are not
-   * the transaction `zxid`, or when it is not above the last one or skips transactions of its epoch.
+   * Adds a transaction to the next batch and returns the bytes of its entry. The write starts at the end of this turn, or a
+   * turn after the write in flight has ended. Throws a `LogFullError` while the disk is full and a RangeError when the zxid is
+   * not above the last one or skips transactions of its epoch.
+   */
+  append(logged: LoggedTxn): number {
+    const { zxid } = logged.header
+    const batch = this.#batchForNext(zxid)
+    const before = batch.writer.length
+    try {
+      writeEntry(batch.writer, logged)
+    } catch (error) {
+      this.#batches.discard(batch, before)
+      throw error
+    }
+    return this.#entryAdded(batch, zxid, before)
+  }
+
+  /**
+   * Adds an encoded transaction (header, record, digest) byte for byte, as `append` does. The bytes are copied. Also throws a
+   * RangeError when they are not the transaction `zxid`. `adler` is their Adler-32, if it is known.
    */
   appendPayload(zxid: Zxid, payload: Uint8Array, adler?: number): number {
     const inside = zxidOfPayload(payload)
@@ -388,6 +405,14 @@ class BatchQueue {
     batch.count++
     this.#entryCount++
     this.#pendingBytes += bytes
+  }
+
+  /** Removes a partially encoded entry, which begins at `length`, and the batch if it has no other entry. */
+  discard(batch: Batch, length: number): void {
+    batch.writer.truncate(length)
+    if (batch.count > 0) return
+    this.#batches.pop()
+    this.#nextStartsFile ||= batch.startsFile
   }
 
   /** Removes and returns the oldest batch. The queue must not be empty. */

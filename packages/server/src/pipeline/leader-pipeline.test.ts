@@ -498,8 +498,9 @@ describe('a reconfiguration', () => {
       createPipeline: (context) =>
         new LeaderPipeline({
           ...context,
-          log: { state: 'open', appendPayload() {} },
+          log: { state: 'open', append() {}, appendPayload() {} },
           quorum: {
+            sendsPayloads: true,
             isAccepting: true,
             propose: (zxid, payload) => {
               proposals.push(payload)

@@ -8,6 +8,7 @@ import type { AcceptedWrite, ClientWrite, PipelineLog, QuorumProtocol, WriteCall
 
 /** Encoded transactions share a buffer until it holds this many bytes. */
 const SHARED_BYTES = 60_000
+const NO_PAYLOAD = new Uint8Array(0)
 
 export interface ProposerOptions {
   readonly log: PipelineLog
@@ -51,7 +52,7 @@ export class Proposer {
     startedAt: number,
   ): void {
     const write = new InFlightWrite(id, this.lastZxid + 1, time, prepared, callback, startedAt)
-    this.#append(write, this.#encode(write))
+    this.#append(write, this.#options.quorum.sendsPayloads ? this.#encode(write) : NO_PAYLOAD)
   }
 
   /** As `propose`, encoding a large transaction in steps. Nothing else may be proposed between them. */
@@ -84,9 +85,12 @@ export class Proposer {
     if (this.hasDropped) return
     enqueue(write)
     this.lastZxid = zxid
-    log.appendPayload(zxid, payload, adler)
-    this.lastSize = payload.length
-    this.sizes.add(payload.length)
+    if (payload === NO_PAYLOAD) log.append(logged)
+    else {
+      log.appendPayload(zxid, payload, adler)
+      this.lastSize = payload.length
+      this.sizes.add(payload.length)
+    }
     quorum.propose(zxid, payload, logged)
   }
 }

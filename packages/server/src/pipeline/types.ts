@@ -124,6 +124,8 @@ export interface PipelineContext<L extends NotifiedWatcher> {
 export interface PipelineLog {
   /** 'open' while it accepts transactions. */
   readonly state: string
+  /** Appends a transaction that no other server gets. */
+  append(logged: LoggedTxn): void
   /** Appends an encoded transaction, which goes to learners too and must not change. `adler` is its Adler-32, if it is known. */
   appendPayload(zxid: Zxid, payload: Uint8Array, adler?: number): void
 }
@@ -133,6 +135,8 @@ export interface PipelineLog {
  * `ClientService.runTurn`, possibly synchronously.
  */
 export interface QuorumProtocol {
+  /** Whether transactions go to other servers. If not, they are encoded into the log only, and `propose` gets an empty payload. */
+  readonly sendsPayloads: boolean
   /** Sends a transaction, which is appended to the log already, to the learners. `commit` follows in the order of zxids. */
   propose(zxid: Zxid, payload: Uint8Array, logged: LoggedTxn): void
   /**

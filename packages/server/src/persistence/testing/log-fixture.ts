@@ -5,7 +5,6 @@ import { diskWithFolder } from '@zabra/testkit'
 import { createOf } from '../../core/testing/create-of.ts'
 import { Tree } from '../../core/tree/index.ts'
 import type { LoggedTxn } from '../../core/types.ts'
-import { writeEncodedEntry } from '../log-format.ts'
 import {
   encodeLoggedTxn,
   recover,
@@ -17,6 +16,7 @@ import {
   type TxnLogEvents,
   type TxnLogOptions,
 } from '../index.ts'
+import { writeEncodedEntry } from '../txn-codec.ts'
 
 export const FOLDER = '/data/version-2'
 

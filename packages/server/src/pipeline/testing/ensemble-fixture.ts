@@ -83,8 +83,9 @@ export class EnsembleFixture {
       createPipeline: (context) =>
         new LeaderPipeline({
           ...context,
-          log: { state: 'open', appendPayload() {} },
+          log: { state: 'open', append() {}, appendPayload() {} },
           quorum: {
+            sendsPayloads: true,
             get isAccepting() {
               return isAccepting()
             },
