@@ -70,7 +70,7 @@ describeWith(['apache'], 'an ensemble of Apache ZooKeeper and Zabra whose member
     'serves writes, led by $name',
     async ({ kinds }) => {
       const javaFlags = [`-Djava.security.auth.login.config=${jaas()}`]
-      ensemble = await Ensemble.start({ kinds, config, javaFlags })
+      const ensemble = await Ensemble.start({ kinds, config, javaFlags })
       await expectEachKindToLead(ensemble)
     },
     120_000,
