@@ -1,7 +1,7 @@
 import { BufferPool, Writer } from '@zabra/protocol'
 import type { HandshakeStats, Platform } from '@zabra/runtime'
 import { AclRules, saslScheme, x509Scheme } from '../core/auth/index.ts'
-import { Preparer, type Reconfigure } from '../core/prepare/index.ts'
+import { EagerAccessCheck, Preparer, type Reconfigure } from '../core/prepare/index.ts'
 import { ReadHandlers } from '../core/reads/index.ts'
 import {
   SessionIdGenerator,
@@ -93,6 +93,8 @@ export class ClientService {
   readonly reads: ReadHandlers<ClientChannel>
   readonly pipeline: RequestPipeline
   readonly auth: AuthPolicy
+  /** Refuses writes before they are forwarded or prepared; undefined unless `enableEagerACLCheck` is on in an ensemble. */
+  readonly eagerAccess: EagerAccessCheck | undefined
   readonly stats: ServerStats
   readonly connections: ConnectionRegistry
   readonly throttler: RequestThrottler
@@ -151,6 +153,8 @@ export class ClientService {
     this.throttler = new RequestThrottler(() => this.pipeline.outstanding, outstandingLimit, stats)
     this.deferredReads = new DeferredReads(tree, runLater)
     const acls = aclRulesOf(settings)
+    if (settings.eagerAclCheck && settings.ensemble !== undefined)
+      this.eagerAccess = new EagerAccessCheck(tree, acls)
     this.watchNotifier = new WatchNotifier(this.watches, acls)
     this.reads = new ReadHandlers({ tree, acls, watches: this.watches, watchNotifier: this.watchNotifier })
     const onQuotaExceeded = quotaWarnings(platform)

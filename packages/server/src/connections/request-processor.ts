@@ -157,7 +157,7 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
 
   /** Submits a write to the pipeline. Returns its place in the queue: a request in flight, or a refused one. */
   #submit(xid: number, type: number, body: Reader, startedAt: number): QueuedRequest {
-    const { pipeline } = this.#service
+    const { pipeline, eagerAccess } = this.#service
     const { sessionId, identities } = this.#client
     if (type === OpCode.closeSession) {
       this.#client.stopParsing()
@@ -165,6 +165,8 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
         this.#client.destroy('Closed: its session cannot be ended here now')
       return new QueuedRequest(xid, type, startedAt)
     }
+    const refusal = eagerAccess?.check(type, body, identities) ?? ErrorCode.OK
+    if (refusal !== ErrorCode.OK) return new QueuedRequest(xid, type, startedAt, refusal)
     const err = pipeline.write({ sessionId, xid, type, identities }, body, this, startedAt)
     if (err === ErrorCode.SESSIONMOVED) this.#client.destroy(SESSION_MOVED_REASON)
     return new QueuedRequest(xid, type, startedAt, err)

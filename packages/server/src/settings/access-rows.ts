@@ -60,6 +60,15 @@ export const accessRows = {
     defaultValue: false,
     description: 'Disables access control: access control lists are not checked.',
   }),
+  eagerAclCheck: row({
+    group: tree,
+    key: 'enableEagerACLCheck',
+    property: 'zookeeper.enableEagerACLCheck',
+    type: bool(),
+    defaultValue: false,
+    description:
+      'Checks access where a write arrives, so that a refused one takes no transaction. Members of an ensemble only.',
+  }),
 
   superDigest: row({
     group: auth,

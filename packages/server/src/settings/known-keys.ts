@@ -134,11 +134,6 @@ export const knownKeys: readonly KnownKey[] = [
   ),
   ...known(
     'ignored',
-    'each access control list is checked once, when the write is prepared',
-    'enableEagerACLCheck',
-  ),
-  ...known(
-    'ignored',
     'members are notified at once, and closing a connection never blocks',
     'leader.nodelay',
     'follower.nodelay',

@@ -320,7 +320,7 @@ function rejectUnfinishedReconfig(
       )
   } catch (reason) {
     error(
-      `is where ZooKeeper keeps an unfinished reconfiguration, and cannot be read as one (${reason instanceof Error ? reason.message : String(reason)}). Correct the file, or remove it.`,
+      `is where ZooKeeper keeps an unfinished reconfiguration, and cannot be read as one: ${reason instanceof Error ? reason.message : String(reason)} Correct the file, or remove it.`,
     )
   }
 }
