@@ -55,7 +55,7 @@ export function checkOtherKey(entry: SettingEntry, strict: boolean, findings: Fi
   const harmless =
     known.status === 'ignored' ||
     known.status === 'unsupported' ||
-    (known.status === 'rejectedIfEnabled' && /^(false|no|off)$/i.test(entry.value))
+    (known.status === 'rejectedIfEnabled' && /^(false|no|off|-1)$/i.test(entry.value))
   if (harmless)
     findings.push({ severity: 'warning', where, key, text: `has no effect here: ${known.reason}.` })
   else

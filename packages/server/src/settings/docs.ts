@@ -17,8 +17,8 @@ error in the file, without starting a server.
 Later sources override earlier ones:
 
 1. the defaults below;
-2. variables of the container image, see [Variables](#variables);
-3. \`-Dproperty=value\` inside \`SERVER_JVMFLAGS\`, then inside \`JVMFLAGS\`;
+2. \`-Dproperty=value\` inside \`SERVER_JVMFLAGS\`, then inside \`JVMFLAGS\`;
+3. variables of the container image, see [Variables](#variables);
 4. the configuration file;
 5. flags: \`--port\` for \`clientPort\`, \`--data\` for \`dataDir\`.
 

@@ -89,8 +89,6 @@ export const knownKeys: readonly KnownKey[] = [
   ...known(
     'unsupported',
     'outstanding requests are limited by globalOutstandingLimit only',
-    'largeRequestThreshold',
-    'largeRequestMaxBytes',
     'request_throttle_*',
     'request_stale_*',
     'throttled_op_wait_time',
@@ -223,7 +221,18 @@ export const knownKeys: readonly KnownKey[] = [
   ),
   ...known('unsupported', adminServer, 'admin.*', 'IPAuthenticationProvider.usexforwardedfor'),
   ...known('unsupported', metrics, 'metricsProvider.*'),
+  ...known(
+    'rejectedIfEnabled',
+    'the audit log is not supported yet, and nothing would be recorded',
+    'audit.enable',
+  ),
   ...known('unsupported', 'the audit log is not supported yet', 'audit.*'),
+  ...known(
+    'rejectedIfEnabled',
+    'large requests are limited by jute.maxbuffer and backpressure only, and ignoring the setting would leave them unlimited',
+    'largeRequestThreshold',
+    'largeRequestMaxBytes',
+  ),
   ...known('unsupported', 'path statistics are not supported yet', 'pathStats.*'),
   ...known('rejectedIfEnabled', 'the old encoding of TTL nodes is not supported', 'emulate353TTLNodes'),
   ...known('rejected', 'any SASL user could act as another one', 'letAnySaslUserDoX'),

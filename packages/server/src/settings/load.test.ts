@@ -331,26 +331,42 @@ describe('the environment', () => {
     ])
   })
 
-  test('flags override the file, the file overrides -D, and -D overrides variables', () => {
+  test('flags override the file, the file overrides variables, and variables override -D', () => {
     const environment = {
       ZOO_TICK_TIME: '1',
       ZOO_CFG_EXTRA: 'snapCount=11 maxCnxns=11',
-      JVMFLAGS: '-Dzookeeper.snapCount=12 -Dzookeeper.maxCnxns=12',
+      JVMFLAGS: '-Dzookeeper.snapCount=12 -Dzookeeper.maxCnxns=12 -Dzookeeper.globalOutstandingLimit=12',
     }
     const { settings, origins } = load({
       environment,
       file: cfg('maxCnxns=13', 'tickTime=3'),
       flags: [['--port', 'clientPort', '5']],
     })
-    expect(settings).toMatchObject({ snapCount: 12, maxCnxns: 13, tickTimeMs: 3, clientPort: 5 })
+    expect(settings).toMatchObject({
+      snapCount: 11,
+      maxCnxns: 13,
+      globalOutstandingLimit: 12,
+      tickTimeMs: 3,
+      clientPort: 5,
+    })
     expect(origins).toMatchObject({
-      snapCount: 'JVMFLAGS',
+      snapCount: 'ZOO_CFG_EXTRA',
+      globalOutstandingLimit: 'JVMFLAGS',
       maxCnxns: 'zoo.cfg:3',
       clientPort: '--port',
       dataDir: 'zoo.cfg:1',
       forceSync: 'default',
     })
   })
+
+  test.each(['audit.enable=true', 'largeRequestThreshold=1000', 'largeRequestMaxBytes=100000'])(
+    '%s is refused until it has an effect',
+    (line) => {
+      expect(load({ file: cfg(line) }).errors.join()).toContain('is refused')
+      const off = line.startsWith('audit') ? 'audit.enable=false' : line.replace(/=.*/, '=-1')
+      expect(load({ file: cfg(off) }).errors).toEqual([])
+    },
+  )
 
   test('a misspelled property is an error that names the closest key', () => {
     expect(load({ environment: { JVMFLAGS: '-Dzookeeper.forceSink=no' } }).errors[0]).toContain(

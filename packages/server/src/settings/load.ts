@@ -45,9 +45,9 @@ const nameOfProperty = new Map(
 )
 
 /**
- * Merges all sources into settings. Precedence, lowest first: defaults, variables of the container image (`ZOO_*`), `-D` in
- * `SERVER_JVMFLAGS`, then in `JVMFLAGS`, the configuration file, flags. Apache ZooKeeper has the same order: a key in `zoo.cfg`
- * overrides the same one given with `-D`.
+ * Merges all sources into settings. Precedence, lowest first: defaults, `-D` in `SERVER_JVMFLAGS`, then in `JVMFLAGS`, variables of the
+ * container image (`ZOO_*`), the configuration file, flags. Apache ZooKeeper has the same order: a key in `zoo.cfg`, into which its
+ * image writes the variables, overrides the same one given with `-D`.
  */
 export function loadSettings(sources: SettingsSources): LoadedSettings {
   const findings: Finding[] = []

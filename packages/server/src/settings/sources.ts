@@ -94,13 +94,19 @@ const ignoredVariables = [
   'ZOO_LOG_FILE',
 ] as const
 
-/** Returns the entries of the environment: variables of the image first, then system properties, which take precedence. */
+/**
+ * Returns the entries of the environment: system properties first, then variables of the image, which take precedence: the image
+ * writes them into zoo.cfg, which overrides properties.
+ */
 export function settingsFromEnvironment(environment: Environment): {
   entries: SettingEntry[]
   findings: Finding[]
 } {
   const entries: SettingEntry[] = []
   const findings: Finding[] = []
+  // The launch script puts JVMFLAGS last, and Java uses the last value.
+  for (const variable of ['SERVER_JVMFLAGS', 'JVMFLAGS'])
+    addProperties(environment[variable], variable, entries, findings)
   for (const [variable, key] of Object.entries(imageVariables)) {
     const value = environment[variable]?.trim()
     if (value) entries.push({ key, value, where: variable, source: 'variable' })
@@ -121,9 +127,6 @@ export function settingsFromEnvironment(environment: Environment): {
         where: variable,
         text: 'has no effect here: it is for the Java server and its launch script.',
       })
-  // The launch script puts JVMFLAGS last, and Java uses the last value.
-  for (const variable of ['SERVER_JVMFLAGS', 'JVMFLAGS'])
-    addProperties(environment[variable], variable, entries, findings)
   return { entries, findings }
 }
 

@@ -46,6 +46,8 @@ export function* prepareMulti(
     } catch (error) {
       const failure: SubTxn = { type: OpCode.error, err: RequestError.codeOf(error) }
       while (pending.rollbackMulti(STEP)) yield
+      // Apache ZooKeeper fails the whole request where it does not expect an error, as with limits that it cannot parse.
+      if (failure.err === ErrorCode.MARSHALLINGERROR) return failure
       txns.add(failure)
       while (txns.length < count) {
         if (txns.length % STEP === 0) yield

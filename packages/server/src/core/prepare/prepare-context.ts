@@ -59,16 +59,13 @@ export class PrepareContext {
     if (subject === undefined) return
     const limits = this.tree.find(`${QUOTA_ROOT}${subject}/${LIMITS_NAME}`)
     const stats = this.tree.find(`${QUOTA_ROOT}${subject}/${STATS_NAME}`)
-    if (limits === -1 || stats === -1) return
+    if (limits === -1) return
     const { enforceQuota } = this.options
     let breach: QuotaBreach | undefined
     try {
-      breach = quotaBreach(
-        parseQuota(this.tree.dataOf(limits)),
-        parseQuota(this.tree.dataOf(stats)),
-        nodes,
-        bytes,
-      )
+      const allowed = parseQuota(this.tree.dataOf(limits))
+      if (stats === -1) return
+      breach = quotaBreach(allowed, parseQuota(this.tree.dataOf(stats)), nodes, bytes)
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error
       if (enforceQuota) reject(ErrorCode.MARSHALLINGERROR)

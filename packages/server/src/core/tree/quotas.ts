@@ -19,7 +19,8 @@ export interface QuotaNumbers {
  */
 export function parseQuota(data: Uint8Array | null): QuotaNumbers {
   const values = new Map<string, number>()
-  for (const part of new TextDecoder().decode(data ?? new Uint8Array(0)).split(/[,;]+/)) {
+  if (data === null) throw new SyntaxError('Expected count=N,bytes=M in a quota node, got null')
+  for (const part of new TextDecoder().decode(data).split(/[,;]+/)) {
     const [key, value] = part.split('=')
     if (key === undefined || key === '') continue
     if (value === undefined || !/^[+-]?\d+$/.test(value)) {
