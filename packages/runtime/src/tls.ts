@@ -86,9 +86,11 @@ export interface WebSocketListenOptions {
   readonly path?: string | undefined
   /**
    * Origins whose pages may connect, such as `https://app.example`; `*` is any. When absent or empty, pages of the host that they
-   * connect to. Clients that send no origin are always accepted.
+   * connect to, where that is localhost, an address or `hostName`. Clients that send no origin are always accepted.
    */
   readonly origins?: readonly string[] | undefined
+  /** The name under which pages connect without `origins`. */
+  readonly hostName?: string | undefined
   /** Longest message in bytes. By default, 1 MiB. */
   readonly maxMessageBytes?: number | undefined
   /** Interval of pings in milliseconds; a peer that does not answer one is disconnected. By default, 30 000; 0 sends none. */

@@ -137,7 +137,7 @@ class WebSocketNetwork implements Network {
   }
 
   #refusalOf({ request }: Upgrade): { readonly status: string; readonly text: string } | undefined {
-    const { path, origins = [] } = this.#options
+    const { path, origins = [], hostName } = this.#options
     const [asked = ''] = (request.url ?? '').split('?', 1)
     if (path !== undefined && asked !== path)
       return {
@@ -145,10 +145,10 @@ class WebSocketNetwork implements Network {
         text: `it asks for ${JSON.stringify(asked.slice(0, 200))}, and only ${path} is served`,
       }
     const { origin, host } = request.headers
-    if (origin === undefined || isAllowed(origin, host, origins)) return undefined
+    if (origin === undefined || isAllowed(origin, host, origins, hostName)) return undefined
     return {
       status: '403 Forbidden',
-      text: `it comes from a page of ${JSON.stringify(origin.slice(0, 200))}, which is not an origin that may connect`,
+      text: `it comes from a page of ${JSON.stringify(origin.slice(0, 200))}, to ${JSON.stringify((host ?? '').slice(0, 200))}, which is not an origin that may connect. List it in webSocketOrigins to allow it`,
     }
   }
 }
@@ -160,11 +160,22 @@ function respond(socket: Upgrade['socket'], status: string): void {
   socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
 }
 
-function isAllowed(origin: string, host: string | undefined, origins: readonly string[]): boolean {
+/**
+ * Without origins, the page must be one of the host that it connects to, and that host must not be any name: the owner of a name can
+ * point it at the address of this server, and then serves pages of the same host (DNS rebinding).
+ */
+function isAllowed(
+  origin: string,
+  host: string | undefined,
+  origins: readonly string[],
+  hostName: string | undefined,
+): boolean {
   if (origins.length > 0)
     return origins.some((one) => one === '*' || one.replace(/\/$/, '').toLowerCase() === origin.toLowerCase())
   const page = hostNameOf(origin)
-  return page !== undefined && page === hostNameOf(`http://${host}`)
+  if (page === undefined || page !== hostNameOf(`http://${host}`)) return false
+  // Parsed by URL, a host that ends in a number is an IPv4 address, and one in brackets an IPv6 address.
+  return page === 'localhost' || /^\[|\.\d+$/.test(page) || page === hostName?.toLowerCase()
 }
 
 /** Returns the host of a URL without its port: a page may connect to another port of its host. */

@@ -74,6 +74,24 @@ describe('a WebSocket listener', () => {
     expect(server.refused[0]).toMatch(/comes from a page of "http:\/\/evil\.example"/)
   })
 
+  it('without origins accepts pages only where Host is localhost, an address or the configured name', async () => {
+    const server = await serve({ hostName: 'zk.example' })
+    const open = async (host: string, origin = `http://${host}`): Promise<string> =>
+      (await server.open('/', { origin, headers: { host } })).outcome
+    for (const host of ['localhost:9', '127.0.0.1:9', '[::1]:9', '10.1.2.3', 'zk.example:2184', 'ZK.example'])
+      expect([host, await open(host)]).toEqual([host, 'open'])
+    // A name that an attacker owns can be pointed at any address, and is then the origin and the host alike.
+    for (const host of [
+      'evil.example',
+      'evil.example:2184',
+      'localhost.evil.example',
+      '127.0.0.1.evil.example',
+    ])
+      expect([host, await open(host)]).toEqual([host, 'Unexpected server response: 403'])
+    expect(server.refused[0]).toContain('webSocketOrigins')
+    expect((await server.open('/', { headers: { host: 'evil.example' } })).outcome).toBe('open')
+  })
+
   it('accepts the configured origins, and all with *', async () => {
     const server = await serve({ origins: ['https://app.example/', 'https://b.example'] })
     expect((await server.open('/', { origin: 'https://App.example' })).outcome).toBe('open')

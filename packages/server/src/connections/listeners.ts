@@ -170,8 +170,11 @@ export class Listeners {
         webSocketMaxMessage: maxMessageBytes,
       } = settings
       const tls = webSocketSecure ? this.#tls : undefined
-      const network = this.#networkFactory('webSocket')({ path, origins, maxMessageBytes }, tls)
       const host = settings.webSocketPortAddress
+      const network = this.#networkFactory('webSocket')(
+        { path, origins, hostName: host, maxMessageBytes },
+        tls,
+      )
       specs.push({ key: 'webSocketPort', network, port: webSocketPort, host, secure: webSocketSecure })
     }
     return specs

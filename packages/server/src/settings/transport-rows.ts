@@ -258,10 +258,10 @@ export const transportRows = {
   webSocketPortAddress: row({
     group,
     key: 'webSocketPortAddress',
-    type: optional(text('a host name or an address')),
-    defaultValue: undefined,
-    defaultText: 'all interfaces',
-    description: 'Address of the WebSocket port.',
+    type: text('a host name or an address'),
+    defaultValue: '127.0.0.1',
+    description:
+      'Address of the WebSocket port; `0.0.0.0` is every address of the machine. Behind a name, pages of that name may connect.',
   }),
   webSocketSecure: row({
     group,
@@ -283,9 +283,10 @@ export const transportRows = {
     key: 'webSocketOrigins',
     type: list('origins separated by commas, such as https://app.example, or * for any'),
     defaultValue: [] as readonly string[],
-    defaultText: 'the host that the page connects to, on any port',
+    defaultText:
+      'the host that the page connects to, on any port, if that is localhost, an address or `webSocketPortAddress`',
     description:
-      'Origins of web pages that may connect. A program sends no origin and is accepted: this protects users of browsers and does not replace authentication. List the origins where host names of the network cannot be trusted.',
+      'Origins of web pages that may connect. A program sends no origin and is accepted: this protects users of browsers and does not replace authentication. Other names are refused without this setting, since their owner can point them at this server.',
   }),
   webSocketMaxMessage: row({
     group,
