@@ -31,3 +31,4 @@ export type {
 } from './sasl/digest-md5.ts'
 export { md5 } from './tables/md5.ts'
 export { hmacSha256 } from './tables/sha256.ts'
+export { sha1 } from './tables/sha1.ts'

@@ -11,8 +11,11 @@ export interface Disk {
   size(path: string): Promise<number>
   /** Reads a whole file, which should be small; use `openRead` for logs and snapshots. */
   readFile(path: string): Promise<Uint8Array>
-  /** Replaces a file atomically: writes a temporary file, syncs it, renames it, and syncs the folder. */
-  replaceFile(path: string, bytes: Uint8Array): Promise<void>
+  /**
+   * Replaces a file atomically: writes a temporary file, syncs it, renames it, and syncs the folder. Only this user may read a file
+   * with `isSecret`.
+   */
+  replaceFile(path: string, bytes: Uint8Array, options?: { readonly isSecret?: boolean }): Promise<void>
   openRead(path: string): Promise<DiskReader>
   /**
    * Opens a file for writing. With `create`, it must not exist yet. With `durable`, `write` resolves only when its bytes would

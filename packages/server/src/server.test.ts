@@ -8,8 +8,9 @@ import {
   writeCreateRequest,
 } from '@zabra/protocol'
 import { describe, expect } from 'vitest'
+import { apachePasswordFor, SessionPasswords } from './core/sessions/index.ts'
 import type { ServerSettings } from './settings/index.ts'
-import { TestServer } from './testing/test-server.ts'
+import { TestServer, type RawClient } from './testing/test-server.ts'
 import { it } from './testing/test-server.ts'
 
 const FULL_DISK = { code: 'ENOSPC' }
@@ -792,5 +793,58 @@ describe('a start', () => {
     reader.read(1, OpCode.exists, '/a')
     await again.untilIdle()
     expect(reader.takeReceived()).toEqual(['1:0'])
+  })
+})
+
+describe('the password of a session', () => {
+  const apache = (client: RawClient): Uint8Array => apachePasswordFor(client.session!.sessionId)
+  const statusOf = async (fixture: TestServer, client: RawClient, password: Uint8Array): Promise<string> => {
+    const other = await fixture.client({ resume: client.session!, password })
+    return (other.takeConnectResponse()?.timeOut ?? 0) > 0 ? 'resumed' : 'refused'
+  }
+
+  it('cannot be computed from its id, and is kept over restarts in a file of the data folder', async () => {
+    const fixture = await TestServer.start()
+    const client = await fixture.connect()
+    expect(await statusOf(fixture, client, apache(client))).toBe('refused')
+    await fixture.stop()
+    expect(new TextDecoder().decode(await fixture.disk.readFile('/data/session.secret'))).toMatch(
+      /^secret=[\da-f]{64}\nsince=never\n$/,
+    )
+    await fixture.restart()
+    expect(await statusOf(fixture, client, client.session!.passwd!)).toBe('resumed')
+    expect(JSON.stringify(fixture.logLines)).not.toMatch(/secret=/)
+  })
+
+  it('of a session from before the secret stays as it was, and no later session has one like it', async () => {
+    const fixture = await TestServer.start({ sessionSecretEnabled: false })
+    const client = await fixture.connect()
+    expect(client.session!.passwd).toEqual(apache(client))
+    await fixture.stop()
+    await fixture.advance(1000)
+    Object.assign(fixture, { settings: { ...fixture.settings, sessionSecretEnabled: true } })
+    await fixture.restart()
+    expect(await statusOf(fixture, client, apache(client))).toBe('resumed')
+    const later = await fixture.connect()
+    expect(await statusOf(fixture, later, apache(later))).toBe('refused')
+    await fixture.stop()
+    await fixture.restart()
+    expect(await statusOf(fixture, client, apache(client))).toBe('resumed')
+  })
+
+  it('comes from sessionSecretFile, the same on every server that has it', async () => {
+    const shared = { sessionSecretFile: '/secret' }
+    const fixture = await TestServer.start().then(async (first) => (await first.stop(), first))
+    await expect(TestServer.start(shared, fixture.disk)).rejects.toThrow('got no file in /secret')
+    fixture.disk.putFile('/secret', new TextEncoder().encode('too short\n'))
+    await expect(TestServer.start(shared, fixture.disk)).rejects.toThrow('at least 16 bytes')
+    fixture.disk.putFile('/secret', new TextEncoder().encode('sixteen bytes ok\n'))
+    const one = await TestServer.start(shared, fixture.disk)
+    const client = await one.connect()
+    const expected = new SessionPasswords({
+      bytes: new TextEncoder().encode('sixteen bytes ok'),
+      since: undefined,
+    })
+    expect(client.session!.passwd).toEqual(expected.passwordFor(client.session!.sessionId))
   })
 })

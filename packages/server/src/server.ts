@@ -1,6 +1,6 @@
 import type { Platform } from '@zabra/runtime'
 import { AdminServer } from './admin/index.ts'
-import { openDatabase } from './database/index.ts'
+import { loadSessionPasswords, openDatabase } from './database/index.ts'
 import { Member } from './ensemble/member.ts'
 import { Membership } from './ensemble/membership.ts'
 import type { Server } from './server-types.ts'
@@ -31,8 +31,12 @@ async function startMember(
 ): Promise<Member> {
   const database = await openDatabase(settings, platform, { isMember: settings.ensemble !== undefined })
   try {
+    const passwords = await loadSessionPasswords(settings, platform, {
+      isMember: settings.ensemble !== undefined,
+      hasSessions: database.sessions.size > 0,
+    })
     const membership = await Membership.load(settings, platform)
-    const member = new Member(settings, platform, { database, membership, admin })
+    const member = new Member(settings, platform, { database, membership, passwords, admin })
     admin.attach(member)
     await member.start()
     return member

@@ -43,9 +43,12 @@ export class NodeDisk implements Disk {
     return attempt('read', path, async () => new Uint8Array(await readFile(path)))
   }
 
-  async replaceFile(path: string, bytes: Uint8Array): Promise<void> {
+  async replaceFile(path: string, bytes: Uint8Array, { isSecret = false } = {}): Promise<void> {
     const temporary = `${path}.tmp`
-    const handle = await attempt('create', temporary, () => open(temporary, 'w', 0o640))
+    const mode = isSecret ? 0o600 : 0o640
+    const handle = await attempt('create', temporary, () => open(temporary, 'w', mode))
+    // A crash may have left the file with another mode.
+    if (isSecret) await attempt('protect', temporary, () => handle.chmod(mode))
     const writer = new NodeDiskWriter(handle, temporary)
     try {
       await writer.write(bytes, 0)

@@ -5,6 +5,7 @@ import { EagerAccessCheck, Preparer, type Reconfigure } from '../core/prepare/in
 import { ReadHandlers } from '../core/reads/index.ts'
 import {
   SessionIdGenerator,
+  SessionPasswords,
   SessionTracker,
   type Session,
   type SessionRegistry,
@@ -63,6 +64,8 @@ export interface ClientServiceOptions {
   /** Statistics that continue over several roles; new ones by default. */
   readonly stats?: ServerStats
   readonly sessionIds?: SessionIdGenerator
+  /** By default those of Apache ZooKeeper. */
+  readonly passwords?: SessionPasswords
   /** Returns how many writes may be in flight now; `globalOutstandingLimit` by default. */
   readonly outstandingLimit?: () => number
   /** Called once, when an invariant does not hold. The server must stop. */
@@ -93,6 +96,7 @@ export class ClientService {
   readonly reads: ReadHandlers<ClientChannel>
   readonly pipeline: RequestPipeline
   readonly auth: AuthPolicy
+  readonly passwords: SessionPasswords
   /** Refuses writes before they are forwarded or prepared; undefined unless `enableEagerACLCheck` is on in an ensemble. */
   readonly eagerAccess: EagerAccessCheck | undefined
   readonly stats: ServerStats
@@ -130,6 +134,7 @@ export class ClientService {
     role = { mode: 'standalone' },
     stats = new ServerStats(),
     sessionIds = new SessionIdGenerator(settings.serverId, platform.clock.wall()),
+    passwords = new SessionPasswords(undefined),
     outstandingLimit = () => settings.globalOutstandingLimit,
     onFailure,
   }: ClientServiceOptions) {
@@ -149,6 +154,7 @@ export class ClientService {
     this.sessionTokens = sessionTokensOf(settings)
     system.resetPauses?.()
     this.auth = new AuthPolicy(settings)
+    this.passwords = passwords
     this.connections = new ConnectionRegistry({ ...settings, maxDescriptors: system.fileDescriptors().max })
     this.throttler = new RequestThrottler(() => this.pipeline.outstanding, outstandingLimit, stats)
     this.deferredReads = new DeferredReads(tree, runLater)

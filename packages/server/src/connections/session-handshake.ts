@@ -1,6 +1,6 @@
 import { writeConnectResponse, type ConnectRequest } from '@zabra/protocol'
-import { isPasswordOf, negotiateTimeout, passwordFor, type Session } from '../core/sessions/index.ts'
-import type { SessionId } from '../core/types.ts'
+import { negotiateTimeout, type Session } from '../core/sessions/index.ts'
+import type { Identity, SessionId } from '../core/types.ts'
 import type { AcceptedWrite, RevalidationCallback, WriteCallback } from '../pipeline/index.ts'
 import type { ClientService } from './client-service.ts'
 import { PauseReason, type FlowControl } from './flow-control.ts'
@@ -11,6 +11,7 @@ import type { ReplyWriter } from './reply-writer.ts'
 export interface HandshakeClient extends LoggedClient {
   readonly flow: FlowControl
   readonly replyWriter: ReplyWriter
+  readonly certificateIdentities: readonly Identity[]
   /** Opens the connection for requests. Calls `writeResponse` before the first of them. */
   openSession(session: Session, writeResponse: () => void): void
   closeAfterFlush(reason: string): void
@@ -45,7 +46,7 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
   start(): void {
     const { stats, platform } = this.#service
     stats.sessionsRequested++
-    const decision = validateHandshake(this.#service, this.#request)
+    const decision = validateHandshake(this.#service, this.#request, certificateOf(this.#client))
     switch (decision.kind) {
       case 'close':
         platform.logger.warn(logContext(this.#client), decision.reason)
@@ -145,19 +146,37 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
       protocolVersion: 0,
       timeOut: session?.timeout ?? 0,
       sessionId: session?.id ?? 0n,
-      passwd: session === undefined ? new Uint8Array(16) : passwordFor(session.id),
+      passwd:
+        session === undefined
+          ? new Uint8Array(16)
+          : this.#service.passwords.passwordFor(session.id, certificateOf(this.#client)),
       ...(isLegacy ? {} : { readOnly: this.#service.isReadOnly }),
     })
     replyWriter.endFrame(mark)
   }
 }
 
+/** Returns what the client certificate of a connection proves, as text; empty without one. */
+const certificateOf = ({ certificateIdentities }: HandshakeClient): string =>
+  certificateIdentities.flatMap(({ scheme, id }) => (scheme === 'x509' ? [id] : [])).join('\n')
+
 /** Checks a connect request, in the order of `ZooKeeperServer.processConnectRequest`. */
 function validateHandshake(
   service: ClientService,
   { lastZxidSeen, timeOut, sessionId, passwd, readOnly }: ConnectRequest,
+  certificateIdentity: string,
 ): HandshakeDecision {
-  const { sessions, localSessions, sessionTokens, settings, stats, pipeline, platform, isReadOnly } = service
+  const {
+    sessions,
+    localSessions,
+    sessionTokens,
+    settings,
+    stats,
+    pipeline,
+    platform,
+    isReadOnly,
+    passwords,
+  } = service
   if (!service.isAccepting) return { kind: 'close', reason: 'Closed: the server is stopping' }
   if (sessionTokens?.take(platform.clock.monotonic()) === false) {
     stats.connectionsDropped++
@@ -189,5 +208,7 @@ function validateHandshake(
       kind: 'close',
       reason: 'Closed: this server is read-only and does not know whether the session is open',
     }
-  return isPasswordOf(sessionId, passwd) ? { kind: 'resume', timeout } : { kind: 'invalid' }
+  return passwords.matches(sessionId, passwd, certificateIdentity)
+    ? { kind: 'resume', timeout }
+    : { kind: 'invalid' }
 }

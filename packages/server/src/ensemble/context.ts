@@ -2,7 +2,7 @@ import type { Platform } from '@zabra/runtime'
 import type { ClientPorts } from '../connections/client-ports.ts'
 import type { ServerStats } from '../connections/stats.ts'
 import type { ServerId } from '../core/quorum/index.ts'
-import type { SessionIdGenerator } from '../core/sessions/index.ts'
+import type { SessionIdGenerator, SessionPasswords } from '../core/sessions/index.ts'
 import type { CommittedWindow } from '../core/zab/index.ts'
 import type { Database, SnapshotScheduler } from '../database/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
@@ -24,6 +24,7 @@ export interface MemberContext {
   readonly stats: ServerStats
   /** Shared by all roles, so that no session id is used twice. */
   readonly sessionIds: SessionIdGenerator
+  readonly passwords: SessionPasswords
   readonly snapshots: SnapshotScheduler
   /** Called when the state of the member can no longer be trusted: stops the member. */
   readonly failed: (error: unknown) => void

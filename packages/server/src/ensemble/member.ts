@@ -11,7 +11,7 @@ import { ClientPorts } from '../connections/client-ports.ts'
 import type { ServedPort } from '../connections/listeners.ts'
 import { ServerStats } from '../connections/stats.ts'
 import type { EnsembleConfiguration, ServerId } from '../core/quorum/index.ts'
-import { SessionIdGenerator } from '../core/sessions/index.ts'
+import { SessionIdGenerator, type SessionPasswords } from '../core/sessions/index.ts'
 import { CommittedWindow } from '../core/zab/index.ts'
 import { SnapshotScheduler, type Database } from '../database/index.ts'
 import type { Server, ServerMetrics } from '../server-types.ts'
@@ -26,6 +26,7 @@ import { RoleManager } from './role-manager.ts'
 export interface MemberParts {
   readonly database: Database
   readonly membership: Membership
+  readonly passwords: SessionPasswords
   /** The HTTP port, which is open already and is closed with the member. */
   readonly admin: AdminServer
 }
@@ -41,7 +42,11 @@ export class Member implements Server, AdminTarget {
   #closing: Promise<void> | undefined
   #isStopped = false
 
-  constructor(settings: ServerSettings, platform: Platform, { database, membership, admin }: MemberParts) {
+  constructor(
+    settings: ServerSettings,
+    platform: Platform,
+    { database, membership, passwords, admin }: MemberParts,
+  ) {
     const stats = new ServerStats()
     const { clock, logger } = platform
     const startedAt = clock.monotonic()
@@ -60,6 +65,7 @@ export class Member implements Server, AdminTarget {
         isEnabled: settings.quorumAddressCheck,
         hostsOf: (id) => membership.hostsOf(id),
       }),
+      passwords,
       stats,
       sessionIds: new SessionIdGenerator(settings.serverId, clock.wall()),
       window: new CommittedWindow(database.lastZxid, settings.commitLogCount),

@@ -46,7 +46,7 @@ export class RoleClients<P extends RequestPipeline> {
   constructor(context: MemberContext, options: RoleClientsOptions<P>) {
     this.#context = context
     const { sessions, role, reconfigure, isReadOnly: readOnly = false, managesContainers = false } = options
-    const { settings, platform, database, membership, stats, sessionIds } = context
+    const { settings, platform, database, membership, stats, sessionIds, passwords } = context
     const { isStandalone } = membership
     let pipeline!: P
     this.service = new ClientService({
@@ -60,6 +60,7 @@ export class RoleClients<P extends RequestPipeline> {
       role: role.mode === 'standalone' ? role : roleMetrics(context, role),
       stats,
       sessionIds,
+      passwords,
       ...(isStandalone
         ? {}
         : { outstandingLimit: () => membership.shareOf(settings.globalOutstandingLimit) }),

@@ -1,4 +1,4 @@
-import { duration, size, integer } from './value-types.ts'
+import { bool, duration, integer, optional, size, text } from './value-types.ts'
 import { row } from './row.ts'
 
 const sessions = 'Sessions'
@@ -29,6 +29,26 @@ export const connectionRows = {
     defaultValue: (inputs) => 20 * inputs.tickTimeMs,
     defaultText: '20 × `tickTime`',
     description: 'Longest session timeout that a client gets.',
+  }),
+  sessionSecretFile: row({
+    group: sessions,
+    key: 'sessionSecretFile',
+    type: optional(text('a file with at least 16 random bytes')),
+    isPath: true,
+    defaultValue: undefined,
+    defaultText: 'alone: made in `dataDir`; a member: none, with a warning',
+    apacheDefault: 'not supported',
+    description:
+      'File with the secret that protects the passwords of sessions: the same on every member. Not for ensembles with members of Apache ZooKeeper.',
+  }),
+  sessionSecretEnabled: row({
+    group: sessions,
+    key: 'sessionSecretEnabled',
+    type: bool(),
+    defaultValue: true,
+    apacheDefault: 'not supported',
+    description:
+      'Uses a secret for the passwords of sessions. With false they follow from the ids, so that open sessions survive a return of the data to Apache ZooKeeper.',
   }),
   sessionlessTimeoutMs: row({
     group: sessions,

@@ -1,15 +1,20 @@
+import { sha1 } from '@zabra/protocol'
+import { sessionDate } from './session-id-generator.ts'
+
 const MULTIPLIER = 0x5deece66dn
 const MASK = (1n << 48n) - 1n
 const SECRET = 0xb3415c00n
+const PASSWORD_BYTES = 16
+const HMAC_BLOCK_BYTES = 64
 
 /**
- * Returns the password of a session: 16 bytes derived from its id (client-protocol 2.5). They are the same on every server, Apache
- * ZooKeeper included, so that a client can reconnect to any. It protects from mistakes, not from attackers.
+ * Returns the password of a session by the formula of Apache ZooKeeper: 16 bytes derived from its id (client-protocol 2.5). Everyone
+ * who knows the id, which the stat of an ephemeral node shows, can compute it.
  */
-export function passwordFor(sessionId: bigint): Uint8Array {
-  const password = new Uint8Array(16)
+export function apachePasswordFor(sessionId: bigint): Uint8Array {
+  const password = new Uint8Array(PASSWORD_BYTES)
   let state = (sessionId ^ SECRET ^ MULTIPLIER) & MASK
-  for (let i = 0; i < 16; i += 4) {
+  for (let i = 0; i < PASSWORD_BYTES; i += 4) {
     state = (state * MULTIPLIER + 0xbn) & MASK
     const value = Number((state >> 16n) & 0xffffffffn)
     for (let byte = 0; byte < 4; byte++) password[i + byte] = (value >>> (byte * 8)) & 0xff
@@ -17,11 +22,82 @@ export function passwordFor(sessionId: bigint): Uint8Array {
   return password
 }
 
-/** Whether a password is that of a session. Takes the same time for all wrong ones. */
-export function isPasswordOf(sessionId: bigint, password: Uint8Array | null): boolean {
-  if (sessionId === 0n || password === null || password.length !== 16) return false
-  const expected = passwordFor(sessionId)
+/** The secret that all members share. */
+export interface SessionSecret {
+  readonly bytes: Uint8Array
+  /** Sessions whose id dates from before, in milliseconds since 1970, may have a password by the formula of Apache ZooKeeper. */
+  readonly since: number | undefined
+}
+
+/**
+ * Computes and checks the passwords of sessions, which are the same on every member, so that a client can reconnect to any. Without
+ * a secret they are those of Apache ZooKeeper, which protect from mistakes and not from attackers.
+ */
+export class SessionPasswords {
+  readonly #secret: SessionSecret | undefined
+
+  constructor(secret: SessionSecret | undefined) {
+    this.#secret = secret
+  }
+
+  /**
+   * Returns the password of a session. `identity` is what the client certificate of its connection proves; the session can then be
+   * resumed only by a connection that proves it too.
+   */
+  passwordFor(sessionId: bigint, identity = ''): Uint8Array {
+    if (this.#secret === undefined) return apachePasswordFor(sessionId)
+    const id = new Uint8Array(8)
+    new DataView(id.buffer).setBigInt64(0, sessionId)
+    return hmacSha1(this.#secret.bytes, concat(id, new TextEncoder().encode(identity))).subarray(
+      0,
+      PASSWORD_BYTES,
+    )
+  }
+
+  /** Whether a client with this password and certificate identity may resume a session. */
+  matches(sessionId: bigint, password: Uint8Array | null, identity = ''): boolean {
+    if (sessionId === 0n || password === null || password.length !== PASSWORD_BYTES) return false
+    if (isEqual(this.passwordFor(sessionId, identity), password)) return true
+    if (this.#secret === undefined) return false
+    // A session that was opened without a certificate.
+    if (identity !== '' && isEqual(this.passwordFor(sessionId), password)) return true
+    const { since } = this.#secret
+    return (
+      since !== undefined &&
+      sessionDate(sessionId, since) < since &&
+      isEqual(apachePasswordFor(sessionId), password)
+    )
+  }
+}
+
+/** Compares passwords in the same time for all wrong ones. */
+function isEqual(expected: Uint8Array, password: Uint8Array): boolean {
   let difference = 0
-  for (let i = 0; i < 16; i++) difference |= expected[i]! ^ password[i]!
+  for (let i = 0; i < PASSWORD_BYTES; i++) difference |= expected[i]! ^ password[i]!
   return difference === 0
+}
+
+/** Returns the HMAC of a message (RFC 2104). */
+export function hmacSha1(secret: Uint8Array, message: Uint8Array): Uint8Array {
+  const key = new Uint8Array(HMAC_BLOCK_BYTES)
+  key.set(secret.length > HMAC_BLOCK_BYTES ? sha1(secret) : secret)
+  const inner = sha1(
+    concat(
+      key.map((byte) => byte ^ 0x36),
+      message,
+    ),
+  )
+  return sha1(
+    concat(
+      key.map((byte) => byte ^ 0x5c),
+      inner,
+    ),
+  )
+}
+
+function concat(a: Uint8Array, b: Uint8Array): Uint8Array {
+  const both = new Uint8Array(a.length + b.length)
+  both.set(a)
+  both.set(b, a.length)
+  return both
 }

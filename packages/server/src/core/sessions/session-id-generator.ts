@@ -2,6 +2,15 @@
 const CONTAINER_OWNER_ID = -(1n << 63n)
 
 /**
+ * Returns when the server that gave a session its id had started, in milliseconds since 1970: the time nearest to `near` with the 40
+ * bits that the id has of it (client-protocol 2.4).
+ */
+export function sessionDate(id: bigint, near: number): number {
+  const distance = BigInt.asIntN(40, (BigInt.asUintN(64, id) >> 16n) - BigInt(Math.floor(near)))
+  return Math.floor(near) + Number(distance)
+}
+
+/**
  * Generates session ids: 8 bits of server id, 40 of time, 16 of counter; the counter overflows into the time (client-protocol 2.4).
  */
 export class SessionIdGenerator {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isPasswordOf, negotiateTimeout, passwordFor, SessionIdGenerator, SessionTracker } from './index.ts'
+import { hmacSha1, negotiateTimeout, SessionIdGenerator, SessionPasswords, SessionTracker } from './index.ts'
 
 const hex = (bytes: Uint8Array): string =>
   [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
@@ -62,23 +62,80 @@ describe('session passwords', () => {
     [1n, '054cc74a37327db215e702e20c73f005'],
     [-1n, '20f62cb5648dc2d771471c8a2486a9ee'],
     [0x0100000000000000n, 'f22acd4a97e69d6d20a49bb638eadb38'],
-  ])('of %s is that of Apache ZooKeeper', (id, password) => {
-    expect(hex(passwordFor(id))).toBe(password)
-    expect(isPasswordOf(id, passwordFor(id))).toBe(true)
+  ])('of %s without a secret is that of Apache ZooKeeper', (id, password) => {
+    const passwords = new SessionPasswords(undefined)
+    expect(hex(passwords.passwordFor(id))).toBe(password)
+    expect(hex(passwords.passwordFor(id, 'CN=bob'))).toBe(password)
+    expect(passwords.matches(id, passwords.passwordFor(id))).toBe(true)
   })
 
-  it('isPasswordOf rejects all other bytes, and any password of session 0', () => {
-    const almost = passwordFor(5n)
-    almost[15]! ^= 1
-    for (const wrong of [
-      almost,
-      new Uint8Array(16),
-      passwordFor(5n).subarray(0, 15),
-      new Uint8Array(0),
-      null,
-    ])
-      expect(isPasswordOf(5n, wrong)).toBe(false)
-    expect(isPasswordOf(0n, passwordFor(0n))).toBe(false)
+  it.each([undefined, { bytes: new Uint8Array(32).fill(7), since: undefined }])(
+    'match no other bytes, and none match session 0 (%j)',
+    (secret) => {
+      const passwords = new SessionPasswords(secret)
+      const almost = passwords.passwordFor(5n).slice()
+      expect(passwords.matches(5n, almost)).toBe(true)
+      almost[15]! ^= 1
+      const short = passwords.passwordFor(5n).subarray(0, 15)
+      for (const wrong of [almost, new Uint8Array(16), short, new Uint8Array(0), null])
+        expect(passwords.matches(5n, wrong)).toBe(false)
+      expect(passwords.matches(0n, passwords.passwordFor(0n))).toBe(false)
+    },
+  )
+
+  it('with a secret differ from those of another secret and of Apache ZooKeeper', () => {
+    const id = new SessionIdGenerator(1, 1_700_000_000_000).next()
+    const [one, other] = [7, 8].map(
+      (byte) => new SessionPasswords({ bytes: new Uint8Array(32).fill(byte), since: undefined }),
+    ) as [SessionPasswords, SessionPasswords]
+    expect(one.matches(id, other.passwordFor(id))).toBe(false)
+    expect(one.matches(id, new SessionPasswords(undefined).passwordFor(id))).toBe(false)
+  })
+
+  it('by the formula of Apache ZooKeeper match only sessions from before the secret', () => {
+    const since = 1_790_000_000_000
+    const passwords = new SessionPasswords({ bytes: new Uint8Array(32), since })
+    const apache = new SessionPasswords(undefined)
+    for (const server of [0, 1, 127, 128, 255])
+      for (const [start, isAccepted] of [
+        [since - 400 * 86_400_000, true],
+        [since - 1, true],
+        [since, false],
+        [since + 400 * 86_400_000, false],
+      ] as const) {
+        const id = new SessionIdGenerator(server, start).next()
+        expect([server, start, passwords.matches(id, apache.passwordFor(id))]).toEqual([
+          server,
+          start,
+          isAccepted,
+        ])
+      }
+  })
+
+  it('of a session opened with a certificate match only connections with its identity', () => {
+    const passwords = new SessionPasswords({ bytes: new Uint8Array(32), since: undefined })
+    const bobs = passwords.passwordFor(5n, 'CN=bob')
+    const tries = ['CN=bob', 'CN=eve', ''].map((identity) => passwords.matches(5n, bobs, identity))
+    expect(tries).toEqual([true, false, false])
+    // A session without an identity goes on where its client has got a certificate meanwhile.
+    expect(passwords.matches(5n, passwords.passwordFor(5n), 'CN=bob')).toBe(true)
+  })
+
+  it.each([
+    ['0b'.repeat(20), 'Hi There', 'b617318655057264e28bc0b6fb378c8ef146be00'],
+    [
+      hex(new TextEncoder().encode('Jefe')),
+      'what do ya want for nothing?',
+      'effcdf6ae5eb2fa2d27416d5f184df9c259a7c79',
+    ],
+    [
+      'aa'.repeat(80),
+      'Test Using Larger Than Block-Size Key - Hash Key First',
+      'aa4ae5e15272d00e95705637ce8a3b55ed402112',
+    ],
+  ])('use the HMAC of RFC 2202 (%s)', (key, message, expected) => {
+    const secret = Uint8Array.from(key.match(/../g)!, (pair) => Number.parseInt(pair, 16))
+    expect(hex(hmacSha1(secret, new TextEncoder().encode(message)))).toBe(expected)
   })
 })
 
