@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -11,6 +11,13 @@ const dataOf = async (path: string) => {
   const { data } = await stage.zk.getData(path)
   return data === null ? null : Buffer.from(data).toString()
 }
+
+/** Returns the name of the newest snapshot in a data folder. */
+const newest = (folder: string): string =>
+  readdirSync(join(folder, 'version-2'))
+    .filter((name) => name.startsWith('snapshot.'))
+    .sort((a, b) => Number.parseInt(a.slice(9), 16) - Number.parseInt(b.slice(9), 16))
+    .at(-1)!
 
 describe('create', () => {
   it('creates a node and prints its path', async () => {
@@ -266,7 +273,14 @@ describe('export and import', () => {
     const data = join(stage.folder, 'data')
     const { code, out, err } = await stage.run(['export', '/sorts', '--from', data])
     expect({ code, err }).toEqual({ code: 0, err: expect.stringContaining('left out 1 ephemeral node, ') })
-    expect(err).toContain('are in the logs and not in it')
+    expect(err).toMatch(/reading snapshot\.[\da-f]+ and \d+ transactions of the log, up to 0x/)
+    const { err: ofFile } = await stage.run([
+      'export',
+      '/sorts',
+      '--from',
+      join(data, 'version-2', newest(data)),
+    ])
+    expect(ofFile).toContain('are in the logs and not in it')
     expect(out.split('\n').map((line) => /"container":true|"ttl":\d+/.exec(line)?.[0])).toEqual([
       undefined,
       '"container":true',
@@ -281,6 +295,44 @@ describe('export and import', () => {
     expect(again.out.split('\n').slice(1)).toEqual(out.split('\n').slice(1))
     expect(await stage.run(['export', '/none', '--from', data])).toMatchObject({ code: 3 })
     expect(await stage.run(['export', '--from', '/no/such'])).toMatchObject({ code: 2 })
+  })
+
+  it('from a data folder hold what its log has after the newest snapshot, also with the logs in another folder', async () => {
+    await stage.zk.create('/late', new TextEncoder().encode('before'))
+    await stage.server.snapshot()
+    await stage.zk.setData('/late', new TextEncoder().encode('after'))
+    await stage.zk.create('/late/child', null)
+    const data = join(stage.folder, 'data')
+    const split = join(stage.folder, 'split')
+    for (const [folder, kind] of [
+      ['snapshots', 'snapshot.'],
+      ['logs', 'log.'],
+    ] as const) {
+      mkdirSync(join(split, folder, 'version-2'), { recursive: true })
+      for (const name of readdirSync(join(data, 'version-2')).filter((one) => one.startsWith(kind)))
+        copyFileSync(join(data, 'version-2', name), join(split, folder, 'version-2', name))
+    }
+    const fromSplit = ['--from', join(split, 'snapshots'), '--logs', join(split, 'logs')]
+    for (const source of [['--from', data], ['--from', join(data, 'version-2')], fromSplit]) {
+      const { code, out } = await stage.run(['export', '/late', ...source])
+      const lines = out
+        .trim()
+        .split('\n')
+        .slice(1, -1)
+        .map((line) => JSON.parse(line) as object)
+      expect([code, lines]).toMatchObject([
+        0,
+        [
+          { path: '/', data: 'after' },
+          { path: '/child', data: null },
+        ],
+      ])
+    }
+    expect(await stage.run(['export', '/late', '--logs', data])).toMatchObject({ code: 2 })
+    // Logs without any snapshot are no state from which a server would start.
+    expect(await stage.run(['export', '/', '--from', join(split, 'logs')])).toMatchObject({ code: 17 })
+    await stage.zk.delete('/late/child')
+    await stage.zk.delete('/late')
   })
 
   it('import to the exported path by default', async () => {

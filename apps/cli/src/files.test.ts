@@ -8,6 +8,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { nodePlatform } from '@zabra/runtime/node'
+import { createServer, defaults } from '@zabra/server'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { CliFixture, CommandRun, setupStage, stage, type RunResult } from './testing/cli-fixture.ts'
 
@@ -182,6 +184,40 @@ describe('log', () => {
   })
 })
 
+describe('log --chop', () => {
+  it('writes the transactions up to a zxid to a new file and leaves the log as it is', async () => {
+    const before = readFileSync(log)
+    const output = join(data, 'chopped.log')
+    expect(await run('log', log, '--chop', '0x4', '-o', output)).toMatchObject({
+      code: 0,
+      out: `${output}: 4 transactions up to 0x4\n`,
+    })
+    expect((await run('log', '--check', output)).out).toContain('sound, 4 transactions, 0x1 to 0x4')
+    expect(readFileSync(log)).toEqual(before)
+    const all = join(data, 'all.log')
+    truncateSync(log, readFileSync(log).length - 1)
+    expect((await run('log', log, '--chop', '7', '-o', all)).code).toBe(0)
+    expect((await run('log', '--check', all)).out).toContain('sound, 7 transactions')
+  })
+
+  it('refuses a transaction that the log does not hold, a missing or existing output, and damage before it', async () => {
+    const output = join(data, 'chopped.log')
+    const missing = await run('log', log, '--chop', '0x99', '-o', output)
+    expect(missing).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('which holds 0x1 to 0x7, got 0x99'),
+    })
+    expect(await run('log', log, '--chop', '0x4')).toMatchObject({ code: 2 })
+    expect(await run('log', log, '--chop', 'zz', '-o', output)).toMatchObject({ code: 2 })
+    writeFileSync(output, 'mine')
+    expect((await run('log', log, '--chop', '0x4', '-o', output)).code).not.toBe(0)
+    expect(readFileSync(output, 'utf8')).toBe('mine')
+    damage(offsets()[2]! + 50)
+    expect(await run('log', log, '--chop', '0x4', '-o', join(data, 'other.log'))).toMatchObject({ code: 17 })
+    expect(existsSync(join(data, 'other.log'))).toBe(false)
+  })
+})
+
 describe('snapshot', () => {
   it('prints summary and nodes of the newest snapshot in a folder', async () => {
     const { code, out } = await run('snapshot', data)
@@ -210,6 +246,104 @@ describe('snapshot', () => {
       err: expect.stringContaining('1 of 1 snapshot is damaged'),
     })
     expect(await run('snapshot', data)).toMatchObject({ code: 17 })
+  })
+
+  it('--compare prints what differs in a later snapshot', async () => {
+    const later = await nextSnapshot()
+    const first = join(data, 'version-2', 'snapshot.0')
+    const { code, out } = await run('snapshot', first, '--compare', later)
+    expect(code).toBe(0)
+    expect(out.trim().split('\n')).toEqual([
+      'changed / children (+0 bytes)',
+      'added /a 0 bytes',
+      '1 added, 1 changed, 0 removed',
+    ])
+    const back = await run('snapshot', later, '--compare', first, '--json', '--path', '/a')
+    expect(JSON.parse(back.out)).toEqual({ kind: 'removed', path: '/a', bytes: 0 })
+    expect((await run('snapshot', later, '--compare', later)).out).toBe('0 added, 0 changed, 0 removed\n')
+  })
+
+  it('--summary prints nodes and bytes of subtrees down to a depth', async () => {
+    const later = await nextSnapshot()
+    expect((await run('snapshot', later, '--summary')).out.split('\n')).toEqual([
+      '/ 5 nodes 0 bytes',
+      '/a 1 nodes 0 bytes',
+      '/zookeeper 3 nodes 0 bytes',
+      '',
+    ])
+    expect((await run('snapshot', later, '--summary', '--depth', '0')).out).toBe('/ 5 nodes 0 bytes\n')
+    const deep = await run('snapshot', later, '--summary', '--depth', '5', '--path', '/zookeeper', '--json')
+    expect(
+      deep.out
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as object),
+    ).toEqual([
+      { path: '/zookeeper', nodes: 3, bytes: 0 },
+      { path: '/zookeeper/config', nodes: 1, bytes: 0 },
+      { path: '/zookeeper/quota', nodes: 1, bytes: 0 },
+    ])
+    expect(await run('snapshot', later, '--summary', '--path', '/none')).toMatchObject({ code: 3 })
+    expect(await run('snapshot', later, '--summary', '--check')).toMatchObject({ code: 2 })
+  })
+
+  /** Starts a server on the copy, which replays the log, and returns the snapshot that it takes. */
+  async function nextSnapshot(): Promise<string> {
+    const before = new Set(readdirSync(join(data, 'version-2')))
+    const server = await createServer(
+      defaults({ dataDir: data, clientPort: 0, clientPortAddress: '127.0.0.1' }),
+      nodePlatform(),
+    )
+    await server.snapshot()
+    await server.close()
+    const name = readdirSync(join(data, 'version-2')).find(
+      (one) => one.startsWith('snapshot.') && !before.has(one),
+    )
+    return join(data, 'version-2', name!)
+  }
+})
+
+describe('initialize', () => {
+  it('makes a folder from which a server starts, and leaves a folder with data as it is', async () => {
+    const folder = join(stage.folder, `new-${number++}`)
+    expect(await run('initialize', folder, '--id', '7')).toMatchObject({
+      code: 0,
+      out: `${folder}: ready for a server without data, with id 7\n`,
+    })
+    expect(readFileSync(join(folder, 'myid'), 'utf8')).toBe('7\n')
+    expect(readdirSync(folder).sort()).toEqual(['initialize', 'myid', 'version-2'])
+    const before = readdirSync(join(data, 'version-2'))
+    expect(await run('initialize', data)).toMatchObject({
+      code: 17,
+      err: expect.stringContaining('got snapshot.0'),
+    })
+    expect([existsSync(join(data, 'initialize')), readdirSync(join(data, 'version-2'))]).toEqual([
+      false,
+      before,
+    ])
+  })
+})
+
+describe('purge', () => {
+  it('removes what recovery from the newest snapshots does not need', async () => {
+    const server = await createServer(
+      defaults({ dataDir: data, clientPort: 0, clientPortAddress: '127.0.0.1' }),
+      nodePlatform(),
+    )
+    expect((await run('purge', data, '--keep', '3')).code).not.toBe(0)
+    await server.close()
+    const inner = join(data, 'version-2')
+    for (const zxid of [8, 9, 10])
+      copyFileSync(join(inner, 'snapshot.0'), join(inner, `snapshot.${zxid.toString(16)}`))
+    const { code, out } = await run('purge', data, '--keep', '3')
+    expect([code, out]).toEqual([0, 'removed snapshot.0\n1 files removed\n'])
+    expect(
+      readdirSync(inner)
+        .filter((name) => name.startsWith('snapshot.'))
+        .sort(),
+    ).toEqual(['snapshot.8', 'snapshot.9', 'snapshot.a'])
+    expect((await run('purge', data, '--keep', '2')).code).toBe(2)
+    expect((await run('purge', join(inner, '..', 'none'), '--keep', '3')).code).toBe(2)
   })
 })
 

@@ -1,11 +1,12 @@
 import { ownerKind, ttlOf } from '@zabra/protocol'
-import { readSnapshot } from '@zabra/server/files'
+import { readDatabase, readSnapshot, type SnapshotNode } from '@zabra/server/files'
+import { silentLogger } from '@zabra/runtime'
 import { createWriteStream } from 'node:fs'
 import { once } from 'node:events'
 import { unlink } from 'node:fs/promises'
 import { UnreadableNodes, type CommandModule } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
-import { findFiles } from '../files/find-files.ts'
+import { dataFolderOf, findFiles } from '../files/find-files.ts'
 import { note, printJson, type Io } from '../io.ts'
 import { progress } from '../progress.ts'
 import { EXPORT_HEAD, exportEnd, formatNode, type ExportedNode } from '../session/export-format.ts'
@@ -16,6 +17,7 @@ interface Flags {
   readonly output?: string
   readonly ephemeral?: boolean
   readonly from?: string
+  readonly logs?: string
 }
 
 /** A node with its absolute path, and whether it is ephemeral. */
@@ -33,11 +35,14 @@ export const exportTree: CommandModule = (program, { io, options, session }) => 
     .option('-e, --ephemeral', 'include ephemeral nodes, which an import creates as persistent')
     .option(
       '--from <file or folder>',
-      'read a snapshot, or the newest one in a data folder, instead of a server; only a snapshot has container and TTL nodes marked',
+      'read a data folder as a server would at its start, or one snapshot, instead of a server; only files have container and TTL nodes marked',
     )
+    .option('--logs <folder>', 'with --from: the folder of the logs (dataLogDir), if it is another one')
     .action(async (path: string, flags: Flags) => {
       if (isReserved(path))
         throw new UsageError(`${path} belongs to the server and cannot be exported. Name another subtree.`)
+      if (flags.logs !== undefined && flags.from === undefined)
+        throw new UsageError('--logs belongs to --from: give it too, or leave --logs out.')
       const unreadable = new UnreadableNodes(io)
       const target = await openTarget(io, flags.output)
       const isShown = flags.output === undefined && io.stdout.isTTY === true
@@ -51,7 +56,7 @@ export const exportTree: CommandModule = (program, { io, options, session }) => 
       }
       let counts: Counts
       try {
-        if (flags.from !== undefined) counts = await write(readSnapshotNodes(io, flags.from, path), 0)
+        if (flags.from !== undefined) counts = await write(readFileNodes(io, flags.from, flags.logs, path), 0)
         else
           counts = await session(async (zk) =>
             write(readNodes(zk, path, io.signal, unreadable.add), (await zk.getAllChildrenNumber(path)) + 1),
@@ -99,20 +104,40 @@ async function writeExport(
   return counts
 }
 
-/** Reads the nodes of a subtree from a snapshot, with their types. */
-async function* readSnapshotNodes(io: Io, from: string, root: string): AsyncGenerator<SourceNode> {
-  const file = (await findFiles(io.platform.disk, from, 'snapshot')).at(-1)!
-  const found = await readSnapshot(io.platform.disk, file, io.platform.compression)
-  const zxid = (found.lastZxid ?? found.zxid).toString(16)
-  note(io, `reading ${file}; transactions after 0x${zxid} are in the logs and not in it`)
+/** Reads the nodes of a subtree from files, with their types. */
+async function* readFileNodes(
+  io: Io,
+  from: string,
+  logs: string | undefined,
+  root: string,
+): AsyncGenerator<SourceNode> {
   let count = 0
-  for (const { path, data, acl, stat } of found.nodes()) {
+  for (const { path, data, acl, stat } of await readFiles(io, from, logs)) {
     io.signal.throwIfAborted()
     if (isReserved(path) || !(root === '/' || path === root || path.startsWith(`${root}/`))) continue
     count++
     yield { path, data, acl, ...kindOf(stat.owner) }
   }
-  if (count === 0) throw new Failure(`${root} is not in ${file}.`, ExitCode.noNode)
+  if (count === 0) throw new Failure(`${root} is not in ${from}.`, ExitCode.noNode)
+}
+
+/** Reads a data folder, with the log behind its newest snapshot; or a snapshot alone, where a file is named. */
+async function readFiles(io: Io, from: string, logs: string | undefined): Promise<Generator<SnapshotNode>> {
+  const { disk, compression } = io.platform
+  const logger = { ...silentLogger, warn: (_: object, sentence: string) => note(io, sentence) }
+  const dataDir = await dataFolderOf(disk, from)
+  if (dataDir !== undefined) {
+    const dataLogDir = logs === undefined ? dataDir : ((await dataFolderOf(disk, logs)) ?? logs)
+    const found = await readDatabase(disk, { dataDir, dataLogDir }, compression, logger)
+    const zxid = found.lastZxid.toString(16)
+    note(io, `reading ${found.snapshot} and ${found.replayed} transactions of the log, up to 0x${zxid}`)
+    return found.nodes()
+  }
+  const file = (await findFiles(disk, from, 'snapshot')).at(-1)!
+  const found = await readSnapshot(disk, file, compression)
+  const zxid = (found.lastZxid ?? found.zxid).toString(16)
+  note(io, `reading ${file}; transactions after 0x${zxid} are in the logs and not in it`)
+  return found.nodes()
 }
 
 function kindOf(owner: bigint): Pick<SourceNode, 'kind' | 'ttl' | 'isEphemeral'> {

@@ -3,6 +3,7 @@ import { bench } from './bench.ts'
 import { cert } from './cert.ts'
 import { config } from './config.ts'
 import { create } from './create.ts'
+import { initialize, purgeFiles } from './data.ts'
 import { remove } from './delete.ts'
 import { deleteall } from './deleteall.ts'
 import { du } from './du.ts'
@@ -31,6 +32,6 @@ import { whoami } from './whoami.ts'
 export const commandGroups: readonly (readonly [heading: string, commands: readonly CommandModule[]])[] = [
   ['Read:', [ls, tree, get, stat, getAcl, find, du, ephemerals, watch]],
   ['Change:', [create, set, setAcl, remove, deleteall, quota, exportTree, importTree]],
-  ['Files of a server:', [log, snapshot, recover, cert]],
+  ['Files of a server:', [log, snapshot, recover, initialize, purgeFiles, cert]],
   ['Servers and sessions:', [shell, status, config, whoami, sync, bench]],
 ]

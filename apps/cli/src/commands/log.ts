@@ -1,5 +1,6 @@
 import { Option } from 'commander'
-import { readLog, repairLog, type LogReport } from '@zabra/server/files'
+import { formatZxid } from '@zabra/protocol'
+import { chopLog, readLog, repairLog, type LogReport } from '@zabra/server/files'
 import type { CommandModule } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 import { describeGap, reportJson, reportLines } from '../files/log-report.ts'
@@ -16,6 +17,7 @@ interface Flags {
   readonly data?: boolean
   readonly path?: string
   readonly session?: bigint
+  readonly chop?: number
 }
 
 /** `zabra log`: prints, checks or repairs transaction logs of Zabra and Apache ZooKeeper. */
@@ -31,14 +33,25 @@ export const log: CommandModule = (program, { io, options }) => {
       new Option('--check', 'print whether the files are sound instead of transactions').conflicts('repair'),
     )
     .option('--repair', 'cut off an incomplete last write; keeps a copy of the file next to it')
-    .option('-o, --output <file>', 'with --repair: write the sound part to this file instead')
+    .addOption(
+      new Option('--chop <zxid>', 'write the transactions of one file up to this one to --output')
+        .argParser(zxidArgument)
+        .conflicts(['repair', 'check']),
+    )
+    .option(
+      '-o, --output <file>',
+      'with --chop or --repair: the new file; --repair then leaves the log as it is',
+    )
     .option('--force', 'with --repair: also cut at damage in the middle, which loses all that follows')
     .action(async (target: string, flags: Flags) => {
-      if (!flags.repair && (flags.force || flags.output !== undefined))
-        throw new UsageError('--force and --output belong to --repair: give it too, or leave them out.')
+      if (!flags.repair && (flags.force || (flags.output !== undefined && flags.chop === undefined)))
+        throw new UsageError(
+          '--force belongs to --repair, and --output to --repair or --chop: give it too, or leave them out.',
+        )
       const files = await findFiles(io.platform.disk, target, 'log')
       const { json } = options()
-      if (flags.repair) await repairAll(io, files, flags, json)
+      if (flags.chop !== undefined) await chop(io, files, flags.chop, flags.output, json)
+      else if (flags.repair) await repairAll(io, files, flags, json)
       else if (flags.check) await check(io, files, json)
       else await printTransactions(io, files, flags, json)
     })
@@ -124,6 +137,34 @@ async function repairAll(io: Io, files: readonly string[], flags: Flags, json: b
       }
     }
   })
+}
+
+async function chop(
+  io: Io,
+  files: readonly string[],
+  zxid: number,
+  output: string | undefined,
+  json: boolean,
+): Promise<void> {
+  if (output === undefined)
+    throw new UsageError('--chop needs --output, the new file: the log stays as it is.')
+  if (files.length > 1)
+    throw new UsageError(`Expected one log file with --chop, got ${files.length}. Name the file.`)
+  try {
+    const { kept } = await chopLog(io.platform.disk, files[0]!, zxid, output)
+    if (json) printJson(io, { file: files[0], output, kept, last: `0x${formatZxid(zxid)}` })
+    else print(io, `${output}: ${kept} transactions up to 0x${formatZxid(zxid)}`)
+  } catch (error) {
+    if (error instanceof RangeError) throw new UsageError(`${error.message}.`)
+    throw error
+  }
+}
+
+function zxidArgument(text: string): number {
+  const zxid = Number.parseInt(text, 16)
+  if (!/^(0x)?[0-9a-f]{1,14}$/i.test(text) || !Number.isSafeInteger(zxid))
+    throw new UsageError(`Expected a zxid in hexadecimal digits, such as 0x100000005, got "${text}".`)
+  return zxid
 }
 
 function refuseDamaged(damaged: readonly LogReport[]): void {

@@ -1,8 +1,12 @@
 import { formatZxid } from '@zabra/protocol'
+import { Option } from 'commander'
 import { DamageError, readSnapshot, type SnapshotContents, type SnapshotNode } from '@zabra/server/files'
 import type { CommandModule } from '../context.ts'
 import { ExitCode, Failure } from '../exit-codes.ts'
+import { integer } from '../arguments.ts'
+import { compareSnapshots } from '../files/compare-snapshots.ts'
 import { findFiles } from '../files/find-files.ts'
+import { summarizeSubtrees } from '../files/summarize-snapshot.ts'
 import { print, printJson, type Io } from '../io.ts'
 import { formatAcl } from '../text/acl.ts'
 import { dataFields, preview, safeLine } from '../text/bytes.ts'
@@ -11,6 +15,9 @@ interface Flags {
   readonly check?: boolean
   readonly data?: boolean
   readonly path?: string
+  readonly compare?: string
+  readonly summary?: boolean
+  readonly depth: number
 }
 
 const hex = (value: bigint | number): string => `0x${formatZxid(value)}`
@@ -19,16 +26,34 @@ const hex = (value: bigint | number): string => `0x${formatZxid(value)}`
 export const snapshot: CommandModule = (program, { io, options }) => {
   program
     .command('snapshot')
-    .description('print a snapshot, or the newest one in a folder; or check them')
+    .description('print a snapshot, or the newest one in a folder; check, compare or summarize it')
     .argument('<file or folder>', 'snapshot.<zxid>, also .gz and .snappy, a data folder, or its version-2')
     .option('--data', 'print the beginning of the data too')
     .option('--path <path>', 'only this node and its descendants')
-    .option('--check', 'print whether the files are sound instead of nodes; all files of a folder')
+    .addOption(
+      new Option(
+        '--check',
+        'print whether the files are sound instead of nodes; all files of a folder',
+      ).conflicts(['compare', 'summary']),
+    )
+    .addOption(
+      new Option(
+        '--compare <file or folder>',
+        'print what differs in this later snapshot instead of nodes',
+      ).conflicts('summary'),
+    )
+    .option('--summary', 'print the number of nodes and the bytes of data of subtrees instead of nodes')
+    .option('--depth <n>', 'with --summary: levels below --path', integer(0), 1)
     .action(async (target: string, flags: Flags) => {
       const files = await findFiles(io.platform.disk, target, 'snapshot')
       const { json } = options()
       if (flags.check) return check(io, files, json)
-      return printSnapshot(io, await read(io, files.at(-1)!), flags, json)
+      const found = await read(io, files.at(-1)!)
+      if (flags.compare !== undefined) {
+        const later = await findFiles(io.platform.disk, flags.compare, 'snapshot')
+        return printDifferences(io, found, await read(io, later.at(-1)!), flags, json)
+      }
+      return flags.summary ? printSummary(io, found, flags, json) : printSnapshot(io, found, flags, json)
     })
 }
 
@@ -74,17 +99,49 @@ function printSnapshot(io: Io, snapshot: SnapshotContents, flags: Flags, json: b
   for (const node of snapshot.nodes()) {
     io.signal.throwIfAborted()
     const { path } = node
-    if (
-      flags.path !== undefined &&
-      flags.path !== '/' &&
-      path !== flags.path &&
-      !path.startsWith(`${flags.path}/`)
-    )
-      continue
+    if (!isWithin(path, flags.path)) continue
     if (json) printJson(io, nodeJson(node, flags.data === true))
     else print(io, nodeLine(node, flags.data === true))
   }
 }
+
+function printDifferences(
+  io: Io,
+  earlier: SnapshotContents,
+  later: SnapshotContents,
+  flags: Flags,
+  json: boolean,
+): void {
+  const counts = { added: 0, changed: 0, removed: 0 }
+  for (const difference of compareSnapshots(earlier, later)) {
+    io.signal.throwIfAborted()
+    if (!isWithin(difference.path, flags.path)) continue
+    counts[difference.kind]++
+    if (json) printJson(io, difference)
+    else {
+      const { kind, path, bytes } = difference
+      const size =
+        kind === 'changed'
+          ? `${difference.what.join(', ')} (${bytes < 0 ? '' : '+'}${bytes} bytes)`
+          : `${bytes} bytes`
+      print(io, `${kind} ${safeLine(path)} ${size}`)
+    }
+  }
+  if (!json) print(io, `${counts.added} added, ${counts.changed} changed, ${counts.removed} removed`)
+}
+
+function printSummary(io: Io, snapshot: SnapshotContents, { path = '/', depth }: Flags, json: boolean): void {
+  const subtrees = summarizeSubtrees(snapshot, path, depth)
+  if (subtrees.length === 0) throw new Failure(`${path} is not in ${snapshot.file}.`, ExitCode.noNode)
+  for (const subtree of subtrees) {
+    if (json) printJson(io, subtree)
+    else print(io, `${safeLine(subtree.path)} ${subtree.nodes} nodes ${subtree.bytes} bytes`)
+  }
+}
+
+/** Whether a path is `root` or a descendant of it. */
+const isWithin = (path: string, root = '/'): boolean =>
+  root === '/' || path === root || path.startsWith(`${root}/`)
 
 const summary = ({ zxid, lastZxid, nodeCount, sessions }: SnapshotContents): string =>
   `${nodeCount} nodes and ${sessions.size} sessions, as of transaction ${hex(zxid)}${lastZxid === undefined || lastZxid === zxid ? '' : `, with parts of those up to ${hex(lastZxid)}`}`

@@ -1,6 +1,6 @@
 import { DiskError, type Disk } from '@zabra/runtime'
 import { lockFolder, logsIn, snapshotsIn, VERSION_FOLDER } from '@zabra/server/files'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { UsageError } from '../exit-codes.ts'
 import type { Io } from '../io.ts'
 
@@ -16,6 +16,15 @@ export async function findFiles(disk: Disk, target: string, kind: 'log' | 'snaps
       `Expected files named ${kind}.<zxid> in ${inner}, got none. Name a file, a data folder or its ${VERSION_FOLDER}.`,
     )
   return files.map(({ name }) => join(inner, name))
+}
+
+/** Returns the folder whose `version-2` a path names or contains; undefined for a file and for a folder of any other name. */
+export async function dataFolderOf(disk: Disk, target: string): Promise<string | undefined> {
+  const names = await listFolder(disk, target)
+  if (names?.includes(VERSION_FOLDER)) return target
+  return names !== undefined && basename(resolve(target)) === VERSION_FOLDER
+    ? dirname(resolve(target))
+    : undefined
 }
 
 async function listFolder(disk: Disk, target: string): Promise<string[] | undefined> {

@@ -5,7 +5,20 @@ export { repairLog } from './repair-log.ts'
 export type { LogRepair, RepairOptions } from './repair-log.ts'
 export { renumber } from './renumber.ts'
 export type { Renumbering, RenumberOptions } from './renumber.ts'
+export { chopLog, type ChoppedLog } from './chop-log.ts'
+export { initializeData } from './initialize-data.ts'
+export { readDatabase, type DatabaseContents, type DatabaseLocation } from './read-database.ts'
 export { readSnapshot } from './read-snapshot.ts'
 export type { SnapshotContents, SnapshotNode } from './read-snapshot.ts'
-export { DamageError, FolderLockedError, lockFolder, logsIn, snapshotsIn, VERSION_FOLDER } from '../index.ts'
+export {
+  DamageError,
+  FolderLockedError,
+  RecoveryError,
+  dataFoldersOf,
+  purge,
+  lockFolder,
+  logsIn,
+  snapshotsIn,
+  VERSION_FOLDER,
+} from '../index.ts'
 export type { LoggedTxn, StoredStat, SubTxn, Txn } from '../../core/types.ts'

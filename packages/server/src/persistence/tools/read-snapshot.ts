@@ -60,7 +60,7 @@ export async function readSnapshot(
       value: `${formatZxid(digest.value.hi)}${formatZxid(digest.value.lo).padStart(8, '0')}`,
       matches: digest.zxid === zxid ? matches(tree, digest.value) : undefined,
     },
-    nodes: () => walk(tree),
+    nodes: () => nodesOf(tree),
   }
 }
 
@@ -72,7 +72,8 @@ function matches(tree: Tree, digest: Digest): boolean | undefined {
   return hasNonAsciiPaths(tree) ? undefined : false
 }
 
-function* walk(tree: Tree): Generator<SnapshotNode> {
+/** Yields the nodes of a tree, parents before their children. */
+export function* nodesOf(tree: Tree): Generator<SnapshotNode> {
   const cursor = tree.scan()
   try {
     const met: SnapshotNode[] = []

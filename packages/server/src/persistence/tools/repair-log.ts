@@ -2,6 +2,7 @@ import type { Disk } from '@zabra/runtime'
 import type { Zxid } from '../../core/types.ts'
 import { DamageError } from '../index.ts'
 import { ENTRY_END, LOG_HEADER_BYTES } from '../log-format.ts'
+import { copyPrefix, folderOf } from './copy-prefix.ts'
 import type { LogReport } from './read-log.ts'
 
 export interface RepairOptions {
@@ -21,8 +22,6 @@ export interface LogRepair {
   readonly last: Zxid | undefined
   readonly bytesCut: number
 }
-
-const CHUNK = 1 << 20
 
 /**
  * Repairs a log by the report that `readLog` has just returned. Makes a durable copy before it changes the file. No server may use
@@ -48,11 +47,11 @@ export async function repairLog(
   const result = { kept: report.transactions, last: report.last, bytesCut: report.size - end }
   if (output !== undefined) {
     if (!hasHeader) return { ...result, written: undefined, backup: undefined }
-    await copy(disk, file, output, end, state === 'unmarked')
+    await copyPrefix(disk, file, output, end, state === 'unmarked')
     return { ...result, written: output, backup: undefined }
   }
   const backup = await freeName(disk, file)
-  await copy(disk, file, backup, report.size, false)
+  await copyPrefix(disk, file, backup, report.size, false)
   if (!hasHeader) {
     await disk.remove(file)
     await disk.syncFolder(folderOf(file))
@@ -69,28 +68,6 @@ export async function repairLog(
   return { ...result, written: file, backup }
 }
 
-/** Copies the first `length` bytes to a file that must not exist yet, and makes the copy durable. */
-async function copy(disk: Disk, from: string, to: string, length: number, mark: boolean): Promise<void> {
-  const reader = await disk.openRead(from)
-  try {
-    const writer = await disk.openWrite(to, { create: true, durable: false })
-    try {
-      for (let at = 0; at < length; at += CHUNK) {
-        const bytes = new Uint8Array(Math.min(CHUNK, length - at))
-        const read = await reader.read(bytes, at)
-        await writer.write(bytes.subarray(0, read), at)
-      }
-      if (mark) await writer.write(new Uint8Array([ENTRY_END]), length)
-      await writer.sync()
-    } finally {
-      await writer.close()
-    }
-  } finally {
-    await reader.close()
-  }
-  await disk.syncFolder(folderOf(to))
-}
-
 /** Returns an unused name beside the file that no server takes for a log. */
 async function freeName(disk: Disk, file: string): Promise<string> {
   const name = file.slice(file.lastIndexOf('/') + 1)
@@ -98,9 +75,4 @@ async function freeName(disk: Disk, file: string): Promise<string> {
     const path = `${folderOf(file)}/backup.${name}.${number}`
     if (!(await disk.exists(path))) return path
   }
-}
-
-function folderOf(path: string): string {
-  const slash = path.lastIndexOf('/')
-  return slash < 0 ? '.' : slash === 0 ? '/' : path.slice(0, slash)
 }
