@@ -105,7 +105,9 @@ describe(`reconfig of an ensemble of ${serverUnderTest}`, () => {
       const client = await Client.connect(Number(ensemble.address(entry).split(':')[1]), { timeoutMs: 6000 })
       const text = String((await client.get('/zookeeper/config')).data)
       await client.close()
-      const shown = [...text.matchAll(/^server\.(\d+)=/gm)].map(([, id]) => Number(id)).toSorted((a, b) => a - b)
+      const shown = [...text.matchAll(/^server\.(\d+)=/gm)]
+        .map(([, id]) => Number(id))
+        .toSorted((a, b) => a - b)
       return shown.join() === ids.toSorted((a, b) => a - b).join()
     })
 

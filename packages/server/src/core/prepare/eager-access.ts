@@ -4,7 +4,7 @@ import { operationOf } from '../operations/table.ts'
 import type { DecodedWrite } from '../operations/types.ts'
 import type { Tree } from '../tree/index.ts'
 import type { Identity } from '../types.ts'
-import type { FieldReader } from './field-reader.ts'
+import type { FieldReader } from '../operations/fields.ts'
 
 /** Reads paths and skips data. */
 const PATHS: FieldReader = {
