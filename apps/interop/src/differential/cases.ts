@@ -5,7 +5,7 @@ import type { AddCase, Case } from './case.ts'
 import { malformedCases } from './malformed-cases.ts'
 import { multiCases } from './multi-cases.ts'
 import { sessionCases } from './session-cases.ts'
-import { treeCases } from './tree-cases.ts'
+import { quotaLimitCases, treeCases } from './tree-cases.ts'
 import { randomCases } from './random-cases.ts'
 import { watchCases } from './watch-cases.ts'
 
@@ -26,5 +26,7 @@ export function allCases(): Case[] {
   sessionCases(add)
   malformedCases(add)
   randomCases(add)
+  // Recorded replies hold sequence numbers of the root, so later additions come behind the others.
+  quotaLimitCases(add)
   return cases
 }

@@ -255,6 +255,27 @@ function deletes(add: AddCase): void {
   ])
 }
 
+/** Quotas whose limits cannot be parsed. */
+export function quotaLimitCases(add: AddCase): void {
+  const limits = (root: string): string => `/zookeeper/quota${root}`
+  for (const [name, data] of [
+    ['unparsable limits', 'nonsense'],
+    ['null limits', null],
+  ] as const)
+    for (const stats of ['with', 'without']) {
+      add(`quota: ${name} ${stats} stats`, (root) => [
+        r.create(limits(root)),
+        r.create(`${limits(root)}/zookeeper_limits`, data),
+        ...(stats === 'with' ? [r.create(`${limits(root)}/zookeeper_stats`, 'count=1,bytes=0')] : []),
+        r.create(`${root}/a`, 'x'),
+        r.set(root, 'longer'),
+        r.multi([r.part.create(`${root}/b`), r.part.set(root, 2)]),
+        r.multi([r.part.check(root), r.part.create(`${root}/c`)]),
+        r.list2(root),
+      ])
+    }
+}
+
 function quotas(add: AddCase): void {
   const limits = (root: string): string => `/zookeeper/quota${root}`
   const setUp = (root: string, text: string): Step[] => [
@@ -293,22 +314,6 @@ function quotas(add: AddCase): void {
       r.del(limits(root)),
     ])
   }
-  for (const [name, data] of [
-    ['unparsable limits', 'nonsense'],
-    ['null limits', null],
-  ] as const)
-    for (const stats of ['with', 'without']) {
-      add(`quota: ${name} ${stats} stats`, (root) => [
-        r.create(limits(root)),
-        r.create(`${limits(root)}/zookeeper_limits`, data),
-        ...(stats === 'with' ? [r.create(`${limits(root)}/zookeeper_stats`, 'count=1,bytes=0')] : []),
-        r.create(`${root}/a`, 'x'),
-        r.set(root, 'longer'),
-        r.multi([r.part.create(`${root}/b`), r.part.set(root, 2)]),
-        r.multi([r.part.check(root), r.part.create(`${root}/c`)]),
-        r.list2(root),
-      ])
-    }
   add('quota: no other subtree is counted', (root) => [
     ...setUp(`${root}/in`, 'count=5,bytes=50'),
     r.create(limits(root)),
