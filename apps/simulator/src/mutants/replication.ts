@@ -46,8 +46,8 @@ export const replication: readonly ServerMutant[] = [
   mutant('epoch-reused', 'A leader uses the last accepted epoch instead of the next one.', { servers: 3 }, [
     [
       'core/zab/epoch-agreement.ts',
-      'Math.max(this.#epoch, acceptedEpoch + 1)',
-      'Math.max(this.#epoch, acceptedEpoch, 1)',
+      'Math.max(...counted.map(([, claim]) => claim.acceptedEpoch + 1))',
+      'Math.max(1, ...counted.map(([, claim]) => claim.acceptedEpoch))',
     ],
   ]),
   mutant('commit-without-quorum', 'A leader commits what is on its own disk.', { servers: 3 }, [

@@ -1,9 +1,6 @@
 import { Writer } from '@zabra/protocol'
 import type { Prng } from '@zabra/testing'
 
-/** A port that strangers connect to. */
-export type StrangerPort = 'client' | 'quorum' | 'election' | 'observers'
-
 const text = (value: string): Uint8Array => new TextEncoder().encode(value)
 
 /** Numbers at the ends of what a protocol or a server can count. */

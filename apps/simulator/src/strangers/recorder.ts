@@ -1,6 +1,5 @@
 import type { Prng, SimulatedConnection, SimulatedWorld } from '@zabra/testing'
-import type { StrangerPort } from './messages.ts'
-import { PORTS } from './stranger.ts'
+import { PORTS, type StrangerPort } from './ports.ts'
 
 /** Chunks that are remembered for each port. */
 const KEPT = 48

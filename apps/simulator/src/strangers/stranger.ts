@@ -1,25 +1,9 @@
 import type { Address, Connection } from '@zabra/runtime'
-import { CLIENT_PORT, type Host, type Prng, type SimulatedWorld } from '@zabra/testing'
-import { OBSERVER_PORT } from '../simulation/observer-monitor.ts'
+import type { Host, Prng, SimulatedWorld } from '@zabra/testing'
 import { QuorumPacketParser, type QuorumPacket } from '../simulation/quorum-packet-parser.ts'
 import type { Recorder } from './recorder.ts'
-import {
-  ackEpoch,
-  bare,
-  garbage,
-  hello,
-  learnerInfo,
-  superRequest,
-  vote,
-  type StrangerPort,
-} from './messages.ts'
-
-export const PORTS: Readonly<Record<StrangerPort, number>> = {
-  client: CLIENT_PORT,
-  quorum: 2888,
-  election: 3888,
-  observers: OBSERVER_PORT,
-}
+import { ackEpoch, bare, garbage, hello, learnerInfo, superRequest, vote } from './messages.ts'
+import { PORTS, type StrangerPort } from './ports.ts'
 
 /** Packet types by their numbers on the wire. */
 const [ACK, PROPOSAL, LEADERINFO, NEWLEADER] = [3, 2, 17, 10]

@@ -93,7 +93,7 @@ export class Learners {
    */
   configurationChanged(): void {
     const { security, peerAddresses } = this.#context
-    for (const learner of [...this.#connections.values()]) {
+    for (const learner of this.#connections.values()) {
       const { accepted, serverId } = learner
       if (security.isAuthenticated(accepted)) continue
       if (peerAddresses.refusal(serverId, accepted.remote) !== undefined)
