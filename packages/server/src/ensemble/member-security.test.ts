@@ -105,6 +105,14 @@ describe('a certificate', () => {
     expect(imposter.received).toEqual([])
   })
 
+  it('of another member is logged, although the server could not be reached at all before', async () => {
+    const two = await fixture.elections(2)
+    two.connections.connect(1)
+    expect(await two.log.matching(/cannot be reached/)).toContain('ECONNREFUSED')
+    await fixture.elections(1, { quorumKeyStoreLocation: fixture.store('imposter', { hosts: [hostOf(4)] }) })
+    expect(await two.log.matching(/is not server 1/)).toContain('Another server cannot be reached')
+  })
+
   it('of another member keeps a learner from its leader', async () => {
     await fixture.elections(1, {
       quorumKeyStoreLocation: fixture.store('imposter', { hosts: [hostOf(4)] }),
