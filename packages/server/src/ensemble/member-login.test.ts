@@ -92,6 +92,7 @@ describe.each([
     expect(await two.messages(1)).toEqual(['1: from 1'])
     two.connections.send(1, text('from 2'))
     expect(await one.messages(1)).toEqual(['2: from 2'])
+    expect([one.authenticated, two.authenticated]).toEqual([new Set([2]), new Set([1])])
   })
 
   it('also use TLS', async () => {
@@ -167,6 +168,7 @@ describe('a login by SASL', () => {
     const two = await fixture.elections(2, plain)
     two.connections.send(1, text('x'))
     expect(await one.messages(1)).toEqual(['2: x'])
+    expect(one.authenticated).toEqual(new Set())
   })
 
   it('as the user of another server is refused', async () => {

@@ -30,13 +30,14 @@ const text = (value: string): Uint8Array => new TextEncoder().encode(value)
 const hello = (id: number): Uint8Array => encodeHello(id, [{ host: hostOf(id), port: 3888 }], false)
 
 describe('members with sslQuorum', () => {
-  it('exchange messages over TLS', async () => {
+  it('exchange messages over TLS, and each has proved its id', async () => {
     const one = await fixture.elections(1)
     const two = await fixture.elections(2)
     two.connections.send(1, text('vote of 2'))
     expect(await one.messages(1)).toEqual(['2: vote of 2'])
     one.connections.send(2, text('vote of 1'))
     expect(await two.messages(1)).toEqual(['1: vote of 1'])
+    expect([one.authenticated, two.authenticated]).toEqual([new Set([2]), new Set([1])])
   })
 
   it.each(['TLSv1.2', 'TLSv1.3'] as const)(
