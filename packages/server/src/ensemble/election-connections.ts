@@ -88,8 +88,8 @@ interface Peer {
   lastSent: Uint8Array | undefined
   /** The addresses that its hello announced. */
   announced: readonly Address[]
-  /** Whether the log already says that it cannot be reached. */
-  isLoggedUnreachable: boolean
+  /** Why it cannot be reached, as the log already says. */
+  loggedReason: string | undefined
 }
 
 /**
@@ -316,7 +316,7 @@ export class ElectionConnections {
         unsent: undefined,
         lastSent: undefined,
         announced: [],
-        isLoggedUnreachable: false,
+        loggedReason: undefined,
       }
       this.#peers.set(id, peer)
     }
@@ -355,9 +355,10 @@ export class ElectionConnections {
       reason = dialed
     }
     peer.dialing = undefined
-    if (!peer.isLoggedUnreachable)
+    // A server that is down at first may show a wrong certificate later.
+    if (peer.loggedReason !== reason)
       this.#options.logger.info({ peer: peer.id, reason }, 'Another server cannot be reached')
-    peer.isLoggedUnreachable = true
+    peer.loggedReason = reason
     this.#scheduleRetry(peer)
   }
 
@@ -407,7 +408,7 @@ export class ElectionConnections {
     peer.dialing = undefined
     peer.cancelRetry?.()
     peer.cancelRetry = undefined
-    peer.isLoggedUnreachable = false
+    peer.loggedReason = undefined
     peer.connectedAt = clock.monotonic()
     const adopted = new ElectionConnection(connection, {
       received: (payload) => received(peer.id, payload, adopted.isAuthenticated),

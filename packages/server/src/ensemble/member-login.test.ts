@@ -36,17 +36,19 @@ const MAGIC = '5f2435013501edcc'
 /** A leader's quorum port, and a way to connect to it as a learner. */
 async function quorumPort(settings: ServerSettings) {
   const log = new TestLogger()
-  const identified: number[] = []
+  const identified: string[] = []
+  const security = fixture.security(settings)
   const port = createQuorumPort(
     {
       settings,
       platform: nodePlatform({ logger: log }),
-      security: fixture.security(settings),
+      security,
       membership: { member: () => ({}) },
     } as unknown as MemberContext,
     [{ host: hostOf(1), port: 0 }],
     ({ data }, connection) => {
-      identified.push(decodeLearnerInfo(data).serverId)
+      const isAuthenticated = security.isAuthenticated(connection)
+      identified.push(`server ${decodeLearnerInfo(data).serverId}${isAuthenticated ? ', authenticated' : ''}`)
       connection.destroy()
     },
   )
@@ -55,11 +57,11 @@ async function quorumPort(settings: ServerSettings) {
     port,
     log,
     identified,
-    connect(learner: ServerSettings) {
+    connect(learner: ServerSettings, learnerSecurity = fixture.security(learner)) {
       const context = {
         settings: learner,
         platform: nodePlatform(),
-        security: fixture.security(learner),
+        security: learnerSecurity,
         membership: { addressesOf: () => port.addresses },
       } as unknown as MemberContext
       const { signal } = new AbortController()
@@ -90,6 +92,7 @@ describe.each([
     expect(await two.messages(1)).toEqual(['1: from 1'])
     two.connections.send(1, text('from 2'))
     expect(await one.messages(1)).toEqual(['2: from 2'])
+    expect([one.authenticated, two.authenticated]).toEqual([new Set([2]), new Set([1])])
   })
 
   it('also use TLS', async () => {
@@ -100,15 +103,18 @@ describe.each([
     expect(await one.messages(1)).toEqual(['2: x'])
   })
 
-  it('follow on the quorum port', async () => {
+  it('follow on the quorum port, where both sides are authenticated', async () => {
     const leader = await quorumPort(fixture.settings(1, login))
-    const { connection } = await leader.connect(fixture.settings(2, login))
+    const settings = fixture.settings(2, login)
+    const security = fixture.security(settings)
+    const { connection } = await leader.connect(settings, security)
+    expect(security.isAuthenticated(connection)).toBe(true)
     const closed = new Promise<void>((resolve) =>
       connection.setHandler({ data() {}, drain() {}, closed: () => resolve() }),
     )
     connection.write(followerInfo(2))
     await closed
-    expect(leader.identified).toEqual([2])
+    expect(leader.identified).toEqual(['server 2, authenticated'])
     await leader.port.close()
   })
 
@@ -162,6 +168,7 @@ describe('a login by SASL', () => {
     const two = await fixture.elections(2, plain)
     two.connections.send(1, text('x'))
     expect(await one.messages(1)).toEqual(['2: x'])
+    expect(one.authenticated).toEqual(new Set())
   })
 
   it('as the user of another server is refused', async () => {

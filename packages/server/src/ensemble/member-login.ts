@@ -30,8 +30,11 @@ export interface LoginReader {
 /** A kind of login between members. */
 export interface LoginMethod {
   accept(connection: Connection, port: MemberPort): LoginReader
-  /** Logs in on a connection that this server has opened. Rejects with an `Error` when the other side refuses or proves nothing. */
-  open(stream: LoginStream, target: LoginTarget): Promise<void>
+  /**
+   * Logs in on a connection that this server has opened. Resolves to whether the other side has proved itself: a login may be optional.
+   * Rejects with an `Error` when the other side refuses.
+   */
+  open(stream: LoginStream, target: LoginTarget): Promise<boolean>
 }
 
 /** Collects the bytes of a login, which may arrive in pieces, up to a limit. */
@@ -98,7 +101,7 @@ export class LoginStream {
     }
   }
 
-  /** Returns the bytes that nobody has read. */
+  /** Returns the bytes that the login has not read. */
   takeRest(): Uint8Array {
     return this.#buffer.take(this.#buffer.bytes.length)
   }
@@ -119,23 +122,25 @@ export class LoginStream {
   }
 }
 
+/** The result of a login on a connection that this server has opened. */
+export type OpenedLogin = Pick<AcceptedLogin, 'isAuthenticated' | 'rest'>
+
 /**
- * Logs in on a connection that this server has opened. Resolves to the bytes after the login; the caller sets the handler of the
- * connection in the same turn. Rejects with a `NetworkError`, and destroys the connection, when the login fails or `signal` aborts.
+ * Logs in on a connection that this server has opened. The caller sets the handler of the connection in the turn in which this resolves. Rejects with a `NetworkError`, and destroys the connection, when the login fails or `signal` aborts.
  */
 export async function logIn(
   method: LoginMethod,
   connection: Connection,
   target: LoginTarget,
   signal: AbortSignalLike,
-): Promise<Uint8Array> {
+): Promise<OpenedLogin> {
   const stream = new LoginStream(connection)
   const abort = (): void => stream.fail(new Error('it did not answer in time'))
   signal.addEventListener('abort', abort, { once: true })
   if (signal.aborted) abort()
   try {
-    await method.open(stream, target)
-    return stream.takeRest()
+    const isAuthenticated = await method.open(stream, target)
+    return { isAuthenticated, rest: stream.takeRest() }
   } catch (error) {
     connection.destroy()
     const reason = error instanceof Error ? error.message : String(error)

@@ -30,13 +30,14 @@ const text = (value: string): Uint8Array => new TextEncoder().encode(value)
 const hello = (id: number): Uint8Array => encodeHello(id, [{ host: hostOf(id), port: 3888 }], false)
 
 describe('members with sslQuorum', () => {
-  it('exchange messages over TLS, and each has proved which server it is', async () => {
+  it('exchange messages over TLS, and each has proved its id', async () => {
     const one = await fixture.elections(1)
     const two = await fixture.elections(2)
     two.connections.send(1, text('vote of 2'))
     expect(await one.messages(1)).toEqual(['2: vote of 2'])
     one.connections.send(2, text('vote of 1'))
     expect(await two.messages(1)).toEqual(['1: vote of 1'])
+    expect([one.authenticated, two.authenticated]).toEqual([new Set([2]), new Set([1])])
   })
 
   it.each(['TLSv1.2', 'TLSv1.3'] as const)(
@@ -105,6 +106,14 @@ describe('a certificate', () => {
     expect(imposter.received).toEqual([])
   })
 
+  it('of another member is logged, although the server could not be reached at all before', async () => {
+    const two = await fixture.elections(2)
+    two.connections.connect(1)
+    expect(await two.log.matching(/cannot be reached/)).toContain('ECONNREFUSED')
+    await fixture.elections(1, { quorumKeyStoreLocation: fixture.store('imposter', { hosts: [hostOf(4)] }) })
+    expect(await two.log.matching(/is not server 1/)).toContain('Another server cannot be reached')
+  })
+
   it('of another member keeps a learner from its leader', async () => {
     await fixture.elections(1, {
       quorumKeyStoreLocation: fixture.store('imposter', { hosts: [hostOf(4)] }),
@@ -124,17 +133,18 @@ describe('a certificate', () => {
   it('of another member is refused on the quorum port too', async () => {
     const log = new TestLogger()
     const settings = fixture.settings(1)
-    const identified: number[] = []
+    const identified: [number, boolean][] = []
+    const security = fixture.security(settings)
     const port = createQuorumPort(
       {
         settings,
         platform: nodePlatform({ logger: log }),
-        security: fixture.security(settings),
+        security,
         membership: { member: () => ({}) },
       } as unknown as MemberContext,
       [{ host: hostOf(1), port: 0 }],
       ({ data }, connection) => {
-        identified.push(decodeLearnerInfo(data).serverId)
+        identified.push([decodeLearnerInfo(data).serverId, security.isAuthenticated(connection)])
         connection.destroy()
       },
     )
@@ -151,7 +161,7 @@ describe('a certificate', () => {
     expect(identified).toEqual([])
     const two = await fixture.dial(fixture.networkWith(right), address!, packet)
     await two.closed
-    expect(identified).toEqual([2])
+    expect(identified).toEqual([[2, true]])
     await port.close()
   })
 
@@ -162,6 +172,55 @@ describe('a certificate', () => {
     await two.closed
     expect(await one.log.matching(/expected the certificate/)).toContain(
       'got one of CN=127.0.0.2 for no host',
+    )
+  })
+})
+
+/** Returns a file of the certificates for tests. */
+const testdata = (name: string): string =>
+  new URL(`../../../runtime/src/testdata/tls/${name}`, import.meta.url).pathname
+
+describe('ssl.quorum files', () => {
+  const unverified = { quorumVerifiesHostNames: false }
+
+  it('with a list of revoked certificates keep those out', async () => {
+    const one = await fixture.elections(1, {
+      ...unverified,
+      quorumKeyStoreLocation: testdata('kept.pem'),
+      quorumTrustStoreLocation: testdata('revoking-authority.pem'),
+      quorumCrl: true,
+      quorumCrlLocation: testdata('revoking.crl'),
+    })
+    const network = tlsNetwork({
+      keyStore: { path: testdata('revoked.pem') },
+      trustStore: { path: testdata('revoking-authority.pem') },
+      verifyHostName: false,
+    })
+    const revoked = await fixture.dial(network, one.address, hello(2))
+    await revoked.closed
+    expect(await one.log.matching(/CERT_REVOKED/)).toContain('election port')
+  })
+
+  it('may be PKCS #12, with the password in a file', async () => {
+    const settings = {
+      ...unverified,
+      quorumKeyStoreLocation: testdata('server.p12'),
+      quorumKeyStorePasswordPath: fixture.file('password', 'secret\n'),
+      quorumTrustStoreLocation: testdata('authority.p12'),
+      quorumTrustStorePassword: 'secret',
+    }
+    const one = await fixture.elections(1, settings)
+    const two = await fixture.elections(2, settings)
+    two.connections.send(1, text('x'))
+    expect(await one.messages(1)).toEqual(['2: x'])
+  })
+
+  it('in the format JKS, and unknown cipher suites, are refused at the start with the remedy', async () => {
+    const jks = { quorumKeyStoreLocation: testdata('server.jks') }
+    await expect(fixture.elections(1, jks)).rejects.toThrow(/keytool -importkeystore/)
+    const ciphers = { quorumCipherSuites: ['TLS_FOO'] }
+    await expect(fixture.elections(2, ciphers)).rejects.toThrow(
+      /^ssl\.quorum\.ciphersuites: Expected cipher suites/,
     )
   })
 })

@@ -113,7 +113,9 @@ export class MemberSecurity {
     }
     if (hello !== undefined) connection.write(hello)
     if (this.#login === undefined) return new Uint8Array(0)
-    return logIn(this.#login, connection, { id, port }, signal)
+    const { isAuthenticated, rest } = await logIn(this.#login, connection, { id, port }, signal)
+    if (isAuthenticated) this.#authenticated.add(connection)
+    return rest
   }
 
   /** Whether the other side has proved which member it is. */

@@ -58,9 +58,9 @@ export class SaslLogin implements LoginMethod {
     return new SaslLoginReader(this.#options, this.#nonce, connection)
   }
 
-  async open(stream: LoginStream): Promise<void> {
+  async open(stream: LoginStream): Promise<boolean> {
     const { self } = this.#options
-    if (self === undefined) return
+    if (self === undefined) return false
     const client = new DigestMd5Client({
       ...names,
       username: self.user,
@@ -74,7 +74,7 @@ export class SaslLogin implements LoginMethod {
       if (packet.status === Status.error) throw new Error('it refused the user or the password')
       token = await client.step(packet.token)
       // Only a server that has proved that it knows the password ends the exchange.
-      if (token === undefined && packet.status === Status.success) return
+      if (token === undefined && packet.status === Status.success) return true
       if (token === undefined || packet.status === Status.success)
         throw new Error('it ended the login before both sides had proved themselves')
     }

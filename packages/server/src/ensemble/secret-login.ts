@@ -52,7 +52,7 @@ export class SecretLogin implements LoginMethod {
     return new SecretLoginReader(this.#options, this.#key, connection, port)
   }
 
-  async open(stream: LoginStream, { id: to, port }: LoginTarget): Promise<void> {
+  async open(stream: LoginStream, { id: to, port }: LoginTarget): Promise<boolean> {
     const { self: from, random } = this.#options
     const fromNonce = random.bytes(NONCE_BYTES)
     const hello = new Writer(HELLO_BYTES)
@@ -69,6 +69,7 @@ export class SecretLogin implements LoginMethod {
     const proof = await stream.read((buffer) => takeExactly(buffer, PROOF_BYTES))
     if (!isEqual(proof, proofOf(this.#key, 'accepting', handshake)))
       throw new Error('it does not know the secret in quorumSecretFile')
+    return true
   }
 }
 

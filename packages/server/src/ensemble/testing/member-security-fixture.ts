@@ -111,6 +111,7 @@ export class MemberSecurityFixture {
     const settings = this.settings(id, overrides)
     const security = this.security(settings, log)
     const received: string[] = []
+    const authenticated = new Set<ServerId>()
     let wake = (): void => {}
     const { clock } = nodePlatform()
     const connections = new ElectionConnections({
@@ -123,7 +124,8 @@ export class MemberSecurityFixture {
       listenAddresses: () => [{ host: hostOf(id), port: 0 }],
       announcedAddresses: () => [{ host: hostOf(id), port: this.ports.get(id)! }],
       addressesOf: (other) => this.addressesOf(other),
-      received: (from, payload) => {
+      received: (from, payload, isAuthenticated) => {
+        if (isAuthenticated) authenticated.add(from)
         received.push(`${from}: ${new TextDecoder().decode(payload)}`)
         wake()
       },
@@ -136,6 +138,8 @@ export class MemberSecurityFixture {
       security,
       log,
       received,
+      /** The servers that have proved their ids on the connections of their messages. */
+      authenticated,
       address: connections.addresses[0]!,
       /** Resolves when so many messages have arrived. */
       async messages(count: number): Promise<string[]> {
