@@ -56,8 +56,6 @@ class ClientConnection implements RequestClient, HandshakeClient {
   #cancelDeadline: Cancel | undefined
   /** The handshake, until it has its response. */
   #handshake: SessionHandshake | undefined
-  /** Requests that are received before the handshake has its response. */
-  #earlyFrames: Uint8Array[] = []
   #watchedPaths: WatchedPaths | undefined
   #closesAfterFlush = false
 
@@ -149,16 +147,33 @@ class ClientConnection implements RequestClient, HandshakeClient {
     writeResponse()
     this.replyWriter.stats.lastOperation = OpCode.createSession
     this.flow.resume(PauseReason.session)
-    const frames = this.#earlyFrames
-    this.#earlyFrames = []
-    this.#parse(() => {
-      for (const frame of frames) this.requests.handle(frame, 0, frame.length)
-    })
+    this.#parse(() => this.#splitter.resume())
+  }
+
+  /** Handles the requests that wait for a turn. */
+  proceed(): void {
+    if (this.phase !== 'open') return
+    this.flow.resume(PauseReason.turn)
+    this.requests.process()
+    // Earlier requests, which are queued, may have spent the share.
+    if (!this.flow.isPausedFor(PauseReason.turn)) this.#parse(() => this.#splitter.resume())
+    this.#throttle()
+  }
+
+  waitForTurn(): void {
+    this.#splitter.pause()
+    this.flow.pause(PauseReason.turn)
+    this.#service.turnShares.wait(this)
   }
 
   onData(chunk: Uint8Array): void {
     if (this.phase === 'closing' || this.phase === 'closed') return
     this.#parse(() => (this.#detector === undefined ? this.#splitter.push(chunk) : this.#detect(chunk)))
+    this.#throttle()
+  }
+
+  /** Stops reading while the server has too many writes in flight. */
+  #throttle(): void {
     if (this.requests.length > 0) this.#service.throttler.throttle(this)
   }
 
@@ -173,7 +188,6 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.phase = 'closed'
     this.#cancelDeadline?.()
     this.#splitter.stop()
-    this.#earlyFrames = []
     this.#detector = undefined
     this.#handshake?.cancel()
     this.requests.cancel()
@@ -226,13 +240,15 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.replyWriter.stats.received++
     stats.received++
     stats.requestBytes += end - start
-    if (this.phase === 'open') this.requests.handle(bytes, start, end)
-    else if (this.phase === 'new') this.#startHandshake(bytes, start, end)
-    else if (this.phase === 'connecting') this.#earlyFrames.push(bytes.slice(start, end))
+    if (this.phase === 'new') return this.#startHandshake(bytes, start, end)
+    this.requests.handle(bytes, start, end)
+    if (this.#service.turnShares.isSpent()) this.waitForTurn()
   }
 
   #startHandshake(bytes: Uint8Array, start: number, end: number): void {
     this.phase = 'connecting'
+    // Requests that follow wait until the session is open.
+    this.#splitter.pause()
     this.#cancelDeadline?.()
     this.#cancelDeadline = undefined
     const request = readConnectRequest(this.#reader.reset(bytes, start, end))

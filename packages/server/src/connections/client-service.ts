@@ -27,6 +27,7 @@ import type { RoleMetrics } from './role-metrics.ts'
 import { SessionExpiry } from './session-expiry.ts'
 import { ServerStats } from './stats.ts'
 import { TokenBucket } from './token-bucket.ts'
+import { TurnShares } from './turn-shares.ts'
 
 /** Executes four-letter commands. */
 export interface CommandExecutor {
@@ -88,7 +89,7 @@ export class ClientService {
   readonly localSessions: SessionTracker | undefined
   readonly isReadOnly: boolean
   readonly role: RoleMetrics
-  readonly watches = new WatchManager<ClientChannel>()
+  readonly watches: WatchManager<ClientChannel>
   readonly watchNotifier: WatchNotifier<ClientChannel>
   readonly reads: ReadHandlers<ClientChannel>
   readonly pipeline: RequestPipeline
@@ -97,6 +98,7 @@ export class ClientService {
   readonly connections: ConnectionRegistry
   readonly throttler: RequestThrottler
   readonly deferredReads: DeferredReads
+  readonly turnShares: TurnShares
   readonly expiry: SessionExpiry
   readonly flushQueue = new FlushQueue((action) => this.runLater(action))
   /** Limits new sessions (`connection_throttle_tokens`); undefined without a limit. */
@@ -150,7 +152,9 @@ export class ClientService {
     this.connections = new ConnectionRegistry({ ...settings, maxDescriptors: system.fileDescriptors().max })
     this.throttler = new RequestThrottler(() => this.pipeline.outstanding, outstandingLimit, stats)
     this.deferredReads = new DeferredReads(tree, runLater)
+    this.turnShares = new TurnShares({ clock, runLater, turnTime: () => this.turnTime })
     const acls = aclRulesOf(settings)
+    this.watches = new WatchManager(tree.options.hashKey)
     this.watchNotifier = new WatchNotifier(this.watches, acls)
     this.reads = new ReadHandlers({ tree, acls, watches: this.watches, watchNotifier: this.watchNotifier })
     const onQuotaExceeded = quotaWarnings(platform)
@@ -251,6 +255,7 @@ export class ClientService {
   removeConnection(channel: ClientChannel): void {
     this.throttler.remove(channel)
     this.deferredReads.remove(channel)
+    this.turnShares.remove(channel)
     this.#removeWatches(channel)
     if (this.connections.remove(channel)) this.sessions.detach(channel.sessionId)
   }

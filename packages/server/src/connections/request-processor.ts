@@ -107,8 +107,8 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
   }
 
   /**
-   * Replies to the oldest requests until one is in flight or the client applies backpressure. Then starts the deferred writes and
-   * syncs that need not wait for their turn.
+   * Replies to the oldest requests until one is in flight, the client applies backpressure, or its share of the turn is spent. Then
+   * starts the deferred writes and syncs that need not wait for their turn.
    */
   process(): void {
     const { flow } = this.#client
@@ -116,6 +116,10 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
       if (this.#queue.isReady && !this.#mustDeferReads()) this.#processFirst()
       else if (this.#queue.canStartDeferred) this.#startDeferred()
       else break
+      if (this.#queue.length > 0 && this.#service.turnShares.isSpent()) {
+        this.#client.waitForTurn()
+        break
+      }
     }
     if (this.#queue.byteSize <= BACKLOG_LIMIT) flow.resume(PauseReason.backlog)
     this.#queue.releaseBuffer()

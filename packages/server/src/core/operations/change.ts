@@ -3,7 +3,6 @@ import {
   OpCode,
   Perms,
   readReconfigRequest,
-  readSetACLRequest,
   validatePath,
   type ACL,
   type Reader,
@@ -16,7 +15,7 @@ import { reject } from '../prepare/request-error.ts'
 import type { WriteRequest } from '../prepare/types.ts'
 import { CONFIGURATION_NODE, crcPrefix, type Tree } from '../tree/index.ts'
 import type { CheckTxn, SetACLTxn, SetDataTxn, Zxid } from '../types.ts'
-import { readTxnAcl, readTxnPath, writeTxnAcl, type FieldReader, type PathLookup } from './fields.ts'
+import { readRequestAcl, readTxnAcl, readTxnPath, writeTxnAcl, type FieldReader, type PathLookup } from './fields.ts'
 import { defineOperation, type DecodedWrite } from './types.ts'
 
 interface DecodedSetData extends DecodedWrite {
@@ -121,7 +120,12 @@ const decodeSetDataTxn = (type: SetDataTxn['type'], reader: Reader, paths?: Path
   version: reader.int(),
 })
 
-const decodeSetAcl = (type: number, body: Reader): DecodedSetAcl => ({ type, ...readSetACLRequest(body) })
+const decodeSetAcl = (type: number, body: Reader, fields: FieldReader): DecodedSetAcl => ({
+  type,
+  path: fields.path(body),
+  acl: readRequestAcl(body),
+  version: body.int(),
+})
 
 function prepareSetAcl(
   context: PrepareContext,
