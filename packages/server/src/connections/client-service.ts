@@ -170,6 +170,7 @@ export class ClientService {
           acls,
           sessions: view,
           enforceQuota: settings.enforceQuota,
+          quotaRequiresAdmin: settings.quotaRequiresAdmin,
           reconfigEnabled: isReconfigEnabled,
           createParts: (bytes) => new PartsPacker(bytes, tree.store),
           ...(reconfigure === undefined ? {} : { reconfigure }),

@@ -94,6 +94,7 @@ function create(
   context.checkAccess(parent, Perms.CREATE, request)
   const path = isSequential(flags) ? requested + sequenceNumber(parent.cversion) : requested
   if (validatePath(path) !== undefined) return reject(ErrorCode.BADARGUMENTS)
+  context.checkQuotaOwner(path, request)
   const before = pending.lookup(path)
   if (before?.exists === true) return reject(ErrorCode.NODEEXISTS)
   if (ownerKind(parent.owner, tree.options) === 'ephemeral') return reject(ErrorCode.NOCHILDRENFOREPHEMERALS)
