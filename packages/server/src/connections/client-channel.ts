@@ -4,7 +4,7 @@ import type { NotifiedWatcher } from '../core/watches/index.ts'
 import type { WriteCallback } from '../pipeline/index.ts'
 import type { FlowControl } from './flow-control.ts'
 import type { Flushable } from './flush-queue.ts'
-import type { LoggedClient } from './log-context.ts'
+import type { MemoryHolder } from './memory-budget.ts'
 import type { ReplyWriter } from './reply-writer.ts'
 import type { WaitingChannel } from './turn-shares.ts'
 
@@ -23,7 +23,7 @@ export interface ChannelRequests extends WriteCallback {
 }
 
 /** The interface of a client connection for the rest of the server. */
-export interface ClientChannel extends NotifiedWatcher, Flushable, LoggedClient, WaitingChannel {
+export interface ClientChannel extends NotifiedWatcher, Flushable, WaitingChannel, MemoryHolder {
   readonly phase: ConnectionPhase
   /** The identities that the client has proved; those of a queued request while that request is processed. */
   identities: readonly Identity[]

@@ -29,6 +29,14 @@ export function acceptClient(service: ClientService, wire: Connection): void {
   connections.add(new ClientConnection(service, wire, host))
 }
 
+/** Memory of an idle connection in bytes, its socket included. */
+const CONNECTION_BYTES = 8000
+/** Memory of an identity beside its text, in bytes. */
+const IDENTITY_BYTES = 100
+
+const bytesOf = (identities: readonly Identity[]): number =>
+  identities.reduce((sum, { scheme, id }) => sum + scheme.length + id.length + IDENTITY_BYTES, 0)
+
 const isLoopback = (host: string): boolean => host === '::1' || host.startsWith('127.')
 
 /** One client connection: parses its bytes into a four-letter command, a handshake and requests, and sends replies and events. */
@@ -51,6 +59,9 @@ class ClientConnection implements RequestClient, HandshakeClient {
   readonly #service: ClientService
   readonly #splitter: FrameSplitter
   readonly #reader: Reader
+  chargedBytes = 0
+  #countedIdentities: readonly Identity[] = []
+  #identityBytes = 0
   /** Reads the first bytes, until they are known to be a command or a frame. */
   #detector: ProtocolDetector | undefined
   #cancelDeadline: Cancel | undefined
@@ -96,8 +107,39 @@ class ClientConnection implements RequestClient, HandshakeClient {
     return (this.#watchedPaths ??= new WatchedPaths())
   }
 
-  get watchedPathChars(): number {
-    return this.#watchedPaths?.chars ?? 0
+  get watchBytes(): number {
+    return this.#watchedPaths?.bytes ?? 0
+  }
+
+  memoryUse(): Readonly<Record<string, number>> {
+    return {
+      watches: this.watchBytes,
+      identities: this.#identityBytes,
+      unsent: this.flow.unsentBytes + this.replyWriter.writer.length,
+      partial: this.#splitter.byteSize,
+      waiting: this.requests.byteSize,
+    }
+  }
+
+  countMemory(): void {
+    if (this.phase === 'closed') return
+    const { identities } = this
+    if (identities !== this.#countedIdentities) {
+      this.#countedIdentities = identities
+      this.#identityBytes = bytesOf(identities)
+    }
+    const held =
+      CONNECTION_BYTES +
+      this.watchBytes +
+      this.#identityBytes +
+      this.flow.unsentBytes +
+      this.replyWriter.writer.length +
+      this.#splitter.byteSize +
+      this.requests.byteSize
+    const change = held - this.chargedBytes
+    if (change === 0) return
+    this.chargedBytes = held
+    this.#service.memory.change(change)
   }
 
   deliver(frame: Uint8Array): void {
@@ -110,9 +152,11 @@ class ClientConnection implements RequestClient, HandshakeClient {
     const { unsentBytes } = this.flow
     if (unsentBytes > UNSENT_LIMIT)
       return this.destroy(`Closed: ${unsentBytes} bytes are not read by the client`)
-    if (this.requests.isReplying) return
-    if (this.replyWriter.writer.length > 0) this.flow.flushWriter(this.replyWriter.writer)
-    if (this.#closesAfterFlush) this.#end()
+    if (!this.requests.isReplying) {
+      if (this.replyWriter.writer.length > 0) this.flow.flushWriter(this.replyWriter.writer)
+      if (this.#closesAfterFlush) this.#end()
+    }
+    this.countMemory()
   }
 
   closeAfterFlush(reason: string): void {
@@ -170,6 +214,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     if (this.phase === 'closing' || this.phase === 'closed') return
     this.#parse(() => (this.#detector === undefined ? this.#splitter.push(chunk) : this.#detect(chunk)))
     this.#throttle()
+    this.countMemory()
   }
 
   /** Stops reading while the server has too many writes in flight. */
@@ -181,6 +226,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
   onDrain(): void {
     this.flow.isBackpressured = false
     this.requests.process()
+    this.countMemory()
   }
 
   onClosed(reason = 'Closed by its client'): void {
@@ -191,6 +237,8 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.#detector = undefined
     this.#handshake?.cancel()
     this.requests.cancel()
+    this.#service.memory.change(-this.chargedBytes)
+    this.chargedBytes = 0
     this.#service.removeConnection(this)
     this.#service.platform.logger.debug(logContext(this), reason)
   }

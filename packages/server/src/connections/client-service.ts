@@ -22,6 +22,7 @@ import { DeferredReads } from './deferred-reads.ts'
 import { RequestThrottler } from './flow-control.ts'
 import { FlushQueue } from './flush-queue.ts'
 import type { Command } from './protocol-detector.ts'
+import { MemoryBudget } from './memory-budget.ts'
 import { quotaWarnings } from './quota-warnings.ts'
 import type { RoleMetrics } from './role-metrics.ts'
 import { SessionExpiry } from './session-expiry.ts'
@@ -99,6 +100,7 @@ export class ClientService {
   readonly throttler: RequestThrottler
   readonly deferredReads: DeferredReads
   readonly turnShares: TurnShares
+  readonly memory: MemoryBudget
   readonly expiry: SessionExpiry
   readonly flushQueue = new FlushQueue((action) => this.runLater(action))
   /** Limits new sessions (`connection_throttle_tokens`); undefined without a limit. */
@@ -150,6 +152,13 @@ export class ClientService {
     system.resetPauses?.()
     this.auth = new AuthPolicy(settings)
     this.connections = new ConnectionRegistry({ ...settings, maxDescriptors: system.fileDescriptors().max })
+    this.memory = new MemoryBudget({
+      bytes: settings.clientMemoryBytes,
+      system,
+      logger,
+      holders: this.connections,
+      sessions: () => sessions.size + (this.localSessions?.size ?? 0),
+    })
     this.throttler = new RequestThrottler(() => this.pipeline.outstanding, outstandingLimit, stats)
     this.deferredReads = new DeferredReads(tree, runLater)
     this.turnShares = new TurnShares({ clock, runLater, turnTime: () => this.turnTime })

@@ -11,15 +11,15 @@ import { BACKLOG_LIMIT, PauseReason } from './flow-control.ts'
 import { ReadExecutor, type ChunkedReplySender } from './read-executor.ts'
 import { isSessionMoved, SESSION_MOVED_REASON } from './reply-writer.ts'
 import { QueuedRequest, RequestQueue, startedSync } from './request-queue.ts'
-import { MAX_WATCHED_PATH_CHARS } from './watched-paths.ts'
+import { MAX_WATCH_BYTES } from './watched-paths.ts'
 
 /** Bytes of the xid and the op code, with which every request begins. */
 const HEADER_BYTES = 8
 
 /** The connection of a request processor. */
 export interface RequestClient extends ClientChannel, AuthenticatingClient {
-  /** The length of all watched paths in characters. */
-  readonly watchedPathChars: number
+  /** The memory of all watches, in bytes. */
+  readonly watchBytes: number
   /** Ignores the frames that follow. */
   stopParsing(): void
 }
@@ -47,6 +47,11 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
 
   get length(): number {
     return this.#queue.length
+  }
+
+  /** The memory of the waiting requests and of the reply that is being written, in bytes. */
+  get byteSize(): number {
+    return this.#queue.byteSize + this.#readExecutor.byteSize
   }
 
   /** Whether a reply is being written over several turns. Nothing else may be flushed before it. */
@@ -255,9 +260,8 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
   }
 
   #limitWatches(): void {
-    const { watchedPathChars } = this.#client
-    if (watchedPathChars > MAX_WATCHED_PATH_CHARS)
-      this.#client.destroy(`Closed: it watches paths of ${watchedPathChars} characters`)
+    if (this.#client.watchBytes > MAX_WATCH_BYTES)
+      this.#client.destroy(`Closed: its watches take more than ${MAX_WATCH_BYTES} bytes`)
   }
 
   #authenticate(xid: number, type: number, body: Reader): void {

@@ -180,8 +180,15 @@ function validateHandshake(
   const timeout = negotiateTimeout(timeOut, minSessionTimeoutMs, maxSessionTimeoutMs)
   if (sessionId === 0n) {
     const count = sessions.size + (localSessions?.size ?? 0)
-    if (maxSessions === 0 || count < maxSessions) return { kind: 'create', timeout }
-    return { kind: 'close', reason: `Closed: there are ${count} sessions and maxSessions is ${maxSessions}` }
+    if (maxSessions !== 0 && count >= maxSessions)
+      return {
+        kind: 'close',
+        reason: `Closed: there are ${count} sessions and maxSessions is ${maxSessions}`,
+      }
+    const refusal = service.memory.refusalOfSession(service.turnTime)
+    return refusal === undefined
+      ? { kind: 'create', timeout }
+      : { kind: 'close', reason: `Closed: no session can be created, ${refusal}` }
   }
   // A read-only server does not know which global sessions are open, so it must not respond that one has expired.
   if (isReadOnly && localSessions?.isOpen(sessionId) !== true)
