@@ -208,7 +208,7 @@ describe('a session', () => {
     expect(client.frames).toEqual([])
     expect(client.closed).toBe(true)
     expect(
-      fixture.logLines.some(({ level, sentence }) => level === 'warn' && sentence.includes('0x63')),
+      fixture.logLines.some(({ level, sentence }) => level === 'info' && sentence.includes('0x63')),
     ).toBe(true)
   })
 })
@@ -221,7 +221,7 @@ describe('limits', () => {
     const third = await fixture.client()
     expect(third.closed).toBe(true)
     expect(fixture.logLines.at(-1)).toMatchObject({
-      level: 'warn',
+      level: 'info',
       sentence: expect.stringContaining('maxClientCnxns is 2'),
     })
     second.connection.destroy()
@@ -240,7 +240,7 @@ describe('limits', () => {
     const fixture = await TestServer.start({ maxSessions: 1 })
     const first = await fixture.connect()
     expect((await fixture.client()).closed).toBe(true)
-    expect(fixture.logLines.findLast(({ level }) => level === 'warn')?.sentence).toContain('maxSessions is 1')
+    expect(fixture.logLines.at(-1)?.sentence).toContain('maxSessions is 1')
     first.ask(1, OpCode.closeSession)
     await fixture.untilIdle()
     expect((await fixture.client()).takeConnectResponse()).toBeDefined()
@@ -261,7 +261,8 @@ describe('limits', () => {
     client.create(1, '/a', 0, 'x'.repeat(2000))
     await fixture.untilIdle()
     expect(client.closed).toBe(true)
-    expect(fixture.logLines.findLast(({ level }) => level === 'warn')).toMatchObject({
+    expect(fixture.logLines.at(-1)).toMatchObject({
+      level: 'info',
       facts: {
         client: expect.stringMatching(/^127\.0\.0\.1:\d+$/),
         reason: expect.stringMatching(/1 to 1000 bytes, got a length of 20\d\d/),
@@ -449,15 +450,15 @@ describe('the limits of one connection', () => {
     expect(client.closed).toBe(true)
   })
 
-  it('are 32 MiB of watched paths, each path counted once', async () => {
+  it('are 64 MiB for watches, each path counted once', async () => {
     const { fixture, client } = await TestServer.withClient({ juteMaxBufferBytes: 2_000_000 })
     const watch = (n: number): void =>
       client.read(n, OpCode.exists, `/${String(n).padStart(1_000_000, '0')}`, true)
-    for (let n = 1; n <= 33; n++) watch(n)
+    for (let n = 1; n <= 67; n++) watch(n)
     for (let n = 1; n <= 10; n++) watch(n)
     await fixture.untilIdle()
     expect(client.closed).toBe(false)
-    watch(34)
+    watch(68)
     await fixture.untilIdle()
     expect(client.closed).toBe(true)
     expect(await fixture.command('wchs')).toContain('Total watches:0')

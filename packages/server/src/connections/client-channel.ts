@@ -38,8 +38,8 @@ export interface ClientChannel extends NotifiedWatcher, Flushable, WaitingChanne
   readonly replyWriter: ReplyWriter
   /** Leaves the requests that wait, and those that are not parsed yet, to a later turn of the event loop. */
   waitForTurn(): void
-  /** Sends the buffered bytes, then closes. The session continues without a connection. */
-  closeAfterFlush(reason: string): void
+  /** Sends the buffered bytes, then closes. Logs the reason with the fields of `context`. The session continues without a connection. */
+  closeAfterFlush(reason: string, context?: object): void
   /** Closes at once. The session continues without a connection. */
-  destroy(reason: string): void
+  destroy(reason: string, context?: object): void
 }

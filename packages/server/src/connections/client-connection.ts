@@ -7,7 +7,7 @@ import type { ConnectionPhase } from './client-channel.ts'
 import type { ClientService } from './client-service.ts'
 import { FlowControl, LINGER_MS, PauseReason, UNSENT_LIMIT } from './flow-control.ts'
 import { logContext } from './log-context.ts'
-import { ProtocolDetector } from './protocol-detector.ts'
+import { foreignProtocolOf, ProtocolDetector } from './protocol-detector.ts'
 import { ReplyWriter } from './reply-writer.ts'
 import { RequestProcessor, type RequestClient } from './request-processor.ts'
 import { SessionHandshake, type HandshakeClient } from './session-handshake.ts'
@@ -15,12 +15,12 @@ import { WatchedPaths } from './watched-paths.ts'
 
 /** Serves a client on an accepted connection, or refuses it with a reason in the log. */
 export function acceptClient(service: ClientService, wire: Connection): void {
-  const { connections, stats, platform } = service
+  const { connections, stats } = service
   const host = canonicalIp(wire.remote.host)
   const refusal = service.isAccepting ? connections.refusalOf(host) : 'the server is stopping'
   if (refusal !== undefined) {
     stats.connectionsRejected++
-    platform.logger.warn({ client: host }, `Refused a connection from ${host}: ${refusal}`)
+    service.refusals.note(host, { client: host }, `Refused a connection: ${refusal}`)
     wire.setHandler({ data() {}, drain() {}, closed() {} })
     wire.destroy()
     return
@@ -159,20 +159,20 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.countMemory()
   }
 
-  closeAfterFlush(reason: string): void {
+  closeAfterFlush(reason: string, context?: object): void {
     if (this.phase === 'closing' || this.phase === 'closed') return
     this.#splitter.stop()
     this.phase = 'closing'
     this.#closesAfterFlush = true
     this.#service.flushQueue.add(this)
-    this.#service.platform.logger.debug(logContext(this), reason)
+    this.#noteClosed(reason, context)
   }
 
-  destroy(reason: string): void {
+  destroy(reason: string, context?: object): void {
     if (this.phase === 'closed') return
     this.#splitter.stop()
     this.flow.destroy()
-    this.onClosed(reason)
+    this.onClosed(reason, context)
   }
 
   stopParsing(): void {
@@ -212,7 +212,11 @@ class ClientConnection implements RequestClient, HandshakeClient {
 
   onData(chunk: Uint8Array): void {
     if (this.phase === 'closing' || this.phase === 'closed') return
-    this.#parse(() => (this.#detector === undefined ? this.#splitter.push(chunk) : this.#detect(chunk)))
+    const first = this.phase === 'new' ? chunk : undefined
+    this.#parse(
+      () => (this.#detector === undefined ? this.#splitter.push(chunk) : this.#detect(chunk)),
+      first,
+    )
     this.#throttle()
     this.countMemory()
   }
@@ -229,8 +233,10 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.countMemory()
   }
 
-  onClosed(reason = 'Closed by its client'): void {
+  onClosed(reason = 'Closed by its client', context?: object): void {
     if (this.phase === 'closed') return
+    // Where it was closing, the reason is logged.
+    if (this.phase !== 'closing') this.#noteClosed(reason, context)
     this.phase = 'closed'
     this.#cancelDeadline?.()
     this.#splitter.stop()
@@ -240,22 +246,27 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.#service.memory.change(-this.chargedBytes)
     this.chargedBytes = 0
     this.#service.removeConnection(this)
-    this.#service.platform.logger.debug(logContext(this), reason)
   }
 
-  /** Closes the connection when its bytes are malformed. */
-  #parse(parse: () => void): void {
+  #noteClosed(reason: string, context?: object): void {
+    this.#service.refusals.note(this.host, { ...logContext(this), ...context }, reason)
+  }
+
+  /** Closes the connection when its bytes are malformed. `first` holds the first bytes of a connection, if they are parsed. */
+  #parse(parse: () => void, first?: Uint8Array): void {
     try {
       parse()
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
-      const { stats, platform } = this.#service
-      if (error.field === 'a frame length') stats.largeRequestsRejected++
-      platform.logger.warn(
-        { ...logContext(this), reason: error.message },
-        'Closed a connection: its bytes are not a request. A larger limit is set with jute.maxbuffer',
-      )
-      this.destroy('Closed: its bytes are not a request')
+      const context = { reason: error.message }
+      const foreign = first === undefined ? undefined : foreignProtocolOf(first)
+      if (foreign !== undefined)
+        return this.destroy(
+          `Closed: its first bytes are ${foreign}, and this port serves clients of ZooKeeper`,
+          context,
+        )
+      if (error.field === 'a frame length') this.#service.stats.largeRequestsRejected++
+      this.destroy('Closed: its bytes are not a request. A larger limit is set with jute.maxbuffer', context)
     }
   }
 
@@ -338,6 +349,8 @@ class ConnectionEvents implements ConnectionHandler {
   }
 
   closed(cause?: Error): void {
-    this.#service.runTurn(() => this.#connection.onClosed(cause?.message))
+    this.#service.runTurn(() =>
+      this.#connection.onClosed(cause === undefined ? undefined : `Closed: ${cause.message}`),
+    )
   }
 }

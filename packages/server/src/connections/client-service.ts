@@ -24,6 +24,7 @@ import { FlushQueue } from './flush-queue.ts'
 import type { Command } from './protocol-detector.ts'
 import { MemoryBudget } from './memory-budget.ts'
 import { quotaWarnings } from './quota-warnings.ts'
+import { RefusalLog } from './refusal-log.ts'
 import type { RoleMetrics } from './role-metrics.ts'
 import { SessionExpiry } from './session-expiry.ts'
 import { ServerStats } from './stats.ts'
@@ -101,6 +102,7 @@ export class ClientService {
   readonly deferredReads: DeferredReads
   readonly turnShares: TurnShares
   readonly memory: MemoryBudget
+  readonly refusals: RefusalLog
   readonly expiry: SessionExpiry
   readonly flushQueue = new FlushQueue((action) => this.runLater(action))
   /** Limits new sessions (`connection_throttle_tokens`); undefined without a limit. */
@@ -152,6 +154,7 @@ export class ClientService {
     system.resetPauses?.()
     this.auth = new AuthPolicy(settings)
     this.connections = new ConnectionRegistry({ ...settings, maxDescriptors: system.fileDescriptors().max })
+    this.refusals = new RefusalLog(platform)
     this.memory = new MemoryBudget({
       bytes: settings.clientMemoryBytes,
       system,

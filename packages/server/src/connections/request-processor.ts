@@ -266,8 +266,8 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
 
   #authenticate(xid: number, type: number, body: Reader): void {
     this.#authentication ??= new Authentication(this.#service, this.#client)
-    const closeReason = this.#authentication.handle(xid, type, body)
-    if (closeReason !== undefined) this.#client.closeAfterFlush(closeReason)
+    const closing = this.#authentication.handle(xid, type, body)
+    if (closing !== undefined) this.#client.closeAfterFlush(closing.reason, closing.context)
   }
 
   #endReply(mark: number, type: number, startedAt: number, latency: Summary): void {

@@ -4,7 +4,7 @@ import type { SessionId } from '../core/types.ts'
 import type { AcceptedWrite, RevalidationCallback, WriteCallback } from '../pipeline/index.ts'
 import type { ClientService } from './client-service.ts'
 import { PauseReason, type FlowControl } from './flow-control.ts'
-import { formatSessionId, logContext, type LoggedClient } from './log-context.ts'
+import { formatSessionId, type LoggedClient } from './log-context.ts'
 import type { ReplyWriter } from './reply-writer.ts'
 
 /** The connection of a handshake. */
@@ -13,7 +13,7 @@ export interface HandshakeClient extends LoggedClient {
   readonly replyWriter: ReplyWriter
   /** Opens the connection for requests. Calls `writeResponse` before the first of them. */
   openSession(session: Session, writeResponse: () => void): void
-  closeAfterFlush(reason: string): void
+  closeAfterFlush(reason: string, context?: object): void
   destroy(reason: string): void
 }
 
@@ -43,12 +43,10 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
   }
 
   start(): void {
-    const { stats, platform } = this.#service
-    stats.sessionsRequested++
+    this.#service.stats.sessionsRequested++
     const decision = validateHandshake(this.#service, this.#request)
     switch (decision.kind) {
       case 'close':
-        platform.logger.warn(logContext(this.#client), decision.reason)
         return this.#client.destroy(decision.reason)
       case 'invalid':
         return this.#refuse()
@@ -90,16 +88,12 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
   onSynced(): void {}
 
   #create(timeout: number): void {
-    const { localSessions, pipeline, turnTime, platform } = this.#service
+    const { localSessions, pipeline, turnTime } = this.#service
     const id: SessionId = this.#service.newSessionId()
     if (localSessions !== undefined) return this.#open(localSessions.add(id, timeout, turnTime))
     this.#client.flow.pause(PauseReason.session)
     if (pipeline.createSession(id, timeout, this, turnTime)) return
-    platform.logger.warn(
-      logContext(this.#client),
-      'Closed a connection: no session can be stored while the disk is full',
-    )
-    this.#client.destroy('Closed: no session can be stored')
+    this.#client.destroy('Closed: no session can be stored while the disk is full')
   }
 
   #resume(timeout: number): void {
@@ -122,12 +116,10 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
 
   #refuse(): void {
     this.#isDone = true
-    this.#service.platform.logger.info(
-      { ...logContext(this.#client), session: formatSessionId(this.#request.sessionId) },
-      'Refused a session: it is unknown or over, or the password is wrong',
-    )
     this.#writeResponse(undefined)
-    this.#client.closeAfterFlush('Closed: its session is not valid')
+    this.#client.closeAfterFlush('Refused a session: it is unknown or over, or the password is wrong', {
+      session: formatSessionId(this.#request.sessionId),
+    })
   }
 
   #open(session: Session): void {

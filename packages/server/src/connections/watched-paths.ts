@@ -3,8 +3,8 @@
  * watches, in the set of their paths.
  */
 const WATCH_BYTES = 250
-/** Memory that the watches of one connection may take: about a million. */
-export const MAX_WATCH_BYTES = 2 ** 28
+/** Memory that the watches of one connection may take: some two hundred thousand on ordinary paths. */
+export const MAX_WATCH_BYTES = 2 ** 26
 
 /** The paths that a connection watches. Counts the memory of the watches. */
 export class WatchedPaths extends Set<string> {

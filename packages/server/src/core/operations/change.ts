@@ -15,7 +15,14 @@ import { reject } from '../prepare/request-error.ts'
 import type { WriteRequest } from '../prepare/types.ts'
 import { CONFIGURATION_NODE, crcPrefix, type Tree } from '../tree/index.ts'
 import type { CheckTxn, SetACLTxn, SetDataTxn, Zxid } from '../types.ts'
-import { readRequestAcl, readTxnAcl, readTxnPath, writeTxnAcl, type FieldReader, type PathLookup } from './fields.ts'
+import {
+  readRequestAcl,
+  readTxnAcl,
+  readTxnPath,
+  writeTxnAcl,
+  type FieldReader,
+  type PathLookup,
+} from './fields.ts'
 import { defineOperation, type DecodedWrite } from './types.ts'
 
 interface DecodedSetData extends DecodedWrite {

@@ -23,7 +23,14 @@ import { sequenceNumber } from '../prepare/sequence.ts'
 import type { WriteRequest } from '../prepare/types.ts'
 import { crcPrefix, pathCrc, type Tree } from '../tree/index.ts'
 import type { CreateContainerTxn, CreateTTLTxn, CreateTxn, SubTxn, Txn, Zxid } from '../types.ts'
-import { readRequestAcl, readTxnAcl, readTxnPath, writeTxnAcl, type FieldReader, type PathLookup } from './fields.ts'
+import {
+  readRequestAcl,
+  readTxnAcl,
+  readTxnPath,
+  writeTxnAcl,
+  type FieldReader,
+  type PathLookup,
+} from './fields.ts'
 import { defineOperation, type DecodedWrite, type MultiRules } from './types.ts'
 
 interface DecodedCreate extends DecodedWrite {

@@ -53,7 +53,12 @@ export class PreparerFixture {
   /** The quotas that were exceeded. */
   readonly breaches: string[] = []
 
-  constructor({ extendedTypes = true, enforceQuota = false, skipACL = false, quotaRequiresAdmin = false } = {}) {
+  constructor({
+    extendedTypes = true,
+    enforceQuota = false,
+    skipACL = false,
+    quotaRequiresAdmin = false,
+  } = {}) {
     this.tree = new Tree({ extendedTypes, digest: true })
     this.preparer = new Preparer({
       tree: this.tree,
