@@ -465,6 +465,26 @@ describe('the limits of one connection', () => {
   })
 })
 
+describe('a server that stood still', () => {
+  it('reads what clients have sent meanwhile before it judges their sessions', async () => {
+    const fixture = await TestServer.start({ minSessionTimeoutMs: 2000 })
+    const [lively, silent] = [
+      await fixture.connect({ timeout: 2000 }),
+      await fixture.connect({ timeout: 2000 }),
+    ]
+    lively.ask(-2, OpCode.ping)
+    fixture.clock.standStill(60_000)
+    await fixture.untilIdle()
+    expect([lively.takeReceived(), lively.closed, silent.closed]).toEqual([['-2:0'], false, false])
+    await fixture.advance(1500)
+    lively.ask(-2, OpCode.ping)
+    await fixture.advance(1000)
+    expect([lively.closed, silent.closed]).toEqual([false, true])
+    await fixture.advance(4000)
+    expect(lively.closed).toBe(true)
+  })
+})
+
 describe('session ids', () => {
   it('are not used twice when the wall clock goes back between two starts', async ({ fixture }) => {
     const before = (await fixture.client()).takeConnectResponse()!.sessionId

@@ -45,14 +45,17 @@ export function httpUpgrades({
         response.writeHead(426, { 'content-type': 'text/plain', connection: 'close' })
         response.end('This port speaks WebSocket only.\n')
       })
-      server.on('clientError', (error: NodeJS.ErrnoException & { rawPacket?: Uint8Array }, socket: Socket) => {
-        // A client that has left is not refused.
-        if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy()
-        const what = error.rawPacket === undefined ? error.message : nameOf(error.rawPacket)
-        const reason = `${remoteName(socket)} sent ${what}: this port speaks WebSocket only`
-        refused(new NetworkError(reason, 'EPROTO', { cause: error }))
-        return socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n')
-      })
+      server.on(
+        'clientError',
+        (error: NodeJS.ErrnoException & { rawPacket?: Uint8Array }, socket: Socket) => {
+          // A client that has left is not refused.
+          if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy()
+          const what = error.rawPacket === undefined ? error.message : nameOf(error.rawPacket)
+          const reason = `${remoteName(socket)} sent ${what}: this port speaks WebSocket only`
+          refused(new NetworkError(reason, 'EPROTO', { cause: error }))
+          return socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n')
+        },
+      )
       server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
         opening.ready(socket)
         socket.setNoDelay(true)
