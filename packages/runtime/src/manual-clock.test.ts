@@ -43,6 +43,29 @@ describe('ManualClock', () => {
     expect(() => clock.advance(-1)).toThrow(RangeError)
   })
 
+  it('standStill runs the timers that became due late, before actions that are ready', () => {
+    const clock = new ManualClock({ monotonic: 0 })
+    const seen: [string, number][] = []
+    const note = (name: string) => () => void seen.push([name, clock.monotonic()])
+    for (const [delay, name] of [
+      [10, 'a'],
+      [20, 'b'],
+      [101, 'later'],
+    ] as const)
+      clock.after(delay, name, note(name))
+    clock.immediate(note('ready'))
+    clock.standStill(100)
+    expect(seen).toEqual([
+      ['a', 100],
+      ['b', 100],
+    ])
+    clock.advance(1)
+    expect(seen.slice(2)).toEqual([
+      ['ready', 100],
+      ['later', 101],
+    ])
+  })
+
   it('jumpWall moves the wall clock alone', () => {
     const clock = new ManualClock({ wall: 500, monotonic: 0 })
     clock.jumpWall(-100)

@@ -62,6 +62,17 @@ export class ManualClock implements Clock {
     this.#go(Math.max(0, end - this.#monotonic))
   }
 
+  /**
+   * Lets time pass in which nothing runs, as for a process that is stopped. Then runs the timers that have become due, before
+   * anything else, as an event loop does.
+   */
+  standStill(ms: number): void {
+    this.#go(ms)
+    const due = this.#timers.filter(({ at }) => at <= this.#monotonic)
+    this.#timers = this.#timers.slice(due.length)
+    for (const { action } of due) action()
+  }
+
   /** Moves the wall clock alone, as an administrator does. */
   jumpWall(ms: number): void {
     this.#wall += ms

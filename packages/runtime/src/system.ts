@@ -15,6 +15,11 @@ export interface System {
   resetPauses?(): void
   /** Returns the bytes of JavaScript objects, garbage included, and of memory outside the heap that they own, such as buffers. */
   heap?(): { readonly used: number; readonly external: number }
+  /**
+   * Returns the most bytes that the heap of JavaScript objects, and that the process may take; Infinity where there is no limit.
+   * Absent where the platform does not tell.
+   */
+  memoryLimits?(): { readonly heap: number; readonly process: number }
   /** Returns the number of open file descriptors and their limit; -1 where unknown. */
   fileDescriptors(): { readonly open: number; readonly max: number }
   /** Id of this process, for a lock file. */

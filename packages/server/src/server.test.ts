@@ -209,7 +209,7 @@ describe('a session', () => {
     expect(client.frames).toEqual([])
     expect(client.closed).toBe(true)
     expect(
-      fixture.logLines.some(({ level, sentence }) => level === 'warn' && sentence.includes('0x63')),
+      fixture.logLines.some(({ level, sentence }) => level === 'info' && sentence.includes('0x63')),
     ).toBe(true)
   })
 })
@@ -222,7 +222,7 @@ describe('limits', () => {
     const third = await fixture.client()
     expect(third.closed).toBe(true)
     expect(fixture.logLines.at(-1)).toMatchObject({
-      level: 'warn',
+      level: 'info',
       sentence: expect.stringContaining('maxClientCnxns is 2'),
     })
     second.connection.destroy()
@@ -241,7 +241,7 @@ describe('limits', () => {
     const fixture = await TestServer.start({ maxSessions: 1 })
     const first = await fixture.connect()
     expect((await fixture.client()).closed).toBe(true)
-    expect(fixture.logLines.findLast(({ level }) => level === 'warn')?.sentence).toContain('maxSessions is 1')
+    expect(fixture.logLines.at(-1)?.sentence).toContain('maxSessions is 1')
     first.ask(1, OpCode.closeSession)
     await fixture.untilIdle()
     expect((await fixture.client()).takeConnectResponse()).toBeDefined()
@@ -262,7 +262,8 @@ describe('limits', () => {
     client.create(1, '/a', 0, 'x'.repeat(2000))
     await fixture.untilIdle()
     expect(client.closed).toBe(true)
-    expect(fixture.logLines.findLast(({ level }) => level === 'warn')).toMatchObject({
+    expect(fixture.logLines.at(-1)).toMatchObject({
+      level: 'info',
       facts: {
         client: expect.stringMatching(/^127\.0\.0\.1:\d+$/),
         reason: expect.stringMatching(/1 to 1000 bytes, got a length of 20\d\d/),
@@ -450,18 +451,38 @@ describe('the limits of one connection', () => {
     expect(client.closed).toBe(true)
   })
 
-  it('are 32 MiB of watched paths, each path counted once', async () => {
+  it('are 64 MiB for watches, each path counted once', async () => {
     const { fixture, client } = await TestServer.withClient({ juteMaxBufferBytes: 2_000_000 })
     const watch = (n: number): void =>
       client.read(n, OpCode.exists, `/${String(n).padStart(1_000_000, '0')}`, true)
-    for (let n = 1; n <= 33; n++) watch(n)
+    for (let n = 1; n <= 67; n++) watch(n)
     for (let n = 1; n <= 10; n++) watch(n)
     await fixture.untilIdle()
     expect(client.closed).toBe(false)
-    watch(34)
+    watch(68)
     await fixture.untilIdle()
     expect(client.closed).toBe(true)
     expect(await fixture.command('wchs')).toContain('Total watches:0')
+  })
+})
+
+describe('a server that stood still', () => {
+  it('reads what clients have sent meanwhile before it judges their sessions', async () => {
+    const fixture = await TestServer.start({ minSessionTimeoutMs: 2000 })
+    const [lively, silent] = [
+      await fixture.connect({ timeout: 2000 }),
+      await fixture.connect({ timeout: 2000 }),
+    ]
+    lively.ask(-2, OpCode.ping)
+    fixture.clock.standStill(60_000)
+    await fixture.untilIdle()
+    expect([lively.takeReceived(), lively.closed, silent.closed]).toEqual([['-2:0'], false, false])
+    await fixture.advance(1500)
+    lively.ask(-2, OpCode.ping)
+    await fixture.advance(1000)
+    expect([lively.closed, silent.closed]).toEqual([false, true])
+    await fixture.advance(4000)
+    expect(lively.closed).toBe(true)
   })
 })
 

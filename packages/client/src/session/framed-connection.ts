@@ -1,4 +1,4 @@
-import { FrameSplitter, OpCode, Writer, Xid, type FrameSplitterOptions } from '@zabra/protocol'
+import { FrameSplitter, OpCode, ProtocolError, Writer, Xid, type FrameSplitterOptions } from '@zabra/protocol'
 import type { Clock, Connection, ConnectionHandler } from '@zabra/runtime'
 
 export interface FramedConnectionHandler {
@@ -140,8 +140,23 @@ export class FramedConnection implements ConnectionHandler, FrameSplitterOptions
     try {
       this.#frames.push(chunk)
     } catch (error) {
-      this.fail(error instanceof Error ? error : new Error(String(error)))
+      this.fail(
+        this.#foreignProtocol(chunk, error) ?? (error instanceof Error ? error : new Error(String(error))),
+      )
     }
+  }
+
+  /** Returns an error that names the protocol of the server, where a chunk begins like one that is not ZooKeeper's. */
+  #foreignProtocol(chunk: Uint8Array, cause: unknown): Error | undefined {
+    if (!(cause instanceof ProtocolError) || cause.field !== 'a frame length') return undefined
+    const { host, port } = this.#connection.remote
+    const where = `${host}:${port} answers with`
+    // An alert of TLS 1.x, and the first letters of a status line.
+    if (chunk[0] === 0x15 && chunk[1] === 3)
+      return new Error(`${where} TLS: connect with TLS, or to the port of clients without TLS`, { cause })
+    const isHttp = [0x48, 0x54, 0x54, 0x50].every((byte, i) => chunk[i] === byte)
+    if (!isHttp) return undefined
+    return new Error(`${where} HTTP: connect to the client port of a ZooKeeper server`, { cause })
   }
 
   #end(cause: Error | undefined): void {

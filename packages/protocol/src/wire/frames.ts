@@ -21,7 +21,12 @@ export class FrameSplitter {
   /** The beginning of an incomplete frame, with its length. */
   #partial = EMPTY
   #filled = 0
+  /** Where the incomplete frame ends, once its length is known. */
+  #frameEnd = 0
   #stopped = false
+  #isPaused = false
+  /** The bytes that were received while paused. */
+  #rest = EMPTY
 
   constructor(options: FrameSplitterOptions) {
     this.#options = options
@@ -33,24 +38,54 @@ export class FrameSplitter {
     return this.#filled
   }
 
+  /** Bytes of memory that it holds. */
+  get byteSize(): number {
+    return this.#partial.length + this.#rest.length
+  }
+
   /** Stops: no further frame is passed on, not even from the current chunk. */
   stop(): void {
     this.#stopped = true
-    this.#partial = EMPTY
+    this.#partial = this.#rest = EMPTY
     this.#filled = 0
+  }
+
+  /** Passes on no further frame until `resume`, not even from the current chunk. Bytes are kept. */
+  pause(): void {
+    this.#isPaused = true
+  }
+
+  /** Ends the pause and passes on the frames that were held back. Throws as `push` does. */
+  resume(): void {
+    this.#isPaused = false
+    const rest = this.#rest
+    this.#rest = EMPTY
+    if (rest.length > 0) this.push(rest)
   }
 
   /** Processes the next bytes of the stream. Throws a `ProtocolError` and stops when a length is out of bounds. */
   push(chunk: Uint8Array): void {
+    if (this.#isPaused) return this.#hold(chunk)
     let at = this.#filled > 0 ? this.#complete(chunk) : 0
-    while (!this.#stopped && chunk.length - at >= 4) {
+    while (!this.#stopped && !this.#isPaused && chunk.length - at >= 4) {
       const length = this.#checked(readInt(chunk, at))
       const end = at + 4 + length
       if (end > chunk.length) break
       this.#options.frame(chunk, at + 4, end)
       at = end
     }
-    if (!this.#stopped && at < chunk.length) this.#keep(chunk, at)
+    if (this.#stopped || at >= chunk.length) return
+    if (this.#isPaused) this.#hold(chunk.subarray(at))
+    else this.#keep(chunk, at)
+  }
+
+  /** Appends a copy of bytes to those that wait for `resume`. */
+  #hold(bytes: Uint8Array): void {
+    if (this.#stopped) return
+    const both = new Uint8Array(this.#rest.length + bytes.length)
+    both.set(this.#rest)
+    both.set(bytes, this.#rest.length)
+    this.#rest = both
   }
 
   /** Completes the incomplete frame; returns the offset of the rest of the chunk. */
@@ -59,10 +94,10 @@ export class FrameSplitter {
     if (this.#filled < 4) {
       at = this.#fill(chunk, 0, 4)
       if (this.#filled < 4) return at
-      this.#grow()
+      this.#measure()
     }
-    at = this.#fill(chunk, at, this.#partial.length)
-    if (this.#filled < this.#partial.length) return at
+    at = this.#extend(chunk, at)
+    if (this.#filled < this.#frameEnd) return at
     const whole = this.#partial
     this.#partial = EMPTY
     this.#filled = 0
@@ -75,15 +110,24 @@ export class FrameSplitter {
     this.#partial = new Uint8Array(4)
     at = this.#fill(chunk, at, 4)
     if (this.#filled < 4) return
-    this.#grow()
-    this.#fill(chunk, at, this.#partial.length)
+    this.#measure()
+    this.#extend(chunk, at)
   }
 
-  /** Allocates the buffer of the frame, whose length is now known. */
-  #grow(): void {
-    const grown = new Uint8Array(4 + this.#checked(readInt(this.#partial, 0)))
-    grown.set(this.#partial.subarray(0, 4))
-    this.#partial = grown
+  /** Reads the length of the frame, which is complete now. */
+  #measure(): void {
+    this.#frameEnd = 4 + this.#checked(readInt(this.#partial, 0))
+  }
+
+  /** Adds bytes of the frame; returns their end. The buffer grows with what is received: a length alone costs no memory. */
+  #extend(chunk: Uint8Array, at: number): number {
+    const needed = Math.min(this.#frameEnd, this.#filled + chunk.length - at)
+    if (needed > this.#partial.length) {
+      const grown = new Uint8Array(Math.min(this.#frameEnd, Math.max(needed, this.#partial.length * 2)))
+      grown.set(this.#partial.subarray(0, this.#filled))
+      this.#partial = grown
+    }
+    return this.#fill(chunk, at, this.#frameEnd)
   }
 
   #fill(chunk: Uint8Array, at: number, until: number): number {

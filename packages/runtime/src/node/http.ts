@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { Listener, PeerIdentity } from '../network.ts'
+import { NetworkError, type Listener, type PeerIdentity } from '../network.ts'
 import { listenForSockets, type ListenAt } from './network.ts'
-import { PendingSockets } from './pending-sockets.ts'
+import { PendingSockets, remoteName } from './pending-sockets.ts'
 import type { NodeTlsNetwork } from './tls.ts'
 
 /** An HTTP request to upgrade to another protocol, with its socket. */
@@ -35,10 +35,27 @@ export function httpUpgrades({
     listen(at, upgrade, refused = () => {}) {
       const opening = new PendingSockets('an HTTP request', { limit, timeoutMs })
       const peers = new WeakMap<Duplex, PeerIdentity>()
-      const server = createServer((_, response) => {
+      const server = createServer((request, response) => {
+        refused(
+          new NetworkError(
+            `${remoteName(request.socket)} sent a plain HTTP request: this port speaks WebSocket only`,
+            'EPROTO',
+          ),
+        )
         response.writeHead(426, { 'content-type': 'text/plain', connection: 'close' })
         response.end('This port speaks WebSocket only.\n')
       })
+      server.on(
+        'clientError',
+        (error: NodeJS.ErrnoException & { rawPacket?: Uint8Array }, socket: Socket) => {
+          // A client that has left is not refused.
+          if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy()
+          const what = error.rawPacket === undefined ? error.message : nameOf(error.rawPacket)
+          const reason = `${remoteName(socket)} sent ${what}: this port speaks WebSocket only`
+          refused(new NetworkError(reason, 'EPROTO', { cause: error }))
+          return socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n')
+        },
+      )
       server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
         opening.ready(socket)
         socket.setNoDelay(true)
@@ -58,4 +75,10 @@ export function httpUpgrades({
       )
     },
   }
+}
+
+/** Names the protocol of bytes that are not HTTP. A client of ZooKeeper begins with a length below 16 MiB. */
+function nameOf(bytes: Uint8Array): string {
+  if (bytes[0] === 0x16 && bytes[1] === 3) return 'a TLS handshake'
+  return bytes[0] === 0 ? 'the bytes of a ZooKeeper client without WebSocket' : 'bytes that are not HTTP'
 }

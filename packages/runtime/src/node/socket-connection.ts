@@ -244,7 +244,12 @@ class ConnectAttempt {
     this.#settle()
     const { host, port } = this.#to
     const code = error.code ?? error.name
-    const detail = /^(E[A-Z]+|ABORT_ERR)$/.test(code) ? '' : `: ${error.message}`
+    const isCutOff = this.#event === 'secureConnect' && code === 'ECONNRESET'
+    const detail = isCutOff
+      ? ': it closed the connection during the TLS handshake; it may not speak TLS on this port'
+      : /^(E[A-Z]+|ABORT_ERR)$/.test(code)
+        ? ''
+        : `: ${error.message}`
     this.#reject(
       new NetworkError(`Cannot connect to ${host}:${port} (${code})${detail}`, code, { cause: error }),
     )

@@ -69,6 +69,12 @@ export const nodeSystem: System = {
     const { used_heap_size: used, external_memory: external } = getHeapStatistics()
     return { used, external }
   },
+  memoryLimits() {
+    const constrained = process.constrainedMemory()
+    // 0 is "unknown", and without a limit some kernels report a number near 2^63.
+    const limit = constrained > 0 && constrained <= Number.MAX_SAFE_INTEGER ? constrained : totalmem()
+    return { heap: getHeapStatistics().heap_size_limit, process: limit }
+  },
   fileDescriptors() {
     try {
       const open = openDescriptors()

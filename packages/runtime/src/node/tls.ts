@@ -314,6 +314,7 @@ function cipherName(suite: string): string {
 /** What a client has done that sends bytes of another protocol, by the error code of OpenSSL. */
 const plaintextReasons: Readonly<Record<string, string>> = {
   ERR_SSL_WRONG_VERSION_NUMBER: 'it sent plaintext where TLS was expected',
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'it sent plaintext where TLS was expected',
   ERR_SSL_HTTP_REQUEST: 'it sent a plaintext HTTP request where TLS was expected',
 }
 

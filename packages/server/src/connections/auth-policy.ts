@@ -6,6 +6,9 @@ import type { ServerSettings } from '../settings/index.ts'
 /** Identities of one connection at most: every access check compares all of them. */
 const MAX_IDENTITIES = 100
 
+/** Longer credentials, in bytes, are refused before they are hashed. */
+const MAX_CREDENTIAL_BYTES = 4096
+
 /** The client that presents credentials. */
 export interface CredentialOwner {
   readonly host: string
@@ -38,7 +41,7 @@ export class AuthPolicy {
     return schemes.length === 0 || identities.some(({ scheme }) => schemes.includes(scheme))
   }
 
-  /** Returns the identities that credentials prove, or undefined when they are wrong or the client has too many identities. */
+  /** Returns the identities that credentials prove, or undefined when they are wrong or too long, or the client has too many identities. */
   authenticate(
     scheme: string | null,
     credentials: Uint8Array | null,
@@ -47,6 +50,7 @@ export class AuthPolicy {
     if (scheme === 'x509') return certificateIdentities.length > 0 ? certificateIdentities : undefined
     const { digestAuthEnabled, superDigest } = this.#settings
     if ((scheme === 'digest' && !digestAuthEnabled) || identities.length >= MAX_IDENTITIES) return undefined
+    if (credentials !== null && credentials.length > MAX_CREDENTIAL_BYTES) return undefined
     return authenticate(scheme, credentials, { remoteIp: host, superDigest })
   }
 

@@ -20,11 +20,16 @@ export interface AuthenticatingClient extends LoggedClient, CredentialOwner {
   readonly replyWriter: ReplyWriter
 }
 
+export interface ClosingReason {
+  readonly reason: string
+  readonly context: object
+}
+
 interface Response {
   readonly token: Uint8Array | null
   readonly err?: number
-  /** Why the connection must close after the reply. */
-  readonly closeReason?: string
+  /** Why the connection must close after the reply, with fields for the log. */
+  readonly closing?: ClosingReason
 }
 
 /** Handles the auth and sasl requests of one connection. Their replies do not wait for earlier requests. */
@@ -40,14 +45,14 @@ export class Authentication {
   }
 
   /** Replies to a request of type auth or sasl. Returns why the connection must close; undefined when it stays open. */
-  handle(xid: number, type: number, body: Reader): string | undefined {
+  handle(xid: number, type: number, body: Reader): ClosingReason | undefined {
     const response = type === OpCode.sasl ? this.#sasl(body) : this.#auth(body)
     const { replyWriter } = this.#client
     const mark = replyWriter.beginReply(xid, 0, response.err ?? 0)
     if (type === OpCode.sasl) replyWriter.writer.buffer(response.token)
     const { turnTime, stats } = this.#service
     replyWriter.endReply(mark, type, turnTime, turnTime, stats.readLatency)
-    return response.closeReason
+    return response.closing
   }
 
   #auth(body: Reader): Response {
@@ -58,9 +63,9 @@ export class Authentication {
       return { token: null }
     }
     this.#service.stats.authFailed++
-    const fields = { ...logContext(this.#client), scheme: scheme?.slice(0, 64) }
-    this.#service.platform.logger.warn(fields, 'Refused credentials and closed the connection')
-    return { token: null, err: ErrorCode.AUTHFAILED, closeReason: 'Closed: its credentials were refused' }
+    const context = { scheme: scheme?.slice(0, 64) }
+    const reason = 'Refused credentials and closed the connection'
+    return { token: null, err: ErrorCode.AUTHFAILED, closing: { reason, context } }
   }
 
   #sasl(body: Reader): Response {
@@ -84,19 +89,20 @@ export class Authentication {
   }
 
   #refuseLogin(reason: string, user: string | undefined): Response {
-    const { auth, stats, platform, settings } = this.#service
+    const { auth, stats, refusals, settings } = this.#service
     stats.authFailed++
     const staysOpen = settings.allowSaslFailedClients && !auth.isSaslRequired
-    // A connection that stays open could fill the log with tokens that no challenge has requested.
-    if (!staysOpen || reason !== 'out of order') {
-      const fields = { ...logContext(this.#client), reason, user: user?.slice(0, 64) }
-      platform.logger.warn(
-        fields,
-        `Refused a login by SASL and ${staysOpen ? 'kept' : 'closed'} the connection`,
-      )
+    const context = { reason, user: user?.slice(0, 64) }
+    if (staysOpen) {
+      const fields = { ...logContext(this.#client), ...context }
+      refusals.note(this.#client.host, fields, `Refused a login by SASL and kept the connection: ${reason}`)
+      return { token: null }
     }
-    if (staysOpen) return { token: null }
     const err = auth.isSaslRequired ? ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH : ErrorCode.AUTHFAILED
-    return { token: null, err, closeReason: 'Closed: its login by SASL was refused' }
+    return {
+      token: null,
+      err,
+      closing: { reason: `Refused a login by SASL and closed the connection: ${reason}`, context },
+    }
   }
 }

@@ -4,8 +4,9 @@ import type { NotifiedWatcher } from '../core/watches/index.ts'
 import type { WriteCallback } from '../pipeline/index.ts'
 import type { FlowControl } from './flow-control.ts'
 import type { Flushable } from './flush-queue.ts'
-import type { LoggedClient } from './log-context.ts'
+import type { MemoryHolder } from './memory-budget.ts'
 import type { ReplyWriter } from './reply-writer.ts'
+import type { WaitingChannel } from './turn-shares.ts'
 
 /**
  * The states of a client connection. `new`: no handshake yet. `connecting`: the handshake has no response yet. `open`: requests
@@ -22,7 +23,7 @@ export interface ChannelRequests extends WriteCallback {
 }
 
 /** The interface of a client connection for the rest of the server. */
-export interface ClientChannel extends NotifiedWatcher, Flushable, LoggedClient {
+export interface ClientChannel extends NotifiedWatcher, Flushable, WaitingChannel, MemoryHolder {
   readonly phase: ConnectionPhase
   /** The identities that the client has proved; those of a queued request while that request is processed. */
   identities: readonly Identity[]
@@ -35,8 +36,10 @@ export interface ClientChannel extends NotifiedWatcher, Flushable, LoggedClient 
   readonly flow: FlowControl
   readonly requests: ChannelRequests
   readonly replyWriter: ReplyWriter
-  /** Sends the buffered bytes, then closes. The session continues without a connection. */
-  closeAfterFlush(reason: string): void
+  /** Leaves the requests that wait, and those that are not parsed yet, to a later turn of the event loop. */
+  waitForTurn(): void
+  /** Sends the buffered bytes, then closes. Logs the reason with the fields of `context`. The session continues without a connection. */
+  closeAfterFlush(reason: string, context?: object): void
   /** Closes at once. The session continues without a connection. */
-  destroy(reason: string): void
+  destroy(reason: string, context?: object): void
 }

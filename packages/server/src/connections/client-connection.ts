@@ -7,7 +7,7 @@ import type { ConnectionPhase } from './client-channel.ts'
 import type { ClientService } from './client-service.ts'
 import { FlowControl, LINGER_MS, PauseReason, UNSENT_LIMIT } from './flow-control.ts'
 import { logContext } from './log-context.ts'
-import { ProtocolDetector } from './protocol-detector.ts'
+import { foreignProtocolOf, ProtocolDetector } from './protocol-detector.ts'
 import { ReplyWriter } from './reply-writer.ts'
 import { RequestProcessor, type RequestClient } from './request-processor.ts'
 import { SessionHandshake, type HandshakeClient } from './session-handshake.ts'
@@ -15,12 +15,12 @@ import { WatchedPaths } from './watched-paths.ts'
 
 /** Serves a client on an accepted connection, or refuses it with a reason in the log. */
 export function acceptClient(service: ClientService, wire: Connection): void {
-  const { connections, stats, platform } = service
+  const { connections, stats } = service
   const host = canonicalIp(wire.remote.host)
   const refusal = service.isAccepting ? connections.refusalOf(host) : 'the server is stopping'
   if (refusal !== undefined) {
     stats.connectionsRejected++
-    platform.logger.warn({ client: host }, `Refused a connection from ${host}: ${refusal}`)
+    service.refusals.note(host, { client: host }, `Refused a connection: ${refusal}`)
     wire.setHandler({ data() {}, drain() {}, closed() {} })
     wire.destroy()
     return
@@ -28,6 +28,14 @@ export function acceptClient(service: ClientService, wire: Connection): void {
   if (wire.isSecure !== true) stats.countPlainConnection(isLoopback(host))
   connections.add(new ClientConnection(service, wire, host))
 }
+
+/** Memory of an idle connection in bytes, its socket included. */
+const CONNECTION_BYTES = 8000
+/** Memory of an identity beside its text, in bytes. */
+const IDENTITY_BYTES = 100
+
+const bytesOf = (identities: readonly Identity[]): number =>
+  identities.reduce((sum, { scheme, id }) => sum + scheme.length + id.length + IDENTITY_BYTES, 0)
 
 const isLoopback = (host: string): boolean => host === '::1' || host.startsWith('127.')
 
@@ -51,13 +59,14 @@ class ClientConnection implements RequestClient, HandshakeClient {
   readonly #service: ClientService
   readonly #splitter: FrameSplitter
   readonly #reader: Reader
+  chargedBytes = 0
+  #countedIdentities: readonly Identity[] = []
+  #identityBytes = 0
   /** Reads the first bytes, until they are known to be a command or a frame. */
   #detector: ProtocolDetector | undefined
   #cancelDeadline: Cancel | undefined
   /** The handshake, until it has its response. */
   #handshake: SessionHandshake | undefined
-  /** Requests that are received before the handshake has its response. */
-  #earlyFrames: Uint8Array[] = []
   #watchedPaths: WatchedPaths | undefined
   #closesAfterFlush = false
 
@@ -98,8 +107,39 @@ class ClientConnection implements RequestClient, HandshakeClient {
     return (this.#watchedPaths ??= new WatchedPaths())
   }
 
-  get watchedPathChars(): number {
-    return this.#watchedPaths?.chars ?? 0
+  get watchBytes(): number {
+    return this.#watchedPaths?.bytes ?? 0
+  }
+
+  memoryUse(): Readonly<Record<string, number>> {
+    return {
+      watches: this.watchBytes,
+      identities: this.#identityBytes,
+      unsent: this.flow.unsentBytes + this.replyWriter.writer.length,
+      partial: this.#splitter.byteSize,
+      waiting: this.requests.byteSize,
+    }
+  }
+
+  countMemory(): void {
+    if (this.phase === 'closed') return
+    const { identities } = this
+    if (identities !== this.#countedIdentities) {
+      this.#countedIdentities = identities
+      this.#identityBytes = bytesOf(identities)
+    }
+    const held =
+      CONNECTION_BYTES +
+      this.watchBytes +
+      this.#identityBytes +
+      this.flow.unsentBytes +
+      this.replyWriter.writer.length +
+      this.#splitter.byteSize +
+      this.requests.byteSize
+    const change = held - this.chargedBytes
+    if (change === 0) return
+    this.chargedBytes = held
+    this.#service.memory.change(change)
   }
 
   deliver(frame: Uint8Array): void {
@@ -112,25 +152,27 @@ class ClientConnection implements RequestClient, HandshakeClient {
     const { unsentBytes } = this.flow
     if (unsentBytes > UNSENT_LIMIT)
       return this.destroy(`Closed: ${unsentBytes} bytes are not read by the client`)
-    if (this.requests.isReplying) return
-    if (this.replyWriter.writer.length > 0) this.flow.flushWriter(this.replyWriter.writer)
-    if (this.#closesAfterFlush) this.#end()
+    if (!this.requests.isReplying) {
+      if (this.replyWriter.writer.length > 0) this.flow.flushWriter(this.replyWriter.writer)
+      if (this.#closesAfterFlush) this.#end()
+    }
+    this.countMemory()
   }
 
-  closeAfterFlush(reason: string): void {
+  closeAfterFlush(reason: string, context?: object): void {
     if (this.phase === 'closing' || this.phase === 'closed') return
     this.#splitter.stop()
     this.phase = 'closing'
     this.#closesAfterFlush = true
     this.#service.flushQueue.add(this)
-    this.#service.platform.logger.debug(logContext(this), reason)
+    this.#noteClosed(reason, context)
   }
 
-  destroy(reason: string): void {
+  destroy(reason: string, context?: object): void {
     if (this.phase === 'closed') return
     this.#splitter.stop()
     this.flow.destroy()
-    this.onClosed(reason)
+    this.onClosed(reason, context)
   }
 
   stopParsing(): void {
@@ -149,16 +191,38 @@ class ClientConnection implements RequestClient, HandshakeClient {
     writeResponse()
     this.replyWriter.stats.lastOperation = OpCode.createSession
     this.flow.resume(PauseReason.session)
-    const frames = this.#earlyFrames
-    this.#earlyFrames = []
-    this.#parse(() => {
-      for (const frame of frames) this.requests.handle(frame, 0, frame.length)
-    })
+    this.#parse(() => this.#splitter.resume())
+  }
+
+  /** Handles the requests that wait for a turn. */
+  proceed(): void {
+    if (this.phase !== 'open') return
+    this.flow.resume(PauseReason.turn)
+    this.requests.process()
+    // Earlier requests, which are queued, may have spent the share.
+    if (!this.flow.isPausedFor(PauseReason.turn)) this.#parse(() => this.#splitter.resume())
+    this.#throttle()
+  }
+
+  waitForTurn(): void {
+    this.#splitter.pause()
+    this.flow.pause(PauseReason.turn)
+    this.#service.turnShares.wait(this)
   }
 
   onData(chunk: Uint8Array): void {
     if (this.phase === 'closing' || this.phase === 'closed') return
-    this.#parse(() => (this.#detector === undefined ? this.#splitter.push(chunk) : this.#detect(chunk)))
+    const first = this.phase === 'new' ? chunk : undefined
+    this.#parse(
+      () => (this.#detector === undefined ? this.#splitter.push(chunk) : this.#detect(chunk)),
+      first,
+    )
+    this.#throttle()
+    this.countMemory()
+  }
+
+  /** Stops reading while the server has too many writes in flight. */
+  #throttle(): void {
     if (this.requests.length > 0) this.#service.throttler.throttle(this)
   }
 
@@ -166,34 +230,43 @@ class ClientConnection implements RequestClient, HandshakeClient {
   onDrain(): void {
     this.flow.isBackpressured = false
     this.requests.process()
+    this.countMemory()
   }
 
-  onClosed(reason = 'Closed by its client'): void {
+  onClosed(reason = 'Closed by its client', context?: object): void {
     if (this.phase === 'closed') return
+    // Where it was closing, the reason is logged.
+    if (this.phase !== 'closing') this.#noteClosed(reason, context)
     this.phase = 'closed'
     this.#cancelDeadline?.()
     this.#splitter.stop()
-    this.#earlyFrames = []
     this.#detector = undefined
     this.#handshake?.cancel()
     this.requests.cancel()
+    this.#service.memory.change(-this.chargedBytes)
+    this.chargedBytes = 0
     this.#service.removeConnection(this)
-    this.#service.platform.logger.debug(logContext(this), reason)
   }
 
-  /** Closes the connection when its bytes are malformed. */
-  #parse(parse: () => void): void {
+  #noteClosed(reason: string, context?: object): void {
+    this.#service.refusals.note(this.host, { ...logContext(this), ...context }, reason)
+  }
+
+  /** Closes the connection when its bytes are malformed. `first` holds the first bytes of a connection, if they are parsed. */
+  #parse(parse: () => void, first?: Uint8Array): void {
     try {
       parse()
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
-      const { stats, platform } = this.#service
-      if (error.field === 'a frame length') stats.largeRequestsRejected++
-      platform.logger.warn(
-        { ...logContext(this), reason: error.message },
-        'Closed a connection: its bytes are not a request. A larger limit is set with jute.maxbuffer',
-      )
-      this.destroy('Closed: its bytes are not a request')
+      const context = { reason: error.message }
+      const foreign = first === undefined ? undefined : foreignProtocolOf(first)
+      if (foreign !== undefined)
+        return this.destroy(
+          `Closed: its first bytes are ${foreign}, and this port serves clients of ZooKeeper`,
+          context,
+        )
+      if (error.field === 'a frame length') this.#service.stats.largeRequestsRejected++
+      this.destroy('Closed: its bytes are not a request. A larger limit is set with jute.maxbuffer', context)
     }
   }
 
@@ -226,13 +299,15 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.replyWriter.stats.received++
     stats.received++
     stats.requestBytes += end - start
-    if (this.phase === 'open') this.requests.handle(bytes, start, end)
-    else if (this.phase === 'new') this.#startHandshake(bytes, start, end)
-    else if (this.phase === 'connecting') this.#earlyFrames.push(bytes.slice(start, end))
+    if (this.phase === 'new') return this.#startHandshake(bytes, start, end)
+    this.requests.handle(bytes, start, end)
+    if (this.#service.turnShares.isSpent()) this.waitForTurn()
   }
 
   #startHandshake(bytes: Uint8Array, start: number, end: number): void {
     this.phase = 'connecting'
+    // Requests that follow wait until the session is open.
+    this.#splitter.pause()
     this.#cancelDeadline?.()
     this.#cancelDeadline = undefined
     const request = readConnectRequest(this.#reader.reset(bytes, start, end))
@@ -274,6 +349,8 @@ class ConnectionEvents implements ConnectionHandler {
   }
 
   closed(cause?: Error): void {
-    this.#service.runTurn(() => this.#connection.onClosed(cause?.message))
+    this.#service.runTurn(() =>
+      this.#connection.onClosed(cause === undefined ? undefined : `Closed: ${cause.message}`),
+    )
   }
 }

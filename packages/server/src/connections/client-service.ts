@@ -23,11 +23,14 @@ import { DeferredReads } from './deferred-reads.ts'
 import { RequestThrottler } from './flow-control.ts'
 import { FlushQueue } from './flush-queue.ts'
 import type { Command } from './protocol-detector.ts'
+import { MemoryBudget } from './memory-budget.ts'
 import { quotaWarnings } from './quota-warnings.ts'
+import { RefusalLog } from './refusal-log.ts'
 import type { RoleMetrics } from './role-metrics.ts'
 import { SessionExpiry } from './session-expiry.ts'
 import { ServerStats } from './stats.ts'
 import { TokenBucket } from './token-bucket.ts'
+import { TurnShares } from './turn-shares.ts'
 
 /** Executes four-letter commands. */
 export interface CommandExecutor {
@@ -91,7 +94,7 @@ export class ClientService {
   readonly localSessions: SessionTracker | undefined
   readonly isReadOnly: boolean
   readonly role: RoleMetrics
-  readonly watches = new WatchManager<ClientChannel>()
+  readonly watches: WatchManager<ClientChannel>
   readonly watchNotifier: WatchNotifier<ClientChannel>
   readonly reads: ReadHandlers<ClientChannel>
   readonly pipeline: RequestPipeline
@@ -103,6 +106,9 @@ export class ClientService {
   readonly connections: ConnectionRegistry
   readonly throttler: RequestThrottler
   readonly deferredReads: DeferredReads
+  readonly turnShares: TurnShares
+  readonly memory: MemoryBudget
+  readonly refusals: RefusalLog
   readonly expiry: SessionExpiry
   readonly flushQueue = new FlushQueue((action) => this.runLater(action))
   /** Limits new sessions (`connection_throttle_tokens`); undefined without a limit. */
@@ -156,11 +162,21 @@ export class ClientService {
     this.auth = new AuthPolicy(settings)
     this.passwords = passwords
     this.connections = new ConnectionRegistry({ ...settings, maxDescriptors: system.fileDescriptors().max })
+    this.refusals = new RefusalLog(platform)
+    this.memory = new MemoryBudget({
+      bytes: settings.clientMemoryBytes,
+      system,
+      logger,
+      holders: this.connections,
+      sessions: () => sessions.size + (this.localSessions?.size ?? 0),
+    })
     this.throttler = new RequestThrottler(() => this.pipeline.outstanding, outstandingLimit, stats)
     this.deferredReads = new DeferredReads(tree, runLater)
+    this.turnShares = new TurnShares({ clock, runLater, turnTime: () => this.turnTime })
     const acls = aclRulesOf(settings)
     if (settings.eagerAclCheck && settings.ensemble !== undefined)
       this.eagerAccess = new EagerAccessCheck(tree, acls)
+    this.watches = new WatchManager(tree.options.hashKey)
     this.watchNotifier = new WatchNotifier(this.watches, acls)
     this.reads = new ReadHandlers({ tree, acls, watches: this.watches, watchNotifier: this.watchNotifier })
     const onQuotaExceeded = quotaWarnings(platform)
@@ -176,6 +192,7 @@ export class ClientService {
           acls,
           sessions: view,
           enforceQuota: settings.enforceQuota,
+          quotaRequiresAdmin: settings.quotaRequiresAdmin,
           reconfigEnabled: isReconfigEnabled,
           createParts: (bytes) => new PartsPacker(bytes, tree.store),
           ...(reconfigure === undefined ? {} : { reconfigure }),
@@ -261,6 +278,7 @@ export class ClientService {
   removeConnection(channel: ClientChannel): void {
     this.throttler.remove(channel)
     this.deferredReads.remove(channel)
+    this.turnShares.remove(channel)
     this.#removeWatches(channel)
     if (this.connections.remove(channel)) this.sessions.detach(channel.sessionId)
   }

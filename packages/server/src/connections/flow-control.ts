@@ -9,8 +9,11 @@ export const BACKLOG_LIMIT = 1 << 20
 /** Milliseconds that a client has to read its last bytes. */
 export const LINGER_MS = 10_000
 
-/** Reasons to stop reading a connection: its own queue is too long, the server is overloaded, or its handshake is pending. */
-export const PauseReason = { backlog: 1, overload: 2, session: 4 } as const
+/**
+ * Reasons to stop reading a connection: its own queue is too long, the server is overloaded, its handshake is pending, or what it has
+ * sent waits for a later turn.
+ */
+export const PauseReason = { backlog: 1, overload: 2, session: 4, turn: 8 } as const
 export type PauseReason = (typeof PauseReason)[keyof typeof PauseReason]
 
 /** Writes the bytes to one client, and reads from it while no reason to pause holds. */

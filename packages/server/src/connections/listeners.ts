@@ -12,6 +12,7 @@ import {
 } from '@zabra/runtime'
 import type { ServerSettings } from '../settings/index.ts'
 import { CertificateReload, storeOf } from './certificates.ts'
+import { RefusalLog } from './refusal-log.ts'
 
 /** A port on which a server listens, with the key of its setting. */
 export interface ServedPort {
@@ -45,6 +46,7 @@ interface OpenPort {
 export class Listeners {
   readonly #settings: ServerSettings
   readonly #platform: Platform
+  readonly #refusals: RefusalLog
   readonly #open: OpenPort[] = []
   #accept: (wire: Connection) => void = (wire) => wire.destroy()
   #tls: TlsNetwork | undefined
@@ -54,6 +56,7 @@ export class Listeners {
   constructor(settings: ServerSettings, platform: Platform) {
     this.#settings = settings
     this.#platform = platform
+    this.#refusals = new RefusalLog(platform)
   }
 
   get served(): readonly ServedPort[] {
@@ -136,7 +139,12 @@ export class Listeners {
       },
       this.#accept,
       (error) =>
-        this.#platform.logger.warn({ port: key, error: error.message }, 'A client could not be accepted'),
+        this.#refusals.note(
+          key,
+          { port: key, error: error.message },
+          'A client could not be accepted',
+          error.message,
+        ),
     )
     return { spec, served: { key, address: listener.address, secure }, listener }
   }

@@ -34,6 +34,17 @@ export class ProtocolDetector {
   }
 }
 
+const HTTP_METHODS = /^(?:GET|HEAD|POST|PUT|DELETE|CONNECT|OPTIONS|TRACE|PATCH|PRI) /
+
+/** Returns the name of another protocol with which the first bytes of a connection begin; undefined for none that is known. */
+export function foreignProtocolOf(bytes: Uint8Array): string | undefined {
+  // A TLS handshake record of version 3.x.
+  if (bytes[0] === 0x16 && bytes[1] === 3) return 'TLS'
+  const text = String.fromCharCode(...bytes.subarray(0, 4096))
+  if (!HTTP_METHODS.test(text)) return undefined
+  return /^upgrade: *websocket/im.test(text) ? 'WebSocket' : 'HTTP'
+}
+
 function concat(a: Uint8Array, b: Uint8Array): Uint8Array {
   const both = new Uint8Array(a.length + b.length)
   both.set(a)

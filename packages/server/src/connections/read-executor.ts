@@ -51,6 +51,11 @@ export class ReadExecutor implements ReadCaller<ClientChannel> {
     return this.#steps !== undefined
   }
 
+  /** The bytes of the reply that is being written. */
+  get byteSize(): number {
+    return this.#steps === undefined ? 0 : (this.#writer?.length ?? 0)
+  }
+
   /** Writes the reply to a read, or begins to write it in chunks. */
   execute(request: RequestHeader, body: Reader): void {
     const { xid, type } = request
@@ -130,6 +135,9 @@ export class ReadExecutor implements ReadCaller<ClientChannel> {
     this.#isStepping = true
     const isDone = steps.next().done === true
     this.#isStepping = false
+    this.listener.countMemory()
+    // The count may have closed the connection.
+    if (this.#steps === undefined) return
     if (!isDone) return this.#stepLater()
     this.cancel()
     this.#sender.sendChunkedReply(this.#writer!.take())

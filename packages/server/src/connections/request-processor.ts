@@ -11,15 +11,15 @@ import { BACKLOG_LIMIT, PauseReason } from './flow-control.ts'
 import { ReadExecutor, type ChunkedReplySender } from './read-executor.ts'
 import { isSessionMoved, SESSION_MOVED_REASON } from './reply-writer.ts'
 import { QueuedRequest, RequestQueue, startedSync } from './request-queue.ts'
-import { MAX_WATCHED_PATH_CHARS } from './watched-paths.ts'
+import { MAX_WATCH_BYTES } from './watched-paths.ts'
 
 /** Bytes of the xid and the op code, with which every request begins. */
 const HEADER_BYTES = 8
 
 /** The connection of a request processor. */
 export interface RequestClient extends ClientChannel, AuthenticatingClient {
-  /** The length of all watched paths in characters. */
-  readonly watchedPathChars: number
+  /** The memory of all watches, in bytes. */
+  readonly watchBytes: number
   /** Ignores the frames that follow. */
   stopParsing(): void
 }
@@ -47,6 +47,11 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
 
   get length(): number {
     return this.#queue.length
+  }
+
+  /** The memory of the waiting requests and of the reply that is being written, in bytes. */
+  get byteSize(): number {
+    return this.#queue.byteSize + this.#readExecutor.byteSize
   }
 
   /** Whether a reply is being written over several turns. Nothing else may be flushed before it. */
@@ -107,8 +112,8 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
   }
 
   /**
-   * Replies to the oldest requests until one is in flight or the client applies backpressure. Then starts the deferred writes and
-   * syncs that need not wait for their turn.
+   * Replies to the oldest requests until one is in flight, the client applies backpressure, or its share of the turn is spent. Then
+   * starts the deferred writes and syncs that need not wait for their turn.
    */
   process(): void {
     const { flow } = this.#client
@@ -116,6 +121,10 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
       if (this.#queue.isReady && !this.#mustDeferReads()) this.#processFirst()
       else if (this.#queue.canStartDeferred) this.#startDeferred()
       else break
+      if (this.#queue.length > 0 && this.#service.turnShares.isSpent()) {
+        this.#client.waitForTurn()
+        break
+      }
     }
     if (this.#queue.byteSize <= BACKLOG_LIMIT) flow.resume(PauseReason.backlog)
     this.#queue.releaseBuffer()
@@ -253,15 +262,14 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
   }
 
   #limitWatches(): void {
-    const { watchedPathChars } = this.#client
-    if (watchedPathChars > MAX_WATCHED_PATH_CHARS)
-      this.#client.destroy(`Closed: it watches paths of ${watchedPathChars} characters`)
+    if (this.#client.watchBytes > MAX_WATCH_BYTES)
+      this.#client.destroy(`Closed: its watches take more than ${MAX_WATCH_BYTES} bytes`)
   }
 
   #authenticate(xid: number, type: number, body: Reader): void {
     this.#authentication ??= new Authentication(this.#service, this.#client)
-    const closeReason = this.#authentication.handle(xid, type, body)
-    if (closeReason !== undefined) this.#client.closeAfterFlush(closeReason)
+    const closing = this.#authentication.handle(xid, type, body)
+    if (closing !== undefined) this.#client.closeAfterFlush(closing.reason, closing.context)
   }
 
   #endReply(mark: number, type: number, startedAt: number, latency: Summary): void {

@@ -75,6 +75,12 @@ const MAX_PACKED_BYTES = 1024
 /** Memory of a request beside its body, in bytes. */
 const REQUEST_BYTES = 200
 
+/**
+ * Deferred reads behind which no write is started: once a write behind them is applied they are executed at once, so that replies
+ * keep their order.
+ */
+const MAX_READS_BEFORE_WRITE = 64
+
 /** The requests of one session without a reply, in order. */
 export class RequestQueue {
   readonly #pool: BufferPool
@@ -86,6 +92,7 @@ export class RequestQueue {
   #firstDeferredIndex = 0
   /** Deferred writes and syncs. */
   deferredCount = 0
+  #deferredReads = 0
   /** Syncs in flight. Requests behind one are not started, except for other syncs: they may rely on what the sync makes visible. */
   pendingSyncs = 0
   #bodyBytes = 0
@@ -123,13 +130,18 @@ export class RequestQueue {
 
   /** Whether a new write, or else a new sync, can be started although it is behind all others. */
   canStart(isWrite: boolean): boolean {
-    return this.deferredCount === 0 && (!isWrite || this.pendingSyncs === 0)
+    return this.deferredCount === 0 && this.#areReadsFew && (!isWrite || this.pendingSyncs === 0)
   }
 
   /** Whether the oldest deferred write or sync can be started. */
   get canStartDeferred(): boolean {
     const { firstDeferred } = this
+    if (!this.#areReadsFew) return false
     return firstDeferred !== undefined && (this.pendingSyncs === 0 || firstDeferred.type === OpCode.sync)
+  }
+
+  get #areReadsFew(): boolean {
+    return this.#deferredReads <= MAX_READS_BEFORE_WRITE
   }
 
   push(request: QueuedRequest): void {
@@ -195,17 +207,24 @@ export class RequestQueue {
 
   clear(): void {
     this.#requests.clear()
-    this.#firstDeferredIndex = this.deferredCount = this.pendingSyncs = this.#bodyBytes = 0
+    this.#firstDeferredIndex =
+      this.deferredCount =
+      this.#deferredReads =
+      this.pendingSyncs =
+      this.#bodyBytes =
+        0
   }
 
   #count(request: QueuedRequest): void {
     if (isDeferredWrite(request)) this.deferredCount++
+    else if (request.body !== undefined) this.#deferredReads++
     if (request.syncBody !== undefined) this.pendingSyncs++
     this.#bodyBytes += bodyBytesOf(request)
   }
 
   #uncount(request: QueuedRequest): void {
     if (isDeferredWrite(request)) this.deferredCount--
+    else if (request.body !== undefined) this.#deferredReads--
     if (request.syncBody !== undefined) this.pendingSyncs--
     this.#bodyBytes -= bodyBytesOf(request)
   }

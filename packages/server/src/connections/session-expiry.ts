@@ -58,9 +58,10 @@ export class SessionExpiry {
 
   #expire(session: Session): void {
     const { clock, logger, sessions, pipeline, connections } = this.#options
-    // A throttled client cannot send a ping. While the disk is full, no closeSession transaction can be logged.
-    const isThrottled = connections.ofSession(session.id)?.flow.isPausedFor(PauseReason.overload) === true
-    if (isThrottled || !pipeline.isWritable) {
+    // The ping of a throttled client is not read. While the disk is full, no closeSession transaction can be logged.
+    const flow = connections.ofSession(session.id)?.flow
+    const isThrottled = flow?.isPausedFor(PauseReason.overload) || flow?.isPausedFor(PauseReason.turn)
+    if (isThrottled === true || !pipeline.isWritable) {
       sessions.touch(session, clock.monotonic())
       return sessions.reopen(session)
     }

@@ -4,7 +4,7 @@ import type { Identity, SessionId } from '../core/types.ts'
 import type { AcceptedWrite, RevalidationCallback, WriteCallback } from '../pipeline/index.ts'
 import type { ClientService } from './client-service.ts'
 import { PauseReason, type FlowControl } from './flow-control.ts'
-import { formatSessionId, logContext, type LoggedClient } from './log-context.ts'
+import { formatSessionId, type LoggedClient } from './log-context.ts'
 import type { ReplyWriter } from './reply-writer.ts'
 
 /** The connection of a handshake. */
@@ -14,7 +14,7 @@ export interface HandshakeClient extends LoggedClient {
   readonly certificateIdentities: readonly Identity[]
   /** Opens the connection for requests. Calls `writeResponse` before the first of them. */
   openSession(session: Session, writeResponse: () => void): void
-  closeAfterFlush(reason: string): void
+  closeAfterFlush(reason: string, context?: object): void
   destroy(reason: string): void
 }
 
@@ -44,12 +44,10 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
   }
 
   start(): void {
-    const { stats, platform } = this.#service
-    stats.sessionsRequested++
+    this.#service.stats.sessionsRequested++
     const decision = validateHandshake(this.#service, this.#request, certificateOf(this.#client))
     switch (decision.kind) {
       case 'close':
-        platform.logger.warn(logContext(this.#client), decision.reason)
         return this.#client.destroy(decision.reason)
       case 'invalid':
         return this.#refuse()
@@ -91,16 +89,12 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
   onSynced(): void {}
 
   #create(timeout: number): void {
-    const { localSessions, pipeline, turnTime, platform } = this.#service
+    const { localSessions, pipeline, turnTime } = this.#service
     const id: SessionId = this.#service.newSessionId()
     if (localSessions !== undefined) return this.#open(localSessions.add(id, timeout, turnTime))
     this.#client.flow.pause(PauseReason.session)
     if (pipeline.createSession(id, timeout, this, turnTime)) return
-    platform.logger.warn(
-      logContext(this.#client),
-      'Closed a connection: no session can be stored while the disk is full',
-    )
-    this.#client.destroy('Closed: no session can be stored')
+    this.#client.destroy('Closed: no session can be stored while the disk is full')
   }
 
   #resume(timeout: number): void {
@@ -123,12 +117,10 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
 
   #refuse(): void {
     this.#isDone = true
-    this.#service.platform.logger.info(
-      { ...logContext(this.#client), session: formatSessionId(this.#request.sessionId) },
-      'Refused a session: it is unknown or over, or the password is wrong',
-    )
     this.#writeResponse(undefined)
-    this.#client.closeAfterFlush('Closed: its session is not valid')
+    this.#client.closeAfterFlush('Refused a session: it is unknown or over, or the password is wrong', {
+      session: formatSessionId(this.#request.sessionId),
+    })
   }
 
   #open(session: Session): void {
@@ -199,8 +191,15 @@ function validateHandshake(
   const timeout = negotiateTimeout(timeOut, minSessionTimeoutMs, maxSessionTimeoutMs)
   if (sessionId === 0n) {
     const count = sessions.size + (localSessions?.size ?? 0)
-    if (maxSessions === 0 || count < maxSessions) return { kind: 'create', timeout }
-    return { kind: 'close', reason: `Closed: there are ${count} sessions and maxSessions is ${maxSessions}` }
+    if (maxSessions !== 0 && count >= maxSessions)
+      return {
+        kind: 'close',
+        reason: `Closed: there are ${count} sessions and maxSessions is ${maxSessions}`,
+      }
+    const refusal = service.memory.refusalOfSession(service.turnTime)
+    return refusal === undefined
+      ? { kind: 'create', timeout }
+      : { kind: 'close', reason: `Closed: no session can be created, ${refusal}` }
   }
   // A read-only server does not know which global sessions are open, so it must not respond that one has expired.
   if (isReadOnly && localSessions?.isOpen(sessionId) !== true)

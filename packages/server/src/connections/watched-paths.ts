@@ -1,23 +1,28 @@
-/** Characters of all paths that one connection may watch: some hundred thousand ordinary paths. */
-export const MAX_WATCHED_PATH_CHARS = 32 * 2 ** 20
+/**
+ * Memory of a watch beside its path, in bytes: entries in the set of its connection, in the table of the server and, for recursive
+ * watches, in the set of their paths.
+ */
+const WATCH_BYTES = 250
+/** Memory that the watches of one connection may take: some two hundred thousand on ordinary paths. */
+export const MAX_WATCH_BYTES = 2 ** 26
 
-/** The paths that a connection watches. Counts their characters. */
+/** The paths that a connection watches. Counts the memory of the watches. */
 export class WatchedPaths extends Set<string> {
-  chars = 0
+  bytes = 0
 
   override add(path: string): this {
-    if (!this.has(path)) this.chars += path.length
+    if (!this.has(path)) this.bytes += path.length + WATCH_BYTES
     return super.add(path)
   }
 
   override delete(path: string): boolean {
     const isDeleted = super.delete(path)
-    if (isDeleted) this.chars -= path.length
+    if (isDeleted) this.bytes -= path.length + WATCH_BYTES
     return isDeleted
   }
 
   override clear(): void {
     super.clear()
-    this.chars = 0
+    this.bytes = 0
   }
 }

@@ -177,3 +177,15 @@ it('closing sends the queued packets and does not report the connection as lost'
   expect(chunks).toEqual([packet(1)])
   expect(lost).toEqual([])
 })
+
+it('a process that stood still reads what its peer has sent meanwhile before it judges it silent', async () => {
+  const { clock, connection, peer, lost } = await pair()
+  connection.setReadTimeout(1000)
+  peer.write(text('ping'))
+  clock.standStill(60_000)
+  await clock.untilIdle()
+  expect(lost).toEqual([])
+  clock.standStill(60_000)
+  await clock.untilIdle()
+  expect(lost).toEqual(['it sent nothing for 1000 ms'])
+})

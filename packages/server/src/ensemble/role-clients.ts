@@ -99,11 +99,21 @@ export class RoleClients<P extends RequestPipeline> {
   #scheduleExpiry(): void {
     const { clock } = this.#context.platform
     const { tickTimeMs } = this.#context.settings
-    const wait = Math.max(1, Math.min(tickTimeMs, this.service.expiry.nextAt - clock.monotonic()))
-    this.#cancelExpiry = clock.after(wait, 'session expiry', () => {
-      this.service.runTurn(() => this.service.expiry.run())
-      this.#scheduleExpiry()
+    const dueAt = Math.max(
+      clock.monotonic() + 1,
+      Math.min(clock.monotonic() + tickTimeMs, this.service.expiry.nextAt),
+    )
+    this.#cancelExpiry = clock.after(dueAt - clock.monotonic(), 'session expiry', () => {
+      // This server stood still. The pings that clients sent meanwhile wait in its sockets, and on other servers.
+      if (clock.monotonic() - dueAt >= tickTimeMs / 2)
+        this.#cancelExpiry = clock.after(tickTimeMs, 'session expiry after a pause', () => this.#expire())
+      else this.#expire()
     })
+  }
+
+  #expire(): void {
+    this.service.runTurn(() => this.service.expiry.run())
+    this.#scheduleExpiry()
   }
 }
 

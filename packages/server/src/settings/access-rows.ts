@@ -52,6 +52,16 @@ export const accessRows = {
     defaultValue: false,
     description: 'Rejects writes that exceed a hard quota; with false they are only logged.',
   }),
+  quotaRequiresAdmin: row({
+    group: tree,
+    key: 'quotaRequiresAdmin',
+    property: 'zookeeper.quotaRequiresAdmin',
+    type: bool(),
+    defaultValue: true,
+    apacheDefault: 'no such check',
+    description:
+      'Rejects changes below `/zookeeper/quota` by clients without the permission ADMIN on the subtree that the quota limits. Set it to false in an ensemble with servers of Apache ZooKeeper, so that all leaders decide alike.',
+  }),
   skipAcl: row({
     group: tree,
     key: 'skipACL',

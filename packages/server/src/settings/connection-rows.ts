@@ -75,6 +75,18 @@ export const connectionRows = {
     description:
       'Maximum number of sessions; a client that requests one more is disconnected. 0 means no limit.',
   }),
+  clientMemoryBytes: row({
+    group: requests,
+    key: 'clientMemory',
+    property: 'zookeeper.clientMemory',
+    type: size('B'),
+    defaultValue: 0,
+    defaultText:
+      'a quarter of the heap or of the memory of the container, whichever is smaller; 2 GiB at most',
+    apacheDefault: 'no such limit',
+    description:
+      'Memory for watches, identities, unread replies, incomplete and waiting requests of all clients together, and for sessions. When it is spent, the connection that holds most is closed.',
+  }),
   maxCnxns: row({
     group: requests,
     key: 'maxCnxns',

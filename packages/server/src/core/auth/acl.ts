@@ -1,35 +1,14 @@
 import { OPEN_ACL_UNSAFE, Perms, type ACL } from '@zabra/protocol'
 import type { Identity } from '../types.ts'
-import { ipMatches, isIpExpression } from './ip.ts'
+import { CompiledAcl } from './compiled-acl.ts'
+import { digestScheme, ipScheme, type AclScheme } from './schemes.ts'
 
-/** An authentication scheme in access control lists. */
-export interface AclScheme {
-  /** Returns whether an ACL entry may have this id. */
-  isValid(id: string): boolean
-  /** Returns whether the id of an entry matches an authenticated identity. */
-  matches(proved: string, id: string): boolean
-  /** Whether `auth` entries include identities of this scheme. Not so for `ip`, which does not authenticate a user. */
-  readonly isAuthenticated: boolean
-}
-
-const equal = (proved: string, id: string): boolean => proved === id
-
-/** Returns whether an id is `user:hash`: exactly two parts, trailing empty ones dropped. */
-function isDigestId(id: string): boolean {
-  const parts = id.split(':')
-  while (parts.length > 0 && parts.at(-1) === '') parts.pop()
-  return parts.length === 2
-}
-
-export const digestScheme: AclScheme = { isValid: isDigestId, matches: equal, isAuthenticated: true }
-export const ipScheme: AclScheme = { isValid: isIpExpression, matches: ipMatches, isAuthenticated: false }
-
-/** As in ZooKeeper: names may have the form of Kerberos principals, and the user `super` matches every id. */
-export const saslScheme: AclScheme = {
-  isValid: (id) => !id.includes('@') || /^[^/@]*(\/[^/@]*)?@[^/@]*$/.test(id),
-  matches: (proved, id) => proved === id || proved === 'super',
-  isAuthenticated: true,
-}
+/** A list with more entries is refused, as are `auth` entries that stand for more; lists in logs and snapshots are loaded. */
+export const MAX_ACL_ENTRIES = 1000
+/** A list with more entries is compiled. */
+const MAX_SCANNED_ENTRIES = 8
+/** The compiled lists are dropped when they have more entries together. */
+const MAX_COMPILED_ENTRIES = 100_000
 
 /** The reason for refusing an ACL: INVALIDACL, or MARSHALLINGERROR for a null id, as in Apache ZooKeeper. */
 export type AclError = 'invalid' | 'null id'
@@ -38,6 +17,8 @@ export type AclError = 'invalid' | 'null id'
 export class AclRules {
   readonly #schemes: ReadonlyMap<string, AclScheme>
   readonly #isSkipped: boolean
+  readonly #compiled = new Map<readonly ACL[], CompiledAcl>()
+  #compiledEntries = 0
 
   constructor(options: { readonly skipACL: boolean; readonly schemes?: ReadonlyMap<string, AclScheme> }) {
     this.#isSkipped = options.skipACL
@@ -48,6 +29,7 @@ export class AclRules {
   allows(acl: readonly ACL[], wanted: number, identities: readonly Identity[]): boolean {
     // Most nodes have the open list.
     if (acl === OPEN_ACL_UNSAFE || this.#isSkipped || acl.length === 0) return true
+    if (acl.length > MAX_SCANNED_ENTRIES) return (this.#compile(acl).grantedTo(identities) & wanted) !== 0
     for (const { perms, id } of acl) {
       if ((perms & wanted) !== 0 && id.scheme === 'world' && id.id === 'anyone') return true
     }
@@ -68,7 +50,7 @@ export class AclRules {
    * (`PrepRequestProcessor.fixupACL`). Returns an error when the list is invalid.
    */
   accept(acl: readonly ACL[] | null, identities: readonly Identity[]): readonly ACL[] | AclError {
-    if (acl === null || acl.length === 0) return 'invalid'
+    if (acl === null || acl.length === 0 || acl.length > MAX_ACL_ENTRIES) return 'invalid'
     if (acl === OPEN_ACL_UNSAFE) return acl
     const accepted: ACL[] = []
     for (const entry of withoutDuplicates(acl)) {
@@ -78,6 +60,7 @@ export class AclRules {
         const proved = this.#authenticated(identities)
         if (proved.length === 0) return 'invalid'
         for (const identity of proved) accepted.push({ perms: entry.perms, id: identity })
+        if (accepted.length > MAX_ACL_ENTRIES) return 'invalid'
         continue
       }
       const known = this.#schemes.get(scheme)
@@ -89,6 +72,19 @@ export class AclRules {
     return accepted
   }
 
+  #compile(acl: readonly ACL[]): CompiledAcl {
+    let compiled = this.#compiled.get(acl)
+    if (compiled !== undefined) return compiled
+    this.#compiledEntries += acl.length
+    if (this.#compiledEntries > MAX_COMPILED_ENTRIES) {
+      this.#compiled.clear()
+      this.#compiledEntries = acl.length
+    }
+    compiled = new CompiledAcl(acl, this.#schemes)
+    this.#compiled.set(acl, compiled)
+    return compiled
+  }
+
   #authenticated(identities: readonly Identity[]): Identity[] {
     return identities.filter(({ scheme }) => this.#schemes.get(scheme)?.isAuthenticated === true)
   }
@@ -97,8 +93,8 @@ export class AclRules {
 function withoutDuplicates(acl: readonly ACL[]): readonly ACL[] {
   if (acl.length < 2) return acl
   const seen = new Set<string>()
-  return acl.filter(({ perms, id }) => {
-    const key = JSON.stringify([perms, id.scheme, id.id])
+  return acl.filter(({ perms, id: { scheme, id } }) => {
+    const key = `${perms} ${scheme?.length ?? -1} ${scheme} ${id === null ? 0 : 1} ${id}`
     return seen.has(key) ? false : seen.add(key)
   })
 }

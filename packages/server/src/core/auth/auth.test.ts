@@ -1,4 +1,5 @@
 import { digestId, OPEN_ACL_UNSAFE, Perms, type ACL } from '@zabra/protocol'
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Identity } from '../types.ts'
 import {
@@ -9,6 +10,7 @@ import {
   ipMatches,
   isIpExpression,
   maskDigests,
+  saslScheme,
   userName,
   addIdentities,
 } from './index.ts'
@@ -53,6 +55,73 @@ describe('AclRules.allows', () => {
     const identity = { scheme: 'x509', id: 'CN=bob' }
     expect(more.allows([entry('x509', 'CN=bob')], Perms.READ, [identity])).toBe(true)
     expect(rules.allows([entry('x509', 'CN=bob')], Perms.READ, [identity])).toBe(false)
+  })
+})
+
+describe('a long list', () => {
+  const many = (count: number, id: (i: number) => ACL): ACL[] =>
+    Array.from({ length: count }, (_, i) => id(i))
+  const schemes = new Map([['sasl', saslScheme]])
+  const anyEntry = fc.record({
+    perms: fc.integer({ min: 0, max: Perms.ALL }),
+    id: fc.oneof(
+      fc.record({
+        scheme: fc.constantFrom('digest', 'sasl', 'kerberos'),
+        id: fc.constantFrom('a', 'b', null),
+      }),
+      fc.record({ scheme: fc.constant('ip'), id: fc.constantFrom('10.0.0.0/8', '10.0.0.1', 'x', null) }),
+      fc.record({ scheme: fc.constant('world'), id: fc.constantFrom('anyone', 'noone') }),
+      fc.constant({ scheme: null, id: null }),
+    ),
+  })
+  const identity = fc.oneof(
+    fc.record({
+      scheme: fc.constantFrom('digest', 'sasl', 'kerberos'),
+      id: fc.constantFrom('a', 'b', 'super', ''),
+    }),
+    fc.record({ scheme: fc.constant('ip'), id: fc.constantFrom('10.0.0.1', '10.1.1.1', '::1') }),
+    fc.constant({ scheme: 'super', id: '' }),
+  )
+
+  it('allows the same as its entries one by one', () => {
+    const mixed = new AclRules({ skipACL: false, schemes })
+    fc.assert(
+      fc.property(
+        fc.array(anyEntry, { minLength: 9, maxLength: 30 }),
+        fc.array(identity, { maxLength: 4 }),
+        fc.integer({ min: 1, max: Perms.ALL }),
+        (acl, identities, wanted) => {
+          const one = acl.some((part) => mixed.allows([part], wanted, identities))
+          expect(mixed.allows(acl, wanted, identities)).toBe(one)
+          expect(mixed.allows(acl, wanted, identities)).toBe(one)
+        },
+      ),
+    )
+  })
+
+  it('is read once for many checks with the same identities', () => {
+    const acl = many(1000, (i) => entry('ip', `10.0.${i >> 8}.${i & 255}`))
+    let reads = 0
+    const counted = acl.map(({ perms, id }) => ({
+      perms,
+      get id() {
+        reads++
+        return id
+      },
+    }))
+    const identities = [...many(99, (i) => entry('digest', `u${i}:x`)).map(({ id }) => id as Identity), local]
+    for (let i = 0; i < 100; i++) expect(rules.allows(counted, Perms.READ, identities)).toBe(false)
+    expect(reads).toBeLessThan(3000)
+  })
+
+  it('is accepted with 1,000 entries and refused with more, those that auth entries stand for included', () => {
+    const digests = many(1001, (i) => entry('digest', `u${i}:x`))
+    const identities = Array.from({ length: 100 }, (_, i) => ({ scheme: 'digest', id: `u${i}:x` }))
+    expect(rules.accept(digests.slice(1), [])).toHaveLength(1000)
+    expect(rules.accept(digests, [])).toBe('invalid')
+    const auth = many(11, (i) => entry('auth', '', i))
+    expect(rules.accept(auth.slice(1), identities)).toHaveLength(1000)
+    expect(rules.accept(auth, identities)).toBe('invalid')
   })
 })
 

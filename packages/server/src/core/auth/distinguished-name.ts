@@ -13,11 +13,11 @@ const objectIdentifier = /^(?:OID\.)?(?:[01]\.[1-3]?\d|2\.\d+)(?:\.\d+)*$/i
  */
 export function isDistinguishedName(text: string): boolean {
   if (text === '') return true
-  return split(text, /[,;]/).every((part) => split(part, /\+/).every(isAttribute))
+  return split(text, ',;').every((part) => split(part, '+').every(isAttribute))
 }
 
 /** Splits at separators that are neither quoted nor escaped. */
-function split(text: string, separator: RegExp): string[] {
+function split(text: string, separators: string): string[] {
   const parts: string[] = []
   let start = 0
   let quoted = false
@@ -25,7 +25,7 @@ function split(text: string, separator: RegExp): string[] {
     const character = text[i]!
     if (character === '\\') i++
     else if (character === '"') quoted = !quoted
-    else if (!quoted && separator.test(character)) {
+    else if (!quoted && separators.includes(character)) {
       parts.push(text.slice(start, i))
       start = i + 1
     }

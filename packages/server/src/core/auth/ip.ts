@@ -45,10 +45,28 @@ function parseNetwork(expression: string): Network | undefined {
 export const isIpExpression = (expression: string): boolean => parseNetwork(expression) !== undefined
 
 /** Returns whether an address is in the network of an entry's id. */
-export function ipMatches(address: string, expression: string): boolean {
+export const ipMatches = (address: string, expression: string): boolean => ipMatcherOf(expression)(address)
+
+/** Returns `ipMatches` for one expression. */
+export function ipMatcherOf(expression: string): (address: string) => boolean {
   const network = parseNetwork(expression)
-  const bytes = parseIp(address)
-  if (network === undefined || bytes === undefined || bytes.length !== network.bytes.length) return false
+  return network === undefined ? () => false : (address) => isIn(network, bytesOf(address))
+}
+
+/** The address that was parsed last: a list compares one address with all of its networks. */
+let lastAddress = ''
+let lastBytes: readonly number[] | undefined
+
+function bytesOf(address: string): readonly number[] | undefined {
+  if (address !== lastAddress) {
+    lastAddress = address
+    lastBytes = parseIp(address)
+  }
+  return lastBytes
+}
+
+function isIn(network: Network, bytes: readonly number[] | undefined): boolean {
+  if (bytes === undefined || bytes.length !== network.bytes.length) return false
   return bytes.every((byte, i) => {
     const left = Math.max(0, Math.min(8, network.bits - i * 8))
     const mask = (0xff << (8 - left)) & 0xff

@@ -1,12 +1,12 @@
 import type { PeerIdentity } from '@zabra/runtime'
 import type { Identity } from '../types.ts'
-import type { AclScheme } from './acl.ts'
+import { isEqualId, type AclScheme } from './schemes.ts'
 import { isDistinguishedName } from './distinguished-name.ts'
 
 /** The scheme of identities from certificates. */
 export const x509Scheme: AclScheme = {
   isValid: isDistinguishedName,
-  matches: (proved, id) => proved === id,
+  matches: isEqualId,
   isAuthenticated: true,
 }
 

@@ -3,7 +3,6 @@ import {
   OpCode,
   Perms,
   readReconfigRequest,
-  readSetACLRequest,
   validatePath,
   type ACL,
   type Reader,
@@ -16,7 +15,14 @@ import { reject } from '../prepare/request-error.ts'
 import type { WriteRequest } from '../prepare/types.ts'
 import { CONFIGURATION_NODE, crcPrefix, type Tree } from '../tree/index.ts'
 import type { CheckTxn, SetACLTxn, SetDataTxn, Zxid } from '../types.ts'
-import { readTxnAcl, readTxnPath, writeTxnAcl, type FieldReader, type PathLookup } from './fields.ts'
+import {
+  readRequestAcl,
+  readTxnAcl,
+  readTxnPath,
+  writeTxnAcl,
+  type FieldReader,
+  type PathLookup,
+} from './fields.ts'
 import { defineOperation, type DecodedWrite } from './types.ts'
 
 interface DecodedSetData extends DecodedWrite {
@@ -55,6 +61,7 @@ function prepareSetData(
   context.checkSession(request)
   const node = context.existing(path)
   context.checkAccess(node, Perms.WRITE, request)
+  context.checkQuotaOwner(node.path, request)
   const length = data?.length ?? 0
   if (length !== node.dataLength) context.checkQuota(node.path, 0, length - node.dataLength)
   const next = nextVersion(node.version, version)
@@ -121,7 +128,12 @@ const decodeSetDataTxn = (type: SetDataTxn['type'], reader: Reader, paths?: Path
   version: reader.int(),
 })
 
-const decodeSetAcl = (type: number, body: Reader): DecodedSetAcl => ({ type, ...readSetACLRequest(body) })
+const decodeSetAcl = (type: number, body: Reader, fields: FieldReader): DecodedSetAcl => ({
+  type,
+  path: fields.path(body),
+  acl: readRequestAcl(body),
+  version: body.int(),
+})
 
 function prepareSetAcl(
   context: PrepareContext,
@@ -136,6 +148,7 @@ function prepareSetAcl(
   const node = pending.get(path)
   if (node === undefined) return reject(ErrorCode.NONODE)
   context.checkAccess(node, Perms.ADMIN, request)
+  context.checkQuotaOwner(node.path, request)
   const next = nextVersion(node.aversion, version)
   pending.beginChange(node, zxid)
   node.aversion = next

@@ -7,12 +7,9 @@ import {
   isSequential,
   isTtl,
   MAX_TTL,
-  OPEN_ACL_BYTES,
-  OPEN_ACL_UNSAFE,
   OpCode,
   ownerKind,
   Perms,
-  readACLList,
   ttlOwner,
   validatePath,
   type ACL,
@@ -26,7 +23,14 @@ import { sequenceNumber } from '../prepare/sequence.ts'
 import type { WriteRequest } from '../prepare/types.ts'
 import { crcPrefix, pathCrc, type Tree } from '../tree/index.ts'
 import type { CreateContainerTxn, CreateTTLTxn, CreateTxn, SubTxn, Txn, Zxid } from '../types.ts'
-import { readTxnAcl, readTxnPath, writeTxnAcl, type FieldReader, type PathLookup } from './fields.ts'
+import {
+  readRequestAcl,
+  readTxnAcl,
+  readTxnPath,
+  writeTxnAcl,
+  type FieldReader,
+  type PathLookup,
+} from './fields.ts'
 import { defineOperation, type DecodedWrite, type MultiRules } from './types.ts'
 
 interface DecodedCreate extends DecodedWrite {
@@ -44,13 +48,20 @@ type AnyCreateTxn = CreateTxn | CreateContainerTxn | CreateTTLTxn
 function decodeCreate(type: number, body: Reader, fields: FieldReader): DecodedCreate {
   const path = fields.newPath(body)
   const data = fields.data(body)
-  const acl = body.skipIfEqual(OPEN_ACL_BYTES) ? OPEN_ACL_UNSAFE : readACLList(body)
+  const acl = readRequestAcl(body)
   return { type, path, data, acl, flags: body.int() }
 }
 
 function decodeCreateTtl(type: number, body: Reader, fields: FieldReader): DecodedCreateTtl {
   const path = fields.newPath(body)
-  return { type, path, data: fields.data(body), acl: readACLList(body), flags: body.int(), ttl: body.long() }
+  return {
+    type,
+    path,
+    data: fields.data(body),
+    acl: readRequestAcl(body),
+    flags: body.int(),
+    ttl: body.long(),
+  }
 }
 
 const prepareCreate = (
@@ -90,6 +101,7 @@ function create(
   context.checkAccess(parent, Perms.CREATE, request)
   const path = isSequential(flags) ? requested + sequenceNumber(parent.cversion) : requested
   if (validatePath(path) !== undefined) return reject(ErrorCode.BADARGUMENTS)
+  context.checkQuotaOwner(path, request)
   const before = pending.lookup(path)
   if (before?.exists === true) return reject(ErrorCode.NODEEXISTS)
   if (ownerKind(parent.owner, tree.options) === 'ephemeral') return reject(ErrorCode.NOCHILDRENFOREPHEMERALS)

@@ -31,6 +31,7 @@ function prepare(
   const parent = context.parent(path)
   if (parent === undefined) return reject(ErrorCode.NONODE)
   context.checkAccess(parent, Perms.DELETE, request)
+  context.checkQuotaOwner(path, request)
   const node = context.pending.get(path)
   if (node === undefined) return reject(ErrorCode.NONODE)
   if (version !== -1 && version !== node.version) return reject(ErrorCode.BADVERSION)

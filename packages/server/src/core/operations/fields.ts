@@ -4,11 +4,13 @@ import {
   OPEN_ACL_BYTES,
   OPEN_ACL_UNSAFE,
   readACL,
+  readACLList,
   writeACL,
   type ACL,
   type Reader,
   type Writer,
 } from '@zabra/protocol'
+import { MAX_ACL_ENTRIES } from '../auth/index.ts'
 import type { NodeStore } from '../tree/node-store.ts'
 
 /** Reads the most expensive fields of a request. */
@@ -57,6 +59,26 @@ export function readTxnPath(reader: Reader, paths?: PathLookup): string {
   return node === -1
     ? (reader.string() ?? reader.fail('Expected a path, got null', 'path'))
     : paths!.pathOf(node)
+}
+
+/** An empty list, which is invalid, in place of one that is too long to be decoded. */
+const TOO_LONG: readonly ACL[] = []
+
+/** Reads the ACL of a request. Skips a list that is too long. */
+export function readRequestAcl(body: Reader): readonly ACL[] | null {
+  if (body.skipIfEqual(OPEN_ACL_BYTES)) return OPEN_ACL_UNSAFE
+  const start = body.offset
+  const count = body.vectorLength()
+  if (count <= MAX_ACL_ENTRIES) {
+    body.offset = start
+    return readACLList(body)
+  }
+  for (let i = 0; i < count; i++) {
+    body.int()
+    body.skipBuffer()
+    body.skipBuffer()
+  }
+  return TOO_LONG
 }
 
 /** Writes an ACL. Most are the open one, whose bytes are known. */

@@ -7,6 +7,9 @@ import type { MultiPartsBuilder, SubTxn, Txn } from '../types.ts'
 import type { PendingTree } from './pending-tree.ts'
 import { RequestError } from './request-error.ts'
 
+/** Bytes of parts that are prepared in one step: parts with long access control lists take longer than others. */
+const STEP_BYTES = 1 << 15
+
 /**
  * Prepares a multi in steps, between which nothing else may be prepared. Returns its transaction, or an error number for a multi
  * that takes no zxid. `prepare` prepares one part and throws a `RequestError`.
@@ -22,10 +25,13 @@ export function* prepareMulti(
   createParts: (bytes: number) => MultiPartsBuilder = () => new PartList(),
 ): Generator<void, Txn | number> {
   const start = body.offset
-  let [count, isMissingAcl, isAllowed] = [0, false, true]
+  let [count, isMissingAcl, isAllowed, stepEnd] = [0, false, true, start + STEP_BYTES]
   try {
     for (const part of multiParts(body, SKIPPING)) {
-      if (count > 0 && count % STEP === 0) yield
+      if ((count > 0 && count % STEP === 0) || body.offset > stepEnd) {
+        yield
+        stepEnd = body.offset + STEP_BYTES
+      }
       count++
       isMissingAcl ||= lacksAcl(part)
       isAllowed &&= part.path !== null && operationOf(part.type).multi!.isAllowed(part)
@@ -37,10 +43,14 @@ export function* prepareMulti(
   if (isMissingAcl) return ErrorCode.MARSHALLINGERROR
   if (!isAllowed) return { type: OpCode.error, err: ErrorCode.MARSHALLINGERROR }
   body.offset = start
+  stepEnd = start + STEP_BYTES
   pending.beginMulti()
   const txns = count > STEP ? createParts(body.remaining) : new PartList()
   for (const part of multiParts(body, fields)) {
-    if (txns.length > 0 && txns.length % STEP === 0) yield
+    if ((txns.length > 0 && txns.length % STEP === 0) || body.offset > stepEnd) {
+      yield
+      stepEnd = body.offset + STEP_BYTES
+    }
     try {
       txns.add(prepare(operationOf(part.type).multi!.normalize(part)))
     } catch (error) {

@@ -1,4 +1,4 @@
-import { ErrorCode, parentOf, validatePath, type ACL } from '@zabra/protocol'
+import { ErrorCode, parentOf, Perms, validatePath, type ACL } from '@zabra/protocol'
 import {
   LIMITS_NAME,
   parseQuota,
@@ -43,6 +43,36 @@ export class PrepareContext {
 
   checkAccess(node: PendingNode, perms: number, request: WriteRequest): void {
     if (!this.options.acls.allows(node.acl, perms, request.identities)) reject(ErrorCode.NOAUTH)
+  }
+
+  /**
+   * Rejects a change of a quota by a client that may not administer the subtree that it limits; if that does not exist, the
+   * deepest node above it. `/zookeeper/quota` itself is open to everyone.
+   */
+  checkQuotaOwner(path: string, request: WriteRequest): void {
+    if (!path.startsWith(`${QUOTA_ROOT}/`) || this.options.quotaRequiresAdmin !== true) return
+    const name = path.endsWith(`/${LIMITS_NAME}`)
+      ? LIMITS_NAME
+      : path.endsWith(`/${STATS_NAME}`)
+        ? STATS_NAME
+        : ''
+    const subject = path.slice(QUOTA_ROOT.length, name === '' ? path.length : -name.length - 1)
+    this.checkAccess(this.#deepestNodeOf(subject), Perms.ADMIN, request)
+  }
+
+  /** Returns the node of a path, or the deepest one above it. By bisection: a path may have thousands of levels. */
+  #deepestNodeOf(path: string): PendingNode {
+    const ends: number[] = []
+    for (let end = path.indexOf('/', 1); end !== -1; end = path.indexOf('/', end + 1)) ends.push(end)
+    if (path.length > 1) ends.push(path.length)
+    let [node, low, high] = [this.pending.get('/')!, 0, ends.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      const found = this.pending.get(path.slice(0, ends[middle]))
+      if (found === undefined) high = middle
+      else [node, low] = [found, middle + 1]
+    }
+    return node
   }
 
   /** Returns the ACL to store for a requested one. */

@@ -1,7 +1,8 @@
-import { CreateMode, ErrorCode, OpCode, Writer } from '@zabra/protocol'
+import { ANYONE, CreateMode, ErrorCode, OpCode, Perms, Writer } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
+import type { Identity } from '../types.ts'
 import { sequenceNumber } from './sequence.ts'
-import { failure, PreparerFixture, type RequestSpec } from './testing/preparer-fixture.ts'
+import { failure, only, PreparerFixture, type RequestSpec } from './testing/preparer-fixture.ts'
 
 const text = (value: string): Uint8Array => new TextEncoder().encode(value)
 const sequential = (path: string): RequestSpec => ({
@@ -55,6 +56,46 @@ describe('quotas', () => {
 
   const set = (fixture: PreparerFixture, path: string, data: string) =>
     fixture.apply({ op: 'setData', path, data })
+
+  const stranger: Identity[] = [{ scheme: 'digest', id: 'eve:hash' }]
+  const owner: Identity[] = [{ scheme: 'digest', id: 'bob:hash' }]
+
+  it.each(['/q', '/q/x', '/q/absent', '/q/absent/deeper'])(
+    'of %s are changed only by a client that may administer it or the deepest node above it',
+    (subject) => {
+      const fixture = new PreparerFixture({ quotaRequiresAdmin: true })
+      const acl = [...only(Perms.ADMIN), { perms: 15, id: ANYONE }]
+      for (const path of ['/q', '/q/x']) fixture.apply({ op: 'create', path, acl })
+      const names = subject.split('/').slice(1)
+      const folders = names.map((_, i) => `/zookeeper/quota/${names.slice(0, i + 1).join('/')}`)
+      const limits = `${folders.at(-1)}/zookeeper_limits`
+      const as = (identities: readonly Identity[], request: RequestSpec): unknown => {
+        fixture.identities = identities
+        const txn = fixture.apply(request)
+        return typeof txn === 'object' && txn.type === OpCode.error ? txn.err : 0
+      }
+      for (const path of [...folders, limits])
+        for (const [who, err] of [
+          [stranger, ErrorCode.NOAUTH],
+          [owner, 0],
+        ] as const)
+          expect(as(who, { op: 'create', path }), path).toBe(err)
+      for (const request of [
+        { op: 'setData', path: limits, data: 'count=1' },
+        { op: 'setACL', path: limits },
+        { op: 'delete', path: limits },
+      ] as const) {
+        expect(as(stranger, request)).toBe(ErrorCode.NOAUTH)
+        expect(as(owner, request)).toBe(0)
+      }
+    },
+  )
+
+  it('are open to everyone without quotaRequiresAdmin', () => {
+    const fixture = new PreparerFixture()
+    fixture.apply({ op: 'create', path: '/q', acl: only(Perms.ALL) })
+    expect(fixture.apply({ op: 'create', path: '/zookeeper/quota/q' })).toMatchObject({ type: OpCode.create })
+  })
 
   it('count existing nodes, creations and deletions', () => {
     const fixture = limited('count=-1,bytes=-1')

@@ -18,6 +18,8 @@ export interface PreparerOptions {
   readonly sessions: SessionsView
   /** Whether hard quotas reject writes or are only logged (`enforceQuota`). */
   readonly enforceQuota: boolean
+  /** Whether a change of a quota needs ADMIN on the subtree that it limits (`quotaRequiresAdmin`). */
+  readonly quotaRequiresAdmin?: boolean
   readonly reconfigEnabled: boolean
   /**
    * Validates a change of the ensemble that would have this zxid. Returns the text of the new configuration, or an error number.

@@ -1,4 +1,4 @@
-import { ErrorCode, EventType, OpCode, Reader } from '@zabra/protocol'
+import { ErrorCode, EventType, OpCode, Perms, Reader } from '@zabra/protocol'
 import { runToEnd } from '../steps.ts'
 import type { NotifiedWatcher } from '../watches/index.ts'
 import type { ChunkedReply } from './chunked-reply.ts'
@@ -61,7 +61,7 @@ function* restoreInSteps(
 }
 
 function restore(
-  { tree, watches, watchNotifier }: ReadContext<NotifiedWatcher>,
+  { tree, acls, watches, watchNotifier }: ReadContext<NotifiedWatcher>,
   kind: WatchKind,
   path: string,
   since: number,
@@ -69,7 +69,10 @@ function restore(
 ): void {
   if (kind === 'persistent') return watches.watchPersistently(listener, path)
   if (kind === 'recursive') return watches.watchRecursively(listener, path)
-  const node = tree.find(path)
+  const found = tree.find(path)
+  // Where the listener may not read a node, the result is that of an absent one: it must not learn that the node exists.
+  const isVisible = found !== -1 && acls.allows(tree.aclOf(found), Perms.READ, listener.identities)
+  const node = isVisible ? found : -1
   if (kind === 'exist') {
     if (node === -1) watches.watchData(listener, path)
     else watchNotifier.notify(listener, EventType.NodeCreated, path)

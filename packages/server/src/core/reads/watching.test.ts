@@ -85,7 +85,7 @@ describe('setWatches and setWatches2', () => {
       length: 0,
     })
     expect(fixture.client.events).toEqual([
-      `${EventType.NodeDataChanged} /s`,
+      `${EventType.NodeDeleted} /s`,
       `${EventType.NodeDeleted} /gone`,
       `${EventType.NodeCreated} /a/b`,
       `${EventType.NodeChildrenChanged} /a`,
@@ -93,6 +93,19 @@ describe('setWatches and setWatches2', () => {
       `${EventType.NodeDeleted} /lost`,
     ])
     expect([...fixture.client.watchedPaths].sort()).toEqual(['/a', '/p', '/r', '/to-come'])
+  })
+
+  it('have the same result for a node that the client may not read as for one that does not exist', () => {
+    const outcome = (path: string): unknown => {
+      const fixture = new ReadFixture()
+      const lists = { dataWatches: [path], existWatches: [path], childWatches: [path] }
+      const events = [0n, 100n].map((relativeZxid) => {
+        fixture.ask(OpCode.setWatches, (w) => writeSetWatches(w, { relativeZxid, ...lists }))
+        return fixture.client.events.splice(0).map((event) => event.replace(path, 'it'))
+      })
+      return [events, fixture.held(path)]
+    }
+    expect(outcome('/s')).toEqual(outcome('/none'))
   })
 
   it('fail when a list is missing', () => {

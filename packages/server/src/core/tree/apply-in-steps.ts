@@ -33,8 +33,7 @@ export const appliesInSteps = ({ nodeCount }: SteppedTree, txn: Txn): boolean =>
 
 /** Whether a transaction creates the node that counts the use of a quota, which then counts a whole subtree. */
 const createsQuota = (txn: Txn): boolean =>
-  (txn.type === OpCode.create || txn.type === OpCode.create2) &&
-  quotaTarget(txn.path, STATS_NAME) !== undefined
+  'acl' in txn && txn.type !== OpCode.setACL && quotaTarget(txn.path, STATS_NAME) !== undefined
 
 /** Applies a transaction in steps, and returns its error number. Until the last step the tree is inconsistent. */
 export function* applyInSteps(

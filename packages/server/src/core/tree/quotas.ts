@@ -1,9 +1,13 @@
+import { PathPrefixes } from '../path-prefixes.ts'
 import { NONE, type NodeStore } from './node-store.ts'
 
 /** Limits and usage of a subtree are stored below this node, at the path of the subtree. */
 export const QUOTA_ROOT = '/zookeeper/quota'
 export const LIMITS_NAME = 'zookeeper_limits'
 export const STATS_NAME = 'zookeeper_stats'
+
+/** Data of a limits or stats node that is longer, in bytes, is malformed: six numbers with their names are shorter. */
+const MAX_QUOTA_BYTES = 1024
 
 /** The numbers of a quota or of its usage; -1 is "none". */
 export interface QuotaNumbers {
@@ -18,6 +22,10 @@ export interface QuotaNumbers {
  * are refused rather than allowed.
  */
 export function parseQuota(data: Uint8Array | null): QuotaNumbers {
+  if (data !== null && data.length > MAX_QUOTA_BYTES)
+    throw new SyntaxError(
+      `Expected a quota node of at most ${MAX_QUOTA_BYTES} bytes, got one of ${data.length}`,
+    )
   const values = new Map<string, number>()
   if (data === null) throw new SyntaxError('Expected count=N,bytes=M in a quota node, got null')
   for (const part of new TextDecoder().decode(data).split(/[,;]+/)) {
@@ -81,14 +89,19 @@ export function quotaTarget(path: string, name: string): string | undefined {
 
 /** Holds the paths of the subtrees that have a quota. */
 export class QuotaIndex {
-  readonly #subjects = new Set<string>()
+  readonly #subjects: PathPrefixes
+
+  /** `hashKey` is the secret key of `PathPrefixes`. */
+  constructor(hashKey?: number) {
+    this.#subjects = new PathPrefixes(hashKey)
+  }
 
   get size(): number {
     return this.#subjects.size
   }
 
-  subjects(): IterableIterator<string> {
-    return this.#subjects.values()
+  subjects(): Iterable<string> {
+    return this.#subjects
   }
 
   add(subject: string): void {
@@ -102,11 +115,12 @@ export class QuotaIndex {
   /** Returns the deepest subtree with a quota that contains `path`, or undefined. */
   deepest(path: string): string | undefined {
     if (this.#subjects.size === 0) return undefined
-    for (let end = path.length; end > 0; end = path.lastIndexOf('/', end - 1)) {
-      const prefix = path.slice(0, end)
-      if (this.#subjects.has(prefix)) return prefix
-    }
-    return undefined
+    if (this.#subjects.has(path)) return path
+    let deepest: string | undefined
+    this.#subjects.forEachCandidate(path, (candidate) => {
+      if (candidate !== '/' && path.startsWith(candidate)) deepest = candidate
+    })
+    return deepest
   }
 }
 
@@ -117,6 +131,8 @@ export class QuotaIndex {
 export class QuotaTracker {
   readonly #store: NodeStore
   readonly #quotas: QuotaIndex
+  /** The usage of each subtree as it was written last. */
+  readonly #usage = new Map<string, { readonly count: number; readonly bytes: number }>()
   /** Subtrees to recount in `runDeferredRecounts`; undefined while recounts run at once. */
   #deferred: Set<string> | undefined
 
@@ -139,7 +155,10 @@ export class QuotaTracker {
   /** Counts a removed node. Call it after the removal. */
   deleted(path: string, bytes: number): void {
     const limited = path.startsWith(QUOTA_ROOT) ? quotaTarget(path, LIMITS_NAME) : undefined
-    if (limited !== undefined) this.#quotas.delete(limited)
+    if (limited !== undefined) {
+      this.#quotas.delete(limited)
+      this.#usage.delete(limited)
+    }
     this.#add(path, -1, -bytes)
   }
 
@@ -168,14 +187,24 @@ export class QuotaTracker {
     if (subject === undefined) return
     const stats = this.#store.find(`${QUOTA_ROOT}${subject}/${STATS_NAME}`)
     if (stats === NONE) return
+    const use = this.#readUsage(subject, stats)
+    if (use === undefined) this.#recount(subject)
+    else this.#write(subject, stats, use.count + nodes, use.bytes + bytes)
+  }
+
+  /** Returns the usage that a stats node holds; the last one that was written where a client has overwritten it. */
+  #readUsage(subject: string, stats: number): { readonly count: number; readonly bytes: number } | undefined {
     try {
-      const use = parseQuota(this.#store.data(stats))
-      this.#store.setData(stats, quotaStats(use.count + nodes, use.bytes + bytes))
+      return parseQuota(this.#store.data(stats))
     } catch (error) {
-      // A client has overwritten the node. The usage is recounted.
       if (!(error instanceof SyntaxError)) throw error
-      this.#recount(subject)
+      return this.#usage.get(subject)
     }
+  }
+
+  #write(subject: string, stats: number, count: number, bytes: number): void {
+    this.#usage.set(subject, { count, bytes })
+    this.#store.setData(stats, quotaStats(count, bytes))
   }
 
   #recount(subject: string): void {
@@ -194,6 +223,6 @@ export class QuotaTracker {
       if (count % nodes === 0) yield
     }
     const stats = store.find(`${QUOTA_ROOT}${subject}/${STATS_NAME}`)
-    if (stats !== NONE) store.setData(stats, quotaStats(count, bytes))
+    if (stats !== NONE) this.#write(subject, stats, count, bytes)
   }
 }

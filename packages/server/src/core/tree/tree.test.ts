@@ -1,9 +1,9 @@
 import { nameOf, OPEN_ACL_UNSAFE, OpCode, Reader, readStat, Writer } from '@zabra/protocol'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { createOf } from '../testing/create-of.ts'
-import type { Txn } from '../types.ts'
+import type { CreateTxn, Txn } from '../types.ts'
 import { childPaths } from '../testing/child-paths.ts'
-import { Tree, type ChangeSink } from './index.ts'
+import { appliesInSteps, Tree, type ChangeSink } from './index.ts'
 
 const options = { extendedTypes: true, digest: true }
 const it = test.extend('tree', () => new Tree(options))
@@ -136,6 +136,39 @@ describe('quotas', () => {
     expect(stats()).toBe('count=2,bytes=6')
     apply(tree, 7, 1, { type: OpCode.delete, path: '/a/b' })
     expect(stats()).toBe('count=1,bytes=5')
+  })
+
+  it.each([
+    ['something else', 'garbage'],
+    ['too long a number', `count=1,bytes=${'5'.repeat(2000)}`],
+  ])(
+    'continue from the last usage, without counting the subtree again, after a client has overwritten it with %s',
+    (_what, garbage) => {
+      const tree = new Tree(options)
+      const stats = '/zookeeper/quota/a/zookeeper_stats'
+      apply(tree, 1, 1, create('/a', 2))
+      apply(tree, 2, 1, create('/zookeeper/quota/a', 1))
+      apply(tree, 3, 1, create('/zookeeper/quota/a/zookeeper_limits', 1, 'count=5'))
+      apply(tree, 4, 1, create(stats, 2))
+      apply(tree, 5, 1, { type: OpCode.setData, path: stats, data: bytes(garbage), version: 1 })
+      const visit = vi.spyOn(tree.store, 'successor')
+      apply(tree, 6, 1, create('/a/b', 1, '123'))
+      expect(new TextDecoder().decode(tree.dataOf(tree.find(stats))!)).toBe('count=2,bytes=3')
+      expect(visit).not.toHaveBeenCalled()
+    },
+  )
+
+  it('are counted in several turns where a node of any kind is created as the stats node of a large tree', () => {
+    const tree = new Tree(options)
+    for (let i = 0; i <= 10_000; i++) apply(tree, i + 1, 1, create(`/n${i}`, i + 2))
+    const node = create('/zookeeper/quota/a/zookeeper_stats', 1) as CreateTxn
+    const { path, data, acl, parentCVersion } = node
+    for (const txn of [
+      node,
+      { type: OpCode.createContainer, path, data, acl, parentCVersion },
+      { type: OpCode.createTTL, path, data, acl, parentCVersion, ttl: 1 },
+    ] as const)
+      expect(appliesInSteps(tree, txn)).toBe(true)
   })
 })
 

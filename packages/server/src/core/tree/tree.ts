@@ -30,7 +30,7 @@ export class Tree {
   readonly acls = new AclTable()
   readonly store: NodeStore
   readonly owners: OwnerIndex
-  readonly quotas = new QuotaIndex()
+  readonly quotas: QuotaIndex
   /** The zxid of the last transaction applied. */
   lastZxid: Zxid = 0
   readonly #options: TreeOptions
@@ -45,6 +45,7 @@ export class Tree {
   constructor(options: TreeOptions) {
     this.#options = options
     this.store = new NodeStore(options.hashKey)
+    this.quotas = new QuotaIndex(options.hashKey)
     this.#quotaTracker = new QuotaTracker(this.store, this.quotas)
     this.owners = new OwnerIndex(options)
     this.#digest = new TreeDigest(this.store, this.owners)

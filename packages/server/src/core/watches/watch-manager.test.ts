@@ -1,5 +1,5 @@
 import { WatcherType } from '@zabra/protocol'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { WatchManager } from './index.ts'
 import {
   WatchFixture,
@@ -248,6 +248,19 @@ describe('a recursive watch', () => {
     fixture.watches.watchRecursively(two, '/')
     fixture.changed('/a/x')
     expect(two.takeEvents()).toEqual([`${CHANGED} /a/x`])
+  })
+})
+
+describe('a change 6,000 levels deep', () => {
+  const deep = '/n'.repeat(6000)
+
+  it('looks up no path but those that have recursive watches', () => {
+    const [fixture, watcher] = [new WatchFixture(), new RecordingWatcher()]
+    for (const path of ['/', '/n', '/n/m', '/n/n/n']) fixture.watches.watchRecursively(watcher, path)
+    const lookup = vi.spyOn(fixture.watches.data, 'forEach')
+    fixture.changed(deep)
+    expect(watcher.takeEvents()).toEqual([`${CHANGED} ${deep}`])
+    expect(lookup.mock.calls.map(([path]) => path)).toEqual([deep, '/', '/n', '/n/n/n'])
   })
 })
 

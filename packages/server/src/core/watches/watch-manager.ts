@@ -1,4 +1,5 @@
 import { WatcherType } from '@zabra/protocol'
+import { PathPrefixes } from '../path-prefixes.ts'
 import { WatchBits, WatchTable, type Watcher } from './watch-table.ts'
 
 /** Called once per event and watcher. */
@@ -11,8 +12,13 @@ export type Notify<W> = (watcher: W) => void
 export class WatchManager<W extends Watcher> {
   readonly data = new WatchTable<W>()
   readonly child = new WatchTable<W>()
-  /** Number of recursive watches; while it is 0, ancestors need no lookup. */
-  #recursive = 0
+  /** The paths with recursive watches. */
+  readonly #recursivePaths: PathPrefixes
+
+  /** `hashKey` is the secret key of `PathPrefixes`. */
+  constructor(hashKey?: number) {
+    this.#recursivePaths = new PathPrefixes(hashKey)
+  }
 
   /** Pairs of watcher and path, in both tables. */
   get size(): number {
@@ -37,8 +43,8 @@ export class WatchManager<W extends Watcher> {
 
   watchRecursively(watcher: W, path: string): void {
     watcher.watchedPaths.add(path)
-    if ((this.data.modes(path, watcher) & WatchBits.RECURSIVE) === 0) this.#recursive++
     this.data.add(path, watcher, WatchBits.RECURSIVE)
+    this.#recursivePaths.add(path)
   }
 
   /** Notifies of a created node. */
@@ -131,7 +137,7 @@ export class WatchManager<W extends Watcher> {
 
   #fireData(path: string, notify: Notify<W>): void {
     if (this.data.size === 0) return
-    const notified = this.#recursive > 0 ? new Set<W>() : undefined
+    const notified = this.#recursivePaths.size > 0 ? new Set<W>() : undefined
     this.data.forEach(path, (watcher, modes) => {
       notified?.add(watcher)
       if ((modes & WatchBits.ONE_SHOT) !== 0) this.#consume(this.data, path, watcher)
@@ -141,14 +147,17 @@ export class WatchManager<W extends Watcher> {
   }
 
   #fireAncestors(path: string, notified: Set<W>, notify: Notify<W>): void {
-    for (let end = path.lastIndexOf('/'); end >= 0 && path.length > 1; end = path.lastIndexOf('/', end - 1)) {
-      this.data.forEach(end === 0 ? '/' : path.slice(0, end), (watcher, modes) => {
+    this.#recursivePaths.forEachCandidate(path, (candidate) => {
+      // Compared only if a watcher is left to notify: the watches of one connection may be on every ancestor.
+      let isAncestor: boolean | undefined
+      this.data.forEach(candidate, (watcher, modes) => {
         if ((modes & WatchBits.RECURSIVE) === 0 || notified.has(watcher)) return
+        isAncestor ??= path.startsWith(candidate)
+        if (!isAncestor) return
         notified.add(watcher)
         notify(watcher)
       })
-      if (end === 0) return
-    }
+    })
   }
 
   #fireChild(path: string, notify: Notify<W>): void {
@@ -166,7 +175,8 @@ export class WatchManager<W extends Watcher> {
 
   #removeData(path: string, watcher: W, modes: number): number {
     const removed = this.data.remove(path, watcher, modes)
-    if ((removed & WatchBits.RECURSIVE) !== 0) this.#recursive--
+    if ((removed & WatchBits.RECURSIVE) !== 0 && !this.data.hasMode(path, WatchBits.RECURSIVE))
+      this.#recursivePaths.delete(path)
     return removed
   }
 

@@ -29,6 +29,15 @@ export class WatchTable<W extends Watcher> {
     return held.watcher === watcher ? held.modes : 0
   }
 
+  /** Whether some watcher of a path has the mode. */
+  hasMode(path: string, mode: number): boolean {
+    const held = this.#paths.get(path)
+    if (held === undefined) return false
+    if (!(held instanceof Map)) return (held.modes & mode) !== 0
+    for (const modes of held.values()) if ((modes & mode) !== 0) return true
+    return false
+  }
+
   add(path: string, watcher: W, mode: number): void {
     const held = this.#paths.get(path)
     if (held === undefined) {

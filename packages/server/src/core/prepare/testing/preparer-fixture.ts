@@ -53,13 +53,19 @@ export class PreparerFixture {
   /** The quotas that were exceeded. */
   readonly breaches: string[] = []
 
-  constructor({ extendedTypes = true, enforceQuota = false, skipACL = false } = {}) {
+  constructor({
+    extendedTypes = true,
+    enforceQuota = false,
+    skipACL = false,
+    quotaRequiresAdmin = false,
+  } = {}) {
     this.tree = new Tree({ extendedTypes, digest: true })
     this.preparer = new Preparer({
       tree: this.tree,
       acls: new AclRules({ skipACL }),
       sessions: { check: () => (this.open ? 0 : ErrorCode.SESSIONEXPIRED) },
       enforceQuota,
+      quotaRequiresAdmin,
       reconfigEnabled: false,
       onQuotaExceeded: (subject, { what, isHard, limit, use }) =>
         this.breaches.push(`${subject} ${isHard ? 'hard' : 'soft'} ${what} ${use} of ${limit}`),

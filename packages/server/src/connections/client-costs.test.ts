@@ -1,0 +1,129 @@
+import { ErrorCode, OpCode, writeAuthPacket } from '@zabra/protocol'
+import { describe, expect, it } from 'vitest'
+import { TestServer, type RawClient } from '../testing/test-server.ts'
+
+/** Makes each look at the clock take milliseconds, as if the requests before it had taken them. Returns the time that has passed. */
+function slowDown({ clock }: TestServer, ms: number): () => number {
+  const now = clock.monotonic.bind(clock)
+  let passed = 0
+  clock.monotonic = () => now() + (passed += ms)
+  return () => passed
+}
+
+/** Records after each turn how many frames the clients have. */
+function countPerTurn({ clock }: TestServer, clients: readonly RawClient[]): number[][] {
+  const immediate = clock.immediate.bind(clock)
+  const counts: number[][] = []
+  clock.immediate = (action) =>
+    immediate(() => {
+      action()
+      counts.push(clients.map(({ frames }) => frames.length))
+    })
+  return counts
+}
+
+describe('a client that sends more requests than a turn of the event loop can handle', () => {
+  it('gets its replies in order over several turns, between which another client gets its own', async () => {
+    const fixture = await TestServer.start()
+    const [greedy, other] = [await fixture.connect(), await fixture.connect()]
+    greedy.create(1, '/a')
+    await fixture.untilIdle()
+    greedy.frames.length = 0
+    slowDown(fixture, 3)
+    const counts = countPerTurn(fixture, [greedy, other])
+    greedy.batch(() => {
+      for (let i = 1; i <= 200; i++) greedy.read(i, OpCode.getData, '/a')
+    })
+    other.read(1, OpCode.exists, '/a')
+    await fixture.untilIdle()
+    expect(greedy.takeReceived()).toEqual(Array.from({ length: 200 }, (_, i) => `${i + 1}:0`))
+    expect(other.takeReceived()).toEqual(['1:0'])
+    const atReply = counts.find(([, replies]) => replies === 1)!
+    expect(atReply[0]).toBeLessThan(50)
+  })
+
+  it('shares the time with others that do the same', async () => {
+    const fixture = await TestServer.start()
+    const clients = await Promise.all(Array.from({ length: 5 }, () => fixture.connect()))
+    slowDown(fixture, 3)
+    const counts = countPerTurn(fixture, clients)
+    for (const client of clients)
+      client.batch(() => {
+        for (let i = 1; i <= 100; i++) client.read(i, OpCode.exists, '/')
+      })
+    await fixture.untilIdle()
+    for (const client of clients) expect(client.frames).toHaveLength(100)
+    const spread = counts.map((each) => Math.max(...each) - Math.min(...each))
+    expect(Math.max(...spread)).toBeLessThan(40)
+  })
+
+  it('gets the replies to reads that wait for a write over several turns too, and no write is started behind all of them', async () => {
+    const fixture = await TestServer.start()
+    const client = await fixture.connect()
+    const release = fixture.blockDisk()
+    client.batch(() => {
+      client.create(1, '/a')
+      for (let i = 2; i <= 1000; i++) client.read(i, OpCode.exists, '/')
+      client.set(1001, '/a', 'x')
+    })
+    await fixture.untilIdle()
+    slowDown(fixture, 3)
+    const counts = countPerTurn(fixture, [client])
+    release()
+    await fixture.untilIdle()
+    expect(client.takeReceived()).toEqual(Array.from({ length: 1001 }, (_, i) => `${i + 1}:0`))
+    const steps = counts.map(([count], i) => count! - (counts[i - 1]?.[0] ?? 0))
+    expect(Math.max(...steps)).toBeLessThan(700)
+  })
+
+  it('keeps its session while its pings wait', async () => {
+    const fixture = await TestServer.start({ minSessionTimeoutMs: 1000 })
+    const client = await fixture.connect({ timeout: 1000 })
+    slowDown(fixture, 50)
+    client.batch(() => {
+      for (let i = 1; i <= 1000; i++) client.read(i, OpCode.exists, '/')
+      client.ask(-2, OpCode.ping)
+    })
+    await fixture.untilIdle()
+    expect([client.frames.length, client.closed]).toEqual([1001, false])
+  })
+
+  it('that are pipelined behind the handshake gets all replies', async () => {
+    const fixture = await TestServer.start()
+    const client = await fixture.open()
+    slowDown(fixture, 3)
+    client.batch(() => {
+      client.handshake()
+      for (let i = 1; i <= 100; i++) client.read(i, OpCode.exists, '/')
+    })
+    await fixture.untilIdle()
+    client.takeConnectResponse()
+    expect(client.takeReceived()).toEqual(Array.from({ length: 100 }, (_, i) => `${i + 1}:0`))
+  })
+})
+
+describe('credentials', () => {
+  const authenticate = (client: RawClient, length: number): void =>
+    client.ask(-4, OpCode.auth, (w) =>
+      writeAuthPacket(w, { type: 0, scheme: 'digest', auth: new Uint8Array(length).fill(0x61) }),
+    )
+
+  it.each([
+    [4096, `-4:${ErrorCode.OK}`],
+    [4097, `-4:${ErrorCode.AUTHFAILED}`],
+  ])('of %i bytes are answered with %s', async (length, reply) => {
+    const fixture = await TestServer.start()
+    const client = await fixture.connect()
+    authenticate(client, length)
+    await fixture.untilIdle()
+    expect([client.takeReceived(), client.closed]).toEqual([[reply], length > 4096])
+  })
+
+  it('of more than a hundred identities close the connection', async () => {
+    const fixture = await TestServer.start()
+    const client = await fixture.connect()
+    for (let i = 1; i <= 101; i++) authenticate(client, i)
+    await fixture.untilIdle()
+    expect([client.takeReceived().at(-1), client.closed]).toEqual([`-4:${ErrorCode.AUTHFAILED}`, true])
+  })
+})

@@ -1,0 +1,171 @@
+import { OpCode, WatchMode, writeAuthPacket, writeMultiRequest } from '@zabra/protocol'
+import { describe, expect, it, vi } from 'vitest'
+import { silentLogger, type System } from '@zabra/runtime'
+import { fixedSystem } from '@zabra/testkit'
+import { TestServer, type RawClient } from '../testing/test-server.ts'
+import { MemoryBudget, SESSION_BYTES, type MemoryHolder } from './memory-budget.ts'
+
+const BUDGET = 2_000_000
+
+/** Starts a server with a small budget and connects clients. */
+async function start(
+  count: number,
+): Promise<{ fixture: TestServer; honest: RawClient; greedy: RawClient[] }> {
+  const fixture = await TestServer.start({ clientMemoryBytes: BUDGET, maxClientCnxns: 0 })
+  const honest = await fixture.connect()
+  const greedy = await Promise.all(Array.from({ length: count }, () => fixture.connect({ timeout: 60_000 })))
+  return { fixture, honest, greedy }
+}
+
+/** The connections that were cut, with what they held, as the log tells. */
+const cutsOf = ({ logLines }: TestServer): object[] =>
+  logLines.filter(({ sentence }) => sentence.startsWith('Cut the connection')).map(({ facts }) => facts)
+
+/** Expects that a client is served, and that others were cut for the largest of the uses named. */
+async function expectCut(fixture: TestServer, honest: RawClient, use: string): Promise<void> {
+  honest.frames.length = 0
+  honest.create(1, '/honest')
+  await fixture.untilIdle()
+  expect(honest.takeReceived()).toEqual(['1:0'])
+  const cuts = cutsOf(fixture) as Record<string, number>[]
+  expect(cuts.length).toBeGreaterThan(0)
+  for (const cut of cuts) {
+    const uses = { ...cut, client: 0, session: 0, used: 0, budget: 0 }
+    expect(Object.values(uses).every((bytes) => bytes <= cut[use]!)).toBe(true)
+    expect(cut).toMatchObject({ budget: BUDGET, client: expect.any(String), session: expect.any(String) })
+  }
+}
+
+describe('the memory for clients, when it is spent', () => {
+  it('by short watches of two clients costs the connection with most of them', async () => {
+    const { fixture, honest, greedy } = await start(2)
+    for (let i = 0; i < 5000; i++)
+      for (const client of greedy)
+        client.ask(i, OpCode.addWatch, (w) => {
+          w.string(`/${i}`)
+          w.int(WatchMode.PERSISTENT)
+        })
+    await fixture.untilIdle()
+    expect(greedy.map(({ closed }) => closed)).toContain(true)
+    await expectCut(fixture, honest, 'watches')
+  })
+
+  it('by the identities of five clients costs one of them its connection', async () => {
+    const { fixture, honest, greedy } = await start(5)
+    for (let i = 0; i < 99; i++)
+      for (const client of greedy)
+        client.ask(-4, OpCode.auth, (w) => {
+          const auth = new Uint8Array(4096).fill(0x41)
+          auth[i] = 0x42
+          writeAuthPacket(w, { type: 0, scheme: 'digest', auth })
+        })
+    await fixture.untilIdle()
+    await expectCut(fixture, honest, 'identities')
+  })
+
+  it('by replies to multiReads that are not read costs the clients that do not read them', async () => {
+    const { fixture, honest, greedy } = await start(20)
+    honest.create(1, '/large', 0, 'x'.repeat(10_000))
+    await fixture.untilIdle()
+    for (const client of greedy) {
+      client.connection.pause()
+      client.ask(1, OpCode.multiRead, (w) =>
+        writeMultiRequest(
+          w,
+          Array.from({ length: 20 }, () => ({ type: OpCode.getData, path: '/large', watch: false }) as const),
+        ),
+      )
+    }
+    await fixture.untilIdle()
+    await expectCut(fixture, honest, 'unsent')
+  })
+
+  it('by incomplete requests of many sessions costs the connections with the longest', async () => {
+    const { fixture, honest, greedy } = await start(100)
+    for (const client of greedy) {
+      client.connection.write(Uint8Array.of(0, 15, 0, 0))
+      for (let sent = 0; sent < 30_000; sent += 1000) client.connection.write(new Uint8Array(1000))
+    }
+    await fixture.untilIdle()
+    await expectCut(fixture, honest, 'partial')
+  })
+
+  it('is not spent by the lengths of requests that have not arrived', async () => {
+    const { fixture, greedy } = await start(100)
+    for (const client of greedy) client.connection.write(Uint8Array.of(0, 15, 0, 0, 1, 2, 3, 4))
+    await fixture.untilIdle()
+    expect(cutsOf(fixture)).toEqual([])
+  })
+
+  it('by requests that wait for a write costs the client with most of them', async () => {
+    const { fixture, honest, greedy } = await start(3)
+    const release = fixture.blockDisk()
+    for (const client of greedy) {
+      client.create(1, `/${greedy.indexOf(client)}`)
+      for (let i = 2; i < 5000; i++) client.read(i, OpCode.exists, '/')
+    }
+    await fixture.untilIdle()
+    release()
+    await expectCut(fixture, honest, 'waiting')
+  })
+
+  it('is counted as before once the connections are closed', async () => {
+    const { fixture, honest, greedy } = await start(10)
+    for (const client of greedy) for (let i = 0; i < 100; i++) client.read(i, OpCode.exists, `/${i}`, true)
+    await fixture.untilIdle()
+    for (const client of greedy) client.connection.destroy()
+    await fixture.untilIdle()
+    // One connection after the other could not hold this much if closed ones were still counted.
+    for (let round = 0; round < 50; round++) {
+      const client = await fixture.connect()
+      for (let i = 0; i < 200; i++) client.read(i, OpCode.exists, `/${i}`, true)
+      await fixture.untilIdle()
+      client.connection.destroy()
+      await fixture.untilIdle()
+    }
+    expect([cutsOf(fixture), honest.closed]).toEqual([[], false])
+  })
+
+  it('by sessions that are left open is refused to new sessions and costs no connection', async () => {
+    const fixture = await TestServer.start({ clientMemoryBytes: 100 * SESSION_BYTES, maxClientCnxns: 0 })
+    const last = async (): Promise<boolean> => {
+      const client = await fixture.client()
+      const isAccepted = client.frames.length > 0
+      client.connection.destroy()
+      await fixture.untilIdle()
+      return isAccepted
+    }
+    const accepted: boolean[] = []
+    for (let i = 0; i < 60; i++) accepted.push(await last())
+    expect(accepted.filter(Boolean)).toHaveLength(51)
+    expect(cutsOf(fixture)).toEqual([])
+  })
+})
+
+describe('MemoryBudget', () => {
+  const budgetWith = (system: Partial<System>, holders: MemoryHolder[] = []): MemoryBudget =>
+    new MemoryBudget({
+      bytes: 0,
+      system: { ...fixedSystem, ...system },
+      logger: silentLogger,
+      holders,
+      sessions: () => 0,
+    })
+
+  it('is a quarter of the heap or of the memory of the process, whichever is smaller', () => {
+    const of = (heap: number, process: number): number =>
+      budgetWith({ memoryLimits: () => ({ heap, process }) }).limit
+    expect([of(1000, 4000), of(4000, 800), of(2 ** 40, 2 ** 40)]).toEqual([250, 200, 2 ** 31])
+  })
+
+  it('refuses sessions while the heap is nearly full, and looks at it ten times a second at most', () => {
+    let used = 91
+    const heap = vi.fn(() => ({ used, external: 0 }))
+    const budget = budgetWith({ memoryLimits: () => ({ heap: 100, process: 100 }), heap })
+    expect(budget.refusalOfSession(0)).toContain('heap')
+    used = 50
+    expect(budget.refusalOfSession(99)).toContain('heap')
+    expect(budget.refusalOfSession(100)).toBeUndefined()
+    expect(heap).toHaveBeenCalledTimes(2)
+  })
+})

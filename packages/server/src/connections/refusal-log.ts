@@ -1,0 +1,50 @@
+import type { Clock, Logger } from '@zabra/runtime'
+
+/** Milliseconds in which one line is logged for a kind and an address. */
+const WINDOW_MS = 10_000
+/** Pairs of kind and address that are told apart; further ones count as one address. */
+const MAX_ENTRIES = 1000
+const OTHER_ADDRESSES = 'other addresses'
+
+interface Entry {
+  /** What was not logged since the last line. */
+  omitted: number
+  context: object
+}
+
+/** Logs why clients were refused and connections closed: at most one line for each kind and address in ten seconds. */
+export class RefusalLog {
+  readonly #clock: Clock
+  readonly #logger: Logger
+  readonly #entries = new Map<string, Entry>()
+
+  constructor({ clock, logger }: { readonly clock: Clock; readonly logger: Logger }) {
+    this.#clock = clock
+    this.#logger = logger
+  }
+
+  /** Logs a reason, or counts it for the next line. Reasons that differ by numbers are of one kind, unless `kind` tells them apart. */
+  note(host: string, context: object, reason: string, kind = reason): void {
+    const isFull = this.#entries.size >= MAX_ENTRIES
+    const key = (address: string): string => `${address} ${kind.replace(/0x[\da-f]+|\d+/g, '#')}`
+    const known =
+      this.#entries.get(key(host)) ?? (isFull ? this.#entries.get(key(OTHER_ADDRESSES)) : undefined)
+    if (known !== undefined) {
+      known.omitted++
+      known.context = context
+      return
+    }
+    this.#logger.info(context, reason)
+    this.#open(key(isFull ? OTHER_ADDRESSES : host), { omitted: 0, context }, reason)
+  }
+
+  #open(key: string, entry: Entry, reason: string): void {
+    this.#entries.set(key, entry)
+    this.#clock.after(WINDOW_MS, 'refusals that were not logged', () => {
+      this.#entries.delete(key)
+      if (entry.omitted === 0) return
+      this.#logger.info({ ...entry.context, times: entry.omitted }, reason)
+      this.#open(key, { omitted: 0, context: entry.context }, reason)
+    })
+  }
+}

@@ -1,0 +1,67 @@
+import type { Clock } from '@zabra/runtime'
+
+/** Milliseconds of one turn of the event loop that the requests of one connection may take while no other connection waits. */
+const SHARE_MS = 8
+/** Requests that are handled between two looks at the clock. A power of two. */
+const REQUESTS_PER_CHECK = 4
+
+/** A connection with requests that wait for a later turn. */
+export interface WaitingChannel {
+  /** Handles the requests that wait, until its share of the turn is spent. */
+  proceed(): void
+}
+
+export interface TurnSharesOptions {
+  readonly clock: Clock
+  /** Runs a function in a later turn, after the I/O that is ready. */
+  readonly runLater: (action: () => void) => void
+  /** Returns when the current turn began, on the monotonic clock. */
+  readonly turnTime: () => number
+}
+
+/**
+ * Divides the time of the event loop between connections: one that has sent more than its share of a turn can handle waits, and
+ * takes its next share after the connections that waited before it. The more of them wait, the shorter is a share.
+ */
+export class TurnShares {
+  readonly #options: TurnSharesOptions
+  /** In the order of their turns. */
+  readonly #waiting = new Set<WaitingChannel>()
+  #handled = 0
+
+  constructor(options: TurnSharesOptions) {
+    this.#options = options
+  }
+
+  /** Counts a request. Returns whether the share of this turn is spent, which is checked for some requests only. */
+  isSpent(): boolean {
+    if ((++this.#handled & (REQUESTS_PER_CHECK - 1)) !== 0) return false
+    return this.#elapsed() >= SHARE_MS / (1 + this.#waiting.size)
+  }
+
+  /** Lets a connection proceed in a later turn. */
+  wait(channel: WaitingChannel): void {
+    this.#waiting.add(channel)
+    if (this.#waiting.size === 1) this.#options.runLater(() => this.#run())
+  }
+
+  remove(channel: WaitingChannel): void {
+    this.#waiting.delete(channel)
+  }
+
+  #run(): void {
+    let left = this.#waiting.size
+    for (const channel of this.#waiting) {
+      // It is added behind the others if it has to wait again.
+      this.#waiting.delete(channel)
+      channel.proceed()
+      if (--left === 0 || this.#elapsed() >= SHARE_MS / 2) break
+    }
+    if (this.#waiting.size > 0) this.#options.runLater(() => this.#run())
+  }
+
+  #elapsed(): number {
+    const { clock, turnTime } = this.#options
+    return clock.monotonic() - turnTime()
+  }
+}
