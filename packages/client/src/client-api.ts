@@ -30,7 +30,8 @@ import type {
 
 /**
  * A ZooKeeper client for the tree below one chroot. Every call may reject with a `ZooKeeperError`; see `errors.ts`.
- * Calls are executed in the order in which they are made.
+ * Calls are executed in the order in which they are made, and no write is applied after one before it has failed with
+ * its connection.
  */
 export interface Client extends AsyncDisposable {
   readonly state: ConnectionState
@@ -55,6 +56,11 @@ export interface Client extends AsyncDisposable {
    * it and leaves the session open.
    */
   chroot(path: string): Client
+  /**
+   * Returns this client for writes that do not depend on each other: a write that fails with a connection does not fail
+   * those behind it. Each is retried by the rules of its own operation. Closing it closes this client.
+   */
+  unordered(): Client
   /** Returns a client of decoded values over the same session. */
   withCodec<T>(codec: Codec<T>): TypedClient<T>
 
@@ -103,7 +109,7 @@ export interface Client extends AsyncDisposable {
   /** Reads the configuration of the ensemble; its path is outside of every chroot. */
   getConfig(options?: CallOptions): Promise<{ data: Bytes; stat: Stat } & Ordered>
   reconfig(change: ReconfigChange, options?: CallOptions): Promise<{ data: Bytes; stat: Stat } & Ordered>
-  /** Creates a path and its missing parents. `/` creates the chroot. */
+  /** Creates a path and its missing parents, also after a write before it has failed. `/` creates the chroot. */
   mkdirp(path: string, options?: MkdirpOptions): Promise<void>
   /** Yields the paths of a tree, parents first. Skips znodes that vanish meanwhile. */
   walk(path: string, options?: WalkOptions): AsyncIterableIterator<string>

@@ -175,10 +175,12 @@ describe('operations', () => {
       name: 'MultiError',
       code: 'MULTI_FAILED',
       index: 1,
+      causeCode: 'NO_NODE',
       path: '/none',
       cause: { code: 'NO_NODE' },
     })
     await expect(failed).rejects.toThrow(MultiError)
+    await expect(failed).rejects.toThrow('operation 1 failed with NO_NODE')
     expect(await run(client.exists('/m'))).toBeUndefined()
   })
 

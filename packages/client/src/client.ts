@@ -69,12 +69,21 @@ export class ZooKeeperClient implements InternalClient {
   readonly #session: Session
   readonly #ownsSession: boolean
   readonly #scope: ClientScope
+  /** The client that `unordered()` returns, once it was called; this client if it is unordered. */
+  #unordered: ZooKeeperClient | undefined
 
-  constructor(session: Session, chrootPath: string, ownsSession: boolean, parent?: ClientScope) {
+  constructor(
+    session: Session,
+    chrootPath: string,
+    ownsSession: boolean,
+    scope = new ClientScope(session),
+    isUnordered = false,
+  ) {
     this.chrootPath = chrootPath
     this.#session = session
     this.#ownsSession = ownsSession
-    this.#scope = new ClientScope(session, parent)
+    this.#scope = scope
+    if (isUnordered) this.#unordered = this
   }
 
   /** The session that all clients derived from one connect() share. */
@@ -119,7 +128,18 @@ export class ZooKeeperClient implements InternalClient {
   }
 
   chroot(path: string): Client {
-    return new ZooKeeperClient(this.#session, this.chrootPath + normalizeChroot(path), false, this.#scope)
+    return this.#derive(this.chrootPath + normalizeChroot(path), new ClientScope(this.#session, this.#scope))
+  }
+
+  unordered(): ZooKeeperClient {
+    this.#unordered ??= new ZooKeeperClient(
+      this.#session,
+      this.chrootPath,
+      this.#ownsSession,
+      this.#scope,
+      true,
+    )
+    return this.#unordered
   }
 
   withCodec<T>(codec: Codec<T>): TypedClient<T> {
@@ -140,12 +160,17 @@ export class ZooKeeperClient implements InternalClient {
 
   /** Returns a client with the same session and chroot that stays open when this one closes, for background work. */
   clone(): ZooKeeperClient {
-    return new ZooKeeperClient(this.#session, this.chrootPath, false)
+    return this.#derive(this.chrootPath)
   }
 
   /** Returns a client with the same session and no chroot. */
   withoutChroot(): ZooKeeperClient {
-    return this.chrootPath === '' ? this : new ZooKeeperClient(this.#session, '', false)
+    return this.chrootPath === '' ? this : this.#derive('')
+  }
+
+  /** Returns a client with the same session and order that does not own the session. */
+  #derive(chrootPath: string, scope?: ClientScope): ZooKeeperClient {
+    return new ZooKeeperClient(this.#session, chrootPath, false, scope, this.#unordered === this)
   }
 
   /** Sends a create without protection against lost replies. */
@@ -458,6 +483,7 @@ export class ZooKeeperClient implements InternalClient {
     request.path = toServerPath(this.chrootPath, path)
     request.chroot = this.chrootPath
     request.options = options
+    request.isUnordered = this.#unordered === this
     return request
   }
 

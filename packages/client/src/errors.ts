@@ -141,14 +141,17 @@ export class NoWatcherError extends StateError {
 export class ReconfigDisabledError extends StateError {
   static override readonly tag = 'ReconfigDisabledError'
 }
-/** A multi failed as a whole; `cause` is the error of operation `index`. */
+/** A multi failed as a whole; `cause` is the error of operation `index`, and `causeCode` its code. */
 export class MultiError extends StateError {
   static override readonly tag = 'MultiError'
   /** Position of the operation that failed. */
   readonly index: number
+  /** Code of the error of the operation, such as `NODE_EXISTS`. */
+  readonly causeCode: string
   constructor(message: string, index: number, cause: ZooKeeperError) {
     super(message, 'MULTI_FAILED', { path: cause.path, operation: 'multi', cause }, cause.wireCode)
     this.index = index
+    this.causeCode = cause.code
   }
 }
 

@@ -9,6 +9,7 @@ export interface InternalClient extends Client {
   readonly sharedSession: Session
   /** Returns a client with the same session and chroot that stays open when this one closes, for background work. */
   clone(): InternalClient
+  unordered(): InternalClient
   /** Returns a client with the same session and no chroot. */
   withoutChroot(): InternalClient
   /** Sends a create without protection against lost replies. */

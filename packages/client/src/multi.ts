@@ -69,7 +69,8 @@ export function toWriteResults(operations: readonly WriteOp[], reply: MultiReply
         'the connection broke before the reply arrived, and the retry failed, perhaps because the first try succeeded'
       throw connectionLossError({ operation: 'multi', path, maybeApplied: true, reason, cause })
     }
-    throw new MultiError(`multi: operation ${failedIndex} failed: ${cause.message}`, failedIndex, cause)
+    const message = `multi: operation ${failedIndex} failed with ${cause.code}: ${cause.message}`
+    throw new MultiError(message, failedIndex, cause)
   }
   return reply.results.map((result) => {
     if ('path' in result) {

@@ -1,3 +1,4 @@
+import type { Client } from './client-api.ts'
 import type { InternalClient } from './internal-client.ts'
 import { isAbandonedByCaller, RecoverableError } from './errors.ts'
 import { randomFraction } from './random-fraction.ts'
@@ -5,11 +6,14 @@ import { randomFraction } from './random-fraction.ts'
 const BASE_MS = 100
 const CAP_MS = 10_000
 
-/** Resolves after a random delay that grows exponentially with `tries`. */
-export function backoff(client: Pick<InternalClient, 'platform'>, tries: number): Promise<void> {
+/** Resolves after a random delay that grows exponentially with `tries`, or when the client ends. */
+export async function backoff(client: Pick<Client, 'platform' | 'states'>, tries: number): Promise<void> {
   const { clock, random } = client.platform
   const wait = randomFraction(random) * Math.min(CAP_MS, BASE_MS * 2 ** Math.min(tries, 20))
-  return new Promise((resolve) => void clock.after(wait, 'backoff', resolve))
+  const states = client.states()
+  const cancel = clock.after(wait, 'backoff', () => void states.return?.())
+  for await (const _change of states);
+  cancel()
 }
 
 /** Resolves when the client is connected. Rejects when the client closes. */

@@ -15,12 +15,15 @@ import type {
 /** Attempts before giving up when another client keeps removing the parents. */
 const MAX_ATTEMPTS = 8
 
-/** Creates a path and its missing parents. `/` creates the chroot itself. */
+/**
+ * Creates a path and its missing parents. `/` creates the chroot itself. The creates are unordered: an empty znode shows
+ * nothing that an earlier write must precede.
+ */
 export async function mkdirp(client: InternalClient, path: string, options: MkdirpOptions): Promise<void> {
   const { mode = 'container', acl } = options
   const nextOptions = remainingCallOptions(options, client.platform.clock)
   const create = { mode, idempotent: true, ...(acl === undefined ? {} : { acl }) }
-  const creator = path === '/' ? client.withoutChroot() : client
+  const creator = (path === '/' ? client.withoutChroot() : client).unordered()
   const ensure = async (at: string): Promise<void> => {
     if (at === '' || at === '/') return
     for (let attempt = 1; ; attempt++) {

@@ -17,15 +17,16 @@ import { ReadWriteLock } from './read-write-lock/index.ts'
 import { RevocableMutex, revoke } from './revocable/index.ts'
 import { Semaphore } from './semaphore/index.ts'
 import { ServiceDiscovery } from './service-discovery/index.ts'
-import { after, enumerateFaults, tree, type FaultFixture } from './testing/fault-fixture.ts'
+import { after, enumerateFaults, neighbourFaults, tree, type FaultFixture } from './testing/fault-fixture.ts'
 import { bytes } from './testing/world.ts'
 import { settledChildren, TreeCache } from './tree-cache/index.ts'
 import { participate, twoPhaseCommit } from './two-phase-commit/index.ts'
 import { AmbiguousResultError } from './support/index.ts'
 
 // A client that reports a failure although the request was applied, or repeats an applied request, is wrong only when a reply is lost.
-// Each run here loses the reply to one of its requests, for each of them, while the session lives: the result must be the same
-// as without a fault, with no ambiguous result and nothing left behind.
+// Each run here loses the reply to one of its requests, or that to another write of the same client in flight with it, for each
+// of them, while the session lives: the result must be the same as without a fault, with no ambiguous result and nothing left
+// behind.
 
 /** The steps of one client; throws or fails an assertion when the result is wrong. */
 type Life = (client: Client, observer: Client, fixture: FaultFixture) => Promise<unknown>
@@ -299,7 +300,7 @@ const shared: Record<string, Life> = {
 }
 
 it.each(Object.entries({ ...locks, ...queues, ...shared }))(
-  'a lost reply to any request changes nothing: %s',
+  'a lost reply to any request, or to a write beside it, changes nothing: %s',
   async (_name, life) => {
     const played = await enumerateFaults(
       async (fixture, { client }) => {
@@ -310,7 +311,7 @@ it.each(Object.entries({ ...locks, ...queues, ...shared }))(
         const stats = await Promise.all(paths.map((path) => observer.exists(path)))
         expect(paths.filter((_path, n) => (stats[n]?.ephemeralOwner ?? 0n) !== 0n)).toEqual([])
       },
-      ['cut after it was applied, before the reply'],
+      ['cut after it was applied, before the reply', ...neighbourFaults],
     )
     expect(played).toBeGreaterThan(1)
   },

@@ -1,4 +1,5 @@
 import type { Prng } from '@zabra/testing'
+import { sendNeighbour } from '../../../../packages/recipes/src/testing/nemesis.ts'
 import type { Member, Cluster } from './cluster.ts'
 
 /** Injects random faults into participants and servers until it is stopped. */
@@ -54,6 +55,8 @@ export class Nemesis {
         return
       case 'lostReply':
         member.losesReply = true
+        // Every second time it is the reply to another write of the client, with requests of the recipe behind it.
+        if (this.counts['lostReply']! % 2 === 0) sendNeighbour(member.client)
         return
       case 'pause':
         member.host.pause()

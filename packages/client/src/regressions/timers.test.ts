@@ -15,6 +15,19 @@ it('a throttled request leaves no timer after close, which would keep the proces
   expect(world.clock.pendingTimers().map(({ name }) => name)).not.toContain('retry of getData')
 })
 
+it('a guaranteed delete that waits for its next try leaves no timer after close', async () => {
+  const client = await world.client({ offlineQueue: 0 })
+  world.isolate()
+  world.lastConnection.cut()
+  await world.settle()
+  client.delete('/a', { guaranteed: true }).catch(() => {})
+  await world.settle()
+  expect(world.clock.pendingTimers().map(({ name }) => name)).toContain('backoff')
+  await world.outcome(client.close())
+  await world.settle()
+  expect(world.clock.pendingTimers().map(({ name }) => name)).not.toContain('backoff')
+})
+
 it('a throttled request leaves no timer after its call has ended', async () => {
   const client = await world.client({ retry: { base: 10_000, cap: 10_000 } })
   const abort = new AbortController()

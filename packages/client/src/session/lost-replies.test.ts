@@ -179,6 +179,51 @@ describe('a lost reply', () => {
     expect(text((await read).data)).toBe('0')
   })
 
+  it('rejects no write of an unordered client behind it', async () => {
+    for (const lose of [loseReply, loseRequest]) {
+      lose()
+      const first = client.setData('/a', bytes('1'))
+      first.catch(() => {})
+      const done = Promise.all([
+        client.unordered().create('/b', bytes('x'), { idempotent: true }),
+        client.unordered().setData('/a', bytes('2'), { idempotent: true }),
+        client.unordered().chroot('/a').create('/c', undefined, { idempotent: true }),
+        client.unordered().create('/q-', undefined, { mode: 'persistentSequential' }),
+      ])
+      done.catch(() => {})
+      await world.advance(3000)
+      await expect(first).rejects.toThrow(ConnectionLossError)
+      await done
+      await run(Promise.all(['/b', '/a/c'].map((path) => client.delete(path))))
+    }
+  })
+
+  it('to a write of an unordered client rejects no write behind it', async () => {
+    loseReply()
+    const first = client.unordered().setData('/a', bytes('1'))
+    first.catch(() => {})
+    const second = client.setData('/a', bytes('2'), { idempotent: true })
+    second.catch(() => {})
+    await world.advance(2000)
+    await expect(first).rejects.toMatchObject({ code: 'CONNECTION_LOSS', maybeApplied: true })
+    await second
+  })
+
+  it('does not end mkdirp behind it', async () => {
+    for (const lose of [loseReply, loseRequest]) {
+      lose()
+      const first = client.setData('/a', bytes('1'))
+      first.catch(() => {})
+      const made = client.mkdirp('/a/b/c')
+      made.catch(() => {})
+      await world.advance(3000)
+      await expect(first).rejects.toThrow(ConnectionLossError)
+      await made
+      expect(await run(client.exists('/a/b/c'))).toBeDefined()
+      await run(client.deleteTree('/a/b'))
+    }
+  })
+
   it('to a guaranteed delete is followed by a retry, even after its caller gave up', async () => {
     const abort = new AbortController()
     world.isolate()

@@ -72,6 +72,8 @@ export class PendingRequest {
   /** Other parameters of the operation. */
   params: unknown
   options: CallOptions | undefined
+  /** A write that a failed write before it does not fail, and that fails none behind it. */
+  isUnordered = false
   resolve: (value: never) => void = ignore
   reject: (error: ZooKeeperError) => void = ignore
 
@@ -113,6 +115,7 @@ export class PendingRequest {
     this.watch = false
     this.params = undefined
     this.options = undefined
+    this.isUnordered = false
     this.resolve = ignore
     this.reject = ignore
     this.attempts = 0

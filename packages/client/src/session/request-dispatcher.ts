@@ -175,8 +175,8 @@ export class RequestDispatcher implements AmbiguityResolver {
 
   /**
    * Handles a connection loss. Requests that can be retried wait for the next connection, in order; the others are
-   * rejected. After a rejected write, the writes behind it are rejected too: no client may see a later write applied
-   * without an earlier one.
+   * rejected. After a rejected write, the writes behind it are rejected too, save unordered ones: no client may see a
+   * later write applied without an earlier one.
    */
   detach(cause: Error): void {
     const head = this.#inFlight.head
@@ -203,12 +203,13 @@ export class RequestDispatcher implements AmbiguityResolver {
           request.headLosses < MAX_HEAD_LOSSES &&
           this.mayRetry(request) &&
           (!request.isAmbiguous || request.operation.isIdempotent(request)))
-      if (canRetry && !(hasRejectedWrite && request.operation.isWrite)) {
+      const isOrderedWrite = request.operation.isWrite && !request.isUnordered
+      if (canRetry && !(hasRejectedWrite && isOrderedWrite)) {
         this.#enqueueOffline(request)
         this.#limitRetryTime(request)
         continue
       }
-      hasRejectedWrite ||= request.operation.isWrite
+      hasRejectedWrite ||= isOrderedWrite
       if (request === culprit) {
         const context = { ...this.errorContext(request), cause }
         this.#reject(request, errorFromCode(ErrorCode.MARSHALLINGERROR, context))

@@ -482,7 +482,9 @@ export class Session
 
   #onNotification(reader: Reader, high: number, low: number): void {
     const event = readEvent(reader, high, low, () => this.nextOrder())
-    if (event === undefined) return
+    // Closing deletes the ephemeral znodes of the session; their watchers learn that the client is closed, not that another
+    // client deleted them.
+    if (event === undefined || this.#closingError !== undefined) return
     const { type, path } = event
     const watchers = this.#watches?.dispatch(event) ?? 0
     const { instrumentation, redactPath } = this.options

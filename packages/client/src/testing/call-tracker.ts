@@ -5,7 +5,7 @@ import type { ManualWorld } from './manual-world.ts'
 export const seeds = Array.from({ length: Number(process.env['ZABRA_CLIENT_SEEDS'] ?? 60) }, (_, i) => i + 1)
 
 const CLIENT_TIMER =
-  /^(heartbeat|reconnect|deadline|retry|drain|connection attempt|local expiry|close|probe|search)/
+  /^(backoff|heartbeat|reconnect|deadline|retry|drain|connection attempt|local expiry|close|probe|search)/
 
 /** Tracks calls of a random test: each must settle, with a plausible result or a `ZooKeeperError`. */
 export class CallTracker {

@@ -12,6 +12,16 @@ const words = (events: WatchedEvent[]): string[] =>
 /** Returns the number of watches on the server, of all clients. */
 const kept = (): number => world.server.stats().watches
 
+it('a watch on an own ephemeral znode ends with the closed client, and reports no deletion', async () => {
+  const client = await world.client()
+  await run(client.create('/e', undefined, { mode: 'ephemeral' }))
+  const watch = await run(client.watchOnce('/e', 'data'))
+  const events = world.collect(await run(client.watch('/e')))
+  await run(client.close())
+  await expect(watch.fired).rejects.toMatchObject({ code: 'CLOSED' })
+  expect(events.filter(({ type }) => type === 'nodeDeleted')).toEqual([])
+})
+
 describe('a one-shot watch', () => {
   it('returns the current data and fires on the next change, once', async () => {
     await run(client.create('/a', bytes('1')))

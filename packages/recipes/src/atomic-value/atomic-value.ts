@@ -49,7 +49,7 @@ export class AtomicValue<T> {
   readonly #options: AtomicValueOptions<T>
 
   constructor(client: Client, path: string, options: AtomicValueOptions<T>) {
-    this.#client = client
+    this.#client = client.unordered()
     this.path = path
     this.#options = options
   }

@@ -25,7 +25,7 @@ export class Barrier {
   readonly path: string
 
   constructor(client: Client, path: string, options: BarrierOptions = {}) {
-    this.#client = client
+    this.#client = client.unordered()
     this.path = path
     this.#options = options
   }

@@ -33,7 +33,7 @@ export class Configuration<T> {
   readonly #options: ConfigurationOptions<T>
 
   constructor(client: Client, path: string, options: ConfigurationOptions<T>) {
-    this.#client = client
+    this.#client = client.unordered()
     this.path = path
     this.#options = options
   }

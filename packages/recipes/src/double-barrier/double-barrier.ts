@@ -53,7 +53,7 @@ export class DoubleBarrier {
   constructor(client: Client, path: string, { members }: { readonly members: number }) {
     if (!(Number.isInteger(members) && members >= 1))
       throw new UsageError(`Expected members from 1 up, got ${members}`)
-    this.#client = client
+    this.#client = client.unordered()
     this.path = path
     this.#members = members
   }

@@ -204,7 +204,7 @@ export class EphemeralLockHandle implements LockHandle {
     const cause = error.cause as ZooKeeperError
     if (error.index > 0)
       return new MultiError(
-        `The guarded operation ${error.index - 1} failed: ${cause.message}`,
+        `The guarded operation ${error.index - 1} failed with ${cause.code}: ${cause.message}`,
         error.index - 1,
         cause,
       )

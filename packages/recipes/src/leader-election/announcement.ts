@@ -54,7 +54,7 @@ export async function announce(
   for (let stale: number | undefined; ;) {
     const drop = stale === undefined ? [] : [{ op: 'delete', path, version: stale } as const]
     try {
-      await client.multi([check, ...drop, create])
+      await client.unordered().multi([check, ...drop, create])
       return
     } catch (error) {
       const lost = error instanceof RecoverableError && error.maybeApplied
@@ -74,7 +74,7 @@ export async function announce(
 export async function withdrawAnnouncement(client: Client, path: string, own: string): Promise<boolean> {
   for (;;) {
     try {
-      await client.multi(
+      await client.unordered().multi(
         [
           { op: 'delete', path: own },
           { op: 'delete', path },

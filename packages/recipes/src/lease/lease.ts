@@ -12,7 +12,8 @@ import { LostError, type LostReason } from '../handles/lost.ts'
 import type { Abortable, RecipeOptions } from '../handles/types.ts'
 import { throwIfAborted } from '../lock-queue/turn.ts'
 import { uuid } from '../support/uuid.ts'
-import { isFinished, isAmbiguous, retryInNewSession } from '../support/retry.ts'
+import { onReconnect } from '../support/on-reconnect.ts'
+import { isFinished, isAmbiguous, retryInNewSession, retryUntilKnown } from '../support/retry.ts'
 import { decodeGrant, encodeGrant, isFree, expiredGrant, type Grant } from './grant.ts'
 
 export interface LeaseOptions extends Abortable, Pick<RecipeOptions, 'acl' | 'parents'> {
@@ -27,7 +28,10 @@ export interface Lease extends AsyncDisposable {
   /** zxid of the grant: grows with every grant of this path, and stays the same over renewals. */
   readonly token: bigint
   readonly path: string
-  /** Aborts with a `LostError` when the duration has passed by the local clock, or another holder has the lease. */
+  /**
+   * Aborts with a `LostError` when the duration has passed by the local clock, another holder has the lease, or the
+   * client is closed; other holders get the lease when its duration has passed.
+   */
   readonly signal: AbortSignal
   /** Throws the `LostError` unless the lease is certainly valid. */
   assertHeld(): void
@@ -44,7 +48,8 @@ export interface Lease extends AsyncDisposable {
  * Takes the lease, or returns undefined if another holder has it. Only server time decides whether the previous
  * lease has expired: the mtime of its znode against the time of a transaction made now.
  */
-export async function lease(client: Client, path: string, options: LeaseOptions): Promise<Lease | undefined> {
+export async function lease(of: Client, path: string, options: LeaseOptions): Promise<Lease | undefined> {
+  const client = of.unordered()
   const { holder, durationMs, signal } = options
   if (!(Number.isSafeInteger(durationMs) && durationMs > 0)) {
     throw new UsageError(`Expected a whole number of milliseconds from 1 up, got ${durationMs}`, { path })
@@ -118,19 +123,27 @@ async function serverTime(client: Client, path: string, { acl, signal }: LeaseOp
   const probe = `${path}-${uuid(client)}`
   try {
     // Apache servers return no stat for a create in a transaction, but one for a setData.
-    const [, stat] = await client.multi(
-      [
-        { op: 'create', path: probe, ...(acl === undefined ? {} : { acl }) },
-        { op: 'setData', path: probe, data: new Uint8Array(0) },
-        { op: 'delete', path: probe },
-      ],
-      signal === undefined ? {} : { signal },
+    // Safe to repeat: nothing of it stays.
+    const [, stat] = await retryUntilKnown(client, () =>
+      client.multi(
+        [
+          { op: 'create', path: probe, ...(acl === undefined ? {} : { acl }) },
+          { op: 'setData', path: probe, data: new Uint8Array(0) },
+          { op: 'delete', path: probe },
+        ],
+        signal === undefined ? {} : { signal },
+      ),
     )
     return stat.mtime
   } catch (error) {
     if (error instanceof MultiError) throw error.cause
     throw error
   }
+}
+
+const endTexts: Partial<Record<LostReason, string>> = {
+  released: 'it was released',
+  closed: 'the client was closed',
 }
 
 class TimedLease implements Lease {
@@ -142,6 +155,7 @@ class TimedLease implements Lease {
   #version: number
   #expiresAt = 0
   #cancel = (): void => {}
+  #unsubscribe: () => void
   #released: Promise<void> | undefined
 
   constructor(client: Client, path: string, grant: Grant, stat: Stat, since: number) {
@@ -150,6 +164,9 @@ class TimedLease implements Lease {
     this.#grant = grant
     this.token = stat.mzxid
     this.#version = stat.version
+    this.#unsubscribe = onReconnect(client, (over) => {
+      if (over) this.#end('closed')
+    })
     this.#extend(since)
   }
 
@@ -219,7 +236,8 @@ class TimedLease implements Lease {
   #end(reason: LostReason, cause?: unknown): void {
     if (this.signal.aborted) return
     this.#cancel()
-    const message = `The lease ${this.path} is no longer held: ${reason === 'released' ? 'it was released' : 'its time has passed, or another client has it'}`
+    this.#unsubscribe()
+    const message = `The lease ${this.path} is no longer held: ${endTexts[reason] ?? 'its time has passed, or another client has it'}`
     this.#controller.abort(new LostError(message, reason, this.token, this.path, cause))
   }
 }

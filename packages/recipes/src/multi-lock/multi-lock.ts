@@ -136,5 +136,9 @@ class CombinedHandle implements MultiLockHandle {
 function withShiftedIndex(error: MultiError, by: number): MultiError {
   const index = error.index - by
   const cause = error.cause as ConstructorParameters<typeof MultiError>[2]
-  return new MultiError(`The guarded operation ${index} failed: ${cause.message}`, index, cause)
+  return new MultiError(
+    `The guarded operation ${index} failed with ${cause.code}: ${cause.message}`,
+    index,
+    cause,
+  )
 }

@@ -46,7 +46,7 @@ export class NameService<T> {
   readonly #codec: Codec<T>
 
   constructor(client: Client, base: string, codec: Codec<T>) {
-    this.#client = client
+    this.#client = client.unordered()
     this.base = base
     this.#codec = codec
   }

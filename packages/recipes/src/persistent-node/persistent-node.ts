@@ -78,7 +78,7 @@ export class PersistentNode implements AsyncDisposable {
   #closing: Promise<void> | undefined
 
   constructor(client: Client, path: string, data: Bytes, options: PersistentNodeOptions = {}) {
-    this.#client = client
+    this.#client = client.unordered()
     this.#path = path
     this.#data = data
     this.#options = options

@@ -3,6 +3,7 @@ import { watchHorizon } from '../handles/horizon.ts'
 import { LostError, type LostReason } from '../handles/lost.ts'
 import { lossReason, sessionStatusOf } from '../handles/policy.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
+import { delay } from '../support/delay.ts'
 import { ignoreFailure, isNewSession, isAmbiguous, retryInNewSession } from '../support/retry.ts'
 
 /** The znodes of a message. */
@@ -137,7 +138,7 @@ export class Message<T> implements AsyncDisposable {
 
   async #returnToQueue(delayMs: number): Promise<void> {
     if (delayMs === 0) return this.#deleteClaim()
-    this.#client.platform.clock.after(delayMs, 'delay of a message', () => ignoreFailure(this.#deleteClaim()))
+    ignoreFailure(delay(this.#client, delayMs).then(() => this.#deleteClaim()))
   }
 
   /** Deletes only the claim of this delivery: a later claim would have changed the item's version. */

@@ -121,6 +121,19 @@ it('a waiting producer adds its item exactly once under any fault at any request
   })
 })
 
+it('ten concurrent puts of one client into a new queue all succeed when any reply is lost', async () => {
+  for (let delivered = 0; delivered < 12; delivered++) {
+    const world = await ManualWorld.start()
+    const client = await world.client()
+    world.loseReply(delivered)
+    const puts = Array.from({ length: 10 }, (_, n) => queueOf(client).put(String(n)))
+    await world.within(60_000, Promise.all(puts))
+    world.endIsolation()
+    expect(await world.outcome(queueOf(client).size())).toBe(10)
+    await world.end()
+  }
+})
+
 it('many producers and consumers lose and duplicate nothing with random cuts and expiries', async () => {
   await withSeeds(seedsOf(8), async (random) => {
     const world = await ManualWorld.start()

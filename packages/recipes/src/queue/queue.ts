@@ -66,12 +66,12 @@ export class Queue<T> {
     if (deadLetterAfter !== undefined && !(deadLetterAfter >= 1)) {
       throw new UsageError(`Expected deadLetterAfter from 1 up, got ${deadLetterAfter}`)
     }
-    this.#client = client
+    this.#client = client.unordered()
     this.path = path
     this.#layout = queueLayout(path, naming)
     this.#clock = new ServerClock(client.platform.clock)
-    this.#context = { client, layout: this.#layout, codec, clock: this.#clock, deadLetterAfter }
-    this.#producer = new Producer(client, this.#layout, codec, this.#clock, {
+    this.#context = { client: this.#client, layout: this.#layout, codec, clock: this.#clock, deadLetterAfter }
+    this.#producer = new Producer(this.#client, this.#layout, codec, this.#clock, {
       maxItems,
       hard: bound === 'hard',
     })

@@ -1,10 +1,4 @@
-import {
-  RecoverableError,
-  UsageError,
-  type Client,
-  type CreateResult,
-  type ErrorPolicy,
-} from '@zabra/client/core'
+import { UsageError, type Client, type CreateResult, type ErrorPolicy } from '@zabra/client/core'
 import { runAndRelease } from '../handles/run-and-release.ts'
 import { EphemeralLockHandle } from '../handles/ephemeral-lock-handle.ts'
 import type { AcquireOptions, LockHandle, RecipeOptions } from '../handles/types.ts'
@@ -12,6 +6,7 @@ import { contendersInOrder, createParser } from '../lock-queue/contenders.ts'
 import { LockQueue, createdEntry, protectionIds, entryOf, type QueueEntry } from '../lock-queue/lock-queue.ts'
 import { entryDeleted, acquireTurn, tryAcquireTurn, type TurnOptions } from '../lock-queue/turn.ts'
 import { uuid } from '../support/uuid.ts'
+import { isAmbiguous } from '../support/retry.ts'
 import { isAlone } from './upgrade.ts'
 
 const prefixes = {
@@ -67,8 +62,8 @@ export class ReadWriteLock {
   /**
    * Turns a write lock into a read lock in one transaction, at the same place in the queue: waiting readers enter,
    * waiting writers stay behind. The write handle ends, and the read handle gets its token. Rejects with a
-   * `LostError` when the write lock is not held, a `UsageError` when it is not one of this lock, and a
-   * `RecoverableError` when the outcome is unknown: release the write lock then.
+   * `LostError` when the write lock is not held or its session expired meanwhile, and a `UsageError` when it is not one
+   * of this lock.
    */
   async downgrade(write: LockHandle): Promise<LockHandle> {
     const held = this.#heldLockOf(write, 'write')
@@ -194,33 +189,37 @@ export class ReadWriteLock {
 
   #create(path: string): Promise<CreateResult> {
     const { acl, data } = this.#options
-    return this.client.create(path, data, { mode: 'ephemeral', ...(acl === undefined ? {} : { acl }) })
+    return this.client
+      .unordered()
+      .create(path, data, { mode: 'ephemeral', ...(acl === undefined ? {} : { acl }) })
   }
 
-  /** Creates a znode and deletes another one in one transaction. */
+  /** Creates a znode and deletes another one in one transaction. Repeats it while its outcome is unknown. */
   async #exchange(from: QueueEntry, path: string): Promise<QueueEntry> {
     const { acl, data } = this.#options
-    try {
-      const [made] = await this.client.multi([
-        {
-          op: 'create',
-          path,
-          mode: 'ephemeral',
-          ...(acl === undefined ? {} : { acl }),
-          ...(data === undefined ? {} : { data }),
-        },
-        { op: 'delete', path: from.path },
-      ])
-      const entry = await createdEntry(this.client, made)
-      if (entry === undefined) throw entryDeleted(from)
-      return entry
-    } catch (error) {
-      if (!(error instanceof RecoverableError) || !error.maybeApplied) throw error
-      // A znode of that name proves that the transaction was applied.
-      await this.client.sync(path)
-      const stat = await this.client.exists(path)
-      if (stat?.ephemeralOwner !== this.client.session.id) throw error
-      return entryOf({ path, stat })
+    for (;;) {
+      try {
+        const [made] = await this.client.unordered().multi([
+          {
+            op: 'create',
+            path,
+            mode: 'ephemeral',
+            ...(acl === undefined ? {} : { acl }),
+            ...(data === undefined ? {} : { data }),
+          },
+          { op: 'delete', path: from.path },
+        ])
+        const entry = await createdEntry(this.client, made)
+        if (entry === undefined) throw entryDeleted(from)
+        return entry
+      } catch (error) {
+        if (!isAmbiguous(error)) throw error
+        // A znode of that name proves that the transaction was applied.
+        await this.client.sync(path)
+        const stat = await this.client.exists(path)
+        if (this.client.session.id !== from.owner) throw error
+        if (stat !== undefined) return entryOf({ path, stat })
+      }
     }
   }
 }

@@ -35,7 +35,7 @@ export async function revoke(
     ...(graceMs === undefined ? {} : { graceMs }),
   })
   try {
-    const stat = await client.setData(path, request, { ...call, idempotent: true })
+    const stat = await client.unordered().setData(path, request, { ...call, idempotent: true })
     if (await waitForDeletion(client, path, graceMs, signal)) return 'released'
     if (!force) return 'refused'
     await deleteRequested(client, path, stat, call)
@@ -101,7 +101,7 @@ async function deleteRequested(
     const stat = await client.exists(path, call)
     if (stat === undefined || stat.czxid !== asked.czxid) return
     try {
-      return await client.delete(path, { ...call, version: stat.version, missingOk: true })
+      return await client.unordered().delete(path, { ...call, version: stat.version, missingOk: true })
     } catch (error) {
       // When the reply is lost, the next read tells the outcome.
       if (!(error instanceof BadVersionError || error instanceof ConnectionLossError)) throw error

@@ -48,7 +48,7 @@ export class PermitLimit {
   readonly #options: RecipeOptions
 
   constructor(client: Client, path: string, initial: number, options: RecipeOptions) {
-    this.#client = client
+    this.#client = client.unordered()
     this.#path = path
     this.#initial = initial
     this.#options = options

@@ -206,7 +206,9 @@ export class Semaphore {
     } as const
     const unchanged: WriteOp[] =
       limit.version === undefined ? [] : [{ op: 'check', path: this.path, version: limit.version }]
-    const taken = this.client.multi([{ op: 'delete', path: entry.path }, create, ...unchanged] as const)
+    const taken = this.client
+      .unordered()
+      .multi([{ op: 'delete', path: entry.path }, create, ...unchanged] as const)
     try {
       const [, made] = await rejectOnAbort(taken, signal, this.path)
       this.#removedEntries.add(entry)

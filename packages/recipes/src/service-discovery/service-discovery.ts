@@ -170,7 +170,7 @@ class RegisteredInstance<T> implements ServiceRegistration<T> {
   #unregistering: Promise<void> | undefined
 
   constructor(client: Client, path: string, instance: Instance<T>, options: RegisteredOptions<T>) {
-    this.#client = client
+    this.#client = client.unordered()
     this.#options = options
     this.instance = instance
     this.#node = new PersistentNode(client, path, options.codec.encode(instance), {

@@ -12,21 +12,30 @@ export const faults = [
   'session expired after it was applied',
   'caller aborted',
 ] as const
+/** Faults at another write of the same client, which is sent just before the request. */
+export const neighbourFaults = [
+  'neighbour and request lost',
+  'neighbour and request applied, before the replies',
+] as const
 /** The faults of the connection and of the session: all but those of the caller. */
-export const connectionFaults = faults.filter((fault) => fault !== 'caller aborted')
+export const connectionFaults = [...faults, ...neighbourFaults].filter((fault) => fault !== 'caller aborted')
 export const SILENCE = 'silence for longer than the timeout'
-export type Fault = (typeof faults)[number] | typeof SILENCE
+export type Fault = (typeof faults)[number] | (typeof neighbourFaults)[number] | typeof SILENCE
 
 /** Longer than the session timeout of `ManualWorld`, for servers and clients. */
 const OUTAGE_MS = 20_000
 /** Slightly longer than that timeout: the session may live or expire. */
 const SILENCE_MS = 13_000
+/** Path of the neighbour's write. It is not idempotent, so that the client rejects it when its reply is lost. */
+const NEIGHBOUR = '/neighbour'
 
 /** A client whose connections fail. It connects through a host name of its own. */
 export class Victim {
   readonly name: string
   readonly abort = new AbortController()
   frames = 0
+  /** Number of requests that the client was asked to make. */
+  calls = 0
   /** The fault and the number of the request at which it is injected, counted from 1; undefined for none. */
   plan: { readonly at: number; readonly fault: Fault } | undefined
   client!: Client
@@ -36,6 +45,7 @@ export class Victim {
   readonly #silent = new Set<TappedConnection>()
   readonly #world: ManualWorld
   #counting = false
+  #isNeighbourSent = false
 
   constructor(world: ManualWorld, name: string) {
     this.#world = world
@@ -49,6 +59,21 @@ export class Victim {
   /** Starts counting requests and enables the plan. */
   start(): void {
     this.#counting = true
+    const { dispatcher } = (this.client as unknown as { sharedSession: { dispatcher: Dispatcher } })
+      .sharedSession
+    const submit = dispatcher.submit.bind(dispatcher)
+    dispatcher.submit = (request) => {
+      this.calls++
+      if (this.calls === this.plan?.at && isNeighbourFault(this.plan.fault)) this.#sendNeighbour()
+      return submit(request)
+    }
+  }
+
+  #sendNeighbour(): void {
+    this.hasStruck = true
+    this.#isNeighbourSent = true
+    // Rejected by design.
+    this.client.setData(NEIGHBOUR, null).catch(() => {})
   }
 
   open(): void {
@@ -61,8 +86,12 @@ export class Victim {
     for (let at = 0; at < chunk.length;) {
       const next = at + 4 + new DataView(chunk.buffer, chunk.byteOffset + at).getInt32(0)
       if (isRequest(chunk, at)) {
-        this.frames++
-        if (this.frames === this.plan?.at) return this.#strike(chunk, at, next, connection)
+        const isNeighbour = this.#isNeighbourSent && holdsPath(chunk.subarray(at, next), NEIGHBOUR)
+        if (isNeighbour) this.#isNeighbourSent = false
+        else this.frames++
+        const fault = this.plan?.fault
+        const isDue = isNeighbourFault(fault) ? isNeighbour : this.frames === this.plan?.at
+        if (isDue) return this.#strike(chunk, at, next, connection)
       }
       at = next
     }
@@ -97,7 +126,11 @@ export class Victim {
       this.abort.abort()
       return chunk
     }
-    if (fault.endsWith('reads it')) {
+    if (fault === 'neighbour and request applied, before the replies') {
+      this.#cutAfterReply = 'swallow'
+      return chunk
+    }
+    if (fault.endsWith('reads it') || fault === 'neighbour and request lost') {
       if (start > 0) connection.send(chunk.slice(0, start))
       this.#world.clock.immediate(() => connection.cut())
       return undefined
@@ -106,6 +139,18 @@ export class Victim {
     return chunk.slice(0, end)
   }
 }
+
+/** The part of the client that makes requests. */
+interface Dispatcher {
+  submit(request: unknown): Promise<unknown>
+}
+
+const isNeighbourFault = (fault: Fault | undefined): boolean =>
+  neighbourFaults.some((neighbour) => neighbour === fault)
+
+/** Returns whether the first field of a request is this path. */
+const holdsPath = (frame: Uint8Array, path: string): boolean =>
+  new TextDecoder().decode(frame.subarray(16, 16 + path.length)) === path
 
 /** Returns whether the frame is a request other than a handshake or ping. */
 function isRequest(chunk: Uint8Array, at: number): boolean {
@@ -154,8 +199,8 @@ export const after = (world: ManualWorld, ms: number): Promise<void> =>
 /** A test scenario: works with `victim`, whose signal may abort, and throws on a violation. */
 export type FaultScenario = (fixture: FaultFixture, victim: Victim) => Promise<void>
 
-/** Runs a scenario with at most one fault at one request of its victim. Returns the number of requests. */
-async function runScenario(scenario: FaultScenario, plan: Victim['plan']): Promise<number> {
+/** Runs a scenario with at most one fault at one request of its victim. */
+async function runScenario(scenario: FaultScenario, plan: Victim['plan']): Promise<Victim> {
   const world = await ManualWorld.start()
   const fixture = new FaultFixture(world)
   const victim = await fixture.victim('victim')
@@ -168,23 +213,28 @@ async function runScenario(scenario: FaultScenario, plan: Victim['plan']): Promi
   const { watches } = world.server.stats()
   if (watches !== 0) throw new Error(`Expected no watches, got ${watches}`)
   await world.end()
-  return victim.frames
+  return victim
 }
+
+/** Returns at how many requests of a victim that had no fault this one can be injected. */
+export const occasionsOf = (fault: Fault, { frames, calls }: Victim): number =>
+  isNeighbourFault(fault) ? calls : frames
 
 /** Runs a scenario without faults, and then once per fault and request of its victim. */
 export async function enumerateFaults(
   scenario: FaultScenario,
-  kinds: readonly Fault[] = faults,
+  kinds: readonly Fault[] = [...faults, ...neighbourFaults],
 ): Promise<number> {
-  const frames = await runScenario(scenario, undefined)
+  const undisturbed = await runScenario(scenario, undefined)
   let played = 0
   for (const fault of kinds) {
-    for (let at = 1; at <= frames; at++) {
+    const occasions = occasionsOf(fault, undisturbed)
+    for (let at = 1; at <= occasions; at++) {
       try {
         await runScenario(scenario, { at, fault })
         played++
       } catch (error) {
-        throw new Error(`With '${fault}' at request ${at} of ${frames}: ${(error as Error).message}`, {
+        throw new Error(`With '${fault}' at request ${at} of ${occasions}: ${(error as Error).message}`, {
           cause: error,
         })
       }

@@ -31,12 +31,17 @@ export class RandomSource {
 /** Size in bytes of a request that probably writes. */
 const LARGE_REQUEST = 100
 
-/** Breaks connections at random: cuts, lost replies, silences, and refusals that outlast a session. */
+/**
+ * Breaks connections at random: cuts, lost replies, silences, and refusals that outlast a session. Every second lost
+ * reply is that to a write of the test, which the client rejects, with requests of the recipe in flight behind it.
+ */
 export class Nemesis {
   readonly log: string[] = []
   readonly #world: ManualWorld
   readonly #prng: RandomSource
-  readonly #hosts: readonly string[]
+  /** The clients, by the host name through which each connects. */
+  readonly #clients: ReadonlyMap<string, Client>
+  #lostReplies = 0
   readonly #refused = new Map<string, number>()
   readonly #silent = new Set<TappedConnection>()
   /** Connections that lose the reply to their next large request, and those that have sent it. */
@@ -44,10 +49,10 @@ export class Nemesis {
   readonly #losing = new Set<TappedConnection>()
   #isStopped = false
 
-  constructor(world: ManualWorld, prng: RandomSource, hosts: readonly string[]) {
+  constructor(world: ManualWorld, prng: RandomSource, clients: ReadonlyMap<string, Client>) {
     this.#world = world
     this.#prng = prng
-    this.#hosts = hosts
+    this.#clients = clients
     world.faults.open = ({ host }) => {
       if (world.clock.monotonic() < (this.#refused.get(host) ?? 0)) throw new Error('refused by the test')
     }
@@ -77,7 +82,7 @@ export class Nemesis {
     const { clock } = this.#world
     clock.after(this.#prng.between(20, 1500), 'chaos', () => {
       if (this.#isStopped) return
-      this.#strike(this.#prng.pick(this.#hosts))
+      this.#strike(this.#prng.pick([...this.#clients.keys()]))
       this.#next()
     })
   }
@@ -89,7 +94,11 @@ export class Nemesis {
     const kind = this.#prng.pick(['cut', 'reply', 'away', 'expired', 'silent'] as const)
     this.log.push(`${clock.monotonic()} ${host} ${kind}`)
     if (kind === 'cut') return connection.cut()
-    if (kind === 'reply') return void this.#armed.add(connection)
+    if (kind === 'reply') {
+      this.#armed.add(connection)
+      if (this.#lostReplies++ % 2 === 0) sendNeighbour(this.#clients.get(host)!)
+      return
+    }
     const ms = kind === 'expired' ? 19_000 : this.#prng.between(100, 15_000)
     if (kind === 'silent') {
       this.#silent.add(connection)
@@ -99,6 +108,12 @@ export class Nemesis {
     this.#refused.set(host, clock.monotonic() + ms)
     connection.cut()
   }
+}
+
+/** Makes a write that is not idempotent, so that the client rejects it when its reply is lost. */
+export function sendNeighbour(client: Client): void {
+  // There is no such znode.
+  client.setData('/neighbour', new Uint8Array(LARGE_REQUEST)).catch(() => {})
 }
 
 /** How random faults strike the clients of a scenario. */
@@ -136,7 +151,7 @@ export async function runWithNemesis(
   const clients: Client[] = []
   for (const name of names) clients.push(await world.client({ servers: `${name}:2181` }))
   const observer = await world.client()
-  const nemesis = new Nemesis(world, prng, names)
+  const nemesis = new Nemesis(world, prng, new Map(names.map((name, i) => [name, clients[i]!])))
   const sleep = (ms: number): Promise<void> =>
     new Promise((resolve) => void world.clock.after(ms, 'work of a test', resolve))
   const waitUntilHealed = async (): Promise<void> => {

@@ -25,31 +25,66 @@ describe('EntryTable', () => {
     ({ czxid, mzxid, pzxid: 0n, version: 0, cversion: 0 }) as Stat
 
   it('reports a znode that was created again as updated although its version is the same (Curator issue 911)', () => {
-    const entries = new EntryTable<string>()
-    expect(entries.read('/a', { value: 'x', stat: stat(1n) }, 1)?.type).toBe('added')
-    expect(entries.read('/a', { value: 'x', stat: stat(1n) }, 2)).toBeUndefined()
-    expect(entries.read('/a', { value: 'x', stat: stat(5n) }, 3)?.type).toBe('updated')
+    const entries = new EntryTable<string>('/')
+    entries.read('/', { value: '', stat: stat(0n) }, 0)
+    expect(entries.read('/a', { value: 'x', stat: stat(1n) }, 1)[0]?.type).toBe('added')
+    expect(entries.read('/a', { value: 'x', stat: stat(1n) }, 2)).toEqual([])
+    expect(entries.read('/a', { value: 'x', stat: stat(5n) }, 3)[0]?.type).toBe('updated')
   })
 
   it('ignores reads that are older than its entries', () => {
-    const entries = new EntryTable<string>()
+    const entries = new EntryTable<string>('/')
+    entries.read('/', { value: '', stat: stat(0n) }, 0)
     entries.read('/a', { value: 'new', stat: stat(1n, 9n) }, 8)
-    expect(entries.read('/a', { value: 'old', stat: stat(1n, 3n) }, 4)).toBeUndefined()
+    expect(entries.read('/a', { value: 'old', stat: stat(1n, 3n) }, 4)).toEqual([])
     expect(entries.get('/a')?.value).toBe('new')
   })
 
   it('removes what a full read did not see, but not what was reported since', () => {
-    const entries = new EntryTable<string>()
+    const entries = new EntryTable<string>('/')
+    entries.read('/', { value: '', stat: stat(0n) }, 12)
     entries.read('/a', { value: '', stat: stat(1n) }, 1)
     entries.read('/b', { value: '', stat: stat(2n) }, 12)
     expect(entries.removeUnseen(new Set(), 10).map(({ path }) => path)).toEqual(['/a'])
   })
 
   it('removes a subtree, children first', () => {
-    const entries = new EntryTable<string>()
-    for (const path of ['/a', '/a/b', '/a/b/c', '/ab']) entries.read(path, { value: '', stat: stat(1n) }, 1)
+    const entries = new EntryTable<string>('/')
+    for (const path of ['/', '/a', '/a/b', '/a/b/c', '/ab'])
+      entries.read(path, { value: '', stat: stat(1n) }, 1)
     expect(entries.removed('/a').map(({ path }) => path)).toEqual(['/a/b/c', '/a/b', '/a'])
-    expect(entries.size).toBe(1)
+    expect(entries.size).toBe(2)
+  })
+
+  const pathsOf = (changes: readonly { type: string; path: string }[]): string[] =>
+    changes.map(({ type, path }) => `${type} ${path}`)
+
+  it('holds a znode back that was read before its parents, and adds it after them', () => {
+    const entries = new EntryTable<string>('/a')
+    const read = (path: string, order: number): string[] =>
+      pathsOf(entries.read(path, { value: '', stat: stat(1n) }, order))
+    expect([read('/a/b/c/d', 1), read('/a/b/c', 2)]).toEqual([[], []])
+    expect(entries.get('/a/b/c/d')).toBeUndefined()
+    expect(read('/a', 3)).toEqual(['added /a'])
+    expect(read('/a/b', 4)).toEqual(['added /a/b', 'added /a/b/c', 'added /a/b/c/d'])
+  })
+
+  it('forgets what it holds back when it is removed, or a full read does not see it', () => {
+    const entries = new EntryTable<string>('/a')
+    const read = (path: string, order: number): string[] =>
+      pathsOf(entries.read(path, { value: '', stat: stat(1n) }, order))
+    for (const path of ['/a/b/c', '/a/b/c/d', '/a/x/y', '/a/x/z']) read(path, 1)
+    expect(entries.removed('/a/b')).toEqual([])
+    expect(entries.removeUnseen(new Set(['/a/x/z']), 5)).toEqual([])
+    read('/a', 6)
+    expect([read('/a/b', 7), read('/a/x', 8)]).toEqual([['added /a/b'], ['added /a/x', 'added /a/x/z']])
+  })
+
+  it('adds the children of a znode that cannot be read', () => {
+    const entries = new EntryTable<string>('/a')
+    entries.read('/a/b', { value: '', stat: stat(1n) }, 1)
+    expect(pathsOf(entries.unreadable('/a'))).toEqual(['added /a/b'])
+    expect(pathsOf(entries.removed('/a'))).toEqual(['removed /a/b'])
   })
 
   it('computes the depth of a path, and does not take /ab for a child of /a', () => {
@@ -316,6 +351,61 @@ it('a tree cache equals the tree in the end under any fault at any request', asy
   expect(played).toBeGreaterThan(40)
 })
 
+/** Throws when an event shows a znode before its parent, or its removal before that of a child. */
+function checkOrder(events: readonly CacheEvent<unknown>[], root: string): void {
+  const known = new Set<string>()
+  for (const event of events) {
+    if (event.type === 'added') {
+      const parent = event.path.slice(0, event.path.lastIndexOf('/'))
+      if (event.path !== root && !known.has(parent))
+        throw new Error(`${event.path} was added before its parent`)
+      known.add(event.path)
+    } else if (event.type === 'removed') {
+      known.delete(event.path)
+      const child = [...known].find((path) => path.startsWith(`${event.path}/`))
+      if (child !== undefined) throw new Error(`${event.path} was removed before ${child}`)
+    }
+  }
+}
+
+/** Lets a cache read 80 new znodes anew, and breaks its connection for good after this many chunks of replies. */
+async function expireInFullRead(chunks: number): Promise<boolean> {
+  const own = await ManualWorld.start()
+  const reader = await own.client({ servers: 'reader:2181' })
+  const writer = await own.client({ servers: 'writer:2181' })
+  // The last level needs no listings, which would fail the whole read together with the session.
+  const cache = new TreeCache(reader, '/t', { codec: utf8, depth: 2 })
+  const events = own.collect(cache.events())
+  await own.outcome(cache.ready)
+  let left = chunks
+  let isCut = false
+  for (let n = 0; n < 40; n++) await own.outcome(writer.create(`/t/${n}/child`, bytes(''), { parents: true }))
+  own.network.chunkBytes = 300
+  own.connections[0]!.cut()
+  own.faults.toClient = (chunk, connection) => {
+    if (connection.server.host !== 'reader' || isCut || left-- > 0) return chunk
+    isCut = true
+    connection.cut()
+    own.faults.open = (server) => {
+      if (server.host === 'reader') throw new Error('cut off by the test')
+    }
+    own.clock.after(20_000, 'end of the outage', () => delete own.faults.open)
+    return undefined
+  }
+  await own.advance(60_000)
+  checkOrder(events, '/t')
+  expect(cache.size).toBe(81)
+  await own.outcome(cache.close())
+  await own.end()
+  return isCut
+}
+
+it('a tree cache adds parents first wherever its session expires in the middle of a full read', async () => {
+  let chunks = 0
+  while (await expireInFullRead(chunks)) chunks++
+  expect(chunks).toBeGreaterThan(20)
+})
+
 it('a tree cache and its events equal a model after random changes, cuts and chunkings', async () => {
   await withSeeds(seedsOf(10), async (random) => {
     const own = await ManualWorld.start()
@@ -347,6 +437,7 @@ it('a tree cache and its events equal a model after random changes, cuts and chu
       else if (event.type === 'added' || event.type === 'updated') told.set(event.path, event.value)
     }
     const truth = await advanceUntilSettled(own, 10_000, contents(writer))
+    checkOrder(events, '/t')
     expect(cached(cache)).toEqual(truth)
     expect(told).toEqual(truth)
     await own.outcome(cache.close())

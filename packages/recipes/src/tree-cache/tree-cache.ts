@@ -1,6 +1,7 @@
 import {
   FatalError,
   NoNodeError,
+  RecoverableError,
   SessionExpiredError,
   AsyncQueue,
   UsageError,
@@ -28,7 +29,8 @@ export interface TreeCacheOptions<T> {
 }
 
 /**
- * An event of the cache. `initialized`: everything was read once. `stale`: the connection is lost and the contents
+ * An event of the cache. A parent is added before its children, or announced as `unreadable`, and removed after them.
+ * `initialized`: everything was read once. `stale`: the connection is lost and the contents
  * may be outdated. `resynced`: the contents are up to date again. `unreadable`: a znode could not be read or
  * decoded; its older value stays.
  */
@@ -62,7 +64,7 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
   readonly ready: Promise<void>
   readonly #client: Client
   readonly #options: TreeCacheOptions<T>
-  readonly #entries = new EntryTable<T>()
+  readonly #entries: EntryTable<T>
   readonly #streams = new Set<AsyncQueue<CacheEvent<T>>>()
   readonly #pendingReads = new Map<string, PendingRead>()
   readonly #limiter = new ConcurrencyLimiter(MAX_IN_FLIGHT)
@@ -82,6 +84,7 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
   constructor(client: Client, root: string, options: TreeCacheOptions<T> = {}) {
     this.#client = client
     this.root = root
+    this.#entries = new EntryTable(root)
     this.#options = options
     this.#settleReady = { resolve: () => {}, reject: () => {} }
     this.ready = new Promise((resolve, reject) => (this.#settleReady = { resolve, reject }))
@@ -310,8 +313,7 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
       const { data, stat, order } = await this.#limiter.run(() => this.#client.getData(path))
       if (order < reading.since || this.#isClosed) return false
       const value = this.#decode(data)
-      const change = this.#entries.read(path, { value, stat }, order)
-      if (change !== undefined) this.#emit(change)
+      this.#emitAll(this.#entries.read(path, { value, stat }, order))
       this.#checkSize()
       return true
     } catch (error) {
@@ -325,7 +327,11 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
       return false
     }
     if (error instanceof TreeTooLargeError || error instanceof FatalError) this.#onReadError(error)
-    else this.#emit({ type: 'unreadable', path, cause: error })
+    else {
+      this.#emit({ type: 'unreadable', path, cause: error })
+      // A lost connection is followed by another full read.
+      if (!(error instanceof RecoverableError)) this.#emitAll(this.#entries.unreadable(path))
+    }
     // The last known value stays.
     return true
   }

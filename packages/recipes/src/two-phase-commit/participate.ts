@@ -1,6 +1,7 @@
 import { AbortedError, type Bytes, type Client } from '@zabra/client/core'
 import { watchChildren } from '../tree-cache/watchers.ts'
 import { isFinished, retryInNewSession } from '../support/retry.ts'
+import { delay } from '../support/delay.ts'
 import { acquireHead } from '../lock-queue/queue-head.ts'
 import { encodeName } from '../support/name-codec.ts'
 import { watchUntil } from '../support/watch.ts'
@@ -8,7 +9,15 @@ import { coordinate, fromBase64 } from './coordinate.ts'
 import { COORDINATOR, type Decision, type TransactionRecord, type Vote } from './decide.ts'
 import { decodeRecord, Transaction } from './transaction.ts'
 
-/** The handlers of a site. All of them may be called again for the same id after a crash. */
+/**
+ * The longest delay in milliseconds between two checks whether a transaction that this site has applied can be deleted.
+ */
+const MAX_CHECK_DELAY_MS = 600_000
+
+/**
+ * The handlers of a site. Each is called once for an id, unless the site ended during it or before the servers had its
+ * result.
+ */
 export interface ParticipantHandlers {
   /**
    * Makes sure, durably, that the site can commit or abort, and votes. `signal` aborts when the transaction is
@@ -34,20 +43,28 @@ export function participate(
   handlers: ParticipantHandlers,
 ): AsyncDisposable {
   const stop = new AbortController()
-  const working = new Map<string, Promise<void>>()
+  const working = new Map<string, Work>()
   const over = (error: unknown): boolean => error instanceof AbortedError || isFinished(client)
   const begin = (name: string): void => {
-    const work = new Site(client, `${path}/${name}`, site, handlers, stop.signal)
-      .run()
+    const gone = new AbortController()
+    const done = new Site(client, `${path}/${name}`, site, handlers, stop.signal)
+      .run(gone.signal)
       .catch((error: unknown) => {
         if (!over(error)) handlers.onFailed?.(error, { id: name })
       })
-    working.set(name, work)
+    working.set(name, { done, gone })
+  }
+  /** Forgets it only when its work has ended: the listing of a server that lags behind may lack a transaction. */
+  const end = async (name: string, { done, gone }: Work): Promise<void> => {
+    gone.abort()
+    await done
+    working.delete(name)
   }
   const follow = async (): Promise<void> => {
     for await (const names of watchChildren(client, path, { signal: stop.signal })) {
       const there = new Set(names)
-      for (const name of working.keys()) if (!there.has(name)) working.delete(name)
+      for (const [name, work] of working)
+        if (!there.has(name) && !work.gone.signal.aborted) void end(name, work)
       for (const name of there) if (name.startsWith('tx-') && !working.has(name)) begin(name)
     }
   }
@@ -57,9 +74,16 @@ export function participate(
   return {
     async [Symbol.asyncDispose]() {
       stop.abort()
-      await Promise.all([following, ...working.values()])
+      await Promise.all([following, ...[...working.values()].map(({ done }) => done)])
     },
   }
+}
+
+/** The work of a site on one transaction. */
+interface Work {
+  readonly done: Promise<void>
+  /** Aborts when the transaction is gone. */
+  readonly gone: AbortController
 }
 
 /** One site in one transaction. */
@@ -78,21 +102,48 @@ class Site {
     this.#stop = stop
   }
 
-  async run(): Promise<void> {
+  /** Takes part until the transaction is gone, or `gone` aborts. */
+  async run(gone: AbortSignal): Promise<void> {
     const found = await this.#transaction.read()
     if (!found?.record.participants.includes(this.#site)) return
-    const decision = await this.#vote(found.record)
-    if (decision === undefined) return
+    const { record } = found
+    const isGone = (await this.#transaction.hasAcknowledged(encodeName(this.#site)))
+      ? await this.#transaction.removeIfDone(record)
+      : await this.#apply(record)
+    if (!isGone) await this.#cleanUp(record, AbortSignal.any([gone, this.#stop]))
+  }
+
+  /** Votes and applies the decision. Returns whether the transaction is gone. */
+  async #apply(record: TransactionRecord): Promise<boolean> {
+    const decision = await this.#vote(record)
+    if (decision === undefined) return true
     const { id } = this.#transaction
     await (decision === 'committed' ? this.#handlers.commit({ id }) : this.#handlers.abort({ id }))
-    await this.#transaction.acknowledge(encodeName(this.#site), found.record)
+    return this.#transaction.acknowledge(encodeName(this.#site), record)
+  }
+
+  /**
+   * Deletes the transaction when all sites have applied it, should the coordinator and the last site have ended before
+   * they did. Checks at random times, so that one of many sites does it, and more and more rarely, since a site may be
+   * away for long.
+   */
+  async #cleanUp(record: TransactionRecord, ended: AbortSignal): Promise<void> {
+    const { random } = this.#client.platform
+    for (let wait = this.#client.session.timeout; ; wait = Math.min(wait * 2, MAX_CHECK_DELAY_MS)) {
+      // Not before the session of a coordinator that has ended can have expired.
+      await delay(this.#client, wait + random.below(wait), ended)
+      if (ended.aborted || (await this.#transaction.removeIfDone(record))) return
+    }
   }
 
   /** Votes, and waits for the decision at the same time. */
   async #vote(record: TransactionRecord): Promise<Decision | undefined> {
     const early = new AbortController()
-    const decision = this.#decision().finally(() => early.abort())
-    decision.catch(() => {})
+    const decision = this.#decision()
+    decision.then(
+      () => early.abort(),
+      (error: unknown) => early.abort(error),
+    )
     const voted = this.#prepareAndVote(record, AbortSignal.any([early.signal, this.#stop]))
     const [decided] = await Promise.all([decision, voted])
     return decided

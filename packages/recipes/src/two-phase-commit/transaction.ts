@@ -28,7 +28,7 @@ export class Transaction {
   readonly path: string
 
   constructor(client: Client, path: string) {
-    this.client = client
+    this.client = client.unordered()
     this.path = path
   }
 
@@ -101,19 +101,35 @@ export class Transaction {
     }
   }
 
-  /** Records that the site has applied the decision. The last site deletes the transaction. */
-  async acknowledge(name: string, record: TransactionRecord): Promise<void> {
+  /** Returns whether the site has applied the decision. */
+  async hasAcknowledged(name: string): Promise<boolean> {
+    const path = `${this.path}/acks/${name}`
+    return (await retryInNewSession(this.client, () => this.client.exists(path))) !== undefined
+  }
+
+  /**
+   * Records that the site has applied the decision. The last site deletes the transaction. Returns whether it is gone.
+   */
+  async acknowledge(name: string, record: TransactionRecord): Promise<boolean> {
     const acks = await retryInNewSession(this.client, () => this.#countAcknowledgement(name))
-    if (acks !== undefined && acks >= record.participants.length) await this.#forget(record, acks)
+    if (acks === undefined) return true
+    return acks >= record.participants.length && (await this.#forget(record, acks))
+  }
+
+  /** Deletes the transaction if nothing needs it any more. Returns whether it is gone. */
+  removeIfDone(record: TransactionRecord): Promise<boolean> {
+    return retryUntilKnown(this.client, async () => {
+      const stat = await this.client.exists(`${this.path}/acks`)
+      return stat === undefined || this.#forget(record, stat.version)
+    })
   }
 
   /** Records that the coordinator knows the decision. */
   async removeCoordinator(record: TransactionRecord): Promise<void> {
-    await retryUntilKnown(this.client, async () => {
-      await this.client.delete(`${this.path}/alive/${COORDINATOR}`, { missingOk: true })
-      const stat = await this.client.exists(`${this.path}/acks`)
-      if (stat !== undefined) await this.#forget(record, stat.version)
-    })
+    await retryUntilKnown(this.client, () =>
+      this.client.delete(`${this.path}/alive/${COORDINATOR}`, { missingOk: true }),
+    )
+    await this.removeIfDone(record)
   }
 
   /**
@@ -138,11 +154,12 @@ export class Transaction {
     }
   }
 
-  async #forget(record: TransactionRecord, acks: number): Promise<void> {
-    await retryUntilKnown(this.client, async () => {
+  #forget(record: TransactionRecord, acks: number): Promise<boolean> {
+    return retryUntilKnown(this.client, async () => {
       const waits = (await this.client.exists(`${this.path}/alive/${COORDINATOR}`)) !== undefined
-      if (isDone(record, acks, waits))
-        await this.client.delete(this.path, { recursive: true, missingOk: true })
+      if (!isDone(record, acks, waits)) return false
+      await this.client.delete(this.path, { recursive: true, missingOk: true })
+      return true
     })
   }
 

@@ -243,6 +243,86 @@ describe('a transaction', () => {
   })
 })
 
+/** Lets a host send this many chunks and dies then: nothing of it reaches the servers any more. */
+function killAfter(own: ManualWorld, host: string, chunks: number): { readonly sent: () => number } {
+  let sent = 0
+  own.faults.open = (server) => {
+    if (server.host === host && sent > chunks) throw new Error('dead')
+  }
+  own.faults.toServer = (chunk, connection) => {
+    if (connection.server.host !== host) return chunk
+    sent++
+    if (sent <= chunks) return chunk
+    own.clock.immediate(() => connection.cut())
+    return undefined
+  }
+  return { sent: () => sent }
+}
+
+/** Runs a transaction of two sites in which one host dies after `chunks`; returns how many chunks it tried to send. */
+async function playDeath(host: 'coordinator' | 'b', chunks: number): Promise<number> {
+  const own = await ManualWorld.start()
+  const ledger = new Ledger()
+  const [a, b, coordinator] = await Promise.all(
+    ['a', 'b', 'coordinator'].map((name) => own.client({ servers: `${name}:2181` })),
+  )
+  participate(a!, '/t', 'a', ledger.handlers('a'))
+  participate(b!, '/t', 'b', ledger.handlers('b'))
+  await own.advance(100)
+  const { sent } = killAfter(own, host, chunks)
+  begin(coordinator!, ['a', 'b']).catch(() => {})
+  await own.advance(60_000)
+  if (host === 'b' && sent() > chunks) {
+    participate(await own.client(), '/t', 'b', ledger.handlers('b'))
+    await own.advance(60_000)
+  }
+  const count = (entry: string): number => ledger.entries.filter((each) => each === entry).length
+  const where = `${host} dead after ${chunks} chunks: ${ledger.entries.join()}`
+  ledger.checkOneDecision()
+  expect(ledger.failures, where).toEqual([])
+  const left = await own.outcome(tree(await own.client()))
+  expect(
+    left.filter((path) => path.startsWith('/t/')),
+    where,
+  ).toEqual([])
+  // Between the handler and its acknowledgement a site cannot know whether it was called.
+  expect(count('a committed') + count('a aborted'), where).toBeLessThanOrEqual(1)
+  expect(count('b committed') + count('b aborted'), where).toBeLessThanOrEqual(host === 'b' ? 2 : 1)
+  await own.end()
+  return sent()
+}
+
+it.each(['coordinator', 'b'] as const)(
+  'a transaction is deleted, and its handlers are called once, wherever %s dies',
+  async (host) => {
+    let chunks = 1
+    while ((await playDeath(host, chunks)) > chunks) chunks++
+    expect(chunks).toBeGreaterThan(5)
+  },
+)
+
+it('a site that takes part anew does not apply a transaction twice', async () => {
+  const ledger = new Ledger()
+  const own = await world.client()
+  const steady = participate(own, '/t', 'a', ledger.handlers('a'))
+  await world.settle()
+  void begin(client, ['a', 'b'])
+  await world.settle()
+  const [tx] = await run(client.getChildren('/t').then(({ children }) => children))
+  participate(await world.client(), '/t', 'b', {
+    ...ledger.handlers('b'),
+    // Never acknowledged, so that the transaction stays.
+    commit: () => new Promise(() => {}),
+  })
+  await world.settle()
+  expect(ledger.entries.filter((entry) => entry === 'a committed')).toHaveLength(1)
+  await run(Promise.all([steady[Symbol.asyncDispose]()]))
+  participate(own, '/t', 'a', ledger.handlers('a'))
+  await world.settle()
+  expect(await run(client.exists(`/t/${tx}`))).toBeDefined()
+  expect(ledger.entries.filter((entry) => entry === 'a committed')).toHaveLength(1)
+})
+
 it('example: a transfer between two banks', async () => {
   const ledger = new Ledger()
   await sites(ledger, { 'bank-a': 'commit', 'bank-b': 'commit' })
@@ -333,6 +413,8 @@ it('is decided once among random deaths of coordinators and cuts of sites', asyn
     await advanceUntilSettled(own, 60_000, after(own, 20_000))
     ledger.checkOneDecision()
     expect(ledger.failures).toEqual([])
+    const left = await advanceUntilSettled(own, 60_000, tree(await own.client()))
+    expect(left.filter((path) => path.startsWith('/t/'))).toEqual([])
     const all = [...ledger.outcomes.values()].flatMap((outcomes) => [...outcomes])
     expect(vetoed && all.includes('committed')).toBe(false)
     expect([...ledger.outcomes.values()].every((outcomes) => outcomes.size === 1)).toBe(true)
