@@ -115,7 +115,8 @@ export class RoleManager {
   #warnOfOpenPorts(): void {
     const { settings, membership, platform } = this.#context
     const provesId = usesQuorumTls(settings) && !settings.quorumPortUnification
-    if (provesId && settings.quorumClientAuth === 'need') return
+    const logsIn = settings.quorumSecret !== undefined || settings.quorumServerRequiresSasl
+    if (logsIn || (provesId && settings.quorumClientAuth === 'need')) return
     const portsOf = (port: 'quorumPort' | 'electionPort'): number[] =>
       membership.listenAddresses(port, settings.quorumListenOnAllIPs).map((at) => at.port)
     const facts = {
