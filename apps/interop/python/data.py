@@ -5,7 +5,7 @@ import sys
 from kazoo.client import KazooClient
 from kazoo.recipe.barrier import Barrier
 from kazoo.recipe.counter import Counter
-from kazoo.recipe.queue import LockingQueue
+from kazoo.recipe.queue import LockingQueue, Queue
 
 address, kind = sys.argv[1], sys.argv[2]
 zk = KazooClient(hosts=address, timeout=10)
@@ -23,6 +23,24 @@ if kind == "queue":
             break
         print("got", value.decode(), flush=True)
         queue.consume()
+elif kind == "plain":
+    queue = Queue(zk, "/plain")
+    for n in range(20):
+        queue.put(b"kazoo-%d" % n, priority=100 + n % 3)
+    while True:
+        value = queue.get()
+        if value is None:
+            break
+        print("got", value.decode(), flush=True)
+elif kind == "parties":
+    parties = [zk.Party("/members", "kazoo"), zk.ShallowParty("/shallow", "kazoo")]
+    for party in parties:
+        party.join()
+    for party in parties:
+        print("members", *sorted(party), flush=True)
+    sys.stdin.readline()
+    for party in parties:
+        party.leave()
 elif kind == "counter":
     counter = Counter(zk, "/counter")
     for _ in range(50):

@@ -4,6 +4,7 @@ import {
   Barrier,
   Counter,
   Group,
+  Party,
   Queue,
   TreeCache,
   twoPhaseCommit,
@@ -45,6 +46,38 @@ const suites = (server: () => Server, clientOf: () => Client): void => {
     expect([...got, ...gotByKazoo].toSorted()).toEqual(all.toSorted())
     expect(got.length).toBeGreaterThan(0)
     expect((await clientOf().getChildren('/queue/taken')).children).toEqual([])
+  })
+
+  it('Queue delivers each item of a plain queue once, to Zabra or to kazoo', async () => {
+    const kazoo = await startKazoo(server(), 'plain')
+    const queue = new Queue(clientOf(), '/plain', { codec: utf8, naming: 'kazooPlain' })
+    for (let n = 0; n < 20; n++) await queue.put(`own-${n}`, { priority: 100 + (n % 3) })
+    kazoo.proceed()
+    const got: string[] = []
+    for (let n = 0; n < 10; n++) got.push(await queue.take())
+    await kazoo.done
+    while ((await queue.size()) > 0) got.push(await queue.take())
+    const gotByKazoo = kazoo.lines.filter((line) => line.startsWith('got ')).map((line) => line.slice(4))
+    const all = ['own', 'kazoo'].flatMap((who) => Array.from({ length: 20 }, (_, n) => `${who}-${n}`))
+    expect([...got, ...gotByKazoo].toSorted()).toEqual(all.toSorted())
+  })
+
+  it('Party shares membership with the Party and the ShallowParty of kazoo', async () => {
+    const mine = new Party(clientOf(), '/members', 'zabra')
+    const shallow = new Party(clientOf(), '/shallow', 'zabra', { layout: 'shallow' })
+    await mine.join()
+    await shallow.join()
+    const kazoo = await startKazoo(server(), 'parties')
+    kazoo.proceed()
+    await kazoo.waitForLine('members kazoo zabra')
+    expect(await mine.members()).toEqual(['kazoo', 'zabra'])
+    expect(await shallow.members()).toEqual(['kazoo', 'zabra'])
+    kazoo.proceed()
+    await kazoo.done
+    expect(kazoo.lines.filter((line) => line === 'members kazoo zabra')).toHaveLength(2)
+    expect(await mine.members()).toEqual(['zabra'])
+    expect(await shallow.members()).toEqual(['zabra'])
+    await Promise.all([mine.leave(), shallow.leave()])
   })
 
   it('Counter and kazoo add to the same counter', async () => {

@@ -134,11 +134,31 @@ export interface Client extends AsyncDisposable {
   detach(): Promise<SessionCredentials>
 }
 
+/** A decoded value and the stat of its znode. */
+export interface TypedValue<T> {
+  readonly value: T
+  readonly stat: Stat
+}
+
+/** A client of decoded values. */
 export interface TypedClient<T> {
   readonly client: Client
   create(path: string, value: T, options?: CreateOptions): Promise<CreateResult>
   get(path: string, options?: CallOptions): Promise<{ value: T; stat: Stat } & Ordered>
   set(path: string, value: T, options?: SetDataOptions): Promise<Stat & Ordered>
+  /** Deletes a znode, as the `delete` of the client does. */
+  delete(path: string, options?: DeleteOptions): Promise<void>
+  /**
+   * Returns the children of a znode by name, sorted, with their values. Children that vanish meanwhile are left out;
+   * rejects with the error of the codec for one that it cannot decode.
+   */
+  children(path: string, options?: CallOptions): Promise<Map<string, TypedValue<T>>>
+  /**
+   * Yields the value, and the newest one after each change, until the consumer leaves the loop; undefined while the
+   * znode does not exist. Values in between are skipped. Goes on through lost connections and sessions. Throws the error
+   * of the codec, and an `AbortedError` when `signal` aborts.
+   */
+  watch(path: string, options?: { signal?: AbortSignal }): AsyncGenerator<TypedValue<T> | undefined, void>
   /** Reads, changes and writes the value until no other write interferes. `change` may run more than once. */
   update(
     path: string,

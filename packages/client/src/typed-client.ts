@@ -1,8 +1,9 @@
 import { remainingCallOptions } from './call-options.ts'
-import { BadVersionError } from './errors.ts'
+import { abortError, BadVersionError, NoNodeError, RecoverableError, SessionExpiredError } from './errors.ts'
+import { mapConcurrent } from './map-concurrent.ts'
 import { backoff } from './retry.ts'
-import type { Client, TypedClient } from './client-api.ts'
-import type { Codec } from './types.ts'
+import type { Client, TypedClient, TypedValue } from './client-api.ts'
+import type { CallOptions, Codec, OneShotWatch } from './types.ts'
 
 /** Returns a client of decoded values over the same session. */
 export function typedClient<T>(client: Client, codec: Codec<T>): TypedClient<T> {
@@ -14,6 +15,9 @@ export function typedClient<T>(client: Client, codec: Codec<T>): TypedClient<T> 
       return { value: codec.decode(data), stat, order }
     },
     set: async (path, value, options) => client.setData(path, codec.encode(value), options),
+    delete: async (path, options) => client.delete(path, options),
+    children: (path, options) => readChildren(client, codec, path, options),
+    watch: (path, options) => watchValue(client, codec, path, options?.signal),
     update: async (path, change, options = {}) => {
       const nextOptions = remainingCallOptions(options, client.platform.clock)
       for (let tries = 0; ; tries++) {
@@ -32,5 +36,99 @@ export function typedClient<T>(client: Client, codec: Codec<T>): TypedClient<T> 
         if (tries > 0) await backoff(client, tries)
       }
     },
+  }
+}
+
+async function readChildren<T>(
+  client: Client,
+  codec: Codec<T>,
+  path: string,
+  options: CallOptions = {},
+): Promise<Map<string, TypedValue<T>>> {
+  const nextOptions = remainingCallOptions(options, client.platform.clock)
+  const { children } = await client.getChildren(path, nextOptions())
+  const values = new Map<string, TypedValue<T>>()
+  const read = async (name: string): Promise<readonly [string, TypedValue<T>] | undefined> => {
+    try {
+      const { data, stat } = await client.getData(
+        path === '/' ? `/${name}` : `${path}/${name}`,
+        nextOptions(),
+      )
+      return [name, { value: codec.decode(data), stat }]
+    } catch (error) {
+      if (error instanceof NoNodeError) return undefined
+      throw error
+    }
+  }
+  for await (const found of mapConcurrent(children.toSorted(), read)) {
+    if (found !== undefined) values.set(...found)
+  }
+  return values
+}
+
+/** Sets a one-shot watch with each read, so that a change leads to the next read. */
+async function* watchValue<T>(
+  client: Client,
+  codec: Codec<T>,
+  path: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<TypedValue<T> | undefined, void> {
+  let last: string | undefined
+  for (let tries = 0; ;) {
+    if (signal?.aborted) throw abortError(signal.reason, { operation: 'watch', path })
+    let watch: OneShotWatch | undefined
+    try {
+      watch = await watchDataOrCreation(client, path, signal)
+      tries = 0
+      const { data, stat } = watch
+      const mark = data === undefined ? 'none' : `${stat!.czxid} ${stat!.mzxid}`
+      if (mark !== last) yield data === undefined ? undefined : { value: codec.decode(data), stat: stat! }
+      last = mark
+      await firedOrAborted(watch, signal)
+    } catch (error) {
+      // The next read sets a watch in the next session, or over the next connection.
+      const isTransient = error instanceof RecoverableError || error instanceof SessionExpiredError
+      if (!isTransient || signal?.aborted || client.state === 'expired') throw error
+      await backoff(client, tries++)
+    } finally {
+      // Not awaited: a hanging connection must not hold up the consumer.
+      void watch?.close()
+    }
+  }
+}
+
+/** Reads the data with a watch, or waits for the creation of a missing znode. */
+async function watchDataOrCreation(
+  client: Client,
+  path: string,
+  signal: AbortSignal | undefined,
+): Promise<OneShotWatch> {
+  const options = signal === undefined ? {} : { signal }
+  for (;;) {
+    try {
+      return await client.watchOnce(path, 'data', options)
+    } catch (error) {
+      if (!(error instanceof NoNodeError)) throw error
+    }
+    const creation = await client.watchOnce(path, 'exists', options)
+    if (creation.stat === undefined) return creation
+    void creation.close()
+  }
+}
+
+/** Resolves when the watch fires; rejects when it ends or `signal` aborts. */
+async function firedOrAborted(watch: OneShotWatch, signal: AbortSignal | undefined): Promise<void> {
+  if (signal === undefined) return void (await watch.fired)
+  // Closing the watch rejects `fired`.
+  const stop = (): void => void watch.close()
+  signal.addEventListener('abort', stop, { once: true })
+  try {
+    if (signal.aborted) stop()
+    await watch.fired
+  } catch (error) {
+    if (signal.aborted) throw abortError(signal.reason, { operation: 'watch' })
+    throw error
+  } finally {
+    signal.removeEventListener('abort', stop)
   }
 }

@@ -1,10 +1,10 @@
 import type { CommandModule } from '../context.ts'
 import { ExitCode, Failure, toExit, UsageError } from '../exit-codes.ts'
 import { note, print, printJson, type Io } from '../io.ts'
-import type { ServerAddress } from '@zabra/client'
+import { fourLetterWord, type ServerAddress } from '@zabra/client'
 import { resolveServers, formatServer } from '../session/address.ts'
 import type { ClientTransport } from '../session/transport.ts'
-import { sendFourLetterWord, isNotServing, isNotWhitelisted } from '../session/four-letter-word.ts'
+import { isNotServing, isNotWhitelisted } from '../session/four-letter-word.ts'
 import { safeLine } from '../text/bytes.ts'
 import { table } from '../text/table.ts'
 
@@ -89,11 +89,11 @@ async function queryMember(
   timeoutMs: number,
 ): Promise<Member> {
   const server = formatServer(at)
-  const { transport } = clientTransport
+  const options = { transport: clientTransport.transport, timeout: timeoutMs, signal: io.signal }
   try {
     const [srvr, mntr] = await Promise.all([
-      sendFourLetterWord(transport, at, 'srvr', timeoutMs, io.signal),
-      sendFourLetterWord(transport, at, 'mntr', timeoutMs, io.signal),
+      fourLetterWord(at, 'srvr', options),
+      fourLetterWord(at, 'mntr', options),
     ])
     return parseMember(server, srvr, mntr)
   } catch (error) {

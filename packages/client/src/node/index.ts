@@ -1,15 +1,17 @@
 /** The client for Node, Deno and Bun: `connect({ servers })` needs nothing else. */
 import { lightRandom, resolveSrv, keepAliveNodeClock } from '@zabra/runtime/node/dial'
 import { connectWith, type ConnectOptions, type ConnectDefaults } from '../connect.ts'
+import { sendFourLetterWord, type FourLetterWordOptions } from '../four-letter-word.ts'
 import { digestMd5With } from '../sasl.ts'
 import type { ServerList } from '../servers/connect-string.ts'
 import { resolveServers, type FindServersOptions } from '../servers/srv.ts'
 import type { Client } from '../client-api.ts'
-import type { Platform } from '../platform.ts'
+import type { Platform, ServerAddress, Transport } from '../platform.ts'
 import { withDiagnostics } from './diagnostics.ts'
 import { nodeTransport } from './transport.ts'
 
 export * from '../core.ts'
+export type { FourLetterWordOptions } from '../four-letter-word.ts'
 export type { FindServersOptions } from '../servers/srv.ts'
 export type { ServerList } from '../servers/connect-string.ts'
 export type { RequestContext } from './diagnostics.ts'
@@ -21,12 +23,14 @@ export type { TlsOptions } from '@zabra/runtime'
 /** SASL DIGEST-MD5 for the option `sasl`: `digestMd5({ username, password })`. */
 export const digestMd5 = digestMd5With(lightRandom)
 
+type NodeDefaults = ConnectDefaults & { readonly transport: Transport }
+
 const platform: Platform = { clock: keepAliveNodeClock, random: lightRandom, resolveSrv }
 /**
  * Shared by all clients: the transport has no certificates of its own. Created lazily, since imports must have no
  * side effects.
  */
-let defaults: ConnectDefaults | undefined
+let defaults: NodeDefaults | undefined
 
 /**
  * Resolves to the servers of a connect string, looking up those of `dns-srv://name`, for tools that contact each
@@ -41,10 +45,24 @@ export async function findServers(
   return { servers: list, chroot }
 }
 
+const nodeDefaults = (): NodeDefaults =>
+  (defaults ??= { transport: nodeTransport(), platform, wrapInstrumentation: withDiagnostics })
+
 /** Opens a session and resolves when the server has granted it; see `connectWith`. */
 export function connect(options: ConnectOptions): Promise<Client> {
-  return connectWith(
-    options,
-    (defaults ??= { transport: nodeTransport(), platform, wrapInstrumentation: withDiagnostics }),
-  )
+  return connectWith(options, nodeDefaults())
+}
+
+/**
+ * Sends a four-letter word, such as `mntr`, to one server and resolves to the reply. A server that does not have the word
+ * on its whitelist says so in its reply. Rejects with an `OperationTimeoutError`, with an `AbortedError` when the signal
+ * aborts, and with the error of the transport.
+ */
+export async function fourLetterWord(
+  server: string | ServerAddress,
+  word: string,
+  options: FourLetterWordOptions = {},
+): Promise<string> {
+  const { transport = nodeDefaults().transport } = options
+  return sendFourLetterWord(server, word, { transport, clock: platform.clock }, options)
 }

@@ -1,3 +1,5 @@
 export { AtomicValue, Counter } from './atomic-value.ts'
 export type { AtomicValueOptions, CounterOptions, Versioned } from './atomic-value.ts'
 export { bigEndian, decimal } from './decide.ts'
+export { UniqueIds } from './unique-ids.ts'
+export type { UniqueIdsOptions } from './unique-ids.ts'

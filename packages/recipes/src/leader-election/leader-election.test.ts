@@ -327,3 +327,20 @@ it('fifty participants lead in turn, with one notification each', async () => {
   }
   expect(await line()).toEqual([])
 })
+
+it('an election lists its participants, the leader first', async () => {
+  const election = new LeaderElection(a, '/list', { id: 'one' })
+  expect(await run(election.participants())).toEqual([])
+  const leading = election.leadership()
+  await run(leading.next())
+  const waiting = new LeaderElection(b, '/list', { id: 'two', announce: true }).leadership()
+  const next = waiting.next()
+  await world.settle()
+  expect((await run(election.participants())).map(({ id, owner }) => [id, owner])).toEqual([
+    ['one', a.session.id],
+    ['two', b.session.id],
+  ])
+  await run(leading.return(undefined))
+  await run(next)
+  await run(waiting.return(undefined))
+})

@@ -11,6 +11,7 @@ import { EphemeralLockHandle } from '../handles/ephemeral-lock-handle.ts'
 import type { Abortable, LockHandle, RecipeOptions } from '../handles/types.ts'
 import { createParser } from '../lock-queue/contenders.ts'
 import { LockQueue, type QueueEntry } from '../lock-queue/lock-queue.ts'
+import { readParticipants, type Participant } from '../lock-queue/participants.ts'
 import { acquireTurn } from '../lock-queue/turn.ts'
 import { uuid } from '../support/uuid.ts'
 import { announce, withdrawAnnouncement, type Leader } from './announcement.ts'
@@ -24,6 +25,11 @@ export interface ElectionOptions extends Omit<RecipeOptions, 'data'> {
    * their leadership.
    */
   readonly announce?: boolean
+}
+
+/** A participant of an election. */
+export interface ElectionParticipant extends Omit<Participant, 'data'> {
+  readonly id: string
 }
 
 /** A leadership that is held. */
@@ -115,6 +121,15 @@ export class LeaderElection implements AsyncDisposable {
     const stop = signal === undefined ? this.#closing.signal : AbortSignal.any([signal, this.#closing.signal])
     const look = this.#options.announce ? readAnnouncement(this.#leaderPath) : readQueueHead(this.#queue)
     return observeLeaders(this.client, look, stop)
+  }
+
+  /** Returns the participants, the leader first. */
+  participants(): Promise<ElectionParticipant[]> {
+    return readParticipants(this.#queue, ({ path, data, owner }) => ({
+      id: new TextDecoder().decode(data),
+      path,
+      owner,
+    }))
   }
 
   /** Ends all loops of this object and resigns. */

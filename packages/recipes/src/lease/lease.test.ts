@@ -34,9 +34,9 @@ describe('a lease', () => {
     const closed = a.close()
     await world.settle()
     await closed
+    expect(first.signal.reason).toMatchObject({ reason: 'closed' })
     expect(await run(by(b, 'b'))).toBeUndefined()
     await world.advance(5001)
-    expect(first.signal.reason).toMatchObject({ reason: 'leasePassed' })
     const second = (await run(by(b, 'b')))!
     expect(second.token).toBeGreaterThan(first.token)
     expect((await run(b.getChildren('/dir'))).children).toEqual(['lease'])

@@ -1,1 +1,2 @@
 export * from './mutex.ts'
+export type { Participant } from '../lock-queue/participants.ts'

@@ -4,25 +4,17 @@ import { EphemeralLockHandle } from '../handles/ephemeral-lock-handle.ts'
 import type { AcquireOptions, LockHandle, RecipeOptions } from '../handles/types.ts'
 import { contendersInOrder } from '../lock-queue/contenders.ts'
 import { LockQueue, type QueueEntry } from '../lock-queue/lock-queue.ts'
+import { readParticipants, type Participant } from '../lock-queue/participants.ts'
 import { acquireTurn, tryAcquireTurn, type TurnOptions } from '../lock-queue/turn.ts'
 import { isBusy, enterLocalQueue } from './local-queue.ts'
 import { lockPrefixes, parseLock } from './names.ts'
 import { Owners } from './owners.ts'
-import { undefinedIfMissing } from '../support/retry.ts'
 
 export interface MutexOptions extends RecipeOptions {
   /** An owner may acquire a lock that it holds; the last release counts. Every acquire must then name its owner. */
   readonly reentrant?: boolean
   /** Callers of one client queue locally, with one znode at a time in the queue (default true). */
   readonly localQueue?: boolean
-}
-
-/** A contender of a lock. */
-export interface Participant {
-  readonly path: string
-  readonly data: Bytes
-  /** Id of the session. */
-  readonly owner: bigint
 }
 
 /**
@@ -100,12 +92,8 @@ export class Mutex {
   }
 
   /** Returns the contenders, the holder first. */
-  async participants(): Promise<Participant[]> {
-    const listing = await this.queue.list(undefined)
-    const reads = contendersInOrder(listing?.names ?? [], parseLock).map(({ name }) =>
-      this.#read(this.queue.pathOf(name)),
-    )
-    return (await Promise.all(reads)).filter((participant) => participant !== undefined)
+  participants(): Promise<Participant[]> {
+    return readParticipants(this.queue, (participant) => participant)
   }
 
   /** Waits in the queue. */
@@ -140,10 +128,5 @@ export class Mutex {
     if (held === undefined) leave()
     else held.onRelease(leave)
     return held
-  }
-
-  async #read(path: string): Promise<Participant | undefined> {
-    const found = await undefinedIfMissing(this.client.getData(path))
-    return found && { path, data: found.data, owner: found.stat.ephemeralOwner }
   }
 }

@@ -52,6 +52,12 @@ describe('item names', () => {
     ])
   })
 
+  it("of kazoo's plain queue are directly below its path", () => {
+    const plain = queueLayout('/q', 'kazooPlain')
+    expect([plain.items, plain.claims, plain.prefix({})]).toEqual(['/q', '/q.queue/claims', 'entry-100-'])
+    expect(() => queueLayout('/', 'kazooPlain')).toThrow('below the root')
+  })
+
   it('of kazoo allow priorities from 0 to 999 and no delays', () => {
     expect(kazoo.prefix({})).toBe('entry-100-')
     expect(kazoo.parse('entry-007-0000000003')).toMatchObject({ priority: 7, sequence: 3 })

@@ -21,7 +21,7 @@ export interface NameParts {
 }
 
 /** Naming scheme of a queue. */
-export type QueueNaming = 'recipe' | 'kazoo' | 'curator'
+export type QueueNaming = 'recipe' | 'kazoo' | 'kazooPlain' | 'curator'
 
 /** The paths and names of a queue. */
 export interface QueueLayout {
@@ -47,18 +47,18 @@ const CURATOR = /^queue-([01][0-9A-F]{8})?(-?\d{10}|-\d{9})$/
 const KAZOO_PRIORITY = 100
 
 /**
- * Returns the layout of a queue. `kazoo` is that of kazoo's `LockingQueue`. `curator` is that of Curator's
- * `DistributedQueue` and `DistributedPriorityQueue`, which keep items directly below the queue's path; everything
- * else is in a sibling directory.
+ * Returns the layout of a queue. `kazoo` is that of kazoo's `LockingQueue`. `kazooPlain` is that of its `Queue`, and
+ * `curator` that of Curator's `DistributedQueue` and `DistributedPriorityQueue`; both keep items directly below the
+ * queue's path, and everything else is in a sibling directory.
  */
 export function queueLayout(path: string, naming: QueueNaming): QueueLayout {
-  if (naming === 'curator') {
-    if (path === '/') throw new UsageError('Expected a path below the root with the naming of Curator')
+  if (naming === 'curator' || naming === 'kazooPlain') {
+    if (path === '/') throw new UsageError(`Expected a path below the root with the naming ${naming}`)
     return {
       items: path,
       ...siblingFolders(`${path}.queue`),
       claims: `${path}.queue/claims`,
-      ...curatorNames,
+      ...(naming === 'curator' ? curatorNames : kazooNames),
     }
   }
   const inside = (name: string): string => (path === '/' ? `/${name}` : `${path}/${name}`)

@@ -418,3 +418,27 @@ it('example: workers share jobs, and a failed worker loses no job', async () => 
   await run(Promise.allSettled(workers))
   expect(done.toSorted()).toEqual(['ada', 'grace'])
 })
+
+it('peek returns what would be taken next, and takes nothing', async () => {
+  const queue = queueOf(client)
+  expect(await run(queue.peek())).toBeUndefined()
+  await run(queue.putAll(['a', 'b', 'c']))
+  await run(queue.put('urgent', { priority: -1 }))
+  expect([await run(queue.peek()), await run(queue.peek())]).toEqual(['urgent', 'urgent'])
+  const message = await nextOf(queue.receive())
+  expect(message.value).toBe('urgent')
+  // A claimed item cannot be taken.
+  expect(await run(queueOf(other).peek())).toBe('a')
+  await run(message.ack())
+  expect([await run(queue.take()), await run(queue.peek()), await run(queue.take())]).toEqual(['a', 'b', 'b'])
+  expect(await run(queue.size())).toBe(1)
+})
+
+it('a plain queue of kazoo holds its items directly below its path', async () => {
+  const plain = new Queue(client, '/plain', { codec: utf8, naming: 'kazooPlain' })
+  await run(plain.put('a'))
+  expect((await run(client.getChildren('/plain'))).children).toEqual(['entry-100-0000000000'])
+  await run(other.create('/plain/entry-007-', bytes('b'), { mode: 'persistentSequential', protected: false }))
+  expect([await run(plain.take()), await run(plain.take())]).toEqual(['b', 'a'])
+  expect(await run(plain.size())).toBe(0)
+})

@@ -26,7 +26,8 @@ export interface QueueOptions<T> {
    */
   readonly deadLetterAfter?: number
   /**
-   * `kazoo` shares the queue with kazoo's `LockingQueue`. `curator` shares it with Curator's `DistributedQueue`
+   * `kazoo` shares the queue with kazoo's `LockingQueue`, `kazooPlain` with its `Queue`, whose consumers know no claims
+   * and may take an item that `receive` has delivered. `curator` shares it with Curator's `DistributedQueue`
    * and `DistributedPriorityQueue` with the lock path `<path>.queue/claims`; their items need the codec
    * `curatorItems`.
    */
@@ -151,6 +152,26 @@ export class Queue<T> {
       yield message
       while (working.size >= concurrency) await Promise.race(working)
     }
+  }
+
+  /**
+   * Returns the value that would be taken next, without taking it; undefined when no item can be taken now. Another client
+   * may take it meanwhile. Rejects with the error of the codec for an item that it cannot decode.
+   */
+  peek({ signal }: { readonly signal?: AbortSignal } = {}): Promise<T | undefined> {
+    return retryInNewSession(this.#client, async () => {
+      for (;;) {
+        // Items that others have claimed cannot be taken.
+        this.#hasClaims = true
+        const item = await this.#peek(signal)
+        // The listing is not used for claims, since its first item was not claimed.
+        this.#cachedItems = []
+        if (item === undefined) return undefined
+        const path = `${this.#layout.items}/${item.name}`
+        const found = await undefinedIfMissing(this.#client.getData(path, signal ? { signal } : {}))
+        if (found !== undefined) return this.#context.codec.decode(found.data)
+      }
+    })
   }
 
   /** Returns the number of items, including claimed ones. */

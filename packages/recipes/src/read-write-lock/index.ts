@@ -1,1 +1,6 @@
-export * from './read-write-lock.ts'
+export {
+  ReadWriteLock,
+  type LockSide,
+  type ReadWriteParticipant,
+  type SideOptions,
+} from './read-write-lock.ts'

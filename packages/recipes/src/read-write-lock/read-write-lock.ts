@@ -1,9 +1,10 @@
 import { UsageError, type Client, type CreateResult, type ErrorPolicy } from '@zabra/client/core'
 import { runAndRelease } from '../handles/run-and-release.ts'
-import { EphemeralLockHandle } from '../handles/ephemeral-lock-handle.ts'
+import { EphemeralLockHandle, type HandleOptions } from '../handles/ephemeral-lock-handle.ts'
 import type { AcquireOptions, LockHandle, RecipeOptions } from '../handles/types.ts'
 import { contendersInOrder, createParser } from '../lock-queue/contenders.ts'
 import { LockQueue, createdEntry, protectionIds, entryOf, type QueueEntry } from '../lock-queue/lock-queue.ts'
+import { readParticipants, type Participant } from '../lock-queue/participants.ts'
 import { entryDeleted, acquireTurn, tryAcquireTurn, type TurnOptions } from '../lock-queue/turn.ts'
 import { uuid } from '../support/uuid.ts'
 import { isAmbiguous } from '../support/retry.ts'
@@ -14,7 +15,11 @@ const prefixes = {
   curator: { read: '__READ__', write: '__WRIT__' },
   kazoo: { read: '__rlock__', write: '__lock__' },
 } as const
-const parse = createParser(['__WRIT__', 'write-', '__lock__'], ['__READ__', 'read-', '__rlock__'])
+/** Recognises the contenders of all naming schemes. */
+export const parseReadWrite = createParser(
+  ['__WRIT__', 'write-', '__lock__'],
+  ['__READ__', 'read-', '__rlock__'],
+)
 
 type Mode = 'read' | 'write'
 export type SideOptions = Omit<AcquireOptions, 'owner'>
@@ -36,6 +41,11 @@ interface HeldLock {
   isReplaced: boolean
 }
 
+/** A contender of a read/write lock. */
+export interface ReadWriteParticipant extends Participant {
+  readonly mode: Mode
+}
+
 /** A lock for many readers or one writer, granted in order of arrival, so that none starves. */
 export class ReadWriteLock {
   readonly client: Client
@@ -54,7 +64,7 @@ export class ReadWriteLock {
     this.path = path
     this.#policy = options.errorPolicy ?? client.errorPolicy
     this.#options = options
-    this.#queue = new LockQueue(client, path, parse, options)
+    this.#queue = new LockQueue(client, path, parseReadWrite, options)
     this.read = this.#side('read')
     this.write = this.#side('write')
   }
@@ -99,7 +109,7 @@ export class ReadWriteLock {
       const entry = entryOf(await made)
       let names = (await listed)?.names
       if (names?.includes(name) !== true) names = (await this.#queue.list(undefined))?.names ?? []
-      if (isAlone(names, { read: readName, write: name }, parse)) {
+      if (isAlone(names, { read: readName, write: name }, parseReadWrite)) {
         const token = await this.#tokenBefore(names, entry)
         held.handle.assertHeld()
         const write = this.#grant({ ...entry, token }, 'write')
@@ -116,9 +126,17 @@ export class ReadWriteLock {
     throw held.handle.signal.reason
   }
 
+  /** Returns the contenders in the order of the queue, the holders first. */
+  participants(): Promise<ReadWriteParticipant[]> {
+    return readParticipants(this.#queue, (participant, { isShared }) => ({
+      ...participant,
+      mode: isShared ? 'read' : 'write',
+    }))
+  }
+
   #side(mode: Mode): LockSide {
     const isFree = (names: readonly string[]): boolean =>
-      contendersInOrder(names, parse).every(({ isShared }) => isShared && mode === 'read')
+      contendersInOrder(names, parseReadWrite).every(({ isShared }) => isShared && mode === 'read')
     const acquire = (options: SideOptions = {}): Promise<LockHandle> =>
       acquireTurn(this.#queue, this.#turnOptions(mode, options))
     return {
@@ -142,11 +160,21 @@ export class ReadWriteLock {
       prefix: prefixes[this.#queue.naming][mode],
       policy: this.#policy,
       grant: (entry, waitedMs) => this.#grant(entry, mode, waitedMs),
+      ...this.waitOptions(),
     }
   }
 
+  /** Returns what a subclass does with waiting entries. */
+  protected waitOptions(): Pick<TurnOptions<LockHandle>, 'createGuard' | 'onWaitEnd'> {
+    return {}
+  }
+
+  protected createHandle(entry: QueueEntry, options: HandleOptions): EphemeralLockHandle {
+    return new EphemeralLockHandle(this.client, entry, options)
+  }
+
   #grant(entry: QueueEntry, mode: Mode, waitedMs = 0): EphemeralLockHandle {
-    const handle: EphemeralLockHandle = new EphemeralLockHandle(this.client, entry, {
+    const handle: EphemeralLockHandle = this.createHandle(entry, {
       recipe: `${mode} lock`,
       policy: this.#policy,
       waitedMs,
@@ -171,7 +199,7 @@ export class ReadWriteLock {
   /** Returns the name of a znode at the place of another one. */
   #nameAt({ name }: QueueEntry, mode: Mode): string {
     const { naming } = this.#queue
-    return `${protectionIds[naming](uuid(this.client))}${prefixes[naming][mode]}${parse(name)!.suffix}`
+    return `${protectionIds[naming](uuid(this.client))}${prefixes[naming][mode]}${parseReadWrite(name)!.suffix}`
   }
 
   /**
@@ -179,7 +207,7 @@ export class ReadWriteLock {
    * those of the waiting writers, which come after it.
    */
   async #tokenBefore(names: readonly string[], entry: QueueEntry): Promise<bigint> {
-    for (const { name, isShared } of contendersInOrder(names, parse)) {
+    for (const { name, isShared } of contendersInOrder(names, parseReadWrite)) {
       if (isShared || name === entry.name) continue
       const waiting = await this.client.exists(this.#queue.pathOf(name))
       if (waiting !== undefined) return waiting.czxid < entry.token ? waiting.czxid - 1n : entry.token

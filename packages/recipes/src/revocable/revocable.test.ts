@@ -4,6 +4,7 @@ import { client as a, setupEachTest, other as b, run, third as c, world } from '
 import { bytes, rejectionOf, text, watchSettled } from '../testing/world.ts'
 import { readRequest, writeRequest } from './request.ts'
 import { RevocableMutex } from './revocable-mutex.ts'
+import { RevocableReadWriteLock } from './revocable-read-write-lock.ts'
 import { revoke } from './revoke.ts'
 
 setupEachTest('a', 'a', 'a')
@@ -119,4 +120,59 @@ it('run passes the request to its body, and tryAcquire works', async () => {
   const tried = await run(new RevocableMutex(b, '/lock').tryAcquire())
   tried!.assertHeld()
   await run(tried!.release())
+})
+
+it('all readers that hold a lock are asked together, and those that wait behind a writer are not', async () => {
+  const lock = (on: typeof a): RevocableReadWriteLock => new RevocableReadWriteLock(on, '/rw')
+  const readers = await run(Promise.all([lock(a).read.acquire(), lock(b).read.acquire()]))
+  const writer = lock(c).write.acquire()
+  await world.settle()
+  const late = lock(a).read.acquire()
+  await world.settle()
+  const asked = revoke(c, '/rw', { reason: 'upgrade' })
+  const done = watchSettled(asked)
+  for (const held of readers) expect(await run(held.revokeRequested)).toEqual({ reason: 'upgrade' })
+  await run(readers[0]!.release())
+  expect(done()).toBe(false)
+  await run(readers[1]!.release())
+  expect(await run(asked)).toBe('released')
+  await run((await run(writer)).release())
+  await run((await run(late)).release())
+  expect(world.server.stats().watches).toBe(0)
+})
+
+it('a reader that does not release loses a shared lock by force, and its signal says revoked', async () => {
+  const held = await run(new RevocableReadWriteLock(a, '/rw').read.acquire())
+  const kind = await run(new RevocableReadWriteLock(b, '/rw').read.acquire())
+  void kind.revokeRequested.then(() => kind.release())
+  expect(await world.within(2000, revoke(c, '/rw', { graceMs: 1000, force: true }))).toBe('forced')
+  await world.settle()
+  expect(held.signal.reason).toMatchObject({ name: 'LostError', reason: 'revoked' })
+  expect(kind.signal.reason).toMatchObject({ reason: 'released' })
+  await run(held.release())
+})
+
+it('a waiting writer that is asked leaves the queue of a read/write lock', async () => {
+  const lock = new RevocableReadWriteLock(a, '/rw')
+  const held = await run(lock.read.acquire())
+  const waiting = rejectionOf(new RevocableReadWriteLock(b, '/rw').write.acquire())
+  await world.settle()
+  const participants = await run(lock.participants())
+  expect(participants.map(({ mode }) => mode)).toEqual(['read', 'write'])
+  expect(await run(revoke(c, participants[1]!.path))).toBe('released')
+  expect(await run(waiting)).toMatchObject({ name: 'LostError', reason: 'revoked' })
+  await run(held.release())
+})
+
+it('a downgraded and an upgraded lock can be revoked', async () => {
+  const lock = new RevocableReadWriteLock(a, '/rw')
+  const read = await run(lock.downgrade(await run(lock.write.acquire())))
+  const asked = revoke(b, '/rw', { by: 'b' })
+  expect(await run(read.revokeRequested)).toEqual({ by: 'b' })
+  const write = (await run(lock.tryUpgrade(read)))!
+  expect(await run(asked)).toBe('released')
+  const again = revoke(b, '/rw', { by: 'c' })
+  expect(await run(write.revokeRequested)).toEqual({ by: 'c' })
+  await run(write.release())
+  expect(await run(again)).toBe('released')
 })

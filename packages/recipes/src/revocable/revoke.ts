@@ -1,10 +1,9 @@
 import { BadVersionError, ConnectionLossError, NoNodeError, type Client, type Stat } from '@zabra/client/core'
 import type { Abortable, Naming } from '../handles/types.ts'
 import { Notifier } from '../lock-queue/notifier.ts'
-import { contendersInOrder } from '../lock-queue/contenders.ts'
+import { contendersInOrder, createParser } from '../lock-queue/contenders.ts'
 import { LockQueue } from '../lock-queue/lock-queue.ts'
 import { throwIfAborted } from '../lock-queue/turn.ts'
-import { parseLock } from '../mutex/names.ts'
 import { writeRequest, type RevokeRequest } from './request.ts'
 
 export interface RevokeOptions extends Abortable, RevokeRequest {
@@ -14,21 +13,35 @@ export interface RevokeOptions extends Abortable, RevokeRequest {
   readonly naming?: Naming
 }
 
+/** What became of a revocation. */
+export type RevokeOutcome = 'released' | 'forced' | 'refused'
+
+/** Recognises the contenders of mutexes and of read/write locks. */
+const parseAnyLock = createParser(
+  ['lock-', '__lock__', '__WRIT__', 'write-'],
+  ['__READ__', 'read-', '__rlock__'],
+)
+
 /**
- * Asks the holder of a lock to release it, and waits. `lockPath` is the directory of the lock, or the znode of one
- * contender, which may still be waiting. Returns `released` when the znode was deleted or there was none;
- * `refused` when `graceMs` passed; `forced` when this call deleted it then. Without `graceMs` it waits until
- * `signal` aborts; the request stays in the znode. Forcing needs the permission to delete below the directory.
+ * Asks the holder of a lock, or all readers that hold it together, to release it, and waits. `lockPath` is the directory
+ * of the lock, or the znode of one contender, which may still be waiting. Returns `released` when the znode was deleted
+ * or there was none; `refused` when `graceMs` passed; `forced` when this call deleted it then; of several readers the
+ * last of these that applies to any. Without `graceMs` it waits until `signal` aborts; the request stays in the znode.
+ * Forcing needs the permission to delete below the directory.
  */
 export async function revoke(
   client: Client,
   lockPath: string,
   options: RevokeOptions = {},
-): Promise<'released' | 'forced' | 'refused'> {
+): Promise<RevokeOutcome> {
+  const paths = await holdersAt(client, lockPath, options.signal)
+  const outcomes = await Promise.all(paths.map((path) => revokeOne(client, path, options)))
+  return (['refused', 'forced'] as const).find((outcome) => outcomes.includes(outcome)) ?? 'released'
+}
+
+async function revokeOne(client: Client, path: string, options: RevokeOptions): Promise<RevokeOutcome> {
   const { signal, force = false, naming = 'recipe', by, reason, graceMs } = options
   const call = signal === undefined ? {} : { signal }
-  const path = await contenderAt(client, lockPath, signal)
-  if (path === undefined) return 'released'
   const request = writeRequest(naming, {
     ...(by === undefined ? {} : { by }),
     ...(reason === undefined ? {} : { reason }),
@@ -46,15 +59,19 @@ export async function revoke(
   }
 }
 
-async function contenderAt(
+/** Returns the path of the contender, or those of the holders of the lock. */
+async function holdersAt(
   client: Client,
   lockPath: string,
   signal: AbortSignal | undefined,
-): Promise<string | undefined> {
-  if (parseLock(lockPath.slice(lockPath.lastIndexOf('/') + 1)) !== undefined) return lockPath
-  const queue = new LockQueue(client, lockPath, parseLock, {})
-  const [holder] = contendersInOrder((await queue.list(signal))?.names ?? [], parseLock)
-  return holder === undefined ? undefined : queue.pathOf(holder.name)
+): Promise<readonly string[]> {
+  if (parseAnyLock(lockPath.slice(lockPath.lastIndexOf('/') + 1)) !== undefined) return [lockPath]
+  const queue = new LockQueue(client, lockPath, parseAnyLock, {})
+  const contenders = contendersInOrder((await queue.list(signal))?.names ?? [], parseAnyLock)
+  const firstWriter = contenders.findIndex(({ isShared }) => !isShared)
+  const readers = firstWriter === -1 ? contenders : contenders.slice(0, firstWriter)
+  const holders = readers.length > 0 ? readers : contenders.slice(0, 1)
+  return holders.map(({ name }) => queue.pathOf(name))
 }
 
 /** Waits for the deletion of a znode; returns false on timeout. */

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { AbortedError, UsageError, type Client } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
 import { client as a, setupEachTest, meters, other as b, run, world } from '../testing/setup.ts'
-import { rejectionOf, text, watchSettled } from '../testing/world.ts'
+import { bytes, rejectionOf, text, watchSettled } from '../testing/world.ts'
 import { Mutex } from '../mutex/index.ts'
 import { fits, permitsOf } from './leases.ts'
 import { PermitsConflictError } from './permits.ts'
@@ -260,5 +260,48 @@ describe('a semaphore', () => {
     held.assertHeld()
     goOn()
     await run(held.release())
+  })
+})
+
+describe('tryAcquire', () => {
+  setupEachTest('a', 'a')
+
+  it('tryAcquire takes free permits, and returns undefined when too few are free or others wait', async () => {
+    const of = (on: Client): Semaphore => new Semaphore(on, '/try', { permits: 3, data: bytes('me') })
+    const two = (await run(of(a).tryAcquire(2)))!
+    expect(await run(of(b).tryAcquire(2))).toBeUndefined()
+    const one = (await run(of(b).tryAcquire()))!
+    expect((await run(of(a).holders())).map(({ permits, owner }) => [permits, owner])).toEqual([
+      [2, a.session.id],
+      [1, b.session.id],
+    ])
+    expect((await run(of(a).holders()))[0]!.data).toEqual(bytes('me'))
+    const waiting = of(b).acquire(2)
+    await world.settle()
+    await run(one.release())
+    // One permit is free, but it is not this caller's turn.
+    expect(await run(of(a).tryAcquire())).toBeUndefined()
+    await run(two.release())
+    await run((await run(waiting)).release())
+    expect(await run(of(a).holders())).toEqual([])
+    await expect(run(of(a).tryAcquire(4))).rejects.toThrow('at most 3 permits')
+    await world.settle()
+    expect(await run(a.getChildren('/try/locks')).then(({ children }) => children)).toEqual([])
+    expect(world.server.stats().watches).toBe(0)
+  })
+
+  it('tryAcquire never exceeds the limit among many callers', async () => {
+    const held = await run(
+      Promise.all(
+        Array.from({ length: 12 }, (_, n) =>
+          new Semaphore(n % 2 === 0 ? a : b, '/many', { permits: 4 }).tryAcquire(),
+        ),
+      ),
+    )
+    const granted = held.filter((each) => each !== undefined)
+    expect(granted.length).toBeLessThanOrEqual(4)
+    for (const each of granted) await run(each.release())
+    await world.settle()
+    expect(await run(new Semaphore(a, '/many', { permits: 4 }).holders())).toEqual([])
   })
 })

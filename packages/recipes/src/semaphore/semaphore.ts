@@ -14,14 +14,23 @@ import {
 } from '@zabra/client/core'
 import { runAndRelease } from '../handles/run-and-release.ts'
 import { EphemeralLockHandle } from '../handles/ephemeral-lock-handle.ts'
-import type { AcquireOptions, LockHandle, RecipeOptions } from '../handles/types.ts'
+import type { Abortable, AcquireOptions, LockHandle, RecipeOptions } from '../handles/types.ts'
 import { Notifier } from '../lock-queue/notifier.ts'
 import { LockQueue, createdEntry, protectionIds, entryOf, type QueueEntry } from '../lock-queue/lock-queue.ts'
-import { entryDeleted, canGrant, acquireTurn, throwIfAborted } from '../lock-queue/turn.ts'
+import { contendersInOrder } from '../lock-queue/contenders.ts'
+import type { Participant } from '../lock-queue/participants.ts'
+import {
+  entryDeleted,
+  canGrant,
+  acquireTurn,
+  tryAcquireTurn,
+  throwIfAborted,
+  type TurnOptions,
+} from '../lock-queue/turn.ts'
 import { uuid } from '../support/uuid.ts'
 import { lockPrefixes, parseLock } from '../mutex/names.ts'
-import { fits, semaphoreLayout, leasePrefixes, type SemaphoreLayout } from './leases.ts'
-import { causeAt } from '../support/retry.ts'
+import { fits, permitsOf, semaphoreLayout, leasePrefixes, type SemaphoreLayout } from './leases.ts'
+import { causeAt, undefinedIfMissing } from '../support/retry.ts'
 import { checkPermits, PermitLimit, type Limit } from './permits.ts'
 
 export interface SemaphoreOptions extends RecipeOptions {
@@ -30,6 +39,12 @@ export interface SemaphoreOptions extends RecipeOptions {
 }
 
 type SemaphoreAcquireOptions = Omit<AcquireOptions, 'owner'>
+
+/** A client that holds permits. */
+export interface PermitHolder extends Participant {
+  /** Number of permits that it took together. */
+  readonly permits: number
+}
 
 /**
  * A number of permits shared by all clients. Callers queue, and the head of the queue waits until enough permits
@@ -63,23 +78,60 @@ export class Semaphore {
    * when it was created with another number, and otherwise as the `acquire` of a mutex does.
    */
   async acquire(permits = 1, options: SemaphoreAcquireOptions = {}): Promise<LockHandle> {
-    checkPermits(permits, 1)
-    const { naming = 'recipe' } = this.#options
-    if (naming !== 'recipe' && permits !== 1) {
-      const whose = naming === 'curator' ? 'Curator' : 'kazoo'
-      throw new UsageError(`Expected 1 permit at a time with the naming of ${whose}, got ${permits}`)
-    }
-    throwIfAborted(options.signal, this.path)
+    this.#checkRequest(permits, options.signal)
     for (;;) {
       const held = await this.#acquire(permits, options)
       if (held !== undefined) return held
       if (options.onSessionLoss === 'throw') {
-        throw new SessionExpiredError(
-          `acquire ${this.path}: the session expired while waiting`,
-          this.client.session.id,
-        )
+        throw this.#sessionExpired()
       }
     }
+  }
+
+  /**
+   * Takes permits that are free now. Returns undefined when too few are free or other callers wait, which may include one
+   * that is just leaving. Rejects as `acquire` does.
+   */
+  async tryAcquire(permits = 1, { signal }: Abortable = {}): Promise<LockHandle | undefined> {
+    this.#checkRequest(permits, signal)
+    const startedAt = this.client.platform.clock.monotonic()
+    // A read does not disturb other callers; an entry in the queue would.
+    if (!(await this.#isFree(permits, signal))) return undefined
+    const isFirst = (names: readonly string[]): boolean => contendersInOrder(names, parseLock).length === 0
+    const entry = await tryAcquireTurn(
+      this.#queue,
+      this.#turnOptions(signal === undefined ? {} : { signal }),
+      isFirst,
+    )
+    if (entry === undefined) return undefined
+    const notifier = new Notifier(this.client, signal)
+    try {
+      // Others may have taken permits before this entry was the head of the queue.
+      while (await this.#isFree(permits, signal)) {
+        if (this.client.session.id !== entry.owner) throw this.#sessionExpired()
+        const head = { entry, permits, notifier, signal, startedAt }
+        const lease = await this.#take(head, await this.#limit.recent(signal))
+        if (lease !== undefined) return await this.#grant(lease, head)
+      }
+      return undefined
+    } finally {
+      this.#leaveQueue(entry)
+      notifier.close()
+    }
+  }
+
+  /** Returns the clients that hold permits now, in the order of their grants. */
+  async holders(): Promise<PermitHolder[]> {
+    const listing = await undefinedIfMissing(this.client.getChildren(this.#leases))
+    const reads = (listing?.children ?? []).map(async (name) => {
+      const permits = this.#options.naming === 'kazoo' ? 1 : permitsOf(name)
+      const path = `${this.#leases}/${name}`
+      const found = permits === 0 ? undefined : await undefinedIfMissing(this.client.getData(path))
+      return found === undefined ? [] : [{ path, permits, data: found.data, stat: found.stat }]
+    })
+    const found = (await Promise.all(reads)).flat()
+    found.sort((a, b) => (a.stat.czxid < b.stat.czxid ? -1 : 1))
+    return found.map(({ stat, ...holder }) => ({ ...holder, owner: stat.ephemeralOwner }))
   }
 
   /** Runs the body while holding permits, then releases them. Rejects with an `AggregateError` when both fail. */
@@ -95,7 +147,10 @@ export class Semaphore {
     )
   }
 
-  /** Changes the number of permits. A lower number takes effect as permits are released. */
+  /**
+   * Changes the number of permits. A lower number takes effect as permits are released. From then on every client uses
+   * this number, whatever it was created with: there is no `PermitsConflictError` any more.
+   */
   setPermits(permits: number): Promise<void> {
     return this.#limit.set(permits)
   }
@@ -112,7 +167,7 @@ export class Semaphore {
       // Before queueing: the znode must exist with its limit, not as a mere parent.
       if (!this.#exists) await this.#limit.read(options.signal)
       this.#exists = true
-      entry = await this.#reachHead(options)
+      entry = await acquireTurn(this.#queue, this.#turnOptions(options))
       return await this.#acquireAtHead({
         entry,
         permits,
@@ -125,19 +180,49 @@ export class Semaphore {
       if (over || !(error instanceof SessionExpiredError)) throw error
       return undefined
     } finally {
-      // Unless the transaction has removed it already.
-      if (entry !== undefined && !this.#removedEntries.has(entry)) this.#queue.removeInBackground(entry)
+      if (entry !== undefined) this.#leaveQueue(entry)
       notifier.close()
     }
   }
 
-  #reachHead(options: SemaphoreAcquireOptions): Promise<QueueEntry> {
-    return acquireTurn(this.#queue, {
+  #checkRequest(permits: number, signal: AbortSignal | undefined): void {
+    checkPermits(permits, 1)
+    const { naming = 'recipe' } = this.#options
+    if (naming !== 'recipe' && permits !== 1) {
+      const whose = naming === 'curator' ? 'Curator' : 'kazoo'
+      throw new UsageError(`Expected 1 permit at a time with the naming of ${whose}, got ${permits}`)
+    }
+    throwIfAborted(signal, this.path)
+  }
+
+  /** Returns whether enough permits are free. Throws a `UsageError` when the semaphore has fewer in all. */
+  async #isFree(permits: number, signal: AbortSignal | undefined): Promise<boolean> {
+    const limit = await this.#limit.read(signal)
+    this.#exists = true
+    const names = await this.#list(signal)
+    this.#checkPossible(permits, limit)
+    return fits(names, permits, limit.permits, this.#options.naming)
+  }
+
+  #sessionExpired(): SessionExpiredError {
+    return new SessionExpiredError(
+      `acquire ${this.path}: the session expired while waiting`,
+      this.client.session.id,
+    )
+  }
+
+  #turnOptions(options: SemaphoreAcquireOptions): TurnOptions<QueueEntry> {
+    return {
       ...options,
       prefix: lockPrefixes[this.#options.naming ?? 'recipe'],
       policy: this.#policy,
       grant: (own: QueueEntry) => own,
-    })
+    }
+  }
+
+  /** Removes the entry, unless the transaction that took the permits has removed it already. */
+  #leaveQueue(entry: QueueEntry): void {
+    if (!this.#removedEntries.has(entry)) this.#queue.removeInBackground(entry)
   }
 
   readonly #removedEntries = new WeakSet<QueueEntry>()

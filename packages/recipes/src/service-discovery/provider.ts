@@ -1,4 +1,5 @@
-import type { Client, Codec } from '@zabra/client/core'
+import { abortError, type Client, type Codec } from '@zabra/client/core'
+import type { Abortable } from '../handles/types.ts'
 import { TreeCache } from '../tree-cache/tree-cache.ts'
 import { ErrorTracker, usableInstances, type DownPolicy } from './down.ts'
 import type { Instance } from './instance.ts'
@@ -49,6 +50,22 @@ export class ServiceProvider<T> implements AsyncDisposable {
       return instance === undefined ? [] : [instance]
     })
     return known.filter(this.#filter).sort((a, b) => (a.id < b.id ? -1 : 1))
+  }
+
+  /**
+   * Yields the instances as `all` returns them, and again after each change, until the consumer leaves the loop, `signal`
+   * aborts or the provider closes. Changes that arrive together are reported once, and an outage reports none.
+   */
+  async *changes({ signal }: Abortable = {}): AsyncGenerator<readonly Instance<T>[], void, undefined> {
+    let last: readonly Instance<T>[] | undefined
+    for await (const _event of this.#cache.events(signal === undefined ? {} : { signal })) {
+      if (this.stale) continue
+      const all = this.all()
+      if (last?.length === all.length && all.every((instance, at) => instance === last?.[at])) continue
+      last = all
+      yield all
+    }
+    if (signal?.aborted) throw abortError(signal.reason, { operation: 'provider.changes', path: this.#path })
   }
 
   /** Returns the instance to use now; undefined if there is none. */

@@ -195,8 +195,8 @@ const all: readonly RecipeMutant[] = [
     [
       [
         'tree-cache/entries.ts',
-        'if (old !== undefined && old.order > order) return undefined',
-        'if (old !== undefined && (old.order > order || old.stat.version === stat.version)) return undefined',
+        'if (old !== undefined && old.order > order) return []',
+        'if (old !== undefined && (old.order > order || old.stat.version === stat.version)) return []',
       ],
     ],
   ),

@@ -71,8 +71,10 @@ export class EntryTable<T> {
       this.#add(path, entry)
       return [{ type: 'added', path, value, stat }, ...this.#releaseBelow(path)]
     }
-    this.#entries.set(path, entry)
-    if (old.stat.czxid === stat.czxid && old.stat.mzxid === stat.mzxid) return []
+    const isUnchanged = old.stat.czxid === stat.czxid && old.stat.mzxid === stat.mzxid
+    // An unchanged value keeps its identity, by which consumers compare.
+    this.#entries.set(path, isUnchanged ? { ...entry, value: old.value } : entry)
+    if (isUnchanged) return []
     return [{ type: 'updated', path, value, stat, old: old.value }]
   }
 
@@ -101,7 +103,7 @@ export class EntryTable<T> {
   /** After a full read that began at `since`: removes znodes that it did not see, unless they were read later. */
   removeUnseen(seen: ReadonlySet<string>, since: number): NodeChange<T>[] {
     const isStale = ([path, { order }]: [string, CachedEntry<T>]): boolean => !seen.has(path) && order < since
-    for (const held of [...this.#held.values()]) {
+    for (const held of this.#held.values()) {
       for (const [path] of [...held].filter(isStale)) this.#forgetHeld(path)
     }
     return [...this.#entries].filter(isStale).flatMap(([path]) => this.removed(path))

@@ -379,16 +379,21 @@ async function expireInFullRead(chunks: number): Promise<boolean> {
   await own.outcome(cache.ready)
   let left = chunks
   let isCut = false
+  const refuseReader = (): void => {
+    own.faults.open = (server) => {
+      if (server.host === 'reader') throw new Error('cut off by the test')
+    }
+  }
+  refuseReader()
+  own.connections[0]!.cut()
   for (let n = 0; n < 40; n++) await own.outcome(writer.create(`/t/${n}/child`, bytes(''), { parents: true }))
   own.network.chunkBytes = 300
-  own.connections[0]!.cut()
+  delete own.faults.open
   own.faults.toClient = (chunk, connection) => {
     if (connection.server.host !== 'reader' || isCut || left-- > 0) return chunk
     isCut = true
     connection.cut()
-    own.faults.open = (server) => {
-      if (server.host === 'reader') throw new Error('cut off by the test')
-    }
+    refuseReader()
     own.clock.after(20_000, 'end of the outage', () => delete own.faults.open)
     return undefined
   }
@@ -472,4 +477,24 @@ it('a tree cache is ready only after a full read under any fault at any request'
     await fixture.waitUntilQuiet()
   })
   expect(played).toBeGreaterThan(30)
+})
+
+it('a tree cache without data follows stats and children, and reads no data', async () => {
+  await run(other.create('/t/a', bytes('large'), { parents: true }))
+  const requests: string[] = []
+  const own = await world.client({
+    instrumentation: { request: ({ operation }) => void requests.push(operation) },
+  })
+  const cache = new TreeCache(own, '/t', { data: false })
+  const events = world.collect(cache.events())
+  await run(cache.ready)
+  await run(other.setData('/t/a', bytes('larger')))
+  await run(other.create('/t/b'))
+  await run(other.delete('/t/b'))
+  await world.settle()
+  expect(cache.get('/t/a')).toMatchObject({ value: new Uint8Array(0), stat: { version: 1, dataLength: 6 } })
+  expect(words(events as CacheEvent<string>[])).toContain('updated /t/a')
+  expect(cache.children('/t')).toEqual(['a'])
+  expect(requests).not.toContain('getData')
+  await run(cache.close())
 })

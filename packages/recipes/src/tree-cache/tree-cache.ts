@@ -8,6 +8,8 @@ import {
   type Bytes,
   type Client,
   type Codec,
+  type Ordered,
+  type Stat,
   type StateChange,
   type Watcher,
   type WatchedEvent,
@@ -20,6 +22,8 @@ import { below, depthBelow, EntryTable, type Entry, type NodeChange } from './en
 export interface TreeCacheOptions<T> {
   /** Decodes data (default: raw bytes). */
   readonly codec?: Codec<T>
+  /** False reads no data, only stats: values are empty, and the codec is not used (default true). */
+  readonly data?: boolean
   /** Number of cached levels below the root (default: all). */
   readonly depth?: number
   /** Number of znodes above which the cache fails with a `TreeTooLargeError` (default: no limit). */
@@ -50,6 +54,8 @@ const MAX_IN_FLIGHT = 256
 const MAX_PARALLEL_LISTINGS = 16
 /** Maximum number of events buffered for a slow consumer. */
 const MAX_PENDING_EVENTS = 65_536
+
+const NO_DATA: Bytes = new Uint8Array(0)
 
 interface PendingRead {
   /** Replies older than this are ignored: the znode was deleted since. */
@@ -310,7 +316,7 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
 
   async #readOnce(path: string, reading: PendingRead): Promise<boolean> {
     try {
-      const { data, stat, order } = await this.#limiter.run(() => this.#client.getData(path))
+      const { data, stat, order } = await this.#limiter.run(() => this.#fetch(path))
       if (order < reading.since || this.#isClosed) return false
       const value = this.#decode(data)
       this.#emitAll(this.#entries.read(path, { value, stat }, order))
@@ -336,9 +342,19 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
     return true
   }
 
+  /** Reads a znode, its data only if they are cached. Rejects with a `NoNodeError` when it does not exist. */
+  async #fetch(path: string): Promise<{ data: Bytes; stat: Stat } & Ordered> {
+    if (this.#options.data !== false) return this.#client.getData(path)
+    const found = await this.#client.exists(path)
+    if (found === undefined)
+      throw new NoNodeError(`exists ${path}: there is no such znode`, 'NO_NODE', { path })
+    const { order, ...stat } = found
+    return { data: NO_DATA, stat, order }
+  }
+
   #decode(data: Bytes): T {
     const { codec } = this.#options
-    return codec === undefined ? (data as T) : codec.decode(data)
+    return codec === undefined || this.#options.data === false ? (data as T) : codec.decode(data)
   }
 
   #checkSize(): void {

@@ -316,7 +316,9 @@ it('a site that takes part anew does not apply a transaction twice', async () =>
   })
   await world.settle()
   expect(ledger.entries.filter((entry) => entry === 'a committed')).toHaveLength(1)
-  await run(Promise.all([steady[Symbol.asyncDispose]()]))
+  const left = steady[Symbol.asyncDispose]()
+  await world.settle()
+  await left
   participate(own, '/t', 'a', ledger.handlers('a'))
   await world.settle()
   expect(await run(client.exists(`/t/${tx}`))).toBeDefined()

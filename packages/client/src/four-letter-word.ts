@@ -1,0 +1,86 @@
+import { ErrorCode } from '@zabra/protocol'
+import type { Clock, Connection } from '@zabra/runtime'
+import { abortError, errorFromCode, OperationTimeoutError, UsageError } from './errors.ts'
+import type { ServerAddress, Transport } from './platform.ts'
+import { addressKey, parseServers } from './servers/connect-string.ts'
+
+export interface FourLetterWordOptions {
+  /** Default: TCP, TLS and WebSockets, without certificates. */
+  readonly transport?: Transport
+  /** Milliseconds to wait for the whole reply (default 10,000). */
+  readonly timeout?: number
+  readonly signal?: AbortSignal
+}
+
+/** The longest reply that is read, in bytes: `dump` of a million sessions fits. */
+const MAX_REPLY_BYTES = 64 * 1024 * 1024
+
+/**
+ * Sends a four-letter word to one server over a connection of its own, and resolves to the reply. A server that does not
+ * have the word on its whitelist says so in its reply. Rejects with an `OperationTimeoutError`, with an `AbortedError`
+ * when the signal aborts, and with the error of the transport.
+ */
+export async function sendFourLetterWord(
+  server: string | ServerAddress,
+  word: string,
+  { transport, clock }: { readonly transport: Transport; readonly clock: Clock },
+  { timeout = 10_000, signal }: FourLetterWordOptions,
+): Promise<string> {
+  if (!/^[a-z]{4}$/.test(word))
+    throw new UsageError(`Expected a word of four letters, got ${JSON.stringify(word)}`)
+  const at = typeof server === 'string' ? onlyServerOf(server) : server
+  if (at.scheme === 'ws' || at.scheme === 'wss')
+    throw new UsageError(
+      `Expected an address with tcp:// or tls://, got ${addressKey(at)}: WebSockets carry no words`,
+    )
+  if (signal?.aborted) throw abortError(signal.reason, { operation: word })
+  const attempt = new AbortController()
+  const abort = (): void => attempt.abort(abortError(signal?.reason, { operation: word }))
+  const cancel = clock.after(timeout, 'deadline of a four-letter word', () => {
+    const message = `${addressKey(at)} did not answer ${word} within ${timeout} ms`
+    attempt.abort(new OperationTimeoutError(message, 'OPERATION_TIMEOUT', { operation: word }))
+  })
+  signal?.addEventListener('abort', abort, { once: true })
+  try {
+    return await readReply(await transport.open(at, attempt.signal), word, attempt.signal)
+  } catch (error) {
+    throw attempt.signal.aborted ? attempt.signal.reason : error
+  } finally {
+    cancel()
+    signal?.removeEventListener('abort', abort)
+  }
+}
+
+function onlyServerOf(text: string): ServerAddress {
+  const { servers } = parseServers(text)
+  if (servers.length !== 1) throw new UsageError(`Expected one server, got ${servers.length}: ${text}`)
+  return servers[0]!
+}
+
+/** Resolves to what the server sends until it closes the connection. */
+function readReply(connection: Connection, word: string, signal: AbortSignal): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const decoder = new TextDecoder()
+    const parts: string[] = []
+    let length = 0
+    connection.setHandler({
+      data: (chunk) => {
+        length += chunk.length
+        if (length > MAX_REPLY_BYTES) {
+          const message = `Expected a reply to ${word} of at most ${MAX_REPLY_BYTES} bytes, got more`
+          const context = { operation: word, cause: new Error(message) }
+          connection.destroy(errorFromCode(ErrorCode.MARSHALLINGERROR, context))
+        } else parts.push(decoder.decode(chunk, { stream: true }))
+      },
+      drain: () => {},
+      // Some servers reset the connection after their reply.
+      closed: (cause) => {
+        if (cause === undefined || (parts.length > 0 && length <= MAX_REPLY_BYTES)) resolve(parts.join(''))
+        else reject(cause)
+      },
+    })
+    signal.addEventListener('abort', () => connection.destroy(signal.reason as Error), { once: true })
+    if (signal.aborted) connection.destroy(signal.reason as Error)
+    connection.write(new TextEncoder().encode(word))
+  })
+}

@@ -1,0 +1,29 @@
+import { expect, it } from 'vitest'
+import { client, meters, other, run, setupEachTest } from '../testing/setup.ts'
+import { Counter } from './atomic-value.ts'
+import { UniqueIds } from './unique-ids.ts'
+
+setupEachTest('a', 'b')
+
+it('clients get different ids that grow, with one update for each block', async () => {
+  const [mine, theirs] = [client, other].map((each) => new UniqueIds(each, '/ids', { blockSize: 10 }))
+  const own = await run(Promise.all(Array.from({ length: 25 }, () => mine!.next())))
+  const others = await run(Promise.all(Array.from({ length: 25 }, () => theirs!.next())))
+  expect(own).toEqual(own.toSorted((a, b) => Number(a - b)))
+  expect(new Set([...own, ...others]).size).toBe(50)
+  expect(own[0]).toBe(0n)
+  expect(await run(new Counter(client, '/ids').get())).toBe(60n)
+  expect(meters[1]!.requests.filter((operation) => operation === 'multi')).toHaveLength(3)
+})
+
+it('an id whose block could not be reserved is asked for again by the next call', async () => {
+  const ids = new UniqueIds(client, '/ids')
+  const abort = new AbortController()
+  abort.abort()
+  await expect(run(ids.next({ signal: abort.signal }))).rejects.toMatchObject({ name: 'AbortError' })
+  expect(await run(ids.next())).toBe(0n)
+})
+
+it('a block of no ids is refused', () => {
+  expect(() => new UniqueIds(client, '/ids', { blockSize: 0 })).toThrow('1 id or more')
+})

@@ -1,0 +1,39 @@
+import { expect, it } from 'vitest'
+import { client, expireSession, other, run, setupEachTest, world } from '../testing/setup.ts'
+import { bytes } from '../testing/world.ts'
+import { Party } from './party.ts'
+
+setupEachTest('a', 'b')
+
+it.each(['party', 'shallow'] as const)(
+  'members of a %s join, stay across sessions and leave',
+  async (layout) => {
+    const mine = new Party(client, '/party', 'me', { layout })
+    const theirs = new Party(other, '/party', 'me', { layout })
+    await run(mine.join())
+    await run(mine.join())
+    await run(theirs.join())
+    expect(await run(theirs.members())).toEqual(['me', 'me'])
+    await expireSession('a')
+    await world.advance(1000)
+    expect(await run(theirs.members())).toEqual(['me', 'me'])
+    await run(mine.leave())
+    expect(await run(theirs.members())).toEqual(['me'])
+    await run(theirs.leave())
+    expect(await run(mine.members())).toEqual([])
+  },
+)
+
+it('a party lists the members of kazoo, whose names differ by layout', async () => {
+  await run(other.mkdirp('/deep'))
+  await run(other.create('/deep/0123abcd__party__', bytes('a-b')))
+  await run(other.create('/deep/unrelated', bytes('x')))
+  expect(await run(new Party(client, '/deep', 'me').members())).toEqual(['a-b'])
+  await run(other.mkdirp('/shallow'))
+  await run(other.create('/shallow/0123abcd-a-b'))
+  expect(await run(new Party(client, '/shallow', 'me', { layout: 'shallow' }).members())).toEqual(['a-b'])
+})
+
+it('a shallow party refuses an identifier that is no name', () => {
+  expect(() => new Party(client, '/p', 'a/b', { layout: 'shallow' })).toThrow('without slashes')
+})
