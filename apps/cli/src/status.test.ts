@@ -1,5 +1,8 @@
 import { createServer, type Server } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
+import { parseServers } from './session/address.ts'
+import { sendFourLetterWord } from './session/four-letter-word.ts'
+import { ClientTransport } from './session/transport.ts'
 import { CommandRun, CliFixture, type RunResult } from './testing/cli-fixture.ts'
 
 const run = (...argv: string[]): Promise<RunResult> =>
@@ -133,4 +136,12 @@ describe('status', () => {
       health: 'ok',
     })
   })
+})
+
+it('cuts the reply to a four-letter word at 16 MiB', async () => {
+  const address = await member(() => 'x'.repeat(16 * 1024 * 1024 + 1000))
+  const [at] = parseServers(address).servers
+  const { transport } = new ClientTransport()
+  const text = await sendFourLetterWord(transport, at!, 'cons', 60_000, new AbortController().signal)
+  expect(text).toHaveLength(16 * 1024 * 1024)
 })

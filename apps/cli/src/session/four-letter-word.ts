@@ -1,7 +1,12 @@
 import type { ServerAddress, Transport } from '@zabra/client'
 import { formatServer } from './address.ts'
 
-/** Sends a four-letter word and resolves to the reply. Rejects when no reply comes within `timeoutMs`. */
+/** Maximum length of a reply in bytes. `cons` of a server with 100,000 connections is shorter. */
+export const MAX_REPLY_BYTES = 16 * 1024 * 1024
+
+/**
+ * Sends a four-letter word and resolves to the reply, cut at `MAX_REPLY_BYTES`. Rejects when no reply comes within `timeoutMs`.
+ */
 export async function sendFourLetterWord(
   transport: Transport,
   at: ServerAddress,
@@ -19,8 +24,15 @@ export async function sendFourLetterWord(
     return await new Promise<string>((resolve, reject) => {
       const decoder = new TextDecoder()
       let text = ''
+      let left = MAX_REPLY_BYTES
       connection.setHandler({
-        data: (chunk) => void (text += decoder.decode(chunk, { stream: true })),
+        data: (chunk) => {
+          text += decoder.decode(chunk.subarray(0, left), { stream: true })
+          left -= chunk.length
+          if (left > 0) return
+          resolve(text)
+          connection.destroy()
+        },
         drain: () => {},
         closed: (cause) => (cause === undefined || text !== '' ? resolve(text) : reject(cause)),
       })
