@@ -278,6 +278,17 @@ export function errorFromCode(wireCode: number, context: ErrorContext, sessionId
   return new row.type(`${what}: ${meaning} (${row.code})`, row.code, context, wireCode)
 }
 
+/** Returns the error of a reply that this client cannot decode, or that is longer than its `maxFrame`. */
+export function unreadableReplyError(context: ErrorContext & { readonly cause: Error }): ServerFaultError {
+  const what = `${context.operation ?? 'request'}${context.path === undefined ? '' : ` ${context.path}`}`
+  return new ServerFaultError(
+    `${what}: this reply cannot be read here: ${context.cause.message}`,
+    'MARSHALLING_ERROR',
+    context,
+    ErrorCode.MARSHALLINGERROR,
+  )
+}
+
 /** Returns the error of a request that failed because the chroot does not exist. */
 export function noChrootError(chroot: string, context: ErrorContext): NoChrootError {
   const message = `${context.operation} ${context.path}: the chroot ${chroot} does not exist; connect with createChroot: true, or call mkdirp('/')`

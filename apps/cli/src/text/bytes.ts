@@ -11,12 +11,25 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
   }
 }
 
-// oxlint-disable-next-line no-control-regex -- matches control characters on purpose
-const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g
+/**
+ * Control characters except newline and tab; bidirectional controls, zero-width and other invisible characters, and line and
+ * paragraph separators.
+ */
+const unsafe =
+  // oxlint-disable-next-line no-control-regex no-misleading-character-class -- matches control characters on purpose
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu
 
-/** Escapes control characters as `\xNN`, so that data cannot move the cursor or change the title of a terminal. Keeps newlines and tabs. */
-export const safe = (text: string): string =>
-  text.replace(controls, (c) => `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`)
+const escapeCharacter = (character: string): string => {
+  const code = character.codePointAt(0)!
+  if (code < 0x100) return `\\x${code.toString(16).padStart(2, '0')}`
+  return code < 0x1_0000 ? `\\u${code.toString(16).padStart(4, '0')}` : `\\u{${code.toString(16)}}`
+}
+
+/**
+ * Escapes control characters as `\xNN` and invisible ones as `\uNNNN`, so that data cannot move the cursor of a terminal, change
+ * its title, reorder a line or hide text in it. Keeps newlines and tabs.
+ */
+export const safe = (text: string): string => text.replace(unsafe, escapeCharacter)
 
 /** Escapes as `safe` does, and also newlines and tabs. */
 export const safeLine = (text: string): string => safe(text).replaceAll('\n', '\\n').replaceAll('\t', '\\t')

@@ -54,3 +54,10 @@ it('a four-letter word is refused where it cannot be one', async () => {
   await expect(fourLetterWord('a:1,b:1', 'ruok')).rejects.toThrow('one server, got 2')
   await expect(fourLetterWord('ws://a:1', 'ruok')).rejects.toThrow('tcp:// or tls://')
 })
+
+it('a four-letter word whose reply does not end in time rejects, and one without an end is cut at 16 MiB', async () => {
+  const slow = await listen((socket) => void socket.write('a beginning'))
+  await expect(fourLetterWord(slow, 'cons', { timeout: 50 })).rejects.toThrow(OperationTimeoutError)
+  const endless = await listen((socket) => void socket.write('x'.repeat(16 * 1024 * 1024 + 1000)))
+  expect(await fourLetterWord(endless, 'cons')).toHaveLength(16 * 1024 * 1024)
+})

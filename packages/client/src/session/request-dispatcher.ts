@@ -4,7 +4,7 @@ import {
   AuthFailedError,
   connectionLossError,
   terminalErrorFor,
-  errorFromCode,
+  unreadableReplyError,
   type ErrorContext,
   type ZooKeeperError,
 } from '../errors.ts'
@@ -211,8 +211,7 @@ export class RequestDispatcher implements AmbiguityResolver {
       }
       hasRejectedWrite ||= isOrderedWrite
       if (request === culprit) {
-        const context = { ...this.errorContext(request), cause }
-        this.#reject(request, errorFromCode(ErrorCode.MARSHALLINGERROR, context))
+        this.#reject(request, unreadableReplyError({ ...this.errorContext(request), cause: cause! }))
       } else this.#rejectWithLoss(request, undefined, cause)
     }
   }
@@ -296,8 +295,9 @@ export class RequestDispatcher implements AmbiguityResolver {
     } catch (cause) {
       // The caller gets the error, and the connection ends: no data after a malformed reply can be trusted.
       this.#isDecodeErrorReported = true
-      const context = { ...errorContextOf(request), maybeApplied: request.operation.isWrite, cause }
-      this.#reject(request, errorFromCode(ErrorCode.MARSHALLINGERROR, context))
+      const error = cause instanceof Error ? cause : new Error(String(cause))
+      const context = { ...errorContextOf(request), maybeApplied: request.operation.isWrite, cause: error }
+      this.#reject(request, unreadableReplyError(context))
       throw cause
     }
     request.operation.onReply?.(request, 0)
