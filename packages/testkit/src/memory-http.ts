@@ -17,6 +17,7 @@ export interface TextResponse {
 export interface TestRequest {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
   /** The address of the caller; one of this machine by default. */
   readonly from?: string
 }
@@ -43,7 +44,7 @@ export class MemoryHttp implements HttpServer {
   /** Sends a request to the open port. `target` is a path with its query. */
   async request(
     target: string,
-    { method = 'GET', headers = {}, from = '127.0.0.1' }: TestRequest = {},
+    { method = 'GET', headers = {}, from = '127.0.0.1', body: sent }: TestRequest = {},
   ): Promise<TextResponse> {
     if (this.#open === undefined) throw new NetworkError('The port is closed', 'ECONNREFUSED')
     const { address, handler } = this.#open
@@ -56,14 +57,16 @@ export class MemoryHttp implements HttpServer {
       remote: { host: from, port: 40_000 },
       isSecure: false,
       peer: undefined,
-      body: noBody(),
+      body: bodyOf(sent),
     }
     const { status, headers: answered = {}, body = '' } = await handler.handle(request)
     return { status, headers: answered, text: await textOf(body) }
   }
 }
 
-async function* noBody(): AsyncGenerator<Uint8Array> {}
+async function* bodyOf(text = ''): AsyncGenerator<Uint8Array> {
+  if (text !== '') yield new TextEncoder().encode(text)
+}
 
 async function textOf(body: string | Uint8Array | AsyncIterable<string | Uint8Array>): Promise<string> {
   if (typeof body === 'string') return body

@@ -1,5 +1,5 @@
 import type { Cancel } from '@zabra/runtime'
-import type { LeaderMetrics } from '../admin/index.ts'
+import type { HealthCheck, LeaderMetrics } from '../admin/index.ts'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import type { EnsembleConfiguration } from '../core/quorum/index.ts'
 import { SessionTracker } from '../core/sessions/index.ts'
@@ -24,6 +24,9 @@ import { syncSources } from './sync-sources.ts'
 
 /** The delay between the reply to `ydld` and the transfer of leadership, so that the client gets the reply, in milliseconds. */
 const YIELD_DELAY_MS = 50
+
+/** Ticks within which a leader that is ready has heard a quorum. */
+const READY_TICKS = 2
 
 /**
  * Runs the role of a leader: performs the work that the state machine of its quorum requests, one input after the other. In an ensemble
@@ -99,6 +102,23 @@ export class LeaderRole implements ActiveRole {
   /** Sets the last answer of the oracle. */
   setOracle(canLeadAlone: boolean): void {
     this.#mailbox.post({ type: 'oracle', canLeadAlone })
+  }
+
+  checks(): readonly HealthCheck[] {
+    const quorum = this.#quorum
+    if (quorum instanceof QuorumOfOne) return []
+    if (quorum.phase !== 'broadcast')
+      return [
+        { name: 'role', isOk: false, detail: `leader in ${quorum.phase}, has no quorum of followers yet` },
+      ]
+    const isHeard = quorum.hasHeardQuorumWithin(READY_TICKS)
+    const limit = `${READY_TICKS} ticks of ${this.#context.settings.tickTimeMs} ms`
+    const checks = [
+      { name: 'quorum', isOk: isHeard, detail: isHeard ? 'ok' : `no quorum was heard within ${limit}` },
+    ]
+    if (!this.#context.settings.leaderServes)
+      checks.push({ name: 'serves', isOk: false, detail: 'a leader serves no clients (leaderServes=no)' })
+    return checks
   }
 
   /** Refuses new connections and stops timers. Called before `drain`. */

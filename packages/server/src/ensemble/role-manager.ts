@@ -1,5 +1,6 @@
 import { formatZxid } from '@zabra/protocol'
 import type { Cancel } from '@zabra/runtime'
+import type { HealthCheck } from '../admin/index.ts'
 import { UNTRUSTED_ZXID, type PeerState } from '../core/election/index.ts'
 import type { ServerId } from '../core/quorum/index.ts'
 import type { Server } from '../server-types.ts'
@@ -41,6 +42,8 @@ export class RoleManager {
   #transitions: Promise<void> = Promise.resolve()
   /** The role whose end has begun. */
   #endingRole: ActiveRole | undefined
+  /** When the current search for a leader began, on the monotonic clock. */
+  #lookingSince = 0
   /** When the last election was decided, on the monotonic clock. */
   #electedAt = -Infinity
   /** The leader that this member can only follow without a vote, and the epoch of that leader. */
@@ -76,6 +79,20 @@ export class RoleManager {
     return this.#role instanceof LearnerRole ? this.#role.leader : this.#context.membership.self
   }
 
+  /** Committed transactions that this member knows of and has not applied. */
+  get zxidLag(): number {
+    return this.#role instanceof LearnerRole ? this.#role.zxidLag : 0
+  }
+
+  /** Returns the checks of the current role; those of a member without one fail. */
+  checks(): readonly HealthCheck[] {
+    if (this.#role !== undefined && this.#role !== this.#endingRole) return this.#role.checks()
+    const ms = this.#context.platform.clock.monotonic() - this.#lookingSince
+    const detail =
+      this.#state === 'looking' ? `looks for a leader since ${(ms / 1000).toFixed(1)} s` : 'the role ends'
+    return [{ name: 'no-leader', isOk: false, detail }]
+  }
+
   /** Begins to transfer leadership. Returns false on a server that does not lead, or if no member could take over. */
   yieldLeadership(): boolean {
     return this.#role instanceof LeaderRole && this.#role.transferLeadership()
@@ -93,6 +110,7 @@ export class RoleManager {
 
   /** Starts the first election. */
   async start(): Promise<void> {
+    this.#lookingSince = this.#context.platform.clock.monotonic()
     this.#recallLogged()
     await this.#election?.startOracle()
     const { membership, database, clientPorts, platform } = this.#context
@@ -331,6 +349,7 @@ export class RoleManager {
     if (this.#role === role) this.#role = undefined
     const state = this.#state
     this.#state = 'looking'
+    this.#lookingSince = platform.clock.monotonic()
     this.#onRoleEnded()
     if (this.#isStopped || this.#isClosing) return
     if (exit.designated !== undefined) return this.#assign(exit.designated)

@@ -98,6 +98,15 @@ export const adminRows = {
     defaultValue: 300_000,
     description: 'Shortest time between two snapshots by the command `snapshot`.',
   }),
+  stopDrainMs: row({
+    group: 'Connections and requests',
+    key: 'stop.drainMs',
+    type: duration('ms', { min: 0, max: 3_600_000 }),
+    defaultValue: 0,
+    apacheDefault: 'none',
+    description:
+      'Time between a signal to stop and the stop. The server is not ready meanwhile, accepts no sessions, and closes connections at an even rate.',
+  }),
 } as const
 
 function role(name: string, mayDo: string) {

@@ -168,7 +168,7 @@ describe('health', () => {
     await start()
     expect(await get('/readyz')).toMatchObject({ status: 200, text: 'ok\n' })
     expect((await get('/readyz?verbose')).text).toBe(
-      '[+]stopping ok\n[+]role standalone\n[+]log ok\nreadyz check passed\n',
+      '[+]draining ok\n[+]role standalone\n[+]log ok\nreadyz check passed\n',
     )
     expect((await get('/readyz/log')).status).toBe(200)
     expect((await get('/readyz/nothing')).status).toBe(404)

@@ -1,6 +1,7 @@
 import {
   NetworkError,
   type Address,
+  type Cancel,
   type HttpRequest,
   type HttpResponse,
   type Listener,
@@ -42,6 +43,9 @@ export class AdminServer {
   readonly #commands: ReadonlyMap<string, AdminCommand>
   #target: AdminTarget | undefined
   #listener: Listener | undefined
+  /** The checks that failed when the verdict of readiness was last logged; undefined before the first verdict. */
+  #failedChecks: string | undefined
+  #cancelReport: Cancel = () => {}
   /** When the command `snapshot` was last run, on the monotonic clock. */
   #lastSnapshotAt = -Infinity
 
@@ -96,9 +100,30 @@ export class AdminServer {
   /** Reports about a server from now on. */
   attach(target: AdminTarget): void {
     this.#target = target
+    if (this.#listener !== undefined) this.#scheduleReport()
+  }
+
+  /** Logs the verdict of readiness if it has changed since the last call. */
+  reportReadiness(): void {
+    const failed = readiness(this.#target).checks.filter(({ isOk }) => !isOk)
+    const names = failed.map(({ name }) => name).join(' ')
+    if (names === this.#failedChecks) return
+    this.#failedChecks = names
+    const { logger } = this.#platform
+    if (failed.length === 0) return logger.info({}, 'This server is ready for clients')
+    const reasons = failed.map(({ name, detail }) => `${name}: ${detail}`)
+    logger.info({ reasons }, 'This server is not ready for clients')
+  }
+
+  #scheduleReport(): void {
+    this.#cancelReport = this.#platform.clock.after(this.#settings.tickTimeMs, 'report of readiness', () => {
+      this.reportReadiness()
+      this.#scheduleReport()
+    })
   }
 
   async close(): Promise<void> {
+    this.#cancelReport()
     await this.#listener?.close()
     this.#listener = undefined
   }
@@ -136,6 +161,8 @@ export class AdminServer {
       return { role: 'view', methods: GET, answer: () => this.#index() }
     if (path.startsWith(`${adminCommandUrl}/`))
       return this.#commandRoute(path.slice(adminCommandUrl.length + 1))
+    if (path === '/api/v1/drain')
+      return { role: 'operate', methods: ['POST', 'DELETE'], answer: (request) => this.#drain(request) }
     const [, name, check] = /^\/(livez|readyz|startupz|ready|metrics)(?:\/([\w-]+))?$/.exec(path) ?? []
     if (name === undefined) return undefined
     if (name === 'metrics') return { role: 'metrics', methods: READ, answer: () => this.#metrics() }
@@ -186,6 +213,25 @@ export class AdminServer {
       headers: { 'content-type': 'application/json', 'cache-control': 'no-store' },
       body: `${JSON.stringify(body)}\n`,
     }
+  }
+
+  /** Starts a drain, in which connections are closed within `seconds` (none by default), or ends it. */
+  async #drain({ method, body }: HttpRequest): Promise<HttpResponse> {
+    const target = this.#target
+    if (target === undefined) return problem(503, 'The server starts', 'It reads the snapshot and the log.')
+    if (method === 'DELETE') target.undrain()
+    else {
+      const seconds = secondsIn(await readBody(body))
+      if (seconds === undefined)
+        return problem(
+          400,
+          'The body is not understood',
+          `Expected {"seconds": n} with n from 0 to ${MAX_DRAIN_SECONDS}, or no body.`,
+        )
+      target.drain(seconds * 1000)
+    }
+    this.reportReadiness()
+    return apiJson(200, { draining: target.isDraining })
   }
 
   // Metrics
@@ -268,6 +314,49 @@ function text(status: number, body: string): HttpResponse {
     body,
   }
 }
+
+/** Longest drain in seconds. */
+const MAX_DRAIN_SECONDS = 3600
+/** Longest body of a request to the API in bytes. */
+const MAX_BODY_BYTES = 64 * 1024
+
+/** Reads a short body; returns undefined when it is longer than `MAX_BODY_BYTES`. */
+async function readBody(body: HttpRequest['body']): Promise<string | undefined> {
+  const decoder = new TextDecoder()
+  let [text, length] = ['', 0]
+  for await (const chunk of body) {
+    length += chunk.length
+    if (length > MAX_BODY_BYTES) return undefined
+    text += decoder.decode(chunk, { stream: true })
+  }
+  return text
+}
+
+/** Returns the member `seconds` of a JSON object, 0 when there is none, and undefined when it cannot be one. */
+function secondsIn(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  try {
+    const value: unknown = text.trim() === '' ? {} : JSON.parse(text)
+    if (typeof value !== 'object' || value === null) return undefined
+    const { seconds = 0 } = value as { seconds?: unknown }
+    const isValid = typeof seconds === 'number' && seconds >= 0 && seconds <= MAX_DRAIN_SECONDS
+    return isValid ? seconds : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function apiJson(status: number, value: object, type = 'application/json'): HttpResponse {
+  return {
+    status,
+    headers: { 'content-type': type, 'cache-control': 'no-store' },
+    body: `${JSON.stringify(value)}\n`,
+  }
+}
+
+/** Returns an error of the API (RFC 9457). */
+const problem = (status: number, title: string, detail: string): HttpResponse =>
+  apiJson(status, { type: 'about:blank', title, status, detail }, 'application/problem+json')
 
 /** Joins pieces to chunks, each made in a turn of the event loop of its own. */
 async function* inSlices(
