@@ -18,13 +18,15 @@ export interface TestRequest {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
+  /** The port; the one that was opened first by default. */
+  readonly port?: number
   /** The address of the caller; one of this machine by default. */
   readonly from?: string
 }
 
 /** An HTTP server without a network: a test calls the handler of the open port. */
 export class MemoryHttp implements HttpServer {
-  #open: { readonly address: Address; readonly handler: HttpHandler } | undefined
+  readonly #open = new Map<number, { readonly address: Address; readonly handler: HttpHandler }>()
   /** Errors that were reported to the handler of the open port. */
   readonly failures: Error[] = []
   /** Ports that another program uses. */
@@ -37,17 +39,19 @@ export class MemoryHttp implements HttpServer {
   ): Promise<Listener> {
     if (this.usedPorts.has(at.port)) throw new NetworkError(`Cannot listen on port ${at.port}`, 'EADDRINUSE')
     const address = { host: at.host ?? '0.0.0.0', port: at.port }
-    this.#open = { address, handler }
-    return { address, close: async () => void (this.#open = undefined) }
+    this.#open.set(at.port, { address, handler })
+    return { address, close: async () => void this.#open.delete(at.port) }
   }
 
   /** Sends a request to the open port. `target` is a path with its query. */
   async request(
     target: string,
-    { method = 'GET', headers = {}, from = '127.0.0.1', body: sent }: TestRequest = {},
+    { method = 'GET', headers = {}, from = '127.0.0.1', body: sent, port }: TestRequest = {},
   ): Promise<TextResponse> {
-    if (this.#open === undefined) throw new NetworkError('The port is closed', 'ECONNREFUSED')
-    const { address, handler } = this.#open
+    const [first] = this.#open.values()
+    const open = port === undefined ? first : this.#open.get(port)
+    if (open === undefined) throw new NetworkError('The port is closed', 'ECONNREFUSED')
+    const { address, handler } = open
     const url = new URL(target, 'http://localhost')
     const request: HttpRequest = {
       method,

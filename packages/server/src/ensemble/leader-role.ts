@@ -48,13 +48,10 @@ export class LeaderRole implements ActiveRole {
   #storing: Promise<void> | undefined
   #hasExited = false
   #leadsSince = 0
-  /** The last transaction that a flush made durable. */
-  #lastDurable: Zxid
 
   constructor(context: MemberContext, events: RoleEvents) {
     this.#context = context
     this.#events = events
-    this.#lastDurable = context.database.lastZxid
     const leader = context.membership.isStandalone ? undefined : createLeader(context)
     this.#quorum = leader ?? new QuorumOfOne(context.database.lastZxid)
     this.#mailbox = new Mailbox<LeaderInput, LeaderWork | QuorumOfOneWork>({
@@ -190,9 +187,11 @@ export class LeaderRole implements ActiveRole {
       case 'lead':
         return this.#lead(work.epoch, work.zxid)
       case 'commit':
+        this.#context.stats.ensemble.commitCount += work.payloads.length
         this.#learners?.perform(work)
         return this.#clients!.pipeline.commit(work.first + work.payloads.length - 1)
       case 'commitReconfig':
+        this.#context.stats.ensemble.commitCount++
         this.#learners?.perform(work)
         this.#clients!.pipeline.commit(work.zxid)
         return this.#activate(work.configuration)
@@ -230,8 +229,6 @@ export class LeaderRole implements ActiveRole {
   #onDurable(zxid: Zxid): void {
     this.#quorum.markDurable(zxid)
     this.#mailbox.drain()
-    if (this.#learners === undefined) this.#context.stats.batchSize.add(zxid - this.#lastDurable)
-    this.#lastDurable = zxid
     this.#clients?.service.throttler.release()
   }
 
@@ -243,7 +240,6 @@ export class LeaderRole implements ActiveRole {
     const quorum = this.#quorum
     if (quorum instanceof Leader)
       return this.#leave({ reason, electionDelayMs: this.#context.settings.tickTimeMs })
-    this.#lastDurable = durable
     this.#mailbox.run(() => {
       this.#clients!.pipeline.discardAfter(durable)
       quorum.discardAfter(durable)
@@ -294,8 +290,10 @@ export class LeaderRole implements ActiveRole {
 
   #quorumProtocol(): QuorumProtocol {
     const quorum = this.#quorum
+    const stats = this.#context.stats.ensemble
     return {
       propose: (zxid, payload) => {
+        stats.proposalCount++
         quorum.propose(zxid, payload)
         this.#mailbox.drain()
       },

@@ -78,6 +78,8 @@ export class LearnerRole implements ActiveRole {
   #observers: ObserverMasterRole | undefined
   #cancelTick: Cancel = () => {}
   #hasExited = false
+  /** When the role began, on the monotonic clock. */
+  #beganAt = 0
   /** How the leader syncs this server, such as SNAP, and the bytes of a snapshot so far. */
   #syncKind = ''
   #snapshotBytes = 0
@@ -178,6 +180,7 @@ export class LearnerRole implements ActiveRole {
   }
 
   async begin(): Promise<void> {
+    this.#beganAt = this.#context.platform.clock.monotonic()
     try {
       // A learner master may be established in another epoch than its leader was elected in.
       const isObserver = this.#isObserver && this.nonVotingEpoch === undefined
@@ -286,7 +289,12 @@ export class LearnerRole implements ActiveRole {
 
   /** Performs work in order: at once if it is synchronous and no other work is running. */
   #performInOrder(work: LearnerWork): void {
-    if (work.do === 'commit') this.#lastCommitted = work.first + work.payloads.length - 1
+    const { ensemble } = this.#context.stats
+    if (work.do === 'append') ensemble.learnerProposalsReceived += work.payloads.length
+    else if (work.do === 'commit') {
+      ensemble.learnerCommitsReceived += work.payloads.length
+      this.#lastCommitted = work.first + work.payloads.length - 1
+    }
     const isSynchronous = work.do === 'append' || work.do === 'commit' || work.do === 'ack'
     if (isSynchronous && this.#executor.isIdle) void this.#perform(work)
     else this.#executor.add(() => this.#perform(work))
@@ -432,6 +440,9 @@ export class LearnerRole implements ActiveRole {
     })
     this.#connection!.setReadTimeout(settings.syncLimit * settings.tickTimeMs)
     this.isSynced = true
+    const { followerSyncTime, observerSyncTime } = this.#context.stats.ensemble
+    const syncTime = this.#isObserver ? observerSyncTime : followerSyncTime
+    syncTime.add(this.#context.platform.clock.monotonic() - this.#beganAt)
     this.#events.established(epoch)
     this.#clients.open()
     if (this.#servesObservers) this.#serveObservers(epoch, sessions)

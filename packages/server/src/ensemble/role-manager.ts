@@ -196,6 +196,7 @@ export class RoleManager {
     if (this.#isStopped) return
     const { database, membership, platform } = this.#context
     const votes = database.isEligibleToVote
+    this.#context.stats.ensemble.lookingCount++
     const facts = { self: membership.self, lastZxid: formatZxid(database.lastZxid), votes }
     platform.logger.info(facts, 'Looking for a leader')
     this.#look(votes ? database.lastZxid : UNTRUSTED_ZXID)
@@ -238,6 +239,7 @@ export class RoleManager {
 
   #onElected({ state, vote }: Elected): void {
     this.#electedAt = this.#context.platform.clock.monotonic()
+    this.#context.stats.ensemble.electionTime.add(this.#electedAt - this.#lookingSince)
     const { leader, epoch } = vote
     const earlier = this.#earlier
     this.#earlier = undefined
@@ -305,7 +307,8 @@ export class RoleManager {
     if (this.#election === undefined) return
     this.#refusals = undefined
     this.#election.step({ type: 'established', epoch })
-    const { membership, settings, platform } = this.#context
+    const { membership, settings, platform, stats } = this.#context
+    stats.ensemble.unavailableTime.add(platform.clock.monotonic() - this.#lookingSince)
     const { leader } = this
     const serves = this.#state !== 'leading' || settings.leaderServes
     const sentence =

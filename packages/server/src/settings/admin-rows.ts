@@ -1,7 +1,9 @@
-import { bool, duration, integer, list, optional, pattern, port, someOf, text } from './value-types.ts'
+import { bool, duration, integer, list, oneOf, optional, pattern, port, someOf, text } from './value-types.ts'
 import { row } from './row.ts'
 
 const group = 'Admin server'
+/** The provider of Apache ZooKeeper that opens a port for Prometheus. */
+export const PROMETHEUS_PROVIDER = 'org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider'
 
 const roleMembers = list(
   'identities separated by commas, such as sasl:ada, x509:CN=ops*, ip:10.0.0.0/8 or super',
@@ -97,6 +99,40 @@ export const adminRows = {
     type: duration('ms', { min: 0 }),
     defaultValue: 300_000,
     description: 'Shortest time between two snapshots by the command `snapshot`.',
+  }),
+  metricsProvider: row({
+    group,
+    key: 'metricsProvider.className',
+    type: oneOf(
+      PROMETHEUS_PROVIDER,
+      'org.apache.zookeeper.metrics.impl.DefaultMetricsProvider',
+      'org.apache.zookeeper.metrics.impl.NullMetricsProvider',
+    ),
+    defaultValue: 'org.apache.zookeeper.metrics.impl.DefaultMetricsProvider',
+    description:
+      'With the Prometheus provider, the metrics of `/metrics` are also served on a port of their own, `metricsProvider.httpPort`.',
+  }),
+  metricsHost: row({
+    group,
+    key: 'metricsProvider.httpHost',
+    type: text('a host name or an address'),
+    defaultValue: '0.0.0.0',
+    description: 'Address on which the port of the Prometheus provider listens.',
+  }),
+  metricsPort: row({
+    group,
+    key: 'metricsProvider.httpPort',
+    type: port(),
+    defaultValue: 7000,
+    description:
+      'Port of the Prometheus provider. It answers `/metrics` only, without credentials. If it cannot be opened, the start ends with exit code 4.',
+  }),
+  metricsExportRuntime: row({
+    group,
+    key: 'metricsProvider.exportJvmInfo',
+    type: bool(),
+    defaultValue: true,
+    description: 'Exports metrics of the process: memory, garbage collection, delay of the event loop.',
   }),
   stopDrainMs: row({
     group: 'Connections and requests',

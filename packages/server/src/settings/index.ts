@@ -1,5 +1,6 @@
 /** Settings: their table, defaults, and loading them from zoo.cfg, the environment and flags. */
 export type { Group, Row } from './row.ts'
+export { PROMETHEUS_PROVIDER } from './admin-rows.ts'
 export { rows, type ServerSettings, type SettingName } from './table.ts'
 export { defaults, rowOf, settingNames } from './defaults.ts'
 export {

@@ -7,7 +7,7 @@ import {
   type Listener,
   type Platform,
 } from '@zabra/runtime'
-import type { ServerSettings } from '../../settings/index.ts'
+import { PROMETHEUS_PROVIDER, type ServerSettings } from '../../settings/index.ts'
 import { INITIAL_TRACE_MASK, type AdminTarget, type CommandState } from '../admin-target.ts'
 import { AdminAccess, type AdminRole, type Refusal } from './access.ts'
 import { adminCommands, type AdminCommand, type Members } from './commands.ts'
@@ -18,6 +18,8 @@ import { prometheusText, PROMETHEUS_TYPE } from './prometheus.ts'
 
 /** The port that is opened, if it is free, where the settings name none. */
 const DEFAULT_PORT = 8080
+/** Most connections of the port of the Prometheus provider. */
+const MAX_METRICS_CONNECTIONS = 64
 /** Pieces of a long answer that are made in one turn of the event loop. */
 const PIECES_PER_TURN = 500
 
@@ -43,6 +45,8 @@ export class AdminServer {
   readonly #commands: ReadonlyMap<string, AdminCommand>
   #target: AdminTarget | undefined
   #listener: Listener | undefined
+  /** The port of the Prometheus provider. */
+  #metricsListener: Listener | undefined
   /** The checks that failed when the verdict of readiness was last logged; undefined before the first verdict. */
   #failedChecks: string | undefined
   #cancelReport: Cancel = () => {}
@@ -68,25 +72,54 @@ export class AdminServer {
     return this.#listener?.address
   }
 
-  /** Opens the port. Rejects with a `NetworkError` when a port that is set cannot be opened. */
+  /** Opens the ports. Rejects with a `NetworkError` when a port that is set cannot be opened. */
   async listen(): Promise<void> {
+    await this.#listenForAdmin()
+    try {
+      await this.#listenForMetrics()
+    } catch (error) {
+      await this.close()
+      throw error
+    }
+  }
+
+  async #listenForMetrics(): Promise<void> {
+    const { metricsProvider, metricsHost, metricsPort, adminIdleTimeoutMs } = this.#settings
+    if (metricsProvider !== PROMETHEUS_PROVIDER) return
+    const createHttpServer = this.#platform.networkFactories?.http
+    if (createHttpServer === undefined) throw noHttpServer('remove metricsProvider.className')
+    this.#metricsListener = await createHttpServer({}).listen(
+      { host: metricsHost, port: metricsPort },
+      { connections: MAX_METRICS_CONNECTIONS, idleTimeoutMs: adminIdleTimeoutMs },
+      {
+        handle: async ({ path, method }) => {
+          if (path !== '/metrics') return text(404, 'There is nothing here. Try /metrics.\n')
+          return method === 'GET' || method === 'HEAD' ? this.#metrics() : notAllowed(method, READ)
+        },
+        failed: (error) => this.#logFailure(error),
+      },
+    )
+  }
+
+  #logFailure(error: Error): void {
+    this.#platform.logger.warn({ error: error.message }, 'An HTTP request has failed')
+  }
+
+  async #listenForAdmin(): Promise<void> {
     const { adminEnabled, adminPort, adminAddress, adminMaxConnections, adminIdleTimeoutMs } = this.#settings
     const { logger, networkFactories } = this.#platform
     if (!adminEnabled) return
     const createHttpServer = networkFactories?.http
     if (createHttpServer === undefined) {
       if (adminPort === undefined) return
-      throw new NetworkError(
-        'Cannot listen: this program gave the server no HTTP server. Pass one in networkFactories of its platform, or set admin.enableServer=false.',
-        'ENOTSUP',
-      )
+      throw noHttpServer('set admin.enableServer=false')
     }
     const at = { host: adminAddress, port: adminPort ?? DEFAULT_PORT }
     const limits = { connections: adminMaxConnections, idleTimeoutMs: adminIdleTimeoutMs }
     try {
       this.#listener = await createHttpServer({}).listen(at, limits, {
         handle: (request) => this.#handle(request),
-        failed: (error) => logger.warn({ error: error.message }, 'An HTTP request has failed'),
+        failed: (error) => this.#logFailure(error),
       })
     } catch (error) {
       if (adminPort !== undefined || !(error instanceof NetworkError)) throw error
@@ -124,19 +157,15 @@ export class AdminServer {
 
   async close(): Promise<void> {
     this.#cancelReport()
-    await this.#listener?.close()
-    this.#listener = undefined
+    await Promise.all([this.#listener?.close(), this.#metricsListener?.close()])
+    this.#listener = this.#metricsListener = undefined
   }
 
   async #handle(request: HttpRequest): Promise<HttpResponse> {
     const route = this.#routeOf(request)
     if (route === undefined)
       return text(404, 'There is nothing here. Try /commands, /metrics, /livez or /readyz.\n')
-    if (!route.methods.includes(request.method))
-      return {
-        ...text(405, `${request.method} is not possible here.\n`),
-        headers: { allow: route.methods.join(', ') },
-      }
+    if (!route.methods.includes(request.method)) return notAllowed(request.method, route.methods)
     const refusal = this.#access.refusalOf(request, route.role, this.#hosts())
     if (refusal === undefined) return route.answer(request)
     const response = (route.refuse ?? (({ status, error }) => text(status, `${error}.\n`)))(refusal)
@@ -236,9 +265,22 @@ export class AdminServer {
 
   // Metrics
 
-  #metrics(): HttpResponse {
-    const body = inSlices(prometheusText(this.#target), this.#platform.clock)
+  async #metrics(): Promise<HttpResponse> {
+    const free = await this.#freeSpace()
+    const body = inSlices(prometheusText(this.#target, { free }), this.#platform.clock)
     return { status: 200, headers: { 'content-type': PROMETHEUS_TYPE }, body }
+  }
+
+  async #freeSpace(): Promise<ReadonlyMap<string, number>> {
+    const free = new Map<string, number>()
+    if (this.#target === undefined) return free
+    const { directories, platform } = this.#target
+    for (const folder of new Set([directories.snapshots, directories.logs])) {
+      // A figure that the system does not give is left out of the metrics.
+      const bytes = await platform.disk.freeSpace(folder).catch(() => undefined)
+      if (bytes !== undefined) free.set(folder, bytes)
+    }
+    return free
   }
 
   // Commands
@@ -306,6 +348,16 @@ export class AdminServer {
 
 const GET = ['GET'] as const
 const READ = ['GET', 'HEAD'] as const
+
+function noHttpServer(otherwise: string): NetworkError {
+  const sentence = `Cannot listen: this program gave the server no HTTP server. Pass one in networkFactories of its platform, or ${otherwise}.`
+  return new NetworkError(sentence, 'ENOTSUP')
+}
+
+const notAllowed = (method: string, allowed: readonly string[]): HttpResponse => ({
+  ...text(405, `${method} is not possible here.\n`),
+  headers: { allow: allowed.join(', ') },
+})
 
 function text(status: number, body: string): HttpResponse {
   return {
