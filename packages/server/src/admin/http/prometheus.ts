@@ -164,7 +164,7 @@ function* ownFamilies({
   }
   yield* gauge('zabra_epoch', epochOf(tree.lastZxid))
   yield* gauge('zabra_last_zxid', tree.lastZxid)
-  yield* gauge('zabra_zxid_counter_left', MAX_COUNTER - counterOf(tree.lastZxid))
+  yield* gauge('zabra_zxids_left', MAX_COUNTER - counterOf(tree.lastZxid))
   yield* gauge('zabra_log_writable', pipeline.isWritable ? 1 : 0)
   yield* gauge('zabra_queue_size', pipeline.outstanding, '{queue="outstanding"}')
   yield family('zabra_sessions', 'gauge')
