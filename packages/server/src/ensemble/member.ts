@@ -169,6 +169,7 @@ export class Member implements Server, AdminTarget {
   async reload(): Promise<void> {
     await this.#context.clientPorts.reload()
     await this.#context.security.reload()
+    await this.#admin.reload()
   }
 
   yieldLeadership(): boolean {
@@ -232,7 +233,7 @@ export class Member implements Server, AdminTarget {
 
   async #close(): Promise<void> {
     const { database, snapshots, clientPorts, security, platform } = this.#context
-    await this.#serveUntilDrained()
+    if (this.#context.settings.stopDrainMs > 0) await this.#serveUntilDrained()
     await this.#roles.prepareClose()
     await this.#admin.close()
     if (this.#isStopped) return this.#closeFailed()
@@ -252,7 +253,7 @@ export class Member implements Server, AdminTarget {
   async #serveUntilDrained(): Promise<void> {
     const { settings, platform } = this.#context
     const { stopDrainMs } = settings
-    if (stopDrainMs === 0 || this.#isStopped) return
+    if (this.#isStopped) return
     this.#admin.reportReadiness()
     platform.logger.info({ ms: stopDrainMs }, 'Draining before the stop: no new sessions, connections close')
     this.#drain.start(stopDrainMs)

@@ -100,6 +100,55 @@ export const adminRows = {
     defaultValue: 300_000,
     description: 'Shortest time between two snapshots by the command `snapshot`.',
   }),
+  adminForceHttps: row({
+    group,
+    key: 'admin.forceHttps',
+    property: 'zookeeper.admin.forceHttps',
+    type: bool(),
+    defaultValue: false,
+    description: 'Accepts TLS only on the HTTP port.',
+  }),
+  adminPortUnification: row({
+    group,
+    key: 'admin.portUnification',
+    property: 'zookeeper.admin.portUnification',
+    type: bool(),
+    defaultValue: false,
+    description:
+      'Accepts HTTP and HTTPS on the HTTP port; the first byte of a connection decides. `admin.forceHttps` takes precedence.',
+  }),
+  adminNeedClientAuth: row({
+    group,
+    key: 'admin.needClientAuth',
+    property: 'zookeeper.admin.needClientAuth',
+    type: bool(),
+    defaultValue: false,
+    apacheDefault: 'true',
+    description:
+      'Refuses TLS connections to the HTTP port without a trusted certificate, those of probes included.',
+  }),
+  adminClientAuth: row({
+    group,
+    key: 'admin.clientAuth',
+    type: oneOf('none', 'want', 'need'),
+    defaultValue: 'none',
+    description:
+      'Whether callers of the HTTP port are asked for a certificate: `want` refuses one that is not trusted, `need` also a missing one. Roles such as `x509:CN=ops*` need `want` or `need`.',
+  }),
+  adminKeyStoreLocation: storeLocation(
+    'keyStore',
+    'File with the private key and the certificate of the HTTP port: PKCS #12 or PEM.',
+  ),
+  adminKeyStorePassword: storePassword('keyStore'),
+  adminKeyStorePasswordPath: storePasswordPath('keyStore'),
+  adminKeyStoreType: storeFormat('keyStore'),
+  adminTrustStoreLocation: storeLocation(
+    'trustStore',
+    'File with the authorities that sign the certificates of callers: PKCS #12 or PEM.',
+  ),
+  adminTrustStorePassword: storePassword('trustStore'),
+  adminTrustStorePasswordPath: storePasswordPath('trustStore'),
+  adminTrustStoreType: storeFormat('trustStore'),
   metricsProvider: row({
     group,
     key: 'metricsProvider.className',
@@ -153,5 +202,54 @@ function role(name: string, mayDo: string) {
     defaultValue: [] as readonly string[],
     defaultText: 'none',
     description: `Callers who ${mayDo}.`,
+  })
+}
+
+type StoreName = 'keyStore' | 'trustStore'
+
+function storeLocation(store: StoreName, description: string) {
+  return row({
+    group,
+    key: `admin.ssl.${store}.location`,
+    type: optional(text('a file')),
+    defaultValue: undefined,
+    defaultText: `\`ssl.quorum.${store}.location\`, else \`ssl.${store}.location\``,
+    description,
+    isPath: true,
+  })
+}
+
+function storePassword(store: StoreName) {
+  return row({
+    group,
+    key: `admin.ssl.${store}.password`,
+    type: optional(text('a password')),
+    defaultValue: undefined,
+    defaultText: 'none',
+    description: 'Password of that file.',
+    isSecret: true,
+  })
+}
+
+function storePasswordPath(store: StoreName) {
+  return row({
+    group,
+    key: `admin.ssl.${store}.passwordPath`,
+    type: optional(text('a file')),
+    defaultValue: undefined,
+    defaultText: 'none',
+    description: `File with the password, which takes precedence over \`admin.ssl.${store}.password\`.`,
+    isPath: true,
+  })
+}
+
+function storeFormat(store: StoreName) {
+  return row({
+    group,
+    key: `admin.ssl.${store}.type`,
+    type: optional(oneOf('PEM', 'PKCS12', 'JKS', 'BCFKS')),
+    defaultValue: undefined,
+    defaultText: 'by the suffix `.pem` or `.p12`, else by the first bytes',
+    description: 'Format of the file.',
   })
 }

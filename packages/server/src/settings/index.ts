@@ -20,4 +20,5 @@ export {
   ReconfigurationError,
   type ReconfigRequest,
 } from '../core/quorum/index.ts'
+export { usesAdminTls } from './admin-security.ts'
 export { usesQuorumTls } from './member-security.ts'

@@ -227,12 +227,6 @@ export const knownKeys: readonly KnownKey[] = [
     'ZooKeeper ignores it too; sessionRequireClientSASLAuth requires a login',
     'requireClientAuthScheme',
   ),
-  ...known(
-    'rejectedIfEnabled',
-    'the HTTP port does not speak TLS yet, and ignoring it would send data in the clear',
-    'admin.forceHttps',
-    'admin.needClientAuth',
-  ),
   ...known('unsupported', adminServer, 'admin.*', 'IPAuthenticationProvider.usexforwardedfor'),
   ...known('unsupported', metrics, 'metricsProvider.*'),
   ...known('unsupported', 'the audit log is not supported yet', 'audit.*'),

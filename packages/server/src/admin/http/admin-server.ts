@@ -7,8 +7,10 @@ import {
   type Listener,
   type Platform,
 } from '@zabra/runtime'
+import { CertificateReload } from '../../connections/certificates.ts'
 import { PROMETHEUS_PROVIDER, type ServerSettings } from '../../settings/index.ts'
 import { INITIAL_TRACE_MASK, type AdminTarget, type CommandState } from '../admin-target.ts'
+import { adminTls } from './tls.ts'
 import { AdminAccess, type AdminRole, type Refusal } from './access.ts'
 import { adminCommands, type AdminCommand, type Members } from './commands.ts'
 import { readiness } from './health.ts'
@@ -45,6 +47,7 @@ export class AdminServer {
   readonly #commands: ReadonlyMap<string, AdminCommand>
   #target: AdminTarget | undefined
   #listener: Listener | undefined
+  #certificates: CertificateReload | undefined
   /** The port of the Prometheus provider. */
   #metricsListener: Listener | undefined
   /** The checks that failed when the verdict of readiness was last logged; undefined before the first verdict. */
@@ -83,6 +86,11 @@ export class AdminServer {
     }
   }
 
+  /** Reads the certificate files again, and logs the result. */
+  async reload(): Promise<void> {
+    await this.#certificates?.reload()
+  }
+
   async #listenForMetrics(): Promise<void> {
     const { metricsProvider, metricsHost, metricsPort, adminIdleTimeoutMs } = this.#settings
     if (metricsProvider !== PROMETHEUS_PROVIDER) return
@@ -114,13 +122,19 @@ export class AdminServer {
       if (adminPort === undefined) return
       throw noHttpServer('set admin.enableServer=false')
     }
+    const tls = adminTls(this.#settings, networkFactories)
     const at = { host: adminAddress, port: adminPort ?? DEFAULT_PORT }
     const limits = { connections: adminMaxConnections, idleTimeoutMs: adminIdleTimeoutMs }
     try {
-      this.#listener = await createHttpServer({}).listen(at, limits, {
+      const isMixed = !this.#settings.adminForceHttps
+      this.#listener = await createHttpServer({ tls, isMixed }).listen(at, limits, {
         handle: (request) => this.#handle(request),
         failed: (error) => this.#logFailure(error),
       })
+      if (tls !== undefined) {
+        this.#certificates = new CertificateReload(tls, this.#platform, 'The certificates of the HTTP port')
+        this.#certificates.start()
+      }
     } catch (error) {
       if (adminPort !== undefined || !(error instanceof NetworkError)) throw error
       logger.warn(
@@ -157,6 +171,7 @@ export class AdminServer {
 
   async close(): Promise<void> {
     this.#cancelReport()
+    this.#certificates?.stop()
     await Promise.all([this.#listener?.close(), this.#metricsListener?.close()])
     this.#listener = this.#metricsListener = undefined
   }
