@@ -1,3 +1,11 @@
+/** The distribution of the delays of the event loop, in milliseconds. */
+export interface EventLoopDelays {
+  readonly count: number
+  readonly sum: number
+  /** Returns how many delays were up to a bound. */
+  countUpTo(ms: number): number
+}
+
 /** Information about the process and the machine. */
 export interface System {
   /** Returns the environment under the names of the `envi` command, in its order. */
@@ -11,7 +19,14 @@ export interface System {
   maxEventLoopDelay?(): number
   /** Returns the longest garbage collection since `resetPauses`, in milliseconds. Absent where the platform cannot measure it. */
   maxGcPause?(): number
-  /** Resets `maxEventLoopDelay` and `maxGcPause`. */
+  /**
+   * Returns the delays of the event loop since `resetPauses`, in milliseconds: their number and sum, and how many were up to a bound.
+   * Absent where the platform cannot measure it.
+   */
+  eventLoopDelays?(): EventLoopDelays
+  /** Returns the time that garbage collections have taken in all, in milliseconds. Absent where the platform cannot measure it. */
+  gcTime?(): number
+  /** Resets `maxEventLoopDelay`, `maxGcPause` and `eventLoopDelays`. */
   resetPauses?(): void
   /** Returns the bytes of JavaScript objects, garbage included, and of memory outside the heap that they own, such as buffers. */
   heap?(): { readonly used: number; readonly external: number }

@@ -39,6 +39,7 @@ async function startMember(
     const member = new Member(settings, platform, { database, membership, passwords, admin })
     admin.attach(member)
     await member.start()
+    admin.reportReadiness()
     return member
   } catch (error) {
     await database.close()

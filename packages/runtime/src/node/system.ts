@@ -10,11 +10,15 @@ const megabytes = (bytes: number): string => `${Math.round(bytes / 2 ** 20)}MB`
 const DELAY_RESOLUTION_MS = 2
 let delays: IntervalHistogram | undefined
 let maxPause = 0
+let gcMs = 0
 
 /** Node reports garbage collections in a later turn of the event loop, so the last one may be missing for a moment. */
 function watchCollections(): void {
   const observer = new PerformanceObserver((list) => {
-    for (const { duration } of list.getEntries()) maxPause = Math.max(maxPause, duration)
+    for (const { duration } of list.getEntries()) {
+      maxPause = Math.max(maxPause, duration)
+      gcMs += duration
+    }
   })
   observer.observe({ entryTypes: ['gc'] })
 }
@@ -65,6 +69,23 @@ export const nodeSystem: System = {
     maxPause = 0
   },
   maxGcPause: () => maxPause,
+  gcTime: () => gcMs,
+  eventLoopDelays() {
+    if (delays === undefined || delays.count === 0) return { count: 0, sum: 0, countUpTo: () => 0 }
+    const { count, mean, percentiles } = delays
+    // The samples are the times between two timers: the resolution is no delay.
+    const sum = Math.max(0, (mean / 1e6 - DELAY_RESOLUTION_MS) * count)
+    return {
+      count,
+      sum,
+      countUpTo(ms) {
+        let share = 0
+        for (const [percent, ns] of percentiles)
+          if (ns / 1e6 - DELAY_RESOLUTION_MS <= ms) share = Math.max(share, percent / 100)
+        return Math.round(share * count)
+      },
+    }
+  },
   heap() {
     const { used_heap_size: used, external_memory: external } = getHeapStatistics()
     return { used, external }

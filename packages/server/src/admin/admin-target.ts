@@ -3,6 +3,14 @@ import type { EnsembleConfiguration, ServerId } from '../core/quorum/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import type { DirectoryReport, ServerReport } from './server-report.ts'
 
+/** One check of readiness. */
+export interface HealthCheck {
+  readonly name: string
+  readonly isOk: boolean
+  /** What is wrong, with its limit; `ok` or a fact otherwise. */
+  readonly detail: string
+}
+
 /** What the HTTP port reports about a server, in every role and between two roles, and asks of it. */
 export interface AdminTarget {
   readonly settings: ServerSettings
@@ -21,6 +29,18 @@ export interface AdminTarget {
   readonly lastSnapshotAt: number | undefined
   /** Whether the server has begun to stop. */
   readonly isStopping: boolean
+  /** Whether the server drains: it accepts no new sessions, so that it can be stopped. */
+  readonly isDraining: boolean
+  /** Returns the checks of the current role, or of the search for one. */
+  roleChecks(): readonly HealthCheck[]
+  /** Committed transactions that this server knows of and has not applied. */
+  readonly zxidLag: number
+  /**
+   * Starts to drain: refuses new sessions and closes the connections of clients at an even rate within `ms`; 0 closes none.
+   */
+  drain(ms: number): void
+  /** Ends `drain`: accepts sessions again. */
+  undrain(): void
   /** Takes a snapshot. Resolves to whether it is on disk; a failure is logged. */
   takeSnapshot(): Promise<boolean>
 }

@@ -1,6 +1,6 @@
 /** The commands with which operators inspect a server. */
 export { AdminServer } from './http/admin-server.ts'
-export type { AdminTarget } from './admin-target.ts'
+export type { AdminTarget, HealthCheck } from './admin-target.ts'
 export type { DirectoryReport, ServerReport } from './server-report.ts'
 export { FourLetterCommands } from './four-letter-commands.ts'
 export type { LeaderMetrics, RoleMetrics } from '../connections/role-metrics.ts'

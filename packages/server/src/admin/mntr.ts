@@ -1,3 +1,4 @@
+import type { EnsembleStats } from '../connections/ensemble-stats.ts'
 import type { LeaderMetrics, RoleMetrics } from '../connections/role-metrics.ts'
 import type { Histogram, Summary } from '../core/histogram.ts'
 import { FULL_VERSION } from '../version.ts'
@@ -46,6 +47,7 @@ export function monitorMetrics(server: ServerReport, startedAt: number): Metric[
     ...counterMetrics(server),
     ...histogramMetrics('readlatency', stats.readLatency),
     ...histogramMetrics('updatelatency', stats.updateLatency),
+    ...(server.role.member === undefined ? [] : ensembleMetrics(stats.ensemble)),
     ...summaryMetrics('fsynctime', stats.fsyncTime),
     ...summaryMetrics('snapshottime', stats.snapshotTime),
     ...summaryMetrics('sync_processor_batch_size', stats.batchSize),
@@ -100,6 +102,21 @@ const leaderMetrics = (leader: LeaderMetrics): Metric[] => [
   ['last_proposal_size', leader.lastProposalSize],
   ['min_proposal_size', leader.minProposalSize],
   ['max_proposal_size', leader.maxProposalSize],
+]
+
+const ensembleMetrics = (stats: EnsembleStats): Metric[] => [
+  ['looking_count', stats.lookingCount],
+  ['diff_count', stats.diffCount],
+  ['snap_count', stats.snapCount],
+  ['proposal_count', stats.proposalCount],
+  ['commit_count', stats.commitCount],
+  ['learner_proposal_received_count', stats.learnerProposalsReceived],
+  ['learner_commit_received_count', stats.learnerCommitsReceived],
+  ['revalidate_count', stats.revalidateCount],
+  ...summaryMetrics('election_time', stats.electionTime),
+  ...summaryMetrics('unavailable_time', stats.unavailableTime),
+  ...summaryMetrics('follower_sync_time', stats.followerSyncTime),
+  ...summaryMetrics('observer_sync_time', stats.observerSyncTime),
 ]
 
 function counterMetrics({ stats, watchNotifier, portStatus }: ServerReport): Metric[] {

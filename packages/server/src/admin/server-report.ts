@@ -37,7 +37,7 @@ export interface ServerReport {
   readonly sessions: SessionRegistry
   readonly localSessions: SessionTracker | undefined
   readonly pipeline: Pick<ClientService['pipeline'], 'outstanding' | 'isWritable' | 'digests'>
-  readonly watches: Pick<WatchManager<ClientChannel>, 'data' | 'size'>
+  readonly watches: Pick<WatchManager<ClientChannel>, 'data' | 'child' | 'size'>
   readonly watchNotifier: WatchNotifier<ClientChannel>
   readonly stats: ServerStats
   readonly connections: Iterable<ConnectionReport> & { readonly size: number }

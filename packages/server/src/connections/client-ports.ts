@@ -20,6 +20,7 @@ export class ClientPorts {
   readonly #platform: Platform
   readonly #onAttach: (service: ClientService) => void
   #service: ClientService | undefined
+  #isDraining = false
   /** The client address of the last configuration, as text. */
   #address: string
   /** Resolves when the last move of a port has ended; moves run one after the other. */
@@ -57,6 +58,16 @@ export class ClientPorts {
     return this.#service
   }
 
+  get isDraining(): boolean {
+    return this.#isDraining
+  }
+
+  /** Refuses new and resumed sessions, in this role and later ones. */
+  set isDraining(isDraining: boolean) {
+    this.#isDraining = isDraining
+    if (this.#service !== undefined) this.#service.isDraining = isDraining
+  }
+
   /** Opens all ports. Rejects with a `NetworkError` or `CertificateError` when one cannot be opened. */
   listen(): Promise<void> {
     return this.#listeners.open((wire) => this.#accept(wire))
@@ -77,6 +88,7 @@ export class ClientPorts {
     this.#onAttach(service)
     this.#service = service
     service.portStatus = this.#listeners
+    service.isDraining = this.#isDraining
   }
 
   detach(service: ClientService): void {

@@ -120,6 +120,8 @@ export class ClientService {
   commands: CommandExecutor = NO_COMMANDS
   portStatus: PortStatus = NO_PORTS
   isAccepting = true
+  /** Whether the server drains: it refuses new and resumed sessions, and answers four-letter commands. */
+  isDraining = false
   /** When the current turn began, on the monotonic clock. */
   turnTime = 0
   readonly #sessionIds: SessionIdGenerator

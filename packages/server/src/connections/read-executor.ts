@@ -119,7 +119,8 @@ export class ReadExecutor implements ReadCaller<ClientChannel> {
     const err = yield* reply.write(writer)
     const { turnTime, stats, tree } = this.#service
     const mark = begin === -1 ? replyWriter.beginReplyIn(writer, xid, tree.lastZxid, 0) : begin
-    if (err !== undefined) replyWriter.setErrorIn(writer, mark, err)
+    // Other replies of the connection may have been written since this one began.
+    replyWriter.setErrorIn(writer, mark, err ?? 0)
     writer.endFrame(mark)
     replyWriter.countFrame(writer.length - mark)
     replyWriter.recordReply(writer.length - mark, type, startedAt, turnTime, stats.readLatency)

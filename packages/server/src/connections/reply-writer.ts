@@ -45,6 +45,8 @@ export class ReplyWriter {
   readonly #context: ReplyContext
   readonly #channel: Flushable
   #multiResults: MultiResults | undefined
+  /** The error number of the reply that was begun last. */
+  #err = 0
 
   constructor(context: ReplyContext, channel: Flushable) {
     this.writer = new Writer(512, context.bufferPool)
@@ -68,6 +70,7 @@ export class ReplyWriter {
     writer.int(xid)
     writer.longNumber(zxid)
     writer.int(err)
+    this.#err = err
     this.stats.lastXid = xid
     this.stats.lastZxid = zxid
     return mark
@@ -101,6 +104,7 @@ export class ReplyWriter {
 
   /** Does as `setError` in another writer. */
   setErrorIn(writer: Writer, mark: number, err: number): void {
+    this.#err = err
     writer.intAt(mark + 16, err)
   }
 
@@ -118,6 +122,7 @@ export class ReplyWriter {
     this.stats.latency.add(took)
     latency.add(took)
     const { stats } = this.#context
+    stats.requests.count(type, this.#err)
     stats.latency.add(took)
     stats.responseSize.add(size)
     stats.lastResponseSize = size

@@ -170,6 +170,7 @@ function validateHandshake(
     passwords,
   } = service
   if (!service.isAccepting) return { kind: 'close', reason: 'Closed: the server is stopping' }
+  if (service.isDraining) return { kind: 'close', reason: 'Closed: the server drains' }
   if (sessionTokens?.take(platform.clock.monotonic()) === false) {
     stats.connectionsDropped++
     return { kind: 'close', reason: 'Closed: more clients connect than connection_throttle_tokens allows' }

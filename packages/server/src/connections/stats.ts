@@ -1,4 +1,6 @@
 import { Histogram, Summary } from '../core/histogram.ts'
+import { EnsembleStats } from './ensemble-stats.ts'
+import { RequestCounts } from './request-counts.ts'
 
 /** Holds the statistics of a server since its start or since `srst`. Times are in milliseconds, sizes in bytes. */
 export class ServerStats {
@@ -6,10 +8,13 @@ export class ServerStats {
   readonly latency = new Summary()
   readonly readLatency = new Histogram()
   readonly updateLatency = new Histogram()
-  readonly fsyncTime = new Summary()
-  readonly snapshotTime = new Summary()
+  readonly fsyncTime = new Histogram()
+  readonly snapshotTime = new Histogram()
   /** Transactions in one flush of the log. */
-  readonly batchSize = new Summary()
+  readonly batchSize = new Histogram()
+  /** Replies by operation and result. Like `ensemble`, kept by `reset`. */
+  readonly requests = new RequestCounts()
+  readonly ensemble = new EnsembleStats()
   /** Replies with their length field and header. */
   readonly responseSize = new Summary()
   lastResponseSize = -1
@@ -44,6 +49,7 @@ export class ServerStats {
   }
 
   reset(): void {
-    Object.assign(this, new ServerStats())
+    const { requests, ensemble } = this
+    Object.assign(this, new ServerStats(), { requests, ensemble })
   }
 }

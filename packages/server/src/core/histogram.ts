@@ -57,6 +57,17 @@ export class Histogram extends Summary {
     return this.max
   }
 
+  /** Yields the upper bound of every `step`th bucket from `first` on, with the number of values up to it. */
+  *cumulative(first: number, step: number, end: number): Generator<readonly [bound: number, count: number]> {
+    let count = 0
+    for (let bucket = 0, next = first; bucket < Math.min(end, BUCKETS); bucket++) {
+      count += this.#buckets[bucket]!
+      if (bucket !== next) continue
+      yield [GROWTH ** bucket / 100, count]
+      next += step
+    }
+  }
+
   override reset(): void {
     super.reset()
     this.#buckets.fill(0)

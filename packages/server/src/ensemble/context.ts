@@ -1,3 +1,4 @@
+import type { HealthCheck } from '../admin/index.ts'
 import type { Platform } from '@zabra/runtime'
 import type { ClientPorts } from '../connections/client-ports.ts'
 import type { ServerStats } from '../connections/stats.ts'
@@ -60,6 +61,8 @@ export interface RoleEvents {
 /** One role, from the end of an election to the next one. */
 export interface ActiveRole {
   begin(): Promise<void>
+  /** Returns the checks of readiness that depend on the role. */
+  checks(): readonly HealthCheck[]
   /**
    * Closes everything that belongs to the role. The role does nothing after this resolves. `reason` is logged for closed client
    * connections.

@@ -144,9 +144,12 @@ export class Durability {
 
   #logEvents(): TxnLogEvents {
     const { stats, snapshots, settings, failed } = this.#context
+    let counted = 0
     return {
       durable: (zxid) => {
-        const { lastFlushMs } = this.#writer!.stats
+        const { lastFlushMs, entries } = this.#writer!.stats
+        stats.batchSize.add(entries - counted)
+        counted = entries
         stats.fsyncTime.add(lastFlushMs)
         if (lastFlushMs > settings.fsyncWarningThresholdMs) stats.slowFsyncs++
         this.#events.durable(zxid)

@@ -1,5 +1,5 @@
 import type { Cancel } from '@zabra/runtime'
-import type { LeaderMetrics } from '../admin/index.ts'
+import type { HealthCheck, LeaderMetrics } from '../admin/index.ts'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import type { EnsembleConfiguration } from '../core/quorum/index.ts'
 import { SessionTracker } from '../core/sessions/index.ts'
@@ -25,6 +25,9 @@ import { syncSources } from './sync-sources.ts'
 /** The delay between the reply to `ydld` and the transfer of leadership, so that the client gets the reply, in milliseconds. */
 const YIELD_DELAY_MS = 50
 
+/** Ticks within which a leader that is ready has heard a quorum. */
+const READY_TICKS = 2
+
 /**
  * Runs the role of a leader: performs the work that the state machine of its quorum requests, one input after the other. In an ensemble
  * that is `Leader`; a standalone server is a quorum of one, without learners. The order of disk and network is that of `Durability`.
@@ -45,13 +48,10 @@ export class LeaderRole implements ActiveRole {
   #storing: Promise<void> | undefined
   #hasExited = false
   #leadsSince = 0
-  /** The last transaction that a flush made durable. */
-  #lastDurable: Zxid
 
   constructor(context: MemberContext, events: RoleEvents) {
     this.#context = context
     this.#events = events
-    this.#lastDurable = context.database.lastZxid
     const leader = context.membership.isStandalone ? undefined : createLeader(context)
     this.#quorum = leader ?? new QuorumOfOne(context.database.lastZxid)
     this.#mailbox = new Mailbox<LeaderInput, LeaderWork | QuorumOfOneWork>({
@@ -99,6 +99,23 @@ export class LeaderRole implements ActiveRole {
   /** Sets the last answer of the oracle. */
   setOracle(canLeadAlone: boolean): void {
     this.#mailbox.post({ type: 'oracle', canLeadAlone })
+  }
+
+  checks(): readonly HealthCheck[] {
+    const quorum = this.#quorum
+    if (quorum instanceof QuorumOfOne) return []
+    if (quorum.phase !== 'broadcast')
+      return [
+        { name: 'role', isOk: false, detail: `leader in ${quorum.phase}, has no quorum of followers yet` },
+      ]
+    const isHeard = quorum.hasHeardQuorumWithin(READY_TICKS)
+    const limit = `${READY_TICKS} ticks of ${this.#context.settings.tickTimeMs} ms`
+    const checks = [
+      { name: 'quorum', isOk: isHeard, detail: isHeard ? 'ok' : `no quorum was heard within ${limit}` },
+    ]
+    if (!this.#context.settings.leaderServes)
+      checks.push({ name: 'serves', isOk: false, detail: 'a leader serves no clients (leaderServes=no)' })
+    return checks
   }
 
   /** Refuses new connections and stops timers. Called before `drain`. */
@@ -170,9 +187,11 @@ export class LeaderRole implements ActiveRole {
       case 'lead':
         return this.#lead(work.epoch, work.zxid)
       case 'commit':
+        this.#context.stats.ensemble.commitCount += work.payloads.length
         this.#learners?.perform(work)
         return this.#clients!.pipeline.commit(work.first + work.payloads.length - 1)
       case 'commitReconfig':
+        this.#context.stats.ensemble.commitCount++
         this.#learners?.perform(work)
         this.#clients!.pipeline.commit(work.zxid)
         return this.#activate(work.configuration)
@@ -210,8 +229,6 @@ export class LeaderRole implements ActiveRole {
   #onDurable(zxid: Zxid): void {
     this.#quorum.markDurable(zxid)
     this.#mailbox.drain()
-    if (this.#learners === undefined) this.#context.stats.batchSize.add(zxid - this.#lastDurable)
-    this.#lastDurable = zxid
     this.#clients?.service.throttler.release()
   }
 
@@ -223,7 +240,6 @@ export class LeaderRole implements ActiveRole {
     const quorum = this.#quorum
     if (quorum instanceof Leader)
       return this.#leave({ reason, electionDelayMs: this.#context.settings.tickTimeMs })
-    this.#lastDurable = durable
     this.#mailbox.run(() => {
       this.#clients!.pipeline.discardAfter(durable)
       quorum.discardAfter(durable)
@@ -275,9 +291,11 @@ export class LeaderRole implements ActiveRole {
 
   #quorumProtocol(): QuorumProtocol {
     const quorum = this.#quorum
+    const stats = this.#context.stats.ensemble
     return {
       sendsPayloads: !(quorum instanceof QuorumOfOne),
       propose: (zxid, payload) => {
+        stats.proposalCount++
         quorum.propose(zxid, payload)
         this.#mailbox.drain()
       },

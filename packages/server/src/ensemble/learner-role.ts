@@ -1,6 +1,7 @@
-import { formatZxid, makeZxid, ProtocolError } from '@zabra/protocol'
+import { counterOf, epochOf, formatZxid, makeZxid, ProtocolError } from '@zabra/protocol'
 import type { Cancel, Connection } from '@zabra/runtime'
 import type { ClientChannel } from '../connections/client-channel.ts'
+import type { HealthCheck } from '../admin/index.ts'
 import { UNTRUSTED_ZXID } from '../core/election/index.ts'
 import type { ServerId } from '../core/quorum/index.ts'
 import { LearnerSessions } from '../core/sessions/index.ts'
@@ -38,6 +39,9 @@ const MAX_PACKET_BYTES = 128 << 20
 /** While more bytes than these are not durable, the learner does not read from the leader. */
 const MAX_PENDING_BYTES = 64 << 20
 
+/** Ticks within which a learner that is ready has heard its leader. */
+const READY_TICKS = 2
+
 /** The leader of a learner, and how to follow it. */
 export interface LearnerTarget {
   readonly leader: ServerId
@@ -74,6 +78,15 @@ export class LearnerRole implements ActiveRole {
   #observers: ObserverMasterRole | undefined
   #cancelTick: Cancel = () => {}
   #hasExited = false
+  /** When the role began, on the monotonic clock. */
+  #beganAt = 0
+  /** How the leader syncs this server, such as SNAP, and the bytes of a snapshot so far. */
+  #syncKind = ''
+  #snapshotBytes = 0
+  /** The last transaction that the leader has committed, as far as this server knows: now, half a tick ago, and a tick ago. */
+  #lastCommitted: Zxid = 0
+  #committedHalfATickAgo: Zxid = 0
+  #committedATickAgo: Zxid = 0
   /** Whether the leader has sent anything. */
   #hasReceived = false
   /** Whether it was synced with the leader. */
@@ -127,7 +140,47 @@ export class LearnerRole implements ActiveRole {
     return this.#leaderId
   }
 
+  /** Committed transactions that this server knows of and has not applied. */
+  get zxidLag(): number {
+    const { lastZxid } = this.#context.database.tree
+    // The first transactions of an epoch follow one of an earlier epoch, whose zxid is far below.
+    const isNewEpoch = epochOf(this.#lastCommitted) > epochOf(lastZxid)
+    return isNewEpoch ? counterOf(this.#lastCommitted) : Math.max(0, this.#lastCommitted - lastZxid)
+  }
+
+  checks(): readonly HealthCheck[] {
+    if (this.#clients === undefined) return [{ name: 'sync', isOk: false, detail: this.#syncProgress() }]
+    const { platform, settings, database } = this.#context
+    const limitMs = READY_TICKS * settings.tickTimeMs
+    const silentMs = platform.clock.monotonic() - this.#connection!.lastReceivedAt
+    const isHeard = silentMs <= limitMs
+    const isInStep = database.tree.lastZxid >= this.#committedATickAgo
+    return [
+      {
+        name: 'leader',
+        isOk: isHeard,
+        detail: isHeard ? 'ok' : `no packet for ${seconds(silentMs)} (limit ${seconds(limitMs)})`,
+      },
+      {
+        name: 'in-step',
+        isOk: isInStep,
+        detail: isInStep
+          ? 'ok'
+          : `applied ${formatZxid(database.tree.lastZxid)}; ${formatZxid(this.#committedATickAgo)} was committed over a tick ago`,
+      },
+    ]
+  }
+
+  #syncProgress(): string {
+    const leader = `server ${this.#master}`
+    if (this.#connection === undefined) return `connects to ${leader}`
+    if (this.#syncKind === '') return `agrees on an epoch with ${leader}`
+    const bytes = this.#snapshotBytes === 0 ? '' : `, ${this.#snapshotBytes} bytes so far`
+    return `${this.#syncKind} from ${leader}${bytes}`
+  }
+
   async begin(): Promise<void> {
+    this.#beganAt = this.#context.platform.clock.monotonic()
     try {
       // A learner master may be established in another epoch than its leader was elected in.
       const isObserver = this.#isObserver && this.nonVotingEpoch === undefined
@@ -197,6 +250,7 @@ export class LearnerRole implements ActiveRole {
   #logSync(type: number, zxid: Zxid): void {
     if (type !== PacketType.diff && type !== PacketType.trunc && type !== PacketType.snap) return
     const facts = { leader: this.#master, how: packetName(type), zxid: formatZxid(zxid) }
+    this.#syncKind = packetName(type)
     this.#context.platform.logger.info(facts, 'The leader brings this server up to date')
   }
 
@@ -224,6 +278,8 @@ export class LearnerRole implements ActiveRole {
     const { clock } = this.#context.platform
     const next = Math.max(at + this.#context.settings.tickTimeMs / 2, clock.monotonic())
     this.#cancelTick = clock.after(next - clock.monotonic(), 'half a tick of a learner', () => {
+      this.#committedATickAgo = this.#committedHalfATickAgo
+      this.#committedHalfATickAgo = this.#lastCommitted
       this.#mailbox.post({ type: 'halfTick' })
       if (!this.#hasExited) this.#scheduleTick(next)
     })
@@ -233,6 +289,12 @@ export class LearnerRole implements ActiveRole {
 
   /** Performs work in order: at once if it is synchronous and no other work is running. */
   #performInOrder(work: LearnerWork): void {
+    const { ensemble } = this.#context.stats
+    if (work.do === 'append') ensemble.learnerProposalsReceived += work.payloads.length
+    else if (work.do === 'commit') {
+      ensemble.learnerCommitsReceived += work.payloads.length
+      this.#lastCommitted = work.first + work.payloads.length - 1
+    }
     const isSynchronous = work.do === 'append' || work.do === 'commit' || work.do === 'ack'
     if (isSynchronous && this.#executor.isIdle) void this.#perform(work)
     else this.#executor.add(() => this.#perform(work))
@@ -300,6 +362,7 @@ export class LearnerRole implements ActiveRole {
       return 0
     }
     this.#connection!.pause()
+    this.#snapshotBytes += bytes.length
     this.#durability.snapshotBytes.push(bytes)
     return -1
   }
@@ -377,6 +440,9 @@ export class LearnerRole implements ActiveRole {
     })
     this.#connection!.setReadTimeout(settings.syncLimit * settings.tickTimeMs)
     this.isSynced = true
+    const { followerSyncTime, observerSyncTime } = this.#context.stats.ensemble
+    const syncTime = this.#isObserver ? observerSyncTime : followerSyncTime
+    syncTime.add(this.#context.platform.clock.monotonic() - this.#beganAt)
     this.#events.established(epoch)
     this.#clients.open()
     if (this.#servesObservers) this.#serveObservers(epoch, sessions)
@@ -441,3 +507,5 @@ function discard(connection: Connection): void {
   connection.setHandler({ data() {}, drain() {}, closed() {} })
   connection.destroy()
 }
+
+const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`

@@ -21,12 +21,14 @@ export class LearnerSyncs {
 
   /** Starts to sync a learner. Fails the connection when the sync fails, or when too many observers are being sent a snapshot. */
   start(learner: LearnerConnection, plan: SyncPlan): void {
-    const { database, platform, settings } = this.#context
+    const { database, platform, settings, stats } = this.#context
     const limit = settings.maxConcurrentSnapSyncs
     const isBounded = plan.kind === 'snap' && learner.isObserver
     if (isBounded && this.#snapshots >= limit)
       return learner.fail(`${limit} observers are being sent a snapshot already`)
     if (isBounded) this.#snapshots++
+    if (plan.kind === 'snap') stats.ensemble.snapCount++
+    else stats.ensemble.diffCount++
     const facts = {
       peer: learner.serverId,
       observer: learner.isObserver,

@@ -242,6 +242,7 @@ export class Learners {
       return decodeTouches(data, (id, timeout) => pipeline.touchSession(id, timeout))
     if (type === PacketType.revalidate) {
       const { session, timeout } = decodeRevalidation(data)
+      this.#context.stats.ensemble.revalidateCount++
       return pipeline.revalidateInOrder(learner, session, timeout, (valid) =>
         learner.send(PacketType.revalidate, -1, encodeRevalidationReply({ session, valid })),
       )

@@ -5,6 +5,7 @@ import {
   type AdminServer,
   type AdminTarget,
   type DirectoryReport,
+  type HealthCheck,
   type ServerReport,
 } from '../admin/index.ts'
 import { ClientPorts } from '../connections/client-ports.ts'
@@ -17,6 +18,7 @@ import { SnapshotScheduler, type Database } from '../database/index.ts'
 import type { Server, ServerMetrics } from '../server-types.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import type { MemberContext } from './context.ts'
+import { Drain } from './drain.ts'
 import { isDiskFull } from './durability.ts'
 import { MemberSecurity } from './member-security.ts'
 import type { Membership } from './membership.ts'
@@ -36,6 +38,7 @@ export class Member implements Server, AdminTarget {
   readonly #context: MemberContext
   readonly #roles: RoleManager
   readonly #admin: AdminServer
+  readonly #drain: Drain
   readonly startedAt: number
   readonly failed: Promise<unknown>
   #resolveFailed: (reason: unknown) => void = () => {}
@@ -77,6 +80,7 @@ export class Member implements Server, AdminTarget {
       configurationChanged: () => this.#onConfigurationChanged(),
     }
     this.#roles = new RoleManager(this.#context)
+    this.#drain = new Drain(this.#context.clientPorts, clock)
   }
 
   get addresses(): { client: Address } {
@@ -114,6 +118,26 @@ export class Member implements Server, AdminTarget {
 
   get isStopping(): boolean {
     return this.#closing !== undefined || this.#isStopped
+  }
+
+  get isDraining(): boolean {
+    return this.#drain.isActive
+  }
+
+  get zxidLag(): number {
+    return this.#roles.zxidLag
+  }
+
+  roleChecks(): readonly HealthCheck[] {
+    return this.#roles.checks()
+  }
+
+  drain(ms: number): void {
+    this.#drain.start(ms)
+  }
+
+  undrain(): void {
+    this.#drain.stop()
   }
 
   get role(): Server['role'] {
@@ -158,6 +182,7 @@ export class Member implements Server, AdminTarget {
   async reload(): Promise<void> {
     await this.#context.clientPorts.reload()
     await this.#context.security.reload()
+    await this.#admin.reload()
   }
 
   yieldLeadership(): boolean {
@@ -221,6 +246,7 @@ export class Member implements Server, AdminTarget {
 
   async #close(): Promise<void> {
     const { database, snapshots, clientPorts, security, platform } = this.#context
+    if (this.#context.settings.stopDrainMs > 0) await this.#serveUntilDrained()
     await this.#roles.prepareClose()
     await this.#admin.close()
     if (this.#isStopped) return this.#closeFailed()
@@ -234,6 +260,20 @@ export class Member implements Server, AdminTarget {
     await database.close()
     this.#resolveFailed(undefined)
     platform.logger.info({ lastZxid: formatZxid(database.lastZxid) }, 'Stopped')
+  }
+
+  /** Serves clients for `stop.drainMs`, in which load balancers learn that this server is not ready, and clients move away. */
+  async #serveUntilDrained(): Promise<void> {
+    const { settings, platform } = this.#context
+    const { stopDrainMs } = settings
+    if (this.#isStopped) return
+    this.#admin.reportReadiness()
+    platform.logger.info({ ms: stopDrainMs }, 'Draining before the stop: no new sessions, connections close')
+    this.#drain.start(stopDrainMs)
+    const drained = new Promise<void>((resolve) => {
+      platform.clock.after(stopDrainMs, 'end of the drain before a stop', resolve)
+    })
+    await Promise.race([drained, this.failed])
   }
 
   /** Unlocks the data directory after a failure, which `failed` has reported. */

@@ -1,5 +1,6 @@
 import { formatZxid } from '@zabra/protocol'
 import type { Cancel } from '@zabra/runtime'
+import type { HealthCheck } from '../admin/index.ts'
 import { UNTRUSTED_ZXID, type PeerState } from '../core/election/index.ts'
 import type { ServerId } from '../core/quorum/index.ts'
 import { MAX_LEADER_EPOCH } from '../core/zab/index.ts'
@@ -45,6 +46,8 @@ export class RoleManager {
   #transitions: Promise<void> = Promise.resolve()
   /** The role whose end has begun. */
   #endingRole: ActiveRole | undefined
+  /** When the current search for a leader began, on the monotonic clock. */
+  #lookingSince = 0
   /** When the last election was decided, on the monotonic clock. */
   #electedAt = -Infinity
   /** The leader that this member can only follow without a vote, and the epoch of that leader. */
@@ -81,6 +84,20 @@ export class RoleManager {
     return this.#role instanceof LearnerRole ? this.#role.leader : this.#context.membership.self
   }
 
+  /** Committed transactions that this member knows of and has not applied. */
+  get zxidLag(): number {
+    return this.#role instanceof LearnerRole ? this.#role.zxidLag : 0
+  }
+
+  /** Returns the checks of the current role; those of a member without one fail. */
+  checks(): readonly HealthCheck[] {
+    if (this.#role !== undefined && this.#role !== this.#endingRole) return this.#role.checks()
+    const ms = this.#context.platform.clock.monotonic() - this.#lookingSince
+    const detail =
+      this.#state === 'looking' ? `looks for a leader since ${(ms / 1000).toFixed(1)} s` : 'the role ends'
+    return [{ name: 'no-leader', isOk: false, detail }]
+  }
+
   /** Begins to transfer leadership. Returns false on a server that does not lead, or if no member could take over. */
   yieldLeadership(): boolean {
     return this.#role instanceof LeaderRole && this.#role.transferLeadership()
@@ -98,6 +115,7 @@ export class RoleManager {
 
   /** Starts the first election. */
   async start(): Promise<void> {
+    this.#lookingSince = this.#context.platform.clock.monotonic()
     this.#recallLogged()
     await this.#election?.startOracle()
     const { membership, database, clientPorts, platform } = this.#context
@@ -200,7 +218,8 @@ export class RoleManager {
 
   #startElection(): void {
     if (this.#isStopped) return
-    const { database, membership } = this.#context
+    const { database, membership, stats } = this.#context
+    stats.ensemble.lookingCount++
     const isAtLastEpoch = database.epochs.accepted >= MAX_LEADER_EPOCH
     if (isAtLastEpoch) this.#reportLastEpoch()
     const votes = database.isEligibleToVote && !isAtLastEpoch
@@ -254,6 +273,7 @@ export class RoleManager {
 
   #onElected({ state, vote }: Elected): void {
     this.#electedAt = this.#context.platform.clock.monotonic()
+    this.#context.stats.ensemble.electionTime.add(this.#electedAt - this.#lookingSince)
     const { leader, epoch } = vote
     const earlier = this.#earlier
     this.#earlier = undefined
@@ -321,7 +341,8 @@ export class RoleManager {
     if (this.#election === undefined) return
     this.#refusals = undefined
     this.#election.step({ type: 'established', epoch })
-    const { membership, settings, platform } = this.#context
+    const { membership, settings, platform, stats } = this.#context
+    stats.ensemble.unavailableTime.add(platform.clock.monotonic() - this.#lookingSince)
     const { leader } = this
     const serves = this.#state !== 'leading' || settings.leaderServes
     const sentence =
@@ -365,6 +386,7 @@ export class RoleManager {
     if (this.#role === role) this.#role = undefined
     const state = this.#state
     this.#state = 'looking'
+    this.#lookingSince = platform.clock.monotonic()
     this.#onRoleEnded()
     if (this.#isStopped || this.#isClosing) return
     if (exit.designated !== undefined) return this.#assign(exit.designated)

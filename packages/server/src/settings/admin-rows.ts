@@ -1,7 +1,9 @@
-import { bool, duration, integer, list, optional, pattern, port, someOf, text } from './value-types.ts'
+import { bool, duration, integer, list, oneOf, optional, pattern, port, someOf, text } from './value-types.ts'
 import { row } from './row.ts'
 
 const group = 'Admin server'
+/** The provider of Apache ZooKeeper that opens a port for Prometheus. */
+export const PROMETHEUS_PROVIDER = 'org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider'
 
 const roleMembers = list(
   'identities separated by commas, such as sasl:ada, x509:CN=ops*, ip:10.0.0.0/8 or super',
@@ -98,6 +100,98 @@ export const adminRows = {
     defaultValue: 300_000,
     description: 'Shortest time between two snapshots by the command `snapshot`.',
   }),
+  adminForceHttps: row({
+    group,
+    key: 'admin.forceHttps',
+    property: 'zookeeper.admin.forceHttps',
+    type: bool(),
+    defaultValue: false,
+    description: 'Accepts TLS only on the HTTP port.',
+  }),
+  adminPortUnification: row({
+    group,
+    key: 'admin.portUnification',
+    property: 'zookeeper.admin.portUnification',
+    type: bool(),
+    defaultValue: false,
+    description:
+      'Accepts HTTP and HTTPS on the HTTP port; the first byte of a connection decides. `admin.forceHttps` takes precedence.',
+  }),
+  adminNeedClientAuth: row({
+    group,
+    key: 'admin.needClientAuth',
+    property: 'zookeeper.admin.needClientAuth',
+    type: bool(),
+    defaultValue: false,
+    apacheDefault: 'true',
+    description:
+      'Refuses TLS connections to the HTTP port without a trusted certificate, those of probes included.',
+  }),
+  adminClientAuth: row({
+    group,
+    key: 'admin.clientAuth',
+    type: oneOf('none', 'want', 'need'),
+    defaultValue: 'none',
+    description:
+      'Whether callers of the HTTP port are asked for a certificate: `want` refuses one that is not trusted, `need` also a missing one. Roles such as `x509:CN=ops*` need `want` or `need`.',
+  }),
+  adminKeyStoreLocation: storeLocation(
+    'keyStore',
+    'File with the private key and the certificate of the HTTP port: PKCS #12 or PEM.',
+  ),
+  adminKeyStorePassword: storePassword('keyStore'),
+  adminKeyStorePasswordPath: storePasswordPath('keyStore'),
+  adminKeyStoreType: storeFormat('keyStore'),
+  adminTrustStoreLocation: storeLocation(
+    'trustStore',
+    'File with the authorities that sign the certificates of callers: PKCS #12 or PEM.',
+  ),
+  adminTrustStorePassword: storePassword('trustStore'),
+  adminTrustStorePasswordPath: storePasswordPath('trustStore'),
+  adminTrustStoreType: storeFormat('trustStore'),
+  metricsProvider: row({
+    group,
+    key: 'metricsProvider.className',
+    type: oneOf(
+      PROMETHEUS_PROVIDER,
+      'org.apache.zookeeper.metrics.impl.DefaultMetricsProvider',
+      'org.apache.zookeeper.metrics.impl.NullMetricsProvider',
+    ),
+    defaultValue: 'org.apache.zookeeper.metrics.impl.DefaultMetricsProvider',
+    description:
+      'With the Prometheus provider, the metrics of `/metrics` are also served on a port of their own, `metricsProvider.httpPort`.',
+  }),
+  metricsHost: row({
+    group,
+    key: 'metricsProvider.httpHost',
+    type: text('a host name or an address'),
+    defaultValue: '0.0.0.0',
+    description: 'Address on which the port of the Prometheus provider listens.',
+  }),
+  metricsPort: row({
+    group,
+    key: 'metricsProvider.httpPort',
+    type: port(),
+    defaultValue: 7000,
+    description:
+      'Port of the Prometheus provider. It answers `/metrics` only, without credentials. If it cannot be opened, the start ends with exit code 4.',
+  }),
+  metricsExportRuntime: row({
+    group,
+    key: 'metricsProvider.exportJvmInfo',
+    type: bool(),
+    defaultValue: true,
+    description: 'Exports metrics of the process: memory, garbage collection, delay of the event loop.',
+  }),
+  stopDrainMs: row({
+    group: 'Connections and requests',
+    key: 'stop.drainMs',
+    type: duration('ms', { min: 0, max: 3_600_000 }),
+    defaultValue: 0,
+    apacheDefault: 'none',
+    description:
+      'Time between a signal to stop and the stop. The server is not ready meanwhile, accepts no sessions, and closes connections at an even rate.',
+  }),
 } as const
 
 function role(name: string, mayDo: string) {
@@ -108,5 +202,54 @@ function role(name: string, mayDo: string) {
     defaultValue: [] as readonly string[],
     defaultText: 'none',
     description: `Callers who ${mayDo}.`,
+  })
+}
+
+type StoreName = 'keyStore' | 'trustStore'
+
+function storeLocation(store: StoreName, description: string) {
+  return row({
+    group,
+    key: `admin.ssl.${store}.location`,
+    type: optional(text('a file')),
+    defaultValue: undefined,
+    defaultText: `\`ssl.quorum.${store}.location\`, else \`ssl.${store}.location\``,
+    description,
+    isPath: true,
+  })
+}
+
+function storePassword(store: StoreName) {
+  return row({
+    group,
+    key: `admin.ssl.${store}.password`,
+    type: optional(text('a password')),
+    defaultValue: undefined,
+    defaultText: 'none',
+    description: 'Password of that file.',
+    isSecret: true,
+  })
+}
+
+function storePasswordPath(store: StoreName) {
+  return row({
+    group,
+    key: `admin.ssl.${store}.passwordPath`,
+    type: optional(text('a file')),
+    defaultValue: undefined,
+    defaultText: 'none',
+    description: `File with the password, which takes precedence over \`admin.ssl.${store}.password\`.`,
+    isPath: true,
+  })
+}
+
+function storeFormat(store: StoreName) {
+  return row({
+    group,
+    key: `admin.ssl.${store}.type`,
+    type: optional(oneOf('PEM', 'PKCS12', 'JKS', 'BCFKS')),
+    defaultValue: undefined,
+    defaultText: 'by the suffix `.pem` or `.p12`, else by the first bytes',
+    description: 'Format of the file.',
   })
 }

@@ -1,3 +1,4 @@
+import { adminSecurityProblems } from './admin-security.ts'
 import { memberSecurityProblems } from './member-security.ts'
 import type { DefaultInputs, Row } from './row.ts'
 import { rows, type ServerSettings, type SettingName } from './table.ts'
@@ -39,7 +40,11 @@ export function defaults({
     problems.push(
       `Expected \`serverId\` to be at most ${MAX_ID_WITH_EXTENDED_TYPES} while \`extendedTypesEnabled\` is on, got ${settings.serverId}`,
     )
-  for (const { name, text } of [...transportProblems(settings), ...memberSecurityProblems(settings)])
+  for (const { name, text } of [
+    ...transportProblems(settings),
+    ...memberSecurityProblems(settings),
+    ...adminSecurityProblems(settings),
+  ])
     problems.push(`\`${name}\` ${text}`)
   if (ensemble !== undefined && !ensemble.members.has(settings.serverId))
     problems.push(

@@ -1,5 +1,6 @@
 /** Settings: their table, defaults, and loading them from zoo.cfg, the environment and flags. */
 export type { Group, Row } from './row.ts'
+export { PROMETHEUS_PROVIDER } from './admin-rows.ts'
 export { rows, type ServerSettings, type SettingName } from './table.ts'
 export { defaults, rowOf, settingNames } from './defaults.ts'
 export {
@@ -19,4 +20,5 @@ export {
   ReconfigurationError,
   type ReconfigRequest,
 } from '../core/quorum/index.ts'
+export { usesAdminTls } from './admin-security.ts'
 export { usesQuorumTls } from './member-security.ts'

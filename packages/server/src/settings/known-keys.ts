@@ -22,7 +22,7 @@ const javaThreads = 'it tunes the threads and buffers of the Java server'
 const watchTable = 'it tunes the watch tables of the Java server'
 const kerberos = 'Kerberos is not supported; SASL users log in with DIGEST-MD5'
 const adminServer = 'this setting of the HTTP port is not supported yet'
-const metrics = 'metrics are served at /metrics of the HTTP port (admin.serverPort)'
+const metrics = 'metrics are computed when they are read, without threads, queues or TLS of their own'
 const letsEveryoneIn = 'and ignoring it would let everyone in'
 
 /** Keys of Apache ZooKeeper 3.4 to 3.10 that are recognised and have no setting. */
@@ -212,12 +212,6 @@ export const knownKeys: readonly KnownKey[] = [
     'ignored',
     'ZooKeeper ignores it too; sessionRequireClientSASLAuth requires a login',
     'requireClientAuthScheme',
-  ),
-  ...known(
-    'rejectedIfEnabled',
-    'the HTTP port does not speak TLS yet, and ignoring it would send data in the clear',
-    'admin.forceHttps',
-    'admin.needClientAuth',
   ),
   ...known('unsupported', adminServer, 'admin.*', 'IPAuthenticationProvider.usexforwardedfor'),
   ...known('unsupported', metrics, 'metricsProvider.*'),

@@ -9,6 +9,7 @@ import {
 } from './defaults.ts'
 import { bareKey, describeValue, checkOtherKey } from './check-key.ts'
 import { isMembershipKey, parseMembership, checkOwnMembership, type DeclaredMembership } from './members.ts'
+import { adminSecurityProblems } from './admin-security.ts'
 import { memberSecurityProblems, memberSecurityWarnings } from './member-security.ts'
 import { collectQuorumLogin } from './quorum-login.ts'
 import { readReferencedFile, type SettingsFiles } from './read-file.ts'
@@ -379,7 +380,11 @@ function crossCheck(settings: ServerSettings, given: GivenSettings, findings: Fi
   const warn = (name: SettingName, text: string): void => {
     findings.push({ severity: 'warning', where: given.get(name)?.where ?? '', key: rowOf(name).key, text })
   }
-  for (const { name, text } of [...transportProblems(settings), ...memberSecurityProblems(settings)])
+  for (const { name, text } of [
+    ...transportProblems(settings),
+    ...memberSecurityProblems(settings),
+    ...adminSecurityProblems(settings),
+  ])
     findings.push({
       severity: 'error',
       where: given.get(name)?.where ?? 'default',

@@ -3,7 +3,7 @@ import { NetworkError } from '@zabra/runtime'
 import { ManualPlatform } from '@zabra/testkit'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createServer } from '../../server.ts'
-import { defaults } from '../../settings/index.ts'
+import { defaults, PROMETHEUS_PROVIDER } from '../../settings/index.ts'
 import { TestServer } from '../../testing/test-server.ts'
 
 let server: TestServer
@@ -168,7 +168,7 @@ describe('health', () => {
     await start()
     expect(await get('/readyz')).toMatchObject({ status: 200, text: 'ok\n' })
     expect((await get('/readyz?verbose')).text).toBe(
-      '[+]stopping ok\n[+]role standalone\n[+]log ok\nreadyz check passed\n',
+      '[+]draining ok\n[+]role standalone\n[+]log ok\nreadyz check passed\n',
     )
     expect((await get('/readyz/log')).status).toBe(200)
     expect((await get('/readyz/nothing')).status).toBe(404)
@@ -234,15 +234,77 @@ describe('metrics', () => {
     await server.connect()
     const { text, headers } = await get('/metrics')
     expect(headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8')
-    const names = [...text.matchAll(/^# TYPE (\S+) (?:counter|gauge|summary)$/gm)].map(([, name]) => name)
+    const names = [...text.matchAll(/^# TYPE (\S+) (?:counter|gauge|summary|histogram)$/gm)].map(
+      ([, name]) => name,
+    )
     expect(new Set(names).size).toBe(names.length)
     let family = ''
     for (const line of text.trimEnd().split('\n')) {
       if (line.startsWith('# TYPE ')) family = line.split(' ')[2]!
       else if (!line.startsWith('#'))
-        expect(line).toMatch(new RegExp(`^${family}(?:_count|_sum)?(?:\\{.*\\})? -?(?:[\\d.]+|NaN)$`))
+        expect(line).toMatch(
+          new RegExp(`^${family}(?:_count|_sum|_bucket)?(?:\\{.*\\})? -?(?:[\\d.e-]+|NaN)$`),
+        )
     }
     expect(text).toContain('\nnum_alive_connections 1.0\n')
     expect(text).toContain('\nzabra_ready{for="writes"} 1\n')
+  })
+
+  it('count requests by operation and result, and their times in histograms', async () => {
+    await start()
+    const client = await server.connect()
+    client.create(1, '/a')
+    client.create(2, '/a')
+    client.read(3, OpCode.getData, '/b')
+    client.read(4, OpCode.getData, '/a')
+    await server.untilIdle()
+    const { text } = await get('/metrics')
+    for (const line of [
+      'zabra_requests_total{op="create",result="ok"} 1',
+      'zabra_requests_total{op="create",result="nodeexists"} 1',
+      'zabra_requests_total{op="getData",result="ok"} 1',
+      'zabra_requests_total{op="getData",result="nonode"} 1',
+      'zabra_requests_total{op="setData",result="ok"} 0',
+      'zabra_request_seconds_bucket{kind="write",le="+Inf"} 2',
+      'zabra_request_seconds_count{kind="read"} 2',
+      'zabra_transactions_total 3',
+      'zabra_watches{kind="data"} 0',
+      'zabra_sessions{kind="global"} 1',
+      'zabra_ready_check{check="log"} 1',
+    ])
+      expect(text).toContain(`\n${line}\n`)
+    expect(text).toMatch(/\nzabra_disk_free_bytes\{dir="\/data\/version-2"\} \d+\n/)
+  })
+
+  it('keep the counts of requests after srst', async () => {
+    await start()
+    const client = await server.connect()
+    client.create(1, '/a')
+    await server.untilIdle()
+    await server.command('srst')
+    expect((await get('/metrics')).text).toContain('\nzabra_requests_total{op="create",result="ok"} 1\n')
+  })
+
+  it('are served on a port of their own with the Prometheus provider', async () => {
+    await start({ metricsProvider: PROMETHEUS_PROVIDER })
+    const at = { port: 7000, from: '10.1.2.3' }
+    expect((await get('/metrics', at)).text).toContain('\nznode_count ')
+    expect((await get('/commands', at)).status).toBe(404)
+    expect((await get('/metrics', { ...at, method: 'POST' })).status).toBe(405)
+    await server.stop()
+    await expect(get('/metrics', at)).rejects.toThrow('closed')
+  })
+
+  it('end the start when the port of the Prometheus provider is used by another program', async () => {
+    const platform = new ManualPlatform()
+    platform.http.usedPorts.add(7000)
+    const settings = defaults({ dataDir: '/data', clientPort: 0, metricsProvider: PROMETHEUS_PROVIDER })
+    await expect(createServer(settings, platform.platform())).rejects.toThrow(NetworkError)
+    await expect(platform.http.request('/livez')).rejects.toThrow('closed')
+  })
+
+  it('leave out those of the process with metricsProvider.exportJvmInfo=false', async () => {
+    await start({ metricsExportRuntime: false })
+    expect((await get('/metrics')).text).not.toContain('process_')
   })
 })

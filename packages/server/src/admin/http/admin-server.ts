@@ -1,13 +1,16 @@
 import {
   NetworkError,
   type Address,
+  type Cancel,
   type HttpRequest,
   type HttpResponse,
   type Listener,
   type Platform,
 } from '@zabra/runtime'
-import type { ServerSettings } from '../../settings/index.ts'
+import { CertificateReload } from '../../connections/certificates.ts'
+import { PROMETHEUS_PROVIDER, type ServerSettings } from '../../settings/index.ts'
 import { INITIAL_TRACE_MASK, type AdminTarget, type CommandState } from '../admin-target.ts'
+import { adminTls } from './tls.ts'
 import { AdminAccess, type AdminRole, type Refusal } from './access.ts'
 import { adminCommands, type AdminCommand, type Members } from './commands.ts'
 import { readiness } from './health.ts'
@@ -17,6 +20,8 @@ import { prometheusText, PROMETHEUS_TYPE } from './prometheus.ts'
 
 /** The port that is opened, if it is free, where the settings name none. */
 const DEFAULT_PORT = 8080
+/** Most connections of the port of the Prometheus provider. */
+const MAX_METRICS_CONNECTIONS = 64
 /** Pieces of a long answer that are made in one turn of the event loop. */
 const PIECES_PER_TURN = 500
 
@@ -42,6 +47,12 @@ export class AdminServer {
   readonly #commands: ReadonlyMap<string, AdminCommand>
   #target: AdminTarget | undefined
   #listener: Listener | undefined
+  #certificates: CertificateReload | undefined
+  /** The port of the Prometheus provider. */
+  #metricsListener: Listener | undefined
+  /** The checks that failed when the verdict of readiness was last logged; undefined before the first verdict. */
+  #failedChecks: string | undefined
+  #cancelReport: Cancel = () => {}
   /** When the command `snapshot` was last run, on the monotonic clock. */
   #lastSnapshotAt = -Infinity
 
@@ -64,26 +75,66 @@ export class AdminServer {
     return this.#listener?.address
   }
 
-  /** Opens the port. Rejects with a `NetworkError` when a port that is set cannot be opened. */
+  /** Opens the ports. Rejects with a `NetworkError` when a port that is set cannot be opened. */
   async listen(): Promise<void> {
+    await this.#listenForAdmin()
+    try {
+      await this.#listenForMetrics()
+    } catch (error) {
+      await this.close()
+      throw error
+    }
+  }
+
+  /** Reads the certificate files again, and logs the result. */
+  async reload(): Promise<void> {
+    await this.#certificates?.reload()
+  }
+
+  async #listenForMetrics(): Promise<void> {
+    const { metricsProvider, metricsHost, metricsPort, adminIdleTimeoutMs } = this.#settings
+    if (metricsProvider !== PROMETHEUS_PROVIDER) return
+    const createHttpServer = this.#platform.networkFactories?.http
+    if (createHttpServer === undefined) throw noHttpServer('remove metricsProvider.className')
+    this.#metricsListener = await createHttpServer({}).listen(
+      { host: metricsHost, port: metricsPort },
+      { connections: MAX_METRICS_CONNECTIONS, idleTimeoutMs: adminIdleTimeoutMs },
+      {
+        handle: async ({ path, method }) => {
+          if (path !== '/metrics') return text(404, 'There is nothing here. Try /metrics.\n')
+          return method === 'GET' || method === 'HEAD' ? this.#metrics() : notAllowed(method, READ)
+        },
+        failed: (error) => this.#logFailure(error),
+      },
+    )
+  }
+
+  #logFailure(error: Error): void {
+    this.#platform.logger.warn({ error: error.message }, 'An HTTP request has failed')
+  }
+
+  async #listenForAdmin(): Promise<void> {
     const { adminEnabled, adminPort, adminAddress, adminMaxConnections, adminIdleTimeoutMs } = this.#settings
     const { logger, networkFactories } = this.#platform
     if (!adminEnabled) return
     const createHttpServer = networkFactories?.http
     if (createHttpServer === undefined) {
       if (adminPort === undefined) return
-      throw new NetworkError(
-        'Cannot listen: this program gave the server no HTTP server. Pass one in networkFactories of its platform, or set admin.enableServer=false.',
-        'ENOTSUP',
-      )
+      throw noHttpServer('set admin.enableServer=false')
     }
+    const tls = adminTls(this.#settings, networkFactories)
     const at = { host: adminAddress, port: adminPort ?? DEFAULT_PORT }
     const limits = { connections: adminMaxConnections, idleTimeoutMs: adminIdleTimeoutMs }
     try {
-      this.#listener = await createHttpServer({}).listen(at, limits, {
+      const isMixed = !this.#settings.adminForceHttps
+      this.#listener = await createHttpServer({ tls, isMixed }).listen(at, limits, {
         handle: (request) => this.#handle(request),
-        failed: (error) => logger.warn({ error: error.message }, 'An HTTP request has failed'),
+        failed: (error) => this.#logFailure(error),
       })
+      if (tls !== undefined) {
+        this.#certificates = new CertificateReload(tls, this.#platform, 'The certificates of the HTTP port')
+        this.#certificates.start()
+      }
     } catch (error) {
       if (adminPort !== undefined || !(error instanceof NetworkError)) throw error
       logger.warn(
@@ -96,22 +147,40 @@ export class AdminServer {
   /** Reports about a server from now on. */
   attach(target: AdminTarget): void {
     this.#target = target
+    if (this.#listener !== undefined) this.#scheduleReport()
+  }
+
+  /** Logs the verdict of readiness if it has changed since the last call. */
+  reportReadiness(): void {
+    const failed = readiness(this.#target).checks.filter(({ isOk }) => !isOk)
+    const names = failed.map(({ name }) => name).join(' ')
+    if (names === this.#failedChecks) return
+    this.#failedChecks = names
+    const { logger } = this.#platform
+    if (failed.length === 0) return logger.info({}, 'This server is ready for clients')
+    const reasons = failed.map(({ name, detail }) => `${name}: ${detail}`)
+    logger.info({ reasons }, 'This server is not ready for clients')
+  }
+
+  #scheduleReport(): void {
+    this.#cancelReport = this.#platform.clock.after(this.#settings.tickTimeMs, 'report of readiness', () => {
+      this.reportReadiness()
+      this.#scheduleReport()
+    })
   }
 
   async close(): Promise<void> {
-    await this.#listener?.close()
-    this.#listener = undefined
+    this.#cancelReport()
+    this.#certificates?.stop()
+    await Promise.all([this.#listener?.close(), this.#metricsListener?.close()])
+    this.#listener = this.#metricsListener = undefined
   }
 
   async #handle(request: HttpRequest): Promise<HttpResponse> {
     const route = this.#routeOf(request)
     if (route === undefined)
       return text(404, 'There is nothing here. Try /commands, /metrics, /livez or /readyz.\n')
-    if (!route.methods.includes(request.method))
-      return {
-        ...text(405, `${request.method} is not possible here.\n`),
-        headers: { allow: route.methods.join(', ') },
-      }
+    if (!route.methods.includes(request.method)) return notAllowed(request.method, route.methods)
     const refusal = this.#access.refusalOf(request, route.role, this.#hosts())
     if (refusal === undefined) return route.answer(request)
     const response = (route.refuse ?? (({ status, error }) => text(status, `${error}.\n`)))(refusal)
@@ -136,6 +205,8 @@ export class AdminServer {
       return { role: 'view', methods: GET, answer: () => this.#index() }
     if (path.startsWith(`${adminCommandUrl}/`))
       return this.#commandRoute(path.slice(adminCommandUrl.length + 1))
+    if (path === '/api/v1/drain')
+      return { role: 'operate', methods: ['POST', 'DELETE'], answer: (request) => this.#drain(request) }
     const [, name, check] = /^\/(livez|readyz|startupz|ready|metrics)(?:\/([\w-]+))?$/.exec(path) ?? []
     if (name === undefined) return undefined
     if (name === 'metrics') return { role: 'metrics', methods: READ, answer: () => this.#metrics() }
@@ -188,11 +259,43 @@ export class AdminServer {
     }
   }
 
+  /** Starts a drain, in which connections are closed within `seconds` (none by default), or ends it. */
+  async #drain({ method, body }: HttpRequest): Promise<HttpResponse> {
+    const target = this.#target
+    if (target === undefined) return problem(503, 'The server starts', 'It reads the snapshot and the log.')
+    if (method === 'DELETE') target.undrain()
+    else {
+      const seconds = secondsIn(await readBody(body))
+      if (seconds === undefined)
+        return problem(
+          400,
+          'The body is not understood',
+          `Expected {"seconds": n} with n from 0 to ${MAX_DRAIN_SECONDS}, or no body.`,
+        )
+      target.drain(seconds * 1000)
+    }
+    this.reportReadiness()
+    return apiJson(200, { draining: target.isDraining })
+  }
+
   // Metrics
 
-  #metrics(): HttpResponse {
-    const body = inSlices(prometheusText(this.#target), this.#platform.clock)
+  async #metrics(): Promise<HttpResponse> {
+    const free = await this.#freeSpace()
+    const body = inSlices(prometheusText(this.#target, { free }), this.#platform.clock)
     return { status: 200, headers: { 'content-type': PROMETHEUS_TYPE }, body }
+  }
+
+  async #freeSpace(): Promise<ReadonlyMap<string, number>> {
+    const free = new Map<string, number>()
+    if (this.#target === undefined) return free
+    const { directories, platform } = this.#target
+    for (const folder of new Set([directories.snapshots, directories.logs])) {
+      // A figure that the system does not give is left out of the metrics.
+      const bytes = await platform.disk.freeSpace(folder).catch(() => undefined)
+      if (bytes !== undefined) free.set(folder, bytes)
+    }
+    return free
   }
 
   // Commands
@@ -261,6 +364,16 @@ export class AdminServer {
 const GET = ['GET'] as const
 const READ = ['GET', 'HEAD'] as const
 
+function noHttpServer(otherwise: string): NetworkError {
+  const sentence = `Cannot listen: this program gave the server no HTTP server. Pass one in networkFactories of its platform, or ${otherwise}.`
+  return new NetworkError(sentence, 'ENOTSUP')
+}
+
+const notAllowed = (method: string, allowed: readonly string[]): HttpResponse => ({
+  ...text(405, `${method} is not possible here.\n`),
+  headers: { allow: allowed.join(', ') },
+})
+
 function text(status: number, body: string): HttpResponse {
   return {
     status,
@@ -268,6 +381,49 @@ function text(status: number, body: string): HttpResponse {
     body,
   }
 }
+
+/** Longest drain in seconds. */
+const MAX_DRAIN_SECONDS = 3600
+/** Longest body of a request to the API in bytes. */
+const MAX_BODY_BYTES = 64 * 1024
+
+/** Reads a short body; returns undefined when it is longer than `MAX_BODY_BYTES`. */
+async function readBody(body: HttpRequest['body']): Promise<string | undefined> {
+  const decoder = new TextDecoder()
+  let [text, length] = ['', 0]
+  for await (const chunk of body) {
+    length += chunk.length
+    if (length > MAX_BODY_BYTES) return undefined
+    text += decoder.decode(chunk, { stream: true })
+  }
+  return text
+}
+
+/** Returns the member `seconds` of a JSON object, 0 when there is none, and undefined when it cannot be one. */
+function secondsIn(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  try {
+    const value: unknown = text.trim() === '' ? {} : JSON.parse(text)
+    if (typeof value !== 'object' || value === null) return undefined
+    const { seconds = 0 } = value as { seconds?: unknown }
+    const isValid = typeof seconds === 'number' && seconds >= 0 && seconds <= MAX_DRAIN_SECONDS
+    return isValid ? seconds : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function apiJson(status: number, value: object, type = 'application/json'): HttpResponse {
+  return {
+    status,
+    headers: { 'content-type': type, 'cache-control': 'no-store' },
+    body: `${JSON.stringify(value)}\n`,
+  }
+}
+
+/** Returns an error of the API (RFC 9457). */
+const problem = (status: number, title: string, detail: string): HttpResponse =>
+  apiJson(status, { type: 'about:blank', title, status, detail }, 'application/problem+json')
 
 /** Joins pieces to chunks, each made in a turn of the event loop of its own. */
 async function* inSlices(

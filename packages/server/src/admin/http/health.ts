@@ -1,11 +1,4 @@
-import type { AdminTarget } from '../admin-target.ts'
-
-/** One check of readiness. */
-export interface HealthCheck {
-  readonly name: string
-  readonly isOk: boolean
-  readonly detail: string
-}
+import type { AdminTarget, HealthCheck } from '../admin-target.ts'
 
 /** Whether a client should be sent to this server now. */
 export interface Readiness {
@@ -22,18 +15,20 @@ export function readiness(target: AdminTarget | undefined, { forReads = false } 
   return { isReady: checks.every(({ isOk }) => isOk), checks }
 }
 
-function checksOf(target: AdminTarget | undefined, forReads: boolean): HealthCheck[] {
+function checksOf(target: AdminTarget | undefined, forReads: boolean): readonly HealthCheck[] {
   if (target === undefined) return [check('recovery', false, 'reads the snapshot and the log')]
   const { service, role } = target
-  const checks = [check('stopping', !target.isStopping, 'stops')]
-  if (service === undefined)
-    return [
-      ...checks,
-      check('role', false, role === 'looking' ? 'looks for a leader' : `${role}, not synced yet`),
-    ]
-  checks.push(check('role', !service.isReadOnly || forReads, `read-only, without a leader`, role))
-  if (!service.isReadOnly)
-    checks.push(check('log', service.pipeline.isWritable || forReads, 'the disk is full, writes are refused'))
+  const isDraining = target.isStopping || target.isDraining
+  const draining = check('draining', !isDraining, target.isStopping ? 'stops' : 'accepts no new sessions')
+  if (service?.isReadOnly === true)
+    return [draining, check('read-only', forReads, 'serves read-only clients, without a leader')]
+  const checks = [draining, ...target.roleChecks()]
+  if (service === undefined) {
+    const isExplained = checks.some(({ name, isOk }) => name !== 'draining' && !isOk)
+    return isExplained ? checks : [...checks, check('role', false, `${role}, does not serve clients`)]
+  }
+  checks.push(check('role', true, '', service.role.mode))
+  checks.push(check('log', service.pipeline.isWritable || forReads, 'the disk is full, writes are refused'))
   return checks
 }
 

@@ -365,6 +365,16 @@ export class Leader {
       this.#stepDown({ message: 'too few followers are synced' })
   }
 
+  /** Whether a quorum has been heard within this many ticks, the leader included. */
+  hasHeardQuorumWithin(ticks: number): boolean {
+    const { self, syncLimit } = this.#options
+    const heard = new Set([self])
+    for (const { state, isObserver, serverId, deadline } of this.#learners)
+      if (state === 'active' && !isObserver && deadline >= this.#ticks.now + syncLimit - ticks)
+        heard.add(serverId)
+    return this.#tracker.isQuorum(heard)
+  }
+
   // Step-down
 
   #transfer(): void {

@@ -13,6 +13,7 @@ import {
   type Platform,
   type System,
 } from '@zabra/runtime'
+import { MemoryHttp } from '@zabra/testkit'
 import { parseConfiguration, type EnsembleConfiguration, type ServerId } from '../../core/quorum/index.ts'
 import type { Server } from '../../server-types.ts'
 import { createServer } from '../../server.ts'
@@ -23,6 +24,8 @@ import { RawClient, type HandshakeOptions, type Reconfig } from '../../testing/t
 class TestMember {
   readonly id: ServerId
   readonly disk = new MemoryDisk()
+  /** Serves the HTTP port. */
+  readonly http = new MemoryHttp()
   readonly ensemble: Ensemble
   settings: ServerSettings
   server: Server | undefined
@@ -54,6 +57,11 @@ class TestMember {
     })
   }
 
+  /** Delivers nothing more to the process over its open connections, which stay open. */
+  silence(): void {
+    this.#incarnation?.silence()
+  }
+
   /** Kills the process and cuts the power of the disk: what was not durable is lost. */
   async crash(): Promise<void> {
     this.#incarnation?.end()
@@ -77,7 +85,7 @@ class TestMember {
 /** The platform of one process. When it ends, its timers, connections and disk calls have no effect any more. */
 class Incarnation {
   alive = true
-  readonly #connections = new Set<{ cut(): void }>()
+  readonly #connections = new Set<{ cut(): void; pause(): void }>()
   readonly #closes: (() => Promise<void>)[] = []
   readonly platform: Platform
 
@@ -96,7 +104,7 @@ class Incarnation {
       afterMicrotasks: (action) => clock.afterMicrotasks(guarded(action)),
     }
     const track = (connection: Connection): Connection => {
-      this.#connections.add(connection as unknown as { cut(): void })
+      this.#connections.add(connection as unknown as { cut(): void; pause(): void })
       return connection
     }
     const ownNetwork: Network = {
@@ -124,6 +132,7 @@ class Incarnation {
     this.platform = {
       clock: ownClock,
       network: ownNetwork,
+      networkFactories: { http: () => member.http },
       disk: this.#ownDisk(member.disk),
       random: new SeededRandom(member.id),
       compression: { gzip: noCompression, gunzip: noCompression },
@@ -136,6 +145,10 @@ class Incarnation {
     this.alive = false
     for (const close of this.#closes) void close()
     for (const connection of this.#connections) connection.cut()
+  }
+
+  silence(): void {
+    for (const connection of this.#connections) connection.pause()
   }
 
   /** Returns the disk as this process sees it: its calls never return once the process has ended. */

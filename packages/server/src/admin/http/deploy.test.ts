@@ -1,0 +1,94 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { OpCode } from '@zabra/protocol'
+import { describe, expect, it } from 'vitest'
+import { Ensemble } from '../../ensemble/testing/ensemble.ts'
+import { TestServer } from '../../testing/test-server.ts'
+
+const folder = new URL('../../../../../deploy/', import.meta.url)
+const hasPromtool = spawnSync('promtool', ['--version']).status === 0
+const missing = hasPromtool ? '' : ' (skipped: promtool is not installed)'
+
+/** Metrics of `up`, which Prometheus makes, and of the process, which a test system does not have. */
+const FROM_ELSEWHERE = new Set([
+  'up',
+  'zabra_event_loop_delay_seconds_bucket',
+  'zabra_gc_seconds_total',
+  'process_resident_memory_bytes',
+])
+
+/** Returns the metrics of a standalone server and of each member of an ensemble. */
+async function allMetrics(): Promise<string> {
+  const server = await TestServer.start()
+  const client = await server.connect()
+  client.create(1, '/a')
+  client.read(2, OpCode.getData, '/none')
+  await server.untilIdle()
+  await server.server.snapshot()
+  const texts = [(await server.http.request('/metrics')).text]
+  await server.stop()
+  const ensemble = await Ensemble.start(3)
+  for (const { http } of ensemble.members.values()) texts.push((await http.request('/metrics')).text)
+  return texts.join('')
+}
+
+/** Returns the names of metrics in queries, without words of the language, labels and variables. */
+function namesIn(query: string): string[] {
+  const bare = query
+    .replaceAll(/"[^"]*"|\[[^\]]*\]|\$\w+/g, '')
+    .replaceAll(/\{[^}]*\}/g, '')
+    .replaceAll(/\b(?:by|on|without) ?\([^)]*\)/g, '')
+  return [...bare.matchAll(/\b[a-z][\w:]*\b(?!\s*\()/g)]
+    .map(([name]) => name)
+    .filter((name) => !/^(?:and|or|unless|by|on|offset|\d+\w)$/.test(name) && !name.includes(':'))
+}
+
+interface Panel {
+  readonly targets?: readonly { readonly expr: string }[]
+  readonly panels?: readonly Panel[]
+}
+
+const queriesOf = (panels: readonly Panel[]): string[] =>
+  panels.flatMap(({ targets = [], panels: inner = [] }) => [
+    ...targets.map(({ expr }) => expr),
+    ...queriesOf(inner),
+  ])
+
+const promtool = (args: readonly string[], input = '') =>
+  spawnSync('promtool', args, { cwd: new URL('prometheus/', folder), input, encoding: 'utf8' })
+
+describe('the files in deploy/', () => {
+  it('query only metrics that servers have', async () => {
+    const metrics = await allMetrics()
+    const rules = readFileSync(new URL('prometheus/rules.yml', folder), 'utf8')
+    const { panels } = JSON.parse(readFileSync(new URL('grafana/zabra-service.json', folder), 'utf8')) as {
+      panels: Panel[]
+    }
+    const queries = [...[...rules.matchAll(/expr: (.*)/g)].map(([, query]) => query!), ...queriesOf(panels)]
+    expect(queries.length).toBeGreaterThan(40)
+    const names = new Set(queries.flatMap(namesIn))
+    const unknown = [...names].filter(
+      (name) =>
+        !FROM_ELSEWHERE.has(name) && !metrics.includes(`\n${name} `) && !metrics.includes(`\n${name}{`),
+    )
+    expect(unknown).toEqual([])
+  })
+
+  it.skipIf(!hasPromtool)(`have alerts that fire, and do not fire, as their tests say${missing}`, () => {
+    expect(promtool(['check', 'rules', 'rules.yml'])).toMatchObject({ status: 0 })
+    expect(promtool(['test', 'rules', 'rules.test.yml'])).toMatchObject({ status: 0 })
+    const tests = readFileSync(new URL('prometheus/rules.test.yml', folder), 'utf8')
+    const rules = readFileSync(new URL('prometheus/rules.yml', folder), 'utf8')
+    const untested = [...rules.matchAll(/alert: (\w+)/g)].filter(([, name]) => !tests.includes(`: ${name}`))
+    expect(untested.map(([, name]) => name)).toEqual([])
+  })
+
+  it.skipIf(!hasPromtool)(`match metrics that Prometheus can read${missing}`, async () => {
+    for (const text of (await allMetrics()).split(/^(?=# HELP zabra_build_info)/m)) {
+      const { stderr, stdout, status } = promtool(['check', 'metrics'], text)
+      // Status 3: the names of Apache ZooKeeper are not those that promtool likes.
+      expect([0, 3], stderr).toContain(status)
+      expect(`${stdout}${stderr}`).not.toMatch(/^zabra_/m)
+    }
+  })
+})

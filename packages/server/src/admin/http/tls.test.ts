@@ -1,0 +1,82 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { get as getPlain, type IncomingMessage } from 'node:http'
+import { get as getSecure, type RequestOptions } from 'node:https'
+import { nodePlatform, httpServer, tlsNetwork } from '@zabra/runtime/node'
+import { afterEach, describe, expect, it } from 'vitest'
+import { defaults, type ServerSettings } from '../../settings/index.ts'
+import { AdminServer } from './admin-server.ts'
+
+const file = (name: string): string =>
+  new URL(`../../../../runtime/src/testdata/tls/${name}`, import.meta.url).pathname
+const stores = {
+  adminKeyStoreLocation: file('server.pem'),
+  adminTrustStoreLocation: file('authority.pem'),
+}
+
+let admin: AdminServer
+
+afterEach(() => admin?.close())
+
+async function listen(settings: Partial<ServerSettings>): Promise<void> {
+  const all = defaults({ dataDir: '/data', clientPort: 0, adminPort: 0, ...settings })
+  admin = new AdminServer(all, nodePlatform({ networkFactories: { http: httpServer, tls: tlsNetwork } }))
+  await admin.listen()
+}
+
+/** Resolves to the status, or to the code of the error of a connection. */
+async function status(get: typeof getPlain, options: RequestOptions = {}): Promise<number | string> {
+  const { host, port } = admin.address!
+  const request = get({
+    host,
+    port,
+    path: '/livez',
+    agent: false,
+    rejectUnauthorized: false,
+    ...options,
+  } as object)
+  try {
+    const [response] = (await once(request, 'response')) as [IncomingMessage]
+    response.resume()
+    return response.statusCode!
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? String(error)
+  }
+}
+
+const client = (name: string): RequestOptions => ({
+  key: readFileSync(file(name)),
+  cert: readFileSync(file(name)),
+})
+
+describe('TLS on the HTTP port', () => {
+  it('is the only way in with admin.forceHttps', async () => {
+    await listen({ ...stores, adminForceHttps: true })
+    expect(await status(getSecure)).toBe(200)
+    expect(await status(getPlain)).toBe('ECONNRESET')
+  })
+
+  it('is one of two ways in with admin.portUnification', async () => {
+    await listen({ ...stores, adminPortUnification: true })
+    expect(await status(getSecure)).toBe(200)
+    expect(await status(getPlain)).toBe(200)
+  })
+
+  it('demands a trusted certificate with admin.needClientAuth', async () => {
+    await listen({ ...stores, adminForceHttps: true, adminNeedClientAuth: true })
+    expect(await status(getSecure, client('alice.pem'))).toBe(200)
+    expect(await status(getSecure)).not.toBe(200)
+    expect(await status(getSecure, client('stranger.pem'))).not.toBe(200)
+  })
+
+  it('uses the store of members where it has none of its own', async () => {
+    await listen({ quorumKeyStoreLocation: stores.adminKeyStoreLocation, adminForceHttps: true })
+    expect(await status(getSecure)).toBe(200)
+  })
+
+  it('is refused without a store', () => {
+    expect(() => defaults({ dataDir: '/data', adminForceHttps: true })).toThrow(
+      /admin\.ssl\.keyStore\.location/,
+    )
+  })
+})

@@ -1,0 +1,61 @@
+import { NetworkError, type NetworkFactories, type TlsNetwork, type TlsOptions } from '@zabra/runtime'
+import { storeOf } from '../../connections/certificates.ts'
+import { usesAdminTls, type ServerSettings } from '../../settings/index.ts'
+
+/** Returns the network of the HTTP port; undefined without TLS. Throws a `NetworkError` when the program has none. */
+export function adminTls(
+  settings: ServerSettings,
+  factories: NetworkFactories | undefined,
+): TlsNetwork | undefined {
+  if (!usesAdminTls(settings)) return undefined
+  if (factories?.tls === undefined)
+    throw new NetworkError(
+      'The HTTP port cannot use TLS: this program gave the server no network for it. Pass one in networkFactories of its platform.',
+      'ENOTSUP',
+    )
+  return factories.tls(tlsOptionsOf(settings))
+}
+
+/** The stores of the HTTP port come before those of members, as in Apache ZooKeeper, and those before the ones of clients. */
+const tlsOptionsOf = (settings: ServerSettings): TlsOptions => ({
+  keyStore:
+    storeOf(
+      settings.adminKeyStoreLocation,
+      settings.adminKeyStoreType,
+      settings.adminKeyStorePassword,
+      settings.adminKeyStorePasswordPath,
+    ) ??
+    storeOf(
+      settings.quorumKeyStoreLocation,
+      settings.quorumKeyStoreType,
+      settings.quorumKeyStorePassword,
+      settings.quorumKeyStorePasswordPath,
+    ) ??
+    storeOf(
+      settings.sslKeyStoreLocation,
+      settings.sslKeyStoreType,
+      settings.sslKeyStorePassword,
+      settings.sslKeyStorePasswordPath,
+    ),
+  trustStore:
+    storeOf(
+      settings.adminTrustStoreLocation,
+      settings.adminTrustStoreType,
+      settings.adminTrustStorePassword,
+      settings.adminTrustStorePasswordPath,
+    ) ??
+    storeOf(
+      settings.quorumTrustStoreLocation,
+      settings.quorumTrustStoreType,
+      settings.quorumTrustStorePassword,
+      settings.quorumTrustStorePasswordPath,
+    ) ??
+    storeOf(
+      settings.sslTrustStoreLocation,
+      settings.sslTrustStoreType,
+      settings.sslTrustStorePassword,
+      settings.sslTrustStorePasswordPath,
+    ),
+  clientAuth: settings.adminNeedClientAuth ? 'need' : settings.adminClientAuth,
+  handshakeLimit: settings.adminMaxConnections,
+})

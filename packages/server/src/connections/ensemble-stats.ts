@@ -1,0 +1,25 @@
+import { Histogram } from '../core/histogram.ts'
+
+/** Holds the statistics of a member about elections and replication, since its start. Times are in milliseconds. */
+export class EnsembleStats {
+  /** From the search for a leader to a decided role. */
+  readonly electionTime = new Histogram()
+  /** From the end of one role to the next one that serves. */
+  readonly unavailableTime = new Histogram()
+  /** From the first attempt to connect to a leader until the learner is synced. */
+  readonly followerSyncTime = new Histogram()
+  readonly observerSyncTime = new Histogram()
+  /** Searches for a leader. */
+  lookingCount = 0
+  /** Learners that this leader has synced with single transactions, and with a snapshot. */
+  diffCount = 0
+  snapCount = 0
+  /** Transactions that this leader has proposed, and that it has committed. */
+  proposalCount = 0
+  commitCount = 0
+  /** Proposals and commits that a leader has sent to this learner. */
+  learnerProposalsReceived = 0
+  learnerCommitsReceived = 0
+  /** Sessions that this leader has checked for its learners. */
+  revalidateCount = 0
+}
