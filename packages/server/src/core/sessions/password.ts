@@ -1,11 +1,10 @@
-import { sha1 } from '@zabra/protocol'
+import { hmacSha256 } from '@zabra/protocol'
 import { sessionDate } from './session-id-generator.ts'
 
 const MULTIPLIER = 0x5deece66dn
 const MASK = (1n << 48n) - 1n
 const SECRET = 0xb3415c00n
 const PASSWORD_BYTES = 16
-const HMAC_BLOCK_BYTES = 64
 
 /**
  * Returns the password of a session by the formula of Apache ZooKeeper: 16 bytes derived from its id (client-protocol 2.5). Everyone
@@ -46,12 +45,11 @@ export class SessionPasswords {
    */
   passwordFor(sessionId: bigint, identity = ''): Uint8Array {
     if (this.#secret === undefined) return apachePasswordFor(sessionId)
-    const id = new Uint8Array(8)
-    new DataView(id.buffer).setBigInt64(0, sessionId)
-    return hmacSha1(this.#secret.bytes, concat(id, new TextEncoder().encode(identity))).subarray(
-      0,
-      PASSWORD_BYTES,
-    )
+    const name = new TextEncoder().encode(identity)
+    const message = new Uint8Array(8 + name.length)
+    new DataView(message.buffer).setBigInt64(0, sessionId)
+    message.set(name, 8)
+    return hmacSha256(this.#secret.bytes, message).subarray(0, PASSWORD_BYTES)
   }
 
   /** Whether a client with this password and certificate identity may resume a session. */
@@ -75,29 +73,4 @@ function isEqual(expected: Uint8Array, password: Uint8Array): boolean {
   let difference = 0
   for (let i = 0; i < PASSWORD_BYTES; i++) difference |= expected[i]! ^ password[i]!
   return difference === 0
-}
-
-/** Returns the HMAC of a message (RFC 2104). */
-export function hmacSha1(secret: Uint8Array, message: Uint8Array): Uint8Array {
-  const key = new Uint8Array(HMAC_BLOCK_BYTES)
-  key.set(secret.length > HMAC_BLOCK_BYTES ? sha1(secret) : secret)
-  const inner = sha1(
-    concat(
-      key.map((byte) => byte ^ 0x36),
-      message,
-    ),
-  )
-  return sha1(
-    concat(
-      key.map((byte) => byte ^ 0x5c),
-      inner,
-    ),
-  )
-}
-
-function concat(a: Uint8Array, b: Uint8Array): Uint8Array {
-  const both = new Uint8Array(a.length + b.length)
-  both.set(a)
-  both.set(b, a.length)
-  return both
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { hmacSha1, negotiateTimeout, SessionIdGenerator, SessionPasswords, SessionTracker } from './index.ts'
+import { negotiateTimeout, SessionIdGenerator, SessionPasswords, SessionTracker } from './index.ts'
 
 const hex = (bytes: Uint8Array): string =>
   [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
@@ -119,23 +119,6 @@ describe('session passwords', () => {
     expect(tries).toEqual([true, false, false])
     // A session without an identity goes on where its client has got a certificate meanwhile.
     expect(passwords.matches(5n, passwords.passwordFor(5n), 'CN=bob')).toBe(true)
-  })
-
-  it.each([
-    ['0b'.repeat(20), 'Hi There', 'b617318655057264e28bc0b6fb378c8ef146be00'],
-    [
-      hex(new TextEncoder().encode('Jefe')),
-      'what do ya want for nothing?',
-      'effcdf6ae5eb2fa2d27416d5f184df9c259a7c79',
-    ],
-    [
-      'aa'.repeat(80),
-      'Test Using Larger Than Block-Size Key - Hash Key First',
-      'aa4ae5e15272d00e95705637ce8a3b55ed402112',
-    ],
-  ])('use the HMAC of RFC 2202 (%s)', (key, message, expected) => {
-    const secret = Uint8Array.from(key.match(/../g)!, (pair) => Number.parseInt(pair, 16))
-    expect(hex(hmacSha1(secret, new TextEncoder().encode(message)))).toBe(expected)
   })
 })
 
