@@ -179,8 +179,8 @@ class SessionWatches {
   }
 
   /**
-   * Checks a reset of watches. Changes since the relative zxid are reported before the reply, without a permission
-   * check (as in Apache ZooKeeper), and nothing else is. Other watches are registered from the zxid of the reply.
+   * Checks a reset of watches. Changes since the relative zxid are reported before the reply, and nothing else is. A node that
+   * the session may not read counts as absent. Other watches are registered from the zxid of the reply.
    */
   #rearmed({ since, zxid, requested }: Pick<WatchesReset, 'since' | 'zxid' | 'requested'>): void {
     const notified = (this.#rearming ?? []).map(({ type, path }) => `${type} of ${path}`)
@@ -221,7 +221,7 @@ class SessionWatches {
 
   /** Returns the event that a server reports immediately for a watch that is reset. */
   #dueOnReturn(kind: OneShotWatch, path: string, since: number, zxid: number): number | undefined {
-    const state = this.#model.stateAt(path, zxid)
+    const state = this.#visibleAt(path, zxid)
     if (kind === 'exist') return state === undefined ? undefined : EventType.NodeCreated
     if (state === undefined) return EventType.NodeDeleted
     if (kind === 'data') return state.stat.mzxid > since ? EventType.NodeDataChanged : undefined
@@ -245,8 +245,13 @@ class SessionWatches {
   #mustTell(kind: OneShotWatch, path: string, since: number, zxid: number): boolean {
     const step = this.#next(kind, path, since)
     if (step === undefined || step.zxid > zxid) return false
+    return kind !== 'exist' || this.#visibleAt(path, zxid) !== undefined
+  }
+
+  /** Returns the state of a node that the session may read; undefined of another one, and where there is none. */
+  #visibleAt(path: string, zxid: number): ReturnType<TreeModel['stateAt']> {
     const state = this.#model.stateAt(path, zxid)
-    return kind !== 'exist' || state !== undefined
+    return state !== undefined && this.#mayRead(state.acl) ? state : undefined
   }
 
   #next(kind: OneShotWatch, path: string, since: number): PathChange | undefined {
