@@ -38,7 +38,7 @@ describe('the watches checker', () => {
     const one = watching('data')
     one.transactions.push(setAcl(4, '/w/a'), put(5, 9, '/w/a', 1), make(6, 9, '/w/b', 2))
     one.answer(set, 5, { err: 0 })
-    one.reattach(2, changed!, rearmed(5, 3, data))
+    one.reattach(2, deleted!, rearmed(5, 3, data))
     one.reattach(3)
     one.answer({ op: 'children', path: '/w', watch: true }, 5, { err: 0 }, { connection: 3 })
     one.history.events.push(notice(NodeChildrenChanged, '/w'))
