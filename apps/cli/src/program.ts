@@ -171,9 +171,13 @@ const exitCodeHelp = (): string =>
 
 /** Returns the commands on one screen, for a command line without one. */
 export function overview(program: Command): string {
-  const headings = [...new Set(program.commands.map((command) => command.helpGroup()))]
+  const commands = program
+    .createHelp()
+    .visibleCommands(program)
+    .filter((command) => command.helpGroup() !== '')
+  const headings = [...new Set(commands.map((command) => command.helpGroup()))]
   const lines = headings.map((heading) => {
-    const names = program.commands
+    const names = commands
       .filter((command) => command.helpGroup() === heading)
       .map((command) => command.name())
     return `  ${heading.padEnd(23)}${names.join(' ')}`

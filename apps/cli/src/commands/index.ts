@@ -72,17 +72,21 @@ export const commandGroups: readonly (readonly [heading: string, commands: reado
       entry('whoami', async () => (await import('./whoami.ts')).whoami),
       entry('digest', async () => (await import('./digest.ts')).digest),
       entry('sync', async () => (await import('./sync.ts')).sync),
+      entry('completion', async () => (await import('./completion.ts')).completion),
+      entry('complete', async () => (await import('./completion.ts')).complete),
+      entry('man', async () => (await import('./man.ts')).man),
       entry('bench', async () => (await import('./bench.ts')).bench),
     ],
   ],
 ]
 
-/** Returns the commands that a command line may name; all for one that names none, or asks for the help of a command. */
+/** Returns the commands that a command line may name; all for one that names none, or is about commands. */
 export async function loadCommands(
   argv: readonly string[],
 ): Promise<(readonly [heading: string, commands: readonly CommandModule[]])[]> {
   const isNamed = ({ names }: CommandEntry): boolean => names.some((name) => argv.includes(name))
-  const loadsAll = argv.includes('help') || !commandGroups.some(([, entries]) => entries.some(isNamed))
+  const readsAll = ['help', 'complete', 'man'].some((name) => argv.includes(name))
+  const loadsAll = readsAll || !commandGroups.some(([, entries]) => entries.some(isNamed))
   return Promise.all(
     commandGroups.map(async ([heading, entries]) => {
       const needed = entries.filter((one) => loadsAll || isNamed(one))
