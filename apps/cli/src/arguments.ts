@@ -13,6 +13,28 @@ export function integer(min: number, max = 2 ** 31 - 1): (text: string) => numbe
   }
 }
 
+const units: Readonly<Record<string, number>> = {
+  '': 1,
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+}
+
+/** Returns a parser for an option that is a time, such as `500ms`, `30s`, `5m`, `1h` or `2d`; a number alone is milliseconds. */
+export function duration(min: number, max = 2 ** 31 - 1): (text: string) => number {
+  return (text) => {
+    const [, number = '', unit = ''] = /^(\d+)(ms|s|m|h|d|)$/.exec(text) ?? []
+    const value = Number(number) * units[unit]!
+    if (number === '' || value < min || value > max)
+      throw new InvalidArgumentError(
+        `Expected a time from ${min} to ${max} ms, such as 500ms, 30s, 5m, 1h or 2d; a number alone is milliseconds.`,
+      )
+    return value
+  }
+}
+
 /** Bytes of data that fit into one request at the default `jute.maxbuffer`. */
 const DEFAULT_REQUEST_LIMIT = 1024 * 1024 - 1024
 

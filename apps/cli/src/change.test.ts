@@ -58,13 +58,14 @@ describe('create', () => {
     expect((await stage.run(['create', '/kinds/s-', '-s'])).out).toMatch(/^\/kinds\/s-\d{10}\n$/)
     expect((await stage.run(['create', '/kinds/c', '-c'])).code).toBe(0)
     expect((await stage.run(['create', '/kinds/t', '-t', '60000'])).code).toBe(0)
+    expect((await stage.run(['create', '/kinds/h', '--ttl', '1h'])).code).toBe(0)
     expect((await stage.run(['create', '/kinds/e', '-e'])).code).toBe(0)
     // Its session has ended with the command.
     expect(await stage.zk.exists('/kinds/e')).toBeUndefined()
     expect(await stage.run(['create', '/kinds/x', '-c', '-e'])).toMatchObject({ code: 2 })
     expect(await stage.run(['create', '/kinds/x', '-t', '5', '-e'])).toMatchObject({ code: 2 })
     expect((await stage.run(['create', '/kinds/x', '-t', 'soon'])).err).toContain(
-      'Expected a whole number from 1 to 1099511627775.',
+      'Expected a time from 1 to 1099511627775 ms, such as',
     )
   })
 
@@ -113,7 +114,7 @@ describe('delete and deleteall', () => {
     await stage.createNodes({ '/d': null, '/d/e': null })
     expect(await stage.run(['delete', '/d'])).toMatchObject({
       code: 6,
-      err: expect.stringContaining('zabra deleteall'),
+      err: expect.stringContaining('zabra delete-all'),
     })
     expect((await stage.run(['delete', '/d/e', '/d'])).code).toBe(0)
     expect((await stage.run(['delete', '/d'])).code).toBe(3)

@@ -13,6 +13,9 @@ export const ExitCode = {
   connection: 8,
   refused: 9,
   quotaExceeded: 10,
+  differ: 11,
+  notAcquired: 12,
+  lost: 13,
   damagedFile: 17,
   unhealthy: 20,
 } as const
@@ -31,6 +34,9 @@ export const exitCodeTable: readonly (readonly [code: number, meaning: string])[
   [ExitCode.connection, 'no connection, no answer in time, or the session has ended'],
   [ExitCode.refused, 'the server refused the request for another reason'],
   [ExitCode.quotaExceeded, 'the change would exceed a quota'],
+  [ExitCode.differ, 'the subtrees differ (diff)'],
+  [ExitCode.notAcquired, 'another client holds the lock (lock --wait)'],
+  [ExitCode.lost, 'the lock was lost while the command ran (lock)'],
   [ExitCode.damagedFile, 'a log or snapshot file is damaged'],
   [ExitCode.unhealthy, 'a member is down or not serving (status)'],
   [130, 'interrupted (Ctrl-C); 143 when terminated, 141 when the reader of its output went away'],
@@ -51,13 +57,17 @@ export class Failure extends Error {
   }
 }
 
+export type StopSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP' | 'SIGPIPE'
+
 /** The program was stopped by a signal before it was done. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted'
   readonly exitCode: number
-  constructor(signal: string) {
+  readonly signal: StopSignal
+  constructor(signal: StopSignal) {
     super(`Stopped by ${signal}`)
-    this.exitCode = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129, SIGPIPE: 141 }[signal] ?? ExitCode.unexpected
+    this.signal = signal
+    this.exitCode = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129, SIGPIPE: 141 }[signal]
   }
 }
 
@@ -111,7 +121,7 @@ function replyExit(wireCode: number, path: string | undefined, error: unknown): 
       const line =
         path === '/'
           ? 'The root path (chroot) after the servers in --server or ZABRA_SERVER does not exist.'
-          : `${node} does not exist, or its parent does not.`
+          : missing(node, error)
       return { line, exitCode: ExitCode.noNode }
     }
     case ErrorCode.NODEEXISTS:
@@ -123,7 +133,7 @@ function replyExit(wireCode: number, path: string | undefined, error: unknown): 
       }
     case ErrorCode.NOTEMPTY:
       return {
-        line: `${node} has children. Delete them first, or use zabra deleteall.`,
+        line: `${node} has children. Delete them first, or use zabra delete-all.`,
         exitCode: ExitCode.notEmpty,
       }
     case ErrorCode.NOAUTH:
@@ -145,11 +155,22 @@ function replyExit(wireCode: number, path: string | undefined, error: unknown): 
     case ErrorCode.SESSIONEXPIRED:
     case ErrorCode.SESSIONMOVED:
       return { line: oneLine(error), exitCode: ExitCode.connection }
+    case ErrorCode.MARSHALLINGERROR:
+      // The client may have rejected a reply: its message says so, with the reason.
+      return { line: oneLine(error), exitCode: ExitCode.refused }
     default: {
       const meaning = errors.get(wireCode)?.meaning ?? oneLine(error)
       return { line: path === undefined ? meaning : `${path}: ${meaning}`, exitCode: ExitCode.refused }
     }
   }
+}
+
+/** Returns the line for a node that does not exist. A create fails so when the parent does not exist. */
+function missing(node: string, error: unknown): string {
+  const { operation, cause } = (error ?? {}) as { operation?: unknown; cause?: { operation?: unknown } }
+  if (operation !== 'create' && cause?.operation !== 'create') return `${node} does not exist.`
+  const parent = node.slice(0, node.lastIndexOf('/')) || '/'
+  return `${parent} does not exist, so ${node} cannot be created. Create it first, or use zabra create --parents.`
 }
 
 /** Returns the line for refused credentials. Only errors of a SASL login give a reason. */

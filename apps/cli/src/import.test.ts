@@ -101,3 +101,24 @@ describe('a failing import', () => {
     expect(log.out).not.toContain('setACL')
   })
 })
+
+it('a copied queue goes on with the number after the last one', async () => {
+  await stage.createNodes({ '/seq': null })
+  for (let i = 0; i < 13; i++) await stage.run(['create', '/seq/item-', '--sequential'])
+  for (let i = 0; i < 12; i++) await stage.zk.delete(`/seq/item-${String(i).padStart(10, '0')}`)
+  const { out } = await stage.run(['export', '/seq'])
+  expect(out).toContain('"sequence":13')
+  expect((await stage.run(['import', '-', '/seq-copy'], { input: out })).code).toBe(0)
+  expect((await stage.run(['create', '/seq-copy/item-', '--sequential'])).out).toBe(
+    '/seq-copy/item-0000000013\n',
+  )
+  // Nothing else was created, and the same import again raises nothing.
+  expect((await stage.zk.getChildren('/seq-copy')).children.toSorted()).toEqual([
+    'item-0000000012',
+    'item-0000000013',
+  ])
+  await stage.zk.delete('/seq-copy/item-0000000013')
+  const { stat } = await stage.zk.getChildren('/seq-copy')
+  expect((await stage.run(['import', '-', '/seq-copy'], { input: out })).code).toBe(0)
+  expect((await stage.zk.getChildren('/seq-copy')).stat).toEqual(stat)
+})

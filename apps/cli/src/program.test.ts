@@ -6,15 +6,18 @@ import { createProgram } from './program.ts'
 import { run } from './run.ts'
 import { CapturedOutput } from './testing/cli-fixture.ts'
 
-const program = createProgram({
-  stdin: new PassThrough(),
-  stdout: new PassThrough(),
-  stderr: new PassThrough(),
-  environment: {},
-  version: '1.2.3',
-  signal: new AbortController().signal,
-  platform: nodePlatform(),
-})
+const program = await createProgram(
+  {
+    stdin: new PassThrough(),
+    stdout: new PassThrough(),
+    stderr: new PassThrough(),
+    environment: {},
+    version: '1.2.3',
+    signal: new AbortController().signal,
+    platform: nodePlatform(),
+  },
+  [],
+)
 
 const below = (command: Command): Command[] => command.commands.flatMap((one) => [one, ...below(one)])
 const names = (command: Command): string[] =>

@@ -1,12 +1,15 @@
 import { Command, Help, Option } from 'commander'
 import type { CertificateStore } from '@zabra/runtime'
-import { commandGroups } from './commands/index.ts'
+import { loadCommands } from './commands/index.ts'
 import { integer } from './arguments.ts'
 import { createContext, type GlobalOptions } from './context.ts'
 import { exitCodeTable, UsageError } from './exit-codes.ts'
 import type { Io } from './io.ts'
 import { resolveLogin } from './session/login.ts'
+import { withContext } from './session/named-contexts.ts'
 import { ClientTransport } from './session/transport.ts'
+
+const DEFAULT_SERVER = '127.0.0.1:2181'
 
 const examples = `
 Examples:
@@ -20,7 +23,8 @@ Examples:
   zabra log /var/lib/zookeeper --check`
 
 interface Flags {
-  readonly server: string
+  readonly server?: string
+  readonly context?: string
   readonly auth?: readonly string[]
   readonly tls?: boolean
   readonly ca?: string
@@ -39,16 +43,19 @@ const versionOption = new Option('-V, --version', 'print the version')
 export const asksForVersion = ([first]: readonly string[]): boolean =>
   first !== undefined && [versionOption.short, versionOption.long].includes(first)
 
-/** Returns the program with all its commands. It can be parsed once. */
-export function createProgram(io: Io): Command {
-  const { environment } = io
+/** Whether a command line asks for JSON, also one that cannot be parsed. */
+export const asksForJson = (argv: readonly string[]): boolean =>
+  argv.slice(0, argv.includes('--') ? argv.indexOf('--') : undefined).includes('--json')
+
+/** Resolves to the program with the commands that `argv` may name, to parse it once. */
+export async function createProgram(io: Io, argv: readonly string[]): Promise<Command> {
   const program: Command = new Command('zabra')
     .description('Works with a Zabra or Apache ZooKeeper server from the command line.')
-    .addOption(
-      new Option('--server <host:port,…/root>', 'where to connect (else ZABRA_SERVER)').default(
-        environment['ZABRA_SERVER'] || '127.0.0.1:2181',
-      ),
+    .option(
+      '--server <host:port,…/root>',
+      `where to connect (else ZABRA_SERVER, else the context in use, else ${DEFAULT_SERVER})`,
     )
+    .option('--context <name>', 'the context to use (else ZABRA_CONTEXT); zabra context list shows them')
     .addOption(
       new Option(
         '--auth <scheme:credential>',
@@ -78,6 +85,7 @@ export function createProgram(io: Io): Command {
     )
     .option('--json', 'print JSON: one value, or one per line for commands that print several')
     .configureHelp({
+      showGlobalOptions: true,
       visibleOptions(command) {
         const options = Help.prototype.visibleOptions.call(this, command)
         return command === program ? [versionOption, ...options] : options
@@ -88,11 +96,14 @@ export function createProgram(io: Io): Command {
     .exitOverride()
     .configureOutput({
       writeOut: (text) => void io.stdout.write(text),
-      writeErr: (text) => void io.stderr.write(text),
+      // The caller prints an error as JSON.
+      writeErr: (text) => void (asksForJson(argv) || io.stderr.write(text)),
       outputError: (text, write) => write(text.replace(/^error: /, 'zabra: ')),
     })
-  const context = createContext(io, () => resolveOptions(program.opts<Flags>(), io))
-  for (const [heading, commands] of commandGroups) {
+  let options: GlobalOptions | undefined
+  // A context may run a command for credentials: once.
+  const context = createContext(io, () => (options ??= resolveOptions(program.opts<Flags>(), io)))
+  for (const [heading, commands] of await loadCommands(argv)) {
     program.commandsGroup(heading)
     for (const add of commands) add(program, context)
   }
@@ -111,7 +122,7 @@ function inheritSettings(command: Command, name = 'zabra'): void {
 }
 
 function resolveOptions(flags: Flags, io: Io): GlobalOptions {
-  const { environment } = io
+  const environment = withContext(io.environment, flags.context, flags.server !== undefined)
   const identities = flags.auth ?? environment['ZABRA_AUTH']?.split('\n') ?? []
   const auth = identities
     .filter((text) => text.trim() !== '')
@@ -130,9 +141,9 @@ function resolveOptions(flags: Flags, io: Io): GlobalOptions {
   }
   const isSecure = flags.tls ?? ['1', 'true'].includes(environment['ZABRA_TLS'] ?? '')
   const clientTransport = new ClientTransport(tls, isSecure)
-  const login = resolveLogin(flags, io)
+  const login = resolveLogin(flags, { ...io, environment })
   return {
-    server: flags.server,
+    server: flags.server ?? (environment['ZABRA_SERVER'] || DEFAULT_SERVER),
     auth,
     ...(login ? { login } : {}),
     timeoutMs: flags.timeout,
@@ -157,3 +168,27 @@ const certificateStore = (
 
 const exitCodeHelp = (): string =>
   exitCodeTable.map(([code, meaning]) => `  ${String(code).padStart(3)}  ${meaning}`).join('\n')
+
+/** Returns the commands on one screen, for a command line without one. */
+export function overview(program: Command): string {
+  const commands = program
+    .createHelp()
+    .visibleCommands(program)
+    .filter((command) => command.helpGroup() !== '')
+  const headings = [...new Set(commands.map((command) => command.helpGroup()))]
+  const lines = headings.map((heading) => {
+    const names = commands
+      .filter((command) => command.helpGroup() === heading)
+      .map((command) => command.name())
+    return `  ${heading.padEnd(23)}${names.join(' ')}`
+  })
+  return `Usage: zabra [options] <command>
+
+${lines.join('\n')}
+
+  zabra get /app/config --server zk1:2181
+  zabra shell
+
+zabra help shows all commands and options, zabra help <command> those of one.
+`
+}

@@ -49,7 +49,7 @@ describe('ls', () => {
   it('exits with 3 for a missing node and with 2 for an invalid path', async () => {
     expect(await stage.run(['ls', '/none'])).toMatchObject({
       code: 3,
-      err: 'zabra: /none does not exist, or its parent does not.\n',
+      err: 'zabra: /none does not exist.\n',
     })
     expect(await stage.run(['ls', 'app'])).toMatchObject({
       code: 2,

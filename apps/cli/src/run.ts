@@ -1,8 +1,7 @@
 import { CommanderError } from 'commander'
-import { ExitCode, toExit } from './exit-codes.ts'
+import { ExitCode, errorDetails, toExit } from './exit-codes.ts'
 import { print, type Io } from './io.ts'
-import { asksForVersion, createProgram } from './program.ts'
-import { translateZkCliArgs } from './shell/zk-cli-args.ts'
+import { asksForJson, asksForVersion, createProgram, overview } from './program.ts'
 
 /** Runs one command line and resolves to the exit code. Never rejects and never exits the process. */
 export async function run(argv: readonly string[], io: Io): Promise<number> {
@@ -11,16 +10,37 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
     return ExitCode.ok
   }
   try {
-    const { args, environment } = translateZkCliArgs(argv)
-    await createProgram({ ...io, environment: { ...io.environment, ...environment } }).parseAsync(args, {
-      from: 'user',
-    })
+    const { args, environment } = argv.includes('shell')
+      ? (await import('./shell/zk-cli-args.ts')).translateZkCliArgs(argv)
+      : { args: [...argv], environment: {} }
+    const program = await createProgram({ ...io, environment: { ...io.environment, ...environment } }, args)
+    if (args.length === 0) {
+      io.stderr.write(overview(program))
+      return ExitCode.usage
+    }
+    await program.parseAsync(args, { from: 'user' })
     return ExitCode.ok
   } catch (error) {
     // commander has printed the help or the usage error already.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? ExitCode.ok : ExitCode.usage
-    const { line, exitCode } = toExit(io.signal.aborted ? io.signal.reason : error)
-    if (line !== '') io.stderr.write(`zabra: ${line}\n`)
+    if (error instanceof CommanderError) {
+      if (error.exitCode === 0) return ExitCode.ok
+      if (asksForJson(argv)) writeErrorJson(io, error.message.replace(/^error: /, ''), ExitCode.usage, error)
+      return ExitCode.usage
+    }
+    const reason: unknown = io.signal.aborted ? io.signal.reason : error
+    const { line, exitCode } = toExit(reason)
+    if (line === '') return exitCode
+    if (asksForJson(argv)) writeErrorJson(io, line, exitCode, reason)
+    else io.stderr.write(`zabra: ${line}\n`)
     return exitCode
   }
+}
+
+/** Writes an error as one line of JSON; `code` is that of the client, such as `NO_NODE`, or null. */
+function writeErrorJson(io: Io, message: string, exitCode: number, error: unknown): void {
+  const { code } = (error ?? {}) as { code?: unknown }
+  const name = typeof code === 'string' && /^[A-Z_\d]+$/.test(code) ? code : null
+  const { path } = errorDetails(error)
+  const fields = { message, code: name, exitCode, ...(path === undefined ? {} : { path }) }
+  io.stderr.write(`${JSON.stringify({ error: fields })}\n`)
 }

@@ -104,6 +104,19 @@ describe('status', () => {
     expect(await run(...followers)).toMatchObject({ code: 20, err: expect.stringContaining('None of these') })
   })
 
+  it('exits with 20 for a member that refuses writes, and says which disk is full', async () => {
+    const reply = quorum('leader', 'zk_log_writable\t0\n')
+    const full = await member((word) =>
+      word === 'conf' ? 'clientPort=1\ndataLogDir=/srv/zk/log\n' : reply(word),
+    )
+    const { code, out, err } = await run(full)
+    expect(code).toBe(20)
+    expect(out).toContain('refuses writes: the disk of /srv/zk/log is full')
+    expect(err).toContain(
+      `1 of 1 member refuses writes: ${full}. Free space on the disk of its transaction log`,
+    )
+  })
+
   it('names the words that are not on the whitelist', async () => {
     const stage = await CliFixture.start({ fourLetterWords: ['srvr'] })
     try {
@@ -131,6 +144,12 @@ describe('status', () => {
       isDown: false,
       mode: 'leader',
       health: 'ok',
+      zxid: '0x100000007',
+      connections: 4,
+      outstanding: 2,
+      averageLatencyMs: 0.5,
+      maxLatencyMs: 7,
+      nodes: 9,
     })
   })
 })

@@ -1,5 +1,5 @@
 import { MAX_TTL } from '@zabra/protocol'
-import { readDataArg, integer } from '../arguments.ts'
+import { duration, readDataArg } from '../arguments.ts'
 import type { CommandModule } from '../context.ts'
 import { print, printJson } from '../io.ts'
 import { createModeOf, type CreateFlags } from '../session/create-mode.ts'
@@ -23,9 +23,9 @@ export const create: CommandModule = (program, { io, options, session }) => {
     .option('-s, --sequential', 'append a number that increases with each node')
     .option('-c, --container', 'let the server delete it some time after its last child')
     .option(
-      '-t, --ttl <ms>',
-      'let the server delete it after this time without children and changes',
-      integer(1, MAX_TTL),
+      '-t, --ttl <time>',
+      'let the server delete it after this time without children and changes, such as 90s or 1h',
+      duration(1, MAX_TTL),
     )
     .option('-p, --parents', 'create missing parents, with the same access list')
     .option('--acl <list>', 'access list as scheme:id:perms,… (default: world:anyone:cdrwa)')

@@ -8,7 +8,8 @@ import { isReserved } from '../session/paths.ts'
 /** `zabra deleteall`: deletes a subtree. */
 export const deleteall: CommandModule = (program, { io, options, session }) => {
   program
-    .command('deleteall')
+    .command('delete-all')
+    .alias('deleteall')
     .description('delete a node and its descendants')
     .argument('<path>', 'the node')
     .option('-b, --batch <nodes>', 'nodes per transaction', integer(1), 500)

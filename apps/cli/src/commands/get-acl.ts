@@ -8,7 +8,8 @@ import { statJson, statLines } from '../text/stat.ts'
 /** `zabra getAcl`: prints the access list of a node. */
 export const getAcl: CommandModule = (program, { io, options, session }) => {
   program
-    .command('getAcl')
+    .command('get-acl')
+    .alias('getAcl')
     .description('print the access list of a node, one entry per line, in the format of setAcl')
     .argument('<path>', 'the node')
     .option('-s, --stat', 'print the stat too')

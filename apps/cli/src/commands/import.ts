@@ -58,6 +58,11 @@ export const importTree: CommandModule = (program, { io, options, session }) => 
             readData,
             signal,
             onProgress: (nodes) => bar.update(nodes),
+            onLowSequence: (path, sequence) =>
+              note(
+                io,
+                `${path}: new sequential children get numbers below ${sequence}: raising them takes too long, or this client may not`,
+              ),
             onRollback,
           })
         } catch (error) {

@@ -8,7 +8,8 @@ import { parseAcl } from '../text/acl.ts'
 /** `zabra setAcl`: sets the access list of a node, or with `-R` of a subtree. */
 export const setAcl: CommandModule = (program, { io, options, session }) => {
   program
-    .command('setAcl')
+    .command('set-acl')
+    .alias('setAcl')
     .description('set the access list of a node')
     .argument('<path>', 'the node')
     .argument('<acl>', 'scheme:id:perms,… with perms of the letters c, d, r, w and a')

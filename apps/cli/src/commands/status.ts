@@ -12,6 +12,8 @@ import { table } from '../text/table.ts'
 interface Member {
   readonly server: string
   readonly isDown: boolean
+  /** Whether it serves reads but refuses writes. */
+  readonly refusesWrites: boolean
   readonly health: string
   readonly mode?: string | undefined
   readonly zxid?: string | undefined
@@ -50,7 +52,7 @@ export const status: CommandModule = (program, { io, options }) => {
         servers.map((at) => queryMember(io, clientTransport, at, replyTimeoutMs)),
       )
       io.signal.throwIfAborted()
-      if (json) for (const member of members) printJson(io, member)
+      if (json) for (const member of members) printJson(io, jsonOf(member))
       else print(io, ...table(head, members.map(row)))
       for (const { server, refused } of members) {
         if (refused.length === 0) continue
@@ -69,6 +71,12 @@ function failIfUnhealthy(members: readonly Member[]): void {
   if (down.length > 0)
     throw new Failure(
       `${down.length} of ${members.length} ${members.length === 1 ? 'member is' : 'members are'} not serving: ${down.map(({ server }) => server).join(', ')}.`,
+      ExitCode.unhealthy,
+    )
+  const full = members.filter(({ refusesWrites }) => refusesWrites)
+  if (full.length > 0)
+    throw new Failure(
+      `${full.length} of ${members.length} ${members.length === 1 ? 'member refuses' : 'members refuse'} writes: ${full.map(({ server }) => server).join(', ')}. Free space on the disk of its transaction log.`,
       ExitCode.unhealthy,
     )
   const leaders = members.filter(({ mode }) => mode === 'leader')
@@ -95,26 +103,43 @@ async function queryMember(
       fourLetterWord(at, 'srvr', options),
       fourLetterWord(at, 'mntr', options),
     ])
-    return parseMember(server, srvr, mntr)
+    const member = parseMember(server, srvr, mntr)
+    if (!member.refusesWrites) return member
+    const conf = await fourLetterWord(at, 'conf', options)
+    const disk = /^dataLogDir=(.+)$/m.exec(conf)?.[1]
+    return disk === undefined ? member : { ...member, health: `refuses writes: the disk of ${disk} is full` }
   } catch (error) {
-    return { server, isDown: true, health: `down: ${toExit(error).line}`, refused: [] }
+    return { server, isDown: true, refusesWrites: false, health: `down: ${toExit(error).line}`, refused: [] }
   }
 }
 
 function parseMember(server: string, srvr: string, mntr: string): Member {
   const refused = [...(isNotWhitelisted(srvr) ? ['srvr'] : []), ...(isNotWhitelisted(mntr) ? ['mntr'] : [])]
   if (isNotServing(srvr) || isNotServing(mntr))
-    return { server, isDown: true, health: 'not serving: no quorum, or it is starting', refused }
+    return {
+      server,
+      isDown: true,
+      refusesWrites: false,
+      health: 'not serving: no quorum, or it is starting',
+      refused,
+    }
   const srvrFields = isNotWhitelisted(srvr) ? new Map<string, string>() : fields(srvr, /^([^:]+): (.*)$/gm)
   const mntrFields = isNotWhitelisted(mntr) ? new Map<string, string>() : fields(mntr, /^zk_(\w+)\t(.*)$/gm)
   if (srvrFields.size === 0 && mntrFields.size === 0 && refused.length < 2)
-    return { server, isDown: true, health: 'unknown reply: not a ZooKeeper server', refused }
+    return {
+      server,
+      isDown: true,
+      refusesWrites: false,
+      health: 'unknown reply: not a ZooKeeper server',
+      refused,
+    }
   const [, average, most] = srvrFields.get('Latency min/avg/max')?.split('/') ?? []
   const latency = [average ?? mntrFields.get('avg_latency'), most ?? mntrFields.get('max_latency')]
   const mode = srvrFields.get('Mode') ?? mntrFields.get('server_state')
   return {
     server,
     isDown: false,
+    refusesWrites: mntrFields.get('log_writable') === '0',
     health: describeHealth(mode, mntrFields, refused),
     mode,
     zxid: srvrFields.get('Zxid') ?? hexadecimal(mntrFields.get('last_zxid')),
@@ -133,7 +158,7 @@ function describeHealth(
   refused: readonly string[],
 ): string {
   if (mode === undefined) return refused.length > 0 ? 'unknown: no word is whitelisted' : 'unknown'
-  if (mntrFields.get('log_writable') === '0') return 'refuses writes: its disk is full'
+  if (mntrFields.get('log_writable') === '0') return 'refuses writes: the disk of its transaction log is full'
   if (mode === 'read-only') return 'read-only: cut off from the quorum'
   const size = Number(mntrFields.get('quorum_size'))
   const synced = Number(mntrFields.get('synced_followers'))
@@ -148,6 +173,22 @@ const hexadecimal = (zxid: string | undefined): string | undefined =>
 
 const fields = (text: string, line: RegExp): Map<string, string> =>
   new Map([...text.matchAll(line)].map((match) => [match[1]!, match[2]!.trim()]))
+
+/** Returns a member for JSON output: figures as numbers, the zxid in hexadecimal. */
+function jsonOf({ latency, connections, outstanding, nodes, ...member }: Member): object {
+  const [averageLatencyMs, maxLatencyMs] = latency?.split('/').map(numberOf) ?? []
+  return {
+    ...member,
+    connections: numberOf(connections),
+    outstanding: numberOf(outstanding),
+    averageLatencyMs,
+    maxLatencyMs,
+    nodes: numberOf(nodes),
+  }
+}
+
+const numberOf = (text: string | undefined): number | undefined =>
+  text === undefined || !Number.isFinite(Number(text)) ? undefined : Number(text)
 
 const head = ['server', 'mode', 'zxid', 'connections', 'queued', 'avg/max ms', 'nodes', 'version', 'health']
 

@@ -34,6 +34,14 @@ export class ClientSession {
     void this.#trackServer()
   }
 
+  /** The client, for recipes. */
+  get client(): Client {
+    return this.#client
+  }
+  /** Milliseconds between the loss of a lock and the moment when another client can hold it. */
+  get graceMs(): number {
+    return Math.floor(this.#client.session.timeout / 3)
+  }
   get sessionId(): bigint {
     return this.#client.session.id
   }

@@ -12,6 +12,8 @@ export interface ExportedNode {
   readonly kind?: 'container' | 'ttl'
   /** Time to live in milliseconds. */
   readonly ttl?: number
+  /** The number of the next sequential child, where it is higher than the number of children. */
+  readonly sequence?: number
 }
 
 /** The first line of an export. */
@@ -21,10 +23,10 @@ export const EXPORT_HEAD = { zabra: 'export', version: 1 } as const
 export const exportEnd = (nodes: number) => ({ zabra: 'end', nodes })
 
 /** Formats a node as one line of JSON: data as text if it is UTF-8, otherwise in Base64. */
-export function formatNode({ path, data, acl, kind, ttl }: ExportedNode): string {
+export function formatNode({ path, data, acl, kind, ttl, sequence }: ExportedNode): string {
   const entries = acl.map(({ perms, id }) => ({ scheme: id.scheme, id: id.id, perms: formatPerms(perms) }))
   const special = kind === 'container' ? { container: true } : kind === 'ttl' ? { ttl } : {}
-  return JSON.stringify({ path, ...dataFields(data), ...special, acl: entries })
+  return JSON.stringify({ path, ...dataFields(data), ...special, sequence, acl: entries })
 }
 
 /** Parses the lines of an export. Throws a `UsageError` that names the line when it is not in the format of `formatNode`. */
@@ -110,6 +112,7 @@ function parseNode(value: Record<string, unknown>, where: string): ExportedNode 
     data: parseData(value, where),
     acl: acl.map((entry: unknown) => parseEntry(entry, where)),
     ...parseKind(value, where),
+    ...parseSequence(value, where),
   }
 }
 
@@ -127,6 +130,15 @@ function parseKind(
       `${where}: Expected "ttl" to be whole milliseconds from 1 to ${MAX_TTL}, got ${JSON.stringify(ttl)}.`,
     )
   return { kind: 'ttl', ttl: ttl as number }
+}
+
+function parseSequence({ sequence }: Record<string, unknown>, where: string): Pick<ExportedNode, 'sequence'> {
+  if (sequence === undefined) return {}
+  if (Number.isInteger(sequence) && (sequence as number) >= 0 && (sequence as number) < 2 ** 31)
+    return { sequence: sequence as number }
+  throw new UsageError(
+    `${where}: Expected "sequence" to be a whole number from 0 to ${2 ** 31 - 1}, got ${JSON.stringify(sequence)}.`,
+  )
 }
 
 function parseData({ data, base64 }: Record<string, unknown>, where: string): Uint8Array | null {

@@ -3,7 +3,7 @@ import { hasCode } from '../exit-codes.ts'
 import type { ExportedNode } from './export-format.ts'
 import { isReserved } from './paths.ts'
 import { mapConcurrent } from '@zabra/client'
-import type { Visit } from '@zabra/client'
+import type { Stat, Visit } from '@zabra/client'
 import type { ClientSession } from './client-session.ts'
 
 /** Reads the nodes of a subtree for an export. The protocol does not reveal containers and times to live. */
@@ -19,10 +19,23 @@ export async function* readNodes(
     if (node !== undefined) yield node
 }
 
+/**
+ * Returns the number of the next sequential child, which is that of the creations of children so far. A stat has twice the creations
+ * less the children as its `cversion`.
+ */
+export const nextSequence = ({ cversion, numChildren }: Stat): number => (cversion + numChildren) / 2
+
 async function readNode(zk: ClientSession, { path, stat }: Visit, unreadable: (path: string) => void) {
   try {
     const [{ data }, { acl }] = await Promise.all([zk.getData(path), zk.getACL(path)])
-    return { path, data, acl, isEphemeral: (stat?.ephemeralOwner ?? 0n) !== 0n }
+    const sequence = stat === undefined ? 0 : nextSequence(stat)
+    return {
+      path,
+      data,
+      acl,
+      isEphemeral: (stat?.ephemeralOwner ?? 0n) !== 0n,
+      ...(sequence > (stat?.numChildren ?? 0) ? { sequence } : {}),
+    }
   } catch (error) {
     if (hasCode(error, ErrorCode.NOAUTH)) unreadable(path)
     else if (!hasCode(error, ErrorCode.NONODE)) throw error

@@ -13,6 +13,8 @@ export interface ImportPlan {
   readonly replace: readonly ExportedNodeLine[]
   /** Nodes with the temporary access list of an import that was killed; only the final list has to be set. */
   readonly restore: readonly ExportedNodeLine[]
+  /** Existing nodes that are as in the export. */
+  readonly same: readonly ExportedNodeLine[]
   /** Existing nodes that are not changed. */
   readonly keep: readonly string[]
   /** Existing nodes that differ, when neither skip nor replace was requested. */
@@ -38,6 +40,7 @@ export async function planImport(
     create: [] as ExportedNodeLine[],
     replace: [] as ExportedNodeLine[],
     restore: [] as ExportedNodeLine[],
+    same: [] as ExportedNodeLine[],
     keep: [] as string[],
     conflicts: [] as string[],
     reserved: nodes.filter(({ path }) => isReserved(path)).map(({ path }) => path),
@@ -49,8 +52,10 @@ export async function planImport(
   })
   for await (const { node, found } of mapConcurrent(imported, compare)) {
     if (found === 'missing') plan.create.push(node)
-    else if (found === 'same') plan.keep.push(node.path)
-    else if (found === 'temporary') plan.restore.push(node)
+    else if (found === 'same') {
+      plan.same.push(node)
+      plan.keep.push(node.path)
+    } else if (found === 'temporary') plan.restore.push(node)
     else if (existing === 'replace') plan.replace.push(node)
     // The root always exists, so it is no conflict.
     else if (existing === 'skip' || node.path === '/') plan.keep.push(node.path)

@@ -1,9 +1,12 @@
+import { randomUUID } from 'node:crypto'
 import { mapConcurrent } from '@zabra/client'
 import { ErrorCode, parentOf, type ACL } from '@zabra/protocol'
 import { hasCode } from '../exit-codes.ts'
 import type { ExportedNodeLine } from './export-file.ts'
 import { canChangeChildren, type Identities } from './identities.ts'
+import { nextSequence } from './export-source.ts'
 import { temporaryAcl, type ImportPlan } from './import-plan.ts'
+import { join } from './paths.ts'
 import type { CreateMode, WriteOp } from '@zabra/client'
 import { toClientAcl, type ClientSession } from './client-session.ts'
 
@@ -15,6 +18,8 @@ export interface ImportRun {
   readonly signal: AbortSignal
   /** Receives the number of nodes created and replaced so far. */
   readonly onProgress: (nodes: number) => void
+  /** Called for a node whose next sequential number stays low: it would take too many transactions, or this client may not raise it. */
+  readonly onLowSequence: (path: string, sequence: number) => void
   /** Called before a rollback, with the number of created nodes. */
   readonly onRollback: (nodes: number) => void
 }
@@ -39,7 +44,10 @@ export async function runImport(zk: ClientSession, plan: ImportPlan, run: Import
   const parents = new Set(plan.create.map(({ path }) => parentOf(path)))
   const withTemporaryAcl = new Map<string, ExportedNodeLine>()
   for (const node of plan.create)
-    if (parents.has(node.path) && !canChangeChildren(node.acl, run.identities))
+    if (
+      (parents.has(node.path) || node.sequence !== undefined) &&
+      !canChangeChildren(node.acl, run.identities)
+    )
       withTemporaryAcl.set(node.path, node)
   const created: string[] = []
   try {
@@ -50,6 +58,7 @@ export async function runImport(zk: ClientSession, plan: ImportPlan, run: Import
   }
   const replaced: ExportedNodeLine[] = []
   try {
+    await raiseSequences(zk, [...plan.create, ...plan.replace, ...plan.restore, ...plan.same], run)
     const toSetOp = async (node: ExportedNodeLine): Promise<WriteOp> => ({
       op: 'setData',
       path: node.path,
@@ -104,6 +113,43 @@ async function createAll(
     }
     created.push(...paths)
     onProgress(created.length)
+  }
+}
+
+/** Limit of a raise, in numbers: each takes a create and a delete. */
+const MAX_RAISE = 100_000
+
+/** Raises the number of the next sequential child to the exported one, by creating and deleting children. */
+async function raiseSequences(
+  zk: ClientSession,
+  nodes: readonly ExportedNodeLine[],
+  { signal, onLowSequence }: ImportRun,
+): Promise<void> {
+  for (const { path, sequence = 0 } of nodes) {
+    if (sequence === 0) continue
+    signal.throwIfAborted()
+    const stat = await zk.exists(path)
+    const missing = stat === undefined ? 0 : sequence - nextSequence(stat)
+    if (missing > MAX_RAISE) {
+      onLowSequence(path, sequence)
+      continue
+    }
+    const child = join(path, `zabra-import-${randomUUID()}`)
+    // A create and its delete are in one transaction: an interruption leaves no child behind.
+    const size = Math.max(1, Math.min(BATCH_NODES / 2, Math.floor(BATCH_BYTES / (2 * (child.length + 100)))))
+    const pair: readonly WriteOp[] = [
+      { op: 'create', path: child },
+      { op: 'delete', path: child },
+    ]
+    try {
+      for (let left = missing; left > 0; left -= size) {
+        signal.throwIfAborted()
+        await zk.multi(Array.from({ length: Math.min(size, left) }, () => pair).flat())
+      }
+    } catch (error) {
+      if (!hasCode(error, ErrorCode.NOAUTH)) throw error
+      onLowSequence(path, sequence)
+    }
   }
 }
 

@@ -34,7 +34,8 @@ export function resolveLogin({ saslUser, saslPasswordFile: file }: LoginFlags, i
   }
 }
 
-async function readPassword(user: string, file: string | undefined, io: Io): Promise<string> {
+/** Reads a password: the first line of a file, `ZABRA_SASL_PASSWORD` or a prompt without echo. */
+export async function readPassword(user: string, file: string | undefined, io: Io): Promise<string> {
   if (file !== undefined) {
     const bytes = file === '-' ? await readInput(io) : await readFileArg(file)
     const password = new TextDecoder().decode(bytes).split(/\r?\n/, 1)[0]!

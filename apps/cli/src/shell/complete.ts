@@ -20,6 +20,9 @@ export async function complete(shell: ShellContext, line: string): Promise<[stri
   const path = word.slice(quote.length)
   if (!path.startsWith('/')) return [[], word]
   const paths = (await childPaths(shell, path)).filter((each) => each.startsWith(path)).toSorted()
+  // Tab behind a whole path goes on below it.
+  if (paths.length === 1 && paths[0] === path && (await childPaths(shell, `${path}/`)).length > 0)
+    return [[`${word}/`], word]
   return [
     paths.map((each) => (quote === '' && /[\s"']/.test(each) ? openingQuote(each) : quote) + each),
     word,

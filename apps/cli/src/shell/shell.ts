@@ -5,6 +5,7 @@ import type { ClientSession } from '../session/client-session.ts'
 import { safe, safeLine } from '../text/bytes.ts'
 import { CommandSyntaxError, parseArguments, type ShellCommand, type ShellContext } from './command.ts'
 import { checkPath, toShellExit, ShellFailure } from './failures.ts'
+import { closestName } from './closest-name.ts'
 import { splitWords } from './split.ts'
 import { ShellWatches } from './shell-watches.ts'
 
@@ -125,7 +126,9 @@ export class Shell implements ShellContext {
     const command = this.commands.get(name)
     if (command === undefined) {
       for (const usage of this.usage()) this.err(usage)
-      this.err(`Command not found: Command not found ${safeLine(name)}`)
+      const near = closestName(name, this.commands.keys())
+      const advice = near === undefined ? '' : `. Did you mean ${near}?`
+      this.err(`Command not found: Command not found ${safeLine(name)}${advice}`)
       return ExitCode.usage
     }
     // redo runs a line inside a command: both end on the same abort.

@@ -10,10 +10,13 @@ export interface CommandLine {
 
 /** Options of the program and of `shell` that take a value. */
 const optionsWithValue = new Set(
-  '--server --auth --ca --cert --key --sasl-user --sasl-password-file --timeout -c --command'.split(' '),
+  '--server --context --auth --ca --cert --key --sasl-user --sasl-password-file --timeout -c --command'.split(
+    ' ',
+  ),
 )
 /** Options of the program, which may also follow the command. */
-const globalOption = /^--(?:server|auth|tls|ca|cert|key|sasl-user|sasl-password-file|timeout|json)(?:=|$)/
+const globalOption =
+  /^--(?:server|context|auth|tls|ca|cert|key|sasl-user|sasl-password-file|timeout|json)(?:=|$)/
 
 /**
  * Translates the arguments of `shell` from the syntax of zkCli.sh (`-server host -r get -s /a`) to that of `zabra`. Returns other
