@@ -16,6 +16,7 @@ test('the announcement has a line per port, with its protocol', () => {
   Serving on port 2181, all interfaces
              127.0.0.1:2281 (TLS)
              [::1]:8081 (ws)
+  Access     no authentication: every client that reaches these ports is served
   Data in    /data
   Try it     zkCli.sh -server 127.0.0.1:2181   or   echo srvr | nc 127.0.0.1 2181
   Stop it    Ctrl-C
@@ -36,9 +37,22 @@ test('a member of an ensemble announces that it listens, not that it serves', ()
   expect(readyBlock(readyInfo([plain], member))).toBe(`
   Listens on port 2181, all interfaces
   Member     2 of 3, looking for a leader; it serves once there is one
+  Access     no authentication: every client that reaches these ports is served
   Data in    /data
   Try it     zkCli.sh -server 127.0.0.1:2181   or   echo srvr | nc 127.0.0.1 2181
   Stop it    Ctrl-C
 
 `)
+})
+
+test('the announcement says that there is no authentication, unless clients have to prove who they are', () => {
+  const accessOf = (ports: readonly ListeningPort[], more: object): string | undefined =>
+    readyInfo(ports, { ...settings, ...more }).access
+  const text = 'no authentication: every client that reaches these ports is served'
+  expect(accessOf([plain], {})).toBe(text)
+  expect(accessOf([plain], { requireSasl: true })).toBeUndefined()
+  expect(accessOf([plain], { enforceAuthEnabled: true })).toBeUndefined()
+  expect(accessOf([tls], { sslClientAuth: 'need' })).toBeUndefined()
+  expect(accessOf([tls], { sslClientAuth: 'want' })).toBe(text)
+  expect(accessOf([tls, plain], { sslClientAuth: 'need' })).toBe(text)
 })

@@ -20,6 +20,8 @@ export interface ReadyInfo {
   readonly listening: string
   /** State of an ensemble member that does not serve clients yet; absent for a standalone server. */
   readonly member?: string
+  /** Says that clients need not prove who they are; absent where they do. */
+  readonly access?: string
   readonly dataDir: string
   readonly dataLogDir?: string
   readonly next: string
@@ -35,10 +37,20 @@ export function readyInfo(ports: readonly ListeningPort[], settings: ServerSetti
       : {
           member: `${serverId} of ${ensemble.members.size}, looking for a leader; it serves once there is one`,
         }),
+    ...(demandsAuthentication(ports, settings)
+      ? {}
+      : { access: 'no authentication: every client that reaches these ports is served' }),
     dataDir: settings.dataDir,
     ...(settings.dataLogDir === settings.dataDir ? {} : { dataLogDir: settings.dataLogDir }),
     next: nextCommand(ports[0]!),
   }
+}
+
+/** Returns whether every client has to authenticate: by SASL, by an enforced scheme, or with a certificate on each port. */
+function demandsAuthentication(ports: readonly ListeningPort[], settings: ServerSettings): boolean {
+  const { requireSasl, enforceAuthEnabled, sslClientAuth } = settings
+  if (requireSasl || enforceAuthEnabled) return true
+  return sslClientAuth === 'need' && ports.every(({ secure }) => secure)
 }
 
 /** Formats a port, with its protocol unless that is plain ZooKeeper. */
@@ -62,6 +74,7 @@ export function readyBlock(info: ReadyInfo): string {
   const lines = [
     ...info.listening.split('; ').map((one, i) => [i === 0 ? title : '', one]),
     ...(info.member === undefined ? [] : [['Member', info.member]]),
+    ...(info.access === undefined ? [] : [['Access', info.access]]),
     ['Data in', info.dataDir],
     ...(info.dataLogDir === undefined ? [] : [['Log in', info.dataLogDir]]),
     ['Try it', info.next],

@@ -148,7 +148,7 @@ function announce(server: RunningServer, settings: ServerSettings, logger: Logge
   const { lastZxid, nodes, sessions } = server.stats()
   logger.info(
     { ...info, lastZxid: `0x${lastZxid.toString(16)}`, nodes, sessions },
-    `${info.member === undefined ? 'Serving' : 'Listening'} on ${info.listening}; ${info.member === undefined ? '' : `member ${info.member}; `}data in ${info.dataDir}; try: ${info.next}`,
+    `${info.member === undefined ? 'Serving' : 'Listening'} on ${info.listening}; ${info.member === undefined ? '' : `member ${info.member}; `}data in ${info.dataDir}; ${info.access === undefined ? '' : `${info.access}; `}try: ${info.next}`,
   )
 }
 
