@@ -174,8 +174,9 @@ class Site {
       const session = this.#client.session.id
       const seen = await watchUntil(this.#client, waiting, async (reader) => {
         const found = await reader.data(path)
-        if (found === undefined) return 'gone'
-        const { state } = decodeRecord(found.data)
+        const record = found && decodeRecord(found.data)
+        if (record === undefined) return 'gone'
+        const { state } = record
         if (state !== 'voting') return state
         if (this.#client.session.id !== session) return 'newSession'
         return (await reader.data(`${path}/alive/${COORDINATOR}`)) === undefined ? 'orphan' : undefined
