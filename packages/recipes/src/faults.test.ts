@@ -247,5 +247,5 @@ describe.each(Object.entries(scenarios))('%s', (_name, scenario) => {
       }
     }
     expect(failures).toEqual([])
-  })
+  }, 300_000)
 })

@@ -353,6 +353,7 @@ it.each(Object.entries({ ...locks, ...queues, ...shared }))(
     )
     expect(played).toBeGreaterThan(1)
   },
+  300_000,
 )
 
 it('a guarded transaction whose reply is lost is reported as applied, not as rejected', async () => {

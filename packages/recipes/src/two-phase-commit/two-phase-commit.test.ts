@@ -299,6 +299,7 @@ it.each(['coordinator', 'b'] as const)(
     while ((await playDeath(host, chunks)) > chunks) chunks++
     expect(chunks).toBeGreaterThan(5)
   },
+  300_000,
 )
 
 it('a site that takes part anew does not apply a transaction twice', async () => {
