@@ -12,6 +12,7 @@ import type {
   CreateOptions,
   CreateResult,
   DeleteOptions,
+  MissingNode,
   MkdirpOptions,
   OneShotWatch,
   Ordered,
@@ -111,6 +112,11 @@ export interface Client extends AsyncDisposable {
   reconfig(change: ReconfigChange, options?: CallOptions): Promise<{ data: Bytes; stat: Stat } & Ordered>
   /** Creates a path and its missing parents, also after a write before it has failed. `/` creates the chroot. */
   mkdirp(path: string, options?: MkdirpOptions): Promise<void>
+  /**
+   * Creates those of these znodes that do not exist, in this order, with missing parents; existing ones keep their data.
+   * For what an application needs at its start; many clients may do it at once.
+   */
+  createMissing(nodes: readonly MissingNode[], options?: CallOptions): Promise<void>
   /** Yields the paths of a tree, parents first. Skips znodes that vanish meanwhile. */
   walk(path: string, options?: WalkOptions): AsyncIterableIterator<string>
   /** Yields each znode of a tree with its stat and children. Prefetches while the consumer works. */

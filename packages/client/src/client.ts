@@ -21,7 +21,7 @@ import { parseReplacementServers } from './servers/connect-string.ts'
 import type { Session } from './session/session.ts'
 import type { Operation, PendingRequest } from './session/pending-request.ts'
 import { checkSchemes } from './transport.ts'
-import { createWithParents, mkdirp, setDataOrCreate } from './tree.ts'
+import { createMissing, createWithParents, mkdirp, setDataOrCreate } from './tree.ts'
 import type { DeleteTreeOptions, Visit, WalkOptions } from './tree-types.ts'
 import { typedClient } from './typed-client.ts'
 import { withCallerLimits } from './caller-limits.ts'
@@ -39,6 +39,7 @@ import type {
   CreateOptions,
   CreateResult,
   DeleteOptions,
+  MissingNode,
   MkdirpOptions,
   OneShotWatch,
   Ordered,
@@ -401,6 +402,10 @@ export class ZooKeeperClient implements InternalClient {
 
   async mkdirp(path: string, options: MkdirpOptions = {}): Promise<void> {
     await mkdirp(this, path, options)
+  }
+
+  createMissing(nodes: readonly MissingNode[], options: CallOptions = {}): Promise<void> {
+    return createMissing(this, nodes, options)
   }
 
   walk(path: string, options?: WalkOptions): AsyncIterableIterator<string> {

@@ -4,8 +4,10 @@ import { NodeExistsError, NoNodeError } from './errors.ts'
 import { backoff } from './retry.ts'
 import type {
   Bytes,
+  CallOptions,
   CreateOptions,
   CreateResult,
+  MissingNode,
   MkdirpOptions,
   Ordered,
   SetDataOptions,
@@ -65,6 +67,28 @@ export async function createWithParents(
       if (!(error instanceof NoNodeError) || parent === '' || attempt === MAX_ATTEMPTS) throw error
       if (attempt > 1) await backoff(client, attempt)
       await mkdirp(client, parent, { ...nextOptions(), mode, ...(options.acl ? { acl: options.acl } : {}) })
+    }
+  }
+}
+
+/** Creates the znodes that do not exist, one after the other. The creates are unordered, as those of `mkdirp`. */
+export async function createMissing(
+  client: InternalClient,
+  nodes: readonly MissingNode[],
+  options: CallOptions,
+): Promise<void> {
+  const nextOptions = remainingCallOptions(options, client.platform.clock)
+  for (const { path, data = EMPTY, mode = 'persistent', acl } of nodes) {
+    const create = {
+      mode,
+      parents: mode === 'persistent' ? mode : true,
+      idempotent: true,
+      ...(acl && { acl }),
+    } as const
+    try {
+      await client.unordered().create(path, data, { ...create, ...nextOptions() })
+    } catch (error) {
+      if (!(error instanceof NodeExistsError)) throw error
     }
   }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { mapConcurrent, NoAuthError, NoNodeError, OperationTimeoutError, UsageError } from './core.ts'
 import { client, run, setupEachTest, world } from './testing/setup.ts'
-import { bytes } from './testing/manual-world.ts'
+import { bytes, text } from './testing/manual-world.ts'
 
 setupEachTest({})
 const all = async <T>(items: AsyncIterable<T>): Promise<T[]> => {
@@ -194,4 +194,32 @@ describe('mapConcurrent', () => {
     await expect(failing).rejects.toThrow('no')
     expect(seen).toEqual([1])
   })
+})
+
+it('missing znodes are created in their order, and existing ones keep their data', async () => {
+  await run(client.create('/app', bytes('kept')))
+  const nodes = [
+    { path: '/app' },
+    { path: '/app/settings', data: bytes('{}') },
+    { path: '/locks/deep', mode: 'container' },
+  ] as const
+  await run(client.createMissing(nodes))
+  await run(client.setData('/app/settings', bytes('changed')))
+  await run(client.createMissing(nodes))
+  expect(text((await run(client.getData('/app'))).data)).toBe('kept')
+  expect(text((await run(client.getData('/app/settings'))).data)).toBe('changed')
+  expect(await run(client.exists('/locks/deep'))).toBeDefined()
+  await expect(run(client.createMissing([{ path: 'relative' }]))).rejects.toMatchObject({ category: 'usage' })
+})
+
+it('missing znodes are created whichever reply is lost, by many clients at once', async () => {
+  const nodes = ['/x/a', '/x/b', '/x/b/c'].map((path) => ({ path, data: bytes(path) }))
+  const other = await world.client()
+  for (let delivered = 0; delivered < 12; delivered++) {
+    world.loseReply(delivered)
+    await world.within(10_000, Promise.all([client.createMissing(nodes), other.createMissing(nodes)]))
+    world.endIsolation()
+    expect(await world.within(5000, client.exists('/x/b/c'))).toBeDefined()
+    await world.within(5000, client.delete('/x', { recursive: true }))
+  }
 })

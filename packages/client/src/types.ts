@@ -240,6 +240,17 @@ export interface MkdirpOptions extends CallOptions {
   readonly acl?: readonly ACL[]
 }
 
+/** A znode that is created if it does not exist. */
+export interface MissingNode {
+  readonly path: string
+  /** Default empty. */
+  readonly data?: Bytes | null
+  /** Default `persistent`. Missing parents are created in the same mode. */
+  readonly mode?: 'container' | 'persistent'
+  /** ACL of the znode and of its missing parents. */
+  readonly acl?: readonly ACL[]
+}
+
 /** A reconfiguration: members that join and leave, or the complete list, in the format of the configuration. */
 export interface ReconfigChange {
   readonly joining?: string

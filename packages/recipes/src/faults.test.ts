@@ -6,7 +6,7 @@ import { lease } from './lease/index.ts'
 import { acquireAll } from './multi-lock/index.ts'
 import { Mutex } from './mutex/index.ts'
 import { ReadWriteLock } from './read-write-lock/index.ts'
-import { RevocableMutex, revoke } from './revocable/index.ts'
+import { RevocableMutex, RevocableReadWriteLock, revoke } from './revocable/index.ts'
 import { Semaphore } from './semaphore/index.ts'
 import {
   FaultFixture,
@@ -112,6 +112,15 @@ const semaphore: Scenario = async (actor, fixture) => {
   ])
 }
 
+const permitsWithoutWaiting: Scenario = async (actor, fixture) => {
+  const { client, signal } = actor
+  for (let round = 0; round < 3; round++) {
+    const held = await orGone(new Semaphore(client, '/s', { permits: 2 }).tryAcquire(2, { signal }))
+    if (held !== undefined) await hold(actor, fixture, Promise.resolve(held), 2)
+    await fixture.sleep(30)
+  }
+}
+
 const election: Scenario = async (actor, fixture) => {
   const { client, signal, name } = actor
   const participant = new LeaderElection(client, '/e', { id: name, announce: true })
@@ -129,6 +138,18 @@ const revocable: Scenario = async (actor, fixture) => {
   const { client, signal } = actor
   await hold(actor, fixture, new RevocableMutex(client, '/lock').acquire({ signal }).catch(revoked(actor)))
   await orGone(revoke(client, '/lock', { signal, graceMs: 50, force: true }))
+}
+
+const revocableReadWrite: Scenario = async (actor, fixture) => {
+  const { client, signal } = actor
+  const lock = new RevocableReadWriteLock(client, '/rw')
+  const write = await orGone(lock.write.acquire({ signal }))
+  if (write !== undefined) {
+    const read = await orGone(lock.downgrade(write))
+    if (read !== undefined) await hold(actor, fixture, Promise.resolve(read), 1)
+    await write.release()
+  }
+  await orGone(revoke(client, '/rw', { signal, graceMs: 50, force: true }))
 }
 
 /** A revoked waiter queues again. */
@@ -171,8 +192,10 @@ const scenarios: Record<string, { run: Scenario; limit?: number }> = {
   'mutex with the naming of kazoo': { run: mutex({ naming: 'kazoo' }) },
   'read/write lock': { run: readWrite, limit: 10 },
   semaphore: { run: semaphore, limit: 2 },
+  'semaphore without waiting': { run: permitsWithoutWaiting, limit: 2 },
   'leader election': { run: election },
   'revocable mutex': { run: revocable },
+  'revocable read/write lock': { run: revocableReadWrite, limit: 10 },
   'several locks': { run: several },
   lease: { run: timed },
 }
@@ -224,5 +247,5 @@ describe.each(Object.entries(scenarios))('%s', (_name, scenario) => {
       }
     }
     expect(failures).toEqual([])
-  })
+  }, 300_000)
 })

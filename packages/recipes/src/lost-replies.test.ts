@@ -1,10 +1,10 @@
 import { ConnectionLossError, utf8, type Client, type ZooKeeperError } from '@zabra/client/core'
 import { expect, it } from 'vitest'
-import { AtomicValue, Counter } from './atomic-value/index.ts'
+import { AtomicValue, Counter, UniqueIds } from './atomic-value/index.ts'
 import { Barrier } from './barrier/index.ts'
 import { Configuration } from './configuration/index.ts'
 import { DoubleBarrier } from './double-barrier/index.ts'
-import { Group } from './group/index.ts'
+import { Group, Party } from './group/index.ts'
 import { LeaderElection } from './leader-election/index.ts'
 import { lease } from './lease/index.ts'
 import { acquireAll } from './multi-lock/index.ts'
@@ -14,7 +14,12 @@ import { Partitioner } from './partitioner/index.ts'
 import { PersistentNode } from './persistent-node/index.ts'
 import { curatorItems, Queue, type QueueOptions } from './queue/index.ts'
 import { ReadWriteLock } from './read-write-lock/index.ts'
-import { RevocableMutex, revoke } from './revocable/index.ts'
+import {
+  RevocableMutex,
+  RevocableReadWriteLock,
+  revoke,
+  type RevocableLockHandle,
+} from './revocable/index.ts'
 import { Semaphore } from './semaphore/index.ts'
 import { ServiceDiscovery } from './service-discovery/index.ts'
 import { after, enumerateFaults, neighbourFaults, tree, type FaultFixture } from './testing/fault-fixture.ts'
@@ -71,6 +76,23 @@ const locks: Record<string, Life> = {
     await semaphore.setPermits(3)
     await (await semaphore.acquire(1)).release()
     await held.release()
+  },
+  'permits without waiting': async (client, observer) => {
+    const semaphore = new Semaphore(client, '/s', { permits: 2, ...sessionPolicy })
+    const held = (await semaphore.tryAcquire(2))!
+    expect(await new Semaphore(observer, '/s', { permits: 2 }).tryAcquire()).toBeUndefined()
+    expect(await semaphore.holders()).toMatchObject([{ permits: 2, owner: client.session.id }])
+    await held.release()
+    await (await new Semaphore(observer, '/s', { permits: 2 }).tryAcquire())!.release()
+  },
+  'a revocable read/write lock': async (client, observer) => {
+    const lock = new RevocableReadWriteLock(client, '/rw', sessionPolicy)
+    const held = await lock.downgrade(await lock.write.acquire())
+    expect(await lock.participants()).toMatchObject([{ mode: 'read' }])
+    const asked = revoke(observer, '/rw', { by: 'witness' })
+    expect(await (held as RevocableLockHandle).revokeRequested).toEqual({ by: 'witness' })
+    await held.release()
+    expect(await asked).toBe('released')
   },
   'an election that announces its leader': async (client, observer) => {
     const terms: bigint[] = []
@@ -150,9 +172,12 @@ const queues: Record<string, Life> = {
     expect(await queue.size()).toBe(0)
   },
   'queues with the naming of kazoo and Curator': async (client) => {
-    const kazoo = new Queue(client, '/kazoo', { codec: utf8, naming: 'kazoo' })
-    await kazoo.put('a')
-    expect(await kazoo.take()).toBe('a')
+    for (const naming of ['kazoo', 'kazooPlain'] as const) {
+      const kazoo = new Queue(client, `/${naming}`, { codec: utf8, naming })
+      await kazoo.put('a')
+      expect(await kazoo.peek()).toBe('a')
+      expect(await kazoo.take()).toBe('a')
+    }
     const codec = curatorItems(utf8)
     const curator = new Queue(client, '/curator', { codec, naming: 'curator' })
     await curator.put(['a', 'b'])
@@ -214,6 +239,19 @@ const shared: Record<string, Life> = {
     expect(await new Group(observer, '/g', { codec: utf8 }).members()).toEqual(new Map([['me', '2']]))
     await member.leave()
     await group[Symbol.asyncDispose]()
+  },
+  'a member of a party': async (client, observer) => {
+    for (const layout of ['party', 'shallow'] as const) {
+      const party = new Party(client, `/${layout}`, 'me', { layout })
+      await party.join()
+      expect(await new Party(observer, `/${layout}`, 'other', { layout }).members()).toEqual(['me'])
+      await party.leave()
+    }
+  },
+  'unique ids': async (client, observer) => {
+    const ids = new UniqueIds(client, '/ids', { blockSize: 2 })
+    expect([await ids.next(), await ids.next(), await ids.next()]).toEqual([0n, 1n, 2n])
+    expect(await new UniqueIds(observer, '/ids').next()).toBe(4n)
   },
   'a persistent node': async (client, observer) => {
     await using node = new PersistentNode(client, '/p/n', bytes('1'))
@@ -315,6 +353,7 @@ it.each(Object.entries({ ...locks, ...queues, ...shared }))(
     )
     expect(played).toBeGreaterThan(1)
   },
+  300_000,
 )
 
 it('a guarded transaction whose reply is lost is reported as applied, not as rejected', async () => {

@@ -33,13 +33,20 @@ export class Party implements AsyncDisposable {
     const name = this.#layout === 'party' ? `${id}${MARK}` : `${id}-${this.#identifier}`
     // kazoo creates the directory once per object and does not expect its removal.
     const options = { parents: 'persistent' } as const
-    this.#node ??= new PersistentNode(
+    const node = (this.#node ??= new PersistentNode(
       this.#client,
       this.#pathOf(name),
       utf8.encode(this.#identifier),
       options,
-    )
-    await this.#node.ready
+    ))
+    try {
+      await node.ready
+    } catch (error) {
+      // A later join tries again.
+      if (this.#node === node) this.#node = undefined
+      await node.close()
+      throw error
+    }
   }
 
   /** Leaves. Idempotent. */

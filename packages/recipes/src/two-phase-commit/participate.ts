@@ -129,7 +129,8 @@ class Site {
    */
   async #cleanUp(record: TransactionRecord, ended: AbortSignal): Promise<void> {
     const { random } = this.#client.platform
-    for (let wait = this.#client.session.timeout; ; wait = Math.min(wait * 2, MAX_CHECK_DELAY_MS)) {
+    for (let wait = this.#client.session.timeout; ; wait *= 2) {
+      wait = Math.min(wait, MAX_CHECK_DELAY_MS)
       // Not before the session of a coordinator that has ended can have expired.
       await delay(this.#client, wait + random.below(wait), ended)
       if (ended.aborted || (await this.#transaction.removeIfDone(record))) return
@@ -174,8 +175,9 @@ class Site {
       const session = this.#client.session.id
       const seen = await watchUntil(this.#client, waiting, async (reader) => {
         const found = await reader.data(path)
-        if (found === undefined) return 'gone'
-        const { state } = decodeRecord(found.data)
+        const record = found && decodeRecord(found.data)
+        if (record === undefined) return 'gone'
+        const { state } = record
         if (state !== 'voting') return state
         if (this.#client.session.id !== session) return 'newSession'
         return (await reader.data(`${path}/alive/${COORDINATOR}`)) === undefined ? 'orphan' : undefined

@@ -166,7 +166,8 @@ export class Transaction {
   async #readSynced(): Promise<{ record: TransactionRecord; stat: Stat } | undefined> {
     await this.client.sync(this.path)
     const found = await undefinedIfMissing(this.client.getData(this.path))
-    return found && { record: codec.decode(found.data), stat: found.stat }
+    const record = found && decodeRecord(found.data)
+    return record && { record, stat: found.stat }
   }
 
   /** Versions make the transaction apply at most once; the znodes show whether it did. */
@@ -193,7 +194,12 @@ export class Transaction {
 
 const createOp = (path: string): WriteOp => ({ op: 'create', path })
 
-export const decodeRecord = (data: Uint8Array): TransactionRecord => codec.decode(data)
+/**
+ * Decodes the data of a transaction. Returns undefined for those of a mere directory: a site that takes over just after the
+ * transaction was deleted makes one for its queue.
+ */
+export const decodeRecord = (data: Uint8Array): TransactionRecord | undefined =>
+  data.length === 0 ? undefined : codec.decode(data)
 
 /** Returns the vote in the data, or undefined while there is none. */
 export function voteOf(text: string): Vote | undefined {

@@ -299,6 +299,7 @@ it.each(['coordinator', 'b'] as const)(
     while ((await playDeath(host, chunks)) > chunks) chunks++
     expect(chunks).toBeGreaterThan(5)
   },
+  300_000,
 )
 
 it('a site that takes part anew does not apply a transaction twice', async () => {
@@ -323,6 +324,15 @@ it('a site that takes part anew does not apply a transaction twice', async () =>
   await world.settle()
   expect(await run(client.exists(`/t/${tx}`))).toBeDefined()
   expect(ledger.entries.filter((entry) => entry === 'a committed')).toHaveLength(1)
+})
+
+it('a directory that a late take-over has left is no transaction', async () => {
+  const ledger = new Ledger()
+  await sites(ledger, { a: 'commit' })
+  await run(client.mkdirp('/t/tx-gone/line'))
+  await world.settle()
+  expect(ledger).toMatchObject({ entries: [], failures: [] })
+  expect(await run(begin(client, ['a']))).toBe('committed')
 })
 
 it('example: a transfer between two banks', async () => {
