@@ -40,7 +40,7 @@ it('members that have used the last epoch say how to get back, and lead again wi
   const before = ensemble.lines.length
   await ensemble.advance(60_000)
   expect(ensemble.leader).toBe(undefined)
-  const said = ensemble.lines.slice(before - 20).filter((line) => line.includes('zabra recover --renumber'))
+  const said = ensemble.lines.slice(before - 40).filter((line) => line.includes('zabra recover --renumber'))
   expect(said.length).toBe(3)
   await stopAll(ensemble)
 
