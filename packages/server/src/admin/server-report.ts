@@ -4,6 +4,7 @@ import type { ClientService, PortStatus } from '../connections/client-service.ts
 import type { RoleMetrics } from '../connections/role-metrics.ts'
 import type { ServerStats } from '../connections/stats.ts'
 import type { SessionRegistry, SessionTracker } from '../core/sessions/index.ts'
+import type { SessionId } from '../core/types.ts'
 import type { Tree } from '../core/tree/index.ts'
 import type { WatchManager, WatchNotifier } from '../core/watches/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
@@ -27,6 +28,7 @@ export type ConnectionReport = Pick<
   | 'flow'
   | 'watchedPaths'
   | 'isSecure'
+  | 'destroy'
 >
 
 /** What commands report about a server. A `ClientService` is one. */
@@ -36,12 +38,20 @@ export interface ServerReport {
   readonly tree: Tree
   readonly sessions: SessionRegistry
   readonly localSessions: SessionTracker | undefined
-  readonly pipeline: Pick<ClientService['pipeline'], 'outstanding' | 'isWritable' | 'digests'>
+  readonly pipeline: Pick<
+    ClientService['pipeline'],
+    'outstanding' | 'isWritable' | 'digests' | 'closeSession'
+  >
   readonly watches: Pick<WatchManager<ClientChannel>, 'data' | 'child' | 'size'>
   readonly watchNotifier: WatchNotifier<ClientChannel>
   readonly stats: ServerStats
-  readonly connections: Iterable<ConnectionReport> & { readonly size: number }
+  readonly connections: Iterable<ConnectionReport> & {
+    readonly size: number
+    ofSession(id: SessionId): ConnectionReport | undefined
+  }
   readonly portStatus: PortStatus
   readonly role: RoleMetrics
   readonly isReadOnly: boolean
+  /** Runs something that changes connections or the pipeline. */
+  runTurn(action: () => void): void
 }

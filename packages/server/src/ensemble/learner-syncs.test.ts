@@ -1,3 +1,4 @@
+import { ServerStats } from '../connections/stats.ts'
 import { silentLogger } from '@zabra/runtime'
 import { expect, it } from 'vitest'
 import type { SyncPlan } from '../core/zab/index.ts'
@@ -13,6 +14,7 @@ function fixture(maxConcurrentSnapSyncs: number) {
   const context = {
     settings: { maxConcurrentSnapSyncs },
     platform: { logger: silentLogger },
+    stats: new ServerStats(),
     database: {},
   } as unknown as MemberContext
   const syncs = new LearnerSyncs(context, (to) => streamed.push(to))

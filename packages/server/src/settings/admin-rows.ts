@@ -81,7 +81,10 @@ export const adminRows = {
   }),
   adminRoleMetrics: role('metrics', 'may read metrics'),
   adminRoleView: role('view', 'may read everything that shows no data'),
-  adminRoleOperate: role('operate', 'may also reset statistics'),
+  adminRoleOperate: role(
+    'operate',
+    'may also reset statistics, end sessions and connections, and drain the server',
+  ),
   adminRoleBackup: role('backup', 'may also read the whole database as a snapshot'),
   adminRoleAdmin: role('admin', 'may do everything'),
   adminSnapshotEnabled: row({

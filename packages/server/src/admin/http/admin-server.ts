@@ -10,6 +10,7 @@ import {
 import { CertificateReload } from '../../connections/certificates.ts'
 import { PROMETHEUS_PROVIDER, type ServerSettings } from '../../settings/index.ts'
 import { INITIAL_TRACE_MASK, type AdminTarget, type CommandState } from '../admin-target.ts'
+import { apiRoutesAt, problem } from './api.ts'
 import { adminTls } from './tls.ts'
 import { AdminAccess, type AdminRole, type Refusal } from './access.ts'
 import { adminCommands, type AdminCommand, type Members } from './commands.ts'
@@ -199,18 +200,38 @@ export class AdminServer {
     ])
   }
 
-  #routeOf({ path }: HttpRequest): Route | undefined {
+  #routeOf(request: HttpRequest): Route | undefined {
+    const { path } = request
     const { adminCommandUrl } = this.#settings
     if (path === adminCommandUrl || path === `${adminCommandUrl}/`)
       return { role: 'view', methods: GET, answer: () => this.#index() }
     if (path.startsWith(`${adminCommandUrl}/`))
       return this.#commandRoute(path.slice(adminCommandUrl.length + 1))
-    if (path === '/api/v1/drain')
-      return { role: 'operate', methods: ['POST', 'DELETE'], answer: (request) => this.#drain(request) }
+    if (path.startsWith('/api/')) return this.#apiRoute(request)
     const [, name, check] = /^\/(livez|readyz|startupz|ready|metrics)(?:\/([\w-]+))?$/.exec(path) ?? []
     if (name === undefined) return undefined
     if (name === 'metrics') return { role: 'metrics', methods: READ, answer: () => this.#metrics() }
     return { role: 'health', methods: READ, answer: (request) => this.#health(name, request, check) }
+  }
+
+  #apiRoute({ path, method }: HttpRequest): Route | undefined {
+    const { routes, session } = apiRoutesAt(path)
+    const [first] = routes
+    if (first === undefined) return undefined
+    const route = routes.find((one) => one.method === method) ?? first
+    return {
+      role: route.role,
+      methods: routes.map((one) => one.method),
+      answer: async (request) => {
+        const target = this.#target
+        if (target === undefined)
+          return problem(503, 'The server starts', 'It reads the snapshot and the log.')
+        const response = await route.run({ target, request, session })
+        this.reportReadiness()
+        return response
+      },
+      refuse: ({ status, error }) => problem(status, error, `The operation needs the role ${route.role}.`),
+    }
   }
 
   // Health
@@ -257,25 +278,6 @@ export class AdminServer {
       headers: { 'content-type': 'application/json', 'cache-control': 'no-store' },
       body: `${JSON.stringify(body)}\n`,
     }
-  }
-
-  /** Starts a drain, in which connections are closed within `seconds` (none by default), or ends it. */
-  async #drain({ method, body }: HttpRequest): Promise<HttpResponse> {
-    const target = this.#target
-    if (target === undefined) return problem(503, 'The server starts', 'It reads the snapshot and the log.')
-    if (method === 'DELETE') target.undrain()
-    else {
-      const seconds = secondsIn(await readBody(body))
-      if (seconds === undefined)
-        return problem(
-          400,
-          'The body is not understood',
-          `Expected {"seconds": n} with n from 0 to ${MAX_DRAIN_SECONDS}, or no body.`,
-        )
-      target.drain(seconds * 1000)
-    }
-    this.reportReadiness()
-    return apiJson(200, { draining: target.isDraining })
   }
 
   // Metrics
@@ -381,49 +383,6 @@ function text(status: number, body: string): HttpResponse {
     body,
   }
 }
-
-/** Longest drain in seconds. */
-const MAX_DRAIN_SECONDS = 3600
-/** Longest body of a request to the API in bytes. */
-const MAX_BODY_BYTES = 64 * 1024
-
-/** Reads a short body; returns undefined when it is longer than `MAX_BODY_BYTES`. */
-async function readBody(body: HttpRequest['body']): Promise<string | undefined> {
-  const decoder = new TextDecoder()
-  let [text, length] = ['', 0]
-  for await (const chunk of body) {
-    length += chunk.length
-    if (length > MAX_BODY_BYTES) return undefined
-    text += decoder.decode(chunk, { stream: true })
-  }
-  return text
-}
-
-/** Returns the member `seconds` of a JSON object, 0 when there is none, and undefined when it cannot be one. */
-function secondsIn(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined
-  try {
-    const value: unknown = text.trim() === '' ? {} : JSON.parse(text)
-    if (typeof value !== 'object' || value === null) return undefined
-    const { seconds = 0 } = value as { seconds?: unknown }
-    const isValid = typeof seconds === 'number' && seconds >= 0 && seconds <= MAX_DRAIN_SECONDS
-    return isValid ? seconds : undefined
-  } catch {
-    return undefined
-  }
-}
-
-function apiJson(status: number, value: object, type = 'application/json'): HttpResponse {
-  return {
-    status,
-    headers: { 'content-type': type, 'cache-control': 'no-store' },
-    body: `${JSON.stringify(value)}\n`,
-  }
-}
-
-/** Returns an error of the API (RFC 9457). */
-const problem = (status: number, title: string, detail: string): HttpResponse =>
-  apiJson(status, { type: 'about:blank', title, status, detail }, 'application/problem+json')
 
 /** Joins pieces to chunks, each made in a turn of the event loop of its own. */
 async function* inSlices(

@@ -395,7 +395,7 @@ function withoutSecrets(entries: Iterable<readonly [name: string, value: string]
 }
 
 /** Returns the settings in force by their keys in zoo.cfg. */
-function settingsOf(settings: Readonly<Record<string, unknown>>): [key: string, value: string][] {
+export function settingsOf(settings: Readonly<Record<string, unknown>>): [key: string, value: string][] {
   return settingNames
     .filter((name) => settings[name] !== undefined)
     .map((name) => {

@@ -1,21 +1,21 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { nodePlatform } from '@zabra/runtime/node'
 import { OpCode } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
+import type { Member } from '../../ensemble/member.ts'
 import { Ensemble } from '../../ensemble/testing/ensemble.ts'
+import { createServer } from '../../server.ts'
+import { defaults } from '../../settings/index.ts'
 import { TestServer } from '../../testing/test-server.ts'
+import { prometheusText } from './prometheus.ts'
 
 const folder = new URL('../../../../../deploy/', import.meta.url)
 const hasPromtool = spawnSync('promtool', ['--version']).status === 0
 const missing = hasPromtool ? '' : ' (skipped: promtool is not installed)'
-
-/** Metrics of `up`, which Prometheus makes, and of the process, which a test system does not have. */
-const FROM_ELSEWHERE = new Set([
-  'up',
-  'zabra_event_loop_delay_seconds_bucket',
-  'zabra_gc_seconds_total',
-  'process_resident_memory_bytes',
-])
 
 /** Returns the metrics of a standalone server and of each member of an ensemble. */
 async function allMetrics(): Promise<string> {
@@ -27,9 +27,22 @@ async function allMetrics(): Promise<string> {
   await server.server.snapshot()
   const texts = [(await server.http.request('/metrics')).text]
   await server.stop()
+  texts.push(await metricsOfProcess())
   const ensemble = await Ensemble.start(3)
   for (const { http } of ensemble.members.values()) texts.push((await http.request('/metrics')).text)
   return texts.join('')
+}
+
+/** Returns the metrics of a server on the platform of this process. */
+async function metricsOfProcess(): Promise<string> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'zabra-metrics-'))
+  const server = await createServer(defaults({ dataDir, clientPort: 0, adminEnabled: false }), nodePlatform())
+  try {
+    return [...prometheusText(server as Member, { free: new Map([[dataDir, 1]]) })].join('')
+  } finally {
+    await server.close()
+    await rm(dataDir, { recursive: true })
+  }
 }
 
 /** Returns the names of metrics in queries, without words of the language, labels and variables. */
@@ -68,8 +81,8 @@ describe('the files in deploy/', () => {
     expect(queries.length).toBeGreaterThan(40)
     const names = new Set(queries.flatMap(namesIn))
     const unknown = [...names].filter(
-      (name) =>
-        !FROM_ELSEWHERE.has(name) && !metrics.includes(`\n${name} `) && !metrics.includes(`\n${name}{`),
+      // Prometheus makes `up`.
+      (name) => name !== 'up' && !metrics.includes(`\n${name} `) && !metrics.includes(`\n${name}{`),
     )
     expect(unknown).toEqual([])
   })

@@ -1,0 +1,117 @@
+import { OpCode } from '@zabra/protocol'
+import { afterEach, describe, expect, it } from 'vitest'
+import { Ensemble } from '../../ensemble/testing/ensemble.ts'
+import { TestServer } from '../../testing/test-server.ts'
+
+let server: TestServer
+
+async function start(settings: Parameters<typeof TestServer.start>[0] = {}): Promise<TestServer> {
+  server = await TestServer.start({ adminRoleOperate: ['ip:127.0.0.1'], ...settings })
+  return server
+}
+
+afterEach(() => server?.stop())
+
+const ask = async (path: string, method = 'GET', from = '127.0.0.1') => {
+  const { status, headers, text } = await server.http.request(`/api/v1${path}`, { method, from })
+  return { status, type: headers['content-type'], body: JSON.parse(text) as Record<string, unknown> }
+}
+
+const idOf = (client: { session: { sessionId: bigint } | undefined }): string =>
+  `0x${client.session!.sessionId.toString(16)}`
+
+describe('the API', () => {
+  it('describes the server with its settings, but for secrets', async () => {
+    await start({ superDigest: 'super:c2VjcmV0' })
+    const { body } = await ask('/self')
+    expect(body).toMatchObject({ role: 'standalone', ready: true, draining: false, zxidLag: 0 })
+    expect(JSON.stringify(body)).not.toContain('c2VjcmV0')
+  })
+
+  it('lists sessions in pages', async () => {
+    await start()
+    const clients = [await server.connect(), await server.connect(), await server.connect()]
+    clients[1]!.create(1, '/held', 1)
+    clients[1]!.read(2, OpCode.exists, '/held', true)
+    await server.untilIdle()
+    const first = (await ask('/sessions?limit=2')).body
+    expect(first).toMatchObject({
+      sessions: [
+        { id: idOf(clients[0]!), ephemerals: 0, local: false },
+        { id: idOf(clients[1]!), ephemerals: 1, watchedPaths: 1, lastOperation: 'EXIS' },
+      ],
+      next: idOf(clients[1]!),
+    })
+    const second = (await ask(`/sessions?limit=2&after=${idOf(clients[1]!)}`)).body
+    expect(second).toMatchObject({ sessions: [{ id: idOf(clients[2]!) }], next: null })
+    expect((await ask('/sessions?after=0x1')).status).toBe(410)
+    expect(await ask('/sessions?limit=0')).toMatchObject({ status: 400, type: 'application/problem+json' })
+  })
+
+  it('ends a session with its ephemeral nodes', async () => {
+    await start()
+    const [client, other] = [await server.connect(), await server.connect()]
+    client.create(1, '/held', 1)
+    await server.untilIdle()
+    expect((await ask(`/sessions/${idOf(client)}`, 'DELETE')).status).toBe(202)
+    await server.untilIdle()
+    expect(client.closed).toBe(true)
+    other.read(1, OpCode.exists, '/held')
+    expect(await other.received()).toEqual(['1:-101'])
+    expect((await ask(`/sessions/${idOf(client)}`, 'DELETE')).status).toBe(404)
+  })
+
+  it('closes a connection, whose session lives on', async () => {
+    await start()
+    const client = await server.connect()
+    expect((await ask(`/connections/${idOf(client)}`, 'DELETE')).status).toBe(200)
+    await server.untilIdle()
+    expect(client.closed).toBe(true)
+    expect((await server.connect({ resume: client.session! })).session?.sessionId).toBe(
+      client.session!.sessionId,
+    )
+  })
+
+  it('answers callers without the role, unknown paths and methods', async () => {
+    await start({ adminRoleOperate: [] })
+    expect(await ask('/drain', 'POST')).toMatchObject({
+      status: 401,
+      type: 'application/problem+json',
+      body: { detail: 'The operation needs the role operate.' },
+    })
+    expect((await ask('/self', 'GET', '10.0.0.1')).status).toBe(401)
+    expect((await server.http.request('/api/v1/nothing')).status).toBe(404)
+    expect(await server.http.request('/api/v1/drain')).toMatchObject({
+      status: 405,
+      headers: { allow: 'POST, DELETE' },
+    })
+  })
+
+  it('describes its operations', async () => {
+    await start()
+    const { body } = await ask('/openapi.json', 'GET', '10.0.0.1')
+    expect(body).toMatchObject({
+      openapi: '3.1.0',
+      paths: {
+        '/api/v1/drain': { post: { 'x-role': 'operate' }, delete: {} },
+        '/api/v1/sessions/{session}': { delete: { parameters: [{ name: 'session' }] } },
+      },
+    })
+  })
+
+  it('ends a session on the server of its connection and on the leader only', async () => {
+    const ensemble = await Ensemble.start(3, { adminRoleOperate: ['ip:127.0.0.1'] })
+    const [first, second] = [...ensemble.members.keys()].filter((id) => id !== ensemble.leader)
+    const end = (id: number, session: string) =>
+      ensemble.member(id).http.request(`/api/v1/sessions/${session}`, { method: 'DELETE' })
+    for (const at of [first!, ensemble.leader!]) {
+      const client = await ensemble.client(first!)
+      await ensemble.create(client, '/held')
+      expect((await end(second!, idOf(client))).status).toBe(409)
+      expect((await end(at, idOf(client))).status).toBe(202)
+      await ensemble.until('the end of the session', () => client.closed)
+      await ensemble.advance(500)
+      expect((await end(at, idOf(client))).status).toBe(404)
+    }
+  })
+})

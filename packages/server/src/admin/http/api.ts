@@ -1,0 +1,313 @@
+import { formatZxid } from '@zabra/protocol'
+import type { HttpRequest, HttpResponse } from '@zabra/runtime'
+import { formatSessionId } from '../../connections/log-context.ts'
+import { operationOf } from '../../core/operations/index.ts'
+import type { SessionId } from '../../core/types.ts'
+import { FULL_VERSION } from '../../version.ts'
+import type { AdminTarget } from '../admin-target.ts'
+import type { ServerReport } from '../server-report.ts'
+import type { AdminRole } from './access.ts'
+import { settingsOf } from './commands.ts'
+import { readiness } from './health.ts'
+
+/** A request to the API. */
+export interface ApiCall {
+  readonly target: AdminTarget
+  readonly request: HttpRequest
+  /** The session in the path. */
+  readonly session: SessionId
+}
+
+/** An operation of the API. */
+export interface ApiRoute {
+  /** The path. `{session}` at its end stands for a session id, such as 0x1000018f5ff0000. */
+  readonly path: string
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly role: AdminRole
+  readonly summary: string
+  /** The statuses of answers, beside those of refusals. */
+  readonly statuses: readonly number[]
+  readonly run: (call: ApiCall) => HttpResponse | Promise<HttpResponse>
+}
+
+/** Longest drain in seconds. */
+const MAX_DRAIN_SECONDS = 3600
+/** Longest body of a request in bytes. */
+const MAX_BODY_BYTES = 64 * 1024
+const DEFAULT_PAGE = 100
+const MAX_PAGE = 1000
+
+const SESSION = /^\/([\da-f]{1,16})$/
+
+/** The operations under `/api/v1`. */
+export const apiRoutes: readonly ApiRoute[] = [
+  {
+    path: '/api/v1/self',
+    method: 'GET',
+    role: 'view',
+    summary: 'Describes this server: role, readiness, counts, settings in force.',
+    statuses: [200],
+    run: ({ target }) => json(200, describe(target)),
+  },
+  {
+    path: '/api/v1/sessions',
+    method: 'GET',
+    role: 'view',
+    summary: `Lists sessions: at most \`limit\` (${DEFAULT_PAGE} by default, up to ${MAX_PAGE}) of those after the session \`after\`.`,
+    statuses: [200, 400, 410, 503],
+    run: (call) => withService(call, (server) => listSessions(server, call.request)),
+  },
+  {
+    path: '/api/v1/sessions/{session}',
+    method: 'DELETE',
+    role: 'operate',
+    summary: 'Ends a session: closes its connection and deletes its ephemeral nodes.',
+    statuses: [202, 404, 409, 503],
+    run: (call) => withService(call, (server) => endSession(server, call.session)),
+  },
+  {
+    path: '/api/v1/connections/{session}',
+    method: 'DELETE',
+    role: 'operate',
+    summary: 'Closes the connection of a session, which its client may resume.',
+    statuses: [200, 404, 503],
+    run: (call) => withService(call, (server) => closeConnection(server, call.session)),
+  },
+  {
+    path: '/api/v1/drain',
+    method: 'POST',
+    role: 'operate',
+    summary:
+      'Makes the server unready, refuses new sessions, and closes connections within `seconds` of the body.',
+    statuses: [200, 400],
+    run: drain,
+  },
+  {
+    path: '/api/v1/drain',
+    method: 'DELETE',
+    role: 'operate',
+    summary: 'Ends a drain.',
+    statuses: [200],
+    run({ target }) {
+      target.undrain()
+      return json(200, { draining: target.isDraining })
+    },
+  },
+  {
+    path: '/api/v1/openapi.json',
+    method: 'GET',
+    role: 'health',
+    summary: 'Describes these operations.',
+    statuses: [200],
+    run: () => json(200, openApi()),
+  },
+]
+
+/** Returns the operations at a path, with the session in it. */
+export function apiRoutesAt(path: string): {
+  readonly routes: readonly ApiRoute[]
+  readonly session: SessionId
+} {
+  const slash = path.lastIndexOf('/')
+  const [, digits] = SESSION.exec(path.slice(slash).replace(/^\/0x/i, '/').toLowerCase()) ?? []
+  const pattern = digits === undefined ? path : `${path.slice(0, slash)}/{session}`
+  const routes = apiRoutes.filter((route) => route.path === path || route.path === pattern)
+  return { routes, session: digits === undefined ? 0n : BigInt.asIntN(64, BigInt(`0x${digits}`)) }
+}
+
+/** Returns an error of the API (RFC 9457). */
+export const problem = (status: number, title: string, detail: string): HttpResponse =>
+  json(status, { type: 'about:blank', title, status, detail }, 'application/problem+json')
+
+function json(status: number, value: object, type = 'application/json'): HttpResponse {
+  return {
+    status,
+    headers: { 'content-type': type, 'cache-control': 'no-store' },
+    body: `${JSON.stringify(value)}\n`,
+  }
+}
+
+function withService({ target }: ApiCall, answer: (server: ServerReport) => HttpResponse): HttpResponse {
+  const { service } = target
+  if (service !== undefined) return answer(service)
+  return problem(
+    503,
+    'The server serves no clients',
+    `It is ${target.role}. Ask again when /readyz answers 200.`,
+  )
+}
+
+function describe(target: AdminTarget): object {
+  const { service, settings, platform, leader, role } = target
+  const { isReady, checks } = readiness(target)
+  return {
+    id: settings.serverId,
+    version: FULL_VERSION,
+    role,
+    leader: leader ?? null,
+    uptimeMs: Math.floor(platform.clock.monotonic() - target.startedAt),
+    ready: isReady,
+    checks: checks.map(({ name, isOk, detail }) => ({ name, ok: isOk, detail })),
+    draining: target.isDraining,
+    zxid: service === undefined ? null : formatZxid(service.tree.lastZxid),
+    zxidLag: target.zxidLag,
+    znodes: service?.tree.nodeCount ?? 0,
+    sessions: service?.sessions.size ?? 0,
+    connections: service?.connections.size ?? 0,
+    watches: service?.watches.size ?? 0,
+    settings: Object.fromEntries(settingsOf(settings as unknown as Record<string, unknown>)),
+  }
+}
+
+// Sessions
+
+function listSessions(server: ServerReport, { query }: HttpRequest): HttpResponse {
+  const limit = Number(query.get('limit') ?? DEFAULT_PAGE)
+  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_PAGE)
+    return problem(400, 'The limit is not understood', `Expected limit to be a number from 1 to ${MAX_PAGE}.`)
+  const after = query.get('after')
+  const page: object[] = []
+  let isPast = after === null
+  let last: string | undefined
+  for (const session of allSessions(server)) {
+    const id = formatSessionId(session.id)
+    if (!isPast) isPast = id === after
+    else if (page.length === limit) return json(200, { sessions: page, next: last })
+    else {
+      page.push(describeSession(server, session))
+      last = id
+    }
+  }
+  if (isPast) return json(200, { sessions: page, next: null })
+  return problem(410, 'The session of the cursor has ended', 'Ask for the first page again.')
+}
+
+function* allSessions({ sessions, localSessions }: ServerReport) {
+  yield* sessions
+  if (localSessions !== undefined) yield* localSessions
+}
+
+type ListedSession = ReturnType<typeof allSessions> extends Generator<infer S> ? S : never
+
+function describeSession({ connections, tree }: ServerReport, session: ListedSession): object {
+  const connection = connections.ofSession(session.id)
+  const operation = connection?.replyWriter.stats.lastOperation
+  return {
+    id: formatSessionId(session.id),
+    timeoutMs: session.timeout,
+    local: session.isLocal,
+    address: connection === undefined ? null : `${connection.host}:${connection.port}`,
+    ephemerals: tree.owners.ofSession(session.id).size,
+    watchedPaths: connection?.watchedPaths.size ?? 0,
+    lastOperation: operation === undefined ? null : operationOf(operation).name,
+  }
+}
+
+function endSession(server: ServerReport, id: SessionId): HttpResponse {
+  const { sessions, localSessions, connections, pipeline, role } = server
+  const local = localSessions?.get(id)
+  if (local === undefined && !sessions.isOpen(id)) return noSession(id)
+  const connection = connections.ofSession(id)
+  const decides = role.mode === 'standalone' || role.mode === 'leader'
+  if (local === undefined && connection === undefined && !decides)
+    return problem(
+      409,
+      'The session is not connected here',
+      'Ask the leader, or the server of its connection.',
+    )
+  server.runTurn(() => {
+    if (local === undefined) pipeline.closeSession(id, 0, undefined, server.platform.clock.monotonic())
+    else localSessions!.remove(id)
+    connection?.destroy('Closed: an operator has ended its session')
+  })
+  return json(202, { session: formatSessionId(id) })
+}
+
+function closeConnection(server: ServerReport, id: SessionId): HttpResponse {
+  const connection = server.connections.ofSession(id)
+  if (connection === undefined) return noSession(id)
+  server.runTurn(() => connection.destroy('Closed by an operator'))
+  return json(200, { session: formatSessionId(id) })
+}
+
+const noSession = (id: SessionId): HttpResponse =>
+  problem(
+    404,
+    'The session is unknown',
+    `This server has no session, or no connection of one, with the id ${formatSessionId(id)}.`,
+  )
+
+// Drain
+
+/** Starts a drain, in which connections are closed within `seconds`; none by default. */
+async function drain({ target, request }: ApiCall): Promise<HttpResponse> {
+  const seconds = secondsIn(await readBody(request.body))
+  if (seconds === undefined)
+    return problem(
+      400,
+      'The body is not understood',
+      `Expected {"seconds": n} with n from 0 to ${MAX_DRAIN_SECONDS}, or no body.`,
+    )
+  target.drain(seconds * 1000)
+  return json(200, { draining: target.isDraining })
+}
+
+/** Reads a short body; returns undefined when it is longer than `MAX_BODY_BYTES`. */
+async function readBody(body: HttpRequest['body']): Promise<string | undefined> {
+  const decoder = new TextDecoder()
+  let [text, length] = ['', 0]
+  for await (const chunk of body) {
+    length += chunk.length
+    if (length > MAX_BODY_BYTES) return undefined
+    text += decoder.decode(chunk, { stream: true })
+  }
+  return text
+}
+
+/** Returns the member `seconds` of a JSON object, 0 when there is none, and undefined when it cannot be one. */
+function secondsIn(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  try {
+    const value: unknown = text.trim() === '' ? {} : JSON.parse(text)
+    if (typeof value !== 'object' || value === null) return undefined
+    const { seconds = 0 } = value as { seconds?: unknown }
+    const isValid = typeof seconds === 'number' && seconds >= 0 && seconds <= MAX_DRAIN_SECONDS
+    return isValid ? seconds : undefined
+  } catch {
+    return undefined
+  }
+}
+
+// OpenAPI
+
+function openApi(): object {
+  const paths: Record<string, Record<string, object>> = {}
+  for (const { path, method, role, summary, statuses } of apiRoutes) {
+    const refusals = role === 'health' ? [] : [401, 403, 421, 429]
+    const responses = [...statuses, ...refusals].map((status) => [
+      status,
+      { description: describeStatus(status) },
+    ])
+    const parameters = path.includes('{session}')
+      ? [
+          {
+            name: 'session',
+            in: 'path',
+            required: true,
+            schema: { type: 'string', pattern: '^0x[0-9a-f]{1,16}$' },
+          },
+        ]
+      : []
+    const operation = {
+      summary,
+      'x-role': role,
+      parameters,
+      responses: Object.fromEntries(responses) as object,
+    }
+    paths[path] = { ...paths[path], [method.toLowerCase()]: operation }
+  }
+  return { openapi: '3.1.0', info: { title: 'Zabra', version: FULL_VERSION }, paths }
+}
+
+const describeStatus = (status: number): string =>
+  status < 300 ? 'The request was done.' : 'The request was refused; the body is a problem (RFC 9457).'
