@@ -6,7 +6,7 @@ import { createContext, type GlobalOptions } from './context.ts'
 import { exitCodeTable, UsageError } from './exit-codes.ts'
 import type { Io } from './io.ts'
 import { resolveLogin } from './session/login.ts'
-import { withContext } from './session/named-contexts.ts'
+import { withContext, type KeptFlags } from './session/named-contexts.ts'
 import { ClientTransport } from './session/transport.ts'
 
 const DEFAULT_SERVER = '127.0.0.1:2181'
@@ -22,16 +22,10 @@ Examples:
   zabra status zk1 zk2 zk3
   zabra log /var/lib/zookeeper --check`
 
-interface Flags {
+interface Flags extends KeptFlags {
   readonly server?: string
   readonly context?: string
   readonly auth?: readonly string[]
-  readonly tls?: boolean
-  readonly ca?: string
-  readonly cert?: string
-  readonly key?: string
-  readonly saslUser?: string
-  readonly saslPasswordFile?: string
   readonly timeout: number
   readonly json?: boolean
 }

@@ -8,21 +8,15 @@ import {
   contextNamed,
   readContexts,
   writeContexts,
+  type KeptFlags,
   type NamedContext,
 } from '../session/named-contexts.ts'
 import { safeLine } from '../text/bytes.ts'
 import { table } from '../text/table.ts'
 
-/** Options of the program that a context keeps. */
-interface ProgramFlags {
+interface ProgramFlags extends KeptFlags {
   readonly server?: string
   readonly auth?: readonly string[]
-  readonly tls?: boolean
-  readonly ca?: string
-  readonly cert?: string
-  readonly key?: string
-  readonly saslUser?: string
-  readonly saslPasswordFile?: string
   readonly json?: boolean
 }
 

@@ -6,15 +6,19 @@ import { UsageError } from '../exit-codes.ts'
 import { replacePrivateFile } from '../files/private-files.ts'
 import type { Io } from '../io.ts'
 
-/** A named set of connection options. It holds no secret, only where to get one. */
-export interface NamedContext {
-  readonly server: string
+/** Options of the program that a context keeps as they are. */
+export interface KeptFlags {
   readonly tls?: boolean
   readonly ca?: string
   readonly cert?: string
   readonly key?: string
   readonly saslUser?: string
   readonly saslPasswordFile?: string
+}
+
+/** A named set of connection options. It holds no secret, only where to get one. */
+export interface NamedContext extends KeptFlags {
+  readonly server: string
   /** A line of the system shell that prints the password. */
   readonly saslPasswordCommand?: string
   /** A file with one identity, `scheme:credential`, a line. */
