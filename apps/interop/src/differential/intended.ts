@@ -10,4 +10,8 @@ export interface Difference {
 export const intended: readonly Difference[] = [
   { case: /^deleteContainer from a client$/, reason: 'only the server itself removes containers' },
   { case: /^sasl without configuration$/, reason: 'a second token gets the same reply as the first' },
+  {
+    case: /^random walk 10$/,
+    reason: 'setWatches reports a node as absent to a session that may not read it',
+  },
 ]

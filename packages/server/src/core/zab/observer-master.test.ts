@@ -153,10 +153,14 @@ it('drops an active observer that is silent for longer than syncLimit', () => {
   expect(master.observers).toEqual([])
 })
 
-it('drops followers, observers of a later epoch, its own id and unexpected packets', () => {
+it('sends its epoch to an observer that has accepted a later one, which leaves or follows without a vote', () => {
+  const { connect } = createMaster()
+  expect(connect(2, { epoch: EPOCH + 1 }).join()).toContain('leaderInfo')
+})
+
+it('drops followers, observers with data of a later epoch, its own id and unexpected packets', () => {
   const { connect, packet } = createMaster()
   expect(connect(1, { type: PacketType.followerInfo }).join()).toContain('drop 1: only observers')
-  expect(connect(2, { epoch: EPOCH + 1 }).join()).toContain('drop 2: it has accepted epoch 6')
   expect(connect(3, { server: 1 }).join()).toContain('drop 3: it has the id of this server')
   connect(4)
   expect(packet(4, PacketType.request, -1).join()).toContain('drop 4: unexpected request')

@@ -128,12 +128,13 @@ export class ObserverMaster {
     this.#observers.drop(observer, `unexpected ${packetName(type)} in state ${state}`)
   }
 
+  /** Accepts an observer whatever epoch it has accepted: one after that of the leader leaves, or follows without a vote (quorum-protocol 8.3). */
   #receiveObserverInfo(observer: LearnerProgress, packet: QuorumPacket): void {
     const { data } = packet
     if (packet.type !== PacketType.observerInfo)
       return this.#observers.drop(observer, `only observers can connect here, got ${packetName(packet.type)}`)
     const { serverId, protocolVersion } = decodeLearnerInfo(data)
-    const refusal = this.#refusalReason(serverId, protocolVersion, epochOf(packet.zxid))
+    const refusal = this.#refusalReason(serverId, protocolVersion)
     if (refusal !== undefined) return this.#observers.drop(observer, refusal)
     for (const other of this.#observers)
       if (other.serverId === serverId) this.#observers.drop(other, 'the same server has connected again')
@@ -147,12 +148,10 @@ export class ObserverMaster {
     this.#observers.send(observer, PacketType.leaderInfo, makeZxid(epoch, 0), encodeLeaderInfo())
   }
 
-  #refusalReason(serverId: ServerId, protocolVersion: number, acceptedEpoch: number): string | undefined {
-    const { self, epoch } = this.#options
+  #refusalReason(serverId: ServerId, protocolVersion: number): string | undefined {
+    const { self } = this.#options
     if (protocolVersion < PROTOCOL_VERSION) return `its protocol version ${protocolVersion} is not supported`
     if (serverId === self) return 'it has the id of this server'
-    if (acceptedEpoch > epoch)
-      return `it has accepted epoch ${acceptedEpoch}, after epoch ${epoch} of the leader`
     return undefined
   }
 
