@@ -135,3 +135,20 @@ it('closing the listener closes idle connections at once', async () => {
   await listener.close()
   await closed
 })
+
+it('a connection that sends requests without waiting for their responses is closed, with one request begun', async () => {
+  let begun = 0
+  let release = (): void => {}
+  const held = new Promise<void>((resolve) => (release = resolve))
+  await serve(async () => {
+    begun++
+    await held
+    return { status: 200 }
+  })
+  const socket = await open()
+  const closed = once(socket, 'close')
+  socket.write(ask().repeat(1000))
+  await closed
+  expect(begun).toBe(1)
+  release()
+})

@@ -9,10 +9,10 @@ import type { NodeTlsNetwork } from './tls.ts'
 const MAX_HEADER_BYTES = 16 * 1024
 /** Most headers of a request. */
 const MAX_HEADERS = 64
-/** Time in which a client sends its headers, in milliseconds. */
+/** Time in which a new connection sends the headers of its first request, in milliseconds. */
 const HEADERS_TIMEOUT_MS = 10_000
-/** Time in which a client sends a whole request, in milliseconds: a snapshot to restore takes long. */
-const REQUEST_TIMEOUT_MS = 600_000
+/** Time in which a client sends the body of a request, in milliseconds. */
+const BODY_TIMEOUT_MS = 60_000
 
 /** Returns an HTTP server, or an HTTPS server when `tls` is given; `isMixed` accepts both on one port. */
 export function nodeHttpServer({
@@ -60,6 +60,8 @@ class HttpConnections {
   readonly #limits: HttpLimits
   readonly #details = new Map<Socket, ConnectionDetails>()
   readonly #busy = new Set<Socket>()
+  /** Node enforces its own limits of time only in servers that listen themselves. */
+  readonly #deadlines = new Map<Socket, NodeJS.Timeout>()
   #isClosing = false
 
   constructor(limits: HttpLimits) {
@@ -74,15 +76,22 @@ class HttpConnections {
     socket.once('close', () => {
       this.#details.delete(socket)
       this.#busy.delete(socket)
+      this.#clearDeadline(socket)
     })
+    this.#setDeadline(socket, HEADERS_TIMEOUT_MS, () => true)
   }
 
   detailsOf(socket: Socket): ConnectionDetails {
     return this.#details.get(socket) ?? { isSecure: false, peer: undefined }
   }
 
-  beginRequest(socket: Socket): void {
+  /** Begins a request. Returns false while another one of its connection has no response: requests are not pipelined. */
+  beginRequest(message: IncomingMessage): boolean {
+    const { socket } = message
+    if (this.#busy.has(socket)) return false
     this.#busy.add(socket)
+    this.#setDeadline(socket, BODY_TIMEOUT_MS, () => !message.complete)
+    return true
   }
 
   /** Moves the connection to the end of the order of eviction. */
@@ -96,11 +105,27 @@ class HttpConnections {
     }
     this.#details.delete(socket)
     this.#details.set(socket, details)
+    this.#setDeadline(socket, this.#limits.idleTimeoutMs, () => true)
   }
 
   close(): void {
     this.#isClosing = true
     for (const socket of this.#details.keys()) if (!this.#busy.has(socket)) socket.destroy()
+  }
+
+  /** Closes a connection after a time if `isLate` holds then. */
+  #setDeadline(socket: Socket, ms: number, isLate: () => boolean): void {
+    this.#clearDeadline(socket)
+    const timer = setTimeout(() => {
+      if (isLate()) socket.destroy()
+    }, ms)
+    timer.unref()
+    this.#deadlines.set(socket, timer)
+  }
+
+  #clearDeadline(socket: Socket): void {
+    clearTimeout(this.#deadlines.get(socket))
+    this.#deadlines.delete(socket)
   }
 
   /** Closes the connection that has been idle for longest; the oldest one when all are busy. */
@@ -121,16 +146,16 @@ class HttpConnections {
 function createHttpServer(limits: HttpLimits, connections: HttpConnections, handler: HttpHandler): Server {
   const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
-    headersTimeout: HEADERS_TIMEOUT_MS,
-    requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: limits.idleTimeoutMs,
-    connectionsCheckingInterval: 5000,
   })
   server.maxHeadersCount = MAX_HEADERS
   server.timeout = limits.idleTimeoutMs
   server.on('request', (request, response) => {
     const { socket } = request
-    connections.beginRequest(socket)
+    if (!connections.beginRequest(request)) {
+      socket.destroy()
+      return
+    }
     response.once('close', () => connections.endRequest(socket))
     void answer(request, response, connections.detailsOf(socket), handler)
   })

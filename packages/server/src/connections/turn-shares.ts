@@ -28,6 +28,8 @@ export class TurnShares {
   /** In the order of their turns. */
   readonly #waiting = new Set<WaitingChannel>()
   #handled = 0
+  /** Whether a run is due: at most one in a turn, or each of them would take a share of its own. */
+  #isScheduled = false
 
   constructor(options: TurnSharesOptions) {
     this.#options = options
@@ -42,11 +44,17 @@ export class TurnShares {
   /** Lets a connection proceed in a later turn. */
   wait(channel: WaitingChannel): void {
     this.#waiting.add(channel)
-    if (this.#waiting.size === 1) this.#options.runLater(() => this.#run())
+    this.#schedule()
   }
 
   remove(channel: WaitingChannel): void {
     this.#waiting.delete(channel)
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    this.#options.runLater(() => this.#run())
   }
 
   #run(): void {
@@ -57,7 +65,8 @@ export class TurnShares {
       channel.proceed()
       if (--left === 0 || this.#elapsed() >= SHARE_MS / 2) break
     }
-    if (this.#waiting.size > 0) this.#options.runLater(() => this.#run())
+    this.#isScheduled = false
+    if (this.#waiting.size > 0) this.#schedule()
   }
 
   #elapsed(): number {

@@ -43,19 +43,28 @@ export class AdminAccess {
    * known: a request that names another one may come from a web page whose name was rebound to this address.
    */
   refusalOf(request: HttpRequest, role: AdminRole, hosts: Iterable<string>): Refusal | undefined {
-    const isProbe = role === 'health' || role === 'metrics'
-    if (isFromForeignPage(request) && !(isProbe && /^(?:GET|HEAD)$/.test(request.method)))
+    // Whatever a caller sends, probes get the truth: a refused probe restarts a healthy server.
+    if (role === 'health') return undefined
+    if (isFromForeignPage(request) && !(role === 'metrics' && /^(?:GET|HEAD)$/.test(request.method)))
       return { status: 403, error: 'Requests of pages from other origins are refused' }
-    const wait = this.#waitOf(request.remote.host)
+    const { host } = request.remote
+    const hasCredentials = request.headers['authorization'] !== undefined
+    const wait = hasCredentials ? (this.#failures.get(host)?.until ?? 0) - this.#now() : 0
     if (wait > 0)
       return { status: 429, error: 'Too many failed logins', retryAfterSeconds: Math.ceil(wait / 1000) }
     const proved = this.#authenticate(request)
-    if (proved === 'refused') {
-      this.#countFailure(request.remote.host)
-      return { status: 401, error: 'Not authenticated' }
+    const roles =
+      proved === 'refused' ? NO_ROLES : this.#rolesOf((proved ?? []).filter(({ scheme }) => scheme !== 'ip'))
+    if (roles.has(role)) {
+      this.#failures.delete(host)
+      return undefined
     }
-    if (this.#rolesOf(proved ?? [], request).has(role)) {
-      if (isProbe || proved !== undefined || isKnownHost(request, [...hosts, ...this.#settings.adminHosts]))
+    // A digest proves some identity whatever its password is: only one that has a role is a login.
+    if (proved === 'refused' || (hasCredentials && isDigest(request) && roles.size === 0))
+      this.#countFailure(host)
+    if (proved === 'refused') return { status: 401, error: 'Not authenticated' }
+    if (this.#rolesOfAddress(host).has(role)) {
+      if (role === 'metrics' || isKnownHost(request, [...hosts, ...this.#settings.adminHosts]))
         return undefined
       return {
         status: 421,
@@ -115,13 +124,20 @@ export class AdminAccess {
     ]
   }
 
-  #rolesOf(identities: readonly Identity[], { remote }: HttpRequest): ReadonlySet<AdminRole> {
-    const settings = this.#settings
-    const roles = new Set<AdminRole>(['health'])
-    for (const role of settings.adminAnonymous)
+  /** Returns the roles that callers from an address have without credentials. */
+  #rolesOfAddress(host: string): ReadonlySet<AdminRole> {
+    const roles = this.#rolesOf([{ scheme: 'ip', id: host }])
+    for (const role of this.#settings.adminAnonymous)
       if (role !== 'local-view') roles.add(role)
-      else if (isLoopback(remote.host)) roles.add('view')
-    const all = [...identities, { scheme: 'ip', id: remote.host }]
+      else if (isLoopback(host)) roles.add('view')
+    if (roles.has('view')) roles.add('metrics')
+    return roles
+  }
+
+  /** Returns the roles that the settings give to identities. */
+  #rolesOf(identities: readonly Identity[]): Set<AdminRole> {
+    const settings = this.#settings
+    const roles = new Set<AdminRole>()
     const given: readonly (readonly [AdminRole, readonly string[]])[] = [
       ['metrics', settings.adminRoleMetrics],
       ['view', settings.adminRoleView],
@@ -130,16 +146,12 @@ export class AdminAccess {
       ['admin', settings.adminRoleAdmin],
     ]
     for (const [role, members] of given)
-      if (members.some((member) => all.some((identity) => isMember(identity, member)))) roles.add(role)
+      if (members.some((member) => identities.some((identity) => isMember(identity, member)))) roles.add(role)
     const isAdmin = roles.has('admin') || identities.some(({ scheme }) => scheme === 'super')
-    if (isAdmin) for (const role of ['admin', 'backup', 'operate', 'metrics'] as const) roles.add(role)
+    if (isAdmin) for (const role of ['admin', 'backup', 'operate'] as const) roles.add(role)
     if (roles.has('operate') || roles.has('backup')) roles.add('view')
     if (roles.has('view')) roles.add('metrics')
     return roles
-  }
-
-  #waitOf(host: string): number {
-    return (this.#failures.get(host)?.until ?? 0) - this.#now()
   }
 
   #countFailure(host: string): void {
@@ -161,6 +173,10 @@ function isMember({ scheme, id }: Identity, member: string): boolean {
   if (scheme === 'ip') return ipMatches(id, pattern)
   return pattern.endsWith('*') ? id.startsWith(pattern.slice(0, -1)) : id === pattern
 }
+
+const NO_ROLES: ReadonlySet<AdminRole> = new Set()
+
+const isDigest = ({ headers }: HttpRequest): boolean => /^digest /i.test(String(headers['authorization']))
 
 const isLoopback = (host: string): boolean => /^(?:::ffff:)?127\.|^::1$/.test(host)
 

@@ -125,17 +125,27 @@ describe('access to the HTTP port', () => {
     expect((await reset(`Basic ${btoa('ada:wrong')}`)).status).toBe(401)
   })
 
-  it('is denied to an address for a while after three failed logins', async () => {
+  it('is denied to an address for a while after three failed logins, but for requests without one', async () => {
     await start()
     const headers = { authorization: `Basic ${btoa('ada:wrong')}` }
     for (let i = 0; i < 3; i++) expect((await get('/commands/configuration', { headers })).status).toBe(401)
-    expect(await get('/commands/configuration')).toMatchObject({
+    expect(await get('/commands/configuration', { headers })).toMatchObject({
       status: 429,
       headers: { 'retry-after': '1' },
     })
-    expect((await get('/commands/configuration', { from: '127.0.0.2' })).status).toBe(200)
-    await server.advance(1000)
     expect((await get('/commands/configuration')).status).toBe(200)
+    expect((await get('/readyz', { headers })).status).toBe(200)
+    expect((await get('/commands/configuration', { headers, from: '127.0.0.2' })).status).toBe(401)
+    await server.advance(1000)
+    expect((await get('/commands/configuration', { headers })).status).toBe(401)
+  })
+
+  it('slows down guesses at a digest, which proves an identity without a role', async () => {
+    await start({ superDigest: 'super:c2VjcmV0' })
+    const headers = { authorization: 'digest super:guess' }
+    const statuses: number[] = []
+    for (let i = 0; i < 4; i++) statuses.push((await get('/commands/stat_reset', { headers })).status)
+    expect(statuses).toEqual([403, 403, 403, 429])
   })
 
   it('is refused to pages: by a name that was rebound, and from another origin', async () => {
@@ -143,6 +153,8 @@ describe('access to the HTTP port', () => {
     const status = async (headers: Record<string, string>, path = '/commands/configuration') =>
       (await get(path, { headers })).status
     expect(await status({ host: 'evil.example' })).toBe(421)
+    for (const authorization of ['ip', 'digest x:y'])
+      expect(await status({ host: 'evil.example', authorization })).toBe(421)
     expect(await status({ host: 'zk1.example:8080' })).toBe(200)
     expect(await status({ host: '[::1]:8080' })).toBe(200)
     expect(await status({ origin: 'http://evil.example' })).toBe(403)

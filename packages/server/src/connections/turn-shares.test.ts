@@ -1,0 +1,28 @@
+import { ManualClock } from '@zabra/runtime'
+import { expect, it } from 'vitest'
+import { TurnShares, type WaitingChannel } from './turn-shares.ts'
+
+it('a connection that waits again and again gets one share in a turn', () => {
+  let due: (() => void)[] = []
+  const shares = new TurnShares({
+    clock: new ManualClock(),
+    runLater: (action) => void due.push(action),
+    turnTime: () => 0,
+  })
+  let left = 20
+  const channel: WaitingChannel = {
+    proceed() {
+      if (left-- > 0) shares.wait(channel)
+      if (left > 0) shares.wait(channel)
+    },
+  }
+  shares.wait(channel)
+  const runs: number[] = []
+  while (due.length > 0) {
+    const turn = due
+    due = []
+    runs.push(turn.length)
+    for (const run of turn) run()
+  }
+  expect(runs).toEqual(new Array<number>(21).fill(1))
+})
