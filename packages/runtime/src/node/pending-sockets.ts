@@ -5,6 +5,8 @@ export interface PendingSocketLimits {
   /** Most pending sockets; 0 is no limit. */
   readonly limit: number
   readonly timeoutMs: number
+  /** Whether a new socket over the limit replaces the oldest one, instead of being refused. */
+  readonly replacesOldest?: boolean
 }
 
 /** Limits the number of accepted sockets that are not ready yet, during a handshake for example, and their time. */
@@ -12,6 +14,7 @@ export class PendingSockets {
   readonly #limits: PendingSocketLimits
   readonly #what: string
   readonly #timers = new Map<string, NodeJS.Timeout>()
+  readonly #refusals = new Map<string, (reason: string, code: string) => void>()
 
   /** `what` is what the sockets wait for, such as "a TLS handshake". */
   constructor(what: string, limits: PendingSocketLimits) {
@@ -26,13 +29,19 @@ export class PendingSockets {
 
   /** Adds a socket. Over the limit, destroys it, calls `refused` and returns false. */
   admit(socket: Socket, refused: (error: Error) => void): boolean {
-    const { limit, timeoutMs } = this.#limits
+    const { limit, timeoutMs, replacesOldest = false } = this.#limits
     const key = remoteName(socket)
     const refuse = (reason: string, code: string): void => {
       socket.destroy()
       refused(new NetworkError(`${key} is refused: ${reason}`, code))
     }
-    if (limit > 0 && this.#timers.size >= limit) {
+    const isFull = limit > 0 && this.#timers.size >= limit
+    if (isFull && replacesOldest) {
+      const [oldest] = this.#timers.keys()
+      const reason = `newer connections are at ${this.#what}, and there may be ${limit} of them`
+      this.#refusals.get(oldest!)!(reason, 'ETOOMANY')
+      this.#remove(oldest!, this.#timers.get(oldest!))
+    } else if (isFull) {
       socket.on('error', () => {})
       refuse(`${this.#timers.size} others are still at ${this.#what}`, 'ETOOMANY')
       return false
@@ -43,6 +52,7 @@ export class PendingSockets {
     )
     timer.unref()
     this.#timers.set(key, timer)
+    this.#refusals.set(key, refuse)
     socket.once('close', () => this.#remove(key, timer))
     return true
   }
@@ -55,7 +65,9 @@ export class PendingSockets {
 
   #remove(key: string, timer: NodeJS.Timeout | undefined): void {
     clearTimeout(timer)
-    if (this.#timers.get(key) === timer) this.#timers.delete(key)
+    if (this.#timers.get(key) !== timer) return
+    this.#timers.delete(key)
+    this.#refusals.delete(key)
   }
 }
 

@@ -106,7 +106,12 @@ export class NodeTlsNetwork implements TlsNetwork {
       throw new CertificateError('A TLS listener needs a key store with its private key and certificate.', '')
     const { context } = await this.#current()
     const identify = clientAuth === 'none' ? undefined : await loadIdentityOf()
-    const limits = { limit: handshakeLimit, timeoutMs: handshakeTimeoutMs }
+    const limits = {
+      limit: handshakeLimit,
+      timeoutMs: handshakeTimeoutMs,
+      // Connections of strangers must not keep the other members out.
+      replacesOldest: this.#options.identifiesServer === true,
+    }
     const pending = new PendingSockets('a TLS handshake', limits)
     const failed = (error: Error): void => {
       this.#failed++

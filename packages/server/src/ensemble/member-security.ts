@@ -139,8 +139,18 @@ export class MemberSecurity {
     // The port has accepted it without TLS, or without a certificate, because the settings allow both.
     if (peer === undefined) return undefined
     const reason = this.#mismatch(peer, id, isVerified, unknownHosts)
-    if (reason === undefined && this.#hostsOf(id).length > 0) this.#authenticated.add(connection)
+    if (reason === undefined && this.#bindsIds(isVerified) && this.#hostsOf(id).length > 0)
+      this.#authenticated.add(connection)
     return reason
+  }
+
+  /** Whether the settings compare certificates with ids; a certificate proves no id otherwise. */
+  #bindsIds(isVerified: boolean): boolean {
+    const { quorumAllowedSubjects, quorumCertificateUri, quorumVerifiesHostNames } = this.#settings
+    const patterns = [quorumAllowedSubjects, quorumCertificateUri].filter((pattern) => pattern !== undefined)
+    return patterns.length > 0
+      ? patterns.every((pattern) => pattern.includes('{id}'))
+      : quorumVerifiesHostNames && isVerified
   }
 
   #mismatch(

@@ -76,6 +76,15 @@ describe('the name of a member', () => {
     expect(fixture.asked).toEqual(['zoo2', 'zoo2'])
   })
 
+  it('that cannot be resolved any more keeps the addresses that it had', async () => {
+    const fixture = new Fixture(['zoo2'], { zoo2: ['10.0.0.2'] })
+    await fixture.refusal('10.0.0.2')
+    delete fixture.names['zoo2']
+    fixture.clock.advance(10_000)
+    expect(await fixture.refusal('10.0.0.9')).toContain('comes from 10.0.0.9')
+    expect(fixture.refusal('10.0.0.2')).toBeUndefined()
+  })
+
   it('that cannot be resolved matches no address, and does not hide the others', async () => {
     const fixture = new Fixture(['gone', 'zoo2'], { zoo2: ['10.0.0.2'] })
     expect(await fixture.refusal('10.0.0.9')).toContain('gone, zoo2')

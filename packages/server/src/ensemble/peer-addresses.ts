@@ -73,9 +73,12 @@ export class PeerAddresses {
 
   async #lookUp(id: ServerId, names: readonly string[]): Promise<void> {
     const { network, clock } = this.#options
-    // A name that cannot be resolved has no addresses; the others may match.
     const found = await Promise.all(names.map((name) => network.resolve!(name).catch(() => [])))
     const addresses = new Set(found.flat().map(canonical))
+    const before = this.#resolved.get(id)
+    // The addresses that were found before stay while a name cannot be resolved.
+    if (before?.names === names.join() && found.some((each) => each.length === 0))
+      for (const address of before.addresses) addresses.add(address)
     this.#resolved.set(id, { names: names.join(), at: clock.monotonic(), addresses })
   }
 }

@@ -33,6 +33,9 @@ import {
   type Vote,
 } from './vote.ts'
 
+/** Servers to which the last reply is remembered; any id may ask where servers may join. */
+const MAX_REPLIES = 1000
+
 /**
  * How far the round of a single voter may be from that of this server. Honest servers are a few elections apart; one message
  * must not use up the rounds of all.
@@ -225,8 +228,10 @@ export class Election {
     const exchange = [heard, vote]
       .map(({ leader, zxid, round, epoch }) => `${leader} ${zxid} ${round} ${epoch}`)
       .join()
-    if (this.#isRunning && this.#replies.get(to) === exchange) return
-    this.#replies.set(to, exchange)
+    if (this.#isRunning) {
+      if (this.#replies.get(to) === exchange) return
+      if (this.#replies.size < MAX_REPLIES || this.#replies.has(to)) this.#replies.set(to, exchange)
+    }
     this.#send(to, vote)
   }
 
@@ -238,6 +243,8 @@ export class Election {
    */
   #adoptConfiguration(from: ServerId, { configuration }: Notification, isAuthenticated: boolean): boolean {
     if (!this.#isRunning || configuration === undefined || configuration === this.#configuration) return false
+    // The text of another server cannot count, and is not parsed: anyone may send one where servers may join.
+    if (!isAuthenticated && !this.#voters.includes(from)) return false
     const received = this.#readConfiguration(from, configuration)
     const own = this.#own!
     if (received === undefined) return false
@@ -394,7 +401,7 @@ export class Election {
 
   #setReachable(to: ServerId, isReachable: boolean): void {
     if (isReachable) this.#unreachable.delete(to)
-    else this.#unreachable.add(to)
+    else if (this.#voters.includes(to)) this.#unreachable.add(to)
     if (this.#isRunning && this.#isFinalizing) this.#finalizeEarly()
   }
 

@@ -1,4 +1,4 @@
-import { makeZxid } from '@zabra/protocol'
+import { MAX_EPOCH, makeZxid } from '@zabra/protocol'
 import { describe, expect } from 'vitest'
 import {
   encodeConfigurationText,
@@ -48,6 +48,7 @@ describe('a learner that connects to a leader', () => {
   it.each([
     ['an epoch before its accepted epoch', 'leaderInfo', z(2, 0), encodeLeaderInfo()],
     ['an epoch with a counter', 'leaderInfo', z(4, 1), encodeLeaderInfo()],
+    ['an epoch after the last one', 'leaderInfo', z(MAX_EPOCH, 0), encodeLeaderInfo()],
     ['a protocol without epoch agreement', 'leaderInfo', z(4, 0), Uint8Array.of(0, 0, 0, 1)],
     ['a missing protocol version', 'leaderInfo', z(4, 0), null],
     ['NEWLEADER first, as sent by releases before 3.4', 'newLeader', z(4, 0), null],

@@ -3,6 +3,7 @@ import type { EnsembleConfiguration, ServerId } from '../quorum/index.ts'
 import { RingBuffer } from '../ring-buffer.ts'
 import type { Zxid } from '../types.ts'
 import type { LearnerInput, LearnerOptions, LearnerPhase, LearnerWork } from './learner-types.ts'
+import { MAX_LEADER_EPOCH } from './epoch-agreement.ts'
 import { packetName, PacketType } from './packets.ts'
 import {
   decodeConfiguration,
@@ -176,6 +177,7 @@ export class Learner {
       return this.#leave(`the leader's protocol version ${version} or epoch ${formatZxid(zxid)} is invalid`)
     const { acceptedEpoch } = this.#options
     const epoch = epochOf(zxid)
+    if (epoch > MAX_LEADER_EPOCH) return this.#leave(`the leader's epoch ${epoch} is after the last one`)
     if (epoch < acceptedEpoch && !this.#canFollowWithoutVote(epoch)) return this.#leaveEarlierEpoch(epoch)
     this.#epoch = epoch
     this.#queue.setEpoch(epoch)
