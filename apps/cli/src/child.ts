@@ -30,7 +30,11 @@ export async function runChild(
   const stdin = input !== undefined ? 'pipe' : io.stdin === process.stdin ? 'inherit' : 'ignore'
   const [stdout, stderr] = [streamOf(io.stdout, process.stdout), streamOf(io.stderr, process.stderr)]
   const stdio: StdioOptions = [stdin, stdout, stderr]
-  const child = spawn(file, args, { stdio, shell, env: { ...io.environment, ...environment } })
+  // A process group of its own, so that signals reach what the command has started. With a terminal it stays in the group of
+  // the program, or it could not read from the terminal.
+  const detached = process.platform !== 'win32' && !(stdin === 'inherit' && process.stdin.isTTY === true)
+  const child = spawn(file, args, { stdio, shell, detached, env: { ...io.environment, ...environment } })
+  const send = (signal: NodeJS.Signals): void => sendSignal(child, signal, detached)
   if (input !== undefined) {
     // A command need not read its input.
     child.stdin!.on('error', () => {})
@@ -39,13 +43,13 @@ export async function runChild(
   child.stdout?.pipe(io.stdout, { end: false })
   child.stderr?.pipe(io.stderr, { end: false })
   let timer: NodeJS.Timeout | undefined
-  const forward = (): void => forwardSignal(child, io)
+  const forward = (): void => forwardSignal(send, io)
   const end = (): void => {
-    child.kill('SIGTERM')
-    timer ??= setTimeout(() => child.kill('SIGKILL'), graceMs)
+    send('SIGTERM')
+    timer ??= setTimeout(() => send('SIGKILL'), graceMs)
   }
   // A second signal exits the program at once; the command must not outlive it without the lock.
-  const kill = (): void => void child.kill('SIGKILL')
+  const kill = (): void => send('SIGKILL')
   process.once('exit', kill)
   try {
     return await new Promise<number>((resolve, reject) => {
@@ -66,6 +70,8 @@ export async function runChild(
     })
   } finally {
     clearTimeout(timer)
+    // What the command has started must not outlive it without the lock.
+    if (stop?.aborted === true) send('SIGKILL')
     process.off('exit', kill)
     io.signal.removeEventListener('abort', forward)
     stop?.removeEventListener('abort', end)
@@ -81,8 +87,19 @@ const streamOf = (stream: unknown, real: unknown): 'inherit' | 'pipe' =>
   stream === real ? 'inherit' : 'pipe'
 
 /** Ctrl-C on a terminal reaches the command without the program. */
-function forwardSignal(child: ChildProcess, io: Io): void {
+function forwardSignal(send: (signal: NodeJS.Signals) => void, io: Io): void {
   const signal = io.signal.reason instanceof Interrupted ? io.signal.reason.signal : 'SIGTERM'
   if (signal === 'SIGINT' && io.stdin === process.stdin && io.stdin.isTTY === true) return
-  child.kill(signal === 'SIGPIPE' ? 'SIGTERM' : signal)
+  send(signal === 'SIGPIPE' ? 'SIGTERM' : signal)
+}
+
+/** Sends a signal to a command, or to its process group. */
+function sendSignal(child: ChildProcess, signal: NodeJS.Signals, isGroup: boolean): void {
+  if (!isGroup || child.pid === undefined) return void child.kill(signal)
+  try {
+    process.kill(-child.pid, signal)
+  } catch (error) {
+    // The group has ended.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
 }

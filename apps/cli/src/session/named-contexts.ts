@@ -112,14 +112,14 @@ export function contextNamed(file: ContextFile, name: string): NamedContext {
 
 /**
  * Returns the environment with the variables of a context. A context that is named by option or `ZABRA_CONTEXT` goes before the
- * variables. The one in use counts only when no server is named, so that its credentials are not sent to another server.
+ * variables. Without the option, a context counts only when no server is named, so that its credentials are not sent to another server.
  */
 export function withContext(
   environment: Io['environment'],
   named: string | undefined,
   isServerNamed: boolean,
 ): Io['environment'] {
-  const name = named ?? environment['ZABRA_CONTEXT']
+  const name = named ?? (isServerNamed ? undefined : environment['ZABRA_CONTEXT'])
   if (name)
     return { ...environment, ...variablesOf(contextNamed(readContexts(environment), name), environment) }
   if (isServerNamed || environment['ZABRA_SERVER']) return environment
