@@ -48,7 +48,21 @@ export class SessionExpiry {
       this.#closeConnection(session)
       localSessions!.remove(session.id)
     })
-    if (pipeline.isWritable) this.#close(sessions.expire(now), (session) => this.#expire(session))
+    if (!pipeline.isWritable) return
+    // Decided before any of their requests is handled: an expired session ignores requests.
+    const expired = sessions.expire(now).filter((session) => !this.#isThrottled(session))
+    this.#close(expired, (session) => this.#expire(session))
+  }
+
+  /** Reopens a session whose client is throttled: its ping is not read. */
+  #isThrottled(session: Session): boolean {
+    const { clock, sessions, connections } = this.#options
+    const flow = connections.ofSession(session.id)?.flow
+    if (flow?.isPausedFor(PauseReason.overload) !== true && flow?.isPausedFor(PauseReason.turn) !== true)
+      return false
+    sessions.touch(session, clock.monotonic())
+    sessions.reopen(session)
+    return true
   }
 
   #close(expired: readonly Session[], close: (session: Session) => void): void {
@@ -58,12 +72,13 @@ export class SessionExpiry {
 
   #expire(session: Session): void {
     const { clock, logger, sessions, pipeline, connections } = this.#options
-    // The ping of a throttled client is not read. While the disk is full, no closeSession transaction can be logged.
-    const flow = connections.ofSession(session.id)?.flow
-    const isThrottled = flow?.isPausedFor(PauseReason.overload) || flow?.isPausedFor(PauseReason.turn)
-    if (isThrottled === true || !pipeline.isWritable) {
+    // While the disk is full, no closeSession transaction can be logged. Requests that came meanwhile were ignored, so the
+    // client connects again.
+    if (!pipeline.isWritable) {
       sessions.touch(session, clock.monotonic())
-      return sessions.reopen(session)
+      sessions.reopen(session)
+      connections.ofSession(session.id)?.destroy('Closed: its session had expired, and the disk is full')
+      return
     }
     logger.info({ session: formatSessionId(session.id), timeoutMs: session.timeout }, 'A session expired')
     this.#closeConnection(session)

@@ -215,11 +215,19 @@ function endSession(server: ServerReport, id: SessionId): HttpResponse {
       'The session is not connected here',
       'Ask the leader, or the server of its connection.',
     )
+  let isEnding = true
   server.runTurn(() => {
-    if (local === undefined) pipeline.closeSession(id, 0, undefined, server.platform.clock.monotonic())
+    if (local === undefined)
+      isEnding = pipeline.closeSession(id, 0, undefined, server.platform.clock.monotonic())
     else localSessions!.remove(id)
-    connection?.destroy('Closed: an operator has ended its session')
+    if (isEnding) connection?.destroy('Closed: an operator has ended its session')
   })
+  if (!isEnding)
+    return problem(
+      503,
+      'The session cannot be ended now',
+      'The disk is full, or there is no leader: try again later.',
+    )
   return json(202, { session: formatSessionId(id) })
 }
 
