@@ -75,7 +75,7 @@ export class QuorumMonitor {
   #receive(from: SimulatedConnection, bytes: Uint8Array): void {
     const port = from.isInitiator ? from.remote.port : from.local.port
     if (port !== QUORUM_PORT && port !== OBSERVER_PORT) return
-    // What strangers are told and say is no part of the protocol.
+    // What strangers receive and send is no part of the protocol.
     if (!isServer(from.owner.host) || !isServer(from.remoteEnd.owner.host)) return
     let stream = this.#streams.get(from)
     if (stream === undefined) {

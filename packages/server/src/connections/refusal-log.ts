@@ -2,7 +2,7 @@ import type { Clock, Logger } from '@zabra/runtime'
 
 /** Milliseconds in which one line is logged for a kind and an address. */
 const WINDOW_MS = 10_000
-/** Pairs of kind and address that are told apart; further ones count as one address. */
+/** Pairs of kind and address that are counted apart; further ones count as one address. */
 const MAX_ENTRIES = 1000
 const OTHER_ADDRESSES = 'other addresses'
 

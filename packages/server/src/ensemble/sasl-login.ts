@@ -21,7 +21,7 @@ import {
 export interface SaslLoginOptions {
   /** Passwords of the users who may connect. */
   readonly users: ReadonlyMap<string, string>
-  /** The user as whom this server connects; undefined where it does not log in. */
+  /** The user name with which this server connects; undefined where it does not log in. */
   readonly self: { readonly user: string; readonly password: string } | undefined
   /** Whether another member may connect without a login. */
   readonly isOptional: boolean

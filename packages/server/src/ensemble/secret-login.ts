@@ -26,7 +26,7 @@ const HELLO_BYTES = MAGIC.length + 1 + 8 + 8 + NONCE_BYTES
 const CHALLENGE_BYTES = MAGIC.length + NONCE_BYTES
 const portCodes = { election: 1, quorum: 2 } as const
 
-/** What both sides prove: who connects to whom, on which port, with two fresh nonces. */
+/** What both sides prove: the connecting server, the accepting server, the port, and two fresh nonces. */
 interface Handshake {
   readonly port: MemberPort
   readonly from: ServerId
