@@ -100,21 +100,7 @@ describeWith(['apache'], 'an ensemble of Apache ZooKeeper and Zabra with sslQuor
         config: { sslQuorum: 'true' },
         configOf: (id, kind) => ({ ...settings(id, kind), ...version }),
       })
-      const led = new Set<Kind>()
-      for (let round = 0; round < 2; round++) {
-        const leader = await ensemble.leader()
-        led.add(ensemble.kindOf(leader))
-        for (const id of ensemble.ids)
-          await ensemble.withClient(id, (client) => client.create(`/r${round}-${id}`, String(id)))
-        await ensemble.stop(leader)
-        await ensemble.leader()
-        await ensemble.start(leader)
-      }
-      await ensemble.leader()
-      await ensemble.waitUntilSynced()
-      expect(led).toEqual(new Set(kinds))
-      const [first, ...others] = [...(await ensemble.dumps()).values()]
-      for (const other of others) expect(other).toEqual(first)
+      await expectEachKindToLead(ensemble)
     },
     120_000,
   )
