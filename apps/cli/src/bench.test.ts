@@ -71,7 +71,7 @@ describe('bench', () => {
   it.each([
     ['classic', 3, { name: 'all', operations: 660 }],
     // More processes than watchers: one of them has only the connection that writes.
-    ['watch', 3, { name: 'write until 2 watchers are told' }],
+    ['watch', 3, { name: 'write until 2 watchers are notified' }],
   ])('distributes a load of %s over %i processes', async (mode, processes, figures) => {
     const args = ['bench', stage.address, '-m', mode, ...small, '-p', String(processes), '--json']
     const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })

@@ -125,7 +125,7 @@ const fanOut: Load = (share, target, control) =>
     }
     if (!isFirst) return []
     const time = latency.export()
-    const name = `write until ${share.connections - 1} watchers are told`
+    const name = `write until ${share.connections - 1} watchers are notified`
     return [{ name, operations: rounds, seconds: time.sum / 1e6, latency: time }]
   })
 
