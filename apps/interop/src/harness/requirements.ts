@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe } from 'vitest'
 import { curatorJars } from './curator.ts'
 import { apacheJar, nettyJars } from './servers.ts'
@@ -40,6 +41,14 @@ const probes = {
     works(python, ['-c', 'import puresasl'])
       ? undefined
       : "pure-sasl is absent; install Debian's python3-pure-sasl",
+  go: () =>
+    spawnSync('go', ['mod', 'download'], {
+      cwd: join(import.meta.dirname, '../histories/porcupine'),
+      stdio: 'ignore',
+      timeout: 60_000,
+    }).status === 0
+      ? undefined
+      : 'go is absent or cannot download Porcupine; install Go 1.21 or later',
   chromium: () => (existsSync(chromium) ? undefined : `${chromium} is absent; install Debian's chromium`),
   cliMt: () => (existsSync(cliMt) ? undefined : `${cliMt} is absent; install Debian's zookeeper-bin`),
 } as const

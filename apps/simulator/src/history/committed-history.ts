@@ -1,6 +1,5 @@
 import { logsIn, readLog, VERSION_FOLDER, type LoggedTxn } from '@zabra/server/files'
 import type { Disk } from '@zabra/runtime'
-import type { DiskImage } from '@zabra/testing'
 import { TreeModel, type CommittedTxn } from './model.ts'
 import { formatZxid } from './records.ts'
 
@@ -26,10 +25,17 @@ export interface CommittedHistory {
 
 export const requestKey = (session: string, xid: number): string => `${session} ${xid}`
 
+/** The files of a server that has stopped. */
+export interface ServerFiles {
+  hasFolder(path: string): boolean
+  list(folder: string): string[]
+  file(path: string): { readonly bytes: Uint8Array } | undefined
+}
+
 /** Reads every log on a server's disk, as a program would. */
 export async function readServerLog(
   server: string,
-  platter: DiskImage,
+  platter: ServerFiles,
   dataDir: string,
   gone: readonly Uint8Array[],
 ): Promise<ServerLog> {
