@@ -61,8 +61,8 @@ for (const [name, { survived }] of rows) {
   for (const { location, mutatorName, replacement, status } of survived) {
     const { line, column } = location.start
     const note = status === 'NoCoverage' ? 'no test' : 'survived'
-    console.log(`${relative('src', name)}:${line + 1}:${column + 1} ${mutatorName}, ${note}`)
-    console.log(`  - ${lines[line].trim()}`)
+    console.log(`${relative('src', name)}:${line}:${column} ${mutatorName}, ${note}`)
+    console.log(`  - ${lines[line - 1].trim()}`)
     console.log(`  + ${replacement.split('\n')[0].trim()}`)
   }
 }
