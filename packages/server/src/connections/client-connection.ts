@@ -29,8 +29,10 @@ export function acceptClient(service: ClientService, wire: Connection): void {
   connections.add(new ClientConnection(service, wire, host))
 }
 
-/** Memory of an idle connection in bytes, its socket included. */
+/** Memory of an idle connection in bytes, with its socket and what `COUNTED_BYTES` leaves out. */
 const CONNECTION_BYTES = 8000
+/** Memory beyond that is counted in steps of so many bytes, so that a request in flight does not change the sum twice. */
+const COUNTED_BYTES = 1024
 /** Memory of an identity beside its text, in bytes. */
 const IDENTITY_BYTES = 100
 
@@ -129,16 +131,16 @@ class ClientConnection implements RequestClient, HandshakeClient {
       this.#identityBytes = bytesOf(identities)
     }
     const held =
-      CONNECTION_BYTES +
       this.watchBytes +
       this.#identityBytes +
       this.flow.unsentBytes +
       this.replyWriter.writer.length +
       this.#splitter.byteSize +
       this.requests.byteSize
-    const change = held - this.chargedBytes
-    if (change === 0) return
-    this.chargedBytes = held
+    const charged = CONNECTION_BYTES + Math.floor(held / COUNTED_BYTES) * COUNTED_BYTES
+    if (charged === this.chargedBytes) return
+    const change = charged - this.chargedBytes
+    this.chargedBytes = charged
     this.#service.memory.change(change)
   }
 

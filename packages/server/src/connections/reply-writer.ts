@@ -123,7 +123,6 @@ export class ReplyWriter {
     latency.add(took)
     const { stats } = this.#context
     stats.requests.count(type, this.#err)
-    stats.latency.add(took)
     stats.responseSize.add(size)
     stats.lastResponseSize = size
   }

@@ -4,8 +4,7 @@ import { RequestCounts } from './request-counts.ts'
 
 /** Holds the statistics of a server since its start or since `srst`. Times are in milliseconds, sizes in bytes. */
 export class ServerStats {
-  /** From the receipt of a request to its reply. */
-  readonly latency = new Summary()
+  /** From the receipt of a read to its reply; of every request that is no write. */
   readonly readLatency = new Histogram()
   readonly updateLatency = new Histogram()
   readonly fsyncTime = new Histogram()
@@ -46,6 +45,11 @@ export class ServerStats {
   countPlainConnection(isLocal: boolean): void {
     if (isLocal) this.plainLocal++
     else this.plainRemote++
+  }
+
+  /** From the receipt of any request to its reply. */
+  get latency(): Summary {
+    return this.readLatency.mergedWith(this.updateLatency)
   }
 
   reset(): void {

@@ -21,6 +21,16 @@ export class Summary {
     return this.count === 0 ? 0 : this.sum / this.count
   }
 
+  /** Returns the summary of the values of both. */
+  mergedWith(other: Summary): Summary {
+    const merged = new Summary()
+    merged.count = this.count + other.count
+    merged.sum = this.sum + other.sum
+    merged.max = Math.max(this.max, other.max)
+    merged.#min = this.count === 0 ? other.min : other.count === 0 ? this.min : Math.min(this.min, other.min)
+    return merged
+  }
+
   reset(): void {
     this.count = this.sum = this.max = this.#min = 0
   }

@@ -10,6 +10,7 @@ import {
   readLog,
   replaceAllFiles,
   truncateTo,
+  TxnLog,
   type DataFolders,
   type EpochFiles,
   type RawTxn,
@@ -20,7 +21,6 @@ import {
   type WrittenSnapshot,
 } from '../persistence/index.ts'
 import { LogHistory } from './log-history.ts'
-import { LogWriter } from './log-writer.ts'
 import type { SnapshotFiles } from './snapshot-files.ts'
 import { SnapshotReceiver } from './snapshot-receiver.ts'
 import { SnapshotStream } from './snapshot-stream.ts'
@@ -63,7 +63,7 @@ export class Database {
   readonly #state: TreeState
   readonly #history: LogHistory
   #isFullSyncRequested: boolean
-  #writer: LogWriter | undefined
+  #writer: TxnLog | undefined
   #receiver: SnapshotReceiver | undefined
   readonly #mutex = new Mutex()
   #closing: Promise<void> | undefined
@@ -139,21 +139,32 @@ export class Database {
   }
 
   /** Lends the log to a role. Throws an `InvariantError` unless the role before has ended and the tree is on disk. */
-  openWriter(events: TxnLogEvents): LogWriter {
+  openWriter(events: TxnLogEvents): TxnLog {
     const { settings, platform, epochs } = this.#context
     invariant(this.#writer === undefined, 'A role writes only once the role before it has ended.')
     invariant(!this.hasUninstalledTree, 'A role writes only after a history that is on disk.')
-    this.#writer = new LogWriter({
-      settings,
-      platform,
+    const { disk, clock, random, logger } = platform
+    const { snapCount, snapTreeShare } = settings
+    const options = {
+      disk,
+      clock,
+      random,
+      logger,
       folder: this.folders.logs,
       lastZxid: this.tree.lastZxid,
+      range: this.#history.range,
+      ...(epochs === undefined ? {} : { acceptedEpoch: () => epochs.accepted }),
+      isDurable: settings.forceSync,
+      preallocateBytes: settings.preAllocSizeBytes,
+      snapCount: () => Math.max(snapCount, Math.floor(snapTreeShare * this.tree.nodeCount)),
+      snapSizeLimitBytes: settings.snapSizeLimitBytes,
+      fileSizeLimitBytes: settings.txnLogSizeLimitBytes,
+      syncWarningMs: settings.fsyncWarningThresholdMs,
+      flushDelayMs: settings.flushDelayMs,
+      maxBatchSize: settings.maxBatchSize,
       sinceSnapshot: this.#history.txnsSinceSnapshot,
-      logRange: this.#history.range,
-      nodeCount: () => this.tree.nodeCount,
-      events,
-      epochs,
-    })
+    }
+    this.#writer = new TxnLog(options, events)
     return this.#writer
   }
 
@@ -313,7 +324,7 @@ export class Database {
     await writer?.close()
     if (writer?.failure !== undefined) throw writer.failure
     this.#writer = undefined
-    if (writer !== undefined) this.#history.txnsSinceSnapshot = writer.sinceSnapshot
+    if (writer !== undefined) this.#history.txnsSinceSnapshot = writer.txnsSinceRoll
     if (this.hasUninstalledTree || this.#state.isWrong || writer?.hasLostAppends === true)
       return this.#reload()
     if (sessions !== undefined) this.#state.sessions = new Map(sessions)

@@ -1,7 +1,6 @@
 /** The data of a server: files, tree, log, and snapshots that are sent, received and taken. */
 export { loadSessionPasswords } from './session-secret.ts'
 export type { Database } from './database.ts'
-export type { LogWriter } from './log-writer.ts'
 export { openDatabase } from './open-database.ts'
 export { SnapshotScheduler } from './snapshot-scheduler.ts'
 export type { SnapshotSource } from './types.ts'

@@ -2,8 +2,13 @@ import { formatZxid } from '@zabra/protocol'
 import { DiskError } from '@zabra/runtime'
 import type { Zxid } from '../core/types.ts'
 import type { LearnerInput } from '../core/zab/index.ts'
-import type { LogWriter } from '../database/index.ts'
-import { DamageError, DivergenceError, LogFullError, type TxnLogEvents } from '../persistence/index.ts'
+import {
+  DamageError,
+  DivergenceError,
+  LogFullError,
+  type TxnLog,
+  type TxnLogEvents,
+} from '../persistence/index.ts'
 import type { MemberContext } from './context.ts'
 
 /** Receives the events of the log. */
@@ -36,7 +41,7 @@ export interface DurabilityEvents {
 export class Durability {
   readonly #context: MemberContext
   readonly #events: DurabilityEvents
-  #writer: LogWriter | undefined
+  #writer: TxnLog | undefined
   /** The bytes of a snapshot. Only parsing the snapshot tells where it ends. */
   readonly snapshotBytes = new ByteChannel()
 
@@ -46,7 +51,7 @@ export class Durability {
   }
 
   /** The log of this role, opened by its first use. */
-  get log(): LogWriter {
+  get log(): TxnLog {
     this.#writer ??= this.#context.database.openWriter(this.#logEvents())
     return this.#writer
   }
@@ -144,14 +149,11 @@ export class Durability {
 
   #logEvents(): TxnLogEvents {
     const { stats, snapshots, settings, failed } = this.#context
-    let counted = 0
     return {
-      durable: (zxid) => {
-        const { lastFlushMs, entries } = this.#writer!.stats
-        stats.batchSize.add(entries - counted)
-        counted = entries
-        stats.fsyncTime.add(lastFlushMs)
-        if (lastFlushMs > settings.fsyncWarningThresholdMs) stats.slowFsyncs++
+      durable: (zxid, entries, ms) => {
+        stats.batchSize.add(entries)
+        stats.fsyncTime.add(ms)
+        if (ms > settings.fsyncWarningThresholdMs) stats.slowFsyncs++
         this.#events.durable(zxid)
       },
       snapshotDue: () => void snapshots.take(),

@@ -292,12 +292,14 @@ export class LeaderRole implements ActiveRole {
   #quorumProtocol(): QuorumProtocol {
     const quorum = this.#quorum
     const stats = this.#context.stats.ensemble
+    const sendsPayloads = quorum instanceof Leader
     return {
-      sendsPayloads: !(quorum instanceof QuorumOfOne),
+      sendsPayloads,
       propose: (zxid, payload) => {
         stats.proposalCount++
         quorum.propose(zxid, payload)
-        this.#mailbox.drain()
+        // A quorum of one has nothing to send.
+        if (sendsPayloads) this.#mailbox.drain()
       },
       confirmLeadership: (done) => {
         const id = this.#nextCheckId++

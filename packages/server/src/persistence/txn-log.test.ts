@@ -123,7 +123,7 @@ describe('TxnLog', () => {
     await writing(1)
     fixture.append(3)
     await fixture.clock.untilIdle()
-    expect([fixture.durable, fixture.log.stats.flushes]).toEqual([3, 2])
+    expect([fixture.durable, fixture.flushes]).toEqual([3, 2])
     await writing(4)
     await fixture.log.flush()
     expect(fixture.durable).toBe(5)

@@ -1,10 +1,18 @@
 import { epochOf, formatZxid, Writer } from '@zabra/protocol'
-import { DiskError, type Cancel, type Clock, type Disk, type Logger, type Random } from '@zabra/runtime'
+import {
+  DiskError,
+  invariant,
+  type Cancel,
+  type Clock,
+  type Disk,
+  type Logger,
+  type Random,
+} from '@zabra/runtime'
 import type { LoggedTxn, Zxid } from '../core/types.ts'
 import { LogFullError } from './errors.ts'
 import { LogFile } from './log-file.ts'
 import { writeLogHeader } from './log-format.ts'
-import { SnapshotTrigger } from './snapshot-trigger.ts'
+import type { LogRange } from './log-range.ts'
 import { waitForSpace } from './space-probe.ts'
 import { writeEncodedEntry, writeEntry, zxidOfPayload } from './txn-codec.ts'
 
@@ -17,16 +25,23 @@ export interface TxnLogOptions {
   readonly folder: string
   /** The last transaction that is in the log or a snapshot; the first append must be above it. */
   readonly lastZxid: Zxid
+  /** Grows with the log. */
+  readonly range: LogRange
+  /** Returns the accepted epoch: no transaction is of a later one. Absent on a standalone server. */
+  readonly acceptedEpoch?: () => number
   /** Whether writes are durable when they complete; false with forceSync=no. */
   readonly isDurable: boolean
   readonly preallocateBytes: number
-  /** A snapshot is due after a random number of transactions from half of this up to this. Read anew after each snapshot. */
+  /**
+   * A snapshot is due after a random number of transactions from half of this up to this (disk-format 4.6), so that members do not
+   * all write snapshots at the same time. Read anew after each snapshot.
+   */
   readonly snapCount: () => number
   /** The same in bytes of log files; 0 or less disables it. */
   readonly snapSizeLimitBytes: number
   /** A new file begins once the current one is larger; 0 or less disables it. */
   readonly fileSizeLimitBytes: number
-  /** A write that takes longer is logged and counted. */
+  /** A write that takes longer is logged. */
   readonly syncWarningMs: number
   /** How long a write waits for more entries; 0 by default. */
   readonly flushDelayMs?: number
@@ -37,8 +52,8 @@ export interface TxnLogOptions {
 }
 
 export interface TxnLogEvents {
-  /** Everything up to this transaction survives a power cut. Called once for each batch. */
-  durable(zxid: Zxid): void
+  /** Everything up to this transaction survives a power cut. Called once for each batch of entries, whose write took `ms`. */
+  durable(zxid: Zxid, entries: number, ms: number): void
   /** Enough was logged since the last roll for a snapshot. The log has begun a new file already. */
   snapshotDue(): void
   /**
@@ -67,36 +82,39 @@ interface Batch {
   count: number
 }
 
-/** Counters of durable writes. `entries / flushes` is the mean batch. */
-class FlushStats {
-  flushes = 0
-  entries = 0
-  bytes = 0
-  slowSyncs = 0
-  lastFlushMs = 0
-  maxFlushMs = 0
-  files = 0
-
-  add({ count }: Batch, bytes: number, ms: number): void {
-    this.flushes++
-    this.entries += count
-    this.bytes += bytes
-    this.lastFlushMs = ms
-    this.maxFlushMs = Math.max(this.maxFlushMs, ms)
-  }
-}
+/** A batch of this many bytes is closed, so that a single write takes a short time. */
+const MAX_BATCH_BYTES = 4 << 20
+/** The buffers of written batches are reused: at most so many, none with more bytes. */
+const REUSED_BUFFERS = 2
+const MAX_REUSED_BYTES = 1 << 20
 
 /**
- * Appends transactions to `log.*` files, many in one durable write. One write is in flight at a time; what is appended
- * meanwhile, and in the turn of the event loop after it, makes the next one (disk-format 4.7).
+ * Appends transactions to `log.*` files during one role, many in one durable write. One write is in flight at a time; what is
+ * appended meanwhile, and in the turn of the event loop after it, makes the next one (disk-format 4.7). Entries are encoded straight
+ * into the buffer of the newest batch, because an array or a promise for each entry would cost more than encoding it.
+ *
+ * Begins a new file, and is closed when the role ends; once it is revoked every append throws an `InvariantError`, so no role writes
+ * after its end.
  */
 export class TxnLog {
   readonly #options: TxnLogOptions
   readonly #events: TxnLogEvents
-  readonly #batches = new BatchQueue()
-  readonly #trigger: SnapshotTrigger
   readonly #file: LogFile
+  /** The batches that are not being written, the newest last. */
+  #batches: Batch[] = []
+  readonly #reusable: Writer[] = []
+  #nextStartsFile = true
+  /** Entries added since a write last began. */
+  #entryCount = 0
+  #pendingBytes = 0
+  /** Transactions and bytes of files since the last roll, and how many of them make a snapshot due. */
+  #txns: number
+  #fileBytes = 0
+  #txnLimit = 0
+  #byteLimit = 0
   #state: TxnLogState = 'open'
+  #isRevoked = false
+  #hasLostAppends = false
   #fullError: LogFullError | undefined
   #failure: Error | undefined
   #inFlight: Promise<void> | undefined
@@ -109,19 +127,18 @@ export class TxnLog {
   #last: Zxid
   #durable: Zxid
 
-  readonly stats = new FlushStats()
-
   constructor(options: TxnLogOptions, events: TxnLogEvents) {
     this.#options = options
     this.#events = events
     this.#last = options.lastZxid
     this.#durable = options.lastZxid
-    this.#trigger = new SnapshotTrigger(options, options.sinceSnapshot ?? 0)
-    this.#file = new LogFile(options, (bytes) => this.#trigger.addBytes(bytes))
+    this.#txns = options.sinceSnapshot ?? 0
+    this.#drawLimits()
+    this.#file = new LogFile(options, (bytes) => (this.#fileBytes += bytes))
   }
 
   get state(): TxnLogState {
-    return this.#state
+    return this.#isRevoked ? 'closed' : this.#state
   }
   /** The last transaction appended. */
   get lastZxid(): Zxid {
@@ -133,44 +150,44 @@ export class TxnLog {
   }
   /** Transactions since the log last began a file for a snapshot. */
   get txnsSinceRoll(): number {
-    return this.#trigger.txns
+    return this.#txns
   }
-  /** Why nothing can be written any more. */
+  /** Whether an append never became durable because the disk was full. */
+  get hasLostAppends(): boolean {
+    return this.#hasLostAppends
+  }
+  /** Why nothing can be written any more; `TxnLogEvents.fatal` was called with it. */
   get failure(): Error | undefined {
     return this.#failure
   }
-  /** The file that is written to, or undefined before the first append. */
-  get file(): string | undefined {
-    return this.#file.isOpen ? this.#file.path : undefined
-  }
   /** Bytes appended that are not durable yet. A caller that appends requests of others applies backpressure by this. */
   get pendingBytes(): number {
-    return this.#batches.pendingBytes
+    return this.#pendingBytes
   }
 
   /**
-   * Adds a transaction to the next batch and returns the bytes of its entry. The write starts at the end of this turn, or a
-   * turn after the write in flight has ended. Throws a `LogFullError` while the disk is full and a RangeError when the zxid is
-   * not above the last one or skips transactions of its epoch.
+   * Encodes a transaction into the next batch. The write starts at the end of this turn, or a turn after the write in flight has
+   * ended. Throws a `LogFullError` while the disk is full, a RangeError when the zxid is not above the last one or skips
+   * transactions of its epoch, and an `InvariantError` when the role has ended or has not accepted the epoch.
    */
-  append(logged: LoggedTxn): number {
+  append(logged: LoggedTxn): void {
     const { zxid } = logged.header
     const batch = this.#batchForNext(zxid)
     const before = batch.writer.length
     try {
       writeEntry(batch.writer, logged)
     } catch (error) {
-      this.#batches.discard(batch, before)
+      this.#discard(batch, before)
       throw error
     }
-    return this.#entryAdded(batch, zxid, before)
+    this.#entryAdded(batch, zxid, before)
   }
 
   /**
-   * Adds an encoded transaction (header, record, digest) byte for byte, as `append` does. The bytes are copied. Also throws a
-   * RangeError when they are not the transaction `zxid`. `adler` is their Adler-32, if it is known.
+   * Adds an encoded transaction (header, record, digest) byte for byte, as `append` does. The bytes are copied before this returns.
+   * Also throws a RangeError when they are not the transaction `zxid`. `adler` is their Adler-32, if it is known.
    */
-  appendPayload(zxid: Zxid, payload: Uint8Array, adler?: number): number {
+  appendPayload(zxid: Zxid, payload: Uint8Array, adler?: number): void {
     const inside = zxidOfPayload(payload)
     if (inside !== zxid) {
       const got = inside === undefined ? `${payload.length} bytes` : `0x${formatZxid(inside)}`
@@ -179,13 +196,19 @@ export class TxnLog {
     const batch = this.#batchForNext(zxid)
     const before = batch.writer.length
     writeEncodedEntry(batch.writer, payload, adler)
-    return this.#entryAdded(batch, zxid, before)
+    this.#entryAdded(batch, zxid, before)
   }
 
   /** Begins a new file with the next append, and resets the count towards the next snapshot. */
   roll(): void {
-    this.#batches.startFile()
-    this.#trigger.reset()
+    this.#nextStartsFile = true
+    this.#txns = this.#fileBytes = 0
+    this.#drawLimits()
+  }
+
+  /** Makes every later append throw. */
+  revoke(): void {
+    this.#isRevoked = true
   }
 
   /** Resolves when everything appended is durable. Rejects when it is lost. */
@@ -194,8 +217,9 @@ export class TxnLog {
     if (this.#state !== 'open') throw this.#notOpenError()
   }
 
-  /** Writes what is pending and closes the file. Nothing can be appended afterwards. */
+  /** Revokes the log, makes durable what was appended and closes the file. */
   async close(): Promise<void> {
+    this.revoke()
     if (this.#state === 'closed') return
     await this.#flushPending()
     this.#state = 'closed'
@@ -214,33 +238,67 @@ export class TxnLog {
     }
   }
 
+  /** Returns the batch that takes the next entry, which is the transaction `zxid`. */
   #batchForNext(zxid: Zxid): Batch {
+    this.#assertMayAppend(zxid)
+    const newest = this.#batches.at(-1)
+    if (newest !== undefined && !this.#nextStartsFile && newest.writer.length < MAX_BATCH_BYTES) return newest
+    const writer = this.#reusable.pop() ?? new Writer(1 << 16)
+    const batch: Batch = { writer, startsFile: this.#nextStartsFile, first: zxid, last: zxid, count: 0 }
+    if (batch.startsFile) writeLogHeader(writer)
+    this.#nextStartsFile = false
+    this.#batches.push(batch)
+    return batch
+  }
+
+  #assertMayAppend(zxid: Zxid): void {
+    if (this.#isRevoked) invariant(false, 'A role that has ended appends nothing to the log.', { zxid })
+    const { acceptedEpoch } = this.#options
+    if (acceptedEpoch !== undefined && epochOf(zxid) > acceptedEpoch())
+      invariant(false, 'A member logs only transactions of epochs that it has accepted.', { zxid })
     if (this.#state !== 'open') throw this.#notOpenError()
     const last = this.#last
     if (zxid !== last + 1 && (zxid <= last || epochOf(zxid) === epochOf(last)))
       throw new RangeError(
         `Expected the zxid 0x${formatZxid(last + 1)} or one of a later epoch, got 0x${formatZxid(zxid)}`,
       )
-    return this.#batches.open(zxid)
   }
 
-  #entryAdded(batch: Batch, zxid: Zxid, before: number): number {
+  /** Removes a partially encoded entry, which begins at `length`, and the batch if it has no other entry. */
+  #discard(batch: Batch, length: number): void {
+    batch.writer.truncate(length)
+    if (batch.count > 0) return
+    this.#batches.pop()
+    this.#nextStartsFile ||= batch.startsFile
+  }
+
+  /** Counts the entry of a transaction, which begins at `before` in its batch. */
+  #entryAdded(batch: Batch, zxid: Zxid, before: number): void {
     const bytes = batch.writer.length - before
-    this.#last = zxid
-    this.#batches.added(batch, zxid, bytes)
-    this.#trigger.addTxn()
-    if (this.#trigger.isDue) {
+    this.#last = batch.last = zxid
+    batch.count++
+    this.#entryCount++
+    this.#pendingBytes += bytes
+    this.#txns++
+    this.#options.range.add(zxid, bytes)
+    const { snapSizeLimitBytes } = this.#options
+    if (this.#txns > this.#txnLimit || (snapSizeLimitBytes > 0 && this.#fileBytes > this.#byteLimit)) {
       this.roll()
       this.#events.snapshotDue()
     }
     this.#schedule()
-    return bytes
+  }
+
+  #drawLimits(): void {
+    const { snapCount, snapSizeLimitBytes, random } = this.#options
+    this.#txnLimit = fromHalf(snapCount(), random)
+    this.#byteLimit = fromHalf(snapSizeLimitBytes, random)
   }
 
   #schedule(): void {
     if (this.#inFlight || this.#isScheduled) return
     const { flushDelayMs = 0, maxBatchSize = 1000, clock } = this.#options
-    if (flushDelayMs > 0 && this.#batches.entryCount < maxBatchSize) {
+    if (flushDelayMs > 0 && this.#entryCount < maxBatchSize) {
       this.#cancelDelay ??= clock.after(flushDelayMs, 'log flush delay', () => this.#begin())
       return
     }
@@ -256,24 +314,26 @@ export class TxnLog {
   }
 
   #start(): void {
-    if (this.#inFlight || this.#batches.isEmpty || this.#state !== 'open') return
+    if (this.#inFlight || this.#batches.length === 0 || this.#state !== 'open') return
     this.#inFlight = this.#drain()
   }
 
   async #drain(): Promise<void> {
     try {
-      while (!this.#batches.isEmpty && this.#state === 'open') {
-        const batch = this.#batches.take()
+      while (this.#batches.length > 0 && this.#state === 'open') {
+        const batch = this.#batches.shift()!
+        this.#entryCount = 0
+        let ms: number
         try {
-          await this.#write(batch)
+          ms = await this.#write(batch)
         } catch (error) {
           return await this.#handleFailure(error, batch)
         }
         this.#durable = batch.last
-        this.#batches.recycle(batch)
-        this.#events.durable(batch.last)
+        this.#recycle(batch.writer)
+        this.#events.durable(batch.last, batch.count, ms)
         // Requests that arrived during the write are read first and join the next one: fewer writes, larger groups of replies.
-        if (!this.#batches.isEmpty && this.#flushWaiters === 0)
+        if (this.#batches.length > 0 && this.#flushWaiters === 0)
           await new Promise<void>((resume) => {
             this.#resume = resume
             this.#options.clock.immediate(resume)
@@ -286,19 +346,15 @@ export class TxnLog {
     this.#start()
   }
 
-  async #write(batch: Batch): Promise<void> {
+  /** Makes a batch durable. Resolves to the milliseconds that it took. */
+  async #write(batch: Batch): Promise<number> {
     const { clock, fileSizeLimitBytes, syncWarningMs, logger } = this.#options
     const started = clock.monotonic()
-    if (batch.startsFile) {
-      await this.#file.create(batch.first)
-      this.stats.files++
-    }
+    if (batch.startsFile) await this.#file.create(batch.first)
     const bytes = batch.writer.bytes()
     await this.#file.write(bytes, batch.startsFile)
     const ms = clock.monotonic() - started
-    this.stats.add(batch, bytes.length, ms)
     if (ms > syncWarningMs) {
-      this.stats.slowSyncs++
       const context = { ms: Math.round(ms), file: this.#file.path, bytes: bytes.length, entries: batch.count }
       logger.warn(
         context,
@@ -306,8 +362,24 @@ export class TxnLog {
       )
     }
     // Batches that are queued already go into this file, unless one of them begins a new file anyway.
-    if (fileSizeLimitBytes > 0 && this.#file.position > fileSizeLimitBytes && !this.#batches.hasFileStart)
-      this.#batches.startFile()
+    if (fileSizeLimitBytes > 0 && this.#file.position > fileSizeLimitBytes)
+      this.#nextStartsFile ||= !this.#batches.some(({ startsFile }) => startsFile)
+    return ms
+  }
+
+  /** Reuses the buffer of a batch that is durable. */
+  #recycle(writer: Writer): void {
+    this.#pendingBytes = this.#batches.reduce((sum, batch) => sum + batch.writer.length, 0)
+    if (writer.length > MAX_REUSED_BYTES || this.#reusable.length >= REUSED_BUFFERS) return
+    writer.reset()
+    this.#reusable.push(writer)
+  }
+
+  /** Drops the batches that are not being written; the next one begins a new file. */
+  #dropBatches(): void {
+    this.#batches = []
+    this.#entryCount = this.#pendingBytes = 0
+    this.#nextStartsFile = true
   }
 
   /** Survives a full disk by taking back what is not durable. After any other error the state of the disk is unknown. */
@@ -318,13 +390,15 @@ export class TxnLog {
     this.#state = 'full'
     this.#fullError = fullError
     // The next batch gets a file of its own, so that nothing is ever written over a range that failed.
-    this.#batches.clear()
+    this.#dropBatches()
     try {
       await this.#file.rollBack(batch.startsFile)
     } catch (cause) {
       return this.#fail(cause)
     }
     this.#last = this.#durable
+    this.#hasLostAppends = true
+    this.#options.range.truncate(this.#durable)
     logger.error({ folder, code: error.code }, fullError.message)
     this.#events.diskFull(this.#durable, fullError)
     const isFull = (): boolean => this.#state === 'full'
@@ -338,7 +412,7 @@ export class TxnLog {
 
   #fail(cause: unknown): void {
     this.#state = 'failed'
-    this.#batches.clear()
+    this.#dropBatches()
     const reason = cause instanceof Error ? cause.message : String(cause)
     const sentence = `The transaction log cannot be written: ${reason}. The server stops; check the disk`
     this.#failure = new Error(sentence, { cause })
@@ -351,88 +425,8 @@ export class TxnLog {
   }
 }
 
-/** A batch of this many bytes is closed, so that a single write takes a short time. */
-const MAX_BATCH_BYTES = 4 << 20
-const REUSED_BUFFERS = 2
-const MAX_REUSED_BYTES = 1 << 20
-
-/**
- * Collects entries into batches. Entries are encoded straight into the buffer of the newest batch and the buffers of written
- * batches are reused, because an array or a promise for each entry would cost more than encoding it.
- */
-class BatchQueue {
-  #batches: Batch[] = []
-  readonly #reusable: Writer[] = []
-  #nextStartsFile = true
-  #entryCount = 0
-  #pendingBytes = 0
-
-  get isEmpty(): boolean {
-    return this.#batches.length === 0
-  }
-  /** Entries added since the last batch was taken. */
-  get entryCount(): number {
-    return this.#entryCount
-  }
-  /** Bytes of entries that were added and whose batch is not durable yet. */
-  get pendingBytes(): number {
-    return this.#pendingBytes
-  }
-  get hasFileStart(): boolean {
-    return this.#batches.some(({ startsFile }) => startsFile)
-  }
-
-  /** Makes the next batch that is opened the beginning of a new file. */
-  startFile(): void {
-    this.#nextStartsFile = true
-  }
-
-  /** Returns the batch that takes the next entry, which is the transaction `zxid`. */
-  open(zxid: Zxid): Batch {
-    const newest = this.#batches.at(-1)
-    if (newest !== undefined && !this.#nextStartsFile && newest.writer.length < MAX_BATCH_BYTES) return newest
-    const writer = this.#reusable.pop() ?? new Writer(1 << 16)
-    const batch: Batch = { writer, startsFile: this.#nextStartsFile, first: zxid, last: zxid, count: 0 }
-    if (batch.startsFile) writeLogHeader(writer)
-    this.#nextStartsFile = false
-    this.#batches.push(batch)
-    return batch
-  }
-
-  /** Counts an entry of that many bytes, which was encoded into `batch`. */
-  added(batch: Batch, zxid: Zxid, bytes: number): void {
-    batch.last = zxid
-    batch.count++
-    this.#entryCount++
-    this.#pendingBytes += bytes
-  }
-
-  /** Removes a partially encoded entry, which begins at `length`, and the batch if it has no other entry. */
-  discard(batch: Batch, length: number): void {
-    batch.writer.truncate(length)
-    if (batch.count > 0) return
-    this.#batches.pop()
-    this.#nextStartsFile ||= batch.startsFile
-  }
-
-  /** Removes and returns the oldest batch. The queue must not be empty. */
-  take(): Batch {
-    this.#entryCount = 0
-    return this.#batches.shift()!
-  }
-
-  /** Reuses the buffer of a batch that is durable. */
-  recycle({ writer }: Batch): void {
-    this.#pendingBytes = this.#batches.reduce((sum, batch) => sum + batch.writer.length, 0)
-    if (writer.length > MAX_REUSED_BYTES || this.#reusable.length >= REUSED_BUFFERS) return
-    writer.reset()
-    this.#reusable.push(writer)
-  }
-
-  /** Drops all entries; the next batch begins a new file. */
-  clear(): void {
-    this.#batches = []
-    this.#entryCount = this.#pendingBytes = 0
-    this.#nextStartsFile = true
-  }
+/** Returns a random number from half of `limit` up to it. */
+function fromHalf(limit: number, random: Random): number {
+  const part = Math.max(1, Math.floor(limit / 2))
+  return part + Math.floor((random.below(0x1_0000_0000) / 0x1_0000_0000) * part)
 }

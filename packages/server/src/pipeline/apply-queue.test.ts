@@ -5,7 +5,7 @@ import { Tree } from '../core/tree/index.ts'
 import type { ErrorTxn, Txn } from '../core/types.ts'
 import type { AcceptedWrite, WriteCallback } from './types.ts'
 import { ApplyQueue, type ApplyQueueOptions } from './apply-queue.ts'
-import { InFlightWrite } from './proposer.ts'
+import { InFlightWrite } from './in-flight-write.ts'
 
 const FAILURE: ErrorTxn = { type: OpCode.error, err: ErrorCode.NONODE }
 

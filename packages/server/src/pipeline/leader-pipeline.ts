@@ -4,8 +4,7 @@ import type { NotifiedWatcher } from '../core/watches/index.ts'
 import { ApplyQueue } from './apply-queue.ts'
 import { LeaderSessions } from './leader-sessions.ts'
 import { LearnerRequestOrder } from './learner-request-order.ts'
-import { Proposer } from './proposer.ts'
-import { isLargeRequest, LEADER_OWNER, RequestPreparer } from './request-preparer.ts'
+import { isLargeRequest, LEADER_OWNER, Proposer } from './proposer.ts'
 import { SlicedQueue } from './sliced-queue.ts'
 import type {
   AcceptedWrite,
@@ -26,7 +25,7 @@ interface DeferredRequest extends Pick<AcceptedWrite, 'xid' | 'type' | 'callback
 
 /**
  * Executes every write on the leader: prepare, log, propose, wait until it is committed, apply, notify watchers,
- * reply. A standalone server is a quorum of one. The rules that only this file, `RequestPreparer` and `Proposer` enforce:
+ * reply. A standalone server is a quorum of one. The rules that only this file and `Proposer` enforce:
  *
  * 1. A zxid is one above the last one appended; no other code assigns zxids.
  * 2. A prepared transaction is appended and proposed in the same turn, so that the log, the proposals and the pending tree have
@@ -42,9 +41,8 @@ interface DeferredRequest extends Pick<AcceptedWrite, 'xid' | 'type' | 'callback
  * 9. Requests of a learner behind its sync wait until the sync is done, because a learner expects answers in order.
  */
 export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipeline {
-  readonly proposer: Proposer
+  readonly proposer: Proposer<L>
   readonly #options: LeaderPipelineOptions<L>
-  readonly #processor: RequestPreparer<L>
   readonly #learnerOrder: LearnerRequestOrder
   readonly #sessions: LeaderSessions<L>
   readonly #applyQueue: ApplyQueue<L>
@@ -59,11 +57,10 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   constructor(options: LeaderPipelineOptions<L>) {
     this.#options = options
     this.#sessions = new LeaderSessions(options)
-    this.proposer = new Proposer({ ...options, enqueue: (write) => this.#applyQueue.enqueue(write) })
-    this.#processor = new RequestPreparer(options, this.#sessions, this.proposer)
+    this.proposer = new Proposer(options, this.#sessions, (write) => this.#applyQueue.enqueue(write))
     this.#applyQueue = new ApplyQueue({
       ...options,
-      preparer: this.#processor.preparer,
+      preparer: this.proposer.preparer,
       applySession: (id, txn, callback) => this.#sessions.apply(id, txn, callback),
     })
     this.#preparing = new SlicedQueue(options)
@@ -73,7 +70,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
           this.#confirmLeadership(() => (options.quorum.sendSync(learner), done())),
         ),
       process: (learner, request) =>
-        this.#inOrder(undefined, () => this.#processor.processForwarded(learner, request)),
+        this.#inOrder(undefined, () => this.proposer.processForwarded(learner, request)),
     })
   }
 
@@ -105,11 +102,11 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   write(write: ClientWrite, body: Reader, callback: WriteCallback, startedAt: number): number {
     if (!this.isWritable) return ErrorCode.SYSTEMERROR
     if (!this.#preparing.isBusy && !isLargeRequest(write.type, body))
-      return this.#processor.submit(write, body, callback, startedAt)
+      return this.proposer.submit(write, body, callback, startedAt)
     // The connection reuses the bytes after this call.
     const ownBody = new Reader(body.raw(body.remaining).slice(), 0, undefined, body.maxElement)
     this.#inOrder({ ...write, callback, startedAt }, () =>
-      this.#processor.submitDeferred(write, ownBody, callback, startedAt),
+      this.proposer.submitDeferred(write, ownBody, callback, startedAt),
     )
     return ErrorCode.OK
   }
@@ -117,7 +114,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   createSession(id: SessionId, timeout: number, callback: WriteCallback, startedAt: number): boolean {
     if (!this.isWritable) return false
     this.#inOrder({ xid: 0, type: OpCode.createSession, callback, startedAt }, () =>
-      this.#processor.createSession(id, 0, timeout, LEADER_OWNER, callback, startedAt),
+      this.proposer.createSession(id, 0, timeout, LEADER_OWNER, callback, startedAt),
     )
     return true
   }
@@ -125,14 +122,14 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   closeSession(id: SessionId, xid: number, callback: WriteCallback | undefined, startedAt: number): boolean {
     if (!this.isWritable) return false
     this.#inOrder({ xid, type: OpCode.closeSession, callback, startedAt, closes: id }, () =>
-      this.#processor.closeSession(id, xid, callback, startedAt),
+      this.proposer.closeSession(id, xid, callback, startedAt),
     )
     return true
   }
 
   deleteContainer(path: string, startedAt: number, isDue: () => boolean): boolean {
     if (!this.isWritable) return false
-    this.#inOrder(undefined, () => this.#processor.deleteContainer(path, startedAt, isDue))
+    this.#inOrder(undefined, () => this.proposer.deleteContainer(path, startedAt, isDue))
     return true
   }
 
@@ -224,7 +221,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   discardAfter(durable: Zxid): void {
     const lost = this.#applyQueue.discardAfter(durable)
     this.proposer.lastZxid = durable
-    this.#processor.preparer.reset()
+    this.proposer.preparer.reset()
     this.#sessions.discardCreating()
     for (const { logged } of lost)
       if (logged.txn.type === OpCode.closeSession) this.#sessions.reopen(logged.header.sessionId)

@@ -1,28 +1,35 @@
-import { Writer } from '@zabra/protocol'
-import type { PreparedTxn } from '../core/prepare/index.ts'
+import { ErrorCode, OpCode, Reader, Writer } from '@zabra/protocol'
 import { Summary } from '../core/histogram.ts'
-import type { ApplyHint, NodeRef } from '../core/tree/index.ts'
-import type { Digest, LoggedTxn, SessionId, Txn, TxnHeader, Zxid } from '../core/types.ts'
+import { precheck, type PreparedTxn, type Preparer } from '../core/prepare/index.ts'
+import { STEP } from '../core/steps.ts'
+import type { CloseSessionTxn, LoggedTxn, SessionId, Zxid } from '../core/types.ts'
+import type { NotifiedWatcher } from '../core/watches/index.ts'
 import { encodeLoggedTxn, encodePayloadInSteps } from '../persistence/index.ts'
-import type { AcceptedWrite, ClientWrite, PipelineLog, QuorumProtocol, WriteCallback } from './types.ts'
+import { InFlightWrite, type RequestIdentity } from './in-flight-write.ts'
+import type { LeaderSessions } from './leader-sessions.ts'
+import { isMovedSessionCheck } from './session-routes.ts'
+import type {
+  AcceptedWrite,
+  ClientWrite,
+  ForwardedRequest,
+  LeaderPipelineOptions,
+  WriteCallback,
+} from './types.ts'
 
+/** A multi of at least this many bytes is prepared in steps. */
+const LARGE_BYTES = 8192
 /** Encoded transactions share a buffer until it holds this many bytes. */
 const SHARED_BYTES = 60_000
 const NO_PAYLOAD = new Uint8Array(0)
+/** The owner of the sessions whose clients are connected to the leader itself. */
+export const LEADER_OWNER: object = { name: 'the leader' }
 
-export interface ProposerOptions {
-  readonly log: PipelineLog
-  readonly quorum: QuorumProtocol
-  /** The zxid before the first transaction. */
-  readonly lastZxid: Zxid
-  /** Queues a write to be applied once it is committed. */
-  readonly enqueue: (write: AcceptedWrite) => void
-}
-
-type RequestIdentity = Pick<ClientWrite, 'sessionId' | 'xid' | 'type'>
-
-/** Assigns zxids, and logs and proposes prepared transactions in their order. */
-export class Proposer {
+/**
+ * Prepares the requests of the leader's clients and of learners, assigns zxids, and logs and proposes the transactions in their
+ * order. The caller runs one request after the other: one whose steps are returned must be finished before the next.
+ */
+export class Proposer<L extends NotifiedWatcher> {
+  readonly preparer: Preparer
   /** The sizes of proposals in bytes. */
   readonly sizes = new Summary()
   /** Size of the last proposal in bytes; -1 before the first. */
@@ -34,17 +41,171 @@ export class Proposer {
    * to end.
    */
   hasDropped = false
-  readonly #options: ProposerOptions
+  readonly #options: LeaderPipelineOptions<L>
+  readonly #sessions: LeaderSessions<L>
+  /** Queues a write to be applied once it is committed. */
+  readonly #enqueue: (write: AcceptedWrite) => void
+  readonly #reader = new Reader()
   /** Payloads are views of its buffer; it appends after them. */
   readonly #writer = new Writer(1 << 12)
+  /** The owner of the session whose write is being prepared: a learner, or the leader itself. */
+  #owner: object = LEADER_OWNER
 
-  constructor(options: ProposerOptions) {
+  constructor(
+    options: LeaderPipelineOptions<L>,
+    sessions: LeaderSessions<L>,
+    enqueue: (write: AcceptedWrite) => void,
+  ) {
     this.#options = options
+    this.#sessions = sessions
+    this.#enqueue = enqueue
     this.lastZxid = options.lastZxid
+    this.preparer = options.createPreparer({
+      check: (id, global) => sessions.check(id, global, this.#owner),
+    })
   }
 
+  /** Prepares and proposes a write of a client of this server. Returns an error number if the write cannot be decoded. */
+  submit(write: ClientWrite, body: Reader, callback: WriteCallback, startedAt: number): number {
+    this.#upgradeSession(write, body, startedAt)
+    const time = this.#now()
+    const prepared = this.preparer.prepare(write, body, this.#nextZxid, time)
+    if (typeof prepared === 'number') return prepared
+    this.#propose(write, time, prepared, callback, startedAt)
+    return ErrorCode.OK
+  }
+
+  /** As `submit`, for a write that was accepted before: one that cannot be decoded is answered by a transaction. */
+  submitDeferred(
+    write: ClientWrite,
+    body: Reader,
+    callback: WriteCallback,
+    startedAt: number,
+  ): Generator<void> | void {
+    this.#upgradeSession(write, body, startedAt)
+    return this.#process(LEADER_OWNER, write, body, callback, startedAt)
+  }
+
+  /** Proposes the removal of a container or a node whose TTL is over, unless it has a pending change or is not due. */
+  deleteContainer(path: string, startedAt: number, isDue: () => boolean): void {
+    // A pending change may delete the node and create it again.
+    if (this.preparer.hasPendingChange(path) || !isDue()) return
+    const prepared = this.preparer.deleteContainer(path, this.#nextZxid)
+    const id = { sessionId: 0n, xid: 0, type: OpCode.deleteContainer }
+    this.#propose(id, this.#now(), prepared, undefined, startedAt)
+  }
+
+  /** Prepares and proposes a request that a learner forwards. */
+  processForwarded(
+    owner: object,
+    { sessionId, cxid, type, body, identities }: ForwardedRequest,
+  ): Generator<void> | void {
+    const startedAt = this.#options.clock.monotonic()
+    const write = { sessionId, xid: cxid, type, identities }
+    if (isMovedSessionCheck(type, body)) return this.#reject(write, ErrorCode.SESSIONMOVED, startedAt)
+    if (type === OpCode.closeSession) {
+      if (!this.#sessions.isClosed(sessionId)) return this.closeSession(sessionId, cxid, undefined, startedAt)
+      // The session was closed here while the request was in flight.
+      return this.#reject(write, ErrorCode.SESSIONEXPIRED, startedAt)
+    }
+    const reader = body.length > LARGE_BYTES ? new Reader(body) : this.#reader.reset(body)
+    if (type === OpCode.createSession && body.length >= 4)
+      return this.createSession(sessionId, cxid, reader.int(), owner, undefined, startedAt)
+    return this.#process(owner, write, reader, undefined, startedAt)
+  }
+
+  /** Prepares and proposes a write that cannot be refused any more without a transaction. */
+  #process(
+    owner: object,
+    write: ClientWrite,
+    body: Reader,
+    callback: WriteCallback | undefined,
+    startedAt: number,
+  ): Generator<void> | void {
+    if (isLargeRequest(write.type, body)) return this.#processInSteps(owner, write, body, callback, startedAt)
+    const time = this.#now()
+    this.#owner = owner
+    const prepared = this.preparer.prepare(write, body, this.#nextZxid, time)
+    this.#owner = LEADER_OWNER
+    this.#propose(write, time, txnOf(prepared), callback, startedAt)
+  }
+
+  *#processInSteps(
+    owner: object,
+    write: ClientWrite,
+    body: Reader,
+    callback: WriteCallback | undefined,
+    startedAt: number,
+  ): Generator<void> {
+    const time = this.#now()
+    const steps = this.preparer.prepareMulti(write, body, this.#nextZxid, time)
+    for (;;) {
+      this.#owner = owner
+      const { done, value } = steps.next()
+      this.#owner = LEADER_OWNER
+      if (done === true) return yield* this.#proposeInSteps(write, time, txnOf(value), callback, startedAt)
+      yield
+    }
+  }
+
+  #reject(write: ClientWrite, err: number, startedAt: number): void {
+    this.#propose(write, this.#now(), txnOf(err), undefined, startedAt)
+  }
+
+  createSession(
+    id: SessionId,
+    xid: number,
+    timeout: number,
+    owner: object,
+    callback: WriteCallback | undefined,
+    startedAt: number,
+  ): void {
+    this.#sessions.markCreating(id, owner)
+    const prepared = this.preparer.createSession(timeout)
+    const write = { sessionId: id, xid, type: OpCode.createSession }
+    this.#propose(write, this.#now(), prepared, callback, startedAt)
+  }
+
+  *closeSession(
+    id: SessionId,
+    xid: number,
+    callback: WriteCallback | undefined,
+    startedAt: number,
+  ): Generator<void> {
+    this.#sessions.markClosing(id)
+    const prepared = yield* this.preparer.closeSession(id, this.#nextZxid)
+    const write = { sessionId: id, xid, type: OpCode.closeSession }
+    const { paths2Delete } = prepared.txn as CloseSessionTxn
+    if (paths2Delete.length <= STEP) return this.#propose(write, this.#now(), prepared, callback, startedAt)
+    yield* this.#proposeInSteps(write, this.#now(), prepared, callback, startedAt)
+  }
+
+  /** Makes a local session global before a write that creates an ephemeral node, if the settings allow it. */
+  #upgradeSession({ sessionId, type }: ClientWrite, body: Reader, startedAt: number): void {
+    const { localSessions, canUpgradeSessions = false } = this.#options
+    const session = localSessions?.get(sessionId)
+    if (session === undefined || !canUpgradeSessions) return
+    const { offset } = body
+    const { isEphemeral } = precheck(type, body)
+    body.offset = offset
+    if (!isEphemeral) return
+    localSessions!.remove(sessionId)
+    session.isLocal = false
+    this.createSession(sessionId, 0, session.timeout, LEADER_OWNER, undefined, startedAt)
+  }
+
+  get #nextZxid(): Zxid {
+    return this.lastZxid + 1
+  }
+
+  #now(): number {
+    return Math.floor(this.#options.clock.wall())
+  }
+
+  // Proposals
+
   /** Proposes a transaction that was prepared with the zxid after `lastZxid`. */
-  propose(
+  #propose(
     id: RequestIdentity,
     time: number,
     prepared: PreparedTxn,
@@ -55,8 +216,8 @@ export class Proposer {
     this.#append(write, this.#options.quorum.sendsPayloads ? this.#encode(write) : NO_PAYLOAD)
   }
 
-  /** As `propose`, encoding a large transaction in steps. Nothing else may be proposed between them. */
-  *proposeInSteps(
+  /** As `#propose`, encoding a large transaction in steps. Nothing else may be proposed between them. */
+  *#proposeInSteps(
     id: RequestIdentity,
     time: number,
     prepared: PreparedTxn,
@@ -77,13 +238,13 @@ export class Proposer {
   }
 
   #append(write: AcceptedWrite, payload: Uint8Array, adler?: number): void {
-    const { log, quorum, enqueue } = this.#options
+    const { log, quorum } = this.#options
     const { logged } = write
     const { zxid } = logged.header
     // The role is about to end. The client's connection closes with it, because the outcome of the write is unknown.
     this.hasDropped ||= !quorum.isAccepting
     if (this.hasDropped) return
-    enqueue(write)
+    this.#enqueue(write)
     this.lastZxid = zxid
     if (payload === NO_PAYLOAD) log.append(logged)
     else {
@@ -95,70 +256,12 @@ export class Proposer {
   }
 }
 
-/**
- * Represents a write of the leader between its acceptance and its reply.
- *
- * Optimised: one object is the accepted write, the logged transaction, its header, its digest and the hint for the tree.
- * Why: with a thousand writes in flight, their objects survive garbage collections and are copied by them, which costs the more
- * the more objects there are.
- * Rules: it never changes. Code that compares or prints one of the five names the fields. Tested against five separate objects, in
- * `proposer.test.ts`.
- */
-export class InFlightWrite implements AcceptedWrite, LoggedTxn, TxnHeader, Digest, ApplyHint {
-  readonly sessionId: SessionId
-  readonly xid: number
-  readonly type: number
-  readonly zxid: Zxid
-  readonly time: number
-  readonly txn: Txn
-  readonly hi: number
-  readonly lo: number
-  readonly node: NodeRef | undefined
-  readonly crc: number
-  readonly callback: WriteCallback | undefined
-  readonly startedAt: number
-  readonly #hasDigest: boolean
+/** Whether a request is prepared in steps. */
+export const isLargeRequest = (type: number, body: Reader): boolean =>
+  type === OpCode.multi && body.remaining > LARGE_BYTES
 
-  constructor(
-    id: Pick<ClientWrite, 'sessionId' | 'xid' | 'type'>,
-    zxid: Zxid,
-    time: number,
-    { txn, digest, node, crc }: PreparedTxn,
-    callback: WriteCallback | undefined,
-    startedAt: number,
-  ) {
-    this.sessionId = id.sessionId
-    this.xid = id.xid
-    this.type = id.type
-    this.zxid = zxid
-    this.time = time
-    this.txn = txn
-    this.hi = digest === undefined ? 0 : digest.hi
-    this.lo = digest === undefined ? 0 : digest.lo
-    this.node = node
-    this.crc = crc
-    this.callback = callback
-    this.startedAt = startedAt
-    this.#hasDigest = digest !== undefined
-  }
-
-  get logged(): LoggedTxn {
-    return this
-  }
-
-  get header(): TxnHeader {
-    return this
-  }
-
-  get cxid(): number {
-    return this.xid
-  }
-
-  get digest(): Digest | undefined {
-    return this.#hasDigest ? this : undefined
-  }
-
-  get hint(): ApplyHint {
-    return this
-  }
-}
+/** Returns the transaction that answers a request; for an error number, an error transaction. */
+const txnOf = (prepared: PreparedTxn | number): PreparedTxn =>
+  typeof prepared === 'number'
+    ? { txn: { type: OpCode.error, err: prepared }, digest: undefined, node: undefined, crc: 0 }
+    : prepared

@@ -13,6 +13,8 @@ import { PendingNode, PendingTree } from './pending-tree.ts'
 import { reject } from './request-error.ts'
 import type { PreparerOptions, WriteRequest } from './types.ts'
 
+const QUOTA_FOLDER = `${QUOTA_ROOT}/`
+
 /** Holds the state that the operations share while they validate writes: the pending tree, and the checks of sessions, ACLs and quotas. */
 export class PrepareContext {
   readonly options: PreparerOptions
@@ -50,7 +52,7 @@ export class PrepareContext {
    * deepest node above it. `/zookeeper/quota` itself is open to everyone.
    */
   checkQuotaOwner(path: string, request: WriteRequest): void {
-    if (!path.startsWith(`${QUOTA_ROOT}/`) || this.options.quotaRequiresAdmin !== true) return
+    if (!path.startsWith(QUOTA_FOLDER) || this.options.quotaRequiresAdmin !== true) return
     const name = path.endsWith(`/${LIMITS_NAME}`)
       ? LIMITS_NAME
       : path.endsWith(`/${STATS_NAME}`)

@@ -13,10 +13,15 @@ import { createOf } from '../../core/testing/create-of.ts'
 import { childPaths } from '../../core/testing/child-paths.ts'
 import { Tree } from '../../core/tree/index.ts'
 import type { LoggedTxn, Txn, Zxid } from '../../core/types.ts'
-import { decodeLoggedTxn, encodeLoggedTxn, type RawTxn, type TxnLogEvents } from '../../persistence/index.ts'
+import {
+  decodeLoggedTxn,
+  encodeLoggedTxn,
+  type RawTxn,
+  type TxnLog,
+  type TxnLogEvents,
+} from '../../persistence/index.ts'
 import { defaults, type ServerSettings } from '../../settings/index.ts'
 import type { Database } from '../database.ts'
-import type { LogWriter } from '../log-writer.ts'
 import { openDatabase } from '../open-database.ts'
 import { SnapshotStream } from '../snapshot-stream.ts'
 
@@ -151,7 +156,7 @@ export class DatabaseFixture {
     }
   }
 
-  writer(): LogWriter {
+  writer(): TxnLog {
     return this.database.openWriter(this.events())
   }
 

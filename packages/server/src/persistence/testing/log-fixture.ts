@@ -7,6 +7,7 @@ import { Tree } from '../../core/tree/index.ts'
 import type { LoggedTxn } from '../../core/types.ts'
 import {
   encodeLoggedTxn,
+  LogRange,
   recover,
   takeSnapshot,
   TxnLog,
@@ -32,7 +33,7 @@ export function payloadOf(logged: LoggedTxn): Uint8Array {
 export const writeEntry = (writer: Writer, logged: LoggedTxn): void =>
   writeEncodedEntry(writer, payloadOf(logged))
 
-export const appendTo = (log: TxnLog, logged: LoggedTxn): number =>
+export const appendTo = (log: TxnLog, logged: LoggedTxn): void =>
   log.appendPayload(logged.header.zxid, payloadOf(logged))
 
 /** Returns the transaction that creates the node `/n<zxid>` with `size` bytes of data. */
@@ -49,6 +50,8 @@ export class LogFixture {
   tree = new Tree({ digest: true, extendedTypes: true })
   log!: TxnLog
   durable = 0
+  /** How many writes were durable. */
+  flushes = 0
   /** How often a snapshot was due. */
   snapshotsDue = 0
   /** False for a test that applies transactions itself. */
@@ -65,6 +68,7 @@ export class LogFixture {
         logger: silentLogger,
         folder: FOLDER,
         lastZxid: this.tree.lastZxid,
+        range: new LogRange(this.tree.lastZxid),
         isDurable: true,
         random: new SeededRandom(3),
         preallocateBytes: 1024,
@@ -77,6 +81,7 @@ export class LogFixture {
       {
         // As the server does: the tree has only transactions that are durable.
         durable: (durable) => {
+          this.flushes++
           if (!this.appliesDurable) return
           for (let zxid = this.durable + 1; zxid <= durable; zxid++)
             this.tree.apply(createTxn(zxid).header, createTxn(zxid).txn)
@@ -151,6 +156,7 @@ export function openLog(disk: MemoryDisk, lastZxid = 0, events: Partial<TxnLogEv
       logger: silentLogger,
       folder: FOLDER,
       lastZxid,
+      range: new LogRange(lastZxid),
       isDurable: true,
       random: { below: () => 0, bytes: (n) => new Uint8Array(n) },
       preallocateBytes: 8192,

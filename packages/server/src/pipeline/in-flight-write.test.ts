@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import type { PreparedTxn } from '../core/prepare/index.ts'
 import { encodeLoggedTxn } from '../persistence/index.ts'
 import type { LoggedTxn } from '../core/types.ts'
-import { InFlightWrite } from './proposer.ts'
+import { InFlightWrite } from './in-flight-write.ts'
 
 const half = fc.integer({ min: 0, max: 0xffff_ffff })
 
