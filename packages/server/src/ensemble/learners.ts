@@ -177,7 +177,8 @@ export class Learners {
     learner.isObserver = packet.type === PacketType.observerInfo
     learner.setReadTimeout(initLimit * tickTimeMs)
     this.#connections.set(id, learner)
-    mailbox.enqueue({ type: 'accepted', from: id })
+    const isAuthenticated = this.#context.security.isAuthenticated(connection)
+    mailbox.enqueue({ type: 'accepted', from: id, isAuthenticated })
     mailbox.enqueue({ type: 'packet', from: id, packet })
   }
 

@@ -53,6 +53,26 @@ it('a connection that claims the id of a synced member does not disturb that mem
   ).toEqual([])
 })
 
+it('a connection that accepts the epoch with the id of a synced member does not displace that member', async () => {
+  const ensemble = await Ensemble.start(3)
+  await ensemble.member(2).crash()
+  const before = ensemble.lines.length
+  const raws = []
+  for (let i = 0; i < 10; i++) {
+    const raw = await dial(ensemble, 2003, firstPacketOf(1))
+    raw.connection.write(packetOf(PacketType.ackEpoch, 0, encodeAckEpoch(1)))
+    raw.connection.write(packetOf(PacketType.ack, makeZxid(1, 0), null))
+    await ensemble.advance(100)
+    raws.push(raw)
+  }
+  expect(raws.map(({ closed, received }) => [closed, received])).toEqual(raws.map(() => [true, '']))
+  const client = await ensemble.client(1)
+  expect(await ensemble.create(client, '/a')).toBe('1:0')
+  const lines = ensemble.lines.slice(before)
+  expect(lines.filter((line) => /Looking for a leader|does not lead/.test(line))).toEqual([])
+  expect(lines.some((line) => line.includes('server 1 is connected already'))).toBe(true)
+})
+
 it.each([
   ['the leader', 2003, {}],
   ['the leader, where servers may join', 2003, { reconfigEnabled: true }],
