@@ -191,8 +191,10 @@ export class ElectionConnections {
    * named now; moves the port if its address has changed.
    */
   membersChanged(): void {
-    for (const peer of this.#peers.values())
-      if (!this.#isMember(peer.id) || this.#isFromElsewhere(peer)) this.#remove(peer)
+    for (const peer of this.#peers.values()) {
+      if (this.#isMember(peer.id)) this.#checkAddress(peer)
+      else this.#remove(peer)
+    }
     this.#moving = this.#moving.then(() => this.#movePort())
   }
 
@@ -312,11 +314,19 @@ export class ElectionConnections {
 
   // Peers
 
-  /** Whether a server that was accepted before a configuration named it is not known to be at one of its addresses. */
-  #isFromElsewhere({ id, connection }: Peer): boolean {
+  /** Removes a server that was accepted before a configuration named it, and is at none of its addresses. */
+  #checkAddress(peer: Peer): void {
+    const { id, connection } = peer
     const isDialed = id < this.#options.self
-    if (connection === undefined || isDialed || connection.isAuthenticated) return false
-    return this.#options.addressRefusal(id, connection.remote) !== undefined
+    if (connection === undefined || isDialed || connection.isAuthenticated) return
+    const decide = (refusal: Refusal | undefined): void => {
+      if (refusal === undefined || peer.connection !== connection) return
+      this.#pending.logRejection(connection.remote, refusal)
+      this.#remove(peer)
+    }
+    const refusal = this.#options.addressRefusal(id, connection.remote)
+    if (refusal instanceof Promise) void refusal.then(decide)
+    else decide(refusal)
   }
 
   #isMember(id: ServerId): boolean {

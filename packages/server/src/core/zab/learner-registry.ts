@@ -113,7 +113,14 @@ export class LearnerRegistry {
 
   /** Drops the other connections of the server of a learner. */
   replaceOthers(learner: LearnerProgress): void {
-    for (const other of this.#othersOf(learner)) this.drop(other, 'the same server has connected again')
+    const message = 'the same server has connected again'
+    for (const other of this.#othersOf(learner))
+      this.drop(
+        other,
+        other.state === 'active' && !learner.isAuthenticated
+          ? `${message}, after ${this.#silentFor(other)} ticks of silence`
+          : message,
+      )
   }
 
   /**
@@ -132,9 +139,13 @@ export class LearnerRegistry {
   }
 
   /** Whether a learner is active and answers PINGs, of which it gets two in a tick. */
-  #isAlive({ state, deadline }: LearnerProgress): boolean {
-    const { ticks, syncLimit } = this.#options
-    return state === 'active' && deadline >= ticks.now + syncLimit - LIVE_TICKS
+  #isAlive(learner: LearnerProgress): boolean {
+    return learner.state === 'active' && this.#silentFor(learner) <= LIVE_TICKS
+  }
+
+  /** Returns how many ticks ago an active learner was last heard. */
+  #silentFor({ deadline }: LearnerProgress): number {
+    return this.#options.ticks.now + this.#options.syncLimit - deadline
   }
 
   #othersOf(learner: LearnerProgress): LearnerProgress[] {
