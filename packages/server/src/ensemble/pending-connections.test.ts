@@ -12,21 +12,24 @@ function createPending(maxUnidentified: number) {
     port: 'port',
     maxUnidentified,
     timeoutMs: 5000,
-    createReader: ({ remote }) => ({
-      received: 0,
-      push(chunk) {
-        this.received += chunk.length
-        return this.received >= 2 ? `${remote.host}:${remote.port}` : undefined
-      },
-    }),
+    createReader: ({ remote }) => {
+      const reader = {
+        received: 0,
+        push(chunk: Uint8Array) {
+          reader.received += chunk.length
+          return reader.received >= 2 ? `${remote.host}:${remote.port}` : undefined
+        },
+      }
+      return reader
+    },
     identified: (name) => identified.push(name),
   })
   /** Accepts a connection; returns a function that sends one byte on it. */
   const accept = (host: string, port: number): (() => void) => {
-    let send = (_: Uint8Array): void => {}
+    let send: (chunk: Uint8Array) => void = () => {}
     pending.add({
       remote: { host, port },
-      setHandler: ({ data }) => (send = data),
+      setHandler: (handler) => (send = (chunk) => handler.data(chunk)),
       destroy: () => closed.push(`${host}:${port}`),
     } as Partial<Connection> as Connection)
     return () => send(new Uint8Array(1))
