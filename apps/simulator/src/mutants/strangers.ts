@@ -68,6 +68,19 @@ export const strangers: readonly ServerMutant[] = [
     ],
   },
   {
+    name: 'member-displaced-by-a-claim',
+    defect: 'A connection that accepts the epoch takes the place of an active follower whose id it claims.',
+    servers: 3,
+    with: 'strangers',
+    changes: [
+      {
+        file: 'packages/server/src/core/zab/learner-registry.ts',
+        find: "return learner.state === 'active' && this.#silentFor(learner) <= LIVE_TICKS",
+        replace: "return learner.state === 'unidentified'",
+      },
+    ],
+  },
+  {
     name: 'any-address-is-a-member',
     defect: 'A connection may claim the id of a member from any address.',
     servers: 3,

@@ -173,6 +173,10 @@ export class FaultInjector {
       host: world.addHost(name, neighbour?.host.address),
       servers: servers.length,
       neighbour: neighbour?.id,
+      epochOfNeighbour: () => {
+        const server = neighbour?.server
+        return server?.serving === true && server.role === 'following' ? server.epoch : undefined
+      },
       canFollow: !acceptsJoiners,
       recorder,
     })

@@ -94,6 +94,9 @@ class Run {
     world.onTrace = options.onTrace
     world.onLog = (line) => {
       this.#stats.recordLogLine(line)
+      // The first two ticks of silence of a follower are no reason to let another connection act as it.
+      if (/ after [012] ticks of silence/.test(JSON.stringify(line.facts)))
+        this.#violate('strangers', `${line.host}: ${line.sentence} ${JSON.stringify(line.facts)}`)
       options.onLog?.(line)
     }
     world.onError = (error, owner) => this.#handleError(error, owner)

@@ -15,10 +15,12 @@ export interface StrangerOptions {
   /** The number of servers, whose ids it claims. */
   readonly servers: number
   /**
-   * The server whose address it has; undefined without one. With one it claims, and does not acknowledge: a program that can act
-   * as a voter in full can undo writes in any protocol with crash faults.
+   * The server whose address it has; undefined without one. With one it claims, and accepts epochs in which that server follows, and
+   * acknowledges nothing: a program that can act as a voter in full can undo writes in any protocol with crash faults.
    */
   readonly neighbour: number | undefined
+  /** Returns the epoch of the leader that the neighbour follows and serves with; undefined while it does not. */
+  readonly epochOfNeighbour: () => number | undefined
   /** Whether it tries to follow, to acknowledge and to write. */
   readonly canFollow: boolean
   readonly recorder: Recorder
@@ -91,10 +93,12 @@ export class Stranger {
 
   /** Returns the handler of received bytes: a stranger that may follow answers as a follower does, whatever it has. */
   #handlerOf(port: StrangerPort, connection: Connection): (chunk: Uint8Array) => void {
-    const { prng, neighbour, canFollow } = this.#options
-    if (port !== 'quorum' || neighbour !== undefined || !canFollow) return () => {}
+    const { prng, neighbour, canFollow, epochOfNeighbour } = this.#options
+    if (port !== 'quorum' || (neighbour === undefined && !canFollow)) return () => {}
     const parser = new QuorumPacketParser((packet) => {
-      for (const bytes of answersTo(packet, prng)) connection.write(bytes)
+      if (neighbour === undefined) for (const bytes of answersTo(packet, prng)) connection.write(bytes)
+      else if (packet.type === LEADERINFO && packet.zxid / 2 ** 32 === epochOfNeighbour())
+        connection.write(ackEpoch(0n, 0))
     })
     return (chunk) => parser.push(chunk.slice())
   }

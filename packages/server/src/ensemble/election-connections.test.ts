@@ -90,10 +90,19 @@ describe('the server with the larger id', () => {
     const { accepted } = await fixture.listenAs(1)
     const three = await fixture.startedConnections(3)
     await fixture.send(three, 1, 'vote 3')
+    await fixture.advance(1000)
     const smaller = await fixture.dial(3, helloOf(1))
     expect([smaller.closed, smaller.received]).toEqual([true, ''])
     expect(accepted.map(({ closed }) => closed)).toEqual([true, false])
     expect(accepted[1]!.received).toBe(hex(helloOf(3)) + hex(frame('vote 3')))
+  })
+
+  it('keeps a connection younger than a second when the smaller one sends hellos', async ({ fixture }) => {
+    const { accepted } = await fixture.listenAs(1)
+    const three = await fixture.startedConnections(3)
+    await fixture.send(three, 1, 'vote 3')
+    for (let i = 0; i < 20; i++) expect((await fixture.dial(3, helloOf(1))).closed).toBe(true)
+    expect(accepted.map(({ closed }) => closed)).toEqual([false])
   })
 
   it('connects to a joining server at the address in its hello', async ({ fixture }) => {
@@ -246,6 +255,43 @@ describe('a hello', () => {
     await fixture.clock.untilIdle()
     await fixture.dial(1, helloOf(9))
     expect(one.connected).toEqual([8, 9])
+  })
+
+  it('of an unknown server must be followed by messages', async ({ fixture }) => {
+    const one = await fixture.startedConnections(1, { acceptsUnknownServers: true })
+    await fixture.dial(1, helloOf(7))
+    const sends = await fixture.dial(1, helloOf(8), frame('vote'))
+    await fixture.dial(1, helloOf(3))
+    await fixture.advance(5000)
+    expect(one.connected).toEqual([3, 8])
+    await fixture.advance(120_000)
+    sends.connection.write(frame('vote'))
+    await fixture.advance(120_000)
+    expect(one.connected).toEqual([3, 8])
+    await fixture.advance(300_000)
+    expect([one.connected, fixture.timers]).toEqual([[3], []])
+  })
+
+  it('without a proof does not replace a connection with one', async ({ fixture }) => {
+    const { accepted } = await fixture.listenAs(2)
+    const proved = new WeakSet<object>()
+    const four = await fixture.startedConnections(4, {
+      security: {
+        acceptLogin: () => undefined,
+        refusalOfAccepted: () => undefined,
+        isAuthenticated: (connection) => proved.has(connection),
+        open: (connection, { hello }) => {
+          proved.add(connection)
+          connection.write(hello!)
+          return Promise.resolve(new Uint8Array(0))
+        },
+      },
+    })
+    await fixture.send(four, 2, 'vote')
+    await fixture.advance(2000)
+    const stranger = await fixture.dial(4, helloOf(2))
+    expect([stranger.closed, accepted.map(({ closed }) => closed)]).toEqual([true, [false]])
+    expect(fixture.logged.at(-1)).toContain('server 2 is connected, has proved its id')
   })
 })
 

@@ -44,6 +44,8 @@ export interface ElectionConnectionsOptions {
   /** The most connections that have not sent a hello; beyond these the oldest is closed. */
   readonly maxUnidentified: number
   readonly maxUnknownServers: number
+  /** How long a server that no configuration names may be silent. A looking one repeats its vote once a minute. */
+  readonly maxSilenceMs: number
   /** How often binding a port is tried, one second apart; 0 without end. */
   readonly bindAttempts: number
 }
@@ -58,6 +60,7 @@ export const electionConnectionDefaults = {
   maxBackoffMs: 5000,
   maxUnidentified: 64,
   maxUnknownServers: 16,
+  maxSilenceMs: 150_000,
   bindAttempts: 3,
 } as const
 
@@ -66,6 +69,8 @@ const PORT = 'election port'
 const keyOf = ({ host = '*', port }: ListenAddress): string => `${host} ${port}`
 
 const NO_BYTES = new Uint8Array(0)
+/** The age at which a connection is replaced because the other server asks for one, in milliseconds. */
+const MIN_AGE_MS = 1000
 
 /** A connection that this server has opened, after its hello. `rest` are the bytes that have arrived after a login. */
 interface Dialed {
@@ -79,7 +84,11 @@ interface Peer {
   connection: ElectionConnection | undefined
   /** When the connection was established, on the monotonic clock. */
   connectedAt: number
+  /** When its last message arrived, on the monotonic clock. */
+  receivedAt: number
   dialing: AbortController | undefined
+  /** Stops the timer for messages of a server that no configuration names. */
+  cancelSilence: Cancel | undefined
   cancelRetry: Cancel | undefined
   backoffMs: number
   /** The newest message, until it is written. */
@@ -182,8 +191,10 @@ export class ElectionConnections {
    * named now; moves the port if its address has changed.
    */
   membersChanged(): void {
-    for (const peer of this.#peers.values())
-      if (!this.#isMember(peer.id) || this.#isFromElsewhere(peer)) this.#remove(peer)
+    for (const peer of this.#peers.values()) {
+      if (this.#isMember(peer.id)) this.#checkAddress(peer)
+      else this.#remove(peer)
+    }
     this.#moving = this.#moving.then(() => this.#movePort())
   }
 
@@ -265,7 +276,13 @@ export class ElectionConnections {
     const { security, addressRefusal } = this.#options
     const reason = this.#reasonToRefuse(id) ?? security?.refusalOfAccepted(accepted, id)
     if (reason !== undefined) return { peer: id, reason }
-    return security?.isAuthenticated(accepted) === true ? undefined : addressRefusal(id, accepted.remote)
+    if (security?.isAuthenticated(accepted) === true) return undefined
+    if (this.#peers.get(id)?.connection?.isAuthenticated === true)
+      return {
+        peer: id,
+        reason: `server ${id} is connected, has proved its id, and this connection has not`,
+      }
+    return addressRefusal(id, accepted.remote)
   }
 
   #reasonToRefuse(id: ServerId): string | undefined {
@@ -280,9 +297,14 @@ export class ElectionConnections {
       : `${unknown.length} servers outside of the configuration are connected already.`
   }
 
-  /** Closes a connection that a server with a smaller id has opened, and opens one in the other direction. */
+  /**
+   * Closes a connection that a server with a smaller id has opened, and opens one in the other direction. A new connection to it
+   * stays: it may have asked for that one, and a server that claims its id cannot cut it off again and again.
+   */
   #callBack(peer: Peer, connection: Connection): void {
     connection.destroy()
+    const isNew = this.#options.clock.monotonic() - peer.connectedAt < MIN_AGE_MS
+    if (peer.connection !== undefined && isNew) return
     peer.connection?.close()
     peer.connection = undefined
     peer.cancelRetry?.()
@@ -292,11 +314,19 @@ export class ElectionConnections {
 
   // Peers
 
-  /** Whether a server that was accepted before a configuration named it is not known to be at one of its addresses. */
-  #isFromElsewhere({ id, connection }: Peer): boolean {
+  /** Removes a server that was accepted before a configuration named it, and is at none of its addresses. */
+  #checkAddress(peer: Peer): void {
+    const { id, connection } = peer
     const isDialed = id < this.#options.self
-    if (connection === undefined || isDialed || connection.isAuthenticated) return false
-    return this.#options.addressRefusal(id, connection.remote) !== undefined
+    if (connection === undefined || isDialed || connection.isAuthenticated) return
+    const decide = (refusal: Refusal | undefined): void => {
+      if (refusal === undefined || peer.connection !== connection) return
+      this.#pending.logRejection(connection.remote, refusal)
+      this.#remove(peer)
+    }
+    const refusal = this.#options.addressRefusal(id, connection.remote)
+    if (refusal instanceof Promise) void refusal.then(decide)
+    else decide(refusal)
   }
 
   #isMember(id: ServerId): boolean {
@@ -310,6 +340,8 @@ export class ElectionConnections {
         id,
         connection: undefined,
         connectedAt: 0,
+        receivedAt: 0,
+        cancelSilence: undefined,
         dialing: undefined,
         cancelRetry: undefined,
         backoffMs: this.#options.minBackoffMs,
@@ -326,6 +358,7 @@ export class ElectionConnections {
   #remove(peer: Peer): void {
     this.#peers.delete(peer.id)
     peer.cancelRetry?.()
+    peer.cancelSilence?.()
     peer.dialing?.abort()
     peer.connection?.close()
     peer.connection = undefined
@@ -411,11 +444,15 @@ export class ElectionConnections {
     peer.loggedReason = undefined
     peer.connectedAt = clock.monotonic()
     const adopted = new ElectionConnection(connection, {
-      received: (payload) => received(peer.id, payload, adopted.isAuthenticated),
+      received: (payload) => {
+        peer.receivedAt = clock.monotonic()
+        received(peer.id, payload, adopted.isAuthenticated)
+      },
       drained: () => this.#flush(peer),
       lost: (reason) => this.#onLost(peer, adopted, reason),
     })
     peer.connection = adopted
+    if (!this.#isMember(peer.id)) this.#awaitMessage(peer, adopted, this.#options.helloTimeoutMs)
     adopted.isAuthenticated = this.#options.security?.isAuthenticated(connection) === true
     logger.info({ peer: peer.id, address: formatAddress(connection.remote) }, 'Connected for elections')
     this.#options.reachabilityChanged?.(peer.id, true)
@@ -429,6 +466,22 @@ export class ElectionConnections {
     peer.lastSent = peer.unsent
     peer.unsent = undefined
     peer.connection.write(peer.lastSent)
+  }
+
+  /**
+   * Closes the connection of a server that no configuration names unless a message of it arrives in time, so that silent ones do
+   * not keep joining servers out.
+   */
+  #awaitMessage(peer: Peer, connection: ElectionConnection, timeoutMs: number): void {
+    const { clock, maxSilenceMs } = this.#options
+    const since = clock.monotonic()
+    peer.cancelSilence?.()
+    peer.cancelSilence = clock.after(timeoutMs, `messages of the unknown server ${peer.id}`, () => {
+      if (peer.connection !== connection || this.#isMember(peer.id)) return
+      if (peer.receivedAt >= since) return this.#awaitMessage(peer, connection, maxSilenceMs)
+      connection.close()
+      this.#onLost(peer, connection, `it sent nothing for ${timeoutMs} ms, and no configuration names it`)
+    })
   }
 
   #onLost(peer: Peer, connection: ElectionConnection, reason: string): void {

@@ -88,6 +88,7 @@ it('a server with a smaller id is called back at the address of its last hello',
   await fixture.dial(9, from(addressOf(6).port))
   expect([before.accepted.length, nine.connected]).toEqual([1, [2]])
   await before.close()
+  await fixture.advance(1000)
   await fixture.dial(9, from(addressOf(7).port))
   expect([after.accepted.length, nine.connected]).toEqual([1, [2]])
 })

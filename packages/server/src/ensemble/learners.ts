@@ -25,6 +25,7 @@ import { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
 import { LimitedLog } from './limited-log.ts'
 import type { Mailbox } from './mailbox.ts'
+import type { Refusal } from './pending-connections.ts'
 import { createQuorumPort, type QuorumPort } from './quorum-port.ts'
 
 /** The work of a leader that goes to all followers and observers. */
@@ -89,18 +90,21 @@ export class Learners {
 
   /**
    * Closes connections that cannot be those of the servers that a new configuration names: while no configuration named a server,
-   * its addresses were not known. A server whose name is not resolved yet connects again.
+   * its addresses were not known. Those of a server whose name has to be resolved stay until it is.
    */
   configurationChanged(): void {
     const { security, peerAddresses } = this.#context
     for (const learner of this.#connections.values()) {
       const { accepted, serverId } = learner
       if (security.isAuthenticated(accepted)) continue
-      if (peerAddresses.refusal(serverId, accepted.remote) !== undefined)
-        learner.fail(
-          `the configuration names server ${serverId} now, and the connection must be accepted anew`,
-        )
+      const refusal = peerAddresses.refusal(serverId, accepted.remote)
+      if (!(refusal instanceof Promise)) this.#refuse(learner, refusal)
+      else void refusal.then((resolved) => this.#refuse(learner, resolved))
     }
+  }
+
+  #refuse(learner: LearnerConnection, refusal: Refusal | undefined): void {
+    if (refusal !== undefined && this.#connections.get(learner.id) === learner) learner.fail(refusal.reason)
   }
 
   /** Sends the reply to a sync, after everything that was sent before. */
@@ -177,7 +181,8 @@ export class Learners {
     learner.isObserver = packet.type === PacketType.observerInfo
     learner.setReadTimeout(initLimit * tickTimeMs)
     this.#connections.set(id, learner)
-    mailbox.enqueue({ type: 'accepted', from: id })
+    const isAuthenticated = this.#context.security.isAuthenticated(connection)
+    mailbox.enqueue({ type: 'accepted', from: id, isAuthenticated })
     mailbox.enqueue({ type: 'packet', from: id, packet })
   }
 

@@ -168,7 +168,8 @@ export class ObserverMasterRole {
     observer.isObserver = true
     observer.setReadTimeout(initLimit * tickTimeMs)
     this.#observers.set(id, observer)
-    this.#mailbox.enqueue({ type: 'accepted', from: id })
+    const isAuthenticated = this.#context.security.isAuthenticated(connection)
+    this.#mailbox.enqueue({ type: 'accepted', from: id, isAuthenticated })
     this.#mailbox.enqueue({ type: 'packet', from: id, packet })
   }
 

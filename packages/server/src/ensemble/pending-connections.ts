@@ -40,14 +40,21 @@ export interface Refusal {
   readonly peer?: number
 }
 
+/** A connection that has not identified itself. */
+interface Pending {
+  readonly reader: { readonly received: number }
+  readonly cancel: Cancel
+}
+
 /**
- * Holds the connections of a port that have not identified themselves, bounded in number and time. When full, closes the oldest:
- * members identify themselves at once, so a flood of other connections does not keep them out.
+ * Holds the connections of a port that have not identified themselves, bounded in number and time. When full, closes one of the
+ * address with most of them: the oldest that has sent nothing, or else the oldest. Members identify themselves at once, and a flood of
+ * other connections does not keep them out, also while they log in.
  */
 export class PendingConnections<T> {
   readonly #options: PendingConnectionsOptions<T>
-  /** Oldest first, each with its timeout. */
-  readonly #pending = new Map<Connection, Cancel>()
+  /** Oldest first. */
+  readonly #pending = new Map<Connection, Pending>()
   /** Connections that were closed since there were too many. */
   #evicted = 0
   readonly #log: LimitedLog
@@ -63,14 +70,14 @@ export class PendingConnections<T> {
 
   add(connection: Connection): void {
     const { clock, port, timeoutMs, maxUnidentified, createReader } = this.#options
-    if (this.#pending.size >= maxUnidentified) this.#evictOldest()
+    if (this.#pending.size >= maxUnidentified) this.#evict()
     const reader = createReader(connection)
     const cancel = clock.after(timeoutMs, `identification on the ${port}`, () =>
       this.#reject(connection, {
         reason: `it did not identify itself within ${timeoutMs} ms (${reader.received} bytes came)`,
       }),
     )
-    this.#pending.set(connection, cancel)
+    this.#pending.set(connection, { reader, cancel })
     connection.setHandler({
       data: (chunk) => {
         if (this.#pending.has(connection)) this.#read(reader, connection, chunk)
@@ -82,7 +89,7 @@ export class PendingConnections<T> {
 
   /** Closes all pending connections. */
   close(): void {
-    for (const [connection, cancel] of this.#pending) {
+    for (const [connection, { cancel }] of this.#pending) {
       cancel()
       connection.destroy()
     }
@@ -127,22 +134,34 @@ export class PendingConnections<T> {
   }
 
   #remove(connection: Connection): void {
-    this.#pending.get(connection)?.()
+    this.#pending.get(connection)?.cancel()
     this.#pending.delete(connection)
     this.#logEndOfFlood()
   }
 
-  /** Closes the oldest connection. A flood gets one log line when it begins and one when it ends. */
-  #evictOldest(): void {
-    const [oldest] = this.#pending.keys()
+  /** Closes a connection, to make room for a new one. A flood gets one log line when it begins and one when it ends. */
+  #evict(): void {
+    const victim = this.#chooseVictim()
     if (this.#evicted++ === 0)
       this.#options.logger.warn(
-        { address: formatAddress(oldest!.remote), pending: this.#pending.size },
+        { address: formatAddress(victim.remote), pending: this.#pending.size },
         `Too many connections to the ${this.#options.port} have not identified themselves; the oldest are closed for now`,
       )
-    this.#pending.get(oldest!)?.()
-    this.#pending.delete(oldest!)
-    oldest!.destroy()
+    this.#pending.get(victim)?.cancel()
+    this.#pending.delete(victim)
+    victim.destroy()
+  }
+
+  /** Returns the oldest connection of the address with most of them, one that has sent nothing where there is one. */
+  #chooseVictim(): Connection {
+    const counts = new Map<string, number>()
+    for (const { remote } of this.#pending.keys()) counts.set(remote.host, (counts.get(remote.host) ?? 0) + 1)
+    const rank = ([{ remote }, { reader }]: [Connection, Pending]): number =>
+      2 * counts.get(remote.host)! + (reader.received === 0 ? 1 : 0)
+    const [first, ...others] = this.#pending
+    let worst = first!
+    for (const other of others) if (rank(other) > rank(worst)) worst = other
+    return worst[0]
   }
 
   #logEndOfFlood(): void {

@@ -53,6 +53,26 @@ it('a connection that claims the id of a synced member does not disturb that mem
   ).toEqual([])
 })
 
+it('a connection that accepts the epoch with the id of a synced member does not displace that member', async () => {
+  const ensemble = await Ensemble.start(3)
+  await ensemble.member(2).crash()
+  const before = ensemble.lines.length
+  const raws = []
+  for (let i = 0; i < 10; i++) {
+    const raw = await dial(ensemble, 2003, firstPacketOf(1))
+    raw.connection.write(packetOf(PacketType.ackEpoch, 0, encodeAckEpoch(1)))
+    raw.connection.write(packetOf(PacketType.ack, makeZxid(1, 0), null))
+    await ensemble.advance(100)
+    raws.push(raw)
+  }
+  expect(raws.map(({ closed, received }) => [closed, received])).toEqual(raws.map(() => [true, '']))
+  const client = await ensemble.client(1)
+  expect(await ensemble.create(client, '/a')).toBe('1:0')
+  const lines = ensemble.lines.slice(before)
+  expect(lines.filter((line) => /Looking for a leader|does not lead/.test(line))).toEqual([])
+  expect(lines.some((line) => line.includes('server 1 is connected already'))).toBe(true)
+})
+
 it.each([
   ['the leader', 2003, {}],
   ['the leader, where servers may join', 2003, { reconfigEnabled: true }],
@@ -142,26 +162,47 @@ it.each([
   }
 })
 
-it('connections of an unknown server are closed when a configuration names it at another address', async () => {
+it('connections of an unknown server stay while the host that a configuration names for it is looked up', async () => {
   const ensemble = await Ensemble.start(3, { reconfigEnabled: true, skipAcl: true })
-  const follower = await dial(ensemble, 2003, firstPacketOf(9))
+  const { connections, add } = await startUnknownServer(ensemble)
+  const lookups: ((addresses: string[]) => void)[] = []
+  ensemble.resolve = () => new Promise((resolve) => lookups.push(resolve))
+  await add('nine.example')
+  await ensemble.advance(1000)
+  expect([lookups.length > 0, connections.map(({ closed }) => closed)]).toEqual([true, [false, false]])
+  for (const resolve of lookups) resolve(['127.0.0.1'])
+  await ensemble.advance(1000)
+  expect(connections.map(({ closed }) => closed)).toEqual([false, false])
+})
+
+/** Opens connections of server 9, which no configuration names, to the quorum and election ports of the leader. */
+async function startUnknownServer(ensemble: Ensemble) {
   const hello = new Writer(64)
   hello.long(-65_536n)
   hello.longNumber(9)
   hello.buffer(new TextEncoder().encode('127.0.0.1:3009'))
-  const voter = await dial(ensemble, 3003, hello.take())
-  expect([follower.closed, voter.closed]).toEqual([false, false])
+  const connections = [await dial(ensemble, 2003, firstPacketOf(9)), await dial(ensemble, 3003, hello.take())]
+  expect(connections.map(({ closed }) => closed)).toEqual([false, false])
+  /** Adds the server to the ensemble, at a host. */
+  const add = async (host: string): Promise<void> => {
+    const client = await ensemble.client(1)
+    client.ask(7, OpCode.reconfig, (w) =>
+      writeReconfigRequest(w, {
+        joiningServers: `server.9=${host}:2009:3009;4009`,
+        leavingServers: null,
+        newMembers: null,
+        curConfigId: -1n,
+      }),
+    )
+    expect(await ensemble.receive(client, 1)).toEqual(['7:0'])
+  }
+  return { connections, add }
+}
 
-  const client = await ensemble.client(1)
-  client.ask(7, OpCode.reconfig, (w) =>
-    writeReconfigRequest(w, {
-      joiningServers: 'server.9=10.9.9.9:2009:3009;4009',
-      leavingServers: null,
-      newMembers: null,
-      curConfigId: -1n,
-    }),
-  )
-  expect(await ensemble.receive(client, 1)).toEqual(['7:0'])
-  await ensemble.until('the end of both connections', () => follower.closed && voter.closed)
+it('connections of an unknown server are closed when a configuration names it at another address', async () => {
+  const ensemble = await Ensemble.start(3, { reconfigEnabled: true, skipAcl: true })
+  const { connections, add } = await startUnknownServer(ensemble)
+  await add('10.9.9.9')
+  await ensemble.until('the end of both connections', () => connections.every(({ closed }) => closed))
   expect(ensemble.leader).toBe(3)
 })

@@ -482,6 +482,12 @@ describe('TLS and WebSocket ports', () => {
     })
   })
 
+  test('users who may be any member are named at the start', () => {
+    const open = (...lines: string[]): number =>
+      withJaas(jaas, ...sasl, ...lines).warnings.filter((line) => line.includes('may be any member')).length
+    expect([open(), open('quorum.auth.users=1:quser')]).toEqual([1, 0])
+  })
+
   test.each([
     [jaas, ['quorum.auth.serverRequireSasl=true'], /needs quorum\.auth\.enableSasl=true/],
     [jaas, ['quorum.auth.enableSasl=true'], /needs users who may log in/],

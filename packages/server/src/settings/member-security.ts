@@ -73,6 +73,11 @@ export function memberSecurityWarnings(settings: ServerSettings): readonly Setti
       name: 'quorumSaslEnabled',
       text: 'is on, but other members may connect without a login. Set quorum.auth.serverRequireSasl=true when all members log in',
     })
+  if (settings.quorumSaslEnabled && Object.keys(settings.quorumUserOf).length === 0)
+    warnings.push({
+      name: 'quorumUserOf',
+      text: 'is empty: a user who logs in may be any member. List the user of each, such as 1:alice,2:bob',
+    })
   if (!usesQuorumTls(settings)) return warnings
   if (settings.quorumPortUnification)
     warnings.push({

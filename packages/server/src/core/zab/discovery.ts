@@ -3,7 +3,7 @@ import type { CommitTracker } from './commit-tracker.ts'
 import { EpochAgreement, isAhead, MAX_LEADER_EPOCH, refusalReason } from './epoch-agreement.ts'
 import type { LeaderOptions, LeaderWork } from './leader-types.ts'
 import type { ServerId } from '../quorum/index.ts'
-import { awaitsEpoch, type LearnerProgress } from './learner-progress.ts'
+import type { LearnerProgress } from './learner-progress.ts'
 import type { LearnerRegistry } from './learner-registry.ts'
 import { packetName, PacketType, type QuorumPacket } from './packets.ts'
 import { decodeAckEpoch, decodeLearnerInfo, encodeLeaderInfo } from './payloads.ts'
@@ -94,8 +94,8 @@ export class Discovery {
     const refusal = refusalReason(info, acceptedEpoch, leader.self, tracker.active.version)
     if (refusal !== undefined) return learners.drop(learner, refusal)
     learner.serverId = serverId
-    for (const other of learners.othersOfServer(learner))
-      if (awaitsEpoch(other)) learners.drop(other, 'the same server has connected again')
+    const occupied = learners.placeRefusal(learner)
+    if (occupied !== undefined) return learners.drop(learner, occupied)
     learner.isObserver = type === PacketType.observerInfo
     learner.state = 'identified'
     learner.deadline = Infinity
@@ -136,14 +136,15 @@ export class Discovery {
   /**
    * Processes ACKEPOCH (quorum-protocol 8.2 step 4). As long as no quorum has accepted the epoch, a learner with a more recent
    * history than the leader is dropped. An epoch that the learner had accepted before, or a learner that does not trust its
-   * data, does not count. Earlier connections of the server are dropped only now: anyone can send FOLLOWERINFO with any id, and
-   * that must not disconnect a member.
+   * data, does not count. Other connections of the server are dropped only now, and only if the learner may take their place: anyone
+   * can send FOLLOWERINFO with any id, and that must not disconnect a member.
    */
   receiveAckEpoch(learner: LearnerProgress, { zxid, data }: QuorumPacket): void {
     const { learners, leader } = this.#options
     const epoch = decodeAckEpoch(data)
-    for (const other of learners.othersOfServer(learner))
-      learners.drop(other, 'the same server has connected again')
+    const occupied = learners.placeRefusal(learner)
+    if (occupied !== undefined) return learners.drop(learner, occupied)
+    learners.replaceOthers(learner)
     learner.lastZxid = zxid
     learner.state = 'epochAccepted'
     learner.deadline = Infinity

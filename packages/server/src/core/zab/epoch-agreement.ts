@@ -69,17 +69,29 @@ export class EpochAgreement {
   /**
    * Records a connected server and returns whether this makes the epoch final (quorum-protocol 8.2 step 2). The epoch is one
    * above the highest acceptedEpoch of the servers that connect before, observers included, since they would refuse a lower
-   * one. Only participants count for the quorum. A server whose acceptedEpoch is beyond `limit` does not count at all.
+   * one. Only participants count for the quorum. A server whose acceptedEpoch is beyond `limit` does not count at all. What a server
+   * has claimed before is not taken back: a second connection may be of another server that claims its id.
    */
   addServer(server: ServerId, isParticipant: boolean, acceptedEpoch: number, useOracle: boolean): boolean {
     if (this.#isEpochChosen) return false
-    this.#claims.set(server, { acceptedEpoch, isParticipant })
+    this.#claims.set(server, this.#merge(this.#claims.get(server), { acceptedEpoch, isParticipant }))
     const { limit } = this
     const counted = [...this.#claims].filter(([, claim]) => claim.acceptedEpoch <= limit)
     this.#epoch = Math.max(...counted.map(([, claim]) => claim.acceptedEpoch + 1))
     const connected = new Set(counted.filter(([, claim]) => claim.isParticipant).map(([id]) => id))
     this.#isEpochChosen = connected.has(this.#self) && this.#isQuorum(connected, { useOracle })
     return this.#isEpochChosen
+  }
+
+  /** Returns what two connections of a server claim together: the higher epoch of those that count, or else the lower one. */
+  #merge(before: EpochClaim | undefined, claim: EpochClaim): EpochClaim {
+    if (before === undefined) return claim
+    const epochs = [before.acceptedEpoch, claim.acceptedEpoch]
+    const counted = epochs.filter((epoch) => epoch <= this.limit)
+    return {
+      acceptedEpoch: counted.length > 0 ? Math.max(...counted) : Math.min(...epochs),
+      isParticipant: before.isParticipant || claim.isParticipant,
+    }
   }
 
   /**

@@ -48,8 +48,8 @@ export type LeaderPhase = 'discovery' | 'synchronisation' | 'broadcast' | 'over'
 export type LeaderInput =
   /** The first input. */
   | { readonly type: 'start' }
-  /** A connection was accepted on the quorum port. */
-  | { readonly type: 'accepted'; readonly from: ConnectionId }
+  /** A connection was accepted on the quorum port. `isAuthenticated`: the other side has proved which server it is. */
+  | { readonly type: 'accepted'; readonly from: ConnectionId; readonly isAuthenticated?: boolean }
   /** A packet was received. Its data must not change afterwards. */
   | { readonly type: 'packet'; readonly from: ConnectionId; readonly packet: QuorumPacket }
   | { readonly type: 'closed'; readonly from: ConnectionId }

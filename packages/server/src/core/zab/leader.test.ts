@@ -180,15 +180,64 @@ describe('an elected leader', () => {
     expect(harness.takeLog()).toEqual(['drop 1: unexpected request in state epochSent'])
   })
 
-  it('drops the earlier connection of a server when a later one has accepted the epoch, not when it is only identified', () => {
+  it('keeps a follower that answers PINGs when a second connection claims its id, whose ACKs do not count', () => {
     const harness = establishedLeader(three, [1])
-    expect(harness.identify(101, 1).takeLog()).toEqual(['leaderInfo 100000000 to 101'])
-    expect(harness.identify(201, 1).takeLog()).toEqual([
-      'drop 101: the same server has connected again',
-      'leaderInfo 100000000 to 201',
-    ])
+    harness.identify(101, 1).ackEpoch(101, 0, -1).ack(101, z(1, 0))
+    expect(harness.takeLog()).toEqual(['drop 101: server 1 is connected already'])
+    harness.propose(1).markDurable(z(1, 1)).ack(101, z(1, 1))
+    expect(harness.takeLog()).toEqual(['propose 100000001 to 1'])
+    expect(harness.ack(1, z(1, 1)).takeLog()).toEqual(['commit 100000001 to 1'])
+  })
+
+  it('replaces a follower that has not answered for more than two ticks by its next connection', () => {
+    const harness = establishedLeader(three, [1])
+    harness.ticks(2).identify(101, 1)
+    expect(harness.takeLog('drop')).toEqual(['drop 101: server 1 is connected already'])
+    harness.ticks(1).takeLog()
+    expect(harness.identify(201, 1).takeLog()).toEqual(['leaderInfo 100000000 to 201'])
     harness.ackEpoch(201, 0, -1)
-    expect(harness.takeLog().slice(0, 2)).toEqual(['drop 1: the same server has connected again', 'left 1'])
+    expect(harness.takeLog().slice(0, 2)).toEqual([
+      'drop 1: the same server has connected again, after 3 ticks of silence',
+      'left 1',
+    ])
+  })
+
+  it('lets one of several connections that claim an id accept the epoch, and refuses a fifth one', () => {
+    const harness = establishedLeader(five, [1, 4])
+    for (const connection of [2, 102, 202, 302]) harness.identify(connection, 1)
+    harness.takeLog()
+    expect(harness.identify(402, 1).takeLog()).toEqual([
+      'drop 402: 4 connections claim to be server 2 and have not accepted the epoch',
+    ])
+    expect(harness.ackEpoch(102, 0, 1).takeLog('drop')).toEqual(
+      [2, 202, 302].map((id) => `drop ${id}: the same server has connected again`),
+    )
+    expect(harness.ack(102, z(1, 0)).identify(2, 1).takeLog('drop')).toEqual([
+      'drop 2: server 2 is connected already',
+    ])
+  })
+
+  it('gives the place of a server to a connection that has proved its id, and takes it back for none without a proof', () => {
+    const harness = establishedLeader(three, [1])
+    harness.identify(101, 1, { isAuthenticated: true }).takeLog()
+    expect(harness.identify(201, 1).takeLog()).toEqual([
+      'drop 201: server 1 is connected, has proved its id, and this connection has not',
+    ])
+    expect(harness.ackEpoch(101, 0, 1).takeLog('drop')).toEqual([
+      'drop 1: the same server has connected again',
+    ])
+    harness.ack(101, z(1, 0)).ticks(3).takeLog()
+    expect(harness.identify(301, 1).takeLog('drop')[0]).toMatch(/^drop 301: .* has proved its id/)
+    harness.identify(401, 1, { isAuthenticated: true }).ackEpoch(401, 0, 1)
+    expect(harness.takeLog('drop')).toEqual(['drop 101: the same server has connected again'])
+  })
+
+  it('does not forget the vote and the epoch of a server that a second connection claims to be', () => {
+    const harness = new LeaderHarness(five, { acceptedEpoch: 1 }).step({ type: 'start' })
+    harness.identify(1, 7)
+    harness.identify(101, 3, { observer: true })
+    harness.identify(201, 5000)
+    expect(harness.identify(2, 1).takeLog('store')).toEqual(['store acceptedEpoch 8'])
   })
 
   it('drops the oldest unidentified connection for a new one, and refuses a learner above the limit', () => {
@@ -326,7 +375,7 @@ describe('an established leader', () => {
 
   it('forgets the ACKs of a server that reconnects, since it may truncate these transactions', () => {
     const harness = establishedLeader(five, [1, 2])
-    harness.propose(1).ack(1, z(1, 1)).identify(101, 1)
+    harness.propose(1).ack(1, z(1, 1)).step({ type: 'closed', from: 1 }).identify(101, 1)
     expect(harness.ackEpoch(101, z(1, 1), -1).takeLog()).toContain('trunc 0 to 101')
     harness.markDurable(z(1, 1))
     expect(harness.ack(2, z(1, 1)).takeLog()).toEqual([])

@@ -167,7 +167,7 @@ export class Leader {
       case 'start':
         return this.#discovery.start()
       case 'accepted':
-        return this.#accept(input.from)
+        return this.#accept(input.from, input.isAuthenticated === true)
       case 'packet': {
         const learner = this.#learners.get(input.from)
         return learner === undefined ? undefined : this.#receivePacket(learner, input.packet)
@@ -195,7 +195,7 @@ export class Leader {
   /**
    * Adds a connection. Unidentified connections are bounded, so that they do not keep learners out; the oldest is dropped.
    */
-  #accept(connection: ConnectionId): void {
+  #accept(connection: ConnectionId, isAuthenticated: boolean): void {
     const { maxLearners = 1000, maxUnidentified = 100 } = this.#options
     if (this.#learners.identifiedCount >= maxLearners) {
       this.#work.push({ do: 'drop', connection, reason: `there are already ${maxLearners} learners` })
@@ -204,7 +204,7 @@ export class Leader {
     const unidentified = this.#learners.unidentified()
     if (unidentified.length >= maxUnidentified)
       this.#learners.drop(unidentified[0]!, 'there are too many unidentified connections')
-    this.#learners.add(connection)
+    this.#learners.add(connection, isAuthenticated)
   }
 
   #receivePacket(learner: LearnerProgress, packet: QuorumPacket): void {

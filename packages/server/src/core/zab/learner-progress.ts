@@ -20,6 +20,8 @@ export type ProgressState =
 /** The state of a connection to a learner, at its leader or observer master. */
 export class LearnerProgress {
   readonly connection: ConnectionId
+  /** Whether the other side has proved which server it is. */
+  readonly isAuthenticated: boolean
   state: ProgressState = 'unidentified'
   serverId: ServerId = Number.NaN
   isObserver = false
@@ -44,8 +46,9 @@ export class LearnerProgress {
   watchedZxid: Zxid = -1
   watchedSince = 0
 
-  constructor(connection: ConnectionId, deadline: number) {
+  constructor(connection: ConnectionId, deadline: number, isAuthenticated: boolean) {
     this.connection = connection
+    this.isAuthenticated = isAuthenticated
     this.deadline = deadline
   }
 }

@@ -1,5 +1,5 @@
 import type { Zxid } from '../types.ts'
-import { LearnerProgress } from './learner-progress.ts'
+import { awaitsEpoch, LearnerProgress } from './learner-progress.ts'
 import type { ConnectionId, LeaderWork } from './leader-types.ts'
 import type { TickCounter } from './tick-counter.ts'
 
@@ -13,6 +13,11 @@ export interface LearnerRegistryOptions {
   /** Called after a learner was removed. */
   readonly onRemoved?: (learner: LearnerProgress) => void
 }
+
+/** Ticks of silence after which an active learner looks dead. */
+const LIVE_TICKS = 2
+/** The most connections without a proof that may claim one id and have not accepted the epoch. */
+const MAX_CLAIMS = 4
 
 /** The connections to the learners of a leader or an observer master, in the order in which they were accepted. */
 export class LearnerRegistry {
@@ -43,10 +48,13 @@ export class LearnerRegistry {
     yield* this.#learners.values()
   }
 
-  /** Adds a connection, which has `initLimit` ticks to identify itself. */
-  add(connection: ConnectionId): void {
+  /**
+   * Adds a connection, which has `initLimit` ticks to identify itself. `isAuthenticated`: the other side has proved which server it
+   * is.
+   */
+  add(connection: ConnectionId, isAuthenticated: boolean): void {
     const { ticks, initLimit } = this.#options
-    this.#learners.set(connection, new LearnerProgress(connection, ticks.now + initLimit))
+    this.#learners.set(connection, new LearnerProgress(connection, ticks.now + initLimit, isAuthenticated))
   }
 
   /** Adds a learner to the followers or observers. */
@@ -103,8 +111,44 @@ export class LearnerRegistry {
     return false
   }
 
-  /** Returns the other connections of the same server. */
-  othersOfServer(learner: LearnerProgress): LearnerProgress[] {
+  /** Drops the other connections of the server of a learner. */
+  replaceOthers(learner: LearnerProgress): void {
+    const message = 'the same server has connected again'
+    for (const other of this.#othersOf(learner))
+      this.drop(
+        other,
+        other.state === 'active' && !learner.isAuthenticated
+          ? `${message}, after ${this.#silentFor(other)} ticks of silence`
+          : message,
+      )
+  }
+
+  /**
+   * Returns why a learner may not take the place of the other connections of its server, or undefined. One that has proved its id
+   * may. Otherwise an active learner stays: a program that reaches the port from the address of a member can claim its id.
+   */
+  placeRefusal(learner: LearnerProgress): string | undefined {
+    if (learner.isAuthenticated) return undefined
+    const others = this.#othersOf(learner)
+    const { serverId } = learner
+    if (others.some((other) => other.isAuthenticated))
+      return `server ${serverId} is connected, has proved its id, and this connection has not`
+    if (others.some((other) => this.#isAlive(other))) return `server ${serverId} is connected already`
+    if (others.filter(awaitsEpoch).length < MAX_CLAIMS) return undefined
+    return `${MAX_CLAIMS} connections claim to be server ${serverId} and have not accepted the epoch`
+  }
+
+  /** Whether a learner is active and answers PINGs, of which it gets two in a tick. */
+  #isAlive(learner: LearnerProgress): boolean {
+    return learner.state === 'active' && this.#silentFor(learner) <= LIVE_TICKS
+  }
+
+  /** Returns how many ticks ago an active learner was last heard. */
+  #silentFor({ deadline }: LearnerProgress): number {
+    return this.#options.ticks.now + this.#options.syncLimit - deadline
+  }
+
+  #othersOf(learner: LearnerProgress): LearnerProgress[] {
     return [...this.#learners.values()].filter(
       (other) => other !== learner && other.serverId === learner.serverId,
     )

@@ -45,9 +45,9 @@ function createMaster(count = 3, limits: { maxObservers?: number } = {}) {
     step({ type: 'packet', from, packet: { type, zxid, data, auth: null } })
   const connect = (
     from: number,
-    { server = 9, epoch = 4, type = PacketType.observerInfo as number } = {},
+    { server = 9, epoch = 4, type = PacketType.observerInfo as number, isAuthenticated = false } = {},
   ): string[] => {
-    step({ type: 'accepted', from })
+    step({ type: 'accepted', from, isAuthenticated })
     const info = { serverId: server, protocolVersion: PROTOCOL_VERSION, configVersion: 0 }
     return packet(from, type, at(0, epoch), encodeLearnerInfo(info))
   }
@@ -168,11 +168,20 @@ it('drops followers, observers with data of a later epoch, its own id and unexpe
   expect(packet(5, PacketType.ackEpoch, at(1, EPOCH + 1), encodeAckEpoch(4)).join()).toContain('drop 5')
 })
 
-it('drops the earlier of two connections of a server, and refuses an observer above the limit', () => {
-  const { join, connect, master } = createMaster(3, { maxObservers: 2 })
+it('keeps an observer that answers when a second connection claims its id, unless that one has proved it', () => {
+  const { join, connect, packet, master } = createMaster()
   join(1, at(3), 9)
-  expect(connect(2, { server: 9 })[0]).toBe('drop 1: the same server has connected again')
-  expect(master.observers).toEqual([])
+  expect(connect(2, { server: 9 })).toEqual(['drop 2: server 9 is connected already'])
+  expect(master.observers).toEqual([1])
+  connect(3, { isAuthenticated: true })
+  expect(packet(3, PacketType.ackEpoch, at(3), encodeAckEpoch(4))[0]).toBe(
+    'drop 1: the same server has connected again',
+  )
+})
+
+it('refuses an observer above the limit', () => {
+  const { join, connect } = createMaster(3, { maxObservers: 2 })
+  join(1, at(3), 9)
   connect(3, { server: 8 })
   expect(connect(4, { server: 7 }).join()).toContain('drop 4: there are already 2 observers')
 })

@@ -88,7 +88,7 @@ export class ObserverMaster {
   step(input: ObserverMasterInput): void {
     switch (input.type) {
       case 'accepted':
-        return this.#observers.add(input.from)
+        return this.#observers.add(input.from, input.isAuthenticated === true)
       case 'packet':
         return this.#receivePacket(this.#observers.get(input.from), input.packet)
       case 'closed':
@@ -136,12 +136,12 @@ export class ObserverMaster {
     const { serverId, protocolVersion } = decodeLearnerInfo(data)
     const refusal = this.#refusalReason(serverId, protocolVersion)
     if (refusal !== undefined) return this.#observers.drop(observer, refusal)
-    for (const other of this.#observers)
-      if (other.serverId === serverId) this.#observers.drop(other, 'the same server has connected again')
+    observer.serverId = serverId
+    const occupied = this.#observers.placeRefusal(observer)
+    if (occupied !== undefined) return this.#observers.drop(observer, occupied)
     const { epoch, maxObservers = 1000 } = this.#options
     if (this.#observers.identifiedCount >= maxObservers)
       return this.#observers.drop(observer, `there are already ${maxObservers} observers`)
-    observer.serverId = serverId
     observer.isObserver = true
     observer.state = 'epochSent'
     this.#observers.awaitPacket(observer)
@@ -156,6 +156,9 @@ export class ObserverMaster {
   }
 
   #receiveAckEpoch(observer: LearnerProgress, zxid: Zxid): void {
+    const occupied = this.#observers.placeRefusal(observer)
+    if (occupied !== undefined) return this.#observers.drop(observer, occupied)
+    this.#observers.replaceOthers(observer)
     observer.lastZxid = zxid
     observer.state = 'epochAccepted'
     this.#observers.awaitPacket(observer)

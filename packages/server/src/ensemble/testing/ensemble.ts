@@ -120,6 +120,7 @@ class Incarnation {
           throw new NetworkError(`Cannot connect to ${to.host}:${to.port} (EHOSTUNREACH)`, 'EHOSTUNREACH')
         return track(await network.connect({ ...to, port: ensemble.detour(member.id, to.port) }, options))
       },
+      resolve: (name) => ensemble.resolve(name),
     }
     const note =
       (level: keyof Logger) =>
@@ -187,6 +188,8 @@ export class Ensemble {
   readonly lines: string[] = []
   readonly members = new Map<ServerId, TestMember>()
   readonly #cut = new Set<ServerId>()
+  /** Resolves the name of a host for all members. */
+  resolve: (name: string) => Promise<string[]> = () => Promise.resolve([])
 
   /** Creates members 1 to `size`, of which `observers` are observers. */
   constructor(

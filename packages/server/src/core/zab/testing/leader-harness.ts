@@ -67,11 +67,17 @@ export class LeaderHarness {
   identify(
     connection: number,
     acceptedEpoch = 0,
-    info: { observer?: boolean; server?: ServerId; configVersion?: number; protocol?: number } = {},
+    info: {
+      observer?: boolean
+      server?: ServerId
+      configVersion?: number
+      protocol?: number
+      isAuthenticated?: boolean
+    } = {},
   ): this {
-    const { observer = false, server = connection % 100 } = info
+    const { observer = false, server = connection % 100, isAuthenticated = false } = info
     const { configVersion = 0, protocol: protocolVersion = PROTOCOL_VERSION } = info
-    this.step({ type: 'accepted', from: connection })
+    this.step({ type: 'accepted', from: connection, isAuthenticated })
     this.packet(connection, {
       type: observer ? PacketType.observerInfo : PacketType.followerInfo,
       zxid: makeZxid(acceptedEpoch, 0),

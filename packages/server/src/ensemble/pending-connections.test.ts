@@ -1,0 +1,56 @@
+import { ManualClock, type Connection } from '@zabra/runtime'
+import { expect, it } from 'vitest'
+import { PendingConnections } from './pending-connections.ts'
+
+/** Pending connections of a port, which send two bytes to identify themselves. */
+function createPending(maxUnidentified: number) {
+  const identified: string[] = []
+  const closed: string[] = []
+  const pending = new PendingConnections<string>({
+    clock: new ManualClock(),
+    logger: { error() {}, warn() {}, info() {}, debug() {} },
+    port: 'port',
+    maxUnidentified,
+    timeoutMs: 5000,
+    createReader: ({ remote }) => {
+      const reader = {
+        received: 0,
+        push(chunk: Uint8Array) {
+          reader.received += chunk.length
+          return reader.received >= 2 ? `${remote.host}:${remote.port}` : undefined
+        },
+      }
+      return reader
+    },
+    identified: (name) => identified.push(name),
+  })
+  /** Accepts a connection; returns a function that sends one byte on it. */
+  const accept = (host: string, port: number): (() => void) => {
+    let send: (chunk: Uint8Array) => void = () => {}
+    pending.add({
+      remote: { host, port },
+      setHandler: (handler) => (send = (chunk) => handler.data(chunk)),
+      destroy: () => closed.push(`${host}:${port}`),
+    } as Partial<Connection> as Connection)
+    return () => send(new Uint8Array(1))
+  }
+  return { pending, identified, closed, accept }
+}
+
+it('a connection that logs in is not closed by a flood of silent ones from the same address', () => {
+  const { accept, identified, closed, pending } = createPending(4)
+  const send = accept('10.0.0.1', 1)
+  send()
+  for (let port = 2; port < 5000; port++) accept('10.0.0.1', port)
+  send()
+  expect([identified, closed.length, pending.size]).toEqual([['10.0.0.1:1'], 4995, 3])
+})
+
+it('a connection is not closed by a flood from another address, whatever that sends', () => {
+  const { accept, identified, closed } = createPending(4)
+  const send = accept('10.0.0.1', 1)
+  for (let port = 2; port < 5000; port++) accept('10.6.6.6', port)()
+  send()
+  send()
+  expect([identified, closed[0]]).toEqual([['10.0.0.1:1'], '10.6.6.6:2'])
+})
