@@ -45,6 +45,11 @@ export class PrepareContext {
     if (!this.options.acls.allows(node.acl, perms, request.identities)) reject(ErrorCode.NOAUTH)
   }
 
+  /** Rejects a write of what only the server and its super user may change. */
+  checkSuper({ identities }: WriteRequest): void {
+    if (!identities.some(({ scheme }) => scheme === 'super')) reject(ErrorCode.NOAUTH)
+  }
+
   /**
    * Rejects a change of a quota by a client that may not administer the subtree that it limits; if that does not exist, the
    * deepest node above it. `/zookeeper/quota` itself is open to everyone.
