@@ -29,6 +29,9 @@ export function acceptClient(service: ClientService, wire: Connection): void {
   connections.add(new ClientConnection(service, wire, host))
 }
 
+/** After a longer request its connection may have spent its share of the turn. */
+const LARGE_REQUEST_BYTES = 8192
+
 /** Memory of an idle connection in bytes, its socket included. */
 const CONNECTION_BYTES = 8000
 /** Memory of an identity beside its text, in bytes. */
@@ -304,6 +307,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     stats.requestBytes += end - start
     if (this.phase !== 'open') return this.#onEarlyFrame(bytes, start, end)
     this.requests.handle(bytes, start, end)
+    if (end - start > LARGE_REQUEST_BYTES) this.#service.turnShares.checkNext()
     if (this.#service.turnShares.isSpent()) this.waitForTurn()
   }
 

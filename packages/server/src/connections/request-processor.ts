@@ -294,7 +294,9 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
   #recordReply(size: number, type: number, startedAt: number, latency: Summary): void {
     const { replyWriter } = this.#client
     replyWriter.recordReply(size, type, startedAt, this.#service.turnTime, latency)
-    if (replyWriter.isFull) this.#client.flush()
+    if (!replyWriter.isFull) return
+    this.#client.flush()
+    this.#service.turnShares.checkNext()
   }
 
   #replyError(xid: number, type: number, zxid: Zxid, err: number, startedAt: number): void {

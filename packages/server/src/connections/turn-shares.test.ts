@@ -26,3 +26,15 @@ it('a connection that waits again and again gets one share in a turn', () => {
   }
   expect(runs).toEqual(new Array<number>(21).fill(1))
 })
+
+it('looks at the clock after every fourth request, and after a large one', () => {
+  let now = 100
+  const clock = Object.assign(new ManualClock(), { monotonic: () => now })
+  const shares = new TurnShares({ clock, runLater() {}, turnTime: () => 0 })
+  expect([1, 2, 3, 4].map(() => shares.isSpent())).toEqual([false, false, false, true])
+  shares.checkNext()
+  expect([1, 2].map(() => shares.isSpent())).toEqual([true, false])
+  now = 1
+  shares.checkNext()
+  expect(shares.isSpent()).toBe(false)
+})

@@ -41,6 +41,11 @@ export class TurnShares {
     return this.#elapsed() >= SHARE_MS / (1 + this.#waiting.size)
   }
 
+  /** Makes the next `isSpent` look at the clock: a request or reply was large. */
+  checkNext(): void {
+    this.#handled |= REQUESTS_PER_CHECK - 1
+  }
+
   /** Lets a connection proceed in a later turn. */
   wait(channel: WaitingChannel): void {
     this.#waiting.add(channel)
