@@ -38,3 +38,20 @@ it('looks at the clock after every fourth request, and after a large one', () =>
   shares.checkNext()
   expect(shares.isSpent()).toBe(false)
 })
+
+it('connections that all have more requests than their share take 8 ms of one iteration of the event loop together', () => {
+  let now = 0
+  let turnTime = 0
+  const shares = new TurnShares({
+    clock: Object.assign(new ManualClock(), { monotonic: () => now }),
+    runLater() {},
+    turnTime: () => turnTime,
+  })
+  for (let connection = 0; connection < 50; connection++) {
+    turnTime = now
+    do now += 0.001
+    while (!shares.isSpent())
+    shares.wait({ proceed() {} })
+  }
+  expect(now).toBeLessThan(8)
+})
