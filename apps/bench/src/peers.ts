@@ -54,6 +54,8 @@ export interface StartOptions {
   readonly output?: string
   /** Data of a peer of the same kind and size that was stopped with `keep`. */
   readonly folder?: string
+  /** Lines of the configuration that are added, or replace those of every peer. */
+  readonly settings?: Readonly<Record<string, string | number>>
 }
 
 const apacheJar = '/usr/share/java/zookeeper.jar'
@@ -78,7 +80,7 @@ export async function startPeer(
   kind: PeerKind,
   options: StartOptions = {},
 ): Promise<Peer & { readonly folder: string }> {
-  const { members = 1, nodeFlags = [], withoutLast: late = false } = options
+  const { members = 1, nodeFlags = [], withoutLast: late = false, settings = {} } = options
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), `zabra-bench-${kind}-`))
   const ports = await freePorts(members * 3)
   const all = Array.from({ length: members }, (_, index) => index + 1)
@@ -87,7 +89,12 @@ export async function startPeer(
   const lines = members === 1 ? [] : all.map((id) => `server.${id}=127.0.0.1:${port(id, 1)}:${port(id, 2)}`)
   const began = performance.now()
   const begin = (id: number): Launched =>
-    launch(kind, writeConfig(join(folder, String(id)), id, port(id, 0), lines), nodeFlags, options.output)
+    launch(
+      kind,
+      writeConfig(join(folder, String(id)), id, port(id, 0), lines, settings),
+      nodeFlags,
+      options.output,
+    )
   const children = new Map(ids.map((id) => [id, begin(id)] as const))
   const alive = (): ChildProcess[] => [...children.values()].map(({ child }) => child).filter(isAlive)
   try {
@@ -124,22 +131,30 @@ export async function startPeer(
   }
 }
 
-function writeConfig(folder: string, id: number, clientPort: number, members: readonly string[]): string {
+function writeConfig(
+  folder: string,
+  id: number,
+  clientPort: number,
+  members: readonly string[],
+  changed: Readonly<Record<string, string | number>>,
+): string {
   const config = join(folder, 'zoo.cfg')
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'myid'), String(id))
-  const settings = [
-    `dataDir=${folder}`,
-    `clientPort=${clientPort}`,
-    'clientPortAddress=127.0.0.1',
-    'tickTime=2000',
-    'initLimit=10',
-    'syncLimit=5',
-    'maxClientCnxns=0',
-    'admin.enableServer=false',
-    '4lw.commands.whitelist=*',
-  ]
-  writeFileSync(config, [...settings, ...members, ''].join('\n'))
+  const settings = {
+    dataDir: folder,
+    clientPort,
+    clientPortAddress: '127.0.0.1',
+    tickTime: 2000,
+    initLimit: 10,
+    syncLimit: 5,
+    maxClientCnxns: 0,
+    'admin.enableServer': 'false',
+    '4lw.commands.whitelist': '*',
+    ...changed,
+  }
+  const lines = Object.entries(settings).map(([key, value]) => `${key}=${value}`)
+  writeFileSync(config, [...lines, ...members, ''].join('\n'))
   return config
 }
 
@@ -230,7 +245,7 @@ export function fourLetterWord(port: number, word: string): Promise<string> {
 }
 
 /** Finds ports that are free now. */
-async function freePorts(count: number): Promise<number[]> {
+export async function freePorts(count: number): Promise<number[]> {
   const servers = await Promise.all(
     Array.from({ length: count }, async () => {
       const server = createServer()

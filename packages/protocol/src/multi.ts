@@ -28,9 +28,10 @@ export type MultiResult =
 
 const END = { type: -1, done: true, err: -1 } as const
 
-export function readMultiRequest(r: Reader): MultiOperation[] {
+export function readMultiRequest(r: Reader, limit = Infinity): MultiOperation[] {
   const operations: MultiOperation[] = []
   for (let header = records.readMultiHeader(r); !header.done; header = records.readMultiHeader(r)) {
+    if (operations.length >= limit) r.fail(`Expected ${limit} parts at most`, 'a multi')
     operations.push(readOperation(r, header.type))
   }
   return operations

@@ -361,7 +361,7 @@ describe('a client that does not read', () => {
     expect(fixture.server.stats()).toMatchObject({ sessions: 0, nodes: 5 })
   })
 
-  it('gets MARSHALLINGERROR for a multiRead of more than 64 MiB, and the server still accepts clients', async () => {
+  it('gets MARSHALLINGERROR for a multiRead of more than 8 MiB, and the server still accepts clients', async () => {
     const { fixture, client } = await slow()
     for (let xid = 1; xid <= 3; xid++) client.create(xid + 1, `/big${xid}`, 0, 'x'.repeat(1_000_000))
     await fixture.untilIdle()

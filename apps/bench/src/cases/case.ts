@@ -33,6 +33,7 @@ export interface CaseContext {
     folder?: string
     nodeFlags?: readonly string[]
     output?: string
+    settings?: Readonly<Record<string, string | number>>
   }) => Promise<Peer & { readonly folder: string }>
   /** Records a time series of the measured peer. */
   readonly record: (name: string, unit: string, points: readonly Point[]) => void

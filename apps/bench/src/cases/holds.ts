@@ -2,11 +2,8 @@ import {
   CreateMode,
   OPEN_ACL_UNSAFE,
   OpCode,
-  Perms,
-  writeAuthPacket,
   writeMultiHeader,
   writeCreateRequest,
-  type ACL,
   type Writer,
 } from '@zabra/protocol'
 import { busyFlags, longestTurn, turnsSince } from '../busy.ts'
@@ -21,10 +18,10 @@ const NODES = 1_000_000
 const MANY = 100_000
 const SESSIONS = 10_000
 /** Just below the default of jute.maxbuffer. */
-const REQUEST_BYTES = 1_040_000
+export const REQUEST_BYTES = 1_040_000
 /** Wait after `srst`: the server resets its maxima at its next tick, and ticks are 2 ms apart. */
 const SETTLED_MS = 50
-const noData = new Uint8Array(0)
+export const noData = new Uint8Array(0)
 
 /** Returns the longest event loop hold since `srst`; undefined for a peer without this metric. */
 async function longestHold(peer: Peer): Promise<number | undefined> {
@@ -37,7 +34,7 @@ async function longestHold(peer: Peer): Promise<number | undefined> {
  * Resets the server's maxima. Resolves to a function that records the longest event loop hold since then, by elapsed time and by
  * processor time of the thread.
  */
-async function watchHolds(
+export async function watchHolds(
   { note }: CaseContext,
   peer: Peer,
   nameOf: (kind: 'held' | 'busy') => string,
@@ -76,12 +73,13 @@ async function measureDuring(
   context.note({ name: `longest wait: ${what}`, unit: 'ms', better: 'lower' }, result!.max / 1000)
 }
 
-const create =
+export const create =
   (path: (index: number) => string, flags: number = CreateMode.PERSISTENT) =>
   (writer: Writer, index: number): void =>
     writeCreateRequest(writer, { path: path(index), data: noData, acl: OPEN_ACL_UNSAFE, flags })
 
-const numbered = (folder: string) => (index: number) => `${folder}/member-${String(index).padStart(10, '0')}`
+export const numbered = (folder: string) => (index: number) =>
+  `${folder}/member-${String(index).padStart(10, '0')}`
 
 /** Writes a multi with as many operations as fit into one request. */
 function largestMulti(writer: Writer): void {
@@ -92,17 +90,6 @@ function largestMulti(writer: Writer): void {
     writer.string('/m')
     writer.buffer(value)
     writer.int(-1)
-  }
-  writeMultiHeader(writer, { type: -1, done: true, err: -1 })
-}
-
-/** Writes a multiRead of as many absent nodes as fit into one request. */
-function largestMultiRead(writer: Writer): void {
-  const before = writer.length
-  while (writer.length - before < REQUEST_BYTES) {
-    writeMultiHeader(writer, { type: OpCode.getData, done: false, err: -1 })
-    writer.string('/n')
-    writer.bool(false)
   }
   writeMultiHeader(writer, { type: -1, done: true, err: -1 })
 }
@@ -118,7 +105,7 @@ const manyWatches =
     writer.int(0)
   }
 
-const path = (text: string, watch?: boolean) => (writer: Writer) => {
+export const path = (text: string, watch?: boolean) => (writer: Writer) => {
   writer.string(text)
   if (watch !== undefined) writer.bool(watch)
 }
@@ -180,78 +167,8 @@ const holds: Case = {
           })
       })
       await third.close()
-      await oneClientCosts(peer, test)
     })
   },
-}
-
-/** Levels of the deepest path that a change is measured on. */
-const LEVELS = 6000
-/** Below this number of nodes a count is answered in one turn. */
-const COUNTED_AT_ONCE = 1900
-const REQUESTS_AT_ONCE = 5000
-const IDENTITIES = 99
-
-/** Measures requests that are small and costly. */
-async function oneClientCosts(
-  peer: Peer,
-  test: (what: string, disturbance: () => Promise<unknown>) => Promise<void>,
-): Promise<void> {
-  const client = await openSession(peer.ports[0]!)
-  const makeNode = (node: string, acl: readonly ACL[] = OPEN_ACL_UNSAFE): Promise<unknown> =>
-    client.request(OpCode.create, (w) =>
-      writeCreateRequest(w, { path: node, data: noData, acl, flags: CreateMode.PERSISTENT }),
-    )
-  await makeNode('/counted')
-  await client.requestMany(COUNTED_AT_ONCE, OpCode.create, create(numbered('/counted')))
-  await test(`${REQUESTS_AT_ONCE} counts of ${COUNTED_AT_ONCE} znodes at once`, () =>
-    client.requestMany(REQUESTS_AT_ONCE, OpCode.getAllChildrenNumber, path('/counted')))
-  await test(`${REQUESTS_AT_ONCE} lists of ${COUNTED_AT_ONCE} children at once`, () =>
-    client.requestMany(REQUESTS_AT_ONCE, OpCode.getChildren, path('/counted', false)))
-  await test(`the largest multiRead`, () => client.request(OpCode.multiRead, largestMultiRead))
-
-  const entries = Array.from({ length: 1000 }, (_, i) => ({
-    perms: Perms.ALL,
-    id: { scheme: 'ip', id: `10.${i >> 8}.${i & 255}.0/24` },
-  }))
-  await makeNode('/guarded', entries)
-  const known = await openSession(peer.ports[0]!)
-  const digest =
-    (length: number, first = 0) =>
-    (w: Writer, i: number) =>
-      writeAuthPacket(w, { type: 0, scheme: 'digest', auth: new Uint8Array(length).fill(0x41 + first + i) })
-  await test(`${IDENTITIES} credentials of 4 KiB`, () =>
-    known.requestMany(IDENTITIES, OpCode.auth, digest(4096)))
-  await test(`${REQUESTS_AT_ONCE} checks of 1,000 access entries against ${IDENTITIES} identities`, () =>
-    known.requestMany(REQUESTS_AT_ONCE, OpCode.getData, path('/guarded', false)))
-  await test('an access control list of the largest request', () =>
-    known
-      .request(OpCode.create, (w) => {
-        w.string('/refused')
-        w.buffer(noData)
-        const count = Math.floor(REQUEST_BYTES / 12)
-        w.int(count)
-        for (let i = 0; i < count; i++) for (const field of [i, -1, -1]) w.int(field)
-        w.int(CreateMode.PERSISTENT)
-      })
-      .catch(() => {}))
-  await test('credentials of the largest request', () =>
-    known.request(OpCode.auth, (w) => digest(REQUEST_BYTES)(w, 0)).catch(() => {}))
-
-  let deepest = ''
-  for (let level = 0; level < LEVELS; level++) await makeNode((deepest += '/d'))
-  await client.request(OpCode.addWatch, (w) => {
-    w.string('/counted')
-    w.int(1)
-  })
-  await test(`100 writes at a path of ${LEVELS} levels, with a recursive watch elsewhere`, () =>
-    client.requestMany(100, OpCode.setData, (w) => {
-      w.string(deepest)
-      w.buffer(noData)
-      w.int(-1)
-    }))
-  client.destroy()
-  known.destroy()
 }
 
 /** Runs `body` while idle sessions are open. */

@@ -1,6 +1,7 @@
 import type { Case } from './case.ts'
 import { ceilingCase } from './ceiling.ts'
 import { classicCase } from './classic.ts'
+import { clientHolds } from './client-holds.ts'
 import { disturbedCases } from './disturbed.ts'
 import { enduranceCase } from './endurance.ts'
 import { garbageCase } from './garbage.ts'
@@ -16,6 +17,7 @@ export const cases: readonly Case[] = [
   ...sizeCases,
   ...disturbedCases,
   ...holdCases,
+  clientHolds,
   garbageCase,
   enduranceCase,
 ]

@@ -6,6 +6,9 @@ import type { ServerSettings } from '../settings/index.ts'
 /** Identities of one connection at most: every access check compares all of them. */
 const MAX_IDENTITIES = 100
 
+/** Characters of all of them at most: an `auth` entry of an access control list stands for all. */
+const MAX_IDENTITY_CHARS = 16_384
+
 /** Longer credentials, in bytes, are refused before they are hashed. */
 const MAX_CREDENTIAL_BYTES = 4096
 
@@ -51,7 +54,9 @@ export class AuthPolicy {
     const { digestAuthEnabled, superDigest } = this.#settings
     if ((scheme === 'digest' && !digestAuthEnabled) || identities.length >= MAX_IDENTITIES) return undefined
     if (credentials !== null && credentials.length > MAX_CREDENTIAL_BYTES) return undefined
-    return authenticate(scheme, credentials, { remoteIp: host, superDigest })
+    const proved = authenticate(scheme, credentials, { remoteIp: host, superDigest })
+    if (proved !== undefined && charsOf(identities) + charsOf(proved) > MAX_IDENTITY_CHARS) return undefined
+    return proved
   }
 
   /** Returns the identities of a TLS client certificate; none without a certificate. */
@@ -68,6 +73,9 @@ export class AuthPolicy {
     })
   }
 }
+
+const charsOf = (identities: readonly Identity[]): number =>
+  identities.reduce((sum, { scheme, id }) => sum + scheme.length + id.length, 0)
 
 function enforcedSchemesOf(settings: ServerSettings): readonly string[] {
   if (settings.requireSasl) return ['sasl']

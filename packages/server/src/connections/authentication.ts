@@ -8,6 +8,7 @@ import {
   type Reader,
 } from '@zabra/protocol'
 import { addIdentities } from '../core/auth/index.ts'
+import type { Session } from '../core/sessions/index.ts'
 import type { Identity } from '../core/types.ts'
 import type { CredentialOwner } from './auth-policy.ts'
 import type { ClientService } from './client-service.ts'
@@ -18,6 +19,10 @@ import type { ReplyWriter } from './reply-writer.ts'
 export interface AuthenticatingClient extends LoggedClient, CredentialOwner {
   identities: readonly Identity[]
   readonly replyWriter: ReplyWriter
+  /** The session; undefined while the client logs in to resume one. */
+  session: Session | undefined
+  /** Whether the session, or the one to resume, belongs to the user or to none. */
+  mayLogInAs(user: string): boolean
 }
 
 export interface ClosingReason {
@@ -70,7 +75,7 @@ export class Authentication {
 
   #sasl(body: Reader): Response {
     const token = readGetSASLRequest(body).token ?? new Uint8Array(0)
-    const { auth, settings, platform } = this.#service
+    const { auth, settings, platform, sessionUsers, turnTime } = this.#service
     // SASL is off: as in Apache ZooKeeper the reply has an empty token.
     if (auth.saslUsers.size === 0) return { token: null }
     if (this.#exchange === undefined) {
@@ -81,9 +86,12 @@ export class Authentication {
     const result = this.#exchange.evaluate(token)
     if (!result.ok) return this.#refuseLogin(result.reason, result.user)
     const { user, rspauth } = result
+    if (!this.#client.mayLogInAs(user)) return this.#refuseLogin('the session belongs to another user', user)
     const isSuper = settings.saslSuperUsers.includes(user)
     const proved = [{ scheme: 'sasl', id: user }, ...(isSuper ? [{ scheme: 'super', id: '' }] : [])]
     this.#client.identities = addIdentities(this.#client.identities, proved)
+    const { session } = this.#client
+    if (session !== undefined) sessionUsers.claim(session, user, turnTime)
     platform.logger.info({ ...logContext(this.#client), user, isSuper }, 'A client has logged in by SASL')
     return { token: rspauth }
   }

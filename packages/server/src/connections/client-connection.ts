@@ -29,6 +29,9 @@ export function acceptClient(service: ClientService, wire: Connection): void {
   connections.add(new ClientConnection(service, wire, host))
 }
 
+/** After a longer request its connection may have spent its share of the turn. */
+const LARGE_REQUEST_BYTES = 8192
+
 /** Memory of an idle connection in bytes, with its socket and what `COUNTED_BYTES` leaves out. */
 const CONNECTION_BYTES = 8000
 /** Memory beyond that is counted in steps of so many bytes, so that a request in flight does not change the sum twice. */
@@ -73,7 +76,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
   #closesAfterFlush = false
 
   constructor(service: ClientService, wire: Connection, host: string) {
-    const { settings, platform, stats, auth } = service
+    const { settings, platform, auth } = service
     this.#service = service
     this.host = host
     this.port = wire.remote.port
@@ -81,7 +84,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.establishedAt = platform.clock.wall()
     this.certificateIdentities = auth.identitiesOf(wire.peer)
     this.identities = [{ scheme: 'ip', id: host }, ...this.certificateIdentities]
-    const { juteMaxBufferBytes: maxLength, juteMaxBufferExtraBytes: extra, sessionlessTimeoutMs } = settings
+    const { juteMaxBufferBytes: maxLength, juteMaxBufferExtraBytes: extra } = settings
     this.#reader = new Reader(undefined, 0, 0, maxLength + extra)
     this.flow = new FlowControl(wire)
     this.replyWriter = new ReplyWriter(service, this)
@@ -94,13 +97,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
       minLength: 1,
       frame: (bytes, start, end) => this.#onFrame(bytes, start, end),
     })
-    this.#cancelDeadline = platform.clock.after(sessionlessTimeoutMs, 'client without a session', () =>
-      service.runTurn(() => {
-        if (this.phase !== 'new') return
-        stats.sessionlessExpired++
-        this.destroy('Closed: it sent no request within nio.sessionlessCnxnTimeout')
-      }),
-    )
+    this.#setDeadline('Closed: it sent no request within nio.sessionlessCnxnTimeout')
     wire.setHandler(new ConnectionEvents(service, this))
   }
 
@@ -194,6 +191,15 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.replyWriter.stats.lastOperation = OpCode.createSession
     this.flow.resume(PauseReason.session)
     this.#parse(() => this.#splitter.resume())
+  }
+
+  waitForLogin(): void {
+    this.#setDeadline('Closed: it has not logged in by SASL within nio.sessionlessCnxnTimeout')
+    this.#parse(() => this.#splitter.resume())
+  }
+
+  mayLogInAs(user: string): boolean {
+    return this.#service.sessionUsers.allows(this.#handshake?.sessionId ?? this.sessionId, user)
   }
 
   /** Handles the requests that wait for a turn. */
@@ -301,9 +307,20 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.replyWriter.stats.received++
     stats.received++
     stats.requestBytes += end - start
-    if (this.phase === 'new') return this.#startHandshake(bytes, start, end)
+    if (this.phase !== 'open') return this.#onEarlyFrame(bytes, start, end)
     this.requests.handle(bytes, start, end)
+    if (end - start > LARGE_REQUEST_BYTES) this.#service.turnShares.checkNext()
     if (this.#service.turnShares.isSpent()) this.waitForTurn()
+  }
+
+  #onEarlyFrame(bytes: Uint8Array, start: number, end: number): void {
+    if (this.phase === 'new') return this.#startHandshake(bytes, start, end)
+    if (this.phase !== 'connecting') return
+    this.requests.handleBeforeLogin(bytes, start, end)
+    if (this.phase !== 'connecting' || !this.identities.some(({ scheme }) => scheme === 'sasl')) return
+    this.#splitter.pause()
+    this.#cancelDeadline?.()
+    this.#handshake!.resume()
   }
 
   #startHandshake(bytes: Uint8Array, start: number, end: number): void {
@@ -315,6 +332,22 @@ class ClientConnection implements RequestClient, HandshakeClient {
     const request = readConnectRequest(this.#reader.reset(bytes, start, end))
     this.#handshake = new SessionHandshake(this.#service, this, request)
     this.#handshake.start()
+  }
+
+  /** Closes the connection unless it gets on within the time that a client without a session has. */
+  #setDeadline(reason: string): void {
+    const { platform, settings, stats } = this.#service
+    const awaited = this.phase
+    this.#cancelDeadline = platform.clock.after(
+      settings.sessionlessTimeoutMs,
+      'client without a session',
+      () =>
+        this.#service.runTurn(() => {
+          if (this.phase !== awaited) return
+          stats.sessionlessExpired++
+          this.destroy(reason)
+        }),
+    )
   }
 
   #end(): void {

@@ -119,6 +119,17 @@ describe('credentials', () => {
     expect([client.takeReceived(), client.closed]).toEqual([[reply], length > 4096])
   })
 
+  it('whose identities have more than 16,384 characters together close the connection', async () => {
+    const fixture = await TestServer.start()
+    const client = await fixture.connect()
+    for (let i = 0; i < 4; i++) authenticate(client, 4000 + i)
+    await fixture.untilIdle()
+    expect([client.takeReceived().at(-1), client.closed]).toEqual([`-4:${ErrorCode.OK}`, false])
+    authenticate(client, 300)
+    await fixture.untilIdle()
+    expect([client.takeReceived().at(-1), client.closed]).toEqual([`-4:${ErrorCode.AUTHFAILED}`, true])
+  })
+
   it('of more than a hundred identities close the connection', async () => {
     const fixture = await TestServer.start()
     const client = await fixture.connect()

@@ -28,6 +28,7 @@ import { quotaWarnings } from './quota-warnings.ts'
 import { RefusalLog } from './refusal-log.ts'
 import type { RoleMetrics } from './role-metrics.ts'
 import { SessionExpiry } from './session-expiry.ts'
+import { SessionUsers } from './session-users.ts'
 import { ServerStats } from './stats.ts'
 import { TokenBucket } from './token-bucket.ts'
 import { TurnShares } from './turn-shares.ts'
@@ -110,6 +111,7 @@ export class ClientService {
   readonly memory: MemoryBudget
   readonly refusals: RefusalLog
   readonly expiry: SessionExpiry
+  readonly sessionUsers: SessionUsers
   readonly flushQueue = new FlushQueue((action) => this.runLater(action))
   /** Limits new sessions (`connection_throttle_tokens`); undefined without a limit. */
   readonly sessionTokens: TokenBucket | undefined
@@ -203,12 +205,23 @@ export class ClientService {
       defer: runLater,
       onSessionCreated: ({ id, timeout }) => {
         const channel = this.connections.ofSession(id)
-        if (channel !== undefined) channel.session = sessions.resume(id, timeout, this.turnTime)
+        if (channel === undefined) return
+        const user = channel.session?.user
+        channel.session = sessions.resume(id, timeout, this.turnTime)
+        // It was a local session until now.
+        if (user !== undefined) runLater(() => this.sessionUsers.claim(channel.session!, user, this.turnTime))
       },
       onSessionClosed: (id, callback) => {
         const channel = this.connections.ofSession(id)
         if (channel?.requests !== callback) channel?.destroy('Closed: its session is over')
       },
+    })
+    this.sessionUsers = new SessionUsers({
+      tree,
+      passwords,
+      localSessions: this.localSessions,
+      pipeline: this.pipeline,
+      logger,
     })
     this.expiry = new SessionExpiry({
       clock,

@@ -1,4 +1,4 @@
-import { OpCode, WatchMode, writeAuthPacket, writeMultiRequest } from '@zabra/protocol'
+import { OpCode, WatchMode, writeMultiRequest } from '@zabra/protocol'
 import { describe, expect, it, vi } from 'vitest'
 import { silentLogger, type System } from '@zabra/runtime'
 import { fixedSystem } from '@zabra/testkit'
@@ -48,19 +48,6 @@ describe('the memory for clients, when it is spent', () => {
     await fixture.untilIdle()
     expect(greedy.map(({ closed }) => closed)).toContain(true)
     await expectCut(fixture, honest, 'watches')
-  })
-
-  it('by the identities of five clients costs one of them its connection', async () => {
-    const { fixture, honest, greedy } = await start(5)
-    for (let i = 0; i < 99; i++)
-      for (const client of greedy)
-        client.ask(-4, OpCode.auth, (w) => {
-          const auth = new Uint8Array(4096).fill(0x41)
-          auth[i] = 0x42
-          writeAuthPacket(w, { type: 0, scheme: 'digest', auth })
-        })
-    await fixture.untilIdle()
-    await expectCut(fixture, honest, 'identities')
   })
 
   it('by replies to multiReads that are not read costs the clients that do not read them', async () => {
@@ -156,6 +143,46 @@ describe('MemoryBudget', () => {
     const of = (heap: number, process: number): number =>
       budgetWith({ memoryLimits: () => ({ heap, process }) }).limit
     expect([of(1000, 4000), of(4000, 800), of(2 ** 40, 2 ** 40)]).toEqual([250, 200, 2 ** 31])
+  })
+
+  it('cuts many connections at once, the largest first, with a look at each and some log lines', () => {
+    let looks = 0
+    const cut: number[] = []
+    const lines: object[] = []
+    const holders = new Set<MemoryHolder>()
+    const budget: MemoryBudget = new MemoryBudget({
+      bytes: 2_000_000,
+      system: fixedSystem,
+      logger: { ...silentLogger, warn: (facts) => void lines.push(facts) },
+      holders,
+      sessions: () => 0,
+    })
+    for (let i = 1; i <= 2000; i++) {
+      const holder: MemoryHolder = {
+        host: '10.0.0.1',
+        port: i,
+        sessionId: 1n,
+        get chargedBytes() {
+          looks++
+          return 500 + i
+        },
+        countMemory() {},
+        memoryUse: () => ({}),
+        destroy() {
+          cut.push(i)
+          holders.delete(holder)
+          budget.change(-(500 + i))
+        },
+      }
+      holders.add(holder)
+    }
+    budget.change(2_400_000)
+    expect(cut.length).toBeGreaterThan(150)
+    expect(cut).toEqual(cut.map((_, index) => 2000 - index))
+    expect(budget.used).toBeLessThan(1_900_001)
+    expect(looks).toBeLessThan(2000 * 50)
+    expect(lines).toHaveLength(11)
+    expect(lines.at(-1)).toEqual({ connections: cut.length - 10 })
   })
 
   it('refuses sessions while the heap is nearly full, and looks at it ten times a second at most', () => {

@@ -15,6 +15,8 @@ const HEAP_LIMIT = 0.9
 const HEAP_CHECK_MS = 100
 /** Connections are cut until this part of the budget is used. */
 const CUT_TO = 0.95
+/** Connections that are logged each for itself when many are cut at once. */
+const LINES_PER_CUT = 10
 
 /** A connection whose memory counts. */
 export interface MemoryHolder extends LoggedClient {
@@ -95,18 +97,23 @@ export class MemoryBudget {
     for (const holder of holders) holder.countMemory()
     const limit = this.#limitOfConnections
     const before = this.cuts
-    while (this.used > (this.cuts === before ? limit : limit * CUT_TO)) {
-      let largest: MemoryHolder | undefined
-      for (const holder of holders)
-        if (largest === undefined || holder.chargedBytes > largest.chargedBytes) largest = holder
-      if (largest === undefined || largest.chargedBytes === 0) break
+    const largestFirst = [...holders].sort((a, b) => b.chargedBytes - a.chargedBytes)
+    for (const holder of largestFirst) {
+      if (this.used <= (this.cuts === before ? limit : limit * CUT_TO)) break
       this.cuts++
-      logger.warn(
-        { ...logContext(largest), ...largest.memoryUse(), used: this.used, budget: this.limit },
-        `Cut the connection that holds most memory, ${largest.chargedBytes} bytes: the memory for clients is spent (clientMemory)`,
-      )
-      largest.destroy('Closed: it held most of the memory for clients')
+      if (this.cuts - before <= LINES_PER_CUT)
+        logger.warn(
+          { ...logContext(holder), ...holder.memoryUse(), used: this.used, budget: this.limit },
+          `Cut the connection that holds most memory, ${holder.chargedBytes} bytes: the memory for clients is spent (clientMemory)`,
+        )
+      holder.destroy('Closed: it held most of the memory for clients')
     }
+    const more = this.cuts - before - LINES_PER_CUT
+    if (more > 0)
+      logger.warn(
+        { connections: more },
+        'Cut more connections: the memory for clients is spent (clientMemory)',
+      )
     this.#isCutting = false
   }
 }

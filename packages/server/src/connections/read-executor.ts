@@ -99,10 +99,12 @@ export class ReadExecutor implements ReadCaller<ClientChannel> {
   }
 
   #endReply(mark: number, { type, startedAt }: RequestHeader): void {
-    const { turnTime, stats } = this.#service
+    const { turnTime, stats, turnShares } = this.#service
     const { replyWriter } = this.listener
     replyWriter.endReply(mark, type, startedAt, turnTime, stats.readLatency)
-    if (replyWriter.isFull) this.listener.flush()
+    if (!replyWriter.isFull) return
+    this.listener.flush()
+    turnShares.checkNext()
   }
 
   #start(request: RequestHeader, zxid: Zxid, reply: ChunkedReply): void {

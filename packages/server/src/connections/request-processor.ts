@@ -112,6 +112,21 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
   }
 
   /**
+   * Handles a request of a client that has to log in before it resumes a session. Refuses all but logins, and closes the connection
+   * then. Its bytes may be read during the call only.
+   */
+  handleBeforeLogin(bytes: Uint8Array, start: number, end: number): void {
+    if (end - start < HEADER_BYTES)
+      return this.#client.destroy('Closed: a request is shorter than its header')
+    const reader = this.#reader.reset(bytes, start, end)
+    const xid = reader.int()
+    const type = reader.int()
+    if (type === OpCode.auth || type === OpCode.sasl) return this.#authenticate(xid, type, reader)
+    this.#replyError(xid, type, 0, ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH, this.#service.turnTime)
+    this.#client.closeAfterFlush('Closed: its session belongs to a user, and it has not logged in by SASL')
+  }
+
+  /**
    * Replies to the oldest requests until one is in flight, the client applies backpressure, or its share of the turn is spent. Then
    * starts the deferred writes and syncs that need not wait for their turn.
    */
@@ -279,7 +294,9 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
   #recordReply(size: number, type: number, startedAt: number, latency: Summary): void {
     const { replyWriter } = this.#client
     replyWriter.recordReply(size, type, startedAt, this.#service.turnTime, latency)
-    if (replyWriter.isFull) this.#client.flush()
+    if (!replyWriter.isFull) return
+    this.#client.flush()
+    this.#service.turnShares.checkNext()
   }
 
   #replyError(xid: number, type: number, zxid: Zxid, err: number, startedAt: number): void {

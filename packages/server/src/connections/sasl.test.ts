@@ -1,16 +1,18 @@
 import {
+  CreateMode,
   DigestMd5Client,
   ErrorCode,
   OpCode,
-  readSetSASLResponse,
+  OPEN_ACL_UNSAFE,
   writeAuthPacket,
-  writeCreateRequest,
   writeGetSASLRequest,
+  writeCreateRequest,
   writeSetACLRequest,
   type ACL,
 } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
 import type { ServerSettings } from '../settings/index.ts'
+import { login, sasl } from '../testing/sasl-login.ts'
 import { TestServer, type RawClient } from '../testing/test-server.ts'
 
 const saslUsers = { bob: 'secret', eve: 'hidden' }
@@ -18,26 +20,6 @@ const acl = (id: string, scheme = 'sasl'): ACL[] => [{ perms: 31, id: { scheme, 
 
 const start = (settings: Partial<ServerSettings> = {}): Promise<TestServer> =>
   TestServer.start({ saslUsers, saslAclScheme: true, ...settings })
-
-/** Sends a SASL token. Returns the error and the token of the reply. */
-async function sasl(client: RawClient, xid: number, token: Uint8Array | null) {
-  client.ask(xid, OpCode.sasl, (w) => writeGetSASLRequest(w, { token }))
-  await client.untilIdle()
-  const [reply, ...more] = client.replies()
-  expect(more).toEqual([])
-  expect(reply).toMatchObject({ xid, zxid: 0 })
-  return { err: reply!.err, token: readSetSASLResponse(reply!.body).token }
-}
-
-/** Logs in by DIGEST-MD5 and returns the last reply. The client verifies the `rspauth` of the server. */
-async function login(client: RawClient, username: string, password: string) {
-  const mechanism = new DigestMd5Client({ username, password, cnonce: () => 'cnonce' })
-  const challenge = await sasl(client, 1, (await mechanism.step())!)
-  expect(challenge.err).toBe(0)
-  const last = await sasl(client, 2, (await mechanism.step(challenge.token))!)
-  if (last.token !== null) expect(await mechanism.step(last.token)).toBeUndefined()
-  return last
-}
 
 async function create(client: RawClient, xid: number, path: string, list: readonly ACL[]): Promise<string[]> {
   client.ask(xid, OpCode.create, (w) => writeCreateRequest(w, { path, data: null, acl: list, flags: 0 }))
@@ -240,5 +222,128 @@ describe.each([
       token: null,
     })
     expect(client.closed).toBe(true)
+  })
+})
+
+describe('a session that a client with a SASL login has opened', () => {
+  /** Opens a session as bob. */
+  async function bobs(settings?: Partial<ServerSettings>): Promise<{ fixture: TestServer; bob: RawClient }> {
+    const fixture = await start(settings)
+    const bob = await fixture.connect()
+    await login(bob, 'bob', 'secret')
+    bob.create(3, '/lock', CreateMode.EPHEMERAL)
+    expect(await bob.received()).toEqual(['3:0'])
+    return { fixture, bob }
+  }
+
+  it('is not resumed by a client that has its password and does not log in', async () => {
+    const { fixture, bob } = await bobs()
+    const thief = await fixture.connect({ resume: bob.session! })
+    thief.ask(1, OpCode.closeSession)
+    expect(await thief.received()).toEqual([`1:${ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH}`])
+    expect([thief.closed, bob.closed]).toEqual([true, false])
+    expect(await look(bob, 4, '/lock')).toEqual(['4:0'])
+  })
+
+  it('is not resumed by another user, and its connection stays', async () => {
+    const { fixture, bob } = await bobs()
+    const eve = await fixture.connect({ resume: bob.session! })
+    expect((await login(eve, 'eve', 'hidden')).err).toBe(ErrorCode.AUTHFAILED)
+    expect([eve.closed, bob.closed]).toEqual([true, false])
+    expect(fixture.logLines.map(({ sentence }) => sentence)).toContain(
+      'Refused a login by SASL and closed the connection: the session belongs to another user',
+    )
+  })
+
+  it('is resumed by its user, with requests that follow the login at once', async () => {
+    const { fixture, bob } = await bobs()
+    const again = await fixture.connect({ resume: bob.session! })
+    expect(again.session).toEqual(bob.session)
+    const mechanism = new DigestMd5Client({ username: 'bob', password: 'secret', cnonce: () => 'cnonce' })
+    const { token } = await sasl(again, 1, (await mechanism.step())!)
+    const response = (await mechanism.step(token))!
+    expect(bob.closed).toBe(false)
+    again.batch(() => {
+      again.ask(2, OpCode.sasl, (w) => writeGetSASLRequest(w, { token: response }))
+      again.ask(3, OpCode.getEphemerals, (w) => w.string('/'))
+    })
+    await again.untilIdle()
+    expect(bob.closed).toBe(true)
+    const [proof, listing] = again.replies()
+    expect([proof!.err, listing!.err]).toEqual([0, 0])
+    const { body } = listing!
+    expect([body.int(), body.string(), body.remaining]).toEqual([1, '/lock', 0])
+  })
+
+  it('is resumed by its user alone after a restart too', async () => {
+    const { fixture, bob } = await bobs()
+    await fixture.stop()
+    await fixture.restart()
+    const thief = await fixture.connect({ resume: bob.session! })
+    expect(await look(thief, 1, '/lock')).toEqual([`1:${ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH}`])
+    const again = await fixture.connect({ resume: bob.session! })
+    await login(again, 'bob', 'secret')
+    expect(await look(again, 3, '/lock')).toEqual(['3:0'])
+  })
+
+  it('does not live longer because of connections that do not log in, which are closed', async () => {
+    const { fixture, bob } = await bobs({ minSessionTimeoutMs: 4000, sessionlessTimeoutMs: 5000 })
+    bob.connection.destroy()
+    const thieves: RawClient[] = []
+    for (let i = 0; i < 6; i++) {
+      thieves.push(await fixture.connect({ resume: bob.session!, timeout: 10_000 }))
+      await fixture.advance(2000)
+    }
+    expect(thieves.slice(0, 3).map(({ closed }) => closed)).toEqual([true, true, true])
+    const late = await fixture.connect({ resume: bob.session! })
+    expect(late.session!.sessionId).toBe(0n)
+  })
+
+  it('ends without a trace of its user', async () => {
+    const { fixture, bob } = await bobs()
+    expect((await fixture.command('dump')).match(/\/zookeeper\/sessions\//g)).toHaveLength(1)
+    bob.ask(4, OpCode.closeSession)
+    await bob.untilIdle()
+    expect(await fixture.command('dump')).not.toContain('/zookeeper/sessions/')
+  })
+
+  it('keeps its user from all clients, who cannot make, change or remove the node', async () => {
+    const fixture = await start()
+    const eve = await fixture.connect()
+    expect(await create(eve, 1, '/zookeeper/sessions', OPEN_ACL_UNSAFE)).toEqual([`1:${ErrorCode.NOAUTH}`])
+    const bob = await fixture.connect()
+    await login(bob, 'bob', 'secret')
+    const id = bob.session!.sessionId.toString(16).padStart(16, '0')
+    const node = `/zookeeper/sessions/${id}`
+    eve.set(2, node, 'x')
+    eve.delete(3, node)
+    eve.delete(4, '/zookeeper/sessions')
+    eve.create(5, `${node}0`, CreateMode.EPHEMERAL)
+    eve.read(6, OpCode.getData, node)
+    const noAuth = ErrorCode.NOAUTH
+    expect(await eve.received()).toEqual([
+      `2:${noAuth}`,
+      `3:${noAuth}`,
+      `4:${ErrorCode.NOTEMPTY}`,
+      `5:${noAuth}`,
+      `6:${noAuth}`,
+    ])
+  })
+
+  it('is resumed with its password alone where there is no secret of sessions, as in Apache ZooKeeper', async () => {
+    const { fixture, bob } = await bobs({ sessionSecretEnabled: false })
+    const other = await fixture.connect({ resume: bob.session! })
+    expect(await look(other, 1, '/lock')).toEqual(['1:0'])
+    expect(bob.closed).toBe(true)
+  })
+
+  it('cannot be resumed once it has ended, with its password or a login', async () => {
+    const { fixture, bob } = await bobs()
+    const again = await fixture.connect({ resume: bob.session! })
+    bob.ask(4, OpCode.closeSession)
+    await bob.untilIdle()
+    await login(again, 'bob', 'secret')
+    expect(again.closed).toBe(true)
+    expect((await fixture.connect({ resume: bob.session! })).session!.sessionId).toBe(0n)
   })
 })

@@ -12,6 +12,8 @@ export interface HandshakeClient extends LoggedClient {
   readonly flow: FlowControl
   readonly replyWriter: ReplyWriter
   readonly certificateIdentities: readonly Identity[]
+  /** Handles logins, and no other requests. Calls `SessionHandshake.resume` after one. */
+  waitForLogin(): void
   /** Opens the connection for requests. Calls `writeResponse` before the first of them. */
   openSession(session: Session, writeResponse: () => void): void
   closeAfterFlush(reason: string, context?: object): void
@@ -34,6 +36,7 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
   readonly #client: HandshakeClient
   readonly #request: ConnectRequest
   #timeout = 0
+  #needsLogin = false
   /** Whether the response is written or the connection closed. */
   #isDone = false
 
@@ -54,8 +57,14 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
       case 'create':
         return this.#create(decision.timeout)
       case 'resume':
-        return this.#resume(decision.timeout)
+        this.#timeout = decision.timeout
+        return this.#service.sessionUsers.isOwned(this.sessionId) ? this.#waitForLogin() : this.resume()
     }
+  }
+
+  /** The session to resume; 0 for a new one. */
+  get sessionId(): SessionId {
+    return this.#request.sessionId
   }
 
   /** Ignores all later callbacks: the connection is closed. */
@@ -65,10 +74,16 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
 
   onRevalidated(isValid: boolean): void {
     if (this.#isDone) return
-    if (!isValid) return this.#refuse()
+    const { sessions, localSessions, sessionUsers, turnTime } = this.#service
+    const { sessionId } = this
+    if (!isValid)
+      return this.#needsLogin
+        ? this.#client.closeAfterFlush('Closed: its session ended before it had logged in')
+        : this.#refuse()
+    // This server may have learned of the user after the handshake. The next attempt of the client will have to log in.
+    if (!this.#needsLogin && sessionUsers.isOwned(sessionId))
+      return this.#client.destroy('Closed: its session belongs to a user, and it has not logged in by SASL')
     this.#destroyFormerConnection()
-    const { sessions, localSessions, turnTime } = this.#service
-    const { sessionId } = this.#request
     const registry = localSessions?.isOpen(sessionId) ? localSessions : sessions
     this.#open(registry.resume(sessionId, this.#timeout, turnTime))
   }
@@ -97,21 +112,31 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
     this.#client.destroy('Closed: no session can be stored while the disk is full')
   }
 
-  #resume(timeout: number): void {
+  /** Responds as if the session were resumed: only then clients log in. The session and its connection are left alone until then. */
+  #waitForLogin(): void {
+    const { sessions, localSessions } = this.#service
+    if (localSessions?.isOpen(this.sessionId) !== true && !sessions.isOpen(this.sessionId))
+      return this.#refuse()
+    this.#needsLogin = true
+    this.#writeResponse({ id: this.sessionId, timeout: this.#timeout })
+    this.#client.waitForLogin()
+  }
+
+  /** Resumes the session, whose password and user are right. */
+  resume(): void {
     // Requests that the former connection sends from now on would count as those of this connection.
     this.#destroyFormerConnection()
     const { stats, localSessions, pipeline } = this.#service
-    const { sessionId } = this.#request
+    const { sessionId } = this
     stats.sessionsResumed++
-    this.#timeout = timeout
     if (localSessions?.isOpen(sessionId)) return this.onRevalidated(true)
-    pipeline.revalidate(sessionId, timeout, this)
+    pipeline.revalidate(sessionId, this.#timeout, this)
     // The answer of the leader arrives later.
     if (!this.#isDone) this.#client.flow.pause(PauseReason.session)
   }
 
   #destroyFormerConnection(): void {
-    const former = this.#service.connections.ofSession(this.#request.sessionId)
+    const former = this.#service.connections.ofSession(this.sessionId)
     former?.destroy('Closed: its client has connected again')
   }
 
@@ -119,17 +144,19 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
     this.#isDone = true
     this.#writeResponse(undefined)
     this.#client.closeAfterFlush('Refused a session: it is unknown or over, or the password is wrong', {
-      session: formatSessionId(this.#request.sessionId),
+      session: formatSessionId(this.sessionId),
     })
   }
 
   #open(session: Session): void {
     this.#isDone = true
-    this.#client.openSession(session, () => this.#writeResponse(session))
+    this.#client.openSession(session, () => {
+      if (!this.#needsLogin) this.#writeResponse(session)
+    })
   }
 
   /** Writes the connect response. Without a session it says that the session of the client is not valid. */
-  #writeResponse(session: Session | undefined): void {
+  #writeResponse(session: Pick<Session, 'id' | 'timeout'> | undefined): void {
     const { replyWriter } = this.#client
     // Clients before 3.4 send no readOnly field, and expect none.
     const isLegacy = this.#request.readOnly === undefined

@@ -51,12 +51,16 @@ const secure = {
   sslTrustStoreLocation: path('authority.pem'),
 } as const
 
-async function serve(settings: Partial<ServerSettings>, logger?: Partial<Logger>): Promise<Server> {
+async function serve(
+  settings: Partial<ServerSettings>,
+  logger?: Partial<Logger>,
+  disk = new MemoryDisk(),
+): Promise<Server> {
   const silent = { error() {}, warn() {}, info() {}, debug() {} }
   const server = await createServer(
     defaults({ dataDir: '/data', ...local, ...settings }),
     nodePlatform({
-      disk: new MemoryDisk(),
+      disk,
       logger: { ...silent, ...logger },
       networkFactories: {
         tls: tlsNetwork,
@@ -298,6 +302,30 @@ describe('a client certificate', () => {
     expect((await alice.request(1, OpCode.create, create('/a'))).err).toBe(0)
     expect((await anonymous.request(1, OpCode.create, create('/b'))).err).toBe(-124)
     await anonymous.closed()
+  })
+
+  it('is needed to resume a session that was opened with it, after a restart too', async () => {
+    const disk = new MemoryDisk()
+    const settings = { clientPort: 0, ...secure, sslClientAuth: 'want' } as const
+    let server = await serve(settings, undefined, disk)
+    const alice = await call(server, 'secureClientPort', overTls('alice.p12'))
+    const session = (await alice.handshake(undefined, 40_000))!
+    const resumedBy = async (key: string, network: Network): Promise<boolean> => {
+      const { sessionId } = (await (await call(server, key, network)).handshake(session, 40_000))!
+      return sessionId === session.sessionId
+    }
+    const expectOnlyAlice = async (): Promise<void> => {
+      expect(await resumedBy('secureClientPort', overTls('odd.pem'))).toBe(false)
+      expect(await resumedBy('secureClientPort', overTls())).toBe(false)
+      expect(await resumedBy('clientPort', nodePlatform().network)).toBe(false)
+      if (server === servers[0]) expect((await alice.request(1, OpCode.exists, get('/'))).err).toBe(0)
+      // The same certificate from another file.
+      expect(await resumedBy('secureClientPort', overTls('alice.pem'))).toBe(true)
+    }
+    await expectOnlyAlice()
+    await server.close()
+    server = await serve(settings, undefined, disk)
+    await expectOnlyAlice()
   })
 
   it('can be presented again in an auth packet, which fails without a certificate', async () => {

@@ -26,3 +26,32 @@ it('a connection that waits again and again gets one share in a turn', () => {
   }
   expect(runs).toEqual(new Array<number>(21).fill(1))
 })
+
+it('looks at the clock after every fourth request, and after a large one', () => {
+  let now = 100
+  const clock = Object.assign(new ManualClock(), { monotonic: () => now })
+  const shares = new TurnShares({ clock, runLater() {}, turnTime: () => 0 })
+  expect([1, 2, 3, 4].map(() => shares.isSpent())).toEqual([false, false, false, true])
+  shares.checkNext()
+  expect([1, 2].map(() => shares.isSpent())).toEqual([true, false])
+  now = 1
+  shares.checkNext()
+  expect(shares.isSpent()).toBe(false)
+})
+
+it('connections that all have more requests than their share take 8 ms of one iteration of the event loop together', () => {
+  let now = 0
+  let turnTime = 0
+  const shares = new TurnShares({
+    clock: Object.assign(new ManualClock(), { monotonic: () => now }),
+    runLater() {},
+    turnTime: () => turnTime,
+  })
+  for (let connection = 0; connection < 50; connection++) {
+    turnTime = now
+    do now += 0.001
+    while (!shares.isSpent())
+    shares.wait({ proceed() {} })
+  }
+  expect(now).toBeLessThan(8)
+})

@@ -85,7 +85,7 @@ it('ApplyQueue applies fewer in a turn when they take long', () => {
   const fixture = new QueueFixture(0.5, 40)
   fixture.queue.commit(40)
   while (fixture.waiting > 0) fixture.next()
-  expect(fixture.lengths).toEqual([15, 15, 10])
+  expect(fixture.lengths).toEqual([7, 7, 7, 7, 7, 5])
 })
 
 it('ApplyQueue schedules one later turn at a time, whatever is committed meanwhile', () => {

@@ -1,4 +1,11 @@
-import { OpCode, readConnectResponse, readWhoAmIResponse, type Reader, type Writer } from '@zabra/protocol'
+import {
+  OpCode,
+  readConnectResponse,
+  readWhoAmIResponse,
+  type ConnectResponse,
+  type Reader,
+  type Writer,
+} from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
 import { FramedConnection, type Reply } from '@zabra/testkit'
 
@@ -45,9 +52,18 @@ export class NetworkClient {
    * connection instead.
    */
   async session(timeOut = 10_000): Promise<bigint | undefined> {
-    this.#framed.sendHandshake({ timeoutMs: timeOut })
+    return (await this.handshake(undefined, timeOut))?.sessionId
+  }
+
+  /** Opens a session, or resumes one. Resolves with the response, or with undefined when the server closes the connection instead. */
+  async handshake(resume?: ConnectResponse, timeoutMs = 10_000): Promise<ConnectResponse | undefined> {
+    const session =
+      resume === undefined
+        ? {}
+        : { sessionId: resume.sessionId, password: resume.passwd ?? new Uint8Array(16) }
+    this.#framed.sendHandshake({ timeoutMs, ...session })
     const greeting = await this.next()
-    return greeting && readConnectResponse(greeting).sessionId
+    return greeting && readConnectResponse(greeting)
   }
 
   /** Sends a request. Resolves with the error and the body of its reply. */

@@ -21,7 +21,7 @@ import type { PendingNode } from '../prepare/pending-tree.ts'
 import { reject } from '../prepare/request-error.ts'
 import { sequenceNumber } from '../prepare/sequence.ts'
 import type { WriteRequest } from '../prepare/types.ts'
-import { crcPrefix, pathCrc, type Tree } from '../tree/index.ts'
+import { crcPrefix, pathCrc, SESSION_USERS_NODE, type Tree } from '../tree/index.ts'
 import type { CreateContainerTxn, CreateTTLTxn, CreateTxn, SubTxn, Txn, Zxid } from '../types.ts'
 import {
   readRequestAcl,
@@ -102,6 +102,7 @@ function create(
   const path = isSequential(flags) ? requested + sequenceNumber(parent.cversion) : requested
   if (validatePath(path) !== undefined) return reject(ErrorCode.BADARGUMENTS)
   context.checkQuotaOwner(path, request)
+  if (path === SESSION_USERS_NODE) context.checkSuper(request)
   const before = pending.lookup(path)
   if (before?.exists === true) return reject(ErrorCode.NODEEXISTS)
   if (ownerKind(parent.owner, tree.options) === 'ephemeral') return reject(ErrorCode.NOCHILDRENFOREPHEMERALS)

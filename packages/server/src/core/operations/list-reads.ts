@@ -7,7 +7,13 @@ import {
   type ChunkedReply,
 } from '../reads/chunked-reply.ts'
 import type { ReadCaller, ReadContext } from '../reads/types.ts'
-import { ChildPathsCursor, countDescendants, DescendantCounter, writeChildren } from '../tree/index.ts'
+import {
+  ChildPathsCursor,
+  countDescendants,
+  DescendantCounter,
+  SESSION_USERS_NODE,
+  writeChildren,
+} from '../tree/index.ts'
 import type { NotifiedWatcher } from '../watches/index.ts'
 import { canRead, decodeReadPart, readPartRules } from './node-reads.ts'
 import { defineOperation } from './types.ts'
@@ -85,20 +91,24 @@ function getEphemerals(
   if (nodes.size > CHUNK_THRESHOLD) {
     const paths: string[] = []
     for (const node of nodes) paths.push(tree.pathOf(node))
-    return chunkedVector(paths, (path) => (path.startsWith(prefix) ? path : undefined))
+    return chunkedVector(paths, (path) => (isListed(path, prefix) ? path : undefined))
   }
   const mark = writer.length
   writer.int(0)
   let count = 0
   for (const node of nodes) {
     const path = tree.pathOf(node)
-    if (!path.startsWith(prefix)) continue
+    if (!isListed(path, prefix)) continue
     writer.string(path)
     count++
   }
   writer.intAt(mark, count)
   return ErrorCode.OK
 }
+
+/** The node that names the user of the session is the server's. */
+const isListed = (path: string, prefix: string): boolean =>
+  path.startsWith(prefix) && !path.startsWith(`${SESSION_USERS_NODE}/`)
 
 /** Trims the same characters as Java's `String.trim`: all characters up to the space, and no other white space of Unicode. */
 function trim(text: string): string {

@@ -23,8 +23,13 @@ import { defineOperation } from './types.ts'
 type Context = ReadContext<NotifiedWatcher>
 type Caller = ReadCaller<NotifiedWatcher>
 
-/** Most bytes of one reply: a small request must not be able to ask for more than memory holds. */
-const MAX_REPLY_BYTES = 64 * 2 ** 20
+/**
+ * Limits of one request. All its parts see one state of the tree, so they are executed in one turn of the event loop, which these
+ * hold for some milliseconds; only lists of more than `CHUNK_THRESHOLD` names are written in later turns.
+ */
+const MAX_PARTS = 16_384
+const MAX_REPLY_BYTES = 8 * 2 ** 20
+const MAX_NAME_BYTES = 2 * 2 ** 20
 
 /** Executes all parts on one state of the tree: long lists of children are captured now, and written in steps. */
 function multiRead(context: Context, body: Reader, writer: Writer, caller: Caller): number | ChunkedReply {
@@ -44,12 +49,13 @@ function readParts(
   writer: Writer,
   caller: Caller,
 ): number | ChunkedReply {
-  const operations = readMultiRequest(body)
+  const operations = readMultiRequest(body, MAX_PARTS)
   if (operations.some(isReadPart) && !operations.every(isReadPart))
     body.fail('Expected reads only or writes only', 'a multi')
   const start = writer.length
   const lists: ChildListInsertion[] = []
   let failure: number = ErrorCode.OK
+  let nameBytes = 0
   for (const operation of operations) {
     const { type, path } = operation
     if (path === null || !isReadPart(operation)) {
@@ -67,8 +73,9 @@ function readParts(
       type === OpCode.getData
         ? writeData(context, node, path, false, writer, caller)
         : writeNames(context, node, writer, caller)
-    if (writer.length - start > MAX_REPLY_BYTES)
-      body.fail('Expected reads of 64 MiB at most together', 'a multi')
+    if (type === OpCode.getChildren) nameBytes += writer.length - mark
+    if (writer.length - start > MAX_REPLY_BYTES || nameBytes > MAX_NAME_BYTES)
+      body.fail('Expected reads of 8 MiB, and 2 MiB of names in short lists, at most together', 'a multi')
     if (err === ErrorCode.OK) continue
     writer.truncate(mark)
     writeMultiHeader(writer, { type: OpCode.error, done: false, err })

@@ -14,6 +14,23 @@ const create = (path: string, flags: number = CreateMode.PERSISTENT): RequestSpe
 const multi = (...txns: object[]): object => ({ type: OpCode.multi, txns })
 
 describe('a multi', () => {
+  it('whose access control lists name more than 2 MiB of identities is refused, others are not', () => {
+    const fixture = new PreparerFixture()
+    fixture.identities = Array.from({ length: 4 }, (_, i) => ({ scheme: 'digest', id: `${i}`.repeat(4090) }))
+    const auth = [{ perms: Perms.ALL, id: { scheme: 'auth', id: '' } }]
+    const lastOf = (name: string, count: number): unknown => {
+      const parts = Array.from({ length: count }, (_, i): RequestSpec => ({
+        op: 'create',
+        path: `/${name}${i}`,
+        acl: auth,
+      }))
+      return (fixture.prepare(parts) as unknown as { txns: object[] }).txns.at(-1)
+    }
+    expect(lastOf('a', 128)).toMatchObject({ path: '/a127' })
+    expect(lastOf('b', 128)).toMatchObject({ path: '/b127' })
+    expect(lastOf('c', 129)).toEqual(failure(ErrorCode.INVALIDACL))
+  })
+
   it('validates each part against the changes of the parts before', () => {
     const fixture = new PreparerFixture()
     const txn = fixture.apply([

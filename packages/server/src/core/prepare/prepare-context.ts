@@ -14,6 +14,11 @@ import { reject } from './request-error.ts'
 import type { PreparerOptions, WriteRequest } from './types.ts'
 
 const QUOTA_FOLDER = `${QUOTA_ROOT}/`
+/**
+ * Characters of the identities in all access control lists of one request. An `auth` entry of a few bytes stands for all identities of
+ * its client.
+ */
+const MAX_ACL_CHARS = 2 ** 21
 
 /** Holds the state that the operations share while they validate writes: the pending tree, and the checks of sessions, ACLs and quotas. */
 export class PrepareContext {
@@ -24,6 +29,9 @@ export class PrepareContext {
   node: PendingNode | undefined
   /** The parent that was looked up last. */
   #lastParent: PendingNode | undefined
+  /** The characters of the lists that the request has named so far. */
+  #aclChars = 0
+  #aclRequest: WriteRequest | undefined
 
   constructor(options: PreparerOptions) {
     this.options = options
@@ -45,6 +53,11 @@ export class PrepareContext {
 
   checkAccess(node: PendingNode, perms: number, request: WriteRequest): void {
     if (!this.options.acls.allows(node.acl, perms, request.identities)) reject(ErrorCode.NOAUTH)
+  }
+
+  /** Rejects a write of what only the server and its super user may change. */
+  checkSuper({ identities }: WriteRequest): void {
+    if (!identities.some(({ scheme }) => scheme === 'super')) reject(ErrorCode.NOAUTH)
   }
 
   /**
@@ -82,7 +95,17 @@ export class PrepareContext {
     const accepted = this.options.acls.accept(acl, request.identities)
     if (accepted === 'invalid') return reject(ErrorCode.INVALIDACL)
     if (accepted === 'null id') return reject(ErrorCode.MARSHALLINGERROR)
+    if (accepted !== acl) this.#countAcl(accepted, request)
     return accepted
+  }
+
+  #countAcl(acl: readonly ACL[], request: WriteRequest): void {
+    if (request !== this.#aclRequest) {
+      this.#aclRequest = request
+      this.#aclChars = 0
+    }
+    for (const { id } of acl) this.#aclChars += id.scheme!.length + id.id!.length
+    if (this.#aclChars > MAX_ACL_CHARS) reject(ErrorCode.INVALIDACL)
   }
 
   /** Rejects a write beyond a hard quota. As in Apache ZooKeeper, quotas count applied changes, not pending ones. */

@@ -181,7 +181,7 @@ describe('a multiRead', () => {
     ])
   })
 
-  it('whose reply exceeds 64 MiB fails with an empty body', ({ fixture }) => {
+  it('whose reply exceeds 8 MiB fails with an empty body', ({ fixture }) => {
     fixture.create('/large', 'x'.repeat(2 ** 20))
     const large = (count: number): Answer =>
       fixture.ask(OpCode.multiRead, (w) => {
@@ -192,8 +192,27 @@ describe('a multiRead', () => {
         }
         writeMultiHeader(w, { type: -1, done: true, err: -1 })
       })
-    expect(large(63).err).toBe(ErrorCode.OK)
-    expect(large(64)).toMatchObject({ err: ErrorCode.MARSHALLINGERROR, length: 0 })
+    expect(large(7).err).toBe(ErrorCode.OK)
+    expect(large(8)).toMatchObject({ err: ErrorCode.MARSHALLINGERROR, length: 0 })
+  })
+
+  it.for([
+    ['of 16,384 parts is answered', 16_384, '/none', ErrorCode.OK],
+    ['of more parts fails', 16_385, '/none', ErrorCode.MARSHALLINGERROR],
+    ['of less than 2 MiB of names in short lists is answered', 20, '/list', ErrorCode.OK],
+    ['of more than that fails', 22, '/list', ErrorCode.MARSHALLINGERROR],
+  ] as const)('%s', ([, count, path, err], { fixture }) => {
+    fixture.create('/list', '')
+    for (let i = 0; i < 100; i++) fixture.create(`/list/${String(i).padStart(1000, '0')}`, '')
+    const answer = fixture.ask(OpCode.multiRead, (w) => {
+      for (let i = 0; i < count; i++) {
+        writeMultiHeader(w, { type: OpCode.getChildren, done: false, err: -1 })
+        w.string(path)
+        w.bool(false)
+      }
+      writeMultiHeader(w, { type: -1, done: true, err: -1 })
+    })
+    expect(answer.err).toBe(err)
   })
 
   it.each([

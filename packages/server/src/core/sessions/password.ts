@@ -52,6 +52,21 @@ export class SessionPasswords {
     return hmacSha256(this.#secret.bytes, message).subarray(0, PASSWORD_BYTES)
   }
 
+  /** Whether passwords are computed with a secret, so that one can be kept from other clients. */
+  get hasSecret(): boolean {
+    return this.#secret !== undefined
+  }
+
+  /** Returns the proof that a session belongs to a user. */
+  userProofFor(sessionId: bigint, user: string): Uint8Array {
+    return this.passwordFor(sessionId, `user\0${user}`)
+  }
+
+  /** Whether a session with this proof belongs to the user. */
+  isUserOf(sessionId: bigint, proof: Uint8Array, user: string): boolean {
+    return proof.length === PASSWORD_BYTES && isEqual(this.userProofFor(sessionId, user), proof)
+  }
+
   /** Whether a client with this password and certificate identity may resume a session. */
   matches(sessionId: bigint, password: Uint8Array | null, identity = ''): boolean {
     if (sessionId === 0n || password === null || password.length !== PASSWORD_BYTES) return false

@@ -15,6 +15,8 @@ export interface Session {
   isLocal: boolean
   /** The learner, or the leader, through which its requests must come; undefined before the first request. */
   owner: unknown
+  /** The user of a local session that a client with a SASL login has opened; that of a global one is in the tree. */
+  user: string | undefined
   /** Whether it was touched since the last report to the leader. */
   isTouched: boolean
 }

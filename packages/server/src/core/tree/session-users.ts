@@ -1,0 +1,19 @@
+import type { SessionId } from '../types.ts'
+import type { Tree } from './tree.ts'
+
+/**
+ * The node whose children name the users of sessions: an ephemeral node for each session that a client with a SASL login has opened.
+ * Only the server creates nodes there.
+ */
+export const SESSION_USERS_NODE = '/zookeeper/sessions'
+
+/** Returns the path of the node that names the user of a session. */
+export const sessionUserPath = (id: SessionId): string =>
+  `${SESSION_USERS_NODE}/${BigInt.asUintN(64, id).toString(16).padStart(16, '0')}`
+
+/** Returns what the node of a session says about its user; undefined when the session belongs to none. */
+export function sessionUserOf(tree: Tree, id: SessionId): Uint8Array | undefined {
+  const node = tree.find(sessionUserPath(id))
+  if (node === -1 || tree.owners.of(node) !== id) return undefined
+  return tree.dataOf(node) ?? new Uint8Array(0)
+}
