@@ -1,6 +1,6 @@
 // pnpm sim: bundles the simulator and runs it in a process of its own, so that source maps and signals work.
 import { spawn } from 'node:child_process'
-import { bundle } from './bundle.mjs'
+import { bundle, nodeOptions } from './bundle.mjs'
 import { huntMutants, mutantsOf } from './hunt-mutants.mjs'
 import { variantOf } from './variants.mjs'
 
@@ -25,7 +25,7 @@ if (mutants === undefined) {
     recipes >= 0 ? 'recipes/main.ts' : 'main.ts',
     variant ?? (planted && (await mutantsOf(planted))[0]),
   )
-  const child = spawn(process.execPath, ['--enable-source-maps', file, ...args], { stdio: 'inherit' })
+  const child = spawn(process.execPath, [...nodeOptions, file, ...args], { stdio: 'inherit' })
   child.on('exit', (code, signal) => (process.exitCode = signal ? 1 : (code ?? 1)))
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal))
 } else {

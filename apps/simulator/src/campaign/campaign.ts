@@ -68,7 +68,7 @@ export async function runSeeds(options: CampaignOptions): Promise<Outcome> {
   let [failed, eventCount, virtualMs, compared] = [0, 0, 0, 0]
   for (let seed = start; seed < start + seeds; seed++) {
     const plan = drawPlan(seed, options)
-    const result = await catchUnhandledRejections(() => runPlan(plan))
+    const result = await withoutStacks(() => catchUnhandledRejections(() => runPlan(plan)))
     stats.merge(result.stats)
     eventCount += result.eventCount
     virtualMs += result.virtualMs
@@ -82,6 +82,17 @@ export async function runSeeds(options: CampaignOptions): Promise<Outcome> {
     if (!options.quiet) progress(seed - start + 1, seeds, failed)
   }
   return { failed, eventCount, virtualMs, compared, counts: stats.counts, recoveryMs: stats.recoveryMs }
+}
+
+/** Runs a seed without stacks in errors, which cost more than the errors: a replay of the seed has them. */
+async function withoutStacks<T>(run: () => Promise<T>): Promise<T> {
+  const { stackTraceLimit } = Error
+  Error.stackTraceLimit = 0
+  try {
+    return await run()
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit
+  }
 }
 
 /** Returns whether a second run of the plan has the same hash and event count. */
