@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { missingChanges, repository } from '@zabra/testkit/mutants'
-import { bundle } from './bundle.mjs'
+import { bundle, nodeOptions } from './bundle.mjs'
 
 /** Resolves to the mutants with these names, separated by commas; `all` and `recipes` name many. */
 export async function mutantsOf(names) {
@@ -64,7 +64,9 @@ async function hunt(mutant, seeds) {
 
 function run(file, args) {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [file, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const child = spawn(process.execPath, [...nodeOptions, file, ...args], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
     let output = ''
     child.stdout.on('data', (chunk) => (output += chunk))
     child.on('exit', (code) =>

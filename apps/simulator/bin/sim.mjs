@@ -1,6 +1,8 @@
 // pnpm sim: bundles the simulator and runs it in a process of its own, so that source maps and signals work.
-import { spawn } from 'node:child_process'
-import { bundle } from './bundle.mjs'
+import { execFileSync, spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { repository } from '@zabra/testkit/mutants'
+import { bundle, nodeOptions } from './bundle.mjs'
 import { huntMutants, mutantsOf } from './hunt-mutants.mjs'
 import { variantOf } from './variants.mjs'
 
@@ -19,15 +21,32 @@ function wantedMutants() {
   return names === 'all' ? 'recipes' : names.replaceAll(/[^,]+/g, (name) => `recipe:${name}`)
 }
 
+/** Returns the commit of the sources, with `+` when they have changes that are not committed. */
+function commit() {
+  const git = (...words) => execFileSync('git', ['-C', repository, ...words], { encoding: 'utf8' }).trim()
+  const isChanged = git('status', '--porcelain', '--', 'apps', 'packages') !== ''
+  return `${git('rev-parse', '--short', 'HEAD')}${isChanged ? '+' : ''}`
+}
+
+/** Runs a bundle with the same signals, and exits as it does. */
+function runBundle(file, options) {
+  const child = spawn(process.execPath, [...nodeOptions, file, ...options], { stdio: 'inherit' })
+  child.on('exit', (code, signal) => (process.exitCode = signal ? 1 : (code ?? 1)))
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal))
+}
+
 const mutants = wantedMutants()
-if (mutants === undefined) {
+if (args[0] === 'campaign') {
+  if (variant !== undefined || planted !== undefined)
+    throw new Error('Expected a campaign of the sources as they are, got --variant or --plant')
+  const file = take('--file') ?? join(repository, 'lab/campaigns.json')
+  runBundle(await bundle('campaign/main.ts'), [...args.slice(1), '--commit', commit(), '--file', file])
+} else if (mutants === undefined) {
   const file = await bundle(
     recipes >= 0 ? 'recipes/main.ts' : 'main.ts',
     variant ?? (planted && (await mutantsOf(planted))[0]),
   )
-  const child = spawn(process.execPath, ['--enable-source-maps', file, ...args], { stdio: 'inherit' })
-  child.on('exit', (code, signal) => (process.exitCode = signal ? 1 : (code ?? 1)))
-  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal))
+  runBundle(file, args)
 } else {
   const number = (name, usual) => (args.includes(name) ? Number(args[args.indexOf(name) + 1]) : usual)
   const options = {

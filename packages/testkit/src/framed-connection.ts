@@ -83,6 +83,8 @@ export class FramedConnection {
   }
 
   #flush(): void {
-    this.connection.write(this.#writer.take())
+    if (this.connection.canReuseBuffers !== true) return void this.connection.write(this.#writer.take())
+    this.connection.write(this.#writer.bytes())
+    this.#writer.reset()
   }
 }

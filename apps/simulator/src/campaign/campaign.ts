@@ -1,7 +1,8 @@
 import { drawPlan, type Feature } from '../simulation/plan.ts'
 import { runPlan, type RunReport } from '../simulation/run.ts'
 import { Stats } from '../simulation/stats.ts'
-import { report, reportViolations } from './report.ts'
+import { replayCommand, report, reportViolations } from './report.ts'
+import type { Failure, Outcome } from './outcome.ts'
 import { catchUnhandledRejections } from './unhandled-rejections.ts'
 
 export interface Range {
@@ -19,18 +20,6 @@ export interface CampaignOptions extends Range {
   readonly quiet: boolean
 }
 
-/** The result of some seeds, in a form that can be sent between processes. */
-export interface Outcome {
-  /** Number of seeds with violations. */
-  readonly failed: number
-  readonly eventCount: number
-  readonly virtualMs: number
-  /** Number of seeds that were run twice. */
-  readonly compared: number
-  readonly counts: Readonly<Record<string, number>>
-  readonly recoveryMs: number
-}
-
 /** Runs many seeds and prints a summary. Resolves to the number of seeds with violations. */
 export async function campaign(
   options: CampaignOptions,
@@ -43,7 +32,7 @@ export async function campaign(
     outcomes.reduce((sum, outcome) => sum + of(outcome), 0)
   const stats = new Stats()
   for (const { counts, recoveryMs } of outcomes) stats.merge({ counts, recoveryMs })
-  let failed = sum((outcome) => outcome.failed)
+  let failed = sum(({ failures }) => failures.length)
   report({
     stats,
     eventCount: sum(({ eventCount }) => eventCount),
@@ -65,33 +54,51 @@ export async function campaign(
 export async function runSeeds(options: CampaignOptions): Promise<Outcome> {
   const { seeds, start, twice } = options
   const stats = new Stats()
-  let [failed, eventCount, virtualMs, compared] = [0, 0, 0, 0]
+  const failures: Failure[] = []
+  let [eventCount, virtualMs, compared] = [0, 0, 0]
   for (let seed = start; seed < start + seeds; seed++) {
     const plan = drawPlan(seed, options)
-    const result = await catchUnhandledRejections(() => runPlan(plan))
+    const result = await withoutStacks(() => catchUnhandledRejections(() => runPlan(plan)))
     stats.merge(result.stats)
     eventCount += result.eventCount
     virtualMs += result.virtualMs
     if (result.violations.length > 0) {
-      failed++
+      failures.push({ seed, ...result.violations[0]!, replay: replayCommand(plan, options) })
       await reportViolations(result, options)
     } else if (twice || seed % 50 === 0) {
       compared++
-      if (!(await isReproducible(result))) failed++
+      const difference = await differenceOfSecondRun(result)
+      if (difference !== undefined)
+        failures.push({
+          seed,
+          checker: 'determinism',
+          message: difference,
+          replay: replayCommand(plan, options),
+        })
     }
-    if (!options.quiet) progress(seed - start + 1, seeds, failed)
+    if (!options.quiet) progress(seed - start + 1, seeds, failures.length)
   }
-  return { failed, eventCount, virtualMs, compared, counts: stats.counts, recoveryMs: stats.recoveryMs }
+  return { failures, eventCount, virtualMs, compared, counts: stats.counts, recoveryMs: stats.recoveryMs }
 }
 
-/** Returns whether a second run of the plan has the same hash and event count. */
-async function isReproducible({ plan, hash, eventCount }: RunReport): Promise<boolean> {
+/** Runs a seed without stacks in errors, which cost more than the errors: a replay of the seed has them. */
+async function withoutStacks<T>(run: () => Promise<T>): Promise<T> {
+  const { stackTraceLimit } = Error
+  Error.stackTraceLimit = 0
+  try {
+    return await run()
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit
+  }
+}
+
+/** Runs a plan again. Resolves to how the hash or the event count differs; undefined when both are the same. */
+async function differenceOfSecondRun({ plan, hash, eventCount }: RunReport): Promise<string | undefined> {
   const again = await runPlan(plan)
-  if (again.hash === hash && again.eventCount === eventCount) return true
-  console.log(
-    `seed ${plan.seed}: VIOLATION determinism: ${eventCount} events (${hash}), then ${again.eventCount} (${again.hash})`,
-  )
-  return false
+  if (again.hash === hash && again.eventCount === eventCount) return undefined
+  const difference = `${eventCount} events (${hash}), then ${again.eventCount} (${again.hash})`
+  console.log(`seed ${plan.seed}: VIOLATION determinism: ${difference}`)
+  return difference
 }
 
 function progress(done: number, all: number, failed: number): void {

@@ -3,7 +3,7 @@ import { fork } from 'node:child_process'
 /** Runs a part in a child process, which reports its result in one message. Rejects when the child ends without one. */
 export function runInChild<Outcome>(args: readonly string[], what: string): Promise<Outcome> {
   return new Promise((resolve, reject) => {
-    const child = fork(process.argv[1]!, args, { execArgv: ['--enable-source-maps'] })
+    const child = fork(process.argv[1]!, args)
     let outcome: Outcome | undefined
     child.on('message', (message) => (outcome = message as Outcome))
     child.on('error', reject)

@@ -13,12 +13,15 @@ export interface ReportOptions {
   readonly shrink: boolean
 }
 
-/** Returns the command that replays a seed. */
-export function replayCommand({ seed }: Plan, { servers, minutes, features }: ReportOptions): string {
-  const options = { servers, minutes, with: features?.join() }
-  const given = Object.entries(options).filter(([, value]) => value !== undefined)
-  return ['pnpm sim --seed', seed, ...given.map(([name, value]) => `--${name} ${value}`)].join(' ')
+/** Returns options of plans as on the command line. */
+export function optionsText({ servers, minutes, features }: Omit<ReportOptions, 'shrink'>): string {
+  const given = Object.entries({ servers, minutes, with: features?.join() })
+  return given.flatMap(([name, value]) => (value === undefined ? [] : [`--${name} ${value}`])).join(' ')
 }
+
+/** Returns the command that replays a seed. */
+export const replayCommand = ({ seed }: Plan, options: Omit<ReportOptions, 'shrink'>): string =>
+  `pnpm sim --seed ${seed} ${optionsText(options)}`.trimEnd()
 
 /** Prints violations and the command that replays them, writes the trace, and shrinks the plan on request. */
 export async function reportViolations(result: RunReport, options: ReportOptions): Promise<void> {

@@ -1,5 +1,6 @@
 import { runInChild } from './child-process.ts'
-import type { CampaignOptions, Outcome, Range } from './campaign.ts'
+import type { CampaignOptions, Range } from './campaign.ts'
+import type { Outcome } from './outcome.ts'
 
 /** Splits a range of seeds into parts of nearly equal size. */
 export function splitSeeds({ seeds, start }: Range, parts: number): Range[] {

@@ -8,9 +8,9 @@ export const agreement: Checker = {
   check({ logs, committed, quorum }) {
     const wrong = logs.flatMap(({ problems }) => problems)
     for (const { server, entries } of logs) {
-      for (const [zxid, { print }] of entries) {
+      for (const [zxid, logged] of entries) {
         const other = logs.find((log) => log.server !== server && log.entries.has(zxid))
-        if (other !== undefined && other.entries.get(zxid)!.print !== print && committed.byZxid.has(zxid))
+        if (other !== undefined && other.entries.get(zxid) !== logged && committed.byZxid.has(zxid))
           wrong.push(`${server} and ${other.server} have different transactions ${formatZxid(zxid)}`)
       }
     }

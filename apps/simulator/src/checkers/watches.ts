@@ -255,9 +255,7 @@ class SessionWatches {
   }
 
   #next(kind: OneShotWatch, path: string, since: number): PathChange | undefined {
-    for (const step of this.#model.changesAfter(path, since))
-      if (eventOf(kind, step) !== undefined) return step
-    return undefined
+    return this.#model.firstChangeAfter(path, since, (step) => eventOf(kind, step) !== undefined)
   }
 }
 

@@ -6,10 +6,10 @@ import { formatZxid } from './records.ts'
 /** The transactions in the logs of one server. */
 export interface ServerLog {
   readonly server: string
-  /** Transactions by zxid, with a digest over header and body. */
-  readonly entries: ReadonlyMap<number, { readonly logged: LoggedTxn; readonly print: string }>
+  /** Transactions by zxid. In the logs of one run, equal transactions are one object. */
+  readonly entries: ReadonlyMap<number, LoggedTxn>
   /** Transactions of logs that were removed. */
-  readonly removed: ReadonlyMap<number, { readonly logged: LoggedTxn; readonly print: string }>
+  readonly removed: ReadonlyMap<number, LoggedTxn>
   /** Unreadable files, and zxids logged twice with different contents. */
   readonly problems: readonly string[]
 }
@@ -38,29 +38,30 @@ export async function readServerLog(
   platter: ServerFiles,
   dataDir: string,
   gone: readonly Uint8Array[],
+  distinct: DistinctTransactions,
 ): Promise<ServerLog> {
   const folder = `${dataDir}/${VERSION_FOLDER}`
   const disk = readOnlyDisk((path) => platter.file(path)?.bytes)
-  const entries = new Map<number, { logged: LoggedTxn; print: string }>()
-  const removed = new Map<number, { logged: LoggedTxn; print: string }>()
+  const entries = new Map<number, LoggedTxn>()
+  const removed = new Map<number, LoggedTxn>()
   for (const bytes of gone) {
     await readLog(
       readOnlyDisk(() => bytes),
       'a log that is gone',
-      ({ logged }) => {
-        removed.set(logged.header.zxid, { logged, print: digestOf(logged) })
+      ({ logged, bytes: stored }) => {
+        removed.set(logged.header.zxid, distinct.of(logged, stored))
       },
     )
   }
   const problems: string[] = []
   for (const { name } of logsIn(platter.hasFolder(folder) ? platter.list(folder) : [])) {
-    const report = await readLog(disk, `${folder}/${name}`, ({ logged }) => {
+    const report = await readLog(disk, `${folder}/${name}`, ({ logged, bytes }) => {
       const { zxid } = logged.header
-      const print = digestOf(logged)
+      const one = distinct.of(logged, bytes)
       const other = entries.get(zxid)
-      if (other !== undefined && other.print !== print)
+      if (other !== undefined && other !== one)
         problems.push(`${server} has two transactions ${formatZxid(zxid)} in its logs`)
-      entries.set(zxid, { logged, print })
+      entries.set(zxid, one)
     })
     if (report.state === 'damaged')
       problems.push(`${server}: ${report.file}: ${report.problem?.what ?? 'damaged'}`)
@@ -91,8 +92,41 @@ export function committedHistoryOf(
   return { entries, byZxid, byRequest, model }
 }
 
+interface Distinct {
+  readonly logged: LoggedTxn
+  readonly bytes: Uint8Array | undefined
+  digest?: string
+}
+
+/** Finds equal transactions: those with equal bytes, and those with equal contents in different encodings. */
+export class DistinctTransactions {
+  readonly #known = new Map<number, Distinct[]>()
+
+  /** Returns the first transaction that equals this one. `bytes`: how a log holds it, which is compared first. */
+  of(logged: LoggedTxn, bytes?: Uint8Array): LoggedTxn {
+    const known = this.#known.get(logged.header.zxid)
+    if (known === undefined) {
+      this.#known.set(logged.header.zxid, [{ logged, bytes }])
+      return logged
+    }
+    const same = known.find((one) => areEqual(one.bytes, bytes))
+    if (same !== undefined) return same.logged
+    const digest = digestOf(logged)
+    const alike = known.find((one) => (one.digest ??= digestOf(one.logged)) === digest)
+    if (alike !== undefined) return alike.logged
+    known.push({ logged, bytes, digest })
+    return logged
+  }
+}
+
+function areEqual(a: Uint8Array | undefined, b: Uint8Array | undefined): boolean {
+  if (a === undefined || b === undefined || a.length !== b.length) return false
+  for (let at = 0; at < a.length; at++) if (a[at] !== b[at]) return false
+  return true
+}
+
 /** Returns a string that is equal for two transactions only if they are the same. */
-export function digestOf({ header, txn }: LoggedTxn): string {
+function digestOf({ header, txn }: LoggedTxn): string {
   return JSON.stringify([header, txn], (_, value: unknown) => {
     if (typeof value === 'bigint') return value.toString(16)
     if (value instanceof Uint8Array) return [...value].join()

@@ -83,6 +83,8 @@ export class TreeModel {
   /** Creation counters, as transactions carry them. */
   readonly #created = new Map<string, number>()
   readonly #children = new Map<string, Set<string>>()
+  /** The children of each path at the zxid that was asked for last, and how many of its changes that includes. */
+  readonly #listed = new Map<string, { zxid: number; next: number; readonly names: Set<string> }>()
   lastZxid = 0
 
   readonly #localSessions: boolean
@@ -162,36 +164,46 @@ export class TreeModel {
   /** Returns the last change of a path up to a zxid. */
   lastChange(path: string, zxid: number): PathChange | undefined {
     const steps = this.paths.get(path)
+    return steps?.[countUpTo(steps, zxid) - 1]
+  }
+
+  /** Returns the first change of a path after a zxid that fits. */
+  firstChangeAfter(
+    path: string,
+    zxid: number,
+    fits: (change: PathChange) => boolean,
+  ): PathChange | undefined {
+    const steps = this.paths.get(path)
     if (steps === undefined) return undefined
-    let [low, high] = [0, steps.length]
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if (steps[middle]!.zxid <= zxid) low = middle + 1
-      else high = middle
+    for (let at = countUpTo(steps, zxid); at < steps.length; at++) if (fits(steps[at]!)) return steps[at]
+    return undefined
+  }
+
+  /** Returns the names of the children of a path at a zxid, valid until the next call. */
+  childrenAt(path: string, zxid: number): ReadonlySet<string> {
+    let listed = this.#listed.get(path)
+    // Most reads follow the one before; an earlier state is computed from the beginning.
+    if (listed === undefined || listed.zxid > zxid) {
+      listed = { zxid: 0, next: 0, names: new Set() }
+      this.#listed.set(path, listed)
     }
-    return steps[low - 1]
-  }
-
-  /** Yields the changes of a path after a zxid, in order. */
-  *changesAfter(path: string, zxid: number): Generator<PathChange> {
-    for (const step of this.paths.get(path) ?? []) if (step.zxid > zxid) yield step
-  }
-
-  childrenAt(path: string, zxid: number): Set<string> {
-    const names = new Set<string>()
-    for (const step of this.paths.get(path) ?? []) {
-      if (step.zxid > zxid) break
+    const steps = this.paths.get(path) ?? []
+    const { names } = listed
+    for (; listed.next < steps.length && steps[listed.next]!.zxid <= zxid; listed.next++) {
+      const step = steps[listed.next]!
       if (step.change === 'created' && step.zxid > 0) names.clear()
       if (step.child === undefined) continue
       if (step.child.came) names.add(step.child.name)
       else names.delete(step.child.name)
     }
+    listed.zxid = zxid
     return names
   }
 
   /** Yields every path below another one at which a node ever existed. */
   *pathsBelow(path: string): Generator<string> {
-    for (const one of this.paths.keys()) if (one.startsWith(`${path}/`)) yield one
+    const prefix = `${path}/`
+    for (const one of this.paths.keys()) if (one.startsWith(prefix)) yield one
   }
 
   /** Returns the paths of all nodes that exist at the end. */
@@ -380,6 +392,17 @@ export class TreeModel {
   #report(zxid: number, what: string): void {
     this.violations.push(`Transaction ${formatZxid(zxid)} ${what}`)
   }
+}
+
+/** Returns how many changes of a path were made up to a zxid. */
+function countUpTo(steps: readonly PathChange[], zxid: number): number {
+  let [low, high] = [0, steps.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (steps[middle]!.zxid <= zxid) low = middle + 1
+    else high = middle
+  }
+  return low
 }
 
 function txnName(txn: Txn): string {

@@ -176,6 +176,7 @@ export class History {
   readonly events: ClientEvent[] = []
   /** Protocol violations that clients detect at once: replies out of order, unreadable frames. */
   readonly violations: string[] = []
+  #bySession: ReadonlyMap<string, readonly ClientEvent[]> | undefined
 
   begin(
     operation: Omit<
@@ -210,8 +211,12 @@ export class History {
     this.events.push(operation)
   }
 
-  /** Returns the events of each session. */
-  eventsBySession(): Map<string, ClientEvent[]> {
+  /** Returns the events of each session. The groups are formed once: call it when the history is complete. */
+  eventsBySession(): ReadonlyMap<string, readonly ClientEvent[]> {
+    return (this.#bySession ??= this.#groupEvents())
+  }
+
+  #groupEvents(): ReadonlyMap<string, readonly ClientEvent[]> {
     const sessions = new Map<string, ClientEvent[]>()
     for (const arrival of this.events) {
       const list = sessions.get(arrival.session)

@@ -129,15 +129,15 @@ function momentOf(
     return [...model.childrenAt(path, zxid)].sort().join() === children.toSorted().join()
   }
   if (fits(from)) return from
-  for (const step of model.changesAfter(path, from)) if (fits(step.zxid)) return step.zxid
-  return undefined
+  return model.firstChangeAfter(path, from, (step) => fits(step.zxid))?.zxid
 }
 
 /** Returns the next change that a watch must report. */
 function changeOf({ kind, observed }: ArmedWatch, model: TreeModel, since: number): PathChange | undefined {
-  for (const step of model.changesAfter(observed.path, since)) {
-    const { change } = step
-    if (change === 'deleted' || change === (kind === 'children' ? 'children' : 'data')) return step
-  }
-  return undefined
+  const reported = kind === 'children' ? 'children' : 'data'
+  return model.firstChangeAfter(
+    observed.path,
+    since,
+    ({ change }) => change === 'deleted' || change === reported,
+  )
 }

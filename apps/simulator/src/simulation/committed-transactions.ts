@@ -10,24 +10,28 @@ export function committedTransactions(
   logs: readonly ServerLog[],
   wire: QuorumMonitor | undefined,
 ): LoggedTxn[] {
-  if (logs.length === 1) return [...logs[0]!.entries.values()].map(({ logged }) => logged)
-  const votes = new Map<number, Map<string, { logged: LoggedTxn; servers: Set<number> }>>()
+  if (logs.length === 1) return [...logs[0]!.entries.values()]
+  const votes = new Map<number, Map<LoggedTxn, Set<number>>>()
   for (const { server, entries, removed } of logs) {
     const id = Number(server.slice(1))
-    for (const [zxid, { logged, print }] of [...entries, ...removed]) {
-      const one = votes.get(zxid) ?? new Map<string, { logged: LoggedTxn; servers: Set<number> }>()
-      votes.set(zxid, one)
-      const vote = one.get(print)
-      if (vote === undefined) one.set(print, { logged, servers: new Set([id]) })
-      else vote.servers.add(id)
-    }
+    for (const logged of entries.values()) vote(votes, logged, id)
+    for (const logged of removed.values()) vote(votes, logged, id)
   }
   const result: LoggedTxn[] = []
-  for (const [zxid, prints] of votes) {
-    const best = [...prints.values()].sort((a, b) => b.servers.size - a.servers.size)[0]!
+  for (const [zxid, distinct] of votes) {
+    const [logged, servers] = [...distinct].sort(([, a], [, b]) => b.size - a.size)[0]!
     const deciders = wire?.configurations.decidingVoters(zxid) ?? []
-    const isDecided = deciders.every(({ isQuorum }) => isQuorum((id) => best.servers.has(id)))
-    if (isDecided || wire?.committed.has(zxid) === true) result.push(best.logged)
+    const isDecided = deciders.every(({ isQuorum }) => isQuorum((id) => servers.has(id)))
+    if (isDecided || wire?.committed.has(zxid) === true) result.push(logged)
   }
   return result
+}
+
+function vote(votes: Map<number, Map<LoggedTxn, Set<number>>>, logged: LoggedTxn, id: number): void {
+  const { zxid } = logged.header
+  const distinct = votes.get(zxid) ?? new Map<LoggedTxn, Set<number>>()
+  votes.set(zxid, distinct)
+  const servers = distinct.get(logged)
+  if (servers === undefined) distinct.set(logged, new Set([id]))
+  else servers.add(id)
 }

@@ -1,15 +1,24 @@
 import type { EpochSample } from '../checkers/index.ts'
-import type { SimulatedServer, SimulatedWorld } from '@zabra/testing'
+import type { FileImage, SimulatedServer, SimulatedWorld } from '@zabra/testing'
 import { DATA_DIR } from './settings.ts'
 
 const SAMPLE_INTERVAL_MS = 20
+
+/** A file as it was when its number was read. */
+interface ReadEpoch {
+  readonly file: FileImage | undefined
+  readonly durableVersion: number
+  readonly epoch: number
+}
+
+const NONE: ReadEpoch = { file: undefined, durableVersion: 0, epoch: 0 }
 
 /** Samples the durable epoch files of all servers. */
 export class EpochMonitor {
   readonly samples: EpochSample[] = []
   readonly #world: SimulatedWorld
   readonly #servers: readonly SimulatedServer[]
-  readonly #last = new Map<string, string>()
+  readonly #last = new Map<string, { accepted: ReadEpoch; current: ReadEpoch }>()
 
   constructor(world: SimulatedWorld, servers: readonly SimulatedServer[]) {
     this.#world = world
@@ -24,17 +33,28 @@ export class EpochMonitor {
 
   #sample(): void {
     for (const { host } of this.#servers) {
-      const accepted = number(host.disk.durable(`${DATA_DIR}/version-2/acceptedEpoch`)?.durableBytes)
-      const current = number(host.disk.durable(`${DATA_DIR}/version-2/currentEpoch`)?.durableBytes)
-      const key = `${accepted} ${current}`
-      if (this.#last.get(host.name) === key) continue
-      this.#last.set(host.name, key)
-      this.samples.push({ server: host.name, at: this.#world.now, accepted, current, isNew: false })
+      const last = this.#last.get(host.name)
+      const accepted = read(host.disk.durable(`${DATA_DIR}/version-2/acceptedEpoch`), last?.accepted)
+      const current = read(host.disk.durable(`${DATA_DIR}/version-2/currentEpoch`), last?.current)
+      if (accepted === last?.accepted && current === last.current) continue
+      this.#last.set(host.name, { accepted, current })
+      if (accepted.epoch === last?.accepted.epoch && current.epoch === last.current.epoch) continue
+      this.samples.push({
+        server: host.name,
+        at: this.#world.now,
+        accepted: accepted.epoch,
+        current: current.epoch,
+        isNew: false,
+      })
     }
     this.#world.schedule(SAMPLE_INTERVAL_MS, undefined, 'look at epochs', () => this.#sample())
   }
 }
 
-function number(bytes: Uint8Array | undefined): number {
-  return bytes === undefined ? 0 : Number(new TextDecoder().decode(bytes).trim())
+/** Returns the number in a file: what was read last when the file has not changed since. */
+function read(file: FileImage | undefined, last: ReadEpoch | undefined): ReadEpoch {
+  if (file === undefined) return NONE
+  const { durableVersion } = file
+  if (last?.file === file && last.durableVersion === durableVersion) return last
+  return { file, durableVersion, epoch: Number(new TextDecoder().decode(file.durableBytes).trim()) }
 }

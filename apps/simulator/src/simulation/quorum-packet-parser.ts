@@ -30,7 +30,7 @@ const SIGNATURE = Uint8Array.of(0, 0, 0, 10, ...new TextEncoder().encode('BenWas
  */
 export class QuorumPacketParser {
   readonly #onPacket: (packet: QuorumPacket) => void
-  #rest = new Uint8Array(0)
+  #rest: Uint8Array = new Uint8Array(0)
   #inSnapshot = false
   /** Set when bytes cannot be parsed; the rest of the stream is ignored. */
   isBroken = false
@@ -39,18 +39,25 @@ export class QuorumPacketParser {
     this.#onPacket = onPacket
   }
 
+  /** Parses the next bytes, which must not change any more. Packets keep views of them. */
   push(bytes: Uint8Array): void {
     if (this.isBroken) return
-    const all = new Uint8Array(this.#rest.length + bytes.length)
-    all.set(this.#rest)
-    all.set(bytes, this.#rest.length)
+    const all = this.#joined(bytes)
     let at = 0
     for (;;) {
       const end = this.#inSnapshot ? this.#skip(all, at) : this.#packet(all, at)
       if (end < 0) break
       at = end
     }
-    this.#rest = all.slice(at)
+    this.#rest = all.subarray(at)
+  }
+
+  #joined(bytes: Uint8Array): Uint8Array {
+    if (this.#rest.length === 0) return bytes
+    const all = new Uint8Array(this.#rest.length + bytes.length)
+    all.set(this.#rest)
+    all.set(bytes, this.#rest.length)
+    return all
   }
 
   #skip(bytes: Uint8Array, at: number): number {
@@ -84,7 +91,7 @@ export class QuorumPacketParser {
       end += 4 + Math.max(0, view.getInt32(end))
       if (bytes.length < end) return -1
     }
-    this.#onPacket({ type, zxid, data: length < 0 ? undefined : bytes.slice(at + 16, at + 16 + length) })
+    this.#onPacket({ type, zxid, data: length < 0 ? undefined : bytes.subarray(at + 16, at + 16 + length) })
     if (type === PacketType.SNAP) this.#inSnapshot = true
     return end
   }

@@ -2,6 +2,7 @@ import { checkers } from '../checkers/index.ts'
 import type { Evidence } from '../checkers/index.ts'
 import {
   committedHistoryOf,
+  DistinctTransactions,
   readServerLog,
   type CommittedHistory,
   type ServerLog,
@@ -142,7 +143,7 @@ class Run {
       servers: this.#servers,
       workers: [...this.#workers, ...this.#participants],
       leader: () => this.#quorumMonitor?.leader,
-      recorder: plan.servers > 1 ? new Recorder(world) : undefined,
+      recorder: plan.faults.some(({ kind }) => kind === 'stranger') ? new Recorder(world) : undefined,
       acceptsJoiners: this.#servers.some(({ settings }) => settings.reconfigEnabled),
       onNextReconfig: (proposed) => this.#quorumMonitor?.onNextReconfig(proposed),
     })
@@ -302,8 +303,9 @@ class Run {
 
   async #check(): Promise<void> {
     const logs: ServerLog[] = []
+    const distinct = new DistinctTransactions()
     for (const { host, removedLogs } of this.#servers)
-      logs.push(await readServerLog(host.name, host.disk, DATA_DIR, removedLogs))
+      logs.push(await readServerLog(host.name, host.disk, DATA_DIR, removedLogs, distinct))
     const { localSessions } = this.#plan.settings
     const committed = committedHistoryOf(committedTransactions(logs, this.#quorumMonitor), localSessions)
     if (localSessions) this.#markLocalSessions(committed)

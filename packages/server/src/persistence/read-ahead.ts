@@ -45,11 +45,11 @@ export class ReadAheadFile {
     await this.drain()
     const begin = (at: number): Chunk | undefined =>
       at < size ? this.#begin(at, Math.min(CHUNK_BYTES, size - at)) : undefined
-    let free = new Uint8Array(CHUNK_BYTES)
+    let free: Uint8Array<ArrayBuffer> | undefined
     for (let chunk = begin(from); chunk !== undefined;) {
       const { at, bytes, reading } = chunk
       const read = await reading
-      ;[this.#spare, free] = [free, this.#spare!]
+      ;[this.#spare, free] = [free, this.#spare]
       chunk = begin(at + bytes.length)
       visit(bytes.subarray(0, read), at)
     }
@@ -62,7 +62,7 @@ export class ReadAheadFile {
   }
 
   #begin(at: number, length: number): Chunk {
-    this.#spare ??= new Uint8Array(CHUNK_BYTES)
+    if (this.#spare === undefined || this.#spare.length < length) this.#spare = new Uint8Array(length)
     const bytes = this.#spare.subarray(0, length)
     const reading = this.#file.read(bytes, at)
     // The consumer of the chunk gets a failure; without this handler the rejection of an unused chunk would be unhandled.

@@ -146,10 +146,7 @@ export class SimulatedConnection implements Connection {
     while (this.#isOpen && !this.#paused && this.#incoming.length > 0) {
       const first = this.#incoming.shift()!
       if (first === 'fin') return this.#ended()
-      // Hands over a copy that is overwritten afterwards, so that a handler that keeps a view of the chunk fails.
-      const chunk = first.slice()
-      this.#events!.data(chunk)
-      chunk.fill(0xdb)
+      deliver(first, this.#events!)
       this.remoteEnd.acknowledge(first.length)
     }
   }
@@ -169,4 +166,16 @@ export class SimulatedConnection implements Connection {
     this.#network.remove(this)
     this.owner.schedule(0, 'closed', () => this.#events?.closed(cause))
   }
+}
+
+/** The memory of the chunk that a handler receives; calls never nest. */
+let delivered = new Uint8Array(HIGH_WATER)
+
+/** Hands over a copy that is overwritten afterwards, so that a handler that keeps a view of the chunk fails. */
+function deliver(bytes: Uint8Array, events: ConnectionHandler): void {
+  if (bytes.length > delivered.length) delivered = new Uint8Array(bytes.length)
+  delivered.set(bytes)
+  const chunk = delivered.subarray(0, bytes.length)
+  events.data(chunk)
+  chunk.fill(0xdb)
 }

@@ -49,6 +49,12 @@ export class FileImage {
   readonly #seen = new GrowableBytes()
   readonly #durable = new GrowableBytes()
   #pending: Change[] = []
+  /** Offset of the first byte at which the two contents may differ. */
+  #changedFrom = Infinity
+  /** Whether a failed sync has left contents that are not durable and will not become so. */
+  #hasDropped = false
+  /** Counts changes of the durable contents, for readers that cache what they hold. */
+  durableVersion = 0
   /** Counts events that made the durable contents shorter; readers that cache an offset start again. */
   truncations = 0
   /** Offset of the first byte that power cuts since the last complete sync could change. */
@@ -83,12 +89,16 @@ export class FileImage {
     for (const change of this.#pending.splice(0, count)) {
       if (change.kind === 'truncate') this.truncations++
       this.#durable.apply(change)
+      this.durableVersion++
     }
-    if (this.#pending.length === 0) this.firstUnsyncedByte = Infinity
+    if (this.#pending.length > 0) return
+    this.firstUnsyncedByte = Infinity
+    if (!this.#hasDropped) this.#changedFrom = Infinity
   }
 
   /** Drops the pending changes: after a failed sync the system forgets dirty pages and never writes them. */
   dropPending(): void {
+    this.#hasDropped ||= this.#pending.length > 0
     this.#pending = []
   }
 
@@ -100,7 +110,7 @@ export class FileImage {
   losePower(prng: Prng, wild: boolean): PowerLoss {
     this.firstUnsyncedByte = Math.min(this.firstUnsyncedByte, this.#firstDifference())
     if (this.#pending.length === 0) {
-      this.#seen.copyFrom(this.#durable)
+      this.#restoreDurable()
       return 'clean'
     }
     const mood = prng.pickWeighted({
@@ -125,9 +135,17 @@ export class FileImage {
     })
     this.#pending = []
     this.truncations++
-    this.#seen.copyFrom(this.#durable)
+    this.durableVersion++
+    this.#restoreDurable()
     if (mood === 'sectors' || mood === 'rotten') return mood === 'sectors' ? 'reordered' : 'rotten'
     return mood === 'nothing' ? 'lost' : 'torn'
+  }
+
+  /** Makes the durable contents those that programs see. */
+  #restoreDurable(): void {
+    if (this.#changedFrom < Infinity) this.#seen.copyFrom(this.#durable)
+    this.#changedFrom = Infinity
+    this.#hasDropped = false
   }
 
   #keepSectors(position: number, bytes: Uint8Array, prng: Prng, rotten: boolean): void {
@@ -154,11 +172,14 @@ export class FileImage {
   #firstDifference(): number {
     const [seen, durable] = [this.#seen.view(), this.#durable.view()]
     const common = Math.min(seen.length, durable.length)
-    for (let at = 0; at < common; at++) if (seen[at] !== durable[at]) return at
+    for (let at = Math.min(this.#changedFrom, common); at < common; at++)
+      if (seen[at] !== durable[at]) return at
     return common
   }
 
   #change(change: Change): void {
+    const from = change.kind === 'write' ? Math.min(change.position, this.#seen.length) : change.length
+    this.#changedFrom = Math.min(this.#changedFrom, from)
     this.#seen.apply(change)
     this.#pending.push(change)
   }

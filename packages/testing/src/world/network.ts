@@ -26,6 +26,9 @@ interface BoundPort {
   readonly accepted: (connection: Connection) => void
 }
 
+/** The kind of the event that brings a packet to a machine. */
+export const PACKET = 'packet'
+
 /** How long a system retries a connection attempt that gets no answer, in milliseconds. */
 const CONNECT_LIMIT_MS = 60_000
 
@@ -65,7 +68,7 @@ export class SimulatedNetwork {
   }
 
   isCut(from: HostState, to: HostState): boolean {
-    return this.#cutLinks.has(`${from.name}>${to.name}`)
+    return this.#cutLinks.size > 0 && this.#cutLinks.has(`${from.name}>${to.name}`)
   }
 
   /** Adds a delay to each chunk in one direction; 0 removes it. */
@@ -207,7 +210,7 @@ export class SimulatedNetwork {
   delay(from: HostState, to: HostState): number {
     const { delayMs, jitterMs, tailRate, tailMs } = this.conditions
     const late = this.#prng.chance(tailRate) ? this.#prng.exponential(tailMs) : 0
-    const slow = this.#slowLinks.get(`${from.name}>${to.name}`) ?? 0
+    const slow = this.#slowLinks.size > 0 ? (this.#slowLinks.get(`${from.name}>${to.name}`) ?? 0) : 0
     return (
       delayMs + this.#prng.exponential(jitterMs) + late + (slow > 0 ? this.#prng.between(slow / 2, slow) : 0)
     )
@@ -219,7 +222,7 @@ export class SimulatedNetwork {
     const at = Math.max(from.lastArrival, now + this.delay(from.owner.host, target))
     from.lastArrival = at
     if (packet instanceof Uint8Array) this.#world.mixIntoHash(packet.length * 31 + packet[packet.length - 1]!)
-    this.#world.scheduleAt(at, undefined, 'packet', () => {
+    this.#world.scheduleAt(at, undefined, PACKET, () => {
       if (target.isPowered) from.remoteEnd.receive(packet)
     })
   }

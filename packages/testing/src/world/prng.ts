@@ -65,13 +65,16 @@ export class Prng implements Random {
 
   /** Picks a key in proportion to its weight. */
   pickWeighted<K extends string>(weights: Readonly<Partial<Record<K, number>>>): K {
-    const entries = Object.entries(weights) as [K, number][]
-    let left = this.float() * entries.reduce((sum, [, weight]) => sum + weight, 0)
-    for (const [name, weight] of entries) {
-      left -= weight
+    let sum = 0
+    for (const name in weights) sum += weights[name]!
+    let left = this.float() * sum
+    let last: K | undefined
+    for (const name in weights) {
+      left -= weights[name]!
       if (left < 0) return name
+      last = name
     }
-    return entries.at(-1)![0]
+    return last!
   }
 
   shuffled<T>(items: readonly T[]): T[] {

@@ -3,7 +3,7 @@ import { nodeClock } from '@zabra/runtime/node'
 import { Prng } from './prng.ts'
 import { DiskImage } from './disk-image.ts'
 import { EventQueue } from './event-queue.ts'
-import { SimulatedNetwork } from './network.ts'
+import { PACKET, SimulatedNetwork } from './network.ts'
 import { Host, type HostWorld } from './process.ts'
 import type { ProcessState, ScheduledEvent } from './types.ts'
 
@@ -63,8 +63,10 @@ export class SimulatedWorld implements HostWorld {
     this.network = new SimulatedNetwork(this)
   }
 
-  /** Adds a machine. Servers and clients resolve it by its name or its address. */
-  /** Adds a machine. `address` is another machine's for a program that has, or pretends to have, the same one. */
+  /**
+   * Adds a machine. Servers and clients resolve it by its name or its address. `address` is another machine's for a program
+   * that has, or pretends to have, the same one.
+   */
   addHost(name: string, address?: string): Host {
     const index = this.hosts.length + 1
     const host = new Host(
@@ -141,7 +143,15 @@ export class SimulatedWorld implements HostWorld {
             this.now = Math.max(this.now, untilMs)
             return finish(false)
           }
-          this.#dispatch(this.#queue.pop()!)
+          let event = this.#queue.pop()!
+          this.#dispatch(event)
+          // A packet that arrives runs no code of a process and settles no promise: the next event need not wait.
+          while (event.kind === PACKET && this.eventCount % EVENTS_PER_TURN !== 0 && !done()) {
+            const following = this.#queue.peek
+            if (following === undefined || following.at > untilMs) break
+            event = this.#queue.pop()!
+            this.#dispatch(event)
+          }
         } catch (error) {
           this.#running = false
           return reject(error instanceof Error ? error : new Error(String(error)))

@@ -1,6 +1,6 @@
 import { OPEN_ACL_UNSAFE, OpCode, type ACL } from '@zabra/protocol'
 import type { LoggedTxn, Txn } from '@zabra/server/files'
-import { committedHistoryOf, digestOf, type ServerLog } from '../../history/committed-history.ts'
+import { committedHistoryOf, DistinctTransactions, type ServerLog } from '../../history/committed-history.ts'
 import { storedAcl, type AclKind } from '../../history/acl.ts'
 import {
   History,
@@ -51,6 +51,7 @@ export class HistoryBuilder {
   readonly history = new History()
   readonly transactions: LoggedTxn[] = [begin(1), make(2, 0, '/w', 1), make(3, 1, '/w/a', 1)]
   #xid = 10
+  readonly #distinct = new DistinctTransactions()
   readonly more: Partial<Evidence> = {}
 
   constructor() {
@@ -91,9 +92,7 @@ export class HistoryBuilder {
   }
 
   log(server: string, transactions: readonly LoggedTxn[]): ServerLog {
-    const entries = new Map(
-      transactions.map((one) => [one.header.zxid, { logged: one, print: digestOf(one) }]),
-    )
+    const entries = new Map(transactions.map((one) => [one.header.zxid, this.#distinct.of(one)]))
     return { server, entries, removed: new Map(), problems: [] }
   }
 

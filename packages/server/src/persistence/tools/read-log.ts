@@ -9,6 +9,8 @@ export interface LogRecord {
   readonly offset: number
   /** Bytes of the entry: its head, the transaction and the end mark. */
   readonly size: number
+  /** The transaction as the file holds it. */
+  readonly bytes: Uint8Array
   readonly logged: LoggedTxn
 }
 
@@ -68,13 +70,15 @@ class LogInspection {
 
   entry(entry: RawEntry): boolean {
     this.#rejectGap(entry)
-    const logged = this.#decode(entry)
+    // A copy: the visitor may keep it, and keeps no other bytes of the file alive with it.
+    const bytes = new Uint8Array(entry.bytes.subarray(entry.start, entry.end))
+    const logged = this.#decode(entry, bytes)
     const size = entry.end - entry.start + 13
     this.#first ??= entry.zxid
     this.#last = Math.max(this.#last ?? 0, entry.zxid)
     this.#transactions++
     this.#end = entry.offset + size
-    return this.#visit({ offset: entry.offset, size, logged }) !== false
+    return this.#visit({ offset: entry.offset, size, bytes, logged }) !== false
   }
 
   report(size: number, scan: ScanEnd): LogReport {
@@ -120,10 +124,9 @@ class LogInspection {
     )
   }
 
-  #decode({ bytes, start, end, offset }: RawEntry): LoggedTxn {
+  #decode({ offset }: RawEntry, bytes: Uint8Array): LoggedTxn {
     try {
-      // A copy: the visitor may keep it, and keeps no other bytes of the file alive with it.
-      return decodeLoggedTxn(new Reader(new Uint8Array(bytes.subarray(start, end))))
+      return decodeLoggedTxn(new Reader(bytes))
     } catch (cause) {
       throw new DamageError(
         `Expected a transaction (${String(cause)})`,
