@@ -8,6 +8,7 @@ import {
   type Reader,
 } from '@zabra/protocol'
 import { addIdentities } from '../core/auth/index.ts'
+import { userNames } from '../audit/index.ts'
 import type { Identity } from '../core/types.ts'
 import type { CredentialOwner } from './auth-policy.ts'
 import type { ClientService } from './client-service.ts'
@@ -31,6 +32,9 @@ interface Response {
   /** Why the connection must close after the reply, with fields for the log. */
   readonly closing?: ClosingReason
 }
+
+/** Characters of the scheme of a client that are recorded. */
+const MAX_SCHEME = 64
 
 /** Handles the auth and sasl requests of one connection. Their replies do not wait for earlier requests. */
 export class Authentication {
@@ -58,6 +62,7 @@ export class Authentication {
   #auth(body: Reader): Response {
     const { scheme, auth } = readAuthPacket(body)
     const proved = this.#service.auth.authenticate(scheme, auth, this.#client)
+    this.#record(scheme ?? '', proved)
     if (proved !== undefined) {
       this.#client.identities = addIdentities(this.#client.identities, proved)
       return { token: null }
@@ -84,13 +89,30 @@ export class Authentication {
     const isSuper = settings.saslSuperUsers.includes(user)
     const proved = [{ scheme: 'sasl', id: user }, ...(isSuper ? [{ scheme: 'super', id: '' }] : [])]
     this.#client.identities = addIdentities(this.#client.identities, proved)
+    this.#record('sasl', proved)
     platform.logger.info({ ...logContext(this.#client), user, isSuper }, 'A client has logged in by SASL')
     return { token: rspauth }
+  }
+
+  /** Records a login in the audit log; a refused one without `proved`. */
+  #record(scheme: string, proved: readonly Identity[] | undefined, error?: string): void {
+    const { host, sessionId } = this.#client
+    this.#service.audit?.record({
+      category: 'auth',
+      operation: 'login',
+      result: proved === undefined ? 'failure' : 'success',
+      session: sessionId,
+      users: userNames(proved ?? []),
+      ip: host,
+      scheme: scheme.slice(0, MAX_SCHEME),
+      ...(error === undefined ? {} : { error }),
+    })
   }
 
   #refuseLogin(reason: string, user: string | undefined): Response {
     const { auth, stats, refusals, settings } = this.#service
     stats.authFailed++
+    this.#record('sasl', undefined, reason)
     const staysOpen = settings.allowSaslFailedClients && !auth.isSaslRequired
     const context = { reason, user: user?.slice(0, 64) }
     if (staysOpen) {

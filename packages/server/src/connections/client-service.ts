@@ -16,6 +16,7 @@ import { WatchManager, WatchNotifier } from '../core/watches/index.ts'
 import { PartsPacker } from '../persistence/index.ts'
 import type { PipelineContext, RequestPipeline } from '../pipeline/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
+import type { AuditLog } from '../audit/index.ts'
 import { AuthPolicy } from './auth-policy.ts'
 import type { ClientChannel } from './client-channel.ts'
 import { ConnectionRegistry } from './connection-registry.ts'
@@ -67,6 +68,8 @@ export interface ClientServiceOptions {
   /** Statistics that continue over several roles; new ones by default. */
   readonly stats?: ServerStats
   readonly sessionIds?: SessionIdGenerator
+  /** Records logins, sessions, and writes that are refused before the pipeline gets them. */
+  readonly audit?: AuditLog | undefined
   /** By default those of Apache ZooKeeper. */
   readonly passwords?: SessionPasswords
   /** Returns how many writes may be in flight now; `globalOutstandingLimit` by default. */
@@ -103,6 +106,7 @@ export class ClientService {
   /** Refuses writes before they are forwarded or prepared; undefined unless `enableEagerACLCheck` is on in an ensemble. */
   readonly eagerAccess: EagerAccessCheck | undefined
   readonly stats: ServerStats
+  readonly audit: AuditLog | undefined
   readonly connections: ConnectionRegistry
   readonly throttler: RequestThrottler
   readonly deferredReads: DeferredReads
@@ -144,6 +148,7 @@ export class ClientService {
     sessionIds = new SessionIdGenerator(settings.serverId, platform.clock.wall()),
     passwords = new SessionPasswords(undefined),
     outstandingLimit = () => settings.globalOutstandingLimit,
+    audit,
     onFailure,
   }: ClientServiceOptions) {
     this.settings = settings
@@ -153,6 +158,7 @@ export class ClientService {
     this.isReadOnly = isReadOnly
     this.role = role
     this.stats = stats
+    this.audit = audit
     this.#sessionIds = sessionIds
     this.#onFailure = onFailure
     const { clock, logger, system } = platform

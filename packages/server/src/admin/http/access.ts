@@ -76,6 +76,12 @@ export class AdminAccess {
       : { status: 403, error: 'Not authorized' }
   }
 
+  /** Returns the identities that the request proves; none where its credentials are refused. */
+  identitiesOf(request: HttpRequest): readonly Identity[] {
+    const proved = this.#authenticate(request)
+    return proved === 'refused' ? [] : (proved ?? [])
+  }
+
   /** Returns the identities that the request proves by credentials, undefined without any. */
   #authenticate(request: HttpRequest): readonly Identity[] | 'refused' | undefined {
     const { authorization } = request.headers

@@ -7,6 +7,7 @@ import {
   type Listener,
   type Platform,
 } from '@zabra/runtime'
+import { userNames, type AuditLog } from '../../audit/index.ts'
 import { CertificateReload } from '../../connections/certificates.ts'
 import { PROMETHEUS_PROVIDER, type ServerSettings } from '../../settings/index.ts'
 import { INITIAL_TRACE_MASK, type AdminTarget, type CommandState } from '../admin-target.ts'
@@ -44,6 +45,7 @@ export class AdminServer {
   readonly state: CommandState = { traceMask: INITIAL_TRACE_MASK }
   readonly #settings: ServerSettings
   readonly #platform: Platform
+  readonly #audit: AuditLog | undefined
   readonly #access: AdminAccess
   readonly #commands: ReadonlyMap<string, AdminCommand>
   #target: AdminTarget | undefined
@@ -57,7 +59,9 @@ export class AdminServer {
   /** When the command `snapshot` was last run, on the monotonic clock. */
   #lastSnapshotAt = -Infinity
 
-  constructor(settings: ServerSettings, platform: Platform) {
+  /** Without `audit` no request is recorded. */
+  constructor(settings: ServerSettings, platform: Platform, audit?: AuditLog) {
+    this.#audit = audit
     this.#settings = settings
     this.#platform = platform
     this.#commands = new Map(adminCommands.flatMap((command) => command.names.map((name) => [name, command])))
@@ -183,12 +187,30 @@ export class AdminServer {
       return text(404, 'There is nothing here. Try /commands, /metrics, /livez or /readyz.\n')
     if (!route.methods.includes(request.method)) return notAllowed(request.method, route.methods)
     const refusal = this.#access.refusalOf(request, route.role, this.#hosts())
-    if (refusal === undefined) return route.answer(request)
+    if (refusal === undefined) {
+      const response = await route.answer(request)
+      this.#record(request, route, response.status)
+      return response
+    }
+    this.#record(request, route, refusal.status)
     const response = (route.refuse ?? (({ status, error }) => text(status, `${error}.\n`)))(refusal)
     const { retryAfterSeconds } = refusal
     return retryAfterSeconds === undefined
       ? response
       : { ...response, headers: { ...response.headers, 'retry-after': String(retryAfterSeconds) } }
+  }
+
+  /** Records a request that changes something or reads the whole database, also a refused one. */
+  #record(request: HttpRequest, { role }: Route, status: number): void {
+    if (this.#audit === undefined || role === 'health' || role === 'metrics' || role === 'view') return
+    this.#audit.record({
+      category: 'admin',
+      operation: `${request.method} ${request.path}`,
+      result: status < 400 ? 'success' : 'failure',
+      users: userNames(this.#access.identitiesOf(request)),
+      ip: request.remote.host,
+      ...(status < 400 ? {} : { error: String(status) }),
+    })
   }
 
   /** Hosts of members, by which callers may address this one. */
