@@ -53,6 +53,7 @@ export class Member implements Server, AdminTarget {
     { database, membership, passwords, admin, audit }: MemberParts,
   ) {
     const stats = new ServerStats()
+    stats.recordStart(database.recoveryTimes)
     const { clock, logger } = platform
     const startedAt = clock.monotonic()
     this.startedAt = startedAt

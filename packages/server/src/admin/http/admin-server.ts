@@ -27,6 +27,9 @@ const MAX_METRICS_CONNECTIONS = 64
 /** Pieces of a long answer that are made in one turn of the event loop. */
 const PIECES_PER_TURN = 500
 
+/** Length of a part of the window over which metrics report percentiles; there are five parts. */
+const WINDOW_PART_MS = 120_000
+
 const NOT_SERVING = 'This ZooKeeper instance is not currently serving requests'
 
 interface Route {
@@ -56,6 +59,7 @@ export class AdminServer {
   /** The checks that failed when the verdict of readiness was last logged; undefined before the first verdict. */
   #failedChecks: string | undefined
   #cancelReport: Cancel = () => {}
+  #cancelRotation: Cancel = () => {}
   /** When the command `snapshot` was last run, on the monotonic clock. */
   #lastSnapshotAt = -Infinity
 
@@ -153,6 +157,7 @@ export class AdminServer {
   attach(target: AdminTarget): void {
     this.#target = target
     if (this.#listener !== undefined) this.#scheduleReport()
+    if (this.#listener !== undefined || this.#metricsListener !== undefined) this.#scheduleRotation()
   }
 
   /** Logs the verdict of readiness if it has changed since the last call. */
@@ -174,8 +179,16 @@ export class AdminServer {
     })
   }
 
+  #scheduleRotation(): void {
+    this.#cancelRotation = this.#platform.clock.after(WINDOW_PART_MS, 'window of percentiles', () => {
+      this.#target?.service?.stats.rotate()
+      this.#scheduleRotation()
+    })
+  }
+
   async close(): Promise<void> {
     this.#cancelReport()
+    this.#cancelRotation()
     this.#certificates?.stop()
     await Promise.all([this.#listener?.close(), this.#metricsListener?.close()])
     this.#listener = this.#metricsListener = undefined
@@ -367,6 +380,7 @@ export class AdminServer {
     const members = { command: 'snapshot', error: null }
     if (!adminSnapshotEnabled) return this.#json(503, members)
     const wait = this.#lastSnapshotAt + adminRateLimitMs - clock.monotonic()
+    if (wait > 0 && target.service !== undefined) target.service.stats.snapshotsRateLimited++
     if (wait > 0) return this.#json(429, members, { 'retry-after': String(Math.ceil(wait / 1000)) })
     this.#lastSnapshotAt = clock.monotonic()
     const taken = await takeSnapshot(target)
