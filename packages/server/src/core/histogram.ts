@@ -72,6 +72,7 @@ export class Histogram extends Summary {
   }
 
   #percentileOf(buckets: Float64Array, count: number, share: number): number {
+    if (share >= 1) return this.max
     let left = count * share
     for (const [bucket, inBucket] of buckets.entries()) {
       left -= inBucket

@@ -13,7 +13,9 @@ import { PROMETHEUS_PROVIDER, type ServerSettings } from '../../settings/index.t
 import { INITIAL_TRACE_MASK, type AdminTarget, type CommandState } from '../admin-target.ts'
 import { apiRoutesAt, problem } from './api.ts'
 import { adminTls } from './tls.ts'
-import { AdminAccess, type AdminRole, type Refusal } from './access.ts'
+import { AdminAccess, type Refusal } from './access.ts'
+import type { AdminRole } from './roles.ts'
+import { AdminTokens } from './tokens.ts'
 import { adminCommands, type AdminCommand, type Members } from './commands.ts'
 import { readiness } from './health.ts'
 import { javaJson, type JsonValue } from './java-json.ts'
@@ -69,14 +71,10 @@ export class AdminServer {
     this.#settings = settings
     this.#platform = platform
     this.#commands = new Map(adminCommands.flatMap((command) => command.names.map((name) => [name, command])))
-    this.#access = new AdminAccess(
-      settings,
-      () => platform.clock.monotonic(),
-      () => {
-        const stats = this.#target?.service?.stats
-        if (stats !== undefined) stats.authFailed++
-      },
-    )
+    this.#access = new AdminAccess(settings, platform.clock, () => {
+      const stats = this.#target?.service?.stats
+      if (stats !== undefined) stats.authFailed++
+    })
   }
 
   /** Where the port listens; undefined while it is closed. */
@@ -84,8 +82,9 @@ export class AdminServer {
     return this.#listener?.address
   }
 
-  /** Opens the ports. Rejects with a `NetworkError` when a port that is set cannot be opened. */
+  /** Opens the ports. Rejects with a `NetworkError` when a port that is set cannot be opened, and with an error for a bad tokens file. */
   async listen(): Promise<void> {
+    await this.#readTokens()
     await this.#listenForAdmin()
     try {
       await this.#listenForMetrics()
@@ -95,8 +94,21 @@ export class AdminServer {
     }
   }
 
-  /** Reads the certificate files again, and logs the result. */
+  async #readTokens(): Promise<void> {
+    const { adminTokensFile: file } = this.#settings
+    if (file === undefined) return
+    const bytes = await this.#platform.disk.readFile(file)
+    this.#access.tokens = AdminTokens.parse(file, new TextDecoder().decode(bytes))
+  }
+
+  /** Reads the certificate files and the tokens file again, and logs the result. What cannot be used changes nothing. */
   async reload(): Promise<void> {
+    await this.#readTokens().catch((error: unknown) => {
+      this.#platform.logger.error(
+        { error: String(error) },
+        'The tokens file was not read again; the old tokens stay',
+      )
+    })
     await this.#certificates?.reload()
   }
 
@@ -349,7 +361,7 @@ export class AdminServer {
     const name = command?.names[0] ?? given
     return {
       role: command?.role ?? 'view',
-      methods: GET,
+      methods: command === undefined ? GET : [command.method],
       answer: (request) => this.#runCommand(command, name, request),
       refuse: ({ status, error }) => this.#json(status, { command: name, error }),
     }
@@ -370,7 +382,7 @@ export class AdminServer {
     // Where a command has an error of its own, Apache ZooKeeper writes it first.
     return error === undefined
       ? this.#json(200, { ...members, command: name, error: null })
-      : this.#json(200, { error, ...members, command: name })
+      : this.#json(command.method === 'POST' ? 400 : 200, { error, ...members, command: name })
   }
 
   /** Answers `snapshot`: the file, or with `streaming=false` its headers alone. A refusal is logged, as in Apache ZooKeeper. */
