@@ -19,6 +19,7 @@ const allowed: Record<string, readonly string[]> = {
 const layers: Record<string, readonly string[]> = {
   ensemble: [
     'admin',
+    'audit',
     'connections',
     'database',
     'pipeline',
@@ -28,8 +29,9 @@ const layers: Record<string, readonly string[]> = {
     'version',
     'server-types',
   ],
-  admin: ['persistence', 'connections', 'settings', 'core', 'version'],
-  connections: ['pipeline', 'persistence', 'settings', 'core'],
+  admin: ['persistence', 'connections', 'audit', 'settings', 'core', 'version'],
+  connections: ['audit', 'pipeline', 'persistence', 'settings', 'core'],
+  audit: ['pipeline', 'settings', 'core'],
   pipeline: ['persistence', 'core'],
   database: ['persistence', 'core'],
   persistence: ['core'],

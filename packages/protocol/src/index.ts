@@ -30,5 +30,5 @@ export type {
   SaslClient,
 } from './sasl/digest-md5.ts'
 export { md5 } from './tables/md5.ts'
-export { hmacSha256 } from './tables/sha256.ts'
+export { hmacSha256, sha256 } from './tables/sha256.ts'
 export { sha1 } from './tables/sha1.ts'

@@ -1,5 +1,6 @@
 import type { Platform } from '@zabra/runtime'
 import { AdminServer } from './admin/index.ts'
+import { AuditLog } from './audit/index.ts'
 import { loadSessionPasswords, openDatabase } from './database/index.ts'
 import { Member } from './ensemble/member.ts'
 import { Membership } from './ensemble/membership.ts'
@@ -14,12 +15,17 @@ import type { ServerSettings } from './settings/index.ts'
  */
 export async function createServer(settings: ServerSettings, platform: Platform): Promise<Server> {
   // Opened first, so that probes see the recovery.
-  const admin = new AdminServer(settings, platform)
-  await admin.listen()
+  const audit = await AuditLog.open(settings, platform)
+  const admin = new AdminServer(settings, platform, audit)
   try {
-    return await startMember(settings, platform, admin)
+    await admin.listen()
+    const member = await startMember(settings, platform, { admin, audit })
+    audit?.recordServer('serverStart', 'success')
+    return member
   } catch (error) {
+    audit?.recordServer('serverStart', 'failure')
     await admin.close()
+    await audit?.close()
     throw error
   }
 }
@@ -27,7 +33,7 @@ export async function createServer(settings: ServerSettings, platform: Platform)
 async function startMember(
   settings: ServerSettings,
   platform: Platform,
-  admin: AdminServer,
+  { admin, audit }: { readonly admin: AdminServer; readonly audit: AuditLog | undefined },
 ): Promise<Member> {
   const database = await openDatabase(settings, platform, { isMember: settings.ensemble !== undefined })
   try {
@@ -36,7 +42,7 @@ async function startMember(
       hasSessions: database.sessions.size > 0,
     })
     const membership = await Membership.load(settings, platform)
-    const member = new Member(settings, platform, { database, membership, passwords, admin })
+    const member = new Member(settings, platform, { database, membership, passwords, admin, audit })
     admin.attach(member)
     await member.start()
     admin.reportReadiness()

@@ -24,6 +24,9 @@ const NO_LEADERSHIP = 'This server is standalone: it has no leadership to hand o
 /** Pieces of a long answer, most of them lines, that are made in one turn of the event loop. */
 const PIECES_PER_TURN = 200
 
+/** The commands that change something, which the audit log records. */
+const CHANGING: ReadonlySet<string> = new Set(['crst', 'rqld', 'srst', 'stmk', 'ydld'])
+
 /** Executes the four-letter commands. The answers have the bytes of Apache ZooKeeper. */
 export class FourLetterCommands implements CommandExecutor {
   readonly #server: ServerReport
@@ -75,6 +78,7 @@ export class FourLetterCommands implements CommandExecutor {
     argument: Uint8Array,
     connection: ConnectionReport,
   ): Promise<readonly string[]> {
+    if (CHANGING.has(name)) this.#recordCommand(name, connection.host)
     if (!this.#allowed.has(name)) return [`${name} is not executed because it is not in the whitelist.\n`]
     const answer = this.#handlers.get(name)!(connection, argument)
     if (typeof answer === 'string') return [answer]
@@ -88,6 +92,11 @@ export class FourLetterCommands implements CommandExecutor {
       await new Promise<void>((resolve) => this.#server.platform.clock.immediate(resolve))
     }
     return [...parts, pieces.join('')]
+  }
+
+  #recordCommand(operation: string, ip: string): void {
+    const result = this.#allowed.has(operation) ? 'success' : 'failure'
+    this.#server.audit?.record({ category: 'admin', operation, result, ip })
   }
 
   #version(): string {

@@ -1,4 +1,5 @@
 import type { Platform } from '@zabra/runtime'
+import type { AuditLog } from '../audit/index.ts'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import type { ClientService, PortStatus } from '../connections/client-service.ts'
 import type { RoleMetrics } from '../connections/role-metrics.ts'
@@ -45,6 +46,7 @@ export interface ServerReport {
   readonly watches: Pick<WatchManager<ClientChannel>, 'data' | 'child' | 'size'>
   readonly watchNotifier: WatchNotifier<ClientChannel>
   readonly stats: ServerStats
+  readonly audit: AuditLog | undefined
   readonly connections: Iterable<ConnectionReport> & {
     readonly size: number
     ofSession(id: SessionId): ConnectionReport | undefined

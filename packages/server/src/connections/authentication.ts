@@ -9,6 +9,7 @@ import {
 } from '@zabra/protocol'
 import { addIdentities } from '../core/auth/index.ts'
 import type { Session } from '../core/sessions/index.ts'
+import { userNames } from '../audit/index.ts'
 import type { Identity } from '../core/types.ts'
 import type { CredentialOwner } from './auth-policy.ts'
 import type { ClientService } from './client-service.ts'
@@ -37,6 +38,9 @@ interface Response {
   readonly closing?: ClosingReason
 }
 
+/** Characters of the scheme of a client that are recorded. */
+const MAX_SCHEME = 64
+
 /** Handles the auth and sasl requests of one connection. Their replies do not wait for earlier requests. */
 export class Authentication {
   readonly #service: ClientService
@@ -63,6 +67,7 @@ export class Authentication {
   #auth(body: Reader): Response {
     const { scheme, auth } = readAuthPacket(body)
     const proved = this.#service.auth.authenticate(scheme, auth, this.#client)
+    this.#record(scheme ?? '', proved)
     if (proved !== undefined) {
       this.#client.identities = addIdentities(this.#client.identities, proved)
       return { token: null }
@@ -92,13 +97,30 @@ export class Authentication {
     this.#client.identities = addIdentities(this.#client.identities, proved)
     const { session } = this.#client
     if (session !== undefined) sessionUsers.claim(session, user, turnTime)
+    this.#record('sasl', proved)
     platform.logger.info({ ...logContext(this.#client), user, isSuper }, 'A client has logged in by SASL')
     return { token: rspauth }
+  }
+
+  /** Records a login in the audit log; a refused one without `proved`. */
+  #record(scheme: string, proved: readonly Identity[] | undefined, error?: string): void {
+    const { host, sessionId } = this.#client
+    this.#service.audit?.record({
+      category: 'auth',
+      operation: 'login',
+      result: proved === undefined ? 'failure' : 'success',
+      session: sessionId,
+      users: userNames(proved ?? []),
+      ip: host,
+      scheme: scheme.slice(0, MAX_SCHEME),
+      ...(error === undefined ? {} : { error }),
+    })
   }
 
   #refuseLogin(reason: string, user: string | undefined): Response {
     const { auth, stats, refusals, settings } = this.#service
     stats.authFailed++
+    this.#record('sasl', undefined, reason)
     const staysOpen = settings.allowSaslFailedClients && !auth.isSaslRequired
     const context = { reason, user: user?.slice(0, 64) }
     if (staysOpen) {

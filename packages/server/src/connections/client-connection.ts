@@ -2,6 +2,7 @@ import { FrameSplitter, OpCode, ProtocolError, readConnectRequest, Reader } from
 import type { Cancel, Connection, ConnectionHandler } from '@zabra/runtime'
 import { canonicalIp } from '../core/auth/index.ts'
 import type { Session } from '../core/sessions/index.ts'
+import { userNames } from '../audit/index.ts'
 import type { Identity, SessionId } from '../core/types.ts'
 import type { ConnectionPhase } from './client-channel.ts'
 import type { ClientService } from './client-service.ts'
@@ -187,6 +188,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.phase = 'open'
     connections.bindSession(this)
     platform.logger.info({ ...logContext(this), timeoutMs: session.timeout }, 'A session is connected')
+    this.#recordSession(session)
     writeResponse()
     this.replyWriter.stats.lastOperation = OpCode.createSession
     this.flow.resume(PauseReason.session)
@@ -200,6 +202,17 @@ class ClientConnection implements RequestClient, HandshakeClient {
 
   mayLogInAs(user: string): boolean {
     return this.#service.sessionUsers.allows(this.#handshake?.sessionId ?? this.sessionId, user)
+  }
+
+  #recordSession({ id }: Session): void {
+    this.#service.audit?.record({
+      category: 'sessions',
+      operation: 'sessionOpen',
+      result: 'success',
+      session: id,
+      users: userNames(this.identities),
+      ip: this.host,
+    })
   }
 
   /** Handles the requests that wait for a turn. */

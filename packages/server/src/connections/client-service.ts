@@ -16,6 +16,7 @@ import { WatchManager, WatchNotifier } from '../core/watches/index.ts'
 import { PartsPacker } from '../persistence/index.ts'
 import type { PipelineContext, RequestPipeline } from '../pipeline/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
+import type { AuditLog } from '../audit/index.ts'
 import { AuthPolicy } from './auth-policy.ts'
 import type { ClientChannel } from './client-channel.ts'
 import { ConnectionRegistry } from './connection-registry.ts'
@@ -68,6 +69,8 @@ export interface ClientServiceOptions {
   /** Statistics that continue over several roles; new ones by default. */
   readonly stats?: ServerStats
   readonly sessionIds?: SessionIdGenerator
+  /** Records logins, sessions, and writes that are refused before the pipeline gets them. */
+  readonly audit?: AuditLog | undefined
   /** By default those of Apache ZooKeeper. */
   readonly passwords?: SessionPasswords
   /** Returns how many writes may be in flight now; `globalOutstandingLimit` by default. */
@@ -104,6 +107,7 @@ export class ClientService {
   /** Refuses writes before they are forwarded or prepared; undefined unless `enableEagerACLCheck` is on in an ensemble. */
   readonly eagerAccess: EagerAccessCheck | undefined
   readonly stats: ServerStats
+  readonly audit: AuditLog | undefined
   readonly connections: ConnectionRegistry
   readonly throttler: RequestThrottler
   readonly deferredReads: DeferredReads
@@ -146,6 +150,7 @@ export class ClientService {
     sessionIds = new SessionIdGenerator(settings.serverId, platform.clock.wall()),
     passwords = new SessionPasswords(undefined),
     outstandingLimit = () => settings.globalOutstandingLimit,
+    audit,
     onFailure,
   }: ClientServiceOptions) {
     this.settings = settings
@@ -155,6 +160,7 @@ export class ClientService {
     this.isReadOnly = isReadOnly
     this.role = role
     this.stats = stats
+    this.audit = audit
     this.#sessionIds = sessionIds
     this.#onFailure = onFailure
     const { clock, logger, system } = platform

@@ -9,6 +9,10 @@ export class EnsembleStats {
   /** From the first attempt to connect to a leader until the learner is synced. */
   readonly followerSyncTime = new Histogram()
   readonly observerSyncTime = new Histogram()
+  /** From the proposal of a transaction to its acknowledgement by a quorum, on the leader. */
+  readonly quorumAckLatency = new Histogram()
+  /** From the time of the leader in a transaction until this learner applies it; only where the clocks do not show less than 0. */
+  readonly propagationLatency = new Histogram()
   /** Searches for a leader. */
   lookingCount = 0
   /** Learners that this leader has synced with single transactions, and with a snapshot. */

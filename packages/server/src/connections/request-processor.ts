@@ -3,6 +3,7 @@ import { invariant } from '@zabra/runtime'
 import { isRead, isWrite } from '../core/operations/index.ts'
 import type { Summary } from '../core/histogram.ts'
 import type { SubTxn, Zxid } from '../core/types.ts'
+import { recordRefusal } from '../audit/index.ts'
 import type { AcceptedWrite } from '../pipeline/index.ts'
 import { Authentication, type AuthenticatingClient } from './authentication.ts'
 import type { ChannelRequests, ClientChannel } from './client-channel.ts'
@@ -190,7 +191,11 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
       return new QueuedRequest(xid, type, startedAt)
     }
     const refusal = eagerAccess?.check(type, body, identities) ?? ErrorCode.OK
-    if (refusal !== ErrorCode.OK) return new QueuedRequest(xid, type, startedAt, refusal)
+    if (refusal !== ErrorCode.OK) {
+      const { audit } = this.#service
+      if (audit !== undefined) recordRefusal(audit, { sessionId, xid, type, identities }, body, refusal)
+      return new QueuedRequest(xid, type, startedAt, refusal)
+    }
     const err = pipeline.write({ sessionId, xid, type, identities }, body, this, startedAt)
     if (err === ErrorCode.SESSIONMOVED) this.#client.destroy(SESSION_MOVED_REASON)
     return new QueuedRequest(xid, type, startedAt, err)

@@ -200,6 +200,7 @@ function validateHandshake(
   if (service.isDraining) return { kind: 'close', reason: 'Closed: the server drains' }
   if (sessionTokens?.take(platform.clock.monotonic()) === false) {
     stats.connectionsDropped++
+    stats.tokenDeficit.add(1)
     return { kind: 'close', reason: 'Closed: more clients connect than connection_throttle_tokens allows' }
   }
   if (isReadOnly && readOnly !== true)

@@ -2,6 +2,12 @@ import { Histogram, Summary } from '../core/histogram.ts'
 import { EnsembleStats } from './ensemble-stats.ts'
 import { RequestCounts } from './request-counts.ts'
 
+interface StartTimes {
+  readonly snapshotMs: number
+  readonly logMs: number
+  readonly replayed: number
+}
+
 /** Holds the statistics of a server since its start or since `srst`. Times are in milliseconds, sizes in bytes. */
 export class ServerStats {
   /** From the receipt of a read to its reply; of every request that is no write. */
@@ -11,6 +17,13 @@ export class ServerStats {
   readonly snapshotTime = new Histogram()
   /** Transactions in one flush of the log. */
   readonly batchSize = new Histogram()
+  /** What the start took: both parts of the recovery, and its transactions. Kept by `reset`, like the next two. */
+  readonly startup = {
+    snapshotMs: new Histogram(),
+    logMs: new Histogram(),
+    totalMs: new Histogram(),
+    transactions: new Histogram(),
+  }
   /** Replies by operation and result. Like `ensemble`, kept by `reset`. */
   readonly requests = new RequestCounts()
   readonly ensemble = new EnsembleStats()
@@ -38,6 +51,9 @@ export class ServerStats {
   requestsThrottled = 0
   largeRequestsRejected = 0
   snapshotErrors = 0
+  snapshotsRateLimited = 0
+  /** New sessions that were refused because there was no token for them. */
+  readonly tokenDeficit = new Summary()
   /** TLS handshakes are counted by the network, whose counters cannot be reset: their values at the last `srst` are subtracted. */
   tlsExceededAtReset = 0
   tlsFailedAtReset = 0
@@ -52,8 +68,22 @@ export class ServerStats {
     return this.readLatency.mergedWith(this.updateLatency)
   }
 
+  /** Records what the recovery at the start took, in milliseconds, and its transactions. */
+  recordStart({ snapshotMs, logMs, replayed }: StartTimes): void {
+    this.startup.snapshotMs.add(snapshotMs)
+    this.startup.logMs.add(logMs)
+    this.startup.totalMs.add(snapshotMs + logMs)
+    this.startup.transactions.add(replayed)
+  }
+
   reset(): void {
-    const { requests, ensemble } = this
-    Object.assign(this, new ServerStats(), { requests, ensemble })
+    const { requests, ensemble, startup } = this
+    Object.assign(this, new ServerStats(), { requests, ensemble, startup })
+  }
+
+  /** Begins a new part of the window over which metrics report percentiles. */
+  rotate(): void {
+    for (const value of [...Object.values(this), ...Object.values(this.ensemble)] as unknown[])
+      if (value instanceof Histogram) value.rotate()
   }
 }

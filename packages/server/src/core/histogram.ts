@@ -36,17 +36,22 @@ export class Summary {
   }
 }
 
+/** Parts of the window of `recentPercentile`; `rotate` begins a new one. */
+const WINDOW_PARTS = 5
+
 /** Upper bounds of the buckets grow by this factor, from 0.01 on. */
 const GROWTH = 1.1
 const BUCKETS = 256
 const PER_LOG = 1 / Math.log(GROWTH)
 
-/** Computes percentiles too, which are at most 10 % too high. */
+/** Computes percentiles too, with an error of at most 5 %. */
 export class Histogram extends Summary {
   readonly #buckets = new Float64Array(BUCKETS)
   /** The previous value and its bucket: requests that are answered together often have the same latency. */
   #last = 0
   #bucket = 0
+  /** The buckets at the begins of the parts of the window, the oldest first. */
+  #partStarts: Float64Array[] = []
 
   override add(value: number): void {
     super.add(value)
@@ -59,10 +64,30 @@ export class Histogram extends Summary {
 
   /** Returns the value that a share of all values (0 to 1) does not exceed; 0 while there are none. */
   percentile(share: number): number {
-    let left = this.count * share
-    for (const [bucket, count] of this.#buckets.entries()) {
-      left -= count
-      if (left <= 0 && this.count > 0) return Math.min(this.max, bucket === 0 ? 0 : GROWTH ** bucket / 100)
+    return this.count === 0 ? 0 : this.#percentileOf(this.#buckets, this.count, share)
+  }
+
+  /** Returns the percentile of the values since the last five calls of `rotate`; NaN while there are none. */
+  recentPercentile(share: number): number {
+    const [start] = this.#partStarts
+    const recent = start === undefined ? this.#buckets : this.#buckets.map((count, i) => count - start[i]!)
+    const count = recent.reduce((sum, value) => sum + value, 0)
+    return count === 0 ? NaN : this.#percentileOf(recent, count, share)
+  }
+
+  /** Begins a new part of the window of `recentPercentile`, and forgets the oldest one. */
+  rotate(): void {
+    this.#partStarts.push(this.#buckets.slice())
+    if (this.#partStarts.length > WINDOW_PARTS) this.#partStarts.shift()
+  }
+
+  #percentileOf(buckets: Float64Array, count: number, share: number): number {
+    if (share >= 1) return this.max
+    let left = count * share
+    for (const [bucket, inBucket] of buckets.entries()) {
+      left -= inBucket
+      // The middle of the bucket, on the scale of the bounds.
+      if (left <= 0) return Math.min(this.max, bucket === 0 ? 0 : GROWTH ** (bucket - 0.5) / 100)
     }
     return this.max
   }
@@ -81,5 +106,6 @@ export class Histogram extends Summary {
   override reset(): void {
     super.reset()
     this.#buckets.fill(0)
+    this.#partStarts = []
   }
 }

@@ -71,6 +71,9 @@ export class Database {
   /** Whether no snapshot was on disk at the start. */
   readonly lackedSnapshot: boolean
 
+  /** What the recovery at the start took, in milliseconds, and its transactions. */
+  readonly recoveryTimes: Pick<Recovery, 'snapshotMs' | 'logMs' | 'replayed'>
+
   constructor(context: DatabaseContext, recovery: Recovery) {
     const { settings, platform, folders } = context
     this.#context = context
@@ -78,6 +81,8 @@ export class Database {
     this.#state = new TreeState(recovery, platform.logger, settings.digestEnabled)
     this.#history = new LogHistory(platform.disk, folders.logs, recovery.logRange, recovery.replayed)
     this.#isFullSyncRequested = !this.isEligibleToVote
+    const { snapshotMs, logMs, replayed } = recovery
+    this.recoveryTimes = { snapshotMs, logMs, replayed }
     this.lackedSnapshot = recovery.snapshot === undefined
   }
 

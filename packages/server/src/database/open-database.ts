@@ -93,13 +93,14 @@ async function lockFolders(
 /** `hashKey` is the key of the hash by which trees index their paths. */
 function recoveryOptions(
   settings: DatabaseSettings,
-  { disk, logger, compression }: Platform,
+  { disk, logger, compression, clock }: Platform,
   hashKey: number,
 ): RecoveryOptions {
   return {
     disk,
     logger,
     compression,
+    now: () => clock.monotonic(),
     dataDir: settings.dataDir,
     dataLogDir: settings.dataLogDir,
     autoCreate: settings.autoCreateDataDir,

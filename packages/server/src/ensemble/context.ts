@@ -1,5 +1,6 @@
 import type { HealthCheck } from '../admin/index.ts'
 import type { Platform } from '@zabra/runtime'
+import type { AuditLog } from '../audit/index.ts'
 import type { ClientPorts } from '../connections/client-ports.ts'
 import type { ServerStats } from '../connections/stats.ts'
 import type { ServerId } from '../core/quorum/index.ts'
@@ -27,6 +28,8 @@ export interface MemberContext {
   readonly sessionIds: SessionIdGenerator
   readonly passwords: SessionPasswords
   readonly snapshots: SnapshotScheduler
+  /** Undefined where the settings ask for no audit log. */
+  readonly audit: AuditLog | undefined
   /** Called when the state of the member can no longer be trusted: stops the member. */
   readonly failed: (error: unknown) => void
   /** Called when members, roles or addresses have changed, or a newer configuration was proposed. */

@@ -19,6 +19,7 @@ import { Durability } from './durability.ts'
 import { Learners } from './learners.ts'
 import { Mailbox } from './mailbox.ts'
 import { validateReconfiguration } from './reconfigure.ts'
+import { QuorumAckTimes } from './quorum-ack-times.ts'
 import { RoleClients, type RoleStatus } from './role-clients.ts'
 import { syncSources } from './sync-sources.ts'
 
@@ -41,6 +42,7 @@ export class LeaderRole implements ActiveRole {
   readonly #learners: Learners | undefined
   readonly #durability: Durability
   #clients: RoleClients<LeaderPipeline<ClientChannel>> | undefined
+  readonly #ackTimes: QuorumAckTimes
   #nextCheckId = 1
   readonly #confirmations = new Map<number, () => void>()
   #cancelTick: Cancel = () => {}
@@ -52,6 +54,7 @@ export class LeaderRole implements ActiveRole {
   constructor(context: MemberContext, events: RoleEvents) {
     this.#context = context
     this.#events = events
+    this.#ackTimes = new QuorumAckTimes(context.stats.ensemble.quorumAckLatency)
     const leader = context.membership.isStandalone ? undefined : createLeader(context)
     this.#quorum = leader ?? new QuorumOfOne(context.database.lastZxid)
     this.#mailbox = new Mailbox<LeaderInput, LeaderWork | QuorumOfOneWork>({
@@ -188,6 +191,7 @@ export class LeaderRole implements ActiveRole {
         return this.#lead(work.epoch, work.zxid)
       case 'commit':
         this.#context.stats.ensemble.commitCount += work.payloads.length
+        this.#ackTimes.committed(work.first, work.payloads.length, this.#clients!.service.turnTime)
         this.#learners?.perform(work)
         return this.#clients!.pipeline.commit(work.first + work.payloads.length - 1)
       case 'commitReconfig':
@@ -297,6 +301,7 @@ export class LeaderRole implements ActiveRole {
       sendsPayloads,
       propose: (zxid, payload) => {
         stats.proposalCount++
+        if (quorum instanceof Leader) this.#ackTimes.proposed(zxid, this.#clients!.service.turnTime)
         quorum.propose(zxid, payload)
         // A quorum of one has nothing to send.
         if (sendsPayloads) this.#mailbox.drain()

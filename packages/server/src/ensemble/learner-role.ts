@@ -31,6 +31,9 @@ import { RoleClients } from './role-clients.ts'
 
 /** The most bytes of requests and acknowledgements that the leader has not read. */
 const MAX_UNSENT_BYTES = 128 << 20
+/** Where the time stands in an encoded transaction: after session id, cxid and zxid. */
+const TIME_OFFSET = 20
+
 /**
  * The longest packet. The end of a session with very many ephemeral nodes is longer than any request. A leader queues no more than this
  * for a learner; memory is allocated only for bytes that have arrived.
@@ -294,10 +297,18 @@ export class LearnerRole implements ActiveRole {
     else if (work.do === 'commit') {
       ensemble.learnerCommitsReceived += work.payloads.length
       this.#lastCommitted = work.first + work.payloads.length - 1
+      if (this.isSynced) this.#recordPropagation(work.payloads[0]!)
     }
     const isSynchronous = work.do === 'append' || work.do === 'commit' || work.do === 'ack'
     if (isSynchronous && this.#executor.isIdle) void this.#perform(work)
     else this.#executor.add(() => this.#perform(work))
+  }
+
+  /** Measures how old the first transaction of a batch is. The clock of this server may be behind that of the leader. */
+  #recordPropagation({ buffer, byteOffset }: Uint8Array): void {
+    const time = Number(new DataView(buffer, byteOffset).getBigInt64(TIME_OFFSET))
+    const age = this.#context.platform.clock.wall() - time
+    if (age >= 0) this.#context.stats.ensemble.propagationLatency.add(age)
   }
 
   #perform(work: LearnerWork): void | Promise<void> {

@@ -8,6 +8,7 @@ import {
   type HealthCheck,
   type ServerReport,
 } from '../admin/index.ts'
+import type { AuditLog } from '../audit/index.ts'
 import { ClientPorts } from '../connections/client-ports.ts'
 import type { ServedPort } from '../connections/listeners.ts'
 import { ServerStats } from '../connections/stats.ts'
@@ -31,6 +32,7 @@ export interface MemberParts {
   readonly passwords: SessionPasswords
   /** The HTTP port, which is open already and is closed with the member. */
   readonly admin: AdminServer
+  readonly audit: AuditLog | undefined
 }
 
 /** Runs a server: its ports, its data, and one role after the other. A standalone server has a single role. */
@@ -48,9 +50,10 @@ export class Member implements Server, AdminTarget {
   constructor(
     settings: ServerSettings,
     platform: Platform,
-    { database, membership, passwords, admin }: MemberParts,
+    { database, membership, passwords, admin, audit }: MemberParts,
   ) {
     const stats = new ServerStats()
+    stats.recordStart(database.recoveryTimes)
     const { clock, logger } = platform
     const startedAt = clock.monotonic()
     this.startedAt = startedAt
@@ -75,6 +78,7 @@ export class Member implements Server, AdminTarget {
       clientPorts: new ClientPorts(settings, platform, membership.clientAddresses, (service) => {
         service.commands = new FourLetterCommands(service, database.folders, startedAt, admin.state)
       }),
+      audit,
       snapshots: new SnapshotScheduler({ settings, clock, logger, database, stats }),
       failed: (error) => this.#fail(error),
       configurationChanged: () => this.#onConfigurationChanged(),
@@ -183,6 +187,7 @@ export class Member implements Server, AdminTarget {
     await this.#context.clientPorts.reload()
     await this.#context.security.reload()
     await this.#admin.reload()
+    this.#context.audit?.reload()
   }
 
   yieldLeadership(): boolean {
@@ -245,7 +250,8 @@ export class Member implements Server, AdminTarget {
   }
 
   async #close(): Promise<void> {
-    const { database, snapshots, clientPorts, security, platform } = this.#context
+    const { database, snapshots, clientPorts, security, platform, audit } = this.#context
+    audit?.recordServer('serverStop', 'invoked')
     if (this.#context.settings.stopDrainMs > 0) await this.#serveUntilDrained()
     await this.#roles.prepareClose()
     await this.#admin.close()
@@ -258,6 +264,7 @@ export class Member implements Server, AdminTarget {
     await this.#roles.close()
     await portsClosed
     await database.close()
+    await audit?.close()
     this.#resolveFailed(undefined)
     platform.logger.info({ lastZxid: formatZxid(database.lastZxid) }, 'Stopped')
   }
@@ -278,9 +285,10 @@ export class Member implements Server, AdminTarget {
 
   /** Unlocks the data directory after a failure, which `failed` has reported. */
   async #closeFailed(): Promise<void> {
-    const { database, snapshots } = this.#context
+    const { database, snapshots, audit } = this.#context
     await snapshots.stop()
     await database.close().catch(() => {})
+    await audit?.close()
   }
 
   #logServing(): void {

@@ -1,4 +1,5 @@
 import type { Cancel } from '@zabra/runtime'
+import { auditedContext, AuditedPipeline } from '../audit/index.ts'
 import type { LeaderMetrics, RoleMetrics } from '../admin/index.ts'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import { ClientService } from '../connections/client-service.ts'
@@ -46,7 +47,7 @@ export class RoleClients<P extends RequestPipeline> {
   constructor(context: MemberContext, options: RoleClientsOptions<P>) {
     this.#context = context
     const { sessions, role, reconfigure, isReadOnly: readOnly = false, managesContainers = false } = options
-    const { settings, platform, database, membership, stats, sessionIds, passwords } = context
+    const { settings, platform, database, membership, stats, sessionIds, passwords, audit } = context
     const { isStandalone } = membership
     let pipeline!: P
     this.service = new ClientService({
@@ -54,7 +55,11 @@ export class RoleClients<P extends RequestPipeline> {
       platform: platform,
       tree: database.tree,
       sessions,
-      createPipeline: (parts) => (pipeline = options.pipeline(parts)),
+      createPipeline(parts) {
+        pipeline = options.pipeline(audit === undefined ? parts : auditedContext(parts, audit))
+        return audit === undefined ? pipeline : new AuditedPipeline(pipeline, audit)
+      },
+      audit,
       hasLocalSessions: settings.localSessionsEnabled && !isStandalone,
       isReadOnly: readOnly,
       role: role.mode === 'standalone' ? role : roleMetrics(context, role),

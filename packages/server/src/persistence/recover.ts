@@ -23,6 +23,8 @@ export interface RecoveryOptions {
   readonly trustEmptySnapshot: boolean
   /** Creates a tree for each attempt, so that nothing of a damaged snapshot is left in the next. */
   readonly createTree: () => Tree
+  /** Reads the monotonic clock, in milliseconds. */
+  readonly now?: () => number
   /** Reads the history only up to this transaction, from a snapshot that holds nothing later, and changes no file. */
   readonly upTo?: Zxid
 }
@@ -36,6 +38,9 @@ export interface Recovery {
   readonly wasEmpty: boolean
   readonly snapshot: string | undefined
   readonly nodes: number
+  /** How long the snapshot and the log took to read, in milliseconds; 0 without `now`. */
+  readonly snapshotMs: number
+  readonly logMs: number
   readonly replayed: number
   readonly logs: readonly string[]
   readonly skipped: readonly SkippedSnapshot[]
@@ -60,7 +65,7 @@ export interface SkippedSnapshot {
  * `RecoveryError`, whose message says what to do.
  */
 export async function recover(options: RecoveryOptions): Promise<Recovery> {
-  const { disk, logger, upTo } = options
+  const { disk, logger, upTo, now = () => 0 } = options
   const folders = await openDataFolders(disk, options, options.autoCreate)
   if (upTo === undefined) {
     await finishReplacement(disk, logger, folders)
@@ -68,7 +73,9 @@ export async function recover(options: RecoveryOptions): Promise<Recovery> {
   }
   for (const folder of new Set([folders.logs, folders.snapshots])) await rejectImpossibleNames(disk, folder)
   const skipped: SkippedSnapshot[] = []
+  const startedAt = now()
   const loaded = await loadNewestSnapshot(options, folders.snapshots, skipped)
+  const loadedAt = now()
   const tree = loaded?.tree ?? options.createTree()
   const files = logsIn(await disk.list(folders.logs))
   const replayOptions = { disk, logger, folder: folders.logs, upTo: upTo ?? Infinity }
@@ -90,6 +97,8 @@ export async function recover(options: RecoveryOptions): Promise<Recovery> {
     wasEmpty: !loaded && replay.appliedCount === 0,
     snapshot: loaded?.file,
     nodes: tree.nodeCount,
+    snapshotMs: loadedAt - startedAt,
+    logMs: now() - loadedAt,
     replayed: replay.appliedCount,
     logs: replay.readFiles,
     skipped,

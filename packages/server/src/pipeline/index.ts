@@ -1,8 +1,10 @@
 /** The pipeline of each role: executes writes, syncs and sessions on the server that decides, and on the others. */
 export type {
   AcceptedWrite,
+  ClientWrite,
   PipelineContext,
   QuorumProtocol,
+  RecordedDigests,
   RequestPipeline,
   RevalidationCallback,
   WriteCallback,

@@ -118,7 +118,7 @@ export class LeaderSessions<L extends NotifiedWatcher> {
     } else if (txn.type === OpCode.closeSession) {
       sessions.remove(id)
       if (this.#options.localSessions !== undefined) this.#rememberClosed(id)
-      onSessionClosed(id, callback)
+      onSessionClosed(id, callback, txn)
     }
   }
 

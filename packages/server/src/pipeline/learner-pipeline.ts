@@ -408,7 +408,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     else if (txn.type === OpCode.closeSession) {
       sessions.remove(id)
       this.#routes?.remove(id)
-      onSessionClosed(id, callback)
+      onSessionClosed(id, callback, txn)
     }
   }
 

@@ -3,7 +3,7 @@ import type { Clock } from '@zabra/runtime'
 import type { Preparer, SessionsView } from '../core/prepare/index.ts'
 import type { Session, SessionRegistry, SessionTracker } from '../core/sessions/index.ts'
 import type { ApplyHint, Tree } from '../core/tree/index.ts'
-import type { Digest, Identity, LoggedTxn, SessionId, SubTxn, Zxid } from '../core/types.ts'
+import type { CloseSessionTxn, Digest, Identity, LoggedTxn, SessionId, SubTxn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher, WatchNotifier } from '../core/watches/index.ts'
 
 /** Receives the outcome of a write or a sync. */
@@ -117,7 +117,7 @@ export interface PipelineContext<L extends NotifiedWatcher> {
   /** Called when a session is global; it may have been a local one until then. */
   readonly onSessionCreated: (session: Session) => void
   /** Called when a session is closed. Its connection here closes, unless it is the one that gets the reply. */
-  readonly onSessionClosed: (id: SessionId, callback: WriteCallback | undefined) => void
+  readonly onSessionClosed: (id: SessionId, callback: WriteCallback | undefined, txn: CloseSessionTxn) => void
 }
 
 /** The transaction log, as far as the leader's pipeline writes it. */

@@ -87,6 +87,16 @@ export const adminRows = {
   ),
   adminRoleBackup: role('backup', 'may also read the whole database as a snapshot'),
   adminRoleAdmin: role('admin', 'may do everything'),
+  adminTokensFile: row({
+    group,
+    key: 'admin.tokensFile',
+    type: optional(text('a file')),
+    isPath: true,
+    defaultValue: undefined,
+    defaultText: 'none',
+    description:
+      'File of the tokens for `Authorization: Bearer`, with lines `name:role,role:sha256:not-after`: the hash of a token, and optionally a date after which it is refused. SIGHUP reads it again.',
+  }),
   adminSnapshotEnabled: row({
     group,
     key: 'admin.snapshot.enabled',

@@ -216,11 +216,10 @@ export const knownKeys: readonly KnownKey[] = [
   ...known('unsupported', adminServer, 'admin.*', 'IPAuthenticationProvider.usexforwardedfor'),
   ...known('unsupported', metrics, 'metricsProvider.*'),
   ...known(
-    'rejectedIfEnabled',
-    'the audit log is not supported yet, and nothing would be recorded',
-    'audit.enable',
+    'ignored',
+    'audit lines go to audit.file or to the log of the server, without a Java class',
+    'audit.impl.class',
   ),
-  ...known('unsupported', 'the audit log is not supported yet', 'audit.*'),
   ...known(
     'rejectedIfEnabled',
     'large requests are limited by jute.maxbuffer and backpressure only, and ignoring the setting would leave them unlimited',

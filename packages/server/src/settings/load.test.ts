@@ -359,12 +359,11 @@ describe('the environment', () => {
     })
   })
 
-  test.each(['audit.enable=true', 'largeRequestThreshold=1000', 'largeRequestMaxBytes=100000'])(
+  test.each(['largeRequestThreshold=1000', 'largeRequestMaxBytes=100000'])(
     '%s is refused until it has an effect',
     (line) => {
       expect(load({ file: cfg(line) }).errors.join()).toContain('is refused')
-      const off = line.startsWith('audit') ? 'audit.enable=false' : line.replace(/=.*/, '=-1')
-      expect(load({ file: cfg(off) }).errors).toEqual([])
+      expect(load({ file: cfg(line.replace(/=.*/, '=-1')) }).errors).toEqual([])
     },
   )
 

@@ -25,6 +25,7 @@ export type Group =
   | 'Authentication and authorization'
   | 'Four-letter words'
   | 'Admin server'
+  | 'Audit log'
 
 /** One setting of the server. */
 export interface Row<T> {

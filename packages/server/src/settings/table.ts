@@ -1,5 +1,6 @@
 import { accessRows } from './access-rows.ts'
 import { adminRows } from './admin-rows.ts'
+import { auditRows } from './audit-rows.ts'
 import { connectionRows } from './connection-rows.ts'
 import type { EnsembleConfiguration } from '../core/quorum/index.ts'
 import { memberSecurityRows } from './member-security-rows.ts'
@@ -22,6 +23,7 @@ export const rows = {
   ...accessRows,
   ...saslRows,
   ...adminRows,
+  ...auditRows,
 } as const
 
 export type Rows = typeof rows

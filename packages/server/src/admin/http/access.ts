@@ -1,10 +1,9 @@
-import type { HttpRequest } from '@zabra/runtime'
+import type { Clock, HttpRequest } from '@zabra/runtime'
 import { addIdentities, authenticate, identitiesOfCertificate, ipMatches } from '../../core/auth/index.ts'
 import type { Identity } from '../../core/types.ts'
 import type { ServerSettings } from '../../settings/index.ts'
-
-/** What a caller of the HTTP port may do. `admin` includes everything. */
-export type AdminRole = 'health' | 'metrics' | 'view' | 'operate' | 'backup' | 'admin'
+import { AdminTokens } from './tokens.ts'
+import type { AdminRole } from './roles.ts'
 
 /** Why a request is refused: the status, and the error as Apache ZooKeeper words it where it has one. */
 export interface Refusal {
@@ -27,14 +26,16 @@ interface Failures {
 /** Decides who may do what on the HTTP port. */
 export class AdminAccess {
   readonly #settings: ServerSettings
-  readonly #now: () => number
+  readonly #clock: Pick<Clock, 'monotonic' | 'wall'>
+  /** The tokens of the file; replaced when it is read again. */
+  tokens = AdminTokens.none
   readonly #onFailedLogin: () => void
   readonly #failures = new Map<string, Failures>()
 
-  /** `now` reads the monotonic clock. `onFailedLogin` counts refused credentials. */
-  constructor(settings: ServerSettings, now: () => number, onFailedLogin: () => void) {
+  /** `onFailedLogin` counts refused credentials. */
+  constructor(settings: ServerSettings, clock: Pick<Clock, 'monotonic' | 'wall'>, onFailedLogin: () => void) {
     this.#settings = settings
-    this.#now = now
+    this.#clock = clock
     this.#onFailedLogin = onFailedLogin
   }
 
@@ -49,7 +50,7 @@ export class AdminAccess {
       return { status: 403, error: 'Requests of pages from other origins are refused' }
     const { host } = request.remote
     const hasCredentials = request.headers['authorization'] !== undefined
-    const wait = hasCredentials ? (this.#failures.get(host)?.until ?? 0) - this.#now() : 0
+    const wait = hasCredentials ? (this.#failures.get(host)?.until ?? 0) - this.#clock.monotonic() : 0
     if (wait > 0)
       return { status: 429, error: 'Too many failed logins', retryAfterSeconds: Math.ceil(wait / 1000) }
     const proved = this.#authenticate(request)
@@ -74,6 +75,12 @@ export class AdminAccess {
     return proved === undefined
       ? { status: 401, error: 'Auth info is missing for the command' }
       : { status: 403, error: 'Not authorized' }
+  }
+
+  /** Returns the identities that the request proves; none where its credentials are refused. */
+  identitiesOf(request: HttpRequest): readonly Identity[] {
+    const proved = this.#authenticate(request)
+    return proved === 'refused' ? [] : (proved ?? [])
   }
 
   /** Returns the identities that the request proves by credentials, undefined without any. */
@@ -104,6 +111,10 @@ export class AdminAccess {
         return authenticate('digest', new TextEncoder().encode(data), { remoteIp: remote.host, superDigest })
       case 'basic':
         return this.#login(data)
+      case 'bearer': {
+        const name = data === undefined ? undefined : this.tokens.nameOf(data, this.#clock.wall())
+        return name === undefined ? undefined : [{ scheme: 'token', id: name }]
+      }
       default:
         return undefined
     }
@@ -147,6 +158,8 @@ export class AdminAccess {
     ]
     for (const [role, members] of given)
       if (members.some((member) => identities.some((identity) => isMember(identity, member)))) roles.add(role)
+    for (const { scheme, id } of identities)
+      if (scheme === 'token') for (const role of this.tokens.rolesOf(id)) roles.add(role)
     const isAdmin = roles.has('admin') || identities.some(({ scheme }) => scheme === 'super')
     if (isAdmin) for (const role of ['admin', 'backup', 'operate'] as const) roles.add(role)
     if (roles.has('operate') || roles.has('backup')) roles.add('view')
@@ -159,7 +172,7 @@ export class AdminAccess {
     const count = (this.#failures.get(host)?.count ?? 0) + 1
     const waitMs = count < FREE_FAILURES ? 0 : Math.min(MAX_WAIT_MS, 1000 * 2 ** (count - FREE_FAILURES))
     this.#failures.delete(host)
-    this.#failures.set(host, { count, until: this.#now() + waitMs })
+    this.#failures.set(host, { count, until: this.#clock.monotonic() + waitMs })
     if (this.#failures.size > MAX_ADDRESSES) this.#failures.delete(this.#failures.keys().next().value!)
   }
 }

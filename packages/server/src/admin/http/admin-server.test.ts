@@ -1,5 +1,6 @@
 import { OpCode } from '@zabra/protocol'
-import { NetworkError } from '@zabra/runtime'
+import { createHash } from 'node:crypto'
+import { MemoryDisk, NetworkError } from '@zabra/runtime'
 import { ManualPlatform } from '@zabra/testkit'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createServer } from '../../server.ts'
@@ -54,7 +55,7 @@ describe('commands of the HTTP port', () => {
     await start()
     const { text } = await get('/commands')
     expect(text.startsWith('<a href="/commands/configuration">configuration</a>\n<br/>\n')).toBe(true)
-    expect(text.match(/<br\/>/g)).toHaveLength(27)
+    expect(text.match(/<br\/>/g)).toHaveLength(28)
   })
 
   it('show sessions, ephemeral nodes and watches with ids as exact integers', async () => {
@@ -100,6 +101,76 @@ describe('commands of the HTTP port', () => {
       '(set, not shown)',
     )
     expect((await get('/commands/initial_configuration')).text).not.toContain('c2VjcmV0')
+  })
+})
+
+describe('shed_connections', () => {
+  const shed = (body: string, headers = {}) =>
+    server.http.request('/commands/shed_connections', { method: 'POST', body, headers })
+
+  it('closes the share of the connections that the caller asks for', async () => {
+    await start({ adminRoleAdmin: ['ip:127.0.0.1'] })
+    const clients = [
+      await server.connect(),
+      await server.connect(),
+      await server.connect(),
+      await server.connect(),
+    ]
+    expect((await shed('{"percentage": 50}')).text).toContain('"connections_shed" : 2,')
+    await server.untilIdle()
+    expect(clients.filter(({ closed }) => closed)).toHaveLength(2)
+    expect(await shed('{"percentage": 101}')).toMatchObject({ status: 400 })
+    expect(await get('/commands/shed_connections')).toMatchObject({ status: 405, headers: { allow: 'POST' } })
+  })
+
+  it('is refused to callers without the role admin', async () => {
+    await start({ adminRoleOperate: ['ip:127.0.0.1'] })
+    expect((await shed('{"percentage": 50}')).status).toBe(401)
+  })
+})
+
+describe('a tokens file', () => {
+  const hashOf = (token: string): string => createHash('sha256').update(token).digest('hex')
+  const as = (token: string) => ({ headers: { authorization: `Bearer ${token}` } })
+
+  it('gives the roles of its lines to callers with a token, until its date', async () => {
+    const disk = new MemoryDisk()
+    disk.putFile(
+      '/data/tokens',
+      new TextEncoder().encode(
+        `# deploys\nci:view,operate:${hashOf('s3cret')}\nold:admin:${hashOf('gone')}:1969-12-31\n`,
+      ),
+    )
+    server = await TestServer.start({ adminTokensFile: '/data/tokens', adminAnonymous: ['health'] }, disk)
+    expect((await get('/commands/monitor')).status).toBe(401)
+    expect((await get('/commands/monitor', as('s3cret'))).status).toBe(200)
+    expect((await get('/commands/stat_reset', as('s3cret'))).status).toBe(200)
+    expect((await get('/commands/snapshot', as('s3cret'))).status).toBe(403)
+    expect((await get('/commands/monitor', as('gone'))).status).toBe(401)
+    expect((await get('/commands/monitor', as('wrong'))).status).toBe(401)
+    disk.putFile('/data/tokens', new TextEncoder().encode('nonsense'))
+    await server.server.reload()
+    expect((await get('/commands/monitor', as('s3cret'))).status).toBe(200)
+    disk.putFile('/data/tokens', new Uint8Array(0))
+    await server.server.reload()
+    expect((await get('/commands/monitor', { ...as('s3cret'), from: '127.0.0.3' })).status).toBe(401)
+  })
+
+  it.each([
+    ['ci:view:abc', 'line 1: expected the SHA-256'],
+    [
+      `ci:owner:${'a'.repeat(64)}`,
+      'line 1: expected roles among metrics, view, operate, backup, admin, got "owner"',
+    ],
+    [`ci:view:${'a'.repeat(64)}:soon`, 'line 1: expected a date'],
+    [
+      `ci:view:${'a'.repeat(64)}\nci:view:${'b'.repeat(64)}`,
+      'line 2: expected a name and a token of its own',
+    ],
+  ])('ends the start with the line that is wrong: %s', async (text, message) => {
+    const disk = new MemoryDisk()
+    disk.putFile('/data/tokens', new TextEncoder().encode(text))
+    await expect(TestServer.start({ adminTokensFile: '/data/tokens' }, disk)).rejects.toThrow(message)
   })
 })
 
@@ -317,6 +388,6 @@ describe('metrics', () => {
 
   it('leave out those of the process with metricsProvider.exportJvmInfo=false', async () => {
     await start({ metricsExportRuntime: false })
-    expect((await get('/metrics')).text).not.toContain('process_')
+    expect((await get('/metrics')).text).not.toMatch(/^process_/m)
   })
 })

@@ -7,12 +7,15 @@ import {
   type Listener,
   type Platform,
 } from '@zabra/runtime'
+import { userNames, type AuditLog } from '../../audit/index.ts'
 import { CertificateReload } from '../../connections/certificates.ts'
 import { PROMETHEUS_PROVIDER, type ServerSettings } from '../../settings/index.ts'
 import { INITIAL_TRACE_MASK, type AdminTarget, type CommandState } from '../admin-target.ts'
 import { apiRoutesAt, problem } from './api.ts'
 import { adminTls } from './tls.ts'
-import { AdminAccess, type AdminRole, type Refusal } from './access.ts'
+import { AdminAccess, type Refusal } from './access.ts'
+import type { AdminRole } from './roles.ts'
+import { AdminTokens } from './tokens.ts'
 import { adminCommands, type AdminCommand, type Members } from './commands.ts'
 import { readiness } from './health.ts'
 import { javaJson, type JsonValue } from './java-json.ts'
@@ -25,6 +28,9 @@ const DEFAULT_PORT = 8080
 const MAX_METRICS_CONNECTIONS = 64
 /** Pieces of a long answer that are made in one turn of the event loop. */
 const PIECES_PER_TURN = 500
+
+/** Length of a part of the window over which metrics report percentiles; there are five parts. */
+const WINDOW_PART_MS = 120_000
 
 const NOT_SERVING = 'This ZooKeeper instance is not currently serving requests'
 
@@ -44,6 +50,7 @@ export class AdminServer {
   readonly state: CommandState = { traceMask: INITIAL_TRACE_MASK }
   readonly #settings: ServerSettings
   readonly #platform: Platform
+  readonly #audit: AuditLog | undefined
   readonly #access: AdminAccess
   readonly #commands: ReadonlyMap<string, AdminCommand>
   #target: AdminTarget | undefined
@@ -54,21 +61,20 @@ export class AdminServer {
   /** The checks that failed when the verdict of readiness was last logged; undefined before the first verdict. */
   #failedChecks: string | undefined
   #cancelReport: Cancel = () => {}
+  #cancelRotation: Cancel = () => {}
   /** When the command `snapshot` was last run, on the monotonic clock. */
   #lastSnapshotAt = -Infinity
 
-  constructor(settings: ServerSettings, platform: Platform) {
+  /** Without `audit` no request is recorded. */
+  constructor(settings: ServerSettings, platform: Platform, audit?: AuditLog) {
+    this.#audit = audit
     this.#settings = settings
     this.#platform = platform
     this.#commands = new Map(adminCommands.flatMap((command) => command.names.map((name) => [name, command])))
-    this.#access = new AdminAccess(
-      settings,
-      () => platform.clock.monotonic(),
-      () => {
-        const stats = this.#target?.service?.stats
-        if (stats !== undefined) stats.authFailed++
-      },
-    )
+    this.#access = new AdminAccess(settings, platform.clock, () => {
+      const stats = this.#target?.service?.stats
+      if (stats !== undefined) stats.authFailed++
+    })
   }
 
   /** Where the port listens; undefined while it is closed. */
@@ -76,8 +82,9 @@ export class AdminServer {
     return this.#listener?.address
   }
 
-  /** Opens the ports. Rejects with a `NetworkError` when a port that is set cannot be opened. */
+  /** Opens the ports. Rejects with a `NetworkError` when a port that is set cannot be opened, and with an error for a bad tokens file. */
   async listen(): Promise<void> {
+    await this.#readTokens()
     await this.#listenForAdmin()
     try {
       await this.#listenForMetrics()
@@ -87,8 +94,21 @@ export class AdminServer {
     }
   }
 
-  /** Reads the certificate files again, and logs the result. */
+  async #readTokens(): Promise<void> {
+    const { adminTokensFile: file } = this.#settings
+    if (file === undefined) return
+    const bytes = await this.#platform.disk.readFile(file)
+    this.#access.tokens = AdminTokens.parse(file, new TextDecoder().decode(bytes))
+  }
+
+  /** Reads the certificate files and the tokens file again, and logs the result. What cannot be used changes nothing. */
   async reload(): Promise<void> {
+    await this.#readTokens().catch((error: unknown) => {
+      this.#platform.logger.error(
+        { error: String(error) },
+        'The tokens file was not read again; the old tokens stay',
+      )
+    })
     await this.#certificates?.reload()
   }
 
@@ -149,6 +169,7 @@ export class AdminServer {
   attach(target: AdminTarget): void {
     this.#target = target
     if (this.#listener !== undefined) this.#scheduleReport()
+    if (this.#listener !== undefined || this.#metricsListener !== undefined) this.#scheduleRotation()
   }
 
   /** Logs the verdict of readiness if it has changed since the last call. */
@@ -170,8 +191,16 @@ export class AdminServer {
     })
   }
 
+  #scheduleRotation(): void {
+    this.#cancelRotation = this.#platform.clock.after(WINDOW_PART_MS, 'window of percentiles', () => {
+      this.#target?.service?.stats.rotate()
+      this.#scheduleRotation()
+    })
+  }
+
   async close(): Promise<void> {
     this.#cancelReport()
+    this.#cancelRotation()
     this.#certificates?.stop()
     await Promise.all([this.#listener?.close(), this.#metricsListener?.close()])
     this.#listener = this.#metricsListener = undefined
@@ -183,12 +212,30 @@ export class AdminServer {
       return text(404, 'There is nothing here. Try /commands, /metrics, /livez or /readyz.\n')
     if (!route.methods.includes(request.method)) return notAllowed(request.method, route.methods)
     const refusal = this.#access.refusalOf(request, route.role, this.#hosts())
-    if (refusal === undefined) return route.answer(request)
+    if (refusal === undefined) {
+      const response = await route.answer(request)
+      this.#record(request, route, response.status)
+      return response
+    }
+    this.#record(request, route, refusal.status)
     const response = (route.refuse ?? (({ status, error }) => text(status, `${error}.\n`)))(refusal)
     const { retryAfterSeconds } = refusal
     return retryAfterSeconds === undefined
       ? response
       : { ...response, headers: { ...response.headers, 'retry-after': String(retryAfterSeconds) } }
+  }
+
+  /** Records a request that changes something or reads the whole database, also a refused one. */
+  #record(request: HttpRequest, { role }: Route, status: number): void {
+    if (this.#audit === undefined || role === 'health' || role === 'metrics' || role === 'view') return
+    this.#audit.record({
+      category: 'admin',
+      operation: `${request.method} ${request.path}`,
+      result: status < 400 ? 'success' : 'failure',
+      users: userNames(this.#access.identitiesOf(request)),
+      ip: request.remote.host,
+      ...(status < 400 ? {} : { error: String(status) }),
+    })
   }
 
   /** Hosts of members, by which callers may address this one. */
@@ -314,7 +361,7 @@ export class AdminServer {
     const name = command?.names[0] ?? given
     return {
       role: command?.role ?? 'view',
-      methods: GET,
+      methods: command === undefined ? GET : [command.method],
       answer: (request) => this.#runCommand(command, name, request),
       refuse: ({ status, error }) => this.#json(status, { command: name, error }),
     }
@@ -335,7 +382,7 @@ export class AdminServer {
     // Where a command has an error of its own, Apache ZooKeeper writes it first.
     return error === undefined
       ? this.#json(200, { ...members, command: name, error: null })
-      : this.#json(200, { error, ...members, command: name })
+      : this.#json(command.method === 'POST' ? 400 : 200, { error, ...members, command: name })
   }
 
   /** Answers `snapshot`: the file, or with `streaming=false` its headers alone. A refusal is logged, as in Apache ZooKeeper. */
@@ -345,6 +392,7 @@ export class AdminServer {
     const members = { command: 'snapshot', error: null }
     if (!adminSnapshotEnabled) return this.#json(503, members)
     const wait = this.#lastSnapshotAt + adminRateLimitMs - clock.monotonic()
+    if (wait > 0 && target.service !== undefined) target.service.stats.snapshotsRateLimited++
     if (wait > 0) return this.#json(429, members, { 'retry-after': String(Math.ceil(wait / 1000)) })
     this.#lastSnapshotAt = clock.monotonic()
     const taken = await takeSnapshot(target)

@@ -6,7 +6,8 @@ import type { SessionId } from '../../core/types.ts'
 import { FULL_VERSION } from '../../version.ts'
 import type { AdminTarget } from '../admin-target.ts'
 import type { ServerReport } from '../server-report.ts'
-import type { AdminRole } from './access.ts'
+import { numberIn } from './json-body.ts'
+import type { AdminRole } from './roles.ts'
 import { settingsOf } from './commands.ts'
 import { readiness } from './health.ts'
 
@@ -32,8 +33,6 @@ export interface ApiRoute {
 
 /** Longest drain in seconds. */
 const MAX_DRAIN_SECONDS = 3600
-/** Longest body of a request in bytes. */
-const MAX_BODY_BYTES = 64 * 1024
 const DEFAULT_PAGE = 100
 const MAX_PAGE = 1000
 
@@ -249,7 +248,7 @@ const noSession = (id: SessionId): HttpResponse =>
 
 /** Starts a drain, in which connections are closed within `seconds`; none by default. */
 async function drain({ target, request }: ApiCall): Promise<HttpResponse> {
-  const seconds = secondsIn(await readBody(request.body))
+  const seconds = await numberIn(request.body, 'seconds', { max: MAX_DRAIN_SECONDS, byDefault: 0 })
   if (seconds === undefined)
     return problem(
       400,
@@ -258,32 +257,6 @@ async function drain({ target, request }: ApiCall): Promise<HttpResponse> {
     )
   target.drain(seconds * 1000)
   return json(200, { draining: target.isDraining })
-}
-
-/** Reads a short body; returns undefined when it is longer than `MAX_BODY_BYTES`. */
-async function readBody(body: HttpRequest['body']): Promise<string | undefined> {
-  const decoder = new TextDecoder()
-  let [text, length] = ['', 0]
-  for await (const chunk of body) {
-    length += chunk.length
-    if (length > MAX_BODY_BYTES) return undefined
-    text += decoder.decode(chunk, { stream: true })
-  }
-  return text
-}
-
-/** Returns the member `seconds` of a JSON object, 0 when there is none, and undefined when it cannot be one. */
-function secondsIn(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined
-  try {
-    const value: unknown = text.trim() === '' ? {} : JSON.parse(text)
-    if (typeof value !== 'object' || value === null) return undefined
-    const { seconds = 0 } = value as { seconds?: unknown }
-    const isValid = typeof seconds === 'number' && seconds >= 0 && seconds <= MAX_DRAIN_SECONDS
-    return isValid ? seconds : undefined
-  } catch {
-    return undefined
-  }
 }
 
 // OpenAPI

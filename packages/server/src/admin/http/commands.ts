@@ -12,6 +12,7 @@ import { decimalDigest } from '../format.ts'
 import { monitorMetrics } from '../mntr.ts'
 import { directorySizes, resetConnectionStats, resetStats } from '../server-actions.ts'
 import type { ConnectionReport, ServerReport } from '../server-report.ts'
+import { numberIn } from './json-body.ts'
 import { JavaDouble, LazyObject, type JsonValue } from './java-json.ts'
 
 /** Access that a command needs, by roles of the admin port. */
@@ -23,6 +24,7 @@ export interface AdminCommand {
   readonly role: CommandRole
   /** Returns the members of the answer between `{` and `command`. A member `error` takes the place of the error of the answer. */
   readonly run: (context: CommandContext) => Members | Promise<Members>
+  readonly method: 'GET' | 'POST'
   /** Whether the command answers between two roles too; those get no service. */
   readonly needsService: boolean
 }
@@ -44,9 +46,13 @@ const HIDDEN = '(set, not shown)'
 function command(
   names: string,
   run: AdminCommand['run'],
-  { role = 'view', needsService = true }: Partial<Pick<AdminCommand, 'role' | 'needsService'>> = {},
+  {
+    role = 'view',
+    needsService = true,
+    method = 'GET',
+  }: Partial<Pick<AdminCommand, 'role' | 'needsService' | 'method'>> = {},
 ): AdminCommand {
-  return { names: names.split(' '), role, run, needsService }
+  return { names: names.split(' '), role, run, needsService, method }
 }
 
 /** Returns the work of a command whose answer has no members of its own. */
@@ -108,6 +114,7 @@ export const adminCommands: readonly AdminCommand[] = [
     role: 'operate',
     needsService: false,
   }),
+  command('shed_connections shed', shedConnections, { role: 'admin', method: 'POST' }),
   // `AdminServer` answers it with the snapshot itself.
   command('snapshot snap', () => NO_MEMBERS, { role: 'backup' }),
   command('stat_reset srst', after(resetStats), { role: 'operate' }),
@@ -274,6 +281,23 @@ function monitor(server: ServerReport | undefined, target: AdminTarget): Members
       typeof value === 'string' && /^-?\d+\.\d+$/.test(value) ? new JavaDouble(Number(value)) : value,
     ]),
   )
+}
+
+/** Closes a share of the connections, so that their clients move to other servers. */
+async function shedConnections({ server, request }: CommandContext): Promise<Members> {
+  const percentage = await numberIn(request.body, 'percentage', { max: 100, byDefault: undefined })
+  if (percentage === undefined || !Number.isInteger(percentage))
+    return { error: 'Expected {"percentage": n} with a whole number n from 0 to 100' }
+  let left = Math.floor((server.connections.size * percentage) / 100)
+  const shed = left
+  server.runTurn(() => {
+    for (const connection of server.connections) {
+      if (left === 0) break
+      connection.destroy('Closed: an operator moves connections to other servers')
+      left--
+    }
+  })
+  return { connections_shed: shed, percentage_requested: percentage }
 }
 
 function setTraceMask({ query }: HttpRequest, state: CommandState): Members {

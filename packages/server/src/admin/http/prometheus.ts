@@ -1,9 +1,19 @@
 import { counterOf, epochOf } from '@zabra/protocol'
-import type { Histogram, Summary } from '../../core/histogram.ts'
+import type { RoleMetrics } from '../../connections/role-metrics.ts'
+import { Histogram, type Summary } from '../../core/histogram.ts'
+import {
+  LIMITS_NAME,
+  parseQuota,
+  QUOTA_ROOT,
+  STATS_NAME,
+  type QuotaNumbers,
+  type Tree,
+} from '../../core/tree/index.ts'
 import { FULL_VERSION } from '../../version.ts'
 import type { AdminTarget } from '../admin-target.ts'
 import { monitorMetrics } from '../mntr.ts'
 import type { ServerReport } from '../server-report.ts'
+import { APACHE_FAMILIES } from './apache-families.ts'
 import { readiness } from './health.ts'
 
 /** The content type of Prometheus' text format; scrapers refuse an answer without one. */
@@ -48,22 +58,6 @@ const OWN_KEYS = new Set([
   'log_writable',
 ])
 
-/** Families of Apache ZooKeeper that count what this server does not have; they stay 0, so that dashboards show no gap. */
-const ABSENT_COUNTERS = [
-  'add_dead_watcher_stall_time',
-  'dead_watchers_queued',
-  'dead_watchers_cleared',
-  'response_packet_cache_hits',
-  'response_packet_cache_misses',
-  'response_packet_get_children_cache_hits',
-  'response_packet_get_children_cache_misses',
-  'skip_learner_request_to_next_processor_count',
-  'requests_not_forwarded_to_commit_processor',
-  'stale_requests',
-  'stale_requests_dropped',
-  'throttled_ops',
-]
-
 const ROLES = ['leader', 'follower', 'observer', 'standalone', 'read-only', 'looking'] as const
 
 /** Bounds of the histograms of times in milliseconds: every seventh bucket, which is about twice the one before, to 16 s. */
@@ -98,22 +92,39 @@ export function* prometheusText(target: AdminTarget | undefined, { free }: DiskF
   if (target.lastSnapshotAt !== undefined)
     yield* gauge('zabra_snapshot_age_seconds', (target.platform.clock.wall() - target.lastSnapshotAt) / 1000)
   if (target.settings.metricsExportRuntime) yield* runtimeFamilies(target)
-  for (const name of ABSENT_COUNTERS) yield `${family(name, 'counter')}${name} 0.0\n`
   if (server === undefined) return
-  yield* serverFamilies(server, target)
+  const printed = new Set<string>()
+  for (const [name, text] of serverFamilies(server, target)) {
+    printed.add(name)
+    yield text
+  }
   yield* ownFamilies(server)
+  yield* unmeasuredFamilies(printed, server.role)
 }
 
-/** Yields the families of Apache ZooKeeper. */
-function* serverFamilies(server: ServerReport, target: AdminTarget): Generator<string> {
-  const { stats, watchNotifier, role } = server
-  const { ensemble } = stats
-  const members: readonly SummaryFamily[] = [
-    ['election_time', ensemble.electionTime, 0.5],
-    ['unavailable_time', ensemble.unavailableTime, 0.5],
-    ['follower_sync_time', ensemble.followerSyncTime, 0.5],
-    ['observer_sync_time', ensemble.observerSyncTime, 0.5],
-  ]
+/**
+ * Yields the families of Apache ZooKeeper that are not measured: without observations, so that a panel for them shows no gap. A family
+ * with one series for each name has none.
+ */
+function* unmeasuredFamilies(printed: ReadonlySet<string>, { member }: RoleMetrics): Generator<string> {
+  for (const { name, type, hasKeys, quantiles, of } of APACHE_FAMILIES) {
+    if (printed.has(name) || (of === 'members' && member === undefined)) continue
+    if (of === 'leaders' && member?.leader === undefined) continue
+    if (hasKeys) yield family(name, type)
+    else if (type === 'summary') yield summary(name, NOTHING, quantiles)
+    else yield `${family(name, type)}${name} 0.0\n`
+  }
+}
+
+const NOTHING = new Histogram()
+
+/** Yields the families of Apache ZooKeeper that are measured, by their names. */
+function* serverFamilies(
+  server: ServerReport,
+  target: AdminTarget,
+): Generator<readonly [name: string, text: string]> {
+  const { stats, watchNotifier } = server
+  const { ensemble, startup } = stats
   const summaries: readonly SummaryFamily[] = [
     ['readlatency', stats.readLatency, 0.5, 0.9, 0.99],
     ['updatelatency', stats.updateLatency, 0.5, 0.9, 0.99],
@@ -124,16 +135,87 @@ function* serverFamilies(server: ServerReport, target: AdminTarget): Generator<s
     ['node_deleted_watch_count', watchNotifier.recipients.deleted],
     ['node_changed_watch_count', watchNotifier.recipients.changed],
     ['node_children_watch_count', watchNotifier.recipients.children],
-    ...(role.member === undefined ? [] : members),
+    ['election_time', ensemble.electionTime, 0.5],
+    ['unavailable_time', ensemble.unavailableTime, 0.5],
+    ['follower_sync_time', ensemble.followerSyncTime, 0.5],
+    ['observer_sync_time', ensemble.observerSyncTime, 0.5],
+    ['quorum_ack_latency', ensemble.quorumAckLatency, 0.5, 0.9, 0.99],
+    ['propagation_latency', ensemble.propagationLatency, 0.5, 0.9, 0.99],
+    ['startup_snap_load_time', startup.snapshotMs, 0.5],
+    ['startup_txns_load_time', startup.logMs, 0.5],
+    ['startup_txns_loaded', startup.transactions, 0.5],
+    ['dbinittime', startup.totalMs, 0.5],
+    ['sync_processor_queue_flush_time_ms', stats.fsyncTime, 0.5, 0.9, 0.99],
+    ['connection_token_deficit', stats.tokenDeficit],
   ]
-  for (const [name, values, ...quantiles] of summaries) yield summary(name, values, quantiles)
+  for (const [name, values, ...quantiles] of summaries) yield [name, summary(name, values, quantiles)]
+  yield* counters(server)
+  yield* quotaFamilies(server.tree)
   const inSummaries = new Set(summaries.map(([name]) => name))
   for (const [key, value] of monitorMetrics(server, target.startedAt)) {
     if (OWN_KEYS.has(key) || inSummaries.has(key.replace(/^(?:avg|min|max|cnt|sum|p\d+)_/, ''))) continue
     if (!/^-?\d+(?:\.\d+)?$/.test(String(value))) continue
-    yield `${family(key, COUNTERS.has(key) ? 'counter' : 'gauge')}${key} ${decimal(Number(value))}\n`
+    const type = COUNTERS.has(key) ? 'counter' : 'gauge'
+    yield [key, `${family(key, type)}${key} ${decimal(Number(value))}\n`]
   }
 }
+
+/** Yields the counters of Apache ZooKeeper that are no keys of `mntr`. */
+function* counters({ stats, role }: ServerReport): Generator<readonly [name: string, text: string]> {
+  const { ensemble } = stats
+  const committed =
+    role.member === undefined ? stats.batchSize.sum : ensemble.commitCount + ensemble.learnerCommitsReceived
+  for (const [name, value] of [
+    ['snapshot_rate_limited_count', stats.snapshotsRateLimited],
+    ['sync_processor_request_queued', stats.batchSize.sum],
+    ['request_commit_queued', committed],
+    [
+      'prep_processor_request_queued',
+      role.mode === 'standalone' ? stats.batchSize.sum : ensemble.proposalCount,
+    ],
+  ] as const)
+    yield [name, `${family(name, 'counter')}${name} ${decimal(value)}\n`]
+}
+
+/** Quotas for which limits and usage are reported. */
+const MAX_QUOTAS = 100
+
+/** Yields limits and usage by quota: of hard limits, where there are any. */
+function* quotaFamilies(tree: Tree): Generator<readonly [name: string, text: string]> {
+  const rows: { readonly key: string; readonly limits: QuotaNumbers; readonly usage: QuotaNumbers }[] = []
+  for (const subject of tree.quotas.subjects()) {
+    if (rows.length === MAX_QUOTAS) break
+    const limits = quotaAt(tree, subject, LIMITS_NAME)
+    const usage = quotaAt(tree, subject, STATS_NAME)
+    if (limits !== undefined && usage !== undefined) rows.push({ key: labelValue(subject), limits, usage })
+  }
+  const of = (name: string, value: (row: (typeof rows)[number]) => number): readonly [string, string] => [
+    name,
+    [family(name, 'gauge'), ...rows.map((row) => `${name}{key="${row.key}",} ${decimal(value(row))}\n`)].join(
+      '',
+    ),
+  ]
+  yield of('quota_count_limit_per_namespace', ({ limits }) => hardOr(limits.countHardLimit, limits.count))
+  yield of('quota_bytes_limit_per_namespace', ({ limits }) => hardOr(limits.byteHardLimit, limits.bytes))
+  yield of('quota_count_usage_per_namespace', ({ usage }) => usage.count)
+  yield of('quota_bytes_usage_per_namespace', ({ usage }) => usage.bytes)
+}
+
+const hardOr = (hard: number, soft: number): number => (hard > -1 ? hard : soft)
+
+function quotaAt(tree: Tree, subject: string, name: string): QuotaNumbers | undefined {
+  const node = tree.find(`${QUOTA_ROOT}${subject}/${name}`)
+  try {
+    return node === -1 ? undefined : parseQuota(tree.dataOf(node))
+  } catch (error) {
+    // A client has written something else there: requests below it are refused.
+    if (error instanceof SyntaxError) return undefined
+    throw error
+  }
+}
+
+const labelValue = (text: string): string =>
+  text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
 
 type SummaryFamily = readonly [name: string, values: Summary | Histogram, ...quantiles: number[]]
 
@@ -215,7 +297,7 @@ function* histogramEnd(name: string, labels: string, count: number, sum: number)
 function summary(name: string, values: Summary | Histogram, quantiles: readonly number[]): string {
   const lines = quantiles.map(
     (quantile) =>
-      `${name}{quantile="${quantile}",} ${values.count === 0 || !('percentile' in values) ? 'NaN' : decimal(values.percentile(quantile))}\n`,
+      `${name}{quantile="${quantile}",} ${values instanceof Histogram ? decimal(values.recentPercentile(quantile)) : 'NaN'}\n`,
   )
   return `${family(name, 'summary')}${lines.join('')}${name}_count ${decimal(values.count)}\n${name}_sum ${decimal(values.sum)}\n`
 }

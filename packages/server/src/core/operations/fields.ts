@@ -46,6 +46,13 @@ export const SKIPPING: FieldReader = {
   data: (body) => (body.skipBuffer(), null),
 }
 
+/** Reads paths and skips data. */
+export const PATHS: FieldReader = {
+  path: (body) => body.string(),
+  newPath: (body) => body.string(),
+  data: (body) => (body.skipBuffer(), null),
+}
+
 /** Finds the nodes of known paths in encoded transactions, so that their paths are not decoded again. */
 export interface PathLookup {
   /** Returns the node whose path is next in a reader, and advances the reader past the path; -1, without advancing, for an unknown path. */

@@ -1,17 +1,10 @@
 import { ErrorCode, OpCode, parentOf, Perms, ProtocolError, type ACL, type Reader } from '@zabra/protocol'
 import type { AclRules } from '../auth/index.ts'
+import { PATHS } from '../operations/fields.ts'
 import { operationOf } from '../operations/table.ts'
 import type { DecodedWrite } from '../operations/types.ts'
 import type { Tree } from '../tree/index.ts'
 import type { Identity } from '../types.ts'
-import type { FieldReader } from '../operations/fields.ts'
-
-/** Reads paths and skips data. */
-const PATHS: FieldReader = {
-  path: (body) => body.string(),
-  newPath: (body) => body.string(),
-  data: (body) => (body.skipBuffer(), null),
-}
 
 /**
  * Checks the access of a write against the tree of the server that received it, so that a refused one takes no zxid

@@ -1,4 +1,5 @@
 /** Turns write requests into transactions. */
+export { describeWrite, type WriteDescription } from './describe-write.ts'
 export { EagerAccessCheck } from './eager-access.ts'
 export { precheck } from './precheck.ts'
 export { Preparer } from './preparer.ts'

@@ -1,0 +1,109 @@
+import { readFileSync } from 'node:fs'
+import { CreateMode, OpCode } from '@zabra/protocol'
+import { describe, expect, it } from 'vitest'
+import { Ensemble } from '../../ensemble/testing/ensemble.ts'
+import { TestServer } from '../../testing/test-server.ts'
+
+/** Name, type and servers of each family of Apache ZooKeeper 3.9: C, G or S; q on members, l on leaders. */
+const families = readFileSync(new URL('../testdata/apache-3.9-metrics.txt', import.meta.url), 'utf8')
+  .trim()
+  .split('\n')
+  .map((line) => line.split(' ') as [name: string, type: string, of?: string])
+const typeNames: Readonly<Record<string, string>> = { C: 'counter', G: 'gauge', S: 'summary' }
+
+const typesIn = (text: string): Map<string, string> =>
+  new Map([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name!, type!]))
+
+/** Returns the value of a sample. */
+function valueOf(text: string, sample: string): number {
+  const line = text.split('\n').find((one) => one.startsWith(`${sample} `))
+  return line === undefined ? NaN : Number(line.slice(sample.length + 1))
+}
+
+const metricsOf = async (server: Pick<TestServer, 'http'>): Promise<string> =>
+  (await server.http.request('/metrics')).text
+
+describe('the metrics', () => {
+  it('of a standalone server and of a leader have every family of Apache ZooKeeper 3.9 with its type', async () => {
+    const server = await TestServer.start()
+    const ensemble = await Ensemble.start(3)
+    const alone = typesIn(await metricsOf(server))
+    const leading = typesIn(await metricsOf(ensemble.member(ensemble.leader!)))
+    const wrong = families.flatMap(([name, type, of]) => {
+      const expected = typeNames[type[0]!]
+      const on = of === undefined ? [alone, leading] : [leading]
+      return on.every((types) => types.get(name) === expected) ? [] : [`${name} ${expected}`]
+    })
+    expect(families).toHaveLength(160)
+    expect(wrong).toEqual([])
+    expect(alone.has('leader_uptime')).toBe(false)
+    await server.stop()
+  })
+
+  it('count what clients do', async () => {
+    const { fixture, client } = await TestServer.withClient()
+    for (let i = 0; i < 100; i++) client.create(i, `/n${i}`, CreateMode.PERSISTENT, 'x'.repeat(100))
+    client.read(100, OpCode.getData, '/none')
+    await fixture.untilIdle()
+    const text = await metricsOf(fixture)
+    expect(valueOf(text, 'zabra_requests_total{op="create",result="ok"}')).toBe(100)
+    expect(valueOf(text, 'zabra_requests_total{op="getData",result="nonode"}')).toBe(1)
+    expect(valueOf(text, 'updatelatency_count')).toBe(100)
+    expect(valueOf(text, 'zabra_request_seconds_bucket{kind="write",le="+Inf"}')).toBe(100)
+    // The session is a transaction too.
+    expect(valueOf(text, 'sync_processor_request_queued')).toBe(101)
+    await fixture.stop()
+  })
+
+  it('report percentiles of the last ten minutes, and counts since the start', async () => {
+    const { fixture, client } = await TestServer.withClient()
+    client.create(1, '/a')
+    await fixture.untilIdle()
+    expect(valueOf(await metricsOf(fixture), 'updatelatency{quantile="0.5",}')).toBe(0)
+    await fixture.advance(720_000)
+    const text = await metricsOf(fixture)
+    expect(valueOf(text, 'updatelatency{quantile="0.5",}')).toBeNaN()
+    expect(valueOf(text, 'updatelatency_count')).toBe(1)
+    await fixture.stop()
+  })
+
+  it('say what the start took, and how many transactions it read', async () => {
+    const { fixture, client } = await TestServer.withClient()
+    client.create(1, '/a')
+    await fixture.untilIdle()
+    await fixture.stop()
+    await fixture.restart()
+    const text = await metricsOf(fixture)
+    expect(valueOf(text, 'startup_txns_loaded_sum')).toBeGreaterThanOrEqual(2)
+    expect(valueOf(text, 'dbinittime_count')).toBe(1)
+    await fixture.stop()
+  })
+
+  it('report limits and usage of quotas, and no series for a limit that cannot be parsed', async () => {
+    const { fixture, client } = await TestServer.withClient()
+    const quota = '/zookeeper/quota'
+    client.create(1, '/app', 0, 'four')
+    client.create(2, `${quota}/app`)
+    client.create(3, `${quota}/app/zookeeper_limits`, 0, 'count=10,bytes=100')
+    client.create(4, `${quota}/app/zookeeper_stats`, 0, 'count=0,bytes=0')
+    await fixture.untilIdle()
+    const text = await metricsOf(fixture)
+    expect(valueOf(text, 'quota_bytes_limit_per_namespace{key="/app",}')).toBe(100)
+    expect(valueOf(text, 'quota_bytes_usage_per_namespace{key="/app",}')).toBe(4)
+    client.set(5, `${quota}/app/zookeeper_limits`, 'nonsense')
+    await fixture.untilIdle()
+    expect(await metricsOf(fixture)).not.toContain('key="/app"')
+    await fixture.stop()
+  })
+
+  it('of an ensemble measure how long a quorum and the way to a follower take', async () => {
+    const ensemble = await Ensemble.start(3)
+    const client = await ensemble.client(ensemble.leader!)
+    client.create(1, '/a')
+    await ensemble.advance(100)
+    const leader = await metricsOf(ensemble.member(ensemble.leader!))
+    expect(valueOf(leader, 'quorum_ack_latency_count')).toBeGreaterThanOrEqual(2)
+    const follower = [...ensemble.members.values()].find(({ id }) => id !== ensemble.leader)!
+    expect(valueOf(await metricsOf(follower), 'propagation_latency_count')).toBeGreaterThanOrEqual(1)
+  })
+})

@@ -1,0 +1,118 @@
+import { errorName, Perms, type ACL } from '@zabra/protocol'
+import { maskDigests } from '../core/auth/index.ts'
+import type { SessionId, Zxid } from '../core/types.ts'
+
+/** What a line of the audit log is about; `audit.events` chooses among them. */
+export type AuditCategory = 'writes' | 'auth' | 'sessions' | 'admin'
+
+/** The result of an event. `invoked`: the outcome is not known when the line is written. */
+export type AuditResult = 'success' | 'failure' | 'invoked'
+
+/** One line of the audit log. Absent fields are left out of it. */
+export interface AuditEvent {
+  readonly category: AuditCategory
+  /** The name of the operation, where Apache ZooKeeper has one by its name. */
+  readonly operation: string
+  readonly result: AuditResult
+  readonly session?: SessionId
+  /** Names of the identities of the client; never a password or a hash of one. */
+  readonly users?: readonly string[]
+  /** The IP address of the client. */
+  readonly ip?: string
+  readonly path?: string
+  /** The create mode of a creation, as text. */
+  readonly mode?: string
+  readonly acl?: readonly ACL[]
+  /** The error number of a failure, or a reason. */
+  readonly error?: number | string
+  readonly zxid?: Zxid
+  readonly xid?: number
+  /** The version of the data or of the ACL after the change. */
+  readonly version?: number
+  /** Bytes of data. */
+  readonly bytes?: number
+  /** The scheme of a login. */
+  readonly scheme?: string
+  /** Lines that are missing in the log before this one. */
+  readonly lost?: number
+}
+
+/** What a line says about its place in the log. */
+export interface AuditStamp {
+  /** Milliseconds since 1970. */
+  readonly time: number
+  /** The number of the line since the server started. Lost lines have numbers too, so a gap shows a loss. */
+  readonly id: number
+  readonly serverId: number
+}
+
+const ESCAPES: Readonly<Record<string, string>> = { '\t': '\\t', '\n': '\\n', '\r': '\\r', '\\': '\\\\' }
+
+/** Escapes what would end a field or a line: a path may hold tabs and newlines, with which a client could forge fields. */
+const escape = (text: string): string => text.replace(/[\t\n\r\\]/g, (character) => ESCAPES[character]!)
+
+const hex = (value: bigint | number): string => `0x${BigInt.asUintN(64, BigInt(value)).toString(16)}`
+
+/** Formats an event as Apache ZooKeeper does: `key=value` fields separated by tabs, in its order. */
+export function apacheLine(event: AuditEvent): string {
+  const { session, users, ip, operation, path, mode, acl, scheme, lost, result } = event
+  const fields: readonly (readonly [key: string, value: string | undefined])[] = [
+    ['session', session === undefined ? undefined : hex(session)],
+    ['user', users === undefined || users.length === 0 ? undefined : users.join(',')],
+    ['ip', ip],
+    ['operation', operation],
+    ['znode', path],
+    ['znode_type', mode],
+    ['acl', acl && aclTexts(acl).join(',')],
+    ['scheme', scheme],
+    ['lost', lost === undefined ? undefined : String(lost)],
+    ['result', result],
+  ]
+  return fields
+    .filter(([, value]) => value !== undefined)
+    .map(([key, value]) => `${key}=${escape(value!)}`)
+    .join('\t')
+}
+
+/** Returns the fields of an event for a line of JSON. Ids are texts, since they may exceed 2^53. */
+export function jsonFields(event: AuditEvent, { time, id, serverId }: AuditStamp): object {
+  const { category, operation, session, users, acl, error, zxid, ...rest } = event
+  return {
+    time: new Date(time).toISOString(),
+    id,
+    member: serverId,
+    event: category,
+    operation,
+    ...(session === undefined ? {} : { session: hex(session) }),
+    ...(users === undefined ? {} : { user: users }),
+    ...rest,
+    ...(acl === undefined ? {} : { acl: aclTexts(acl) }),
+    ...(zxid === undefined ? {} : { zxid: hex(zxid) }),
+    ...(error === undefined
+      ? {}
+      : { error: typeof error === 'number' ? errorName(error).toLowerCase() : error }),
+  }
+}
+
+/** Formats a line of a file as the logging configuration of Apache ZooKeeper does for its audit log; the time is UTC. */
+export function fileLine(event: AuditEvent, { time }: AuditStamp): string {
+  const at = new Date(time).toISOString().replace('T', ' ').replace('.', ',').replace('Z', '')
+  return `${at} ${event.result === 'failure' ? 'ERROR' : 'INFO'} audit.Slf4jAuditLogger: ${apacheLine(event)}`
+}
+
+/** Formats an access list. The hashes of passwords are masked, as they are for clients that may not administer the node. */
+const aclTexts = (acl: readonly ACL[]): string[] => maskDigests(acl).map(aclText)
+
+/** Formats an entry of an access list as `scheme:id:cdrwa`. */
+function aclText({ perms, id }: ACL): string {
+  const letters = PERMISSIONS.filter(([, bit]) => (perms & bit) !== 0).map(([letter]) => letter)
+  return `${id.scheme}:${id.id}:${letters.join('')}`
+}
+
+const PERMISSIONS = [
+  ['c', Perms.CREATE],
+  ['d', Perms.DELETE],
+  ['r', Perms.READ],
+  ['w', Perms.WRITE],
+  ['a', Perms.ADMIN],
+] as const

@@ -1,0 +1,240 @@
+import {
+  CreateMode,
+  OpCode,
+  OPEN_ACL_UNSAFE,
+  writeAuthPacket,
+  writeMultiHeader,
+  writeSetACLRequest,
+} from '@zabra/protocol'
+import { MemoryDisk } from '@zabra/runtime'
+import { afterEach, describe, expect, it } from 'vitest'
+import { TestServer, type RawClient } from '../testing/test-server.ts'
+
+const FILE = '/data/audit.log'
+
+let server: TestServer
+
+async function start(
+  settings: Parameters<typeof TestServer.start>[0] = {},
+  disk?: MemoryDisk,
+): Promise<RawClient> {
+  server = await TestServer.start({ auditEnabled: true, auditFile: FILE, ...settings }, disk)
+  return server.connect()
+}
+
+afterEach(() => server?.stop())
+
+/** Returns the lines of the audit file, without time and level. */
+async function lines(path = FILE): Promise<string[]> {
+  await server.untilIdle()
+  const text = new TextDecoder().decode(await server.disk.readFile(path))
+  return text
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.replace(/^\S+ \S+ (INFO|ERROR) audit\.Slf4jAuditLogger: /, '$1 '))
+}
+
+/** Returns the lines of one client as fields, without those that all of its lines have. */
+async function writes(client: RawClient): Promise<string[]> {
+  const prefix = `session=0x${client.session!.sessionId.toString(16)}\tuser=127.0.0.1\tip=127.0.0.1\t`
+  return (await lines()).filter((line) => line.includes(prefix)).map((line) => line.replace(prefix, ''))
+}
+
+const auth = (client: RawClient, text: string): void =>
+  client.ask(-4, OpCode.auth, (w) =>
+    writeAuthPacket(w, { type: 0, scheme: 'digest', auth: new TextEncoder().encode(text) }),
+  )
+
+describe('the audit log', () => {
+  it('has the lines of Apache ZooKeeper 3.8 for writes that succeed and that fail', async () => {
+    const client = await start()
+    client.create(1, '/app')
+    client.create(2, '/app')
+    client.create(3, '/app/e-', CreateMode.EPHEMERAL_SEQUENTIAL)
+    client.create(4, '/none/s-', CreateMode.PERSISTENT_SEQUENTIAL)
+    client.set(5, '/app', 'x')
+    client.set(6, '/none', 'x')
+    client.ask(7, OpCode.setACL, (w) =>
+      writeSetACLRequest(w, { path: '/app', acl: OPEN_ACL_UNSAFE, version: 0 }),
+    )
+    client.ask(8, OpCode.setACL, (w) =>
+      writeSetACLRequest(w, { path: '/none', acl: OPEN_ACL_UNSAFE, version: 0 }),
+    )
+    client.delete(9, '/none')
+    client.create(10, '/gone')
+    client.delete(11, '/gone')
+    expect(await writes(client)).toEqual([
+      'INFO operation=create\tznode=/app\tznode_type=persistent\tresult=success',
+      'ERROR operation=create\tznode=/app\tznode_type=persistent\tresult=failure',
+      'INFO operation=create\tznode=/app/e-0000000000\tznode_type=ephemeral_sequential\tresult=success',
+      'ERROR operation=create\tznode=/none/s-\tznode_type=persistent_sequential\tresult=failure',
+      'INFO operation=setData\tznode=/app\tresult=success',
+      'ERROR operation=setData\tznode=/none\tresult=failure',
+      'INFO operation=setAcl\tznode=/app\tacl=world:anyone:cdrwa\tresult=success',
+      'ERROR operation=setAcl\tznode=/none\tacl=world:anyone:cdrwa\tresult=failure',
+      'ERROR operation=delete\tznode=/none\tresult=failure',
+      'INFO operation=create\tznode=/gone\tznode_type=persistent\tresult=success',
+      'INFO operation=delete\tznode=/gone\tresult=success',
+    ])
+  })
+
+  it('has a line for each change of a multi that succeeds, and one for a multi that fails', async () => {
+    const client = await start()
+    const multi = (xid: number, version: number): void =>
+      client.ask(xid, OpCode.multi, (w) => {
+        writeMultiHeader(w, { type: OpCode.create, done: false, err: -1 })
+        w.string('/m-')
+        w.buffer(null)
+        w.int(1)
+        w.int(31)
+        w.string('world')
+        w.string('anyone')
+        w.int(CreateMode.PERSISTENT_SEQUENTIAL)
+        writeMultiHeader(w, { type: OpCode.check, done: false, err: -1 })
+        w.string('/')
+        w.int(version)
+        writeMultiHeader(w, { type: OpCode.setData, done: false, err: -1 })
+        w.string('/m-0000000000')
+        w.buffer(null)
+        w.int(-1)
+        writeMultiHeader(w, { type: -1, done: true, err: -1 })
+      })
+    multi(1, -1)
+    multi(2, 77)
+    expect(await writes(client)).toEqual([
+      'INFO operation=create\tznode=/m-0000000000\tznode_type=persistent_sequential\tresult=success',
+      'INFO operation=setData\tznode=/m-0000000000\tresult=success',
+      'ERROR operation=multiOperation\tresult=failure',
+    ])
+  })
+
+  it('names the start and stop of the server, and ephemeral nodes that go with their session', async () => {
+    const client = await start()
+    client.create(1, '/e', CreateMode.EPHEMERAL)
+    client.ask(2, OpCode.closeSession)
+    await server.untilIdle()
+    await server.stop()
+    const all = await lines()
+    expect(all[0]).toMatch(/^INFO (user=\S+\t)?operation=serverStart\tresult=success$/)
+    expect(all.at(-1)).toMatch(/^INFO (user=\S+\t)?operation=serverStop\tresult=invoked$/)
+    expect(all.at(-2)).toMatch(
+      /^INFO session=0x\w+\t(user=\S+\t)?operation=ephemeralZNodeDeletionOnSessionCloseOrExpire\tznode=\/e\tresult=success$/,
+    )
+  })
+
+  it('escapes tabs and newlines, with which a path could forge fields', async () => {
+    const client = await start()
+    client.create(1, '/a\tresult=success\nINFO \\')
+    expect((await writes(client))[0]).toBe(
+      'ERROR operation=create\tznode=/a\\tresult=success\\nINFO \\\\\tznode_type=persistent\tresult=failure',
+    )
+  })
+
+  it('records logins with the user and never a password or its hash', async () => {
+    const client = await start({ saslUsers: { ada: 'secret-word' } })
+    auth(client, 'bob:secret-word')
+    client.ask(1, OpCode.setACL, (w) =>
+      writeSetACLRequest(w, {
+        path: '/',
+        acl: [{ perms: 31, id: { scheme: 'digest', id: 'bob:aGFzaA==' } }],
+        version: -1,
+      }),
+    )
+    const all = (await lines()).join('\n')
+    expect(all).toContain('user=bob\tip=127.0.0.1\toperation=login\tscheme=digest\tresult=success')
+    expect(all).toContain(
+      'user=127.0.0.1,bob\tip=127.0.0.1\toperation=setAcl\tznode=/\tacl=digest:bob:x:cdrwa',
+    )
+    expect(all).not.toMatch(/secret-word|aGFzaA/)
+  })
+
+  it('records requests to the HTTP port that change something, refused ones too', async () => {
+    await start({ adminRoleOperate: ['sasl:ada'], saslUsers: { ada: 'pass' } })
+    await server.http.request('/commands/stat_reset')
+    await server.http.request('/commands/stat_reset', {
+      headers: { authorization: `Basic ${btoa('ada:pass')}` },
+    })
+    await server.http.request('/commands/ruok')
+    await server.command('srst')
+    expect((await lines()).slice(1)).toEqual([
+      'ERROR ip=127.0.0.1\toperation=GET /commands/stat_reset\tresult=failure',
+      'INFO user=ada\tip=127.0.0.1\toperation=GET /commands/stat_reset\tresult=success',
+      'INFO ip=127.0.0.1\toperation=srst\tresult=success',
+    ])
+  })
+
+  it('has one object a line as JSON, with zxid, version, size and error', async () => {
+    const client = await start({ auditFormat: 'json', auditEvents: ['writes', 'sessions'] })
+    client.create(7, '/j', 0, 'data')
+    client.set(8, '/none', 'x')
+    const objects = (await lines()).map((line) => JSON.parse(line) as Record<string, unknown>)
+    expect(objects.map(({ operation }) => operation)).toEqual([
+      'serverStart',
+      'sessionOpen',
+      'create',
+      'setData',
+    ])
+    expect(objects[2]).toMatchObject({
+      id: 3,
+      member: 1,
+      event: 'writes',
+      path: '/j',
+      mode: 'persistent',
+      bytes: 4,
+    })
+    expect(objects[2]).toMatchObject({ xid: 7, zxid: '0x2', user: ['127.0.0.1'], result: 'success' })
+    expect(objects[3]).toMatchObject({ result: 'failure', error: 'nonode' })
+  })
+
+  it('goes to the log of the server without a file', async () => {
+    const client = await start({ auditFile: undefined })
+    client.create(1, '/logged')
+    await server.untilIdle()
+    const line = server.logLines.find(({ sentence }) => sentence.includes('znode=/logged'))
+    expect(line).toMatchObject({ level: 'info', facts: { part: 'audit' } })
+  })
+
+  it('is not written unless it is enabled', async () => {
+    const client = await start({ auditEnabled: false })
+    client.create(1, '/quiet')
+    await server.untilIdle()
+    expect(server.disk.paths()).not.toContain(FILE)
+  })
+
+  it('ends the start when its file cannot be opened', async () => {
+    const disk = new MemoryDisk()
+    disk.injectFault = (operation, path) =>
+      operation === 'open' && path === FILE ? { code: 'EACCES' } : undefined
+    await expect(TestServer.start({ auditEnabled: true, auditFile: FILE }, disk)).rejects.toMatchObject({
+      code: 'EACCES',
+    })
+  })
+})
+
+describe('an audit file that cannot be written', () => {
+  it('lets writes go on, and gets their lines later', async () => {
+    const client = await start()
+    server.disk.injectFault = (operation, path) =>
+      operation === 'write' && path === FILE ? { code: 'ENOSPC' } : undefined
+    client.create(1, '/a')
+    expect(await client.received()).toEqual(['1:0'])
+    server.disk.injectFault = undefined
+    await server.advance(1000)
+    expect((await lines()).at(-1)).toContain('znode=/a')
+    expect(server.logLines.map(({ sentence }) => sentence)).toContain('The audit file can be written again')
+  })
+
+  it('refuses writes where the settings ask for it', async () => {
+    const client = await start({ auditOnFailure: 'refuse' })
+    server.disk.injectFault = (operation, path) =>
+      operation === 'write' && path === FILE ? { code: 'ENOSPC' } : undefined
+    client.create(1, '/a')
+    expect(await client.received()).toEqual(['1:0'])
+    client.create(2, '/b')
+    expect(await client.received()).toEqual(['2:-1'])
+    server.disk.injectFault = undefined
+    await server.advance(1000)
+    client.create(3, '/b')
+    expect(await client.received()).toEqual(['3:0'])
+  })
+})

@@ -1,0 +1,132 @@
+import type { Platform } from '@zabra/runtime'
+import type { ServerSettings } from '../settings/index.ts'
+import { apacheLine, fileLine, jsonFields, type AuditCategory, type AuditEvent } from './audit-event.ts'
+import { AuditFile } from './audit-file.ts'
+
+/** Lines that are formatted in one turn of the event loop, of an event that has many. */
+const LINES_PER_TURN = 200
+/** Multis and ends of sessions that may wait to be formatted; each holds its transaction. */
+const MAX_WAITING = 64
+
+/**
+ * Records who changed what. A line is formatted after the reply of its request and written in the background, so that no request
+ * waits for it.
+ */
+export class AuditLog {
+  /** Lines that could not be kept. */
+  lost = 0
+  readonly #settings: ServerSettings
+  readonly #platform: Pick<Platform, 'clock' | 'logger'>
+  readonly #categories: ReadonlySet<AuditCategory>
+  readonly #file: AuditFile | undefined
+  /** The user whose process the server is. */
+  readonly #owner: readonly string[]
+  #id = 0
+  /** Events with many lines, of which the first is being formatted. */
+  readonly #long: Iterator<AuditEvent>[] = []
+
+  private constructor(settings: ServerSettings, platform: Platform) {
+    this.#settings = settings
+    this.#platform = platform
+    this.#categories = new Set(settings.auditEvents)
+    const [, owner] = platform.system.environment().find(([name]) => name === 'user.name') ?? []
+    this.#owner = owner === undefined || owner === '' ? [] : [owner]
+    const {
+      auditFile: path,
+      auditFileMaxBytes: maxBytes,
+      auditFileCount: maxFiles,
+      auditFsync: fsync,
+    } = settings
+    if (path !== undefined)
+      this.#file = new AuditFile(
+        { path, maxBytes, maxFiles, fsync, lostLine: (n) => this.#lostLine(n) },
+        platform,
+      )
+  }
+
+  /** Returns undefined where the settings ask for no audit log. Rejects with a `DiskError` when the file cannot be written. */
+  static async open(settings: ServerSettings, platform: Platform): Promise<AuditLog | undefined> {
+    if (!settings.auditEnabled) return undefined
+    const log = new AuditLog(settings, platform)
+    await log.#file?.open()
+    return log
+  }
+
+  /** Whether writes have to be refused, since they cannot be recorded and `audit.onFailure` asks for it. */
+  get refusesWrites(): boolean {
+    return this.#settings.auditOnFailure === 'refuse' && this.#file?.isFailing === true
+  }
+
+  records(category: AuditCategory): boolean {
+    return this.#categories.has(category)
+  }
+
+  record(event: AuditEvent): void {
+    if (!this.#categories.has(event.category)) return
+    const stamp = { time: this.#platform.clock.wall(), id: ++this.#id, serverId: this.#settings.serverId }
+    const isJson = this.#settings.auditFormat === 'json'
+    if (this.#file !== undefined) {
+      const line = isJson ? JSON.stringify(jsonFields(event, stamp)) : fileLine(event, stamp)
+      if (!this.#file.append(line)) this.lost++
+      return
+    }
+    const { logger } = this.#platform
+    const [context, message] = isJson
+      ? [{ audit: jsonFields(event, stamp) }, 'audit']
+      : [{}, apacheLine(event)]
+    if (event.result === 'failure') logger.error({ part: 'audit', ...context }, message)
+    else logger.info({ part: 'audit', ...context }, message)
+  }
+
+  /** Records at most `count` events, over several turns of the event loop if they are many. */
+  recordAll(count: number, events: Iterable<AuditEvent>): void {
+    if (this.#long.length >= MAX_WAITING) {
+      this.#id += count
+      this.lost += count
+      return
+    }
+    if (this.#long.push(events[Symbol.iterator]()) === 1) this.#formatSome()
+  }
+
+  /** Records an event of the server itself, such as its start. */
+  recordServer(operation: string, result: AuditEvent['result']): void {
+    this.record({ category: 'writes', operation, result, users: this.#owner })
+  }
+
+  /** Returns the deletion of an ephemeral node, which the server does for a session that has ended. */
+  ephemeralDeletion(session: bigint, path: string): AuditEvent {
+    const operation = 'ephemeralZNodeDeletionOnSessionCloseOrExpire'
+    return { category: 'writes', operation, session, users: this.#owner, path, result: 'success' }
+  }
+
+  /** Opens the file again, which may have been renamed. */
+  reload(): void {
+    this.#file?.reopen()
+  }
+
+  async close(): Promise<void> {
+    while (this.#long.length > 0) this.#formatSlice()
+    await this.#file?.close()
+  }
+
+  #formatSome(): void {
+    this.#formatSlice()
+    if (this.#long.length > 0) this.#platform.clock.immediate(() => this.#formatSome())
+  }
+
+  #formatSlice(): void {
+    for (let count = 0; count < LINES_PER_TURN && this.#long.length > 0; count++) {
+      const { done, value } = this.#long[0]!.next()
+      if (done === true) this.#long.shift()
+      else this.record(value)
+    }
+  }
+
+  #lostLine(lost: number): string {
+    const event = { category: 'admin', operation: 'auditLinesLost', lost, result: 'failure' } as const
+    const stamp = { time: this.#platform.clock.wall(), id: this.#id, serverId: this.#settings.serverId }
+    return this.#settings.auditFormat === 'json'
+      ? JSON.stringify(jsonFields(event, stamp))
+      : fileLine(event, stamp)
+  }
+}

@@ -1,0 +1,72 @@
+import { bool, integer, oneOf, optional, size, someOf, text } from './value-types.ts'
+import { row } from './row.ts'
+
+const group = 'Audit log'
+
+/** The audit log. */
+export const auditRows = {
+  auditEnabled: row({
+    group,
+    key: 'audit.enable',
+    property: 'zookeeper.audit.enable',
+    type: bool(),
+    defaultValue: false,
+    description: 'Records who changed what.',
+  }),
+  auditFormat: row({
+    group,
+    key: 'audit.format',
+    type: oneOf('apache', 'json'),
+    defaultValue: 'apache',
+    description:
+      'Form of a line: `apache` has the fields of Apache ZooKeeper separated by tabs, `json` is an object with more of them.',
+  }),
+  auditFile: row({
+    group,
+    key: 'audit.file',
+    type: optional(text('a file')),
+    isPath: true,
+    defaultValue: undefined,
+    defaultText: 'none: the lines go to the log of the server, as lines of the part `audit`',
+    description:
+      'File of the audit log. SIGHUP opens it again, after a tool such as logrotate has renamed it. A file that cannot be opened ends the start.',
+  }),
+  auditFileMaxBytes: row({
+    group,
+    key: 'audit.fileMaxSize',
+    type: size('B', { min: 4096 }),
+    defaultValue: 10 * 1024 * 1024,
+    description: 'Size of the audit file at which it is renamed, to the same name and `.1`.',
+  }),
+  auditFileCount: row({
+    group,
+    key: 'audit.fileCount',
+    type: integer(0, 10_000),
+    defaultValue: 10,
+    description: 'Renamed audit files that are kept, `.1` the newest.',
+  }),
+  auditFsync: row({
+    group,
+    key: 'audit.fsync',
+    type: bool(),
+    defaultValue: false,
+    description: 'Syncs the audit file after each write, in which the lines of many requests can be.',
+  }),
+  auditOnFailure: row({
+    group,
+    key: 'audit.onFailure',
+    type: oneOf('continue', 'refuse'),
+    defaultValue: 'continue',
+    description:
+      'What happens to writes while the audit file cannot be written: `continue` serves them and counts the lines that are lost, `refuse` answers them with a system error.',
+  }),
+  auditEvents: row({
+    group,
+    key: 'audit.events',
+    type: someOf('writes', 'auth', 'sessions', 'admin'),
+    defaultValue: ['writes', 'auth', 'admin'] as const,
+    apacheDefault: 'writes',
+    description:
+      'What is recorded: `writes`, logins (`auth`), the begin and end of `sessions`, and `admin`: requests to the HTTP port and four-letter words that change something.',
+  }),
+} as const
