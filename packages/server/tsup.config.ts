@@ -1,7 +1,7 @@
 import { defineConfig } from 'tsup'
 
 export default defineConfig({
-  entry: ['src/index.ts', 'src/settings/index.ts', 'src/persistence/tools/index.ts'],
+  entry: ['src/index.ts', 'src/settings/index.ts', 'src/persistence/tools/index.ts', 'src/backup/index.ts'],
   format: ['esm'],
   target: 'node20',
   platform: 'node',

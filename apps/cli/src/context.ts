@@ -1,11 +1,12 @@
 import type { Command } from 'commander'
 import { Failure, ExitCode } from './exit-codes.ts'
 import { note, type Io } from './io.ts'
+import type { AdminOptions } from './session/admin-client.ts'
 import { openSession, type SessionOptions } from './session/open.ts'
 import type { ClientSession } from './session/client-session.ts'
 
 /** The options of the program, which every command accepts. */
-export interface GlobalOptions extends SessionOptions {
+export interface GlobalOptions extends SessionOptions, Pick<AdminOptions, 'tls'> {
   readonly json: boolean
 }
 

@@ -107,6 +107,7 @@ export function toExit(error: unknown): Exit {
   const name = error instanceof Error ? error.name : ''
   if (name === 'AuthFailedError') return { line: refusedCredentials(error), exitCode: ExitCode.noPermission }
   if (name === 'DamageError' || name === 'RecoveryError') return { line, exitCode: ExitCode.damagedFile }
+  if (name === 'BackupError') return { line, exitCode: ExitCode.unexpected }
   if (name === 'CertificateError') return { line, exitCode: ExitCode.usage }
   if (name === 'DiskError' || name === 'FolderLockedError') return { line, exitCode: ExitCode.unexpected }
   if (categoryOf(error) === 'usage') return { line, exitCode: ExitCode.usage }

@@ -141,6 +141,7 @@ function resolveOptions(flags: Flags, io: Io): GlobalOptions {
     auth,
     ...(login ? { login } : {}),
     timeoutMs: flags.timeout,
+    tls,
     json: flags.json === true,
     clientTransport,
   }

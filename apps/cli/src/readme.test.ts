@@ -18,7 +18,9 @@ describe('the README', () => {
     const calls = [...readme.matchAll(/^(?:\$ )?zabra ([\w-]+)([^#\n<>|]*)/gm)]
     expect(calls.length).toBeGreaterThan(30)
     for (const [, command = '', rest = ''] of calls) {
-      const sub = ['quota', 'cert', 'context'].includes(command) ? (/^ ([\w-]+)/.exec(rest)?.[1] ?? '') : ''
+      const sub = ['quota', 'cert', 'context', 'backup'].includes(command)
+        ? (/^ ([\w-]+)/.exec(rest)?.[1] ?? '')
+        : ''
       const help = await new CommandRun([command, ...(sub === '' ? [] : [sub]), '--help'], undefined).ended
       const general = await new CommandRun(['--help'], undefined).ended
       expect(help.out).toMatch(new RegExp(`^Usage: zabra ${command}\\b`))

@@ -29,6 +29,7 @@ export type { HttpHandler, HttpLimits, HttpRequest, HttpResponse, HttpServer } f
 export { DiskError } from './disk.ts'
 export type { Disk, DiskReader, DiskWriter } from './disk.ts'
 export type { ByteTransform, Compression } from './compression.ts'
+export type { Cryptography, Hash } from './cryptography.ts'
 export { MemoryDisk } from './memory-disk.ts'
 export type { DiskOperation, DiskFault } from './memory-disk.ts'
 export { silentLogger } from './logger.ts'

@@ -7,11 +7,12 @@ import {
   type Listener,
 } from '@zabra/runtime'
 
-/** The text of a response. */
+/** A response with its whole body. */
 export interface TextResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly text: string
+  readonly bytes: Uint8Array
 }
 
 export interface TestRequest {
@@ -64,7 +65,8 @@ export class MemoryHttp implements HttpServer {
       body: bodyOf(sent),
     }
     const { status, headers: answered = {}, body = '' } = await handler.handle(request)
-    return { status, headers: answered, text: await textOf(body) }
+    const bytes = await bytesOf(body)
+    return { status, headers: answered, text: new TextDecoder().decode(bytes), bytes }
   }
 }
 
@@ -72,12 +74,21 @@ async function* bodyOf(text = ''): AsyncGenerator<Uint8Array> {
   if (text !== '') yield new TextEncoder().encode(text)
 }
 
-async function textOf(body: string | Uint8Array | AsyncIterable<string | Uint8Array>): Promise<string> {
-  if (typeof body === 'string') return body
-  if (body instanceof Uint8Array) return new TextDecoder().decode(body)
-  const decoder = new TextDecoder()
-  let text = ''
-  for await (const chunk of body)
-    text += typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true })
-  return text
+async function bytesOf(body: string | Uint8Array | AsyncIterable<string | Uint8Array>): Promise<Uint8Array> {
+  if (body instanceof Uint8Array) return body
+  if (typeof body === 'string') return new TextEncoder().encode(body)
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of body) {
+    const bytes = typeof chunk === 'string' ? new TextEncoder().encode(chunk) : chunk
+    chunks.push(bytes)
+    length += bytes.length
+  }
+  const all = new Uint8Array(length)
+  let at = 0
+  for (const chunk of chunks) {
+    all.set(chunk, at)
+    at += chunk.length
+  }
+  return all
 }

@@ -63,6 +63,13 @@ export const commandGroups: readonly (readonly [heading: string, commands: reado
     ],
   ],
   [
+    'Backups:',
+    [
+      entry('backup', async () => (await import('./backup.ts')).backup),
+      entry('restore', async () => (await import('./restore.ts')).restore),
+    ],
+  ],
+  [
     'Servers and sessions:',
     [
       entry('shell', async () => (await import('./shell.ts')).shell),

@@ -1,11 +1,23 @@
 import { formatZxid } from '@zabra/protocol'
-import { renumber, VERSION_FOLDER } from '@zabra/server/files'
+import {
+  compareStates,
+  forceMembers,
+  parseConfiguration,
+  readMemberState,
+  renumber,
+  VERSION_FOLDER,
+  type EnsembleConfiguration,
+  type MemberState,
+} from '@zabra/server/files'
 import { silentLogger } from '@zabra/runtime'
+import { InvalidArgumentError } from 'commander'
 import { join } from 'node:path'
-import type { CommandModule } from '../context.ts'
+import { readFileArg } from '../arguments.ts'
+import type { CommandModule, Context } from '../context.ts'
 import { UsageError } from '../exit-codes.ts'
 import { withFolderLock } from '../files/find-files.ts'
-import { print, printJson } from '../io.ts'
+import { note, print, printJson } from '../io.ts'
+import { table } from '../text/table.ts'
 
 interface Flags {
   readonly renumber?: boolean
@@ -13,17 +25,18 @@ interface Flags {
 }
 
 /** `zabra recover`: brings back an ensemble that cannot elect a leader any more. */
-export const recover: CommandModule = (program, { io, options }) => {
-  program
+export const recover: CommandModule = (program, context) => {
+  const { io, options } = context
+  const command = program
     .command('recover')
     .description('change the data of a stopped server, so that its ensemble can elect a leader again')
-    .argument('<folder>', 'the data folder (dataDir)')
+    .argument('[folder]', 'the data folder (dataDir)')
     .option('--renumber', 'number the epochs from 1 again, for an ensemble that has used the last one')
     .option('--log-folder <folder>', 'the folder of the logs (dataLogDir), where that is another one')
-    .action(async (dataDir: string, { renumber: isRenumbering, logFolder = dataDir }: Flags) => {
-      if (isRenumbering !== true)
+    .action(async (dataDir: string | undefined, { renumber: isRenumbering, logFolder = dataDir }: Flags) => {
+      if (isRenumbering !== true || dataDir === undefined || logFolder === undefined)
         throw new UsageError(
-          'Expected what to do, got nothing. Give --renumber to number the epochs from 1 again.',
+          'Expected what to do, got nothing. Give plan or force after the loss of a quorum, or --renumber and a folder to number the epochs from 1 again.',
         )
       const { disk, compression } = io.platform
       const found = await withFolderLock(io, join(dataDir, VERSION_FOLDER, 'snapshot'), () =>
@@ -38,4 +51,131 @@ export const recover: CommandModule = (program, { io, options }) => {
         'Restart clients that have stayed connected: they have seen later transactions, and servers refuse them.',
       )
     })
+  command
+    .command('plan')
+    .description('compare the data of stopped members, and name the one with which to go on')
+    .argument('<folders...>', 'the data folder (dataDir) of each member that is left, or a copy of it')
+    .action((folders: string[]) => plan(context, folders))
+
+  command
+    .command('force')
+    .description(
+      'make a stopped member, whose ensemble has lost its quorum for good, go on without the others',
+    )
+    .argument('<folder>', 'the data folder (dataDir) that zabra recover plan names')
+    .requiredOption('--members <ids>', 'the ids of the members that go on, such as 4 or 4,5', memberIds)
+    .option('--config <zoo.cfg>', 'the addresses of the members, where the data do not name them')
+    .option('--log-folder <folder>', 'the folder of the logs (dataLogDir), where that is another one')
+    .option('--yes', 'do it; it is explained only otherwise')
+    .addHelpText('after', FORCE_HELP)
+    .action((folder: string, flags: ForceFlags) => force(context, folder, flags))
+}
+
+const hex = (zxid: number): string => `0x${formatZxid(zxid)}`
+
+async function plan({ io, options }: Context, folders: readonly string[]): Promise<void> {
+  const states: MemberState[] = []
+  for (const dataDir of folders)
+    states.push(await readMemberState({ dataDir, dataLogDir: dataDir }, toolsOf(io)))
+  const best = states.toSorted(compareStates).at(-1)!
+  const members = states.map(({ configuration }) => configuration?.members.size ?? 0)
+  const voters = Math.max(...members)
+  const hasQuorum = voters > 0 && states.length > voters / 2
+  if (options().json)
+    return printJson(io, {
+      members: states.map((state) => ({
+        folder: state.dataDir,
+        lastZxid: hex(state.lastZxid),
+        acceptedEpoch: state.acceptedEpoch ?? null,
+        currentEpoch: state.currentEpoch ?? null,
+        nodes: state.nodes,
+      })),
+      take: best.dataDir,
+      hasQuorum,
+    })
+  const rows = states.map(({ dataDir, lastZxid, currentEpoch, acceptedEpoch, nodes }) => [
+    dataDir,
+    hex(lastZxid),
+    String(currentEpoch ?? '-'),
+    String(acceptedEpoch ?? '-'),
+    String(nodes),
+  ])
+  print(
+    io,
+    ...table(['folder', 'last zxid', 'current epoch', 'accepted epoch', 'nodes'], rows),
+    '',
+    `Go on with ${best.dataDir}: its history is the latest of these.`,
+    hasQuorum
+      ? `${states.length} of ${voters} members are a quorum: start them, and they elect a leader. No transaction is lost.`
+      : `These are no quorum${voters === 0 ? '' : ` of ${voters} members`}: transactions that only the lost members had are lost, also acknowledged ones, if the lost members were the quorum that had them.`,
+  )
+}
+
+interface ForceFlags {
+  readonly members: readonly number[]
+  readonly config?: string
+  readonly logFolder?: string
+  readonly yes?: boolean
+}
+
+const FORCE_HELP = `
+The lost members must never start again on their data: two of them may be a quorum of the former
+ensemble, and serve clients beside the new one. Before a lost machine comes back, move its version-2 and
+zoo.cfg.dynamic.* away; then add it as a new member.`
+
+async function force({ io, options }: Context, dataDir: string, flags: ForceFlags): Promise<void> {
+  const { members, config, logFolder: dataLogDir = dataDir, yes } = flags
+  const tools = toolsOf(io)
+  const known = config === undefined ? undefined : await readConfiguration(config)
+  if (yes !== true) {
+    const { lastZxid, nodes } = await readMemberState({ dataDir, dataLogDir }, tools)
+    print(
+      io,
+      `${dataDir} has ${nodes} nodes up to ${hex(lastZxid)}. With --yes it goes on with the members ${members.join(', ')} alone.`,
+      'This cannot be undone: later transactions of other members are lost, and they must not start on their data again.',
+    )
+    return
+  }
+  const forced = await withFolderLock(io, join(dataDir, VERSION_FOLDER, 'snapshot'), () =>
+    forceMembers({ dataDir, dataLogDir }, members, { ...tools, known }),
+  )
+  const lines = [...forced.configuration.members.keys()]
+  if (options().json)
+    return printJson(io, {
+      from: hex(forced.from),
+      to: hex(forced.to),
+      epoch: forced.epoch,
+      snapshot: forced.snapshot,
+      members: lines,
+    })
+  print(
+    io,
+    `The ensemble has the members ${lines.join(', ')} now, from ${hex(forced.to)} on; ${forced.snapshot} holds everything up to ${hex(forced.from)}.`,
+    members.length === 1
+      ? 'Start this member.'
+      : `Copy ${VERSION_FOLDER} and zoo.cfg.dynamic.* to the other members that go on, then start all of them.`,
+  )
+  note(io, 'move version-2 and zoo.cfg.dynamic.* of every other former member away before it starts again')
+}
+
+const toolsOf = ({ platform: { disk, compression } }: Context['io']) => ({
+  disk,
+  compression,
+  logger: silentLogger,
+})
+
+/** Reads the members of a zoo.cfg or a dynamic configuration file. */
+async function readConfiguration(file: string): Promise<EnsembleConfiguration> {
+  const text = new TextDecoder().decode(await readFileArg(file))
+  const lines = text.split(/\r?\n/).filter((line) => /^\s*(?:server|group|weight)\.\d+\s*=/.test(line))
+  if (lines.length > 0) return parseConfiguration(lines.join('\n'))
+  throw new UsageError(
+    `${file}: Expected lines server.N=…, got none. Name the file with the members (dynamicConfigFile).`,
+  )
+}
+
+function memberIds(text: string): readonly number[] {
+  const ids = text.split(',').map((part) => Number(part.trim()))
+  if (ids.length > 0 && ids.every((id) => Number.isInteger(id) && id >= 0 && id <= 255)) return ids
+  throw new InvalidArgumentError('Expected ids of members, such as 4 or 4,5.')
 }

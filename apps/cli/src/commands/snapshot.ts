@@ -8,6 +8,7 @@ import { compareSnapshots } from '../files/compare-snapshots.ts'
 import { findFiles } from '../files/find-files.ts'
 import { summarizeSubtrees } from '../files/summarize-snapshot.ts'
 import { print, printJson, type Io } from '../io.ts'
+import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
 import { formatAcl } from '../text/acl.ts'
 import { dataFields, preview, safeLine } from '../text/bytes.ts'
 
@@ -23,8 +24,9 @@ interface Flags {
 const hex = (value: bigint | number): string => `0x${formatZxid(value)}`
 
 /** `zabra snapshot`: prints or checks snapshots of Zabra and Apache ZooKeeper. */
-export const snapshot: CommandModule = (program, { io, options }) => {
-  program
+export const snapshot: CommandModule = (program, context) => {
+  const { io, options } = context
+  const command = program
     .command('snapshot')
     .description('print a snapshot, or the newest one in a folder; check, compare or summarize it')
     .argument('<file or folder>', 'snapshot.<zxid>, also .gz and .snappy, a data folder, or its version-2')
@@ -55,6 +57,20 @@ export const snapshot: CommandModule = (program, { io, options }) => {
       }
       return flags.summary ? printSummary(io, found, flags, json) : printSnapshot(io, found, flags, json)
     })
+
+  withAdminOption(command.command('take'))
+    .description('take a snapshot on a running server, in its data folder')
+    .action(async (flags: AdminFlags) => {
+      const taken = await openAdmin(context, flags).json<TakenSnapshot>('POST', '/api/v1/snapshots')
+      if (options().json) printJson(io, taken)
+      else print(io, `${taken.file}: ${taken.bytes} bytes`)
+    })
+}
+
+interface TakenSnapshot {
+  readonly file: string
+  readonly zxid: string
+  readonly bytes: number
 }
 
 const read = (io: Io, file: string): Promise<SnapshotContents> =>

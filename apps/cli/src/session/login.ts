@@ -9,6 +9,8 @@ export interface Login {
   readonly user: string
   /** Reads the password on the first call; later sessions of the program reuse it. */
   readonly mechanism: () => Promise<ReturnType<typeof digestMd5>>
+  /** Reads the password as `mechanism` does. */
+  readonly password: () => Promise<string>
 }
 
 interface LoginFlags {
@@ -26,11 +28,12 @@ export function resolveLogin({ saslUser, saslPasswordFile: file }: LoginFlags, i
       )
     return undefined
   }
-  let password: Promise<string> | undefined
+  let read: Promise<string> | undefined
+  const password = (): Promise<string> => (read ??= readPassword(user, file, io))
   return {
     user,
-    mechanism: async () =>
-      digestMd5({ username: user, password: await (password ??= readPassword(user, file, io)) }),
+    mechanism: async () => digestMd5({ username: user, password: await password() }),
+    password,
   }
 }
 

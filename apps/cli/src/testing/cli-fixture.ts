@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough, Readable, Writable } from 'node:stream'
-import { nodePlatform } from '@zabra/runtime/node'
+import type { HttpServer } from '@zabra/runtime'
+import { httpServer, nodePlatform, tlsNetwork } from '@zabra/runtime/node'
 import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server'
 import type { Io } from '../io.ts'
 import { openSession } from '../session/open.ts'
@@ -106,6 +107,8 @@ export class CliFixture {
   readonly folder = mkdtempSync(join(tmpdir(), 'zabra-cli-'))
   server!: Server
   zk!: ClientSession
+  /** The HTTP port; empty unless the settings have `adminPort`. */
+  adminUrl = ''
 
   static async start(settings: Partial<ServerSettings> = {}): Promise<CliFixture> {
     const fixture = new CliFixture()
@@ -119,7 +122,17 @@ export class CliFixture {
   #startServer(settings: Partial<ServerSettings>): Promise<Server> {
     const dataDir = join(this.folder, 'data')
     const base = { dataDir, clientPort: 0, fourLetterWords: ['*'], extendedTypesEnabled: true }
-    return createServer(defaults({ ...base, ...settings }), nodePlatform())
+    if (settings.adminPort === undefined)
+      return createServer(defaults({ ...base, ...settings }), nodePlatform())
+    const http = (options: Parameters<typeof httpServer>[0]): HttpServer => ({
+      listen: async (...parameters) => {
+        const listener = await httpServer(options).listen(...parameters)
+        this.adminUrl = `http://127.0.0.1:${listener.address.port}`
+        return listener
+      },
+    })
+    const networkFactories = { tls: tlsNetwork, http }
+    return createServer(defaults({ ...base, ...settings }), nodePlatform({ networkFactories }))
   }
 
   /** Restarts the server on the same data, on `clientPort`. */
@@ -132,8 +145,9 @@ export class CliFixture {
     return `127.0.0.1:${this.server.addresses.client.port}`
   }
 
-  start(argv: readonly string[], options?: RunOptions): CommandRun {
-    return new CommandRun(argv, this.address, options)
+  start(argv: readonly string[], options: RunOptions = {}): CommandRun {
+    const environment = { ...(this.adminUrl && { ZABRA_ADMIN: this.adminUrl }), ...options.environment }
+    return new CommandRun(argv, this.address, { ...options, environment })
   }
 
   /** Runs a command line until it exits. */

@@ -11,6 +11,7 @@ import { nodeSystem } from './system.ts'
 import { NodeTlsNetwork, tlsNetwork } from './tls.ts'
 
 export { nodeClock, nodeCompression, NodeDisk, nodeNetwork, nodeRandom, nodeSystem, keepAliveNodeClock }
+export { nodeCryptography } from './cryptography.ts'
 export { gunzipSync, gzipSync } from './gzip.ts'
 export { resolveSrv } from './srv.ts'
 export { channel, tracingChannel } from './channels.ts'

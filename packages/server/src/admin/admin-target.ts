@@ -1,5 +1,7 @@
 import type { Platform } from '@zabra/runtime'
 import type { EnsembleConfiguration, ServerId } from '../core/quorum/index.ts'
+import type { Zxid } from '../core/types.ts'
+import type { RawTxn } from '../persistence/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import type { DirectoryReport, ServerReport } from './server-report.ts'
 
@@ -43,6 +45,13 @@ export interface AdminTarget {
   undrain(): void
   /** Takes a snapshot. Resolves to whether it is on disk; a failure is logged. */
   takeSnapshot(): Promise<boolean>
+  /** The transactions that `readHistory` can return; later ones may not be committed. */
+  readonly logRange: { readonly after: Zxid; readonly epochEnds: readonly Zxid[] }
+  /**
+   * Reads the transactions after `after` up to `upTo` from the log. Throws a `DamageError` where they are missing. Call `return`, also
+   * when it was never started: until then the files are kept.
+   */
+  readHistory(after: Zxid, upTo: Zxid): AsyncIterableIterator<RawTxn>
 }
 
 /** State that commands change and that outlives roles. */

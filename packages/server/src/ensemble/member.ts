@@ -14,6 +14,7 @@ import type { ServedPort } from '../connections/listeners.ts'
 import { ServerStats } from '../connections/stats.ts'
 import type { EnsembleConfiguration, ServerId } from '../core/quorum/index.ts'
 import { SessionIdGenerator, type SessionPasswords } from '../core/sessions/index.ts'
+import type { Zxid } from '../core/types.ts'
 import { CommittedWindow } from '../core/zab/index.ts'
 import { SnapshotScheduler, type Database } from '../database/index.ts'
 import type { Server, ServerMetrics } from '../server-types.ts'
@@ -181,6 +182,14 @@ export class Member implements Server, AdminTarget {
 
   takeSnapshot(): Promise<boolean> {
     return this.#context.snapshots.take()
+  }
+
+  get logRange(): AdminTarget['logRange'] {
+    return this.#context.database.logRange
+  }
+
+  readHistory(after: Zxid, upTo: Zxid): ReturnType<AdminTarget['readHistory']> {
+    return this.#context.database.readHistory(after, upTo)
   }
 
   async reload(): Promise<void> {

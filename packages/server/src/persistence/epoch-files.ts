@@ -106,6 +106,17 @@ export async function openEpochFiles(
   return new EpochFiles(disk, folder, accepted, current)
 }
 
+/** Reads the epoch files of a stopped member. Rejects with a `RecoveryError` for a file that holds no epoch. */
+export async function readEpochs(
+  disk: Disk,
+  folder: string,
+): Promise<{ readonly accepted: number | undefined; readonly current: number | undefined }> {
+  return {
+    accepted: await readFoundEpoch(disk, folder, ACCEPTED),
+    current: await readFoundEpoch(disk, folder, CURRENT),
+  }
+}
+
 async function readFoundEpoch(disk: Disk, folder: string, name: string): Promise<number | undefined> {
   try {
     return await readEpoch(disk, `${folder}/${name}`)

@@ -43,3 +43,12 @@ export type { SnapshotKind } from './file-names.ts'
 export { dataFoldersOf } from './data-folders.ts'
 export type { DataFolders } from './data-folders.ts'
 export { hasNonAsciiPaths } from './path-encoding.ts'
+export {
+  ENTRY_END,
+  ENTRY_HEAD_BYTES,
+  LOG_HEADER_BYTES,
+  LOG_MAGIC,
+  MAX_ENTRY_BYTES,
+  TXN_HEADER_BYTES,
+  writeLogHeader,
+} from './log-format.ts'

@@ -7,29 +7,10 @@ import { FULL_VERSION } from '../../version.ts'
 import type { AdminTarget } from '../admin-target.ts'
 import type { ServerReport } from '../server-report.ts'
 import { numberIn } from './json-body.ts'
-import type { AdminRole } from './roles.ts'
+import { json, problem, readBody, type ApiCall, type ApiRoute } from './api-route.ts'
+import { backupRoutes } from './backup-api.ts'
 import { settingsOf } from './commands.ts'
 import { readiness } from './health.ts'
-
-/** A request to the API. */
-export interface ApiCall {
-  readonly target: AdminTarget
-  readonly request: HttpRequest
-  /** The session in the path. */
-  readonly session: SessionId
-}
-
-/** An operation of the API. */
-export interface ApiRoute {
-  /** The path. `{session}` at its end stands for a session id, such as 0x1000018f5ff0000. */
-  readonly path: string
-  readonly method: 'GET' | 'POST' | 'DELETE'
-  readonly role: AdminRole
-  readonly summary: string
-  /** The statuses of answers, beside those of refusals. */
-  readonly statuses: readonly number[]
-  readonly run: (call: ApiCall) => HttpResponse | Promise<HttpResponse>
-}
 
 /** Longest drain in seconds. */
 const MAX_DRAIN_SECONDS = 3600
@@ -92,6 +73,7 @@ export const apiRoutes: readonly ApiRoute[] = [
       return json(200, { draining: target.isDraining })
     },
   },
+  ...backupRoutes,
   {
     path: '/api/v1/openapi.json',
     method: 'GET',
@@ -112,18 +94,6 @@ export function apiRoutesAt(path: string): {
   const pattern = digits === undefined ? path : `${path.slice(0, slash)}/{session}`
   const routes = apiRoutes.filter((route) => route.path === path || route.path === pattern)
   return { routes, session: digits === undefined ? 0n : BigInt.asIntN(64, BigInt(`0x${digits}`)) }
-}
-
-/** Returns an error of the API (RFC 9457). */
-export const problem = (status: number, title: string, detail: string): HttpResponse =>
-  json(status, { type: 'about:blank', title, status, detail }, 'application/problem+json')
-
-function json(status: number, value: object, type = 'application/json'): HttpResponse {
-  return {
-    status,
-    headers: { 'content-type': type, 'cache-control': 'no-store' },
-    body: `${JSON.stringify(value)}\n`,
-  }
 }
 
 function withService({ target }: ApiCall, answer: (server: ServerReport) => HttpResponse): HttpResponse {

@@ -5,6 +5,13 @@ export { repairLog } from './repair-log.ts'
 export type { LogRepair, RepairOptions } from './repair-log.ts'
 export { renumber } from './renumber.ts'
 export type { Renumbering, RenumberOptions } from './renumber.ts'
+export { compareStates, forceMembers, readMemberState } from './force-members.ts'
+export type { ForcedMembers, MemberState } from './force-members.ts'
+export {
+  ConfigurationError,
+  parseConfiguration,
+  type EnsembleConfiguration,
+} from '../../core/quorum/index.ts'
 export { chopLog, type ChoppedLog } from './chop-log.ts'
 export { initializeData } from './initialize-data.ts'
 export { readDatabase, type DatabaseContents, type DatabaseLocation } from './read-database.ts'

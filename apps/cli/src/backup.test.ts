@@ -1,0 +1,166 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { nodePlatform } from '@zabra/runtime/node'
+import { createServer, defaults } from '@zabra/server'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { openSession } from './session/open.ts'
+import { ClientTransport } from './session/transport.ts'
+import { setupStage, stage } from './testing/cli-fixture.ts'
+
+setupStage({
+  adminPort: 0,
+  adminRoleBackup: ['digest:ops:Z9CcY3Ydkb2wEo5r4nKOtH0mg2M='],
+  superDigest: 'super:xQJmxLMiHGwaqBvst5y6rkB6HQs=',
+})
+
+let number = 0
+let target: string
+const text = (value: string): Uint8Array => new TextEncoder().encode(value)
+const AUTH = ['--auth', 'digest:super:admin']
+
+beforeEach(() => {
+  target = join(stage.folder, `target-${number++}`)
+})
+
+const run = (argv: readonly string[], environment: Record<string, string> = {}) =>
+  stage.run(argv, { environment: { ZABRA_BACKUP_TARGET: target, ...environment } })
+
+async function succeed(...argv: string[]): Promise<string> {
+  const { code, out, err } = await run([...argv, ...AUTH])
+  expect(err + out, argv.join(' ')).not.toBe('')
+  expect({ code, err }).toMatchObject({ code: 0 })
+  return out
+}
+
+describe('zabra backup', () => {
+  it('makes, lists, shows and verifies backups of a running server', async () => {
+    await stage.zk.create('/first', text('one'))
+    expect(await succeed('backup', 'now')).toMatch(/^snapshot 0x\w+: \d+ nodes, \d+ bytes\nlog up to 0x/)
+    await stage.zk.setData('/first', text('two'))
+    expect(await succeed('backup', 'now', '--log-only')).toMatch(/^log up to 0x\w+: \d+ transactions/)
+    expect(await succeed('backup', 'list')).toMatch(
+      /^made +kind +from +up to +bytes +key\n.* log .*\n.* snapshot .*\n.* log /,
+    )
+    expect(await succeed('backup', 'show')).toMatch(
+      /restores {2}to 0x\w+ and each later transaction up to 0x/,
+    )
+    expect(await succeed('backup', 'verify', '--deep')).toMatch(/restores up to 0x\w+\n\d+ files are sound/)
+    const [log] = readdirSync(join(target, 'log'))
+    const bytes = readFileSync(join(target, 'log', log!))
+    bytes[40]! ^= 1
+    writeFileSync(join(target, 'log', log!), bytes)
+    const { code, err } = await run(['backup', 'verify'])
+    expect(code).toBe(17)
+    expect(err).toContain('its sum is another one. Use another backup.')
+  })
+
+  it('restores a data folder from which a server starts, as of the moment before a delete', async () => {
+    await stage.zk.create('/app', null)
+    await stage.zk.create('/app/x', text('kept'))
+    await stage.zk.create('/lock', null, { mode: 'ephemeral' })
+    await succeed('backup', 'now')
+    await stage.zk.delete('/app/x')
+    await stage.zk.delete('/app')
+    await stage.zk.delete('/lock')
+    await succeed('backup', 'now', '--log-only')
+    const dataDir = join(stage.folder, `restored-${number}`)
+    const argv = ['restore', '--to', dataDir, '--before', 'delete /app']
+    expect(await succeed(...argv, '--dry-run')).toMatch(/^would write \d+ nodes as of 0x/)
+    await succeed(...argv)
+    const server = await createServer(defaults({ dataDir, clientPort: 0 }), nodePlatform())
+    const zk = await openSession(
+      {
+        server: `127.0.0.1:${server.addresses.client.port}`,
+        auth: [],
+        timeoutMs: 10_000,
+        clientTransport: new ClientTransport(),
+      },
+      new AbortController().signal,
+    )
+    expect(Buffer.from((await zk.getData('/app/x')).data!).toString()).toBe('kept')
+    expect(await zk.exists('/lock')).toBeUndefined()
+    await zk.close()
+    await server.close()
+    expect((await run(argv)).err).toContain('Expected a folder without data, got snapshot.')
+  })
+
+  it('brings a subtree back on a running server, with access lists and counters', async () => {
+    await stage.zk.create('/sub', text('a'))
+    await stage.zk.create('/sub/item-', null, { mode: 'persistentSequential' })
+    await stage.zk.create('/sub/x', text('x'))
+    await stage.zk.setACL('/sub/x', [{ perms: 1, id: { scheme: 'world', id: 'anyone' } }])
+    await succeed('backup', 'now')
+    await stage.zk.delete('/sub/x')
+    await stage.zk.setData('/sub', text('changed'))
+    await stage.zk.create('/sub/new', null)
+    const argv = ['restore', '--path', '/sub', '--delete']
+    expect(await succeed(...argv, '--dry-run')).toBe('+ /sub/x\n~ /sub\n- /sub/new\n')
+    await succeed(...argv)
+    expect(Buffer.from((await stage.zk.getData('/sub')).data!).toString()).toBe('a')
+    expect((await stage.zk.getACL('/sub/x')).acl).toMatchObject([{ perms: 1 }])
+    expect(await stage.zk.exists('/sub/new')).toBeUndefined()
+    expect(await succeed(...argv, '--dry-run', '--json')).toContain('"create":[],"set":[],"delete":[]')
+    expect((await run(['restore', '--path', '/none', ...AUTH])).err).toContain('/none is not in the backup')
+  })
+
+  it('writes the files of a moment, which other commands read', async () => {
+    await stage.zk.create('/got', text('value'))
+    await succeed('backup', 'now')
+    const folder = join(stage.folder, `got-${number}`)
+    await succeed('backup', 'get', folder)
+    expect(await succeed('export', '/got', '--from', folder)).toContain('"data":"value"')
+    expect((await run(['backup', 'get', folder])).err).toContain('exists already. Name a new folder.')
+  })
+
+  it('encrypts with a key, and says which key it needs', async () => {
+    const key = join(stage.folder, 'backup.key')
+    writeFileSync(key, '5a'.repeat(32))
+    await succeed('backup', 'now', '--key-file', key)
+    await succeed('backup', 'verify', '--deep', '--key-file', key)
+    const { code, err } = await run(['backup', 'get', join(stage.folder, 'sealed')])
+    expect([code, err]).toEqual([
+      1,
+      expect.stringMatching(/is encrypted with the key \w{16}, got no key. Name its file/),
+    ])
+    writeFileSync(key, 'no key')
+    expect((await run(['backup', 'verify', '--key-file', key])).err).toContain(
+      'Expected 64 hexadecimal digits',
+    )
+  })
+
+  it('removes what no rule keeps', async () => {
+    await succeed('backup', 'now')
+    expect(await succeed('backup', 'prune', '--retain', '1h:all')).toBe('nothing to remove\n')
+    expect((await run(['backup', 'prune', '--retain', 'daily'])).err).toContain('Expected rules as AGE:EVERY')
+  })
+
+  it.each([
+    [['backup', 'now'], {}, 7, 'The operation needs the role backup. Give an identity'],
+    [['backup', 'list'], { ZABRA_BACKUP_TARGET: '' }, 2, 'Name it with --target or ZABRA_BACKUP_TARGET'],
+    [['backup', 'list', '--target', 's3://bucket'], {}, 2, 'other stores are not supported'],
+    [['backup', 'show'], {}, 1, 'Expected a backup in the target, got none'],
+    [['restore'], {}, 2, 'Expected --to with a data folder or --path with a subtree, got neither'],
+    [['restore', '--path', '/zookeeper/config'], {}, 2, 'belongs to the server'],
+    [
+      ['backup', 'now', '--admin', 'http://127.0.0.1:1'],
+      {},
+      8,
+      'Check that the HTTP port of a server is there',
+    ],
+    [['backup', 'now', '--admin', 'ftp://a'], {}, 2, 'Expected the HTTP port of a server in --admin'],
+    [['restore', '--to', 'x', '--at', 'yesterday'], {}, 2, 'Expected a time such as 2026-11-23T01:00:00Z'],
+  ] as const)('%j is refused with what to do', async (argv, environment, code, message) => {
+    const result = await run(argv, environment as Record<string, string>)
+    expect(result.err).toContain(message)
+    expect(result.code).toBe(code)
+  })
+})
+
+describe('zabra snapshot take', () => {
+  it('takes a snapshot in the data folder of a running server', async () => {
+    const out = await succeed('snapshot', 'take')
+    const [, file] = /^(snapshot\.\w+): \d+ bytes\n$/.exec(out)!
+    expect(readdirSync(join(stage.folder, 'data', 'version-2'))).toContain(file)
+    expect((await run(['snapshot', 'take'])).code).toBe(7)
+  })
+})

@@ -1,0 +1,268 @@
+import { formatZxid } from '@zabra/protocol'
+import {
+  Catalog,
+  chunksOf,
+  findPrunable,
+  httpSource,
+  manifestName,
+  openPiece,
+  parseRetention,
+  prune,
+  verifyChain,
+  verifyDeep,
+  verifyPieces,
+  writeBackup,
+  type BackupDefect,
+  type BackupStore,
+  type Manifest,
+  type SnapshotManifest,
+} from '@zabra/server/backup'
+import { createWriteStream } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import type { Context, CommandModule } from '../context.ts'
+import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
+import { note, print, printJson } from '../io.ts'
+import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
+import {
+  findMoment,
+  openStore,
+  withMomentOptions,
+  withStoreOptions,
+  zxidArgument,
+  type MomentFlags,
+  type StoreFlags,
+} from '../session/backup-store.ts'
+import { table } from '../text/table.ts'
+
+/** `zabra backup`: makes, lists, checks, fetches and removes backups. */
+export const backup: CommandModule = (program, context) => {
+  const command = program.command('backup').description('back up a server, and check and remove backups')
+  const add = (name: string, description: string) =>
+    withStoreOptions(command.command(name).description(description))
+
+  withAdminOption(add('now', 'write a snapshot of a server, and the log since the last backup'))
+    .option('--log-only', 'write the log since the last backup only')
+    .addHelpText('after', NOW_HELP)
+    .action((flags: NowFlags) => now(context, flags))
+  add('list', 'print the backups').action((flags: StoreFlags) => list(context, flags))
+  add('show', 'print a snapshot with the log that belongs to it; the newest by default')
+    .argument('[zxid]', 'its zxid, as zabra backup list prints it', zxidArgument)
+    .action((zxid: number | undefined, flags: StoreFlags) => show(context, zxid, flags))
+  add('verify', 'check the files of all backups: sizes, sums, no gap in the log')
+    .option('--latest', 'check the newest snapshot with its log only')
+    .option('--deep', 'also load each snapshot, replay the log, and compare nodes and digests')
+    .action((flags: VerifyFlags) => verify(context, flags))
+  withMomentOptions(add('get', 'write a backup as the files of a data folder, decrypted'))
+    .argument('<folder>', 'a new folder; zabra export --from and zabra log read it, and servers start on it')
+    .action((folder: string, flags: StoreFlags & MomentFlags) => get(context, folder, flags))
+  add('prune', 'remove the backups that no rule keeps')
+    .requiredOption('--retain <rules>', 'what is kept, as AGE:EVERY, such as 24h:all,14d:1d,90d:7d')
+    .option('-n, --dry-run', 'print what would be removed')
+    .action((flags: PruneFlags) => pruneTarget(context, flags))
+}
+
+const NOW_HELP = `
+Restores can go back to each moment from the first backup on, as long as the server still has the log
+since the last one: run it, or it with --log-only, more often than the server purges its log. One at a
+time: two backups to one target must not run at once.`
+
+interface NowFlags extends StoreFlags, AdminFlags {
+  readonly logOnly?: boolean
+}
+
+async function now(context: Context, flags: NowFlags): Promise<void> {
+  const { io, options } = context
+  const store = await openStore(io, flags)
+  const admin = openAdmin(context, flags)
+  const { version } = await admin.json<{ version?: unknown }>('GET', '/api/v1/self')
+  const source = httpSource(
+    `${String(version).slice(0, 100)} at ${admin.url.host}`,
+    (method, path, request) => admin.request(method, path, request),
+  )
+  const written = await writeBackup(store, source, {
+    clock: { wall: () => Date.now() },
+    compression: io.platform.compression,
+    logOnly: flags.logOnly === true,
+  })
+  if (written.hasGap)
+    note(
+      io,
+      'the server had no log since the last backup any more: restores cannot go to a moment between the two. Back up more often, or keep more log (autopurge.snapRetainCount)',
+    )
+  const { snapshot, log } = written
+  if (options().json)
+    return printJson(io, {
+      snapshot: snapshot === undefined ? null : toJson(snapshot),
+      log: log === undefined ? null : toJson(log),
+      gap: written.hasGap,
+    })
+  if (snapshot !== undefined)
+    print(io, `snapshot ${hex(snapshot.zxid)}: ${snapshot.nodes} nodes, ${snapshot.piece.bytes} bytes`)
+  if (log === undefined) print(io, 'log: nothing new')
+  else print(io, `log up to ${hex(log.upTo)}: ${log.transactions} transactions, ${log.piece.bytes} bytes`)
+}
+
+async function list({ io, options }: Context, flags: StoreFlags): Promise<void> {
+  const { snapshots, logs, bad } = await readCatalog(io, flags)
+  if (options().json) for (const manifest of [...snapshots, ...logs]) printJson(io, toJson(manifest))
+  else {
+    const rows = [...snapshots, ...logs]
+      .toSorted((a, b) => a.time - b.time)
+      .map((one) => [
+        new Date(one.time).toISOString(),
+        one.kind,
+        one.kind === 'snapshot' ? hex(one.zxid) : hex(one.first),
+        hex(one.kind === 'snapshot' ? one.exactAt : one.upTo),
+        String(one.piece.bytes),
+        one.key ?? '-',
+      ])
+    print(io, ...table(['made', 'kind', 'from', 'up to', 'bytes', 'key'], rows))
+  }
+  failFor(bad.map(({ name, error }) => ({ name, problem: error.message })))
+}
+
+async function show({ io, options }: Context, zxid: number | undefined, flags: StoreFlags): Promise<void> {
+  const catalog = await readCatalog(io, flags)
+  const snapshot = chosen(catalog, zxid)
+  const { logs, upTo } = catalog.chainOf(snapshot)
+  if (options().json) return printJson(io, { ...toJson(snapshot), upTo: hex(upTo), logs: logs.map(toJson) })
+  print(
+    io,
+    `snapshot  ${hex(snapshot.zxid)}, exact at ${hex(snapshot.exactAt)}`,
+    `made      ${new Date(snapshot.time).toISOString()}, by ${snapshot.server}`,
+    `nodes     ${snapshot.nodes}`,
+    `digest    ${snapshot.digest ?? 'none'}`,
+    `file      ${snapshot.piece.name}, ${snapshot.piece.bytes} bytes`,
+    `key       ${snapshot.key ?? 'not encrypted'}`,
+    `restores  to ${hex(snapshot.exactAt)} and each later transaction up to ${hex(Math.max(upTo, snapshot.exactAt))}`,
+  )
+  for (const log of logs)
+    print(
+      io,
+      `log       ${hex(log.first)} to ${hex(log.upTo)}, ${new Date(log.firstTime).toISOString()} to ${new Date(log.lastTime).toISOString()}`,
+    )
+}
+
+interface VerifyFlags extends StoreFlags {
+  readonly latest?: boolean
+  readonly deep?: boolean
+}
+
+async function verify({ io, options }: Context, flags: VerifyFlags): Promise<void> {
+  const store = await openStore(io, flags)
+  const catalog = await Catalog.read(store)
+  const { json } = options()
+  const newest = catalog.newestChain()
+  const chains = flags.latest ? [newest] : catalog.snapshots.map((snapshot) => catalog.chainOf(snapshot))
+  const manifests = flags.latest ? [newest.snapshot, ...newest.logs] : [...catalog.snapshots, ...catalog.logs]
+  const defects: BackupDefect[] = [
+    ...catalog.bad.map(({ name, error }) => ({ name, problem: error.message })),
+    ...verifyChain(catalog),
+  ]
+  let checked = 0
+  for await (const { defect } of verifyPieces(store, manifests)) {
+    io.signal.throwIfAborted()
+    checked++
+    if (defect !== undefined) defects.push(defect)
+  }
+  if (flags.deep)
+    for (const chain of chains) {
+      io.signal.throwIfAborted()
+      const { compression } = io.platform
+      const { upTo, defect } = await verifyDeep(store, chain, {
+        compression,
+        toEnd: chain.snapshot === newest.snapshot,
+      })
+      if (defect !== undefined) defects.push(defect)
+      else if (!json) print(io, `snapshot ${hex(chain.snapshot.zxid)} restores up to ${hex(upTo)}`)
+    }
+  if (json) printJson(io, { files: checked, snapshots: chains.length, deep: flags.deep === true, defects })
+  else if (defects.length === 0) print(io, `${checked} files are sound`)
+  failFor(defects)
+}
+
+function failFor(defects: readonly BackupDefect[]): void {
+  if (defects.length === 0) return
+  const shown = defects.map(({ name, problem }) => `${name}: ${problem}`).join(' ')
+  throw new Failure(`${defects.length} of the backups cannot be used. ${shown}`, ExitCode.damagedFile)
+}
+
+async function get({ io, options }: Context, folder: string, flags: StoreFlags & MomentFlags): Promise<void> {
+  const store = await openStore(io, flags)
+  const { chain, upTo } = await findMoment(store, flags)
+  const path = join(folder, 'version-2')
+  await mkdir(path, { recursive: true, mode: 0o700 })
+  const files: readonly (readonly [string, Manifest])[] = [
+    [chain.snapshot.file, chain.snapshot],
+    ...chain.logs
+      .filter((log) => log.first <= upTo)
+      .map((log) => [`log.${formatZxid(log.first)}`, log] as const),
+  ]
+  for (const [name, manifest] of files) await fetchPiece(store, manifest, join(path, name))
+  if (options().json) printJson(io, { folder, files: files.map(([name]) => name), upTo: hex(upTo) })
+  else print(io, ...files.map(([name]) => join(path, name)))
+  const last = chain.logs.findLast((log) => log.first <= upTo)
+  if (last !== undefined && last.upTo > upTo)
+    note(io, `the last log goes on after ${hex(upTo)}: zabra log --chop cuts it there`)
+}
+
+async function fetchPiece(store: BackupStore, manifest: Manifest, path: string): Promise<void> {
+  const reader = await openPiece(store, manifest)
+  try {
+    await pipeline(chunksOf(reader), createWriteStream(path, { flags: 'wx', mode: 0o600 }))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    throw new UsageError(`${path} exists already. Name a new folder.`)
+  }
+}
+
+interface PruneFlags extends StoreFlags {
+  readonly retain: string
+  readonly dryRun?: boolean
+}
+
+async function pruneTarget({ io, options }: Context, flags: PruneFlags): Promise<void> {
+  const store = await openStore(io, flags)
+  const found = await findPrunable(store, await Catalog.read(store), parseRetention(flags.retain), Date.now())
+  if (!flags.dryRun) await prune(store, found)
+  const names = [...found.manifests, ...found.pieces]
+  if (options().json) return printJson(io, { removed: flags.dryRun ? [] : names, expired: names })
+  const verb = flags.dryRun ? 'would remove' : 'removed'
+  print(io, ...names.map((name) => `${verb} ${name}`))
+  if (names.length === 0) print(io, 'nothing to remove')
+}
+
+// Catalog
+
+const readCatalog = async (io: Context['io'], flags: StoreFlags): Promise<Catalog> =>
+  Catalog.read(await openStore(io, flags))
+
+function chosen(catalog: Catalog, zxid: number | undefined): SnapshotManifest {
+  if (zxid === undefined) return catalog.newestChain().snapshot
+  const found = catalog.snapshots.find((one) => one.zxid === zxid)
+  if (found !== undefined) return found
+  throw new Failure(
+    `There is no snapshot ${hex(zxid)}. zabra backup list shows those that there are.`,
+    ExitCode.noNode,
+  )
+}
+
+const hex = (zxid: number): string => `0x${formatZxid(zxid)}`
+
+const toJson = (manifest: Manifest): Record<string, unknown> => ({
+  manifest: manifestName(manifest),
+  ...Object.fromEntries(
+    Object.entries(manifest).map(([name, value]) => [
+      name,
+      ZXIDS.has(name)
+        ? hex(value as number)
+        : name.toLowerCase().endsWith('time')
+          ? new Date(value as number).toISOString()
+          : value,
+    ]),
+  ),
+})
+
+const ZXIDS = new Set(['zxid', 'exactAt', 'after', 'first', 'beforeLast', 'upTo'])

@@ -1,0 +1,234 @@
+import { formatZxid, ownerKind, ttlOf } from '@zabra/protocol'
+import { loadBackup, nodesOf, restoreFolder, type LoadedBackup } from '@zabra/server/backup'
+import type { CommandModule, Context } from '../context.ts'
+import { UnreadableNodes } from '../context.ts'
+import { ExitCode, Failure, hasCode, UsageError } from '../exit-codes.ts'
+import { ErrorCode } from '@zabra/protocol'
+import { note, print, printJson } from '../io.ts'
+import { progress } from '../progress.ts'
+import {
+  findMoment,
+  openStore,
+  withMomentOptions,
+  withStoreOptions,
+  type Moment,
+  type MomentFlags,
+  type StoreFlags,
+} from '../session/backup-store.ts'
+import type { ClientSession } from '../session/client-session.ts'
+import type { ExportedNodeLine } from '../session/export-file.ts'
+import { readIdentities } from '../session/identities.ts'
+import { planImport, type ImportPlan } from '../session/import-plan.ts'
+import { runImport } from '../session/import-run.ts'
+import { isReserved } from '../session/paths.ts'
+import { readSubtree } from '../session/subtree.ts'
+import { safeLine } from '../text/bytes.ts'
+
+interface Flags extends StoreFlags, MomentFlags {
+  readonly to?: string
+  readonly logFolder?: string
+  readonly keepSessions?: boolean
+  readonly path?: string
+  readonly delete?: boolean
+  readonly dryRun?: boolean
+}
+
+/** `zabra restore`: makes a data folder of a backup, or brings a subtree back on a running server. */
+export const restore: CommandModule = (program, context) => {
+  const command = program.command('restore')
+  command.description('make a data folder of a backup, or bring a subtree back on running servers')
+  withMomentOptions(withStoreOptions(command))
+    .option('--to <folder>', 'write a data folder (dataDir), which must hold no data')
+    .option(
+      '--log-folder <folder>',
+      'with --to: the folder of the logs (dataLogDir), where that is another one',
+    )
+    .option('--keep-sessions', 'with --to: keep sessions and ephemeral nodes, which are dropped otherwise')
+    .option('--path <path>', 'bring back this subtree, by ordinary requests to the server of --server')
+    .option('--delete', 'with --path: also delete nodes that the backup lacks, but for ephemeral ones')
+    .option('-n, --dry-run', 'print what would be done')
+    .addHelpText('after', HELP)
+    .action(async (flags: Flags) => {
+      if ((flags.to === undefined) === (flags.path === undefined))
+        throw new UsageError(
+          `Expected --to with a data folder or --path with a subtree, got ${flags.to === undefined ? 'neither' : 'both'}. Give one of them.`,
+        )
+      if (flags.path !== undefined && isReserved(flags.path))
+        throw new UsageError(
+          `${flags.path} belongs to the server and cannot be restored. Name another subtree.`,
+        )
+      const { io } = context
+      const store = await openStore(io, flags)
+      const moment = await findMoment(store, flags)
+      const { compression } = io.platform
+      const logger = { error() {}, info() {}, debug() {}, warn: (_: object, text: string) => note(io, text) }
+      note(io, `reading the backup up to 0x${formatZxid(moment.upTo)}`)
+      const loaded = await loadBackup(store, moment.chain, moment.upTo, { compression, logger })
+      if (flags.to !== undefined) await restoreTo(context, flags.to, flags, moment, loaded)
+      else await restoreSubtree(context, flags.path!, flags, loaded)
+    })
+}
+
+const HELP = `
+Without --at, --zxid or --before it takes the end of the last backup. A folder of --to is that of a new
+server: its zxids go on in an epoch above all that the backups have seen. For an ensemble, restore to
+every member before the first one starts.`
+
+// A data folder
+
+async function restoreTo(
+  { io, options }: Context,
+  dataDir: string,
+  { logFolder: dataLogDir = dataDir, keepSessions = false, dryRun }: Flags,
+  { catalog, upTo }: Moment,
+  loaded: LoadedBackup,
+): Promise<void> {
+  const { disk, compression } = io.platform
+  const summary = {
+    upTo: `0x${formatZxid(upTo)}`,
+    nodes: loaded.tree.nodeCount,
+    sessions: loaded.sessions.size,
+  }
+  if (dryRun) {
+    if (options().json) return printJson(io, summary)
+    return print(
+      io,
+      `would write ${summary.nodes} nodes as of ${summary.upTo} to ${dataDir}${keepSessions ? '' : `, and end ${summary.sessions} sessions`}`,
+    )
+  }
+  const result = await restoreFolder(loaded, {
+    disk,
+    compression,
+    dataDir,
+    dataLogDir,
+    keepSessions,
+    lastSeen: Math.max(upTo, catalog.end?.upTo ?? 0),
+    now: Date.now(),
+  })
+  const zxid = `0x${formatZxid(result.zxid)}`
+  if (options().json) return printJson(io, { ...summary, ...result, zxid })
+  print(
+    io,
+    `${dataDir}: ${result.nodes} nodes as of ${summary.upTo}; the last transaction is ${zxid} now`,
+    ...(result.closedSessions === 0
+      ? []
+      : [`ended ${result.closedSessions} sessions, with their ephemeral nodes`]),
+  )
+}
+
+// A subtree
+
+async function restoreSubtree(
+  context: Context,
+  path: string,
+  flags: Flags,
+  { tree }: LoadedBackup,
+): Promise<void> {
+  const { io, options, session } = context
+  const nodes = [...subtreeOf(tree, path)]
+  if (nodes.length === 0) throw new Failure(`${path} is not in the backup at that moment.`, ExitCode.noNode)
+  const readData = async ({ path: at }: ExportedNodeLine): Promise<Uint8Array | null> =>
+    tree.dataOf(tree.find(at))
+  const unreadable = new UnreadableNodes(io)
+  const known = new Set(nodes.map((node) => node.path))
+  await session(
+    async (zk) => {
+      const identities = await readIdentities(zk, options().auth)
+      const plan = await planImport(zk, nodes, readData, 'replace', identities)
+      const extra = flags.delete ? await extraNodes(zk, path, known, io.signal, unreadable) : []
+      unreadable.failIfAny()
+      report(context, plan, extra, flags.dryRun === true)
+      if (flags.dryRun) return
+      const bar = progress(io, 'Restoring', 'nodes', plan.create.length + plan.replace.length)
+      try {
+        await runImport(zk, plan, {
+          identities,
+          readData,
+          signal: io.signal,
+          onProgress: (done) => bar.update(done),
+          onLowSequence: (at, sequence) =>
+            note(
+              io,
+              `${at}: new sequential children get numbers below ${sequence}: raising them takes too long, or this client may not`,
+            ),
+          onRollback: (count) => note(io, `rolling back: deleting the ${count} nodes created so far`),
+        })
+        for (const at of extra.toReversed()) await zk.delete(at).catch(ignoreInUse(at))
+      } finally {
+        bar.stop()
+      }
+    },
+    { handlesAbort: true },
+  )
+
+  function ignoreInUse(at: string): (error: unknown) => void {
+    return (error) => {
+      if (hasCode(error, ErrorCode.NONODE)) return
+      if (!hasCode(error, ErrorCode.NOTEMPTY)) throw error
+      note(io, `${at} stays: it has children, ephemeral ones or new ones`)
+    }
+  }
+}
+
+/** Yields the nodes of a subtree but for ephemeral ones, which belong to sessions. */
+function* subtreeOf(tree: LoadedBackup['tree'], root: string): Generator<ExportedNodeLine> {
+  for (const { path, acl, stat, children } of nodesOf(tree)) {
+    if (!(root === '/' || path === root || path.startsWith(`${root}/`)) || isReserved(path)) continue
+    const kind = ownerKind(stat.owner, { extendedTypes: true })
+    if (kind === 'ephemeral') continue
+    yield {
+      path,
+      acl,
+      ...(kind === 'container' ? { kind } : {}),
+      ...(kind === 'ttl' ? { kind, ttl: ttlOf(stat.owner) } : {}),
+      ...(stat.cversion > children ? { sequence: stat.cversion } : {}),
+      at: 0,
+      length: 0,
+    }
+  }
+}
+
+/** Returns nodes of the server that the backup lacks, parents first. */
+async function extraNodes(
+  zk: ClientSession,
+  root: string,
+  known: ReadonlySet<string>,
+  signal: AbortSignal,
+  unreadable: UnreadableNodes,
+): Promise<string[]> {
+  if ((await zk.exists(root)) === undefined) return []
+  const extra: string[] = []
+  for await (const { path } of readSubtree(zk, root, signal, unreadable.add)) {
+    const at = root === '/' ? path : path === '/' ? root : root + path
+    if (!known.has(at) && at !== '/') extra.push(at)
+  }
+  return extra
+}
+
+function report(
+  { io, options }: Context,
+  plan: ImportPlan,
+  extra: readonly string[],
+  isDryRun: boolean,
+): void {
+  const { create, replace, restore: close, keep, parents } = plan
+  if (options().json)
+    return printJson(io, {
+      create: [...parents, ...create.map(({ path }) => path)],
+      set: [...replace, ...close].map(({ path }) => path),
+      delete: extra,
+      unchanged: keep.length,
+    })
+  if (!isDryRun)
+    return print(
+      io,
+      `creating ${create.length + parents.length}, setting ${replace.length + close.length}, deleting ${extra.length}, leaving ${keep.length} unchanged`,
+    )
+  print(
+    io,
+    ...parents.map((path) => `+ ${safeLine(path)} (empty parent)`),
+    ...create.map(({ path }) => `+ ${safeLine(path)}`),
+    ...[...replace, ...close].map(({ path }) => `~ ${safeLine(path)}`),
+    ...extra.toReversed().map((path) => `- ${safeLine(path)}`),
+  )
+}

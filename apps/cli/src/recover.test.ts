@@ -1,0 +1,61 @@
+import { cpSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { CommandRun, setupStage, stage, type RunResult } from './testing/cli-fixture.ts'
+
+setupStage()
+let data: string
+let config: string
+
+beforeAll(async () => {
+  await stage.zk.create('/kept', null)
+  await stage.zk.close()
+  await stage.server.close()
+  data = join(stage.folder, 'data')
+  config = join(stage.folder, 'zoo.cfg')
+  writeFileSync(
+    config,
+    'tickTime=2000\nserver.1=zk1:2888:3888\nserver.2=zk2:2888:3888\nserver.3=zk3:2888:3888;2181\n',
+  )
+})
+
+const run = (...argv: string[]): Promise<RunResult> => new CommandRun(argv, undefined, { input: '' }).ended
+
+describe('zabra recover plan', () => {
+  it('names the folder with the latest history', async () => {
+    const copy = join(stage.folder, 'copy')
+    cpSync(data, copy, { recursive: true })
+    const { out, code } = await run('recover', 'plan', copy, data)
+    expect(code).toBe(0)
+    expect(out).toMatch(/^folder +last zxid +current epoch +accepted epoch +nodes\n/)
+    expect(out).toMatch(/\nGo on with .*: its history is the latest of these\.\nThese are no quorum/)
+    expect(JSON.parse((await run('recover', 'plan', data, '--json')).out)).toMatchObject({ take: data })
+  })
+
+  it('says which folder holds no data', async () => {
+    const { err, code } = await run('recover', 'plan', join(stage.folder, 'none'))
+    expect([code, err]).toEqual([17, expect.stringContaining('Expected an existing folder, got none')])
+  })
+})
+
+describe('zabra recover force', () => {
+  it('explains what it would do, and does it with --yes', async () => {
+    const copy = join(stage.folder, 'forced')
+    cpSync(data, copy, { recursive: true })
+    const argv = ['recover', 'force', copy, '--members', '3', '--config', config]
+    expect((await run(...argv)).out).toContain('This cannot be undone')
+    const { out, err, code } = await run(...argv, '--yes')
+    expect([code, err]).toEqual([0, expect.stringContaining('of every other former member away')])
+    expect(out).toMatch(/^The ensemble has the members 3 now, from 0x200000001 on; snapshot\.200000001 holds/)
+    expect((await run('snapshot', copy, '--path', '/kept')).out).toContain('/kept 0 bytes')
+  })
+
+  it.each([
+    [['--members', '9', '--yes'], 17, 'Name some of 1, 2, 3.'],
+    [['--members', 'all'], 2, 'Expected ids of members, such as 4 or 4,5.'],
+    [[], 2, "required option '--members <ids>' not specified"],
+  ])('%j is refused', async (flags, exitCode, message) => {
+    const { err, code } = await run('recover', 'force', data, '--config', config, ...flags)
+    expect([code, err]).toEqual([exitCode, expect.stringContaining(message)])
+  })
+})

@@ -1,0 +1,232 @@
+import { readFileSync } from 'node:fs'
+import type { ClientRequest, IncomingMessage } from 'node:http'
+import type { CertificateStore } from '@zabra/runtime'
+import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
+import type { SessionOptions } from './open.ts'
+
+/** Where the HTTP port of a server is by default. */
+const DEFAULT_URL = 'http://127.0.0.1:8080'
+/** Longest answer that is read as a whole, in bytes. */
+const MAX_ANSWER_BYTES = 16 << 20
+
+export interface AdminOptions extends Pick<SessionOptions, 'auth' | 'login' | 'timeoutMs'> {
+  /** Certificates, for `https`. */
+  readonly tls: {
+    readonly trustStore?: CertificateStore | undefined
+    readonly keyStore?: CertificateStore | undefined
+  }
+}
+
+/** A response whose body is read by the caller. */
+export interface AdminResponse {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | undefined>>
+  /** Throws a `Failure` when the connection is lost before the end. */
+  readonly chunks: AsyncIterable<Uint8Array>
+}
+
+export type AdminMethod = 'GET' | 'POST' | 'DELETE'
+
+export interface AdminRequest {
+  /** Sent as JSON. */
+  readonly body?: object
+  /** Statuses of answers that the caller reads; others reject with a `Failure`. */
+  readonly accepts?: readonly number[]
+}
+
+/** Sends requests to the HTTP port of a server, with the identity of the user. */
+export class AdminClient {
+  readonly url: URL
+  readonly #options: AdminOptions
+  readonly #signal: AbortSignal
+  #authorization: Promise<string | undefined> | undefined
+
+  /** `url` is that of the port, `http://host:8080`; a host alone will do. Throws a `UsageError` for anything else. */
+  constructor(url: string | undefined, options: AdminOptions, signal: AbortSignal) {
+    this.url = parseUrl(url || DEFAULT_URL)
+    this.#options = options
+    this.#signal = signal
+  }
+
+  /** Sends a request and reads the JSON of its answer. */
+  async json<T>(method: AdminMethod, path: string, request: AdminRequest = {}): Promise<T> {
+    const { chunks } = await this.request(method, path, request)
+    const text = await textOf(chunks)
+    try {
+      return JSON.parse(text) as T
+    } catch (cause) {
+      throw new Failure(
+        `The answer of ${this.url.host} is no JSON. Check that --admin names the HTTP port of a Zabra server.`,
+        ExitCode.refused,
+        { cause },
+      )
+    }
+  }
+
+  /** Sends a request. Rejects with a `Failure` when there is no answer, or one of another status. */
+  async request(
+    method: AdminMethod,
+    path: string,
+    { body, accepts = [200, 202] }: AdminRequest = {},
+  ): Promise<AdminResponse> {
+    const authorization = await (this.#authorization ??= this.#readAuthorization())
+    const message = await this.#send(method, path, body, authorization)
+    const status = message.statusCode ?? 0
+    const chunks = this.#chunksOf(message)
+    if (!accepts.includes(status)) throw await this.#refused(status, method, path, chunks)
+    const headers = Object.fromEntries(
+      Object.entries(message.headers).map(([name, value]) => [
+        name,
+        Array.isArray(value) ? value.join(', ') : value,
+      ]),
+    )
+    return { status, headers, chunks }
+  }
+
+  async #send(
+    method: AdminMethod,
+    path: string,
+    body: object | undefined,
+    authorization: string | undefined,
+  ): Promise<IncomingMessage> {
+    const { timeoutMs, tls } = this.#options
+    const isSecure = this.url.protocol === 'https:'
+    const { request } = isSecure ? await import('node:https') : await import('node:http')
+    const text = body === undefined ? undefined : JSON.stringify(body)
+    const options = {
+      method,
+      signal: this.#signal,
+      headers: {
+        accept: 'application/json',
+        ...(authorization === undefined ? {} : { authorization }),
+        ...(text === undefined
+          ? {}
+          : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
+      },
+      ...(isSecure ? secureOptions(tls) : {}),
+    }
+    return new Promise((resolve, reject) => {
+      const sent: ClientRequest = request(new URL(path, this.url), options, resolve)
+      sent.setTimeout(timeoutMs, () =>
+        sent.destroy(Object.assign(new Error(`no answer within ${timeoutMs} ms`), { code: 'ETIMEDOUT' })),
+      )
+      sent.on('error', (error) => reject(this.#unreachable(error)))
+      sent.end(text)
+    })
+  }
+
+  async *#chunksOf(message: IncomingMessage): AsyncGenerator<Uint8Array> {
+    try {
+      for await (const chunk of message) yield chunk as Uint8Array
+    } catch (error) {
+      throw this.#unreachable(error as Error)
+    }
+  }
+
+  #unreachable(error: Error): Error {
+    if (this.#signal.aborted) return this.#signal.reason as Error
+    const { code } = error as NodeJS.ErrnoException
+    return new Failure(
+      `${this.url.host}: ${error.message.replace(/\s+/g, ' ')}. Check that the HTTP port of a server is there (admin.serverPort), or name it with --admin.`,
+      code === undefined ? ExitCode.unexpected : ExitCode.connection,
+      { cause: error },
+    )
+  }
+
+  async #refused(
+    status: number,
+    method: string,
+    path: string,
+    chunks: AsyncIterable<Uint8Array>,
+  ): Promise<Failure> {
+    const text = await textOf(chunks)
+    const { title, detail } = problemIn(text)
+    const reason = title ?? (text.split('\n', 1)[0]!.trim() || `status ${status}`)
+    const advice =
+      status === 401 || status === 403
+        ? ' Give an identity with --auth digest:user:password or --sasl-user; the settings admin.role.* say which role it has.'
+        : status === 404 && title === undefined
+          ? ` ${this.url.host} does not know ${method} ${path}: it may be no Zabra server, or an older one.`
+          : ''
+    return new Failure(
+      `${reason.replace(/\.$/, '')}.${detail === undefined ? '' : ` ${detail}`}${advice}`,
+      status === 401 || status === 403 ? ExitCode.noPermission : ExitCode.refused,
+    )
+  }
+
+  /** The header of the identity: a SASL user, else the first digest identity. */
+  async #readAuthorization(): Promise<string | undefined> {
+    const { auth, login } = this.#options
+    if (login !== undefined) {
+      const pair = `${login.user}:${await login.password()}`
+      return `Basic ${Buffer.from(pair).toString('base64')}`
+    }
+    const token = auth.find(({ scheme }) => scheme === 'token')
+    if (token !== undefined) return `Bearer ${token.credential}`
+    const digest = auth.find(({ scheme }) => scheme === 'digest')
+    if (digest !== undefined) return `digest ${digest.credential}`
+    return this.#options.tls.keyStore === undefined || this.url.protocol !== 'https:' ? undefined : 'x509'
+  }
+}
+
+function parseUrl(text: string): URL {
+  const url = text.includes('://') ? text : `http://${text}`
+  try {
+    const parsed = new URL(url)
+    if (parsed.protocol === 'http:' || parsed.protocol === 'https:') return parsed
+  } catch {
+    // The error below says what is expected.
+  }
+  throw new UsageError(
+    `Expected the HTTP port of a server in --admin or ZABRA_ADMIN, such as http://host:8080, got ${JSON.stringify(text)}.`,
+  )
+}
+
+function secureOptions({ trustStore, keyStore }: AdminOptions['tls']) {
+  return {
+    ...(trustStore === undefined ? {} : { ca: pemOf(trustStore, '--ca') }),
+    ...(keyStore === undefined
+      ? {}
+      : {
+          cert: pemOf(keyStore, '--cert'),
+          key: pemOf({ ...keyStore, path: keyStore.keyPath ?? keyStore.path }, '--key'),
+          ...(keyStore.password === undefined ? {} : { passphrase: keyStore.password }),
+        }),
+  }
+}
+
+function pemOf({ path }: CertificateStore, option: string): string {
+  let text: string
+  try {
+    text = readFileSync(path, 'latin1')
+  } catch (error) {
+    throw new UsageError(`Cannot read ${path} (${(error as NodeJS.ErrnoException).code}). Check the path.`)
+  }
+  if (text.includes('-----BEGIN ')) return text
+  throw new UsageError(`${path}: Expected a PEM file in ${option} for the HTTP port, got another format.`)
+}
+
+function problemIn(text: string): { readonly title?: string; readonly detail?: string } {
+  try {
+    const value = JSON.parse(text) as { title?: unknown; detail?: unknown; error?: unknown } | null
+    const title = typeof value?.title === 'string' ? value.title : value?.error
+    return {
+      ...(typeof title === 'string' ? { title } : {}),
+      ...(typeof value?.detail === 'string' ? { detail: value.detail } : {}),
+    }
+  } catch {
+    return {}
+  }
+}
+
+async function textOf(chunks: AsyncIterable<Uint8Array>): Promise<string> {
+  const parts: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of chunks) {
+    length += chunk.length
+    if (length > MAX_ANSWER_BYTES)
+      throw new Failure('The answer of the server is too long. Ask for less.', ExitCode.refused)
+    parts.push(chunk)
+  }
+  return Buffer.concat(parts).toString()
+}

@@ -1,0 +1,52 @@
+import type { HttpRequest, HttpResponse } from '@zabra/runtime'
+import type { SessionId } from '../../core/types.ts'
+import type { AdminTarget } from '../admin-target.ts'
+import type { AdminRole } from './roles.ts'
+
+/** A request to the API. */
+export interface ApiCall {
+  readonly target: AdminTarget
+  readonly request: HttpRequest
+  /** The session in the path. */
+  readonly session: SessionId
+}
+
+/** An operation of the API. */
+export interface ApiRoute {
+  /** The path. `{session}` at its end stands for a session id, such as 0x1000018f5ff0000. */
+  readonly path: string
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly role: AdminRole
+  readonly summary: string
+  /** The statuses of answers, beside those of refusals. */
+  readonly statuses: readonly number[]
+  readonly run: (call: ApiCall) => HttpResponse | Promise<HttpResponse>
+}
+
+/** Longest body of a request in bytes. */
+const MAX_BODY_BYTES = 64 * 1024
+
+/** Returns an error of the API (RFC 9457). */
+export const problem = (status: number, title: string, detail: string): HttpResponse =>
+  json(status, { type: 'about:blank', title, status, detail }, 'application/problem+json')
+
+/** Returns an answer of the API. */
+export function json(status: number, value: object, type = 'application/json'): HttpResponse {
+  return {
+    status,
+    headers: { 'content-type': type, 'cache-control': 'no-store' },
+    body: `${JSON.stringify(value)}\n`,
+  }
+}
+
+/** Reads a short body; returns undefined when it is longer than `MAX_BODY_BYTES`. */
+export async function readBody(body: HttpRequest['body']): Promise<string | undefined> {
+  const decoder = new TextDecoder()
+  let [text, length] = ['', 0]
+  for await (const chunk of body) {
+    length += chunk.length
+    if (length > MAX_BODY_BYTES) return undefined
+    text += decoder.decode(chunk, { stream: true })
+  }
+  return text
+}

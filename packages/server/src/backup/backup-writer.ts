@@ -1,0 +1,224 @@
+import { counterOf, formatZxid } from '@zabra/protocol'
+import type { Clock, Compression } from '@zabra/runtime'
+import type { Zxid } from '../core/types.ts'
+import { Catalog, ensureLineage, oneChunk, type BackupStore, type CatalogEnd } from './catalog.ts'
+import { BackupError } from './errors.ts'
+import { LogStreamCheck } from './log-stream.ts'
+import {
+  encodeManifest,
+  manifestName,
+  sortable,
+  type LogManifest,
+  type Manifest,
+  type SnapshotManifest,
+} from './manifest.ts'
+import { seal } from './sealing.ts'
+
+/** A part of the log of a server, up to its last applied transaction. */
+export interface SourceLog {
+  readonly upTo: Zxid
+  /** Nodes of the tree after that transaction. */
+  readonly nodes: number
+  /** The digest of that tree in hexadecimal; null where the server keeps none. */
+  readonly digest: string | null
+  /** A log file. */
+  readonly chunks: AsyncIterable<Uint8Array>
+}
+
+/** A snapshot file of a server. */
+export interface SourceSnapshot {
+  /** The name of the file. */
+  readonly file: string
+  readonly zxid: Zxid
+  /** Throws when the file is cut short. */
+  readonly chunks: AsyncIterable<Uint8Array>
+}
+
+/** A server from which a backup is made. */
+export interface BackupSource {
+  /** For manifests: version and address. */
+  readonly name: string
+  /** Takes a snapshot. */
+  takeSnapshot(): Promise<SourceSnapshot>
+  /** Reads the log after a transaction; undefined when the server does not have it any more. */
+  readLog(after: Zxid): Promise<SourceLog | undefined>
+}
+
+export interface BackupOptions {
+  readonly clock: Pick<Clock, 'wall'>
+  readonly compression: Compression
+  /** Writes no snapshot, only the log after the last backup. */
+  readonly logOnly: boolean
+}
+
+/** What a backup has written. */
+export interface WrittenBackup {
+  readonly snapshot: SnapshotManifest | undefined
+  readonly log: LogManifest | undefined
+  /** Whether transactions between the last backup and this one are in none, because the server had no log of them any more. */
+  readonly hasGap: boolean
+}
+
+/**
+ * Writes the log since the last backup, and a snapshot, to a target. Each is there once its manifest is: a backup that is cut short
+ * leaves none. Rejects with a `BackupError` when the server has another history than the backups of the target.
+ */
+export async function writeBackup(
+  store: BackupStore,
+  source: BackupSource,
+  options: BackupOptions,
+): Promise<WrittenBackup> {
+  const lineage = await ensureLineage(store)
+  const catalog = await Catalog.read(store)
+  const [damaged] = catalog.bad
+  if (damaged !== undefined) throw damaged.error
+  const { end } = catalog
+  if (end === undefined && options.logOnly)
+    throw new BackupError(
+      'Expected a snapshot in the target, after which the log continues, got none. Leave out --log-only.',
+    )
+  return new BackupWriter(store, source, options, lineage).run(end)
+}
+
+class BackupWriter {
+  readonly #store: BackupStore
+  readonly #source: BackupSource
+  readonly #options: BackupOptions
+  readonly #lineage: string
+
+  constructor(store: BackupStore, source: BackupSource, options: BackupOptions, lineage: string) {
+    this.#store = store
+    this.#source = source
+    this.#options = options
+    this.#lineage = lineage
+  }
+
+  async run(end: CatalogEnd | undefined): Promise<WrittenBackup> {
+    if (end !== undefined && this.#options.logOnly) {
+      const continued = await this.#continueLog(end)
+      if (continued !== undefined) return { snapshot: undefined, log: continued.manifest, hasGap: false }
+      throw new BackupError(
+        `The server has no log after 0x${formatZxid(end.upTo)} any more. Make a backup with a snapshot: leave out --log-only.`,
+      )
+    }
+    // The snapshot first: the log that is read after it reaches to where it is exact.
+    const { file, zxid, chunks } = await this.#source.takeSnapshot()
+    const isPlain = !/\.(?:gz|snappy)$/.test(file)
+    const stored = isPlain ? `${file}.gz` : file
+    const name = `snapshot/${sortable(zxid)}-${Math.floor(this.#options.clock.wall())}${stored.slice(stored.lastIndexOf('.'))}`
+    const piece = await this.#writePiece(name, isPlain ? gzip(chunks, this.#options.compression) : chunks)
+    const continued = end === undefined ? undefined : await this.#continueLog(end)
+    if (continued === undefined && end !== undefined && zxid < end.upTo) throw behind(end, zxid)
+    const { manifest: log, source } = continued ?? (await this.#beginLog(zxid))
+    const snapshot: SnapshotManifest = {
+      ...this.#common(piece),
+      kind: 'snapshot',
+      file: stored,
+      zxid,
+      // After the begin of an epoch without transactions the snapshot is later than the last one.
+      exactAt: Math.max(source.upTo, zxid),
+      nodes: source.nodes,
+      digest: source.digest,
+    }
+    await this.#writeManifest(snapshot)
+    return { snapshot, log, hasGap: end !== undefined && continued === undefined }
+  }
+
+  /** Writes the log after a snapshot, from its transaction on where the server has that: the next backup compares it. */
+  async #beginLog(zxid: Zxid): Promise<WrittenLog> {
+    for (const after of counterOf(zxid) > 0 ? [zxid - 1, zxid] : [zxid]) {
+      const source = await this.#source.readLog(after)
+      if (source !== undefined) return this.#writeLog(source, after, undefined)
+    }
+    throw new BackupError(
+      `The server has no log after 0x${formatZxid(zxid)}, its own snapshot: it was removed meanwhile. Try again.`,
+    )
+  }
+
+  /**
+   * Writes the log after the last backup; undefined when the server does not have it any more. The log is read from the last
+   * transaction in the target on, which must be the same one.
+   */
+  async #continueLog(end: CatalogEnd): Promise<WrittenLog | undefined> {
+    const source = await this.#source.readLog(end.beforeLast)
+    if (source === undefined) return undefined
+    if (source.upTo >= end.upTo) return this.#writeLog(source, end.beforeLast, end)
+    throw behind(end, source.upTo)
+  }
+
+  async #writeLog(source: SourceLog, after: Zxid, end: CatalogEnd | undefined): Promise<WrittenLog> {
+    const check = new LogStreamCheck(after, (entry) => {
+      if (end?.lastChecksum === undefined) return
+      if (entry.zxid === end.upTo && entry.checksum === end.lastChecksum) return
+      throw new BackupError(
+        `The target holds backups of another history: its transaction 0x${formatZxid(end.upTo)} is not that of the server. Name another target.`,
+      )
+    })
+    const chunks = check.pass(source.chunks)
+    if (source.upTo === (end?.upTo ?? after)) {
+      // Nothing is new; the history is compared nevertheless.
+      for await (const _ of chunks);
+      return { manifest: undefined, source }
+    }
+    const piece = await this.#writePiece(`log/${sortable(after)}-${sortable(source.upTo)}.txns`, chunks)
+    const { summary } = check
+    if (summary?.upTo !== source.upTo)
+      throw new BackupError('The log of the server was cut short. Try again.')
+    const manifest: LogManifest = { ...this.#common(piece), kind: 'log', after, ...summary }
+    await this.#writeManifest(manifest)
+    return { manifest, source }
+  }
+
+  #common(piece: Manifest['piece']) {
+    return {
+      format: 1,
+      lineage: this.#lineage,
+      time: Math.floor(this.#options.clock.wall()),
+      server: this.#source.name,
+      key: this.#store.key?.id ?? null,
+      piece,
+    } as const
+  }
+
+  async #writePiece(name: string, chunks: AsyncIterable<Uint8Array>): Promise<Manifest['piece']> {
+    const { key, target, cryptography } = this.#store
+    const hash = cryptography.sha256()
+    async function* hashed(stored: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+      for await (const chunk of stored) {
+        hash.update(chunk)
+        yield chunk
+      }
+    }
+    const stored = key === undefined ? chunks : seal(chunks, key, name, this.#store)
+    const bytes = await target.write(name, hashed(stored))
+    return { name, bytes, sha256: hash.digest() }
+  }
+
+  async #writeManifest(manifest: Manifest): Promise<void> {
+    const { target, cryptography } = this.#store
+    await target.write(manifestName(manifest), oneChunk(encodeManifest(manifest, cryptography)))
+  }
+}
+
+const behind = ({ upTo }: CatalogEnd, applied: Zxid): BackupError =>
+  new BackupError(
+    `Expected a server that has applied 0x${formatZxid(upTo)}, as the last backup has, got one at 0x${formatZxid(applied)}. Back up a member that is in step; or name another target, if this one holds the backups of another ensemble.`,
+  )
+
+interface WrittenLog {
+  /** Undefined when there was no new transaction. */
+  readonly manifest: LogManifest | undefined
+  readonly source: SourceLog
+}
+
+async function* gzip(
+  chunks: AsyncIterable<Uint8Array>,
+  compression: Compression,
+): AsyncGenerator<Uint8Array> {
+  const pack = compression.gzip()
+  for await (const chunk of chunks) {
+    const packed = await pack.write(chunk)
+    if (packed.length > 0) yield packed
+  }
+  yield await pack.end()
+}

@@ -1,0 +1,429 @@
+import { MemoryDisk, SeededRandom } from '@zabra/runtime'
+import { nodeCompression, nodeCryptography } from '@zabra/runtime/node'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Ensemble } from '../ensemble/testing/ensemble.ts'
+import { TestServer, type RawClient } from '../testing/test-server.ts'
+import {
+  Catalog,
+  findPrunable,
+  FolderTarget,
+  httpSource,
+  lastBefore,
+  lastBeforeChange,
+  loadBackup,
+  manifestName,
+  parseChange,
+  parseKey,
+  parseRetention,
+  prune,
+  restoreFolder,
+  verifyChain,
+  verifyDeep,
+  verifyPieces,
+  writeBackup,
+  type BackupStore,
+} from './index.ts'
+
+const compression = nodeCompression
+const KEY = 'ab'.repeat(32)
+const OTHER_KEY = 'cd'.repeat(32)
+const SETTINGS = { adminRoleBackup: ['ip:127.0.0.1'], snapCount: 1000 }
+
+let server: TestServer
+let client: RawClient
+let disk: MemoryDisk
+let store: BackupStore
+let xid = 0
+
+beforeEach(async () => {
+  server = await TestServer.start(SETTINGS)
+  client = await server.connect()
+  disk = new MemoryDisk()
+  store = storeOn(disk)
+})
+
+afterEach(() => server.stop())
+
+const storeOn = (on: MemoryDisk, key?: string): BackupStore => ({
+  target: new FolderTarget(on, '/backup'),
+  cryptography: nodeCryptography,
+  random: new SeededRandom(5),
+  key: key === undefined ? undefined : parseKey(key, nodeCryptography, 'backup.key'),
+})
+
+const sourceOf = (http: TestServer['http']) =>
+  httpSource('test', async (method, path, { accepts }) => {
+    const { status, headers, bytes, text } = await http.request(path, { method })
+    if (!accepts.includes(status)) throw new Error(`${status}: ${text}`)
+    return { status, headers, chunks: oneChunk(bytes) }
+  })
+
+async function* oneChunk(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes
+}
+
+const clock = { wall: () => server.clock.wall() }
+const backUp = (to = store, logOnly = false) =>
+  writeBackup(to, sourceOf(server.http), { clock, compression, logOnly })
+
+async function write(action: (id: number) => void): Promise<void> {
+  if (client.closed) client = await server.connect()
+  action(++xid)
+  await server.untilIdle()
+}
+const create = (path: string, data = '', flags = 0) => write((id) => client.create(id, path, flags, data))
+const set = (path: string, data: string) => write((id) => client.set(id, path, data))
+
+/** Paths with their data, without those of the server. */
+async function nodesAt(upTo?: number, from = store): Promise<Record<string, string>> {
+  const catalog = await Catalog.read(from)
+  const chain = upTo === undefined ? catalog.newestChain() : catalog.chainTo(upTo)
+  const { tree } = await loadBackup(from, chain, upTo ?? chain.upTo, { compression })
+  const nodes: Record<string, string> = {}
+  const cursor = tree.scan()
+  while (
+    cursor.next(
+      1,
+      (node) => (nodes[tree.pathOf(node)] = new TextDecoder().decode(tree.dataOf(node) ?? new Uint8Array(0))),
+    )
+  );
+  cursor.close()
+  return Object.fromEntries(
+    Object.entries(nodes).filter(([path]) => path !== '/' && !path.startsWith('/zookeeper')),
+  )
+}
+
+const lastZxid = (): number => server.server.stats().lastZxid
+
+describe('writeBackup', () => {
+  it('keeps each moment since the first backup', async () => {
+    await create('/a', 'one')
+    await backUp()
+    await set('/a', 'two')
+    const two = lastZxid()
+    await create('/b')
+    await set('/a', 'three')
+    await backUp()
+    expect(await nodesAt()).toEqual({ '/a': 'three', '/b': '' })
+    expect(await nodesAt(two)).toEqual({ '/a': 'two' })
+    const { snapshots, logs } = await Catalog.read(store)
+    expect(snapshots).toHaveLength(2)
+    expect(logs).toMatchObject([
+      { upTo: two - 1, transactions: 1 },
+      { upTo: two + 2, transactions: 4 },
+    ])
+  })
+
+  it('ships the log alone', async () => {
+    await create('/a')
+    await backUp()
+    await expect(backUp(storeOn(new MemoryDisk()), true)).rejects.toThrow('Leave out --log-only')
+    await create('/b')
+    const { snapshot, log } = await backUp(store, true)
+    expect([snapshot, log?.upTo]).toEqual([undefined, lastZxid()])
+    expect((await backUp(store, true)).log).toBeUndefined()
+    expect(await nodesAt()).toEqual({ '/a': '', '/b': '' })
+  })
+
+  it('leaves no backup when it is cut short', async () => {
+    await create('/a')
+    disk.injectFault = (call, path) =>
+      call === 'rename' && path.includes('manifest') ? { code: 'EIO' } : undefined
+    await expect(backUp()).rejects.toThrow('EIO')
+    disk.injectFault = undefined
+    expect(await Catalog.read(store)).toMatchObject({ snapshots: [], logs: [] })
+    await backUp()
+    expect(await nodesAt()).toEqual({ '/a': '' })
+  })
+
+  it('refuses a target that holds the backups of another ensemble', async () => {
+    await create('/a')
+    await create('/b')
+    await backUp()
+    const other = await TestServer.start(SETTINGS)
+    const otherClient = await other.connect()
+    for (let i = 1; i < 10; i++) otherClient.create(i, `/other-${i}`)
+    await other.untilIdle()
+    const attempt = writeBackup(store, sourceOf(other.http), { clock, compression, logOnly: false })
+    await expect(attempt).rejects.toThrow(/backups of another (?:history|ensemble)/)
+    await other.stop()
+    expect(await nodesAt()).toEqual({ '/a': '', '/b': '' })
+  })
+
+  it('says that transactions are in no backup after the log of the server was purged', async () => {
+    await create('/a')
+    await backUp()
+    await create('/b')
+    await server.stop()
+    for (const path of server.disk.paths()) if (/\/log\.\w+$/.test(path)) await server.disk.remove(path)
+    server = await TestServer.start({ ...SETTINGS, snapshotTrustEmpty: true }, server.disk)
+    client = await server.connect()
+    for (let i = 0; i < 9; i++) await create(`/c${i}`)
+    expect(await backUp()).toMatchObject({ hasGap: true })
+    expect(Object.keys(await nodesAt())).toContain('/c8')
+  })
+
+  it('needs the role', async () => {
+    for (const [method, path] of [
+      ['POST', '/api/v1/snapshots'],
+      ['GET', '/api/v1/snapshots/content?file=snapshot.0'],
+      ['GET', '/api/v1/log?after=0x0'],
+    ] as const)
+      expect((await server.http.request(path, { method, from: '10.0.0.1' })).status).toBe(401)
+  })
+
+  it('is refused by the server for what is no snapshot, and no zxid', async () => {
+    const ask = async (path: string) => (await server.http.request(`/api/v1/${path}`)).status
+    expect(await ask('snapshots/content?file=../myid')).toBe(400)
+    expect(await ask('snapshots/content?file=snapshot.ffff')).toBe(404)
+    expect(await ask('log?after=12')).toBe(400)
+  })
+})
+
+describe('encryption', () => {
+  const MARKER = 'plaintext-marker'
+
+  it('hides the data, and opens with its key only', async () => {
+    store = storeOn(disk, KEY)
+    await create('/a', MARKER)
+    await create('/big', 'x'.repeat(200_000))
+    await backUp()
+    for (const path of disk.paths())
+      expect(new TextDecoder('latin1').decode(await disk.readFile(path))).not.toContain(MARKER)
+    expect((await nodesAt())['/a']).toBe(MARKER)
+    await expect(nodesAt(undefined, storeOn(disk))).rejects.toThrow(
+      'got no key. Name its file with --key-file',
+    )
+    await expect(nodesAt(undefined, storeOn(disk, OTHER_KEY))).rejects.toThrow('is encrypted with the key')
+  })
+
+  it('rejects a file that is no key, and repeats nothing of it', () => {
+    expect(() => parseKey('secret', nodeCryptography, 'k')).toThrow(
+      /^Expected 64 hexadecimal digits(?!.*secret)/,
+    )
+  })
+
+  it('rejects a piece under the name of another', async () => {
+    store = storeOn(disk, KEY)
+    await create('/a')
+    await backUp()
+    for (const path of ['/b', '/c']) {
+      await create(path)
+      await backUp(store, true)
+    }
+    expect(await nodesAt()).toEqual({ '/a': '', '/b': '', '/c': '' })
+    const [, second, third] = disk.paths().filter((path) => path.includes('/log/'))
+    disk.putFile(third!, await disk.readFile(second!))
+    await expect(nodesAt()).rejects.toThrow('chunk 0 was changed')
+  })
+})
+
+describe('verify', () => {
+  async function defects(): Promise<string[]> {
+    const catalog = await Catalog.read(store)
+    const found = catalog.bad.map(({ name }) => name)
+    for await (const { defect } of verifyPieces(store, [...catalog.snapshots, ...catalog.logs]))
+      if (defect !== undefined) found.push(defect.name)
+    return [...found, ...[...verifyChain(catalog)].map(({ name }) => name)]
+  }
+
+  it('finds a flipped bit in each file, and a missing one', async () => {
+    await create('/a', 'data')
+    await backUp()
+    await create('/b')
+    await backUp()
+    expect(await defects()).toEqual([])
+    const files = disk.paths().filter((path) => !path.endsWith('/lineage'))
+    expect(files.length).toBeGreaterThanOrEqual(6)
+    for (const file of files) {
+      const bytes = await disk.readFile(file)
+      for (const at of [0, bytes.length >> 1, bytes.length - 2]) {
+        const flipped = bytes.slice()
+        flipped[at]! ^= 1
+        disk.putFile(file, flipped)
+        expect(await defects(), `${file} ${at}`).not.toEqual([])
+      }
+      await disk.remove(file)
+      if (!file.includes('/manifest/')) expect(await defects()).not.toEqual([])
+      disk.putFile(file, bytes)
+    }
+    expect(await defects()).toEqual([])
+  })
+
+  it('finds the manifest of another target', async () => {
+    await create('/a')
+    await backUp()
+    const otherDisk = new MemoryDisk()
+    await backUp({ ...storeOn(otherDisk), random: new SeededRandom(6) })
+    const name = otherDisk.paths().find((path) => path.includes('/manifest/snapshot'))!
+    disk.putFile(name.replace('.json', '-other.json'), await otherDisk.readFile(name))
+    expect((await Catalog.read(store)).bad[0]?.error.message).toContain(
+      'belongs to the backups of another target',
+    )
+  })
+
+  it('replays a backup and compares nodes and digest', async () => {
+    await create('/a')
+    await backUp()
+    await create('/b')
+    await backUp(store, true)
+    const catalog = await Catalog.read(store)
+    const chain = catalog.newestChain()
+    const checked = await verifyDeep(store, chain, { compression, toEnd: true })
+    expect(checked).toEqual({ upTo: lastZxid(), defect: undefined })
+    const other = { ...chain, snapshot: { ...chain.snapshot, nodes: 99 } }
+    expect((await verifyDeep(store, other, { compression, toEnd: false })).defect?.problem).toContain(
+      'Expected 99 nodes',
+    )
+    const forged = { ...chain, snapshot: { ...chain.snapshot, digest: '0'.repeat(16) } }
+    expect((await verifyDeep(store, forged, { compression, toEnd: false })).defect?.problem).toContain(
+      'Expected the digest',
+    )
+  })
+
+  it('finds a part of the log that a snapshot needs and lacks', async () => {
+    await create('/a')
+    await backUp()
+    await create('/b')
+    const source = sourceOf(server.http)
+    // Written between the snapshot and the log: the snapshot contains it in part.
+    const racing = {
+      ...source,
+      readLog: async (after: number) => (await create('/c'), source.readLog(after)),
+    }
+    await writeBackup(store, racing, { clock, compression, logOnly: false })
+    const { logs, snapshots } = await Catalog.read(store)
+    expect(snapshots[1]!.exactAt).toBe(snapshots[1]!.zxid + 1)
+    expect(await defects()).toEqual([])
+    await store.target.remove(manifestName(logs[1]!))
+    expect(await defects()).toEqual([manifestName(snapshots[1]!)])
+  })
+})
+
+describe('moments', () => {
+  it('are found by time and by change', async () => {
+    await create('/app')
+    await create('/app/x', 'kept')
+    await backUp()
+    await server.advance(1000)
+    const before = clock.wall()
+    const beforeZxid = lastZxid()
+    await server.advance(1000)
+    await write((id) => client.delete(id, '/app/x'))
+    await write((id) => client.delete(id, '/app'))
+    await create('/later')
+    await backUp(store, true)
+    const catalog = await Catalog.read(store)
+    const found = await lastBeforeChange(store, catalog, parseChange('delete /app'))
+    expect(found.before).toBe(beforeZxid)
+    expect(await nodesAt(found.before)).toEqual({ '/app': '', '/app/x': 'kept' })
+    expect(await lastBefore(store, catalog, before)).toBe(beforeZxid)
+    expect(await lastBefore(store, catalog, clock.wall())).toBe(lastZxid())
+    await expect(lastBefore(store, catalog, clock.wall() + 1)).rejects.toThrow('Expected a time up to')
+    await expect(lastBefore(store, catalog, 1)).rejects.toThrow('Expected a time from')
+    await expect(lastBeforeChange(store, catalog, parseChange('delete /none'))).rejects.toThrow(
+      'got no such change',
+    )
+    expect(() => parseChange('remove /app')).toThrow('Expected create, set or delete')
+  })
+})
+
+describe('restoreFolder', () => {
+  it('brings back data, access lists, versions, counters, containers and times to live, without ephemeral nodes', async () => {
+    await server.stop()
+    server = await TestServer.start({ ...SETTINGS, extendedTypesEnabled: true })
+    client = await server.connect()
+    await create('/a', 'one')
+    await set('/a', 'two')
+    await create('/a/seq-', '', 2)
+    await create('/a/seq-', '', 2)
+    await write((id) => client.delete(id, '/a/seq-0000000001'))
+    await write((id) => client.createTtl(id, '/ttl', 5000n))
+    await create('/lock', 'mine', 1)
+    await backUp()
+    const chain = (await Catalog.read(store)).newestChain()
+    const loaded = await loadBackup(store, chain, chain.upTo, { compression })
+    const stat = loaded.tree.statOf(loaded.tree.find('/a'))
+    const restored = new MemoryDisk()
+    const options = {
+      disk: restored,
+      compression,
+      dataDir: '/data',
+      dataLogDir: '/data',
+      keepSessions: false,
+      lastSeen: chain.upTo,
+      now: 5,
+    }
+    const result = await restoreFolder(loaded, options)
+    expect(result).toMatchObject({ closedSessions: 1, snapshot: 'snapshot.100000001' })
+    const again = await TestServer.start({ ...SETTINGS, extendedTypesEnabled: true }, restored)
+    const reader = await again.connect()
+    reader.create(1, '/a/seq-', 2)
+    await again.untilIdle()
+    const [created] = reader.replies()
+    expect(created!.body.string()).toBe('/a/seq-0000000002')
+    const report = (again.server as unknown as { service: { tree: typeof loaded.tree } }).service.tree
+    expect(report.has('/lock')).toBe(false)
+    expect(report.statOf(report.find('/a'))).toMatchObject({
+      version: 1,
+      czxid: stat.czxid,
+      mzxid: stat.mzxid,
+    })
+    expect(report.owners.ttl.size).toBe(1)
+    await again.stop()
+    await expect(restoreFolder(loaded, options)).rejects.toThrow(
+      'Expected a folder without data, got snapshot.',
+    )
+  })
+})
+
+describe('prune', () => {
+  it('keeps what the rules say, and all that a kept backup needs', async () => {
+    const minute = 60_000
+    for (let i = 0; i < 6; i++) {
+      await create(`/n${i}`)
+      await backUp()
+      await server.advance(minute)
+    }
+    const before = await Catalog.read(store)
+    expect(before.snapshots).toHaveLength(6)
+    const found = await findPrunable(store, before, parseRetention('2m:all'), clock.wall())
+    await prune(store, found)
+    const after = await Catalog.read(store)
+    expect(after.snapshots).toEqual(before.snapshots.slice(-2))
+    for await (const { defect } of verifyPieces(store, [...after.snapshots, ...after.logs]))
+      expect(defect).toBeUndefined()
+    for (const snapshot of after.snapshots)
+      expect(
+        (await verifyDeep(store, after.chainOf(snapshot), { compression, toEnd: true })).defect,
+      ).toBeUndefined()
+    expect(disk.paths().filter((path) => path.includes('/snapshot/'))).toHaveLength(2)
+    expect(() => parseRetention('1y:all')).toThrow('Expected rules as AGE:EVERY')
+  })
+})
+
+describe('a backup of an ensemble', () => {
+  it('goes on with another member, across epochs', async () => {
+    const ensemble = await Ensemble.start(3, { adminRoleBackup: ['ip:127.0.0.1'] })
+    const options = { clock: { wall: () => ensemble.clock.wall() }, compression, logOnly: false }
+    const first = await ensemble.client(ensemble.leader!)
+    await ensemble.create(first, '/a')
+    await writeBackup(store, sourceOf(ensemble.member(ensemble.leader!).http), options)
+    await ensemble.member(ensemble.leader!).crash()
+    await ensemble.until('a leader', () => ensemble.leader !== undefined)
+    const follower = [...ensemble.members.values()].find(
+      ({ id, server: running }) => running !== undefined && id !== ensemble.leader,
+    )!
+    await writeBackup(store, sourceOf(follower.http), options)
+    const second = await ensemble.client(ensemble.leader!)
+    await ensemble.create(second, '/b')
+    await ensemble.advance(1000)
+    await writeBackup(store, sourceOf(follower.http), { ...options, logOnly: true })
+    expect(await nodesAt()).toEqual({ '/a': '', '/b': '' })
+    const catalog = await Catalog.read(store)
+    for (const snapshot of catalog.snapshots)
+      expect(
+        (await verifyDeep(store, catalog.chainOf(snapshot), { compression, toEnd: true })).defect,
+      ).toBeUndefined()
+  })
+})

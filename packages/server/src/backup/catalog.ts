@@ -1,0 +1,217 @@
+import { formatZxid } from '@zabra/protocol'
+import { DiskError, type Cryptography, type DiskReader, type Random } from '@zabra/runtime'
+import type { Zxid } from '../core/types.ts'
+import { BackupError } from './errors.ts'
+import {
+  decodeManifest,
+  MANIFESTS,
+  type LogManifest,
+  type Manifest,
+  type SnapshotManifest,
+} from './manifest.ts'
+import { SealedReader, type BackupKey } from './sealing.ts'
+import type { BackupTarget } from './target.ts'
+
+/** A target with what reading and writing it needs. */
+export interface BackupStore {
+  readonly target: BackupTarget
+  readonly cryptography: Cryptography
+  readonly random: Random
+  readonly key: BackupKey | undefined
+}
+
+/** Longest manifest in bytes. */
+const MAX_MANIFEST_BYTES = 64 * 1024
+/** The file that holds the lineage of a target. */
+const LINEAGE = 'lineage'
+
+/** A manifest that cannot be used. */
+export interface BadManifest {
+  readonly name: string
+  readonly error: BackupError
+}
+
+/** A snapshot with the parts of the log after it that follow each other without a gap. */
+export interface BackupChain {
+  readonly snapshot: SnapshotManifest
+  readonly logs: readonly LogManifest[]
+  /** The last transaction of the chain. */
+  readonly upTo: Zxid
+}
+
+/** The last transaction in a target. */
+export interface CatalogEnd {
+  readonly upTo: Zxid
+  /** A transaction after which a log begins that contains the last one, or goes on after it. */
+  readonly beforeLast: Zxid
+  /** The checksum of the last transaction; undefined where no log holds it. */
+  readonly lastChecksum: number | undefined
+}
+
+/** The backups in a target, by their manifests. */
+export class Catalog {
+  readonly lineage: string | undefined
+  /** Oldest first. */
+  readonly snapshots: readonly SnapshotManifest[]
+  /** Oldest first. */
+  readonly logs: readonly LogManifest[]
+  readonly bad: readonly BadManifest[]
+
+  private constructor(
+    lineage: string | undefined,
+    manifests: readonly Manifest[],
+    bad: readonly BadManifest[],
+  ) {
+    this.lineage = lineage
+    this.snapshots = manifests
+      .filter((one): one is SnapshotManifest => one.kind === 'snapshot')
+      .toSorted((a, b) => a.zxid - b.zxid || a.exactAt - b.exactAt)
+    this.logs = manifests
+      .filter((one): one is LogManifest => one.kind === 'log')
+      .toSorted((a, b) => a.upTo - b.upTo)
+    this.bad = bad
+  }
+
+  /** Reads all manifests of a target. Those that are damaged, or belong to another target, are in `bad`. */
+  static async read({ target, cryptography }: BackupStore): Promise<Catalog> {
+    const lineage = await readLineage(target)
+    const manifests: Manifest[] = []
+    const bad: BadManifest[] = []
+    for (const file of await target.list(MANIFESTS)) {
+      if (!file.endsWith('.json')) continue
+      const name = `${MANIFESTS}/${file}`
+      try {
+        const manifest = decodeManifest(await readSmall(target, name), name, cryptography)
+        if (manifest.lineage !== lineage)
+          throw new BackupError(
+            `${name} belongs to the backups of another target (${manifest.lineage}). Move it away.`,
+          )
+        manifests.push(manifest)
+      } catch (error) {
+        if (!(error instanceof BackupError)) throw error
+        bad.push({ name, error })
+      }
+    }
+    return new Catalog(lineage, manifests, bad)
+  }
+
+  /** Where the log of the next backup continues; undefined for a target without backups. */
+  get end(): CatalogEnd | undefined {
+    const [log, snapshot] = [this.logs.at(-1), this.snapshots.at(-1)]
+    if (log !== undefined && log.upTo >= (snapshot?.exactAt ?? 0)) return log
+    return snapshot && { upTo: snapshot.exactAt, beforeLast: snapshot.exactAt, lastChecksum: undefined }
+  }
+
+  /** Returns a snapshot with the log after it. */
+  chainOf(snapshot: SnapshotManifest): BackupChain {
+    const logs: LogManifest[] = []
+    let upTo = snapshot.zxid
+    for (const log of this.logs) {
+      if (log.upTo <= upTo) continue
+      if (log.after > upTo) break
+      logs.push(log)
+      upTo = log.upTo
+    }
+    return { snapshot, logs, upTo }
+  }
+
+  /**
+   * Returns the newest snapshot that is exact at or before a transaction, with the log up to the end. Throws a `BackupError` when no
+   * backup reaches from before the transaction to it.
+   */
+  chainTo(zxid: Zxid): BackupChain {
+    for (const snapshot of this.snapshots.toReversed()) {
+      if (snapshot.exactAt > zxid) continue
+      const chain = this.chainOf(snapshot)
+      if (chain.upTo >= zxid) return chain
+    }
+    const ranges = this.snapshots.map((snapshot) => {
+      const { upTo } = this.chainOf(snapshot)
+      return `0x${formatZxid(snapshot.exactAt)} to 0x${formatZxid(Math.max(upTo, snapshot.exactAt))}`
+    })
+    throw new BackupError(
+      `Expected a backup that holds 0x${formatZxid(zxid)}, got ${ranges.length === 0 ? 'none' : `those of ${ranges.join(', ')}`}. Name a transaction within one of them.`,
+    )
+  }
+
+  /** Returns the newest snapshot with its log. Throws a `BackupError` when there is none. */
+  newestChain(): BackupChain {
+    const snapshot = this.snapshots.at(-1)
+    if (snapshot !== undefined) return this.chainOf(snapshot)
+    const [first] = this.bad
+    if (first !== undefined) throw first.error
+    throw new BackupError('Expected a backup in the target, got none. Make one with zabra backup now.')
+  }
+}
+
+/** Opens the piece of a manifest, decrypted. Rejects with a `BackupError` when it is missing or the key is not that of the backup. */
+export async function openPiece(
+  { target, key, cryptography }: BackupStore,
+  { piece, key: keyId }: Manifest,
+): Promise<DiskReader> {
+  if (keyId !== null && key === undefined)
+    throw new BackupError(
+      `${piece.name} is encrypted with the key ${keyId}, got no key. Name its file with --key-file.`,
+    )
+  const reader = await openRaw(target, piece.name)
+  try {
+    return keyId === null ? reader : await SealedReader.open(reader, piece.name, key!, cryptography)
+  } catch (error) {
+    await reader.close()
+    throw error
+  }
+}
+
+/** Opens a piece as it is stored. */
+export async function openRaw(target: BackupTarget, name: string): Promise<DiskReader> {
+  try {
+    return await target.open(name)
+  } catch (cause) {
+    if (!(cause instanceof DiskError) || cause.code !== 'ENOENT') throw cause
+    throw new BackupError(`${name} is missing in ${target.url}. Use another backup.`, { cause })
+  }
+}
+
+/** Returns the lineage of a target, and makes one for a target that has none. */
+export async function ensureLineage({ target, random }: BackupStore): Promise<string> {
+  const known = await readLineage(target)
+  if (known !== undefined) return known
+  const lineage = [...random.bytes(16)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+  await target.write(LINEAGE, oneChunk(new TextEncoder().encode(`${lineage}\n`)))
+  return lineage
+}
+
+async function readLineage(target: BackupTarget): Promise<string | undefined> {
+  let bytes: Uint8Array
+  try {
+    bytes = await readSmall(target, LINEAGE)
+  } catch (error) {
+    if (error instanceof DiskError && error.code === 'ENOENT') return undefined
+    throw error
+  }
+  const lineage = new TextDecoder().decode(bytes).trim()
+  if (/^[\da-f]{32}$/.test(lineage)) return lineage
+  throw new BackupError(
+    `${target.url}/${LINEAGE} is damaged: Expected 32 hexadecimal digits. Take them from a manifest.`,
+  )
+}
+
+async function readSmall(target: BackupTarget, name: string): Promise<Uint8Array> {
+  const reader = await target.open(name)
+  try {
+    const size = await reader.size()
+    if (size > MAX_MANIFEST_BYTES)
+      throw new BackupError(
+        `${name} is damaged: Expected at most ${MAX_MANIFEST_BYTES} bytes, got ${size}. Use another backup.`,
+      )
+    const bytes = new Uint8Array(size)
+    return bytes.subarray(0, await reader.read(bytes, 0))
+  } finally {
+    await reader.close()
+  }
+}
+
+/** Returns bytes as the only chunk of a stream. */
+export async function* oneChunk(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes
+}

@@ -1,0 +1,24 @@
+/** Backups: what a target holds, how it is written, checked and read. */
+export { BackupError } from './errors.ts'
+export { FolderTarget, type BackupTarget } from './target.ts'
+export { parseKey, type BackupKey } from './sealing.ts'
+export type { LogManifest, Manifest, SnapshotManifest } from './manifest.ts'
+export { manifestName } from './manifest.ts'
+export { Catalog, openPiece, type BackupChain, type BackupStore } from './catalog.ts'
+export { encodeLog } from './log-stream.ts'
+export {
+  writeBackup,
+  type BackupSource,
+  type SourceLog,
+  type SourceSnapshot,
+  type WrittenBackup,
+} from './backup-writer.ts'
+export { loadBackup, type LoadedBackup } from './load-backup.ts'
+export { digestText, verifyChain, verifyDeep, verifyPieces, type BackupDefect } from './verify.ts'
+export { parseRetention, type RetentionRule } from './retention.ts'
+export { findPrunable, prune, type Prunable } from './prune.ts'
+export { lastBefore, lastBeforeChange, parseChange } from './find-transaction.ts'
+export { restoreFolder, type RestoredFolder } from './restore-folder.ts'
+export { nodesOf, type SnapshotNode } from '../persistence/tools/read-snapshot.ts'
+export { httpSource, type SourceRequest, type SourceResponse } from './http-source.ts'
+export { chunksOf } from './target.ts'

@@ -1,0 +1,147 @@
+import { formatZxid } from '@zabra/protocol'
+import type { Cryptography } from '@zabra/runtime'
+import { z } from 'zod'
+import type { Zxid } from '../core/types.ts'
+import { BackupError } from './errors.ts'
+
+const FORMAT = 1
+
+const zxid = z
+  .string()
+  .regex(/^0x[\da-f]{1,14}$/)
+  .transform((text): Zxid => Number.parseInt(text.slice(2), 16))
+const hash = z.string().regex(/^[\da-f]{64}$/)
+const time = z.int().min(0)
+
+const piece = z.object({
+  /** The file in the target. */
+  name: z.string().regex(/^(?:snapshot|log)\/[\w.-]{1,80}$/),
+  bytes: z.int().min(0),
+  sha256: hash,
+})
+
+const common = {
+  format: z.literal(FORMAT),
+  /** A random number that all backups of one target share. */
+  lineage: z.string().regex(/^[\da-f]{32}$/),
+  /** When the backup was made, in milliseconds since 1970. */
+  time,
+  /** The server that gave it. */
+  server: z.string().max(200),
+  /** The id of the key; null for one that is not encrypted. */
+  key: z
+    .string()
+    .regex(/^[\da-f]{16}$/)
+    .nullable(),
+  piece,
+}
+
+const snapshotManifest = z.object({
+  ...common,
+  kind: z.literal('snapshot'),
+  /** The name of the file in a data folder. */
+  file: z.string().regex(/^snapshot\.[\da-f]{1,14}(?:\.gz|\.snappy)?$/),
+  /** The last transaction applied when writing began: the log after it is needed. */
+  zxid,
+  /** With the log up to this transaction the snapshot is exact. */
+  exactAt: zxid,
+  /** Nodes of the exact tree. */
+  nodes: z.int().min(1),
+  /** The digest of the exact tree; null where the server keeps none. */
+  digest: z
+    .string()
+    .regex(/^[\da-f]{16}$/)
+    .nullable(),
+})
+
+const logManifest = z.object({
+  ...common,
+  kind: z.literal('log'),
+  /** The transaction before the first. */
+  after: zxid,
+  first: zxid,
+  /** The transaction before the last; that before the first where there is one alone. */
+  beforeLast: zxid,
+  upTo: zxid,
+  /** The checksum of the last transaction, which tells histories apart. */
+  lastChecksum: z.int().min(0),
+  firstTime: z.int(),
+  lastTime: z.int(),
+  transactions: z.int().min(1),
+})
+
+/** Describes a snapshot in a target. */
+export type SnapshotManifest = z.infer<typeof snapshotManifest>
+/** Describes a part of the log in a target: committed transactions without a gap. */
+export type LogManifest = z.infer<typeof logManifest>
+export type Manifest = SnapshotManifest | LogManifest
+
+const anyManifest = z.discriminatedUnion('kind', [snapshotManifest, logManifest])
+
+/** Folder of manifests in a target. A backup without one does not exist. */
+export const MANIFESTS = 'manifest'
+
+/** Returns a zxid for the name of a file, so that names sort as zxids do. */
+export const sortable = (value: Zxid): string => formatZxid(value).padStart(14, '0')
+
+export const manifestName = (manifest: Manifest): string =>
+  `${MANIFESTS}/${manifest.kind}-${sortable(manifest.kind === 'snapshot' ? manifest.zxid : manifest.upTo)}.json`
+
+/** Returns the text of a manifest, which ends in a sum over the rest. */
+export function encodeManifest(manifest: Manifest, cryptography: Cryptography): Uint8Array {
+  const values = JSON.parse(
+    JSON.stringify(manifest, (name, value: unknown) =>
+      ZXIDS.has(name) && typeof value === 'number' ? `0x${formatZxid(value)}` : value,
+    ),
+  ) as Record<string, unknown>
+  const sum = sumOf(values, cryptography)
+  return new TextEncoder().encode(`${JSON.stringify({ ...values, sum }, null, 2)}\n`)
+}
+
+/** Reads a manifest. Throws a `BackupError` when it was changed or was written by a newer version. */
+export function decodeManifest(bytes: Uint8Array, name: string, cryptography: Cryptography): Manifest {
+  const { sum, ...values } = parseObject(new TextDecoder().decode(bytes), name)
+  const { format } = values
+  if (typeof format === 'number' && format > FORMAT)
+    throw new BackupError(
+      `${name}: Expected a backup of format ${FORMAT} or older, got ${format}. Read it with the version of Zabra that made it.`,
+    )
+  if (sum !== sumOf(values, cryptography))
+    throw new BackupError(`${name} is damaged: its sum does not fit its contents. Use another backup.`)
+  const parsed = anyManifest.safeParse(values)
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  throw new BackupError(
+    `${name} is no manifest: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'not understood'}. Use another backup.`,
+  )
+}
+
+const ZXIDS = new Set(['zxid', 'exactAt', 'after', 'first', 'beforeLast', 'upTo'])
+
+function parseObject(text: string, name: string): Record<string, unknown> {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (cause) {
+    throw new BackupError(`${name} is damaged: it is no JSON. Use another backup.`, { cause })
+  }
+  if (typeof value === 'object' && value !== null && !Array.isArray(value))
+    return value as Record<string, unknown>
+  throw new BackupError(`${name} is damaged: Expected a JSON object. Use another backup.`)
+}
+
+/** Returns the sum of values, whatever the order of their names. */
+function sumOf(values: Readonly<Record<string, unknown>>, cryptography: Cryptography): string {
+  const hashed = cryptography.sha256()
+  hashed.update(new TextEncoder().encode(JSON.stringify(sorted(values))))
+  return hashed.digest()
+}
+
+function sorted(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  return Object.fromEntries(
+    Object.entries(value)
+      .toSorted(([a], [b]) => (a < b ? -1 : 1))
+      .map(([name, inner]) => [name, sorted(inner)]),
+  )
+}

@@ -1,0 +1,43 @@
+import type { BackupStore, Catalog } from './catalog.ts'
+import { manifestName } from './manifest.ts'
+import { expiredBackups, type RetentionRule } from './retention.ts'
+
+/** Age from which a piece without a manifest is not one that a running backup writes, in milliseconds. */
+const ORPHAN_AGE_MS = 86_400_000
+
+/** Files of a target that can go: expired backups, and pieces of backups that were cut short. */
+export interface Prunable {
+  readonly manifests: readonly string[]
+  readonly pieces: readonly string[]
+}
+
+/**
+ * Returns what can be removed. A piece without a manifest belongs to a backup that was cut short; it can go a day after the newest
+ * backup began before it.
+ */
+export async function findPrunable(
+  { target }: BackupStore,
+  catalog: Catalog,
+  rules: readonly RetentionRule[],
+  now: number,
+): Promise<Prunable> {
+  const expired = expiredBackups(catalog, rules, now)
+  const gone = [...expired.snapshots, ...expired.logs]
+  const known = new Set([...catalog.snapshots, ...catalog.logs].map(({ piece }) => piece.name))
+  const orphans: string[] = []
+  // Manifests that cannot be read may name any piece.
+  if (catalog.bad.length === 0)
+    for (const name of await target.list('snapshot')) {
+      const madeAt = Number(/-(\d{1,15})\.\w+$/.exec(name)?.[1] ?? now)
+      if (!known.has(`snapshot/${name}`) && now - madeAt > ORPHAN_AGE_MS) orphans.push(`snapshot/${name}`)
+    }
+  return {
+    manifests: gone.map(manifestName),
+    pieces: [...gone.map(({ piece }) => piece.name), ...orphans],
+  }
+}
+
+/** Removes files: manifests first, so that a backup is whole or absent at any time. */
+export async function prune({ target }: BackupStore, { manifests, pieces }: Prunable): Promise<void> {
+  for (const name of [...manifests, ...pieces]) await target.remove(name)
+}

@@ -1,0 +1,91 @@
+import { DiskError, type Disk, type DiskReader } from '@zabra/runtime'
+
+/** A store of backups. Names are paths with `/`, relative to its root. */
+export interface BackupTarget {
+  /** For messages. */
+  readonly url: string
+  /** Lists the names in a folder, in no order; none for a folder that does not exist. */
+  list(folder: string): Promise<readonly string[]>
+  /** Opens a file. Rejects with a `DiskError` of code ENOENT when it does not exist. */
+  open(name: string): Promise<DiskReader>
+  /** Writes a file, which is durable and complete, or absent. Replaces one of the same name. Resolves to its size in bytes. */
+  write(name: string, chunks: AsyncIterable<Uint8Array>): Promise<number>
+  /** Removes a file, if it exists. */
+  remove(name: string): Promise<void>
+}
+
+/** A folder of this machine, or one that is mounted. */
+export class FolderTarget implements BackupTarget {
+  readonly url: string
+  readonly #disk: Disk
+  readonly #root: string
+
+  constructor(disk: Disk, root: string) {
+    this.#disk = disk
+    this.#root = root.length > 1 ? root.replace(/\/+$/, '') : root
+    this.url = `file://${this.#root}`
+  }
+
+  async list(folder: string): Promise<readonly string[]> {
+    const names = await this.#disk.list(`${this.#root}/${folder}`).catch(absentIfMissing)
+    return (names ?? []).filter((name) => !name.endsWith(UNFINISHED))
+  }
+
+  open(name: string): Promise<DiskReader> {
+    return this.#disk.openRead(`${this.#root}/${name}`)
+  }
+
+  async write(name: string, chunks: AsyncIterable<Uint8Array>): Promise<number> {
+    const path = `${this.#root}/${name}`
+    const folder = path.slice(0, path.lastIndexOf('/'))
+    await this.#disk.makeFolder(folder)
+    const unfinished = `${path}${UNFINISHED}`
+    if (await this.#disk.exists(unfinished)) await this.#disk.remove(unfinished)
+    const file = await this.#disk.openWrite(unfinished, { create: true, durable: false })
+    let size = 0
+    let isWritten = false
+    try {
+      for await (const chunk of chunks) {
+        await file.write(chunk, size)
+        size += chunk.length
+      }
+      await file.sync()
+      isWritten = true
+    } finally {
+      await file.close()
+      if (!isWritten) await this.#disk.remove(unfinished)
+    }
+    await this.#disk.rename(unfinished, path)
+    await this.#disk.syncFolder(folder)
+    return size
+  }
+
+  async remove(name: string): Promise<void> {
+    await this.#disk.remove(`${this.#root}/${name}`).catch(absentIfMissing)
+  }
+}
+
+/** Ends the names of files that are being written, or were when a crash came. */
+const UNFINISHED = '.unfinished'
+
+function absentIfMissing(error: unknown): undefined {
+  if (error instanceof DiskError && error.code === 'ENOENT') return undefined
+  throw error
+}
+
+/** Yields the bytes of a file, in chunks that the caller may keep. Closes it at the end. */
+export async function* chunksOf(reader: DiskReader): AsyncGenerator<Uint8Array> {
+  try {
+    for (let position = 0; ;) {
+      const chunk = new Uint8Array(CHUNK_BYTES)
+      const length = await reader.read(chunk, position)
+      if (length > 0) yield chunk.subarray(0, length)
+      if (length < chunk.length) return
+      position += length
+    }
+  } finally {
+    await reader.close()
+  }
+}
+
+const CHUNK_BYTES = 1 << 18

@@ -1,0 +1,171 @@
+import { epochOf, makeZxid, MAX_EPOCH } from '@zabra/protocol'
+import type { Compression, Disk, Logger } from '@zabra/runtime'
+import {
+  parseConfiguration,
+  printConfiguration,
+  printDynamicFile,
+  votersOf,
+  type EnsembleConfiguration,
+  type ServerId,
+} from '../../core/quorum/index.ts'
+import { readConfigurationNode, Tree, writeConfigurationNode } from '../../core/tree/index.ts'
+import type { Zxid } from '../../core/types.ts'
+import { readEpochs } from '../epoch-files.ts'
+import {
+  dataFoldersOf,
+  incomingName,
+  recover,
+  RecoveryError,
+  replaceAllFiles,
+  snapshotName,
+  writeSnapshot,
+} from '../index.ts'
+import type { DatabaseLocation } from './read-database.ts'
+
+/** Epochs that a forced recovery skips: none of the lost members can have led them. */
+const SKIPPED_EPOCHS = 2
+
+/** What the data of a stopped member say. */
+export interface MemberState extends DatabaseLocation {
+  readonly lastZxid: Zxid
+  /** The epoch files; undefined where they are missing. */
+  readonly acceptedEpoch: number | undefined
+  readonly currentEpoch: number | undefined
+  readonly nodes: number
+  /** The members as of the last snapshot; undefined where the tree does not name them. */
+  readonly configuration: EnsembleConfiguration | undefined
+}
+
+interface Tools {
+  readonly disk: Disk
+  readonly compression: Compression
+  readonly logger: Logger
+}
+
+/** Reads the data of a stopped member, as a server does at a start, and changes nothing. Rejects as `recover` does. */
+export async function readMemberState(location: DatabaseLocation, tools: Tools): Promise<MemberState> {
+  return (await load(location, tools)).state
+}
+
+/**
+ * Compares members: the greatest one has the history with which an ensemble goes on. A history of a later epoch wins, as in an
+ * election (quorum-protocol 5.1).
+ */
+export const compareStates = (a: MemberState, b: MemberState): number =>
+  epochIn(a) - epochIn(b) || a.lastZxid - b.lastZxid
+
+const epochIn = ({ currentEpoch, lastZxid }: MemberState): number => currentEpoch ?? epochOf(lastZxid)
+
+/** The result of a forced recovery. */
+export interface ForcedMembers {
+  readonly from: Zxid
+  /** The last transaction now, which is also the version of the configuration. */
+  readonly to: Zxid
+  readonly epoch: number
+  readonly snapshot: string
+  readonly configuration: EnsembleConfiguration
+}
+
+/**
+ * Makes a stopped member, whose ensemble has lost its quorum, go on with the members `ids` alone: writes a configuration that is newer
+ * than all others, in an epoch that no member can have accepted, and sets the former files aside. Lock the folders. Transactions that
+ * only lost members hold are lost. A crash leaves data with which no server starts; the same call completes it. Rejects with a
+ * `RecoveryError` when the data cannot be used, or an id is that of no member.
+ */
+export async function forceMembers(
+  location: DatabaseLocation,
+  ids: readonly ServerId[],
+  { known, ...tools }: Tools & { readonly known?: EnsembleConfiguration | undefined },
+): Promise<ForcedMembers> {
+  const { disk, logger, compression } = tools
+  const { state, tree, sessions } = await load(location, tools)
+  const folders = dataFoldersOf(location)
+  const current = known ?? state.configuration
+  if (current === undefined)
+    throw new RecoveryError(
+      'Expected the members of the ensemble in /zookeeper/config, got none',
+      folders.snapshots,
+      'Name the zoo.cfg of this member with --config.',
+    )
+  const epoch =
+    Math.max(state.acceptedEpoch ?? 0, state.currentEpoch ?? 0, epochOf(state.lastZxid)) + SKIPPED_EPOCHS
+  if (epoch >= MAX_EPOCH)
+    throw new RecoveryError(
+      `Expected an epoch below ${MAX_EPOCH}, got ${epoch}`,
+      folders.snapshots,
+      'Run zabra recover --renumber first.',
+    )
+  const to = makeZxid(epoch, 1)
+  const configuration = { version: to, members: membersOf(current, ids, folders.snapshots) }
+  tree.lastZxid = to
+  writeConfigurationNode(tree, new TextEncoder().encode(printConfiguration(configuration)), to, 0)
+  const snapshot = snapshotName(to, 'none')
+  await writeSnapshot(tree, sessions, `${folders.snapshots}/${incomingName(snapshot)}`, {
+    disk,
+    folder: folders.snapshots,
+    compression: 'none',
+    compressor: compression,
+  })
+  await replaceAllFiles(disk, logger, folders, snapshot)
+  // The epochs last: a server refuses data of a later epoch than it has accepted, so it starts with all of this or not at all.
+  const encode = (text: string): Uint8Array => new TextEncoder().encode(text)
+  const file = `${location.dataDir}/zoo.cfg.dynamic.${to.toString(16)}`
+  await disk.replaceFile(file, encode(printDynamicFile(configuration)))
+  for (const name of ['currentEpoch', 'acceptedEpoch'])
+    await disk.replaceFile(`${folders.snapshots}/${name}`, encode(String(epoch)))
+  return { from: state.lastZxid, to, epoch, snapshot, configuration }
+}
+
+function membersOf(
+  { members }: EnsembleConfiguration,
+  ids: readonly ServerId[],
+  folder: string,
+): EnsembleConfiguration['members'] {
+  const action = `Name some of ${[...members.keys()].join(', ')}.`
+  const kept = ids.map((id) => {
+    const member = members.get(id)
+    if (member !== undefined) return [id, member] as const
+    throw new RecoveryError(`Expected the ids of members, got ${id}`, folder, action)
+  })
+  const result = new Map(kept)
+  if (votersOf({ version: 0, members: result }).length > 0) return result
+  throw new RecoveryError('Expected at least one participant, got observers', folder, action)
+}
+
+async function load(location: DatabaseLocation, { disk, compression, logger }: Tools) {
+  const recovery = await recover({
+    ...location,
+    disk,
+    logger,
+    compression,
+    autoCreate: false,
+    trustEmptySnapshot: false,
+    createTree: () => new Tree({ digest: true, extendedTypes: true }),
+    upTo: Infinity,
+  })
+  const { tree, sessions, lastZxid, wasEmpty } = recovery
+  const folder = dataFoldersOf(location).snapshots
+  if (wasEmpty)
+    throw new RecoveryError('Expected the data of a member, got none', folder, 'Name its data folder.')
+  const { accepted, current } = await readEpochs(disk, folder)
+  const state: MemberState = {
+    ...location,
+    lastZxid,
+    acceptedEpoch: accepted,
+    currentEpoch: current,
+    nodes: tree.nodeCount,
+    configuration: configurationIn(tree),
+  }
+  return { state, tree, sessions }
+}
+
+function configurationIn(tree: Tree): EnsembleConfiguration | undefined {
+  const { text } = readConfigurationNode(tree)
+  try {
+    const configuration = parseConfiguration(text)
+    return configuration.members.size === 0 ? undefined : configuration
+  } catch {
+    // A client with all permissions can write anything to the node.
+    return undefined
+  }
+}
