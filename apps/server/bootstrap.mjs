@@ -86,7 +86,7 @@ async function start() {
   )
   await step(
     'Building',
-    pnpm(pinned, ['exec', 'turbo', 'run', 'build', '--filter=zabra-server']),
+    pnpm(pinned, ['exec', 'turbo', 'run', 'build', '--filter=zabrad']),
     'If the sources are unchanged, remove node_modules and run npm start again.',
   )
   // Resolve paths on the command line from the folder of the user; npm runs scripts in the root folder.

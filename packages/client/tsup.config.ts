@@ -1,11 +1,3 @@
-import { defineConfig } from 'tsup'
+import { library } from '../../tsup.base.ts'
 
-export default defineConfig({
-  entry: ['src/core.ts', 'src/otel.ts', 'src/node/index.ts', 'src/web/index.ts'],
-  format: ['esm'],
-  target: 'node20',
-  platform: 'neutral',
-  sourcemap: true,
-  clean: true,
-  dts: false,
-})
+export default library('neutral')

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { defineConfig, type Plugin } from 'vitest/config'
 import { vitePlugin } from '@zabra/testkit/mutants'
@@ -19,8 +20,10 @@ const examples: Plugin = {
     // The name ends in `.ts`, so that types go and what Node 20 does not know is written in other words.
     if (id.startsWith('example:')) return source(`${id.slice(8)}/README.example.ts`)
     if (folderOf(importer) === undefined) return undefined
-    const own = source('index.ts')
-    return id === '@zabra/recipes' ? own : this.resolve(id, own, { skipSelf: true })
+    const own = /^@zabra\/recipes(?:\/(.*))?$/.exec(id)
+    return own === null
+      ? this.resolve(id, source('index.ts'), { skipSelf: true })
+      : source(join(own[1] ?? '', 'index.ts'))
   },
   load(id) {
     const folder = folderOf(id)

@@ -1,11 +1,3 @@
-import { defineConfig } from 'tsup'
+import { library } from '../../tsup.base.ts'
 
-export default defineConfig({
-  entry: ['src/index.ts', 'src/settings/index.ts', 'src/persistence/tools/index.ts', 'src/backup/index.ts'],
-  format: ['esm'],
-  target: 'node20',
-  platform: 'node',
-  sourcemap: true,
-  clean: true,
-  dts: false,
-})
+export default library('node')

@@ -165,7 +165,7 @@ interface Launched {
 
 function launch(kind: PeerKind, config: string, nodeFlags: readonly string[], output?: string): Launched {
   const main = createRequire(import.meta.url)
-    .resolve('zabra-server/package.json')
+    .resolve('zabrad/package.json')
     .replace('package.json', 'dist/main.js')
   const quorumPeer = 'org.apache.zookeeper.server.quorum.QuorumPeerMain'
   const [program, args] =

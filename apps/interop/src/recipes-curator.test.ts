@@ -8,10 +8,8 @@ import {
   Queue,
   ReadWriteLock,
   Semaphore,
-  ServiceDiscovery,
-  uriOf,
-  uriSpec,
 } from '@zabra/recipes'
+import { ServiceDiscovery, uriOf, uriSpec } from '@zabra/recipes/service-discovery'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { describeWith } from './harness/requirements.ts'
 import { startCurator } from './harness/curator.ts'

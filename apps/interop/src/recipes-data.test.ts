@@ -1,16 +1,7 @@
 import { resolve } from 'node:path'
 import { connect, utf8, type Client } from '@zabra/client'
-import {
-  Barrier,
-  Counter,
-  Group,
-  Party,
-  Queue,
-  TreeCache,
-  twoPhaseCommit,
-  participate,
-  DoubleBarrier,
-} from '@zabra/recipes'
+import { Barrier, Counter, Group, Party, Queue, TreeCache, DoubleBarrier } from '@zabra/recipes'
+import { participate, twoPhaseCommit } from '@zabra/recipes/two-phase-commit'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { describeWith, python } from './harness/requirements.ts'
 import { ScriptedPeer } from './harness/scripted-peer.ts'

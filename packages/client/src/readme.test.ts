@@ -151,20 +151,6 @@ describe('the examples of the README', () => {
   })
 })
 
-it('every link of the README resolves', () => {
-  const anchor = (heading: string): string =>
-    heading
-      .toLowerCase()
-      .replaceAll(/[^a-z0-9 -]/g, '')
-      .replaceAll(' ', '-')
-  const anchorsOf = (text: string): string[] =>
-    [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => anchor(heading))
-  for (const [, path = '', target] of readme.matchAll(/\]\(([^)#]*)(?:#([^)]*))?\)/g)) {
-    const text = path === '' ? readme : textOf(`../${path}`)
-    if (target !== undefined) expect(anchorsOf(text)).toContain(target)
-  }
-})
-
 it('no section of the README is longer than 64 lines', () => {
   const sections = readme.split(/^## /m).map((text) => ({
     title: text.split('\n')[0],

@@ -18,10 +18,13 @@ export interface DigestMd5Options {
   readonly realm?: string
 }
 
+/** Starts a login on a connection to a server. */
+export type DigestMd5Login = (server: ServerAddress) => SaslMechanism
+
 /** Returns a factory of DIGEST-MD5 logins with nonces from a source of unpredictable bytes. */
 export const digestMd5With =
   (random: Pick<Random, 'bytes'>) =>
-  (options: DigestMd5Options): ((server: ServerAddress) => SaslMechanism) =>
+  (options: DigestMd5Options): DigestMd5Login =>
   () => {
     const mechanism = new DigestMd5Client({
       ...options,

@@ -19,7 +19,8 @@ export * from './tables/acl.ts'
 export { OPEN_ACL_BYTES } from './tables/open-acl.ts'
 export { nameOf, parentOf, validatePath } from './tables/paths.ts'
 export * from './tables/zxid.ts'
-export { adler32, crc32, crc32Text } from './tables/checksums.ts'
+export { adler32 } from './tables/adler32.ts'
+export { crc32, crc32Text } from './tables/crc32.ts'
 export { DigestMd5Client, DigestMd5Server, nonceSource, SaslError } from './sasl/digest-md5.ts'
 export type {
   DigestMd5ClientOptions,

@@ -2,7 +2,7 @@ import { defaults, parseConfiguration, type EnsembleConfiguration, type ServerSe
 import type { Role } from './membership.ts'
 import { OBSERVER_PORT } from './observer-monitor.ts'
 import { MEMBERSHIP_CHANGES } from './fault.ts'
-import { type GroupsPlan, type Plan } from './plan.ts'
+import type { GroupsPlan, Plan } from './plan.ts'
 import { CLIENT_PORT } from '@zabra/testing'
 
 export const DATA_DIR = '/data'

@@ -2,7 +2,7 @@
 import { lightRandom, resolveSrv, keepAliveNodeClock } from '@zabra/runtime/node/dial'
 import { connectWith, type ConnectOptions, type ConnectDefaults } from '../connect.ts'
 import { sendFourLetterWord, type FourLetterWordOptions } from '../four-letter-word.ts'
-import { digestMd5With } from '../sasl.ts'
+import { digestMd5With, type DigestMd5Login, type DigestMd5Options } from '../sasl.ts'
 import type { ServerList } from '../servers/connect-string.ts'
 import { resolveServers, type FindServersOptions } from '../servers/srv.ts'
 import type { Client } from '../client-api.ts'
@@ -21,7 +21,7 @@ export { CertificateError } from '@zabra/runtime/node/dial'
 export type { TlsOptions } from '@zabra/runtime'
 
 /** SASL DIGEST-MD5 for the option `sasl`: `digestMd5({ username, password })`. */
-export const digestMd5 = digestMd5With(lightRandom)
+export const digestMd5 = (options: DigestMd5Options): DigestMd5Login => digestMd5With(lightRandom)(options)
 
 type NodeDefaults = ConnectDefaults & { readonly transport: Transport }
 

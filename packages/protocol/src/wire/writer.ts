@@ -1,4 +1,4 @@
-import { adler32 } from '../tables/checksums.ts'
+import { adler32 } from '../tables/adler32.ts'
 import { allocateBuffer, copyRange, type BufferPool, type PooledBuffer } from './buffers.ts'
 import { writeText } from './text.ts'
 

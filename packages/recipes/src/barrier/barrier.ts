@@ -1,4 +1,4 @@
-import { type ACL, type Bytes, type Client, type CreateOptions } from '@zabra/client/core'
+import type { ACL, Bytes, Client, CreateOptions } from '@zabra/client/core'
 import { createIfMissing, retryInNewSession } from '../support/retry.ts'
 import { watchUntil } from '../support/watch.ts'
 import { canPass, type SeenVersion } from './decide.ts'

@@ -1,4 +1,4 @@
-import { type Bytes, type Client, type ErrorPolicy } from '@zabra/client/core'
+import type { Bytes, Client, ErrorPolicy } from '@zabra/client/core'
 import { runAndRelease } from '../handles/run-and-release.ts'
 import { EphemeralLockHandle } from '../handles/ephemeral-lock-handle.ts'
 import type { AcquireOptions, LockHandle, RecipeOptions } from '../handles/types.ts'

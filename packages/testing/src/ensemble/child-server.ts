@@ -131,4 +131,4 @@ export class ChildServer implements TestMember {
 
 /** Returns the built program: a child process cannot run the TypeScript sources. */
 const program = (): URL =>
-  new URL(import.meta.url.endsWith('.ts') ? '../../dist/child.js' : './child.js', import.meta.url)
+  new URL(import.meta.url.endsWith('.ts') ? '../../dist/child.js' : '../child.js', import.meta.url)
