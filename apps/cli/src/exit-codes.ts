@@ -110,7 +110,7 @@ export function toExit(error: unknown): Exit {
   if (name === 'BackupError') return { line, exitCode: ExitCode.unexpected }
   if (name === 'CertificateError') return { line, exitCode: ExitCode.usage }
   if (name === 'DiskError' || name === 'FolderLockedError') return { line, exitCode: ExitCode.unexpected }
-  if (categoryOf(error) === 'usage') return { line, exitCode: ExitCode.usage }
+  if (isWrongCall(error)) return { line, exitCode: ExitCode.usage }
   if (name === 'NetworkError' || isUnreachable(error)) return { line, exitCode: ExitCode.connection }
   return { line, exitCode: ExitCode.unexpected }
 }
@@ -186,9 +186,16 @@ function refusedCredentials(error: unknown): string {
 const oneLine = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).replace(/\s*\n\s*/g, ' ').trim()
 
-/** The category that every error of the client has. */
-const categoryOf = (error: unknown): unknown => ((error ?? {}) as { category?: unknown }).category
+/** The properties that every error of the client has. */
+const kindOf = (error: unknown): { code?: unknown; scope?: unknown; retryable?: unknown } =>
+  (error ?? {}) as object
+
+/** Whether the client refused the call before it sent a request. */
+const isWrongCall = (error: unknown): boolean =>
+  kindOf(error).code === 'USAGE' || kindOf(error).code === 'ABORTED'
 
 /** Whether an error means that no server responds or that the session has ended. */
-const isUnreachable = (error: unknown): boolean =>
-  categoryOf(error) === 'recoverable' || categoryOf(error) === 'fatal'
+const isUnreachable = (error: unknown): boolean => {
+  const { retryable, scope } = kindOf(error)
+  return retryable === true || scope === 'session' || scope === 'client'
+}

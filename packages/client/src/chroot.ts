@@ -7,7 +7,8 @@ import { UsageError } from './errors.ts'
  */
 export function normalizeChroot(chroot: string | undefined): string {
   if (chroot === undefined || chroot === '' || chroot === '/') return ''
-  const reason = validatePath(chroot)
+  const reason =
+    typeof chroot === 'string' ? validatePath(chroot) : `Expected a path as a string, got ${typeof chroot}`
   if (reason !== undefined) throw new UsageError(`Expected a chroot that is a path: ${reason}`)
   return chroot
 }

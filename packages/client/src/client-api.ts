@@ -156,7 +156,7 @@ export interface TypedClient<T> {
   delete(path: string, options?: DeleteOptions): Promise<void>
   /**
    * Returns the children of a znode by name, sorted, with their values. Children that vanish meanwhile are left out;
-   * rejects with the error of the codec for one that it cannot decode.
+   * rejects with a `CodecError` for one that cannot be decoded.
    */
   children(path: string, options?: CallOptions): Promise<Map<string, TypedValue<T>>>
   /**

@@ -8,6 +8,8 @@ import {
   isSequential,
   OPEN_ACL,
 } from './call-options.ts'
+import { wrongAcl, wrongOperation, wrongOptions, wrongPathType, type OptionsKind } from './call-checks.ts'
+import { shown } from './checks.ts'
 import { normalizeChroot, toServerPath } from './chroot.ts'
 import { ClientScope } from './client-scope.ts'
 import { ClosedError, NoNodeError, UsageError, type ZooKeeperError } from './errors.ts'
@@ -60,6 +62,8 @@ import { PersistentWatcher } from './watches/persistent-watcher.ts'
 
 const CONFIG_PATH = '/zookeeper/config'
 const EVENT_BUFFER = 1024
+
+const watchOperations = { data: ops.watchData, exists: ops.watchExists, children: ops.watchChildren }
 
 /**
  * A client of one chroot over a session. The client that connect() returned owns the session; closing a client made
@@ -148,6 +152,8 @@ export class ZooKeeperClient implements InternalClient {
   }
 
   create(path: string, data: Bytes | null = EMPTY, options: CreateOptions = {}): Promise<CreateResult> {
+    const wrong = this.#argumentsError('create', path, options)
+    if (wrong !== undefined) return Promise.reject(wrong)
     const { mode = 'persistent', parents, protected: isProtected } = options
     const sequential = isSequential(mode)
     if (isProtected && !sequential && mode !== 'persistent' && mode !== 'ephemeral') {
@@ -185,7 +191,7 @@ export class ZooKeeperClient implements InternalClient {
     const flags = createFlags[mode]
     const wrong = validateCreate(path, mode, flags, ttl) ?? validateData(data)
     if (wrong !== undefined) return this.#rejectUsage('create', path, wrong)
-    const request = this.#request(ops.createOperationFor(mode), path, options, isSequential(mode))
+    const request = this.#request(ops.createOperationFor(mode), path, options, 'create', isSequential(mode))
     if (request instanceof Error) return Promise.reject(request)
     request.data = data
     request.intArgument = flags
@@ -202,6 +208,8 @@ export class ZooKeeperClient implements InternalClient {
   }
 
   async delete(path: string, options: DeleteOptions = {}): Promise<void> {
+    const wrongArguments = this.#argumentsError('delete', path, options)
+    if (wrongArguments !== undefined) throw wrongArguments
     const { recursive = false, missingOk = false, guaranteed = false, version = -1 } = options
     if (recursive && version !== -1)
       return this.#rejectUsage('delete', path, 'Expected delete with a version or recursive, got both')
@@ -215,7 +223,7 @@ export class ZooKeeperClient implements InternalClient {
   }
 
   #deleteOnce(path: string, options: DeleteOptions): Promise<void> {
-    const request = this.#request(ops.deleteNode, path, options)
+    const request = this.#request(ops.deleteNode, path, options, 'delete')
     if (request instanceof Error) return Promise.reject(request)
     request.intArgument = options.version ?? -1
     request.params = options.idempotent
@@ -253,7 +261,7 @@ export class ZooKeeperClient implements InternalClient {
   setData(path: string, data: Bytes | null, options?: SetDataOptions): Promise<Stat & Ordered> {
     const wrong = validateData(data)
     if (wrong !== undefined) return this.#rejectUsage('setData', path, wrong)
-    const request = this.#request(ops.setData, path, options)
+    const request = this.#request(ops.setData, path, options, 'setData')
     if (request instanceof Error) return Promise.reject(request)
     request.data = data
     request.intArgument = options?.version ?? -1
@@ -275,7 +283,9 @@ export class ZooKeeperClient implements InternalClient {
     acl: readonly ACL[],
     options?: CallOptions & { version?: number },
   ): Promise<Stat & Ordered> {
-    const request = this.#request(ops.setACL, path, options)
+    const wrong = wrongAcl(acl, 'setACL', path)
+    if (wrong !== undefined) return Promise.reject(wrong)
+    const request = this.#request(ops.setACL, path, options, 'setACL')
     if (request instanceof Error) return Promise.reject(request)
     request.intArgument = options?.version ?? -1
     request.params = { acl }
@@ -322,9 +332,11 @@ export class ZooKeeperClient implements InternalClient {
     kind: 'data' | 'exists' | 'children',
     options?: CallOptions,
   ): Promise<OneShotWatch> {
-    const operation = { data: ops.watchData, exists: ops.watchExists, children: ops.watchChildren }[kind]
-    if (operation === undefined)
-      throw new UsageError(`Expected kind data, exists or children, got ${JSON.stringify(kind)}`)
+    const operation = Object.hasOwn(watchOperations, kind) ? watchOperations[kind] : undefined
+    if (operation === undefined) {
+      const message = `Expected the kind of a watch as 'data', 'exists' or 'children', got ${shown(kind)}`
+      throw new UsageError(message, { path, operation: 'watchOnce' })
+    }
     const request = this.#request(operation, path, options)
     if (request instanceof Error) throw request
     const watch = new OneShotListener(this.#session, kind, request.path, {
@@ -348,11 +360,9 @@ export class ZooKeeperClient implements InternalClient {
   }
 
   async watch(path: string, options: WatchOptions = {}): Promise<Watcher> {
-    const { mode = 'persistent', buffer = EVENT_BUFFER } = options
-    if (!Number.isInteger(buffer) || buffer < 1)
-      throw new UsageError(`Expected a buffer of 1 item or more, got ${buffer}`)
-    const request = this.#request(ops.addWatch, path, options)
+    const request = this.#request(ops.addWatch, path, options, 'watch')
     if (request instanceof Error) throw request
+    const { mode = 'persistent', buffer = EVENT_BUFFER } = options
     const kind = mode === 'persistent' ? 'persistent' : 'recursive'
     request.intArgument = mode === 'persistent' ? WatchMode.PERSISTENT : WatchMode.PERSISTENT_RECURSIVE
     const at = { path, serverPath: request.path, chroot: this.chrootPath, owner: this.#scope }
@@ -392,6 +402,11 @@ export class ZooKeeperClient implements InternalClient {
   }
 
   reconfig(change: ReconfigChange, options?: CallOptions): Promise<{ data: Bytes; stat: Stat } & Ordered> {
+    const wrong =
+      (change as unknown) === undefined
+        ? new UsageError('reconfig: Expected a change such as { joining, leaving }, got undefined')
+        : wrongOptions('reconfig', change, 'reconfig')
+    if (wrong !== undefined) return Promise.reject(wrong)
     const { joining = null, leaving = null, members = null, version = -1n } = change
     const request = this.#request(ops.reconfig, '/', options)
     if (request instanceof Error) return Promise.reject(request)
@@ -401,10 +416,20 @@ export class ZooKeeperClient implements InternalClient {
   }
 
   async mkdirp(path: string, options: MkdirpOptions = {}): Promise<void> {
+    const wrong = this.#argumentsError('mkdirp', path, options)
+    if (wrong !== undefined) throw wrong
     await mkdirp(this, path, options)
   }
 
   createMissing(nodes: readonly MissingNode[], options: CallOptions = {}): Promise<void> {
+    const wrong = wrongOptions('call', options, 'createMissing')
+    if (wrong !== undefined) return Promise.reject(wrong)
+    if (!Array.isArray(nodes))
+      return Promise.reject(
+        new UsageError(`Expected a list of { path, data }, got ${shown(nodes)}`, {
+          operation: 'createMissing',
+        }),
+      )
     return createMissing(this, nodes, options)
   }
 
@@ -417,6 +442,8 @@ export class ZooKeeperClient implements InternalClient {
   }
 
   deleteTree(path: string, options?: DeleteTreeOptions): Promise<number> {
+    const wrong = this.#argumentsError('deleteTree', path, options)
+    if (wrong !== undefined) return Promise.reject(wrong)
     return deleteTree(this, path, options)
   }
 
@@ -478,12 +505,15 @@ export class ZooKeeperClient implements InternalClient {
     operation: Operation,
     path: string,
     options: CallOptions | undefined,
+    kind: OptionsKind = 'call',
     sequential = false,
   ): PendingRequest | ZooKeeperError {
     const closed = this.#scope.closedError
     if (closed !== undefined) return closed
-    const reason = validatePath(path, sequential)
+    const reason = wrongPathType(path) ?? validatePath(path, sequential)
     if (reason !== undefined) return new UsageError(reason, { path, operation: operation.name })
+    const wrong = wrongOptions(kind, options, operation.name, path)
+    if (wrong !== undefined) return wrong
     const request = this.#session.dispatcher.acquire(operation)
     request.path = toServerPath(this.chrootPath, path)
     request.chroot = this.chrootPath
@@ -504,8 +534,16 @@ export class ZooKeeperClient implements InternalClient {
   ): Promise<ops.MultiReply> {
     const request = this.#request(operation, '/', options)
     if (request instanceof Error) throw request
+    if (!Array.isArray(operations))
+      throw new UsageError(`Expected a list of operations, got ${shown(operations)}`, {
+        operation: operation.name,
+      })
     request.path = ''
-    request.params = operations.map((part) => toMultiOperation(part, this.chrootPath))
+    request.params = operations.map((part, index) => {
+      const wrong = wrongOperation(part, index)
+      if (wrong !== undefined) throw wrong
+      return toMultiOperation(part, this.chrootPath)
+    })
     return this.#session.dispatcher.submit(request)
   }
 
@@ -514,6 +552,13 @@ export class ZooKeeperClient implements InternalClient {
     if (request instanceof Error) return Promise.reject(request)
     request.path = ''
     return this.#session.dispatcher.submit(request)
+  }
+
+  /** Returns the error for a path that is no string, or for wrong options; undefined for valid ones. */
+  #argumentsError(kind: OptionsKind, path: string, options: object | undefined): UsageError | undefined {
+    const reason = wrongPathType(path)
+    if (reason !== undefined) return new UsageError(reason, { operation: kind })
+    return wrongOptions(kind, options, kind, path)
   }
 
   #rejectUsage(operation: string, path: string, reason: string): Promise<never> {

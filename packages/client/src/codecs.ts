@@ -9,23 +9,92 @@ export const utf8: Codec<string> = {
   decode: (data) => decoder.decode(data),
 }
 
-/** A validator: a schema of zod, valibot or arktype, or a function that throws. */
-export type Schema<T> = { parse(value: unknown): T } | ((value: unknown) => T)
+/** What a codec needs of a validator: the interface of Standard Schema 1, which zod, valibot and arktype implement. */
+export interface StandardSchema<T> {
+  readonly '~standard': {
+    readonly version: 1
+    readonly vendor: string
+    readonly validate: (value: unknown) => StandardResult<T> | PromiseLike<StandardResult<T>>
+    readonly types?: { readonly input: unknown; readonly output: T } | undefined
+  }
+}
+
+type StandardResult<T> =
+  | { readonly value: T; readonly issues?: undefined }
+  | { readonly issues: readonly StandardIssue[] }
+
+interface StandardIssue {
+  readonly message: string
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined
+}
+
+/** A schema of zod, valibot, arktype or another library with Standard Schema, or a function that returns the value or throws. */
+export type Schema<T> = StandardSchema<T> | ((value: unknown) => T)
+
+/** Issues named in an error; a large value may have thousands. */
+const MAX_ISSUES = 5
 
 /**
- * JSON, validated by `schema` on encode and decode if one is given. Decoding throws a `SyntaxError` for invalid JSON,
- * and any error of the schema.
+ * JSON, validated by `schema` if one is given. Decoding returns the output of the schema; encoding
+ * checks that the schema accepts the text, and writes the value as it is. Both throw a `TypeError` for a value that the
+ * schema refuses or that JSON cannot represent, and decoding a `SyntaxError` for invalid JSON. Schemas must be
+ * synchronous.
  */
-export function json<T = unknown>(schema?: Schema<T>): Codec<T> {
-  const check = (value: unknown): T =>
-    schema === undefined ? (value as T) : typeof schema === 'function' ? schema(value) : schema.parse(value)
+export function json<T>(schema: StandardSchema<T>): Codec<T>
+export function json<T = unknown>(validate?: (value: unknown) => T): Codec<T>
+export function json<T>(schema?: Schema<T>): Codec<T> {
+  const check = validatorOf(schema)
   return {
     encode(value) {
-      const text = JSON.stringify(check(value)) as string | undefined
+      const text = JSON.stringify(value) as string | undefined
       if (text === undefined)
         throw new TypeError(`Expected a value that JSON can represent, got ${typeof value}`)
+      // JSON drops and converts: NaN becomes null. What counts is that a reader accepts the text.
+      if (schema !== undefined) check(JSON.parse(text))
       return utf8.encode(text)
     },
     decode: (data) => check(JSON.parse(utf8.decode(data))),
   }
+}
+
+/** Returns a function that validates a value by the schema. Throws a `TypeError` for something else than a schema. */
+function validatorOf<T>(schema: Schema<T> | undefined): (value: unknown) => T {
+  if (schema === undefined) return (value) => value as T
+  // The types of arktype are functions with the interface.
+  if ((typeof schema === 'object' || typeof schema === 'function') && '~standard' in schema) {
+    const { validate, vendor } = schema['~standard']
+    return (value) => {
+      const result = validate(value)
+      if (isPromise(result)) throw asyncError(result, `schema of ${vendor}`)
+      if (result.issues !== undefined) throw new TypeError(describeIssues(result.issues))
+      return result.value
+    }
+  }
+  if (typeof schema !== 'function')
+    throw new TypeError(
+      `Expected a schema with '~standard' (zod 3.24, valibot 1, arktype 2 or later) or a function, got ${typeof schema}`,
+    )
+  return (value) => {
+    const result = schema(value)
+    if (isPromise(result)) throw asyncError(result, 'function')
+    return result
+  }
+}
+
+const isPromise = (value: unknown): value is PromiseLike<unknown> =>
+  typeof (value as { then?: unknown } | null | undefined)?.then === 'function'
+
+function asyncError(result: PromiseLike<unknown>, what: string): TypeError {
+  // The promise is dropped: its rejection must not end the process.
+  result.then(undefined, () => {})
+  return new TypeError(`Expected a ${what} that validates synchronously, got a promise`)
+}
+
+function describeIssues(issues: readonly StandardIssue[]): string {
+  const shown = issues.slice(0, MAX_ISSUES).map(({ message, path = [] }) => {
+    const keys = path.map((part) => String(typeof part === 'object' ? part.key : part))
+    return keys.length === 0 ? message : `${keys.join('.')}: ${message}`
+  })
+  const more = issues.length > MAX_ISSUES ? `; and ${issues.length - MAX_ISSUES} more` : ''
+  return `The schema refuses the value: ${shown.join('; ')}${more}`
 }

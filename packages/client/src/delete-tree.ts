@@ -1,7 +1,7 @@
 import { mapConcurrent } from './map-concurrent.ts'
 import { toServerPath } from './chroot.ts'
 import type { InternalClient } from './internal-client.ts'
-import { MultiError, NoNodeError, NotEmptyError, RecoverableError, UsageError } from './errors.ts'
+import { MultiError, NoNodeError, NotEmptyError, ZooKeeperError } from './errors.ts'
 import { backoff } from './retry.ts'
 import type { DeleteTreeOptions } from './tree-types.ts'
 import type { CallOptions } from './types.ts'
@@ -28,12 +28,6 @@ export async function deleteTree(
   options: DeleteTreeOptions = {},
 ): Promise<number> {
   const { batchSize = DEFAULT_BATCH_SIZE, onFound, onDeleted } = options
-  if (!Number.isInteger(batchSize) || batchSize < 1) {
-    throw new UsageError(`Expected a batchSize of 1 znode or more, got ${batchSize}`, {
-      path,
-      operation: 'delete',
-    })
-  }
   const call = perRequestOptions(client, options)
   let deleted = 0
   for (let round = 1; ; round++) {
@@ -119,7 +113,7 @@ async function deleteBatch(
       return onDeleted(paths.length)
     } catch (error) {
       // One of them is gone already, or the outcome of the transaction is unknown: delete them one by one.
-      const isOutcomeUnknown = error instanceof RecoverableError && error.maybeApplied
+      const isOutcomeUnknown = ZooKeeperError.is(error) && error.retryable && error.maybeApplied
       if (!isOutcomeUnknown && !(unwrapMultiError(error) instanceof NoNodeError)) throw error
     }
   }

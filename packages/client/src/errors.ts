@@ -1,10 +1,89 @@
 import { ErrorCode, errors as wireErrors } from '@zabra/protocol'
 
-/**
- * What an error asks of the caller. `recoverable`: the same call may succeed later in this session. `state`: the tree
- * or the arguments forbid it. `fatal`: the session or the request has failed for good. `usage`: the call was wrong.
- */
-export type ErrorCategory = 'recoverable' | 'state' | 'fatal' | 'usage'
+/** What has failed: this request alone, the session with its ephemeral znodes, or the client, which is closed. */
+export type ErrorScope = 'request' | 'session' | 'client'
+
+/** The class of each code of a client. */
+export interface ErrorsByCode {
+  readonly ABORTED: AbortedError
+  readonly API_ERROR: ServerFaultError
+  readonly AUTH_FAILED: AuthFailedError
+  readonly BAD_ARGUMENTS: ServerFaultError
+  readonly BAD_VERSION: BadVersionError
+  readonly CLOSED: ClosedError
+  readonly CONNECTION_LOSS: ConnectionLossError
+  readonly DATA_INCONSISTENCY: ServerFaultError
+  readonly DECODE_FAILED: CodecError
+  readonly ENCODE_FAILED: CodecError
+  readonly EPHEMERAL_ON_LOCAL_SESSION: EphemeralOnLocalSessionError
+  readonly INVALID_ACL: InvalidACLError
+  readonly INVALID_CALLBACK: ServerFaultError
+  readonly MARSHALLING_ERROR: ServerFaultError
+  readonly MULTI_FAILED: MultiError
+  readonly NEW_CONFIG_NO_QUORUM: NewConfigNoQuorumError
+  readonly NODE_EXISTS: NodeExistsError
+  readonly NOT_EMPTY: NotEmptyError
+  readonly NOT_READ_ONLY: NotReadOnlyError
+  readonly NO_AUTH: NoAuthError
+  readonly NO_CHILDREN_FOR_EPHEMERALS: NoChildrenForEphemeralsError
+  readonly NO_CHROOT: NoChrootError
+  readonly NO_NODE: NoNodeError
+  readonly NO_WATCHER: NoWatcherError
+  readonly OPERATION_TIMEOUT: OperationTimeoutError
+  readonly QUOTA_EXCEEDED: QuotaExceededError
+  readonly RECONFIG_DISABLED: ReconfigDisabledError
+  readonly RECONFIG_IN_PROGRESS: ReconfigInProgressError
+  readonly REQUEST_TIMEOUT: OperationTimeoutError
+  readonly RUNTIME_INCONSISTENCY: ServerFaultError
+  readonly SESSION_CLOSED_REQUIRE_SASL_AUTH: AuthFailedError
+  readonly SESSION_EXPIRED: SessionExpiredError
+  readonly SESSION_MOVED: SessionMovedError
+  readonly SYSTEM_ERROR: ServerFaultError
+  readonly THROTTLED_OP: ThrottledError
+  readonly UNIMPLEMENTED: ServerFaultError
+  readonly UNKNOWN_SESSION: ServerFaultError
+  readonly USAGE: UsageError
+}
+
+/** Codes of the errors that only recipes throw. */
+export type RecipeErrorCode =
+  | 'AMBIGUOUS_RESULT'
+  | 'HAND_OVER'
+  | 'LOST'
+  | 'NODE_CONFLICT'
+  | 'PERMITS_CONFLICT'
+  | 'QUEUE_FULL'
+
+/** The identifier of an error. `UNKNOWN_<number>` is a code of the protocol that this version does not know. */
+export type ZooKeeperErrorCode = keyof ErrorsByCode | RecipeErrorCode | `UNKNOWN_${number}`
+
+/** The errors of one code; for the codes of recipes and unknown ones, the base class with that code. */
+export type ZooKeeperErrorOf<C extends ZooKeeperErrorCode> = C extends keyof ErrorsByCode
+  ? ErrorsByCode[C] & { readonly code: C }
+  : ZooKeeperError & { readonly code: C }
+
+/** The server has not applied the request, or cannot know; the same call may succeed later in the same session. */
+const retryable: ReadonlySet<string> = new Set<ZooKeeperErrorCode>([
+  'AMBIGUOUS_RESULT',
+  'CONNECTION_LOSS',
+  'NEW_CONFIG_NO_QUORUM',
+  'NOT_READ_ONLY',
+  'OPERATION_TIMEOUT',
+  'QUEUE_FULL',
+  'RECONFIG_IN_PROGRESS',
+  'REQUEST_TIMEOUT',
+  'SESSION_MOVED',
+  // A server replies so while its disk is full.
+  'SYSTEM_ERROR',
+  'THROTTLED_OP',
+])
+
+const scopes: Readonly<Partial<Record<string, ErrorScope>>> = {
+  AUTH_FAILED: 'client',
+  CLOSED: 'client',
+  SESSION_CLOSED_REQUIRE_SASL_AUTH: 'client',
+  SESSION_EXPIRED: 'session',
+}
 
 /** Properties of the failed call that an error carries. */
 export interface ErrorContext {
@@ -23,20 +102,27 @@ export abstract class ZooKeeperError extends Error {
   /** The name by which copies of the package recognise a class. Subclasses of yours need none. */
   static readonly tag: string = 'ZooKeeperError'
   /** A stable identifier such as `NO_NODE`. */
-  readonly code: string
+  readonly code: ZooKeeperErrorCode
   /** The error code of the protocol, if there is one. */
   readonly wireCode?: number
-  abstract readonly category: ErrorCategory
+  /**
+   * Whether the same call may succeed later in this session: the connection was lost, the server was busy or had no
+   * space. For a write, `maybeApplied` says whether it may have succeeded already.
+   */
+  readonly retryable: boolean
+  readonly scope: ErrorScope
   /** True only if a write was sent and its outcome is unknown. */
   readonly maybeApplied: boolean
   /** Client path, without the chroot. */
   readonly path?: string
   readonly operation?: string
 
-  constructor(message: string, code: string, context: ErrorContext = {}, wireCode?: number) {
+  constructor(message: string, code: ZooKeeperErrorCode, context: ErrorContext = {}, wireCode?: number) {
     super(message, context.cause === undefined ? undefined : { cause: context.cause })
     this.name = new.target.tag
     this.code = code
+    this.retryable = retryable.has(code)
+    this.scope = scopes[code] ?? 'request'
     this.maybeApplied = context.maybeApplied ?? false
     if (context.path !== undefined) this.path = context.path
     if (context.operation !== undefined) this.operation = context.operation
@@ -48,6 +134,16 @@ export abstract class ZooKeeperError extends Error {
     Object.defineProperty(this, BRAND, { value: tags })
   }
 
+  /**
+   * Returns whether `error` is one of this package's errors, of the class it is called on, and, with a code, whether it
+   * has that code. Narrows to the class of the code.
+   */
+  static is<C extends ZooKeeperErrorCode>(error: unknown, code: C): error is ZooKeeperErrorOf<C>
+  static is(error: unknown): error is AnyZooKeeperError
+  static is(error: unknown, code?: ZooKeeperErrorCode): boolean {
+    return error instanceof this && (code === undefined || error.code === code)
+  }
+
   static override [Symbol.hasInstance](value: unknown): boolean {
     if (!Object.hasOwn(this, 'tag')) return Function.prototype[Symbol.hasInstance].call(this, value)
     const tags =
@@ -56,120 +152,109 @@ export abstract class ZooKeeperError extends Error {
   }
 }
 
+/** Every error of a client, as a union that a test of `code` narrows. */
+export type AnyZooKeeperError = { [C in ZooKeeperErrorCode]: ZooKeeperErrorOf<C> }[ZooKeeperErrorCode]
+
 const isErrorClass = (type: unknown): type is { tag: string } =>
   typeof type === 'function' && type !== Error && 'tag' in type
 
-/** The same call may succeed later in the same session. */
-export abstract class RecoverableError extends ZooKeeperError {
-  static override readonly tag: string = 'RecoverableError'
-  readonly category = 'recoverable'
-}
-
 /** The connection broke, or there was none. `maybeApplied` says whether the request had been sent. */
-export class ConnectionLossError extends RecoverableError {
+export class ConnectionLossError extends ZooKeeperError {
   static override readonly tag = 'ConnectionLossError'
 }
 /** The deadline of the request passed, at the client or at the server. */
-export class OperationTimeoutError extends RecoverableError {
+export class OperationTimeoutError extends ZooKeeperError {
   static override readonly tag = 'OperationTimeoutError'
 }
 /** Another server has taken over the session; the client reconnects automatically. The request was not applied. */
-export class SessionMovedError extends RecoverableError {
+export class SessionMovedError extends ZooKeeperError {
   static override readonly tag = 'SessionMovedError'
 }
 /** The server is overloaded and did not apply the request. */
-export class ThrottledError extends RecoverableError {
+export class ThrottledError extends ZooKeeperError {
   static override readonly tag = 'ThrottledError'
 }
 /** Another reconfiguration is in progress. */
-export class ReconfigInProgressError extends RecoverableError {
+export class ReconfigInProgressError extends ZooKeeperError {
   static override readonly tag = 'ReconfigInProgressError'
 }
 /** No quorum of the new configuration is connected and synced. */
-export class NewConfigNoQuorumError extends RecoverableError {
+export class NewConfigNoQuorumError extends ZooKeeperError {
   static override readonly tag = 'NewConfigNoQuorumError'
 }
 
-/** The tree or the arguments forbid the request. Retrying it unchanged has the same result. */
-export abstract class StateError extends ZooKeeperError {
-  static override readonly tag: string = 'StateError'
-  readonly category = 'state'
-  declare readonly path: string
-}
-
 /** The znode, or its parent, does not exist. */
-export class NoNodeError extends StateError {
+export class NoNodeError extends ZooKeeperError {
   static override readonly tag: string = 'NoNodeError'
 }
 /** The chroot of this client does not exist. Connect with `createChroot: true`, or call `mkdirp('/')`. */
 export class NoChrootError extends NoNodeError {
   static override readonly tag = 'NoChrootError'
 }
-export class NodeExistsError extends StateError {
+export class NodeExistsError extends ZooKeeperError {
   static override readonly tag = 'NodeExistsError'
 }
-export class BadVersionError extends StateError {
+export class BadVersionError extends ZooKeeperError {
   static override readonly tag = 'BadVersionError'
 }
-export class NotEmptyError extends StateError {
+export class NotEmptyError extends ZooKeeperError {
   static override readonly tag = 'NotEmptyError'
 }
 /** No identity of this client has the required permission. */
-export class NoAuthError extends StateError {
+export class NoAuthError extends ZooKeeperError {
   static override readonly tag = 'NoAuthError'
 }
-export class NoChildrenForEphemeralsError extends StateError {
+export class NoChildrenForEphemeralsError extends ZooKeeperError {
   static override readonly tag = 'NoChildrenForEphemeralsError'
 }
-export class InvalidACLError extends StateError {
+export class InvalidACLError extends ZooKeeperError {
   static override readonly tag = 'InvalidACLError'
 }
 /** The change would exceed a hard quota. */
-export class QuotaExceededError extends StateError {
+export class QuotaExceededError extends ZooKeeperError {
   static override readonly tag = 'QuotaExceededError'
 }
-export class EphemeralOnLocalSessionError extends StateError {
+export class EphemeralOnLocalSessionError extends ZooKeeperError {
   static override readonly tag = 'EphemeralOnLocalSessionError'
 }
 /** The server is read-only now. Pass `waitForReadWrite` to wait for a read-write server. */
-export class NotReadOnlyError extends StateError {
+export class NotReadOnlyError extends ZooKeeperError {
   static override readonly tag = 'NotReadOnlyError'
 }
-export class NoWatcherError extends StateError {
+export class NoWatcherError extends ZooKeeperError {
   static override readonly tag = 'NoWatcherError'
 }
-export class ReconfigDisabledError extends StateError {
+export class ReconfigDisabledError extends ZooKeeperError {
   static override readonly tag = 'ReconfigDisabledError'
 }
 /** A multi failed as a whole; `cause` is the error of operation `index`, and `causeCode` its code. */
-export class MultiError extends StateError {
+export class MultiError extends ZooKeeperError {
   static override readonly tag = 'MultiError'
   /** Position of the operation that failed. */
   readonly index: number
   /** Code of the error of the operation, such as `NODE_EXISTS`. */
-  readonly causeCode: string
+  readonly causeCode: ZooKeeperErrorCode
+  override readonly retryable: boolean
+  override readonly cause: ZooKeeperError
   constructor(message: string, index: number, cause: ZooKeeperError) {
     super(message, 'MULTI_FAILED', { path: cause.path, operation: 'multi', cause }, cause.wireCode)
     this.index = index
     this.causeCode = cause.code
+    this.retryable = cause.retryable
+    this.cause = cause
   }
 }
 
-/** The session, the client or this request has failed for good. */
-export abstract class FatalError extends ZooKeeperError {
-  static override readonly tag: string = 'FatalError'
-  readonly category = 'fatal'
-}
 /** An error code that this version does not know. Only the request fails. */
-export class UnknownServerError extends FatalError {
+export class UnknownServerError extends ZooKeeperError {
   static override readonly tag = 'UnknownServerError'
 }
 /** The server could not process the request: it is unknown to the server, malformed, or hit an internal fault. */
-export class ServerFaultError extends FatalError {
+export class ServerFaultError extends ZooKeeperError {
   static override readonly tag = 'ServerFaultError'
 }
 /** The session has expired: its ephemeral znodes and its watches are gone. */
-export class SessionExpiredError extends FatalError {
+export class SessionExpiredError extends ZooKeeperError {
   static override readonly tag = 'SessionExpiredError'
   readonly sessionId: bigint
   constructor(message: string, sessionId: bigint, context: ErrorContext = {}) {
@@ -178,18 +263,17 @@ export class SessionExpiredError extends FatalError {
   }
 }
 /** The server rejected the credentials, or requires some. The client is closed. */
-export class AuthFailedError extends FatalError {
+export class AuthFailedError extends ZooKeeperError {
   static override readonly tag = 'AuthFailedError'
 }
 /** The client is closed. */
-export class ClosedError extends FatalError {
+export class ClosedError extends ZooKeeperError {
   static override readonly tag = 'ClosedError'
 }
 
 /** The call is invalid in any state of the tree. No request was sent. */
 export class UsageError extends ZooKeeperError {
   static override readonly tag: string = 'UsageError'
-  readonly category = 'usage'
   constructor(message: string, context: ErrorContext = {}) {
     super(message, 'USAGE', context)
   }
@@ -197,22 +281,26 @@ export class UsageError extends ZooKeeperError {
 /** The caller's signal aborted the call; `cause` is its reason. The name is `AbortError`, as in the platform. */
 export class AbortedError extends ZooKeeperError {
   static override readonly tag = 'AbortedError'
-  readonly category = 'usage'
   constructor(message: string, context: ErrorContext = {}) {
     super(message, 'ABORTED', context)
     this.name = 'AbortError'
   }
 }
 
+/** A codec could not encode a value or decode the data of a znode; `cause` is its error. */
+export class CodecError extends ZooKeeperError {
+  static override readonly tag = 'CodecError'
+}
+
 type ConcreteError = new (
   message: string,
-  code: string,
+  code: ZooKeeperErrorCode,
   context: ErrorContext,
   wireCode: number,
 ) => ZooKeeperError
 
 interface ErrorRow {
-  readonly code: string
+  readonly code: ZooKeeperErrorCode
   readonly type: ConcreteError
 }
 
@@ -287,6 +375,18 @@ export function unreadableReplyError(context: ErrorContext & { readonly cause: E
     context,
     ErrorCode.MARSHALLINGERROR,
   )
+}
+
+/** Returns the error for an encode or a decode in which a codec threw `cause`. */
+export function codecError(
+  code: 'DECODE_FAILED' | 'ENCODE_FAILED',
+  cause: unknown,
+  context: ErrorContext,
+): CodecError {
+  const what = code === 'ENCODE_FAILED' ? 'the value cannot be encoded' : 'the data cannot be decoded'
+  const reason = cause instanceof Error ? cause.message : String(cause)
+  const where = `${context.operation ?? 'codec'}${context.path === undefined ? '' : ` ${context.path}`}`
+  return new CodecError(`${where}: ${what}: ${reason}`, code, { ...context, cause })
 }
 
 /** Returns the error of a request that failed because the chroot does not exist. */

@@ -36,8 +36,6 @@ export function toMultiOperation(operation: WriteOp | ReadOp, chroot: string): M
       return { type: OpCode.getData, path: serverPath, watch: false }
     case 'getChildren':
       return { type: OpCode.getChildren, path: serverPath, watch: false }
-    default:
-      throw new UsageError(`Expected an operation that a multi can contain, got ${JSON.stringify(op)}`)
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Client } from './client-api.ts'
 import type { InternalClient } from './internal-client.ts'
-import { isAbandonedByCaller, RecoverableError } from './errors.ts'
+import { isAbandonedByCaller, ZooKeeperError } from './errors.ts'
 import { randomFraction } from './random-fraction.ts'
 
 const BASE_MS = 100
@@ -33,7 +33,7 @@ export async function retryForever<T>(client: InternalClient, attempt: () => Pro
     try {
       return await attempt()
     } catch (error) {
-      if (!(error instanceof RecoverableError) || isAbandonedByCaller(error)) throw error
+      if (!ZooKeeperError.is(error) || !error.retryable || isAbandonedByCaller(error)) throw error
     }
     await backoff(client, tries)
     await waitUntilConnected(client)

@@ -1,3 +1,4 @@
+import { wrongOptions } from './call-checks.ts'
 import { EMPTY, remainingCallOptions } from './call-options.ts'
 import type { InternalClient } from './internal-client.ts'
 import { NodeExistsError, NoNodeError } from './errors.ts'
@@ -78,7 +79,10 @@ export async function createMissing(
   options: CallOptions,
 ): Promise<void> {
   const nextOptions = remainingCallOptions(options, client.platform.clock)
-  for (const { path, data = EMPTY, mode = 'persistent', acl } of nodes) {
+  for (const node of nodes) {
+    const wrong = wrongOptions('missingNode', node ?? null, 'createMissing')
+    if (wrong !== undefined) throw wrong
+    const { path, data = EMPTY, mode = 'persistent', acl } = node
     const create = {
       mode,
       parents: mode === 'persistent' ? mode : true,

@@ -209,7 +209,7 @@ it('missing znodes are created in their order, and existing ones keep their data
   expect(text((await run(client.getData('/app'))).data)).toBe('kept')
   expect(text((await run(client.getData('/app/settings'))).data)).toBe('changed')
   expect(await run(client.exists('/locks/deep'))).toBeDefined()
-  await expect(run(client.createMissing([{ path: 'relative' }]))).rejects.toMatchObject({ category: 'usage' })
+  await expect(run(client.createMissing([{ path: 'relative' }]))).rejects.toMatchObject({ code: 'USAGE' })
 })
 
 it('missing znodes are created whichever reply is lost, by many clients at once', async () => {

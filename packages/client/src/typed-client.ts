@@ -1,7 +1,9 @@
 import { remainingCallOptions } from './call-options.ts'
-import { abortError, BadVersionError, NoNodeError, RecoverableError, SessionExpiredError } from './errors.ts'
+import { abortError, BadVersionError, NoNodeError, ZooKeeperError } from './errors.ts'
 import { mapConcurrent } from './map-concurrent.ts'
 import { backoff } from './retry.ts'
+import { decode, encode } from './codec-errors.ts'
+import { childPath } from './walk.ts'
 import type { Client, TypedClient, TypedValue } from './client-api.ts'
 import type { CallOptions, Codec, OneShotWatch } from './types.ts'
 
@@ -9,12 +11,14 @@ import type { CallOptions, Codec, OneShotWatch } from './types.ts'
 export function typedClient<T>(client: Client, codec: Codec<T>): TypedClient<T> {
   return {
     client,
-    create: async (path, value, options) => client.create(path, codec.encode(value), options),
+    create: async (path, value, options) =>
+      client.create(path, encode(codec, value, { operation: 'create', path }), options),
     get: async (path, options) => {
       const { data, stat, order } = await client.getData(path, options)
-      return { value: codec.decode(data), stat, order }
+      return { value: decode(codec, data, { operation: 'get', path }), stat, order }
     },
-    set: async (path, value, options) => client.setData(path, codec.encode(value), options),
+    set: async (path, value, options) =>
+      client.setData(path, encode(codec, value, { operation: 'set', path }), options),
     delete: async (path, options) => client.delete(path, options),
     children: (path, options) => readChildren(client, codec, path, options),
     watch: (path, options) => watchValue(client, codec, path, options?.signal),
@@ -22,9 +26,10 @@ export function typedClient<T>(client: Client, codec: Codec<T>): TypedClient<T> 
       const nextOptions = remainingCallOptions(options, client.platform.clock)
       for (let tries = 0; ; tries++) {
         const { data, stat } = await client.getData(path, nextOptions())
-        const value = change(codec.decode(data))
+        const context = { operation: 'update', path }
+        const value = change(decode(codec, data, context))
         try {
-          const written = await client.setData(path, codec.encode(value), {
+          const written = await client.setData(path, encode(codec, value, context), {
             ...nextOptions(),
             version: stat.version,
           })
@@ -50,11 +55,9 @@ async function readChildren<T>(
   const values = new Map<string, TypedValue<T>>()
   const read = async (name: string): Promise<readonly [string, TypedValue<T>] | undefined> => {
     try {
-      const { data, stat } = await client.getData(
-        path === '/' ? `/${name}` : `${path}/${name}`,
-        nextOptions(),
-      )
-      return [name, { value: codec.decode(data), stat }]
+      const child = childPath(path, name)
+      const { data, stat } = await client.getData(child, nextOptions())
+      return [name, { value: decode(codec, data, { operation: 'children', path: child }), stat }]
     } catch (error) {
       if (error instanceof NoNodeError) return undefined
       throw error
@@ -82,12 +85,15 @@ async function* watchValue<T>(
       tries = 0
       const { data, stat } = watch
       const mark = data === undefined ? 'none' : `${stat!.czxid} ${stat!.mzxid}`
-      if (mark !== last) yield data === undefined ? undefined : { value: codec.decode(data), stat: stat! }
+      if (mark !== last)
+        yield data === undefined
+          ? undefined
+          : { value: decode(codec, data, { operation: 'watch', path }), stat: stat! }
       last = mark
       await firedOrAborted(watch, signal)
     } catch (error) {
       // The next read sets a watch in the next session, or over the next connection.
-      const isTransient = error instanceof RecoverableError || error instanceof SessionExpiredError
+      const isTransient = ZooKeeperError.is(error) && (error.retryable || error.scope === 'session')
       if (!isTransient || signal?.aborted || client.state === 'expired') throw error
       await backoff(client, tries++)
     } finally {

@@ -6,7 +6,7 @@ setupEachTest({})
 
 it('an argument of the wrong type rejects its own call and no other', async () => {
   const states = world.states(client)
-  // A caller without types: a version as a number, an ACL entry without an id.
+  // A caller without types: a version as a number.
   const wrong = (async () => client.reconfig({ joining: 'x', version: 5 as never }))()
   await expect(wrong).rejects.toThrow()
   expect(await world.outcome(client.exists('/'))).toBeDefined()

@@ -26,6 +26,11 @@ export function parseServers(servers: string | readonly string[], chroot?: strin
 let latest: { readonly servers: string; readonly list: ServerList } | undefined
 
 function parse(servers: string | readonly string[], chroot: string | undefined): ServerList {
+  if (
+    typeof servers !== 'string' &&
+    !(Array.isArray(servers) && servers.every((entry) => typeof entry === 'string'))
+  )
+    throw new UsageError(`Expected servers as a connect string or a list of addresses, got ${typeof servers}`)
   const { entries, root } = typeof servers === 'string' ? split(servers) : { entries: [...servers], root: '' }
   const merged = mergeChroots(root, chroot)
   const unique = new Map<string, ServerAddress>()

@@ -1,5 +1,5 @@
 import type { Clock } from '@zabra/runtime'
-import { abortError, UsageError, type ZooKeeperError } from '../errors.ts'
+import { abortError, type ZooKeeperError } from '../errors.ts'
 import type { PendingRequest } from './pending-request.ts'
 import { errorContextOf } from './request-info.ts'
 import { SignalListeners } from './signal-listeners.ts'
@@ -22,10 +22,6 @@ export class CallLimits {
   arm(request: PendingRequest): ZooKeeperError | undefined {
     const { signal, timeout } = request.options!
     if (signal?.aborted) return abortError(signal.reason, errorContextOf(request))
-    if (timeout !== undefined && !(timeout >= 0)) {
-      const message = `Expected a timeout of 0 or more milliseconds, got ${String(timeout)}`
-      return new UsageError(message, errorContextOf(request))
-    }
     if (signal !== undefined) this.#signals.add(signal, request)
     if (timeout !== undefined) {
       request.cancelTimer = this.#clock.after(timeout, `deadline of ${request.operation.name}`, () =>

@@ -68,7 +68,7 @@ describe('a reply', () => {
     const client = await open()
     server.onRequest = ({ xid, connection }) => connection.reply(xid, { err: -777 })
     await expect(run(client.getData('/a'))).rejects.toThrow(UnknownServerError)
-    await expect(run(client.getData('/a'))).rejects.toMatchObject({ wireCode: -777, category: 'fatal' })
+    await expect(run(client.getData('/a'))).rejects.toMatchObject({ wireCode: -777, retryable: false })
     expect(client.state).toBe('connected')
   })
 
@@ -296,7 +296,7 @@ describe('a read-only server', () => {
     const client = await open({ readOnly: true })
     await expect(run(client.setData('/a', bytes('')))).rejects.toMatchObject({
       code: 'NOT_READ_ONLY',
-      category: 'state',
+      retryable: true,
     })
     const waiting = client.setData('/a', bytes(''), { waitForReadWrite: true })
     await world.advance(500)

@@ -2,6 +2,7 @@ import { ErrorCode, errors as wireErrors } from '@zabra/protocol'
 import {
   abortError,
   ClosedError,
+  codecError,
   terminalErrorFor,
   errorFromCode,
   errorTable,
@@ -16,21 +17,18 @@ const opening = `# Errors of the client
 
 <!-- Generated from packages/client/src/errors.ts: run pnpm --filter @zabra/client gen:docs. Do not edit by hand. -->
 
-Every call of a client rejects with a \`ZooKeeperError\`, or with an error thrown by your own codec or change function.
+Every call of a client rejects with a \`ZooKeeperError\`, or with an error thrown by your own callback, such as the change function of \`update\`.
 An error has
 
 - \`code\`, a stable identifier to switch on, and a class for \`instanceof\`, which also works across copies of the package;
-- \`category\`, what it asks of the caller: see below;
+- \`retryable\`: whether the same call may succeed later in this session;
+- \`scope\`: what has failed, \`request\`, \`session\` (its ephemeral znodes are gone) or \`client\` (it is closed);
 - \`maybeApplied\`, true only if a write was sent and its outcome is unknown;
 - \`path\` and \`operation\`, as the caller gave them, and \`wireCode\`, the error code of the protocol, if there is one;
 - \`cause\`, the underlying error.
 
-| category | class | meaning |
-| --- | --- | --- |
-| recoverable | \`RecoverableError\` | The same call may succeed later in this session. |
-| state | \`StateError\` | The tree or the arguments forbid the request. Retrying it unchanged has the same result. |
-| fatal | \`FatalError\` | The session, the client or this request has failed for good. |
-| usage | \`UsageError\`, \`AbortedError\` | The call was invalid, or its caller has aborted it. |
+\`ZooKeeperError.is(error, 'NO_NODE')\` tests for one code and narrows to its class; after \`ZooKeeperError.is(error)\`, a
+test of \`error.code\` does.
 
 `
 
@@ -82,6 +80,9 @@ const advice: Readonly<Record<string, string>> = {
   NO_CHROOT: "Connect with `createChroot: true`, or call `mkdirp('/')`.",
   MULTI_FAILED: 'Check `index` and `cause`: that operation failed, and none was applied.',
   'UNKNOWN_…': 'Only the request has failed. The server is newer than this client: upgrade the client.',
+  ENCODE_FAILED: 'Correct the value, or the schema: `cause` is the error of the codec. No request was sent.',
+  DECODE_FAILED:
+    'Another program wrote other data, or the schema has changed: `cause` is the error of the codec.',
   CLOSED: 'The program has called `close` or `detach`. Connect again to continue.',
   USAGE: 'Correct the call; the message says what was expected. No request was sent.',
   ABORTED: '`cause` is the reason of your signal. If `maybeApplied` is true, the write may still be applied.',
@@ -94,6 +95,8 @@ const meanings: Readonly<Record<string, string>> = {
   MULTI_FAILED: 'A multi failed as a whole.',
   'UNKNOWN_…':
     'The server replied with an error code that this version does not know; it follows the underscore.',
+  ENCODE_FAILED: 'The codec could not encode the value.',
+  DECODE_FAILED: 'The codec could not decode the data of the znode.',
   CLOSED: 'The client is closed.',
   USAGE: 'The call is invalid in any state of the tree.',
   ABORTED: "The caller's signal aborted the call. Its `name` is `AbortError`.",
@@ -116,6 +119,8 @@ function rows(): Row[] {
     NO_CHROOT: noChrootError('/app', {}),
     MULTI_FAILED: new MultiError('', 0, cause),
     'UNKNOWN_…': new UnknownServerError('', 'UNKNOWN_1', {}),
+    ENCODE_FAILED: codecError('ENCODE_FAILED', undefined, {}),
+    DECODE_FAILED: codecError('DECODE_FAILED', undefined, {}),
     CLOSED: terminalErrorFor(new ClosedError('', 'CLOSED'), {}),
     USAGE: new UsageError(''),
     ABORTED: abortError('', {}),
@@ -139,9 +144,9 @@ export function renderErrors(): string {
   const lines = rows().map(({ code, error, meaning }) => {
     const number = code === 'MULTI_FAILED' ? 'of its cause' : String(error.wireCode ?? '')
     const type = (error.constructor as unknown as { tag: string }).tag
-    return `| \`${code}\` | \`${type}\` | ${number} | ${error.category} | ${meaning} | ${advice[code] ?? ''} |`
+    return `| \`${code}\` | \`${type}\` | ${number} | ${error.retryable ? 'yes' : 'no'} | ${error.scope} | ${meaning} | ${advice[code] ?? ''} |`
   })
-  const head = ['code', 'class', 'number', 'category', 'meaning', 'what to do']
+  const head = ['code', 'class', 'number', 'retryable', 'scope', 'meaning', 'what to do']
   const table = [`| ${head.join(' | ')} |`, `|${' --- |'.repeat(head.length)}`, ...lines]
   return `${opening}## All codes\n\n${table.join('\n')}\n`
 }

@@ -99,7 +99,7 @@ export class WatchRestorer {
     if (chunk === undefined) return false
     if (code !== 0) {
       const error = errorFromCode(code, { operation: 'setWatches' })
-      if (error.category === 'recoverable') return true
+      if (error.retryable) return true
       this.#watches.end(chunk.kinds, error)
     }
     if (this.#sent.length > 0) return false

@@ -2,6 +2,7 @@ import {
   abortError,
   BadVersionError,
   NoNodeError,
+  withCodecErrors,
   type Bytes,
   type Client,
   type Codec,
@@ -51,7 +52,8 @@ export class AtomicValue<T> {
   constructor(client: Client, path: string, options: AtomicValueOptions<T>) {
     this.#client = client.unordered()
     this.path = path
-    this.#options = options
+    const codec = withCodecErrors(options.codec, { operation: 'atomic value', path })
+    this.#options = { ...options, codec }
   }
 
   /** Returns the current value. Creates the znode with the initial value when it is missing. */

@@ -62,7 +62,7 @@ describe('a configuration', () => {
     await run(other.setData('/c', bytes('{"jobs":3}')))
     await world.settle()
     expect(seen.map(({ value }) => value.jobs)).toEqual([1, 3])
-    expect(bad).toMatchObject([{ message: 'no number of jobs' }])
+    expect(bad).toMatchObject([{ code: 'DECODE_FAILED', cause: { message: 'no number of jobs' } }])
   })
 
   it('delivers a value that was deleted and written again with the same version (Curator issue 911)', async () => {

@@ -1,4 +1,11 @@
-import { UsageError, type Bytes, type Client, type Codec, type Stat } from '@zabra/client/core'
+import {
+  UsageError,
+  withCodecErrors,
+  type Bytes,
+  type Client,
+  type Codec,
+  type Stat,
+} from '@zabra/client/core'
 import { AtomicValue } from '../atomic-value/atomic-value.ts'
 import { watchData } from '../tree-cache/watchers.ts'
 import { createIfMissing, retryInNewSession, undefinedIfMissing } from '../support/retry.ts'
@@ -35,12 +42,13 @@ export class Configuration<T> {
   constructor(client: Client, path: string, options: ConfigurationOptions<T>) {
     this.#client = client.unordered()
     this.path = path
-    this.#options = options
+    const codec = withCodecErrors(options.codec, { operation: 'configuration', path })
+    this.#options = { ...options, codec }
   }
 
   /**
-   * Returns the current value. Writes and returns the defaults when there is none. Throws the codec's error for an
-   * invalid value.
+   * Returns the current value. Writes and returns the defaults when there is none. Rejects with a `CodecError` for
+   * an invalid value.
    */
   get(): Promise<ConfigurationValue<T>> {
     return retryInNewSession(this.#client, async () => {

@@ -1,4 +1,4 @@
-import { abortError, type Bytes, type Client, type Codec } from '@zabra/client/core'
+import { abortError, withCodecErrors, type Bytes, type Client, type Codec } from '@zabra/client/core'
 import { NodeConflictError, PersistentNode } from '../persistent-node/persistent-node.ts'
 import type { Entry } from '../tree-cache/entries.ts'
 import { TreeCache } from '../tree-cache/tree-cache.ts'
@@ -48,7 +48,10 @@ export class Group<T = Bytes> implements AsyncDisposable {
   constructor(client: Client, path: string, { codec, settleMs = 0 }: GroupOptions<T> = {}) {
     this.#client = client
     this.path = path
-    this.#codec = codec ?? (identityCodec as unknown as Codec<T>)
+    this.#codec = withCodecErrors(codec ?? (identityCodec as unknown as Codec<T>), {
+      operation: 'group',
+      path,
+    })
     this.#settleMs = settleMs
   }
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { StateError } from '@zabra/client/core'
+import { ZooKeeperError } from '@zabra/client/core'
 import { LostError } from './lost.ts'
 
 it('a LostError has the reason, the token and the path', () => {
@@ -11,5 +11,5 @@ it('a LostError has the reason, the token and the path', () => {
     token: 7n,
     path: '/a/x',
   })
-  expect(error).toBeInstanceOf(StateError)
+  expect(error).toBeInstanceOf(ZooKeeperError)
 })

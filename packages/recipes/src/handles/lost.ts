@@ -1,4 +1,4 @@
-import { StateError } from '@zabra/client/core'
+import { ZooKeeperError } from '@zabra/client/core'
 
 /**
  * Why a lock was lost. `released`: the holder released it; with every other reason another client may hold it now.
@@ -16,7 +16,7 @@ export type LostReason =
   | 'closed'
 
 /** The lock is no longer held. */
-export class LostError extends StateError {
+export class LostError extends ZooKeeperError {
   static override readonly tag = 'LostError'
   readonly reason: LostReason
   /** The fencing token of the lost lock. */

@@ -1,11 +1,4 @@
-import {
-  FatalError,
-  NoNodeError,
-  RecoverableError,
-  type Bytes,
-  type Client,
-  type OneShotWatch,
-} from '@zabra/client/core'
+import { NoNodeError, ZooKeeperError, type Bytes, type Client, type OneShotWatch } from '@zabra/client/core'
 
 export interface OwnNodeListener {
   /** Receives the data of the znode, once when the watch is set and after each change. */
@@ -51,7 +44,7 @@ export class OwnNodeWatcher {
     } catch (error) {
       if (error instanceof NoNodeError) this.#listener.onDeleted()
       // The client's states report the end of the session or of the client.
-      else if (!(error instanceof FatalError)) this.#listener.onWatchFailed?.(error)
+      else if (!ZooKeeperError.is(error) || error.scope === 'request') this.#listener.onWatchFailed?.(error)
     }
   }
 
@@ -61,7 +54,7 @@ export class OwnNodeWatcher {
       try {
         return await this.#client.watchOnce(this.path, 'data', { retry: {} })
       } catch (error) {
-        if (!(error instanceof RecoverableError)) throw error
+        if (!ZooKeeperError.is(error) || !error.retryable) throw error
         await waitForConnection(this.#client)
       }
     }

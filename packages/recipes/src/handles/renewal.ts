@@ -1,4 +1,4 @@
-import { FatalError, RecoverableError, type Client, type ErrorPolicy } from '@zabra/client/core'
+import { ZooKeeperError, type Client, type ErrorPolicy } from '@zabra/client/core'
 
 const renewals = new WeakMap<Client, LeaseRenewal>()
 
@@ -50,7 +50,7 @@ class LeaseRenewal {
       await this.#client.syncCommitted({ retry: false, timeout: this.#client.session.timeout / 3 })
     } catch (error) {
       // The lease then runs out, which the handles check themselves.
-      if (error instanceof RecoverableError || error instanceof FatalError) return
+      if (ZooKeeperError.is(error) && (error.retryable || error.scope !== 'request')) return
       this.#client.instrumentation?.recipe?.({ recipe: 'lease', path: '/', phase: 'renewalFailed' })
     }
   }

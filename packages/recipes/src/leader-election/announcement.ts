@@ -2,7 +2,7 @@ import {
   MultiError,
   NodeExistsError,
   NoNodeError,
-  RecoverableError,
+  ZooKeeperError,
   type Bytes,
   type Client,
 } from '@zabra/client/core'
@@ -57,7 +57,7 @@ export async function announce(
       await client.unordered().multi([check, ...drop, create])
       return
     } catch (error) {
-      const lost = error instanceof RecoverableError && error.maybeApplied
+      const lost = ZooKeeperError.is(error) && error.retryable && error.maybeApplied
       if (!lost && !(error instanceof MultiError)) throw error
       if (error instanceof MultiError && error.index === 0) throw error.cause
       const exists = lost || (error instanceof MultiError && error.cause instanceof NodeExistsError)
@@ -84,7 +84,7 @@ export async function withdrawAnnouncement(client: Client, path: string, own: st
       return true
     } catch (error) {
       if (error instanceof MultiError && error.cause instanceof NoNodeError) return error.index === 0
-      if (!(error instanceof RecoverableError)) throw error
+      if (!ZooKeeperError.is(error) || !error.retryable) throw error
       await waitForConnection(client)
     }
   }

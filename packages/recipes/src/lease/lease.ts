@@ -3,7 +3,7 @@ import {
   MultiError,
   NodeExistsError,
   NoNodeError,
-  RecoverableError,
+  ZooKeeperError,
   UsageError,
   type Client,
   type Stat,
@@ -36,7 +36,7 @@ export interface Lease extends AsyncDisposable {
   /** Throws the `LostError` unless the lease is certainly valid. */
   assertHeld(): void
   /**
-   * Restarts the duration. Rejects with a `LostError` when the lease has ended, with a `RecoverableError` when the
+   * Restarts the duration. Rejects with a `LostError` when the lease has ended, with a retryable error when the
    * outcome is unknown.
    */
   renew(): Promise<void>
@@ -108,7 +108,7 @@ async function writeGrant(client: Client, path: string, grant: Grant, version: n
   try {
     return await client.setData(path, encodeGrant(grant), { version })
   } catch (error) {
-    if (!(error instanceof RecoverableError) || !error.maybeApplied) throw error
+    if (!ZooKeeperError.is(error) || !error.retryable || !error.maybeApplied) throw error
     await client.sync(path)
     const { data, stat } = await client.getData(path)
     if (stat.version === version + 1 && decodeGrant(data)?.mark === grant.mark) return stat

@@ -4,6 +4,7 @@ import {
   NodeExistsError,
   NoNodeError,
   UsageError,
+  withCodecErrors,
   type CallOptions,
   type Client,
   type Codec,
@@ -48,7 +49,7 @@ export class NameService<T> {
   constructor(client: Client, base: string, codec: Codec<T>) {
     this.#client = client.unordered()
     this.base = base
-    this.#codec = codec
+    this.#codec = withCodecErrors(codec, { operation: 'name service', path: base })
   }
 
   /**

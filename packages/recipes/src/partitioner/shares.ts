@@ -1,4 +1,4 @@
-import { StateError, type Client } from '@zabra/client/core'
+import { ZooKeeperError, type Client } from '@zabra/client/core'
 import { LostError } from '../handles/lost.ts'
 import type { LockHandle, RecipeOptions } from '../handles/types.ts'
 import { Mutex } from '../mutex/mutex.ts'
@@ -7,7 +7,7 @@ import { delay } from '../support/delay.ts'
 import { assignmentChange, type Phase } from './decide.ts'
 
 /** The item is assigned to another member: finish the work and release it. */
-export class HandOverError extends StateError {
+export class HandOverError extends ZooKeeperError {
   static override readonly tag = 'HandOverError'
 }
 

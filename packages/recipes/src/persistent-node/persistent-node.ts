@@ -4,7 +4,7 @@ import {
   ConnectionLossError,
   MultiError,
   NodeExistsError,
-  StateError,
+  ZooKeeperError,
   type ACL,
   type Bytes,
   type Client,
@@ -36,7 +36,7 @@ export interface PersistentNodeOptions {
 }
 
 /** The znode belongs to another client. */
-export class NodeConflictError extends StateError {
+export class NodeConflictError extends ZooKeeperError {
   static override readonly tag: string = 'NodeConflictError'
   /** Id of the session that owns it; 0n for none. */
   readonly owner: bigint

@@ -1,4 +1,4 @@
-import { FatalError, MultiError, type Client, type Stat, type StateChange } from '@zabra/client/core'
+import { MultiError, ZooKeeperError, type Client, type Stat, type StateChange } from '@zabra/client/core'
 import { watchHorizon } from '../handles/horizon.ts'
 import { LostError, type LostReason } from '../handles/lost.ts'
 import { lossReason, sessionStatusOf } from '../handles/policy.ts'
@@ -153,7 +153,8 @@ export class Message<T> implements AsyncDisposable {
         return
       } catch (error) {
         // Deleted with its session, or by an earlier attempt.
-        if (error instanceof MultiError || error instanceof FatalError) return
+        if (error instanceof MultiError) return
+        if (ZooKeeperError.is(error) && error.scope !== 'request') return
         if (!isAmbiguous(error)) throw error
       }
     }

@@ -3,7 +3,7 @@ import {
   ConnectionLossError,
   NodeExistsError,
   NoNodeError,
-  StateError,
+  ZooKeeperError,
   UsageError,
   type Client,
   type Codec,
@@ -32,7 +32,7 @@ export interface PutOptions {
 }
 
 /** The queue is full. */
-export class QueueFullError extends StateError {
+export class QueueFullError extends ZooKeeperError {
   static override readonly tag = 'QueueFullError'
 }
 

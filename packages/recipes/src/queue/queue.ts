@@ -1,4 +1,4 @@
-import { abortError, UsageError, type Client, type Codec } from '@zabra/client/core'
+import { abortError, UsageError, withCodecErrors, type Client, type Codec } from '@zabra/client/core'
 import { isNewSession, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
 import { acquireHead, type HeadOptions, type QueueHead } from '../lock-queue/queue-head.ts'
 import { compareSequence } from '../lock-queue/contenders.ts'
@@ -62,11 +62,12 @@ export class Queue<T> {
   #isWaiting = false
 
   constructor(client: Client, path: string, options: QueueOptions<T>) {
-    const { codec, deadLetterAfter, maxItems = 10_000, naming = 'recipe', bound } = options
+    const { deadLetterAfter, maxItems = 10_000, naming = 'recipe', bound } = options
     if (!(maxItems >= 1)) throw new UsageError(`Expected maxItems from 1 up, got ${maxItems}`)
     if (deadLetterAfter !== undefined && !(deadLetterAfter >= 1)) {
       throw new UsageError(`Expected deadLetterAfter from 1 up, got ${deadLetterAfter}`)
     }
+    const codec = withCodecErrors(options.codec, { operation: 'queue', path })
     this.#client = client.unordered()
     this.path = path
     this.#layout = queueLayout(path, naming)

@@ -1,7 +1,7 @@
 import {
   BadVersionError,
   NoNodeError,
-  StateError,
+  ZooKeeperError,
   UsageError,
   type Client,
   type Stat,
@@ -10,7 +10,7 @@ import type { RecipeOptions } from '../handles/types.ts'
 import { createIfMissing } from '../support/retry.ts'
 
 /** The semaphore exists with another number of permits. Use that one, or change it with `setPermits`. */
-export class PermitsConflictError extends StateError {
+export class PermitsConflictError extends ZooKeeperError {
   static override readonly tag = 'PermitsConflictError'
   /** Permits that the caller specified. */
   readonly expected: number

@@ -3,7 +3,6 @@ import {
   ClosedError,
   MultiError,
   NoNodeError,
-  RecoverableError,
   SessionExpiredError,
   UsageError,
   ZooKeeperError,
@@ -308,7 +307,7 @@ export class Semaphore {
         return undefined
       }
       if (!(error instanceof ZooKeeperError) || error instanceof MultiError) throw error
-      if (error instanceof RecoverableError && error.maybeApplied && !signal?.aborted) {
+      if (error.retryable && error.maybeApplied && !signal?.aborted) {
         const found = await this.#find(protectionId)
         if (found !== undefined) this.#removedEntries.add(entry)
         if (found !== undefined || (await this.client.exists(entry.path)) !== undefined) return found

@@ -1,4 +1,4 @@
-import { UsageError, type Client, type Codec, type CreateMode } from '@zabra/client/core'
+import { UsageError, withCodecErrors, type Client, type Codec, type CreateMode } from '@zabra/client/core'
 import { uuid } from '../support/uuid.ts'
 import { NodeConflictError, PersistentNode } from '../persistent-node/persistent-node.ts'
 import { isFinished, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
@@ -57,7 +57,8 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
   constructor(client: Client, path: string, options: ServiceDiscoveryOptions<T> = {}) {
     this.#client = client
     this.path = path
-    this.#codec = instanceCodec(options.payload ?? (anyJson as PayloadCodec<T>))
+    const codec = instanceCodec(options.payload ?? (anyJson as PayloadCodec<T>))
+    this.#codec = withCodecErrors(codec, { operation: 'service discovery', path })
   }
 
   /** Registers an instance and keeps it registered. Resolves when the servers have it. */

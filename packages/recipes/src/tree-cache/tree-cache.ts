@@ -1,10 +1,10 @@
 import {
-  FatalError,
   NoNodeError,
-  RecoverableError,
+  ZooKeeperError,
   SessionExpiredError,
   AsyncQueue,
   UsageError,
+  withCodecErrors,
   type Bytes,
   type Client,
   type Codec,
@@ -91,7 +91,8 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
     this.#client = client
     this.root = root
     this.#entries = new EntryTable(root)
-    this.#options = options
+    const codec = options.codec && withCodecErrors(options.codec, { operation: 'tree cache', path: root })
+    this.#options = { ...options, ...(codec && { codec }) }
     this.#settleReady = { resolve: () => {}, reject: () => {} }
     this.ready = new Promise((resolve, reject) => (this.#settleReady = { resolve, reject }))
     // The caller may ignore it.
@@ -332,11 +333,12 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
       this.#emitAll(this.#entries.removed(path))
       return false
     }
-    if (error instanceof TreeTooLargeError || error instanceof FatalError) this.#onReadError(error)
+    const isEnd = ZooKeeperError.is(error) && error.scope !== 'request'
+    if (isEnd || error instanceof TreeTooLargeError) this.#onReadError(error)
     else {
       this.#emit({ type: 'unreadable', path, cause: error })
       // A lost connection is followed by another full read.
-      if (!(error instanceof RecoverableError)) this.#emitAll(this.#entries.unreadable(path))
+      if (!ZooKeeperError.is(error) || !error.retryable) this.#emitAll(this.#entries.unreadable(path))
     }
     // The last known value stays.
     return true

@@ -1,0 +1,222 @@
+import {
+  abortSignal,
+  aFunction,
+  call,
+  findWrongOption,
+  flag,
+  milliseconds,
+  numbers,
+  object,
+  oneOf,
+  shown,
+  text,
+  trueOrFalse,
+  whole,
+  type Rule,
+} from './checks.ts'
+import { createFlags } from './call-options.ts'
+import { UsageError } from './errors.ts'
+import type { DeleteTreeOptions, WalkOptions } from './tree-types.ts'
+import type {
+  CallOptions,
+  CreateOptions,
+  DeleteOptions,
+  MissingNode,
+  MkdirpOptions,
+  ReadOp,
+  ReconfigChange,
+  SetDataOptions,
+  WatchOptions,
+  WriteOp,
+} from './types.ts'
+
+type Rules<T> = { readonly [K in keyof Required<T>]: Rule }
+
+const version: Rule = ['a version, -1 for any', whole(-1, 0x7fff_ffff)]
+/** For what is checked elsewhere. */
+const anything: Rule = ['anything', () => true]
+const aclRule: Rule = ['a list of { perms, scheme, id }', Array.isArray]
+
+export const retryRule: Rule = [
+  'false or numbers: base, factor, cap, maxAttempts, maxElapsed',
+  (value) => value === false || numbers('base', 'factor', 'cap', 'maxAttempts', 'maxElapsed')(value),
+]
+
+const common: Rules<CallOptions> = {
+  signal: ['an AbortSignal', abortSignal],
+  timeout: milliseconds,
+  retry: retryRule,
+  waitForReadWrite: trueOrFalse,
+}
+
+const create: Rules<CreateOptions> = {
+  ...common,
+  mode: oneOf(...Object.keys(createFlags)),
+  acl: aclRule,
+  // Its range depends on the mode.
+  ttl: ['milliseconds', (value) => typeof value === 'number'],
+  parents: ["true, false or 'persistent'", (value) => flag(value) || value === 'persistent'],
+  protected: ['true, false or a function', (value) => flag(value) || call(value)],
+  idempotent: trueOrFalse,
+}
+
+const deleteTree: Rules<DeleteTreeOptions> = {
+  ...common,
+  requestTimeout: milliseconds,
+  onUnreadable: aFunction,
+  batchSize: ['a number of 1 znode or more', whole(1)],
+  includeRoot: trueOrFalse,
+  onFound: aFunction,
+  onDeleted: aFunction,
+}
+
+const walk: Rules<WalkOptions> = {
+  ...common,
+  requestTimeout: milliseconds,
+  onUnreadable: aFunction,
+  maxDepth: ['a depth, 0 or more', milliseconds[1]],
+  filter: aFunction,
+}
+
+const mapOf = (rules: Readonly<Record<string, Rule>>): ReadonlyMap<string, Rule> =>
+  new Map(Object.entries(rules))
+
+/** The options of each call; those of `reconfig` include the change. */
+const rulesOf = {
+  call: mapOf(common),
+  create: mapOf(create),
+  delete: mapOf({
+    ...common,
+    version,
+    guaranteed: trueOrFalse,
+    idempotent: trueOrFalse,
+    recursive: trueOrFalse,
+    missingOk: trueOrFalse,
+  } satisfies Rules<DeleteOptions>),
+  setData: mapOf({
+    ...common,
+    version,
+    idempotent: trueOrFalse,
+    createIfMissing: trueOrFalse,
+  } satisfies Rules<SetDataOptions>),
+  setACL: mapOf({ ...common, version }),
+  watch: mapOf({
+    ...common,
+    mode: oneOf('persistent', 'persistentRecursive'),
+    buffer: ['a whole number of 1 event or more', whole(1)],
+  } satisfies Rules<WatchOptions>),
+  mkdirp: mapOf({
+    ...common,
+    mode: oneOf('container', 'persistent'),
+    acl: aclRule,
+  } satisfies Rules<MkdirpOptions>),
+  deleteTree: mapOf(deleteTree),
+  walk: mapOf(walk),
+  reconfig: mapOf({
+    joining: ['a string', text],
+    leaving: ['a string', text],
+    members: ['a string', text],
+    version: ['a version (bigint)', (value) => typeof value === 'bigint'],
+  } satisfies Rules<ReconfigChange>),
+  missingNode: mapOf({
+    path: anything,
+    data: anything,
+    mode: oneOf('container', 'persistent'),
+    acl: aclRule,
+  } satisfies Rules<MissingNode>),
+  close: mapOf({ signal: common.signal }),
+} as const
+
+/** The properties of each operation of a multi or a multiRead. */
+const operationRules: ReadonlyMap<unknown, ReadonlyMap<string, Rule>> = new Map(
+  Object.entries({
+    create: { data: anything, mode: create.mode, acl: aclRule, ttl: create.ttl },
+    delete: { version },
+    check: { version },
+    setData: { data: anything, version },
+    getData: {},
+    getChildren: {},
+  } satisfies Record<(WriteOp | ReadOp)['op'], Readonly<Record<string, Rule>>>).map(([op, rules]) => [
+    op,
+    mapOf({ op: anything, path: anything, ...rules }),
+  ]),
+)
+
+export type OptionsKind = keyof typeof rulesOf
+
+/**
+ * Returns the error for options of a call that are wrong in name or kind, or whose access list is; undefined for valid
+ * ones.
+ */
+export function wrongOptions(
+  kind: OptionsKind,
+  options: object | undefined,
+  operation: string,
+  path?: string,
+): UsageError | undefined {
+  if (options === undefined) return undefined
+  const wrong = findWrongOption(options, rulesOf[kind], () => ({
+    start: path === undefined ? `${operation}: ` : `${operation} ${shownPath(path)}: `,
+    context: { operation, path },
+  }))
+  if (wrong !== undefined) return wrong
+  const { acl } = options as { readonly acl?: unknown }
+  return acl === undefined ? undefined : wrongAcl(acl, operation, path)
+}
+
+/** Returns the error for an operation of a multi whose kind or properties are wrong; undefined for a valid one. */
+export function wrongOperation(operation: unknown, index: number): UsageError | undefined {
+  if (!object(operation)) {
+    const message = `Expected operation ${index} as { op, path, … }, got ${shown(operation)}`
+    return new UsageError(message, { operation: 'multi' })
+  }
+  const { op, path, acl } = operation as { op?: unknown; path?: string; acl?: unknown }
+  const rules = operationRules.get(op)
+  const context = { operation: 'multi', path }
+  if (rules === undefined) {
+    const message = `Expected op of operation ${index} among ${[...operationRules.keys()].join(', ')}, got ${shown(op)}`
+    return new UsageError(message, context)
+  }
+  const pathReason = wrongPathType(path)
+  if (pathReason !== undefined)
+    return new UsageError(`operation ${index}: ${pathReason}`, { operation: 'multi' })
+  return (
+    findWrongOption(operation, rules, () => ({
+      start: `operation ${index}, ${String(op)} ${path}: `,
+      context,
+    })) ?? (acl === undefined ? undefined : wrongAcl(acl, `operation ${index}, create`, path))
+  )
+}
+
+/** Returns the error for an access list that is no list of entries with valid permissions; undefined for a valid one. */
+export function wrongAcl(acl: unknown, operation: string, path?: string): UsageError | undefined {
+  const reason = aclReason(acl)
+  return reason === undefined
+    ? undefined
+    : new UsageError(`${operation}${path === undefined ? '' : ` ${shownPath(path)}`}: ${reason}`, {
+        operation,
+        path,
+      })
+}
+
+function aclReason(acl: unknown): string | undefined {
+  if (!Array.isArray(acl)) return `Expected an ACL as a list of { perms, scheme, id }, got ${shown(acl)}`
+  for (const [index, entry] of acl.entries()) {
+    if (!object(entry)) return `Expected ACL entry ${index} as { perms, scheme, id }, got ${shown(entry)}`
+    const { perms, scheme, id } = entry as Record<string, unknown>
+    if (!whole(1, 31)(perms)) {
+      return `Expected perms of ACL entry ${index} as a sum of Perms, from 1 to 31 such as Perms.ALL or Perms.READ | Perms.WRITE, got ${shown(perms)}`
+    }
+    if (!text(scheme) || scheme === '')
+      return `Expected the scheme of ACL entry ${index} as a string such as 'world', got ${shown(scheme)}`
+    if (!text(id))
+      return `Expected the id of ACL entry ${index} as a string such as 'anyone', got ${shown(id)}`
+  }
+  return undefined
+}
+
+/** Returns why a path is no path, for values of other types. */
+export const wrongPathType = (path: unknown): string | undefined =>
+  typeof path === 'string' ? undefined : `Expected a path as a string, got ${shown(path)}`
+
+const shownPath = (path: unknown): string => (typeof path === 'string' ? path : shown(path))

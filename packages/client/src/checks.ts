@@ -1,0 +1,125 @@
+import { UsageError, type ErrorContext } from './errors.ts'
+
+export type Check = (value: unknown) => boolean
+
+/** What an option must be, in words, and the check. A function may return what is wrong in place of false. */
+export type Rule = readonly [expected: string, check: Check]
+
+export const whole =
+  (from: number, to = Number.MAX_SAFE_INTEGER): Check =>
+  (value) =>
+    Number.isInteger(value) && (value as number) >= from && (value as number) <= to
+export const flag: Check = (value) => typeof value === 'boolean'
+export const call: Check = (value) => typeof value === 'function'
+export const object: Check = (value) => typeof value === 'object' && value !== null
+export const bytes: Check = (value) => value instanceof Uint8Array
+export const text: Check = (value) => typeof value === 'string'
+const positive: Check = (value) => typeof value === 'number' && value >= 0
+export const abortSignal: Check = (value) => object(value) && 'aborted' in (value as object)
+
+/** A rule for one of some words. */
+export const oneOf = (...words: readonly string[]): Rule => [
+  words.map((word) => `'${word}'`).join(' or '),
+  (value) => words.includes(value as string),
+]
+
+/** Checks for an object that has no properties but these, each absent or a number from 0. */
+export const numbers =
+  (...names: string[]): Check =>
+  (value) =>
+    object(value) &&
+    Object.entries(value as object).every(
+      ([name, member]) => names.includes(name) && (member === undefined || positive(member)),
+    )
+
+/** A time in milliseconds, which may be fractional. */
+export const milliseconds: Rule = ['milliseconds, 0 or more', positive]
+export const trueOrFalse: Rule = ['true or false', flag]
+export const aFunction: Rule = ['a function', call]
+
+/** Names of options in other clients, with the option of this one. */
+const knownElsewhere: Readonly<Record<string, string>> = {
+  acls: 'acl',
+  ephemeral: "mode: 'ephemeral'",
+  flags: 'mode',
+  makepath: 'parents',
+  makePath: 'parents',
+  sequence: "mode: 'persistentSequential'",
+  sequential: "mode: 'persistentSequential'",
+  hosts: 'servers',
+  host: 'servers',
+}
+
+/**
+ * Returns the error for options that are no object, contain an option without a rule, or one of the wrong kind;
+ * undefined for valid ones. `describe` gives the start of the message.
+ */
+export function findWrongOption(
+  options: unknown,
+  rules: ReadonlyMap<string, Rule>,
+  describe: () => { readonly start: string; readonly context: ErrorContext },
+): UsageError | undefined {
+  if (options === undefined) return undefined
+  if (typeof options !== 'object' || options === null) {
+    const { start, context } = describe()
+    return new UsageError(`${start}Expected options as an object, got ${shown(options)}`, context)
+  }
+  for (const name in options) {
+    const rule = rules.get(name)
+    const value = (options as Record<string, unknown>)[name]
+    if (rule !== undefined && (value === undefined || rule[1](value))) continue
+    const { start, context } = describe()
+    const message =
+      rule === undefined
+        ? `Expected options among ${[...rules.keys()].join(', ')}, got ${name}.${suggestion(name, rules.keys())}`
+        : `Expected option ${name} to be ${rule[0]}, got ${shown(value)}`
+    return new UsageError(start + message, context)
+  }
+  return undefined
+}
+
+type Primitive = number | bigint | boolean | symbol | undefined
+
+/** Describes a value without its contents, which may be secret, unless it is primitive. */
+export function shown(value: unknown): string {
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'a list'
+  if (typeof value === 'object' || typeof value === 'function')
+    return `a ${typeof value}`.replace('a o', 'an o')
+  return typeof value === 'string' ? JSON.stringify(value.slice(0, 100)) : String(value as Primitive)
+}
+
+function suggestion(name: string, known: Iterable<string>): string {
+  const elsewhere = Object.hasOwn(knownElsewhere, name) ? knownElsewhere[name] : undefined
+  const names = [...known]
+  if (elsewhere !== undefined && names.includes(elsewhere.split(':')[0]!))
+    return ` Did you mean ${elsewhere}?`
+  const lower = name.toLowerCase()
+  const near = names.find((other) => isNear(lower, other.toLowerCase()))
+  return near === undefined ? '' : ` Did you mean ${near}?`
+}
+
+/** Whether two names differ by a unit at the end or by at most two letters inserted, left out, changed or swapped. */
+function isNear(a: string, b: string): boolean {
+  if (a.length > 40) return false
+  return b === `${a}ms` || distance(a, b) <= (Math.min(a.length, b.length) < 5 ? 1 : 2)
+}
+
+/** Returns the edit distance of two short words; a swap of neighbours counts one. */
+function distance(a: string, b: string): number {
+  let beforeLast: number[] = []
+  let last = Array.from({ length: b.length + 1 }, (_, j) => j)
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const cost = a[i - 1] === b[j - 1] ? 0 : 1
+      let best = Math.min(last[j]! + 1, row[j - 1]! + 1, last[j - 1]! + cost)
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1])
+        best = Math.min(best, beforeLast[j - 2]! + 1)
+      row.push(best)
+    }
+    beforeLast = last
+    last = row
+  }
+  return last[b.length]!
+}
