@@ -12,7 +12,7 @@ const USUAL_WORDS = words(`
   counter cursor descendant disk driver error executor field file first generator handlers id immediate index
   link list loader logger manager map order part path pipe policy port progress queue random read reader receiver
   registry request ring rules run scheduler server splitter state store stream sum table tracker
-  window write writer
+  window write
   naive partitions raw recording simulated simulation test
 `)
 

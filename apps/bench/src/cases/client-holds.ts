@@ -71,7 +71,11 @@ const asAcl = (count: number): ACL[] =>
 const digest =
   (length: number) =>
   (writer: Writer, index: number): void =>
-    writeAuthPacket(writer, { type: 0, scheme: 'digest', auth: new Uint8Array(length).fill(0x41 + (index % 50), index) })
+    writeAuthPacket(writer, {
+      type: 0,
+      scheme: 'digest',
+      auth: new Uint8Array(length).fill(0x41 + (index % 50), index),
+    })
 
 /** Sends requests over HTTP. Resolves once all are answered or refused. */
 function get(port: number, target: string, headers: Record<string, string> = {}): Promise<void> {
@@ -303,8 +307,7 @@ export const clientHolds: Case = {
       await many('ping', OpCode.ping, () => {})
 
       const known = await openSession(port)
-      await test(`${IDENTITIES} credentials`, () =>
-        known.requestMany(IDENTITIES, OpCode.auth, digest(120)))
+      await test(`${IDENTITIES} credentials`, () => known.requestMany(IDENTITIES, OpCode.auth, digest(120)))
       await test(`${REQUESTS_AT_ONCE} × checks of 1,000 access entries against ${IDENTITIES} identities`, () =>
         known.requestMany(REQUESTS_AT_ONCE, OpCode.getData, path('/guarded', false)))
       await test(`${REQUESTS_AT_ONCE} × whoAmI of ${IDENTITIES} identities`, () =>

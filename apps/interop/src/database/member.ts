@@ -1,4 +1,5 @@
 // Imports sources of the server: the built program does not export its database.
+import type { Clock } from '@zabra/runtime'
 import { defaults } from '../../../../packages/server/src/settings/index.ts'
 import { LeaderHistory } from '../../../../packages/server/src/database/testing/database-fixture.ts'
 import { openDatabase, type Database } from '../../../../packages/server/src/database/index.ts'
@@ -13,7 +14,7 @@ import {
 } from '../../../../packages/runtime/src/node/index.ts'
 
 export { LeaderHistory, SnapshotStream, type Database }
-export const clock = nodeClock
+export const clock: Clock = nodeClock
 
 /** Opens the data directory of a stopped member. */
 export function openMember(dataDir: string): Promise<Database> {

@@ -3,6 +3,7 @@ import {
   checkers,
   committedHistoryOf,
   committedTransactions,
+  DistinctTransactions,
   readServerLog,
   type Evidence,
   type History,
@@ -26,8 +27,9 @@ function filesNow(): ServerFiles {
 
 /** Returns what the logs of all members say about a history. The members were synchronized and have stopped. */
 export async function readEvidence(ensemble: Ensemble, history: History): Promise<Evidence> {
+  const distinct = new DistinctTransactions()
   const logs = await Promise.all(
-    ensemble.ids.map((id) => readServerLog(`s${id}`, filesNow(), ensemble.folder(id), [])),
+    ensemble.ids.map((id) => readServerLog(`s${id}`, filesNow(), ensemble.folder(id), [], distinct)),
   )
   return {
     history,

@@ -23,9 +23,6 @@ export interface ApiRoute {
   readonly run: (call: ApiCall) => HttpResponse | Promise<HttpResponse>
 }
 
-/** Longest body of a request in bytes. */
-const MAX_BODY_BYTES = 64 * 1024
-
 /** Returns an error of the API (RFC 9457). */
 export const problem = (status: number, title: string, detail: string): HttpResponse =>
   json(status, { type: 'about:blank', title, status, detail }, 'application/problem+json')
@@ -37,16 +34,4 @@ export function json(status: number, value: object, type = 'application/json'): 
     headers: { 'content-type': type, 'cache-control': 'no-store' },
     body: `${JSON.stringify(value)}\n`,
   }
-}
-
-/** Reads a short body; returns undefined when it is longer than `MAX_BODY_BYTES`. */
-export async function readBody(body: HttpRequest['body']): Promise<string | undefined> {
-  const decoder = new TextDecoder()
-  let [text, length] = ['', 0]
-  for await (const chunk of body) {
-    length += chunk.length
-    if (length > MAX_BODY_BYTES) return undefined
-    text += decoder.decode(chunk, { stream: true })
-  }
-  return text
 }
