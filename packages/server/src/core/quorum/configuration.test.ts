@@ -125,6 +125,37 @@ describe('an ensemble configuration', () => {
     )
   })
 
+  it('prints groups, weights and the addresses of a server in order, however they were written', () => {
+    const text =
+      'server.1=b:1:2|a:1:2|c:1:2\nserver.2=d:1:2\nserver.10=e:1:2\ngroup.12=10\ngroup.2=2:1\nweight.10=12'
+    expect(printConfiguration(parseConfiguration(text))).toBe(
+      [
+        'server.1=a:1:2|b:1:2|c:1:2:participant',
+        'server.2=d:1:2:participant',
+        'server.10=e:1:2:participant',
+        'group.2=2:1',
+        'group.12=10',
+        'weight.1=1',
+        'weight.2=1',
+        'weight.10=12',
+        'version=0',
+      ].join('\n'),
+    )
+  })
+
+  it('parses addresses and the client port with spaces around them', () => {
+    const text = 'server.1=a:1:2 | b:1:2 ; 2181\nversion=0'
+    expect(printConfiguration(parseConfiguration(text))).toBe(
+      'server.1=a:1:2|b:1:2:participant;0.0.0.0:2181\nversion=0',
+    )
+  })
+
+  it.each([false, true])('asks an oracle only where one is configured: %s', (oracle) => {
+    const two = parseConfiguration('server.1=a:1:2\nserver.2=b:1:2')
+    expect(verifierOf(two, { oracle }).canAskOracle).toBe(oracle)
+    expect(verifierOf(two).canAskOracle).toBe(false)
+  })
+
   it('equals one with the same members in another order and with another version', () => {
     const a = parseConfiguration('server.1=a:1:2\nserver.2=b:1:2\nversion=5')
     const b = parseConfiguration('server.2=b:1:2:participant\nserver.1=a:1:2')
@@ -143,6 +174,12 @@ describe('an ensemble configuration', () => {
   it.each([
     ['tickTime=5', 'line 1: expected server.N, group.N, weight.N or version, got "tickTime".'],
     ['server.x=a:1:2', 'line 1: expected server.N'],
+    ['xserver.1=a:1:2', 'line 1: expected server.N'],
+    ['server.1x=a:1:2', 'line 1: expected server.N'],
+    ['server.1=a:1:2\nversion=x5', 'line 2: expected a zxid in hexadecimal'],
+    ['server.1=a:1:2\nversion=5x', 'line 2: expected a zxid in hexadecimal'],
+    ['server.1=a:1:2\nweight.1=1x', 'expected a weight'],
+    [`server.1=${'x'.repeat(81)}`, `got "${'x'.repeat(80)}…"`],
     ['server.1=a:1', 'line 1: expected host:quorumPort:electionPort'],
     ['server.1=a:1:1', 'different ports'],
     ['server.1=a:0:1', 'expected a port from 1 to 65535, got 0'],

@@ -23,6 +23,20 @@ describe('applyReconfig', () => {
     )
   })
 
+  it('takes ids of several digits, and spaces around lines', () => {
+    expect(
+      after({
+        leavingServers: '12 , 3',
+        joiningServers: ` ${line(13)} , server.14 =h14:2888:3888;2181`,
+      }).match(/server\.\d+/g),
+    ).toEqual(['server.1', 'server.2', 'server.13', 'server.14'])
+  })
+
+  it('accepts one client port for all interfaces of several servers on one host', () => {
+    const members = [1, 2].map((id) => `server.${id}=h:${id}888:${id}889;0.0.0.0:2181`)
+    expect(after({ newMembers: members.join() })).toContain('server.2=h:2888:2889')
+  })
+
   it.each([',', '\n', ' , ', '\r\n'])(
     'replaces the whole membership with newMembers separated by %j',
     (separator) => {
@@ -41,6 +55,14 @@ describe('applyReconfig', () => {
 
   it.each<[Partial<ReconfigRequest>, RegExp]>([
     [{ leavingServers: '1,2' }, /at least 2 participants, got one with 1/],
+    [{ leavingServers: '1x' }, /id of a leaving server, got "1x"/],
+    [{ leavingServers: 'x1' }, /id of a leaving server, got "x1"/],
+    [{ joiningServers: `x${line(4)}` }, /Expected server\.N=/],
+    [{ joiningServers: 'server.4x=h4:2888:3888;2181' }, /Expected server\.N=/],
+    [
+      { newMembers: 'server.1=h1:2888:3888;c:2181,server.2=h2:2888:3888;c:2181' },
+      /different addresses for all servers, got c:2181 for 1 and 2/,
+    ],
     [{ leavingServers: 'x' }, /id of a leaving server, got "x"/],
     [{ joiningServers: 'nonsense' }, /Expected server\.N=/],
     [{ joiningServers: 'server.4=h4:2888' }, /expected host:quorumPort/],

@@ -136,3 +136,17 @@ describe('the verifiers of an active and a proposed configuration', () => {
     expect(votersOfAll(quorums)).toEqual([1, 2, 3, 4, 5])
   })
 })
+
+it('a majority has a size, one more than half of the voters', () => {
+  expect(
+    [1, 2, 3, 4, 5].map((count) => majority(Array.from({ length: count }, (_, id) => id)).quorumSize),
+  ).toEqual([1, 2, 2, 3, 3])
+})
+
+it('the voters of two configurations are in ascending order', () => {
+  expect(votersOfAll({ active: majority([10, 2]), proposed: majority([9, 2, 1]) })).toEqual([1, 2, 9, 10])
+})
+
+it('groups never ask an oracle', () => {
+  expect(hierarchical({ groups: new Map([[1, [1, 2]]]), weights: new Map() }).canAskOracle).toBe(false)
+})

@@ -308,3 +308,23 @@ describe('many watches', () => {
     expect(watchers.every(({ watchedPaths: watched }) => watched.size === 0)).toBe(true)
   })
 })
+
+describe('the watches of a closed connection', () => {
+  it('are removed on so many paths at a time, until none is left', () => {
+    const [fixture, watcher] = [new WatchFixture(), new RecordingWatcher()]
+    for (const path of ['/a', '/b', '/c']) fixture.watches.watchRecursively(watcher, path)
+    expect([fixture.watches.removeSome(watcher, 2), watcher.watchedPaths.size]).toEqual([false, 1])
+    expect([fixture.watches.removeSome(watcher, 1), fixture.watches.size]).toEqual([true, 0])
+    fixture.changed('/a/x')
+    expect(watcher.takeEvents()).toEqual([])
+  })
+
+  it('leave a recursive watch of another connection on the same path', () => {
+    const fixture = new WatchFixture()
+    const [one, two] = [new RecordingWatcher(), new RecordingWatcher()]
+    for (const watcher of [one, two]) fixture.watches.watchRecursively(watcher, '/a')
+    fixture.watches.removeAll(one)
+    fixture.changed('/a/x')
+    expect([one.takeEvents(), two.takeEvents()]).toEqual([[], [`${CHANGED} /a/x`]])
+  })
+})

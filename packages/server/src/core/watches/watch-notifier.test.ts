@@ -264,3 +264,33 @@ describe('the events of each type of watch on /x', () => {
     expect(watcher.takeEvents()).toEqual([x(CREATED)])
   })
 })
+
+it('the statistics count recipients of each event that has any, and the bytes, until they are reset', () => {
+  const fixture = new WatchFixture()
+  const [one, two] = [new RecordingWatcher(), new RecordingWatcher()]
+  for (const watcher of [one, two]) fixture.watches.watchPersistently(watcher, '/a')
+  fixture.created('/a')
+  fixture.created('/a/x')
+  fixture.changed('/a')
+  fixture.changed('/b')
+  fixture.deleted('/a')
+  const { recipients, delivered } = fixture.notifier
+  const counts = (): number[][] =>
+    [recipients.created, recipients.children, recipients.changed, recipients.deleted].map(
+      ({ count, sum }) => [count, sum],
+    )
+  expect([counts(), delivered]).toEqual([
+    [
+      [1, 2],
+      [1, 2],
+      [1, 2],
+      [1, 2],
+    ],
+    8,
+  ])
+  expect(fixture.notifier.bytes).toBe(
+    [...one.views, ...two.views].reduce((sum, { length }) => sum + length, 0),
+  )
+  fixture.notifier.resetStats()
+  expect([fixture.notifier.bytes, counts().flat()]).toEqual([0, [0, 0, 0, 0, 0, 0, 0, 0]])
+})
