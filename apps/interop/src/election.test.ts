@@ -3,12 +3,13 @@ import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
 import { ElectionParticipant } from './election/participant.ts'
-import { describeWith } from './harness/requirements.ts'
+import { describeWith, missingRequirements } from './harness/requirements.ts'
 import { fourLetterWord } from './harness/client.ts'
 import { freePort } from './harness/ports.ts'
 import { reference, scratch, Server, type Kind } from './harness/servers.ts'
 
-const kinds: readonly Kind[] = process.env['ZABRA_APACHE_39'] ? [reference, 'apache-3.9'] : [reference]
+const kinds: readonly Kind[] =
+  missingRequirements('newestApache') === undefined ? [reference, 'apache-3.9'] : [reference]
 
 /** The servers 1 to 3 on free ports. */
 interface Ensemble {
