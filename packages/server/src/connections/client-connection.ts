@@ -30,9 +30,6 @@ export function acceptClient(service: ClientService, wire: Connection): void {
   connections.add(new ClientConnection(service, wire, host))
 }
 
-/** After a longer request its connection may have spent its share of the turn. */
-const LARGE_REQUEST_BYTES = 8192
-
 /** Memory of an idle connection in bytes, with its socket and what `COUNTED_BYTES` leaves out. */
 const CONNECTION_BYTES = 8000
 /** Memory beyond that is counted in steps of so many bytes, so that a request in flight does not change the sum twice. */
@@ -321,9 +318,11 @@ class ClientConnection implements RequestClient, HandshakeClient {
     stats.received++
     stats.requestBytes += end - start
     if (this.phase !== 'open') return this.#onEarlyFrame(bytes, start, end)
+    const { writer } = this.replyWriter
+    const before = writer.length
     this.requests.handle(bytes, start, end)
-    if (end - start > LARGE_REQUEST_BYTES) this.#service.turnShares.checkNext()
-    if (this.#service.turnShares.isSpent()) this.waitForTurn()
+    const replied = Math.max(0, writer.length - before)
+    if (this.#service.turnShares.isSpent(end - start + replied)) this.waitForTurn()
   }
 
   #onEarlyFrame(bytes: Uint8Array, start: number, end: number): void {

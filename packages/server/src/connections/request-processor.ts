@@ -1,21 +1,29 @@
-import { ErrorCode, OpCode, type Reader } from '@zabra/protocol'
+import { ErrorCode, OpCode, Writer, Xid, type Reader } from '@zabra/protocol'
 import { invariant } from '@zabra/runtime'
 import { isRead, isWrite } from '../core/operations/index.ts'
 import type { Summary } from '../core/histogram.ts'
-import type { SubTxn, Zxid } from '../core/types.ts'
+import type { ChunkedReply, ReadCaller } from '../core/reads/index.ts'
+import type { Identity, SessionId, SubTxn, Zxid } from '../core/types.ts'
 import { recordRefusal } from '../audit/index.ts'
 import type { AcceptedWrite } from '../pipeline/index.ts'
 import { Authentication, type AuthenticatingClient } from './authentication.ts'
 import type { ChannelRequests, ClientChannel } from './client-channel.ts'
 import type { ClientService } from './client-service.ts'
 import { BACKLOG_LIMIT, PauseReason } from './flow-control.ts'
-import { ReadExecutor, type ChunkedReplySender } from './read-executor.ts'
 import { isSessionMoved, SESSION_MOVED_REASON } from './reply-writer.ts'
 import { QueuedRequest, RequestQueue, startedSync } from './request-queue.ts'
 import { MAX_WATCH_BYTES } from './watched-paths.ts'
 
 /** Bytes of the xid and the op code, with which every request begins. */
 const HEADER_BYTES = 8
+
+/** The header of a request. */
+interface RequestHeader {
+  readonly xid: number
+  readonly type: number
+  /** When the request was received, on the monotonic clock. */
+  readonly startedAt: number
+}
 
 /** The connection of a request processor. */
 export interface RequestClient extends ClientChannel, AuthenticatingClient {
@@ -28,13 +36,21 @@ export interface RequestClient extends ClientChannel, AuthenticatingClient {
 /**
  * Processes the requests of one session and replies to them in their order. A write is prepared as soon as it is received, and
  * its reply waits until it is applied; a read waits for the earlier requests of its session.
+ *
+ * A large reply is written over several turns of the event loop, one at a time. Other replies and events of the connection wait
+ * behind it, which keeps replies in order and an event behind the reply that set its watch.
  */
-export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
+export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChannel> {
   readonly #service: ClientService
   readonly #client: RequestClient
   readonly #reader: Reader
   readonly #queue: RequestQueue
-  readonly #readExecutor: ReadExecutor
+  /** The reply that is being written over several turns, and what is left to do for it. */
+  #reply: ChunkedReply | undefined
+  #steps: Generator<void> | undefined
+  /** Holds the bytes of chunked replies; made for the first one. */
+  #chunkWriter: Writer | undefined
+  #isStepping = false
   #authentication: Authentication | undefined
 
   /** `reader` reads requests; its state between two calls does not matter. */
@@ -43,7 +59,18 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
     this.#client = client
     this.#reader = reader
     this.#queue = new RequestQueue(service.bufferPool)
-    this.#readExecutor = new ReadExecutor(service, client, this)
+  }
+
+  get listener(): ClientChannel {
+    return this.#client
+  }
+
+  get sessionId(): SessionId {
+    return this.#client.sessionId
+  }
+
+  get identities(): readonly Identity[] {
+    return this.#client.identities
   }
 
   get length(): number {
@@ -52,23 +79,26 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
 
   /** The memory of the waiting requests and of the reply that is being written, in bytes. */
   get byteSize(): number {
-    return this.#queue.byteSize + this.#readExecutor.byteSize
+    return this.#queue.byteSize + (this.isReplying ? (this.#chunkWriter?.length ?? 0) : 0)
   }
 
   /** Whether a reply is being written over several turns. Nothing else may be flushed before it. */
   get isReplying(): boolean {
-    return this.#readExecutor.isBusy
+    return this.#steps !== undefined
   }
 
   /** Drops all requests: the connection is closed. */
   cancel(): void {
     this.#queue.clear()
-    this.#readExecutor.cancel()
+    this.#endChunkedReply()
   }
 
   /** Adds an event to the reply that has caused it, or to the buffer of the connection. */
   deliver(frame: Uint8Array): void {
-    if (!this.#readExecutor.captureNotification(frame)) this.#client.replyWriter.addNotification(frame)
+    const { replyWriter } = this.#client
+    if (!this.#isStepping) return replyWriter.addNotification(frame)
+    this.#chunkWriter!.raw(frame)
+    replyWriter.countFrame(frame.length)
   }
 
   /** Handles a request, whose bytes may be read during the call only. Ignores it unless the connection is open. */
@@ -133,6 +163,7 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
    */
   process(): void {
     const { flow } = this.#client
+    if (this.#queue.isIdle && !flow.isPausedFor(PauseReason.backlog)) return
     while (!flow.isBackpressured && this.#isOpen) {
       if (this.#queue.isReady && !this.#mustDeferReads()) this.#processFirst()
       else if (this.#queue.canStartDeferred) this.#startDeferred()
@@ -205,7 +236,7 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
   #mustDeferReads(): boolean {
     const { tree, deferredReads } = this.#service
     if (tree.isApplying) deferredReads.add(this.#client)
-    return this.#readExecutor.isBusy || tree.isApplying
+    return this.isReplying || tree.isApplying
   }
 
   /** Starts the oldest deferred write or sync. */
@@ -252,15 +283,94 @@ export class RequestProcessor implements ChannelRequests, ChunkedReplySender {
   #read(xid: number, type: number, body: Reader, startedAt: number): void {
     if (type === OpCode.ping && !this.#canAnswerPing()) return
     if (type === OpCode.closeSession) return this.#closeLocalSession(xid, startedAt)
-    this.#readExecutor.execute({ xid, type, startedAt }, body)
+    this.#execute({ xid, type, startedAt }, body)
     this.#limitWatches()
   }
 
-  sendChunkedReply(bytes: Uint8Array): void {
-    this.#client.flow.send(bytes)
+  // Reads
+
+  /** Writes the reply to a read, or begins to write it in chunks. */
+  #execute(request: RequestHeader, body: Reader): void {
+    const { xid, type } = request
+    const { scratch, tree } = this.#service
+    const { replyWriter } = this.#client
+    const zxid = tree.lastZxid
+    if (type === OpCode.setWatches || type === OpCode.setWatches2) {
+      // Events that the client has missed are sent before the reply, which has no body.
+      const result = this.#begin(type, body, scratch)
+      if (typeof result !== 'number') return this.#startChunkedReply(request, zxid, result)
+      return this.#endRead(replyWriter.beginReply(xid, zxid, result), request)
+    }
+    const mark = replyWriter.beginReply(type === OpCode.ping ? Xid.ping : xid, zxid, 0)
+    const result = this.#begin(type, body, replyWriter.writer)
+    if (typeof result !== 'number') {
+      replyWriter.writer.truncate(mark)
+      return this.#startChunkedReply(request, zxid, result)
+    }
+    if (result !== 0) replyWriter.setError(mark, result)
+    this.#endRead(mark, request)
+  }
+
+  /** Executes a read. Returns its error number, or a chunked reply unless one is being written already. */
+  #begin(type: number, body: Reader, writer: Writer): number | ChunkedReply {
+    const { reads } = this.#service
+    return this.isReplying ? reads.execute(type, body, writer, this) : reads.begin(type, body, writer, this)
+  }
+
+  #endRead(mark: number, { type, startedAt }: RequestHeader): void {
+    this.#endReply(mark, type, startedAt, this.#service.stats.readLatency)
+  }
+
+  #startChunkedReply(request: RequestHeader, zxid: Zxid, reply: ChunkedReply): void {
+    this.#client.flush()
+    this.#reply = reply
+    this.#steps = this.#writeChunkedReply(request, zxid, reply)
+    this.#stepLater()
+  }
+
+  *#writeChunkedReply(
+    { xid, type, startedAt }: RequestHeader,
+    zxid: Zxid,
+    reply: ChunkedReply,
+  ): Generator<void> {
+    const writer = (this.#chunkWriter ??= new Writer(1 << 16))
+    const { replyWriter } = this.#client
+    const begin = reply.hasNotifications ? -1 : replyWriter.beginReplyIn(writer, xid, zxid, 0)
+    const err = yield* reply.write(writer)
+    const { turnTime, stats, tree } = this.#service
+    const mark = begin === -1 ? replyWriter.beginReplyIn(writer, xid, tree.lastZxid, 0) : begin
+    // Other replies of the connection may have been written since this one began.
+    replyWriter.setErrorIn(writer, mark, err ?? 0)
+    writer.endFrame(mark)
+    replyWriter.countFrame(writer.length - mark)
+    replyWriter.recordReply(writer.length - mark, type, startedAt, turnTime, stats.readLatency)
+  }
+
+  #stepLater(): void {
+    this.#service.runLater(() => this.#step())
+  }
+
+  #step(): void {
+    const steps = this.#steps
+    if (steps === undefined) return
+    this.#isStepping = true
+    const isDone = steps.next().done === true
+    this.#isStepping = false
+    this.#client.countMemory()
+    // The count may have closed the connection.
+    if (this.#steps === undefined) return
+    if (!isDone) return this.#stepLater()
+    this.#endChunkedReply()
+    this.#client.flow.send(this.#chunkWriter!.take())
     this.#service.flushQueue.add(this.#client)
     this.#limitWatches()
     this.process()
+  }
+
+  /** Releases the chunked reply, whether it is complete or not. */
+  #endChunkedReply(): void {
+    this.#reply?.dispose?.()
+    this.#reply = this.#steps = undefined
   }
 
   /**

@@ -93,6 +93,8 @@ export class RequestQueue {
   /** Deferred writes and syncs. */
   deferredCount = 0
   #deferredReads = 0
+  /** Requests that are not in flight. */
+  #waiting = 0
   /** Syncs in flight. Requests behind one are not started, except for other syncs: they may rely on what the sync makes visible. */
   pendingSyncs = 0
   #bodyBytes = 0
@@ -115,10 +117,15 @@ export class RequestQueue {
     return this.#requests.first
   }
 
+  /** Whether there is nothing to process: no request, or only such as are in flight. */
+  get isIdle(): boolean {
+    return this.#waiting === 0 && this.#buffer === undefined
+  }
+
   /** Whether the first request can be processed: it is not in flight. */
   get isReady(): boolean {
     const { first } = this
-    return first !== undefined && (first.body !== undefined || first.err !== ErrorCode.OK)
+    return first !== undefined && isWaiting(first)
   }
 
   /** The oldest deferred write or sync. */
@@ -210,6 +217,7 @@ export class RequestQueue {
     this.#firstDeferredIndex =
       this.deferredCount =
       this.#deferredReads =
+      this.#waiting =
       this.pendingSyncs =
       this.#bodyBytes =
         0
@@ -218,6 +226,7 @@ export class RequestQueue {
   #count(request: QueuedRequest): void {
     if (isDeferredWrite(request)) this.deferredCount++
     else if (request.body !== undefined) this.#deferredReads++
+    if (isWaiting(request)) this.#waiting++
     if (request.syncBody !== undefined) this.pendingSyncs++
     this.#bodyBytes += bodyBytesOf(request)
   }
@@ -225,11 +234,14 @@ export class RequestQueue {
   #uncount(request: QueuedRequest): void {
     if (isDeferredWrite(request)) this.deferredCount--
     else if (request.body !== undefined) this.#deferredReads--
+    if (isWaiting(request)) this.#waiting--
     if (request.syncBody !== undefined) this.pendingSyncs--
     this.#bodyBytes -= bodyBytesOf(request)
   }
 }
 
+/** Whether a request is deferred or refused. */
+const isWaiting = ({ body, err }: QueuedRequest): boolean => body !== undefined || err !== ErrorCode.OK
 /** Whether a request is a deferred write or sync. */
 const isDeferredWrite = ({ body, canStartEarly }: QueuedRequest): boolean =>
   canStartEarly && body !== undefined

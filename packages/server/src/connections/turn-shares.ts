@@ -5,8 +5,11 @@ import type { Clock } from '@zabra/runtime'
  * loop has many events: first those of all sockets that have received bytes, then the run of the connections that wait.
  */
 const SHARE_MS = 4
-/** Requests that are handled between two looks at the clock. A power of two. */
-const REQUESTS_PER_CHECK = 4
+/** Bytes of requests and replies between two looks at the clock: one costs as much as a tenth of a small request. */
+const BYTES_PER_CHECK = 1536
+/** A small request counts as so many bytes, and one of unknown size as a fourth of those between two looks. */
+const REQUEST_BYTES = 128
+const UNKNOWN_BYTES = BYTES_PER_CHECK / 4 - REQUEST_BYTES
 
 /** A connection with requests that wait for a later turn. */
 export interface WaitingChannel {
@@ -30,7 +33,8 @@ export class TurnShares {
   readonly #options: TurnSharesOptions
   /** In the order of their turns. */
   readonly #waiting = new Set<WaitingChannel>()
-  #handled = 0
+  /** Bytes since the last look at the clock. */
+  #bytes = 0
   /** Whether a run is due: at most one in a turn, or each of them would take a share of its own. */
   #isScheduled = false
 
@@ -38,16 +42,18 @@ export class TurnShares {
     this.#options = options
   }
 
-  /** Counts a request. Returns whether the share of this turn is spent, which is checked for some requests only. */
-  isSpent(): boolean {
-    if ((++this.#handled & (REQUESTS_PER_CHECK - 1)) !== 0) return false
+  /** Counts a request with the bytes of its reply. Returns whether the share of this turn is spent, which is checked for some only. */
+  isSpent(bytes = UNKNOWN_BYTES): boolean {
+    this.#bytes += REQUEST_BYTES + bytes
+    if (this.#bytes < BYTES_PER_CHECK) return false
+    this.#bytes = 0
     // The sum over connections that all spend their share is below twice the first one.
     return this.#elapsed() >= SHARE_MS / (1 + this.#waiting.size) ** 2
   }
 
   /** Makes the next `isSpent` look at the clock: a request or reply was large. */
   checkNext(): void {
-    this.#handled |= REQUESTS_PER_CHECK - 1
+    this.#bytes = BYTES_PER_CHECK
   }
 
   /** Lets a connection proceed in a later turn. */

@@ -1,11 +1,9 @@
-import type { ACL } from '@zabra/protocol'
+import { parentOf, type ACL } from '@zabra/protocol'
 import { RingBuffer } from '../ring-buffer.ts'
 import {
   copyStatFields,
   DigestSum,
   isExcludedFromDigest,
-  StatFields,
-  updateStatDigest,
   statDigest,
   type NodeRef,
   type Tree,
@@ -63,7 +61,7 @@ export class PendingNode implements NodeRef {
  */
 export class PendingTree {
   readonly #tree: Tree
-  readonly #changed = new PathMap<PendingNode>()
+  #changed = new PathMap<PendingNode>()
   /** Pending ephemeral nodes by session, so that closing the session removes them. */
   readonly #created = new Map<SessionId, Set<string>>()
   /**
@@ -73,9 +71,10 @@ export class PendingTree {
   readonly #queue = new RingBuffer<PendingNode | string>('')
   readonly #zxids = new RingBuffer<Zxid>(0)
   readonly #digest = new DigestSum()
-  /** The node between `beginChange` and `endChange`, and its fields before the change. */
-  #changing: PendingNode | undefined
-  readonly #was = new StatFields()
+  /** The parent that was looked up last. */
+  #lastParent: PendingNode | undefined
+  /** The node that was changed, created or removed last: the hint for applying the transaction that did it. */
+  lastChanged: PendingNode | undefined
   /** While a multi is prepared: the states that its changes have replaced, to be restored when it fails. */
   #undo: { path: string; before: PendingNode | undefined; was: PendingNode | undefined }[] | undefined
   #undoDigest = { hi: 0, lo: 0 }
@@ -85,6 +84,16 @@ export class PendingTree {
 
   constructor(tree: Tree) {
     this.#tree = tree
+  }
+
+  /** Forgets all pending changes. */
+  clear(): void {
+    this.#changed = new PathMap()
+    this.#created.clear()
+    this.#queue.clear()
+    this.#zxids.clear()
+    this.#lastParent = this.lastChanged = this.#undo = undefined
+    this.#appliedMeanwhile = 0
   }
 
   get size(): number {
@@ -114,29 +123,32 @@ export class PendingTree {
     return this.#changed.get(path, hash) ?? this.#committed(path, hash)
   }
 
+  /** Returns the parent of a path. Consecutive writes often have the same parent, for which a lookup is saved. */
+  parent(path: string): PendingNode | undefined {
+    const last = this.#lastParent
+    if (last?.isCurrent === true && last.exists && isChild(path, last.path)) return last
+    return (this.#lastParent = this.get(parentOf(path)))
+  }
+
   /** Begins a change of a node at `zxid`. Subtracts its share from the digest, until `endChange` adds the new one. */
   beginChange(node: PendingNode, zxid: Zxid): void {
     const sum = this.digest
+    this.lastChanged = node
     if (this.#undo !== undefined) this.#remember(node.path, node.isCurrent ? node : undefined, zxid)
-    if (this.#tree.options.digest) {
-      sum.subtract(node.nodeDigest)
-      this.#changing = node
-      copyStatFields(node, this.#was)
-    }
+    if (this.#tree.options.digest) copyStatFields(node, sum.beginChange(node, node.nodeDigest))
     if (!node.isCurrent) this.#hold(node)
     this.#enqueue(node, zxid)
   }
 
   endChange(node: PendingNode): void {
     if (!this.#tree.options.digest || !node.exists) return
-    node.nodeDigest = isExcludedFromDigest(node.path) ? 0 : this.#count(node)
-    this.#changing = undefined
+    const hasBegun = this.#digest.endChange(node)
+    node.nodeDigest = isExcludedFromDigest(node.path)
+      ? 0
+      : hasBegun
+        ? this.#digest.updated(node.nodeDigest, node)
+        : statDigest(node, node.czxid, node.ctime, node.owner)
     this.#digest.add(node.nodeDigest)
-  }
-
-  #count(node: PendingNode): number {
-    if (node === this.#changing) return updateStatDigest(node.nodeDigest, this.#was, node)
-    return statDigest(node, node.czxid, node.ctime, node.owner)
   }
 
   /** Returns the one object that represents all nodes removed with a session, so that very many of them take little memory. */
@@ -162,6 +174,7 @@ export class PendingTree {
   create(node: PendingNode, before: PendingNode | undefined, zxid: Zxid): void {
     if (this.#undo !== undefined) this.#remember(node.path, before, zxid)
     if (before !== undefined) before.isCurrent = false
+    this.lastChanged = node
     this.#hold(node)
     this.#enqueue(node, zxid)
     this.endChange(node)
@@ -288,3 +301,9 @@ export class PendingTree {
     return node
   }
 }
+
+/** Whether a path is that of a child of a node other than the root. */
+const isChild = (path: string, parent: string): boolean =>
+  path.charCodeAt(parent.length) === 0x2f &&
+  path.lastIndexOf('/') === parent.length &&
+  path.startsWith(parent)
