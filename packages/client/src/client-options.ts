@@ -17,7 +17,7 @@ export interface SaslMechanism {
 export type ErrorPolicy =
   | 'connection'
   | 'session'
-  | { readonly lease: { readonly margin?: number; readonly renew?: 'commit' | 'passive' } }
+  | { readonly lease: { readonly marginMs?: number; readonly renew?: 'commit' | 'passive' } }
 
 export interface ClientOptions {
   /** A connect string such as `a:2181,b:2181/app` or `dns-srv://name/app`, or a list of addresses. */
@@ -29,7 +29,7 @@ export interface ClientOptions {
   /** Creates the chroot, as containers, if it is missing. */
   readonly createChroot?: boolean
   /** Requested timeout in milliseconds (default 30 000). The server may grant another. */
-  readonly sessionTimeout?: number
+  readonly sessionTimeoutMs?: number
   /** Resumes this session instead of opening one. */
   readonly session?: SessionCredentials
   /** What happens after expiry. `renew` (default) opens a new session, with the next generation. */

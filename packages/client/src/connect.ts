@@ -54,7 +54,7 @@ export async function connectWith(options: ConnectOptions, defaults: ConnectDefa
     platform,
     clock: platform.clock,
     random: platform.random,
-    sessionTimeout: options.sessionTimeout ?? 30_000,
+    sessionTimeoutMs: options.sessionTimeoutMs ?? 30_000,
     sessionExpiry: options.sessionExpiry ?? 'renew',
     readOnly: options.readOnly ?? false,
     auth: options.auth ?? NO_AUTH,

@@ -74,7 +74,7 @@ export class Cluster {
     const client = await connectWith(
       {
         servers: servers.map((server) => `${server.host.name}:${CLIENT_PORT}`),
-        sessionTimeout,
+        sessionTimeoutMs: sessionTimeout,
         transport: {
           schemes: ['tcp'],
           open: async (server, signal) =>

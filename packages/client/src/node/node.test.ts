@@ -75,7 +75,7 @@ describe.each([
   it('reads, writes and watches', async () => {
     const client = await open()
     const path = `/${scheme}`
-    await client.create(path, bytes('1'))
+    await client.create(path, { data: bytes('1') })
     const watch = await client.watchOnce(path, 'data')
     await client.setData(path, bytes('2'))
     expect((await watch.fired).type).toBe('nodeDataChanged')
@@ -90,7 +90,7 @@ describe.each([
 
   it('keeps its session on a new connection', async () => {
     const first = await open()
-    await first.create(`/${scheme}-e`, undefined, { mode: 'ephemeral' })
+    await first.create(`/${scheme}-e`, { mode: 'ephemeral' })
     const session = await first.detach()
     const second = await open({ session })
     expect((await second.exists(`/${scheme}-e`))!.ephemeralOwner).toBe(session.id)
@@ -106,7 +106,7 @@ describe('a client over TLS', () => {
     })
     expect(await client.whoAmI()).toContainEqual({
       scheme: 'x509',
-      user: expect.stringContaining('CN=alice'),
+      id: expect.stringContaining('CN=alice'),
     })
     await client.close()
   })

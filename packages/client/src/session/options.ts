@@ -11,7 +11,7 @@ export interface SessionOptions {
   readonly platform: Platform
   readonly clock: Clock
   readonly random: Random
-  readonly sessionTimeout: number
+  readonly sessionTimeoutMs: number
   readonly sessionExpiry: 'renew' | 'close'
   readonly readOnly: boolean
   readonly auth: readonly AuthInfo[]

@@ -101,9 +101,9 @@ export class Session
   constructor(options: SessionOptions, resume?: SessionCredentials) {
     const { clock, random, errorPolicy } = options
     this.options = options
-    this.#timeout = options.sessionTimeout
+    this.#timeout = options.sessionTimeoutMs
     this.hostProvider = new HostProvider(options.servers, random)
-    this.lease = new Lease(typeof errorPolicy === 'object' ? errorPolicy.lease.margin : undefined)
+    this.lease = new Lease(typeof errorPolicy === 'object' ? errorPolicy.lease.marginMs : undefined)
     this.states = new StateNotifier(this)
     if (options.auth.length > 0) this.#identities = new Identities(options.auth)
     this.dispatcher = new RequestDispatcher(options, this)
@@ -123,11 +123,11 @@ export class Session
     return (this.#watches ??= new WatchRegistry())
   }
 
-  get credentials(): SessionCredentials & { timeout: number; generation: number } {
+  get credentials(): SessionCredentials & { timeoutMs: number; generation: number } {
     return {
       id: this.#id,
       password: fromBinaryString(this.#password),
-      timeout: this.#timeout,
+      timeoutMs: this.#timeout,
       generation: this.#generation,
     }
   }
@@ -289,7 +289,7 @@ export class Session
     return {
       protocolVersion: 0,
       lastZxidSeen: this.#lastZxid.value,
-      timeOut: this.options.sessionTimeout,
+      timeOut: this.options.sessionTimeoutMs,
       sessionId: this.#id,
       passwd: this.#password === NO_PASSWORD ? NO_BYTES : fromBinaryString(this.#password),
       readOnly,
@@ -448,7 +448,7 @@ export class Session
     this.#watches?.end(['data', 'exists', 'children'], error)
     this.#id = 0n
     this.#password = NO_PASSWORD
-    this.#timeout = this.options.sessionTimeout
+    this.#timeout = this.options.sessionTimeoutMs
     this.#generation++
     this.#isGrantPending = true
     this.#changeState('connecting')
