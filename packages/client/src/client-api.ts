@@ -37,9 +37,13 @@ import type {
  */
 export interface Client extends AsyncDisposable {
   readonly state: ConnectionState
+  /** The connected server, as in `tcp://127.0.0.1:2181`; undefined without a connection. */
+  readonly server: string | undefined
   readonly session: SessionCredentials & { readonly timeoutMs: number; readonly generation: number }
   /** Time of `platform.clock.monotonic()` before which the session cannot have expired. */
   readonly leaseHorizon: number
+  /** Returns the milliseconds for which the session cannot expire: those until `leaseHorizon`, 0 once it has passed. */
+  leaseRemaining(): number
   /**
    * Time of `platform.clock.monotonic()` at which the newest answered request was sent, pings included. The
    * session was alive on the server then. Correct even right after the process was suspended.

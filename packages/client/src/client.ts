@@ -110,6 +110,14 @@ export class ZooKeeperClient implements InternalClient {
     return this.#session.lease.horizon
   }
 
+  get server(): string | undefined {
+    return this.#session.server
+  }
+
+  leaseRemaining(): number {
+    return Math.max(0, this.leaseHorizon - this.platform.clock.monotonic())
+  }
+
   get lastContact(): number {
     return this.#session.lease.lastContact
   }

@@ -6,6 +6,7 @@ import {
   call,
   findWrongOption,
   flag,
+  milliseconds,
   numbers,
   object,
   oneOf,
@@ -33,6 +34,9 @@ const rules: Readonly<Record<keyof ClientOptions | 'signal', Rule>> = {
   chroot: ['a path', text],
   createChroot: trueOrFalse,
   sessionTimeoutMs: ['whole milliseconds from 1', whole(1, 0x7fff_ffff)],
+  connectTimeoutMs: milliseconds,
+  waitForever: trueOrFalse,
+  onAttemptFailed: aFunction,
   session: [
     'an id (bigint) and a password (Uint8Array)',
     (value) => {

@@ -59,6 +59,8 @@ export async function openSession(
       ...(sasl ? { sasl } : {}),
       maxFrame: MAX_FRAME,
       maxRequest: MAX_FRAME,
+      // The signal is the limit.
+      waitForever: true,
       signal: attempt.signal,
       instrumentation: {
         attempt: ({ server, error }) => {

@@ -39,7 +39,7 @@ export class Writer {
     prng: Prng,
     sessionTimeout: number,
   ): Promise<Writer> {
-    const client = await connect({ servers, sessionTimeoutMs: sessionTimeout })
+    const client = await connect({ servers, sessionTimeoutMs: sessionTimeout, waitForever: true })
     const writer = new Writer(name, client, history, prng)
     await client.mkdirp('/live')
     for (const path of ['', '/created', '/pairs', '/counter', '/left', '/right'])

@@ -95,6 +95,7 @@ export class Participant {
       {
         servers: this.#addresses(),
         sessionTimeoutMs: plan.timeoutMs,
+        waitForever: true,
         batchReads: plan.batchReads,
         transport: {
           schemes: ['tcp'],

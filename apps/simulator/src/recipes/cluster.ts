@@ -75,6 +75,7 @@ export class Cluster {
       {
         servers: servers.map((server) => `${server.host.name}:${CLIENT_PORT}`),
         sessionTimeoutMs: sessionTimeout,
+        waitForever: true,
         transport: {
           schemes: ['tcp'],
           open: async (server, signal) =>
