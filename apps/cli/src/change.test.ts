@@ -268,7 +268,7 @@ describe('export and import', () => {
   it('restore containers and TTL nodes with their types from a snapshot', async () => {
     await stage.zk.create('/sorts', null, { mode: 'container' })
     await stage.zk.create('/sorts/plain', null)
-    await stage.zk.create('/sorts/timed', null, { mode: 'persistentWithTtl', ttl: 3_600_000 })
+    await stage.zk.create('/sorts/timed', null, { mode: 'persistentWithTtl', ttlMs: 3_600_000 })
     await stage.zk.create('/sorts/mine', null, { mode: 'ephemeral' })
     await stage.server.snapshot()
     const data = join(stage.folder, 'data')

@@ -29,7 +29,7 @@ function testsOfLocks(fixture: Fixture): void {
   }
   /** Curator and two Zabra clients increment a counter without versions in turns, so that two concurrent holders would lose a count. */
   const takeTurns = async (part: string, turn: (client: Client) => Promise<unknown>): Promise<void> => {
-    await fixture.clients[0]!.create('/counter', utf8.encode('0'))
+    await fixture.clients[0]!.create('/counter', { data: utf8.encode('0') })
     const curator = await startCurator(fixture.server.address, part, ROUNDS)
     curator.proceed()
     const own = fixture.clients.map(async (client) => {

@@ -171,11 +171,12 @@ const suite = (kind: Kind): void => {
     const ensemble = await Ensemble.start({ kinds: [kind, kind, kind] })
     const servers = ensemble.ids.map((id) => ensemble.member(id).address).join(',')
     const open = (): Promise<Client> =>
-      connect({ servers, sessionTimeout: 10_000, signal: AbortSignal.timeout(30_000) })
+      connect({ servers, sessionTimeoutMs: 10_000, signal: AbortSignal.timeout(30_000) })
     clients = await Promise.all(Array.from({ length: CLIENTS }, open))
     const observer = await open()
     clients.push(observer)
-    for (const path of ['/of-lock', '/of-rw', '/of-e']) await observer.create(path, utf8.encode('0 0'))
+    for (const path of ['/of-lock', '/of-rw', '/of-e'])
+      await observer.create(path, { data: utf8.encode('0 0') })
     const cache = new TreeCache(observer, '/n', { codec: utf8 })
     await cache.ready
     const load = new RecipeLoad(clients.slice(0, CLIENTS))

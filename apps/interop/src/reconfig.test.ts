@@ -17,7 +17,7 @@ const encoder = new TextEncoder()
 const admin = { auth: [{ scheme: 'digest', auth: encoder.encode(superPassword) }] }
 
 const open = (servers: string, options: Partial<ConnectOptions> = {}): Promise<Client> =>
-  connect({ servers, sessionTimeout: 6000, signal: AbortSignal.timeout(30_000), ...options })
+  connect({ servers, sessionTimeoutMs: 6000, signal: AbortSignal.timeout(30_000), ...options })
 
 /** Returns the ids of the servers in a configuration. */
 const ids = (data: Uint8Array): Set<number> =>
@@ -65,7 +65,7 @@ describeWith(['apache'], 'client.reconfig on an ensemble of Apache ZooKeeper', (
     await using client = await open(ensemble.address(leader), admin)
     await using follower = await open(ensemble.address(first), { trackEnsemble: true })
     const session = follower.session.id
-    await follower.create('/followed', undefined, { mode: 'ephemeral' })
+    await follower.create('/followed', { mode: 'ephemeral' })
 
     const left = await client.reconfig({ leaving: String(first) })
     expect(ids(left.data)).toEqual(new Set([leader, second]))

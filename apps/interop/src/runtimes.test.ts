@@ -10,7 +10,7 @@ import { serverUnderTest, run, Server } from './harness/servers.ts'
 const scenario = `
 const [entry, servers] = process.argv.slice(2)
 const { connect, utf8 } = await import(entry)
-const client = await connect({ servers, sessionTimeout: 6000, signal: AbortSignal.timeout(10_000) })
+const client = await connect({ servers, sessionTimeoutMs: 6000, signal: AbortSignal.timeout(10_000) })
 const path = '/from-' + process.pid
 const texts = client.withCodec(utf8)
 await texts.create(path, 'hello', { mode: 'ephemeral' })

@@ -16,7 +16,7 @@ import {
 } from './checks.ts'
 import { createFlags } from './call-options.ts'
 import { UsageError } from './errors.ts'
-import type { DeleteTreeOptions, WalkOptions } from './tree-types.ts'
+import type { RecursiveDeleteOptions, WalkOptions } from './tree-types.ts'
 import type {
   CallOptions,
   CreateOptions,
@@ -32,37 +32,41 @@ import type {
 
 type Rules<T> = { readonly [K in keyof Required<T>]: Rule }
 
-const version: Rule = ['a version, -1 for any', whole(-1, 0x7fff_ffff)]
 /** For what is checked elsewhere. */
 const anything: Rule = ['anything', () => true]
+const version: Rule = ['a version, -1 for any', whole(-1, 0x7fff_ffff)]
 const aclRule: Rule = ['a list of { perms, scheme, id }', Array.isArray]
 
 export const retryRule: Rule = [
-  'false or numbers: base, factor, cap, maxAttempts, maxElapsed',
-  (value) => value === false || numbers('base', 'factor', 'cap', 'maxAttempts', 'maxElapsed')(value),
+  'false or numbers: baseMs, factor, capMs, maxAttempts, maxElapsedMs',
+  (value) => value === false || numbers('baseMs', 'factor', 'capMs', 'maxAttempts', 'maxElapsedMs')(value),
 ]
 
 const common: Rules<CallOptions> = {
   signal: ['an AbortSignal', abortSignal],
-  timeout: milliseconds,
+  timeoutMs: milliseconds,
   retry: retryRule,
   waitForReadWrite: trueOrFalse,
 }
 
 const create: Rules<CreateOptions> = {
   ...common,
+  // Checked where it is sent, as those of an operation of a multi.
+  data: anything,
   mode: oneOf(...Object.keys(createFlags)),
   acl: aclRule,
   // Its range depends on the mode.
-  ttl: ['milliseconds', (value) => typeof value === 'number'],
+  ttlMs: ['milliseconds', (value) => typeof value === 'number'],
   parents: ["true, false or 'persistent'", (value) => flag(value) || value === 'persistent'],
   protected: ['true, false or a function', (value) => flag(value) || call(value)],
   idempotent: trueOrFalse,
 }
 
-const deleteTree: Rules<DeleteTreeOptions> = {
+const deleteRecursive: Rules<RecursiveDeleteOptions> = {
   ...common,
-  requestTimeout: milliseconds,
+  recursive: trueOrFalse,
+  missingOk: trueOrFalse,
+  requestTimeoutMs: milliseconds,
   onUnreadable: aFunction,
   batchSize: ['a number of 1 znode or more', whole(1)],
   includeRoot: trueOrFalse,
@@ -72,10 +76,11 @@ const deleteTree: Rules<DeleteTreeOptions> = {
 
 const walk: Rules<WalkOptions> = {
   ...common,
-  requestTimeout: milliseconds,
+  requestTimeoutMs: milliseconds,
   onUnreadable: aFunction,
   maxDepth: ['a depth, 0 or more', milliseconds[1]],
   filter: aFunction,
+  stats: trueOrFalse,
 }
 
 const mapOf = (rules: Readonly<Record<string, Rule>>): ReadonlyMap<string, Rule> =>
@@ -110,7 +115,7 @@ const rulesOf = {
     mode: oneOf('container', 'persistent'),
     acl: aclRule,
   } satisfies Rules<MkdirpOptions>),
-  deleteTree: mapOf(deleteTree),
+  deleteRecursive: mapOf(deleteRecursive),
   walk: mapOf(walk),
   reconfig: mapOf({
     joining: ['a string', text],
@@ -130,7 +135,7 @@ const rulesOf = {
 /** The properties of each operation of a multi or a multiRead. */
 const operationRules: ReadonlyMap<unknown, ReadonlyMap<string, Rule>> = new Map(
   Object.entries({
-    create: { data: anything, mode: create.mode, acl: aclRule, ttl: create.ttl },
+    create: { data: anything, mode: create.mode, acl: aclRule, ttlMs: create.ttlMs },
     delete: { version },
     check: { version },
     setData: { data: anything, version },

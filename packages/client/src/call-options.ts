@@ -1,7 +1,7 @@
 import { CreateMode as Flags, MAX_TTL, Perms } from '@zabra/protocol'
 import type { Clock } from '@zabra/runtime'
 import { abortError, UsageError } from './errors.ts'
-import type { ACL, Bytes, CallOptions, CreateMode } from './types.ts'
+import type { ACL, Bytes, CallOptions, CreateMode, Data } from './types.ts'
 
 export const EMPTY: Bytes = new Uint8Array(0)
 
@@ -26,26 +26,26 @@ export function validateCreate(
   path: string,
   mode: CreateMode,
   flags: number | undefined,
-  ttl: number | undefined,
+  ttlMs: number | undefined,
 ): string | undefined {
   if (flags === undefined)
     return `Expected a mode among ${Object.keys(createFlags).join(', ')}, got ${JSON.stringify(mode)}`
   if (mode.endsWith('Ttl')) {
-    if (ttl === undefined || !Number.isInteger(ttl) || ttl < 1 || ttl > MAX_TTL) {
-      return `Expected a ttl from 1 to ${MAX_TTL} ms with mode ${mode}, got ${ttl}`
+    if (ttlMs === undefined || !Number.isInteger(ttlMs) || ttlMs < 1 || ttlMs > MAX_TTL) {
+      return `Expected ttlMs from 1 to ${MAX_TTL} with mode ${mode}, got ${ttlMs}`
     }
-  } else if (ttl !== undefined)
-    return `Expected a ttl only with a mode that ends in Ttl, got one with ${mode}`
+  } else if (ttlMs !== undefined)
+    return `Expected ttlMs only with a mode that ends in Ttl, got one with ${mode}`
   if (path === '/' && !isSequential(mode))
     return "Expected a path below the root, got '/'; mkdirp('/') creates the chroot"
   return undefined
 }
 
 /** Returns only those options of a call that its sub-requests inherit. */
-export function callOptions({ signal, timeout, retry, waitForReadWrite }: CallOptions): CallOptions {
+export function callOptions({ signal, timeoutMs, retry, waitForReadWrite }: CallOptions): CallOptions {
   return {
     ...(signal === undefined ? {} : { signal }),
-    ...(timeout === undefined ? {} : { timeout }),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(retry === undefined ? {} : { retry }),
     ...(waitForReadWrite === undefined ? {} : { waitForReadWrite }),
   }
@@ -56,22 +56,26 @@ export function callOptions({ signal, timeout, retry, waitForReadWrite }: CallOp
  * what remains of the timeout of the call. The function throws an `OperationTimeoutError` when nothing remains.
  */
 export function remainingCallOptions(options: CallOptions, clock: Clock): () => CallOptions {
-  const { timeout } = options
-  if (timeout === undefined) return () => callOptions(options)
-  const end = clock.monotonic() + timeout
+  const { timeoutMs } = options
+  if (timeoutMs === undefined) return () => callOptions(options)
+  const end = clock.monotonic() + timeoutMs
   return () => {
     const left = end - clock.monotonic()
     if (left <= 0) throw abortError({ name: 'TimeoutError' }, {})
-    return { ...callOptions(options), timeout: left }
+    return { ...callOptions(options), timeoutMs: left }
   }
 }
 
-/** Returns why a value cannot be znode data, or undefined. A string would otherwise be stored as zeros. */
-export function validateData(data: unknown): string | undefined {
-  if (data === null || data instanceof Uint8Array) return undefined
-  const found = typeof data === 'string' ? 'a string: encode it, as with utf8.encode(text)' : typeof data
-  return `Expected data as a Uint8Array, got ${found}`
-}
+/** Returns why a value cannot be znode data, or undefined. */
+export const validateData = (data: unknown): string | undefined =>
+  data === null || typeof data === 'string' || data instanceof Uint8Array
+    ? undefined
+    : `Expected data as a Uint8Array or a string, got ${typeof data}; withCodec(json()) stores other values`
+
+const encoder = new TextEncoder()
+
+/** Returns data as it is sent: text as UTF-8. */
+export const toBytes = (data: Data): Bytes | null => (typeof data === 'string' ? encoder.encode(data) : data)
 
 /** Throws a `UsageError` for an invalid scheme or invalid credentials. The message never contains the credentials. */
 export function validateAuth(scheme: unknown, auth: unknown): void {
@@ -80,7 +84,7 @@ export function validateAuth(scheme: unknown, auth: unknown): void {
       operation: 'addAuth',
     })
   }
-  if (!(auth instanceof Uint8Array)) {
-    throw new UsageError('Expected credentials as a Uint8Array', { operation: 'addAuth' })
+  if (typeof auth !== 'string' && !(auth instanceof Uint8Array)) {
+    throw new UsageError('Expected credentials as a string or a Uint8Array', { operation: 'addAuth' })
   }
 }

@@ -9,10 +9,10 @@ export async function withCallerLimits<T>(
   context: ErrorContext,
   options: CallOptions,
 ): Promise<T> {
-  const { signal, timeout } = options
+  const { signal, timeoutMs } = options
   if (signal?.aborted) throw abortError(signal.reason, context)
   const done = begin()
-  if (signal === undefined && timeout === undefined) return done
+  if (signal === undefined && timeoutMs === undefined) return done
   done.catch(() => {})
   let stop = (): void => {}
   let cancel: Cancel = () => {}
@@ -20,8 +20,10 @@ export async function withCallerLimits<T>(
     const fail = (reason: unknown): void => reject(abortError(reason, { ...context, maybeApplied: true }))
     stop = () => fail(signal?.reason)
     signal?.addEventListener('abort', stop, { once: true })
-    if (timeout !== undefined) {
-      cancel = clock.after(timeout, `deadline of ${context.operation}`, () => fail({ name: 'TimeoutError' }))
+    if (timeoutMs !== undefined) {
+      cancel = clock.after(timeoutMs, `deadline of ${context.operation}`, () =>
+        fail({ name: 'TimeoutError' }),
+      )
     }
   })
   try {

@@ -19,7 +19,7 @@ async function stackOf(call: () => Promise<unknown>): Promise<string> {
 /** No bytes reach the server, so the deadline passes first. */
 function late(client: Client): Promise<unknown> {
   world.faults.toServer = () => undefined
-  return client.getData('/none', { timeout: 5 })
+  return client.getData('/none', { timeoutMs: 5 })
 }
 
 const failures: readonly (readonly [string, (client: Client) => Promise<unknown>])[] = [
@@ -27,7 +27,7 @@ const failures: readonly (readonly [string, (client: Client) => Promise<unknown>
   ['a write', (client) => client.setData('/none', bytes('x'))],
   ['a watch', (client) => client.watchOnce('/none', 'data')],
   ['a multi', (client) => client.multi([{ op: 'check', path: '/none' }])],
-  ['a create with parents', (client) => client.create('/', bytes('x'), { parents: true })],
+  ['a create with parents', (client) => client.create('/', { data: bytes('x'), parents: true })],
   ['a call whose deadline passes', late],
 ]
 

@@ -46,6 +46,7 @@ const knownElsewhere: Readonly<Record<string, string>> = {
   makePath: 'parents',
   sequence: "mode: 'persistentSequential'",
   sequential: "mode: 'persistentSequential'",
+  timeout: 'timeoutMs',
   hosts: 'servers',
   host: 'servers',
 }
@@ -99,10 +100,10 @@ function suggestion(name: string, known: Iterable<string>): string {
   return near === undefined ? '' : ` Did you mean ${near}?`
 }
 
-/** Whether two names differ by a unit at the end or by at most two letters inserted, left out, changed or swapped. */
+/** Whether two names, without a unit at the end, differ by at most two letters inserted, left out, changed or swapped. */
 function isNear(a: string, b: string): boolean {
   if (a.length > 40) return false
-  return b === `${a}ms` || distance(a, b) <= (Math.min(a.length, b.length) < 5 ? 1 : 2)
+  return distance(a.replace(/ms$/, ''), b.replace(/ms$/, '')) <= (Math.min(a.length, b.length) < 5 ? 1 : 2)
 }
 
 /** Returns the edit distance of two short words; a swap of neighbours counts one. */

@@ -2,7 +2,7 @@ import type { ErrorPolicy } from './client-options.ts'
 import type { ZooKeeperError } from './errors.ts'
 import type { Instrumentation } from './instrumentation.ts'
 import type { Platform } from './platform.ts'
-import type { DeleteTreeOptions, Visit, WalkOptions } from './tree-types.ts'
+import type { RecursiveDeleteOptions, Visit, WalkOptions } from './tree-types.ts'
 import type {
   ACL,
   Bytes,
@@ -11,6 +11,7 @@ import type {
   ConnectionState,
   CreateOptions,
   CreateResult,
+  Data,
   DeleteOptions,
   MissingNode,
   MkdirpOptions,
@@ -36,9 +37,13 @@ import type {
  */
 export interface Client extends AsyncDisposable {
   readonly state: ConnectionState
-  readonly session: SessionCredentials & { readonly timeout: number; readonly generation: number }
+  /** The connected server, as in `tcp://127.0.0.1:2181`; undefined without a connection. */
+  readonly server: string | undefined
+  readonly session: SessionCredentials & { readonly timeoutMs: number; readonly generation: number }
   /** Time of `platform.clock.monotonic()` before which the session cannot have expired. */
   readonly leaseHorizon: number
+  /** Returns the milliseconds for which the session cannot expire: those until `leaseHorizon`, 0 once it has passed. */
+  leaseRemaining(): number
   /**
    * Time of `platform.clock.monotonic()` at which the newest answered request was sent, pings included. The
    * session was alive on the server then. Correct even right after the process was suspended.
@@ -65,8 +70,12 @@ export interface Client extends AsyncDisposable {
   /** Returns a client of decoded values over the same session. */
   withCodec<T>(codec: Codec<T>): TypedClient<T>
 
-  /** Creates a znode. Null data is stored as null, which differs from empty; most programs do not need it. */
-  create(path: string, data?: Bytes | null, options?: CreateOptions): Promise<CreateResult>
+  create(path: string, options?: CreateOptions): Promise<CreateResult>
+  /**
+   * Deletes a znode and everything below it, in transactions of many znodes, and resolves to the number deleted. Also
+   * deletes what other clients create meanwhile, and ignores what they delete.
+   */
+  delete(path: string, options: RecursiveDeleteOptions): Promise<number>
   delete(path: string, options?: DeleteOptions): Promise<void>
   exists(path: string, options?: CallOptions): Promise<(Stat & Ordered) | undefined>
   /** Reads the data and the stat. Null data is returned as empty with `isNull` true. */
@@ -74,7 +83,7 @@ export interface Client extends AsyncDisposable {
     path: string,
     options?: CallOptions,
   ): Promise<{ data: Bytes; isNull: boolean; stat: Stat } & Ordered>
-  setData(path: string, data: Bytes | null, options?: SetDataOptions): Promise<Stat & Ordered>
+  setData(path: string, data: Data, options?: SetDataOptions): Promise<Stat & Ordered>
   getChildren(path: string, options?: CallOptions): Promise<{ children: string[]; stat: Stat } & Ordered>
   getACL(path: string, options?: CallOptions): Promise<{ acl: ACL[]; stat: Stat }>
   setACL(
@@ -105,8 +114,8 @@ export interface Client extends AsyncDisposable {
   /** Sets a persistent watch, which survives reconnects and new sessions; leaving the loop removes it. */
   watch(path: string, options?: WatchOptions): Promise<Watcher>
   /** Authenticates now and on every later connection. A rejection closes the client. */
-  addAuth(scheme: string, auth: Bytes, options?: CallOptions): Promise<void>
-  whoAmI(options?: CallOptions): Promise<{ scheme: string; user: string }[]>
+  addAuth(scheme: string, auth: Bytes | string, options?: CallOptions): Promise<void>
+  whoAmI(options?: CallOptions): Promise<{ scheme: string; id: string }[]>
   /** Reads the configuration of the ensemble; its path is outside of every chroot. */
   getConfig(options?: CallOptions): Promise<{ data: Bytes; stat: Stat } & Ordered>
   reconfig(change: ReconfigChange, options?: CallOptions): Promise<{ data: Bytes; stat: Stat } & Ordered>
@@ -117,15 +126,12 @@ export interface Client extends AsyncDisposable {
    * For what an application needs at its start; many clients may do it at once.
    */
   createMissing(nodes: readonly MissingNode[], options?: CallOptions): Promise<void>
-  /** Yields the paths of a tree, parents first. Skips znodes that vanish meanwhile. */
-  walk(path: string, options?: WalkOptions): AsyncIterableIterator<string>
-  /** Yields each znode of a tree with its stat and children. Prefetches while the consumer works. */
-  visit(path: string, options?: WalkOptions): AsyncIterableIterator<Visit>
   /**
-   * Deletes a znode and everything below it, in transactions of many znodes, and resolves to the number deleted.
-   * Equals `delete` with `recursive`, with progress callbacks.
+   * Yields the paths of a tree, parents first and children by name; with `stats`, each znode with its stat and children.
+   * Prefetches while the consumer works, and skips znodes that vanish meanwhile.
    */
-  deleteTree(path: string, options?: DeleteTreeOptions): Promise<number>
+  walk(path: string, options: WalkOptions & { readonly stats: true }): AsyncIterableIterator<Visit>
+  walk(path: string, options?: WalkOptions & { readonly stats?: false }): AsyncIterableIterator<string>
   /**
    * Takes a new server list. Resolves to true if this client moves to another server, by the rule that balances
    * clients.
@@ -153,7 +159,7 @@ export interface TypedClient<T> {
   get(path: string, options?: CallOptions): Promise<{ value: T; stat: Stat } & Ordered>
   set(path: string, value: T, options?: SetDataOptions): Promise<Stat & Ordered>
   /** Deletes a znode, as the `delete` of the client does. */
-  delete(path: string, options?: DeleteOptions): Promise<void>
+  readonly delete: Client['delete']
   /**
    * Returns the children of a znode by name, sorted, with their values. Children that vanish meanwhile are left out;
    * rejects with a `CodecError` for one that cannot be decoded.

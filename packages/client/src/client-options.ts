@@ -17,7 +17,15 @@ export interface SaslMechanism {
 export type ErrorPolicy =
   | 'connection'
   | 'session'
-  | { readonly lease: { readonly margin?: number; readonly renew?: 'commit' | 'passive' } }
+  | { readonly lease: { readonly marginMs?: number; readonly renew?: 'commit' | 'passive' } }
+
+/** A failed attempt to connect to one server. */
+export interface ConnectFailure {
+  readonly server: string
+  readonly error: Error
+  /** Attempts that have failed since the client was connected last. */
+  readonly attempts: number
+}
 
 export interface ClientOptions {
   /** A connect string such as `a:2181,b:2181/app` or `dns-srv://name/app`, or a list of addresses. */
@@ -29,7 +37,13 @@ export interface ClientOptions {
   /** Creates the chroot, as containers, if it is missing. */
   readonly createChroot?: boolean
   /** Requested timeout in milliseconds (default 30 000). The server may grant another. */
-  readonly sessionTimeout?: number
+  readonly sessionTimeoutMs?: number
+  /** Milliseconds after which `connect` rejects when no server has granted a session (default 30 000). */
+  readonly connectTimeoutMs?: number
+  /** Let `connect` try without limit, except where no attempt can succeed. */
+  readonly waitForever?: boolean
+  /** Called after each failed attempt to connect, also after the first connection. */
+  readonly onAttemptFailed?: (failure: ConnectFailure) => void
   /** Resumes this session instead of opening one. */
   readonly session?: SessionCredentials
   /** What happens after expiry. `renew` (default) opens a new session, with the next generation. */

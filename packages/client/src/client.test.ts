@@ -20,7 +20,7 @@ setupEachTest({})
 
 describe('operations', () => {
   it('a client creates, reads, writes and deletes a znode', async () => {
-    const { path, stat } = await run(client.create('/a', bytes('one')))
+    const { path, stat } = await run(client.create('/a', { data: bytes('one') }))
     expect(path).toBe('/a')
     expect(stat).toMatchObject({ version: 0, dataLength: 3, ephemeralOwner: 0n, numChildren: 0 })
     expect(stat.czxid).toBe(stat.mzxid)
@@ -37,7 +37,7 @@ describe('operations', () => {
   it('czxid grows when a znode is deleted and created again, so it can serve as a fencing token', async () => {
     const numbers: bigint[] = []
     for (let i = 0; i < 3; i++) {
-      numbers.push((await run(client.create('/lock', undefined, { mode: 'ephemeral' }))).stat.czxid)
+      numbers.push((await run(client.create('/lock', { mode: 'ephemeral' }))).stat.czxid)
       await run(client.delete('/lock'))
     }
     expect(numbers[1]! > numbers[0]! && numbers[2]! > numbers[1]!).toBe(true)
@@ -45,7 +45,7 @@ describe('operations', () => {
 
   it('a client exposes its error policy to recipes', async () => {
     expect(client.errorPolicy).toBe('connection')
-    const policy = { lease: { margin: 500 } }
+    const policy = { lease: { marginMs: 500 } }
     const leasing = await world.client({ errorPolicy: policy })
     expect(leasing.errorPolicy).toEqual(policy)
     const before = world.clock.monotonic()
@@ -55,7 +55,7 @@ describe('operations', () => {
 
   it('a client keeps null and empty data apart, in single calls and in a multi', async () => {
     await run(client.create('/empty'))
-    await run(client.create('/null', null))
+    await run(client.create('/null', { data: null }))
     await run(client.multi([{ op: 'create', path: '/both', data: null }]))
     const read = await Promise.all(['/empty', '/null', '/both'].map((path) => run(client.getData(path))))
     expect(read.map(({ isNull }) => isNull)).toEqual([false, true, true])
@@ -75,7 +75,7 @@ describe('operations', () => {
   })
 
   it('returned data does not share memory with the buffers of the connection', async () => {
-    await run(client.create('/a', bytes('x'.repeat(5000))))
+    await run(client.create('/a', { data: bytes('x'.repeat(5000)) }))
     const { data } = await run(client.getData('/a'))
     expect(data.buffer.byteLength).toBe(5000)
   })
@@ -86,7 +86,7 @@ describe('operations', () => {
   })
 
   it('a client creates a container, which the server removes after its last child', async () => {
-    const { path, stat } = await run(client.create('/n', undefined, { mode: 'container' }))
+    const { path, stat } = await run(client.create('/n', { mode: 'container' }))
     expect(path).toBe('/n')
     expect(stat.ephemeralOwner).toBe(0n)
     await run(client.create('/n/child'))
@@ -96,7 +96,7 @@ describe('operations', () => {
   })
 
   it('an ephemeral znode belongs to the session and is removed with it', async () => {
-    const { stat } = await run(client.create('/e', undefined, { mode: 'ephemeral' }))
+    const { stat } = await run(client.create('/e', { mode: 'ephemeral' }))
     expect(stat.ephemeralOwner).toBe(client.session.id)
     expect(await run(client.getEphemerals())).toEqual(['/e'])
     const other = await world.client()
@@ -105,24 +105,22 @@ describe('operations', () => {
   })
 
   it('a client creates znodes with a time to live', async () => {
-    const { path } = await run(client.create('/t', undefined, { mode: 'persistentWithTtl', ttl: 5000 }))
+    const { path } = await run(client.create('/t', { mode: 'persistentWithTtl', ttlMs: 5000 }))
     expect(path).toBe('/t')
     const { path: second } = await run(
-      client.create('/t-', undefined, { mode: 'persistentSequentialWithTtl', ttl: 5000, protected: false }),
+      client.create('/t-', { mode: 'persistentSequentialWithTtl', ttlMs: 5000, protected: false }),
     )
     expect(second).toBe('/t-0000000001')
   })
 
   it('a sequential create gets a number, and a protection prefix unless protected is false', async () => {
-    const plain = await run(
-      client.create('/s-', undefined, { mode: 'persistentSequential', protected: false }),
-    )
+    const plain = await run(client.create('/s-', { mode: 'persistentSequential', protected: false }))
     expect(plain.path).toBe('/s-0000000000')
-    const marked = await run(client.create('/s-', undefined, { mode: 'ephemeralSequential' }))
+    const marked = await run(client.create('/s-', { mode: 'ephemeralSequential' }))
     expect(marked.path).toMatch(
       /^\/_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-s-0000000001$/,
     )
-    const bare = await run(client.create('/', undefined, { mode: 'persistentSequential', protected: false }))
+    const bare = await run(client.create('/', { mode: 'persistentSequential', protected: false }))
     expect(bare.path).toBe('/0000000002')
   })
 
@@ -145,7 +143,7 @@ describe('operations', () => {
 
   it('a client authenticates, and whoAmI returns its identities', async () => {
     await run(client.addAuth('digest', bytes('bob:secret')))
-    expect(await run(client.whoAmI())).toContainEqual({ scheme: 'digest', user: 'bob' })
+    expect(await run(client.whoAmI())).toContainEqual({ scheme: 'digest', id: 'bob' })
   })
 
   it('a multi returns typed results', async () => {
@@ -187,7 +185,7 @@ describe('operations', () => {
     const results = await run(
       client.multi([
         { op: 'create', path: '/c', mode: 'container' },
-        { op: 'create', path: '/t', mode: 'persistentWithTtl', ttl: 1000 },
+        { op: 'create', path: '/t', mode: 'persistentWithTtl', ttlMs: 1000 },
         { op: 'create', path: '/s-', mode: 'ephemeralSequential' },
       ]),
     )
@@ -195,7 +193,7 @@ describe('operations', () => {
   })
 
   it('a multiRead reads many znodes in one request', async () => {
-    await run(client.create('/a', bytes('1')))
+    await run(client.create('/a', { data: bytes('1') }))
     const [data, children, missing] = await run(
       client.multiRead([
         { op: 'getData', path: '/a' },
@@ -228,7 +226,7 @@ describe('errors', () => {
   it('an error has the class, the code and the scope of the error table', async () => {
     await run(client.create('/a'))
     await run(client.create('/a/b'))
-    await run(client.create('/e', undefined, { mode: 'ephemeral' }))
+    await run(client.create('/e', { mode: 'ephemeral' }))
     await expect(run(client.getData('/none'))).rejects.toThrow(NoNodeError)
     await expect(run(client.create('/a'))).rejects.toThrow(NodeExistsError)
     await expect(run(client.setData('/a', bytes(''), { version: 7 }))).rejects.toThrow(BadVersionError)
@@ -268,14 +266,10 @@ describe('errors', () => {
 
   it('invalid arguments are rejected with a UsageError', async () => {
     await expect(client.create('/')).rejects.toThrow('Expected a path below the root')
-    await expect(client.create('/t', undefined, { mode: 'persistentWithTtl' })).rejects.toThrow(
-      'Expected a ttl',
-    )
-    await expect(client.create('/t', undefined, { ttl: 5 })).rejects.toThrow('Expected a ttl only')
-    await expect(client.create('/t', undefined, { mode: 'odd' as never })).rejects.toThrow(
-      /Expected option mode to be/,
-    )
-    await expect(client.delete('/t', { recursive: true, version: 1 })).rejects.toThrow('version or recursive')
+    await expect(client.create('/t', { mode: 'persistentWithTtl' })).rejects.toThrow('Expected ttlMs')
+    await expect(client.create('/t', { ttlMs: 5 })).rejects.toThrow('Expected ttlMs only')
+    await expect(client.create('/t', { mode: 'odd' as never })).rejects.toThrow(/Expected option mode to be/)
+    await expect(client.delete('/t', { recursive: true, version: 1 } as never)).rejects.toThrow('got version')
     await expect(client.watch('/t', { buffer: 0 })).rejects.toThrow('Expected option buffer')
     await expect(client.watchOnce('/t', 'odd' as never)).rejects.toThrow('Expected the kind')
     await expect(client.multi([{ op: 'odd' as never, path: '/' }])).rejects.toThrow(
@@ -285,7 +279,7 @@ describe('errors', () => {
   })
 
   it('a request that is too long for the server is rejected, and the connection stays open', async () => {
-    await expect(client.create('/big', new Uint8Array(1024 * 1024))).rejects.toThrow(
+    await expect(client.create('/big', { data: new Uint8Array(1024 * 1024) })).rejects.toThrow(
       /Expected a request of at most 1047552 bytes, got 1048627/,
     )
     await run(client.create('/small'))
@@ -303,8 +297,8 @@ describe('errors', () => {
 
 describe('trees', () => {
   it('a create with parents makes them as containers or as persistent znodes', async () => {
-    await run(client.create('/a/b/c', bytes('x'), { parents: true }))
-    await run(client.create('/p/q', undefined, { parents: 'persistent' }))
+    await run(client.create('/a/b/c', { data: bytes('x'), parents: true }))
+    await run(client.create('/p/q', { parents: 'persistent' }))
     await run(client.mkdirp('/a/b/d/e'))
     await run(client.mkdirp('/a/b/d/e'))
     expect((await run(client.getChildren('/a/b'))).children.toSorted()).toEqual(['c', 'd'])
@@ -361,7 +355,7 @@ describe('typed values', () => {
     })
     const typed = client.withCodec(positive)
     await expect(typed.create('/n', -1)).rejects.toThrow('Expected a positive number')
-    await run(client.create('/n', bytes('-1')))
+    await run(client.create('/n', { data: bytes('-1') }))
     await expect(run(typed.get('/n'))).rejects.toThrow('Expected a positive number')
     expect(() => utf8.decode(Uint8Array.of(0xff))).toThrow(TypeError)
   })
@@ -375,7 +369,7 @@ describe('a chroot', () => {
     const all = await world.client()
     // Only the server may write below the configuration.
     for (const one of [chrootClient, all]) await run(one.addAuth('digest', bytes('super:secret')))
-    expect((await run(chrootClient.create('/x', bytes('1')))).path).toBe('/x')
+    expect((await run(chrootClient.create('/x', { data: bytes('1') }))).path).toBe('/x')
     expect(await run(all.exists(`${root}/x`))).toBeDefined()
     expect(text((await run(chrootClient.getData('/x'))).data)).toBe('1')
     expect((await run(chrootClient.getChildren('/'))).children).toContain('x')
@@ -407,8 +401,8 @@ describe('a chroot', () => {
   it('getEphemerals leaves out paths that only begin with the name of the chroot', async () => {
     await run(client.mkdirp('/app'))
     const chrootClient = client.chroot('/app')
-    await run(client.create('/apple', undefined, { mode: 'ephemeral' }))
-    await run(chrootClient.create('/e', undefined, { mode: 'ephemeral' }))
+    await run(client.create('/apple', { mode: 'ephemeral' }))
+    await run(chrootClient.create('/e', { mode: 'ephemeral' }))
     expect(await run(chrootClient.getEphemerals('/'))).toEqual(['/e'])
   })
 

@@ -4,6 +4,7 @@ import {
   validateData,
   validateAuth,
   EMPTY,
+  toBytes,
   createFlags,
   isSequential,
   OPEN_ACL,
@@ -24,10 +25,10 @@ import type { Session } from './session/session.ts'
 import type { Operation, PendingRequest } from './session/pending-request.ts'
 import { checkSchemes } from './transport.ts'
 import { createMissing, createWithParents, mkdirp, setDataOrCreate } from './tree.ts'
-import type { DeleteTreeOptions, Visit, WalkOptions } from './tree-types.ts'
+import type { RecursiveDeleteOptions, Visit, WalkOptions } from './tree-types.ts'
 import { typedClient } from './typed-client.ts'
 import { withCallerLimits } from './caller-limits.ts'
-import { visit, walk } from './walk.ts'
+import { walk } from './walk.ts'
 import type { Client, TypedClient } from './client-api.ts'
 import type { ErrorPolicy } from './client-options.ts'
 import type { Instrumentation } from './instrumentation.ts'
@@ -40,6 +41,7 @@ import type {
   ConnectionState,
   CreateOptions,
   CreateResult,
+  Data,
   DeleteOptions,
   MissingNode,
   MkdirpOptions,
@@ -100,12 +102,20 @@ export class ZooKeeperClient implements InternalClient {
     return this.#scope.closedError === undefined ? this.#session.state : 'closed'
   }
 
-  get session(): SessionCredentials & { readonly timeout: number; readonly generation: number } {
+  get session(): SessionCredentials & { readonly timeoutMs: number; readonly generation: number } {
     return this.#session.credentials
   }
 
   get leaseHorizon(): number {
     return this.#session.lease.horizon
+  }
+
+  get server(): string | undefined {
+    return this.#session.server
+  }
+
+  leaseRemaining(): number {
+    return Math.max(0, this.leaseHorizon - this.platform.clock.monotonic())
   }
 
   get lastContact(): number {
@@ -151,16 +161,16 @@ export class ZooKeeperClient implements InternalClient {
     return typedClient(this, codec)
   }
 
-  create(path: string, data: Bytes | null = EMPTY, options: CreateOptions = {}): Promise<CreateResult> {
+  create(path: string, options: CreateOptions = {}): Promise<CreateResult> {
     const wrong = this.#argumentsError('create', path, options)
     if (wrong !== undefined) return Promise.reject(wrong)
-    const { mode = 'persistent', parents, protected: isProtected } = options
+    const { data = EMPTY, mode = 'persistent', parents, protected: isProtected } = options
     const sequential = isSequential(mode)
     if (isProtected && !sequential && mode !== 'persistent' && mode !== 'ephemeral') {
       const message = `Expected protected with a sequential, persistent or ephemeral mode, got ${mode}`
       return this.#rejectUsage('create', path, message)
     }
-    if (parents) return createWithParents(this, path, data, options)
+    if (parents) return createWithParents(this, path, options)
     if (isProtected ?? sequential) return createProtected(this, path, data, options)
     return this.createOnce(path, data, options)
   }
@@ -181,21 +191,16 @@ export class ZooKeeperClient implements InternalClient {
   }
 
   /** Sends a create without protection against lost replies. */
-  createOnce(
-    path: string,
-    data: Bytes | null,
-    options: CreateOptions,
-    isProtected = false,
-  ): Promise<CreateResult> {
-    const { mode = 'persistent', acl = OPEN_ACL, ttl, idempotent = false } = options
+  createOnce(path: string, data: Data, options: CreateOptions, isProtected = false): Promise<CreateResult> {
+    const { mode = 'persistent', acl = OPEN_ACL, ttlMs, idempotent = false } = options
     const flags = createFlags[mode]
-    const wrong = validateCreate(path, mode, flags, ttl) ?? validateData(data)
+    const wrong = validateCreate(path, mode, flags, ttlMs) ?? validateData(data)
     if (wrong !== undefined) return this.#rejectUsage('create', path, wrong)
     const request = this.#request(ops.createOperationFor(mode), path, options, 'create', isSequential(mode))
     if (request instanceof Error) return Promise.reject(request)
-    request.data = data
+    request.data = toBytes(data)
     request.intArgument = flags
-    request.ttl = ttl ?? 0
+    request.ttl = ttlMs ?? 0
     const params = {
       acl,
       isIdempotent: idempotent,
@@ -207,18 +212,20 @@ export class ZooKeeperClient implements InternalClient {
     return this.#session.dispatcher.submit(request)
   }
 
-  async delete(path: string, options: DeleteOptions = {}): Promise<void> {
-    const wrongArguments = this.#argumentsError('delete', path, options)
-    if (wrongArguments !== undefined) throw wrongArguments
-    const { recursive = false, missingOk = false, guaranteed = false, version = -1 } = options
-    if (recursive && version !== -1)
-      return this.#rejectUsage('delete', path, 'Expected delete with a version or recursive, got both')
+  delete(path: string, options: RecursiveDeleteOptions): Promise<number>
+  delete(path: string, options?: DeleteOptions): Promise<void>
+  async delete(path: string, options: DeleteOptions | RecursiveDeleteOptions = {}): Promise<number | void> {
+    const isRecursive = (options as DeleteOptions | RecursiveDeleteOptions | null)?.recursive === true
+    const wrong = this.#argumentsError(isRecursive ? 'deleteRecursive' : 'delete', path, options)
+    if (wrong !== undefined) throw wrong
     try {
-      if (recursive) await deleteTree(this, path, options)
-      else if (guaranteed) await this.#deleteGuaranteed(path, options)
+      if (options.recursive) return await deleteTree(this, path, options)
+      if (options.guaranteed) await this.#deleteGuaranteed(path, options)
       else await this.#deleteOnce(path, options)
+      return undefined
     } catch (error) {
-      if (!(missingOk && error instanceof NoNodeError)) throw error
+      if (!(options.missingOk && error instanceof NoNodeError)) throw error
+      return options.recursive ? 0 : undefined
     }
   }
 
@@ -258,12 +265,12 @@ export class ZooKeeperClient implements InternalClient {
     return this.#submitForPath(ops.getData, path, options)
   }
 
-  setData(path: string, data: Bytes | null, options?: SetDataOptions): Promise<Stat & Ordered> {
+  setData(path: string, data: Data, options?: SetDataOptions): Promise<Stat & Ordered> {
     const wrong = validateData(data)
     if (wrong !== undefined) return this.#rejectUsage('setData', path, wrong)
     const request = this.#request(ops.setData, path, options, 'setData')
     if (request instanceof Error) return Promise.reject(request)
-    request.data = data
+    request.data = toBytes(data)
     request.intArgument = options?.version ?? -1
     request.params = options?.idempotent
     const done = this.#session.dispatcher.submit<Stat & Ordered>(request)
@@ -377,7 +384,7 @@ export class ZooKeeperClient implements InternalClient {
     return watcher
   }
 
-  async addAuth(scheme: string, auth: Bytes, options: CallOptions = {}): Promise<void> {
+  async addAuth(scheme: string, auth: Bytes | string, options: CallOptions = {}): Promise<void> {
     const closed = this.#scope.closedError
     if (closed !== undefined) throw closed
     validateAuth(scheme, auth)
@@ -388,7 +395,7 @@ export class ZooKeeperClient implements InternalClient {
     await withCallerLimits(this.platform.clock, authenticate, { operation: 'addAuth' }, options)
   }
 
-  whoAmI(options?: CallOptions): Promise<{ scheme: string; user: string }[]> {
+  whoAmI(options?: CallOptions): Promise<{ scheme: string; id: string }[]> {
     return this.#submitWithoutPath(ops.whoAmI, options)
   }
 
@@ -433,18 +440,10 @@ export class ZooKeeperClient implements InternalClient {
     return createMissing(this, nodes, options)
   }
 
-  walk(path: string, options?: WalkOptions): AsyncIterableIterator<string> {
+  walk(path: string, options: WalkOptions & { readonly stats: true }): AsyncIterableIterator<Visit>
+  walk(path: string, options?: WalkOptions & { readonly stats?: false }): AsyncIterableIterator<string>
+  walk(path: string, options: WalkOptions = {}): AsyncIterableIterator<Visit | string> {
     return walk(this, path, options)
-  }
-
-  visit(path: string, options?: WalkOptions): AsyncIterableIterator<Visit> {
-    return visit(this, path, options)
-  }
-
-  deleteTree(path: string, options?: DeleteTreeOptions): Promise<number> {
-    const wrong = this.#argumentsError('deleteTree', path, options)
-    if (wrong !== undefined) return Promise.reject(wrong)
-    return deleteTree(this, path, options)
   }
 
   async updateServerList(servers: string | readonly string[]): Promise<boolean> {

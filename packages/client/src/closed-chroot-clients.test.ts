@@ -78,7 +78,7 @@ describe('a chroot client that is closed', () => {
   it('closes with the client that owns the session', async () => {
     const chrootClient = client.chroot('/app').chroot('/part')
     const end = chrootClient.closed
-    await world.outcome(client.create('/app/part/x', bytes('1')))
+    await world.outcome(client.create('/app/part/x', { data: bytes('1') }))
     await world.outcome(client.close())
     expect(await world.outcome(end)).toBeUndefined()
     expect(chrootClient.state).toBe('closed')

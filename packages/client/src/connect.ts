@@ -1,6 +1,8 @@
+import type { Clock } from '@zabra/runtime'
 import { ZooKeeperClient } from './client.ts'
 import { checkOptions } from './options.ts'
-import { abortError, ClosedError, UsageError, type ZooKeeperError } from './errors.ts'
+import { UsageError } from './errors.ts'
+import { firstConnection } from './first-connection.ts'
 import { backoff } from './retry.ts'
 import { resolveServers, followSrv, resolveSrvServers } from './servers/srv.ts'
 import type { SessionOptions } from './session/options.ts'
@@ -21,6 +23,8 @@ export type ConnectOptions = ClientOptions & {
 export interface ConnectDefaults {
   readonly transport?: Transport
   readonly platform: Platform
+  /** Shows a warning of the process. */
+  readonly warn?: (message: string) => void
   /** Wraps the instrumentation of the user with that of the platform. */
   readonly wrapInstrumentation?: (hooks: Instrumentation | undefined) => Instrumentation
 }
@@ -28,11 +32,13 @@ export interface ConnectDefaults {
 const NO_AUTH: readonly AuthInfo[] = []
 const RETRY_WITHOUT_LIMIT: RetryPolicy = {}
 const DEFAULT_BATCH_SIZE = 64
+const CONNECT_TIMEOUT_MS = 30_000
 
 /**
- * Opens a session and resolves when the server has granted it. Retries without limit unless `signal` aborts. Rejects
- * with a `UsageError` for invalid options, with an `AuthFailedError`, with a `SessionExpiredError` (for a given
- * session with `sessionExpiry: 'close'`), and when the signal aborts.
+ * Opens a session and resolves when the server has granted it. Retries for `connectTimeoutMs`, then rejects with an
+ * `OperationTimeoutError` that has the last failure. Rejects at once with a `ConnectFailedError` when no attempt at any
+ * server can succeed, with a `UsageError` for invalid options, with an `AuthFailedError`, with a `SessionExpiredError`
+ * (for a given session with `sessionExpiry: 'close'`), and when the signal aborts.
  */
 export async function connectWith(options: ConnectOptions, defaults: ConnectDefaults): Promise<Client> {
   checkOptions(options)
@@ -41,7 +47,13 @@ export async function connectWith(options: ConnectOptions, defaults: ConnectDefa
   const { signal } = options
   const platform =
     options.platform === undefined ? defaults.platform : { ...defaults.platform, ...options.platform }
-  const { servers, chroot, service } = await resolveServers(platform, options.servers, options)
+  const { waitForever = false, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options
+  if (waitForever && options.connectTimeoutMs !== undefined)
+    throw new UsageError('Expected waitForever or connectTimeoutMs, got both', { operation: 'connect' })
+  const timeoutMs = waitForever ? undefined : connectTimeoutMs
+  const { servers, chroot, service } = await withinTime(platform.clock, timeoutMs, signal, (limited) =>
+    resolveServers(platform, options.servers, { ...options, signal: limited }),
+  )
   checkSchemes(servers, transport.schemes)
   if (options.trackEnsemble && servers.some(({ scheme }) => scheme !== 'tcp')) {
     throw new UsageError(
@@ -54,7 +66,7 @@ export async function connectWith(options: ConnectOptions, defaults: ConnectDefa
     platform,
     clock: platform.clock,
     random: platform.random,
-    sessionTimeout: options.sessionTimeout ?? 30_000,
+    sessionTimeoutMs: options.sessionTimeoutMs ?? 30_000,
     sessionExpiry: options.sessionExpiry ?? 'renew',
     readOnly: options.readOnly ?? false,
     auth: options.auth ?? NO_AUTH,
@@ -69,10 +81,11 @@ export async function connectWith(options: ConnectOptions, defaults: ConnectDefa
     instrumentation: defaults.wrapInstrumentation?.(options.instrumentation) ?? options.instrumentation,
     callerStacks: options.callerStacks ?? false,
     redactPath: options.redactPath,
+    onAttemptFailed: options.onAttemptFailed,
   })
   const session = new Session(complete, options.session)
   const client = new ZooKeeperClient(session, chroot, true)
-  await waitForSession(session, signal)
+  await firstConnection(session, platform.clock, { signal, timeoutMs, warn: defaults.warn })
   try {
     if (options.createChroot && chroot !== '')
       await client.mkdirp('/', signal === undefined ? {} : { signal })
@@ -84,6 +97,29 @@ export async function connectWith(options: ConnectOptions, defaults: ConnectDefa
     followSrv(session, () => resolveSrvServers(service, platform.resolveSrv!), platform.clock)
   if (options.trackEnsemble) void trackEnsemble(client)
   return client
+}
+
+/** Runs a lookup with a signal that also aborts after `timeoutMs`. */
+async function withinTime<T>(
+  clock: Clock,
+  timeoutMs: number | undefined,
+  signal: AbortSignal | undefined,
+  run: (signal: AbortSignal | undefined) => Promise<T>,
+): Promise<T> {
+  if (timeoutMs === undefined) return run(signal)
+  const limit = new AbortController()
+  const abort = (): void => limit.abort(signal?.reason)
+  if (signal?.aborted) abort()
+  signal?.addEventListener('abort', abort, { once: true })
+  const cancel = clock.after(timeoutMs, 'limit of connect', () =>
+    limit.abort(new DOMException(`No server was found within ${timeoutMs} ms`, 'TimeoutError')),
+  )
+  try {
+    return await run(limit.signal)
+  } finally {
+    cancel()
+    signal?.removeEventListener('abort', abort)
+  }
 }
 
 /** Returns the maximum number of reads in a batch, 0 when batching is off. */
@@ -105,40 +141,6 @@ function shareOptions(options: SessionOptions): SessionOptions {
   if (previous !== undefined && optionNames.every((name) => options[name] === previous[name])) return previous
   latestOptions = new WeakRef(options)
   return options
-}
-
-function waitForSession(session: Session, signal: AbortSignal | undefined): Promise<void> {
-  const connected = session.states.firstConnection()
-  if (signal === undefined) {
-    session.start()
-    return connected
-  }
-  let aborted: ZooKeeperError | undefined
-  const abort = (): void => {
-    const error = abortError(signal.reason, { operation: 'connect' })
-    const failure = session.lastFailure
-    if (failure !== undefined)
-      error.message += `; the last attempt, to ${failure.server}, failed: ${failure.error.message}`
-    aborted = error
-    session.finish(new ClosedError('Connecting was aborted', 'CLOSED', { cause: error }))
-  }
-  if (signal.aborted) abort()
-  else {
-    signal.addEventListener('abort', abort, { once: true })
-    session.start()
-  }
-  const removeListener = (): void => signal.removeEventListener('abort', abort)
-  // No code runs between the last check of the signal and the removal of its listener.
-  return connected.then(
-    () => {
-      removeListener()
-      if (aborted !== undefined) throw aborted
-    },
-    (error: unknown) => {
-      removeListener()
-      throw aborted ?? error
-    },
-  )
 }
 
 /** Updates the server list from the configuration of the ensemble until the client closes. */

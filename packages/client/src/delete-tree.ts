@@ -3,7 +3,7 @@ import { toServerPath } from './chroot.ts'
 import type { InternalClient } from './internal-client.ts'
 import { MultiError, NoNodeError, NotEmptyError, ZooKeeperError } from './errors.ts'
 import { backoff } from './retry.ts'
-import type { DeleteTreeOptions } from './tree-types.ts'
+import type { RecursiveDeleteOptions } from './tree-types.ts'
 import type { CallOptions } from './types.ts'
 import { childPath, listChildren, perRequestOptions } from './walk.ts'
 
@@ -25,7 +25,7 @@ const RESERVED_PATH = '/zookeeper'
 export async function deleteTree(
   client: InternalClient,
   path: string,
-  options: DeleteTreeOptions = {},
+  options: Omit<RecursiveDeleteOptions, 'recursive'>,
 ): Promise<number> {
   const { batchSize = DEFAULT_BATCH_SIZE, onFound, onDeleted } = options
   const call = perRequestOptions(client, options)
@@ -55,7 +55,7 @@ export async function deleteTree(
 async function listDeepestFirst(
   client: InternalClient,
   path: string,
-  { includeRoot = true, onUnreadable }: DeleteTreeOptions,
+  { includeRoot = true, onUnreadable }: Omit<RecursiveDeleteOptions, 'recursive'>,
   call: () => CallOptions,
   isFirstRound: boolean,
 ): Promise<string[]> {

@@ -12,6 +12,7 @@ export interface ErrorsByCode {
   readonly BAD_VERSION: BadVersionError
   readonly CLOSED: ClosedError
   readonly CONNECTION_LOSS: ConnectionLossError
+  readonly CONNECT_FAILED: ConnectFailedError
   readonly DATA_INCONSISTENCY: ServerFaultError
   readonly DECODE_FAILED: CodecError
   readonly ENCODE_FAILED: CodecError
@@ -81,6 +82,7 @@ const retryable: ReadonlySet<string> = new Set<ZooKeeperErrorCode>([
 const scopes: Readonly<Partial<Record<string, ErrorScope>>> = {
   AUTH_FAILED: 'client',
   CLOSED: 'client',
+  CONNECT_FAILED: 'client',
   SESSION_CLOSED_REQUIRE_SASL_AUTH: 'client',
   SESSION_EXPIRED: 'session',
 }
@@ -265,6 +267,10 @@ export class SessionExpiredError extends ZooKeeperError {
 /** The server rejected the credentials, or requires some. The client is closed. */
 export class AuthFailedError extends ZooKeeperError {
   static override readonly tag = 'AuthFailedError'
+}
+/** No server can be connected to, however often the client tries: a wrong certificate, file or protocol. `cause` is the reason. */
+export class ConnectFailedError extends ZooKeeperError {
+  static override readonly tag = 'ConnectFailedError'
 }
 /** The client is closed. */
 export class ClosedError extends ZooKeeperError {

@@ -36,7 +36,7 @@ interface Outcome {
 
 /** Makes every kind of call, some of them without awaiting the previous one. */
 async function script(client: Client): Promise<Outcome> {
-  const created = await outcome(client.create('/a', bytes('0'), { idempotent: true }))
+  const created = await outcome(client.create('/a', { data: bytes('0'), idempotent: true }))
   const once = await outcome(client.watchOnce('/a', 'exists'))
   const lasting = await outcome(client.watch('/', { mode: 'persistentRecursive' }))
   const [written, versioned, multi, ...reads] = await Promise.all([
@@ -54,7 +54,7 @@ async function script(client: Client): Promise<Outcome> {
     outcome(client.getData('/none')),
   ])
   checkReads(reads)
-  const sequential = await outcome(client.create('/q-', bytes('x'), { mode: 'ephemeralSequential' }))
+  const sequential = await outcome(client.create('/q-', { data: bytes('x'), mode: 'ephemeralSequential' }))
   const deleted = await outcome(client.delete('/d'))
   return {
     created,
@@ -154,7 +154,7 @@ function isolate(world: ManualWorld): void {
 async function prepared(): Promise<{ world: ManualWorld; other: Client }> {
   const world = await ManualWorld.start()
   const other = await world.client()
-  for (const path of ['/w', '/v', '/d']) await world.outcome(other.create(path, bytes('0')))
+  for (const path of ['/w', '/v', '/d']) await world.outcome(other.create(path, { data: bytes('0') }))
   return { world, other }
 }
 
@@ -176,7 +176,7 @@ async function count(direction: Direction, batchReads: boolean): Promise<number>
 async function live(fault: Fault, direction: Direction, at: number, batchReads: boolean): Promise<void> {
   const { world, other } = await prepared()
   strike(world, fault, direction, at)
-  const connecting = world.connect({ sessionTimeout: 12_000, batchReads })
+  const connecting = world.connect({ sessionTimeoutMs: 12_000, batchReads })
   const client = await world.within(60_000, connecting)
   // Every promise settles in bounded time.
   const outcome = await world.within(60_000, script(client))
@@ -235,7 +235,7 @@ async function checkWrites(
 async function checkWatches(world: ManualWorld, other: Client, { once, lasting }: Outcome): Promise<void> {
   const collected = lasting === undefined ? [] : world.collect(lasting)
   await world.outcome(other.setData('/w', bytes('late')))
-  await world.outcome(other.create('/a', bytes('0')).catch(() => other.delete('/a')))
+  await world.outcome(other.create('/a', { data: bytes('0') }).catch(() => other.delete('/a')))
   await world.settle()
   if (once !== undefined)
     await world.outcome(once.fired.catch((error: unknown) => expect(error).toBeInstanceOf(ZooKeeperError)))

@@ -7,7 +7,7 @@ export interface FourLetterWordOptions {
   /** Default: TCP, TLS and WebSockets, without certificates. */
   readonly transport?: Transport
   /** Milliseconds to wait for the whole reply (default 10,000). */
-  readonly timeout?: number
+  readonly timeoutMs?: number
   readonly signal?: AbortSignal
 }
 
@@ -23,7 +23,7 @@ export async function sendFourLetterWord(
   server: string | ServerAddress,
   word: string,
   { transport, clock }: { readonly transport: Transport; readonly clock: Clock },
-  { timeout = 10_000, signal }: FourLetterWordOptions,
+  { timeoutMs: timeout = 10_000, signal }: FourLetterWordOptions,
 ): Promise<string> {
   if (!/^[a-z]{4}$/.test(word))
     throw new UsageError(`Expected a word of four letters, got ${JSON.stringify(word)}`)

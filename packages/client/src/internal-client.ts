@@ -1,6 +1,6 @@
 import type { Client } from './client-api.ts'
 import type { Session } from './session/session.ts'
-import type { Bytes, CreateOptions, CreateResult } from './types.ts'
+import type { CreateOptions, CreateResult, Data } from './types.ts'
 
 /** What composed operations, such as `mkdirp` and protected creates, need of a client besides its public API. */
 export interface InternalClient extends Client {
@@ -13,10 +13,5 @@ export interface InternalClient extends Client {
   /** Returns a client with the same session and no chroot. */
   withoutChroot(): InternalClient
   /** Sends a create without protection against lost replies. */
-  createOnce(
-    path: string,
-    data: Bytes | null,
-    options: CreateOptions,
-    isProtected?: boolean,
-  ): Promise<CreateResult>
+  createOnce(path: string, data: Data, options: CreateOptions, isProtected?: boolean): Promise<CreateResult>
 }

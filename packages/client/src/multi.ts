@@ -1,6 +1,14 @@
 import { ErrorCode, OpCode, validatePath, type MultiOperation } from '@zabra/protocol'
 import { toClientPath, toServerPath } from './chroot.ts'
-import { validateCreate, validateData, EMPTY, createFlags, isSequential, OPEN_ACL } from './call-options.ts'
+import {
+  toBytes,
+  validateCreate,
+  validateData,
+  EMPTY,
+  createFlags,
+  isSequential,
+  OPEN_ACL,
+} from './call-options.ts'
 import { connectionLossError, errorFromCode, MultiError, UsageError } from './errors.ts'
 import { isErrorResult, type MultiReply } from './operations.ts'
 import type { ACL, ReadOp, WriteOp } from './types.ts'
@@ -29,7 +37,7 @@ export function toMultiOperation(operation: WriteOp | ReadOp, chroot: string): M
       return {
         type: OpCode.setData,
         path: serverPath,
-        data: operation.data,
+        data: toBytes(operation.data),
         version: operation.version ?? -1,
       }
     case 'getData':
@@ -40,12 +48,12 @@ export function toMultiOperation(operation: WriteOp | ReadOp, chroot: string): M
 }
 
 function createOperation(operation: WriteOp & { op: 'create' }, path: string): MultiOperation {
-  const { mode = 'persistent', ttl, data = EMPTY } = operation
+  const { mode = 'persistent', ttlMs, data = EMPTY } = operation
   const flags = createFlags[mode]
-  const message = validateCreate(operation.path, mode, flags, ttl)
+  const message = validateCreate(operation.path, mode, flags, ttlMs)
   if (message !== undefined) throw new UsageError(message, { path: operation.path, operation: 'create' })
-  const create = { path, data, acl: wireAcl(operation.acl), flags }
-  if (ttl !== undefined) return { type: OpCode.createTTL, ...create, ttl: BigInt(ttl) }
+  const create = { path, data: toBytes(data), acl: wireAcl(operation.acl), flags }
+  if (ttlMs !== undefined) return { type: OpCode.createTTL, ...create, ttl: BigInt(ttlMs) }
   return { type: mode === 'container' ? OpCode.createContainer : OpCode.create2, ...create }
 }
 

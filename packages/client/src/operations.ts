@@ -293,7 +293,7 @@ export const whoAmI: Operation = {
   decode: (r) =>
     (readWhoAmIResponse(r).clientInfo ?? []).map(({ authScheme, user }) => ({
       scheme: authScheme ?? '',
-      user: user ?? '',
+      id: user ?? '',
     })),
   isIdempotent: always,
 }

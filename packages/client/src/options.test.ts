@@ -8,7 +8,7 @@ it('invalid options are rejected with a UsageError', async () => {
     { errorPolicy: { lease: undefined } },
     { auth: [null] },
     { retry: { maxAttempts: 'x' } },
-    { retry: { cap: Number.NaN } },
+    { retry: { capMs: Number.NaN } },
   ]) {
     await expect(world.connect(wrong as never), JSON.stringify(wrong)).rejects.toMatchObject({
       code: 'USAGE',
@@ -16,7 +16,7 @@ it('invalid options are rejected with a UsageError', async () => {
   }
   const client = await world.client()
   for (const timeout of [Number.NaN, -1, 'x']) {
-    const done = (async () => client.getData('/', { timeout: timeout as never }))()
+    const done = (async () => client.getData('/', { timeoutMs: timeout as never }))()
     await expect(world.outcome(done), String(timeout)).rejects.toMatchObject({ code: 'USAGE' })
   }
 })

@@ -6,6 +6,7 @@ import {
   call,
   findWrongOption,
   flag,
+  milliseconds,
   numbers,
   object,
   oneOf,
@@ -20,7 +21,7 @@ import type { ClientOptions } from './client-options.ts'
 const isLease = (lease: unknown): boolean => {
   if (!object(lease)) return false
   const { renew, ...rest } = lease as { renew?: unknown }
-  return numbers('margin')(rest) && (renew === undefined || renew === 'commit' || renew === 'passive')
+  return numbers('marginMs')(rest) && (renew === undefined || renew === 'commit' || renew === 'passive')
 }
 
 /** For each option, the expectation in words and the check. */
@@ -32,7 +33,10 @@ const rules: Readonly<Record<keyof ClientOptions | 'signal', Rule>> = {
   transport: ['an object with open', (value) => object(value) && call((value as { open: unknown }).open)],
   chroot: ['a path', text],
   createChroot: trueOrFalse,
-  sessionTimeout: ['whole milliseconds from 1', whole(1, 0x7fff_ffff)],
+  sessionTimeoutMs: ['whole milliseconds from 1', whole(1, 0x7fff_ffff)],
+  connectTimeoutMs: milliseconds,
+  waitForever: trueOrFalse,
+  onAttemptFailed: aFunction,
   session: [
     'an id (bigint) and a password (Uint8Array)',
     (value) => {
@@ -47,12 +51,13 @@ const rules: Readonly<Record<keyof ClientOptions | 'signal', Rule>> = {
     (value) =>
       Array.isArray(value) &&
       value.every(
-        (entry: { scheme?: unknown; auth?: unknown } | null) => text(entry?.scheme) && bytes(entry?.auth),
+        (entry: { scheme?: unknown; auth?: unknown } | null) =>
+          text(entry?.scheme) && (text(entry?.auth) || bytes(entry?.auth)),
       ),
   ],
   sasl: ['a function that makes a mechanism', call],
   retry: [
-    'numbers: base, factor, cap, maxAttempts, maxElapsed',
+    'numbers: baseMs, factor, capMs, maxAttempts, maxElapsedMs',
     (value) => value !== false && retryRule[1](value),
   ],
   errorPolicy: [

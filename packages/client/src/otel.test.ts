@@ -38,7 +38,7 @@ it('each request makes one span and one measurement', async () => {
   const { tracer, meter, lines } = recorder()
   const client = await world.client({ instrumentation: openTelemetry({ tracer, meter }) })
   lines.length = 0
-  await world.outcome(client.create('/a', bytes('secret')))
+  await world.outcome(client.create('/a', { data: bytes('secret') }))
   await world.outcome(client.delete('/none')).catch(() => {})
   expect(lines.filter((line) => line.startsWith('zookeeper create'))).toEqual([
     'zookeeper create {"db.system.name":"zookeeper","db.operation.name":"create","zookeeper.path":"/a","server.address":"tcp://a:2181"}',

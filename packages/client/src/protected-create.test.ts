@@ -9,7 +9,7 @@ const children = async (): Promise<string[]> =>
 
 it('the protection prefix can be written in the format of another client', async () => {
   const { path } = await world.outcome(
-    client.create('/__lock__', undefined, {
+    client.create('/__lock__', {
       mode: 'ephemeralSequential',
       protected: (uuid) => uuid.replaceAll('-', ''),
     }),
@@ -19,7 +19,7 @@ it('the protection prefix can be written in the format of another client', async
 
 it('a create with a custom protection prefix finds its znode after a lost reply', async () => {
   world.loseReply()
-  const created = client.create('/x-', undefined, {
+  const created = client.create('/x-', {
     mode: 'ephemeralSequential',
     protected: (uuid) => `${uuid}-`,
   })
@@ -32,7 +32,7 @@ it('a protected create that is aborted after its session was renewed leaves no z
   world.connections[0]!.cut()
   await world.advance(17_000)
   const stop = new AbortController()
-  const created = client.create('/x-', undefined, { mode: 'ephemeralSequential', signal: stop.signal })
+  const created = client.create('/x-', { mode: 'ephemeralSequential', signal: stop.signal })
   const failed = expect(created).rejects.toThrow('aborted')
   delete world.faults.open
   world.faults.toServer = (chunk, connection) => {
@@ -50,7 +50,7 @@ it('a protected create that is aborted after its session was renewed leaves no z
 
 it('orphan removal is not rejected by a full offline queue while there is no connection', async () => {
   const strict = await world.client({ offlineQueue: 0 })
-  const { path } = await world.outcome(strict.create('/x', undefined, { mode: 'ephemeral' }))
+  const { path } = await world.outcome(strict.create('/x', { mode: 'ephemeral' }))
   world.lastConnection.cut()
   await world.settle()
   await expect(strict.exists(path)).rejects.toThrow('there is no connection')
@@ -60,7 +60,7 @@ it('orphan removal is not rejected by a full offline queue while there is no con
 
 it('a protected create whose session has expired is not retried with the same prefix', async () => {
   world.loseReply()
-  const created = client.create('/x-', undefined, { mode: 'ephemeralSequential' })
+  const created = client.create('/x-', { mode: 'ephemeralSequential' })
   const failed = expect(created).rejects.toThrow(SessionExpiredError)
   world.refuseConnections()
   await world.advance(17_000)
@@ -72,6 +72,6 @@ it('a protected create whose session has expired is not retried with the same pr
 
 it('a protected create with parents makes a missing parent also when the first try was lost', async () => {
   world.loseRequest()
-  const created = client.create('/dir/x-', undefined, { mode: 'ephemeralSequential', parents: true })
+  const created = client.create('/dir/x-', { mode: 'ephemeralSequential', parents: true })
   expect((await world.within(10_000, created)).path).toMatch(/^\/dir\/_c_/)
 })

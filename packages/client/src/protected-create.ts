@@ -12,7 +12,7 @@ import {
   type ErrorContext,
 } from './errors.ts'
 import { retryForever } from './retry.ts'
-import type { Bytes, CallOptions, CreateOptions, CreateResult } from './types.ts'
+import type { CallOptions, CreateOptions, CreateResult, Data } from './types.ts'
 
 /**
  * Creates a znode under a unique name prefix, by which a znode whose reply was lost can be found again. The search
@@ -23,7 +23,7 @@ import type { Bytes, CallOptions, CreateOptions, CreateResult } from './types.ts
 export async function createProtected(
   client: InternalClient,
   path: string,
-  data: Bytes | null,
+  data: Data,
   options: CreateOptions,
 ): Promise<CreateResult> {
   const slash = path.lastIndexOf('/')

@@ -17,7 +17,6 @@ import type {
   ConnectionHandler,
   ConnectionState,
   CreateMode,
-  DeleteTreeOptions,
   ErrorPolicy,
   Instrumentation,
   NodeEvent,
@@ -26,6 +25,7 @@ import type {
   Random,
   ReadOp,
   ReadResult,
+  RecursiveDeleteOptions,
   ResyncEvent,
   RetryPolicy,
   SaslMechanism,
@@ -92,17 +92,7 @@ it('a client has every operation', async () => {
     ...(['create', 'delete', 'exists', 'getData', 'setData', 'getChildren', 'getACL', 'setACL'] as const),
     ...(['getAllChildrenNumber', 'getEphemerals', 'sync', 'syncCommitted', 'multi', 'multiRead'] as const),
     ...(['watchOnce', 'watch', 'addAuth', 'whoAmI', 'getConfig', 'reconfig', 'updateServerList'] as const),
-    ...([
-      'close',
-      'detach',
-      'states',
-      'chroot',
-      'withCodec',
-      'mkdirp',
-      'walk',
-      'visit',
-      'deleteTree',
-    ] as const),
+    ...(['close', 'detach', 'states', 'chroot', 'withCodec', 'mkdirp', 'walk'] as const),
     Symbol.asyncDispose,
   ]
   for (const operation of operations) expect(client[operation], String(operation)).toBeTypeOf('function')
@@ -132,7 +122,7 @@ it('the types used by the operations are exported', () => {
   expectTypeOf<ClientOptions['instrumentation']>().toEqualTypeOf<Instrumentation | undefined>()
   expectTypeOf<NonNullable<ClientOptions['sasl']>>().toEqualTypeOf<(server: ServerAddress) => SaslMechanism>()
   expectTypeOf<CallOptions['retry']>().toEqualTypeOf<RetryPolicy | false | undefined>()
-  expectTypeOf<DeleteTreeOptions>().toExtend<CallOptions>()
+  expectTypeOf<RecursiveDeleteOptions>().toExtend<CallOptions>()
   expectTypeOf<WalkOptions>().toExtend<CallOptions>()
   expectTypeOf<Visit['stat']>().toEqualTypeOf<Stat | undefined>()
   expectTypeOf<Codec<string>['encode']>().returns.toEqualTypeOf<Bytes>()

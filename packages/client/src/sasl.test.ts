@@ -20,7 +20,7 @@ const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
 describe('a login with DIGEST-MD5', () => {
   it('gives the client an identity on every connection', async () => {
     const bob = await world.client({ sasl: digestMd5({ username: 'bob', password: 'secret' }) })
-    await run(bob.create('/bob', undefined, { acl: acl('bob') }))
+    await run(bob.create('/bob', { acl: acl('bob') }))
     world.lastConnection.cut()
     await world.within(10_000, bob.getData('/bob'))
     expect(world.connections).toHaveLength(2)
@@ -47,7 +47,7 @@ describe('a login with DIGEST-MD5', () => {
 it('a rejected login closes the client and its connection, and leaves the session to expire', async () => {
   // As with Apache's client: an unauthenticated client may not close a session either, so it sends no request.
   const sasl = digestMd5({ username: 'bob', password: 'wrong' })
-  await expect(run(world.connect({ sasl, sessionTimeout: 4000 }))).rejects.toMatchObject({
+  await expect(run(world.connect({ sasl, sessionTimeoutMs: 4000 }))).rejects.toMatchObject({
     name: 'AuthFailedError',
     maybeApplied: false,
   })

@@ -1,9 +1,9 @@
 import type { CallOptions, Stat } from './types.ts'
 
-/** Options of a call that makes many requests. `timeout` covers all of them together. */
+/** Options of a call that makes many requests. `timeoutMs` covers all of them together. */
 export interface TreeOptions extends CallOptions {
   /** Milliseconds for each request (default: the remaining time of the whole call). */
-  readonly requestTimeout?: number
+  readonly requestTimeoutMs?: number
   /** Called with each znode whose children may not be listed. Without it the call rejects with the `NoAuthError`. */
   readonly onUnreadable?: (path: string) => void
 }
@@ -13,6 +13,8 @@ export interface WalkOptions extends TreeOptions {
   readonly maxDepth?: number
   /** Return false to skip a znode with everything below it. Not called for the start. */
   readonly filter?: (path: string) => boolean
+  /** Yield each znode with its stat and children (`Visit`) instead of its path. */
+  readonly stats?: boolean
 }
 
 /** A znode visited by a walk. */
@@ -28,7 +30,11 @@ export interface Visit {
   readonly isLast: boolean
 }
 
-export interface DeleteTreeOptions extends TreeOptions {
+/** Options of a delete of a znode with everything below it. */
+export interface RecursiveDeleteOptions extends TreeOptions {
+  readonly recursive: true
+  /** A missing znode counts as success. */
+  readonly missingOk?: boolean
   /** Number of znodes in one transaction (default 500). */
   readonly batchSize?: number
   /** False keeps the znode itself and deletes everything below it. */

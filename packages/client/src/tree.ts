@@ -4,7 +4,7 @@ import type { InternalClient } from './internal-client.ts'
 import { NodeExistsError, NoNodeError } from './errors.ts'
 import { backoff } from './retry.ts'
 import type {
-  Bytes,
+  Data,
   CallOptions,
   CreateOptions,
   CreateResult,
@@ -54,7 +54,6 @@ export async function mkdirp(client: InternalClient, path: string, options: Mkdi
 export async function createWithParents(
   client: InternalClient,
   path: string,
-  data: Bytes | null,
   options: CreateOptions,
 ): Promise<CreateResult> {
   const { parents, ...rest } = options
@@ -62,7 +61,7 @@ export async function createWithParents(
   const mode = parents === 'persistent' ? 'persistent' : 'container'
   for (let attempt = 1; ; attempt++) {
     try {
-      return await client.create(path, data, { ...rest, ...nextOptions() })
+      return await client.create(path, { ...rest, ...nextOptions() })
     } catch (error) {
       const parent = path.slice(0, path.lastIndexOf('/'))
       if (!(error instanceof NoNodeError) || parent === '' || attempt === MAX_ATTEMPTS) throw error
@@ -90,7 +89,7 @@ export async function createMissing(
       ...(acl && { acl }),
     } as const
     try {
-      await client.unordered().create(path, data, { ...create, ...nextOptions() })
+      await client.unordered().create(path, { ...create, ...nextOptions(), data })
     } catch (error) {
       if (!(error instanceof NodeExistsError)) throw error
     }
@@ -102,7 +101,7 @@ export async function setDataOrCreate(
   client: InternalClient,
   firstWrite: Promise<Stat & Ordered>,
   path: string,
-  data: Bytes | null,
+  data: Data,
   options: SetDataOptions,
 ): Promise<Stat & Ordered> {
   const { version = -1, idempotent = false } = options
@@ -118,7 +117,12 @@ export async function setDataOrCreate(
       if (!(error instanceof NoNodeError) || version !== -1) throw error
     }
     try {
-      const { stat, order } = await client.create(path, data, { idempotent, ...nextOptions(), parents: true })
+      const { stat, order } = await client.create(path, {
+        data,
+        idempotent,
+        ...nextOptions(),
+        parents: true,
+      })
       return { ...stat, order }
     } catch (error) {
       if (!(error instanceof NodeExistsError) || attempt === MAX_ATTEMPTS) throw error

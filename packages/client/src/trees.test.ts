@@ -15,8 +15,8 @@ const closed = [{ perms: 31 & ~1, scheme: 'world', id: 'anyone' }]
 describe('a walk', () => {
   it('yields each znode, parents first and children by name', async () => {
     for (const path of ['/t/b/y', '/t/b/x', '/t/a'])
-      await run(client.create(path, bytes('12'), { parents: true }))
-    const met = await run(all(client.visit('/t')))
+      await run(client.create(path, { data: bytes('12'), parents: true }))
+    const met = await run(all(client.walk('/t', { stats: true })))
     expect(met.map(({ path, depth, isLast, children }) => [path, depth, isLast, children])).toEqual([
       ['/t', 0, true, ['a', 'b']],
       ['/t/a', 1, false, []],
@@ -43,7 +43,7 @@ describe('a walk', () => {
     const other = await world.client({
       instrumentation: { request: ({ operation }) => void (operation === 'getChildren' && requested++) },
     })
-    const steps = other.visit('/t')[Symbol.asyncIterator]()
+    const steps = other.walk('/t', { stats: true })[Symbol.asyncIterator]()
     await run(steps.next())
     expect(requested).toBe(1)
     await run(steps.next())
@@ -68,10 +68,10 @@ describe('a walk', () => {
 
   it('throws at a znode that may not be listed, unless onUnreadable is given', async () => {
     await run(client.mkdirp('/t/a'))
-    await run(client.create('/t/b', undefined, { acl: closed }))
+    await run(client.create('/t/b', { acl: closed }))
     await expect(run(all(client.walk('/t')))).rejects.toBeInstanceOf(NoAuthError)
     const hidden: string[] = []
-    const met = await run(all(client.visit('/t', { onUnreadable: (path) => hidden.push(path) })))
+    const met = await run(all(client.walk('/t', { stats: true, onUnreadable: (path) => hidden.push(path) })))
     expect([met.map(({ path }) => path), hidden]).toEqual([['/t', '/t/a', '/t/b'], ['/t/b']])
     expect(met.at(-1)).toMatchObject({ stat: undefined, children: [] })
   })
@@ -79,7 +79,7 @@ describe('a walk', () => {
   it('throws when one of its requests exceeds requestTimeout', async () => {
     await run(client.mkdirp('/t'))
     world.faults.toClient = () => undefined
-    const walked = all(client.walk('/t', { requestTimeout: 700 }))
+    const walked = all(client.walk('/t', { requestTimeoutMs: 700 }))
     walked.catch(() => {})
     await world.advance(699)
     expect(await Promise.race([walked.catch((error: unknown) => error), Promise.resolve('open')])).toBe(
@@ -103,7 +103,8 @@ describe('deleteTree', () => {
       instrumentation: { request: ({ operation }) => void (operation === 'multi' && multis.push(1)) },
     })
     const deleted = await run(
-      other.deleteTree('/t', {
+      other.delete('/t', {
+        recursive: true,
         batchSize: 4,
         onFound: (count) => received.push(`found ${count}`),
         onDeleted: (count) => received.push(`deleted ${count}`),
@@ -119,7 +120,7 @@ describe('deleteTree', () => {
 
   it('with includeRoot false deletes everything below the znode', async () => {
     await plant(3)
-    expect(await run(client.deleteTree('/t/a', { includeRoot: false }))).toBe(3)
+    expect(await run(client.delete('/t/a', { recursive: true, includeRoot: false }))).toBe(3)
     expect((await run(client.getChildren('/t'))).children).toEqual(['a'])
   })
 
@@ -129,7 +130,8 @@ describe('deleteTree', () => {
     let meddled = false
     const deleted = await world.within(
       10_000,
-      client.deleteTree('/t', {
+      client.delete('/t', {
+        recursive: true,
         batchSize: 4,
         onFound: () => {
           if (meddled) return
@@ -155,13 +157,18 @@ describe('deleteTree', () => {
       return chunk
     }
     let multiUnderWay = false
-    await world.within(20_000, client.deleteTree('/t', { onFound: () => (multiUnderWay = true) }))
+    await world.within(
+      20_000,
+      client.delete('/t', { recursive: true, onFound: () => (multiUnderWay = true) }),
+    )
     expect(swallowed).toBe(true)
     expect(await run(client.exists('/t'))).toBeUndefined()
   })
 
   it('rejects a batchSize below 1', async () => {
-    await expect(run(client.deleteTree('/t', { batchSize: 0 }))).rejects.toBeInstanceOf(UsageError)
+    await expect(run(client.delete('/t', { recursive: true, batchSize: 0 }))).rejects.toBeInstanceOf(
+      UsageError,
+    )
   })
 })
 
@@ -197,7 +204,7 @@ describe('mapConcurrent', () => {
 })
 
 it('missing znodes are created in their order, and existing ones keep their data', async () => {
-  await run(client.create('/app', bytes('kept')))
+  await run(client.create('/app', { data: bytes('kept') }))
   const nodes = [
     { path: '/app' },
     { path: '/app/settings', data: bytes('{}') },

@@ -18,7 +18,7 @@ it('a typed client reads all children with their values, sorted by name', async 
 })
 
 it('a typed client rejects with a CodecError for a child that it cannot decode', async () => {
-  await run(client.create('/t/a', bytes('{'), { parents: true }))
+  await run(client.create('/t/a', { data: bytes('{'), parents: true }))
   await expect(run(client.withCodec(json()).children('/t'))).rejects.toMatchObject({
     code: 'DECODE_FAILED',
     cause: expect.any(SyntaxError),
@@ -30,14 +30,14 @@ it('a typed watch yields the value, each change, and undefined while the znode i
   const seen = world.collect(texts.watch('/w'))
   const values = (): unknown[] => seen.map((found) => found?.value)
   await world.settle()
-  await run(other.create('/w', bytes('1')))
+  await run(other.create('/w', { data: bytes('1') }))
   await world.settle()
   await run(other.setData('/w', bytes('2')))
   await world.settle()
   await run(other.delete('/w'))
   await world.settle()
   expect(values()).toEqual([undefined, '1', '2', undefined])
-  await run(other.create('/w', bytes('3')))
+  await run(other.create('/w', { data: bytes('3') }))
   await world.settle()
   world.connections[0]!.cut()
   await world.advance(3000)
@@ -47,7 +47,7 @@ it('a typed watch yields the value, each change, and undefined while the znode i
 })
 
 it('a typed watch goes on in a new session', async () => {
-  await run(other.create('/w', bytes('1')))
+  await run(other.create('/w', { data: bytes('1') }))
   const own = await world.client()
   const seen = world.collect(own.withCodec(utf8).watch('/w'))
   await world.settle()
@@ -63,7 +63,7 @@ it('a typed watch goes on in a new session', async () => {
 })
 
 it('a typed watch ends by its signal and when its loop is left, and leaves no watch on the server', async () => {
-  await run(client.create('/w', bytes('1')))
+  await run(client.create('/w', { data: bytes('1') }))
   const texts = client.withCodec(utf8)
   const abort = new AbortController()
   const ended = (async () => {

@@ -5,21 +5,21 @@ import { backoff } from './retry.ts'
 import { decode, encode } from './codec-errors.ts'
 import { childPath } from './walk.ts'
 import type { Client, TypedClient, TypedValue } from './client-api.ts'
-import type { CallOptions, Codec, OneShotWatch } from './types.ts'
+import type { CallOptions, Codec, DeleteOptions, OneShotWatch } from './types.ts'
 
 /** Returns a client of decoded values over the same session. */
 export function typedClient<T>(client: Client, codec: Codec<T>): TypedClient<T> {
   return {
     client,
     create: async (path, value, options) =>
-      client.create(path, encode(codec, value, { operation: 'create', path }), options),
+      client.create(path, { ...options, data: encode(codec, value, { operation: 'create', path }) }),
     get: async (path, options) => {
       const { data, stat, order } = await client.getData(path, options)
       return { value: decode(codec, data, { operation: 'get', path }), stat, order }
     },
     set: async (path, value, options) =>
       client.setData(path, encode(codec, value, { operation: 'set', path }), options),
-    delete: async (path, options) => client.delete(path, options),
+    delete: ((path: string, options?: DeleteOptions) => client.delete(path, options)) as Client['delete'],
     children: (path, options) => readChildren(client, codec, path, options),
     watch: (path, options) => watchValue(client, codec, path, options?.signal),
     update: async (path, change, options = {}) => {

@@ -1,6 +1,9 @@
 /** Opaque bytes, never a Node Buffer. */
 export type Bytes = Uint8Array
 
+/** The data of a znode to write: bytes, or text, which is stored as UTF-8. Null is stored as null, which differs from empty. */
+export type Data = Bytes | string | null
+
 /**
  * Encodes values to bytes and decodes them. `decode` may throw; the call that read the bytes rejects with its error.
  */
@@ -57,22 +60,22 @@ export interface ACL {
 
 export interface RetryPolicy {
   /** Base of the backoff in milliseconds (default 100). */
-  readonly base?: number
+  readonly baseMs?: number
   /** Growth factor of the backoff (default 2). */
   readonly factor?: number
   /** Maximum backoff in milliseconds (default 10 000). */
-  readonly cap?: number
+  readonly capMs?: number
   /** Maximum number of attempts, including the first (default: no limit). */
   readonly maxAttempts?: number
   /** Milliseconds from the call after which no retry begins (default: no limit). */
-  readonly maxElapsed?: number
+  readonly maxElapsedMs?: number
 }
 
 export interface CallOptions {
   /** Aborts the call. A request that was sent may still be applied: see `maybeApplied` of the error. */
   readonly signal?: AbortSignal
   /** Milliseconds until the call rejects with an `OperationTimeoutError`. */
-  readonly timeout?: number
+  readonly timeoutMs?: number
   /** Overrides the retry policy of the client; false means one attempt. */
   readonly retry?: RetryPolicy | false
   /** On a read-only server, wait for a read-write server instead of rejecting with `NotReadOnlyError`. */
@@ -86,7 +89,8 @@ export interface SessionCredentials {
 
 export interface AuthInfo {
   readonly scheme: string
-  readonly auth: Bytes
+  /** Credentials, such as `user:password` for the scheme `digest`. */
+  readonly auth: Bytes | string
 }
 
 export type ConnectionState =
@@ -152,14 +156,14 @@ export type WriteOp =
   | {
       readonly op: 'create'
       readonly path: string
-      readonly data?: Bytes | null
+      readonly data?: Data
       readonly mode?: CreateMode
       readonly acl?: readonly ACL[]
       /** Milliseconds, for the TTL modes. */
-      readonly ttl?: number
+      readonly ttlMs?: number
     }
   | { readonly op: 'delete' | 'check'; readonly path: string; readonly version?: number }
-  | { readonly op: 'setData'; readonly path: string; readonly data: Bytes | null; readonly version?: number }
+  | { readonly op: 'setData'; readonly path: string; readonly data: Data; readonly version?: number }
 
 /** Apache's servers return no Stat for a create in a transaction; Zabra servers do. */
 export type WriteResult<O> = O extends { op: 'create' }
@@ -176,6 +180,8 @@ export interface ReadOp {
 export type ReadResult<O> = O extends { op: 'getData' } ? { data: Bytes; stat: Stat } : { children: string[] }
 
 export interface CreateOptions extends CallOptions {
+  /** Default empty. */
+  readonly data?: Data | undefined
   /** Default `persistent`. */
   readonly mode?: CreateMode
   /** Default: everybody may do everything. */
@@ -184,7 +190,7 @@ export interface CreateOptions extends CallOptions {
    * Milliseconds without changes or children after which the server removes the znode; for the modes that end in
    * `Ttl`.
    */
-  readonly ttl?: number
+  readonly ttlMs?: number
   /** Create missing parents: as containers for true, or as persistent znodes. */
   readonly parents?: boolean | 'persistent'
   /**
@@ -212,10 +218,10 @@ export interface DeleteOptions extends CallOptions {
    * reuses the name.
    */
   readonly idempotent?: boolean
-  /** Delete everything below the znode, too. */
-  readonly recursive?: boolean
   /** A missing znode counts as success. */
   readonly missingOk?: boolean
+  /** See `RecursiveDeleteOptions`. */
+  readonly recursive?: false
 }
 
 export interface SetDataOptions extends CallOptions {
@@ -244,7 +250,7 @@ export interface MkdirpOptions extends CallOptions {
 export interface MissingNode {
   readonly path: string
   /** Default empty. */
-  readonly data?: Bytes | null
+  readonly data?: Data
   /** Default `persistent`. Missing parents are created in the same mode. */
   readonly mode?: 'container' | 'persistent'
   /** ACL of the znode and of its missing parents. */

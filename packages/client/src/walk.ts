@@ -13,11 +13,11 @@ export const childPath = (parent: string, name: string): string =>
 /** Returns a function that gives the options for each request of a call that makes many. */
 export function perRequestOptions(client: Client, options: TreeOptions): () => CallOptions {
   const nextOptions = remainingCallOptions(options, client.platform.clock)
-  const { requestTimeout } = options
-  if (requestTimeout === undefined) return nextOptions
+  const { requestTimeoutMs } = options
+  if (requestTimeoutMs === undefined) return nextOptions
   return () => {
     const call = nextOptions()
-    return { ...call, timeout: Math.min(call.timeout ?? Infinity, requestTimeout) }
+    return { ...call, timeoutMs: Math.min(call.timeoutMs ?? Infinity, requestTimeoutMs) }
   }
 }
 
@@ -61,10 +61,10 @@ interface PendingVisit {
  * Yields each znode from a path down, parents first and children by name. Skips znodes that vanish meanwhile.
  * Prefetches the next ones while the consumer works.
  */
-export async function* visit(
+async function* visit(
   client: Client,
   path: string,
-  options: WalkOptions = {},
+  options: WalkOptions,
 ): AsyncGenerator<Visit, void, undefined> {
   const wrong = wrongOptions('walk', options, 'walk', path)
   if (wrong !== undefined) throw wrong
@@ -94,11 +94,11 @@ export async function* visit(
   }
 }
 
-/** Yields the paths of a walk. */
+/** Yields the znodes of a tree or, without `stats`, their paths. */
 export async function* walk(
   client: Client,
   path: string,
-  options?: WalkOptions,
-): AsyncGenerator<string, void, undefined> {
-  for await (const node of visit(client, path, options)) yield node.path
+  options: WalkOptions,
+): AsyncGenerator<Visit | string, void, undefined> {
+  for await (const node of visit(client, path, options)) yield options.stats ? node : node.path
 }

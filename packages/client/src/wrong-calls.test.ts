@@ -31,7 +31,7 @@ const wrongCalls: readonly [call: string, make: (c: Untyped) => unknown, message
   ['sync without a path', (c) => c.sync(), /Expected a path/],
   ['mkdirp without a path', (c) => c.mkdirp(), /Expected a path/],
   ['walk without a path', (c) => drain(c.walk()), /Expected a path/],
-  ['deleteTree without a path', (c) => c.deleteTree(), /Expected a path/],
+  ['a recursive delete without a path', (c) => c.delete(undefined, { recursive: true }), /Expected a path/],
   ['getEphemerals of a number', (c) => c.getEphemerals(7), /Expected a path/],
   [
     'watchOnce without a kind',
@@ -66,12 +66,12 @@ const wrongCalls: readonly [call: string, make: (c: Untyped) => unknown, message
   ['an option that no call has', (c) => c.getData('/', { colour: 5 }), /got colour\.$/],
   [
     'a flag of another client',
-    (c) => c.create('/a', undefined, { ephemeral: true }),
+    (c) => c.create('/a', { ephemeral: true }),
     /got ephemeral\. Did you mean mode: 'ephemeral'\?/,
   ],
   [
     'a wrong mode',
-    (c) => c.create('/a', undefined, { mode: 'ephemral' }),
+    (c) => c.create('/a', { mode: 'ephemral' }),
     /Expected option mode to be 'persistent' or .*got "ephemral"/,
   ],
   [
@@ -96,17 +96,17 @@ const wrongCalls: readonly [call: string, make: (c: Untyped) => unknown, message
   ['a filter that is no function', (c) => drain(c.walk('/', { filter: '/a' })), /filter to be a function/],
   [
     'a batchSize of zero',
-    (c) => c.deleteTree('/a', { batchSize: 0 }),
+    (c) => c.delete('/a', { recursive: true, batchSize: 0 }),
     /batchSize to be a number of 1 znode or more, got 0/,
   ],
   [
     'permissions as letters',
-    (c) => c.create('/a', undefined, { acl: [{ ...good, perms: 'cdrwa' }] }),
+    (c) => c.create('/a', { acl: [{ ...good, perms: 'cdrwa' }] }),
     /perms of ACL entry 0 .*got "cdrwa"/,
   ],
   [
     'permissions that are no number',
-    (c) => c.create('/a', undefined, { acl: [good, { ...good, perms: Number.NaN }] }),
+    (c) => c.create('/a', { acl: [good, { ...good, perms: Number.NaN }] }),
     /perms of ACL entry 1 .*got NaN/,
   ],
   ['permissions as null', (c) => c.setACL('/', [{ ...good, perms: null }]), /got null/],
@@ -118,7 +118,7 @@ const wrongCalls: readonly [call: string, make: (c: Untyped) => unknown, message
     /scheme of ACL entry 0/,
   ],
   ['an ACL without an id', (c) => c.setACL('/', [{ perms: 31, scheme: 'world' }]), /id of ACL entry 0/],
-  ['an ACL that is no list', (c) => c.create('/a', undefined, { acl: good }), /acl to be a list/],
+  ['an ACL that is no list', (c) => c.create('/a', { acl: good }), /acl to be a list/],
   [
     'an ACL in a multi',
     (c) => c.multi([{ op: 'create', path: '/a', acl: [{ ...good, perms: 'r' }] }]),
@@ -165,9 +165,7 @@ it('a call that returns a promise rejects and never throws', () => {
 it('a message shows no contents of an object, which may be a secret', async () => {
   const wrong = { retry: { password: 'secret' }, acl: { id: 'secret' } }
   for (const [name, value] of Object.entries(wrong)) {
-    const error: unknown = await run(client.create('/a', undefined, { [name]: value } as never)).catch(
-      (e: unknown) => e,
-    )
+    const error: unknown = await run(client.create('/a', { [name]: value } as never)).catch((e: unknown) => e)
     expect(String(error)).not.toContain('secret')
   }
 })
@@ -179,7 +177,7 @@ it('a value that the codec cannot encode or decode rejects with a CodecError tha
       return value
     }),
   )
-  await run(client.create('/bad', new Uint8Array([0x7b])))
+  await run(client.create('/bad', { data: new Uint8Array([0x7b]) }))
   await run(numbers.create('/n', 1))
   await expect(run(numbers.get('/bad'))).rejects.toMatchObject({
     name: 'CodecError',

@@ -33,7 +33,7 @@ async function drain(loop: AsyncIterable<unknown>): Promise<void> {
 const scenarios: Record<string, FaultScenario> = {
   'tree cache': async (fixture, { client, abort: { signal } }) => {
     const writer = await fixture.world.client()
-    await writer.create('/t/a', bytes('1'), { parents: true })
+    await writer.create('/t/a', { data: bytes('1'), parents: true })
     const cache = new TreeCache(client, '/t')
     const close = whenLeft(signal, () => cache.close())
     const events = drain(cache.events({ signal }))
@@ -46,7 +46,7 @@ const scenarios: Record<string, FaultScenario> = {
   'watchers of one znode': async (fixture, { client, abort }) => {
     const { signal } = abort
     const writer = await fixture.world.client()
-    await writer.create('/t/a', bytes('1'), { parents: true })
+    await writer.create('/t/a', { data: bytes('1'), parents: true })
     const loops = [
       orLeft(signal, () => drain(watchData(client, '/t', { signal }))),
       orLeft(signal, () => drain(watchChildren(client, '/t', { signal }))),

@@ -184,7 +184,7 @@ describe('request budgets', () => {
 
   it('filling a cache costs one request per leaf, and one more per znode with children', async () => {
     await run(other.mkdirp('/t'))
-    for (let n = 0; n < 200; n++) await run(other.create(`/t/${n}`, bytes('1')))
+    for (let n = 0; n < 200; n++) await run(other.create(`/t/${n}`, { data: bytes('1') }))
     let cache: TreeCache | undefined
     const [own] = await cost(async () => {
       cache = new TreeCache(client, '/t')

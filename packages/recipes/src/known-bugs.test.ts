@@ -255,7 +255,7 @@ it('a deadline limits the whole wait: a wake-up does not restart it (lock of kaz
 })
 
 it('acquireAll releases all locks when one is not available, and does not request later ones (multi-lock of Curator)', async () => {
-  await run(b.create('/y', undefined, { acl: [{ scheme: 'world', id: 'anyone', perms: 1 }] }))
+  await run(b.create('/y', { acl: [{ scheme: 'world', id: 'anyone', perms: 1 }] }))
   const locks = ['/x', '/y', '/z'].map((path) => new Mutex(a, path))
   await expect(run(acquireAll(locks))).rejects.toMatchObject({ name: 'NoAuthError' })
   await world.advance(100)

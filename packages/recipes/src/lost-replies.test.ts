@@ -225,7 +225,7 @@ const shared: Record<string, Life> = {
     const passing = await names.register('e', '1', { ephemeral: true })
     await mine.update('2')
     expect(await new NameService(observer, '/names', utf8).resolve('a')).toBe('2')
-    await observer.create('/names/old', utf8.encode('3'))
+    await observer.create('/names/old', { data: utf8.encode('3') })
     await names.rename('old', 'new')
     expect(await names.resolve('new', { fresh: true })).toBe('3')
     await passing.unregister()
@@ -288,7 +288,7 @@ const shared: Record<string, Life> = {
     }
   },
   'a tree cache and settledChildren': async (client, observer, fixture) => {
-    await observer.create('/t/a', bytes('1'), { parents: true })
+    await observer.create('/t/a', { data: bytes('1'), parents: true })
     const cache = new TreeCache(client, '/t', { codec: utf8 })
     await cache.ready
     await observer.setData('/t/a', bytes('2'))
@@ -361,7 +361,7 @@ it('a guarded transaction whose reply is lost is reported as applied, not as rej
   await enumerateFaults(
     async (fixture, { client }) => {
       const observer = await fixture.world.client()
-      await observer.create('/data', undefined)
+      await observer.create('/data')
       const held = await new Mutex(client, '/lock', sessionPolicy).acquire()
       let error: unknown
       await held

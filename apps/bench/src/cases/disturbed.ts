@@ -63,7 +63,7 @@ const failOver: Case = {
       const servers = peer.ports.slice(1).map((port) => `127.0.0.1:${port}`)
       // Without the random backoff of the client, so that only the servers are measured.
       const platform = { clock: nodePlatform().clock, random: { bytes: zeros, below: () => 0 } }
-      const client = await connect({ servers, sessionTimeout: 20_000, platform })
+      const client = await connect({ servers, sessionTimeoutMs: 20_000, platform })
       try {
         await client.create('/fail-over')
         peer.killLeader()
@@ -84,7 +84,7 @@ const zeros = (count: number): Uint8Array => new Uint8Array(count)
 /** Tries a write. Returns whether it was acknowledged. */
 async function tryWrite(client: Client): Promise<boolean> {
   try {
-    await client.setData('/fail-over', new Uint8Array(1), { retry: false, timeout: 1000 })
+    await client.setData('/fail-over', new Uint8Array(1), { retry: false, timeoutMs: 1000 })
     return true
   } catch {
     await new Promise((resolve) => setTimeout(resolve, 1))

@@ -38,7 +38,7 @@ async function openZabra(port: number, batchReads: boolean): Promise<BenchClient
   return {
     get: (path, end) => void client.getData(path).then(() => end(), end),
     set: (path, data, end) => void client.setData(path, data).then(() => end(), end),
-    create: async (path, data) => void (await client.create(path, data)),
+    create: async (path, data) => void (await client.create(path, { data })),
     close: () => client.close(),
   }
 }

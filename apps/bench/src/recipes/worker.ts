@@ -7,7 +7,7 @@ const [servers = '', work = '', amount = '1', path = '/', seconds = '1'] = proce
 const clients: Client[] = []
 
 async function open(): Promise<Client> {
-  const client = await connect({ servers, sessionTimeout: 20_000, signal: AbortSignal.timeout(15_000) })
+  const client = await connect({ servers, sessionTimeoutMs: 20_000, signal: AbortSignal.timeout(15_000) })
   clients.push(client)
   return client
 }
@@ -100,7 +100,7 @@ async function fill(nodes: number): Promise<number> {
     await client.create(below)
     const count = Math.min(1000, nodes - folder * 1000)
     await Promise.all(
-      Array.from({ length: count }, (_, n) => client.create(`${below}/${n}`, new Uint8Array(100))),
+      Array.from({ length: count }, (_, n) => client.create(`${below}/${n}`, { data: new Uint8Array(100) })),
     )
   }
   return nodes

@@ -37,7 +37,7 @@ export const create: CommandModule = (program, { io, options, session }) => {
         zk.create(path, data, {
           mode,
           ...(acl ? { acl } : {}),
-          ...(flags.ttl === undefined ? {} : { ttl: flags.ttl }),
+          ...(flags.ttl === undefined ? {} : { ttlMs: flags.ttl }),
           ...(flags.parents ? { parents: true } : {}),
         }),
       )

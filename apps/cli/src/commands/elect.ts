@@ -19,7 +19,7 @@ export const elect: CommandModule = (program, { io, session }) => {
           const graceMs = zk.graceMs
           const election = new LeaderElection(zk.client, path, {
             id: id ?? `${hostname()} ${process.pid}`,
-            errorPolicy: { lease: { margin: graceMs } },
+            errorPolicy: { lease: { marginMs: graceMs } },
           })
           // While a command runs, only its end resigns: another participant must not lead before that.
           const waiting = new AbortController()

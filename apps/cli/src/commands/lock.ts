@@ -21,7 +21,7 @@ export const lock: CommandModule = (program, { io, session }) => {
           const graceMs = zk.graceMs
           const mutex = new Mutex(zk.client, path, {
             data: new TextEncoder().encode(`${hostname()} ${process.pid}`),
-            errorPolicy: { lease: { margin: graceMs } },
+            errorPolicy: { lease: { marginMs: graceMs } },
           })
           const held =
             (await mutex.tryAcquire({ signal: io.signal })) ?? (wait === 0 ? undefined : await waitFor())

@@ -5,9 +5,9 @@ import {
   type Client,
   type CreateMode,
   type CreateOptions,
-  type DeleteTreeOptions,
   type NodeEvent,
   type ReconfigChange,
+  type RecursiveDeleteOptions,
   type Stat,
   type Visit,
   type WalkOptions,
@@ -22,14 +22,14 @@ import { UsageError } from '../exit-codes.ts'
  */
 export class ClientSession {
   readonly #client: Client
-  readonly #call: { readonly timeout: number }
+  readonly #call: { readonly timeoutMs: number }
   readonly #notice: (line: string) => void
   #server = ''
 
   /** `timeoutMs` is the timeout of a request; `notice` receives a line when the connection is lost and when it is back. */
   constructor(client: Client, timeoutMs: number, notice: (line: string) => void) {
     this.#client = client
-    this.#call = { timeout: timeoutMs }
+    this.#call = { timeoutMs }
     this.#notice = notice
     void this.#trackServer()
   }
@@ -40,7 +40,7 @@ export class ClientSession {
   }
   /** Milliseconds between the loss of a lock and the moment when another client can hold it. */
   get graceMs(): number {
-    return Math.floor(this.#client.session.timeout / 3)
+    return Math.floor(this.#client.session.timeoutMs / 3)
   }
   get sessionId(): bigint {
     return this.#client.session.id
@@ -58,14 +58,15 @@ export class ClientSession {
   async create(
     path: string,
     data: Uint8Array | null,
-    options: Pick<CreateOptions, 'mode' | 'ttl'> & { acl?: readonly ACL[]; parents?: boolean } = {},
+    options: Pick<CreateOptions, 'mode' | 'ttlMs'> & { acl?: readonly ACL[]; parents?: boolean } = {},
   ): Promise<string> {
-    const { acl, mode = 'persistent', ttl, parents } = options
-    const created = await this.#client.create(checkPath(path, mode), data, {
+    const { acl, mode = 'persistent', ttlMs, parents } = options
+    const created = await this.#client.create(checkPath(path, mode), {
+      data,
       ...this.#call,
       mode,
       ...(acl ? { acl: toClientAcl(acl) } : {}),
-      ...(ttl === undefined ? {} : { ttl }),
+      ...(ttlMs === undefined ? {} : { ttlMs }),
       ...(parents ? { parents: 'persistent' } : {}),
       // A protected create would add a prefix to the name that the user typed.
       protected: false,
@@ -118,12 +119,20 @@ export class ClientSession {
     await this.#client.sync(checkPath(path), this.#call)
   }
 
-  visit(path: string, options: WalkOptions): AsyncIterable<Visit> {
-    return this.#client.visit(checkPath(path), { requestTimeout: this.#call.timeout, ...options })
+  visit(path: string, options: Omit<WalkOptions, 'stats'>): AsyncIterable<Visit> {
+    return this.#client.walk(checkPath(path), {
+      stats: true,
+      requestTimeoutMs: this.#call.timeoutMs,
+      ...options,
+    })
   }
 
-  async deleteTree(path: string, options: DeleteTreeOptions): Promise<number> {
-    return this.#client.deleteTree(checkPath(path), { requestTimeout: this.#call.timeout, ...options })
+  async deleteTree(path: string, options: Omit<RecursiveDeleteOptions, 'recursive'>): Promise<number> {
+    return this.#client.delete(checkPath(path), {
+      recursive: true,
+      requestTimeoutMs: this.#call.timeoutMs,
+      ...options,
+    })
   }
 
   async multi(operations: readonly WriteOp[]): Promise<void> {
@@ -152,7 +161,8 @@ export class ClientSession {
   }
 
   async whoAmI(): Promise<{ scheme: string; user: string }[]> {
-    return this.#client.whoAmI(this.#call)
+    const identities = await this.#client.whoAmI(this.#call)
+    return identities.map(({ scheme, id }) => ({ scheme, user: id }))
   }
 
   async getConfig(): Promise<{ data: Uint8Array; stat: Stat }> {

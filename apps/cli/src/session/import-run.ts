@@ -160,7 +160,14 @@ function createOp(
 ): WriteOp {
   const mode: CreateMode =
     kind === 'container' ? 'container' : kind === 'ttl' ? 'persistentWithTtl' : 'persistent'
-  return { op: 'create', path, data, acl: toClientAcl(acl), mode, ...(ttl === undefined ? {} : { ttl }) }
+  return {
+    op: 'create',
+    path,
+    data,
+    acl: toClientAcl(acl),
+    mode,
+    ...(ttl === undefined ? {} : { ttlMs: ttl }),
+  }
 }
 
 /** Deletes the created nodes, last first. Nodes that cannot be deleted get their final access list. */

@@ -51,7 +51,7 @@ export async function openSession(
     const client = await connect({
       servers,
       transport: clientTransport.transport,
-      sessionTimeout: timeoutMs,
+      sessionTimeoutMs: timeoutMs,
       // An expired session has lost its ephemeral nodes; fail instead of replacing it silently.
       sessionExpiry: 'close',
       readOnly: options.readOnly === true,
@@ -59,6 +59,8 @@ export async function openSession(
       ...(sasl ? { sasl } : {}),
       maxFrame: MAX_FRAME,
       maxRequest: MAX_FRAME,
+      // The signal is the limit.
+      waitForever: true,
       signal: attempt.signal,
       instrumentation: {
         attempt: ({ server, error }) => {

@@ -14,7 +14,7 @@ function requestAction(path: string): void {
 
 const context: ScenarioContext = {
   shortSession: 2000,
-  connect: (options) => connect({ servers, sessionTimeout: 6000, ...options }),
+  connect: (options) => connect({ servers, sessionTimeoutMs: 6000, ...options }),
   cut: () => requestAction('/cut'),
   isolate() {
     requestAction('/isolate')

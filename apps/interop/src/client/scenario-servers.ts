@@ -36,7 +36,7 @@ export class ScenarioServers {
       connect: (options) =>
         connect({
           servers: this.addresses,
-          sessionTimeout: 6000,
+          sessionTimeoutMs: 6000,
           signal: AbortSignal.timeout(30_000),
           ...options,
         }),

@@ -55,7 +55,7 @@ export async function runUnderLoad(
     await load
     await Promise.all(kazooWriters.map((writer) => writer.stop()))
   }
-  const reader = await connect({ servers, sessionTimeout: 30_000 })
+  const reader = await connect({ servers, sessionTimeoutMs: 30_000, waitForever: true })
   try {
     await reader.syncCommitted()
     for (const writer of [...writers, ...kazooWriters]) await writer.check(reader)

@@ -39,12 +39,12 @@ export class Writer {
     prng: Prng,
     sessionTimeout: number,
   ): Promise<Writer> {
-    const client = await connect({ servers, sessionTimeout })
+    const client = await connect({ servers, sessionTimeoutMs: sessionTimeout, waitForever: true })
     const writer = new Writer(name, client, history, prng)
     await client.mkdirp('/live')
     for (const path of ['', '/created', '/pairs', '/counter', '/left', '/right'])
-      await client.create(writer.#path(path), text(0))
-    await client.create(`/live/${name}`, null, { mode: 'ephemeral' })
+      await client.create(writer.#path(path), { data: text(0) })
+    await client.create(`/live/${name}`, { data: null, mode: 'ephemeral' })
     return writer
   }
 
@@ -76,15 +76,16 @@ export class Writer {
 
   async #create(): Promise<void> {
     await this.#write(this.#created, async (n) => {
-      const options = { retry: false, protected: false, timeout: 20_000 } as const
-      return (await this.#client.create(this.#path(`/created/${n}`), text(n), options)).stat.czxid
+      const options = { retry: false, protected: false, timeoutMs: 20_000 } as const
+      return (await this.#client.create(this.#path(`/created/${n}`), { ...options, data: text(n) })).stat
+        .czxid
     })
   }
 
   async #count(): Promise<void> {
     await this.#write(this.#counted, async (n) => {
       const path = this.#path('/counter')
-      return (await this.#client.setData(path, text(n), { retry: false, timeout: 20_000 })).mzxid
+      return (await this.#client.setData(path, text(n), { retry: false, timeoutMs: 20_000 })).mzxid
     })
   }
 
@@ -96,7 +97,7 @@ export class Writer {
           { op: 'create', path: this.#path(`/pairs/${n}`), data: null },
           { op: 'setData', path: this.#path('/right'), data: text(n) },
         ],
-        { retry: false, timeout: 20_000 },
+        { retry: false, timeoutMs: 20_000 },
       )
       return results[0].mzxid
     })
@@ -132,7 +133,7 @@ export class Writer {
   /** Checks that a read after a sync sees the writes of others acknowledged before the sync. */
   async #readOther(other: Writer): Promise<void> {
     const least = other.acknowledgedCount
-    const options = { retry: false, timeout: 20_000 } as const
+    const options = { retry: false, timeoutMs: 20_000 } as const
     // Both are sent in one turn of the event loop, so one member processes them in order, or both fail.
     const sync = this.#client.sync('/', options).then(
       () => true,
@@ -149,7 +150,7 @@ export class Writer {
 
   async #read(path: string): Promise<number | undefined> {
     try {
-      return number((await this.#client.getData(path, { retry: false, timeout: 20_000 })).data)
+      return number((await this.#client.getData(path, { retry: false, timeoutMs: 20_000 })).data)
     } catch (error) {
       if (!isConnectionFailure(error))
         this.#history.addViolation(`${this.name}: a read failed with ${String(error)}`)

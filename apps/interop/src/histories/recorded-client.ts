@@ -18,7 +18,7 @@ export function connectRecorded(
   }
   return connect({
     servers,
-    sessionTimeout,
+    sessionTimeoutMs: sessionTimeout,
     transport: {
       ...transport,
       open: async (server, signal) =>

@@ -14,8 +14,8 @@ const encoder = new TextEncoder()
 
 /** Creates the parents and the registers, whose initial value is the empty string. */
 export async function prepare(client: Client): Promise<void> {
-  for (const path of ['/register', '/lock', SET]) await client.create(path, null)
-  for (const path of REGISTERS) await client.create(path, encoder.encode(''))
+  for (const path of ['/register', '/lock', SET]) await client.create(path, { data: null })
+  for (const path of REGISTERS) await client.create(path, { data: encoder.encode('') })
 }
 
 /**
@@ -41,12 +41,12 @@ export async function runWorkload(
   const lock = async (n: number): Promise<void> => {
     const path = prng.pick(LOCKS)
     if (prng.int(2) === 0) await client.delete(path, once)
-    else await client.create(path, encoder.encode(`${name}-${n}`), { ...once, protected: false })
+    else await client.create(path, { data: encoder.encode(`${name}-${n}`), ...once, protected: false })
   }
   const change = async (): Promise<void> => {
     const path = `${SET}/${prng.int(ELEMENTS)}`
     if (prng.int(2) === 0) await client.delete(path, once)
-    else await client.create(path, null, { ...once, protected: false })
+    else await client.create(path, { data: null, ...once, protected: false })
   }
   // Both are sent in one turn of the event loop, so one member processes them in order.
   const synced = async (next: Promise<unknown>[]): Promise<void> => {

@@ -94,7 +94,8 @@ export class Participant {
     const connected = connectWith(
       {
         servers: this.#addresses(),
-        sessionTimeout: plan.timeoutMs,
+        sessionTimeoutMs: plan.timeoutMs,
+        waitForever: true,
         batchReads: plan.batchReads,
         transport: {
           schemes: ['tcp'],
@@ -229,7 +230,7 @@ export class Participant {
         // Some names are unique to this client, so that it alone deletes them.
         const isOwn = prng.chance(0.5)
         const path = isOwn ? `/w/t/own-${uniqueData}` : `/w/t/${prng.below(6)}`
-        const made = client.create(path, data, { ...limits, idempotent })
+        const made = client.create(path, { data, ...limits, idempotent })
         return void this.#trackWrite('create', path, uniqueData, idempotent, made, (created) => {
           if (isOwn) this.#ownPaths.push(path)
           return { order: created.order, path: created.path, stat: statOf(created.stat) }
@@ -237,7 +238,7 @@ export class Participant {
       }
       case 'ephemeral': {
         const path = `/w/e/${prng.below(5)}`
-        const made = client.create(path, data, { ...limits, mode: 'ephemeral' })
+        const made = client.create(path, { data, ...limits, mode: 'ephemeral' })
         return void this.#trackWrite('ephemeral', path, uniqueData, true, made, (created) => ({
           order: created.order,
           path,
@@ -246,7 +247,7 @@ export class Participant {
       }
       case 'sequential': {
         const mode: CreateMode = prng.pick(['persistentSequential', 'ephemeralSequential'])
-        const made = client.create('/w/s/p-', data, { ...limits, mode })
+        const made = client.create('/w/s/p-', { data, ...limits, mode })
         return void this.#trackWrite('sequential', '/w/s/p-', uniqueData, false, made, (created) => ({
           order: created.order,
           path: created.path,

@@ -74,7 +74,8 @@ export class Cluster {
     const client = await connectWith(
       {
         servers: servers.map((server) => `${server.host.name}:${CLIENT_PORT}`),
-        sessionTimeout,
+        sessionTimeoutMs: sessionTimeout,
+        waitForever: true,
         transport: {
           schemes: ['tcp'],
           open: async (server, signal) =>

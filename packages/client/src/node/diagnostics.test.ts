@@ -32,7 +32,7 @@ it('subscribers receive requests, states and events, without data', async () => 
     instrumentation: withDiagnostics({ request: ({ operation }) => void passedOn.push(operation) }),
   })
   await world.outcome(client.watchOnce('/a', 'exists'))
-  await world.outcome(client.create('/a', bytes('secret')))
+  await world.outcome(client.create('/a', { data: bytes('secret') }))
   await world.outcome(client.delete('/none')).catch(() => {})
   request.unsubscribe(listeners as never)
   unsubscribe('zookeeper:state', onState)

@@ -35,8 +35,8 @@ it('a four-letter word resolves to the whole reply', async () => {
 
 it('a four-letter word rejects when no reply comes in time, by its signal, and without a server', async () => {
   const server = await listen(() => {})
-  await expect(fourLetterWord(server, 'ruok', { timeout: 20 })).rejects.toThrow(OperationTimeoutError)
-  await expect(fourLetterWord(server, 'ruok', { timeout: 20 })).rejects.toThrow(
+  await expect(fourLetterWord(server, 'ruok', { timeoutMs: 20 })).rejects.toThrow(OperationTimeoutError)
+  await expect(fourLetterWord(server, 'ruok', { timeoutMs: 20 })).rejects.toThrow(
     'did not answer ruok within 20 ms',
   )
   const abort = new AbortController()
@@ -57,7 +57,7 @@ it('a four-letter word is refused where it cannot be one', async () => {
 
 it('a four-letter word whose reply does not end in time rejects, and one without an end is cut at 16 MiB', async () => {
   const slow = await listen((socket) => void socket.write('a beginning'))
-  await expect(fourLetterWord(slow, 'cons', { timeout: 50 })).rejects.toThrow(OperationTimeoutError)
+  await expect(fourLetterWord(slow, 'cons', { timeoutMs: 50 })).rejects.toThrow(OperationTimeoutError)
   const endless = await listen((socket) => void socket.write('x'.repeat(16 * 1024 * 1024 + 1000)))
   expect(await fourLetterWord(endless, 'cons')).toHaveLength(16 * 1024 * 1024)
 })

@@ -45,8 +45,11 @@ export async function findServers(
   return { servers: list, chroot }
 }
 
+const warn = (message: string): void =>
+  process.emitWarning(message, { type: 'ZooKeeperWarning', code: 'ZABRA_NO_SERVER' })
+
 const nodeDefaults = (): NodeDefaults =>
-  (defaults ??= { transport: nodeTransport(), platform, wrapInstrumentation: withDiagnostics })
+  (defaults ??= { transport: nodeTransport(), platform, warn, wrapInstrumentation: withDiagnostics })
 
 /** Opens a session and resolves when the server has granted it; see `connectWith`. */
 export function connect(options: ConnectOptions): Promise<Client> {

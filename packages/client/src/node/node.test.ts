@@ -7,7 +7,7 @@ import { webSocketNetwork } from '@zabra/runtime/ws'
 import { createServer, defaults, type Server } from '@zabra/server'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { bytes, text } from '../testing/manual-world.ts'
-import { connect, nodeTransport, OperationTimeoutError, UsageError, type ConnectOptions } from './index.ts'
+import { connect, nodeTransport, UsageError, type ConnectFailure, type ConnectOptions } from './index.ts'
 
 const certificate = (name: string): string =>
   join(import.meta.dirname, '../../../runtime/src/testdata/tls', name)
@@ -75,7 +75,7 @@ describe.each([
   it('reads, writes and watches', async () => {
     const client = await open()
     const path = `/${scheme}`
-    await client.create(path, bytes('1'))
+    await client.create(path, { data: bytes('1') })
     const watch = await client.watchOnce(path, 'data')
     await client.setData(path, bytes('2'))
     expect((await watch.fired).type).toBe('nodeDataChanged')
@@ -90,7 +90,7 @@ describe.each([
 
   it('keeps its session on a new connection', async () => {
     const first = await open()
-    await first.create(`/${scheme}-e`, undefined, { mode: 'ephemeral' })
+    await first.create(`/${scheme}-e`, { mode: 'ephemeral' })
     const session = await first.detach()
     const second = await open({ session })
     expect((await second.exists(`/${scheme}-e`))!.ephemeralOwner).toBe(session.id)
@@ -106,23 +106,71 @@ describe('a client over TLS', () => {
     })
     expect(await client.whoAmI()).toContainEqual({
       scheme: 'x509',
-      user: expect.stringContaining('CN=alice'),
+      id: expect.stringContaining('CN=alice'),
     })
     await client.close()
   })
 
   it('rejects a server whose certificate is not trusted, and says so', async () => {
-    const limit = new AbortController()
     const refused = connect({
       servers: `tls://localhost:${portOf(secure, 'secureClientPort')}`,
       transport: nodeTransport({ tls: { keyStore: { path: certificate('alice.pem') } } }),
-      signal: limit.signal,
-      instrumentation: {
-        attempt: () => limit.abort(new DOMException('The deadline passed', 'TimeoutError')),
+    })
+    await expect(refused).rejects.toMatchObject({
+      code: 'CONNECT_FAILED',
+      message: expect.stringMatching(/localhost:\d+: its certificate is not signed by .* tls\.trustStore/),
+    })
+  })
+
+  it('rejects at once where the addresses, the files or the certificates are wrong, and says what to do', async () => {
+    const tls = { trustStore: { path: certificate('authority.pem') } }
+    const secureAt = (host: string): string => `tls://${host}:${portOf(secure, 'secureClientPort')}`
+    const wrong = [
+      {
+        servers: secureAt('127.0.0.1'),
+        tls,
+        message: /its certificate is for other names|required|refuses this one/,
+      },
+      {
+        servers: secureAt('localhost'),
+        tls,
+        message: /requires the certificate of a client.* tls\.keyStore/,
+      },
+      {
+        servers: secureAt('localhost'),
+        tls: { trustStore: { path: certificate('none.pem') } },
+        message: /Cannot read .*none\.pem/,
+      },
+      {
+        servers: `127.0.0.1:${portOf(plain, 'webSocketPort')}`,
+        tls,
+        message: /answers with HTTP: .*ws:\/\//,
+      },
+    ]
+    for (const { servers, tls: options, message } of wrong) {
+      const refused = connect({ servers, transport: nodeTransport({ tls: options }), connectTimeoutMs: 5000 })
+      await expect(refused, servers).rejects.toMatchObject({
+        code: 'CONNECT_FAILED',
+        message: expect.stringMatching(message),
+      })
+    }
+  })
+})
+
+describe('a client that connects with TLS to a port without TLS', () => {
+  it('names that as the likely cause of each failure', async () => {
+    const failed = new AbortController()
+    let failure: ConnectFailure | undefined
+    const refused = connect({
+      servers: `tls://127.0.0.1:${portOf(plain, 'clientPort')}`,
+      signal: failed.signal,
+      onAttemptFailed(at) {
+        failure = at
+        failed.abort()
       },
     })
-    await expect(refused).rejects.toThrow(OperationTimeoutError)
-    await expect(refused).rejects.toThrow(/the last attempt, to tls:\/\/localhost:\d+, failed: .*SELF_SIGNED/)
+    await expect(refused).rejects.toMatchObject({ code: 'ABORTED' })
+    expect(failure?.error.message).toMatch(/it may not speak TLS on this port/)
   })
 })
 

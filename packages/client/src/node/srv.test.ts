@@ -105,7 +105,7 @@ describe('servers given as a dns-srv:// name', () => {
     const old = await openProxy()
     names.set(name, addresses(old.port))
     const client = await connect({ servers: `dns-srv://${name}` })
-    await client.create('/moving', undefined, { mode: 'ephemeral' })
+    await client.create('/moving', { mode: 'ephemeral' })
     const { id } = client.session
     const next = await openProxy()
     names.set(name, addresses(next.port))

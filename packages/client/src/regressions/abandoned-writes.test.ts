@@ -6,7 +6,7 @@ setupEachTest()
 it('a write whose caller gives up in the same turn in which it is sent rejects with maybeApplied', async () => {
   const client = await world.client()
   const abort = new AbortController()
-  const done = client.create('/a', undefined, { signal: abort.signal })
+  const done = client.create('/a', { signal: abort.signal })
   abort.abort()
   await expect(done).rejects.toMatchObject({ name: 'AbortError', maybeApplied: true })
   await world.settle()
@@ -17,7 +17,7 @@ it('a sequential create whose caller gives up in the turn in which it is sent le
   const client = await world.client()
   const abort = new AbortController()
   const mode = 'ephemeralSequential'
-  const done = client.create('/l-', undefined, { mode, signal: abort.signal })
+  const done = client.create('/l-', { mode, signal: abort.signal })
   done.catch(() => {})
   abort.abort()
   await world.advance(1000)

@@ -42,10 +42,10 @@ it('a versioned delete whose retry finds no node does not resolve', async () => 
 
 it('a create whose retry finds a znode of another client rejects with maybeApplied', async () => {
   const done = lost(
-    () => client.create('/a', bytes('mine'), { idempotent: true }),
+    () => client.create('/a', { data: bytes('mine'), idempotent: true }),
     async () => {
       await world.outcome(other.delete('/a'))
-      await world.outcome(other.create('/a', bytes('theirs')))
+      await world.outcome(other.create('/a', { data: bytes('theirs') }))
     },
   )
   await expect(done).rejects.toMatchObject({ code: 'NODE_EXISTS', maybeApplied: true })
@@ -73,7 +73,7 @@ it('a protected create whose search fails rejects with maybeApplied', async () =
   const abort = new AbortController()
   const connection = world.connections[0]!
   world.faults.toClient = (chunk, from) => (from === connection ? undefined : chunk)
-  const done = client.create('/l-', undefined, { mode: 'persistentSequential', signal: abort.signal })
+  const done = client.create('/l-', { mode: 'persistentSequential', signal: abort.signal })
   done.catch(() => {})
   await world.settle()
   world.refuseConnections()

@@ -24,7 +24,7 @@ it('redactPath also covers the errors passed to observers', async () => {
 it('the deadline of update covers all of its retries', async () => {
   const client = await world.client()
   const other = await world.client()
-  await world.outcome(client.create('/n', bytes('x')))
+  await world.outcome(client.create('/n', { data: bytes('x') }))
   let rounds = 0
   const updated = client.withCodec(utf8).update(
     '/n',
@@ -34,7 +34,7 @@ it('the deadline of update covers all of its retries', async () => {
       world.clock.advance(40)
       return rounds < 100 ? `${value}!` : value
     },
-    { timeout: 100 },
+    { timeoutMs: 100 },
   )
   await expect(world.within(10_000, updated)).rejects.toMatchObject({ code: 'OPERATION_TIMEOUT' })
   expect(rounds).toBeLessThan(10)

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { client, setupEachTest, world } from '../testing/setup.ts'
 
-setupEachTest({ sessionTimeout: 3000 })
+setupEachTest({ sessionTimeoutMs: 3000 })
 
 it('a recursive delete of / of a chroot also deletes a znode named zookeeper', async () => {
   await world.outcome(client.mkdirp('/app/zookeeper/x'))

@@ -51,7 +51,7 @@ it.each(seeds)('seed %i: closing in any state settles every call and leaves no t
   }
   const connectAbort = new AbortController()
   const connecting = world.connect({
-    sessionTimeout: 3000,
+    sessionTimeoutMs: 3000,
     servers: 'a:2181,b:2181',
     signal: connectAbort.signal,
     sessionExpiry: random.below(2) === 0 ? 'renew' : 'close',
@@ -87,7 +87,7 @@ it.each(seeds)('seed %i: closing in any state settles every call and leaves no t
     for (let step = 0; step < steps; step++) {
       const actions: readonly (() => unknown)[] = [
         () => track('getData', client.getData('/')),
-        () => track('create', client.create('/s-', bytes(''), { mode: 'ephemeralSequential' })),
+        () => track('create', client.create('/s-', { data: bytes(''), mode: 'ephemeralSequential' })),
         () =>
           track(
             'watch',
@@ -115,7 +115,11 @@ it.each(seeds)('seed %i: closing in any state settles every call and leaves no t
         () =>
           track(
             'wait',
-            client.create('/w', bytes(''), { waitForReadWrite: true, timeout: 100 + random.below(5000) }),
+            client.create('/w', {
+              data: bytes(''),
+              waitForReadWrite: true,
+              timeoutMs: 100 + random.below(5000),
+            }),
           ),
       ]
       await actions[random.below(13)]!()

@@ -5,8 +5,8 @@ import { bytes } from '../testing/manual-world.ts'
 setupEachTest({}, {})
 
 it('an exists watch on an existing znode neither fires without a change nor misses a deletion across a reconnect', async () => {
-  await world.outcome(client.create('/a', bytes('1')))
-  await world.outcome(client.create('/b', bytes('1')))
+  await world.outcome(client.create('/a', { data: bytes('1') }))
+  await world.outcome(client.create('/b', { data: bytes('1') }))
   const a = await world.outcome(client.watchOnce('/a', 'exists'))
   const b = await world.outcome(client.watchOnce('/b', 'exists'))
   const fired: unknown[] = []

@@ -6,10 +6,10 @@ import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
 it.each(seeds)('seed %i: every promise settles with its own reply', async (seed) => {
   const random = new SeededRandom(seed * 7919)
   const world = await ManualWorld.start()
-  const admin = await world.client({ sessionTimeout: 90_000 })
+  const admin = await world.client({ sessionTimeoutMs: 90_000 })
   const adminWire = world.lastConnection
-  for (let i = 0; i < 5; i++) await world.outcome(admin.create(`/n${i}`, bytes(`v${i}`)))
-  const client = await world.client({ sessionTimeout: 3000, sessionExpiry: 'renew' })
+  for (let i = 0; i < 5; i++) await world.outcome(admin.create(`/n${i}`, { data: bytes(`v${i}`) }))
+  const client = await world.client({ sessionTimeoutMs: 3000, sessionExpiry: 'renew' })
   const calls = new CallTracker()
   let mode: 'pass' | 'swallow' | 'swallowUp' | 'bytes' = 'pass'
   world.network.chunkBytes = [65536, 1, 3, 17][random.below(4)]!
@@ -29,7 +29,7 @@ it.each(seeds)('seed %i: every promise settles with its own reply', async (seed)
       random.below(3) === 0
         ? { signal: abort.signal }
         : random.below(3) === 0
-          ? { timeout: 1 + random.below(2000) }
+          ? { timeoutMs: 1 + random.below(2000) }
           : {}
     const read = (): void =>
       track(
@@ -48,13 +48,13 @@ it.each(seeds)('seed %i: every promise settles with its own reply', async (seed)
       () =>
         track(
           'seq',
-          client.create('/s-', bytes(''), { ...options, mode: 'ephemeralSequential' }),
+          client.create('/s-', { data: bytes(''), ...options, mode: 'ephemeralSequential' }),
           ({ path }: { path: string }) => /\/_c_.*-s-\d{10}$/.test(path),
         ),
       () =>
         track(
           `create e${i}`,
-          client.create(`/e${i}`, bytes('e'), { ...options, mode: 'ephemeral' }),
+          client.create(`/e${i}`, { data: bytes('e'), ...options, mode: 'ephemeral' }),
           ({ path }: { path: string }) => path === `/e${i}`,
         ),
       () => track(`delete e${i}`, client.delete(`/e${i}`, { ...options, guaranteed: random.below(2) === 0 })),

@@ -49,8 +49,8 @@ it('a guaranteed delete and addAuth respect their timeouts', async () => {
   const client = await world.client()
   world.faults.toServer = () => undefined
   let ended = 0
-  client.delete('/x', { guaranteed: true, timeout: 1000 }).catch(() => ended++)
-  client.addAuth('digest', bytes('a:b'), { timeout: 1000 }).catch(() => ended++)
+  client.delete('/x', { guaranteed: true, timeoutMs: 1000 }).catch(() => ended++)
+  client.addAuth('digest', bytes('a:b'), { timeoutMs: 1000 }).catch(() => ended++)
   await world.advance(2000)
   expect(ended).toBe(2)
 })

@@ -60,7 +60,7 @@ it('an expiry carries error code -112, in the client and in every pending call',
 
 it('two clients of one process share no state', async () => {
   const [one, two] = [await world.client(), await world.client()]
-  await world.outcome(one.create('/a', bytes('1')))
+  await world.outcome(one.create('/a', { data: bytes('1') }))
   await world.outcome(one.close())
   expect(text((await world.outcome(two.getData('/a'))).data)).toBe('1')
   expect(two.state).toBe('connected')

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { client, setupEachTest, world } from '../testing/setup.ts'
 
-setupEachTest({ sessionTimeout: 3000 })
+setupEachTest({ sessionTimeoutMs: 3000 })
 
 it('the last zxid that a client has seen survives the expiry of its session', async () => {
   await world.outcome(client.create('/a'))

@@ -14,7 +14,7 @@ it('after a stall, the reply to a ping counts from the time of that ping, not of
     afterMicrotasks: (action) => world.clock.afterMicrotasks(action),
   }
   const client = await world.client({
-    sessionTimeout: 30_000,
+    sessionTimeoutMs: 30_000,
     platform: { clock, random: new SeededRandom(1) },
   })
   const start = clock.monotonic()

@@ -12,7 +12,7 @@ const left = async (client: Client): Promise<string[]> =>
 it('a protected create without an offline queue finds its znode, or leaves none', async () => {
   const client = await world.client({ offlineQueue: 0 })
   world.faults.toClient = () => undefined
-  const done = client.create('/l-', undefined, { mode })
+  const done = client.create('/l-', { mode })
   const outcome = done.then(
     ({ path }) => path.slice(1),
     () => undefined,
@@ -30,7 +30,7 @@ it('an aborted protected create removes its orphan under any retry policy', asyn
   const client = await world.client({ retry: { maxAttempts: 1 } })
   const abort = new AbortController()
   world.faults.toClient = () => undefined
-  client.create('/l-', undefined, { mode, signal: abort.signal }).catch(() => {})
+  client.create('/l-', { mode, signal: abort.signal }).catch(() => {})
   await world.settle()
   abort.abort()
   await world.settle()
@@ -42,13 +42,13 @@ it('an aborted protected create removes its orphan under any retry policy', asyn
 })
 
 it('a protected create called between two sessions removes its orphan', async () => {
-  const client = await world.client({ sessionTimeout: 3000 })
+  const client = await world.client({ sessionTimeoutMs: 3000 })
   const abort = new AbortController()
   world.refuseConnections()
   world.lastConnection.cut()
   await world.advance(4500)
   expect(client.state).toBe('connecting')
-  client.create('/l-', undefined, { mode, signal: abort.signal }).catch(() => {})
+  client.create('/l-', { mode, signal: abort.signal }).catch(() => {})
   // The new session is connected and its server creates the znode, but no reply arrives.
   delete world.faults.open
   let hold = false
@@ -73,7 +73,7 @@ it('a chroot client that closes during orphan removal leaves no znode', async ()
   const chrootClient = client.chroot('/')
   const abort = new AbortController()
   world.faults.toClient = () => undefined
-  chrootClient.create('/l-', undefined, { mode, signal: abort.signal }).catch(() => {})
+  chrootClient.create('/l-', { mode, signal: abort.signal }).catch(() => {})
   await world.settle()
   abort.abort()
   await chrootClient.close()
@@ -87,14 +87,14 @@ it('a chroot client that closes during orphan removal leaves no znode', async ()
 it('a sequential create with THROTTLEDOP, which was not applied, is retried', async () => {
   const client = await world.client()
   world.answerWith(ErrorCode.THROTTLEDOP)
-  const { path } = await world.within(5000, client.create('/l-', undefined, { mode }))
+  const { path } = await world.within(5000, client.create('/l-', { mode }))
   expect(path).toContain('l-')
 })
 
 it('an ephemeral create whose session ends during the search rejects with maybeApplied', async () => {
-  const client = await world.client({ sessionTimeout: 3000 })
+  const client = await world.client({ sessionTimeoutMs: 3000 })
   world.faults.toClient = () => undefined
-  const done = client.create('/l-', undefined, { mode })
+  const done = client.create('/l-', { mode })
   done.catch(() => {})
   await world.settle()
   world.refuseConnections()

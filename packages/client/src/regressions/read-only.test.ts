@@ -40,7 +40,7 @@ it('a session that only read-only servers know is requested with an empty passwo
     if (chunk.length === 49) passwords.push(Buffer.from(chunk.subarray(32, 48)).toString('hex'))
     return chunk
   }
-  const waiting = client.create('/a', undefined, { waitForReadWrite: true })
+  const waiting = client.create('/a', { waitForReadWrite: true })
   await world.advance(3000)
   expect(client.state).toBe('connected')
   await waiting
@@ -50,11 +50,11 @@ it('a session that only read-only servers know is requested with an empty passwo
 it('requests that waited for a read-write server are sent before later ones', async () => {
   const client = await world.client()
   world.answerWith(ErrorCode.NOTREADONLY)
-  const parent = client.create('/p', undefined, { waitForReadWrite: true })
+  const parent = client.create('/p', { waitForReadWrite: true })
   await world.settle()
   world.lastConnection.cut()
   await world.settle()
-  const child = client.create('/p/c', undefined, { waitForReadWrite: true })
+  const child = client.create('/p/c', { waitForReadWrite: true })
   const results = await world.within(5000, Promise.allSettled([parent, child]))
   expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled'])
 })

@@ -25,7 +25,7 @@ it('a request that makes the server close the connection each time is rejected i
 })
 
 it('a server that closes each connection after the handshake is retried with growing delays', async () => {
-  const client = await world.client({ sessionTimeout: 3000 })
+  const client = await world.client({ sessionTimeoutMs: 3000 })
   let connections = 0
   world.faults.toServer = (chunk, connection) => {
     if (chunk.length === 49) {

@@ -10,7 +10,7 @@ it('closing a persistent watch while a one-shot watch is open removes it from th
     instrumentation: { event: ({ watchers }) => void received.push(watchers) },
   })
   const other = await world.client()
-  await world.outcome(client.create('/a', bytes('')))
+  await world.outcome(client.create('/a', { data: bytes('') }))
   const watcher = await world.outcome(client.watch('/a'))
   const once = await world.outcome(client.watchOnce('/a', 'data'))
   await world.outcome(watcher.close())

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest'
 import { client, setupEachTest, world } from '../testing/setup.ts'
 
-setupEachTest({ sessionTimeout: 3000 })
+setupEachTest({ sessionTimeoutMs: 3000 })
 
-it('maxElapsed also limits waiting for a connection', async () => {
-  const options = { retry: { maxElapsed: 1000 } }
+it('maxElapsedMs also limits waiting for a connection', async () => {
+  const options = { retry: { maxElapsedMs: 1000 } }
   const done = client.getData('/', options)
   await world.outcome(done)
   world.faults.toServer = () => undefined

@@ -6,7 +6,7 @@ import { setupEachTest, world } from '../testing/setup.ts'
 setupEachTest()
 
 it('SESSION_CLOSED_REQUIRE_SASL_AUTH ends the client as authFailed instead of renewing without end', async () => {
-  const client = await world.client({ sessionTimeout: 3000 })
+  const client = await world.client({ sessionTimeoutMs: 3000 })
   const deliver = (connection: TappedConnection, reply: Uint8Array): void =>
     world.clock.immediate(() => {
       connection.deliver(reply)

@@ -6,7 +6,7 @@ setupEachTest()
 it('a move to another server begins without a reconnect delay', async () => {
   const waits: number[] = []
   for (let i = 0; i < 10; i++) {
-    const client = await world.client({ servers: 'a:2181', sessionTimeout: 30_000 })
+    const client = await world.client({ servers: 'a:2181', sessionTimeoutMs: 30_000 })
     await world.outcome(client.updateServerList('b:2181'))
     const start = world.clock.monotonic()
     while (client.state !== 'connected') await world.advance(50)
@@ -18,7 +18,7 @@ it('a move to another server begins without a reconnect delay', async () => {
 it('close ends the session during a pending move, also without an offline queue', async () => {
   const client = await world.client({ offlineQueue: 0 })
   const other = await world.client()
-  await world.outcome(client.create('/e', undefined, { mode: 'ephemeral' }))
+  await world.outcome(client.create('/e', { mode: 'ephemeral' }))
   const connection = world.connections[0]!
   const held: Uint8Array[] = []
   world.faults.toClient = (chunk, from) =>

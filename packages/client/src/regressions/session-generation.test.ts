@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { client, setupEachTest, world } from '../testing/setup.ts'
 
-setupEachTest({ sessionTimeout: 3000 })
+setupEachTest({ sessionTimeoutMs: 3000 })
 
 it('the state connecting after an expiry carries the next session generation', async () => {
   const seen: [string, number][] = []

@@ -6,7 +6,7 @@ import { bytes } from '../testing/manual-world.ts'
 setupEachTest({}, {})
 
 it('a connection that breaks between two SetWatches replies loses no watch of the second request', async () => {
-  await world.outcome(client.create('/last', bytes('1')))
+  await world.outcome(client.create('/last', { data: bytes('1') }))
   // About 160 KiB of paths: two requests. "/last" is registered last, so the second request restores it.
   await world.outcome(client.mkdirp('/p', { mode: 'persistent' }))
   const name = 'x'.repeat(4000)

@@ -6,7 +6,7 @@ import { bytes } from '../testing/manual-world.ts'
 setupEachTest({}, {})
 
 it('a rejected SetWatches ends its one-shot watches, which could never fire', async () => {
-  await world.outcome(client.create('/a', bytes('1')))
+  await world.outcome(client.create('/a', { data: bytes('1') }))
   const watch = await world.outcome(client.watchOnce('/a', 'data'))
   let settled = false
   watch.fired.then(

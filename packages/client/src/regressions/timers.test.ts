@@ -7,7 +7,7 @@ import { bytes } from '../testing/manual-world.ts'
 setupEachTest()
 
 it('a throttled request leaves no timer after close, which would keep the process alive', async () => {
-  const client = await world.client({ retry: { base: 10_000, cap: 10_000 } })
+  const client = await world.client({ retry: { baseMs: 10_000, capMs: 10_000 } })
   world.answerWith(ErrorCode.THROTTLEDOP)
   client.getData('/').catch(() => {})
   await world.settle()
@@ -29,7 +29,7 @@ it('a guaranteed delete that waits for its next try leaves no timer after close'
 })
 
 it('a throttled request leaves no timer after its call has ended', async () => {
-  const client = await world.client({ retry: { base: 10_000, cap: 10_000 } })
+  const client = await world.client({ retry: { baseMs: 10_000, capMs: 10_000 } })
   const abort = new AbortController()
   world.answerWith(ErrorCode.THROTTLEDOP)
   client.getData('/', { signal: abort.signal }).catch(() => {})
@@ -40,10 +40,10 @@ it('a throttled request leaves no timer after its call has ended', async () => {
 })
 
 it('a write that the server did not apply is not maybeApplied when its caller gives up', async () => {
-  const client = await world.client({ retry: { base: 10_000, cap: 10_000 } })
+  const client = await world.client({ retry: { baseMs: 10_000, capMs: 10_000 } })
   const abort = new AbortController()
   world.answerWith(ErrorCode.THROTTLEDOP)
-  const done = client.create('/a', undefined, { signal: abort.signal })
+  const done = client.create('/a', { signal: abort.signal })
   done.catch(() => {})
   await world.settle()
   abort.abort()
@@ -61,12 +61,12 @@ it('a request that never reached the transport is not maybeApplied', async () =>
     write.call(connection, chunk)
     return false
   }
-  const sent = client.create('/a', bytes('x'))
+  const sent = client.create('/a', { data: bytes('x') })
   await Promise.resolve()
   world.clock.advance(0)
   expect(blocked).toBe(true)
   world.faults.toClient = () => undefined
-  const unsent = client.create('/b', bytes('x'))
+  const unsent = client.create('/b', { data: bytes('x') })
   sent.catch(() => {})
   unsent.catch(() => {})
   await world.settle()
@@ -86,7 +86,7 @@ it('a write whose caller gave up is not sent later to a read-write server', asyn
   world.answerWith(ErrorCode.NOTREADONLY, {
     deliver: (connection, reply) => void world.clock.after(100, 'reply', () => connection.deliver(reply)),
   })
-  client.create('/late', undefined, { signal: abort.signal, waitForReadWrite: true }).catch(() => {})
+  client.create('/late', { signal: abort.signal, waitForReadWrite: true }).catch(() => {})
   await world.settle()
   abort.abort() // While it is in flight; the server then replies NOTREADONLY: it was not applied.
   await world.advance(200)

@@ -29,7 +29,7 @@ describe('servers given as a dns-srv:// name', () => {
     const root = await world.client()
     await world.outcome(root.create('/app'))
     const client = await world.outcome(connecting({ servers: 'dns-srv://_zk._tcp.example.com/app' }))
-    await world.outcome(client.create('/x', bytes('1')))
+    await world.outcome(client.create('/x', { data: bytes('1') }))
     expect(await world.outcome(root.exists('/app/x'))).toBeDefined()
     expect(requested).toEqual(['_zk._tcp.example.com'])
     await world.outcome(client.close())

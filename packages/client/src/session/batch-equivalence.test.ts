@@ -13,7 +13,7 @@ function drawn(random: Random): Call {
     case 0:
       return (client) => client.setData(path, bytes(`${path} ${random.below(1000)}`))
     case 1:
-      return (client) => client.create(path, bytes('new'))
+      return (client) => client.create(path, { data: bytes('new') })
     case 2:
       return (client) => client.delete(path)
     case 3:
@@ -72,10 +72,11 @@ async function runCalls(
       },
     },
   })
-  for (const path of ['/a', '/b', '/t', '/t/1', '/t/2']) await world.outcome(client.create(path, bytes(path)))
-  await world.outcome(client.create('/large', new Uint8Array(90_000)))
+  for (const path of ['/a', '/b', '/t', '/t/1', '/t/2'])
+    await world.outcome(client.create(path, { data: bytes(path) }))
+  await world.outcome(client.create('/large', { data: new Uint8Array(90_000) }))
   await world.outcome(
-    client.create('/secret', bytes('x'), { acl: [{ perms: 31, scheme: 'digest', id: 'x:y' }] }),
+    client.create('/secret', { data: bytes('x'), acl: [{ perms: 31, scheme: 'digest', id: 'x:y' }] }),
   )
   const chrootClient = client.chroot('/t')
   let frames = 0

@@ -250,7 +250,7 @@ describe('the reads of a batch', () => {
       client.getData('/1', { signal: before.signal }),
       client.getData('/2'),
       client.getData('/3', { signal: during.signal }),
-      client.getData('/4', { timeout: 100 }),
+      client.getData('/4', { timeoutMs: 100 }),
       client.getData('/5'),
     ]
     before.abort()

@@ -20,11 +20,11 @@ export class CallLimits {
 
   /** Applies the limits in the options of a call. Returns the error of a call that they have ended already. */
   arm(request: PendingRequest): ZooKeeperError | undefined {
-    const { signal, timeout } = request.options!
+    const { signal, timeoutMs } = request.options!
     if (signal?.aborted) return abortError(signal.reason, errorContextOf(request))
     if (signal !== undefined) this.#signals.add(signal, request)
-    if (timeout !== undefined) {
-      request.cancelTimer = this.#clock.after(timeout, `deadline of ${request.operation.name}`, () =>
+    if (timeoutMs !== undefined) {
+      request.cancelTimer = this.#clock.after(timeoutMs, `deadline of ${request.operation.name}`, () =>
         this.#onEnd(request, TIMEOUT),
       )
     }

@@ -1,4 +1,5 @@
 import { FrameSplitter, OpCode, ProtocolError, Writer, Xid, type FrameSplitterOptions } from '@zabra/protocol'
+import { ForeignProtocolError } from './connect-failure.ts'
 import type { Clock, Connection, ConnectionHandler } from '@zabra/runtime'
 
 export interface FramedConnectionHandler {
@@ -153,10 +154,15 @@ export class FramedConnection implements ConnectionHandler, FrameSplitterOptions
     const where = `${host}:${port} answers with`
     // An alert of TLS 1.x, and the first letters of a status line.
     if (chunk[0] === 0x15 && chunk[1] === 3)
-      return new Error(`${where} TLS: connect with TLS, or to the port of clients without TLS`, { cause })
+      return new ForeignProtocolError(
+        `${where} TLS: connect with TLS, or to the port of clients without TLS`,
+        { cause },
+      )
     const isHttp = [0x48, 0x54, 0x54, 0x50].every((byte, i) => chunk[i] === byte)
     if (!isHttp) return undefined
-    return new Error(`${where} HTTP: connect to the client port of a ZooKeeper server`, { cause })
+    const advice =
+      'connect to the client port of a ZooKeeper server, or with ws:// to its port for WebSockets'
+    return new ForeignProtocolError(`${where} HTTP: ${advice}`, { cause })
   }
 
   #end(cause: Error | undefined): void {

@@ -13,7 +13,7 @@ describe('heartbeats', () => {
   ])(
     'of a session of %d ms: ping after %d, disconnect after %d, expiry after %d',
     async (timeout, ping, drop, expiry) => {
-      const client = await world.client({ sessionTimeout: timeout })
+      const client = await world.client({ sessionTimeoutMs: timeout })
       const states = world.states(client)
       const log = world.logFrames()
       await world.advance(ping - 50)
@@ -82,7 +82,7 @@ describe('heartbeats', () => {
 
 describe('the lease horizon', () => {
   it('is a timeout less a margin after a committed write, and stays there while disconnected', async () => {
-    const client = await world.client({ sessionTimeout: 12_000 })
+    const client = await world.client({ sessionTimeoutMs: 12_000 })
     expect(client.leaseHorizon).toBe(Number.NEGATIVE_INFINITY)
     const before = world.clock.monotonic()
     await run(client.create('/a'))
@@ -100,7 +100,7 @@ describe('the lease horizon', () => {
   })
 
   it('counts reads and pings of a long session, less the time that a follower may be stale', async () => {
-    const client = await world.client({ sessionTimeout: 30_000 })
+    const client = await world.client({ sessionTimeoutMs: 30_000 })
     const before = world.clock.monotonic()
     await run(client.getData('/'))
     expect(client.leaseHorizon).toBe(before + 18_000)
@@ -109,7 +109,7 @@ describe('the lease horizon', () => {
   })
 
   it('does not count a rejected write as a commit', async () => {
-    const client = await world.client({ sessionTimeout: 12_000 })
+    const client = await world.client({ sessionTimeoutMs: 12_000 })
     await expect(run(client.delete('/none'))).rejects.toThrow()
     expect(client.leaseHorizon).toBe(Number.NEGATIVE_INFINITY)
   })

@@ -1,4 +1,5 @@
 import { ErrorCode, OpCode, writeAuthPacket, Xid } from '@zabra/protocol'
+import { toBytes } from '../call-options.ts'
 import { AuthFailedError, errorFromCode, type ZooKeeperError } from '../errors.ts'
 import type { AuthInfo } from '../types.ts'
 import type { FramedConnection } from './framed-connection.ts'
@@ -66,7 +67,8 @@ export class Identities {
     const frameStart = writer.beginFrame()
     writer.int(Xid.auth)
     writer.int(OpCode.auth)
-    writeAuthPacket(writer, { type: 0, ...entry.identity })
+    const { scheme, auth } = entry.identity
+    writeAuthPacket(writer, { type: 0, scheme, auth: toBytes(auth) })
     writer.endFrame(frameStart)
     this.#sent.push(entry)
     connection.schedule()

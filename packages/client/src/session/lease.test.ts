@@ -14,7 +14,7 @@ it('lastContact is when the newest answered request was sent, not when its reply
 })
 
 it('the reply to a ping sent before a pause proves nothing about the time after it', async () => {
-  const client = await world.client({ sessionTimeout: 30_000 })
+  const client = await world.client({ sessionTimeoutMs: 30_000 })
   await world.outcome(client.exists('/'))
   // A ping is sent and its reply is in transit when the process stops.
   const held: Uint8Array[] = []

@@ -10,7 +10,7 @@ describe('a lost reply', () => {
   let client: Client
   beforeEach(async () => {
     client = await world.client()
-    await run(client.create('/a', bytes('0')))
+    await run(client.create('/a', { data: bytes('0') }))
   })
   const loseReply = (): void => world.loseReply()
   const loseRequest = (): void => world.loseRequest()
@@ -46,20 +46,22 @@ describe('a lost reply', () => {
   })
 
   it('to a persistent create rejects, and with idempotent is resolved by a read', async () => {
-    const first = afterLoss(loseReply, () => client.create('/b', bytes('x')))
+    const first = afterLoss(loseReply, () => client.create('/b', { data: bytes('x') }))
     await expect(first).rejects.toMatchObject({ code: 'CONNECTION_LOSS', maybeApplied: true })
-    const second = afterLoss(loseReply, () => client.create('/c', bytes('x'), { idempotent: true }))
+    const second = afterLoss(loseReply, () => client.create('/c', { data: bytes('x'), idempotent: true }))
     expect(await second).toMatchObject({ path: '/c', stat: { version: 0 } })
   })
 
   it('to an idempotent create rejects when the existing znode differs', async () => {
-    await run(client.create('/b', bytes('theirs')))
-    const created = afterLoss(loseRequest, () => client.create('/b', bytes('ours'), { idempotent: true }))
+    await run(client.create('/b', { data: bytes('theirs') }))
+    const created = afterLoss(loseRequest, () =>
+      client.create('/b', { data: bytes('ours'), idempotent: true }),
+    )
     await expect(created).rejects.toMatchObject({ code: 'NODE_EXISTS' })
   })
 
   it('to an ephemeral create is resolved by the owner of the znode', async () => {
-    const created = afterLoss(loseReply, () => client.create('/e', bytes('x'), { mode: 'ephemeral' }))
+    const created = afterLoss(loseReply, () => client.create('/e', { data: bytes('x'), mode: 'ephemeral' }))
     expect((await created).stat.ephemeralOwner).toBe(client.session.id)
   })
 
@@ -127,7 +129,7 @@ describe('a lost reply', () => {
   it('to a sequential create is resolved by its protection prefix, with one znode', async () => {
     const created = afterLoss(
       loseReply,
-      () => client.create('/q-', bytes('x'), { mode: 'persistentSequential' }),
+      () => client.create('/q-', { data: bytes('x'), mode: 'persistentSequential' }),
       3000,
     )
     const { path } = await created
@@ -138,7 +140,7 @@ describe('a lost reply', () => {
   it('to a sequential create that never arrived is followed by a retry', async () => {
     const created = afterLoss(
       loseRequest,
-      () => client.create('/q-', bytes('x'), { mode: 'ephemeralSequential' }),
+      () => client.create('/q-', { data: bytes('x'), mode: 'ephemeralSequential' }),
       3000,
     )
     const { path } = await created
@@ -148,7 +150,11 @@ describe('a lost reply', () => {
   it('to a sequential create whose caller gave up leaves no znode', async () => {
     const abort = new AbortController()
     loseReply()
-    const created = client.create('/q-', bytes('x'), { mode: 'ephemeralSequential', signal: abort.signal })
+    const created = client.create('/q-', {
+      data: bytes('x'),
+      mode: 'ephemeralSequential',
+      signal: abort.signal,
+    })
     created.catch(() => {})
     await world.settle()
     abort.abort()
@@ -161,7 +167,7 @@ describe('a lost reply', () => {
   it('to an unprotected sequential create rejects without a retry', async () => {
     const created = afterLoss(
       loseReply,
-      () => client.create('/q-', bytes('x'), { mode: 'persistentSequential', protected: false }),
+      () => client.create('/q-', { data: bytes('x'), mode: 'persistentSequential', protected: false }),
       3000,
     )
     await expect(created).rejects.toMatchObject({ code: 'CONNECTION_LOSS', maybeApplied: true })
@@ -185,10 +191,10 @@ describe('a lost reply', () => {
       const first = client.setData('/a', bytes('1'))
       first.catch(() => {})
       const done = Promise.all([
-        client.unordered().create('/b', bytes('x'), { idempotent: true }),
+        client.unordered().create('/b', { data: bytes('x'), idempotent: true }),
         client.unordered().setData('/a', bytes('2'), { idempotent: true }),
-        client.unordered().chroot('/a').create('/c', undefined, { idempotent: true }),
-        client.unordered().create('/q-', undefined, { mode: 'persistentSequential' }),
+        client.unordered().chroot('/a').create('/c', { idempotent: true }),
+        client.unordered().create('/q-', { mode: 'persistentSequential' }),
       ])
       done.catch(() => {})
       await world.advance(3000)
@@ -220,7 +226,7 @@ describe('a lost reply', () => {
       await expect(first).rejects.toThrow(ConnectionLossError)
       await made
       expect(await run(client.exists('/a/b/c'))).toBeDefined()
-      await run(client.deleteTree('/a/b'))
+      await run(client.delete('/a/b', { recursive: true }))
     }
   })
 

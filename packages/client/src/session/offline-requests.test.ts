@@ -29,7 +29,7 @@ describe('requests without a connection', () => {
 
   it('can be aborted', async () => {
     const abort = new AbortController()
-    const held = client.create('/a', bytes(''), { signal: abort.signal })
+    const held = client.create('/a', { data: bytes(''), signal: abort.signal })
     held.catch(() => {})
     abort.abort(new Error('changed my mind'))
     await expect(held).rejects.toMatchObject({
@@ -43,7 +43,7 @@ describe('requests without a connection', () => {
   })
 
   it('reject with an OperationTimeoutError at their timeout', async () => {
-    const held = client.exists('/', { timeout: 300 })
+    const held = client.exists('/', { timeoutMs: 300 })
     held.catch(() => {})
     await world.advance(350)
     await expect(held).rejects.toThrow(OperationTimeoutError)

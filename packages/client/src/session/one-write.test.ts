@@ -16,7 +16,7 @@ function writes(): () => number {
 
 it('requests of one turn leave in one write', async () => {
   const client = await world.client()
-  await world.outcome(client.create('/a', bytes('1')))
+  await world.outcome(client.create('/a', { data: bytes('1') }))
   const count = writes()
   await world.outcome(Promise.all(Array.from({ length: 300 }, () => client.getData('/a'))))
   expect(count()).toBe(1)
@@ -24,7 +24,7 @@ it('requests of one turn leave in one write', async () => {
 
 it('requests made in reply handlers of one turn leave in one write', async () => {
   const client = await world.client()
-  await world.outcome(client.create('/a', bytes('1')))
+  await world.outcome(client.create('/a', { data: bytes('1') }))
   const count = writes()
   const twice = async (): Promise<void> => {
     await client.getData('/a')
@@ -38,7 +38,7 @@ it('requests made in reply handlers of one turn leave in one write', async () =>
 
 it('requests that waited for a connection leave in one write, after the watches', async () => {
   const client = await world.client()
-  await world.outcome(client.create('/a', bytes('1')))
+  await world.outcome(client.create('/a', { data: bytes('1') }))
   await world.outcome(client.watchOnce('/a', 'data'))
   world.lastConnection.cut()
   await world.settle()

@@ -1,5 +1,5 @@
 import type { Clock, Random } from '@zabra/runtime'
-import type { ErrorPolicy, SaslMechanism } from '../client-options.ts'
+import type { ConnectFailure, ErrorPolicy, SaslMechanism } from '../client-options.ts'
 import type { Instrumentation } from '../instrumentation.ts'
 import type { Platform, ServerAddress, Transport } from '../platform.ts'
 import type { AuthInfo, RetryPolicy } from '../types.ts'
@@ -11,7 +11,7 @@ export interface SessionOptions {
   readonly platform: Platform
   readonly clock: Clock
   readonly random: Random
-  readonly sessionTimeout: number
+  readonly sessionTimeoutMs: number
   readonly sessionExpiry: 'renew' | 'close'
   readonly readOnly: boolean
   readonly auth: readonly AuthInfo[]
@@ -27,5 +27,6 @@ export interface SessionOptions {
   readonly batchReads: number
   readonly instrumentation: Instrumentation | undefined
   readonly callerStacks: boolean
+  readonly onAttemptFailed: ((failure: ConnectFailure) => void) | undefined
   readonly redactPath: ((path: string) => string) | undefined
 }

@@ -32,7 +32,7 @@ const reads = (client: Client, count: number, path = '/a'): Promise<unknown[]> =
 /** Returns a client, after creating /a, /b and /c with their names as data. */
 async function prepared(options = {}): Promise<{ client: Client; log: FrameLog }> {
   const client = await open(options)
-  for (const name of ['a', 'b', 'c']) await run(client.create(`/${name}`, bytes(name)))
+  for (const name of ['a', 'b', 'c']) await run(client.create(`/${name}`, { data: bytes(name) }))
   return { client, log: listen() }
 }
 
@@ -100,7 +100,7 @@ describe('the reads of one turn', () => {
 
   it('leave in one batch across the chroot clients of a session', async () => {
     const { client, log } = await prepared()
-    await run(client.create('/a/x', bytes('x')))
+    await run(client.create('/a/x', { data: bytes('x') }))
     log.splice()
     const chrootClient = client.chroot('/a')
     const found = await run(
@@ -150,8 +150,8 @@ describe('the reads of one turn', () => {
 describe('replies to batches', () => {
   it('are kept below 256 KiB by the sizes of earlier replies', async () => {
     const { client, log } = await prepared()
-    await run(client.create('/large', new Uint8Array(300_000)))
-    await run(client.create('/middle', new Uint8Array(30_000)))
+    await run(client.create('/large', { data: new Uint8Array(300_000) }))
+    await run(client.create('/middle', { data: new Uint8Array(30_000) }))
     await run(client.getData('/large'))
     log.splice()
     await reads(client, 5, '/large')
@@ -166,7 +166,8 @@ describe('replies to batches', () => {
 
   it('that exceed the maximum length are followed by reads one by one', async () => {
     const { client, log } = await prepared({ maxFrame: 40_000 })
-    for (const name of ['x', 'y', 'z']) await run(client.create(`/${name}`, new Uint8Array(30_000).fill(7)))
+    for (const name of ['x', 'y', 'z'])
+      await run(client.create(`/${name}`, { data: new Uint8Array(30_000).fill(7) }))
     await reads(client, 100)
     log.splice()
     const found = Promise.all(['/x', '/a', '/y', '/z'].map((path) => client.getData(path, { retry: false })))

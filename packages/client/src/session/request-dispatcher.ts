@@ -436,7 +436,7 @@ export class RequestDispatcher implements AmbiguityResolver {
 
   /** The time spent waiting for a connection counts towards `maxElapsed`. */
   #limitRetryTime(request: PendingRequest): void {
-    const { maxElapsed } = retryPolicyOf(request, this.#options.retry)
+    const { maxElapsedMs: maxElapsed } = retryPolicyOf(request, this.#options.retry)
     if (request.attempts === 0 || maxElapsed === undefined) return
     const left = Math.max(0, request.startedAt + maxElapsed - this.#now())
     request.cancelRetry = this.#options.clock.after(

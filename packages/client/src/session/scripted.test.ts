@@ -76,7 +76,7 @@ describe('a reply', () => {
     const client = await open()
     server.onRequest = ({ xid, connection }) =>
       connection.reply(xid, { err: ErrorCode.EPHEMERALONLOCALSESSION })
-    await expect(run(client.create('/e', undefined, { mode: 'ephemeral' }))).rejects.toMatchObject({
+    await expect(run(client.create('/e', { mode: 'ephemeral' }))).rejects.toMatchObject({
       name: 'EphemeralOnLocalSessionError',
       maybeApplied: false,
     })
@@ -310,7 +310,7 @@ describe('a read-only server', () => {
 
   it('does not extend the lease', async () => {
     server.fourLetterReplies = { isro: 'ro' }
-    const client = await open({ readOnly: true, sessionTimeout: 60_000 })
+    const client = await open({ readOnly: true, sessionTimeoutMs: 60_000 })
     await run(client.getChildren('/').catch(() => {}))
     await world.advance(11_000)
     expect(client.leaseHorizon).toBe(Number.NEGATIVE_INFINITY)

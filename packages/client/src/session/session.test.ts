@@ -13,8 +13,8 @@ setupEachTest()
 
 describe('connecting', () => {
   it('opens a session with the timeout that the server grants', async () => {
-    const client = await world.client({ sessionTimeout: 500_000 })
-    expect(client.session).toMatchObject({ timeout: 100_000, generation: 1 })
+    const client = await world.client({ sessionTimeoutMs: 500_000 })
+    expect(client.session).toMatchObject({ timeoutMs: 100_000, generation: 1 })
     expect(client.session.id).not.toBe(0n)
     expect(client.session.password).toHaveLength(16)
     expect(client.state).toBe('connected')
@@ -65,10 +65,13 @@ describe('connecting', () => {
   it('rejects invalid options by name', async () => {
     const wrong: [object, string][] = [
       [{ servers: 5 }, 'Expected option servers to be a connect string or a list of addresses, got 5'],
-      [{ sessionTimeout: 0.5 }, 'Expected option sessionTimeout to be whole milliseconds from 1, got 0.5'],
+      [
+        { sessionTimeoutMs: 0.5 },
+        'Expected option sessionTimeoutMs to be whole milliseconds from 1, got 0.5',
+      ],
       [{ sessionTimeOut: 5 }, 'Expected options among'],
       [{ session: { id: 1, password: 'x' } }, 'Expected option session to be an id (bigint)'],
-      [{ auth: [{ scheme: 'digest', auth: 'secret' }] }, 'Expected option auth to be a list'],
+      [{ auth: [{ scheme: 5, auth: 'secret' }] }, 'Expected option auth to be a list'],
       [{ sessionExpiry: 'never' }, "Expected option sessionExpiry to be 'renew' or 'close'"],
     ]
     for (const [options, message] of wrong) {
@@ -97,7 +100,7 @@ describe('a session', () => {
   it('survives a connection loss, with its ephemeral znodes and its watches', async () => {
     const client = await world.client()
     const states = world.states(client)
-    await run(client.create('/e', undefined, { mode: 'ephemeral' }))
+    await run(client.create('/e', { mode: 'ephemeral' }))
     const { id } = client.session
     world.lastConnection.cut()
     await world.settle()
@@ -111,7 +114,7 @@ describe('a session', () => {
   it('that expired is followed by a new one, which keeps nothing of the old one', async () => {
     const client = await world.client()
     const { id } = client.session
-    await run(client.create('/e', undefined, { mode: 'ephemeral' }))
+    await run(client.create('/e', { mode: 'ephemeral' }))
     world.isolate()
     await world.advance(8100)
     const waiting = client.create('/late')
@@ -149,7 +152,7 @@ describe('a session', () => {
 
   it('passes to another client by detach', async () => {
     const first = await world.client()
-    await run(first.create('/e', undefined, { mode: 'ephemeral' }))
+    await run(first.create('/e', { mode: 'ephemeral' }))
     const session = await run(first.detach())
     expect(first.state).toBe('closed')
     const second = await world.client({ session })
@@ -178,7 +181,7 @@ describe('a session', () => {
 
   it('survives a restart of the server', async () => {
     const client = await world.client()
-    await run(client.create('/e', undefined, { mode: 'ephemeral' }))
+    await run(client.create('/e', { mode: 'ephemeral' }))
     const { id } = client.session
     await world.stop()
     await world.restart()
@@ -192,7 +195,7 @@ describe('a session', () => {
 describe('closing', () => {
   it('ends the session at once', async () => {
     const client = await world.client()
-    await run(client.create('/e', undefined, { mode: 'ephemeral' }))
+    await run(client.create('/e', { mode: 'ephemeral' }))
     const other = await world.client()
     await run(client.close())
     expect(await run(other.exists('/e'))).toBeUndefined()
@@ -203,7 +206,7 @@ describe('closing', () => {
 
   it('settles the earlier calls first', async () => {
     const client = await world.client()
-    const created = client.create('/a', bytes('1'))
+    const created = client.create('/a', { data: bytes('1') })
     const read = client.getData('/a')
     const closed = client.close()
     const late = client.getData('/a')
@@ -280,7 +283,7 @@ describe('on a new connection a client', () => {
     const auth = [{ scheme: 'digest', auth: bytes('bob:secret') }]
     const client = await world.client({ auth })
     const acl = [{ perms: 31, scheme: 'auth', id: '' }]
-    await run(client.create('/secret', bytes('1'), { acl }))
+    await run(client.create('/secret', { data: bytes('1'), acl }))
     await run(client.addAuth('digest', bytes('eve:x')))
     await run(client.watchOnce('/secret', 'data'))
     await run(client.watch('/', { mode: 'persistentRecursive' }))
@@ -332,7 +335,7 @@ describe('on a new connection a client', () => {
     world.endIsolation()
     await world.advance(2000)
     await run(proved)
-    expect(await run(client.whoAmI())).toContainEqual({ scheme: 'digest', user: 'bob' })
+    expect(await run(client.whoAmI())).toContainEqual({ scheme: 'digest', id: 'bob' })
   })
 })
 
@@ -405,7 +408,7 @@ describe('observers', () => {
     }
     const client = await world.client({ instrumentation })
     await run(client.watchOnce('/a', 'exists'))
-    await run(client.create('/a', bytes('secret')))
+    await run(client.create('/a', { data: bytes('secret') }))
     await expect(run(client.delete('/none'))).rejects.toThrow()
     expect(received).toEqual([
       'connected',

@@ -5,6 +5,7 @@ import {
   ClosedError,
   terminalErrorFor,
   closeReason,
+  ConnectFailedError,
   SessionExpiredError,
   type ZooKeeperError,
 } from '../errors.ts'
@@ -17,6 +18,7 @@ import type { ServerAddress } from '../platform.ts'
 import type { AuthInfo, ConnectionState, SessionCredentials, StateChange } from '../types.ts'
 import { readEvent, watchKinds, WatchRegistry } from '../watches/watch-registry.ts'
 import { WatchRestorer } from '../watches/watch-restorer.ts'
+import { permanentReason } from './connect-failure.ts'
 import { ConnectionAttempt, type AttemptCallbacks } from './connection-attempt.ts'
 import { requestSessionClose } from './close-session.ts'
 import { Heartbeat, type HeartbeatCallbacks } from './heartbeat.ts'
@@ -93,6 +95,10 @@ export class Session
   #saslLogin: SaslLogin | undefined
   /** The last failed attempt, until one succeeds. */
   lastFailure: { readonly server: string; readonly error: Error } | undefined
+  /** Attempts that have failed since the last connection. */
+  #failedAttempts = 0
+  /** Servers at which no attempt can succeed, of those tried since one failed for another reason. */
+  readonly #hopeless = new Set<string>()
   /** The errors with which calls reject: once the client is closed, and while it is closing. */
   #terminalError: ZooKeeperError | undefined
   #closingError: ClosedError | undefined
@@ -101,9 +107,9 @@ export class Session
   constructor(options: SessionOptions, resume?: SessionCredentials) {
     const { clock, random, errorPolicy } = options
     this.options = options
-    this.#timeout = options.sessionTimeout
+    this.#timeout = options.sessionTimeoutMs
     this.hostProvider = new HostProvider(options.servers, random)
-    this.lease = new Lease(typeof errorPolicy === 'object' ? errorPolicy.lease.margin : undefined)
+    this.lease = new Lease(typeof errorPolicy === 'object' ? errorPolicy.lease.marginMs : undefined)
     this.states = new StateNotifier(this)
     if (options.auth.length > 0) this.#identities = new Identities(options.auth)
     this.dispatcher = new RequestDispatcher(options, this)
@@ -123,17 +129,22 @@ export class Session
     return (this.#watches ??= new WatchRegistry())
   }
 
-  get credentials(): SessionCredentials & { timeout: number; generation: number } {
+  get credentials(): SessionCredentials & { timeoutMs: number; generation: number } {
     return {
       id: this.#id,
       password: fromBinaryString(this.#password),
-      timeout: this.#timeout,
+      timeoutMs: this.#timeout,
       generation: this.#generation,
     }
   }
 
   get generation(): number {
     return this.#generation
+  }
+
+  /** The server of the current connection. */
+  get server(): string | undefined {
+    return this.#connection && this.#connectedServer && addressKey(this.#connectedServer.server)
   }
 
   get connection(): FramedConnection | undefined {
@@ -275,7 +286,18 @@ export class Session
     // A client without a session must be able to connect to an ensemble that was set up anew, which rejects clients
     // with a newer zxid.
     if (this.#id === 0n && this.#lastRound > 0) this.#lastZxid.reset()
-    callObserver(() => this.options.instrumentation?.attempt?.(info))
+    const { instrumentation, onAttemptFailed } = this.options
+    this.#failedAttempts++
+    callObserver(() => instrumentation?.attempt?.(info))
+    callObserver(() => onAttemptFailed?.({ ...info, attempts: this.#failedAttempts }))
+    const reason = this.#id === 0n && this.#generation === 1 ? permanentReason(error) : undefined
+    if (reason === undefined) this.#hopeless.clear()
+    else if (this.#hopeless.add(info.server).size >= this.hostProvider.size) {
+      const message = `connect: no attempt can succeed: ${info.server}: ${reason}`
+      return this.finish(
+        new ConnectFailedError(message, 'CONNECT_FAILED', { operation: 'connect', cause: error }),
+      )
+    }
     this.#scheduleAttempt(0)
   }
 
@@ -289,7 +311,7 @@ export class Session
     return {
       protocolVersion: 0,
       lastZxidSeen: this.#lastZxid.value,
-      timeOut: this.options.sessionTimeout,
+      timeOut: this.options.sessionTimeoutMs,
       sessionId: this.#id,
       passwd: this.#password === NO_PASSWORD ? NO_BYTES : fromBinaryString(this.#password),
       readOnly,
@@ -299,6 +321,7 @@ export class Session
   /** Makes the connection of a successful handshake the one of the session. */
   onAttemptEstablished(server: ServerAddress, connection: FramedConnection, response: ConnectResponse): void {
     this.#attempt = this.lastFailure = undefined
+    this.#failedAttempts = 0
     const isNewSession = this.#id === 0n
     if (response.timeOut <= 0) {
       connection.close()
@@ -448,7 +471,7 @@ export class Session
     this.#watches?.end(['data', 'exists', 'children'], error)
     this.#id = 0n
     this.#password = NO_PASSWORD
-    this.#timeout = this.options.sessionTimeout
+    this.#timeout = this.options.sessionTimeoutMs
     this.#generation++
     this.#isGrantPending = true
     this.#changeState('connecting')

@@ -2,6 +2,7 @@ import { ErrorCode, errors as wireErrors } from '@zabra/protocol'
 import {
   abortError,
   ClosedError,
+  ConnectFailedError,
   codecError,
   terminalErrorFor,
   errorFromCode,
@@ -83,6 +84,8 @@ const advice: Readonly<Record<string, string>> = {
   ENCODE_FAILED: 'Correct the value, or the schema: `cause` is the error of the codec. No request was sent.',
   DECODE_FAILED:
     'Another program wrote other data, or the schema has changed: `cause` is the error of the codec.',
+  CONNECT_FAILED:
+    'Correct the address, the certificates or the files that the message names, and connect again.',
   CLOSED: 'The program has called `close` or `detach`. Connect again to continue.',
   USAGE: 'Correct the call; the message says what was expected. No request was sent.',
   ABORTED: '`cause` is the reason of your signal. If `maybeApplied` is true, the write may still be applied.',
@@ -97,6 +100,8 @@ const meanings: Readonly<Record<string, string>> = {
     'The server replied with an error code that this version does not know; it follows the underscore.',
   ENCODE_FAILED: 'The codec could not encode the value.',
   DECODE_FAILED: 'The codec could not decode the data of the znode.',
+  CONNECT_FAILED:
+    'No attempt to connect can succeed: a certificate, a file or the protocol of the port is wrong.',
   CLOSED: 'The client is closed.',
   USAGE: 'The call is invalid in any state of the tree.',
   ABORTED: "The caller's signal aborted the call. Its `name` is `AbortError`.",
@@ -121,6 +126,7 @@ function rows(): Row[] {
     'UNKNOWN_…': new UnknownServerError('', 'UNKNOWN_1', {}),
     ENCODE_FAILED: codecError('ENCODE_FAILED', undefined, {}),
     DECODE_FAILED: codecError('DECODE_FAILED', undefined, {}),
+    CONNECT_FAILED: new ConnectFailedError('', 'CONNECT_FAILED'),
     CLOSED: terminalErrorFor(new ClosedError('', 'CLOSED'), {}),
     USAGE: new UsageError(''),
     ABORTED: abortError('', {}),

@@ -218,7 +218,7 @@ export class ManualWorld extends ManualPlatform {
   /** Starts connecting a client. */
   connect(options: Partial<ConnectOptions> = {}): Promise<Client> {
     return connectWith(
-      { servers: 'a:2181', sessionTimeout: 12_000, transport: this.transport, ...options },
+      { servers: 'a:2181', sessionTimeoutMs: 12_000, transport: this.transport, ...options },
       { platform: { clock: this.clock, random: new SeededRandom(this.#seed++) } },
     )
   }

@@ -72,7 +72,7 @@ export const scenarios: readonly Scenario[] = [
     name: 'a client runs every operation and gets the errors of each',
     async run({ connect }) {
       await using client = await connect()
-      await client.create('/s1', bytes('one'))
+      await client.create('/s1', { data: bytes('one') })
       equal(await code(client.create('/s1')), 'NODE_EXISTS', 'a second create')
       equal(await code(client.create('/none/x')), 'NO_NODE', 'a create without a parent')
       const { data, stat } = await client.getData('/s1')
@@ -84,7 +84,8 @@ export const scenarios: readonly Scenario[] = [
       equal(await code(client.delete('/s1')), 'NOT_EMPTY', 'the deletion of a parent')
       equal((await client.getChildren('/s1')).children, ['child'], 'the children')
       equal(await client.getAllChildrenNumber('/s1'), 1, 'the count of children')
-      const { path } = await client.create('/s1/e-', bytes(''), {
+      const { path } = await client.create('/s1/e-', {
+        data: bytes(''),
         mode: 'ephemeralSequential',
         protected: false,
       })
@@ -95,7 +96,7 @@ export const scenarios: readonly Scenario[] = [
         'NO_CHILDREN_FOR_EPHEMERALS',
         'a child of an ephemeral node',
       )
-      await client.create('/s1/container', undefined, { mode: 'container' })
+      await client.create('/s1/container', { mode: 'container' })
       equal((await client.getACL('/s1')).acl, [{ perms: 31, scheme: 'world', id: 'anyone' }], 'the list')
       await client.setACL('/s1/child', [{ perms: 1, scheme: 'world', id: 'anyone' }])
       equal(await code(client.setData('/s1/child', bytes('x'))), 'NO_AUTH', 'a write without permission')
@@ -139,7 +140,7 @@ export const scenarios: readonly Scenario[] = [
     name: 'a thousand requests in flight keep their order',
     async run({ connect }) {
       await using client = await connect()
-      await client.create('/s3', bytes('0'))
+      await client.create('/s3', { data: bytes('0') })
       const writes = Array.from({ length: 1000 }, (_, i) => client.setData('/s3', bytes(String(i))))
       const { data, stat } = await client.getData('/s3')
       equal([decoder.decode(data), stat.version], ['999', 1000], 'the data read after the writes')
@@ -158,9 +159,9 @@ export const scenarios: readonly Scenario[] = [
       await using client = await connect()
       await client.create('/s14')
       // All permissions except READ.
-      await client.create('/s14/secret', undefined, { acl: [{ perms: 30, scheme: 'world', id: 'anyone' }] })
+      await client.create('/s14/secret', { acl: [{ perms: 30, scheme: 'world', id: 'anyone' }] })
       for (let i = 0; i < 12; i++) {
-        await client.create(`/s14/${i}`, i % 4 === 3 ? new Uint8Array(100_000) : bytes(String(i)))
+        await client.create(`/s14/${i}`, { data: i % 4 === 3 ? new Uint8Array(100_000) : bytes(String(i)) })
       }
       const names = Array.from({ length: 300 }, (_, i) => ['none', 'secret'][i % 20] ?? String(i % 12))
       const wanted = names.map((name) => {
@@ -239,7 +240,7 @@ export const scenarios: readonly Scenario[] = [
         { perms: 31, scheme: 'auth', id: '' },
         { perms: 1, scheme: 'world', id: 'anyone' },
       ]
-      await client.create('/s5', bytes('1'), { mode: 'ephemeral', acl })
+      await client.create('/s5', { data: bytes('1'), mode: 'ephemeral', acl })
       const persistent = await client.watch('/s5-tree', { mode: 'persistentRecursive' })
       const events = persistent[Symbol.asyncIterator]()
       await other.sync('/s5')
@@ -263,8 +264,8 @@ export const scenarios: readonly Scenario[] = [
     async run({ connect, crash }) {
       await using client = await connect()
       const { id } = client.session
-      await client.create('/s6', bytes('kept'))
-      await client.create('/s6/e', undefined, { mode: 'ephemeral' })
+      await client.create('/s6', { data: bytes('kept') })
+      await client.create('/s6/e', { mode: 'ephemeral' })
       await crash()
       equal(decoder.decode((await client.getData('/s6')).data), 'kept', 'the data')
       equal((await client.exists('/s6/e'))?.ephemeralOwner, id, 'the owner of the ephemeral node')
@@ -275,7 +276,7 @@ export const scenarios: readonly Scenario[] = [
     name: 'a client leaves a suspended server, or waits for it',
     async run({ connect, pause }) {
       await using client = await connect()
-      await client.create('/s7', bytes('1'))
+      await client.create('/s7', { data: bytes('1') })
       const resume = pause()
       const read = client.getData('/s7')
       const timer = callAfterQuarterOfSession(resume, client)
@@ -287,9 +288,9 @@ export const scenarios: readonly Scenario[] = [
   {
     name: 'a client replaces an expired session and reports it',
     async run({ connect, isolate, shortSession }) {
-      await using client = await connect({ sessionTimeout: shortSession })
+      await using client = await connect({ sessionTimeoutMs: shortSession })
       const old = client.session.id
-      await client.create('/s8', undefined, { mode: 'ephemeral' })
+      await client.create('/s8', { mode: 'ephemeral' })
       const once = await client.watchOnce('/s8', 'data')
       const persistent = await client.watch('/s8-tree')
       const events = persistent[Symbol.asyncIterator]()
@@ -314,7 +315,7 @@ export const scenarios: readonly Scenario[] = [
     name: 'a session passes from one client to another',
     async run({ connect }) {
       const first = await connect()
-      await first.create('/s9', undefined, { mode: 'ephemeral' })
+      await first.create('/s9', { mode: 'ephemeral' })
       const session = await first.detach()
       await using second = await connect({ session })
       await second.sync('/s9')
@@ -326,7 +327,7 @@ export const scenarios: readonly Scenario[] = [
     async run({ connect }) {
       await using client = await connect()
       await using chrootClient = await connect({ chroot: '/s10/deep', createChroot: true })
-      equal((await chrootClient.create('/a', bytes('1'))).path, '/a', 'the path')
+      equal((await chrootClient.create('/a', { data: bytes('1') })).path, '/a', 'the path')
       await client.sync('/s10')
       expect((await client.exists('/s10/deep/a')) !== undefined, 'the node below the root')
       const other = client.chroot('/s10')
@@ -338,7 +339,7 @@ export const scenarios: readonly Scenario[] = [
     name: 'increments are exact while connections break',
     async run({ connect, cut }) {
       const clients = await Promise.all(Array.from({ length: 3 }, () => connect()))
-      await clients[0]!.create('/s11', bytes('0'))
+      await clients[0]!.create('/s11', { data: bytes('0') })
       await Promise.all(clients.map((client) => client.sync('/s11')))
       let breaks = 0
       const work = clients.map(async (client, n) => {
@@ -385,7 +386,7 @@ export const scenarios: readonly Scenario[] = [
       const paths: string[] = []
       for (let i = 0; i < 20; i++) {
         const creates = [0, 1, 2].map((n) =>
-          client.create(`/s12/item-${i}-${n}-`, undefined, { mode: 'persistentSequential' }),
+          client.create(`/s12/item-${i}-${n}-`, { mode: 'persistentSequential' }),
         )
         if (i % 5 === 2) cut()
         paths.push(...(await Promise.all(creates)).map(({ path }) => path))
@@ -400,7 +401,7 @@ export const scenarios: readonly Scenario[] = [
     async run({ connect }) {
       const client = await connect()
       await using other = await connect()
-      await client.create('/s13', undefined, { mode: 'ephemeral' })
+      await client.create('/s13', { mode: 'ephemeral' })
       const gone = await other.watchOnce('/s13', 'exists')
       await client.close()
       if (gone.stat !== undefined) equal((await gone.fired).type, 'nodeDeleted', 'the event')
@@ -413,7 +414,7 @@ export const scenarios: readonly Scenario[] = [
 /** Ends a pause after a quarter of the session timeout, on the clock of the client. */
 function callAfterQuarterOfSession(action: () => void, client: Client): Promise<void> {
   return new Promise((resolve) => {
-    client.platform.clock.after(client.session.timeout / 4, 'end of a pause', () => {
+    client.platform.clock.after(client.session.timeoutMs / 4, 'end of a pause', () => {
       action()
       resolve()
     })

@@ -27,10 +27,10 @@ export interface WatchChurn {
 export async function churnWatches(seed: number): Promise<WatchChurn> {
   const random = new SeededRandom(seed * 31)
   const world = await ManualWorld.start()
-  const admin = await world.client({ sessionTimeout: 90_000 })
+  const admin = await world.client({ sessionTimeoutMs: 90_000 })
   const adminWire = world.lastConnection
-  for (let i = 0; i < 3; i++) await world.outcome(admin.create(`/n${i}`, bytes('')))
-  const client = await world.client({ sessionTimeout: 3000 })
+  for (let i = 0; i < 3; i++) await world.outcome(admin.create(`/n${i}`, { data: bytes('') }))
+  const client = await world.client({ sessionTimeoutMs: 3000 })
   const open: OpenWatch[] = []
   const all: Promise<unknown>[] = []
   for (let step = 0; step < 60; step++) {

@@ -14,7 +14,7 @@ const kept = (): number => world.server.stats().watches
 
 it('a watch on an own ephemeral znode ends with the closed client, and reports no deletion', async () => {
   const client = await world.client()
-  await run(client.create('/e', undefined, { mode: 'ephemeral' }))
+  await run(client.create('/e', { mode: 'ephemeral' }))
   const watch = await run(client.watchOnce('/e', 'data'))
   const events = world.collect(await run(client.watch('/e')))
   await run(client.close())
@@ -24,7 +24,7 @@ it('a watch on an own ephemeral znode ends with the closed client, and reports n
 
 describe('a one-shot watch', () => {
   it('returns the current data and fires on the next change, once', async () => {
-    await run(client.create('/a', bytes('1')))
+    await run(client.create('/a', { data: bytes('1') }))
     const watch = await run(client.watchOnce('/a', 'data'))
     expect(text(watch.data)).toBe('1')
     await run(other.setData('/a', bytes('2')))

@@ -18,5 +18,6 @@ export function connect(options: ConnectOptions): Promise<Client> {
   return connectWith(options, {
     transport: networkTransport({ ws: network, wss: network }),
     platform: webPlatform,
+    warn: (message) => console.warn(message),
   })
 }

@@ -76,7 +76,7 @@ describe('an atomic value', () => {
     await run(new AtomicValue(other, '/v', { codec: utf8, initial: 'x' }).set('b'))
     await world.settle()
     await run(other.delete('/v'))
-    await run(other.create('/v', bytes('c')))
+    await run(other.create('/v', { data: bytes('c') }))
     await world.settle()
     expect(seen.at(-1)).toBe('c')
     expect(seen.slice(0, 2)).toEqual(['a', 'b'])

@@ -73,7 +73,7 @@ describe('a configuration', () => {
     }
     world.connections[1]!.cut()
     await run(client.delete('/c/limits'))
-    await run(client.create('/c/limits', bytes('{"jobs":9}')))
+    await run(client.create('/c/limits', { data: bytes('{"jobs":9}') }))
     delete world.faults.open
     await world.advance(12_000)
     expect(seen.at(-1)).toMatchObject({ value: { jobs: 9 }, version: 0 })

@@ -109,7 +109,7 @@ describe('a group', () => {
   })
 
   it('ignores foreign znodes in its directory', async () => {
-    await run(client.create('/g/%zz', bytes('?'), { parents: true }))
+    await run(client.create('/g/%zz', { data: bytes('?'), parents: true }))
     expect(await run(groupOf(other).members())).toEqual(new Map())
   })
 

@@ -186,7 +186,7 @@ describe.each(Object.entries(acquisitions))(
     })
 
     it('applies guarded writes while it is held, and rejects them afterwards', async () => {
-      await run(third.create('/data', bytes('0')))
+      await run(third.create('/data', { data: bytes('0') }))
       const set = (value: string) => [{ op: 'setData', path: '/data', data: bytes(value) }] as const
       const held = await get(acquire(client))
       await run(held.guard(set('1')))

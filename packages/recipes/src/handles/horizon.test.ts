@@ -23,7 +23,7 @@ const grants: Record<string, Grant> = {
 /** A client whose process can pause while the reply to a ping is in flight. */
 async function sleeper(): Promise<{ asleep: Client; standStill: (ms: number) => Promise<void> }> {
   const process = pausableClock(world)
-  const asleep = await world.client({ platform: { clock: process.clock }, sessionTimeout: 12_000 })
+  const asleep = await world.client({ platform: { clock: process.clock }, sessionTimeoutMs: 12_000 })
   const standStill = async (ms: number): Promise<void> => {
     const underWay: Uint8Array[] = []
     world.faults.toClient = (chunk) => {

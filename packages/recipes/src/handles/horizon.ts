@@ -6,7 +6,7 @@ import type { Client, ErrorPolicy } from '@zabra/client/core'
  */
 function horizonOf(client: Client, policy: ErrorPolicy): number {
   if (policy === 'session') return Infinity
-  return policy === 'connection' ? client.lastContact + client.session.timeout : client.leaseHorizon
+  return policy === 'connection' ? client.lastContact + client.session.timeoutMs : client.leaseHorizon
 }
 
 /**

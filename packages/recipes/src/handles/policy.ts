@@ -29,7 +29,7 @@ export const sessionStatusOf = (client: Client, owner: bigint, state = client.st
   state,
   owner,
   sessionId: client.session.id,
-  timeout: client.session.timeout,
+  timeout: client.session.timeoutMs,
   now: client.platform.clock.monotonic(),
   lastContact: client.lastContact,
   leaseHorizon: client.leaseHorizon,

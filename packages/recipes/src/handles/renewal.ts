@@ -38,7 +38,7 @@ class LeaseRenewal {
 
   #schedule(): void {
     const { clock } = this.#client.platform
-    this.#cancel = clock.after(this.#client.session.timeout / 3, 'renewal of the lease', () => {
+    this.#cancel = clock.after(this.#client.session.timeoutMs / 3, 'renewal of the lease', () => {
       void this.#renew()
       this.#schedule()
     })
@@ -47,7 +47,7 @@ class LeaseRenewal {
   async #renew(): Promise<void> {
     if (this.#client.state !== 'connected') return
     try {
-      await this.#client.syncCommitted({ retry: false, timeout: this.#client.session.timeout / 3 })
+      await this.#client.syncCommitted({ retry: false, timeoutMs: this.#client.session.timeoutMs / 3 })
     } catch (error) {
       // The lease then runs out, which the handles check themselves.
       if (ZooKeeperError.is(error) && (error.retryable || error.scope !== 'request')) return

@@ -87,7 +87,8 @@ async function tryTake(
     if (!(error instanceof NoNodeError)) throw error
   }
   try {
-    const made = await client.create(path, encodeGrant(grant), {
+    const made = await client.create(path, {
+      data: encodeGrant(grant),
       ...call,
       parents: parents === 'persistent' ? 'persistent' : true,
       idempotent: true,

@@ -71,7 +71,8 @@ export class LockQueue {
     // kazoo creates the directory once per object and does not expect its removal.
     const { parents = this.naming === 'kazoo' ? 'persistent' : 'container' } = this.#options
     const sentAt = this.client.platform.clock.monotonic()
-    const created = this.client.unordered().create(this.pathOf(prefix), data, {
+    const created = this.client.unordered().create(this.pathOf(prefix), {
+      data,
       mode: 'ephemeralSequential',
       protected: protectionIds[this.naming],
       parents: parents === 'persistent' ? 'persistent' : true,

@@ -216,7 +216,9 @@ async function renewLease(
   if (typeof policy !== 'object' || now() < client.leaseHorizon) return
   await client.syncCommitted(signal === undefined ? {} : { signal })
   if (client.state === 'connected' && now() >= client.leaseHorizon) {
-    throw new UsageError(`Expected a lease margin below the session timeout of ${client.session.timeout} ms`)
+    throw new UsageError(
+      `Expected a lease margin below the session timeout of ${client.session.timeoutMs} ms`,
+    )
   }
 }
 

@@ -217,7 +217,7 @@ describe('a mutex', () => {
   })
 
   it('guard applies writes only while the znode exists, regardless of clocks', async () => {
-    await run(a.create('/x', bytes('0')))
+    await run(a.create('/x', { data: bytes('0') }))
     const held = await run(new Mutex(a, '/lock').acquire())
     const [stat] = await run(held.guard([{ op: 'setData', path: '/x', data: bytes('1') }]))
     expect(stat.version).toBe(1)

@@ -43,7 +43,7 @@ describe('a name service', () => {
   })
 
   it('renames atomically, and rejects invalid renames', async () => {
-    await run(client.create('/names/a', utf8.encode('1'), { parents: true }))
+    await run(client.create('/names/a', { data: utf8.encode('1'), parents: true }))
     await run(namesOf(client).rename('a', 'b'))
     expect(await run(namesOf(other).names())).toEqual(['b'])
     expect(await run(namesOf(other).resolve('b'))).toBe('1')
@@ -101,7 +101,7 @@ it('registers and renames exactly once under any fault at any request', async ()
       const mine = await names.register('a', '1')
       await mine.update('2')
       await names.register('e', '1', { ephemeral: true })
-      await observer.create('/names/x', utf8.encode('x'))
+      await observer.create('/names/x', { data: utf8.encode('x') })
       await names.rename('x', 'y')
       await fixture.waitUntilQuiet()
       expect(await namesOf(observer).names()).toEqual(['a', 'e', 'y'])

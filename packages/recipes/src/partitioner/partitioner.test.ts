@@ -140,7 +140,7 @@ describe('a partitioner', () => {
   it('rejects invalid use instead of hanging', async () => {
     expect(() => new Partitioner(client, '/p', ['a', 'a'])).toThrow(UsageError)
     expect(() => new Partitioner(client, '/p', ['a'], { settleMs: -1 })).toThrow(UsageError)
-    await run(other.create('/locked', undefined, { acl: [{ perms: 1, scheme: 'world', id: 'anyone' }] }))
+    await run(other.create('/locked', { acl: [{ perms: 1, scheme: 'world', id: 'anyone' }] }))
     const refused = new Partitioner(client, '/locked', items).run(() => Promise.resolve())
     await expect(advanceUntilSettled(world, 10_000, refused)).rejects.toBeInstanceOf(NoAuthError)
     const m1 = member(client, 'm1')

@@ -92,7 +92,7 @@ describe('a persistent node', () => {
   })
 
   it('never takes over the znode of another client', async () => {
-    await run(other.create('/n', bytes('theirs'), { mode: 'ephemeral' }))
+    await run(other.create('/n', { data: bytes('theirs'), mode: 'ephemeral' }))
     const node = new PersistentNode(client, '/n', bytes('mine'))
     await expect(run(node.ready)).rejects.toBeInstanceOf(NodeConflictError)
     await run(node.close())
@@ -100,7 +100,7 @@ describe('a persistent node', () => {
   })
 
   it('waits for a conflicting znode with onConflict wait', async () => {
-    await run(other.create('/n', bytes('theirs'), { mode: 'ephemeral' }))
+    await run(other.create('/n', { data: bytes('theirs'), mode: 'ephemeral' }))
     const node = new PersistentNode(client, '/n', bytes('mine'), { onConflict: 'wait' })
     await world.settle()
     await run(other.delete('/n'))
@@ -110,7 +110,7 @@ describe('a persistent node', () => {
   })
 
   it('leaves nothing when it is closed while waiting', async () => {
-    await run(other.create('/n', bytes('theirs')))
+    await run(other.create('/n', { data: bytes('theirs') }))
     const node = new PersistentNode(client, '/n', bytes('mine'), { onConflict: 'wait' })
     await world.settle()
     await run(node.close())
@@ -122,7 +122,7 @@ describe('a persistent node', () => {
   it('rejects ready with the reason instead of retrying without end', async () => {
     const orphan = new PersistentNode(client, '/none/n', bytes(''), { parents: false })
     await expect(run(orphan.ready)).rejects.toBeInstanceOf(NoNodeError)
-    await run(other.create('/locked', undefined, { acl: [{ perms: 1, scheme: 'world', id: 'anyone' }] }))
+    await run(other.create('/locked', { acl: [{ perms: 1, scheme: 'world', id: 'anyone' }] }))
     const refused = new PersistentNode(client, '/locked/n', bytes(''))
     await expect(run(refused.ready)).rejects.toBeInstanceOf(NoAuthError)
     await expect(run(refused.setData(bytes('x')))).rejects.toBeInstanceOf(NoAuthError)

@@ -191,7 +191,7 @@ export class PersistentNode implements AsyncDisposable {
     // Before the call, since its reply may be lost together with the session.
     this.#rememberSession()
     try {
-      const { path } = await this.#client.create(this.#path, data, options)
+      const { path } = await this.#client.create(this.#path, { ...options, data })
       this.#rememberSession()
       this.#path = path
       if (!this.#hasName) this.#mode = this.#mode === 'ephemeralSequential' ? 'ephemeral' : 'persistent'

@@ -151,7 +151,7 @@ export class Producer<T> {
       const path = `${this.#layout.marks}/clock-${uniqueName(this.#client)}`
       const options = { mode: 'ephemeral', parents: true, ...(signal && { signal }) } as const
       try {
-        await this.#clock.measure(() => this.#client.create(path, undefined, options))
+        await this.#clock.measure(() => this.#client.create(path, options))
       } finally {
         deleteMarker(this.#client, path)
       }
@@ -178,7 +178,7 @@ export class Producer<T> {
       const stat = await this.#client.exists(gate, options)
       if (stat !== undefined) return stat.version
       try {
-        await this.#client.create(gate, EMPTY, { parents: true, ...options })
+        await this.#client.create(gate, { data: EMPTY, parents: true, ...options })
       } catch (error) {
         // Created by another client, or by this one with a lost reply: the next read decides.
         if (!(error instanceof NodeExistsError || error instanceof ConnectionLossError)) throw error

@@ -89,13 +89,14 @@ describe('take', () => {
 
   it('takes items that follow the ZooKeeper recipes page', async () => {
     await run(
-      client.create('/q/items/queue-', bytes('a'), {
+      client.create('/q/items/queue-', {
+        data: bytes('a'),
         mode: 'persistentSequential',
         parents: true,
         protected: false,
       }),
     )
-    await run(client.create('/q/items/readme', bytes('no item')))
+    await run(client.create('/q/items/readme', { data: bytes('no item') }))
     expect(await run(queueOf(client).take())).toBe('a')
   })
 })
@@ -438,7 +439,9 @@ it('a plain queue of kazoo holds its items directly below its path', async () =>
   const plain = new Queue(client, '/plain', { codec: utf8, naming: 'kazooPlain' })
   await run(plain.put('a'))
   expect((await run(client.getChildren('/plain'))).children).toEqual(['entry-100-0000000000'])
-  await run(other.create('/plain/entry-007-', bytes('b'), { mode: 'persistentSequential', protected: false }))
+  await run(
+    other.create('/plain/entry-007-', { data: bytes('b'), mode: 'persistentSequential', protected: false }),
+  )
   expect([await run(plain.take()), await run(plain.take())]).toEqual(['b', 'a'])
   expect(await run(plain.size())).toBe(0)
 })

@@ -219,7 +219,7 @@ export class ReadWriteLock {
     const { acl, data } = this.#options
     return this.client
       .unordered()
-      .create(path, data, { mode: 'ephemeral', ...(acl === undefined ? {} : { acl }) })
+      .create(path, { data, mode: 'ephemeral', ...(acl === undefined ? {} : { acl }) })
   }
 
   /** Creates a znode and deletes another one in one transaction. Repeats it while its outcome is unknown. */

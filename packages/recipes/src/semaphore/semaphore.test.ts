@@ -159,7 +159,7 @@ describe('a semaphore', () => {
     expect(held.path).toMatch(/^\/k\/[0-9a-f]{32}$/)
     expect(text((await run(a.getData('/k'))).data)).toBe('2')
     // As kazoo creates them.
-    await run(b.create('/k/0123456789abcdef0123456789abcdef', undefined, { mode: 'ephemeral' }))
+    await run(b.create('/k/0123456789abcdef0123456789abcdef', { mode: 'ephemeral' }))
     const waiting = new Semaphore(b, '/k', { permits: 2, naming: 'kazoo' }).acquire()
     const settled = watchSettled(waiting)
     await world.settle()

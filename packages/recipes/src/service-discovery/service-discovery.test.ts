@@ -109,7 +109,7 @@ describe('a provider', () => {
     const discovery = discoveryOf(client)
     const a = await run(discovery.register({ name: 'api', id: 'a' }))
     await run(discovery.register({ name: 'api', id: 'b' }))
-    await run(client.create('/services/api/foreign', bytes('{')))
+    await run(client.create('/services/api/foreign', { data: bytes('{') }))
     await world.settle()
     expect(ids(provider)).toBe('a,b')
     expect([provider.next()?.id, provider.next()?.id, provider.next()?.id]).toEqual(['a', 'b', 'a'])

@@ -33,7 +33,7 @@ export async function createIfMissing(
   options: CreateOptions,
 ): Promise<void> {
   try {
-    await client.create(path, data, { idempotent: true, ...options })
+    await client.create(path, { data, idempotent: true, ...options })
   } catch (error) {
     if (!(error instanceof NodeExistsError)) throw error
   }

@@ -98,13 +98,13 @@ describe('EntryTable', () => {
 
 describe('a tree cache', () => {
   it('holds the tree and follows every change', async () => {
-    await run(client.create('/t/a/b', bytes('1'), { parents: true }))
+    await run(client.create('/t/a/b', { data: bytes('1'), parents: true }))
     const { cache, events } = await cacheOf()
     expect(words(events).toSorted()).toEqual(['added /t', 'added /t/a', 'added /t/a/b', 'initialized'])
     expect(cache.children('/t/a')).toEqual(['b'])
     events.length = 0
     await run(other.setData('/t/a/b', bytes('2')))
-    await run(other.create('/t/c', bytes('3')))
+    await run(other.create('/t/c', { data: bytes('3') }))
     await run(other.delete('/t/a/b'))
     await world.settle()
     expect(words(events)).toEqual(['updated /t/a/b', 'added /t/c', 'removed /t/a/b'])
@@ -119,20 +119,20 @@ describe('a tree cache', () => {
   it('becomes ready for a missing root, and follows its creation and deletion', async () => {
     const { cache, events } = await cacheOf()
     expect(words(events)).toEqual(['initialized'])
-    await run(other.create('/t', bytes('1')))
+    await run(other.create('/t', { data: bytes('1') }))
     await world.settle()
     expect(cache.get('/t')?.value).toBe('1')
     await run(other.delete('/t'))
     await world.settle()
     expect(cache.size).toBe(0)
-    await run(other.create('/t', bytes('2')))
+    await run(other.create('/t', { data: bytes('2') }))
     await world.settle()
     expect(cache.get('/t')?.value).toBe('2')
   })
 
   it('reports no false deletions in an outage, and the differences after it', async () => {
-    await run(client.create('/t/a', bytes('1'), { parents: true }))
-    await run(client.create('/t/b', bytes('1')))
+    await run(client.create('/t/a', { data: bytes('1'), parents: true }))
+    await run(client.create('/t/b', { data: bytes('1') }))
     const { cache, events } = await cacheOf()
     events.length = 0
     const light = cutOff()
@@ -140,7 +140,7 @@ describe('a tree cache', () => {
     expect(cache.stale).toBe(true)
     await run(other.delete('/t/a'))
     await run(other.setData('/t/b', bytes('2')))
-    await run(other.create('/t/c', bytes('1')))
+    await run(other.create('/t/c', { data: bytes('1') }))
     await world.advance(2000)
     expect(words(events)).toEqual(['stale'])
     light()
@@ -157,19 +157,19 @@ describe('a tree cache', () => {
   })
 
   it('detects a znode that was deleted and created again while disconnected', async () => {
-    await run(client.create('/t', bytes('same')))
+    await run(client.create('/t', { data: bytes('same') }))
     const { events } = await cacheOf()
     events.length = 0
     const light = cutOff()
     await run(other.delete('/t'))
-    await run(other.create('/t', bytes('same')))
+    await run(other.create('/t', { data: bytes('same') }))
     light()
     await world.advance(12_000)
     expect(words(events)).toEqual(['stale', 'updated /t', 'resynced'])
   })
 
   it('continues in a new session', async () => {
-    await run(client.create('/t', bytes('1')))
+    await run(client.create('/t', { data: bytes('1') }))
     const { cache } = await cacheOf()
     const light = cutOff()
     await world.advance(20_000)
@@ -184,7 +184,7 @@ describe('a tree cache', () => {
   })
 
   it('reads once for many concurrent changes of one znode', async () => {
-    await run(client.create('/t', bytes('0')))
+    await run(client.create('/t', { data: bytes('0') }))
     let reads = 0
     const counted = await world.client({
       instrumentation: { request: ({ operation }) => void (operation === 'getData' && reads++) },
@@ -199,7 +199,7 @@ describe('a tree cache', () => {
   })
 
   it('costs one notification and one read per change', async () => {
-    await run(client.create('/t/a', bytes(''), { parents: true }))
+    await run(client.create('/t/a', { data: bytes(''), parents: true }))
     const log: string[] = []
     const counted = await world.client({
       instrumentation: {
@@ -216,8 +216,8 @@ describe('a tree cache', () => {
   })
 
   it('keeps no more than depth and filter allow', async () => {
-    await run(client.create('/t/a/b', undefined, { parents: true }))
-    await run(client.create('/t/skip/x', undefined, { parents: true }))
+    await run(client.create('/t/a/b', { parents: true }))
+    await run(client.create('/t/skip/x', { parents: true }))
     const cache = new TreeCache(client, '/t', { depth: 1, filter: (path) => !path.endsWith('skip') })
     await run(cache.ready)
     await run(client.create('/t/skip/y'))
@@ -228,7 +228,7 @@ describe('a tree cache', () => {
   })
 
   it('ends with a TreeTooLargeError when the tree outgrows it (CURATOR-690)', async () => {
-    for (const name of ['a', 'b', 'c']) await run(client.create(`/t/${name}`, undefined, { parents: true }))
+    for (const name of ['a', 'b', 'c']) await run(client.create(`/t/${name}`, { parents: true }))
     const cache = new TreeCache(client, '/t', { maxNodes: 2 })
     await expect(run(cache.ready)).rejects.toBeInstanceOf(TreeTooLargeError)
     const late = world.collect<unknown>(cache.events())
@@ -237,7 +237,7 @@ describe('a tree cache', () => {
   })
 
   it('keeps the last valid value of an undecodable znode, and reports it', async () => {
-    await run(client.create('/t', bytes('1')))
+    await run(client.create('/t', { data: bytes('1') }))
     const cache = new TreeCache(client, '/t', { codec: json<number>() })
     const events = world.collect(cache.events())
     await run(cache.ready)
@@ -248,7 +248,7 @@ describe('a tree cache', () => {
   })
 
   it('replays the current znodes to a late consumer', async () => {
-    await run(client.create('/t/a', bytes('1'), { parents: true }))
+    await run(client.create('/t/a', { data: bytes('1'), parents: true }))
     const { cache } = await cacheOf()
     const late = world.collect(cache.events())
     await world.settle()
@@ -257,7 +257,7 @@ describe('a tree cache', () => {
   })
 
   it('recovers from an overflow of its event buffer', async () => {
-    await run(client.create('/t', bytes('')))
+    await run(client.create('/t', { data: bytes('') }))
     const { cache } = await cacheOf()
     await run(Promise.all(Array.from({ length: 3000 }, (_, n) => other.create(`/t/${n}`))))
     await world.advance(1000)
@@ -275,7 +275,7 @@ describe('watchers of one znode', () => {
     })()
     loop.catch(() => {})
     await world.settle()
-    await run(other.create('/w', bytes('1')))
+    await run(other.create('/w', { data: bytes('1') }))
     await world.settle()
     await run(other.setData('/w', bytes('2')))
     await world.settle()
@@ -289,7 +289,7 @@ describe('watchers of one znode', () => {
   })
 
   it('watchChildren yields child names, and leaves no watch when the loop ends', async () => {
-    await run(client.create('/w/a', undefined, { parents: true }))
+    await run(client.create('/w/a', { parents: true }))
     const seen: unknown[] = []
     const loop = (async () => {
       for await (const names of watchChildren(client, '/w')) if (seen.push(names) === 2) break
@@ -303,7 +303,7 @@ describe('watchers of one znode', () => {
   })
 
   it('settledChildren waits until the children stop changing', async () => {
-    await run(client.create('/w', bytes('')))
+    await run(client.create('/w', { data: bytes('') }))
     const settled = settledChildren(client, '/w', 1000)
     for (const name of ['a', 'b', 'c']) {
       await world.advance(600)
@@ -328,13 +328,13 @@ it('a tree cache equals the tree in the end under any fault at any request', asy
   const played = await enumerateFaults(
     async (fixture, { client: victim }) => {
       const writer = await fixture.world.client()
-      await writer.create('/t/a', bytes('1'), { parents: true })
+      await writer.create('/t/a', { data: bytes('1'), parents: true })
       const cache = new TreeCache(victim, '/t', { codec: utf8 })
       await cache.ready
       await writer.setData('/t/a', bytes('2'))
-      await writer.create('/t/b/c', bytes('3'), { parents: true })
+      await writer.create('/t/b/c', { data: bytes('3'), parents: true })
       await writer.delete('/t/a')
-      await writer.create('/t/a', bytes('4'))
+      await writer.create('/t/a', { data: bytes('4') })
       await fixture.waitUntilQuiet()
       expect(cached(cache)).toEqual(await contents(writer))
       expect(cache.stale).toBe(false)
@@ -386,7 +386,8 @@ async function expireInFullRead(chunks: number): Promise<boolean> {
   }
   refuseReader()
   own.connections[0]!.cut()
-  for (let n = 0; n < 40; n++) await own.outcome(writer.create(`/t/${n}/child`, bytes(''), { parents: true }))
+  for (let n = 0; n < 40; n++)
+    await own.outcome(writer.create(`/t/${n}/child`, { data: bytes(''), parents: true }))
   own.network.chunkBytes = 300
   delete own.faults.open
   own.faults.toClient = (chunk, connection) => {
@@ -424,7 +425,7 @@ it('a tree cache and its events equal a model after random changes, cuts and chu
     for (let step = 0; step < 60; step++) {
       const path = names[random.below(names.length)]!
       const write = [
-        () => writer.create(path, bytes(`c${step}`)),
+        () => writer.create(path, { data: bytes(`c${step}`) }),
         () => writer.setData(path, bytes(`s${step}`)),
         () => writer.delete(path),
       ][random.below(3)]!()
@@ -435,7 +436,7 @@ it('a tree cache and its events equal a model after random changes, cuts and chu
       if (random.below(8) === 0) await own.advance(random.below(400))
     }
     await own.advance(20_000)
-    await own.within(5000, writer.create('/t', bytes('end')).catch(() => {}) as Promise<unknown>)
+    await own.within(5000, writer.create('/t', { data: bytes('end') }).catch(() => {}) as Promise<unknown>)
     await own.settle()
     for (const event of events) {
       if (event.type === 'removed') told.delete(event.path)
@@ -456,8 +457,8 @@ it('example: a table of services that follows the tree', async () => {
     depth: 1,
   })
   await run(cache.ready)
-  await run(other.create('/services', bytes('null')))
-  await run(other.create('/services/api', bytes('{"port":80}'), { mode: 'ephemeral' }))
+  await run(other.create('/services', { data: bytes('null') }))
+  await run(other.create('/services/api', { data: bytes('{"port":80}'), mode: 'ephemeral' }))
   await world.settle()
   expect(cache.get('/services/api')?.value.port).toBe(80)
   await run(other.close())
@@ -469,7 +470,7 @@ it('example: a table of services that follows the tree', async () => {
 it('a tree cache is ready only after a full read under any fault at any request', async () => {
   const played = await enumerateFaults(async (fixture, victim) => {
     const peer = await fixture.world.client()
-    for (const path of ['/t', '/t/a', '/t/b', '/t/a/c']) await peer.create(path, bytes('x'))
+    for (const path of ['/t', '/t/a', '/t/b', '/t/a/c']) await peer.create(path, { data: bytes('x') })
     const cache = new TreeCache(victim.client, '/t')
     await cache.ready
     expect([...cache.entries()].map(([path]) => path)).toEqual(['/t', '/t/a', '/t/a/c', '/t/b'])
@@ -480,7 +481,7 @@ it('a tree cache is ready only after a full read under any fault at any request'
 })
 
 it('a tree cache without data follows stats and children, and reads no data', async () => {
-  await run(other.create('/t/a', bytes('large'), { parents: true }))
+  await run(other.create('/t/a', { data: bytes('large'), parents: true }))
   const requests: string[] = []
   const own = await world.client({
     instrumentation: { request: ({ operation }) => void requests.push(operation) },

@@ -129,7 +129,7 @@ class Site {
    */
   async #cleanUp(record: TransactionRecord, ended: AbortSignal): Promise<void> {
     const { random } = this.#client.platform
-    for (let wait = this.#client.session.timeout; ; wait *= 2) {
+    for (let wait = this.#client.session.timeoutMs; ; wait *= 2) {
       wait = Math.min(wait, MAX_CHECK_DELAY_MS)
       // Not before the session of a coordinator that has ended can have expired.
       await delay(this.#client, wait + random.below(wait), ended)

@@ -95,7 +95,7 @@ export class Transaction {
   async announcePresence(name: string): Promise<void> {
     const path = `${this.path}/alive/${name}`
     try {
-      await retryUntilKnown(this.client, () => this.client.create(path, undefined, { mode: 'ephemeral' }))
+      await retryUntilKnown(this.client, () => this.client.create(path, { mode: 'ephemeral' }))
     } catch (error) {
       if (!(error instanceof NodeExistsError || error instanceof NoNodeError)) throw error
     }

@@ -20,7 +20,7 @@ describe('startServer', () => {
     const server = await keep(startServer())
     const { address } = server
     const client = await keep(connect({ servers: address }))
-    await client.create('/a', bytes('1'))
+    await client.create('/a', { data: bytes('1') })
     await server.kill()
     expect(() => server.server).toThrow('start()')
     await server.start()
@@ -30,7 +30,7 @@ describe('startServer', () => {
 
   it('a paused server answers its requests after it resumes', async () => {
     const server = await keep(startServer())
-    const client = await keep(connect({ servers: server.address, sessionTimeout: 60_000 }))
+    const client = await keep(connect({ servers: server.address, sessionTimeoutMs: 60_000 }))
     server.pause()
     let isDone = false
     const made = client.create('/a').then(() => (isDone = true))
@@ -43,7 +43,7 @@ describe('startServer', () => {
   it('expireSession deletes the ephemeral znodes of a client, which reports the expiry', async () => {
     const server = await keep(startServer())
     const client = await keep(connect({ servers: server.address }))
-    await client.create('/mine', null, { mode: 'ephemeral' })
+    await client.create('/mine', { data: null, mode: 'ephemeral' })
     const { generation: epoch } = client.session
     await expireSession(server.address, client)
     for await (const { state } of client.states())
@@ -56,7 +56,7 @@ describe('startEnsemble', () => {
   it('an ensemble serves while a member is down, and the member catches up after its restart', async () => {
     const ensemble = await keep(startEnsemble(3))
     const client = await keep(connect({ servers: ensemble.connectString }))
-    await client.create('/a', bytes('1'))
+    await client.create('/a', { data: bytes('1') })
     const leader = ensemble.leader!
     await ensemble.member(leader).kill()
     await ensemble.waitForLeader(leader)
@@ -90,7 +90,7 @@ describe('servers in child processes', () => {
     const { address } = server
     expect([server.isRunning, server.role, server.isServing]).toEqual([true, 'standalone', true])
     const client = await keep(connect({ servers: address }))
-    await client.create('/a', bytes('1'))
+    await client.create('/a', { data: bytes('1') })
     await server.kill()
     expect([server.isRunning, server.role, server.isServing]).toEqual([false, undefined, false])
     await server.start()
@@ -100,10 +100,10 @@ describe('servers in child processes', () => {
 
   it('a paused server answers its requests after it resumes', async () => {
     const server = await keep(startServer({ process: 'child' }))
-    const client = await keep(connect({ servers: server.address, sessionTimeout: 60_000 }))
+    const client = await keep(connect({ servers: server.address, sessionTimeoutMs: 60_000 }))
     server.pause()
     const aborted = AbortSignal.timeout(300)
-    await expect(client.create('/a', null, { signal: aborted })).rejects.toThrow()
+    await expect(client.create('/a', { data: null, signal: aborted })).rejects.toThrow()
     server.resume()
     await client.create('/b')
     expect(await client.exists('/b')).toBeDefined()
@@ -116,8 +116,8 @@ describe('servers in child processes', () => {
 
   it('an ensemble replaces a partitioned or killed leader and loses no acknowledged write', async () => {
     const ensemble = await keep(startEnsemble(3, { process: 'child' }))
-    const client = await keep(connect({ servers: ensemble.connectString, sessionTimeout: 30_000 }))
-    await client.create('/a', bytes('1'))
+    const client = await keep(connect({ servers: ensemble.connectString, sessionTimeoutMs: 30_000 }))
+    await client.create('/a', { data: bytes('1') })
     const first = ensemble.leader!
     ensemble.partition([1, 2, 3].filter((id) => id !== first))
     const second = await ensemble.waitForLeader(first)

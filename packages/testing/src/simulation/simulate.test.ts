@@ -8,7 +8,7 @@ describe('simulate', () => {
     const scenario = (seed: number): Promise<[number, number]> =>
       simulate({ seed, servers: 3 }, async (simulation) => {
         const client = await simulation.client()
-        await client.create('/a', bytes('1'))
+        await client.create('/a', { data: bytes('1') })
         simulation.crash(3)
         await simulation.sleep(5000)
         await client.setData('/a', bytes('2'), { idempotent: true })
@@ -20,8 +20,11 @@ describe('simulate', () => {
 
   it('the ephemeral znode of a crashed client is deleted after the session timeout, not before', async () => {
     const seen = await simulate({ seed: 1 }, async (simulation) => {
-      const [holder, other] = [await simulation.client({ sessionTimeout: 10_000 }), await simulation.client()]
-      await holder.create('/held', null, { mode: 'ephemeral' })
+      const [holder, other] = [
+        await simulation.client({ sessionTimeoutMs: 10_000 }),
+        await simulation.client(),
+      ]
+      await holder.create('/held', { data: null, mode: 'ephemeral' })
       simulation.crash(holder)
       await simulation.sleep(5000)
       const early = await other.exists('/held')
@@ -42,7 +45,7 @@ describe('simulate', () => {
 
   it('an isolated client reconnects after healing', async () => {
     const states = await simulate({ seed: 3, servers: 3 }, async (simulation) => {
-      const client = await simulation.client({ sessionTimeout: 20_000 })
+      const client = await simulation.client({ sessionTimeoutMs: 20_000 })
       await client.create('/a')
       simulation.isolate(client)
       await simulation.sleep(15_000)

@@ -34,7 +34,7 @@ export const create: ShellCommand = {
       container: container === true,
       ...(ttl === undefined ? {} : { ttl }),
     })
-    const details = { mode, ...(acl ? { acl } : {}), ...(ttl === undefined ? {} : { ttl }) }
+    const details = { mode, ...(acl ? { acl } : {}), ...(ttl === undefined ? {} : { ttlMs: ttl }) }
     shell.err(`Created ${await shell.zk.create(path, data, details)}`)
   },
 }

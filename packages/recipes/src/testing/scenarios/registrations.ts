@@ -90,7 +90,7 @@ export const registrations: Readonly<Record<string, Scenario>> = {
     await waitUntilHealed()
     // The remaining names belong to callers whose registration had an unknown outcome.
     const names = new NameService(observer, '/names', utf8)
-    await observer.create('/names/from', utf8.encode('moved'))
+    await observer.create('/names/from', { data: utf8.encode('moved') })
     await names.rename('from', 'to')
     expectEqual(
       'a name that moved',

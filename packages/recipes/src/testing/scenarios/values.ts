@@ -65,12 +65,12 @@ export const values: Readonly<Record<string, Scenario>> = {
           const data = utf8.encode(`${c}-${step}`)
           const kind = prng.pick(['create', 'set', 'delete', 'again'] as const)
           try {
-            if (kind === 'create') await client.create(path, data)
+            if (kind === 'create') await client.create(path, { data })
             else if (kind === 'set') await client.setData(path, data)
             else if (kind === 'delete') await client.delete(path)
             else {
               await client.delete(path)
-              await client.create(path, data)
+              await client.create(path, { data })
             }
           } catch (error) {
             if (!(error instanceof ZooKeeperError)) throw error
