@@ -1,18 +1,4 @@
-import { defineConfig } from 'tsup'
+import { program } from '../../tsup.base.ts'
 
-// One package: the modules of @zabra are bundled, so that a command loads a few files. A command's own module, and what only it
-// needs, is a chunk that is loaded when the command runs.
-export default defineConfig({
-  entry: ['src/main.ts'],
-  format: ['esm'],
-  target: 'node20',
-  platform: 'node',
-  splitting: true,
-  noExternal: [/^@zabra\//],
-  esbuildOptions(options) {
-    options.conditions = ['@zabra/source']
-  },
-  sourcemap: true,
-  clean: true,
-  dts: false,
-})
+// Minified: reading its files is a third of the time that a command takes to start.
+export default program({ minify: true, sourcemap: false })

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
-import { nodePlatform } from '@zabra/runtime/node'
+import { lightRandom } from '@zabra/runtime/node/dial'
+import { NodeDisk, nodeCompression, nodeSystem } from '@zabra/runtime/node/files'
 import { ExitCode, Interrupted } from './exit-codes.ts'
 import { run } from './run.ts'
 
@@ -30,7 +31,7 @@ const exitCode = await run(process.argv.slice(2), {
   environment: process.env,
   version,
   signal: stop.signal,
-  platform: nodePlatform(),
+  platform: { disk: new NodeDisk(), compression: nodeCompression, system: nodeSystem, random: lightRandom },
 })
 // A command that succeeded fails after all when its output could not be written.
 const end = (): void => {

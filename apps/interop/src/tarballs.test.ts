@@ -1,10 +1,14 @@
 import { cpSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { once } from 'node:events'
+import { join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { otherNodes } from './harness/requirements.ts'
 import { packedApp } from './harness/packed-app.ts'
 import { freePort } from './harness/ports.ts'
-import { serverUnderTest, run, scratch, Server } from './harness/servers.ts'
+import { serverUnderTest, run, scratch, Server, spawnOwned } from './harness/servers.ts'
+
+const root = resolve(import.meta.dirname, '../../..')
 
 /** A first use of the client. */
 const body = `
@@ -74,7 +78,47 @@ describe('the client from packed tarballs in an empty folder', () => {
     expect(readdirSync(modules).filter((name) => !name.startsWith('.'))).toEqual(
       [...asn1, '@zabra', 'ws'].toSorted(),
     )
-    expect(readdirSync(join(modules, '@zabra')).toSorted()).toEqual(['client', 'protocol', 'runtime'])
+    expect(readdirSync(join(modules, '@zabra')).toSorted()).toEqual([
+      'client',
+      'protocol',
+      'recipes',
+      'runtime',
+    ])
+  })
+
+  it('holds no sources, source maps or tests', () => {
+    const files = readdirSync(join(app, 'node_modules/@zabra'), { recursive: true }).map(String)
+    expect(files.length).toBeGreaterThan(100)
+    expect(files.filter((name) => /\.map$|\.test\.|\/src(?:\/|$)|(?<!\.d)\.ts$/.test(name))).toEqual([])
+  })
+
+  const page = `import { connect, json, NoNodeError } from '@zabra/client'
+import { Mutex } from '@zabra/recipes'
+import { revoke } from '@zabra/recipes/revocable'
+const client = await connect({ servers: 'wss://zk.example.com/zabra' })
+console.log(NoNodeError, json<{ a: number }>(), Mutex, revoke, client.state)
+`
+  const bundled = { module: 'esnext', moduleResolution: 'bundler', types: [] }
+  it.each([
+    ['a browser project without the types of Node', { ...bundled, lib: ['ES2022', 'DOM'] }],
+    ['a project with module node16', { module: 'node16', lib: ['ES2023'], types: ['node'] }],
+    ['a project with module nodenext', { module: 'nodenext', lib: ['ES2023'], types: ['node'] }],
+  ])('passes the type checker in %s, with the declarations of all packages', async (_name, options) => {
+    const compilerOptions = {
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      noUncheckedIndexedAccess: true,
+      skipLibCheck: false,
+      noEmit: true,
+      target: 'es2022',
+      typeRoots: [join(root, 'node_modules/@types')],
+      ...options,
+    }
+    writeFileSync(join(app, 'page.mts'), page)
+    writeFileSync(join(app, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['page.mts'] }))
+    const checked = await run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', app])
+    expect(checked.output).toBe('')
+    expect(checked.code).toBe(0)
   })
 
   it('works over TCP without ws, and names the missing package over WebSockets', async () => {
@@ -134,5 +178,59 @@ await connect({ servers: process.argv[2], signal: enough.signal, instrumentation
       expect(ran.output).toBe('nodeDeleted\n'.repeat(3))
       expect(ran.code).toBe(0)
     })
+  })
+})
+
+describe('the programs from packed tarballs in an empty folder', () => {
+  let programs: string
+  beforeAll(async () => {
+    programs = await packedApp(['apps/cli', 'apps/server'])
+    writeFileSync(
+      join(programs, 'loaded.mjs'),
+      `process.on('exit', () => {
+  const names = process.moduleLoadList.filter((name) => /^NativeModule (internal.)?_?(tls|https?|zlib|crypto)\\b/.test(name))
+  process.stderr.write(names.join())
+})
+`,
+    )
+  }, 120_000)
+
+  it('install nothing else', () => {
+    const names = readdirSync(join(programs, 'node_modules')).filter((name) => !name.startsWith('.'))
+    expect(names).toEqual(['zabra', 'zabrad'])
+  })
+
+  const nodes = [['this Node', process.execPath] as const, ...otherNodes()]
+  it.each(nodes)('serve and read on %s, without TLS and HTTP for a read', async (_name, node) => {
+    const port = await freePort()
+    const bin = (name: string): string => join(programs, 'node_modules', name, 'dist/main.js')
+    const args = ['--port', String(port), '--data', scratch('programs')]
+    const server = spawnOwned(node, [bin('zabrad'), ...args])
+    const ended = once(server, 'exit')
+    try {
+      await new Promise<void>((serving, failed) => {
+        let output = ''
+        const read = (chunk: Buffer): void => {
+          output += chunk.toString()
+          if (output.includes('ready for clients')) serving()
+        }
+        server.stdout.on('data', read)
+        server.stderr.on('data', read)
+        server.once('exit', () => failed(new Error(`The server ended: ${output}`)))
+      })
+      const zabra = (...command: string[]): ReturnType<typeof run> =>
+        run(node, ['--no-warnings', bin('zabra'), ...command, '--server', `127.0.0.1:${port}`])
+      expect(await zabra('create', '/greeting', 'hello')).toMatchObject({ code: 0, output: '/greeting\n' })
+      expect(await zabra('status')).toMatchObject({ code: 0 })
+      const loaded = ['--import', pathToFileURL(join(programs, 'loaded.mjs')).href]
+      const get = ['get', '/greeting', '--server', `127.0.0.1:${port}`]
+      expect(await run(node, ['--no-warnings', ...loaded, bin('zabra'), ...get])).toMatchObject({
+        code: 0,
+        output: 'hello',
+      })
+    } finally {
+      server.kill()
+      await ended
+    }
   })
 })

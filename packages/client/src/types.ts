@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 /** Opaque bytes, never a Node Buffer. */
 export type Bytes = Uint8Array
 

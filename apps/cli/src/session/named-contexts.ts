@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -167,7 +166,7 @@ function secret(
   }
   if (command === undefined) return undefined
   // It may prompt on the terminal for its own password.
-  const ran = spawnSync(command, {
+  const ran = process.getBuiltinModule('node:child_process').spawnSync(command, {
     shell: true,
     stdio: ['inherit', 'pipe', 'inherit'],
     env: { ...environment },

@@ -3,25 +3,20 @@ import { join, resolve } from 'node:path'
 import { expect } from 'vitest'
 import { run, scratch } from './servers.ts'
 
-const packages = resolve(import.meta.dirname, '../../../../packages')
+const root = resolve(import.meta.dirname, '../../../..')
 
-/** Installs the client from packed tarballs into an empty application, as a user does. Resolves to its folder. */
-export async function packedApp(): Promise<string> {
+/** Installs packages of this repository from packed tarballs into an empty application, as a user does. Resolves to its folder. */
+export async function packedApp(
+  packages = ['packages/runtime', 'packages/protocol', 'packages/client', 'packages/recipes'],
+): Promise<string> {
   const folder = scratch('tarballs')
-  for (const name of ['runtime', 'protocol', 'client']) {
-    const packed = await run('npx', [
-      '--yes',
-      'pnpm@10.34.8',
-      '--dir',
-      join(packages, name),
-      'pack',
-      '--pack-destination',
-      folder,
-    ])
+  for (const name of packages) {
+    const pack = ['--dir', join(root, name), 'pack', '--pack-destination', folder]
+    const packed = await run('npx', ['--yes', 'pnpm@10.34.8', ...pack])
     expect(packed.code, packed.output).toBe(0)
   }
   const tarballs = readdirSync(folder).filter((name) => name.endsWith('.tgz'))
-  expect(tarballs).toHaveLength(3)
+  expect(tarballs).toHaveLength(packages.length)
   const app = join(folder, 'app')
   mkdirSync(app)
   writeFileSync(join(app, 'package.json'), '{ "name": "app", "private": true }')

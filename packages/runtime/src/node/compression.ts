@@ -1,10 +1,11 @@
-import { createGunzip, createGzip, type Gunzip, type Gzip } from 'node:zlib'
+import type { Gunzip, Gzip } from 'node:zlib'
 import type { ByteTransform, Compression } from '../compression.ts'
+import { builtinModule } from './builtin-module.ts'
 
 /** Compression with Node's zlib, off the main thread. */
 export const nodeCompression: Compression = {
-  gzip: () => new ZlibTransform(createGzip()),
-  gunzip: () => new ZlibTransform(createGunzip()),
+  gzip: () => new ZlibTransform(builtinModule('node:zlib').createGzip()),
+  gunzip: () => new ZlibTransform(builtinModule('node:zlib').createGunzip()),
 }
 
 class ZlibTransform implements ByteTransform {

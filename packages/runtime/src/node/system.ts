@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
-import { monitorEventLoopDelay, PerformanceObserver, type IntervalHistogram } from 'node:perf_hooks'
-import { getHeapStatistics } from 'node:v8'
+import type { IntervalHistogram } from 'node:perf_hooks'
 import { arch, freemem, hostname, release, tmpdir, totalmem, type, userInfo } from 'node:os'
 import type { System } from '../system.ts'
+import { builtinModule } from './builtin-module.ts'
 
 const megabytes = (bytes: number): string => `${Math.round(bytes / 2 ** 20)}MB`
 
@@ -14,7 +14,7 @@ let gcMs = 0
 
 /** Node reports garbage collections in a later turn of the event loop, so the last one may be missing for a moment. */
 function watchCollections(): void {
-  const observer = new PerformanceObserver((list) => {
+  const observer = new (builtinModule('node:perf_hooks').PerformanceObserver)((list) => {
     for (const { duration } of list.getEntries()) {
       maxPause = Math.max(maxPause, duration)
       gcMs += duration
@@ -61,7 +61,7 @@ export const nodeSystem: System = {
   maxEventLoopDelay: () => (delays === undefined || delays.max === 0 ? 0 : delays.max / 1e6),
   resetPauses() {
     if (delays === undefined) {
-      delays = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS })
+      delays = builtinModule('node:perf_hooks').monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS })
       delays.enable()
       watchCollections()
     }
@@ -87,14 +87,14 @@ export const nodeSystem: System = {
     }
   },
   heap() {
-    const { used_heap_size: used, external_memory: external } = getHeapStatistics()
+    const { used_heap_size: used, external_memory: external } = builtinModule('node:v8').getHeapStatistics()
     return { used, external }
   },
   memoryLimits() {
     const constrained = process.constrainedMemory()
     // 0 is "unknown", and without a limit some kernels report a number near 2^63.
     const limit = constrained > 0 && constrained <= Number.MAX_SAFE_INTEGER ? constrained : totalmem()
-    return { heap: getHeapStatistics().heap_size_limit, process: limit }
+    return { heap: builtinModule('node:v8').getHeapStatistics().heap_size_limit, process: limit }
   },
   fileDescriptors() {
     try {
