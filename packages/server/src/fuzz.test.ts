@@ -252,6 +252,15 @@ describe('random and damaged bytes on the quorum port', () => {
     ['the info of a leader', zab.decodeLeaderInfo, zab.encodeLeaderInfo()],
     ['the epoch of a learner', zab.decodeAckEpoch, zab.encodeAckEpoch(1)],
     ['touched sessions', (data: Uint8Array) => zab.decodeTouches(data, () => {}), touches],
+    [
+      'the secret of sessions',
+      zab.decodeSecretReport,
+      zab.encodeSecretReport({
+        secret: { generation: 3, bytes: new Uint8Array(32), since: 5 },
+        holders: [1, 2],
+        others: [3],
+      }),
+    ],
     ['a revalidation', zab.decodeRevalidation, zab.encodeRevalidation({ session: 7n, timeout: 1 })],
     [
       'a reply to a revalidation',

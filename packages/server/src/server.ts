@@ -1,11 +1,11 @@
 import type { Platform } from '@zabra/runtime'
 import { AdminServer } from './admin/index.ts'
 import { AuditLog } from './audit/index.ts'
-import { loadSessionPasswords, openDatabase } from './database/index.ts'
+import { loadSessionPasswords, openDatabase, SharedSessionSecret } from './database/index.ts'
 import { Member } from './ensemble/member.ts'
 import { Membership } from './ensemble/membership.ts'
 import type { Server } from './server-types.ts'
-import type { ServerSettings } from './settings/index.ts'
+import { sharesSessionSecret, type ServerSettings } from './settings/index.ts'
 
 /**
  * Starts a server: a member of an ensemble where `settings.ensemble` names one, else a standalone server. Resolves when the ports are
@@ -37,12 +37,17 @@ async function startMember(
 ): Promise<Member> {
   const database = await openDatabase(settings, platform, { isMember: settings.ensemble !== undefined })
   try {
-    const passwords = await loadSessionPasswords(settings, platform, {
-      isMember: settings.ensemble !== undefined,
-      hasSessions: database.sessions.size > 0,
-    })
+    const sharedSecret = sharesSessionSecret(settings)
+      ? await SharedSessionSecret.load(settings.dataDir, platform)
+      : undefined
+    const passwords =
+      sharedSecret?.passwords ??
+      (await loadSessionPasswords(settings, platform, {
+        isMember: settings.ensemble !== undefined,
+        hasSessions: database.sessions.size > 0,
+      }))
     const membership = await Membership.load(settings, platform)
-    const member = new Member(settings, platform, { database, membership, passwords, admin, audit })
+    const member = new Member(settings, platform, { database, membership, passwords, sharedSecret, admin, audit })
     admin.attach(member)
     await member.start()
     admin.reportReadiness()

@@ -6,7 +6,7 @@ import type { ServerStats } from '../connections/stats.ts'
 import type { ServerId } from '../core/quorum/index.ts'
 import type { SessionIdGenerator, SessionPasswords } from '../core/sessions/index.ts'
 import type { CommittedWindow } from '../core/zab/index.ts'
-import type { Database, SnapshotScheduler } from '../database/index.ts'
+import type { Database, SharedSessionSecret, SnapshotScheduler } from '../database/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import type { MemberSecurity } from './member-security.ts'
 import type { Membership } from './membership.ts'
@@ -27,6 +27,8 @@ export interface MemberContext {
   /** Shared by all roles, so that no session id is used twice. */
   readonly sessionIds: SessionIdGenerator
   readonly passwords: SessionPasswords
+  /** The secret behind `passwords` where the members share one. */
+  readonly sharedSecret: SharedSessionSecret | undefined
   readonly snapshots: SnapshotScheduler
   /** Undefined where the settings ask for no audit log. */
   readonly audit: AuditLog | undefined

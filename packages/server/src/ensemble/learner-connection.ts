@@ -33,6 +33,13 @@ const MAX_UNSENT_BYTES = 128 << 20
 /** Bytes of history that are written at once during a sync. */
 const SLICE_BYTES = 64 * 1024
 
+/** The packets that a learner may receive between NEWLEADER and UPTODATE, and UPTODATE. */
+const passesSync: ReadonlySet<number> = new Set([
+  PacketType.ping,
+  PacketType.sessionSecret,
+  PacketType.upToDate,
+])
+
 /** The connection of a leader, or of an observer master, to a learner. */
 export class LearnerConnection {
   readonly id: ConnectionId
@@ -41,6 +48,8 @@ export class LearnerConnection {
   /** The connection as it was accepted. */
   readonly accepted: Connection
   isObserver = false
+  /** Whether the learner takes part in the secret of sessions. */
+  sharesSecret = false
   /** Whether the learner receives proposals and commits. */
   isSynced = false
   readonly #connection: PeerConnection
@@ -99,8 +108,7 @@ export class LearnerConnection {
     data: Uint8Array | null = null,
     auth: readonly Identity[] | null = null,
   ): void {
-    if (this.#held !== undefined && type !== PacketType.ping && type !== PacketType.upToDate)
-      return this.#hold({ type, zxid, data, auth })
+    if (this.#held !== undefined && !passesSync.has(type)) return this.#hold({ type, zxid, data, auth })
     this.#connection.send(type, zxid, data, auth)
     if (type === PacketType.newLeader) this.#held = []
     else if (type === PacketType.upToDate) this.#releaseHeld()

@@ -11,6 +11,8 @@ import {
   encodeRevalidation,
   encodeTouches,
   Learner,
+  markLearnerInfo,
+  NO_ZXID,
   packetName,
   PacketSplitter,
   PacketType,
@@ -28,6 +30,7 @@ import { ObserverMasterRole } from './observer-master-role.ts'
 import { PeerConnection } from './peer-connection.ts'
 import { activateConfiguration } from './reconfigure.ts'
 import { RoleClients } from './role-clients.ts'
+import { SecretRecipient } from './secret-sharing.ts'
 
 /** The most bytes of requests and acknowledgements that the leader has not read. */
 const MAX_UNSENT_BYTES = 128 << 20
@@ -70,6 +73,10 @@ export class LearnerRole implements ActiveRole {
   readonly #durability: Durability
   readonly #dialing = new AbortController()
   #connection: PeerConnection | undefined
+  /** Undefined where members share no secret of sessions. */
+  #secret: SecretRecipient | undefined
+  /** Whether the secret of sessions may be shared with the leader, which has proved who it is. */
+  #sharesSecret = false
   #splitter: PacketSplitter | undefined
   /** Whether a snapshot has ended, so that the splitter continues with packets. */
   #isSnapshotComplete = false
@@ -224,6 +231,7 @@ export class LearnerRole implements ActiveRole {
     const splitter = new PacketSplitter({
       maxData: MAX_PACKET_BYTES,
       packet: (type, zxid, data) => {
+        if (type === PacketType.sessionSecret && this.#sharesSecret) return this.#secret!.receive(data)
         if (this.#clients === undefined) this.#logSync(type, zxid)
         this.#learner.receive(type, zxid, data)
       },
@@ -245,6 +253,13 @@ export class LearnerRole implements ActiveRole {
       },
     })
     this.#connection.setReadTimeout(settings.initLimit * settings.tickTimeMs)
+    const { sharedSecret, security } = this.#context
+    if (sharedSecret !== undefined) {
+      this.#sharesSecret = security.isAuthenticated(connection)
+      this.#secret = new SecretRecipient({ ...this.#context, sharedSecret }, (data) =>
+        this.#connection!.send(PacketType.sessionSecret, NO_ZXID, data),
+      )
+    }
     this.#scheduleTick(platform.clock.monotonic())
     this.#mailbox.post({ type: 'connected' })
   }
@@ -317,7 +332,9 @@ export class LearnerRole implements ActiveRole {
     switch (work.do) {
       case 'send': {
         const { type, zxid, data, auth } = work.packet
-        return this.#connection!.send(type, zxid, data, auth)
+        const isInfo = type === PacketType.followerInfo || type === PacketType.observerInfo
+        const sent = isInfo && this.#sharesSecret && data !== null ? markLearnerInfo(data) : data
+        return this.#connection!.send(type, zxid, sent, auth)
       }
       case 'store':
         return this.#durability
@@ -455,6 +472,7 @@ export class LearnerRole implements ActiveRole {
     const syncTime = this.#isObserver ? observerSyncTime : followerSyncTime
     syncTime.add(this.#context.platform.clock.monotonic() - this.#beganAt)
     this.#events.established(epoch)
+    this.#secret?.onServing()
     this.#clients.open()
     if (this.#servesObservers) this.#serveObservers(epoch, sessions)
   }
@@ -469,6 +487,7 @@ export class LearnerRole implements ActiveRole {
       epoch,
       pipeline,
       sessions,
+      secrets: this.#secret?.shareWithObservers(),
       runInBatch: (action) => service.runTurn(action),
     })
     this.#observers.open().catch(this.#context.failed)

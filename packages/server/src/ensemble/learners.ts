@@ -26,6 +26,7 @@ import { LearnerSyncs } from './learner-syncs.ts'
 import { LimitedLog } from './limited-log.ts'
 import type { Mailbox } from './mailbox.ts'
 import type { Refusal } from './pending-connections.ts'
+import { SecretAuthority, takesPartInSecret } from './secret-sharing.ts'
 import { createQuorumPort, type QuorumPort } from './quorum-port.ts'
 
 /** The work of a leader that goes to all followers and observers. */
@@ -55,6 +56,8 @@ export class Learners {
   readonly #syncs: LearnerSyncs
   readonly #log: LimitedLog
   readonly #connections = new Map<ConnectionId, LearnerConnection>()
+  /** Undefined where members share no secret of sessions. */
+  readonly #secrets: SecretAuthority | undefined
   #nextId = 1
 
   constructor(context: MemberContext, options: LearnersOptions) {
@@ -63,6 +66,8 @@ export class Learners {
     const { mailbox } = options
     const { settings, membership } = context
     this.#log = new LimitedLog(context.platform.clock, context.platform.logger)
+    const { sharedSecret } = context
+    if (sharedSecret !== undefined) this.#secrets = new SecretAuthority({ ...context, sharedSecret })
     this.#syncs = new LearnerSyncs(context, (to) => mailbox.enqueue({ type: 'streamed', to }))
     this.#port = createQuorumPort(
       context,
@@ -86,6 +91,7 @@ export class Learners {
   onEstablished(): void {
     for (const learner of this.#connections.values())
       if (learner.isSynced) learner.setReadTimeout(this.#syncLimitMs)
+    this.#secrets?.decide()
   }
 
   /**
@@ -94,6 +100,7 @@ export class Learners {
    */
   configurationChanged(): void {
     const { security, peerAddresses } = this.#context
+    this.#secrets?.decide()
     for (const learner of this.#connections.values()) {
       const { accepted, serverId } = learner
       if (security.isAuthenticated(accepted)) continue
@@ -139,7 +146,9 @@ export class Learners {
         return broadcast(this.#connections, work)
       case 'send': {
         const { type, zxid, data, auth } = work.packet
-        return this.#connections.get(work.to)?.send(type, zxid, data, auth)
+        const learner = this.#connections.get(work.to)
+        if (learner !== undefined && type === PacketType.upToDate) this.#secrets?.sharing.add(learner)
+        return learner?.send(type, zxid, data, auth)
       }
       case 'sync': {
         const learner = this.#connections.get(work.to)
@@ -179,6 +188,7 @@ export class Learners {
       lost: (reason) => mailbox.run(() => this.#onLost(learner, reason)),
     })
     learner.isObserver = packet.type === PacketType.observerInfo
+    learner.sharesSecret = takesPartInSecret(this.#context, packet, connection)
     learner.setReadTimeout(initLimit * tickTimeMs)
     this.#connections.set(id, learner)
     const isAuthenticated = this.#context.security.isAuthenticated(connection)
@@ -195,6 +205,8 @@ export class Learners {
   ): void {
     const { leader, mailbox } = this.#options
     if (type === PacketType.ack) return this.#onAck(learner, zxid)
+    if (type === PacketType.sessionSecret && learner.sharesSecret)
+      return this.#secrets?.sharing.receive(learner, data)
     // Requests bypass the mailbox: they are as frequent as writes, and `Leader` would only pass them on.
     if (type === PacketType.request && leader.heartbeat(learner.id)) return this.#submit(learner, data, auth)
 
@@ -210,6 +222,7 @@ export class Learners {
 
   #onLost(learner: LearnerConnection, reason: string): void {
     if (!this.#connections.delete(learner.id)) return
+    this.#secrets?.sharing.remove(learner)
     const message = 'The connection of a learner is lost'
     this.#log.log('info', `${message} ${learner.serverId}`, { peer: learner.serverId, reason }, message)
     this.#options.mailbox.enqueue({ type: 'closed', from: learner.id })
@@ -219,6 +232,7 @@ export class Learners {
     const learner = this.#connections.get(id)
     if (learner === undefined) return
     this.#connections.delete(id)
+    this.#secrets?.sharing.remove(learner)
     const { serverId: peer, address } = learner
     const message = 'Closed the connection of a learner'
     this.#log.log('warn', `${message} ${peer}`, { peer, address, reason }, message)

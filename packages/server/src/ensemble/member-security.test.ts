@@ -118,7 +118,7 @@ describe('a certificate', () => {
     await fixture.elections(1, {
       quorumKeyStoreLocation: fixture.store('imposter', { hosts: [hostOf(4)] }),
     })
-    const settings = fixture.settings(2, { connectToLearnerMasterLimit: 1, tickTimeMs: 100 })
+    const settings = fixture.settings(2, { connectToLearnerMasterLimit: 1, tickTimeMs: 20_000 })
     const context = {
       settings,
       platform: nodePlatform(),
@@ -254,6 +254,18 @@ describe('the check of certificates', () => {
     })
     two.connections.send(1, text('x'))
     expect(await one.messages(1)).toEqual(['2: x'])
+    expect([...one.authenticated]).toEqual([])
+  })
+
+  it.each([
+    ['a subject that all members share', 'CN=.*', []],
+    ['a subject with the id', 'CN=two-{id}.*', [2]],
+  ])('by %s proves an id only if it names one', async (_, quorumAllowedSubjects, proved) => {
+    const one = await fixture.elections(1, { quorumAllowedSubjects })
+    const two = await fixture.elections(2, { quorumKeyStoreLocation: fixture.store('two-2') })
+    two.connections.send(1, text('x'))
+    expect(await one.messages(1)).toEqual(['2: x'])
+    expect([...one.authenticated]).toEqual(proved)
   })
 
   it('is impossible with clientAuth=none: members connect without a certificate', async () => {

@@ -16,7 +16,7 @@ import type { EnsembleConfiguration, ServerId } from '../core/quorum/index.ts'
 import { SessionIdGenerator, type SessionPasswords } from '../core/sessions/index.ts'
 import type { Zxid } from '../core/types.ts'
 import { CommittedWindow } from '../core/zab/index.ts'
-import { SnapshotScheduler, type Database } from '../database/index.ts'
+import { SnapshotScheduler, type Database, type SharedSessionSecret } from '../database/index.ts'
 import type { Server, ServerMetrics } from '../server-types.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import type { MemberContext } from './context.ts'
@@ -31,6 +31,8 @@ export interface MemberParts {
   readonly database: Database
   readonly membership: Membership
   readonly passwords: SessionPasswords
+  /** Undefined on a server that shares no secret of sessions with other members. */
+  readonly sharedSecret: SharedSessionSecret | undefined
   /** The HTTP port, which is open already and is closed with the member. */
   readonly admin: AdminServer
   readonly audit: AuditLog | undefined
@@ -51,7 +53,7 @@ export class Member implements Server, AdminTarget {
   constructor(
     settings: ServerSettings,
     platform: Platform,
-    { database, membership, passwords, admin, audit }: MemberParts,
+    { database, membership, passwords, sharedSecret, admin, audit }: MemberParts,
   ) {
     const stats = new ServerStats()
     stats.recordStart(database.recoveryTimes)
@@ -73,6 +75,7 @@ export class Member implements Server, AdminTarget {
         hostsOf: (id) => membership.hostsOf(id),
       }),
       passwords,
+      sharedSecret,
       stats,
       sessionIds: new SessionIdGenerator(settings.serverId, clock.wall()),
       window: new CommittedWindow(database.lastZxid, settings.commitLogCount),

@@ -24,6 +24,7 @@ import type { MemberContext } from './context.ts'
 import { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
 import { Mailbox } from './mailbox.ts'
+import { takesPartInSecret, type SecretSharing } from './secret-sharing.ts'
 import { createQuorumPort, type QuorumPort } from './quorum-port.ts'
 import { syncSources } from './sync-sources.ts'
 
@@ -32,6 +33,8 @@ export interface FollowerContext {
   readonly epoch: number
   readonly pipeline: LearnerPipeline<ClientChannel>
   readonly sessions: LearnerSessions
+  /** Shares the secret of sessions with the observers; undefined where members share none. */
+  readonly secrets: SecretSharing | undefined
   /** Runs an action in a turn of the follower's clients. */
   readonly runInBatch: (action: () => void) => void
 }
@@ -160,12 +163,16 @@ export class ObserverMasterRole {
     const { serverId } = decodeLearnerInfo(packet.data)
     const observer = new LearnerConnection(id, serverId, connection, this.#context, {
       received: (read) => this.#mailbox.run(read),
-      packet: (type, zxid, data, auth) =>
-        this.#mailbox.enqueue({ type: 'packet', from: id, packet: { type, zxid, data, auth } }),
+      packet: (type, zxid, data, auth) => {
+        if (type === PacketType.sessionSecret && observer.sharesSecret)
+          return this.#follower.secrets?.receive(observer, data)
+        this.#mailbox.enqueue({ type: 'packet', from: id, packet: { type, zxid, data, auth } })
+      },
       progress: () => this.#master.heartbeat(id),
       lost: (reason) => this.#mailbox.run(() => this.#onLost(observer, reason)),
     })
     observer.isObserver = true
+    observer.sharesSecret = takesPartInSecret(this.#context, packet, connection)
     observer.setReadTimeout(initLimit * tickTimeMs)
     this.#observers.set(id, observer)
     const isAuthenticated = this.#context.security.isAuthenticated(connection)
@@ -175,6 +182,7 @@ export class ObserverMasterRole {
 
   #onLost(observer: LearnerConnection, reason: string): void {
     if (!this.#observers.delete(observer.id)) return
+    this.#follower.secrets?.remove(observer)
     this.#context.platform.logger.info(
       { peer: observer.serverId, reason },
       'The connection of an observer is lost',
@@ -187,6 +195,7 @@ export class ObserverMasterRole {
       case 'send': {
         const { type, zxid, data, auth } = work.packet
         const observer = this.#observers.get(work.to)
+        if (type === PacketType.upToDate && observer !== undefined) this.#follower.secrets?.add(observer)
         observer?.send(type, zxid, data, auth)
         if (type === PacketType.upToDate && observer !== undefined) this.#onSynced(observer)
         return
@@ -214,6 +223,7 @@ export class ObserverMasterRole {
     const observer = this.#observers.get(id)
     if (observer === undefined) return
     this.#observers.delete(id)
+    this.#follower.secrets?.remove(observer)
     const { serverId: peer, address } = observer
     this.#context.platform.logger.warn({ peer, address, reason }, 'Closed the connection of an observer')
     observer.close()

@@ -36,10 +36,11 @@ export const connectionRows = {
     type: optional(text('a file with at least 16 random bytes')),
     isPath: true,
     defaultValue: undefined,
-    defaultText: 'alone: made in `dataDir`; a member: none, with a warning',
+    defaultText:
+      'made in `dataDir`; members that log in or use TLS share one; others have none, with a warning',
     apacheDefault: 'not supported',
     description:
-      'File with the secret that protects the passwords of sessions: the same on every member. Not for ensembles with members of Apache ZooKeeper.',
+      'File with the secret that protects the passwords of sessions: the same on every member, or set on none. Not for ensembles with members of Apache ZooKeeper. Without it, members that prove who they are to each other take the secret from their leader, and use it once all have it.',
   }),
   sessionSecretEnabled: row({
     group: sessions,

@@ -21,4 +21,4 @@ export {
   type ReconfigRequest,
 } from '../core/quorum/index.ts'
 export { usesAdminTls } from './admin-security.ts'
-export { usesQuorumTls } from './member-security.ts'
+export { sharesSessionSecret, usesQuorumTls } from './member-security.ts'

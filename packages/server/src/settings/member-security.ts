@@ -65,6 +65,13 @@ function* loginProblems(settings: ServerSettings): Generator<SettingProblem> {
     }
 }
 
+/** Whether the members share a secret for the passwords of sessions: they can prove who they are, and no file holds one. */
+export const sharesSessionSecret = (settings: ServerSettings): boolean =>
+  settings.ensemble !== undefined &&
+  settings.sessionSecretEnabled &&
+  settings.sessionSecretFile === undefined &&
+  (settings.quorumSecret !== undefined || settings.quorumSaslEnabled || usesQuorumTls(settings))
+
 /** Returns the settings that weaken the security between members, for warnings at each start. */
 export function memberSecurityWarnings(settings: ServerSettings): readonly SettingProblem[] {
   const warnings: SettingProblem[] = []

@@ -472,6 +472,23 @@ describe('a configuration in a notification', () => {
 })
 
 describe('a newer configuration in the notification of one voter', () => {
+  it('is not parsed when the sender is no voter and has not proved its id', () => {
+    const harness = new ElectionHarness(1, { adoptsConfigurations: true }).look()
+    const notification = {
+      state: 'looking',
+      version: 2,
+      vote: vote(9),
+      configuration: 'server.1=nonsense',
+    } as const
+    for (const [isAuthenticated, warnings] of [
+      [false, 0],
+      [true, 1],
+    ] as const) {
+      harness.step({ type: 'notification', from: 9, notification, isAuthenticated })
+      expect(harness.work.filter((work) => work.do === 'warn')).toHaveLength(warnings)
+    }
+  })
+
   const active = ensemble([1, 2, 3, 4, 5], 'version=100000000')
   const look = (state: Partial<ElectionState> = {}): ElectionHarness =>
     new ElectionHarness(1, { adoptsConfigurations: true }).look({

@@ -26,6 +26,11 @@ export interface SessionSecret {
   readonly bytes: Uint8Array
   /** Sessions whose id dates from before, in milliseconds since 1970, may have a password by the formula of Apache ZooKeeper. */
   readonly since: number | undefined
+  /**
+   * Whether new passwords follow the formula of Apache ZooKeeper for now, since not all members know the secret. Both kinds are
+   * accepted then.
+   */
+  readonly isPending?: boolean
 }
 
 /**
@@ -33,9 +38,14 @@ export interface SessionSecret {
  * a secret they are those of Apache ZooKeeper, which protect from mistakes and not from attackers.
  */
 export class SessionPasswords {
-  readonly #secret: SessionSecret | undefined
+  #secret: SessionSecret | undefined
 
   constructor(secret: SessionSecret | undefined) {
+    this.#secret = secret
+  }
+
+  /** Uses another secret from now on. */
+  replace(secret: SessionSecret): void {
     this.#secret = secret
   }
 
@@ -44,12 +54,16 @@ export class SessionPasswords {
    * resumed only by a connection that proves it too.
    */
   passwordFor(sessionId: bigint, identity = ''): Uint8Array {
-    if (this.#secret === undefined) return apachePasswordFor(sessionId)
+    if (this.#secret === undefined || this.#secret.isPending === true) return apachePasswordFor(sessionId)
+    return this.#secretPasswordFor(this.#secret.bytes, sessionId, identity)
+  }
+
+  #secretPasswordFor(secret: Uint8Array, sessionId: bigint, identity: string): Uint8Array {
     const name = new TextEncoder().encode(identity)
     const message = new Uint8Array(8 + name.length)
     new DataView(message.buffer).setBigInt64(0, sessionId)
     message.set(name, 8)
-    return hmacSha256(this.#secret.bytes, message).subarray(0, PASSWORD_BYTES)
+    return hmacSha256(secret, message).subarray(0, PASSWORD_BYTES)
   }
 
   /** Whether passwords are computed with a secret, so that one can be kept from other clients. */
@@ -70,16 +84,14 @@ export class SessionPasswords {
   /** Whether a client with this password and certificate identity may resume a session. */
   matches(sessionId: bigint, password: Uint8Array | null, identity = ''): boolean {
     if (sessionId === 0n || password === null || password.length !== PASSWORD_BYTES) return false
-    if (isEqual(this.passwordFor(sessionId, identity), password)) return true
-    if (this.#secret === undefined) return false
-    // A session that was opened without a certificate.
-    if (identity !== '' && isEqual(this.passwordFor(sessionId), password)) return true
-    const { since } = this.#secret
-    return (
-      since !== undefined &&
-      sessionDate(sessionId, since) < since &&
-      isEqual(apachePasswordFor(sessionId), password)
-    )
+    if (this.#secret === undefined) return isEqual(apachePasswordFor(sessionId), password)
+    const { bytes, since, isPending } = this.#secret
+    // A session that was opened without a certificate may be resumed with one.
+    const identities = identity === '' ? [''] : [identity, '']
+    if (identities.some((each) => isEqual(this.#secretPasswordFor(bytes, sessionId, each), password)))
+      return true
+    const isOlder = since !== undefined && sessionDate(sessionId, since) < since
+    return (isPending === true || isOlder) && isEqual(apachePasswordFor(sessionId), password)
   }
 }
 

@@ -22,6 +22,14 @@ export class SessionIdGenerator {
     this.#next = BigInt.asIntN(64, time | (BigInt(serverId & 0xff) << 56n))
   }
 
+  /** Continues with ids of this time, in milliseconds since 1970, unless they are behind those that were given out. */
+  renew(millis: number): void {
+    const time = BigInt(Math.floor(millis)) << 16n
+    const next = BigInt.asUintN(56, this.#next)
+    const ahead = BigInt.asIntN(56, time - next)
+    if (ahead > 0n) this.#next = BigInt.asIntN(64, this.#next - next + BigInt.asUintN(56, time))
+  }
+
   next(): bigint {
     // In a handshake, 0 stands for no session.
     while (this.#next === 0n || this.#next === CONTAINER_OWNER_ID) this.#next++

@@ -25,6 +25,19 @@ describe('SessionIdGenerator', () => {
     expect(new SessionIdGenerator(1, 1_700_000_000_001).next()).toBe(last + 1n)
   })
 
+  it.each([1, 200])(
+    'of server %i continues with ids of a later time, and never with earlier ones',
+    (server) => {
+      const ids = new SessionIdGenerator(server, 1_700_000_000_000)
+      const before = ids.next()
+      ids.renew(1_700_000_000_500)
+      const renewed = ids.next()
+      expect(renewed).toBe(new SessionIdGenerator(server, 1_700_000_000_500).next())
+      ids.renew(1_700_000_000_100)
+      expect([ids.next(), renewed > before]).toEqual([renewed + 1n, true])
+    },
+  )
+
   it('encodes 8 bits of server id, 40 of time and 16 of counter, for any server and time', () => {
     fc.assert(
       fc.property(
@@ -57,6 +70,19 @@ describe('SessionIdGenerator', () => {
 })
 
 describe('session passwords', () => {
+  it('follow from ids while not all members know the secret, and both kinds are accepted', () => {
+    const bytes = new Uint8Array(32).fill(7)
+    const [used, pending] = [false, true].map(
+      (isPending) => new SessionPasswords({ bytes, since: undefined, isPending }),
+    )
+    const without = new SessionPasswords(undefined)
+    expect(pending!.passwordFor(9n, 'who')).toEqual(without.passwordFor(9n))
+    for (const passwords of [used!, without])
+      expect(pending!.matches(9n, passwords.passwordFor(9n, 'who'), 'who')).toBe(true)
+    expect(pending!.matches(9n, used!.passwordFor(9n, 'who'), 'other')).toBe(false)
+    expect(used!.matches(9n, without.passwordFor(9n))).toBe(false)
+  })
+
   it.each([
     [0x0123456789abcdefn, 'f7cd1b8b3f946c477425d41be3f667c6'],
     [1n, '054cc74a37327db215e702e20c73f005'],

@@ -25,6 +25,11 @@ import {
   decodeTouches,
   writeForwardedRequest,
   type QuorumPacket,
+  decodeSecretReport,
+  encodeSecretReport,
+  PROTOCOL_VERSION,
+  markLearnerInfo,
+  isMarkedLearnerInfo,
 } from './index.ts'
 
 const bytesOf = (hex: string): Uint8Array =>
@@ -176,6 +181,42 @@ const anyPacket = fc.record({
   zxid: fc.constantFrom(-1, 0, 0x1_0000_0001, 0x1f_ffff_0000_0000),
   data: fc.option(fc.uint8Array({ maxLength: 60 })),
   auth: fc.option(fc.array(fc.record({ scheme: fc.string(), id: fc.string() }), { maxLength: 3 })),
+})
+
+describe('the secret of sessions', () => {
+  const report = {
+    secret: { generation: 7, bytes: new Uint8Array(32).fill(9), since: undefined },
+    holders: [1, 4],
+    others: [3],
+  }
+
+  it('is read as it was written, used or not', () => {
+    expect(decodeSecretReport(encodeSecretReport(report))).toEqual(report)
+    const used = { ...report, secret: { ...report.secret, since: 1_700_000_000_000 } }
+    expect(decodeSecretReport(encodeSecretReport(used))).toEqual(used)
+  })
+
+  it.each([
+    [
+      'a generation after which none would be left',
+      encodeSecretReport({ ...report, secret: { ...report.secret, generation: 2 ** 41 } }),
+    ],
+    [
+      'more servers than any ensemble has',
+      Uint8Array.of(...encodeSecretReport(report).subarray(0, 48), 127, 0, 0, 0),
+    ],
+    ['a secret that is cut off', encodeSecretReport(report).subarray(0, 40)],
+  ])('with %s is refused', (_, data) => {
+    expect(() => decodeSecretReport(data)).toThrow(ProtocolError)
+  })
+
+  it('is announced behind the info of a learner, which reads as before', () => {
+    const info = { serverId: 3, protocolVersion: PROTOCOL_VERSION, configVersion: 5 }
+    const marked = markLearnerInfo(encodeLearnerInfo(info))
+    expect([decodeLearnerInfo(marked), isMarkedLearnerInfo(marked)]).toEqual([info, true])
+    for (const other of [null, encodeLearnerInfo(info), marked.subarray(0, 27)])
+      expect(isMarkedLearnerInfo(other)).toBe(false)
+  })
 })
 
 describe('a packet splitter', () => {

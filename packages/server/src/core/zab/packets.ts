@@ -22,6 +22,8 @@ export const PacketType = {
   leaderInfo: 17,
   ackEpoch: 18,
   informAndActivate: 19,
+  /** An extension, between members that have announced it (quorum-protocol 18.5). */
+  sessionSecret: 0x7a01,
 } as const
 export type PacketType = (typeof PacketType)[keyof typeof PacketType]
 

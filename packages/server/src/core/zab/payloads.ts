@@ -19,6 +19,21 @@ export interface LearnerInfo {
   readonly configVersion: number
 }
 
+/** `_zabra`, and a version of two bytes, behind the info of a learner that shares the secret of sessions. */
+const SECRET_MARK = Uint8Array.of(0x5f, 0x7a, 0x61, 0x62, 0x72, 0x61, 0, 1)
+
+/** Returns the info of a learner with the mark that it shares the secret of sessions, which Apache ZooKeeper does not read. */
+export function markLearnerInfo(info: Uint8Array): Uint8Array {
+  const marked = new Uint8Array(info.length + SECRET_MARK.length)
+  marked.set(info)
+  marked.set(SECRET_MARK, info.length)
+  return marked
+}
+
+/** Whether the info of a learner has the mark. */
+export const isMarkedLearnerInfo = (info: Uint8Array | null): boolean =>
+  info !== null && info.length === 28 && SECRET_MARK.every((byte, i) => byte === info[20 + i])
+
 export function encodeLearnerInfo({ serverId, protocolVersion, configVersion }: LearnerInfo): Uint8Array {
   const writer = new Writer(20)
   writer.longNumber(serverId)
@@ -109,6 +124,63 @@ export function decodeRevalidationReply(data: Uint8Array | null): RevalidationRe
   const reader = readerOf(data, 'a revalidation reply')
   return { session: reader.long(), valid: reader.bool() }
 }
+
+/** The secret for the passwords of sessions, as members share it (quorum-protocol 18.5). */
+export interface SharedSecret {
+  /** Grows with each change. Of two secrets the one with the higher generation counts. */
+  readonly generation: number
+  readonly bytes: Uint8Array
+  /** Since when it is used, in milliseconds since 1970; undefined while not all members have it. */
+  readonly since: number | undefined
+}
+
+/** A secret that a leader offers, without servers, or that a learner has. */
+export interface SecretReport {
+  readonly secret: SharedSecret
+  /** The learner, and its observers, that have the secret on disk. */
+  readonly holders: readonly ServerId[]
+  /** The observers of the learner that do not share secrets. */
+  readonly others: readonly ServerId[]
+}
+
+const SECRET_BYTES = 32
+/** The most servers in a report. */
+const MAX_REPORTED = 1000
+
+export function encodeSecretReport({ secret, holders, others }: SecretReport): Uint8Array {
+  const writer = new Writer(128)
+  writer.longNumber(secret.generation)
+  writer.longNumber(secret.since ?? -1)
+  writer.raw(secret.bytes)
+  for (const ids of [holders, others]) {
+    writer.int(ids.length)
+    for (const id of ids) writer.longNumber(id)
+  }
+  return writer.take()
+}
+
+export function decodeSecretReport(data: Uint8Array | null): SecretReport {
+  const reader = readerOf(data, 'the secret of sessions')
+  const [generation, since] = [reader.longNumber(), reader.longNumber()]
+  if (generation < 0 || generation > MAX_GENERATION)
+    throw new ProtocolError(
+      `Expected a generation from 0 to ${MAX_GENERATION}, got ${generation}`,
+      0,
+      'a secret',
+    )
+  const bytes = reader.raw(SECRET_BYTES).slice()
+  const readIds = (): ServerId[] => {
+    const count = reader.int()
+    if (count < 0 || count > MAX_REPORTED)
+      throw new ProtocolError(`Expected at most ${MAX_REPORTED} servers, got ${count}`, 0, 'a secret')
+    return Array.from({ length: count }, () => reader.longNumber())
+  }
+  const [holders, others] = [readIds(), readIds()]
+  return { secret: { generation, bytes, since: since < 0 ? undefined : since }, holders, others }
+}
+
+/** The highest generation that a member takes over: a hundred changes a second for years. */
+const MAX_GENERATION = 2 ** 40
 
 /** A write or sync request of a learner's client. */
 export interface ForwardedRequest {
