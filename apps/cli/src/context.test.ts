@@ -51,6 +51,8 @@ describe('context', () => {
       expect((await run(['whoami', '--context', name])).out).toMatch(/ada[^]*bob/)
     // A server that is named otherwise does not get the credentials of the context in use.
     expect((await run(['whoami', '--server', stage.address])).out).not.toContain('ada')
+    const named = await run(['whoami', '--server', stage.address], { ZABRA_CONTEXT: 'a' })
+    expect([named.code, named.out.includes('ada')]).toEqual([0, false])
     expect(await run(['context', 'add', 'c', '--server', 'x', '--auth', 'digest:ada:secret'])).toMatchObject({
       code: 2,
       err: expect.stringMatching(/a context keeps no secret/) as unknown,

@@ -38,6 +38,8 @@ export interface ServerOptions {
   readonly port?: number
   /** Options of the JVM. Zabra receives them as `JVMFLAGS`. */
   readonly javaFlags?: readonly string[]
+  /** The limit of the heap of a Zabra server in MiB; that of Node by default. */
+  readonly heapMiB?: number
   /** The locale of the server process; one with UTF-8 by default. */
   readonly locale?: string
 }
@@ -151,9 +153,10 @@ export class Server {
         .join(''),
     )
     const [program, args] = command(this.kind, file, this.#options.javaFlags ?? [])
-    const { locale: chosen, javaFlags } = this.#options
+    const { locale: chosen, javaFlags, heapMiB } = this.#options
     const env = {
       ...(chosen === undefined ? {} : { LC_ALL: chosen }),
+      ...(heapMiB === undefined ? {} : { NODE_OPTIONS: `--max-old-space-size=${heapMiB}` }),
       ...(javaFlags === undefined || this.kind !== 'zabra' ? {} : { JVMFLAGS: javaFlags.join(' ') }),
     }
     const child = spawnOwned(program, args, { cwd: this.dataDir, env })

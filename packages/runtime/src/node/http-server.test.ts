@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import { once } from 'node:events'
-import { afterEach, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { HttpRequest, HttpResponse } from '../http.ts'
 import type { Listener } from '../network.ts'
 import { nodeHttpServer } from './http-server.ts'
@@ -151,4 +151,44 @@ it('a connection that sends requests without waiting for their responses is clos
   await closed
   expect(begun).toBe(1)
   release()
+})
+
+describe('a connection is closed', () => {
+  const seconds = async (count: number): Promise<void> => {
+    vi.advanceTimersByTime(count * 1000)
+    // What the timers have begun takes place on sockets.
+    for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve))
+  }
+  afterEach(() => void vi.useRealTimers())
+
+  it.each([
+    ['10 s after it was opened, while its headers are incomplete', 'GET / HTTP/1.1\r\nHost: a\r\n', 10],
+    [
+      '60 s after its headers, while its body is incomplete',
+      'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1',
+      60,
+    ],
+  ])('%s', async (_, request, limit) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    let isHandled = false
+    await serve(
+      async ({ body }) => {
+        isHandled = true
+        for await (const _chunk of body) continue
+        return { status: 200 }
+      },
+      { idleTimeoutMs: 1_000_000 },
+    )
+    const socket = await open()
+    // The server resets the connection.
+    const closed = new Promise((resolve) => socket.once('close', resolve))
+    socket.write(request)
+    if (limit === 60) while (!isHandled) await new Promise((resolve) => setImmediate(resolve))
+    await seconds(limit - 1)
+    expect(socket.destroyed).toBe(false)
+    // One byte more does not extend the time.
+    socket.write('2')
+    await seconds(1)
+    await closed
+  })
 })

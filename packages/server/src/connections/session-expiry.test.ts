@@ -1,7 +1,11 @@
-import { ManualClock } from '@zabra/runtime'
+import { ManualClock, silentLogger } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
-import type { Session } from '../core/sessions/index.ts'
-import { closeInSlices } from './session-expiry.ts'
+import { SessionTracker, type Session } from '../core/sessions/index.ts'
+import type { RequestPipeline } from '../pipeline/index.ts'
+import type { ConnectionRegistry } from './connection-registry.ts'
+import { PauseReason } from './flow-control.ts'
+import { closeInSlices, SessionExpiry } from './session-expiry.ts'
+import { ServerStats } from './stats.ts'
 
 /** Closes `count` sessions, each of which takes `eachMs` milliseconds. Returns the ids of the sessions closed in each turn. */
 function closedByTurn(count: number, eachMs: number): number[][] {
@@ -40,5 +44,62 @@ describe('closeInSlices', () => {
 
   it('closes nothing when no session has expired', () => {
     expect(closedByTurn(0, 1)).toEqual([])
+  })
+})
+
+describe('SessionExpiry', () => {
+  /** Two sessions whose time is over, the second with a connection. `fillsDisk`: the first end of a session fills the disk. */
+  function fixture({ reason, fillsDisk = false }: { reason?: PauseReason; fillsDisk?: boolean }) {
+    const clock = new ManualClock()
+    const sessions = new SessionTracker(1000, 0)
+    const [first, second] = [sessions.add(1n, 4000, 0), sessions.add(2n, 4000, 0)] as const
+    const closed: bigint[] = []
+    const destroyed: string[] = []
+    const later: (() => void)[] = []
+    const pipeline = {
+      isWritable: true,
+      closeSession: (id: bigint) => {
+        closed.push(id)
+        pipeline.isWritable = !fillsDisk
+        return true
+      },
+    }
+    const channel = {
+      flow: { isPausedFor: (asked: PauseReason) => asked === reason },
+      destroy: (why: string) => void destroyed.push(why),
+    }
+    const expiry = new SessionExpiry({
+      clock,
+      logger: silentLogger,
+      sessions,
+      localSessions: undefined,
+      pipeline: pipeline as unknown as RequestPipeline,
+      connections: {
+        ofSession: (id: bigint) => (id === 2n ? channel : undefined),
+      } as unknown as ConnectionRegistry,
+      stats: new ServerStats(),
+      runLater: (action) => void later.push(action),
+    })
+    clock.advance(6000)
+    return { clock, expiry, first, second, closed, destroyed, later }
+  }
+
+  it.each([PauseReason.overload, PauseReason.turn])(
+    'reopens the session of a client that is throttled (%i) before any of its requests is handled',
+    (reason) => {
+      const { clock, expiry, first, second, closed, destroyed } = fixture({ reason })
+      expiry.run()
+      expect([first.isClosing, second.isClosing]).toEqual([true, false])
+      expect(second.deadline).toBe(clock.monotonic() + 4000)
+      expect([closed, destroyed]).toEqual([[1n], []])
+    },
+  )
+
+  it('closes the connection of a session that it reopens because the disk is full: its requests were ignored', () => {
+    const { expiry, second, closed, destroyed, later } = fixture({ fillsDisk: true })
+    expiry.run()
+    while (later.length > 0) later.shift()!()
+    expect([closed, second.isClosing]).toEqual([[1n], false])
+    expect(destroyed).toEqual(['Closed: its session had expired, and the disk is full'])
   })
 })

@@ -61,6 +61,22 @@ describe('the API', () => {
     expect((await ask(`/sessions/${idOf(client)}`, 'DELETE')).status).toBe(404)
   })
 
+  it('answers 503 for a session that cannot be ended while the disk is full, and leaves its connection', async () => {
+    await start()
+    const client = await server.connect()
+    server.disk.injectFault = (call) => (call === 'write' ? { code: 'ENOSPC' } : undefined)
+    await server.client()
+    expect(await ask(`/sessions/${idOf(client)}`, 'DELETE')).toMatchObject({
+      status: 503,
+      body: { title: 'The session cannot be ended now' },
+    })
+    server.disk.injectFault = undefined
+    await server.advance(10_000)
+    client.frames.length = 0
+    client.read(1, OpCode.exists, '/')
+    expect(await client.received()).toEqual(['1:0'])
+  })
+
   it('closes a connection, whose session lives on', async () => {
     await start()
     const client = await server.connect()
