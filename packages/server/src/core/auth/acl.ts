@@ -1,14 +1,12 @@
 import { OPEN_ACL_UNSAFE, Perms, type ACL } from '@zabra/protocol'
 import type { Identity } from '../types.ts'
-import { CompiledAcl } from './compiled-acl.ts'
+import { CompiledAcls } from './compiled-acl.ts'
 import { digestScheme, ipScheme, type AclScheme } from './schemes.ts'
 
 /** A list with more entries is refused, as are `auth` entries that stand for more; lists in logs and snapshots are loaded. */
 export const MAX_ACL_ENTRIES = 1000
 /** A list with more entries is compiled. */
 const MAX_SCANNED_ENTRIES = 8
-/** The compiled lists are dropped when they have more entries together. */
-const MAX_COMPILED_ENTRIES = 100_000
 
 /** The reason for refusing an ACL: INVALIDACL, or MARSHALLINGERROR for a null id, as in Apache ZooKeeper. */
 export type AclError = 'invalid' | 'null id'
@@ -17,19 +15,19 @@ export type AclError = 'invalid' | 'null id'
 export class AclRules {
   readonly #schemes: ReadonlyMap<string, AclScheme>
   readonly #isSkipped: boolean
-  readonly #compiled = new Map<readonly ACL[], CompiledAcl>()
-  #compiledEntries = 0
+  readonly #compiled: CompiledAcls
 
   constructor(options: { readonly skipACL: boolean; readonly schemes?: ReadonlyMap<string, AclScheme> }) {
     this.#isSkipped = options.skipACL
     this.#schemes = new Map([['digest', digestScheme], ['ip', ipScheme], ...(options.schemes ?? [])])
+    this.#compiled = new CompiledAcls(this.#schemes)
   }
 
   /** Returns whether some identity has one of the wanted permissions (`ZooKeeperServer.checkACL`). */
   allows(acl: readonly ACL[], wanted: number, identities: readonly Identity[]): boolean {
     // Most nodes have the open list.
     if (acl === OPEN_ACL_UNSAFE || this.#isSkipped || acl.length === 0) return true
-    if (acl.length > MAX_SCANNED_ENTRIES) return (this.#compile(acl).grantedTo(identities) & wanted) !== 0
+    if (acl.length > MAX_SCANNED_ENTRIES) return (this.#compiled.of(acl).grantedTo(identities) & wanted) !== 0
     for (const { perms, id } of acl) {
       if ((perms & wanted) !== 0 && id.scheme === 'world' && id.id === 'anyone') return true
     }
@@ -70,19 +68,6 @@ export class AclRules {
       accepted.push(entry)
     }
     return accepted
-  }
-
-  #compile(acl: readonly ACL[]): CompiledAcl {
-    let compiled = this.#compiled.get(acl)
-    if (compiled !== undefined) return compiled
-    this.#compiledEntries += acl.length
-    if (this.#compiledEntries > MAX_COMPILED_ENTRIES) {
-      this.#compiled.clear()
-      this.#compiledEntries = acl.length
-    }
-    compiled = new CompiledAcl(acl, this.#schemes)
-    this.#compiled.set(acl, compiled)
-    return compiled
   }
 
   #authenticated(identities: readonly Identity[]): Identity[] {

@@ -55,6 +55,34 @@ export class CompiledAcl {
   }
 }
 
+/** The compiled lists are dropped when they have more entries together. */
+const MAX_COMPILED_ENTRIES = 100_000
+
+/** Holds the compiled lists of a server. */
+export class CompiledAcls {
+  readonly #schemes: ReadonlyMap<string, AclScheme>
+  readonly #compiled = new Map<readonly ACL[], CompiledAcl>()
+  #entries = 0
+
+  constructor(schemes: ReadonlyMap<string, AclScheme>) {
+    this.#schemes = schemes
+  }
+
+  /** Returns the compiled form of a list. */
+  of(acl: readonly ACL[]): CompiledAcl {
+    let compiled = this.#compiled.get(acl)
+    if (compiled !== undefined) return compiled
+    this.#entries += acl.length
+    if (this.#entries > MAX_COMPILED_ENTRIES) {
+      this.#compiled.clear()
+      this.#entries = acl.length
+    }
+    compiled = new CompiledAcl(acl, this.#schemes)
+    this.#compiled.set(acl, compiled)
+    return compiled
+  }
+}
+
 function addEntry({ byId, patterns }: SchemeEntries, scheme: AclScheme, id: string, perms: number): void {
   if (scheme.matches === isEqualId) {
     byId.set(id, (byId.get(id) ?? 0) | perms)

@@ -65,7 +65,6 @@ function prepareSetData(
   const length = data?.length ?? 0
   if (length !== node.dataLength) context.checkQuota(node.path, 0, length - node.dataLength)
   const next = nextVersion(node.version, version)
-  context.node = node
   setData(context, node, data, next, zxid, time)
   return { type: OpCode.setData, path: node.path, data, version: next }
 }

@@ -96,7 +96,7 @@ function create(
   if (requested === null) return reject(ErrorCode.MARSHALLINGERROR)
   if (!requested.includes('/') || requested.includes('\0')) return reject(ErrorCode.BADARGUMENTS)
   const acl = context.acceptAcl(write.acl, request)
-  const parent = context.parent(requested)
+  const parent = context.pending.parent(requested)
   if (parent === undefined) return reject(ErrorCode.NONODE)
   context.checkAccess(parent, Perms.CREATE, request)
   const path = isSequential(flags) ? requested + sequenceNumber(parent.cversion) : requested

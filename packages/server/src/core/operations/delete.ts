@@ -28,7 +28,7 @@ function prepare(
   if (path === null) return reject(ErrorCode.MARSHALLINGERROR)
   if (!path.includes('/') || path.includes('\0') || RESERVED_PATHS.has(path))
     return reject(ErrorCode.BADARGUMENTS)
-  const parent = context.parent(path)
+  const parent = context.pending.parent(path)
   if (parent === undefined) return reject(ErrorCode.NONODE)
   context.checkAccess(parent, Perms.DELETE, request)
   context.checkQuotaOwner(path, request)

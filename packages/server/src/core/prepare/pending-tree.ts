@@ -1,4 +1,4 @@
-import type { ACL } from '@zabra/protocol'
+import { parentOf, type ACL } from '@zabra/protocol'
 import { RingBuffer } from '../ring-buffer.ts'
 import {
   copyStatFields,
@@ -63,7 +63,7 @@ export class PendingNode implements NodeRef {
  */
 export class PendingTree {
   readonly #tree: Tree
-  readonly #changed = new PathMap<PendingNode>()
+  #changed = new PathMap<PendingNode>()
   /** Pending ephemeral nodes by session, so that closing the session removes them. */
   readonly #created = new Map<SessionId, Set<string>>()
   /**
@@ -73,6 +73,10 @@ export class PendingTree {
   readonly #queue = new RingBuffer<PendingNode | string>('')
   readonly #zxids = new RingBuffer<Zxid>(0)
   readonly #digest = new DigestSum()
+  /** The parent that was looked up last. */
+  #lastParent: PendingNode | undefined
+  /** The node that was changed, created or removed last: the hint for applying the transaction that did it. */
+  lastChanged: PendingNode | undefined
   /** The node between `beginChange` and `endChange`, and its fields before the change. */
   #changing: PendingNode | undefined
   readonly #was = new StatFields()
@@ -85,6 +89,16 @@ export class PendingTree {
 
   constructor(tree: Tree) {
     this.#tree = tree
+  }
+
+  /** Forgets all pending changes. */
+  clear(): void {
+    this.#changed = new PathMap()
+    this.#created.clear()
+    this.#queue.clear()
+    this.#zxids.clear()
+    this.#lastParent = this.lastChanged = this.#changing = this.#undo = undefined
+    this.#appliedMeanwhile = 0
   }
 
   get size(): number {
@@ -114,9 +128,17 @@ export class PendingTree {
     return this.#changed.get(path, hash) ?? this.#committed(path, hash)
   }
 
+  /** Returns the parent of a path. Consecutive writes often have the same parent, for which a lookup is saved. */
+  parent(path: string): PendingNode | undefined {
+    const last = this.#lastParent
+    if (last?.isCurrent === true && last.exists && isChild(path, last.path)) return last
+    return (this.#lastParent = this.get(parentOf(path)))
+  }
+
   /** Begins a change of a node at `zxid`. Subtracts its share from the digest, until `endChange` adds the new one. */
   beginChange(node: PendingNode, zxid: Zxid): void {
     const sum = this.digest
+    this.lastChanged = node
     if (this.#undo !== undefined) this.#remember(node.path, node.isCurrent ? node : undefined, zxid)
     if (this.#tree.options.digest) {
       sum.subtract(node.nodeDigest)
@@ -162,6 +184,7 @@ export class PendingTree {
   create(node: PendingNode, before: PendingNode | undefined, zxid: Zxid): void {
     if (this.#undo !== undefined) this.#remember(node.path, before, zxid)
     if (before !== undefined) before.isCurrent = false
+    this.lastChanged = node
     this.#hold(node)
     this.#enqueue(node, zxid)
     this.endChange(node)
@@ -288,3 +311,9 @@ export class PendingTree {
     return node
   }
 }
+
+/** Whether a path is that of a child of a node other than the root. */
+const isChild = (path: string, parent: string): boolean =>
+  path.charCodeAt(parent.length) === 0x2f &&
+  path.lastIndexOf('/') === parent.length &&
+  path.startsWith(parent)

@@ -1,4 +1,4 @@
-import { ErrorCode, parentOf, Perms, validatePath, type ACL } from '@zabra/protocol'
+import { ErrorCode, OPEN_ACL_UNSAFE, Perms, validatePath, type ACL } from '@zabra/protocol'
 import {
   LIMITS_NAME,
   parseQuota,
@@ -14,35 +14,27 @@ import { reject } from './request-error.ts'
 import type { PreparerOptions, WriteRequest } from './types.ts'
 
 const QUOTA_FOLDER = `${QUOTA_ROOT}/`
+
 /**
  * Characters of the identities in all access control lists of one request. An `auth` entry of a few bytes stands for all identities of
  * its client.
  */
-const MAX_ACL_CHARS = 2 ** 21
+export const MAX_ACL_CHARS = 2 ** 21
 
-/** Holds the state that the operations share while they validate writes: the pending tree, and the checks of sessions, ACLs and quotas. */
+/** Returns the characters of the identities in a list. The open one is stored once. */
+export const aclCharsOf = (acl: readonly ACL[]): number =>
+  acl === OPEN_ACL_UNSAFE ? 0 : acl.reduce((sum, { id }) => sum + id.scheme!.length + id.id!.length, 0)
+
+/** What the operations share while they validate writes: the pending tree, and the checks of sessions, ACLs and quotas. */
 export class PrepareContext {
   readonly options: PreparerOptions
   readonly tree: Tree
-  pending: PendingTree
-  /** The node that the current write creates, changes or removes: the hint for applying it. */
-  node: PendingNode | undefined
-  /** The parent that was looked up last. */
-  #lastParent: PendingNode | undefined
-  /** The characters of the lists that the request has named so far. */
-  #aclChars = 0
-  #aclRequest: WriteRequest | undefined
+  readonly pending: PendingTree
 
   constructor(options: PreparerOptions) {
     this.options = options
     this.tree = options.tree
     this.pending = new PendingTree(options.tree)
-  }
-
-  /** Forgets all pending changes. */
-  reset(): void {
-    this.pending = new PendingTree(this.tree)
-    this.#lastParent = undefined
   }
 
   /** Rejects a write of a session that has ended, has moved, or is not global where the write needs a global one. */
@@ -95,17 +87,8 @@ export class PrepareContext {
     const accepted = this.options.acls.accept(acl, request.identities)
     if (accepted === 'invalid') return reject(ErrorCode.INVALIDACL)
     if (accepted === 'null id') return reject(ErrorCode.MARSHALLINGERROR)
-    if (accepted !== acl) this.#countAcl(accepted, request)
+    if (aclCharsOf(accepted) > MAX_ACL_CHARS) return reject(ErrorCode.INVALIDACL)
     return accepted
-  }
-
-  #countAcl(acl: readonly ACL[], request: WriteRequest): void {
-    if (request !== this.#aclRequest) {
-      this.#aclRequest = request
-      this.#aclChars = 0
-    }
-    for (const { id } of acl) this.#aclChars += id.scheme!.length + id.id!.length
-    if (this.#aclChars > MAX_ACL_CHARS) reject(ErrorCode.INVALIDACL)
   }
 
   /** Rejects a write beyond a hard quota. As in Apache ZooKeeper, quotas count applied changes, not pending ones. */
@@ -138,22 +121,14 @@ export class PrepareContext {
     return reject(validatePath(path) === undefined ? ErrorCode.NONODE : ErrorCode.BADARGUMENTS)
   }
 
-  /** Returns the parent of a path. Consecutive writes often have the same parent, for which a lookup is saved. */
-  parent(path: string): PendingNode | undefined {
-    const last = this.#lastParent
-    if (last?.isCurrent === true && last.exists && isChild(path, last.path)) return last
-    return (this.#lastParent = this.pending.get(parentOf(path)))
-  }
-
   /** Returns a new node, to be filled and passed to `pending.create`. */
   newNode(path: string, acl: readonly ACL[], parent: PendingNode): PendingNode {
-    const node = (this.node = new PendingNode(path, this.tree.store.hash(path), acl))
+    const node = new PendingNode(path, this.tree.store.hash(path), acl)
     node.parent = parent
     return node
   }
 
   removeNode(node: PendingNode, parent: PendingNode, zxid: Zxid): void {
-    this.node = node
     node.parent = parent
     this.removeChild(parent, zxid)
     this.pending.beginChange(node, zxid)
@@ -168,9 +143,3 @@ export class PrepareContext {
     this.pending.endChange(parent)
   }
 }
-
-/** Whether a path is that of a child of a node other than the root. */
-const isChild = (path: string, parent: string): boolean =>
-  path.charCodeAt(parent.length) === 0x2f &&
-  path.lastIndexOf('/') === parent.length &&
-  path.startsWith(parent)

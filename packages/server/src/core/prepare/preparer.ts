@@ -32,7 +32,7 @@ export class Preparer {
 
   /** Drops all changes that are not applied, after their transactions were lost. */
   reset(): void {
-    this.#context.reset()
+    this.#context.pending.clear()
   }
 
   /** Forgets the changes up to a zxid, which are applied to the tree, but at most `limit`. Returns false when some are left. */
@@ -57,9 +57,10 @@ export class Preparer {
       throw error
     }
     const context = this.#context
-    context.node = undefined
+    const { pending } = context
+    pending.lastChanged = undefined
     try {
-      return this.#prepared(operation.prepare(context, request, write, zxid, time), context.node)
+      return this.#prepared(operation.prepare(context, request, write, zxid, time), pending.lastChanged)
     } catch (error) {
       return this.#failed(RequestError.codeOf(error))
     }
@@ -99,7 +100,7 @@ export class Preparer {
       const node = pending.get(path)
       // A pending change has removed the node, or it was created again by another session.
       if (node?.owner !== session) continue
-      this.#context.removeChild(this.#context.parent(path)!, zxid)
+      this.#context.removeChild(pending.parent(path)!, zxid)
       pending.removeWithSession(node, tombstone)
       paths2Delete.push(path)
       if (paths2Delete.length % STEP === 0) yield
@@ -117,7 +118,7 @@ export class Preparer {
     const context = this.#context
     try {
       const node = context.pending.get(path)
-      const parent = context.parent(path)
+      const parent = context.pending.parent(path)
       if (node === undefined || parent === undefined) return reject(ErrorCode.NONODE)
       if (node.childCount > 0) return reject(ErrorCode.NOTEMPTY)
       const kind = ownerKind(node.owner, context.tree.options)

@@ -10,10 +10,13 @@ export class OwnerIndex {
   readonly #sessions = new Map<SessionId, Set<number>>()
   readonly containers = new Set<number>()
   readonly ttl = new Set<number>()
-  ephemeralCount = 0
 
   constructor(rules: OwnerRules) {
     this.#rules = rules
+  }
+
+  get ephemeralCount(): number {
+    return this.#owners.size - this.containers.size - this.ttl.size
   }
 
   /** Returns the raw owner field of a node. */
@@ -34,7 +37,6 @@ export class OwnerIndex {
         let own = this.#sessions.get(owner)
         if (own === undefined) this.#sessions.set(owner, (own = new Set()))
         own.add(node)
-        this.ephemeralCount++
         return
       }
       case 'persistent':
@@ -46,7 +48,6 @@ export class OwnerIndex {
     if (owner === undefined) return
     this.#owners.delete(node)
     if (this.containers.delete(node) || this.ttl.delete(node)) return
-    this.ephemeralCount--
     const own = this.#sessions.get(owner)
     own?.delete(node)
     if (own?.size === 0) this.#sessions.delete(owner)

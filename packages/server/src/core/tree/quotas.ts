@@ -133,12 +133,15 @@ export class QuotaTracker {
   readonly #quotas: QuotaIndex
   /** The usage of each subtree as it was written last. */
   readonly #usage = new Map<string, { readonly count: number; readonly bytes: number }>()
-  /** Subtrees to recount in `runDeferredRecounts`; undefined while recounts run at once. */
-  #deferred: Set<string> | undefined
+  readonly #isDeferring: () => boolean
+  /** Subtrees to recount in `runDeferredRecounts`. */
+  readonly #deferred = new Set<string>()
 
-  constructor(store: NodeStore, quotas: QuotaIndex) {
+  /** Recounts run at once, or in `runDeferredRecounts` while `isDeferring` returns true. */
+  constructor(store: NodeStore, quotas: QuotaIndex, isDeferring: () => boolean) {
     this.#store = store
     this.#quotas = quotas
+    this.#isDeferring = isDeferring
   }
 
   /** Counts a created node. A limits node starts the quota; a stats node gets the true usage, whatever it was created with. */
@@ -171,15 +174,10 @@ export class QuotaTracker {
     for (const subject of this.#quotas.subjects()) this.#recount(subject)
   }
 
-  /** Defers recounts until `runDeferredRecounts`. */
-  deferRecounts(): void {
-    this.#deferred = new Set()
-  }
-
   /** Runs the deferred recounts, `nodes` nodes a step. The tree must not change meanwhile. */
   *runDeferredRecounts(nodes: number): Generator<void> {
-    for (const subject of this.#deferred ?? []) yield* this.#counting(subject, nodes)
-    this.#deferred = undefined
+    for (const subject of this.#deferred) yield* this.#counting(subject, nodes)
+    this.#deferred.clear()
   }
 
   #add(path: string, nodes: number, bytes: number): void {
@@ -208,7 +206,7 @@ export class QuotaTracker {
   }
 
   #recount(subject: string): void {
-    if (this.#deferred !== undefined) this.#deferred.add(subject)
+    if (this.#isDeferring()) this.#deferred.add(subject)
     else this.#counting(subject, Infinity).next()
   }
 

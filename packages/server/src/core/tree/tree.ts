@@ -46,7 +46,7 @@ export class Tree {
     this.#options = options
     this.store = new NodeStore(options.hashKey)
     this.quotas = new QuotaIndex(options.hashKey)
-    this.#quotaTracker = new QuotaTracker(this.store, this.quotas)
+    this.#quotaTracker = new QuotaTracker(this.store, this.quotas, () => this.#isApplying)
     this.owners = new OwnerIndex(options)
     this.#digest = new TreeDigest(this.store, this.owners)
     this.#addSystemNode('/', NONE, OPEN_ACL_ID)
@@ -209,7 +209,6 @@ export class Tree {
   /** Begins an incremental apply. The tree is inconsistent until `endApply`, and must not be read. */
   beginApply(): void {
     this.#isApplying = true
-    this.#quotaTracker.deferRecounts()
   }
 
   /** Runs the quota recounts that the transaction needs, `nodes` of the tree a step. */
