@@ -235,9 +235,9 @@ function fullLine(connection: ConnectionReport, own: ConnectionReport, now: numb
     `lzxid=${hexLong(stats.lastZxid)}`,
     `lresp=${Math.floor(stats.lastResponseAt || now)}`,
     `llat=${Math.floor(stats.lastLatency)}`,
-    `minlat=${Math.floor(stats.latency.min)}`,
-    `avglat=${Math.floor(stats.latency.mean)}`,
-    `maxlat=${Math.floor(stats.latency.max)}`,
+    `minlat=${Math.floor(stats.minLatency)}`,
+    `avglat=${Math.floor(stats.meanLatency)}`,
+    `maxlat=${Math.floor(stats.maxLatency)}`,
   ]
   return fields.join(',')
 }

@@ -1,5 +1,5 @@
 import { ErrorCode, OpCode, writeMultiHeader, Writer, type BufferPool } from '@zabra/protocol'
-import { Summary } from '../core/histogram.ts'
+import type { Summary } from '../core/histogram.ts'
 import { MULTI_END, operationOf } from '../core/operations/index.ts'
 import { failureOf, type Tree } from '../core/tree/index.ts'
 import type { SubTxn, Txn, Zxid } from '../core/types.ts'
@@ -12,7 +12,6 @@ const FLUSH_BYTES = 256 * 1024
 
 /** What `cons` reports about the requests of one connection. Times are milliseconds on the monotonic clock. */
 export class ConnectionStats {
-  readonly latency = new Summary()
   received = 0
   sent = 0
   /** Op code of the last request with a reply; undefined before the first. */
@@ -21,12 +20,19 @@ export class ConnectionStats {
   lastZxid: Zxid = -1
   lastResponseAt = 0
   lastLatency = 0
+  /** Replies to requests, and their latencies. */
+  replies = 0
+  minLatency = 0
+  maxLatency = 0
+  totalLatency = 0
+
+  /** 0 while there are no replies. */
+  get meanLatency(): number {
+    return this.replies === 0 ? 0 : this.totalLatency / this.replies
+  }
 
   reset(): void {
-    this.received = this.sent = this.lastXid = this.lastResponseAt = this.lastLatency = 0
-    this.lastZxid = -1
-    this.lastOperation = undefined
-    this.latency.reset()
+    Object.assign(this, new ConnectionStats())
   }
 }
 
@@ -116,15 +122,19 @@ export class ReplyWriter {
   /** Counts a reply of `size` bytes in the statistics of the connection and of the server. */
   recordReply(size: number, type: number, startedAt: number, now: number, latency: Summary): void {
     const took = Math.max(0, now - startedAt)
-    this.stats.lastOperation = type
-    this.stats.lastLatency = took
-    this.stats.lastResponseAt = now
-    this.stats.latency.add(took)
+    const own = this.stats
+    own.lastOperation = type
+    own.lastLatency = took
+    own.lastResponseAt = now
+    if (own.replies++ === 0 || took < own.minLatency) own.minLatency = took
+    if (took > own.maxLatency) own.maxLatency = took
+    own.totalLatency += took
     latency.add(took)
     const { stats } = this.#context
     stats.requests.count(type, this.#err)
-    stats.responseSize.add(size)
     stats.lastResponseSize = size
+    if (size > stats.maxResponseSize) stats.maxResponseSize = size
+    if (size < stats.minResponseSize || stats.minResponseSize === -1) stats.minResponseSize = size
   }
 
   /** Ends a frame. Returns its length in bytes. */

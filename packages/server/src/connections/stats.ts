@@ -27,9 +27,10 @@ export class ServerStats {
   /** Replies by operation and result. Like `ensemble`, kept by `reset`. */
   readonly requests = new RequestCounts()
   readonly ensemble = new EnsembleStats()
-  /** Replies with their length field and header. */
-  readonly responseSize = new Summary()
+  /** Bytes of replies with their length field and header; -1 before the first. */
   lastResponseSize = -1
+  minResponseSize = -1
+  maxResponseSize = -1
   /** Flushes of the log that took longer than `fsync.warningthresholdms`. */
   slowFsyncs = 0
   received = 0

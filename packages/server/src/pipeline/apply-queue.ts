@@ -26,7 +26,7 @@ export interface ApplyQueueOptions<L extends NotifiedWatcher> extends Pick<
   readonly preparer: Preparer
   /** The last transaction before the first write. */
   readonly lastZxid: Zxid
-  /** Creates or closes the session of a transaction. Called before the write's callback. */
+  /** Creates or closes the session of a createSession or closeSession transaction. Called before the write's callback. */
   readonly applySession: (id: SessionId, txn: Txn, callback: WriteCallback | undefined) => void
 }
 
@@ -207,7 +207,8 @@ export class ApplyQueue<L extends NotifiedWatcher> {
   #finish(write: AcceptedWrite, err: number): void {
     const { tree, applySession } = this.#options
     const { header, txn, digest } = write.logged
-    applySession(header.sessionId, txn, write.callback)
+    if (txn.type === OpCode.createSession || txn.type === OpCode.closeSession)
+      applySession(header.sessionId, txn, write.callback)
     this.digests.record(header.zxid)
     // The message is built only on failure.
     if (digest !== undefined && !tree.matches(digest)) failDigest(write.logged)

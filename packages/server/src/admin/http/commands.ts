@@ -196,9 +196,9 @@ function fullConnection(connection: ConnectionReport, now: number): Members {
     last_zxid: stats.lastZxid,
     last_response_time: Math.floor(stats.lastResponseAt || now),
     last_latency: Math.floor(stats.lastLatency),
-    min_latency: Math.floor(stats.latency.min),
-    avg_latency: Math.floor(stats.latency.mean),
-    max_latency: Math.floor(stats.latency.max),
+    min_latency: Math.floor(stats.minLatency),
+    avg_latency: Math.floor(stats.meanLatency),
+    max_latency: Math.floor(stats.maxLatency),
   }
 }
 
@@ -227,12 +227,12 @@ function* ephemeralPaths(tree: ServerReport['tree'], id: bigint): Generator<stri
 
 async function serverStats(server: ServerReport, target: AdminTarget): Promise<Members> {
   const { stats, connections: open, pipeline, tree, role } = server
-  const { latency, responseSize } = stats
+  const { latency } = stats
   const sizes = await directorySizes(target.platform.disk, target.directories)
   const buffers = {
     last_buffer_size: stats.lastResponseSize,
-    min_buffer_size: responseSize.count === 0 ? -1 : responseSize.min,
-    max_buffer_size: responseSize.count === 0 ? -1 : responseSize.max,
+    min_buffer_size: stats.minResponseSize,
+    max_buffer_size: stats.maxResponseSize,
   }
   const leading = role.member?.leader
   return {
