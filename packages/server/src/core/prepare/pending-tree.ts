@@ -4,8 +4,6 @@ import {
   copyStatFields,
   DigestSum,
   isExcludedFromDigest,
-  StatFields,
-  updateStatDigest,
   statDigest,
   type NodeRef,
   type Tree,
@@ -77,9 +75,6 @@ export class PendingTree {
   #lastParent: PendingNode | undefined
   /** The node that was changed, created or removed last: the hint for applying the transaction that did it. */
   lastChanged: PendingNode | undefined
-  /** The node between `beginChange` and `endChange`, and its fields before the change. */
-  #changing: PendingNode | undefined
-  readonly #was = new StatFields()
   /** While a multi is prepared: the states that its changes have replaced, to be restored when it fails. */
   #undo: { path: string; before: PendingNode | undefined; was: PendingNode | undefined }[] | undefined
   #undoDigest = { hi: 0, lo: 0 }
@@ -97,7 +92,7 @@ export class PendingTree {
     this.#created.clear()
     this.#queue.clear()
     this.#zxids.clear()
-    this.#lastParent = this.lastChanged = this.#changing = this.#undo = undefined
+    this.#lastParent = this.lastChanged = this.#undo = undefined
     this.#appliedMeanwhile = 0
   }
 
@@ -140,25 +135,20 @@ export class PendingTree {
     const sum = this.digest
     this.lastChanged = node
     if (this.#undo !== undefined) this.#remember(node.path, node.isCurrent ? node : undefined, zxid)
-    if (this.#tree.options.digest) {
-      sum.subtract(node.nodeDigest)
-      this.#changing = node
-      copyStatFields(node, this.#was)
-    }
+    if (this.#tree.options.digest) copyStatFields(node, sum.beginChange(node, node.nodeDigest))
     if (!node.isCurrent) this.#hold(node)
     this.#enqueue(node, zxid)
   }
 
   endChange(node: PendingNode): void {
     if (!this.#tree.options.digest || !node.exists) return
-    node.nodeDigest = isExcludedFromDigest(node.path) ? 0 : this.#count(node)
-    this.#changing = undefined
+    const hasBegun = this.#digest.endChange(node)
+    node.nodeDigest = isExcludedFromDigest(node.path)
+      ? 0
+      : hasBegun
+        ? this.#digest.updated(node.nodeDigest, node)
+        : statDigest(node, node.czxid, node.ctime, node.owner)
     this.#digest.add(node.nodeDigest)
-  }
-
-  #count(node: PendingNode): number {
-    if (node === this.#changing) return updateStatDigest(node.nodeDigest, this.#was, node)
-    return statDigest(node, node.czxid, node.ctime, node.owner)
   }
 
   /** Returns the one object that represents all nodes removed with a session, so that very many of them take little memory. */

@@ -20,10 +20,13 @@ export function crcPrefix(path: number, data: Uint8Array | null): number {
 export const isExcludedFromDigest = (path: string): boolean =>
   path.charCodeAt(1) === 0x7a && path.startsWith('/zookeeper/')
 
-/** A mutable sum modulo 2^64. */
+/** The digest of a tree while its nodes change, one at a time: a sum modulo 2^64 of what each node adds. */
 export class DigestSum implements Digest {
   hi = 0
   lo = 0
+  /** The node that is changing, however the caller identifies it, and its fields before the change. */
+  #changing: object | number | undefined
+  readonly #was = new StatFields()
 
   set(value: Digest): void {
     this.hi = value.hi
@@ -49,6 +52,28 @@ export class DigestSum implements Digest {
     } else {
       this.lo = lo
     }
+  }
+
+  /**
+   * Subtracts what a node adds before it changes, which is `counted`. The caller stores the fields of the node in the result. Its
+   * czxid, ctime and owner must stay the same until `endChange`.
+   */
+  beginChange(node: object | number, counted: number): StatFields {
+    this.subtract(counted)
+    this.#changing = node
+    return this.#was
+  }
+
+  /** Returns whether the change of this node has begun; else the node is new. */
+  endChange(node: object | number): boolean {
+    const hasBegun = node === this.#changing
+    this.#changing = undefined
+    return hasBegun
+  }
+
+  /** Returns what the node adds whose change has ended, if it added `counted` before. */
+  updated(counted: number, now: StatFields): number {
+    return updateStatDigest(counted, this.#was, now)
   }
 
   /** Returns a copy of the current value. */
@@ -189,9 +214,6 @@ export class TreeDigest {
   readonly #store: NodeStore
   readonly #owners: OwnerIndex
   readonly #sum = new DigestSum()
-  /** The node that is changing, and its fields before the change. */
-  #node = NONE
-  readonly #was = new StatFields()
   readonly #now = new StatFields()
 
   constructor(store: NodeStore, owners: OwnerIndex) {
@@ -244,25 +266,24 @@ export class TreeDigest {
 
   /** Subtracts a node before it changes. Its czxid, ctime and owner must stay the same until `afterChange`. */
   beforeChange(node: number): void {
-    this.subtract(node)
-    this.#node = node
-    this.#read(node, this.#was)
+    const counted = this.#store.columns(node).nodeDigest[this.#store.slot(node)]!
+    this.#read(node, this.#sum.beginChange(node, counted))
   }
 
   /** Stores and adds what a node adds after a change or its creation. */
   afterChange(node: number, path: string): void {
     const c = this.#store.columns(node)
     const i = this.#store.slot(node)
-    c.nodeDigest[i] = isExcludedFromDigest(path) ? 0 : this.#count(node)
-    this.#node = NONE
+    const hasBegun = this.#sum.endChange(node)
+    c.nodeDigest[i] = isExcludedFromDigest(path) ? 0 : this.#count(node, hasBegun)
     this.#sum.add(c.nodeDigest[i]!)
   }
 
-  #count(node: number): number {
+  #count(node: number, isKnown: boolean): number {
     const c = this.#store.columns(node)
     const i = this.#store.slot(node)
     this.#read(node, this.#now)
-    if (node === this.#node) return updateStatDigest(c.nodeDigest[i]!, this.#was, this.#now)
+    if (isKnown) return this.#sum.updated(c.nodeDigest[i]!, this.#now)
     return statDigest(this.#now, c.czxid[i]!, c.ctime[i]!, this.#owners.of(node))
   }
 

@@ -14,9 +14,7 @@ export {
   isExcludedFromDigest,
   pathCrc,
   sameDigest,
-  StatFields,
   statDigest,
-  updateStatDigest,
 } from './digest.ts'
 export { parseQuota, QUOTA_ROOT, quotaBreach, LIMITS_NAME, STATS_NAME } from './quotas.ts'
 export type { QuotaBreach, QuotaNumbers } from './quotas.ts'
