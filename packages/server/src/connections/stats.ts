@@ -1,4 +1,4 @@
-import { Histogram, type Summary } from '../core/histogram.ts'
+import { Histogram, Summary } from '../core/histogram.ts'
 import { EnsembleStats } from './ensemble-stats.ts'
 import { RequestCounts } from './request-counts.ts'
 

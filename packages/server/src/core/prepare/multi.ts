@@ -5,7 +5,8 @@ import type { DecodedWrite } from '../operations/types.ts'
 import { STEP } from '../steps.ts'
 import type { MultiPartsBuilder, SubTxn, Txn } from '../types.ts'
 import type { PendingTree } from './pending-tree.ts'
-import { RequestError } from './request-error.ts'
+import { aclCharsOf, MAX_ACL_CHARS } from './prepare-context.ts'
+import { reject, RequestError } from './request-error.ts'
 
 /** Bytes of parts that are prepared in one step: parts with long access control lists take longer than others. */
 const STEP_BYTES = 1 << 15
@@ -45,6 +46,7 @@ export function* prepareMulti(
   body.offset = start
   stepEnd = start + STEP_BYTES
   pending.beginMulti()
+  let aclChars = 0
   const txns = count > STEP ? createParts(body.remaining) : new PartList()
   for (const part of multiParts(body, fields)) {
     if ((txns.length > 0 && txns.length % STEP === 0) || body.offset > stepEnd) {
@@ -52,7 +54,10 @@ export function* prepareMulti(
       stepEnd = body.offset + STEP_BYTES
     }
     try {
-      txns.add(prepare(operationOf(part.type).multi!.normalize(part)))
+      const txn = prepare(operationOf(part.type).multi!.normalize(part))
+      if ('acl' in txn) aclChars += aclCharsOf(txn.acl)
+      if (aclChars > MAX_ACL_CHARS) reject(ErrorCode.INVALIDACL)
+      txns.add(txn)
     } catch (error) {
       const failure: SubTxn = { type: OpCode.error, err: RequestError.codeOf(error) }
       while (pending.rollbackMulti(STEP)) yield

@@ -1,4 +1,4 @@
-import { ErrorCode, Perms, validatePath, type ACL } from '@zabra/protocol'
+import { ErrorCode, OPEN_ACL_UNSAFE, Perms, validatePath, type ACL } from '@zabra/protocol'
 import {
   LIMITS_NAME,
   parseQuota,
@@ -14,20 +14,22 @@ import { reject } from './request-error.ts'
 import type { PreparerOptions, WriteRequest } from './types.ts'
 
 const QUOTA_FOLDER = `${QUOTA_ROOT}/`
+
 /**
  * Characters of the identities in all access control lists of one request. An `auth` entry of a few bytes stands for all identities of
  * its client.
  */
-const MAX_ACL_CHARS = 2 ** 21
+export const MAX_ACL_CHARS = 2 ** 21
+
+/** Returns the characters of the identities in a list. The open one is stored once. */
+export const aclCharsOf = (acl: readonly ACL[]): number =>
+  acl === OPEN_ACL_UNSAFE ? 0 : acl.reduce((sum, { id }) => sum + id.scheme!.length + id.id!.length, 0)
 
 /** What the operations share while they validate writes: the pending tree, and the checks of sessions, ACLs and quotas. */
 export class PrepareContext {
   readonly options: PreparerOptions
   readonly tree: Tree
   readonly pending: PendingTree
-  /** The characters of the lists that the request has named so far. */
-  #aclChars = 0
-  #aclRequest: WriteRequest | undefined
 
   constructor(options: PreparerOptions) {
     this.options = options
@@ -85,17 +87,8 @@ export class PrepareContext {
     const accepted = this.options.acls.accept(acl, request.identities)
     if (accepted === 'invalid') return reject(ErrorCode.INVALIDACL)
     if (accepted === 'null id') return reject(ErrorCode.MARSHALLINGERROR)
-    if (accepted !== acl) this.#countAcl(accepted, request)
+    if (aclCharsOf(accepted) > MAX_ACL_CHARS) return reject(ErrorCode.INVALIDACL)
     return accepted
-  }
-
-  #countAcl(acl: readonly ACL[], request: WriteRequest): void {
-    if (request !== this.#aclRequest) {
-      this.#aclRequest = request
-      this.#aclChars = 0
-    }
-    for (const { id } of acl) this.#aclChars += id.scheme!.length + id.id!.length
-    if (this.#aclChars > MAX_ACL_CHARS) reject(ErrorCode.INVALIDACL)
   }
 
   /** Rejects a write beyond a hard quota. As in Apache ZooKeeper, quotas count applied changes, not pending ones. */
