@@ -46,6 +46,35 @@ describeWith(peers, 'an ensemble under faults', () => {
   )
 })
 
+const pauses = process.env['ZABRA_LEADER_PAUSES'] === '1'
+
+describeWith(peers, 'an ensemble whose leader is stopped for 12 s', () => {
+  it.runIf(pauses)(
+    'elects another one, keeps acknowledged writes and sessions, and is led by that one when the first runs again',
+    { timeout: 120_000 },
+    async () => {
+      const [ensemble, pauseMs] = [await Ensemble.start({ kinds }), 12_000]
+      const { violations, ...figures } = await runUnderLoad(
+        ensemble,
+        { seed, sessionTimeout: 30_000 },
+        async (waitForWrites) => {
+          await waitForWrites(WRITES)
+          const first = await ensemble.leader()
+          ensemble.member(first).signal('SIGSTOP')
+          const until = performance.now() + pauseMs
+          while (performance.now() < until) await waitForWrites(WRITES)
+          ensemble.member(first).signal('SIGCONT')
+          expect(await ensemble.leader()).not.toBe(first)
+          await waitForWrites(WRITES)
+        },
+      )
+      console.log(`leader stopped for ${pauseMs} ms: seed ${seed}, ${JSON.stringify(figures)}`)
+      expect(violations, replay).toEqual([])
+      expect(figures.newSessions).toBe(0)
+    },
+  )
+})
+
 describeWith([...peers, 'kazoo'], 'an ensemble under faults, with kazoo', () => {
   it(`keeps the acknowledged writes of kazoo too after ${rounds} faults`, { timeout: timeout + 60_000 }, () =>
     expectSurvival(2),

@@ -47,7 +47,14 @@ async function startMember(
         hasSessions: database.sessions.size > 0,
       }))
     const membership = await Membership.load(settings, platform)
-    const member = new Member(settings, platform, { database, membership, passwords, sharedSecret, admin, audit })
+    const member = new Member(settings, platform, {
+      database,
+      membership,
+      passwords,
+      sharedSecret,
+      admin,
+      audit,
+    })
     admin.attach(member)
     await member.start()
     admin.reportReadiness()

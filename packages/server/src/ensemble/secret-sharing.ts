@@ -178,8 +178,9 @@ export class SecretRecipient {
   onServing(): void {
     const { sharedSecret, platform } = this.#context
     const { current } = sharedSecret
-    if (this.#isOffered || current.since === undefined) return
+    if (this.#isOffered) return
     platform.logger.warn({}, withoutSecret)
+    if (current.since === undefined) return
     void adoptSecret(this.#context, { ...current, generation: current.generation + 1, since: undefined })
   }
 

@@ -68,12 +68,13 @@ export class SessionPasswords {
 
   /** Whether passwords are computed with a secret, so that one can be kept from other clients. */
   get hasSecret(): boolean {
-    return this.#secret !== undefined
+    return this.#secret !== undefined && this.#secret.isPending !== true
   }
 
-  /** Returns the proof that a session belongs to a user. */
+  /** Returns the proof that a session belongs to a user, the same whether the secret is used for passwords or not yet. */
   userProofFor(sessionId: bigint, user: string): Uint8Array {
-    return this.passwordFor(sessionId, `user\0${user}`)
+    if (this.#secret === undefined) return apachePasswordFor(sessionId)
+    return this.#secretPasswordFor(this.#secret.bytes, sessionId, `user\0${user}`)
   }
 
   /** Whether a session with this proof belongs to the user. */

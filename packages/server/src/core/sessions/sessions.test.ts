@@ -81,6 +81,8 @@ describe('session passwords', () => {
       expect(pending!.matches(9n, passwords.passwordFor(9n, 'who'), 'who')).toBe(true)
     expect(pending!.matches(9n, used!.passwordFor(9n, 'who'), 'other')).toBe(false)
     expect(used!.matches(9n, without.passwordFor(9n))).toBe(false)
+    expect(pending!.isUserOf(9n, used!.userProofFor(9n, 'bob'), 'bob')).toBe(true)
+    expect([used!.hasSecret, pending!.hasSecret]).toEqual([true, false])
   })
 
   it.each([
