@@ -111,7 +111,7 @@ export class ReadExecutor implements ReadCaller<ClientChannel> {
     this.listener.flush()
     this.#reply = reply
     this.#steps = this.#make(request, zxid, reply)
-    this.#stepLater()
+    this.#service.chunkedReplies.add(() => this.#step())
   }
 
   *#make({ xid, type, startedAt }: RequestHeader, zxid: Zxid, reply: ChunkedReply): Generator<void> {
@@ -128,21 +128,19 @@ export class ReadExecutor implements ReadCaller<ClientChannel> {
     replyWriter.recordReply(writer.length - mark, type, startedAt, turnTime, stats.readLatency)
   }
 
-  #stepLater(): void {
-    this.#service.runLater(() => this.#step())
-  }
-
-  #step(): void {
+  /** Returns whether more steps follow. */
+  #step(): boolean {
     const steps = this.#steps
-    if (steps === undefined) return
+    if (steps === undefined) return false
     this.#isStepping = true
     const isDone = steps.next().done === true
     this.#isStepping = false
     this.listener.countMemory()
     // The count may have closed the connection.
-    if (this.#steps === undefined) return
-    if (!isDone) return this.#stepLater()
+    if (this.#steps === undefined) return false
+    if (!isDone) return true
     this.cancel()
     this.#sender.sendChunkedReply(this.#writer!.take())
+    return false
   }
 }
