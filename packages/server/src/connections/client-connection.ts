@@ -30,6 +30,10 @@ export function acceptClient(service: ClientService, wire: Connection): void {
   connections.add(new ClientConnection(service, wire, host))
 }
 
+const SESSION_CONNECTED = 'A session is connected'
+/** Lines about sessions of one address in ten seconds. */
+const SESSION_LINES = 100
+
 /** Memory of an idle connection in bytes, with its socket and what `COUNTED_BYTES` leaves out. */
 const CONNECTION_BYTES = 8000
 /** Memory beyond that is counted in steps of so many bytes, so that a request in flight does not change the sum twice. */
@@ -178,13 +182,14 @@ class ClientConnection implements RequestClient, HandshakeClient {
 
   /** Opens the connection for requests, and handles those that arrived with the handshake. */
   openSession(session: Session, writeResponse: () => void): void {
-    const { connections, platform } = this.#service
+    const { connections, refusals } = this.#service
     this.#handshake = undefined
     this.session = session
     this.sessionId = session.id
     this.phase = 'open'
     connections.bindSession(this)
-    platform.logger.info({ ...logContext(this), timeoutMs: session.timeout }, 'A session is connected')
+    const context = { ...logContext(this), timeoutMs: session.timeout }
+    refusals.note(this.host, context, SESSION_CONNECTED, SESSION_CONNECTED, SESSION_LINES)
     this.#recordSession(session)
     writeResponse()
     this.replyWriter.stats.lastOperation = OpCode.createSession

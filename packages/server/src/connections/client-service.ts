@@ -29,6 +29,7 @@ import { quotaWarnings } from './quota-warnings.ts'
 import { RefusalLog } from './refusal-log.ts'
 import type { RoleMetrics } from './role-metrics.ts'
 import { SessionExpiry } from './session-expiry.ts'
+import { SlicedWork } from './sliced-work.ts'
 import { SessionUsers } from './session-users.ts'
 import { ServerStats } from './stats.ts'
 import { TokenBucket } from './token-bucket.ts'
@@ -82,8 +83,10 @@ export interface ClientServiceOptions {
 const NO_COMMANDS: CommandExecutor = { commandIn: () => undefined, execute: async () => [] }
 const NO_PORTS: PortStatus = { portOf: () => -1, handshakes: { active: 0, rejected: 0, failed: 0 } }
 
-/** Watches of a closed connection that are removed in one turn of the event loop. */
-const WATCHES_REMOVED_PER_TURN = 2000
+/** Watches of a closed connection that are removed in one step. */
+const WATCHES_REMOVED_AT_ONCE = 1000
+/** So many are removed at once when the connection closes. */
+const FEW_WATCHES = 20
 /** Milliseconds that a stopping server waits for clients to read their last bytes. */
 const LAST_BYTES_MS = 1000
 
@@ -112,6 +115,10 @@ export class ClientService {
   readonly throttler: RequestThrottler
   readonly deferredReads: DeferredReads
   readonly turnShares: TurnShares
+  /** The replies that are written over several turns. */
+  readonly chunkedReplies: SlicedWork
+  /** The watches of closed connections, which are removed over several turns, also after the end of the role. */
+  readonly #staleWatches: SlicedWork
   readonly memory: MemoryBudget
   readonly refusals: RefusalLog
   readonly expiry: SessionExpiry
@@ -183,6 +190,8 @@ export class ClientService {
     this.throttler = new RequestThrottler(() => this.pipeline.outstanding, outstandingLimit, stats)
     this.deferredReads = new DeferredReads(tree, runLater)
     this.turnShares = new TurnShares({ clock, runLater, turnTime: () => this.turnTime })
+    this.chunkedReplies = new SlicedWork(clock, runLater)
+    this.#staleWatches = new SlicedWork(clock, (action) => clock.immediate(action))
     const acls = aclRulesOf(settings)
     if (settings.eagerAclCheck && settings.ensemble !== undefined)
       this.eagerAccess = new EagerAccessCheck(tree, acls)
@@ -231,7 +240,7 @@ export class ClientService {
     })
     this.expiry = new SessionExpiry({
       clock,
-      logger,
+      refusals: this.refusals,
       sessions,
       localSessions: this.localSessions,
       pipeline: this.pipeline,
@@ -306,8 +315,9 @@ export class ClientService {
 
   /** Removes the watches of a closed connection in slices: it gets no events any more, so they may stay for a while. */
   #removeWatches(channel: ClientChannel): void {
-    if (this.watches.removeSome(channel, WATCHES_REMOVED_PER_TURN)) return
-    this.platform.clock.immediate(() => this.#removeWatches(channel))
+    const removeMore = (): boolean => !this.watches.removeSome(channel, WATCHES_REMOVED_AT_ONCE)
+    if (channel.watchedPaths.size > FEW_WATCHES) this.#staleWatches.add(removeMore)
+    else removeMore()
   }
 
   /** Returns an id for a new session. Skips ids of existing sessions, which occur after the wall clock was set back. */

@@ -29,6 +29,20 @@ describe('RefusalLog', () => {
     expect([lines.length, clock.pendingTimers()]).toEqual([6, []])
   })
 
+  it('logs a burst of lines of a kind in ten seconds, and then one line with their number', () => {
+    const { clock, log, lines } = start()
+    const connect = (i: number): void => log.note('a', { i }, 'A session is connected', 'connected', 3)
+    for (let i = 1; i <= 5; i++) connect(i)
+    expect(lines).toEqual([1, 2, 3].map((i) => ['A session is connected', { i }]))
+    clock.advance(10_000)
+    for (let i = 6; i <= 9; i++) connect(i)
+    expect(lines.slice(3)).toEqual([['A session is connected', { i: 5, times: 2 }]])
+    clock.advance(20_000)
+    expect(lines.slice(4)).toEqual([['A session is connected', { i: 9, times: 4 }]])
+    connect(10)
+    expect(lines.slice(5)).toEqual([['A session is connected', { i: 10 }]])
+  })
+
   it('logs one line for all further addresses together', () => {
     const { log, lines, clock } = start()
     for (let i = 0; i < 5000; i++) log.note(`host ${i}`, { i }, 'Closed')
@@ -70,4 +84,14 @@ describe('the log of a server', () => {
     })
     expect(client.closed).toBe(true)
   })
+})
+
+it('sessions that one address opens without end are logged a hundred times in ten seconds', async () => {
+  const fixture = await TestServer.start({ maxClientCnxns: 0 })
+  for (let i = 0; i < 130; i++) (await fixture.client()).connection.destroy()
+  const lines = (): number =>
+    fixture.logLines.filter(({ sentence }) => sentence === 'A session is connected').length
+  expect(lines()).toBe(100)
+  await fixture.advance(10_000)
+  expect(lines()).toBe(101)
 })

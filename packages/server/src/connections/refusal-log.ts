@@ -7,12 +7,14 @@ const MAX_ENTRIES = 1000
 const OTHER_ADDRESSES = 'other addresses'
 
 interface Entry {
+  /** Lines that may still be logged in this window. */
+  left: number
   /** What was not logged since the last line. */
   omitted: number
   context: object
 }
 
-/** Logs why clients were refused and connections closed: at most one line for each kind and address in ten seconds. */
+/** Logs what clients cause again and again: at most one line, or some, for each kind and address in ten seconds. */
 export class RefusalLog {
   readonly #clock: Clock
   readonly #logger: Logger
@@ -23,19 +25,26 @@ export class RefusalLog {
     this.#logger = logger
   }
 
-  /** Logs a reason, or counts it for the next line. Reasons that differ by numbers are of one kind, unless `kind` tells them apart. */
-  note(host: string, context: object, reason: string, kind = reason): void {
+  /**
+   * Logs a reason, or counts it for the next line. Reasons that differ by numbers are of one kind, unless `kind` tells them apart.
+   * `burst` is the number of lines in ten seconds.
+   */
+  note(host: string, context: object, reason: string, kind = reason, burst = 1): void {
     const isFull = this.#entries.size >= MAX_ENTRIES
     const key = (address: string): string => `${address} ${kind.replace(/0x[\da-f]+|\d+/g, '#')}`
     const known =
       this.#entries.get(key(host)) ?? (isFull ? this.#entries.get(key(OTHER_ADDRESSES)) : undefined)
+    if (known !== undefined && known.left > 0) {
+      known.left--
+      return this.#logger.info(context, reason)
+    }
     if (known !== undefined) {
       known.omitted++
       known.context = context
       return
     }
     this.#logger.info(context, reason)
-    this.#open(key(isFull ? OTHER_ADDRESSES : host), { omitted: 0, context }, reason)
+    this.#open(key(isFull ? OTHER_ADDRESSES : host), { left: burst - 1, omitted: 0, context }, reason)
   }
 
   #open(key: string, entry: Entry, reason: string): void {
@@ -44,7 +53,7 @@ export class RefusalLog {
       this.#entries.delete(key)
       if (entry.omitted === 0) return
       this.#logger.info({ ...entry.context, times: entry.omitted }, reason)
-      this.#open(key, { omitted: 0, context: entry.context }, reason)
+      this.#open(key, { left: 0, omitted: 0, context: entry.context }, reason)
     })
   }
 }

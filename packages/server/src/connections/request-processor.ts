@@ -325,7 +325,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     this.#client.flush()
     this.#reply = reply
     this.#steps = this.#writeChunkedReply(request, zxid, reply)
-    this.#stepLater()
+    this.#service.chunkedReplies.add(() => this.#step())
   }
 
   *#writeChunkedReply(
@@ -346,25 +346,23 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     replyWriter.recordReply(writer.length - mark, type, startedAt, turnTime, stats.readLatency)
   }
 
-  #stepLater(): void {
-    this.#service.runLater(() => this.#step())
-  }
-
-  #step(): void {
+  /** Returns whether more steps follow. */
+  #step(): boolean {
     const steps = this.#steps
-    if (steps === undefined) return
+    if (steps === undefined) return false
     this.#isStepping = true
     const isDone = steps.next().done === true
     this.#isStepping = false
     this.#client.countMemory()
     // The count may have closed the connection.
-    if (this.#steps === undefined) return
-    if (!isDone) return this.#stepLater()
+    if (this.#steps === undefined) return false
+    if (!isDone) return true
     this.#endChunkedReply()
     this.#client.flow.send(this.#chunkWriter!.take())
     this.#service.flushQueue.add(this.#client)
     this.#limitWatches()
     this.process()
+    return false
   }
 
   /** Releases the chunked reply, whether it is complete or not. */

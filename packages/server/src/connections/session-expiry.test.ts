@@ -4,6 +4,7 @@ import { SessionTracker, type Session } from '../core/sessions/index.ts'
 import type { RequestPipeline } from '../pipeline/index.ts'
 import type { ConnectionRegistry } from './connection-registry.ts'
 import { PauseReason } from './flow-control.ts'
+import { RefusalLog } from './refusal-log.ts'
 import { closeInSlices, SessionExpiry } from './session-expiry.ts'
 import { ServerStats } from './stats.ts'
 
@@ -70,7 +71,7 @@ describe('SessionExpiry', () => {
     }
     const expiry = new SessionExpiry({
       clock,
-      logger: silentLogger,
+      refusals: new RefusalLog({ clock, logger: silentLogger }),
       sessions,
       localSessions: undefined,
       pipeline: pipeline as unknown as RequestPipeline,

@@ -1,18 +1,23 @@
 import type { Session, SessionRegistry, SessionTracker } from '../core/sessions/index.ts'
 import type { RequestPipeline } from '../pipeline/index.ts'
-import type { Clock, Logger } from '@zabra/runtime'
+import type { Clock } from '@zabra/runtime'
 import type { ConnectionRegistry } from './connection-registry.ts'
 import { PauseReason } from './flow-control.ts'
 import { formatSessionId } from './log-context.ts'
+import type { RefusalLog } from './refusal-log.ts'
 import type { ServerStats } from './stats.ts'
 
 /** The most expired sessions that are closed in one turn of the event loop, and the most milliseconds for that. */
 const CLOSED_PER_TURN = 100
 const CLOSING_MS = 2
 
+const EXPIRED = 'A session expired'
+/** Lines about expired sessions in ten seconds. */
+const LINES = 100
+
 export interface SessionExpiryOptions {
   readonly clock: Clock
-  readonly logger: Logger
+  readonly refusals: RefusalLog
   readonly sessions: SessionRegistry
   readonly localSessions: SessionTracker | undefined
   readonly pipeline: RequestPipeline
@@ -71,7 +76,7 @@ export class SessionExpiry {
   }
 
   #expire(session: Session): void {
-    const { clock, logger, sessions, pipeline, connections } = this.#options
+    const { clock, refusals, sessions, pipeline, connections } = this.#options
     // While the disk is full, no closeSession transaction can be logged. Requests that came meanwhile were ignored, so the
     // client connects again.
     if (!pipeline.isWritable) {
@@ -80,7 +85,8 @@ export class SessionExpiry {
       connections.ofSession(session.id)?.destroy('Closed: its session had expired, and the disk is full')
       return
     }
-    logger.info({ session: formatSessionId(session.id), timeoutMs: session.timeout }, 'A session expired')
+    const context = { session: formatSessionId(session.id), timeoutMs: session.timeout }
+    refusals.note('all addresses', context, EXPIRED, EXPIRED, LINES)
     this.#closeConnection(session)
     pipeline.closeSession(session.id, 0, undefined, clock.monotonic())
   }
