@@ -17,6 +17,8 @@ export interface Server {
   readonly leader: number | undefined
   /** Whether clients are served now. */
   readonly serving: boolean
+  /** Whether a client should be sent to this server now, as `/readyz` of the HTTP port says. */
+  readonly ready: boolean
   /** Returns a few metrics; `mntr` has all of them. */
   stats(): ServerMetrics
   /** Takes a snapshot while requests go on. Resolves when the snapshot is on disk; a failure is logged. */

@@ -70,7 +70,7 @@ const bad: Record<string, (one: HistoryBuilder) => Partial<Evidence> | void> = {
     one.answer(get, 4, { err: 0 })
   },
   sessions: (one) => {
-    one.answer(get, 3, { err: 0 }, { invoked: 900 })
+    one.answer(get, 3, { err: 0 }, { invoked: 20 })
     one.transactions.push(end(4, []))
   },
   convergence: (one) => {
@@ -86,6 +86,18 @@ describe('checkers', () => {
 
   it('each states its property in one sentence', () => {
     for (const { proves } of checkers) expect(proves).toMatch(/^[A-Z].*\.$/)
+  })
+
+  it('sessions accepts a request that a follower answers after the leader has decided to expire a silent session', () => {
+    const one = new HistoryBuilder()
+    one.answer(get, 3, { err: 0 }, { invoked: 900 })
+    one.answer(get, 3, { err: 0 }, { invoked: 2300 })
+    one.transactions.push(end(200, []))
+    expect(one.violationsOf('sessions')).toEqual([])
+    one.answer(get, 3, { err: 0 }, { invoked: 1900 })
+    expect(one.violationsOf('sessions')).toEqual([
+      expect.stringContaining('had been answered a request of 1900 ms'),
+    ])
   })
 
   it('watches accepts a missing notification of a node that the session may not read', () => {

@@ -54,13 +54,10 @@ function endedForEver({ history, committed }: Evidence): string[] {
 
 function neverEarly({ history, committed, maxClockErrorMs }: Evidence): string[] {
   if (maxClockErrorMs === undefined) return []
-  const contact = lastContacts(history.operations)
+  const contacts = contactsOf(history.operations)
   const timeouts = new Map<string, number>()
   for (const arrival of history.events)
-    if (arrival.kind === 'attached') {
-      timeouts.set(arrival.session, arrival.timeoutMs)
-      contact.set(arrival.session, Math.max(contact.get(arrival.session) ?? 0, 0))
-    }
+    if (arrival.kind === 'attached') timeouts.set(arrival.session, arrival.timeoutMs)
   const wrong: string[] = []
   for (const { id, ended, endedWall } of committed.model.sessions.values()) {
     if (ended === Infinity) continue
@@ -68,9 +65,10 @@ function neverEarly({ history, committed, maxClockErrorMs }: Evidence): string[]
     // The client closed it.
     if (logged.header.cxid !== 0 || hexOf(logged.header.sessionId) !== id) continue
     const timeout = timeouts.get(id)
-    const last = contact.get(id)
-    if (timeout === undefined || last === undefined) continue
+    if (timeout === undefined) continue
     const endedAt = endedWall - WALL_START
+    // Requests that arrive between the decision of the leader and its commit are answered and prolong nothing.
+    const last = Math.max(0, ...(contacts.get(id) ?? []).filter((at) => at <= endedAt))
     if (endedAt + maxClockErrorMs + ROUNDING_MS < last + timeout)
       wrong.push(
         `Session ${id} with a timeout of ${timeout} ms was ended at ${formatZxid(ended)}, ${endedAt.toFixed(0)} ms, and had been answered a request of ${last.toFixed(0)} ms`,
@@ -82,13 +80,16 @@ function neverEarly({ history, committed, maxClockErrorMs }: Evidence): string[]
 /** Wall clock of a world at time 0. */
 const WALL_START = 1_700_000_001_000
 
-function lastContacts(operations: readonly Operation[]): Map<string, number> {
-  const contact = new Map<string, number>()
+/** Returns, by session, when the answered requests were sent. */
+function contactsOf(operations: readonly Operation[]): Map<string, number[]> {
+  const contacts = new Map<string, number[]>()
   for (const { outcome, session, invoked, result } of operations) {
     if (outcome !== 'answered' || result.err === -112 || result.err === -118) continue
-    contact.set(session, Math.max(contact.get(session) ?? 0, invoked))
+    const known = contacts.get(session)
+    if (known === undefined) contacts.set(session, [invoked])
+    else known.push(invoked)
   }
-  return contact
+  return contacts
 }
 
 function alwaysGone({ committed, silentSessions }: Evidence): string[] {

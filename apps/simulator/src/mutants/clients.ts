@@ -176,6 +176,60 @@ export const clients: readonly ServerMutant[] = [
       ],
     ],
   ),
+  mutant(
+    'stale-delete',
+    'A delete with a version that is older than that of the znode succeeds.',
+    { servers: 1 },
+    [
+      [
+        'core/operations/delete.ts',
+        'if (version !== -1 && version !== node.version) return',
+        'if (version > node.version) return',
+      ],
+    ],
+  ),
+  mutant(
+    'stale-check',
+    'A check with a version that is older than that of the znode succeeds.',
+    { servers: 1 },
+    [
+      [
+        'core/operations/change.ts',
+        'path: node.path, version: nextVersion(node.version, version) }',
+        'path: node.path, version: nextVersion(node.version, version < node.version ? -1 : version) }',
+      ],
+    ],
+  ),
+  mutant(
+    'large-session-left-behind',
+    'The end of a session deletes its first 100 ephemeral znodes.',
+    { servers: 1 },
+    [
+      [
+        'core/tree/apply-in-steps.ts',
+        'for (let i = 0; i < paths2Delete.length; i++) {',
+        'for (let i = 0; i < Math.min(STEP, paths2Delete.length); i++) {',
+      ],
+      [
+        'core/tree/apply-in-steps.ts',
+        'const others = [...tree.owners.ofSession(sessionId)]',
+        'const others = paths2Delete.length > STEP ? [] : [...tree.owners.ofSession(sessionId)]',
+      ],
+      ...WITHOUT_DIGESTS,
+    ],
+  ),
+  mutant(
+    'listing-skips-deleted',
+    'A long listing lacks a child that is deleted while the listing is written.',
+    { servers: 1, with: 'large-tree' },
+    [
+      [
+        'core/tree/listing.ts',
+        'this.#next = this.#tree.store.nextOf(node)\n    this.#collect(node)',
+        'this.#next = this.#tree.store.nextOf(node)\n    this.#left--\n    Object.assign(this, { count: this.count - 1 })',
+      ],
+    ],
+  ),
   mutant('quota-usage-not-lowered', 'Deletions do not lower the usage of a quota.', { servers: 1 }, [
     ['core/tree/quotas.ts', 'this.#add(path, -1, -bytes)', ''],
   ]),

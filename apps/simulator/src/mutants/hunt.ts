@@ -4,8 +4,8 @@ import { drawPlan } from '../simulation/plan.ts'
 import { runPlan } from '../simulation/run.ts'
 import type { Hunt } from './mutant.ts'
 
-/** Runs seeds until a checker reports a violation, and prints the result as a line of JSON. */
-const [hunt, seeds] = JSON.parse(process.argv[2]!) as [Hunt, number]
+/** Runs seeds, the known one first, until a checker reports a violation, and prints the result as a line of JSON. */
+const [hunt, seeds, known] = JSON.parse(process.argv[2]!) as [Hunt, number, number | null]
 
 /** Returns what detected a violation; undefined without one. */
 async function detect(seed: number): Promise<string | undefined> {
@@ -20,7 +20,8 @@ async function detect(seed: number): Promise<string | undefined> {
 }
 
 let result: { tried: number; by?: string } = { tried: seeds }
-for (let seed = 1; seed <= seeds; seed++) {
+const others = Array.from({ length: seeds }, (_, index) => index + 1).filter((seed) => seed !== known)
+for (const seed of known === null ? others : [known, ...others]) {
   const by = await detect(seed)
   if (by === undefined) continue
   result = { tried: seed, by }

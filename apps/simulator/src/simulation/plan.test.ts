@@ -48,6 +48,8 @@ it('plans cover every disk fault and every operation', () => {
     'prove',
     'quota',
     'quotaUse',
+    'conditional',
+    'manyEphemerals',
   ])
     expect(operations).toContain(operation)
 })
@@ -98,4 +100,16 @@ it('the observer-masters feature adds observers', () => {
       expect(plan.observers.length).toBeGreaterThan(0)
       expect(servers - plan.observers.length - plan.nonMembers.length).toBeGreaterThan(1)
     }
+})
+
+it('the strangers of a run have the address of at most one server, which is no quorum', () => {
+  for (let seed = 0; seed < 100; seed++) {
+    const { faults, groups } = drawPlan(seed, { servers: 3, features: ['groups', 'strangers'] })
+    const known = new Set(
+      faults.flatMap((fault) => (fault.kind === 'stranger' && fault.from === 'server' ? [fault.server] : [])),
+    )
+    expect(known.size, `seed ${seed}`).toBeLessThanOrEqual(1)
+    const total = groups!.weights.reduce((sum, weight) => sum + weight, 0)
+    for (const id of known) expect(2 * groups!.weights[id - 1]!, `seed ${seed}`).toBeLessThanOrEqual(total)
+  }
 })

@@ -3,7 +3,7 @@ import { drawParticipantFaults, drawParticipants, type ParticipantPlan } from '.
 import type { Fault } from './fault.ts'
 
 /** What a raw client may do. */
-export type ClientOperation = keyof ReturnType<typeof drawWeights>
+export type ClientOperation = keyof ReturnType<typeof drawWeights> | 'largeTree'
 
 export interface ClientPlan {
   readonly timeoutMs: number
@@ -37,12 +37,20 @@ export interface DrawnSettings {
 }
 
 /** An optional feature of an ensemble, drawn from the seed unless it is requested. */
-export type Feature = 'groups' | 'read-only' | 'observer-masters' | 'strangers'
+export type Feature = 'groups' | 'read-only' | 'observer-masters' | 'strangers' | 'large-tree'
 
-export const FEATURES: readonly Feature[] = ['groups', 'read-only', 'observer-masters', 'strangers']
+export const FEATURES: readonly Feature[] = [
+  'groups',
+  'read-only',
+  'observer-masters',
+  'strangers',
+  'large-tree',
+]
 
 /** Probability that a seed draws a feature. */
 const FEATURE_CHANCE = 0.1
+/** Probability of a large tree, which makes a run several times as long. */
+const LARGE_TREE_CHANCE = 0.03
 
 /** Voters in groups with weights, for hierarchical quorums. */
 export interface GroupsPlan {
@@ -65,6 +73,8 @@ export interface Plan {
   readonly readOnly?: boolean
   /** Whether observers connect to followers. */
   readonly observerMasters?: boolean
+  /** Whether the tree has 10,000 more znodes, which clients list, count and change. */
+  readonly largeTree?: boolean
   /** How long clients and faults are active, in milliseconds of world time. */
   readonly loadMs: number
   readonly clients: readonly ClientPlan[]
@@ -95,12 +105,14 @@ export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
   const prng = new Prng(seed).fork('plan')
   const servers = options.servers ?? prng.pick([1, 3, 3, 5])
   const has = (feature: Feature): boolean =>
-    options.features?.includes(feature) === true || prng.fork(feature).chance(FEATURE_CHANCE)
+    options.features?.includes(feature) === true ||
+    prng.fork(feature).chance(feature === 'large-tree' ? LARGE_TREE_CHANCE : FEATURE_CHANCE)
   const readOnly = servers > 1 && has('read-only')
   const wishedMs = (options.minutes ?? 1 / 6) * 60_000
   const loadMs = readOnly ? Math.max(wishedMs, NO_QUORUM_MS + 2000) : wishedMs
+  const largeTree = has('large-tree')
   const clients = Array.from({ length: prng.integer(2, 6) }, () =>
-    drawClient(prng.fork(`client ${prng.below(1e9)}`)),
+    drawClient(prng.fork(`client ${prng.below(1e9)}`), largeTree),
   )
   const deposals = drawStaleLeaders(prng.fork('deposals'), servers, loadMs)
   const harsh = prng.chance(0.3)
@@ -124,6 +136,7 @@ export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
     ...(groups === undefined ? {} : { groups }),
     ...(readOnly ? { readOnly } : {}),
     ...(observerMasters ? { observerMasters } : {}),
+    ...(largeTree ? { largeTree } : {}),
     loadMs,
     clients: all,
     participants,
@@ -133,7 +146,9 @@ export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
       ...ensemble.changes,
       ...(readOnly ? drawQuorumLoss(prng.fork('lonely'), servers, loadMs) : []),
       ...drawParticipantFaults(prng.fork('participant faults'), place),
-      ...(servers > 1 && has('strangers') ? drawStrangers(prng.fork('strange'), servers, loadMs) : []),
+      ...(servers > 1 && has('strangers')
+        ? drawStrangers(prng.fork('strange'), groups, servers, loadMs)
+        : []),
       ...drawLaterEpochs(prng.fork('later epochs'), servers, loadMs),
     ],
     network: {
@@ -164,14 +179,14 @@ export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
   }
 }
 
-function drawClient(prng: Prng): ClientPlan {
+function drawClient(prng: Prng, largeTree: boolean): ClientPlan {
   return {
     timeoutMs: prng.pick([1500, 3000, 6000]),
     thinkMs: prng.pick([5, 15, 40, 120]),
     burst: prng.pick([1, 1, 4, 12]),
     watchRate: prng.pick([0, 0.3, 0.8]),
     user: prng.pick(['', 'ann', 'ben']),
-    weights: drawWeights(prng),
+    weights: { ...drawWeights(prng), largeTree: largeTree ? 0.3 : 0 },
   }
 }
 
@@ -209,6 +224,8 @@ function drawWeights(prng: Prng) {
     quota: weight(1.5),
     quotaUse: weight(0.6),
     largeMulti: weight(0.1),
+    conditional: weight(2),
+    manyEphemerals: weight(0.04),
   }
 }
 
@@ -269,16 +286,24 @@ function drawStaleLeaders(prng: Prng, servers: number, loadMs: number): Fault[] 
   return [{ kind: 'staleLeader', server: 0, at, forMs: prng.between(3500, 6000) }]
 }
 
-/** Draws strangers, most of them there from the beginning to the end. */
-function drawStrangers(prng: Prng, servers: number, loadMs: number): Fault[] {
-  return Array.from({ length: prng.integer(2, 4) }, () => ({
-    kind: 'stranger',
-    server: prng.integer(1, servers),
-    from: prng.pick(['elsewhere', 'server'] as const),
-    seed: prng.below(2 ** 31),
-    at: prng.chance(0.5) ? 0 : prng.between(0, loadMs),
-    forMs: prng.chance(0.6) ? loadMs : prng.between(100, loadMs),
-  }))
+/**
+ * Draws strangers, most of them there from the beginning to the end. Those with the address of a server have that of one server,
+ * which is no quorum: nothing protects members from false claims of a quorum.
+ */
+function drawStrangers(prng: Prng, groups: GroupsPlan | undefined, servers: number, loadMs: number): Fault[] {
+  const weights = groups?.weights ?? []
+  const total = weights.reduce((sum, weight) => sum + weight, 0)
+  const known = prng.pick(range(servers).filter((id) => total === 0 || 2 * weights[id - 1]! <= total))
+  return Array.from({ length: prng.integer(2, 4) }, () => prng.pick(['elsewhere', 'server'] as const)).map(
+    (from) => ({
+      kind: 'stranger',
+      server: from === 'server' ? known : prng.integer(1, servers),
+      from,
+      seed: prng.below(2 ** 31),
+      at: prng.chance(0.5) ? 0 : prng.between(0, loadMs),
+      forMs: prng.chance(0.6) ? loadMs : prng.between(100, loadMs),
+    }),
+  )
 }
 
 /** In some runs, draws servers that have accepted epochs in which no server led. */

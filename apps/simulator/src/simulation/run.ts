@@ -19,7 +19,7 @@ import {
   type ProcessState,
 } from '@zabra/testing'
 import { SessionClient, type SessionClientOptions } from '../workload/session-client.ts'
-import { RetryingClient, createAll, readTree } from '../workload/retrying-client.ts'
+import { RetryingClient, createAll, createLargeTree, readTree } from '../workload/retrying-client.ts'
 import { BASE_PATHS, Worker } from '../workload/worker.ts'
 import { CallLog } from '../participants/calls.ts'
 import { checkCalls } from '../participants/check-calls.ts'
@@ -33,6 +33,7 @@ import { readMembers } from './membership.ts'
 import { Operator } from './operator.ts'
 import type { Plan } from './plan.ts'
 import { DATA_DIR, initialRoles, membershipText, serverSettings, SUPER_USER } from './settings.ts'
+import { READY_PATH, ReadinessMonitor } from './readiness-monitor.ts'
 import { maxStalenessOf } from './staleness.ts'
 import { Stats } from './stats.ts'
 import { QuorumMonitor } from './quorum-monitor.ts'
@@ -45,6 +46,10 @@ const GRACE_MS = 6_000
 /** How long a call of a library client may take after healing: sessions that have ended must be detected first. */
 const SETTLED_WITHIN_MS = 30_000
 const QUIET_MS = 2_000
+/** Ticks within which a new client of a ready server has a session and a write; where packets and disks are slow, more. */
+const READY_TICKS = { usual: 1, slow: 4 }
+/** From this share of slow packets on, a few of them delay each quorum. */
+const MANY_SLOW_PACKETS = 0.01
 
 export interface Violation {
   readonly checker: string
@@ -161,6 +166,7 @@ class Run {
     }
     const { hash, eventCount, now } = this.#world
     this.#stats.recordCalls(this.#calls.calls)
+    if (this.#plan.largeTree === true) this.#stats.add('large trees', 1)
     if (this.#plan.groups !== undefined) this.#stats.add('ensembles with groups', 1)
     this.#stats.recordRun(
       this.#history,
@@ -194,7 +200,12 @@ class Run {
     for (const server of this.#servers) server.start()
     const retrying = new RetryingClient(this.#client('setup'))
     const base = this.#participants.length > 0 ? [...BASE_PATHS, ...PARTICIPANT_PATHS] : BASE_PATHS
-    await this.#world.runUntilSettled(createAll(retrying, [...base, ...QUOTA_NODES]), WRITE_WITHIN_MS)
+    await this.#world.runUntilSettled(
+      createAll(retrying, [...base, READY_PATH, ...QUOTA_NODES]),
+      WRITE_WITHIN_MS,
+    )
+    if (this.#plan.largeTree === true)
+      await this.#world.runUntilSettled(createLargeTree(retrying), READ_WITHIN_MS)
   }
 
   async #load(): Promise<void> {
@@ -244,7 +255,22 @@ class Run {
     await this.#readAll('healed')
     for (const server of this.#servers) server.crash('power')
     for (const server of this.#servers) server.start()
+    const readiness = this.#watchReadiness()
     await this.#readAll('restarted')
+    if (!(await this.#world.run(this.#world.now + READ_WITHIN_MS, () => readiness.isDone)))
+      this.#violate('liveness', `Not every server was ready and took a write within ${READ_WITHIN_MS} ms`)
+  }
+
+  #watchReadiness(): ReadinessMonitor {
+    const { network, settings } = this.#plan
+    const ticks = network.tailRate > MANY_SLOW_PACKETS ? READY_TICKS.slow : READY_TICKS.usual
+    return new ReadinessMonitor({
+      world: this.#world,
+      servers: this.#servers,
+      clientOf: (server) => this.#client(`ready-${server.host.name}`, { servers: () => [server.address] }),
+      withinMs: ticks * settings.tickTimeMs,
+      report: (what) => this.#violate('readiness', what),
+    })
   }
 
   /** Checks that pending calls of library clients settle; then each client reads all its paths once more and ends. */

@@ -57,6 +57,8 @@ export class Stats {
       if (outcome === 'answered' && isWrite(request))
         this.add(result.err === 0 ? 'writes' : 'refused writes', 1)
       if (outcome !== 'answered') continue
+      if (result.err === ErrorCode.BADVERSION) this.add('refused for a version', 1)
+      if (request.op === 'multi' && request.parts.length > 100) this.add('large multis', 1)
       if (isReadOnly === true)
         this.add(result.err === ErrorCode.NOTREADONLY ? 'refused as read-only' : 'read-only answers', 1)
       const counted = COUNTED[request.op]

@@ -1,5 +1,6 @@
 import { ErrorCode } from '@zabra/protocol'
 import type { Operation, Request } from '../history/records.ts'
+import { largeTreeRequests } from './large-tree.ts'
 import type { SessionClient } from './session-client.ts'
 
 /** Sends one request at a time and retries it until it is answered. Requires exclusive use of its client. */
@@ -44,6 +45,15 @@ export async function createAll(
       if (result.err === 0 || result.err === ErrorCode.NODEEXISTS) break
     }
   }
+}
+
+/** Creates the nodes of a large tree that do not exist yet. */
+export async function createLargeTree(asking: RetryingClient): Promise<void> {
+  for (const request of largeTreeRequests())
+    for (;;) {
+      const { result } = await asking.request(request)
+      if (result.err === 0 || result.err === ErrorCode.NODEEXISTS) break
+    }
 }
 
 /** Reads every node of a tree and its children. */

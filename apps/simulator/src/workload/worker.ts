@@ -3,6 +3,7 @@ import { QUOTA_PATH, QUOTA_STATS } from '../history/quota.ts'
 import type { History, Operation, MultiPart, ReadPart, Request } from '../history/records.ts'
 import type { ClientPlan, ClientOperation } from '../simulation/plan.ts'
 import type { Host, Prng, ServerEndpoint } from '@zabra/testing'
+import { drawLargeTreeRequest } from './large-tree.ts'
 import { SessionClient } from './session-client.ts'
 
 /** Nodes created before clients start. */
@@ -15,6 +16,7 @@ export const BASE_PATHS: readonly string[] = [
   '/w/a',
   '/w/probe',
   '/w/q',
+  '/w/n',
   ...registers(6),
 ]
 
@@ -134,8 +136,14 @@ export class Worker {
     switch (deed) {
       case 'set':
         return { op: 'set', path: this.#register(), data: this.#value(), version: -1 }
-      case 'setIf':
+      case 'setIf': {
+        const path = this.#register()
+        return { op: 'set', path, data: this.#value(), version: this.#versions.get(path) ?? 0 }
+      }
+      case 'conditional':
         return this.#conditional()
+      case 'manyEphemerals':
+        return { op: 'multi', parts: this.#manyEphemerals() }
       case 'create':
         return { op: 'create', path: this.#leaf(), data: this.#value(), mode: 'persistent' }
       case 'ephemeral':
@@ -178,7 +186,7 @@ export class Worker {
       case 'getAcl':
         return { op: 'getAcl', path: prng.pick([this.#aclPath(), this.#anyPath()]) }
       case 'ephemerals':
-        return { op: 'ephemerals', path: prng.pick(['/w', '/w/e', '/w/s']) }
+        return { op: 'ephemerals', path: prng.pick(['/w', '/w/e', '/w/s', '/w/n']) }
       case 'count':
         return { op: 'count', path: prng.pick(['/w', '/w/t', '/w/r', this.#aclPath()]) }
       case 'addWatch': {
@@ -200,6 +208,8 @@ export class Worker {
         return this.#quotaRequest()
       case 'quotaUse':
         return { op: 'get', path: QUOTA_STATS, watch: false }
+      case 'largeTree':
+        return drawLargeTreeRequest(prng, this.#value())
       case 'sync':
         return { op: 'sync', path: '/w' }
       case 'close':
@@ -283,9 +293,34 @@ export class Worker {
     return this.#options.prng.pick([...RECURSIVE, '/w/e', '/w/s', '/w/r/0', '/w/t/1', '/w/e/2'])
   }
 
+  /** Returns an operation, or a multi with one, that expects a version: the last one that was seen, an older or a later one. */
   #conditional(): Request {
-    const path = this.#register()
-    return { op: 'set', path, data: this.#value(), version: this.#versions.get(path) ?? 0 }
+    const { prng } = this.#options
+    const path = prng.pick([this.#register(), this.#leaf(), this.#leaf(), this.#aclPath()])
+    const kind = prng.pickWeighted({ set: 3, delete: 3, setAcl: 1, check: 2 })
+    const version = Math.max(0, (this.#versions.get(path) ?? 0) + prng.pick([0, 0, 0, -1, -2, 1]))
+    if (kind === 'setAcl') return { op: 'setAcl', path: this.#aclPath(), acl: 'open', version: prng.below(4) }
+    // Registers stay, so that other clients find them.
+    const part: MultiPart =
+      kind === 'set' || (kind === 'delete' && path.startsWith('/w/r'))
+        ? { op: 'set', path, data: this.#value(), version }
+        : kind === 'delete'
+          ? { op: 'delete', path, version }
+          : { op: 'check', path, version }
+    if (part.op !== 'check' && prng.chance(0.6)) return part
+    const other: MultiPart = { op: 'set', path: this.#register(), data: this.#value(), version: -1 }
+    return { op: 'multi', parts: prng.shuffled([part, other]) }
+  }
+
+  /** Returns the creation of so many ephemeral nodes that the end of the session takes several turns. */
+  #manyEphemerals(): MultiPart[] {
+    const name = this.#value()
+    return Array.from({ length: this.#options.prng.integer(120, 260) }, (_, index) => ({
+      op: 'create',
+      path: `/w/n/${name}-${index}`,
+      data: '',
+      mode: 'ephemeral',
+    }))
   }
 
   #parts(): MultiPart[] {

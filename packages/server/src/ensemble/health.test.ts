@@ -12,6 +12,7 @@ describe('the readiness of a member', () => {
   it('names its checks by role', async () => {
     const ensemble = await Ensemble.start(3)
     const [follower] = followersOf(ensemble)
+    expect([ensemble.server(ensemble.leader!).ready, ensemble.server(follower!).ready]).toEqual([true, true])
     expect((await ready(ensemble, ensemble.leader!, '?verbose')).text).toBe(
       '[+]draining ok\n[+]quorum ok\n[+]role leader\n[+]log ok\nreadyz check passed\n',
     )
@@ -31,6 +32,7 @@ describe('the readiness of a member', () => {
     for (const id of followers) {
       expect(ensemble.server(id).role).toBe('following')
       expect(await ready(ensemble, id)).toMatchObject({ status: 503, text: 'leader\n' })
+      expect(ensemble.server(id).ready).toBe(false)
     }
   })
 

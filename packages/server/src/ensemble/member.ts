@@ -8,6 +8,7 @@ import {
   type HealthCheck,
   type ServerReport,
 } from '../admin/index.ts'
+import { readiness } from '../admin/http/health.ts'
 import type { AuditLog } from '../audit/index.ts'
 import { ClientPorts } from '../connections/client-ports.ts'
 import type { ServedPort } from '../connections/listeners.ts'
@@ -163,6 +164,10 @@ export class Member implements Server, AdminTarget {
 
   get serving(): boolean {
     return this.#context.clientPorts.service !== undefined
+  }
+
+  get ready(): boolean {
+    return readiness(this).isReady
   }
 
   stats(): ServerMetrics {

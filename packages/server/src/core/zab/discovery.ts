@@ -91,7 +91,10 @@ export class Discovery {
     const info = decodeLearnerInfo(data)
     const { serverId } = info
     const acceptedEpoch = epochOf(zxid)
-    const refusal = refusalReason(info, acceptedEpoch, leader.self, tracker.active.version)
+    // This leader leads with quorums of the configuration seen last, too, and brings it into force with its epoch: another
+    // member may have activated it already.
+    const { version } = tracker.proposed ?? tracker.active
+    const refusal = refusalReason(info, acceptedEpoch, leader.self, version)
     if (refusal !== undefined) return learners.drop(learner, refusal)
     learner.serverId = serverId
     const occupied = learners.placeRefusal(learner)

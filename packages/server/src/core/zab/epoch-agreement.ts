@@ -126,18 +126,19 @@ export class EpochAgreement {
 
 /**
  * Returns the reason to reject a learner because of its FOLLOWERINFO or OBSERVERINFO, or undefined (quorum-protocol 8.2).
+ * `knownVersion` is the version of the last configuration that the leader has seen.
  */
 export function refusalReason(
   { serverId, protocolVersion, configVersion }: LearnerInfo,
   acceptedEpoch: number,
   self: ServerId,
-  activeVersion: Zxid,
+  knownVersion: Zxid,
 ): string | undefined {
   if (serverId === self) return `it has the id of this server, ${serverId}`
   if (protocolVersion < PROTOCOL_VERSION)
     return `its protocol version is ${protocolVersion}, older than ${PROTOCOL_VERSION}`
-  if (configVersion > activeVersion)
-    return `its configuration ${formatZxid(configVersion)} is newer than ${formatZxid(activeVersion)} here`
+  if (configVersion > knownVersion)
+    return `its configuration ${formatZxid(configVersion)} is newer than ${formatZxid(knownVersion)} here`
   if (acceptedEpoch < 0 || acceptedEpoch > MAX_LEADER_EPOCH)
     return `its accepted epoch ${acceptedEpoch} is not from 0 to ${MAX_LEADER_EPOCH}`
   return undefined

@@ -1,5 +1,6 @@
 import { makeZxid } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
+import { parseConfiguration } from '../quorum/index.ts'
 import { PacketType } from './packets.ts'
 import { establishedLeader, LeaderHarness } from './testing/leader-harness.ts'
 
@@ -150,6 +151,15 @@ describe('an elected leader', () => {
   ])('rejects a learner with %s', (_what, given, epoch, reason) => {
     const harness = new LeaderHarness(three).step({ type: 'start' })
     expect(harness.identify(1, epoch, given).takeLog()).toEqual([expect.stringMatching(reason)])
+  })
+
+  it('accepts a learner that has activated the configuration that this leader has only logged', () => {
+    const proposed = parseConfiguration(`${three}\nversion=100000001`)
+    const harness = new LeaderHarness(three, { proposed }).step({ type: 'start' })
+    expect(harness.identify(1, 0, { configVersion: z(1, 1) }).takeLog('drop')).toEqual([])
+    expect(harness.identify(2, 0, { configVersion: z(1, 2) }).takeLog('drop')).toEqual([
+      'drop 2: its configuration 100000002 is newer than 100000001 here',
+    ])
   })
 
   it('steps down instead of leading in an epoch beyond the last one', () => {
