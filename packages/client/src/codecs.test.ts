@@ -37,7 +37,7 @@ it('a schema that transforms decodes to its output and writes a value that decod
 
 it('json refuses a schema or a function that answers with a promise', () => {
   const asynchronous = z.number().refine(async () => false)
-  expect(() => json(asynchronous).encode(1)).toThrow(/synchronously|promise/i)
+  expect(() => json(asynchronous).encode(1)).toThrow(/synchronous/)
   expect(() =>
     json(
       v.pipeAsync(
@@ -45,8 +45,8 @@ it('json refuses a schema or a function that answers with a promise', () => {
         v.checkAsync(async () => false),
       ) as never,
     ).encode(1),
-  ).toThrow(/synchronously/)
-  expect(() => json(async (value) => value).decode(utf8.encode('1'))).toThrow(/synchronously/)
+  ).toThrow(/synchronous/)
+  expect(() => json(async (value) => value).decode(utf8.encode('1'))).toThrow(/synchronous/)
 })
 
 it('json refuses something that is no schema, where the codec is made', () => {

@@ -47,8 +47,7 @@ export function json<T>(schema?: Schema<T>): Codec<T> {
   return {
     encode(value) {
       const text = JSON.stringify(value) as string | undefined
-      if (text === undefined)
-        throw new TypeError(`Expected a value that JSON can represent, got ${typeof value}`)
+      if (text === undefined) throw new TypeError(`Expected a value for JSON, got ${typeof value}`)
       // JSON drops and converts: NaN becomes null. What counts is that a reader accepts the text.
       if (schema !== undefined) check(JSON.parse(text))
       return utf8.encode(text)
@@ -61,40 +60,30 @@ export function json<T>(schema?: Schema<T>): Codec<T> {
 function validatorOf<T>(schema: Schema<T> | undefined): (value: unknown) => T {
   if (schema === undefined) return (value) => value as T
   // The types of arktype are functions with the interface.
-  if ((typeof schema === 'object' || typeof schema === 'function') && '~standard' in schema) {
-    const { validate, vendor } = schema['~standard']
-    return (value) => {
-      const result = validate(value)
-      if (isPromise(result)) throw asyncError(result, `schema of ${vendor}`)
-      if (result.issues !== undefined) throw new TypeError(describeIssues(result.issues))
-      return result.value
-    }
+  const standard = (schema as Partial<StandardSchema<T>>)['~standard']
+  if (standard === undefined) {
+    if (typeof schema === 'function') return (value) => synchronous(schema(value))
+    throw new TypeError(`Expected a schema with '~standard' or a function, got ${typeof schema}`)
   }
-  if (typeof schema !== 'function')
-    throw new TypeError(
-      `Expected a schema with '~standard' (zod 3.24, valibot 1, arktype 2 or later) or a function, got ${typeof schema}`,
-    )
   return (value) => {
-    const result = schema(value)
-    if (isPromise(result)) throw asyncError(result, 'function')
-    return result
+    const { issues, ...result } = synchronous(standard.validate(value))
+    if (issues !== undefined) throw new TypeError(`Refused by the schema: ${describe(issues)}`)
+    return (result as { readonly value: T }).value
   }
 }
 
-const isPromise = (value: unknown): value is PromiseLike<unknown> =>
-  typeof (value as { then?: unknown } | null | undefined)?.then === 'function'
-
-function asyncError(result: PromiseLike<unknown>, what: string): TypeError {
+/** Returns a result that is no promise. Throws a `TypeError` for one. */
+function synchronous<T>(result: T | PromiseLike<T>): T {
+  if (typeof (result as PromiseLike<T> | null)?.then !== 'function') return result as T
   // The promise is dropped: its rejection must not end the process.
-  result.then(undefined, () => {})
-  return new TypeError(`Expected a ${what} that validates synchronously, got a promise`)
+  ;(result as PromiseLike<T>).then(undefined, () => {})
+  throw new TypeError('Expected a synchronous schema, got a promise')
 }
 
-function describeIssues(issues: readonly StandardIssue[]): string {
-  const shown = issues.slice(0, MAX_ISSUES).map(({ message, path = [] }) => {
-    const keys = path.map((part) => String(typeof part === 'object' ? part.key : part))
-    return keys.length === 0 ? message : `${keys.join('.')}: ${message}`
-  })
-  const more = issues.length > MAX_ISSUES ? `; and ${issues.length - MAX_ISSUES} more` : ''
-  return `The schema refuses the value: ${shown.join('; ')}${more}`
-}
+const describe = (issues: readonly StandardIssue[]): string =>
+  issues
+    .slice(0, MAX_ISSUES)
+    .map(({ message, path = [] }) =>
+      [...path.map((part) => String(typeof part === 'object' ? part.key : part)), message].join(': '),
+    )
+    .join('; ')

@@ -5,6 +5,7 @@ import { UsageError } from './errors.ts'
 import { firstConnection } from './first-connection.ts'
 import { backoff } from './retry.ts'
 import { resolveServers, followSrv, resolveSrvServers } from './servers/srv.ts'
+import type { ExplainCode } from './session/connect-failure.ts'
 import type { SessionOptions } from './session/options.ts'
 import { Session } from './session/session.ts'
 import { checkSchemes } from './transport.ts'
@@ -23,6 +24,8 @@ export type ConnectOptions = ClientOptions & {
 export interface ConnectDefaults {
   readonly transport?: Transport
   readonly platform: Platform
+  /** Returns what an error code of the transport means, for those that every attempt would have. */
+  readonly explainCode?: ExplainCode
   /** Shows a warning of the process. */
   readonly warn?: (message: string) => void
   /** Wraps the instrumentation of the user with that of the platform. */
@@ -82,6 +85,7 @@ export async function connectWith(options: ConnectOptions, defaults: ConnectDefa
     callerStacks: options.callerStacks ?? false,
     redactPath: options.redactPath,
     onAttemptFailed: options.onAttemptFailed,
+    explainCode: defaults.explainCode,
   })
   const session = new Session(complete, options.session)
   const client = new ZooKeeperClient(session, chroot, true)

@@ -8,7 +8,7 @@ export const SET = '/set'
 const ELEMENTS = 12
 /** Between two requests of a client: the history of a long run stays small enough to be judged. */
 const PACE_MS = 15
-const once = { retry: false, timeout: 20_000 } as const
+const once = { retry: false, timeoutMs: 20_000 } as const
 
 const encoder = new TextEncoder()
 

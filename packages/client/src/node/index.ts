@@ -8,6 +8,7 @@ import { resolveServers, type FindServersOptions } from '../servers/srv.ts'
 import type { Client } from '../client-api.ts'
 import type { Platform, ServerAddress, Transport } from '../platform.ts'
 import { withDiagnostics } from './diagnostics.ts'
+import { explainTlsCode } from './tls-reasons.ts'
 import { nodeTransport } from './transport.ts'
 
 export * from '../core.ts'
@@ -49,7 +50,13 @@ const warn = (message: string): void =>
   process.emitWarning(message, { type: 'ZooKeeperWarning', code: 'ZABRA_NO_SERVER' })
 
 const nodeDefaults = (): NodeDefaults =>
-  (defaults ??= { transport: nodeTransport(), platform, warn, wrapInstrumentation: withDiagnostics })
+  (defaults ??= {
+    transport: nodeTransport(),
+    platform,
+    warn,
+    explainCode: explainTlsCode,
+    wrapInstrumentation: withDiagnostics,
+  })
 
 /** Opens a session and resolves when the server has granted it; see `connectWith`. */
 export function connect(options: ConnectOptions): Promise<Client> {

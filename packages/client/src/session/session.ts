@@ -290,7 +290,8 @@ export class Session
     this.#failedAttempts++
     callObserver(() => instrumentation?.attempt?.(info))
     callObserver(() => onAttemptFailed?.({ ...info, attempts: this.#failedAttempts }))
-    const reason = this.#id === 0n && this.#generation === 1 ? permanentReason(error) : undefined
+    const reason =
+      this.#id === 0n && this.#generation === 1 ? permanentReason(error, this.options.explainCode) : undefined
     if (reason === undefined) this.#hopeless.clear()
     else if (this.#hopeless.add(info.server).size >= this.hostProvider.size) {
       const message = `connect: no attempt can succeed: ${info.server}: ${reason}`
