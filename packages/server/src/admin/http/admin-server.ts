@@ -289,8 +289,11 @@ export class AdminServer {
   // Health
 
   #health(name: string, request: HttpRequest, check: string | undefined): HttpResponse {
-    if (name === 'livez') return text(200, 'ok\n')
     const target = this.#target
+    if (name === 'livez')
+      return target?.hasFailed === true
+        ? text(503, 'the state of this server cannot be trusted; its log says why; restart it\n')
+        : text(200, 'ok\n')
     if (name === 'startupz')
       return target === undefined ? text(503, 'reads the snapshot and the log\n') : text(200, 'ok\n')
     const { query, headers } = request
