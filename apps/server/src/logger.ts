@@ -6,7 +6,11 @@ import type { LogLevel } from './command.ts'
  * Creates a logger that writes readable lines with `pretty` and JSON lines without. Writes synchronously, so that the last line
  * before an exit is not lost. The caller imports `pretty` when needed, since loading it takes a tenth of a start with little data.
  */
-export function createLogger(level: LogLevel, pretty: typeof PinoPretty | undefined): Logger {
+export function createLogger(
+  level: LogLevel,
+  pretty: typeof PinoPretty | undefined,
+  { colorize = false } = {},
+): Logger {
   const options = { level, base: null, redact: ['*.password', 'password', 'superDigest', '*.superDigest'] }
   const json = {
     ...options,
@@ -14,8 +18,5 @@ export function createLogger(level: LogLevel, pretty: typeof PinoPretty | undefi
     formatters: { level: (label: string) => ({ level: label }) },
   }
   if (pretty === undefined) return pino(json, pino.destination({ fd: 1, sync: true }))
-  return pino(
-    options,
-    pretty({ colorize: true, translateTime: 'SYS:HH:MM:ss.l', sync: true, destination: 1 }),
-  )
+  return pino(options, pretty({ colorize, translateTime: 'SYS:HH:MM:ss.l', sync: true, destination: 1 }))
 }

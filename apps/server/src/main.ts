@@ -13,7 +13,8 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
   version: string
 }
 const terminal = process.stdout.isTTY
-const pretty = terminal ? (await import('pino-pretty')).default : undefined
+const format = process.env['LOG_FORMAT'] || (terminal ? 'text' : 'json')
+const pretty = format === 'text' ? (await import('pino-pretty')).default : undefined
 
 // After an uncaught error the state of the process is unknown: print the error and exit.
 for (const event of ['uncaughtException', 'unhandledRejection'] as const)
@@ -52,7 +53,7 @@ process.exitCode = await run({
   isTerminal: terminal,
   out: (text) => void process.stdout.write(text),
   err: (text) => void process.stderr.write(text),
-  logger: (level) => createLogger(level, pretty),
+  logger: (level) => createLogger(level, pretty, { colorize: terminal }),
   async start(settings, logger) {
     raiseInliningLimits()
     return createServer(settings, { ...(await platformFor(settings)), logger })
@@ -70,6 +71,10 @@ process.exitCode = await run({
     if (terminal) return () => {}
     process.on('SIGHUP', reload)
     return () => void process.off('SIGHUP', reload)
+  },
+  onToggleDebug(toggle) {
+    process.on('SIGUSR2', toggle)
+    return () => void process.off('SIGUSR2', toggle)
   },
   exit: (code) => process.exit(code),
 })

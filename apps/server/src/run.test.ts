@@ -32,6 +32,7 @@ function stage(argv: string[], overrides: Partial<Host> = {}) {
     exits: [] as number[],
     signal: ((): void => undefined) as (signal: string) => void,
     hangUp: (): void => undefined,
+    toggle: (): void => undefined,
     reloads: 0,
     closing: Promise.resolve(),
   }
@@ -56,6 +57,7 @@ function stage(argv: string[], overrides: Partial<Host> = {}) {
     now: () => state.now,
     onStop: (stop) => ((state.signal = stop), () => undefined),
     onReload: (reload) => ((state.hangUp = reload), () => undefined),
+    onToggleDebug: (toggle) => ((state.toggle = toggle), () => undefined),
     exit: (code) => void state.exits.push(code),
     ...overrides,
   }
@@ -170,12 +172,31 @@ describe('a running server', () => {
     expect(state.exits).toEqual([])
   })
 
+  test('logs more on SIGUSR2, and as before on the next one', async () => {
+    const levels: (string | undefined)[] = []
+    const logger: Logger = { ...silentLogger, level: 'warn' }
+    const { state, started } = stage(['--data', folder], { logger: () => logger })
+    await started
+    await Promise.resolve()
+    for (let i = 0; i < 2; i++) {
+      state.toggle()
+      levels.push(logger.level)
+    }
+    expect(levels).toEqual(['debug', 'warn'])
+  })
+
+  test('refuses a LOG_FORMAT that it does not know', async () => {
+    const { exit, printed } = stage(['--data', folder], { environment: { LOG_FORMAT: 'xml' } })
+    expect(await exit).toBe(2)
+    expect(printed.err).toContain('LOG_FORMAT: expected text or json, got "xml"')
+  })
+
   test('reloads its certificates on SIGHUP and keeps running', async () => {
     const { started, state, printed, exit } = stage(['--data', folder])
     await started
     state.hangUp()
     expect(state).toMatchObject({ reloads: 1, closed: 0 })
-    expect(printed.log).toContain('Reloading the certificates on SIGHUP')
+    expect(printed.log).toContain('Reloading certificates, tokens and the audit file on SIGHUP')
     state.signal('SIGTERM')
     expect(await exit).toBe(0)
   })

@@ -35,6 +35,8 @@ export interface Host {
   onStop(stop: (signal: string) => void): () => void
   /** Calls `reload` for each signal to reload certificates. Returns a function that unsubscribes. */
   onReload(reload: () => void): () => void
+  /** Calls `toggle` for each signal to log more, or as before. Returns a function that unsubscribes. */
+  onToggleDebug(toggle: () => void): () => void
   /** Ends the process at once. */
   exit(code: number): void
 }
@@ -71,7 +73,7 @@ function resolveSettings(options: Options, host: Host): ResolvedSettings {
     return { exitCode }
   }
   const level = options.logLevel ?? logLevelOf(host)
-  if (level === undefined) return { exitCode: ExitCode.badConfiguration }
+  if (level === undefined || !isLogFormatKnown(host)) return { exitCode: ExitCode.badConfiguration }
   if (loaded.settings === undefined) {
     for (const line of report(loaded)) host.err(`zabra-server: ${line}\n`)
     return { exitCode }
@@ -91,6 +93,13 @@ function logLevelOf(host: Host): LogLevel | undefined {
   return level
 }
 
+function isLogFormatKnown(host: Host): boolean {
+  const format = host.environment['LOG_FORMAT']
+  if (!format || format === 'text' || format === 'json') return true
+  host.err(`zabra-server: LOG_FORMAT: expected text or json, got ${JSON.stringify(format)}.\n`)
+  return false
+}
+
 async function serve(settings: ServerSettings, logger: Logger, host: Host): Promise<number> {
   let server: RunningServer
   const stop = waitForStop(host, logger)
@@ -102,8 +111,13 @@ async function serve(settings: ServerSettings, logger: Logger, host: Host): Prom
   }
   announce(server, settings, logger, host)
   const unsubscribeReload = host.onReload(() => {
-    logger.info({}, 'Reloading the certificates on SIGHUP')
+    logger.info({}, 'Reloading certificates, tokens and the audit file on SIGHUP')
     void server.reload()
+  })
+  const level = logger.level
+  const unsubscribeToggle = host.onToggleDebug(() => {
+    logger.level = logger.level === 'debug' ? level : 'debug'
+    logger.info({ level: logger.level }, 'The level of the log was changed by SIGUSR2')
   })
   try {
     const failure = await Promise.race([stop.requested, server.failed.then((reason) => ({ reason }))])
@@ -120,6 +134,7 @@ async function serve(settings: ServerSettings, logger: Logger, host: Host): Prom
   } finally {
     stop.unsubscribe()
     unsubscribeReload()
+    unsubscribeToggle()
   }
 }
 

@@ -1,5 +1,10 @@
+/** The levels of a log; each includes those before it. */
+export type LogLevel = 'error' | 'warn' | 'info' | 'debug'
+
 /** Writes log entries: structured context, then a message. Compatible with pino. Never pass a password, token or node data. */
 export interface Logger {
+  /** The least important level that is written; set it to change it. Absent where it cannot be changed. */
+  level?: string | undefined
   error(context: object, message: string): void
   warn(context: object, message: string): void
   info(context: object, message: string): void

@@ -31,6 +31,8 @@ export interface AdminTarget {
   readonly lastSnapshotAt: number | undefined
   /** Whether the server has begun to stop. */
   readonly isStopping: boolean
+  /** Whether the server has stopped because it cannot trust its state: only a restart helps. */
+  readonly hasFailed: boolean
   /** Whether the server drains: it accepts no new sessions, so that it can be stopped. */
   readonly isDraining: boolean
   /** Returns the checks of the current role, or of the search for one. */

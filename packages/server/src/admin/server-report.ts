@@ -47,6 +47,7 @@ export interface ServerReport {
   readonly watchNotifier: WatchNotifier<ClientChannel>
   readonly stats: ServerStats
   readonly audit: AuditLog | undefined
+  readonly slowRequests: Pick<ClientService['slowRequests'], 'newestFirst'>
   readonly connections: Iterable<ConnectionReport> & {
     readonly size: number
     ofSession(id: SessionId): ConnectionReport | undefined

@@ -31,6 +31,7 @@ import type { RoleMetrics } from './role-metrics.ts'
 import { SessionExpiry } from './session-expiry.ts'
 import { SlicedWork } from './sliced-work.ts'
 import { SessionUsers } from './session-users.ts'
+import { SlowRequests } from './slow-requests.ts'
 import { ServerStats } from './stats.ts'
 import { TokenBucket } from './token-bucket.ts'
 import { TurnShares } from './turn-shares.ts'
@@ -121,6 +122,7 @@ export class ClientService {
   readonly #staleWatches: SlicedWork
   readonly memory: MemoryBudget
   readonly refusals: RefusalLog
+  readonly slowRequests: SlowRequests
   readonly expiry: SessionExpiry
   readonly sessionUsers: SessionUsers
   readonly flushQueue = new FlushQueue((action) => this.runLater(action))
@@ -180,6 +182,13 @@ export class ClientService {
     this.passwords = passwords
     this.connections = new ConnectionRegistry({ ...settings, maxDescriptors: system.fileDescriptors().max })
     this.refusals = new RefusalLog(platform)
+    this.slowRequests = new SlowRequests({
+      clock,
+      logger,
+      limitMs: settings.slowRequestMs,
+      outstanding: () => this.pipeline.outstanding,
+      lastFsyncMs: () => stats.lastFsyncMs,
+    })
     this.memory = new MemoryBudget({
       bytes: settings.clientMemoryBytes,
       system,

@@ -5,6 +5,7 @@ import { failureOf, type Tree } from '../core/tree/index.ts'
 import type { SubTxn, Txn, Zxid } from '../core/types.ts'
 import type { AcceptedWrite } from '../pipeline/index.ts'
 import type { Flushable, FlushQueue } from './flush-queue.ts'
+import type { SlowClient, SlowRequests } from './slow-requests.ts'
 import type { ServerStats } from './stats.ts'
 
 /** A connection with so many buffered bytes is flushed before the end of the turn. */
@@ -42,6 +43,7 @@ export interface ReplyContext {
   readonly bufferPool: BufferPool
   readonly flushQueue: FlushQueue
   readonly stats: ServerStats
+  readonly slowRequests: SlowRequests
 }
 
 /** Writes replies and watch events into the buffer of one connection, which is flushed at the end of the turn. */
@@ -49,12 +51,12 @@ export class ReplyWriter {
   readonly writer: Writer
   readonly stats = new ConnectionStats()
   readonly #context: ReplyContext
-  readonly #channel: Flushable
+  readonly #channel: Flushable & SlowClient
   #multiResults: MultiResults | undefined
   /** The error number of the reply that was begun last. */
   #err = 0
 
-  constructor(context: ReplyContext, channel: Flushable) {
+  constructor(context: ReplyContext, channel: Flushable & SlowClient) {
     this.writer = new Writer(512, context.bufferPool)
     this.#context = context
     this.#channel = channel
@@ -119,8 +121,15 @@ export class ReplyWriter {
     this.recordReply(this.endFrame(mark), type, startedAt, now, latency)
   }
 
-  /** Counts a reply of `size` bytes in the statistics of the connection and of the server. */
-  recordReply(size: number, type: number, startedAt: number, now: number, latency: Summary): void {
+  /** Counts a reply of `size` bytes in the statistics of the connection and of the server; `write` is the write that it answers. */
+  recordReply(
+    size: number,
+    type: number,
+    startedAt: number,
+    now: number,
+    latency: Summary,
+    write?: AcceptedWrite,
+  ): void {
     const took = Math.max(0, now - startedAt)
     const own = this.stats
     own.lastOperation = type
@@ -130,7 +139,9 @@ export class ReplyWriter {
     if (took > own.maxLatency) own.maxLatency = took
     own.totalLatency += took
     latency.add(took)
-    const { stats } = this.#context
+    const { stats, slowRequests } = this.#context
+    if (took >= slowRequests.limitMs)
+      slowRequests.note(this.#channel, { type, err: this.#err, tookMs: took, replyBytes: size, write })
     stats.requests.count(type, this.#err)
     stats.lastResponseSize = size
     if (size > stats.maxResponseSize) stats.maxResponseSize = size

@@ -186,7 +186,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     if (isSessionMoved(write.logged.txn)) return this.#client.destroy(SESSION_MOVED_REASON)
     if (this.#shiftInFlight(write.type, write.xid) === undefined) return
     const size = this.#client.replyWriter.writeReply(write, err)
-    this.#recordReply(size, write.type, write.startedAt, this.#service.stats.updateLatency)
+    this.#recordReply(size, write.type, write.startedAt, this.#service.stats.updateLatency, write)
     if (write.type === OpCode.closeSession) this.#client.closeAfterFlush('Closed by its client')
     else this.process()
   }
@@ -404,9 +404,9 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     this.#recordReply(this.#client.replyWriter.endFrame(mark), type, startedAt, latency)
   }
 
-  #recordReply(size: number, type: number, startedAt: number, latency: Summary): void {
+  #recordReply(size: number, type: number, startedAt: number, latency: Summary, write?: AcceptedWrite): void {
     const { replyWriter } = this.#client
-    replyWriter.recordReply(size, type, startedAt, this.#service.turnTime, latency)
+    replyWriter.recordReply(size, type, startedAt, this.#service.turnTime, latency, write)
     if (!replyWriter.isFull) return
     this.#client.flush()
     this.#service.turnShares.checkNext()

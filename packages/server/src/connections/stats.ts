@@ -33,6 +33,7 @@ export class ServerStats {
   maxResponseSize = -1
   /** Flushes of the log that took longer than `fsync.warningthresholdms`. */
   slowFsyncs = 0
+  lastFsyncMs = 0
   received = 0
   sent = 0
   requestBytes = 0

@@ -153,6 +153,7 @@ export class Durability {
       durable: (zxid, entries, ms) => {
         stats.batchSize.add(entries)
         stats.fsyncTime.add(ms)
+        stats.lastFsyncMs = ms
         if (ms > settings.fsyncWarningThresholdMs) stats.slowFsyncs++
         this.#events.durable(zxid)
       },

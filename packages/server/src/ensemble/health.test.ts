@@ -121,3 +121,20 @@ describe('a drain', () => {
     })
   })
 })
+
+describe('liveness', () => {
+  it('fails once the server cannot trust its state, until the server is closed', async () => {
+    const fixture = await TestServer.start()
+    const client = await fixture.connect()
+    expect((await fixture.http.request('/livez')).status).toBe(200)
+    fixture.disk.injectFault = (operation) =>
+      operation === 'sync' || operation === 'write' ? { code: 'EIO' } : undefined
+    client.create(1, '/a')
+    await fixture.untilIdle()
+    const { status, text } = await fixture.http.request('/livez')
+    expect([status, text]).toEqual([503, expect.stringContaining('restart it')])
+    expect((await fixture.http.request('/readyz')).status).toBe(503)
+    await fixture.server.close()
+    await expect(fixture.http.request('/livez')).rejects.toThrow('closed')
+  })
+})

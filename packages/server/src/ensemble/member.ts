@@ -50,6 +50,7 @@ export class Member implements Server, AdminTarget {
   #resolveFailed: (reason: unknown) => void = () => {}
   #closing: Promise<void> | undefined
   #isStopped = false
+  #hasFailed = false
 
   constructor(
     settings: ServerSettings,
@@ -127,6 +128,10 @@ export class Member implements Server, AdminTarget {
 
   get isStopping(): boolean {
     return this.#closing !== undefined || this.#isStopped
+  }
+
+  get hasFailed(): boolean {
+    return this.#hasFailed
   }
 
   get isDraining(): boolean {
@@ -255,15 +260,15 @@ export class Member implements Server, AdminTarget {
     if (this.#isStopped) return
     const { membership, platform, clientPorts, security } = this.#context
     if (!membership.isStandalone && isDiskFull(error)) return this.#roles.onDiskFull(error)
-    this.#isStopped = true
+    this.#isStopped = this.#hasFailed = true
     const reason = error instanceof Error ? error.message : String(error)
     platform.logger.error({ reason }, 'The server stops: its state can no longer be trusted')
     this.#roles.stop()
     this.#resolveFailed(error)
     this.#roles.abort('Closed: the server has failed')
     security.stop()
+    // The HTTP port stays open, for probes of liveness, until the owner closes the server.
     void clientPorts.close()
-    void this.#admin.close()
   }
 
   async #close(): Promise<void> {

@@ -124,6 +124,15 @@ export const connectionRows = {
     defaultText: '`jute.maxbuffer`',
     description: 'Size beyond `jute.maxbuffer` that is accepted when transactions are read from the log.',
   }),
+  slowRequestMs: row({
+    group: requests,
+    key: 'slow.request.ms',
+    type: duration('ms'),
+    defaultValue: 200,
+    apacheDefault: 'none',
+    description:
+      'Time from which on a request is logged as slow, at most ten a second, and kept for `GET /api/v1/slow`; 0 turns both off.',
+  }),
   connectionThrottleTokens: row({
     group: requests,
     key: 'connection_throttle_tokens',

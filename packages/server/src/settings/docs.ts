@@ -96,6 +96,7 @@ function renderVariables(): string {
     ),
     cells('`ZOOCFG`, `ZOOCFGDIR`', 'name and folder of the configuration file'),
     cells(code('LOG_LEVEL'), '`error`, `warn`, `info` or `debug`, as `--log-level`'),
+    cells(code('LOG_FORMAT'), '`text` or `json`; by default text on a terminal'),
   )
   return `## Variables\n\n${table(['variable', 'stands for'], lines)}`
 }

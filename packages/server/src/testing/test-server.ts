@@ -14,7 +14,7 @@ import {
   type WatcherEvent,
   type Writer,
 } from '@zabra/protocol'
-import { MemoryDisk, type Logger, type MemoryConnection, type Platform } from '@zabra/runtime'
+import { MemoryDisk, type Logger, type LogLevel, type MemoryConnection, type Platform } from '@zabra/runtime'
 import { FramedConnection, holdWrites, ManualPlatform, type Reply } from '@zabra/testkit'
 import { defaults, type ServerSettings } from '../settings/index.ts'
 import type { Server } from '../server-types.ts'
@@ -22,14 +22,24 @@ import { createServer } from '../server.ts'
 import { test } from 'vitest'
 
 export interface LogLine {
-  readonly level: keyof Logger
+  readonly level: LogLevel
   readonly facts: object
   readonly sentence: string
+}
+
+/** Returns a logger without a level that collects lines. */
+function recorder(lines: LogLine[]): Logger {
+  const record =
+    (level: LogLevel) =>
+    (facts: object, sentence: string): void =>
+      void lines.push({ level, facts, sentence })
+  return { error: record('error'), warn: record('warn'), info: record('info'), debug: record('debug') }
 }
 
 /** Runs a server on a disk, a network and a clock that the test controls. A restart keeps the disk. */
 export class TestServer extends ManualPlatform {
   readonly logLines: LogLine[] = []
+  readonly logger: Logger = recorder(this.logLines)
   readonly settings: ServerSettings
   server!: Server
 
@@ -72,16 +82,7 @@ export class TestServer extends ManualPlatform {
   }
 
   override platform(): Platform {
-    const record =
-      (level: keyof Logger) =>
-      (facts: object, sentence: string): void =>
-        void this.logLines.push({ level, facts, sentence })
-    return super.platform({
-      error: record('error'),
-      warn: record('warn'),
-      info: record('info'),
-      debug: record('debug'),
-    })
+    return super.platform(this.logger)
   }
 
   /** Blocks writes to the disk. Returns a function that lets them continue. */

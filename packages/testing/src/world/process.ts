@@ -1,4 +1,4 @@
-import type { Logger, Platform, System } from '@zabra/runtime'
+import type { LogLevel, Platform, System } from '@zabra/runtime'
 import { invariant } from '@zabra/runtime'
 import { SimulatedClock } from './clock.ts'
 import type { ClockSkew } from './clock-skew.ts'
@@ -15,7 +15,7 @@ export interface HostWorld extends Scheduler {
   /** Adds an entry to the trace. */
   trace(owner: ProcessState | undefined, event: string, detail: string): void
   /** Handles a line that a process logs. */
-  logged(owner: ProcessState, level: keyof Logger, facts: object, sentence: string): void
+  logged(owner: ProcessState, level: LogLevel, facts: object, sentence: string): void
 }
 
 /** One run of a process. Whatever belongs to an incarnation that has ended does nothing any more. */
@@ -40,7 +40,7 @@ export class Incarnation implements ProcessState {
       environment: () => [['host.name', host.name]],
     }
     const log =
-      (level: keyof Logger) =>
+      (level: LogLevel) =>
       (facts: object, sentence: string): void => {
         if (this.isAlive) world.logged(this, level, facts, sentence)
       }

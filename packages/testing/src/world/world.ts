@@ -1,4 +1,4 @@
-import { invariant, type Logger } from '@zabra/runtime'
+import { invariant, type LogLevel } from '@zabra/runtime'
 import { nodeClock } from '@zabra/runtime/node'
 import { Prng } from './prng.ts'
 import { DiskImage } from './disk-image.ts'
@@ -19,7 +19,7 @@ export interface TraceEvent {
 export interface LogLine {
   readonly at: number
   readonly host: string
-  readonly level: keyof Logger
+  readonly level: LogLevel
   readonly facts: object
   readonly sentence: string
 }
@@ -117,7 +117,7 @@ export class SimulatedWorld implements HostWorld {
     this.onTrace?.({ at: this.now, host: owner?.host.name ?? 'world', event, detail })
   }
 
-  logged(owner: ProcessState, level: keyof Logger, facts: object, sentence: string): void {
+  logged(owner: ProcessState, level: LogLevel, facts: object, sentence: string): void {
     this.mixIntoHash(sentence.length)
     this.onLog?.({ at: this.now, host: owner.host.name, level, facts, sentence })
   }

@@ -19,6 +19,7 @@ import type { AdminRole } from './roles.ts'
 import { AdminTokens } from './tokens.ts'
 import { adminCommands, type AdminCommand, type Members } from './commands.ts'
 import { readiness } from './health.ts'
+import { LogLevelControl } from './log-level.ts'
 import { javaJson, type JsonValue } from './java-json.ts'
 import { snapshotResponse, takeSnapshot } from './snapshot-command.ts'
 import { prometheusText, PROMETHEUS_TYPE } from './prometheus.ts'
@@ -53,6 +54,7 @@ export class AdminServer {
   readonly #platform: Platform
   readonly #audit: AuditLog | undefined
   readonly #access: AdminAccess
+  readonly #logLevel: LogLevelControl
   readonly #commands: ReadonlyMap<string, AdminCommand>
   #target: AdminTarget | undefined
   #listener: Listener | undefined
@@ -71,6 +73,7 @@ export class AdminServer {
     this.#audit = audit
     this.#settings = settings
     this.#platform = platform
+    this.#logLevel = new LogLevelControl(platform)
     this.#commands = new Map(adminCommands.flatMap((command) => command.names.map((name) => [name, command])))
     this.#access = new AdminAccess(settings, platform.clock, () => {
       const stats = this.#target?.service?.stats
@@ -202,6 +205,7 @@ export class AdminServer {
   async close(): Promise<void> {
     this.#cancelReport()
     this.#cancelRotation()
+    this.#logLevel.close()
     this.#certificates?.stop()
     await Promise.all([this.#listener?.close(), this.#metricsListener?.close()])
     this.#listener = this.#metricsListener = undefined
@@ -274,7 +278,7 @@ export class AdminServer {
         const target = this.#target
         if (target === undefined)
           return problem(503, 'The server starts', 'It reads the snapshot and the log.')
-        const response = await route.run({ target, request, session })
+        const response = await route.run({ target, request, session, logLevel: this.#logLevel })
         this.reportReadiness()
         return response
       },
@@ -285,8 +289,11 @@ export class AdminServer {
   // Health
 
   #health(name: string, request: HttpRequest, check: string | undefined): HttpResponse {
-    if (name === 'livez') return text(200, 'ok\n')
     const target = this.#target
+    if (name === 'livez')
+      return target?.hasFailed === true
+        ? text(503, 'the state of this server cannot be trusted; its log says why; restart it\n')
+        : text(200, 'ok\n')
     if (name === 'startupz')
       return target === undefined ? text(503, 'reads the snapshot and the log\n') : text(200, 'ok\n')
     const { query, headers } = request

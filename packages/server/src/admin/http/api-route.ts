@@ -1,12 +1,14 @@
 import type { HttpRequest, HttpResponse } from '@zabra/runtime'
 import type { SessionId } from '../../core/types.ts'
 import type { AdminTarget } from '../admin-target.ts'
+import type { LogLevelControl } from './log-level.ts'
 import type { AdminRole } from './roles.ts'
 
 /** A request to the API. */
 export interface ApiCall {
   readonly target: AdminTarget
   readonly request: HttpRequest
+  readonly logLevel: LogLevelControl
   /** The session in the path. */
   readonly session: SessionId
 }
@@ -15,7 +17,7 @@ export interface ApiCall {
 export interface ApiRoute {
   /** The path. `{session}` at its end stands for a session id, such as 0x1000018f5ff0000. */
   readonly path: string
-  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly role: AdminRole
   readonly summary: string
   /** The statuses of answers, beside those of refusals. */

@@ -6,7 +6,8 @@ import type { SessionId } from '../../core/types.ts'
 import { FULL_VERSION } from '../../version.ts'
 import type { AdminTarget } from '../admin-target.ts'
 import type { ServerReport } from '../server-report.ts'
-import { numberIn } from './json-body.ts'
+import { isLogLevel, LOG_LEVELS } from './log-level.ts'
+import { numberIn, readObject } from './json-body.ts'
 import { json, problem, type ApiCall, type ApiRoute } from './api-route.ts'
 import { backupRoutes } from './backup-api.ts'
 import { settingsOf } from './commands.ts'
@@ -14,6 +15,8 @@ import { readiness } from './health.ts'
 
 /** Longest drain in seconds. */
 const MAX_DRAIN_SECONDS = 3600
+/** Longest time of a level of the log in seconds. */
+const MAX_LEVEL_SECONDS = 86_400
 const DEFAULT_PAGE = 100
 const MAX_PAGE = 1000
 
@@ -74,6 +77,31 @@ export const apiRoutes: readonly ApiRoute[] = [
     },
   },
   ...backupRoutes,
+  {
+    path: '/api/v1/slow',
+    method: 'GET',
+    role: 'view',
+    summary: 'Lists the last requests that took longer than slow.request.ms, the newest first.',
+    statuses: [200, 503],
+    run: (call) =>
+      withService(call, ({ slowRequests }) => json(200, { requests: [...slowRequests.newestFirst()] })),
+  },
+  {
+    path: '/api/v1/log-level',
+    method: 'GET',
+    role: 'view',
+    summary: 'Returns the level of the log.',
+    statuses: [200],
+    run: ({ logLevel }) => json(200, { level: logLevel.level ?? null }),
+  },
+  {
+    path: '/api/v1/log-level',
+    method: 'PUT',
+    role: 'operate',
+    summary: 'Sets the `level` of the log, for `seconds` or for good.',
+    statuses: [200, 400, 501],
+    run: setLogLevel,
+  },
   {
     path: '/api/v1/openapi.json',
     method: 'GET',
@@ -227,6 +255,28 @@ async function drain({ target, request }: ApiCall): Promise<HttpResponse> {
     )
   target.drain(seconds * 1000)
   return json(200, { draining: target.isDraining })
+}
+
+// Log
+
+async function setLogLevel({ logLevel, request }: ApiCall): Promise<HttpResponse> {
+  const { level, seconds } = (await readObject(request.body)) ?? {}
+  const isTime =
+    seconds === undefined || (typeof seconds === 'number' && seconds > 0 && seconds <= MAX_LEVEL_SECONDS)
+  if (!isLogLevel(level) || !isTime)
+    return problem(
+      400,
+      'The body is not understood',
+      `Expected {"level": one of ${LOG_LEVELS.join(', ')}, "seconds": n} with n up to ${MAX_LEVEL_SECONDS}, or without seconds.`,
+    )
+  if (logLevel.level === undefined)
+    return problem(
+      501,
+      'The level cannot be changed',
+      'The program of this server gave it a logger without a level.',
+    )
+  logLevel.set(level, seconds)
+  return json(200, { level: logLevel.level, seconds: seconds ?? null })
 }
 
 // OpenAPI

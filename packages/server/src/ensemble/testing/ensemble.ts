@@ -8,7 +8,7 @@ import {
   type Clock,
   type Connection,
   type Disk,
-  type Logger,
+  type LogLevel,
   type Network,
   type Platform,
   type System,
@@ -123,7 +123,7 @@ class Incarnation {
       resolve: (name) => ensemble.resolve(name),
     }
     const note =
-      (level: keyof Logger) =>
+      (level: LogLevel) =>
       (facts: object, sentence: string): void => {
         const { lines } = ensemble
         lines.push(
