@@ -70,6 +70,16 @@ export const commandGroups: readonly (readonly [heading: string, commands: reado
     ],
   ],
   [
+    'Ensembles:',
+    [
+      entry('cluster', async () => (await import('./cluster.ts')).cluster),
+      entry('member', async () => (await import('./member.ts')).member),
+      entry('transfer', async () => (await import('./cluster.ts')).transfer),
+      entry('session', async () => (await import('./session.ts')).session),
+      entry('connection', async () => (await import('./session.ts')).connection),
+    ],
+  ],
+  [
     'Servers and sessions:',
     [
       entry('shell', async () => (await import('./shell.ts')).shell),

@@ -13,6 +13,7 @@ import { PROMETHEUS_PROVIDER, type ServerSettings } from '../../settings/index.t
 import { INITIAL_TRACE_MASK, type AdminTarget, type CommandState } from '../admin-target.ts'
 import { apiRoutesAt } from './api.ts'
 import { problem } from './api-route.ts'
+import { ClusterProbe } from './cluster-probe.ts'
 import { adminTls } from './tls.ts'
 import { AdminAccess, type Refusal } from './access.ts'
 import type { AdminRole } from './roles.ts'
@@ -53,6 +54,7 @@ export class AdminServer {
   readonly #platform: Platform
   readonly #audit: AuditLog | undefined
   readonly #access: AdminAccess
+  readonly #cluster: ClusterProbe
   readonly #commands: ReadonlyMap<string, AdminCommand>
   #target: AdminTarget | undefined
   #listener: Listener | undefined
@@ -71,6 +73,7 @@ export class AdminServer {
     this.#audit = audit
     this.#settings = settings
     this.#platform = platform
+    this.#cluster = new ClusterProbe(platform)
     this.#commands = new Map(adminCommands.flatMap((command) => command.names.map((name) => [name, command])))
     this.#access = new AdminAccess(settings, platform.clock, () => {
       const stats = this.#target?.service?.stats
@@ -274,7 +277,7 @@ export class AdminServer {
         const target = this.#target
         if (target === undefined)
           return problem(503, 'The server starts', 'It reads the snapshot and the log.')
-        const response = await route.run({ target, request, session })
+        const response = await route.run({ target, request, session, cluster: this.#cluster })
         this.reportReadiness()
         return response
       },

@@ -9,6 +9,7 @@ import type { ServerReport } from '../server-report.ts'
 import { numberIn } from './json-body.ts'
 import { json, problem, type ApiCall, type ApiRoute } from './api-route.ts'
 import { backupRoutes } from './backup-api.ts'
+import { clusterRoutes } from './cluster-api.ts'
 import { settingsOf } from './commands.ts'
 import { readiness } from './health.ts'
 
@@ -74,6 +75,7 @@ export const apiRoutes: readonly ApiRoute[] = [
     },
   },
   ...backupRoutes,
+  ...clusterRoutes,
   {
     path: '/api/v1/openapi.json',
     method: 'GET',
