@@ -83,6 +83,7 @@ export const commandGroups: readonly (readonly [heading: string, commands: reado
     'Servers and sessions:',
     [
       entry('shell', async () => (await import('./shell.ts')).shell),
+      entry('doctor', async () => (await import('./doctor.ts')).doctor),
       entry('status', async () => (await import('./status.ts')).status),
       entry('context', async () => (await import('./context.ts')).contexts),
       entry('config', async () => (await import('./config.ts')).config),
