@@ -139,7 +139,7 @@ function replyExit(wireCode: number, path: string | undefined, error: unknown): 
       }
     case ErrorCode.NOAUTH:
       return {
-        line: `No permission for ${node}. Give an identity from its access list with --auth scheme:credential.`,
+        line: `No permission for ${path ?? 'the request'}. Give an identity from its access list with --auth scheme:credential.`,
         exitCode: ExitCode.noPermission,
       }
     case ErrorCode.AUTHFAILED:

@@ -70,9 +70,20 @@ export const commandGroups: readonly (readonly [heading: string, commands: reado
     ],
   ],
   [
+    'Ensembles:',
+    [
+      entry('cluster', async () => (await import('./cluster.ts')).cluster),
+      entry('member', async () => (await import('./member.ts')).member),
+      entry('transfer', async () => (await import('./cluster.ts')).transfer),
+      entry('session', async () => (await import('./session.ts')).session),
+      entry('connection', async () => (await import('./session.ts')).connection),
+    ],
+  ],
+  [
     'Servers and sessions:',
     [
       entry('shell', async () => (await import('./shell.ts')).shell),
+      entry('doctor', async () => (await import('./doctor.ts')).doctor),
       entry('status', async () => (await import('./status.ts')).status),
       entry('context', async () => (await import('./context.ts')).contexts),
       entry('config', async () => (await import('./config.ts')).config),

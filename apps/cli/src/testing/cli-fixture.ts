@@ -2,6 +2,7 @@ import { afterAll, beforeAll } from 'vitest'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { PassThrough, Readable, Writable } from 'node:stream'
 import type { HttpServer } from '@zabra/runtime'
 import { httpServer, nodePlatform, tlsNetwork } from '@zabra/runtime/node'
@@ -113,6 +114,8 @@ export class CliFixture {
   static async start(settings: Partial<ServerSettings> = {}): Promise<CliFixture> {
     const fixture = new CliFixture()
     fixture.server = await fixture.#startServer(settings)
+    // A member of an ensemble elects its leader first.
+    while (!fixture.server.serving) await setImmediate()
     const clientTransport = new ClientTransport()
     const options = { server: fixture.address, auth: [], timeoutMs: 10_000, clientTransport }
     fixture.zk = await openSession(options, new AbortController().signal)

@@ -47,6 +47,8 @@ export interface AdminTarget {
   undrain(): void
   /** Takes a snapshot. Resolves to whether it is on disk; a failure is logged. */
   takeSnapshot(): Promise<boolean>
+  /** Begins to hand leadership over. Returns false on a server that does not lead, or if no member could take over. */
+  yieldLeadership(): boolean
   /** The transactions that `readHistory` can return; later ones may not be committed. */
   readonly logRange: { readonly after: Zxid; readonly epochEnds: readonly Zxid[] }
   /**

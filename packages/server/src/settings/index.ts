@@ -16,8 +16,11 @@ export type { SettingsFiles } from './read-file.ts'
 export { parseProperties } from '../core/properties.ts'
 export {
   applyReconfig,
+  ConfigurationError,
   parseConfiguration,
+  printConfiguration,
   ReconfigurationError,
+  type EnsembleConfiguration,
   type ReconfigRequest,
 } from '../core/quorum/index.ts'
 export { usesAdminTls } from './admin-security.ts'

@@ -13,6 +13,7 @@ import { PROMETHEUS_PROVIDER, type ServerSettings } from '../../settings/index.t
 import { INITIAL_TRACE_MASK, type AdminTarget, type CommandState } from '../admin-target.ts'
 import { apiRoutesAt } from './api.ts'
 import { problem } from './api-route.ts'
+import { ClusterProbe } from './cluster-probe.ts'
 import { adminTls } from './tls.ts'
 import { AdminAccess, type Refusal } from './access.ts'
 import type { AdminRole } from './roles.ts'
@@ -55,6 +56,7 @@ export class AdminServer {
   readonly #audit: AuditLog | undefined
   readonly #access: AdminAccess
   readonly #logLevel: LogLevelControl
+  readonly #cluster: ClusterProbe
   readonly #commands: ReadonlyMap<string, AdminCommand>
   #target: AdminTarget | undefined
   #listener: Listener | undefined
@@ -74,6 +76,7 @@ export class AdminServer {
     this.#settings = settings
     this.#platform = platform
     this.#logLevel = new LogLevelControl(platform)
+    this.#cluster = new ClusterProbe(platform)
     this.#commands = new Map(adminCommands.flatMap((command) => command.names.map((name) => [name, command])))
     this.#access = new AdminAccess(settings, platform.clock, () => {
       const stats = this.#target?.service?.stats
@@ -278,7 +281,8 @@ export class AdminServer {
         const target = this.#target
         if (target === undefined)
           return problem(503, 'The server starts', 'It reads the snapshot and the log.')
-        const response = await route.run({ target, request, session, logLevel: this.#logLevel })
+        const call = { target, request, session, logLevel: this.#logLevel, cluster: this.#cluster }
+        const response = await route.run(call)
         this.reportReadiness()
         return response
       },

@@ -2,6 +2,7 @@ import type { HttpRequest, HttpResponse } from '@zabra/runtime'
 import type { SessionId } from '../../core/types.ts'
 import type { AdminTarget } from '../admin-target.ts'
 import type { LogLevelControl } from './log-level.ts'
+import type { ClusterProbe } from './cluster-probe.ts'
 import type { AdminRole } from './roles.ts'
 
 /** A request to the API. */
@@ -11,6 +12,7 @@ export interface ApiCall {
   readonly logLevel: LogLevelControl
   /** The session in the path. */
   readonly session: SessionId
+  readonly cluster: ClusterProbe
 }
 
 /** An operation of the API. */

@@ -10,6 +10,7 @@ import { isLogLevel, LOG_LEVELS } from './log-level.ts'
 import { numberIn, readObject } from './json-body.ts'
 import { json, problem, type ApiCall, type ApiRoute } from './api-route.ts'
 import { backupRoutes } from './backup-api.ts'
+import { clusterRoutes } from './cluster-api.ts'
 import { settingsOf } from './commands.ts'
 import { readiness } from './health.ts'
 
@@ -77,6 +78,7 @@ export const apiRoutes: readonly ApiRoute[] = [
     },
   },
   ...backupRoutes,
+  ...clusterRoutes,
   {
     path: '/api/v1/slow',
     method: 'GET',

@@ -1,0 +1,130 @@
+import { loadSettings, type LoadedSettings } from '@zabra/server/settings'
+import { readFileSync } from 'node:fs'
+import { lookup } from 'node:dns/promises'
+import { connect } from 'node:net'
+import { resolve } from 'node:path'
+import type { CommandModule, Context } from '../context.ts'
+import { checkBackups } from '../doctor/check-backups.ts'
+import { checkConfiguration } from '../doctor/check-configuration.ts'
+import { checkData } from '../doctor/check-data.ts'
+import { checkMachine } from '../doctor/check-machine.ts'
+import { checkNetwork, type NetworkTools } from '../doctor/check-network.ts'
+import { checkRunning, type ClusterAnswer, type SelfAnswer } from '../doctor/check-running.ts'
+import type { Finding } from '../doctor/finding.ts'
+import { Failure, UsageError } from '../exit-codes.ts'
+import { print, printJson } from '../io.ts'
+import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
+import { openStore, withStoreOptions, type StoreFlags } from '../session/backup-store.ts'
+import { safeLine } from '../text/bytes.ts'
+
+interface Flags extends StoreFlags, AdminFlags {
+  readonly config?: string
+  readonly data?: string
+  readonly logs?: string
+}
+
+const CONNECT_TIMEOUT_MS = 3000
+
+/** `zabra doctor`: what is wrong with a configuration, a machine, data, a running server, or backups. */
+export const doctor: CommandModule = (program, context) => {
+  withStoreOptions(
+    withAdminOption(
+      program
+        .command('doctor')
+        .description('look for problems of a configuration, data, a running server, backups and this machine')
+        .option('--config <zoo.cfg>', 'check a configuration, and the names and ports of its members')
+        .option('--data <folder>', 'check a data folder (dataDir)')
+        .option('--logs <folder>', 'with --data: the folder of the logs (dataLogDir), if it is another one'),
+    ),
+  )
+    .addHelpText('after', HELP)
+    .action(async (flags: Flags) => {
+      const { io, options } = context
+      const findings: Finding[] = []
+      for await (const finding of examine(context, flags)) {
+        io.signal.throwIfAborted()
+        findings.push(finding)
+        if (options().json) printJson(io, finding)
+        else
+          print(
+            io,
+            `${finding.severity} ${finding.id}: ${safeLine(finding.where)}: ${safeLine(finding.evidence)}`,
+            `  ${safeLine(finding.remedy)}`,
+          )
+      }
+      if (findings.length === 0 && !options().json) print(io, 'no problem was found')
+      const isError = findings.some(({ severity }) => severity === 'error')
+      if (findings.length > 0) throw new Failure('', isError ? EXIT_ERRORS : EXIT_WARNINGS)
+    })
+}
+
+const EXIT_WARNINGS = 1
+const EXIT_ERRORS = 2
+
+const HELP = `
+Give what there is to check: --config, --data, --admin, --target; this machine is always checked.
+Exits with 0 without findings, 1 with warnings, 2 with errors. docs/doctor.md explains each finding.`
+
+async function* examine(context: Context, flags: Flags): AsyncGenerator<Finding> {
+  const { io } = context
+  const { disk, compression, system } = io.platform
+  const read = (path: string): string | undefined => readIfExists(path)
+  yield* checkMachine({
+    maxOpenFiles: system.fileDescriptors().max,
+    hugePages: read('/sys/kernel/mm/transparent_hugepage/enabled'),
+    swaps: read('/proc/swaps'),
+    backlog: read('/proc/sys/net/core/somaxconn'),
+  })
+  if (flags.config !== undefined) {
+    const loaded = loadConfiguration(flags.config)
+    yield* checkConfiguration(flags.config, loaded)
+    const { settings } = loaded
+    if (settings?.ensemble !== undefined)
+      yield* checkNetwork(flags.config, settings.ensemble, settings.serverId, network)
+  }
+  if (flags.data !== undefined)
+    yield* checkData(resolve(flags.data), resolve(flags.logs ?? flags.data), {
+      disk,
+      compression,
+      mounts: read('/proc/mounts'),
+    })
+  else if (flags.logs !== undefined)
+    throw new UsageError('--logs belongs to --data: give it too, or leave --logs out.')
+  if (flags.admin !== undefined || io.environment['ZABRA_ADMIN']) {
+    const admin = openAdmin(context, flags)
+    const self = await admin.json<SelfAnswer>('GET', '/api/v1/self')
+    yield* checkRunning(admin.url.host, self, await admin.json<ClusterAnswer>('GET', '/api/v1/cluster'))
+  }
+  if (flags.target !== undefined || io.environment['ZABRA_BACKUP_TARGET'])
+    yield* checkBackups(await openStore(io, flags), Date.now())
+}
+
+const network: NetworkTools = {
+  resolve: async (host) => (await lookup(host, { all: true })).map(({ address }) => address),
+  connect: (host, port) =>
+    new Promise((opened, failed) => {
+      const socket = connect({ host, port, timeout: CONNECT_TIMEOUT_MS })
+      socket.once('connect', () => (socket.destroy(), opened()))
+      socket.once('timeout', () => socket.destroy(new Error(`no answer within ${CONNECT_TIMEOUT_MS} ms`)))
+      socket.once('error', failed)
+    }),
+}
+
+function loadConfiguration(name: string): LoadedSettings {
+  const text = readIfExists(name)
+  if (text === undefined)
+    throw new UsageError(`Cannot read ${name} (ENOENT). Check the path and its permissions.`)
+  return loadSettings({
+    file: { name, text },
+    files: { read: readIfExists, resolve: (path) => resolve(path) },
+  })
+}
+
+/** Returns the text of a file; undefined when there is none, or this user may not read it. */
+function readIfExists(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return undefined
+  }
+}

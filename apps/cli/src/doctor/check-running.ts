@@ -1,0 +1,45 @@
+import { error, warning, type Finding } from './finding.ts'
+
+/** The answer of `GET /api/v1/self`. */
+export interface SelfAnswer {
+  readonly ready: boolean
+  readonly checks: readonly { readonly name: string; readonly ok: boolean; readonly detail: string }[]
+}
+
+/** The answer of `GET /api/v1/cluster`. */
+export interface ClusterAnswer {
+  readonly failuresLeft: number | null
+  readonly members: readonly {
+    readonly id: number
+    readonly state: string
+    readonly softwareVersion: string | null
+    readonly problem: string | null
+  }[]
+}
+
+/** Checks a running server, and its ensemble as it sees it. */
+export function* checkRunning(url: string, self: SelfAnswer, cluster: ClusterAnswer): Generator<Finding> {
+  for (const { name, ok, detail } of self.checks)
+    if (!ok)
+      yield error('not-ready', url, `${name}: ${detail}`, 'docs/operate.md says what each check means.')
+  for (const { id, problem, state } of cluster.members)
+    if (problem !== null && state === 'unknown')
+      yield warning(
+        'member-down',
+        `server ${id}`,
+        problem,
+        'Start it, or open its client port to the members.',
+      )
+  if (cluster.members.length > 2 && cluster.failuresLeft === 0)
+    yield error(
+      'no-failure-left',
+      url,
+      'the next member that fails stops the ensemble',
+      'Start the members that are down.',
+    )
+  const versions = new Set(
+    cluster.members.flatMap(({ softwareVersion }) => softwareVersion?.split(',')[0] ?? []),
+  )
+  if (versions.size > 1)
+    yield warning('versions', url, `members run ${[...versions].join(' and ')}`, 'Finish the upgrade.')
+}

@@ -1,0 +1,220 @@
+import { MemoryDisk, SeededRandom } from '@zabra/runtime'
+import { nodeCompression, nodeCryptography } from '@zabra/runtime/node'
+import { FolderTarget, writeBackup, type BackupSource } from '@zabra/server/backup'
+import { loadSettings, parseConfiguration } from '@zabra/server/settings'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { setupStage, stage } from '../testing/cli-fixture.ts'
+import { checkBackups } from './check-backups.ts'
+import { checkConfiguration } from './check-configuration.ts'
+import { checkData } from './check-data.ts'
+import { checkMachine } from './check-machine.ts'
+import { checkNetwork } from './check-network.ts'
+import { checkRunning } from './check-running.ts'
+import type { Finding } from './finding.ts'
+
+const page = readFileSync(new URL('../../../../docs/doctor.md', import.meta.url), 'utf8')
+
+/** Returns the ids of findings. Each must be explained in the page. */
+async function idsOf(findings: Iterable<Finding> | AsyncIterable<Finding>): Promise<string[]> {
+  const ids: string[] = []
+  for await (const { id, severity, evidence, remedy } of findings) {
+    expect(page).toContain(`| \`${id}\` | ${severity}`)
+    expect([evidence, remedy]).not.toContain('')
+    ids.push(id)
+  }
+  return ids
+}
+
+setupStage()
+let snapshot: { file: string; bytes: Uint8Array }
+
+beforeAll(async () => {
+  await stage.server.snapshot()
+  const folder = join(stage.folder, 'data', 'version-2')
+  const file = readdirSync(folder).find((name) => name.startsWith('snapshot.'))!
+  snapshot = { file, bytes: new Uint8Array(readFileSync(join(folder, file))) }
+})
+
+describe('checkConfiguration', () => {
+  const servers = (hosts: readonly string[]): string =>
+    hosts.map((host, index) => `server.${index + 1}=${host}:2888:3888;2181`).join('\n')
+  const check = (text: string) => {
+    const files = {
+      read: (path: string) => (path.endsWith('/myid') ? '1' : undefined),
+      resolve: (path: string) => path,
+    }
+    const base = `dataDir=/data\ndataLogDir=/logs\nstandaloneEnabled=true\n${text}`
+    return idsOf(
+      checkConfiguration('zoo.cfg', loadSettings({ file: { name: 'zoo.cfg', text: base }, files })),
+    )
+  }
+
+  it('finds nothing in three voters on three hosts', async () => {
+    expect(await check(`tickTime=2000\ninitLimit=10\nsyncLimit=5\n${servers(['a', 'b', 'c'])}`)).toEqual([])
+  })
+
+  it.each([
+    [servers(['a', 'b', 'c', 'd']), 'even-voters'],
+    ['server.1=a:1:2;3\nserver.2=a:4:5;6\nserver.3=a:7:8;9', 'one-host'],
+    ['clientPort=2181\nskipACL=yes', 'skip-acl'],
+    ['clientPort=2181\nforceSync=no', 'no-sync'],
+    [
+      'clientPort=2181\nDigestAuthenticationProvider.superDigest=super:xQJmxLMiHGwaqBvst5y6rkB6HQs=',
+      'known-password',
+    ],
+    ['clientPort=2181\ndataLogDir=/data', 'shared-disk'],
+    ['clientPort=2181\nadmin.serverAddress=0.0.0.0\nadmin.anonymous=view', 'open-admin'],
+    ['clientPort=many', 'configuration'],
+  ])('%j has the finding %s', async (text, id) => {
+    expect(await check(text)).toContain(id)
+  })
+})
+
+describe('checkMachine', () => {
+  const sound = {
+    maxOpenFiles: 65_536,
+    hugePages: 'always [madvise] never',
+    swaps: 'Filename Type Size Used Priority\n/swap file 100 0 -2\n',
+    backlog: '4096\n',
+  }
+
+  it('finds nothing on a sound machine, and where nothing can be read', async () => {
+    expect(await idsOf(checkMachine(sound))).toEqual([])
+    const unknown = { maxOpenFiles: undefined, hugePages: undefined, swaps: undefined, backlog: undefined }
+    expect(await idsOf(checkMachine(unknown))).toEqual([])
+  })
+
+  it.each([
+    [{ maxOpenFiles: 1024 }, 'open-files'],
+    [{ hugePages: '[always] madvise never' }, 'huge-pages'],
+    [{ swaps: 'Filename Type Size Used Priority\n/swap file 100 5 -2\n' }, 'swap'],
+    [{ backlog: '128\n' }, 'backlog'],
+  ])('%j is the finding %s', async (facts, id) => {
+    expect(await idsOf(checkMachine({ ...sound, ...facts }))).toEqual([id])
+  })
+})
+
+describe('checkData', () => {
+  const check = (disk: MemoryDisk, mounts = '/dev/sda / ext4 rw 0 0') =>
+    idsOf(checkData('/data', '/data', { disk, compression: nodeCompression, mounts }))
+  const withSnapshot = (): MemoryDisk => {
+    const disk = new MemoryDisk()
+    disk.putFile(`/data/version-2/${snapshot.file}`, snapshot.bytes)
+    return disk
+  }
+
+  it('finds nothing in sound files', async () => expect(await check(withSnapshot())).toEqual([]))
+
+  it('finds missing folders, network disks, full disks, damage, and files that are not purged', async () => {
+    expect(await check(new MemoryDisk())).toEqual(['no-data'])
+    expect(await check(withSnapshot(), '/dev/sda / ext4 rw 0 0\nnas:/x /data nfs4 rw 0 0')).toEqual([
+      'network-disk',
+    ])
+    const full = withSnapshot()
+    full.freeBytes = 1000
+    expect(await check(full)).toEqual(['disk-full'])
+    const damaged = withSnapshot()
+    const bytes = snapshot.bytes.slice()
+    bytes[40]! ^= 1
+    damaged.putFile(`/data/version-2/${snapshot.file}`, bytes)
+    expect(await check(damaged)).toEqual(['snapshot'])
+    const broken = withSnapshot()
+    broken.putFile('/data/version-2/log.ffffff', new Uint8Array(4096).fill(7))
+    expect(await check(broken)).toEqual(['log'])
+    const many = withSnapshot()
+    for (let i = 0; i < 21; i++) many.putFile(`/data/version-2/snapshot.${i}`, snapshot.bytes)
+    expect(await check(many)).toContain('no-purge')
+  })
+})
+
+describe('checkNetwork', () => {
+  const configuration = parseConfiguration('server.1=a:1:2;3\nserver.2=b:1:2;3')
+  const tools = { resolve: async () => ['10.0.0.1'], connect: async () => {} }
+
+  it('finds names without an address, and ports that accept nothing', async () => {
+    expect(await idsOf(checkNetwork('zoo.cfg', configuration, 1, tools))).toEqual([])
+    const fail = async (): Promise<never> => {
+      throw new Error('refused')
+    }
+    expect(await idsOf(checkNetwork('zoo.cfg', configuration, 1, { ...tools, resolve: fail }))).toEqual([
+      'name',
+      'name',
+    ])
+    expect(await idsOf(checkNetwork('zoo.cfg', configuration, 1, { ...tools, connect: fail }))).toEqual([
+      'unreachable',
+    ])
+  })
+})
+
+describe('checkRunning', () => {
+  const member = (id: number, changes = {}) => ({
+    id,
+    state: 'follower',
+    softwareVersion: '1',
+    problem: null,
+    ...changes,
+  })
+  const check = (members: readonly ReturnType<typeof member>[], failuresLeft = 1, ok = true) =>
+    idsOf(
+      checkRunning(
+        'zk1',
+        { ready: ok, checks: [{ name: 'log', ok, detail: 'x' }] },
+        { failuresLeft, members },
+      ),
+    )
+
+  it('finds a server that is not ready, lost members, and different versions', async () => {
+    const sound = [member(1), member(2), member(3)]
+    expect(await check(sound)).toEqual([])
+    expect(await check(sound, 1, false)).toEqual(['not-ready'])
+    expect(await check([...sound.slice(1), member(1, { state: 'unknown', problem: 'refused' })], 0)).toEqual([
+      'member-down',
+      'no-failure-left',
+    ])
+    expect(await check([...sound.slice(1), member(1, { softwareVersion: '2' })])).toEqual(['versions'])
+  })
+})
+
+describe('checkBackups', () => {
+  it('finds none, old, plain and damaged ones', async () => {
+    const disk = new MemoryDisk()
+    const store = {
+      target: new FolderTarget(disk, '/backup'),
+      cryptography: nodeCryptography,
+      random: new SeededRandom(1),
+      key: { id: '0'.repeat(16), bytes: new Uint8Array(32) },
+    }
+    expect(await idsOf(checkBackups(store, 0))).toEqual(['no-backup'])
+    const chunks = async function* (bytes: Uint8Array) {
+      yield bytes
+    }
+    const log = new Uint8Array(16)
+    new DataView(log.buffer).setUint32(0, 0x5a4b4c47)
+    const source: BackupSource = {
+      name: 'test',
+      takeSnapshot: async () => ({ file: 'snapshot.0', zxid: 0, chunks: chunks(snapshot.bytes) }),
+      readLog: async () => ({ upTo: 0, nodes: 4, digest: null, chunks: chunks(log) }),
+    }
+    const options = { clock: { wall: () => 1000 }, compression: nodeCompression, logOnly: false }
+    await writeBackup(store, source, options)
+    expect(await idsOf(checkBackups(store, 2000))).toEqual([])
+    expect(await idsOf(checkBackups(store, 2000 + 27 * 3_600_000))).toEqual(['backup-old'])
+    const piece = disk.paths().find((path) => path.includes('/snapshot/'))!
+    disk.putFile(piece, (await disk.readFile(piece)).fill(1, 40, 50))
+    expect(await idsOf(checkBackups(store, 2000))).toEqual(['backup-damaged'])
+    await writeBackup({ ...store, key: undefined }, source, options)
+    expect(await idsOf(checkBackups(store, 2000))).toEqual(['backup-plain'])
+  })
+})
+
+describe('zabra doctor', () => {
+  it('prints what it finds, and exits with 2 for errors', async () => {
+    const { code, out } = await stage.run(['doctor', '--data', join(stage.folder, 'none')])
+    expect([code, out]).toEqual([2, expect.stringContaining('error no-data: ')])
+    const sound = await stage.run(['doctor', '--data', join(stage.folder, 'data'), '--json'])
+    expect(sound.out).not.toContain('"severity":"error"')
+    expect((await stage.run(['doctor', '--logs', 'x'])).err).toContain('--logs belongs to --data')
+  })
+})

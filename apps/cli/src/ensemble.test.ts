@@ -1,0 +1,120 @@
+import { createServer as listen, type AddressInfo } from 'node:net'
+import { parseConfiguration } from '@zabra/server'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openSession } from './session/open.ts'
+import { ClientTransport } from './session/transport.ts'
+import { CliFixture } from './testing/cli-fixture.ts'
+
+/** A member that is an ensemble alone. */
+let stage: CliFixture
+const ADMIN = ['--auth', 'digest:super:admin']
+
+beforeAll(async () => {
+  const [quorum, election] = await Promise.all([freePort(), freePort()])
+  stage = await CliFixture.start({
+    adminPort: 0,
+    serverId: 1,
+    ensemble: parseConfiguration(`server.1=127.0.0.1:${quorum}:${election}`),
+    standaloneEnabled: false,
+    reconfigEnabled: true,
+    tickTimeMs: 200,
+    superDigest: 'super:xQJmxLMiHGwaqBvst5y6rkB6HQs=',
+  })
+})
+afterAll(() => stage.stop())
+
+async function freePort(): Promise<number> {
+  const server = listen().listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+const run = (...argv: string[]) => stage.run(argv)
+
+async function succeed(...argv: string[]): Promise<string> {
+  const { code, out, err } = await run(...argv, ...ADMIN)
+  expect({ code, err: code === 0 ? '' : err }).toEqual({ code: 0, err: '' })
+  return out
+}
+
+describe('zabra cluster status', () => {
+  it('prints the members', async () => {
+    const { code, out } = await run('cluster', 'status')
+    expect(code).toBe(0)
+    expect(out).toMatch(
+      /^id +votes +state +zxid +connections +known +problem\n +1 +voter +leader +0x\w+ +\d+ +now\n$/,
+    )
+    expect(JSON.parse((await run('cluster', 'status', '--json')).out)).toMatchObject({ failuresLeft: 0 })
+  })
+})
+
+describe('zabra member', () => {
+  it('adds, promotes and removes members, and shows first what follows', async () => {
+    expect(await succeed('member', 'list')).toMatch(
+      /^id +role +quorum and election +clients\n +1 +participant/,
+    )
+    const line = '4=127.0.0.1:1:2:observer;3'
+    expect(await succeed('member', 'add', line, '--dry-run')).toMatch(
+      /server\.4=.*:observer.*\n1 voters, of which 1 are a quorum: 0 may fail\n$/,
+    )
+    expect(await succeed('member', 'add', line)).toBe('the members are 1, 4 now\n')
+    expect(await succeed('member', 'promote', '4', '-n')).toContain(
+      '2 voters, of which 2 are a quorum: 0 may fail',
+    )
+    const status = await run('cluster', 'status')
+    expect([status.code, status.out]).toEqual([
+      20,
+      expect.stringMatching(/4 +observer +unknown +- +- +never +\S/),
+    ])
+    // A voter that is not there would leave no quorum.
+    expect((await run('member', 'promote', '4', ...ADMIN)).code).not.toBe(0)
+    expect(await succeed('member', 'remove', '4')).toBe('the members are 1 now\n')
+  })
+
+  it.each([
+    [['member', 'promote', '9'], 3, 'There is no member 9. zabra member list shows them.'],
+    [['member', 'add', 'zk4'], 2, 'Expected a member such as 4=zk4:2888:3888:observer;2181.'],
+    [['member', 'remove', 'x'], 2, 'Expected the id of a member'],
+    [['member', 'remove', '1'], 2, 'Expected a configuration with at least 1 participants, got one with 0.'],
+    [['member', 'add', '4=127.0.0.1:1:2:observer;3'], 7, 'No permission for the request. Give an identity'],
+    [['transfer'], 7, 'The operation needs the role operate'],
+    [['session', 'kill', '0x1'], 7, 'The operation needs the role operate'],
+    [['session', 'kill', 'first'], 2, 'Expected a session id in hexadecimal'],
+  ])('%j is refused with what to do', async (argv, exitCode, message) => {
+    const { code, err } = await run(...argv)
+    expect([code, err]).toEqual([exitCode, expect.stringContaining(message)])
+  })
+})
+
+describe('zabra transfer', () => {
+  it('says that no member can take over', async () => {
+    const { code, err } = await run('transfer', ...ADMIN)
+    expect([code, err]).toEqual([9, expect.stringContaining('No member can take over.')])
+  })
+})
+
+describe('zabra session and zabra connection', () => {
+  it('list, close and end', async () => {
+    const options = {
+      server: stage.address,
+      auth: [],
+      timeoutMs: 10_000,
+      clientTransport: new ClientTransport(),
+    }
+    const zk = await openSession(options, new AbortController().signal)
+    await zk.create('/held', null, { mode: 'ephemeral' })
+    const stat = await zk.exists('/held')
+    const id = `0x${stat!.ephemeralOwner.toString(16)}`
+    expect(await succeed('session', 'list')).toMatch(
+      new RegExp(`^session +client +.*\\n(?:.*\\n)*${id} +127`),
+    )
+    expect(await succeed('connection', 'list', '--json')).toContain(`"id":"${id}"`)
+    expect(await succeed('connection', 'close', id)).toBe(`the connection of session ${id} is closed\n`)
+    expect(await zk.exists('/held')).toBeDefined()
+    expect(await succeed('session', 'kill', id)).toBe(`session ${id} ends\n`)
+    expect((await run('session', 'kill', '0x99', ...ADMIN)).err).toContain('The session is unknown.')
+    await zk.close().catch(() => {})
+  })
+})
