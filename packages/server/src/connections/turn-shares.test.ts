@@ -39,6 +39,13 @@ it('looks at the clock after every fourth request, and after a large one', () =>
   expect(shares.isSpent()).toBe(false)
 })
 
+it('looks at the clock after every sixth request of 150 bytes, replies included', () => {
+  const clock = Object.assign(new ManualClock(), { monotonic: () => 100 })
+  const shares = new TurnShares({ clock, runLater() {}, turnTime: () => 0 })
+  const looks = Array.from({ length: 12 }, () => shares.isSpent(150))
+  expect(looks.flatMap((isSpent, index) => (isSpent ? [index + 1] : []))).toEqual([6, 12])
+})
+
 it('connections that all have more requests than their share take 8 ms of one iteration of the event loop together', () => {
   let now = 0
   let turnTime = 0

@@ -15,6 +15,25 @@ describe('Summary', () => {
     summary.add(7)
     expect([summary.min, summary.max, summary.count]).toEqual([7, 7, 1])
   })
+
+  it.each([
+    [[], []],
+    [[], [5, 9]],
+    [[5, 9], []],
+    [
+      [5, 9],
+      [3, 20, 7],
+    ],
+  ])('that is merged from those of %j and %j is the one of all values', (left, right) => {
+    const of = (values: readonly number[]): Summary => {
+      const summary = new Summary()
+      for (const value of values) summary.add(value)
+      return summary
+    }
+    expect(of(left).mergedWith(of(right))).toEqual(of([...left, ...right]))
+    const { min } = of(left).mergedWith(of(right))
+    expect(min).toBe(of([...left, ...right]).min)
+  })
 })
 
 describe('Histogram', () => {
