@@ -21,7 +21,7 @@ const { values } = parseArgs({
 
 /** Plays the batches that the parent sends, one after another, until it disconnects. */
 function work(): void {
-  setPriority(constants.priority.PRIORITY_LOW)
+  setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
   // A seed is not finished for a parent that is gone.
   process.once('disconnect', () => process.exit())
   process.on('message', ({ range, plans }: BatchRequest) => {

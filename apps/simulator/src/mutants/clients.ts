@@ -171,8 +171,8 @@ export const clients: readonly ServerMutant[] = [
     [
       [
         'connections/request-processor.ts',
-        'if (!this.#readExecutor.captureNotification(frame)) this.#client.replyWriter.addNotification(frame)',
-        'const late = frame.slice(); this.#service.platform.clock.immediate(() => this.#service.runTurn(() => { if (this.#isOpen) this.#client.replyWriter.addNotification(late) }))',
+        'if (!this.#isStepping) return replyWriter.addNotification(frame)',
+        'const late = frame.slice(); return void this.#service.platform.clock.immediate(() => this.#service.runTurn(() => { if (this.#isOpen) this.#client.replyWriter.addNotification(late) }))',
       ],
     ],
   ),

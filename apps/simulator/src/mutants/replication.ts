@@ -306,29 +306,7 @@ export const replication: readonly ServerMutant[] = [
       'if (logged === undefined || zxid % 100 === 50) return undefined\n    const { header, txn } = logged\n    if (appliesInSteps',
     ],
   ]),
-  mutant(
-    'ready-without-leader',
-    'A member says that it is ready while it looks for a leader.',
-    { servers: 3 },
-    [
-      ['ensemble/role-manager.ts', "name: 'no-leader', isOk: false", "name: 'no-leader', isOk: true"],
-      [
-        'admin/http/health.ts',
-        'return isExplained ? checks',
-        "return isExplained || role === 'looking' ? checks",
-      ],
-    ],
-  ),
-  mutant(
-    'logged-configuration-refused',
-    'A leader refuses members that have activated the configuration which it has only logged.',
-    { servers: 3 },
-    [
-      [
-        'core/zab/discovery.ts',
-        'const { version } = tracker.proposed ?? tracker.active',
-        'const { version } = tracker.active',
-      ],
-    ],
-  ),
+  mutant('never-ready', 'A learner never says that it is ready.', { servers: 3 }, [
+    ['ensemble/learner-role.ts', 'const isHeard = silentMs <= limitMs', 'const isHeard = silentMs < 0'],
+  ]),
 ]
