@@ -1,10 +1,10 @@
-import type { Clock } from '@zabra/runtime'
 import { ZooKeeperClient } from './client.ts'
 import { checkOptions } from './options.ts'
 import { UsageError } from './errors.ts'
 import { firstConnection } from './first-connection.ts'
 import { backoff } from './retry.ts'
-import { resolveServers, followSrv, resolveSrvServers } from './servers/srv.ts'
+import { parseServers } from './servers/connect-string.ts'
+import type { findBySrv } from './servers/srv.ts'
 import type { ExplainCode } from './session/connect-failure.ts'
 import type { SessionOptions } from './session/options.ts'
 import { Session } from './session/session.ts'
@@ -28,6 +28,8 @@ export interface ConnectDefaults {
   readonly explainCode?: ExplainCode
   /** Shows a warning of the process. */
   readonly warn?: (message: string) => void
+  /** Looks up servers given as `dns-srv://name`. Absent where there is no DNS, so that pages do not load the code. */
+  readonly findBySrv?: typeof findBySrv
   /** Wraps the instrumentation of the user with that of the platform. */
   readonly wrapInstrumentation?: (hooks: Instrumentation | undefined) => Instrumentation
 }
@@ -54,9 +56,8 @@ export async function connectWith(options: ConnectOptions, defaults: ConnectDefa
   if (waitForever && options.connectTimeoutMs !== undefined)
     throw new UsageError('Expected waitForever or connectTimeoutMs, got both', { operation: 'connect' })
   const timeoutMs = waitForever ? undefined : connectTimeoutMs
-  const { servers, chroot, service } = await withinTime(platform.clock, timeoutMs, signal, (limited) =>
-    resolveServers(platform, options.servers, { ...options, signal: limited }),
-  )
+  const found = await defaults.findBySrv?.(platform, options.servers, { ...options, timeoutMs })
+  const { servers, chroot } = found ?? parseServers(options.servers, options.chroot)
   checkSchemes(servers, transport.schemes)
   if (options.trackEnsemble && servers.some(({ scheme }) => scheme !== 'tcp')) {
     throw new UsageError(
@@ -97,33 +98,9 @@ export async function connectWith(options: ConnectOptions, defaults: ConnectDefa
     await client.close()
     throw error
   }
-  if (service !== undefined)
-    followSrv(session, () => resolveSrvServers(service, platform.resolveSrv!), platform.clock)
+  found?.follow(session)
   if (options.trackEnsemble) void trackEnsemble(client)
   return client
-}
-
-/** Runs a lookup with a signal that also aborts after `timeoutMs`. */
-async function withinTime<T>(
-  clock: Clock,
-  timeoutMs: number | undefined,
-  signal: AbortSignal | undefined,
-  run: (signal: AbortSignal | undefined) => Promise<T>,
-): Promise<T> {
-  if (timeoutMs === undefined) return run(signal)
-  const limit = new AbortController()
-  const abort = (): void => limit.abort(signal?.reason)
-  if (signal?.aborted) abort()
-  signal?.addEventListener('abort', abort, { once: true })
-  const cancel = clock.after(timeoutMs, 'limit of connect', () =>
-    limit.abort(new DOMException(`No server was found within ${timeoutMs} ms`, 'TimeoutError')),
-  )
-  try {
-    return await run(limit.signal)
-  } finally {
-    cancel()
-    signal?.removeEventListener('abort', abort)
-  }
 }
 
 /** Returns the maximum number of reads in a batch, 0 when batching is off. */

@@ -3,8 +3,8 @@ import { lightRandom, resolveSrv, keepAliveNodeClock } from '@zabra/runtime/node
 import { connectWith, type ConnectOptions, type ConnectDefaults } from '../connect.ts'
 import { sendFourLetterWord, type FourLetterWordOptions } from '../four-letter-word.ts'
 import { digestMd5With, type DigestMd5Login, type DigestMd5Options } from '../sasl.ts'
-import type { ServerList } from '../servers/connect-string.ts'
-import { resolveServers, type FindServersOptions } from '../servers/srv.ts'
+import { parseServers, type ServerList } from '../servers/connect-string.ts'
+import { findBySrv, type FindServersOptions } from '../servers/srv.ts'
 import type { Client } from '../client-api.ts'
 import type { Platform, ServerAddress, Transport } from '../platform.ts'
 import { withDiagnostics } from './diagnostics.ts'
@@ -42,7 +42,8 @@ export async function findServers(
   servers: string | readonly string[],
   options?: FindServersOptions,
 ): Promise<ServerList> {
-  const { servers: list, chroot } = await resolveServers(platform, servers, options)
+  const { servers: list, chroot } =
+    (await findBySrv(platform, servers, options)) ?? parseServers(servers, options?.chroot)
   return { servers: list, chroot }
 }
 
@@ -53,6 +54,7 @@ const nodeDefaults = (): NodeDefaults =>
   (defaults ??= {
     transport: nodeTransport(),
     platform,
+    findBySrv,
     warn,
     explainCode: explainTlsCode,
     wrapInstrumentation: withDiagnostics,

@@ -3,7 +3,7 @@ import { abortError, UsageError } from '../errors.ts'
 import { noop } from '../noop.ts'
 import type { Session } from '../session/session.ts'
 import type { Platform, ServerAddress } from '../platform.ts'
-import { addressKey, mergeChroots, parseServers, type ServerList } from './connect-string.ts'
+import { addressKey, mergeChroots, type ServerList } from './connect-string.ts'
 import { randomFraction } from '../random-fraction.ts'
 
 /** Lookup interval while the client is connected, and while it is not. */
@@ -35,18 +35,54 @@ export function parseSrv(servers: string | readonly string[], chroot?: string): 
   return { name, scheme: secure === undefined ? 'tcp' : 'tls', chroot: mergeChroots(root, chroot) }
 }
 
+/** Servers found by an SRV name. */
+export interface FoundServers extends ServerList {
+  /** Passes later changes of the records to a session. */
+  follow(session: Session): void
+}
+
 /**
- * Resolves to the servers of a connect string or a list. An SRV name is looked up until the lookup succeeds. Rejects
- * with a `UsageError` if there are none, and when `signal` aborts.
+ * Looks up an SRV name until the lookup succeeds; resolves to undefined for other server lists. Rejects with a
+ * `UsageError` if the name is invalid or the platform has no lookup, and when `signal` aborts.
  */
-export async function resolveServers(
+export async function findBySrv(
   platform: Platform,
   servers: string | readonly string[],
-  { chroot, signal }: FindServersOptions = {},
-): Promise<ServerList & { readonly service?: SrvService }> {
+  { chroot, signal, timeoutMs }: FindServersOptions & { readonly timeoutMs?: number | undefined } = {},
+): Promise<FoundServers | undefined> {
   const service = parseSrv(servers, chroot)
-  if (service === undefined) return parseServers(servers, chroot)
-  return { servers: await resolveSrvUntilFound(service, platform, signal), chroot: service.chroot, service }
+  if (service === undefined) return undefined
+  return {
+    servers: await withinTime(platform.clock, timeoutMs, signal, (limited) =>
+      resolveSrvUntilFound(service, platform, limited),
+    ),
+    chroot: service.chroot,
+    follow: (session) =>
+      followSrv(session, () => resolveSrvServers(service, platform.resolveSrv!), platform.clock),
+  }
+}
+
+/** Runs a lookup with a signal that also aborts after `timeoutMs`. */
+async function withinTime<T>(
+  clock: Clock,
+  timeoutMs: number | undefined,
+  signal: AbortSignal | undefined,
+  run: (signal: AbortSignal | undefined) => Promise<T>,
+): Promise<T> {
+  if (timeoutMs === undefined) return run(signal)
+  const limit = new AbortController()
+  const abort = (): void => limit.abort(signal?.reason)
+  if (signal?.aborted) abort()
+  signal?.addEventListener('abort', abort, { once: true })
+  const cancel = clock.after(timeoutMs, 'limit of connect', () =>
+    limit.abort(new DOMException(`No server was found within ${timeoutMs} ms`, 'TimeoutError')),
+  )
+  try {
+    return await run(limit.signal)
+  } finally {
+    cancel()
+    signal?.removeEventListener('abort', abort)
+  }
 }
 
 export interface FindServersOptions {
@@ -57,7 +93,7 @@ export interface FindServersOptions {
 }
 
 /** Looks up the servers of an SRV name. Rejects when there are none. */
-export async function resolveSrvServers(
+async function resolveSrvServers(
   { name, scheme }: SrvService,
   resolveSrv: NonNullable<Platform['resolveSrv']>,
 ): Promise<readonly ServerAddress[]> {
@@ -74,7 +110,7 @@ export async function resolveSrvServers(
 /**
  * Looks up the servers until the lookup succeeds. Rejects when `signal` aborts, with the reason of the last failure.
  */
-export async function resolveSrvUntilFound(
+async function resolveSrvUntilFound(
   service: SrvService,
   platform: Platform,
   signal: AbortSignal | undefined,
@@ -120,11 +156,7 @@ async function raceAbort<T>(signal: AbortSignal | undefined, promise: Promise<T>
  * Looks the servers up again periodically and whenever the connection is lost, and passes a new list to the session,
  * which rebalances. A failed or empty lookup changes nothing.
  */
-export function followSrv(
-  session: Session,
-  resolve: () => Promise<readonly ServerAddress[]>,
-  clock: Clock,
-): void {
+function followSrv(session: Session, resolve: () => Promise<readonly ServerAddress[]>, clock: Clock): void {
   let cancel: Cancel = noop
   const next = (): void => {
     const connected = session.state === 'connected' || session.state === 'connectedReadOnly'

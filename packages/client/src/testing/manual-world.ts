@@ -2,6 +2,7 @@ import { SeededRandom, type Connection, type ConnectionHandler } from '@zabra/ru
 import { ForwardingConnection, ManualPlatform } from '@zabra/testkit'
 import { digestId } from '@zabra/protocol'
 import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server'
+import { findBySrv } from '../servers/srv.ts'
 import { connectWith, type ConnectOptions } from '../connect.ts'
 import { FrameLog } from './frame-log.ts'
 import { replyBytes } from './scripted-server.ts'
@@ -219,7 +220,7 @@ export class ManualWorld extends ManualPlatform {
   connect(options: Partial<ConnectOptions> = {}): Promise<Client> {
     return connectWith(
       { servers: 'a:2181', sessionTimeoutMs: 12_000, transport: this.transport, ...options },
-      { platform: { clock: this.clock, random: new SeededRandom(this.#seed++) } },
+      { platform: { clock: this.clock, random: new SeededRandom(this.#seed++) }, findBySrv },
     )
   }
 

@@ -1,4 +1,4 @@
-import { adler32 } from '../tables/adler32.ts'
+import type { adler32 } from '../tables/adler32.ts'
 import { allocateBuffer, copyRange, type BufferPool, type PooledBuffer } from './buffers.ts'
 import { writeText } from './text.ts'
 
@@ -132,9 +132,9 @@ export class Writer {
     return this.#bytes.subarray(start, this.#length)
   }
 
-  /** Returns the Adler-32 of the bytes from an offset on, continuing `previous`. */
-  adler32(start: number, previous = 1): number {
-    return adler32(this.#bytes, start, this.#length, previous, this.#view)
+  /** Returns the checksum of the bytes from an offset on, continuing `previous`. */
+  checksum(sum: typeof adler32, start: number, previous = 1): number {
+    return sum(this.#bytes, start, this.#length, previous, this.#view)
   }
 
   /** Returns the bytes written, which the caller owns, and starts with a new array. */

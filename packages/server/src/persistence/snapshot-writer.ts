@@ -1,4 +1,4 @@
-import { Writer } from '@zabra/protocol'
+import { adler32, Writer } from '@zabra/protocol'
 import type { ByteTransform, Compression, Disk, DiskWriter } from '@zabra/runtime'
 import type { Tree } from '../core/tree/index.ts'
 import type { SessionId, Zxid } from '../core/types.ts'
@@ -180,7 +180,7 @@ class SnapshotFileWriter {
   }
 
   #check(): void {
-    this.#adler = this.#writer.adler32(this.#checked, this.#adler)
+    this.#adler = this.#writer.checksum(adler32, this.#checked, this.#adler)
     this.#checked = this.#writer.length
   }
 

@@ -104,7 +104,7 @@ export function writeEncodedEntry(writer: Writer, payload: Uint8Array, adler?: n
   const at = writer.length
   writer.longNumber(0)
   writer.buffer(payload)
-  writer.longNumberAt(at, adler ?? writer.adler32(at + ENTRY_HEAD_BYTES))
+  writer.longNumberAt(at, adler ?? writer.checksum(adler32, at + ENTRY_HEAD_BYTES))
   writer.byte(ENTRY_END)
 }
 
@@ -115,7 +115,7 @@ export function writeEntry(writer: Writer, logged: LoggedTxn): void {
   const mark = writer.beginFrame()
   encodeLoggedTxn(writer, logged)
   writer.endFrame(mark)
-  writer.longNumberAt(at, writer.adler32(mark + 4))
+  writer.longNumberAt(at, writer.checksum(adler32, mark + 4))
   writer.byte(ENTRY_END)
 }
 
