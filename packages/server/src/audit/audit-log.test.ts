@@ -8,6 +8,7 @@ import {
 } from '@zabra/protocol'
 import { MemoryDisk } from '@zabra/runtime'
 import { afterEach, describe, expect, it } from 'vitest'
+import { Ensemble } from '../ensemble/testing/ensemble.ts'
 import { TestServer, type RawClient } from '../testing/test-server.ts'
 
 const FILE = '/data/audit.log'
@@ -236,5 +237,25 @@ describe('an audit file that cannot be written', () => {
     await server.advance(1000)
     client.create(3, '/b')
     expect(await client.received()).toEqual(['3:0'])
+  })
+})
+
+describe('the audit log of an ensemble', () => {
+  it('has a write on the server of its client, and ephemeral nodes that go with their session on every member', async () => {
+    const ensemble = await Ensemble.start(3, { auditEnabled: true, auditFile: FILE })
+    const follower = [...ensemble.members.keys()].find((id) => id !== ensemble.leader)!
+    const client = await ensemble.client(follower)
+    client.create(1, '/e', CreateMode.EPHEMERAL)
+    client.create(2, '/e', CreateMode.EPHEMERAL)
+    client.ask(3, OpCode.closeSession)
+    await ensemble.advance(100)
+    for (const { id, disk } of ensemble.members.values()) {
+      const text = new TextDecoder().decode(await disk.readFile(FILE))
+      const results = [...text.matchAll(/operation=create\t.*result=(\w+)/g)].map(([, result]) => result)
+      expect(results).toEqual(id === follower ? ['success', 'failure'] : [])
+      expect(text.match(/operation=ephemeralZNodeDeletionOnSessionCloseOrExpire\tznode=\/e\t/g)).toHaveLength(
+        1,
+      )
+    }
   })
 })
