@@ -8,7 +8,7 @@ import { formatSessionId } from './log-context.ts'
 
 /** The xid of the writes, with which clients authenticate. */
 const AUTH_XID = -4
-/** Nobody but a super user may read or change the nodes. */
+/** Only a super user may read or change the nodes. */
 const NO_PERMISSIONS = [{ perms: 0, id: ANYONE }]
 const SERVER: readonly Identity[] = [{ scheme: 'super', id: '' }]
 
