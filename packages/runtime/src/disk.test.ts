@@ -32,6 +32,7 @@ describe.each(disks)('%s', (_, disk, root) => {
     await writer.close()
     expect(await disk.readFile(`${folder}/a`)).toEqual(Uint8Array.of(...bytes('help'), 0, 0))
     expect(await disk.size(`${folder}/a`)).toBe(6)
+    expect(await disk.modifiedAt(`${folder}/a`)).toSatisfy(Number.isInteger)
     const reader = await disk.openRead(`${folder}/a`)
     const into = new Uint8Array(10)
     expect(await reader.read(into, 2)).toBe(4)

@@ -9,6 +9,8 @@ export interface Disk {
   /** Creates a folder and its parents, unless it exists. */
   makeFolder(path: string): Promise<void>
   size(path: string): Promise<number>
+  /** Resolves to the time at which the contents of a file changed last, in milliseconds since 1970. */
+  modifiedAt(path: string): Promise<number>
   /** Reads a whole file, which should be small; use `openRead` for logs and snapshots. */
   readFile(path: string): Promise<Uint8Array>
   /**

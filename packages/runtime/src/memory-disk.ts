@@ -6,6 +6,7 @@ class MemoryFile {
   length = 0
   /** The contents after a power cut. */
   durable = new Uint8Array(0)
+  modifiedAt = 0
 
   view(): Uint8Array {
     return this.bytes.subarray(0, this.length)
@@ -47,6 +48,8 @@ export class MemoryDisk implements Disk {
   /** Number of calls of `write`. */
   writes = 0
   freeBytes = 2 ** 40
+  /** Returns the time that changed files get, in milliseconds since 1970. */
+  now = (): number => 0
 
   /** Simulates a power cut. Writers opened before must not be used any more. */
   powerCut(): void {
@@ -62,6 +65,7 @@ export class MemoryDisk implements Disk {
     const file = new MemoryFile()
     file.bytes = bytes.slice()
     file.length = bytes.length
+    file.modifiedAt = this.now()
     file.sync()
     this.#files.set(path, file)
     this.#durableNames.set(path, file)
@@ -102,6 +106,10 @@ export class MemoryDisk implements Disk {
     return this.#file(path).length
   }
 
+  async modifiedAt(path: string): Promise<number> {
+    return this.#file(path).modifiedAt
+  }
+
   async readFile(path: string): Promise<Uint8Array> {
     this.#failIfInjected('read', path, 0)
     return this.#file(path).view().slice()
@@ -139,6 +147,7 @@ export class MemoryDisk implements Disk {
         if (this.beforeWrite) await this.beforeWrite()
         const fault = this.injectFault?.('write', path, bytes.length)
         const part = bytes.subarray(0, fault ? (fault.writtenBytes ?? 0) : bytes.length)
+        file.modifiedAt = this.now()
         if (position + part.length > file.length && part.length > 0) file.resize(position + part.length)
         file.bytes.set(part, position)
         if (fault) throw failure(fault.code, path)
@@ -151,6 +160,7 @@ export class MemoryDisk implements Disk {
       truncate: async (length) => {
         this.#failIfInjected('truncate', path, length)
         file.resize(length)
+        file.modifiedAt = this.now()
       },
       close: async () => {},
     }

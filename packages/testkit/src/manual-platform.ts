@@ -34,6 +34,7 @@ export class ManualPlatform {
   constructor(disk: MemoryDisk = new MemoryDisk(), clock: ManualClock = new ManualClock()) {
     this.disk = disk
     this.clock = clock
+    disk.now = () => clock.wall()
     this.network = new MemoryNetwork(clock)
   }
 

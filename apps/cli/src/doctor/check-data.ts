@@ -12,8 +12,7 @@ import {
 import { error, warning, type Finding } from './finding.ts'
 
 const MIN_FREE_BYTES = 2 ** 30
-/** Logs after the newest snapshot from which a restart takes long, in bytes. */
-const MAX_LOG_BYTES = 4 * 2 ** 30
+const LONG_LOG_BYTES = 4 * 2 ** 30
 /** Transactions of an epoch from which its end is near: a leader counts to 2^32. */
 const HIGH_COUNTER = 0.9 * 2 ** 32
 const NETWORK_FILE_SYSTEMS = new Set(['nfs', 'nfs4', 'cifs', 'smb3', 'fuse.sshfs', 'glusterfs', '9p'])
@@ -23,13 +22,15 @@ export interface DataTools {
   readonly compression: Compression
   /** The text of /proc/mounts; undefined where it cannot be read. */
   readonly mounts: string | undefined
+  /** Logs after the newest snapshot from which a restart takes long, in bytes: 4 GiB by default. */
+  readonly longLogBytes?: number
 }
 
 /** Checks the files of a data folder, without changing them. A server may run on it. */
 export async function* checkData(
   dataDir: string,
   dataLogDir: string,
-  { disk, compression, mounts }: DataTools,
+  { disk, compression, mounts, longLogBytes = LONG_LOG_BYTES }: DataTools,
 ): AsyncGenerator<Finding> {
   const [snapshots, logs] = [`${dataDir}/${VERSION_FOLDER}`, `${dataLogDir}/${VERSION_FOLDER}`]
   for (const folder of new Set([dataDir, dataLogDir])) {
@@ -71,7 +72,7 @@ export async function* checkData(
       'Set autopurge.purgeInterval=1, or run zabra purge.',
     )
   yield* checkSnapshots(snapshots, files, { disk, compression })
-  yield* checkLogs(logs, logsIn(logNames), files.at(-1)?.zxid ?? 0, disk)
+  yield* checkLogs(logs, logsIn(logNames), files.at(-1)?.zxid ?? 0, { disk, longLogBytes })
 }
 
 async function* checkSnapshots(
@@ -97,7 +98,7 @@ async function* checkLogs(
   folder: string,
   files: ReturnType<typeof logsIn>,
   snapshotZxid: number,
-  disk: Disk,
+  { disk, longLogBytes }: { readonly disk: Disk; readonly longLogBytes: number },
 ): AsyncGenerator<Finding> {
   let bytes = 0
   const first = Math.max(
@@ -124,7 +125,7 @@ async function* checkLogs(
         'The leader hands over when they are used up. Do it now, at a quiet time: zabra transfer.',
       )
   }
-  if (bytes > MAX_LOG_BYTES)
+  if (bytes > longLogBytes)
     yield warning(
       'long-log',
       folder,

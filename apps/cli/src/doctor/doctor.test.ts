@@ -1,3 +1,4 @@
+import { adler32, OpCode } from '@zabra/protocol'
 import { MemoryDisk, SeededRandom } from '@zabra/runtime'
 import { nodeCompression, nodeCryptography } from '@zabra/runtime/node'
 import { FolderTarget, writeBackup, type BackupSource } from '@zabra/server/backup'
@@ -25,6 +26,21 @@ async function idsOf(findings: Iterable<Finding> | AsyncIterable<Finding>): Prom
     ids.push(id)
   }
   return ids
+}
+
+/** Returns a log with one transaction, the end of a session (disk-format 4.2). */
+function logWith(zxid: number): Uint8Array {
+  const payload = Buffer.alloc(32)
+  payload.writeBigInt64BE(BigInt(zxid), 12)
+  payload.writeInt32BE(OpCode.closeSession, 28)
+  const log = Buffer.alloc(16 + 12 + payload.length + 1)
+  log.write('ZKLG')
+  log.writeInt32BE(2, 4)
+  log.writeBigInt64BE(BigInt(adler32(payload)), 16)
+  log.writeInt32BE(payload.length, 24)
+  payload.copy(log, 28)
+  log[60] = 0x42
+  return new Uint8Array(log)
 }
 
 setupStage()
@@ -123,6 +139,14 @@ describe('checkData', () => {
     const broken = withSnapshot()
     broken.putFile('/data/version-2/log.ffffff', new Uint8Array(4096).fill(7))
     expect(await check(broken)).toEqual(['log'])
+    const nearEnd = withSnapshot()
+    nearEnd.putFile('/data/version-2/log.1f0000000', logWith(0x1_f000_0000))
+    expect(await check(nearEnd)).toEqual(['zxid-counter'])
+    const long = withSnapshot()
+    long.putFile('/data/version-2/log.100000001', logWith(0x1_0000_0001))
+    expect(await check(long)).toEqual([])
+    const tools = { disk: long, compression: nodeCompression, mounts: undefined, longLogBytes: 50 }
+    expect(await idsOf(checkData('/data', '/data', tools))).toEqual(['long-log'])
     const many = withSnapshot()
     for (let i = 0; i < 21; i++) many.putFile(`/data/version-2/snapshot.${i}`, snapshot.bytes)
     expect(await check(many)).toContain('no-purge')

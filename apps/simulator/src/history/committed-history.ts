@@ -149,6 +149,7 @@ function readOnlyDisk(find: (path: string) => Uint8Array | undefined): Disk {
     exists: (path) => Promise.resolve(find(path) !== undefined),
     makeFolder: refuse,
     size: (path) => Promise.resolve(bytes(path).length),
+    modifiedAt: refuse,
     readFile: (path) => Promise.resolve(bytes(path).slice()),
     replaceFile: refuse,
     openRead: (path) =>

@@ -39,6 +39,10 @@ export class NodeDisk implements Disk {
     return (await attempt('look at', path, () => stat(path))).size
   }
 
+  async modifiedAt(path: string): Promise<number> {
+    return Math.floor((await attempt('look at', path, () => stat(path))).mtimeMs)
+  }
+
   readFile(path: string): Promise<Uint8Array> {
     return attempt('read', path, async () => new Uint8Array(await readFile(path)))
   }

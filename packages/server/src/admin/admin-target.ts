@@ -27,8 +27,8 @@ export interface AdminTarget {
   readonly leader: ServerId | undefined
   /** The active configuration; undefined on a standalone server. */
   readonly configuration: EnsembleConfiguration | undefined
-  /** When the newest snapshot was taken, in milliseconds since 1970; undefined when there is none. */
-  readonly lastSnapshotAt: number | undefined
+  /** Whether the ports of clients have been opened. */
+  readonly isListening: boolean
   /** Whether the server has begun to stop. */
   readonly isStopping: boolean
   /** Whether the server has stopped because it cannot trust its state: only a restart helps. */

@@ -87,8 +87,8 @@ function peerMetrics({ member }: RoleMetrics): Metric[] {
 
 function quorumMetrics({ member }: RoleMetrics): Metric[] {
   if (member === undefined) return []
-  const { quorumSize, leader, syncedObservers } = member
-  const observers: Metric[] = syncedObservers === undefined ? [] : [['synced_observers', syncedObservers]]
+  const { quorumSize, leader, observers: synced } = member
+  const observers: Metric[] = synced === undefined ? [] : [['synced_observers', synced.length]]
   return [['quorum_size', quorumSize], ...(leader === undefined ? observers : leaderMetrics(leader))]
 }
 

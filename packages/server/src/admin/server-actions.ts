@@ -1,4 +1,6 @@
-import type { Disk } from '@zabra/runtime'
+import { DiskError, type Disk } from '@zabra/runtime'
+import type { Zxid } from '../core/types.ts'
+import { snapshotsIn } from '../persistence/index.ts'
 import type { DirectoryReport, ServerReport } from './server-report.ts'
 
 /** Returns the bytes of snapshots and of logs; of both together when they share a directory. */
@@ -23,6 +25,22 @@ async function directorySize(disk: Disk, directory: string): Promise<number> {
   return bytes
 }
 
+/** Resolves to the zxid of the newest snapshot and its time in milliseconds since 1970; undefined when there is none. */
+export async function newestSnapshot(
+  disk: Disk,
+  { snapshots }: DirectoryReport,
+): Promise<{ readonly zxid: Zxid; readonly at: number } | undefined> {
+  const newest = snapshotsIn(await disk.list(snapshots)).at(-1)
+  if (newest === undefined) return undefined
+  try {
+    return { zxid: newest.zxid, at: await disk.modifiedAt(`${snapshots}/${newest.name}`) }
+  } catch (error) {
+    // A full sync replaces all files.
+    if (error instanceof DiskError && error.code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
 /** Resets the statistics of a server (`srst`). */
 export function resetStats({ stats, watchNotifier, portStatus, platform }: ServerReport): void {
   const { rejected, failed } = portStatus.handshakes
@@ -31,6 +49,11 @@ export function resetStats({ stats, watchNotifier, portStatus, platform }: Serve
   stats.tlsFailedAtReset = failed
   watchNotifier.resetStats()
   platform.system.resetPauses?.()
+}
+
+/** Resets the statistics of the connection of each observer (`orst`). */
+export function resetObserverStats({ role }: ServerReport): void {
+  for (const observer of role.member?.observers ?? []) observer.resetStats()
 }
 
 /** Resets the statistics of each connection (`crst`). */

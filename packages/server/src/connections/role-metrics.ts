@@ -15,14 +15,34 @@ export interface MemberMetrics {
   readonly leader?: LeaderMetrics
   /** The id of the server that an observer follows. */
   readonly observerMasterId?: number
-  /** Synced observers of a follower that serves observers. */
-  readonly syncedObservers?: number
+  /** The synced observers of a leader, and of a follower that serves observers. */
+  readonly observers?: readonly ObserverReport[]
   /** Metrics that Apache ZooKeeper lacks, without the `zk_` before their keys. */
   readonly extraMetrics?: readonly (readonly [key: string, value: string | number])[]
   /** Hands leadership over (`ydld`). Returns the answer, without a newline. */
   yieldLeadership(): string
   /** Requests leadership (`rqld`). Returns the answer, without a newline. */
   requestLeadership(): string
+}
+
+/** The connection of a synced observer. */
+export interface ObserverReport {
+  readonly serverId: number
+  /** Host and port from which the observer has connected. */
+  readonly address: string
+  /** Milliseconds since 1970. */
+  readonly establishedAt: number
+  /** Packets that wait until the observer is synced. */
+  readonly heldPackets: number
+  /** Bytes that the observer has not read. */
+  readonly unsentBytes: number
+  readonly packetsReceived: number
+  /** Packets, without those of the sync. */
+  readonly packetsSent: number
+  readonly requests: number
+  /** The zxid of the last packet that was sent; -1 before the first. */
+  readonly lastZxid: number
+  resetStats(): void
 }
 
 export interface LeaderMetrics {

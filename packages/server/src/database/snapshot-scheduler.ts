@@ -28,15 +28,9 @@ export class SnapshotScheduler {
   readonly #stop = new AbortController()
   #running: Promise<boolean> | undefined
   #cancelTimer: Cancel = () => {}
-  #lastAt: number | undefined
 
   constructor(options: SnapshotSchedulerOptions) {
     this.#options = options
-  }
-
-  /** When the last snapshot of this run was taken, in milliseconds since 1970; undefined before the first. */
-  get lastAt(): number | undefined {
-    return this.#lastAt
   }
 
   /** Starts the purge timer, unless purging is disabled. */
@@ -68,7 +62,6 @@ export class SnapshotScheduler {
       const { file, nodes, bytes } = await database.takeSnapshot([...database.sessions], this.#stop.signal)
       const ms = clock.monotonic() - started
       stats.snapshotTime.add(ms)
-      this.#lastAt = clock.wall()
       logger.info({ file, nodes, bytes, ms: Math.round(ms) }, 'Took a snapshot')
       return true
     } catch (error) {

@@ -332,6 +332,7 @@ export class LeaderRole implements ActiveRole {
       mode: 'leader',
       peerState: () => `leading - ${this.#quorum.phase}`,
       leader: () => this.#leaderStatus(),
+      observers: () => this.#learners!.observers(),
       yieldLeadership: () => {
         // The reply is sent before leadership is handed over.
         const { clock } = this.#context.platform

@@ -12,6 +12,7 @@ import {
 } from '../core/zab/index.ts'
 import type { Database, SnapshotSource } from '../database/index.ts'
 import type { RawTxn } from '../persistence/index.ts'
+import type { ObserverReport } from '../connections/role-metrics.ts'
 import type { MemberContext } from './context.ts'
 import { PeerConnection } from './peer-connection.ts'
 
@@ -41,10 +42,15 @@ const passesSync: ReadonlySet<number> = new Set([
 ])
 
 /** The connection of a leader, or of an observer master, to a learner. */
-export class LearnerConnection {
+export class LearnerConnection implements ObserverReport {
   readonly id: ConnectionId
   readonly address: string
   readonly serverId: ServerId
+  readonly establishedAt: number
+  packetsReceived = 0
+  packetsSent = 0
+  requests = 0
+  lastZxid: Zxid = -1
   /** The connection as it was accepted. */
   readonly accepted: Connection
   isObserver = false
@@ -70,10 +76,15 @@ export class LearnerConnection {
     this.serverId = serverId
     this.accepted = connection
     this.address = `${connection.remote.host}:${connection.remote.port}`
+    this.establishedAt = Math.floor(platform.clock.wall())
     this.#events = events
     const splitter = new PacketSplitter({
       maxData: Math.max(settings.juteMaxBufferBytes + settings.juteMaxBufferExtraBytes, MAX_TOUCHES_BYTES),
-      packet: (type, zxid, data, auth) => events.packet(type, zxid, data, auth),
+      packet: (type, zxid, data, auth) => {
+        this.packetsReceived++
+        if (type === PacketType.request) this.requests++
+        events.packet(type, zxid, data, auth)
+      },
     })
     this.#connection = new PeerConnection({
       connection,
@@ -93,6 +104,19 @@ export class LearnerConnection {
     return this.#connection.isOpen
   }
 
+  get heldPackets(): number {
+    return this.#held?.length ?? 0
+  }
+
+  get unsentBytes(): number {
+    return this.#connection.unsentBytes + this.#heldBytes
+  }
+
+  resetStats(): void {
+    this.packetsReceived = this.packetsSent = this.requests = 0
+    this.lastZxid = -1
+  }
+
   /** Fails the connection when the learner is silent for this long. */
   setReadTimeout(timeoutMs: number): void {
     this.#connection.setReadTimeout(timeoutMs)
@@ -109,9 +133,15 @@ export class LearnerConnection {
     auth: readonly Identity[] | null = null,
   ): void {
     if (this.#held !== undefined && !passesSync.has(type)) return this.#hold({ type, zxid, data, auth })
-    this.#connection.send(type, zxid, data, auth)
+    this.#transmit(type, zxid, data, auth)
     if (type === PacketType.newLeader) this.#held = []
     else if (type === PacketType.upToDate) this.#releaseHeld()
+  }
+
+  #transmit(type: number, zxid: Zxid, data: Uint8Array | null, auth: readonly Identity[] | null): void {
+    this.packetsSent++
+    if (zxid > 0) this.lastZxid = zxid
+    this.#connection.send(type, zxid, data, auth)
   }
 
   #hold(packet: QuorumPacket): void {
@@ -125,7 +155,7 @@ export class LearnerConnection {
     const held = this.#held ?? []
     this.#held = undefined
     this.#heldBytes = 0
-    for (const { type, zxid, data, auth } of held) this.#connection.send(type, zxid, data, auth)
+    for (const { type, zxid, data, auth } of held) this.#transmit(type, zxid, data, auth)
   }
 
   /**

@@ -452,7 +452,7 @@ export class LearnerRole implements ActiveRole {
         mode: this.#isObserver ? 'observer' : 'follower',
         peerState: () => `${this.#isObserver ? 'observing' : 'following'} - ${this.#learner.phase}`,
         ...(this.#isObserver ? { observerMasterId: this.#master } : {}),
-        syncedObservers: () => this.#observers?.syncedObservers,
+        observers: () => this.#observers?.syncedObservers,
       },
       pipeline: (context) =>
         new LearnerPipeline({

@@ -138,6 +138,11 @@ export class Learners {
     }
   }
 
+  /** Returns the connections of synced observers. */
+  observers(): readonly LearnerConnection[] {
+    return [...this.#connections.values()].filter(({ isSynced, isObserver }) => isSynced && isObserver)
+  }
+
   perform(work: LearnersWork): void {
     switch (work.do) {
       case 'propose':

@@ -51,6 +51,7 @@ export class Member implements Server, AdminTarget {
   #closing: Promise<void> | undefined
   #isStopped = false
   #hasFailed = false
+  #isListening = false
 
   constructor(
     settings: ServerSettings,
@@ -122,8 +123,8 @@ export class Member implements Server, AdminTarget {
     return membership.isStandalone ? undefined : membership.active
   }
 
-  get lastSnapshotAt(): number | undefined {
-    return this.#context.snapshots.lastAt
+  get isListening(): boolean {
+    return this.#isListening
   }
 
   get isStopping(): boolean {
@@ -238,6 +239,7 @@ export class Member implements Server, AdminTarget {
       await this.#roles.close()
       throw error
     }
+    this.#isListening = true
     snapshots.start()
     security.start()
     if (membership.isStandalone) this.#logServing()

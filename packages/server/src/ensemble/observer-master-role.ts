@@ -86,9 +86,9 @@ export class ObserverMasterRole {
     )
   }
 
-  /** The number of synced observers. */
-  get syncedObservers(): number {
-    return [...this.#observers.values()].filter(({ isSynced }) => isSynced).length
+  /** The connections of synced observers. */
+  get syncedObservers(): readonly LearnerConnection[] {
+    return [...this.#observers.values()].filter(({ isSynced }) => isSynced)
   }
 
   /** Opens the port. The follower continues if it cannot be bound: its observers connect to another server. */

@@ -1,6 +1,7 @@
 import type { Cancel } from '@zabra/runtime'
 import { auditedContext, AuditedPipeline } from '../audit/index.ts'
 import type { LeaderMetrics, RoleMetrics } from '../admin/index.ts'
+import type { ObserverReport } from '../connections/role-metrics.ts'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import { ClientService } from '../connections/client-service.ts'
 import { ContainerManager } from '../connections/container-manager.ts'
@@ -20,8 +21,8 @@ export interface MemberRoleStatus {
   readonly leader?: () => LeaderMetrics
   /** The learner master of an observer. */
   readonly observerMasterId?: ServerId
-  /** Returns the number of observers that this follower keeps synced; undefined when it serves none. */
-  readonly syncedObservers?: () => number | undefined
+  /** Returns the observers that this member keeps synced; undefined on a follower that serves none. */
+  readonly observers?: () => readonly ObserverReport[] | undefined
   readonly yieldLeadership?: () => string
 }
 
@@ -128,7 +129,7 @@ function roleMetrics({ settings, membership }: MemberContext, status: MemberRole
     mode: status.mode,
     get member() {
       const [own] = membership.member(membership.self)?.addresses ?? []
-      const syncedObservers = status.syncedObservers?.()
+      const observers = status.observers?.()
       return {
         peerState: status.peerState(),
         quorumSize: votersOf(membership.active).length,
@@ -144,7 +145,7 @@ function roleMetrics({ settings, membership }: MemberContext, status: MemberRole
         },
         ...(status.leader === undefined ? {} : { leader: status.leader() }),
         ...(status.observerMasterId === undefined ? {} : { observerMasterId: status.observerMasterId }),
-        ...(syncedObservers === undefined ? {} : { syncedObservers }),
+        ...(observers === undefined ? {} : { observers }),
         yieldLeadership: status.yieldLeadership ?? (() => 'Not a leader: there is nothing to yield.'),
         requestLeadership: () => 'This server cannot request leadership; send ydld to the leader.',
       }

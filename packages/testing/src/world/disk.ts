@@ -39,6 +39,10 @@ export class SimulatedDisk implements Disk {
     return this.#call(() => this.#file(path).length)
   }
 
+  modifiedAt(path: string): Promise<number> {
+    return this.#call(() => this.#file(path).modifiedAt)
+  }
+
   readFile(path: string): Promise<Uint8Array> {
     return this.#call(() => this.#file(path).bytes.slice())
   }
@@ -115,6 +119,7 @@ export class SimulatedDisk implements Disk {
         this.#call(() => {
           if (this.#image.conditions.isFull && length > file.length) throw this.#noSpace(path)
           file.truncate(length)
+          file.modifiedAt = this.#world.now
         }),
       close: () => this.#call(() => {}),
     }
@@ -135,6 +140,7 @@ export class SimulatedDisk implements Disk {
     if (durable) image.notifyDurableWrite()
     return this.#call(() => {
       image.inFlightWrites.delete(flight)
+      file.modifiedAt = this.#world.now
       const grows = position + bytes.length > file.length
       if (image.conditions.isFull && grows) {
         const room = Math.max(0, file.length - position)

@@ -49,6 +49,8 @@ export class FileImage {
   readonly #seen = new GrowableBytes()
   readonly #durable = new GrowableBytes()
   #pending: Change[] = []
+  /** Simulated time of the last change that a program has made. */
+  modifiedAt = 0
   /** Offset of the first byte at which the two contents may differ. */
   #changedFrom = Infinity
   /** Whether a failed sync has left contents that are not durable and will not become so. */

@@ -95,6 +95,22 @@ describe('commands of the HTTP port', () => {
     expect((await get('/commands/snapshot', { from: '10.0.0.1' })).status).toBe(401)
   })
 
+  it('name the newest snapshot and its time, also after a restart', async () => {
+    await start()
+    await server.connect()
+    await server.server.snapshot()
+    const takenAt = server.clock.wall()
+    const expected = { zxid: '1', timestamp: Math.floor(takenAt / 1000) }
+    expect(await command('last_snapshot')).toMatchObject(expected)
+    await server.stop()
+    await server.restart()
+    await server.advance(60_000)
+    expect(await command('lsnp')).toMatchObject(expected)
+    const age = (server.clock.wall() - takenAt) / 1000
+    expect(age).toBeGreaterThanOrEqual(60)
+    expect((await get('/metrics')).text).toContain(`\nzabra_snapshot_age_seconds ${age}\n`)
+  })
+
   it('hide the values of settings and variables that hold secrets', async () => {
     await start({ superDigest: 'super:c2VjcmV0' })
     expect((await command('system_properties'))['DigestAuthenticationProvider.superDigest']).toBe(
@@ -258,6 +274,9 @@ describe('health', () => {
     expect(JSON.parse((await get('/ready')).text)).toMatchObject({
       status: 'ok',
       details: { role: 'standalone', hasLeader: true },
+      zxid: '0x0',
+      zxidLag: 0,
+      since: new Date(server.clock.wall()).toISOString(),
     })
   })
 

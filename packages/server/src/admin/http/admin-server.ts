@@ -1,3 +1,4 @@
+import { formatZxid } from '@zabra/protocol'
 import {
   NetworkError,
   type Address,
@@ -11,6 +12,7 @@ import { userNames, type AuditLog } from '../../audit/index.ts'
 import { CertificateReload } from '../../connections/certificates.ts'
 import { PROMETHEUS_PROVIDER, type ServerSettings } from '../../settings/index.ts'
 import { INITIAL_TRACE_MASK, type AdminTarget, type CommandState } from '../admin-target.ts'
+import { newestSnapshot } from '../server-actions.ts'
 import { apiRoutesAt } from './api.ts'
 import { problem } from './api-route.ts'
 import { ClusterProbe } from './cluster-probe.ts'
@@ -23,7 +25,7 @@ import { readiness } from './health.ts'
 import { LogLevelControl } from './log-level.ts'
 import { javaJson, type JsonValue } from './java-json.ts'
 import { snapshotResponse, takeSnapshot } from './snapshot-command.ts'
-import { prometheusText, PROMETHEUS_TYPE } from './prometheus.ts'
+import { prometheusText, PROMETHEUS_TYPE, type DiskFigures } from './prometheus.ts'
 
 /** The port that is opened, if it is free, where the settings name none. */
 const DEFAULT_PORT = 8080
@@ -65,6 +67,8 @@ export class AdminServer {
   #metricsListener: Listener | undefined
   /** The checks that failed when the verdict of readiness was last logged; undefined before the first verdict. */
   #failedChecks: string | undefined
+  /** When the verdict of readiness changed last, in milliseconds since 1970. */
+  #verdictAt = 0
   #cancelReport: Cancel = () => {}
   #cancelRotation: Cancel = () => {}
   /** When the command `snapshot` was last run, on the monotonic clock. */
@@ -185,7 +189,8 @@ export class AdminServer {
     const names = failed.map(({ name }) => name).join(' ')
     if (names === this.#failedChecks) return
     this.#failedChecks = names
-    const { logger } = this.#platform
+    const { logger, clock } = this.#platform
+    this.#verdictAt = clock.wall()
     if (failed.length === 0) return logger.info({}, 'This server is ready for clients')
     const reasons = failed.map(({ name, detail }) => `${name}: ${detail}`)
     logger.info({ reasons }, 'This server is not ready for clients')
@@ -299,7 +304,7 @@ export class AdminServer {
         ? text(503, 'the state of this server cannot be trusted; its log says why; restart it\n')
         : text(200, 'ok\n')
     if (name === 'startupz')
-      return target === undefined ? text(503, 'reads the snapshot and the log\n') : text(200, 'ok\n')
+      return target?.isListening === true ? text(200, 'ok\n') : text(503, `${startPhase(target)}\n`)
     const { query, headers } = request
     const forReads = query.get('for') === 'reads'
     const excluded = new Set((query.get('exclude') ?? '').split(','))
@@ -323,14 +328,19 @@ export class AdminServer {
     status: number,
     checks: readonly { name: string; isOk: boolean; detail: string }[],
   ): HttpResponse {
+    this.reportReadiness()
     const target = this.#target
     const role = target?.service?.role.mode ?? target?.role ?? 'starting'
+    const zxid = target?.service?.tree.lastZxid
     const hasLeader = target?.service !== undefined && !target.service.isReadOnly
     const body = {
       status: status === 200 ? 'ok' : 'unavailable',
       role,
       details: { role, hasLeader },
       checks: checks.map(({ name, isOk, detail }) => ({ name, ok: isOk, detail })),
+      zxid: zxid === undefined ? null : `0x${formatZxid(zxid)}`,
+      zxidLag: target?.zxidLag ?? null,
+      since: new Date(this.#verdictAt).toISOString(),
     }
     return {
       status,
@@ -342,21 +352,21 @@ export class AdminServer {
   // Metrics
 
   async #metrics(): Promise<HttpResponse> {
-    const free = await this.#freeSpace()
-    const body = inSlices(prometheusText(this.#target, { free }), this.#platform.clock)
+    const body = inSlices(prometheusText(this.#target, await this.#diskFigures()), this.#platform.clock)
     return { status: 200, headers: { 'content-type': PROMETHEUS_TYPE }, body }
   }
 
-  async #freeSpace(): Promise<ReadonlyMap<string, number>> {
+  async #diskFigures(): Promise<DiskFigures> {
     const free = new Map<string, number>()
-    if (this.#target === undefined) return free
+    if (this.#target === undefined) return { free, lastSnapshotAt: undefined }
     const { directories, platform } = this.#target
     for (const folder of new Set([directories.snapshots, directories.logs])) {
       // A figure that the system does not give is left out of the metrics.
       const bytes = await platform.disk.freeSpace(folder).catch(() => undefined)
       if (bytes !== undefined) free.set(folder, bytes)
     }
-    return free
+    const newest = await newestSnapshot(platform.disk, directories).catch(() => undefined)
+    return { free, lastSnapshotAt: newest?.at }
   }
 
   // Commands
@@ -422,6 +432,9 @@ export class AdminServer {
     }
   }
 }
+
+const startPhase = (target: AdminTarget | undefined): string =>
+  target === undefined ? 'reads the snapshot and the log' : 'opens the ports of clients'
 
 const GET = ['GET'] as const
 const READ = ['GET', 'HEAD'] as const

@@ -4,13 +4,19 @@ import type { ClientChannel } from '../../connections/client-channel.ts'
 import { operationOf } from '../../core/operations/index.ts'
 import { votersOf, type EnsembleConfiguration } from '../../core/quorum/index.ts'
 import { tickAfter } from '../../core/sessions/index.ts'
-import { snapshotsIn, TXN_DIGEST_VERSION } from '../../persistence/index.ts'
+import { TXN_DIGEST_VERSION } from '../../persistence/index.ts'
 import { rowOf, settingNames } from '../../settings/index.ts'
 import { FULL_VERSION } from '../../version.ts'
 import type { AdminTarget, CommandState } from '../admin-target.ts'
 import { decimalDigest } from '../format.ts'
 import { monitorMetrics } from '../mntr.ts'
-import { directorySizes, resetConnectionStats, resetStats } from '../server-actions.ts'
+import {
+  directorySizes,
+  newestSnapshot,
+  resetConnectionStats,
+  resetObserverStats,
+  resetStats,
+} from '../server-actions.ts'
 import type { ConnectionReport, ServerReport } from '../server-report.ts'
 import { numberIn } from './json-body.ts'
 import { JavaDouble, LazyObject, type JsonValue } from './java-json.ts'
@@ -103,11 +109,8 @@ export const adminCommands: readonly AdminCommand[] = [
   command('last_snapshot lsnp', ({ target }) => lastSnapshot(target)),
   command('leader lead', ({ server, target }) => leader(server, target)),
   command('monitor mntr', ({ server, target }) => monitor(server, target), { needsService: false }),
-  command('observer_connection_stat_reset orst', () => NO_MEMBERS, { role: 'operate' }),
-  command('observers obsr', ({ server }) => ({
-    synced_observers: server.role.member?.leader?.syncedObservers ?? server.role.member?.syncedObservers ?? 0,
-    observers: [],
-  })),
+  command('observer_connection_stat_reset orst', after(resetObserverStats), { role: 'operate' }),
+  command('observers obsr', ({ server }) => observers(server)),
   command('ruok', () => NO_MEMBERS),
   command('server_stats srvr', ({ server, target }) => serverStats(server, target)),
   command('set_trace_mask stmk', ({ request, state }) => setTraceMask(request, state), {
@@ -310,14 +313,10 @@ function setTraceMask({ query }: HttpRequest, state: CommandState): Members {
   return { tracemask: state.traceMask }
 }
 
-async function lastSnapshot({
-  platform: { disk },
-  directories,
-  lastSnapshotAt,
-}: AdminTarget): Promise<Members> {
-  const newest = snapshotsIn(await disk.list(directories.snapshots)).at(-1)
+async function lastSnapshot({ platform, directories }: AdminTarget): Promise<Members> {
+  const newest = await newestSnapshot(platform.disk, directories)
   if (newest === undefined) return { zxid: 'ffffffffffffffff', timestamp: -1 }
-  return { zxid: newest.zxid.toString(16), timestamp: Math.floor((lastSnapshotAt ?? -1000) / 1000) }
+  return { zxid: newest.zxid.toString(16), timestamp: Math.floor(newest.at / 1000) }
 }
 
 // Ensemble
@@ -329,6 +328,25 @@ function leader({ role }: ServerReport, target: AdminTarget): Members {
     is_leader: role.mode === 'leader',
     leader_id: id,
     leader_ip: target.configuration.members.get(id)?.addresses[0]?.host ?? '',
+  }
+}
+
+function observers({ role }: ServerReport): Members {
+  const synced = role.member?.observers ?? []
+  return {
+    synced_observers: synced.length,
+    observers: synced.map((observer) => ({
+      // As Java writes a socket address.
+      remote_socket_address: `/${observer.address}`,
+      sid: observer.serverId,
+      established: observer.establishedAt,
+      queued_packets: observer.heldPackets,
+      queued_packets_size: observer.unsentBytes,
+      packets_received: observer.packetsReceived,
+      packets_sent: observer.packetsSent,
+      requests: observer.requests,
+      last_zxid: observer.lastZxid,
+    })),
   }
 }
 

@@ -38,7 +38,9 @@ async function metricsOfProcess(): Promise<string> {
   const dataDir = await mkdtemp(join(tmpdir(), 'zabra-metrics-'))
   const server = await createServer(defaults({ dataDir, clientPort: 0, adminEnabled: false }), nodePlatform())
   try {
-    return [...prometheusText(server as Member, { free: new Map([[dataDir, 1]]) })].join('')
+    return [...prometheusText(server as Member, { free: new Map([[dataDir, 1]]), lastSnapshotAt: 0 })].join(
+      '',
+    )
   } finally {
     await server.close()
     await rm(dataDir, { recursive: true })

@@ -18,6 +18,9 @@ export function readiness(target: AdminTarget | undefined, { forReads = false } 
 function checksOf(target: AdminTarget | undefined, forReads: boolean): readonly HealthCheck[] {
   if (target === undefined) return [check('recovery', false, 'reads the snapshot and the log')]
   const { service, role } = target
+  if (target.hasFailed)
+    return [check('data', false, 'the state cannot be trusted; the log says why; restart')]
+  if (!target.isListening) return [check('listeners', false, 'opens the ports of clients')]
   const isDraining = target.isStopping || target.isDraining
   const draining = check('draining', !isDraining, target.isStopping ? 'stops' : 'accepts no new sessions')
   if (service?.isReadOnly === true)

@@ -68,10 +68,15 @@ const DELAY_BOUNDS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 1
 export interface DiskFigures {
   /** Free bytes by directory; without those that could not be read. */
   readonly free: ReadonlyMap<string, number>
+  /** When the newest snapshot was taken, in milliseconds since 1970; undefined when there is none. */
+  readonly lastSnapshotAt: number | undefined
 }
 
 /** Yields the metrics of a server in Prometheus' text format, one family at a time. */
-export function* prometheusText(target: AdminTarget | undefined, { free }: DiskFigures): Generator<string> {
+export function* prometheusText(
+  target: AdminTarget | undefined,
+  { free, lastSnapshotAt }: DiskFigures,
+): Generator<string> {
   const server = target?.service
   yield* gauge('zabra_build_info', 1, `{version=${JSON.stringify(FULL_VERSION)}}`)
   yield family('zabra_ready', 'gauge')
@@ -89,8 +94,8 @@ export function* prometheusText(target: AdminTarget | undefined, { free }: DiskF
   yield* gauge('zabra_zxid_lag', target.zxidLag)
   if (free.size > 0) yield family('zabra_disk_free_bytes', 'gauge')
   for (const [dir, bytes] of free) yield `zabra_disk_free_bytes{dir=${JSON.stringify(dir)}} ${bytes}\n`
-  if (target.lastSnapshotAt !== undefined)
-    yield* gauge('zabra_snapshot_age_seconds', (target.platform.clock.wall() - target.lastSnapshotAt) / 1000)
+  if (lastSnapshotAt !== undefined)
+    yield* gauge('zabra_snapshot_age_seconds', (target.platform.clock.wall() - lastSnapshotAt) / 1000)
   if (target.settings.metricsExportRuntime) yield* runtimeFamilies(target)
   if (server === undefined) return
   const printed = new Set<string>()

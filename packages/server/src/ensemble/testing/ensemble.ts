@@ -35,6 +35,7 @@ class TestMember {
   constructor(ensemble: Ensemble, id: ServerId, settings: ServerSettings) {
     this.ensemble = ensemble
     this.id = id
+    this.disk.now = () => ensemble.clock.wall()
     this.settings = settings
   }
 
