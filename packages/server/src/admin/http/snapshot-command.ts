@@ -1,9 +1,7 @@
 import type { Disk, HttpResponse } from '@zabra/runtime'
+import { chunksOf } from '../../backup/index.ts'
 import { snapshotsIn } from '../../persistence/index.ts'
 import type { AdminTarget } from '../admin-target.ts'
-
-/** Bytes of a snapshot that are read and sent at a time. */
-const CHUNK_BYTES = 256 * 1024
 
 /** A snapshot file and the headers that describe it. */
 export interface TakenSnapshot {
@@ -29,18 +27,5 @@ export async function takeSnapshot(target: AdminTarget): Promise<TakenSnapshot |
 /** Sends a snapshot. The file stays open until the last byte, so it may be removed meanwhile. */
 export async function snapshotResponse(disk: Disk, { path, headers }: TakenSnapshot): Promise<HttpResponse> {
   const reader = await disk.openRead(path)
-  async function* chunks(): AsyncGenerator<Uint8Array> {
-    try {
-      for (let position = 0; ;) {
-        const chunk = new Uint8Array(CHUNK_BYTES)
-        const length = await reader.read(chunk, position)
-        if (length > 0) yield chunk.subarray(0, length)
-        if (length < chunk.length) return
-        position += length
-      }
-    } finally {
-      await reader.close()
-    }
-  }
-  return { status: 200, headers: { ...headers, 'content-type': 'application/octet-stream' }, body: chunks() }
+  return { status: 200, headers: { ...headers, 'content-type': 'application/octet-stream' }, body: chunksOf(reader) }
 }
