@@ -17,6 +17,7 @@ import type { ActiveRole, MemberContext, RoleEvents, RoleExit } from './context.
 import { Durability } from './durability.ts'
 
 import { Learners } from './learners.ts'
+import { LimitedLog } from './limited-log.ts'
 import { Mailbox } from './mailbox.ts'
 import { validateReconfiguration } from './reconfigure.ts'
 import { QuorumAckTimes } from './quorum-ack-times.ts'
@@ -43,6 +44,7 @@ export class LeaderRole implements ActiveRole {
   readonly #durability: Durability
   #clients: RoleClients<LeaderPipeline<ClientChannel>> | undefined
   readonly #ackTimes: QuorumAckTimes
+  readonly #log: LimitedLog
   #nextCheckId = 1
   readonly #confirmations = new Map<number, () => void>()
   #cancelTick: Cancel = () => {}
@@ -54,6 +56,7 @@ export class LeaderRole implements ActiveRole {
   constructor(context: MemberContext, events: RoleEvents) {
     this.#context = context
     this.#events = events
+    this.#log = new LimitedLog(context.platform.clock, context.platform.logger)
     this.#ackTimes = new QuorumAckTimes(context.stats.ensemble.quorumAckLatency)
     const leader = context.membership.isStandalone ? undefined : createLeader(context)
     this.#quorum = leader ?? new QuorumOfOne(context.database.lastZxid)
@@ -178,7 +181,7 @@ export class LeaderRole implements ActiveRole {
   // Work
 
   #perform(work: LeaderWork | QuorumOfOneWork): void {
-    const { platform, membership, failed, configurationChanged } = this.#context
+    const { membership, failed, configurationChanged } = this.#context
     switch (work.do) {
       case 'store':
         return this.#storeEpoch(work.what, work.epoch)
@@ -212,7 +215,7 @@ export class LeaderRole implements ActiveRole {
         })
       }
       case 'warn':
-        return platform.logger.warn(work.context, work.message)
+        return this.#log.log('warn', work.message, work.context, work.message)
       case 'send':
       case 'sync':
       case 'drop':

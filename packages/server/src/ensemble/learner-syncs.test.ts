@@ -1,10 +1,11 @@
 import { ServerStats } from '../connections/stats.ts'
-import { silentLogger } from '@zabra/runtime'
+import { ManualClock, silentLogger } from '@zabra/runtime'
 import { expect, it } from 'vitest'
 import type { SyncPlan } from '../core/zab/index.ts'
 import type { MemberContext } from './context.ts'
 import type { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
+import { LimitedLog } from './limited-log.ts'
 
 const SNAP: SyncPlan = { kind: 'snap', reason: 'test', entries: [] }
 const DIFF: SyncPlan = { kind: 'diff', zxid: 5, entries: [] }
@@ -13,11 +14,13 @@ function fixture(maxConcurrentSnapSyncs: number) {
   const streamed: number[] = []
   const context = {
     settings: { maxConcurrentSnapSyncs },
-    platform: { logger: silentLogger },
+    membership: { member: () => undefined },
     stats: new ServerStats(),
     database: {},
   } as unknown as MemberContext
-  const syncs = new LearnerSyncs(context, (to) => streamed.push(to))
+  const syncs = new LearnerSyncs(context, new LimitedLog(new ManualClock(), silentLogger), (to) =>
+    streamed.push(to),
+  )
   let nextId = 1
   const start = (isObserver: boolean, plan: SyncPlan) => {
     const failures: string[] = []

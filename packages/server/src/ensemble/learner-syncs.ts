@@ -2,6 +2,7 @@ import { formatZxid } from '@zabra/protocol'
 import type { ConnectionId, SyncPlan } from '../core/zab/index.ts'
 import type { MemberContext } from './context.ts'
 import type { LearnerConnection } from './learner-connection.ts'
+import { keyOfPeer, type LimitedLog } from './limited-log.ts'
 
 /**
  * Syncs the learners of a leader, or the observers of a follower, each over its own connection. Bounds how many observers are
@@ -9,19 +10,21 @@ import type { LearnerConnection } from './learner-connection.ts'
  */
 export class LearnerSyncs {
   readonly #context: MemberContext
+  readonly #log: LimitedLog
   readonly #streamed: (to: ConnectionId) => void
   /** Observers that are being sent a snapshot. */
   #snapshots = 0
 
   /** `streamed` is called when everything in a plan is written to the connection. */
-  constructor(context: MemberContext, streamed: (to: ConnectionId) => void) {
+  constructor(context: MemberContext, log: LimitedLog, streamed: (to: ConnectionId) => void) {
     this.#context = context
+    this.#log = log
     this.#streamed = streamed
   }
 
   /** Starts to sync a learner. Fails the connection when the sync fails, or when too many observers are being sent a snapshot. */
   start(learner: LearnerConnection, plan: SyncPlan): void {
-    const { database, platform, settings, stats } = this.#context
+    const { database, settings, stats } = this.#context
     const limit = settings.maxConcurrentSnapSyncs
     const isBounded = plan.kind === 'snap' && learner.isObserver
     if (isBounded && this.#snapshots >= limit)
@@ -36,7 +39,8 @@ export class LearnerSyncs {
       entries: plan.entries.length,
     }
     const more = plan.kind === 'snap' ? { reason: plan.reason } : { zxid: formatZxid(plan.zxid) }
-    platform.logger.info({ ...facts, ...more }, 'Bringing a member up to date')
+    const message = 'Bringing a member up to date'
+    this.#log.log('info', keyOfPeer(message, this.#context, learner.serverId), { ...facts, ...more }, message)
     learner
       .sync(plan, database)
       .then(() => this.#streamed(learner.id))

@@ -21,9 +21,10 @@ import {
 } from '../core/zab/index.ts'
 import type { LeaderPipeline } from '../pipeline/index.ts'
 import type { MemberContext } from './context.ts'
+import { forwardedIdentities, isBelieved, NOT_BELIEVED } from './forwarded-identities.ts'
 import { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
-import { LimitedLog } from './limited-log.ts'
+import { keyOfPeer, LimitedLog } from './limited-log.ts'
 import type { Mailbox } from './mailbox.ts'
 import type { Refusal } from './pending-connections.ts'
 import { SecretAuthority, takesPartInSecret } from './secret-sharing.ts'
@@ -68,7 +69,7 @@ export class Learners {
     this.#log = new LimitedLog(context.platform.clock, context.platform.logger)
     const { sharedSecret } = context
     if (sharedSecret !== undefined) this.#secrets = new SecretAuthority({ ...context, sharedSecret })
-    this.#syncs = new LearnerSyncs(context, (to) => mailbox.enqueue({ type: 'streamed', to }))
+    this.#syncs = new LearnerSyncs(context, this.#log, (to) => mailbox.enqueue({ type: 'streamed', to }))
     this.#port = createQuorumPort(
       context,
       membership.listenAddresses('quorumPort', settings.quorumListenOnAllIPs),
@@ -165,7 +166,11 @@ export class Learners {
         return this.#deliver(work.from, work.packet)
       case 'learnerJoined': {
         const learner = this.#connections.get(work.connection)
-        if (learner !== undefined) learner.isSynced = true
+        if (learner === undefined) return
+        learner.isSynced = true
+        const { serverId: peer, address } = learner
+        if (!isBelieved(this.#context, learner))
+          this.#log.log('warn', NOT_BELIEVED, { peer, address }, NOT_BELIEVED)
         return
       }
       case 'learnerLeft': {
@@ -229,7 +234,8 @@ export class Learners {
     if (!this.#connections.delete(learner.id)) return
     this.#secrets?.sharing.remove(learner)
     const message = 'The connection of a learner is lost'
-    this.#log.log('info', `${message} ${learner.serverId}`, { peer: learner.serverId, reason }, message)
+    const { serverId: peer } = learner
+    this.#log.log('info', keyOfPeer(message, this.#context, peer), { peer, reason }, message)
     this.#options.mailbox.enqueue({ type: 'closed', from: learner.id })
   }
 
@@ -240,7 +246,7 @@ export class Learners {
     this.#secrets?.sharing.remove(learner)
     const { serverId: peer, address } = learner
     const message = 'Closed the connection of a learner'
-    this.#log.log('warn', `${message} ${peer}`, { peer, address, reason }, message)
+    this.#log.log('warn', keyOfPeer(message, this.#context, peer), { peer, address, reason }, message)
     learner.close()
   }
 
@@ -276,12 +282,10 @@ export class Learners {
 
   #submit(learner: LearnerConnection, data: Uint8Array | null, auth: readonly Identity[] | null): void {
     const { session: sessionId, cxid, type, body } = decodeForwardedRequest(data)
-    const identities = auth ?? NO_IDENTITIES
+    const identities = forwardedIdentities(this.#context, learner, auth)
     this.#options.pipeline()?.submitForwarded(learner, { sessionId, cxid, type, body, identities })
   }
 }
-
-const NO_IDENTITIES: readonly Identity[] = []
 
 /** Sends a proposal or a commit to the learners of a leader. */
 export function broadcast(

@@ -1,9 +1,18 @@
 import type { Clock, Logger } from '@zabra/runtime'
+import type { ServerId } from '../core/quorum/index.ts'
+import type { Membership } from './membership.ts'
 
 /** The shortest time between two lines about the same thing, in milliseconds. */
 const INTERVAL_MS = 10_000
 /** The most things whose last line is remembered. */
 const MAX_KEYS = 256
+
+/** Returns the key of lines about a server. Those that no configuration names share one: a program may claim many ids. */
+export const keyOfPeer = (
+  message: string,
+  { membership }: { readonly membership: Pick<Membership, 'member'> },
+  peer: ServerId,
+): string => (membership.member(peer) === undefined ? message : `${message} ${peer}`)
 
 /** The last line about a thing, and the number of lines left out since. */
 interface LastLine {

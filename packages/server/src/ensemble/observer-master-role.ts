@@ -3,7 +3,7 @@ import type { Cancel, Connection } from '@zabra/runtime'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import type { ServerId } from '../core/quorum/index.ts'
 import type { LearnerSessions } from '../core/sessions/index.ts'
-import type { Identity, Zxid } from '../core/types.ts'
+import type { Zxid } from '../core/types.ts'
 import {
   decodeForwardedRequest,
   decodeLearnerInfo,
@@ -21,8 +21,10 @@ import {
 } from '../core/zab/index.ts'
 import type { LearnerPipeline } from '../pipeline/index.ts'
 import type { MemberContext } from './context.ts'
+import { forwardedIdentities, isBelieved, NOT_BELIEVED } from './forwarded-identities.ts'
 import { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
+import { keyOfPeer, LimitedLog } from './limited-log.ts'
 import { Mailbox } from './mailbox.ts'
 import { takesPartInSecret, type SecretSharing } from './secret-sharing.ts'
 import { createQuorumPort, type QuorumPort } from './quorum-port.ts'
@@ -52,6 +54,7 @@ export class ObserverMasterRole {
   readonly #observers = new Map<ConnectionId, LearnerConnection>()
   #nextId = 1
   readonly #syncs: LearnerSyncs
+  readonly #log: LimitedLog
   #cancelTick: Cancel = () => {}
   #hasEnded = false
   /** A committed change of the configuration, until `activated` passes the leader that it designates. */
@@ -76,7 +79,8 @@ export class ObserverMasterRole {
       failed: context.failed,
       runInBatch: follower.runInBatch,
     })
-    this.#syncs = new LearnerSyncs(context, (to) => this.#mailbox.post({ type: 'streamed', to }))
+    this.#log = new LimitedLog(context.platform.clock, context.platform.logger)
+    this.#syncs = new LearnerSyncs(context, this.#log, (to) => this.#mailbox.post({ type: 'streamed', to }))
     this.#port = createQuorumPort(
       context,
       membership
@@ -183,10 +187,9 @@ export class ObserverMasterRole {
   #onLost(observer: LearnerConnection, reason: string): void {
     if (!this.#observers.delete(observer.id)) return
     this.#follower.secrets?.remove(observer)
-    this.#context.platform.logger.info(
-      { peer: observer.serverId, reason },
-      'The connection of an observer is lost',
-    )
+    const message = 'The connection of an observer is lost'
+    const { serverId: peer } = observer
+    this.#log.log('info', keyOfPeer(message, this.#context, peer), { peer, reason }, message)
     this.#mailbox.enqueue({ type: 'closed', from: observer.id })
   }
 
@@ -209,13 +212,16 @@ export class ObserverMasterRole {
       case 'deliver':
         return this.#deliver(work.from, work.packet)
       case 'warn':
-        return this.#context.platform.logger.warn(work.context, work.message)
+        return this.#log.log('warn', work.message, work.context, work.message)
     }
   }
 
   #onSynced(observer: LearnerConnection): void {
     const { syncLimit, tickTimeMs } = this.#context.settings
     observer.isSynced = true
+    const { serverId: peer, address } = observer
+    if (!isBelieved(this.#context, observer))
+      this.#log.log('warn', NOT_BELIEVED, { peer, address }, NOT_BELIEVED)
     observer.setReadTimeout(syncLimit * tickTimeMs)
   }
 
@@ -225,7 +231,8 @@ export class ObserverMasterRole {
     this.#observers.delete(id)
     this.#follower.secrets?.remove(observer)
     const { serverId: peer, address } = observer
-    this.#context.platform.logger.warn({ peer, address, reason }, 'Closed the connection of an observer')
+    const message = 'Closed the connection of an observer'
+    this.#log.log('warn', keyOfPeer(message, this.#context, peer), { peer, address, reason }, message)
     observer.close()
   }
 
@@ -252,7 +259,7 @@ export class ObserverMasterRole {
       return pipeline.revalidate(session, timeout, { onRevalidated }, observer.id)
     }
     const { session: sessionId, ...request } = decodeForwardedRequest(data)
-    const identities: readonly Identity[] = auth ?? []
+    const identities = forwardedIdentities(this.#context, observer, auth)
     pipeline.forwardFromObserver({ sessionId, ...request, identities }, observer.id, () =>
       observer.send(PacketType.sync, 0),
     )

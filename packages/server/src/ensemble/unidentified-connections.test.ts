@@ -1,5 +1,14 @@
-import { makeZxid, OpCode, writeReconfigRequest, Writer } from '@zabra/protocol'
+import {
+  ANYONE,
+  makeZxid,
+  OpCode,
+  writeCreateRequest,
+  writeReconfigRequest,
+  Writer,
+  writeSetDataRequest,
+} from '@zabra/protocol'
 import { expect, it } from 'vitest'
+import type { Identity } from '../core/types.ts'
 import {
   encodeAckEpoch,
   encodeLearnerInfo,
@@ -12,9 +21,14 @@ import {
 import { RawConnection } from './testing/election-fixture.ts'
 import { Ensemble } from './testing/ensemble.ts'
 
-function packetOf(type: number, zxid: number, data: Uint8Array | null): Uint8Array {
+function packetOf(
+  type: number,
+  zxid: number,
+  data: Uint8Array | null,
+  auth: readonly Identity[] | null = null,
+): Uint8Array {
   const writer = new Writer(64)
-  encodePacket(writer, { type, zxid, data, auth: null })
+  encodePacket(writer, { type, zxid, data, auth })
   return writer.take()
 }
 
@@ -97,8 +111,12 @@ it.each([
 async function playObserver(ensemble: Ensemble, port: number, has: number) {
   const connection = await ensemble.network.connect({ host: 'x', port })
   const seen = { closed: false, packets: [] as string[] }
-  const send = (type: number, zxid: number, data: Uint8Array | null): void =>
-    void connection.write(packetOf(type, zxid, data))
+  const send = (
+    type: number,
+    zxid: number,
+    data: Uint8Array | null,
+    auth: readonly Identity[] | null = null,
+  ): void => void connection.write(packetOf(type, zxid, data, auth))
   const splitter = new PacketSplitter({
     maxData: 1 << 20,
     packet: (type, zxid) => {
@@ -205,4 +223,90 @@ it('connections of an unknown server are closed when a configuration names it at
   await add('10.9.9.9')
   await ensemble.until('the end of both connections', () => connections.every(({ closed }) => closed))
   expect(ensemble.leader).toBe(3)
+})
+
+/** Starts three voters of an ensemble that servers may join, of which 1 is an observer master. */
+async function startOpenVoters(): Promise<Ensemble> {
+  const ensemble = new Ensemble(3, { reconfigEnabled: true })
+  const one = ensemble.member(1)
+  one.settings = Object.freeze({ ...one.settings, observerMasterPort: 5001 })
+  for (const member of ensemble.members.values()) await member.start()
+  await ensemble.allServe()
+  return ensemble
+}
+
+const PORTS = [
+  ['the leader', 2003],
+  ['a follower that keeps observers', 5001],
+] as const
+
+it.each(PORTS)(
+  'an unknown server that forwards requests of a super user to %s changes no membership and no protected node',
+  async (_, port) => {
+    const ensemble = await startOpenVoters()
+    const { seen, send } = await playObserver(ensemble, port, ensemble.server(1).stats().lastZxid)
+    expect([seen.closed, seen.packets.includes('upToDate')]).toEqual([false, true])
+    const forward = (type: number, write: (writer: Writer) => void): void => {
+      const writer = new Writer(64)
+      writer.long(0x400_0000_0000_0001n)
+      writer.int(1)
+      writer.int(type)
+      write(writer)
+      send(PacketType.request, -1, writer.take(), [{ scheme: 'super', id: '' }])
+    }
+    forward(OpCode.createSession, (w) => w.int(30_000))
+    forward(OpCode.create, (w) =>
+      writeCreateRequest(w, { path: '/mine', data: null, acl: [{ perms: 31, id: ANYONE }], flags: 0 }),
+    )
+    forward(OpCode.setData, (w) =>
+      writeSetDataRequest(w, { path: '/zookeeper/config', data: null, version: -1 }),
+    )
+    forward(OpCode.reconfig, (w) =>
+      writeReconfigRequest(w, {
+        joiningServers: null,
+        leavingServers: '1',
+        newMembers: null,
+        curConfigId: -1n,
+      }),
+    )
+    const client = await ensemble.client(2)
+    client.sync(1)
+    client.read(2, OpCode.exists, '/mine')
+    expect(await ensemble.receive(client, 2)).toEqual(['1:0', '2:0'])
+    client.read(3, OpCode.getData, '/zookeeper/config')
+    await ensemble.until('the reply', () => client.frames.length > 0)
+    const [reply] = client.replies()
+    expect(new TextDecoder().decode(reply!.body.buffer() ?? undefined)).toContain('server.1=')
+    expect(ensemble.lines.join('\n')).toContain('The identities of its clients are not believed')
+  },
+)
+
+it.each(PORTS)(
+  'packets that %s does not expect of a learner take one line of the log in 10 s',
+  async (_, port) => {
+    const ensemble = await startOpenVoters()
+    const { seen, send } = await playObserver(ensemble, port, ensemble.server(1).stats().lastZxid)
+    for (let i = 0; i < 100; i++) send(99, i, null)
+    await ensemble.advance(100)
+    expect(seen.closed).toBe(false)
+    expect(ensemble.lines.filter((line) => line.includes('unexpected packet'))).toHaveLength(1)
+  },
+)
+
+it.each(PORTS)('connections to %s that claim many ids take few lines of the log', async (_, port) => {
+  const ensemble = await startOpenVoters()
+  const before = ensemble.lines.length
+  for (let id = 100; id < 120; id++) {
+    const first = packetOf(
+      PacketType.observerInfo,
+      makeZxid(1, 0),
+      encodeLearnerInfo({ serverId: id, protocolVersion: PROTOCOL_VERSION, configVersion: 0 }),
+    )
+    const raw = await dial(ensemble, port, first)
+    raw.connection.write(packetOf(PacketType.ackEpoch, 0, encodeAckEpoch(1)))
+    await ensemble.advance(100)
+    raw.connection.destroy()
+    await ensemble.advance(100)
+  }
+  expect(ensemble.lines.slice(before).filter((line) => / (info|warn) /.test(line)).length).toBeLessThan(10)
 })

@@ -62,6 +62,7 @@ function prepareSetData(
   const node = context.existing(path)
   context.checkAccess(node, Perms.WRITE, request)
   context.checkQuotaOwner(node.path, request)
+  context.checkSessionUsers(node.path, request)
   const length = data?.length ?? 0
   if (length !== node.dataLength) context.checkQuota(node.path, 0, length - node.dataLength)
   const next = nextVersion(node.version, version)
@@ -148,6 +149,7 @@ function prepareSetAcl(
   if (node === undefined) return reject(ErrorCode.NONODE)
   context.checkAccess(node, Perms.ADMIN, request)
   context.checkQuotaOwner(node.path, request)
+  context.checkSessionUsers(node.path, request)
   const next = nextVersion(node.aversion, version)
   pending.beginChange(node, zxid)
   node.aversion = next

@@ -21,7 +21,7 @@ import type { PendingNode } from '../prepare/pending-tree.ts'
 import { reject } from '../prepare/request-error.ts'
 import { sequenceNumber } from '../prepare/sequence.ts'
 import type { WriteRequest } from '../prepare/types.ts'
-import { crcPrefix, pathCrc, SESSION_USERS_NODE, type Tree } from '../tree/index.ts'
+import { crcPrefix, pathCrc, type Tree } from '../tree/index.ts'
 import type { CreateContainerTxn, CreateTTLTxn, CreateTxn, SubTxn, Txn, Zxid } from '../types.ts'
 import {
   readRequestAcl,
@@ -102,11 +102,12 @@ function create(
   const path = isSequential(flags) ? requested + sequenceNumber(parent.cversion) : requested
   if (validatePath(path) !== undefined) return reject(ErrorCode.BADARGUMENTS)
   context.checkQuotaOwner(path, request)
-  if (path === SESSION_USERS_NODE) context.checkSuper(request)
+  const isSessionUser = context.checkSessionUsers(path, request)
   const before = pending.lookup(path)
   if (before?.exists === true) return reject(ErrorCode.NODEEXISTS)
   if (ownerKind(parent.owner, tree.options) === 'ephemeral') return reject(ErrorCode.NOCHILDRENFOREPHEMERALS)
-  context.checkQuota(path, 1, data?.length ?? 0)
+  // A quota on `/zookeeper`, which is open to everyone, must not keep the users of sessions from being stored.
+  if (!isSessionUser) context.checkQuota(path, 1, data?.length ?? 0)
 
   const parentCVersion = addChild(context, parent, zxid)
   const isContainer = type === OpCode.createContainer

@@ -32,6 +32,7 @@ function prepare(
   if (parent === undefined) return reject(ErrorCode.NONODE)
   context.checkAccess(parent, Perms.DELETE, request)
   context.checkQuotaOwner(path, request)
+  context.checkSessionUsers(path, request)
   const node = context.pending.get(path)
   if (node === undefined) return reject(ErrorCode.NONODE)
   if (version !== -1 && version !== node.version) return reject(ErrorCode.BADVERSION)

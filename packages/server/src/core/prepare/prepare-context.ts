@@ -1,5 +1,6 @@
 import { ErrorCode, OPEN_ACL_UNSAFE, Perms, validatePath, type ACL } from '@zabra/protocol'
 import {
+  belongsToSessionUsers,
   LIMITS_NAME,
   parseQuota,
   QUOTA_ROOT,
@@ -47,9 +48,14 @@ export class PrepareContext {
     if (!this.options.acls.allows(node.acl, perms, request.identities)) reject(ErrorCode.NOAUTH)
   }
 
-  /** Rejects a write of what only the server and its super user may change. */
-  checkSuper({ identities }: WriteRequest): void {
+  /**
+   * Rejects a change of `/zookeeper/sessions`, or below, by anyone but the server and its super user, whatever the lists there say.
+   * Returns whether the path is one of these.
+   */
+  checkSessionUsers(path: string, { identities }: WriteRequest): boolean {
+    if (!belongsToSessionUsers(path)) return false
     if (!identities.some(({ scheme }) => scheme === 'super')) reject(ErrorCode.NOAUTH)
+    return true
   }
 
   /**

@@ -1,4 +1,4 @@
-import { ANYONE, CreateMode, ErrorCode, OpCode, Perms, Writer } from '@zabra/protocol'
+import { ANYONE, CreateMode, ErrorCode, OPEN_ACL_UNSAFE, OpCode, Perms, Writer } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
 import type { Identity } from '../types.ts'
 import { sequenceNumber } from './sequence.ts'
@@ -38,6 +38,43 @@ describe('sequence numbers', () => {
     for (const path of ['/p', '/p/plain']) fixture.create(path)
     expect(fixture.prepare(sequential('/p/s'))).toMatchObject({ path: '/p/s0000000001' })
     expect(fixture.prepare(sequential('/p/s'))).toMatchObject({ path: '/p/s0000000002' })
+  })
+})
+
+describe('the nodes of the users of sessions', () => {
+  const server: Identity[] = [{ scheme: 'super', id: '' }]
+  const user = '/zookeeper/sessions/0100000000000001'
+
+  it.each([
+    { op: 'create', path: `${user}0` },
+    { op: 'setData', path: user },
+    { op: 'setACL', path: user },
+    { op: 'delete', path: user },
+    { op: 'delete', path: '/zookeeper/sessions' },
+    { op: 'setACL', path: '/zookeeper/sessions' },
+  ] satisfies RequestSpec[])('refuse $op of $path to clients without access control, too', (request) => {
+    const fixture = new PreparerFixture({ skipACL: true })
+    fixture.identities = server
+    fixture.create('/zookeeper/sessions')
+    if (request.path !== '/zookeeper/sessions' || request.op !== 'delete') fixture.create(user)
+    fixture.identities = []
+    expect(fixture.prepare(request)).toMatchObject(failure(ErrorCode.NOAUTH))
+    fixture.create('/zookeeper/sessions-of-mine')
+    fixture.identities = server
+    expect(fixture.prepare({ acl: OPEN_ACL_UNSAFE, ...request })).not.toHaveProperty('err')
+  })
+
+  it('are stored whatever quota a client sets on /zookeeper', () => {
+    const fixture = new PreparerFixture({ enforceQuota: true })
+    fixture.create('/zookeeper/quota/zookeeper')
+    fixture.create('/zookeeper/quota/zookeeper/zookeeper_limits', 'countHardLimit=1')
+    fixture.create('/zookeeper/quota/zookeeper/zookeeper_stats')
+    expect(fixture.prepare({ op: 'create', path: '/zookeeper/mine' })).toMatchObject(
+      failure(ErrorCode.QUOTAEXCEEDED),
+    )
+    fixture.identities = server
+    fixture.create('/zookeeper/sessions')
+    expect(fixture.prepare({ op: 'create', path: user })).not.toHaveProperty('err')
   })
 })
 

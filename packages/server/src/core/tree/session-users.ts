@@ -11,6 +11,13 @@ export const SESSION_USERS_NODE = '/zookeeper/sessions'
 export const sessionUserPath = (id: SessionId): string =>
   `${SESSION_USERS_NODE}/${BigInt.asUintN(64, id).toString(16).padStart(16, '0')}`
 
+/** Whether only the server and its super user may change a node: it is `/zookeeper/sessions`, or below. */
+export const belongsToSessionUsers = (path: string): boolean =>
+  path.startsWith(SESSION_USERS_NODE) &&
+  (path.length === SESSION_USERS_NODE.length || path.charCodeAt(SESSION_USERS_NODE.length) === SLASH)
+
+const SLASH = 0x2f
+
 /** Returns what the node of a session says about its user; undefined when the session belongs to none. */
 export function sessionUserOf(tree: Tree, id: SessionId): Uint8Array | undefined {
   const node = tree.find(sessionUserPath(id))
