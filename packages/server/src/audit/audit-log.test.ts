@@ -3,11 +3,12 @@ import {
   OpCode,
   OPEN_ACL_UNSAFE,
   writeAuthPacket,
+  writeCreateRequest,
   writeMultiHeader,
   writeSetACLRequest,
 } from '@zabra/protocol'
 import { MemoryDisk } from '@zabra/runtime'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { Ensemble } from '../ensemble/testing/ensemble.ts'
 import { TestServer, type RawClient } from '../testing/test-server.ts'
 
@@ -109,6 +110,22 @@ describe('the audit log', () => {
     ])
   })
 
+  it('keeps the lines of small multis that are applied while those of a large one are formatted', async () => {
+    const client = await start()
+    const creations = (xid: number, prefix: string, count: number): void =>
+      client.ask(xid, OpCode.multi, (w) => {
+        for (let i = 0; i < count; i++) {
+          writeMultiHeader(w, { type: OpCode.create, done: false, err: -1 })
+          writeCreateRequest(w, { path: `${prefix}${i}`, data: null, acl: OPEN_ACL_UNSAFE, flags: 0 })
+        }
+        writeMultiHeader(w, { type: -1, done: true, err: -1 })
+      })
+    creations(1, '/large', 3000)
+    for (let i = 0; i < 100; i++) creations(2 + i, `/small${i}-`, 2)
+    const created = (await writes(client)).filter((line) => line.startsWith('INFO operation=create'))
+    expect(created).toHaveLength(3200)
+  })
+
   it('names the start and stop of the server, and ephemeral nodes that go with their session', async () => {
     const client = await start()
     client.create(1, '/e', CreateMode.EPHEMERAL)
@@ -162,6 +179,16 @@ describe('the audit log', () => {
       'INFO user=ada\tip=127.0.0.1\toperation=GET /commands/stat_reset\tresult=success',
       'INFO ip=127.0.0.1\toperation=srst\tresult=success',
     ])
+  })
+
+  it('records a request to the HTTP port that fails with an error', async () => {
+    await start({ adminRoleBackup: ['ip:127.0.0.1'] })
+    server.disk.putFile('/data/version-2/snapshot.7', new Uint8Array(8))
+    vi.spyOn(server.disk, 'openRead').mockRejectedValueOnce(new Error('EIO'))
+    await expect(server.http.request('/api/v1/snapshots/content?file=snapshot.7')).rejects.toThrow('EIO')
+    expect((await lines()).at(-1)).toBe(
+      'ERROR ip=127.0.0.1\toperation=GET /api/v1/snapshots/content\tresult=failure',
+    )
   })
 
   it('has one object a line as JSON, with zxid, version, size and error', async () => {

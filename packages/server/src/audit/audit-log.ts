@@ -3,9 +3,9 @@ import type { ServerSettings } from '../settings/index.ts'
 import { apacheLine, fileLine, jsonFields, type AuditCategory, type AuditEvent } from './audit-event.ts'
 import { AuditFile } from './audit-file.ts'
 
-/** Lines that are formatted in one turn of the event loop, of an event that has many. */
+/** Lines that are formatted in one turn of the event loop, of a transaction that has more. */
 const LINES_PER_TURN = 200
-/** Multis and ends of sessions that may wait to be formatted; each holds its transaction. */
+/** Transactions with more lines that may wait to be formatted; each is held in memory. */
 const MAX_WAITING = 64
 
 /**
@@ -22,7 +22,7 @@ export class AuditLog {
   /** The user whose process the server is. */
   readonly #owner: readonly string[]
   #id = 0
-  /** Events with many lines, of which the first is being formatted. */
+  /** The events of transactions with many lines, of which the first is being formatted. */
   readonly #long: Iterator<AuditEvent>[] = []
 
   private constructor(settings: ServerSettings, platform: Platform) {
@@ -54,7 +54,8 @@ export class AuditLog {
 
   /** Whether writes have to be refused, since they cannot be recorded and `audit.onFailure` asks for it. */
   get refusesWrites(): boolean {
-    return this.#settings.auditOnFailure === 'refuse' && this.#file?.isFailing === true
+    if (this.#settings.auditOnFailure !== 'refuse') return false
+    return this.#file?.isFailing === true || this.#long.length >= MAX_WAITING
   }
 
   records(category: AuditCategory): boolean {
@@ -80,9 +81,14 @@ export class AuditLog {
 
   /** Records at most `count` events, over several turns of the event loop if they are many. */
   recordAll(count: number, events: Iterable<AuditEvent>): void {
+    if (count <= LINES_PER_TURN) {
+      for (const event of events) this.record(event)
+      return
+    }
     if (this.#long.length >= MAX_WAITING) {
       this.#id += count
       this.lost += count
+      this.#file?.append(this.#lostLine(count))
       return
     }
     if (this.#long.push(events[Symbol.iterator]()) === 1) this.#formatSome()

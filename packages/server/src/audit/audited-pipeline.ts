@@ -116,6 +116,7 @@ export function auditedContext<L extends NotifiedWatcher>(
     ...context,
     onSessionClosed(id, callback, txn) {
       context.onSessionClosed(id, callback, txn)
+      if (!audit.records('writes')) return
       const paths = txn.paths2Delete
       audit.recordAll(
         paths.length,

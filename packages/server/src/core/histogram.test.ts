@@ -67,4 +67,15 @@ describe('Histogram', () => {
     histogram.add(1e300)
     expect(histogram.percentile(1)).toBeGreaterThan(1e6)
   })
+
+  it('gives recent percentiles of all values before five calls of rotate, and of those since the fifth last afterwards', () => {
+    const histogram = new Histogram()
+    histogram.add(80)
+    const recent: number[] = []
+    for (let call = 1; call <= 6; call++) {
+      histogram.rotate()
+      recent.push(Math.round(histogram.recentPercentile(0.5)))
+    }
+    expect(recent).toEqual([80, 80, 80, 80, NaN, NaN])
+  })
 })

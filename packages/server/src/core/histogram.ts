@@ -67,9 +67,9 @@ export class Histogram extends Summary {
     return this.count === 0 ? 0 : this.#percentileOf(this.#buckets, this.count, share)
   }
 
-  /** Returns the percentile of the values since the last five calls of `rotate`; NaN while there are none. */
+  /** Returns the percentile of the values since the last five calls of `rotate`, or of all before five; NaN while there are none. */
   recentPercentile(share: number): number {
-    const [start] = this.#partStarts
+    const start = this.#partStarts.length < WINDOW_PARTS ? undefined : this.#partStarts[0]!
     const recent = start === undefined ? this.#buckets : this.#buckets.map((count, i) => count - start[i]!)
     const count = recent.reduce((sum, value) => sum + value, 0)
     return count === 0 ? NaN : this.#percentileOf(recent, count, share)

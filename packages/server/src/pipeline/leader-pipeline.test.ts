@@ -127,6 +127,32 @@ describe('LeaderPipeline', () => {
     expect([pipeline.outstanding, pipeline.pendingSyncs]).toEqual([0, 0])
   })
 
+  it('reports a multi as lost, and goes on, when the disk becomes full between two of its steps', async ({
+    ensemble,
+  }) => {
+    const { pipeline, clientService, failures } = ensemble.leader
+    const check = { type: OpCode.check, path: '/', version: -1 } as const
+    const parts = Array.from({ length: 5000 }, () => check)
+    const multi = bytes((w) => writeMultiRequest(w, parts))
+    const lost: number[] = []
+    const callback = {
+      onPart() {},
+      onApplied() {},
+      onSynced() {},
+      onLost: ({ xid }: { readonly xid: number }) => void lost.push(xid),
+    }
+    const durable = pipeline.proposer.lastZxid
+    clientService.runTurn(() => {
+      const write = { sessionId: 1n, xid: 1, type: OpCode.multi, identities: [] }
+      pipeline.write(write, new Reader(multi), callback, 0)
+    })
+    ensemble.log.state = 'full'
+    await ensemble.settle()
+    expect([failures, ensemble.proposals, pipeline.isBusy]).toEqual([[], [], false])
+    clientService.runTurn(() => pipeline.discardAfter(durable))
+    expect([lost, pipeline.outstanding, pipeline.proposer.lastZxid]).toEqual([[1], 0, durable])
+  })
+
   it('completes a sync when a quorum has confirmed its leadership, and starts no later request of the session before', async () => {
     const ensemble = await EnsembleFixture.start()
     const client = await ensemble.leader.connect()

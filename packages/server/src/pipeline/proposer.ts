@@ -246,6 +246,8 @@ export class Proposer<L extends NotifiedWatcher> {
     if (this.hasDropped) return
     this.#enqueue(write)
     this.lastZxid = zxid
+    // The disk has become full between two steps of this request: `discardAfter` follows, and reports the write as lost.
+    if (log.state === 'full') return
     if (payload === NO_PAYLOAD) log.append(logged)
     else {
       log.appendPayload(zxid, payload, adler)

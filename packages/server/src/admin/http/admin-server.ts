@@ -226,9 +226,14 @@ export class AdminServer {
     if (!route.methods.includes(request.method)) return notAllowed(request.method, route.methods)
     const refusal = this.#access.refusalOf(request, route.role, this.#hosts())
     if (refusal === undefined) {
-      const response = await route.answer(request)
-      this.#record(request, route, response.status)
-      return response
+      let status = 500
+      try {
+        const response = await route.answer(request)
+        status = response.status
+        return response
+      } finally {
+        this.#record(request, route, status)
+      }
     }
     this.#record(request, route, refusal.status)
     const response = (route.refuse ?? (({ status, error }) => text(status, `${error}.\n`)))(refusal)

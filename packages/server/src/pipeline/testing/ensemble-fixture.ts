@@ -48,6 +48,14 @@ export class EnsembleFixture {
   readonly proposals: Proposal[] = []
   readonly confirms: { readonly after: Zxid; readonly done: () => void }[] = []
   isAccepting = true
+  /** The log of the leader. */
+  readonly log = {
+    state: 'open',
+    append() {},
+    appendPayload(): void {
+      if (this.state !== 'open') throw new Error(`The log is ${this.state}`)
+    },
+  }
   /** All committed proposals. */
   readonly history: Proposal[] = []
   /** Whether proposals stay uncommitted. */
@@ -83,7 +91,7 @@ export class EnsembleFixture {
       createPipeline: (context) =>
         new LeaderPipeline({
           ...context,
-          log: { state: 'open', append() {}, appendPayload() {} },
+          log: this.log,
           quorum: {
             sendsPayloads: true,
             get isAccepting() {
