@@ -122,3 +122,16 @@ it('a copied queue goes on with the number after the last one', async () => {
   expect((await stage.run(['import', '-', '/seq-copy'], { input: out })).code).toBe(0)
   expect((await stage.zk.getChildren('/seq-copy')).stat).toEqual(stat)
 })
+
+it('an export of files has the numbers of sequential children, from the snapshot and the log behind it', async () => {
+  await stage.createNodes({ '/counted': null })
+  const create = () => stage.run(['create', '/counted/item-', '--sequential'])
+  for (let i = 0; i < 3; i++) await create()
+  await stage.zk.delete('/counted/item-0000000000')
+  await stage.zk.delete('/counted/item-0000000002')
+  const { out } = await stage.run(['export', '/counted', '--from', join(stage.folder, 'data')])
+  expect(out).toContain('"sequence":3')
+  expect((await stage.run(['import', '-', '/recounted'], { input: out })).code).toBe(0)
+  const created = await stage.run(['create', '/recounted/item-', '--sequential'])
+  expect(created.out).toBe('/recounted/item-0000000003\n')
+})

@@ -10,7 +10,7 @@ import { dataFolderOf, findFiles } from '../files/find-files.ts'
 import { note, printJson, type Io } from '../io.ts'
 import { progress } from '../progress.ts'
 import { EXPORT_HEAD, exportEnd, formatNode, type ExportedNode } from '../session/export-format.ts'
-import { readNodes } from '../session/export-source.ts'
+import { readNodes, sequenceField } from '../session/export-source.ts'
 import { isReserved } from '../session/paths.ts'
 
 interface Flags {
@@ -112,11 +112,12 @@ async function* readFileNodes(
   root: string,
 ): AsyncGenerator<SourceNode> {
   let count = 0
-  for (const { path, data, acl, stat } of await readFiles(io, from, logs)) {
+  for (const { path, data, acl, stat, children } of await readFiles(io, from, logs)) {
     io.signal.throwIfAborted()
     if (isReserved(path) || !(root === '/' || path === root || path.startsWith(`${root}/`))) continue
     count++
-    yield { path, data, acl, ...kindOf(stat.owner) }
+    // In files, a cversion is the number of children created so far.
+    yield { path, data, acl, ...kindOf(stat.owner), ...sequenceField(stat.cversion, children) }
   }
   if (count === 0) throw new Failure(`${root} is not in ${from}.`, ExitCode.noNode)
 }
