@@ -1,4 +1,4 @@
-import { CertificateError, TlsOptionError, type Platform } from '@zabra/runtime'
+import { CertificateError, DiskError, TlsOptionError, type Platform } from '@zabra/runtime'
 import { adminTls, AdminTokens } from './admin/index.ts'
 import { clientTlsOptions } from './connections/listeners.ts'
 import { readSessionSecret } from './database/index.ts'
@@ -92,5 +92,6 @@ function problemOf(error: unknown, { names, optionName }: FileUse, settings: Ser
   const named = names.find((name) => path !== undefined && settings[name] === path)
   const first = names.find((name) => settings[name] !== undefined) ?? names[0]!
   const isOption = error instanceof TlsOptionError && optionName !== undefined
-  return { name: isOption ? optionName : (named ?? first), text: text.replace(/\.$/, '') }
+  const advice = error instanceof DiskError ? '. Check the path and its permissions' : ''
+  return { name: isOption ? optionName : (named ?? first), text: `${text.replace(/\.$/, '')}${advice}` }
 }

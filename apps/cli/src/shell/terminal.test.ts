@@ -87,8 +87,8 @@ describe.skipIf(absent !== '')(`the shell at a terminal${absent}`, () => {
   it('searches the history on Ctrl-R', async () => {
     using terminal = open()
     await terminal.shows(ready)
-    await terminal.shows(/seeds[^]*CONNECTED\) 1/, 'get /apple/core\r')
-    await terminal.shows(/fruit[^]*CONNECTED\) 2/, 'get /apple\r')
+    await terminal.shows(/seeds[\s\S]*CONNECTED\) 1/, 'get /apple/core\r')
+    await terminal.shows(/fruit[\s\S]*CONNECTED\) 2/, 'get /apple\r')
     await terminal.shows(/history \(get \/apple\/core\): core/, `${CTRL_R}core`)
     await terminal.shows(/seeds/, '\r')
   })
