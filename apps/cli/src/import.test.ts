@@ -135,3 +135,15 @@ it('an export of files has the numbers of sequential children, from the snapshot
   const created = await stage.run(['create', '/recounted/item-', '--sequential'])
   expect(created.out).toBe('/recounted/item-0000000003\n')
 })
+
+it('an export has the number of the next sequential child where its children are ephemeral', async () => {
+  await stage.createNodes({ '/held': null })
+  await stage.zk.create('/held/lock-', null, { mode: 'ephemeralSequential' })
+  for (const source of [[], ['--from', join(stage.folder, 'data')]]) {
+    const { out } = await stage.run(['export', '/held', ...source])
+    const copy = `/held-copy-${source.length}`
+    expect((await stage.run(['import', '-', copy], { input: out })).code).toBe(0)
+    const created = await stage.run(['create', `${copy}/lock-`, '--sequential'])
+    expect(created.out).toBe(`${copy}/lock-0000000001\n`)
+  }
+})

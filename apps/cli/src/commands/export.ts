@@ -112,12 +112,12 @@ async function* readFileNodes(
   root: string,
 ): AsyncGenerator<SourceNode> {
   let count = 0
-  for (const { path, data, acl, stat, children } of await readFiles(io, from, logs)) {
+  for (const { path, data, acl, stat } of await readFiles(io, from, logs)) {
     io.signal.throwIfAborted()
     if (isReserved(path) || !(root === '/' || path === root || path.startsWith(`${root}/`))) continue
     count++
     // In files, a cversion is the number of children created so far.
-    yield { path, data, acl, ...kindOf(stat.owner), ...sequenceField(stat.cversion, children) }
+    yield { path, data, acl, ...kindOf(stat.owner), ...sequenceField(stat.cversion) }
   }
   if (count === 0) throw new Failure(`${root} is not in ${from}.`, ExitCode.noNode)
 }

@@ -25,9 +25,9 @@ export async function* readNodes(
  */
 export const nextSequence = ({ cversion, numChildren }: Stat): number => (cversion + numChildren) / 2
 
-/** Returns the sequence of a node for an export: none where creating its children again leads to the same number. */
-export const sequenceField = (sequence: number, children: number): Pick<ExportedNode, 'sequence'> =>
-  sequence > children ? { sequence } : {}
+/** Returns the sequence of a node for an export; none where it never had children. */
+export const sequenceField = (sequence: number): Pick<ExportedNode, 'sequence'> =>
+  sequence > 0 ? { sequence } : {}
 
 async function readNode(zk: ClientSession, { path, stat }: Visit, unreadable: (path: string) => void) {
   try {
@@ -37,7 +37,7 @@ async function readNode(zk: ClientSession, { path, stat }: Visit, unreadable: (p
       data,
       acl,
       isEphemeral: (stat?.ephemeralOwner ?? 0n) !== 0n,
-      ...(stat === undefined ? {} : sequenceField(nextSequence(stat), stat.numChildren)),
+      ...(stat === undefined ? {} : sequenceField(nextSequence(stat))),
     }
   } catch (error) {
     if (hasCode(error, ErrorCode.NOAUTH)) unreadable(path)
