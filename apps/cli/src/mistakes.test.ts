@@ -46,6 +46,7 @@ it.each<[argv: string[], code: number, message: string]>([
   [['quota', 'set', '/made'], 2, 'Expected a limit, got none. Give --nodes'],
   [['import', '/none.jsonl'], 2, 'Cannot read /none.jsonl (ENOENT)'],
   [['export', '/zookeeper'], 2, 'Name another subtree.'],
+  [['export', '--from', '/none'], 2, 'Cannot read /none (ENOENT)'],
   [['log', '/none'], 2, '/none'],
   // Options
   [['create', '/a', '--ttl', '1y'], 2, 'such as 500ms, 30s, 5m, 1h or 2d'],
