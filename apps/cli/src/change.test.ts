@@ -100,7 +100,13 @@ describe('set and setAcl', () => {
 
   it('setAcl -R changes every node of the subtree, and a client without permission gets exit code 7', async () => {
     await stage.createNodes({ '/acls': null, '/acls/a': null, '/acls/a/b': null })
-    const { out } = await stage.run(['setAcl', '-R', '/acls', 'digest:ada:x:cdrwa', '--json'])
+    const { out } = await stage.run([
+      'setAcl',
+      '-R',
+      '/acls',
+      'digest:ada:pgVEJwJfWMFqBPQ41rR9Ao0Tq4A=:cdrwa',
+      '--json',
+    ])
     expect(JSON.parse(out)).toEqual({ changed: 3 })
     expect(await stage.run(['get', '/acls/a/b'])).toMatchObject({
       code: 7,

@@ -142,6 +142,11 @@ function replyExit(wireCode: number, path: string | undefined, error: unknown): 
         line: `No permission for ${path ?? 'the request'}. Give an identity from its access list with --auth scheme:credential.`,
         exitCode: ExitCode.noPermission,
       }
+    case ErrorCode.INVALIDACL:
+      return {
+        line: `The server refused the access list of ${node}. Schemes are world:anyone, ip:ADDRESS, digest:USER:HASH (zabra digest prints it), x509, sasl, and auth, which needs an identity with --auth.`,
+        exitCode: ExitCode.refused,
+      }
     case ErrorCode.AUTHFAILED:
     case ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH:
       return { line: refusedCredentials(error), exitCode: ExitCode.noPermission }

@@ -122,3 +122,28 @@ it('a copied queue goes on with the number after the last one', async () => {
   expect((await stage.run(['import', '-', '/seq-copy'], { input: out })).code).toBe(0)
   expect((await stage.zk.getChildren('/seq-copy')).stat).toEqual(stat)
 })
+
+it('an export of files has the numbers of sequential children, from the snapshot and the log behind it', async () => {
+  await stage.createNodes({ '/counted': null })
+  const create = () => stage.run(['create', '/counted/item-', '--sequential'])
+  for (let i = 0; i < 3; i++) await create()
+  await stage.zk.delete('/counted/item-0000000000')
+  await stage.zk.delete('/counted/item-0000000002')
+  const { out } = await stage.run(['export', '/counted', '--from', join(stage.folder, 'data')])
+  expect(out).toContain('"sequence":3')
+  expect((await stage.run(['import', '-', '/recounted'], { input: out })).code).toBe(0)
+  const created = await stage.run(['create', '/recounted/item-', '--sequential'])
+  expect(created.out).toBe('/recounted/item-0000000003\n')
+})
+
+it('an export has the number of the next sequential child where its children are ephemeral', async () => {
+  await stage.createNodes({ '/held': null })
+  await stage.zk.create('/held/lock-', null, { mode: 'ephemeralSequential' })
+  for (const source of [[], ['--from', join(stage.folder, 'data')]]) {
+    const { out } = await stage.run(['export', '/held', ...source])
+    const copy = `/held-copy-${source.length}`
+    expect((await stage.run(['import', '-', copy], { input: out })).code).toBe(0)
+    const created = await stage.run(['create', `${copy}/lock-`, '--sequential'])
+    expect(created.out).toBe(`${copy}/lock-0000000001\n`)
+  }
+})

@@ -1,9 +1,10 @@
 import { Command, Help, Option } from 'commander'
 import type { CertificateStore } from '@zabra/runtime'
 import { loadCommands } from './commands/index.ts'
-import { integer } from './arguments.ts'
+import { duration } from './arguments.ts'
 import { createContext, type GlobalOptions } from './context.ts'
 import { exitCodeTable, UsageError } from './exit-codes.ts'
+import { adviseForeignName } from './foreign-names.ts'
 import type { Io } from './io.ts'
 import { resolveLogin } from './session/login.ts'
 import { withContext, type KeptFlags } from './session/named-contexts.ts'
@@ -72,9 +73,9 @@ export async function createProgram(io: Io, argv: readonly string[]): Promise<Co
       'the password, in the first line; - for standard input (else ZABRA_SASL_PASSWORD, else prompted for)',
     )
     .option(
-      '--timeout <ms>',
-      'session timeout, and timeout of connecting and of requests',
-      integer(100),
+      '--timeout <time>',
+      'session timeout, and timeout of connecting and of requests, such as 10s',
+      duration(100),
       10_000,
     )
     .option('--json', 'print JSON: one value, or one per line for commands that print several')
@@ -92,7 +93,8 @@ export async function createProgram(io: Io, argv: readonly string[]): Promise<Co
       writeOut: (text) => void io.stdout.write(text),
       // The caller prints an error as JSON.
       writeErr: (text) => void (asksForJson(argv) || io.stderr.write(text)),
-      outputError: (text, write) => write(text.replace(/^error: /, 'zabra: ')),
+      outputError: (text, write) =>
+        write(`${adviseForeignName(text.trimEnd(), argv).replace(/^error: /, 'zabra: ')}\n`),
     })
   let options: GlobalOptions | undefined
   // A context may run a command for credentials: once.

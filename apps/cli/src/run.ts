@@ -1,5 +1,7 @@
 import { CommanderError } from 'commander'
+import { commandGroups } from './commands/index.ts'
 import { ExitCode, errorDetails, toExit } from './exit-codes.ts'
+import { adviseForeignName } from './foreign-names.ts'
 import { print, type Io } from './io.ts'
 import { asksForJson, asksForVersion, createProgram, overview } from './program.ts'
 
@@ -12,7 +14,7 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
   try {
     const { args, environment } = argv.includes('shell')
       ? (await import('./shell/zk-cli-args.ts')).translateZkCliArgs(argv)
-      : { args: [...argv], environment: {} }
+      : { args: withHelpOption(argv), environment: {} }
     const program = await createProgram({ ...io, environment: { ...io.environment, ...environment } }, args)
     if (args.length === 0) {
       io.stderr.write(overview(program))
@@ -24,7 +26,10 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
     // commander has printed the help or the usage error already.
     if (error instanceof CommanderError) {
       if (error.exitCode === 0) return ExitCode.ok
-      if (asksForJson(argv)) writeErrorJson(io, error.message.replace(/^error: /, ''), ExitCode.usage, error)
+      if (asksForJson(argv)) {
+        const message = adviseForeignName(error.message.replace(/^error: /, ''), argv)
+        writeErrorJson(io, message, ExitCode.usage, error)
+      }
       return ExitCode.usage
     }
     const reason: unknown = io.signal.aborted ? io.signal.reason : error
@@ -34,6 +39,14 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
     else io.stderr.write(`zabra: ${line}\n`)
     return exitCode
   }
+}
+
+/** Returns `get --help` for `help get`, and `gett` for `help gett`, which is an unknown command. */
+function withHelpOption(argv: readonly string[]): string[] {
+  const [first, name, ...rest] = argv
+  if (first !== 'help' || name === undefined || name.startsWith('-')) return [...argv]
+  const isKnown = commandGroups.some(([, entries]) => entries.some(({ names }) => names.includes(name)))
+  return isKnown ? [name, ...rest, '--help'] : [name, ...rest]
 }
 
 /** Writes an error as one line of JSON; `code` is that of the client, such as `NO_NODE`, or null. */

@@ -32,7 +32,11 @@ export function parseCommand(
   const command = new Command('zabra-server')
     .description('A coordination service compatible with Apache ZooKeeper.')
     .argument('[zoo.cfg]', 'a configuration file of Apache ZooKeeper (else ZOOCFG and ZOOCFGDIR, else none)')
-    .option('--check-config', 'print findings and settings of the configuration, then exit', false)
+    .option(
+      '--check-config',
+      'print findings and settings of the configuration, open its key, secret and token files, then exit',
+      false,
+    )
     .option('--port <number>', 'port for clients, 0 picks a free one (clientPort)')
     .option('--data <folder>', 'folder for the data (dataDir)', notEmpty)
     .addOption(

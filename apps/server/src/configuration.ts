@@ -8,6 +8,7 @@ import {
   type Environment,
   type LoadedSettings,
 } from '@zabra/server/settings'
+import type { FileProblem } from '@zabra/server'
 import type { Options } from './command.ts'
 
 /** Returns the configuration file named by the command line or by `ZOOCFG` and `ZOOCFGDIR`, if any. */
@@ -40,6 +41,16 @@ function readIfExists(path: string): string | undefined {
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
     throw error
   }
+}
+
+/** Returns a configuration with the files that a server could not use as errors. */
+export function withFileProblems(loaded: LoadedSettings, problems: readonly FileProblem[]): LoadedSettings {
+  if (problems.length === 0) return loaded
+  const found = problems.map(({ name, text }) => {
+    const where = loaded.origins[name]
+    return { severity: 'error' as const, where: where === 'default' ? '' : where, key: rowOf(name).key, text }
+  })
+  return { ...loaded, settings: undefined, findings: [...loaded.findings, ...found] }
 }
 
 /** Returns the output of `--check-config`: every finding, then the settings that differ from their defaults. */

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { httpServer, httpUpgrades, nodePlatform, NodeTlsNetwork, tlsNetwork } from '@zabra/runtime/node'
 import type { Platform } from '@zabra/runtime'
-import { createServer } from '@zabra/server'
+import { checkFiles, createServer } from '@zabra/server'
 import type { ServerSettings } from '@zabra/server/settings'
 import { raiseInliningLimits } from './compiler.ts'
 import { toExit } from './failures.ts'
@@ -58,6 +58,7 @@ process.exitCode = await run({
     raiseInliningLimits()
     return createServer(settings, { ...(await platformFor(settings)), logger })
   },
+  checkFiles: async (settings) => checkFiles(settings, await platformFor(settings)),
   now: () => performance.now(),
   onStop(stop) {
     // With a terminal, SIGHUP means that it was closed: stop. Without one, SIGHUP reloads certificates.

@@ -2,9 +2,15 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { silentLogger, TlsOptionError, type Logger } from '@zabra/runtime'
+import { nodePlatform, tlsNetwork } from '@zabra/runtime/node'
+import { createAuthority, issueCertificate } from '@zabra/runtime/node/certificate-authority'
+import { checkFiles } from '@zabra/server'
 import type { ServerSettings } from '@zabra/server/settings'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { run, type RunningServer, type Host } from './run.ts'
+
+const authority = createAuthority({ name: 'test', days: 1 })
+const issued = issueCertificate(authority, { name: 'server', days: 1, hosts: ['localhost'] })
 
 let folder: string
 beforeEach(() => {
@@ -54,6 +60,7 @@ function stage(argv: string[], overrides: Partial<Host> = {}) {
     err: (text) => void (printed.err += text),
     logger: () => logger,
     start: async (settings) => (started.resolve(settings), server),
+    checkFiles: (settings) => checkFiles(settings, nodePlatform({ networkFactories: { tls: tlsNetwork } })),
     now: () => state.now,
     onStop: (stop) => ((state.signal = stop), () => undefined),
     onReload: (reload) => ((state.hangUp = reload), () => undefined),
@@ -147,6 +154,84 @@ describe('--check-config', () => {
     expect(printed.out).toMatch(/tickTime = 2 s {3}\(.*zoo\.cfg:2\)/)
     expect(printed.out).toContain('superDigest = (set, not shown)')
     expect(printed.out).not.toContain(secret)
+  })
+})
+
+describe('--check-config with files', () => {
+  const check = async (...lines: string[]) => {
+    const { exit, printed } = stage(['--check-config', config(['dataDir=/data', ...lines].join('\n'))])
+    return { code: await exit, out: printed.out }
+  }
+  const file = (name: string, text: string): string => {
+    const path = join(folder, name)
+    writeFileSync(path, text)
+    return path
+  }
+
+  test.each([
+    [
+      'a key store that is absent',
+      () => ['secureClientPort=2281', 'ssl.clientAuth=none', 'ssl.keyStore.location=/none.pem'],
+      /error: .*zoo\.cfg:4: ssl\.keyStore\.location: Cannot read \/none\.pem \(ENOENT\)/,
+    ],
+    [
+      'a trust store without certificates, beside a good key store',
+      () => [
+        'secureClientPort=2281',
+        `ssl.keyStore.location=${file('key.pem', `${issued.key}${issued.certificate}`)}`,
+        `ssl.trustStore.location=${file('trust.pem', 'nothing')}`,
+      ],
+      /error: .*zoo\.cfg:4: ssl\.trustStore\.location: .*trust\.pem/,
+    ],
+    [
+      'a password file that is absent',
+      () => [
+        'secureClientPort=2281',
+        'ssl.clientAuth=none',
+        `ssl.keyStore.location=${file('key.p12', 'x')}`,
+        'ssl.keyStore.passwordPath=/none.password',
+      ],
+      /error: .*zoo\.cfg:5: ssl\.keyStore\.passwordPath: Cannot read \/none\.password/,
+    ],
+    [
+      'a tokens file with a bad line',
+      () => [`admin.tokensFile=${file('tokens', '# ours\nmonitor:watcher:00\n')}`],
+      /error: .*zoo\.cfg:2: admin\.tokensFile: .*tokens, line 2: expected roles among/,
+    ],
+    [
+      'a tokens file that is absent',
+      () => ['admin.tokensFile=/none'],
+      /error: .*zoo\.cfg:2: admin\.tokensFile: Cannot read \/none: ENOENT\. Check the path and its permissions/,
+    ],
+    [
+      'a short secret of sessions',
+      () => [`sessionSecretFile=${file('secret', 'short')}`],
+      /error: .*zoo\.cfg:2: sessionSecretFile: Expected a secret of at least 16 bytes.*got 5/,
+    ],
+    [
+      'an unusable key store of the HTTP port',
+      () => ['admin.forceHttps=true', `admin.ssl.keyStore.location=${file('admin.pem', 'x')}`],
+      /error: .*zoo\.cfg:3: admin\.ssl\.keyStore\.location: .*admin\.pem/,
+    ],
+  ])('finds %s', async (_, lines, message) => {
+    const { code, out } = await check(...lines())
+    expect(out).toMatch(message)
+    expect(out).toContain('1 error: a server would not start.')
+    expect(code).toBe(2)
+  })
+
+  test('finds nothing wrong with files that a server can use', async () => {
+    const hash = 'a'.repeat(64)
+    const lines = [
+      'secureClientPort=2281',
+      `ssl.keyStore.location=${file('key.pem', `${issued.key}${issued.certificate}`)}`,
+      `ssl.trustStore.location=${file('trust.pem', authority.certificate)}`,
+      `admin.tokensFile=${file('tokens', `monitor:view:${hash}\n`)}`,
+      `sessionSecretFile=${file('secret', 'x'.repeat(32))}`,
+    ]
+    const { code, out } = await check(...lines)
+    expect(out).toContain('The configuration is fine.')
+    expect(code).toBe(0)
   })
 })
 

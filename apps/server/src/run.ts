@@ -1,7 +1,13 @@
 import type { Logger } from '@zabra/runtime'
-import { formatFinding, type Environment, type ServerSettings } from '@zabra/server/settings'
+import type { FileProblem } from '@zabra/server'
+import {
+  formatFinding,
+  type Environment,
+  type LoadedSettings,
+  type ServerSettings,
+} from '@zabra/server/settings'
 import { logLevels, parseCommand, type LogLevel, type Options } from './command.ts'
-import { configFile, loadConfiguration, report } from './configuration.ts'
+import { configFile, loadConfiguration, report, withFileProblems } from './configuration.ts'
 import { ExitCode, toExit } from './failures.ts'
 import { readyBlock, readyInfo, type ListeningPort } from './ready.ts'
 
@@ -29,6 +35,8 @@ export interface Host {
   err(text: string): void
   logger(level: LogLevel): Logger
   start(settings: ServerSettings, logger: Logger): Promise<RunningServer>
+  /** Opens the files that a server opens at its start, and resolves to what it could not use. */
+  checkFiles(settings: ServerSettings): Promise<readonly FileProblem[]>
   /** Monotonic time in milliseconds. */
   now(): number
   /** Calls `stop` for each signal to stop, with its name. Returns a function that unsubscribes. */
@@ -48,7 +56,10 @@ const signalEchoMs = 700
 export async function run(host: Host): Promise<number> {
   const parsed = parseCommand(host.argv, host.version, host)
   if ('exitCode' in parsed) return parsed.exitCode
-  const settings = resolveSettings(parsed.options, host)
+  const loaded = load(parsed.options, host)
+  if (loaded === undefined) return ExitCode.badConfiguration
+  if (parsed.options.checkConfig) return check(loaded, host)
+  const settings = resolveSettings(loaded, parsed.options, host)
   return 'exitCode' in settings ? settings.exitCode : serve(settings.settings, settings.logger, host)
 }
 
@@ -56,27 +67,33 @@ type ResolvedSettings =
   | { readonly exitCode: number }
   | { readonly settings: ServerSettings; readonly logger: Logger }
 
-/** Loads the configuration and reports all findings together. */
-function resolveSettings(options: Options, host: Host): ResolvedSettings {
-  let loaded
+/** Loads the configuration. Prints why it cannot be read, and returns undefined. */
+function load(options: Options, host: Host): LoadedSettings | undefined {
   try {
-    loaded = loadConfiguration(options, host.environment)
+    return loadConfiguration(options, host.environment)
   } catch (error) {
     host.err(
       `zabra-server: cannot read ${configFile(options, host.environment)}: ${(error as Error).message}. Check the path and its permissions.\n`,
     )
-    return { exitCode: ExitCode.badConfiguration }
+    return undefined
   }
-  const exitCode = loaded.settings === undefined ? ExitCode.badConfiguration : ExitCode.ok
-  if (options.checkConfig) {
-    host.out(`${report(loaded).join('\n')}\n`)
-    return { exitCode }
-  }
+}
+
+/** Prints all findings about a configuration and the files that it names. Resolves to the exit code. */
+async function check(loaded: LoadedSettings, host: Host): Promise<number> {
+  const problems = loaded.settings === undefined ? [] : await host.checkFiles(loaded.settings)
+  const checked = withFileProblems(loaded, problems)
+  host.out(`${report(checked).join('\n')}\n`)
+  return checked.settings === undefined ? ExitCode.badConfiguration : ExitCode.ok
+}
+
+/** Returns the settings and the logger to start with; reports all findings together. */
+function resolveSettings(loaded: LoadedSettings, options: Options, host: Host): ResolvedSettings {
   const level = options.logLevel ?? logLevelOf(host)
   if (level === undefined || !isLogFormatKnown(host)) return { exitCode: ExitCode.badConfiguration }
   if (loaded.settings === undefined) {
     for (const line of report(loaded)) host.err(`zabra-server: ${line}\n`)
-    return { exitCode }
+    return { exitCode: ExitCode.badConfiguration }
   }
   const logger = host.logger(level)
   for (const finding of loaded.findings)

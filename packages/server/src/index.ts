@@ -1,5 +1,6 @@
 /** The Zabra server as a library. */
 export { createServer } from './server.ts'
+export { checkFiles, type FileProblem } from './check-files.ts'
 export type { Server, ServerMetrics } from './server-types.ts'
 export type { ServedPort } from './connections/listeners.ts'
 export { DamageError, FolderLockedError, LogFullError, RecoveryError } from './persistence/index.ts'

@@ -118,7 +118,8 @@ async function list({ io, options }: Context, flags: StoreFlags): Promise<void> 
         String(one.piece.bytes),
         one.key ?? '-',
       ])
-    print(io, ...table(['made', 'kind', 'from', 'up to', 'bytes', 'key'], rows))
+    if (rows.length === 0) note(io, 'there are no backups; zabra backup now makes one')
+    else print(io, ...table(['made', 'kind', 'from', 'up to', 'bytes', 'key'], rows))
   }
   failFor(bad.map(({ name, error }) => ({ name, problem: error.message })))
 }

@@ -1,6 +1,7 @@
 import { MAX_TTL } from '@zabra/protocol'
 import { duration, readDataArg } from '../arguments.ts'
 import type { CommandModule } from '../context.ts'
+import { UsageError } from '../exit-codes.ts'
 import { print, printJson } from '../io.ts'
 import { createModeOf, type CreateFlags } from '../session/create-mode.ts'
 import { parseAcl } from '../text/acl.ts'
@@ -30,6 +31,7 @@ export const create: CommandModule = (program, { io, options, session }) => {
     .option('-p, --parents', 'create missing parents, with the same access list')
     .option('--acl <list>', 'access list as scheme:id:perms,… (default: world:anyone:cdrwa)')
     .action(async (path: string, argument: string | undefined, flags: Flags) => {
+      if (path === '/') throw new UsageError('/ exists on every server. Name a node below it, such as /app.')
       const data = (await readDataArg(io, argument, flags.file)) ?? null
       const mode = createModeOf(flags)
       const acl = flags.acl === undefined ? undefined : parseAcl(flags.acl)

@@ -13,8 +13,11 @@ export const remove: CommandModule = (program, { session }) => {
     .option('-v, --version <number>', 'only if the data still has this version', integer(0))
     .option('--missing-ok', 'ignore nodes that do not exist')
     .action(async (paths: string[], flags: { version?: number; missingOk?: boolean }) => {
-      if (paths.includes('/'))
-        throw new UsageError('/ is needed by the server and cannot be deleted. Name nodes below it.')
+      const needed = paths.find((path) =>
+        ['/', '/zookeeper', '/zookeeper/quota', '/zookeeper/config'].includes(path),
+      )
+      if (needed !== undefined)
+        throw new UsageError(`${needed} is needed by the server and cannot be deleted. Name nodes below it.`)
       await session(async (zk) => {
         for (const path of paths) {
           try {

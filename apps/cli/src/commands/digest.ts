@@ -15,7 +15,10 @@ export const digest: CommandModule = (program, { io, options }) => {
       'the password, in the first line; - for standard input (else prompted for)',
     )
     .action(async (user: string, { passwordFile }: { passwordFile?: string }) => {
-      if (user.includes(':')) throw new UsageError(`Expected a user name without a colon, got "${user}".`)
+      if (user.includes(':'))
+        throw new UsageError(
+          'Expected a user name, got one with a colon. Give the password in --password-file or on standard input.',
+        )
       const file = passwordFile ?? (io.stdin.isTTY === true ? undefined : '-')
       const id = digestId(`${user}:${await readPassword(user, file, io)}`)
       if (options().json) printJson(io, { scheme: 'digest', id })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { ErrorCode } from '@zabra/protocol'
 import { runChild } from '../child.ts'
 import type { CommandModule } from '../context.ts'
-import { ExitCode, Failure, hasCode } from '../exit-codes.ts'
+import { ExitCode, Failure, hasCode, UsageError } from '../exit-codes.ts'
 import { note, type Io } from '../io.ts'
 
 const NEWLINE = 0x0a
@@ -16,6 +16,11 @@ export const edit: CommandModule = (program, { io, session }) => {
     .description('edit the data of a node in $VISUAL or $EDITOR')
     .argument('<path>', 'the node')
     .action(async (path: string) => {
+      const { VISUAL, EDITOR } = io.environment
+      if (io.stdin.isTTY !== true && !VISUAL && !EDITOR)
+        throw new UsageError(
+          'Expected a terminal for the editor, got other input. Name an editor without one in $VISUAL or $EDITOR, or use zabra set --file.',
+        )
       const before = await session((zk) => zk.getData(path))
       const data = before.data ?? new Uint8Array(0)
       // Its owner alone can read the folder.

@@ -10,7 +10,7 @@ import { dataFolderOf, findFiles } from '../files/find-files.ts'
 import { note, printJson, type Io } from '../io.ts'
 import { progress } from '../progress.ts'
 import { EXPORT_HEAD, exportEnd, formatNode, type ExportedNode } from '../session/export-format.ts'
-import { readNodes } from '../session/export-source.ts'
+import { readNodes, sequenceField } from '../session/export-source.ts'
 import { isReserved } from '../session/paths.ts'
 
 interface Flags {
@@ -56,8 +56,10 @@ export const exportTree: CommandModule = (program, { io, options, session }) => 
       }
       let counts: Counts
       try {
-        if (flags.from !== undefined) counts = await write(readFileNodes(io, flags.from, flags.logs, path), 0)
-        else
+        if (flags.from !== undefined) {
+          const nodes = await readFiles(io, flags.from, flags.logs)
+          counts = await write(selectNodes(io, nodes, flags.from, path), 0)
+        } else
           counts = await session(async (zk) =>
             write(readNodes(zk, path, io.signal, unreadable.add), (await zk.getAllChildrenNumber(path)) + 1),
           )
@@ -104,19 +106,20 @@ async function writeExport(
   return counts
 }
 
-/** Reads the nodes of a subtree from files, with their types. */
-async function* readFileNodes(
+/** Yields the nodes of a subtree among those of files, with their types. */
+async function* selectNodes(
   io: Io,
+  nodes: Iterable<SnapshotNode>,
   from: string,
-  logs: string | undefined,
   root: string,
 ): AsyncGenerator<SourceNode> {
   let count = 0
-  for (const { path, data, acl, stat } of await readFiles(io, from, logs)) {
+  for (const { path, data, acl, stat } of nodes) {
     io.signal.throwIfAborted()
     if (isReserved(path) || !(root === '/' || path === root || path.startsWith(`${root}/`))) continue
     count++
-    yield { path, data, acl, ...kindOf(stat.owner) }
+    // In files, a cversion is the number of children created so far.
+    yield { path, data, acl, ...kindOf(stat.owner), ...sequenceField(stat.cversion) }
   }
   if (count === 0) throw new Failure(`${root} is not in ${from}.`, ExitCode.noNode)
 }

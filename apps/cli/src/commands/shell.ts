@@ -1,11 +1,9 @@
 import { createInterface } from 'node:readline/promises'
 import { raceAbort, type CommandModule, type Context } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
-import { print } from '../io.ts'
 import { openSession } from '../session/open.ts'
-import { complete } from '../shell/complete.ts'
 import { shellCommands } from '../shell/commands/index.ts'
-import { historyFile, HISTORY_LINES, loadHistory, saveHistory } from '../shell/history.ts'
+import { promptLines } from '../shell/prompt-lines.ts'
 import { Shell } from '../shell/shell.ts'
 
 interface Flags {
@@ -82,51 +80,6 @@ async function* readLines({ io }: Shell, { command }: Flags): AsyncGenerator<str
   try {
     yield* reader
   } finally {
-    reader.close()
-  }
-}
-
-/** Yields lines typed at the terminal, with history and completion. */
-async function* promptLines(shell: Shell, onRefresh: (redraw: () => void) => void): AsyncGenerator<string> {
-  const { io } = shell
-  const file = historyFile(io.environment)
-  print(io, 'Tab completes commands and paths, help lists commands, Ctrl-D leaves.')
-  const reader = createInterface({
-    input: io.stdin,
-    output: io.stdout,
-    terminal: true,
-    history: loadHistory(file),
-    historySize: HISTORY_LINES,
-    removeHistoryDuplicates: true,
-    completer: (line: string) => complete(shell, line),
-  })
-  const stop = (): void => reader.close()
-  io.signal.addEventListener('abort', stop, { once: true })
-  reader.on('SIGINT', () => {
-    if (shell.interrupt()) return print(io, '^C')
-    // As in other shells: Ctrl-C discards the line, and on an empty line leaves the shell.
-    if (reader.line === '') return stop()
-    print(io, '^C')
-    reader.write(null, { ctrl: true, name: 'e' })
-    reader.write(null, { ctrl: true, name: 'u' })
-    return undefined
-  })
-  reader.on('history', (lines: string[]) => saveHistory(file, lines))
-  const prompt = (): void => {
-    reader.setPrompt(shell.prompt)
-    // Something may be typed already, and the cursor stays behind it.
-    reader.prompt(true)
-  }
-  onRefresh(prompt)
-  try {
-    prompt()
-    for await (const line of reader) {
-      yield line
-      if (!shell.hasQuit) prompt()
-    }
-  } finally {
-    onRefresh(() => {})
-    io.signal.removeEventListener('abort', stop)
     reader.close()
   }
 }

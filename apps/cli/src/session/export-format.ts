@@ -12,7 +12,7 @@ export interface ExportedNode {
   readonly kind?: 'container' | 'ttl'
   /** Time to live in milliseconds. */
   readonly ttl?: number
-  /** The number of the next sequential child, where it is higher than the number of children. */
+  /** The number of the next sequential child. */
   readonly sequence?: number
 }
 

@@ -25,16 +25,19 @@ export async function* readNodes(
  */
 export const nextSequence = ({ cversion, numChildren }: Stat): number => (cversion + numChildren) / 2
 
+/** Returns the sequence of a node for an export; none where it never had children. */
+export const sequenceField = (sequence: number): Pick<ExportedNode, 'sequence'> =>
+  sequence > 0 ? { sequence } : {}
+
 async function readNode(zk: ClientSession, { path, stat }: Visit, unreadable: (path: string) => void) {
   try {
     const [{ data }, { acl }] = await Promise.all([zk.getData(path), zk.getACL(path)])
-    const sequence = stat === undefined ? 0 : nextSequence(stat)
     return {
       path,
       data,
       acl,
       isEphemeral: (stat?.ephemeralOwner ?? 0n) !== 0n,
-      ...(sequence > (stat?.numChildren ?? 0) ? { sequence } : {}),
+      ...(stat === undefined ? {} : sequenceField(nextSequence(stat))),
     }
   } catch (error) {
     if (hasCode(error, ErrorCode.NOAUTH)) unreadable(path)

@@ -125,8 +125,15 @@ async function raiseSequences(
   nodes: readonly ExportedNodeLine[],
   { signal, onLowSequence }: ImportRun,
 ): Promise<void> {
+  const children = new Map<string, number>()
+  for (const { path } of nodes) {
+    if (path === '/') continue
+    const parent = parentOf(path)
+    children.set(parent, (children.get(parent) ?? 0) + 1)
+  }
   for (const { path, sequence = 0 } of nodes) {
-    if (sequence === 0) continue
+    // Creating the children has raised the number by as many.
+    if (sequence <= (children.get(path) ?? 0)) continue
     signal.throwIfAborted()
     const stat = await zk.exists(path)
     const missing = stat === undefined ? 0 : sequence - nextSequence(stat)

@@ -13,7 +13,7 @@ const absent = !existsSync(main)
     ? ''
     : ' (skipped: python3 with pty is absent)'
 
-const [CTRL_A, CTRL_C, CTRL_D, CTRL_W] = ['\x01', '\x03', '\x04', '\x17']
+const [CTRL_A, CTRL_C, CTRL_D, CTRL_R, CTRL_W] = ['\x01', '\x03', '\x04', '\x12', '\x17']
 const [UP, LEFT, TAB] = ['\x1b[A', '\x1b[D', '\t']
 const ready = /\(CONNECTED\) \d+\] .{0,6}$/
 
@@ -82,6 +82,15 @@ describe.skipIf(absent !== '')(`the shell at a terminal${absent}`, () => {
     using terminal = open(['shell'], 'kept')
     await terminal.shows(ready)
     await terminal.shows(/fruit/, `${UP}${UP}\r`)
+  })
+
+  it('searches the history on Ctrl-R', async () => {
+    using terminal = open()
+    await terminal.shows(ready)
+    await terminal.shows(/seeds[\s\S]*CONNECTED\) 1/, 'get /apple/core\r')
+    await terminal.shows(/fruit[\s\S]*CONNECTED\) 2/, 'get /apple\r')
+    await terminal.shows(/history \(get \/apple\/core\): core/, `${CTRL_R}core`)
+    await terminal.shows(/seeds/, '\r')
   })
 
   it('discards a line on Ctrl-C and exits on Ctrl-C at an empty line', async () => {

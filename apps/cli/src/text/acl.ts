@@ -31,6 +31,16 @@ export const formatEntry = ({ perms, id }: ACL): string =>
 export const aclLines = (acl: readonly ACL[]): string[] =>
   acl.flatMap(({ perms, id }) => [`'${id.scheme},'${id.id}`, `: ${formatPerms(perms)}`])
 
+/** Throws for an id without the hash of a password: no password would ever match it. Does not show a password given in its place. */
+function checkDigestId(id: string): void {
+  const colon = id.indexOf(':')
+  if (/^[A-Za-z\d+/]{26,}={0,2}$/.test(id.slice(colon + 1)) && colon > 0) return
+  const user = colon < 0 ? id : id.slice(0, colon)
+  throw new UsageError(
+    `Expected the hash of a password, as in digest:${user || 'USER'}:HASH:cdrwa, got ${colon < 0 ? 'none' : 'something else'}. zabra digest ${user || 'USER'} prints ${user || 'USER'}:HASH.`,
+  )
+}
+
 /** Parses `scheme:id:perms,…`. An id may contain colons and commas, as IP addresses and certificate names do. */
 export function parseAcl(text: string): ACL[] {
   const entry = /(\w+):(.*?):([cdrwa]+)(?:,(?=\w+:)|$)/y
@@ -42,7 +52,9 @@ export function parseAcl(text: string): ACL[] {
       throw new UsageError(
         `Expected an access list as scheme:id:perms,… with perms of the letters c, d, r, w and a, got "${text.slice(at)}". For example, world:anyone:r lets every client read.`,
       )
-    acl.push({ perms: parsePerms(match[3]!)!, id: { scheme: match[1]!, id: match[2]! } })
+    const [, scheme = '', id = '', perms = ''] = match
+    if (scheme === 'digest') checkDigestId(id)
+    acl.push({ perms: parsePerms(perms)!, id: { scheme, id } })
   }
   if (acl.length === 0)
     throw new UsageError(

@@ -1,5 +1,7 @@
 /** The commands with which operators inspect a server. */
 export { AdminServer } from './http/admin-server.ts'
+export { AdminTokens } from './http/tokens.ts'
+export { adminTls } from './http/tls.ts'
 export type { AdminTarget, HealthCheck } from './admin-target.ts'
 export type { DirectoryReport, ServerReport } from './server-report.ts'
 export { FourLetterCommands } from './four-letter-commands.ts'

@@ -9,6 +9,7 @@ import {
   type NetworkFactories,
   type Platform,
   type TlsNetwork,
+  type TlsOptions,
 } from '@zabra/runtime'
 import type { ServerSettings } from '../settings/index.ts'
 import { CertificateReload, storeOf } from './certificates.ts'
@@ -153,8 +154,8 @@ export class Listeners {
     const settings = this.#settings
     const { clientPort, secureClientPort, webSocketPort, webSocketSecure } = settings
     const isMixed = clientPort !== undefined && settings.portUnification
-    if (isMixed || secureClientPort !== undefined || (webSocketPort !== undefined && webSocketSecure))
-      this.#tls = this.#networkFactory('tls')(tlsOptionsOf(settings))
+    const tlsOptions = clientTlsOptions(settings)
+    if (tlsOptions !== undefined) this.#tls = this.#networkFactory('tls')(tlsOptions)
     const specs: PortSpec[] = []
     if (clientPort !== undefined) {
       const network = isMixed ? this.#tls!.withPlaintext() : this.#platform.network
@@ -196,7 +197,12 @@ export class Listeners {
   }
 }
 
-function tlsOptionsOf(settings: ServerSettings): Parameters<NonNullable<NetworkFactories['tls']>>[0] {
+/** Returns the options of TLS for clients; undefined when no port for clients uses TLS. */
+export function clientTlsOptions(settings: ServerSettings): TlsOptions | undefined {
+  const { clientPort, portUnification, secureClientPort, webSocketPort, webSocketSecure } = settings
+  const isMixed = clientPort !== undefined && portUnification
+  if (!isMixed && secureClientPort === undefined && (webSocketPort === undefined || !webSocketSecure))
+    return undefined
   const { sslKeyStoreLocation, sslTrustStoreLocation, sslCipherSuites, sslClientAuth, tlsHandshakeLimit } =
     settings
   return {

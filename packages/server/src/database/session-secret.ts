@@ -52,7 +52,7 @@ export async function loadSessionPasswords(
   const since = isUsed ? known.since : hasSessions ? Math.floor(clock.wall()) : 'never'
   if (!isUsed || secret !== known.secret)
     await disk.replaceFile(path, encode({ secret, since }), { isSecret: true })
-  const bytes = isOwn ? fromHex(secret!) : await readShared(sessionSecretFile, disk)
+  const bytes = isOwn ? fromHex(secret!) : await readSessionSecret(sessionSecretFile, disk)
   return new SessionPasswords({ bytes, since: typeof since === 'number' ? since : undefined })
 }
 
@@ -115,7 +115,8 @@ export class SharedSessionSecret {
   }
 }
 
-async function readShared(path: string, disk: Platform['disk']): Promise<Uint8Array> {
+/** Reads the secret of `sessionSecretFile`. Rejects with a `RecoveryError` when the file holds no usable secret. */
+export async function readSessionSecret(path: string, disk: Platform['disk']): Promise<Uint8Array> {
   const action =
     'Write at least 16 random bytes into it, the same on every member, and let only the server read it.'
   if (!(await disk.exists(path)))

@@ -52,7 +52,8 @@ export class MemberSecurity {
     this.#settings = settings
     this.#membership = membership
     this.#logger = platform.logger
-    const tls = usesQuorumTls(settings) ? createTls(settings, platform) : undefined
+    const tlsOptions = memberTlsOptions(settings)
+    const tls = tlsOptions === undefined ? undefined : createTls(tlsOptions, platform)
     this.#login = loginMethodOf(settings, platform)
     this.network = tls === undefined ? platform.network : networkOf(settings, platform, tls)
     if (tls !== undefined)
@@ -224,7 +225,7 @@ const describe = (peer: PeerIdentity): string =>
   `${peer.subject.slice(0, 200)} for ${namesOf(peer).join(', ') || 'no host'}`
 
 function createTls(
-  settings: ServerSettings,
+  tlsOptions: TlsOptions,
   { networkFactories }: Pick<Platform, 'networkFactories'>,
 ): TlsNetwork {
   if (networkFactories?.tls === undefined)
@@ -232,8 +233,12 @@ function createTls(
       'Members cannot use TLS: this program gave the server no network for it. Pass one in networkFactories of its platform.',
       'ENOTSUP',
     )
-  return networkFactories.tls(tlsOptionsOf(settings))
+  return networkFactories.tls(tlsOptions)
 }
+
+/** Returns the options of TLS between members; undefined when they do not use it. */
+export const memberTlsOptions = (settings: ServerSettings): TlsOptions | undefined =>
+  usesQuorumTls(settings) ? tlsOptionsOf(settings) : undefined
 
 const tlsOptionsOf = (settings: ServerSettings): TlsOptions => ({
   keyStore: storeOf(

@@ -1,6 +1,7 @@
 import type { ShellCommand } from '../command.ts'
 import { addAuth } from './add-auth.ts'
 import { addWatch } from './add-watch.ts'
+import { clear } from './clear.ts'
 import { close } from './close.ts'
 import { config } from './config.ts'
 import { connect } from './connect.ts'
@@ -32,6 +33,7 @@ import { whoami } from './whoami.ts'
 const all: readonly ShellCommand[] = [
   addAuth,
   addWatch,
+  clear,
   close,
   config,
   connect,

@@ -108,8 +108,7 @@ export class AdminServer {
   async #readTokens(): Promise<void> {
     const { adminTokensFile: file } = this.#settings
     if (file === undefined) return
-    const bytes = await this.#platform.disk.readFile(file)
-    this.#access.tokens = AdminTokens.parse(file, new TextDecoder().decode(bytes))
+    this.#access.tokens = await AdminTokens.read(this.#platform.disk, file)
   }
 
   /** Reads the certificate files and the tokens file again, and logs the result. What cannot be used changes nothing. */

@@ -1,4 +1,5 @@
 import { sha256 } from '@zabra/protocol'
+import type { Disk } from '@zabra/runtime'
 import type { AdminRole } from './roles.ts'
 
 /** A token of the tokens file. */
@@ -28,6 +29,11 @@ export class AdminTokens {
   }
 
   static readonly none = new AdminTokens([])
+
+  /** Reads the file. Rejects with an error that names the file, and the line where one is wrong. */
+  static async read(disk: Disk, file: string): Promise<AdminTokens> {
+    return AdminTokens.parse(file, new TextDecoder().decode(await disk.readFile(file)))
+  }
 
   /** Parses a file of lines `name:role,role:sha256[:not-after]`. Throws an error that names the line, and never shows its hash. */
   static parse(file: string, text: string): AdminTokens {

@@ -1,0 +1,97 @@
+import { CertificateError, DiskError, TlsOptionError, type Platform } from '@zabra/runtime'
+import { adminTls, AdminTokens } from './admin/index.ts'
+import { clientTlsOptions } from './connections/listeners.ts'
+import { readSessionSecret } from './database/index.ts'
+import { memberTlsOptions } from './ensemble/member-security.ts'
+import { sharesSessionSecret, type ServerSettings, type SettingName } from './settings/index.ts'
+
+/** A file that a server with these settings could not use. */
+export interface FileProblem {
+  /** The setting that names the file. */
+  readonly name: SettingName
+  /** What is wrong with the file, and what to do. */
+  readonly text: string
+}
+
+/** A use of files, and the settings that name them. */
+interface FileUse {
+  readonly names: readonly SettingName[]
+  /** The setting that an error about other options than files belongs to. */
+  readonly optionName?: SettingName
+  open(): Promise<unknown>
+}
+
+/**
+ * Opens the files that a server with these settings opens at its start: certificates, keys and their passwords, revocation lists, tokens
+ * and the secret of sessions. Changes nothing. Resolves to what a server could not use.
+ */
+export async function checkFiles(
+  settings: ServerSettings,
+  platform: Pick<Platform, 'disk' | 'networkFactories'>,
+): Promise<readonly FileProblem[]> {
+  const problems: FileProblem[] = []
+  for (const use of usesOf(settings, platform)) {
+    try {
+      await use.open()
+    } catch (error) {
+      problems.push(problemOf(error, use, settings))
+    }
+  }
+  return problems
+}
+
+function* usesOf(
+  settings: ServerSettings,
+  { disk, networkFactories }: Pick<Platform, 'disk' | 'networkFactories'>,
+): Generator<FileUse> {
+  const tls = networkFactories?.tls
+  const forClients = clientTlsOptions(settings)
+  if (tls !== undefined && forClients !== undefined)
+    yield {
+      names: ['sslKeyStoreLocation', 'sslTrustStoreLocation', 'sslCrlLocation', ...clientPasswords],
+      optionName: 'sslCipherSuites',
+      open: () => tls(forClients).reload(),
+    }
+  const forMembers = settings.ensemble === undefined ? undefined : memberTlsOptions(settings)
+  if (tls !== undefined && forMembers !== undefined)
+    yield {
+      names: ['quorumKeyStoreLocation', 'quorumTrustStoreLocation', 'quorumCrlLocation', ...memberPasswords],
+      optionName: 'quorumCipherSuites',
+      open: () => tls(forMembers).reload(),
+    }
+  const forAdmin =
+    tls !== undefined && settings.adminEnabled ? adminTls(settings, networkFactories) : undefined
+  if (forAdmin !== undefined)
+    yield {
+      names: [
+        'adminKeyStoreLocation',
+        'adminTrustStoreLocation',
+        ...adminPasswords,
+        'quorumKeyStoreLocation',
+        'quorumTrustStoreLocation',
+        ...memberPasswords,
+        'sslKeyStoreLocation',
+        'sslTrustStoreLocation',
+        ...clientPasswords,
+      ],
+      open: () => forAdmin.reload(),
+    }
+  const { adminTokensFile: tokens, sessionSecretFile: secret } = settings
+  if (tokens !== undefined) yield { names: ['adminTokensFile'], open: () => AdminTokens.read(disk, tokens) }
+  if (secret !== undefined && settings.sessionSecretEnabled && !sharesSessionSecret(settings))
+    yield { names: ['sessionSecretFile'], open: () => readSessionSecret(secret, disk) }
+}
+
+const clientPasswords = ['sslKeyStorePasswordPath', 'sslTrustStorePasswordPath'] as const
+const memberPasswords = ['quorumKeyStorePasswordPath', 'quorumTrustStorePasswordPath'] as const
+const adminPasswords = ['adminKeyStorePasswordPath', 'adminTrustStorePasswordPath'] as const
+
+function problemOf(error: unknown, { names, optionName }: FileUse, settings: ServerSettings): FileProblem {
+  const text = error instanceof Error ? error.message : String(error)
+  const path = error instanceof CertificateError ? error.path : undefined
+  const named = names.find((name) => path !== undefined && settings[name] === path)
+  const first = names.find((name) => settings[name] !== undefined) ?? names[0]!
+  const isOption = error instanceof TlsOptionError && optionName !== undefined
+  const advice = error instanceof DiskError ? '. Check the path and its permissions' : ''
+  return { name: isOption ? optionName : (named ?? first), text: `${text.replace(/\.$/, '')}${advice}` }
+}
