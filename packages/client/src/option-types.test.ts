@@ -29,20 +29,18 @@ type RefusesUndefined<T> = {
 }[keyof T]
 
 it('every optional property of the options takes undefined', () => {
-  type Options =
-    | RefusesUndefined<CallOptions>
-    | RefusesUndefined<ClientOptions>
-    | RefusesUndefined<CreateOptions>
-    | RefusesUndefined<DeleteOptions>
-    | RefusesUndefined<MissingNode>
-    | RefusesUndefined<MkdirpOptions>
-    | RefusesUndefined<ReconfigChange>
-    | RefusesUndefined<RecursiveDeleteOptions>
-    | RefusesUndefined<RetryPolicy>
-    | RefusesUndefined<SetDataOptions>
-    | RefusesUndefined<WalkOptions>
-    | RefusesUndefined<WatchOptions>
-  expectTypeOf<Options>().toEqualTypeOf<never>()
+  expectTypeOf<RefusesUndefined<CallOptions>>().toBeNever()
+  expectTypeOf<RefusesUndefined<ClientOptions>>().toBeNever()
+  expectTypeOf<RefusesUndefined<CreateOptions>>().toBeNever()
+  expectTypeOf<RefusesUndefined<DeleteOptions>>().toBeNever()
+  expectTypeOf<RefusesUndefined<MissingNode>>().toBeNever()
+  expectTypeOf<RefusesUndefined<MkdirpOptions>>().toBeNever()
+  expectTypeOf<RefusesUndefined<ReconfigChange>>().toBeNever()
+  expectTypeOf<RefusesUndefined<RecursiveDeleteOptions>>().toBeNever()
+  expectTypeOf<RefusesUndefined<RetryPolicy>>().toBeNever()
+  expectTypeOf<RefusesUndefined<SetDataOptions>>().toBeNever()
+  expectTypeOf<RefusesUndefined<WalkOptions>>().toBeNever()
+  expectTypeOf<RefusesUndefined<WatchOptions>>().toBeNever()
   // The check itself finds such a property.
   expectTypeOf<RefusesUndefined<{ a: number; b?: number; c?: number | undefined }>>().toEqualTypeOf<'b'>()
 })
