@@ -15,7 +15,7 @@ import type {
   DeleteOptions,
   MissingNode,
   MkdirpOptions,
-  OneShotWatch,
+  OneShotWatches,
   Ordered,
   ReadOp,
   ReadResult,
@@ -24,6 +24,7 @@ import type {
   SetDataOptions,
   Stat,
   StateChange,
+  WatchKind,
   WatchOptions,
   Watcher,
   WriteOp,
@@ -89,7 +90,7 @@ export interface Client extends AsyncDisposable {
   setACL(
     path: string,
     acl: readonly ACL[],
-    options?: CallOptions & { version?: number },
+    options?: CallOptions & { version?: number | undefined },
   ): Promise<Stat & Ordered>
   /** Counts the znodes below a path. */
   getAllChildrenNumber(path: string, options?: CallOptions): Promise<number>
@@ -110,7 +111,7 @@ export interface Client extends AsyncDisposable {
     options?: CallOptions,
   ): Promise<{ [K in keyof T]: ReadResult<T[K]> | ZooKeeperError }>
   /** Reads and sets a watch in one request; `exists` also waits for creation. */
-  watchOnce(path: string, kind: 'data' | 'exists' | 'children', options?: CallOptions): Promise<OneShotWatch>
+  watchOnce<K extends WatchKind>(path: string, kind: K, options?: CallOptions): Promise<OneShotWatches[K]>
   /** Sets a persistent watch, which survives reconnects and new sessions; leaving the loop removes it. */
   watch(path: string, options?: WatchOptions): Promise<Watcher>
   /** Authenticates now and on every later connection. A rejection closes the client. */
@@ -131,7 +132,10 @@ export interface Client extends AsyncDisposable {
    * Prefetches while the consumer works, and skips znodes that vanish meanwhile.
    */
   walk(path: string, options: WalkOptions & { readonly stats: true }): AsyncIterableIterator<Visit>
-  walk(path: string, options?: WalkOptions & { readonly stats?: false }): AsyncIterableIterator<string>
+  walk(
+    path: string,
+    options?: WalkOptions & { readonly stats?: false | undefined },
+  ): AsyncIterableIterator<string>
   /**
    * Takes a new server list. Resolves to true if this client moves to another server, by the rule that balances
    * clients.
@@ -141,7 +145,7 @@ export interface Client extends AsyncDisposable {
    * Ends the session; its ephemeral znodes are removed. Without a connection it resolves at once and the session
    * expires on the servers.
    */
-  close(options?: { signal?: AbortSignal }): Promise<void>
+  close(options?: { signal?: AbortSignal | undefined }): Promise<void>
   /** Closes the client and leaves the session alive for another client. */
   detach(): Promise<SessionCredentials>
 }
@@ -170,7 +174,10 @@ export interface TypedClient<T> {
    * znode does not exist. Values in between are skipped. Goes on through lost connections and sessions. Throws the error
    * of the codec, and an `AbortedError` when `signal` aborts.
    */
-  watch(path: string, options?: { signal?: AbortSignal }): AsyncGenerator<TypedValue<T> | undefined, void>
+  watch(
+    path: string,
+    options?: { signal?: AbortSignal | undefined },
+  ): AsyncGenerator<TypedValue<T> | undefined, void>
   /** Reads, changes and writes the value until no other write interferes. `change` may run more than once. */
   update(
     path: string,

@@ -266,7 +266,9 @@ describe('errors', () => {
 
   it('invalid arguments are rejected with a UsageError', async () => {
     await expect(client.create('/')).rejects.toThrow('Expected a path below the root')
+    // @ts-expect-error also rejected without types
     await expect(client.create('/t', { mode: 'persistentWithTtl' })).rejects.toThrow('Expected ttlMs')
+    // @ts-expect-error also rejected without types
     await expect(client.create('/t', { ttlMs: 5 })).rejects.toThrow('Expected ttlMs only')
     await expect(client.create('/t', { mode: 'odd' as never })).rejects.toThrow(/Expected option mode to be/)
     await expect(client.delete('/t', { recursive: true, version: 1 } as never)).rejects.toThrow('got version')

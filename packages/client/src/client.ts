@@ -45,7 +45,7 @@ import type {
   DeleteOptions,
   MissingNode,
   MkdirpOptions,
-  OneShotWatch,
+  OneShotWatches,
   Ordered,
   ReadOp,
   ReadResult,
@@ -54,6 +54,7 @@ import type {
   SetDataOptions,
   Stat,
   StateChange,
+  WatchKind,
   WatchOptions,
   Watcher,
   WriteOp,
@@ -288,7 +289,7 @@ export class ZooKeeperClient implements InternalClient {
   setACL(
     path: string,
     acl: readonly ACL[],
-    options?: CallOptions & { version?: number },
+    options?: CallOptions & { version?: number | undefined },
   ): Promise<Stat & Ordered> {
     const wrong = wrongAcl(acl, 'setACL', path)
     if (wrong !== undefined) return Promise.reject(wrong)
@@ -334,11 +335,11 @@ export class ZooKeeperClient implements InternalClient {
     return toReadResults(operations, reply) as { [K in keyof T]: ReadResult<T[K]> | ZooKeeperError }
   }
 
-  async watchOnce(
+  async watchOnce<K extends WatchKind>(
     path: string,
-    kind: 'data' | 'exists' | 'children',
+    kind: K,
     options?: CallOptions,
-  ): Promise<OneShotWatch> {
+  ): Promise<OneShotWatches[K]> {
     const operation = Object.hasOwn(watchOperations, kind) ? watchOperations[kind] : undefined
     if (operation === undefined) {
       const message = `Expected the kind of a watch as 'data', 'exists' or 'children', got ${shown(kind)}`
@@ -352,7 +353,8 @@ export class ZooKeeperClient implements InternalClient {
     })
     request.watch = true
     request.params = watch
-    const found = await this.#session.dispatcher.submit<{ stat?: Stat } & Ordered>(request)
+    // What the kind reads; the members of the watch are added below.
+    const found = await this.#session.dispatcher.submit<OneShotWatches[K]>(request)
     const closed = this.#scope.closedError
     if (closed !== undefined) {
       await watch.close()
@@ -441,7 +443,10 @@ export class ZooKeeperClient implements InternalClient {
   }
 
   walk(path: string, options: WalkOptions & { readonly stats: true }): AsyncIterableIterator<Visit>
-  walk(path: string, options?: WalkOptions & { readonly stats?: false }): AsyncIterableIterator<string>
+  walk(
+    path: string,
+    options?: WalkOptions & { readonly stats?: false | undefined },
+  ): AsyncIterableIterator<string>
   walk(path: string, options: WalkOptions = {}): AsyncIterableIterator<Visit | string> {
     return walk(this, path, options)
   }
@@ -454,7 +459,7 @@ export class ZooKeeperClient implements InternalClient {
     return this.#session.updateServers(list)
   }
 
-  async close({ signal }: { signal?: AbortSignal } = {}): Promise<void> {
+  async close({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<void> {
     if (this.#ownsSession) {
       const abort = (): void => this.#session.finish(new ClosedError('The client is closed', 'CLOSED'))
       const done = this.#session.close()

@@ -17,7 +17,7 @@ import type { AuthInfo, RetryPolicy } from './types.ts'
 
 export type ConnectOptions = ClientOptions & {
   /** Aborts connecting. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
 }
 
 /** The defaults that an entry point supplies for its platform. */

@@ -1,4 +1,4 @@
-import { ErrorCode, errors as wireErrors } from '@zabra/protocol'
+import { ErrorCode, errors as wireErrors, parentOf } from '@zabra/protocol'
 
 /** What has failed: this request alone, the session with its ephemeral znodes, or the client, which is closed. */
 export type ErrorScope = 'request' | 'session' | 'client'
@@ -353,10 +353,19 @@ export const errorTable: ReadonlyMap<number, ErrorRow> = new Map<number, ErrorRo
   [ErrorCode.THROTTLEDOP, { code: 'THROTTLED_OP', type: ThrottledError }],
 ])
 
-/** Returns the error for an error code of a reply. */
-export function errorFromCode(wireCode: number, context: ErrorContext, sessionId = 0n): ZooKeeperError {
+/**
+ * Returns the error for an error code of a reply. `detail` replaces the meaning of the code where the request tells
+ * more.
+ */
+export function errorFromCode(
+  wireCode: number,
+  context: ErrorContext,
+  sessionId = 0n,
+  detail?: string,
+): ZooKeeperError {
   const what = `${context.operation ?? 'request'}${context.path === undefined ? '' : ` ${context.path}`}`
   const meaning =
+    detail ??
     wireErrors.get(wireCode)?.meaning ??
     'The server replied with an error code that this client does not know.'
   if (wireCode === ErrorCode.SESSIONEXPIRED)
@@ -371,6 +380,14 @@ export function errorFromCode(wireCode: number, context: ErrorContext, sessionId
     )
   return new row.type(`${what}: ${meaning} (${row.code})`, row.code, context, wireCode)
 }
+
+/** Returns what failed where the parent of a znode to create is missing, and what to do. */
+export const missingParent = (path: string, advice: string): string =>
+  `The parent ${parentOf(path)} does not exist; ${advice}.`
+
+/** Returns what failed where a znode has another version than the request expected. */
+export const otherVersion = (expected: number): string =>
+  `Expected version ${expected}, and the znode has another; read it again.`
 
 /** Returns the error of a reply that this client cannot decode, or that is longer than its `maxFrame`. */
 export function unreadableReplyError(context: ErrorContext & { readonly cause: Error }): ServerFaultError {

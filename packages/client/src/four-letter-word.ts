@@ -5,10 +5,10 @@ import { addressKey, parseServers } from './servers/connect-string.ts'
 
 export interface FourLetterWordOptions {
   /** Default: TCP, TLS and WebSockets, without certificates. */
-  readonly transport?: Transport
+  readonly transport?: Transport | undefined
   /** Milliseconds to wait for the whole reply (default 10,000). */
-  readonly timeoutMs?: number
-  readonly signal?: AbortSignal
+  readonly timeoutMs?: number | undefined
+  readonly signal?: AbortSignal | undefined
 }
 
 /** Bytes after which a reply is cut: a hostile server may send without end. `cons` of 100,000 connections is shorter. */

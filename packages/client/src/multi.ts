@@ -9,7 +9,14 @@ import {
   isSequential,
   OPEN_ACL,
 } from './call-options.ts'
-import { connectionLossError, errorFromCode, MultiError, UsageError } from './errors.ts'
+import {
+  connectionLossError,
+  errorFromCode,
+  missingParent,
+  MultiError,
+  otherVersion,
+  UsageError,
+} from './errors.ts'
 import { isErrorResult, type MultiReply } from './operations.ts'
 import type { ACL, ReadOp, WriteOp } from './types.ts'
 
@@ -68,8 +75,10 @@ export function toWriteResults(operations: readonly WriteOp[], reply: MultiReply
   const failedIndex = firstError === -1 ? reply.results.findIndex(isErrorResult) : firstError
   if (failedIndex !== -1) {
     const result = reply.results[failedIndex]!
-    const { op, path } = operations[failedIndex] ?? { op: 'multi', path: '/' }
-    const cause = errorFromCode(isErrorResult(result) ? result.err : 0, { operation: op, path })
+    const operation = operations[failedIndex]
+    const { op, path } = operation ?? { op: 'multi', path: '/' }
+    const code = isErrorResult(result) ? result.err : 0
+    const cause = errorFromCode(code, { operation: op, path }, 0n, operation && detailOf(operation, code))
     if (reply.isAmbiguous) {
       const reason =
         'the connection broke before the reply arrived, and the retry failed, perhaps because the first try succeeded'
@@ -85,6 +94,18 @@ export function toWriteResults(operations: readonly WriteOp[], reply: MultiReply
     }
     return 'stat' in result ? toClientStat(result.stat) : undefined
   })
+}
+
+/** Returns what an operation tells about its error besides the meaning: the missing parent or the expected version. */
+function detailOf(operation: WriteOp, code: number): string | undefined {
+  if (operation.op === 'create') {
+    return code === ErrorCode.NONODE
+      ? missingParent(operation.path, 'create it before, which one transaction can do')
+      : undefined
+  }
+  return code === ErrorCode.BADVERSION && operation.version !== undefined
+    ? otherVersion(operation.version)
+    : undefined
 }
 
 /** Returns the results of a multiRead: for each read its result or its error. */

@@ -7,11 +7,11 @@ import type { Instrumentation } from './instrumentation.ts'
 
 export interface OpenTelemetryOptions {
   /** Default: the tracer of the global provider. */
-  readonly tracer?: Tracer
+  readonly tracer?: Tracer | undefined
   /** Default: the meter of the global provider. */
-  readonly meter?: Meter
+  readonly meter?: Meter | undefined
   /** Leaves paths out of spans: they may contain customer names. Metrics never contain paths. */
-  readonly withoutPaths?: boolean
+  readonly withoutPaths?: boolean | undefined
 }
 
 const NAME = '@zabra/client'

@@ -27,5 +27,7 @@ export interface Platform {
    * Looks up the SRV records of a name, for servers given as `dns-srv://name`. Absent where the platform has no SRV
    * lookup.
    */
-  readonly resolveSrv?: (name: string) => Promise<readonly { readonly host: string; readonly port: number }[]>
+  readonly resolveSrv?:
+    | ((name: string) => Promise<readonly { readonly host: string; readonly port: number }[]>)
+    | undefined
 }

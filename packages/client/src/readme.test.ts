@@ -28,33 +28,39 @@ const textOf = (path: string): string => readFileSync(new URL(path, import.meta.
 const readme = textOf('../README.md')
 /** All examples of this README, and those of the project README that import the client. */
 const examples = [readme, textOf('../../../README.md')].flatMap((text, which) =>
-  [...text.matchAll(/```ts\n([\s\S]*?)```/g)]
-    .filter(([, code = '']) => which === 0 || code.includes("from '@zabra/client"))
-    .map(({ 1: code = '', index }) => ({
+  [...text.matchAll(/```(ts|js)\n([\s\S]*?)```/g)]
+    .filter(([, , code = '']) => which === 0 || code.includes("from '@zabra/client"))
+    .map(({ 1: language = '', 2: code = '', index }) => ({
       // The line number and the nearest heading.
       name: `line ${text.slice(0, index).split('\n').length}, ${text
         .slice(0, index)
         .match(/(?<=^#+ ).*$/gm)!
         .at(-1)}`,
       code,
-      file: join(folder, `example-${which}-${index}.ts`),
+      language,
+      file: join(folder, `example-${which}-${index}.${language}`),
     })),
 )
 
 /** Returns an example as a module that exports a function of its context, below its imports. */
-function moduleOf(code: string): string {
+function moduleOf(code: string, language: string): string {
   const lines = code.trimEnd().split('\n')
   const imports = lines.filter((line) => line.startsWith('import '))
   const body = lines.filter((line) => !line.startsWith('import '))
+  const isTyped = language === 'ts'
   let head = [
-    `import type { ExampleContext } from ${JSON.stringify(resolve(import.meta.dirname, 'testing/example-context.ts'))}`,
+    isTyped &&
+      `import type { ExampleContext } from ${JSON.stringify(resolve(import.meta.dirname, 'testing/example-context.ts'))}`,
     ...imports,
-  ].join('\n')
+  ]
+    .filter(Boolean)
+    .join('\n')
   for (const [name, entry] of Object.entries(entries)) {
     head = head.replaceAll(name, JSON.stringify(resolve(import.meta.dirname, entry)))
   }
   // A block scope, since some examples declare a client of their own.
-  return `${head}\nexport default async ({ client, bytes, console }: ExampleContext): Promise<void> => {\n{\n${body.join('\n')}\n}\n}\n`
+  const parameters = `({ client, bytes, console }${isTyped ? ': ExampleContext' : ''})`
+  return `${head}\nexport default async ${parameters}${isTyped ? ': Promise<void>' : ''} => {\n{\n${body.join('\n')}\n}\n}\n`
 }
 
 /** Returns the lines that an example claims to print. */
@@ -107,14 +113,14 @@ afterAll(() => {
 })
 
 describe('the examples of the README', () => {
-  it.each(examples)('$name', async ({ code, file }) => {
+  it.each(examples)('$name', async ({ code, language, file }) => {
     const server = await start(mkdtempSync(join(folder, 'data-')))
     const client = await connect({ servers: `127.0.0.1:${portOf(server, 'clientPort')}` })
     const printed: string[] = []
     const show = (word: unknown): string => (typeof word === 'string' ? word : inspect(word))
     const log = (...words: unknown[]): void => void printed.push(words.map(show).join(' '))
     try {
-      writeFileSync(file, moduleOf(onThisMachine(code, server)))
+      writeFileSync(file, moduleOf(onThisMachine(code, server), language))
       const example = (await import(/* @vite-ignore */ file)) as {
         default: (context: ExampleContext) => Promise<void>
       }
@@ -128,7 +134,8 @@ describe('the examples of the README', () => {
   })
 
   it('pass the type checker', () => {
-    for (const { code, file } of examples) writeFileSync(file, moduleOf(code))
+    const typed = examples.filter(({ language }) => language === 'ts')
+    for (const { code, language, file } of typed) writeFileSync(file, moduleOf(code, language))
     const base = resolve(import.meta.dirname, '../../../tsconfig.base.json')
     const compilerOptions = {
       noEmit: true,
@@ -142,13 +149,19 @@ describe('the examples of the README', () => {
     const config = join(folder, 'tsconfig.json')
     writeFileSync(
       config,
-      JSON.stringify({ extends: base, compilerOptions, files: examples.map(({ file }) => file) }),
+      JSON.stringify({ extends: base, compilerOptions, files: typed.map(({ file }) => file) }),
     )
     const tsc = resolve(import.meta.dirname, '../../../node_modules/typescript/bin/tsc')
     const { status, stdout } = spawnSync(process.execPath, [tsc, '-p', config], { encoding: 'utf8' })
     expect(stdout).toBe('')
     expect(status).toBe(0)
   })
+})
+
+it('examples in JavaScript have no syntax that Node 20 lacks', () => {
+  const scripts = examples.filter(({ language }) => language === 'js')
+  expect(scripts.length).toBeGreaterThan(0)
+  for (const { code } of scripts) expect(code).not.toMatch(/^\s*(await )?using /m)
 })
 
 it('no section of the README is longer than 64 lines', () => {

@@ -8,14 +8,14 @@ export interface DigestMd5Options {
   readonly username: string
   readonly password: string
   /** `zookeeper` unless the servers are configured otherwise. */
-  readonly service?: string
+  readonly service?: string | undefined
   /**
    * The host name in the challenge of the server: `zk-sasl-md5` on any host, unless the servers are configured
    * otherwise.
    */
-  readonly host?: string
+  readonly host?: string | undefined
   /** One of the realms of the server; the first one when absent. */
-  readonly realm?: string
+  readonly realm?: string | undefined
 }
 
 /** Starts a login on a connection to a server. */

@@ -19,8 +19,23 @@ export type CreateMode =
   | 'persistentSequential'
   | 'ephemeralSequential'
   | 'container'
-  | 'persistentWithTtl'
-  | 'persistentSequentialWithTtl'
+  | TtlMode
+
+/** The modes in which the server removes a znode that was unchanged and without children for `ttlMs`. */
+export type TtlMode = 'persistentWithTtl' | 'persistentSequentialWithTtl'
+
+/** The mode of a new znode, and the time to live that the modes with one require. */
+export type ModeOptions =
+  | {
+      /** Default `persistent`. */
+      readonly mode?: Exclude<CreateMode, TtlMode> | undefined
+      readonly ttlMs?: undefined
+    }
+  | {
+      readonly mode: TtlMode
+      /** Milliseconds without changes or children after which the server removes the znode. */
+      readonly ttlMs: number
+    }
 
 /**
  * A position in the single sequence of replies, events and state changes of one client. A lower number came first.
@@ -61,26 +76,26 @@ export interface ACL {
 
 export interface RetryPolicy {
   /** Base of the backoff in milliseconds (default 100). */
-  readonly baseMs?: number
+  readonly baseMs?: number | undefined
   /** Growth factor of the backoff (default 2). */
-  readonly factor?: number
+  readonly factor?: number | undefined
   /** Maximum backoff in milliseconds (default 10 000). */
-  readonly capMs?: number
+  readonly capMs?: number | undefined
   /** Maximum number of attempts, including the first (default: no limit). */
-  readonly maxAttempts?: number
+  readonly maxAttempts?: number | undefined
   /** Milliseconds from the call after which no retry begins (default: no limit). */
-  readonly maxElapsedMs?: number
+  readonly maxElapsedMs?: number | undefined
 }
 
 export interface CallOptions {
   /** Aborts the call. A request that was sent may still be applied: see `maybeApplied` of the error. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
   /** Milliseconds until the call rejects with an `OperationTimeoutError`. */
-  readonly timeoutMs?: number
+  readonly timeoutMs?: number | undefined
   /** Overrides the retry policy of the client; false means one attempt. */
-  readonly retry?: RetryPolicy | false
+  readonly retry?: RetryPolicy | false | undefined
   /** On a read-only server, wait for a read-write server instead of rejecting with `NotReadOnlyError`. */
-  readonly waitForReadWrite?: boolean
+  readonly waitForReadWrite?: boolean | undefined
 }
 
 export interface SessionCredentials {
@@ -144,7 +159,7 @@ export interface OneShotWatch extends Ordered, AsyncDisposable {
   /** For kind `children`. */
   readonly children?: readonly string[]
   /** Undefined when an `exists` watch found no znode. */
-  readonly stat?: Stat
+  readonly stat?: Stat | undefined
   /**
    * Resolves with the event. Rejects with `SessionExpiredError` or `ClosedError`; an unhandled rejection is not
    * reported.
@@ -153,18 +168,30 @@ export interface OneShotWatch extends Ordered, AsyncDisposable {
   close(): Promise<void>
 }
 
+/** The one-shot watch of each kind, with what it has read. */
+export interface OneShotWatches {
+  readonly data: OneShotWatch & { readonly data: Bytes; readonly isNull: boolean; readonly stat: Stat }
+  readonly children: OneShotWatch & { readonly children: readonly string[]; readonly stat: Stat }
+  readonly exists: OneShotWatch & { readonly stat: Stat | undefined }
+}
+
+/** `exists` fires on creation, too; the others need a znode. */
+export type WatchKind = keyof OneShotWatches
+
 export type WriteOp =
-  | {
+  | ({
       readonly op: 'create'
       readonly path: string
-      readonly data?: Data
-      readonly mode?: CreateMode
-      readonly acl?: readonly ACL[]
-      /** Milliseconds, for the TTL modes. */
-      readonly ttlMs?: number
+      readonly data?: Data | undefined
+      readonly acl?: readonly ACL[] | undefined
+    } & ModeOptions)
+  | { readonly op: 'delete' | 'check'; readonly path: string; readonly version?: number | undefined }
+  | {
+      readonly op: 'setData'
+      readonly path: string
+      readonly data: Data
+      readonly version?: number | undefined
     }
-  | { readonly op: 'delete' | 'check'; readonly path: string; readonly version?: number }
-  | { readonly op: 'setData'; readonly path: string; readonly data: Data; readonly version?: number }
 
 /** Apache's servers return no Stat for a create in a transaction; Zabra servers do. */
 export type WriteResult<O> = O extends { op: 'create' }
@@ -180,28 +207,24 @@ export interface ReadOp {
 
 export type ReadResult<O> = O extends { op: 'getData' } ? { data: Bytes; stat: Stat } : { children: string[] }
 
-export interface CreateOptions extends CallOptions {
+export type CreateOptions = ModeOptions & NewNodeOptions
+
+/** The options of a create that do not depend on its mode. */
+export interface NewNodeOptions extends CallOptions {
   /** Default empty. */
   readonly data?: Data | undefined
-  /** Default `persistent`. */
-  readonly mode?: CreateMode
   /** Default: everybody may do everything. */
-  readonly acl?: readonly ACL[]
-  /**
-   * Milliseconds without changes or children after which the server removes the znode; for the modes that end in
-   * `Ttl`.
-   */
-  readonly ttlMs?: number
+  readonly acl?: readonly ACL[] | undefined
   /** Create missing parents: as containers for true, or as persistent znodes. */
-  readonly parents?: boolean | 'persistent'
+  readonly parents?: boolean | 'persistent' | undefined
   /**
    * Begins the name with a protection prefix, by which the znode can be found when the reply is lost. Default for
    * sequential modes, where a retry would create a second znode. A function returns the prefix for a new UUID, which
    * it must contain; the default is `_c_<uuid>-`, as in Curator.
    */
-  readonly protected?: boolean | ((uuid: string) => string)
+  readonly protected?: boolean | ((uuid: string) => string) | undefined
   /** After a lost reply, an existing znode with equal contents counts as success. */
-  readonly idempotent?: boolean
+  readonly idempotent?: boolean | undefined
 }
 
 export interface CreateResult extends Ordered {
@@ -211,58 +234,58 @@ export interface CreateResult extends Ordered {
 
 export interface DeleteOptions extends CallOptions {
   /** Default: any version. */
-  readonly version?: number
+  readonly version?: number | undefined
   /** Retry in the background, even after the caller has given up, until the delete succeeds or the session ends. */
-  readonly guaranteed?: boolean
+  readonly guaranteed?: boolean | undefined
   /**
    * With a version: after a lost reply, a missing znode counts as success. Declares that no other client deletes or
    * reuses the name.
    */
-  readonly idempotent?: boolean
+  readonly idempotent?: boolean | undefined
   /** A missing znode counts as success. */
-  readonly missingOk?: boolean
+  readonly missingOk?: boolean | undefined
   /** See `RecursiveDeleteOptions`. */
-  readonly recursive?: false
+  readonly recursive?: false | undefined
 }
 
 export interface SetDataOptions extends CallOptions {
   /** Default: any version. */
-  readonly version?: number
+  readonly version?: number | undefined
   /** The value does not depend on what was read, so writing it twice equals writing it once. */
-  readonly idempotent?: boolean
+  readonly idempotent?: boolean | undefined
   /** Create the znode and its parents if it is missing. */
-  readonly createIfMissing?: boolean
+  readonly createIfMissing?: boolean | undefined
 }
 
 export interface WatchOptions extends CallOptions {
   /** `persistent` (default) watches the node and its children, `persistentRecursive` everything below. */
-  readonly mode?: 'persistent' | 'persistentRecursive'
+  readonly mode?: 'persistent' | 'persistentRecursive' | undefined
   /** Maximum number of buffered events (default 1024). An overflow replaces them by one `resync` event. */
-  readonly buffer?: number
+  readonly buffer?: number | undefined
 }
 
 export interface MkdirpOptions extends CallOptions {
   /** Default `container`: the server removes it some time after its last child. */
-  readonly mode?: 'container' | 'persistent'
-  readonly acl?: readonly ACL[]
+  readonly mode?: 'container' | 'persistent' | undefined
+  readonly acl?: readonly ACL[] | undefined
 }
 
 /** A znode that is created if it does not exist. */
 export interface MissingNode {
   readonly path: string
   /** Default empty. */
-  readonly data?: Data
+  readonly data?: Data | undefined
   /** Default `persistent`. Missing parents are created in the same mode. */
-  readonly mode?: 'container' | 'persistent'
+  readonly mode?: 'container' | 'persistent' | undefined
   /** ACL of the znode and of its missing parents. */
-  readonly acl?: readonly ACL[]
+  readonly acl?: readonly ACL[] | undefined
 }
 
 /** A reconfiguration: members that join and leave, or the complete list, in the format of the configuration. */
 export interface ReconfigChange {
-  readonly joining?: string
-  readonly leaving?: string
-  readonly members?: string
+  readonly joining?: string | undefined
+  readonly leaving?: string | undefined
+  readonly members?: string | undefined
   /** Apply only to this version of the configuration (default: any). */
-  readonly version?: bigint
+  readonly version?: bigint | undefined
 }

@@ -7,6 +7,7 @@ import {
   type CreateOptions,
   type NodeEvent,
   type ReconfigChange,
+  type ModeOptions,
   type RecursiveDeleteOptions,
   type Stat,
   type Visit,
@@ -64,9 +65,9 @@ export class ClientSession {
     const created = await this.#client.create(checkPath(path, mode), {
       data,
       ...this.#call,
-      mode,
+      // The client rejects a time that its mode does not take.
+      ...({ mode, ttlMs } as ModeOptions),
       ...(acl ? { acl: toClientAcl(acl) } : {}),
-      ...(ttlMs === undefined ? {} : { ttlMs }),
       ...(parents ? { parents: 'persistent' } : {}),
       // A protected create would add a prefix to the name that the user typed.
       protected: false,

@@ -7,7 +7,7 @@ import { canChangeChildren, type Identities } from './identities.ts'
 import { nextSequence } from './export-source.ts'
 import { temporaryAcl, type ImportPlan } from './import-plan.ts'
 import { join } from './paths.ts'
-import type { CreateMode, WriteOp } from '@zabra/client'
+import type { WriteOp } from '@zabra/client'
 import { toClientAcl, type ClientSession } from './client-session.ts'
 
 /** Inputs and callbacks of an import. */
@@ -165,16 +165,10 @@ function createOp(
   acl: readonly ACL[],
   data: Uint8Array | null,
 ): WriteOp {
-  const mode: CreateMode =
-    kind === 'container' ? 'container' : kind === 'ttl' ? 'persistentWithTtl' : 'persistent'
-  return {
-    op: 'create',
-    path,
-    data,
-    acl: toClientAcl(acl),
-    mode,
-    ...(ttl === undefined ? {} : { ttlMs: ttl }),
-  }
+  const node = { op: 'create', path, data, acl: toClientAcl(acl) } as const
+  return kind === 'ttl' && ttl !== undefined
+    ? { ...node, mode: 'persistentWithTtl', ttlMs: ttl }
+    : { ...node, mode: kind === 'container' ? 'container' : 'persistent' }
 }
 
 /** Deletes the created nodes, last first. Nodes that cannot be deleted get their final access list. */

@@ -3,7 +3,7 @@ import type { Bytes, Codec } from '../types.ts'
 
 export interface CompressedOptions {
   /** Maximum length in bytes of decompressed data (default 16 MiB): a few kilobytes can expand to gigabytes. */
-  readonly maxLength?: number
+  readonly maxLength?: number | undefined
 }
 
 /**

@@ -10,7 +10,7 @@ import type { Transport } from '../platform.ts'
 
 export interface NodeTransportOptions {
   /** Trust store and key store for `tls://` and `wss://`. Default: the certificate authorities that Node trusts. */
-  readonly tls?: TlsOptions
+  readonly tls?: TlsOptions | undefined
 }
 
 export interface NodeTransport extends Transport {

@@ -1,3 +1,4 @@
+import { parentOf } from '@zabra/protocol'
 import type { Instrumentation, RequestEndCallback, RequestInfo, RequestOutcome } from '../instrumentation.ts'
 
 /** Calls an observer and ignores its errors: observers must not break the client. */
@@ -38,11 +39,16 @@ function redactOutcome(outcome: RequestOutcome, redactPath: (path: string) => st
   const { error } = outcome
   if (error?.path === undefined) return outcome
   const path = redactPath(error.path)
-  const message = error.message.replaceAll(error.path, path)
+  const parent = parentOf(error.path)
+  const redacted = (text: string): string =>
+    text
+      .replaceAll(error.path!, path)
+      // As `missingParent` words it.
+      .replaceAll(`parent ${parent} `, () => `parent ${redactPath(parent)} `)
   const copy = Object.create(error, {
     path: { value: path },
-    message: { value: message },
-    stack: { value: error.stack?.replaceAll(error.path, path) },
+    message: { value: redacted(error.message) },
+    stack: { value: error.stack && redacted(error.stack) },
     cause: { value: undefined },
   }) as typeof error
   return { ...outcome, error: copy }

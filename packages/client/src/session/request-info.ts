@@ -1,8 +1,10 @@
-import { ErrorCode } from '@zabra/protocol'
+import { ErrorCode, OpCode } from '@zabra/protocol'
 import { toClientPath } from '../chroot.ts'
 import {
   errorFromCode,
+  missingParent,
   noChrootError,
+  otherVersion,
   UsageError,
   type ErrorContext,
   type ZooKeeperError,
@@ -52,6 +54,20 @@ export function requestTooLongError(request: PendingRequest, maxRequest: number)
   )
 }
 
+const VERSIONED: readonly number[] = [OpCode.delete, OpCode.setData, OpCode.setACL]
+
+/** Returns what the request tells about an error besides its meaning: the missing parent or the expected version. */
+function detailOf(request: PendingRequest, code: number, { path }: ErrorContext): string | undefined {
+  const { operation, intArgument } = request
+  if (code === ErrorCode.NONODE && path !== undefined) {
+    const required = operation.requiredPath?.(request) ?? request.path
+    return required === request.path ? undefined : missingParent(path, 'pass parents: true to create it')
+  }
+  return code === ErrorCode.BADVERSION && VERSIONED.includes(operation.opCode)
+    ? otherVersion(intArgument)
+    : undefined
+}
+
 /** Returns the error for the error code of a reply. */
 export function replyError(
   request: PendingRequest,
@@ -66,5 +82,5 @@ export function replyError(
   ) {
     return noChrootError(request.chroot, context)
   }
-  return errorFromCode(code, context, sessionId)
+  return errorFromCode(code, context, sessionId, detailOf(request, code, context))
 }

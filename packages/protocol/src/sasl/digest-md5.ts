@@ -50,11 +50,11 @@ export interface DigestMd5ClientOptions {
   readonly username: string
   readonly password: string
   /** By default, `zookeeper`. */
-  readonly service?: string
+  readonly service?: string | undefined
   /** By default, `zk-sasl-md5`, which is not the name of a machine. */
-  readonly host?: string
+  readonly host?: string | undefined
   /** One of the realms that the server offers. By default, the first. */
-  readonly realm?: string
+  readonly realm?: string | undefined
   readonly cnonce: NonceSource
 }
 

@@ -8,7 +8,6 @@ import {
   type ACL,
   type Bytes,
   type Client,
-  type CreateMode,
   type Stat,
   SessionExpiredError,
 } from '@zabra/client/core'
@@ -64,7 +63,7 @@ export class PersistentNode implements AsyncDisposable {
   readonly #earlierSessions = new Set<bigint>()
   readonly #done: Promise<void>
   #path: string
-  #mode: CreateMode
+  #mode: NonNullable<PersistentNodeOptions['mode']>
   #hasName: boolean
   #data: Bytes
   #written: Bytes | undefined

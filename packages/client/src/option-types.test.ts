@@ -1,0 +1,82 @@
+import { expect, expectTypeOf, it } from 'vitest'
+import { client, run, setupEachTest } from './testing/setup.ts'
+import type { Client } from './client-api.ts'
+import type { ClientOptions } from './client-options.ts'
+import type {
+  CallOptions,
+  CreateOptions,
+  DeleteOptions,
+  MissingNode,
+  MkdirpOptions,
+  OneShotWatches,
+  ReconfigChange,
+  RetryPolicy,
+  SetDataOptions,
+  Stat,
+  WatchOptions,
+} from './types.ts'
+import type { RecursiveDeleteOptions, WalkOptions } from './tree-types.ts'
+
+setupEachTest({})
+
+/** The names of optional properties that an explicit undefined does not fit. */
+type RefusesUndefined<T> = {
+  [K in keyof T]-?: object extends Pick<T, K>
+    ? { [P in K]: undefined } extends Pick<T, K>
+      ? never
+      : K
+    : never
+}[keyof T]
+
+it('every optional property of the options takes undefined', () => {
+  expectTypeOf<RefusesUndefined<CallOptions>>().toBeNever()
+  expectTypeOf<RefusesUndefined<ClientOptions>>().toBeNever()
+  expectTypeOf<RefusesUndefined<CreateOptions>>().toBeNever()
+  expectTypeOf<RefusesUndefined<DeleteOptions>>().toBeNever()
+  expectTypeOf<RefusesUndefined<MissingNode>>().toBeNever()
+  expectTypeOf<RefusesUndefined<MkdirpOptions>>().toBeNever()
+  expectTypeOf<RefusesUndefined<ReconfigChange>>().toBeNever()
+  expectTypeOf<RefusesUndefined<RecursiveDeleteOptions>>().toBeNever()
+  expectTypeOf<RefusesUndefined<RetryPolicy>>().toBeNever()
+  expectTypeOf<RefusesUndefined<SetDataOptions>>().toBeNever()
+  expectTypeOf<RefusesUndefined<WalkOptions>>().toBeNever()
+  expectTypeOf<RefusesUndefined<WatchOptions>>().toBeNever()
+  // The check itself finds such a property.
+  expectTypeOf<RefusesUndefined<{ a: number; b?: number; c?: number | undefined }>>().toEqualTypeOf<'b'>()
+})
+
+it('a one-shot watch has what its kind reads', async () => {
+  await run(client.create('/a', { data: 'x' }))
+  const data = await run(client.watchOnce('/a', 'data'))
+  expectTypeOf(data).toEqualTypeOf<OneShotWatches['data']>()
+  expectTypeOf(data.data).toEqualTypeOf<Uint8Array>()
+  expectTypeOf(data.stat).toEqualTypeOf<Stat>()
+  expect([data.data.length, data.isNull, data.stat.version]).toEqual([1, false, 0])
+  const { children, stat } = await run(client.watchOnce('/a', 'children'))
+  expectTypeOf(children).toEqualTypeOf<readonly string[]>()
+  expect([children, stat.numChildren]).toEqual([[], 0])
+  const missing = await run(client.watchOnce('/none', 'exists'))
+  expectTypeOf(missing.stat).toEqualTypeOf<Stat | undefined>()
+  expect(missing.stat).toBeUndefined()
+})
+
+it('calls whose options contradict each other do not compile', () => {
+  // Never called: the compiler checks it.
+  const calls = async (c: Client): Promise<void> => {
+    await c.create('/a', { mode: 'persistentWithTtl', ttlMs: 1000 })
+    // @ts-expect-error a TTL mode without a time
+    await c.create('/a', { mode: 'persistentWithTtl' })
+    // @ts-expect-error a time with a mode without one
+    await c.create('/a', { mode: 'ephemeral', ttlMs: 1000 })
+    // @ts-expect-error a time without a mode
+    await c.create('/a', { ttlMs: 1000 })
+    await c.multi([{ op: 'create', path: '/a', mode: 'persistentSequentialWithTtl', ttlMs: 1000 }])
+    // @ts-expect-error a time with a mode without one
+    await c.multi([{ op: 'create', path: '/a', mode: 'ephemeral', ttlMs: 1000 }])
+    // @ts-expect-error a version of one znode for a whole tree
+    await c.delete('/a', { recursive: true, version: 1 })
+    // @ts-expect-error an unknown kind
+    await c.watchOnce('/a', 'child')
+  }
+  expect(calls).toBeTypeOf('function')
+})
