@@ -27,5 +27,9 @@ export async function takeSnapshot(target: AdminTarget): Promise<TakenSnapshot |
 /** Sends a snapshot. The file stays open until the last byte, so it may be removed meanwhile. */
 export async function snapshotResponse(disk: Disk, { path, headers }: TakenSnapshot): Promise<HttpResponse> {
   const reader = await disk.openRead(path)
-  return { status: 200, headers: { ...headers, 'content-type': 'application/octet-stream' }, body: chunksOf(reader) }
+  return {
+    status: 200,
+    headers: { ...headers, 'content-type': 'application/octet-stream' },
+    body: chunksOf(reader),
+  }
 }
