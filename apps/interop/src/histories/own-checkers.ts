@@ -41,6 +41,7 @@ export async function readEvidence(ensemble: Ensemble, history: History): Promis
     silentSessions: new Set(),
     maxClockErrorMs: undefined,
     maxStalenessMs: undefined,
+    unnamedServers: new Set(),
     diskWasFull: false,
     epochs: [],
   }

@@ -20,6 +20,11 @@ export interface Evidence {
   readonly maxClockErrorMs: number | undefined
   /** How old the state that a read shows may be, in milliseconds; undefined for no bound. */
   readonly maxStalenessMs: number | undefined
+  /**
+   * Servers that were outside the configuration for some time. The leader does not believe the identities of clients in their
+   * requests then.
+   */
+  readonly unnamedServers: ReadonlySet<string>
   /** Whether a disk was full for a while: a standalone server then refuses writes, and later ones may succeed. */
   readonly diskWasFull: boolean
   /** The epochs on each server's disk, sampled when they change. */

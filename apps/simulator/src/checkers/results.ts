@@ -11,29 +11,33 @@ export const results: Checker = {
   name: 'results',
   proves:
     'Every reply to a write is the one that applying all writes in zxid order gives: versions, names, errors; a multi has the results of all its operations or the error of one.',
-  check({ history, committed }) {
+  check({ history, committed: { model }, unnamedServers }) {
     const wrong: string[] = []
-    const limits = new Limits(committed.model, highestAcknowledgedBefore(history))
+    const limits = new Limits(model, highestAcknowledgedBefore(history))
     for (const operation of history.operations) {
-      const { request, result, zxid } = operation
       if (!hasZxid(operation)) continue
       const limited = limits.problem(operation)
       if (limited !== undefined) wrong.push(`${describeOperation(operation)} ${limited}`)
-      if (result.err === ErrorCode.QUOTAEXCEEDED) continue
-      if (request.op === 'multi') wrong.push(...multiProblems(operation, request.parts, committed.model))
-      else if (request.op === 'setAcl') {
-        const problem = aclProblem(operation, committed.model)
-        if (problem !== undefined) wrong.push(`${describeOperation(operation)} ${problem}`)
-      } else if (request.op === 'create' || request.op === 'delete' || request.op === 'set') {
-        const view = new View(committed.model, zxid - 1, operation.user)
-        const problem = view.carryOut(request, result)
-        if (problem !== undefined) wrong.push(`${describeOperation(operation)} ${problem}`)
-        const kept = request.op === 'create' ? keptProblem(operation, request, committed.model) : undefined
-        if (kept !== undefined) wrong.push(`${describeOperation(operation)} ${kept}`)
-      }
+      if (operation.result.err === ErrorCode.QUOTAEXCEEDED) continue
+      const problems = problemsOf(operation, model)
+      const isAnonymous = problems.length > 0 && unnamedServers.has(operation.server)
+      if (!isAnonymous || problemsOf({ ...operation, user: '' }, model).length > 0) wrong.push(...problems)
     }
     return wrong
   },
+}
+
+/** Returns how the reply to a write differs from what the state before it gives. */
+function problemsOf(operation: Operation, model: TreeModel): string[] {
+  const { request, result, zxid, user } = operation
+  if (request.op === 'multi') return multiProblems(operation, request.parts, model)
+  const problems: (string | undefined)[] = []
+  if (request.op === 'setAcl') problems.push(aclProblem(operation, model))
+  else if (request.op === 'create' || request.op === 'delete' || request.op === 'set') {
+    problems.push(new View(model, zxid - 1, user).carryOut(request, result))
+    if (request.op === 'create') problems.push(keptProblem(operation, request, model))
+  }
+  return problems.filter((one) => one !== undefined).map((one) => `${describeOperation(operation)} ${one}`)
 }
 
 /** Checks results against the quota. */

@@ -358,6 +358,7 @@ class Run {
       // A follower that is cut off serves reads until it notices.
       maxClockErrorMs: clocksAreTrue ? (this.#plan.servers > 1 ? 6 * tickTimeMs : 0) : undefined,
       maxStalenessMs: maxStalenessOf(this.#plan),
+      unnamedServers: this.#unnamedServers(),
       diskWasFull: this.#plan.faults.some(({ kind }) => kind === 'fullDisk'),
       epochs: this.#epochMonitor.samples,
     }
@@ -365,6 +366,14 @@ class Run {
       for (const what of checker.check(evidence)) this.#violate(checker.name, what)
     for (const what of checkCalls(this.#calls, committed)) this.#violate('calls', what)
     this.#checkStops()
+  }
+
+  /** Names the servers that were outside the configuration at some time. */
+  #unnamedServers(): ReadonlySet<string> {
+    if (this.#operator === undefined) return new Set()
+    const roles = initialRoles(this.#plan)
+    const first = this.#servers.filter(({ id }) => !roles.has(id)).map(({ host }) => host.name)
+    return new Set([...first, ...this.#operator.removed])
   }
 
   /** Marks closes of read-only sessions, which no transaction records. */

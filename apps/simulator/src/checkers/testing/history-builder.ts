@@ -108,6 +108,7 @@ export class HistoryBuilder {
       silentSessions: new Set(),
       maxClockErrorMs: 0,
       maxStalenessMs: undefined,
+      unnamedServers: new Set(),
       diskWasFull: false,
       epochs: [],
       ...more,

@@ -65,6 +65,12 @@ export class Discovery {
     if (this.#agreement.addServer(self, true, acceptedEpoch, this.#useOracle)) this.#store('acceptedEpoch')
   }
 
+  /** Called when no quorum has connected in time: stores how far the next discovery goes to meet servers with later epochs. */
+  giveUp(): void {
+    const epoch = this.#agreement.epochForNextDiscovery
+    if (epoch !== undefined) this.#options.emit({ do: 'store', what: 'acceptedEpoch', epoch })
+  }
+
   /** Whether the oracle may decide: the other voter has one tick to connect before. */
   get #useOracle(): boolean {
     return this.#options.ticks.now > 0

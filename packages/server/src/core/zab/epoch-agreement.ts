@@ -113,6 +113,22 @@ export class EpochAgreement {
   }
 
   /**
+   * The acceptedEpoch that the leader stores before it gives up: `MAX_EPOCH_JUMP` above its own one, or that of the nearest server
+   * beyond `limit`, if such servers would have completed the quorum; undefined otherwise. Two voters of two can be farther apart
+   * than `MAX_EPOCH_JUMP` after one of them has believed a false claim; this brings them together, one jump for each discovery.
+   */
+  get epochForNextDiscovery(): number | undefined {
+    const { limit } = this
+    const participants = [...this.#claims].filter(([, { isParticipant }]) => isParticipant)
+    const beyond = participants.map(([, claim]) => claim.acceptedEpoch).filter((epoch) => epoch > limit)
+    const connected = new Set(participants.map(([id]) => id))
+    if (this.#isEpochChosen || beyond.length === 0 || !this.#isQuorum(connected, { useOracle: false }))
+      return undefined
+    const epoch = Math.min(this.#ownEpoch + MAX_EPOCH_JUMP, MAX_LEADER_EPOCH - 1, ...beyond)
+    return epoch > this.#ownEpoch ? epoch : undefined
+  }
+
+  /**
    * Records that a server has accepted the epoch. Returns whether a quorum has, for the first time (quorum-protocol 8.2
    * step 4).
    */

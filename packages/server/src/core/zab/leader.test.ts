@@ -58,6 +58,21 @@ describe('an elected leader', () => {
     expect(harness.takeLog().filter((line) => line.startsWith('store'))).toEqual(['store acceptedEpoch 1029'])
   })
 
+  it('goes to meet voters that are farther ahead, one jump for each discovery, if they would complete its quorum', () => {
+    const stores = (...claims: readonly number[]): string[] => {
+      const harness = new LeaderHarness(five, { acceptedEpoch: 4, currentEpoch: 3, initLimit: 2 })
+      harness.step({ type: 'start' })
+      for (const [index, epoch] of claims.entries()) harness.identify([1, 2, 4][index]!, epoch)
+      for (let half = 0; half < 8; half++) harness.step({ type: 'halfTick' })
+      return harness.takeLog().filter((line) => line.startsWith('store') || line.startsWith('step down'))
+    }
+    const given = 'step down: no quorum in time for discovery'
+    expect(stores(5000, 6000)).toEqual(['store acceptedEpoch 1028', given])
+    expect(stores(1030, 1029)).toEqual(['store acceptedEpoch 1028', given])
+    expect(stores(5000)).toEqual([given])
+    expect(stores(4)).toEqual([given])
+  })
+
   it('moves more than 1,024 epochs ahead for a quorum of voters that has accepted them', () => {
     const harness = new LeaderHarness(five, { acceptedEpoch: 4, currentEpoch: 3 })
     harness.step({ type: 'start' })

@@ -346,8 +346,9 @@ export class Leader {
       this.#discovery.retryAlone()
       this.#establish()
     }
-    if (tick > this.#discovery.deadline && this.#isStarting)
-      this.#stepDown({ message: `no quorum in time for ${this.#phase}` })
+    if (tick <= this.#discovery.deadline || !this.#isStarting) return
+    this.#discovery.giveUp()
+    this.#stepDown({ message: `no quorum in time for ${this.#phase}` })
   }
 
   get #isStarting(): boolean {
