@@ -154,8 +154,8 @@ export const replication: readonly ServerMutant[] = [
     [
       [
         observers,
-        'const identities: readonly Identity[] = auth ?? []',
-        'if (request.type === 9) return observer.send(PacketType.sync, 0)\n    const identities: readonly Identity[] = auth ?? []',
+        'const identities = forwardedIdentities(this.#context, observer, auth)',
+        'if (request.type === 9) return observer.send(PacketType.sync, 0)\n    const identities = forwardedIdentities(this.#context, observer, auth)',
       ],
     ],
   ),

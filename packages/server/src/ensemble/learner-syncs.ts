@@ -40,7 +40,8 @@ export class LearnerSyncs {
     }
     const more = plan.kind === 'snap' ? { reason: plan.reason } : { zxid: formatZxid(plan.zxid) }
     const message = 'Bringing a member up to date'
-    this.#log.log('info', keyOfPeer(message, this.#context, learner.serverId), { ...facts, ...more }, message)
+    const key = `${keyOfPeer(message, this.#context, learner.serverId)} ${plan.kind}`
+    this.#log.log('info', key, { ...facts, ...more }, message)
     learner
       .sync(plan, database)
       .then(() => this.#streamed(learner.id))
