@@ -50,7 +50,7 @@ const folders = new Set<string>()
 /** Kills every program and removes every folder of the tests of this file. */
 export function cleanUp(): void {
   for (const child of running) child.kill('SIGKILL')
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true, maxRetries: 10 })
   folders.clear()
 }
 

@@ -35,8 +35,6 @@ const PAUSE_MS = 150
 export class Operator {
   /** Number of changes done and given up. */
   readonly counts: Record<string, number> = {}
-  /** Names of the servers that a reconfiguration was to remove, at any time. */
-  readonly removed = new Set<string>()
   readonly #world: SimulatedWorld
   readonly #servers: readonly SimulatedServer[]
   readonly #begin: () => SessionClient
@@ -88,7 +86,6 @@ export class Operator {
   async #carryOut({ kind, server, forMs }: MembershipRequest): Promise<boolean> {
     switch (kind) {
       case 'leave':
-        this.removed.add(server.host.name)
         return this.#become(server.id, undefined)
       case 'vote':
         return this.#become(server.id, 'participant')

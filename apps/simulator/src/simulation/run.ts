@@ -40,6 +40,8 @@ import { QuorumMonitor } from './quorum-monitor.ts'
 
 /** Liveness bounds after healing, in milliseconds of world time. */
 const WRITE_WITHIN_MS = 15_000
+/** Faults after which a configuration may lack a server. */
+const MEMBERSHIP_CHANGES: ReadonlySet<string> = new Set(['leave', 'renew', 'wipe'])
 /** What strangers may add: a discovery that fails because of an epoch that they have claimed. */
 const FALSE_EPOCH_MS = 10_000
 const READ_WITHIN_MS = 60_000
@@ -375,12 +377,11 @@ class Run {
     this.#checkStops()
   }
 
-  /** Names the servers that were outside the configuration at some time. */
+  /** Names the servers that may have been outside the configuration at some time: all of them where it changes. */
   #unnamedServers(): ReadonlySet<string> {
-    if (this.#operator === undefined) return new Set()
-    const roles = initialRoles(this.#plan)
-    const first = this.#servers.filter(({ id }) => !roles.has(id)).map(({ host }) => host.name)
-    return new Set([...first, ...this.#operator.removed])
+    const { nonMembers, faults } = this.#plan
+    const changes = nonMembers.length > 0 || faults.some(({ kind }) => MEMBERSHIP_CHANGES.has(kind))
+    return new Set(changes ? this.#servers.map(({ host }) => host.name) : [])
   }
 
   /** Marks closes of read-only sessions, which no transaction records. */
