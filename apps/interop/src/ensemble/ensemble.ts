@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { Proxy } from '../client/proxy.ts'
-import { Client, fourLetterWord } from '../harness/client.ts'
+import { Client, ConnectionLost, fourLetterWord } from '../harness/client.ts'
 import { dumpTree } from '../harness/dump.ts'
 import { freePort } from '../harness/ports.ts'
 import { scratch, Server, type Kind } from '../harness/servers.ts'
@@ -238,10 +238,19 @@ export class Ensemble {
     })
   }
 
-  /** Returns the tree of each running member, read after a sync. */
+  /** Returns the tree of each running member, read after a sync. Reads again when a member changes its role meanwhile. */
   async dumps(): Promise<Map<number, Record<string, string>>> {
     const dumps = new Map<number, Record<string, string>>()
-    for (const id of this.running) dumps.set(id, await this.withClient(id, (client) => dumpSynced(client)))
+    for (const id of this.running)
+      await until(`the tree of member ${id}`, async () => {
+        try {
+          dumps.set(id, await this.withClient(id, (client) => dumpSynced(client)))
+          return true
+        } catch (error) {
+          if (error instanceof ConnectionLost) return false
+          throw error
+        }
+      })
     return dumps
   }
 
