@@ -75,8 +75,9 @@ describeWith(['chromium'], 'the client in a browser', () => {
     try {
       await Promise.race([end, gone])
     } finally {
-      gone.catch(() => {})
-      browser.kill('SIGKILL')
+      // Its helper processes write to the profile until they have ended too.
+      browser.kill('SIGTERM')
+      await gone.catch(() => {})
       web.closeAllConnections()
       web.close()
       await real.close()
