@@ -1,5 +1,5 @@
 import { ErrorCode, OpCode, writeMultiHeader, Writer, type BufferPool } from '@zabra/protocol'
-import type { Summary } from '../core/histogram.ts'
+import type { Histogram } from '../core/histogram.ts'
 import { MULTI_END, operationOf } from '../core/operations/index.ts'
 import { failureOf, type Tree } from '../core/tree/index.ts'
 import type { SubTxn, Txn, Zxid } from '../core/types.ts'
@@ -117,7 +117,7 @@ export class ReplyWriter {
   }
 
   /** Ends the reply to a request that was received at `startedAt`. */
-  endReply(mark: number, type: number, startedAt: number, now: number, latency: Summary): void {
+  endReply(mark: number, type: number, startedAt: number, now: number, latency: Histogram): void {
     this.recordReply(this.endFrame(mark), type, startedAt, now, latency)
   }
 
@@ -127,7 +127,7 @@ export class ReplyWriter {
     type: number,
     startedAt: number,
     now: number,
-    latency: Summary,
+    latency: Histogram,
     write?: AcceptedWrite,
   ): void {
     const took = Math.max(0, now - startedAt)

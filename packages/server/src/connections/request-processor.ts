@@ -1,7 +1,7 @@
 import { ErrorCode, OpCode, Writer, Xid, type Reader } from '@zabra/protocol'
 import { invariant } from '@zabra/runtime'
 import { isRead, isWrite } from '../core/operations/index.ts'
-import type { Summary } from '../core/histogram.ts'
+import type { Histogram } from '../core/histogram.ts'
 import type { ChunkedReply, ReadCaller } from '../core/reads/index.ts'
 import type { Identity, SessionId, SubTxn, Zxid } from '../core/types.ts'
 import { recordRefusal } from '../audit/index.ts'
@@ -400,11 +400,17 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     if (closing !== undefined) this.#client.closeAfterFlush(closing.reason, closing.context)
   }
 
-  #endReply(mark: number, type: number, startedAt: number, latency: Summary): void {
+  #endReply(mark: number, type: number, startedAt: number, latency: Histogram): void {
     this.#recordReply(this.#client.replyWriter.endFrame(mark), type, startedAt, latency)
   }
 
-  #recordReply(size: number, type: number, startedAt: number, latency: Summary, write?: AcceptedWrite): void {
+  #recordReply(
+    size: number,
+    type: number,
+    startedAt: number,
+    latency: Histogram,
+    write?: AcceptedWrite,
+  ): void {
     const { replyWriter } = this.#client
     replyWriter.recordReply(size, type, startedAt, this.#service.turnTime, latency, write)
     if (!replyWriter.isFull) return

@@ -1,4 +1,4 @@
-import { Histogram, Summary } from '../core/histogram.ts'
+import { Histogram, summaryOfBoth, type Summary } from '../core/histogram.ts'
 import { EnsembleStats } from './ensemble-stats.ts'
 import { RequestCounts } from './request-counts.ts'
 
@@ -55,7 +55,7 @@ export class ServerStats {
   snapshotErrors = 0
   snapshotsRateLimited = 0
   /** New sessions that were refused because there was no token for them. */
-  readonly tokenDeficit = new Summary()
+  readonly tokenDeficit = new Histogram()
   /** TLS handshakes are counted by the network, whose counters cannot be reset: their values at the last `srst` are subtracted. */
   tlsExceededAtReset = 0
   tlsFailedAtReset = 0
@@ -67,7 +67,7 @@ export class ServerStats {
 
   /** From the receipt of any request to its reply. */
   get latency(): Summary {
-    return this.readLatency.mergedWith(this.updateLatency)
+    return summaryOfBoth(this.readLatency, this.updateLatency)
   }
 
   /** Records what the recovery at the start took, in milliseconds, and its transactions. */

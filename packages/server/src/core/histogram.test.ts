@@ -1,19 +1,18 @@
 import { describe, expect, it } from 'vitest'
-import { Histogram, Summary } from './histogram.ts'
+import { Histogram, summaryOfBoth } from './histogram.ts'
 
-describe('Summary', () => {
+describe('Histogram', () => {
   it('is all zeros while it is empty', () => {
-    const { count, sum, min, max, mean } = new Summary()
+    const { count, sum, min, max, mean } = new Histogram()
     expect({ count, sum, min, max, mean }).toEqual({ count: 0, sum: 0, min: 0, max: 0, mean: 0 })
   })
 
   it('has the minimum, maximum, sum and mean, and resets them', () => {
-    const summary = new Summary()
-    for (const value of [4, 2, 9]) summary.add(value)
-    expect([summary.min, summary.max, summary.sum, summary.mean, summary.count]).toEqual([2, 9, 15, 5, 3])
-    summary.reset()
-    summary.add(7)
-    expect([summary.min, summary.max, summary.count]).toEqual([7, 7, 1])
+    const histogram = histogramOf([4, 2, 9])
+    expect(valuesOf(histogram)).toEqual({ count: 3, sum: 15, min: 2, max: 9, mean: 5 })
+    histogram.reset()
+    histogram.add(7)
+    expect([histogram.min, histogram.max, histogram.count]).toEqual([7, 7, 1])
   })
 
   it.each([
@@ -24,19 +23,11 @@ describe('Summary', () => {
       [5, 9],
       [3, 20, 7],
     ],
-  ])('that is merged from those of %j and %j is the one of all values', (left, right) => {
-    const of = (values: readonly number[]): Summary => {
-      const summary = new Summary()
-      for (const value of values) summary.add(value)
-      return summary
-    }
-    expect(of(left).mergedWith(of(right))).toEqual(of([...left, ...right]))
-    const { min } = of(left).mergedWith(of(right))
-    expect(min).toBe(of([...left, ...right]).min)
+  ])('is summarised with another, of values %j and %j, as one of all values', (left, right) => {
+    const both = summaryOfBoth(histogramOf(left), histogramOf(right))
+    expect(both).toEqual(valuesOf(histogramOf([...left, ...right])))
   })
-})
 
-describe('Histogram', () => {
   it('gives each percentile with an error of at most 5 %', () => {
     const histogram = new Histogram()
     for (let value = 1; value <= 1000; value++) histogram.add(value)
@@ -79,3 +70,11 @@ describe('Histogram', () => {
     expect(recent).toEqual([80, 80, 80, 80, NaN, NaN])
   })
 })
+
+function histogramOf(values: readonly number[]): Histogram {
+  const histogram = new Histogram()
+  for (const value of values) histogram.add(value)
+  return histogram
+}
+
+const valuesOf = ({ count, sum, min, max, mean }: Histogram) => ({ count, sum, min, max, mean })

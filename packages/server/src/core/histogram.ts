@@ -1,41 +1,3 @@
-/** Computes count, sum, minimum and maximum of measured values. */
-export class Summary {
-  count = 0
-  sum = 0
-  max = 0
-  #min = 0
-
-  add(value: number): void {
-    if (this.count++ === 0 || value < this.#min) this.#min = value
-    if (value > this.max) this.max = value
-    this.sum += value
-  }
-
-  /** 0 while there are no values. */
-  get min(): number {
-    return this.#min
-  }
-
-  /** 0 while there are no values. */
-  get mean(): number {
-    return this.count === 0 ? 0 : this.sum / this.count
-  }
-
-  /** Returns the summary of the values of both. */
-  mergedWith(other: Summary): Summary {
-    const merged = new Summary()
-    merged.count = this.count + other.count
-    merged.sum = this.sum + other.sum
-    merged.max = Math.max(this.max, other.max)
-    merged.#min = this.count === 0 ? other.min : other.count === 0 ? this.min : Math.min(this.min, other.min)
-    return merged
-  }
-
-  reset(): void {
-    this.count = this.sum = this.max = this.#min = 0
-  }
-}
-
 /** Parts of the window of `recentPercentile`; `rotate` begins a new one. */
 const WINDOW_PARTS = 5
 
@@ -44,8 +6,21 @@ const GROWTH = 1.1
 const BUCKETS = 256
 const PER_LOG = 1 / Math.log(GROWTH)
 
-/** Computes percentiles too, with an error of at most 5 %. */
-export class Histogram extends Summary {
+/** Count, sum, minimum, maximum and mean of measured values; all are 0 while there are none. */
+export interface Summary {
+  readonly count: number
+  readonly sum: number
+  readonly min: number
+  readonly max: number
+  readonly mean: number
+}
+
+/** Computes count, sum, minimum and maximum of measured values, and percentiles with an error of at most 5 %. */
+export class Histogram implements Summary {
+  count = 0
+  sum = 0
+  min = 0
+  max = 0
   readonly #buckets = new Float64Array(BUCKETS)
   /** The previous value and its bucket: requests that are answered together often have the same latency. */
   #last = 0
@@ -53,13 +28,19 @@ export class Histogram extends Summary {
   /** The buckets at the begins of the parts of the window, the oldest first. */
   #partStarts: Float64Array[] = []
 
-  override add(value: number): void {
-    super.add(value)
+  add(value: number): void {
+    if (this.count++ === 0 || value < this.min) this.min = value
+    if (value > this.max) this.max = value
+    this.sum += value
     if (value !== this.#last) {
       this.#last = value
       this.#bucket = value <= 0.01 ? 0 : Math.min(BUCKETS - 1, Math.ceil(Math.log(value * 100) * PER_LOG))
     }
     this.#buckets[this.#bucket]!++
+  }
+
+  get mean(): number {
+    return this.count === 0 ? 0 : this.sum / this.count
   }
 
   /** Returns the value that a share of all values (0 to 1) does not exceed; 0 while there are none. */
@@ -103,9 +84,17 @@ export class Histogram extends Summary {
     }
   }
 
-  override reset(): void {
-    super.reset()
+  reset(): void {
+    this.count = this.sum = this.min = this.max = 0
     this.#buckets.fill(0)
     this.#partStarts = []
   }
+}
+
+/** Returns the summary of the values of both. */
+export function summaryOfBoth(one: Summary, other: Summary): Summary {
+  const count = one.count + other.count
+  const sum = one.sum + other.sum
+  const min = one.count === 0 ? other.min : other.count === 0 ? one.min : Math.min(one.min, other.min)
+  return { count, sum, min, max: Math.max(one.max, other.max), mean: count === 0 ? 0 : sum / count }
 }

@@ -1,5 +1,5 @@
 import { ErrorCode, OpCode, Reader, Writer } from '@zabra/protocol'
-import { Summary } from '../core/histogram.ts'
+import { Histogram } from '../core/histogram.ts'
 import { precheck, type PreparedTxn, type Preparer } from '../core/prepare/index.ts'
 import { STEP } from '../core/steps.ts'
 import type { CloseSessionTxn, LoggedTxn, SessionId, Zxid } from '../core/types.ts'
@@ -31,7 +31,7 @@ export const LEADER_OWNER: object = { name: 'the leader' }
 export class Proposer<L extends NotifiedWatcher> {
   readonly preparer: Preparer
   /** The sizes of proposals in bytes. */
-  readonly sizes = new Summary()
+  readonly sizes = new Histogram()
   /** Size of the last proposal in bytes; -1 before the first. */
   lastSize = -1
   /** The last zxid assigned. */

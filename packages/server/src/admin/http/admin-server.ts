@@ -204,7 +204,9 @@ export class AdminServer {
 
   #scheduleRotation(): void {
     this.#cancelRotation = this.#platform.clock.after(WINDOW_PART_MS, 'window of percentiles', () => {
-      this.#target?.service?.stats.rotate()
+      const { stats, watchNotifier } = this.#target?.service ?? {}
+      stats?.rotate()
+      for (const histogram of Object.values(watchNotifier?.recipients ?? {})) histogram.rotate()
       this.#scheduleRotation()
     })
   }

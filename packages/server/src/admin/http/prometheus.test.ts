@@ -3,6 +3,7 @@ import { CreateMode, OpCode } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
 import { Ensemble } from '../../ensemble/testing/ensemble.ts'
 import { TestServer } from '../../testing/test-server.ts'
+import { APACHE_FAMILIES } from './apache-families.ts'
 
 /** Name, type and servers of each family of Apache ZooKeeper 3.9: C, G or S; q on members, l on leaders. */
 const families = readFileSync(new URL('../testdata/apache-3.9-metrics.txt', import.meta.url), 'utf8')
@@ -40,6 +41,17 @@ describe('the metrics', () => {
     await server.stop()
   })
 
+  it('have the quantiles of each summary of Apache ZooKeeper 3.9', async () => {
+    const server = await TestServer.start()
+    const text = await metricsOf(server)
+    const summaries = APACHE_FAMILIES.filter(({ type, hasKeys }) => type === 'summary' && !hasKeys)
+    const missing = summaries.flatMap(({ name, quantiles }) =>
+      quantiles.map((q) => `${name}{quantile="${q}",}`).filter((sample) => !text.includes(`\n${sample} `)),
+    )
+    expect(missing).toEqual([])
+    await server.stop()
+  })
+
   it('count what clients do', async () => {
     const { fixture, client } = await TestServer.withClient()
     for (let i = 0; i < 100; i++) client.create(i, `/n${i}`, CreateMode.PERSISTENT, 'x'.repeat(100))
@@ -57,13 +69,18 @@ describe('the metrics', () => {
 
   it('report percentiles of the last ten minutes, and counts since the start', async () => {
     const { fixture, client } = await TestServer.withClient()
-    client.create(1, '/a')
+    client.read(1, OpCode.exists, '/a', true)
+    client.create(2, '/a')
     await fixture.untilIdle()
-    expect(valueOf(await metricsOf(fixture), 'updatelatency{quantile="0.5",}')).toBe(0)
+    const before = await metricsOf(fixture)
+    expect(valueOf(before, 'updatelatency{quantile="0.5",}')).toBe(0)
+    expect(valueOf(before, 'node_created_watch_count{quantile="0.5",}')).toBe(1)
     await fixture.advance(720_000)
     const text = await metricsOf(fixture)
     expect(valueOf(text, 'updatelatency{quantile="0.5",}')).toBeNaN()
     expect(valueOf(text, 'updatelatency_count')).toBe(1)
+    expect(valueOf(text, 'node_created_watch_count{quantile="0.5",}')).toBeNaN()
+    expect(valueOf(text, 'node_created_watch_count_count')).toBe(1)
     await fixture.stop()
   })
 

@@ -1,6 +1,6 @@
 import { counterOf, epochOf } from '@zabra/protocol'
 import type { RoleMetrics } from '../../connections/role-metrics.ts'
-import { Histogram, type Summary } from '../../core/histogram.ts'
+import { Histogram } from '../../core/histogram.ts'
 import {
   LIMITS_NAME,
   parseQuota,
@@ -122,6 +122,7 @@ function* unmeasuredFamilies(printed: ReadonlySet<string>, { member }: RoleMetri
 }
 
 const NOTHING = new Histogram()
+const QUANTILES = new Map(APACHE_FAMILIES.map(({ name, quantiles }) => [name, quantiles]))
 
 /** Yields the families of Apache ZooKeeper that are measured, by their names. */
 function* serverFamilies(
@@ -130,30 +131,30 @@ function* serverFamilies(
 ): Generator<readonly [name: string, text: string]> {
   const { stats, watchNotifier } = server
   const { ensemble, startup } = stats
-  const summaries: readonly SummaryFamily[] = [
-    ['readlatency', stats.readLatency, 0.5, 0.9, 0.99],
-    ['updatelatency', stats.updateLatency, 0.5, 0.9, 0.99],
-    ['fsynctime', stats.fsyncTime, 0.5],
-    ['snapshottime', stats.snapshotTime, 0.5],
-    ['sync_processor_batch_size', stats.batchSize, 0.5],
+  const summaries: readonly (readonly [name: string, values: Histogram])[] = [
+    ['readlatency', stats.readLatency],
+    ['updatelatency', stats.updateLatency],
+    ['fsynctime', stats.fsyncTime],
+    ['snapshottime', stats.snapshotTime],
+    ['sync_processor_batch_size', stats.batchSize],
     ['node_created_watch_count', watchNotifier.recipients.created],
     ['node_deleted_watch_count', watchNotifier.recipients.deleted],
     ['node_changed_watch_count', watchNotifier.recipients.changed],
     ['node_children_watch_count', watchNotifier.recipients.children],
-    ['election_time', ensemble.electionTime, 0.5],
-    ['unavailable_time', ensemble.unavailableTime, 0.5],
-    ['follower_sync_time', ensemble.followerSyncTime, 0.5],
-    ['observer_sync_time', ensemble.observerSyncTime, 0.5],
-    ['quorum_ack_latency', ensemble.quorumAckLatency, 0.5, 0.9, 0.99],
-    ['propagation_latency', ensemble.propagationLatency, 0.5, 0.9, 0.99],
-    ['startup_snap_load_time', startup.snapshotMs, 0.5],
-    ['startup_txns_load_time', startup.logMs, 0.5],
-    ['startup_txns_loaded', startup.transactions, 0.5],
-    ['dbinittime', startup.totalMs, 0.5],
-    ['sync_processor_queue_flush_time_ms', stats.fsyncTime, 0.5, 0.9, 0.99],
+    ['election_time', ensemble.electionTime],
+    ['unavailable_time', ensemble.unavailableTime],
+    ['follower_sync_time', ensemble.followerSyncTime],
+    ['observer_sync_time', ensemble.observerSyncTime],
+    ['quorum_ack_latency', ensemble.quorumAckLatency],
+    ['propagation_latency', ensemble.propagationLatency],
+    ['startup_snap_load_time', startup.snapshotMs],
+    ['startup_txns_load_time', startup.logMs],
+    ['startup_txns_loaded', startup.transactions],
+    ['dbinittime', startup.totalMs],
+    ['sync_processor_queue_flush_time_ms', stats.fsyncTime],
     ['connection_token_deficit', stats.tokenDeficit],
   ]
-  for (const [name, values, ...quantiles] of summaries) yield [name, summary(name, values, quantiles)]
+  for (const [name, values] of summaries) yield [name, summary(name, values, QUANTILES.get(name)!)]
   yield* counters(server)
   yield* quotaFamilies(server.tree)
   const inSummaries = new Set(summaries.map(([name]) => name))
@@ -221,8 +222,6 @@ function quotaAt(tree: Tree, subject: string, name: string): QuotaNumbers | unde
 
 const labelValue = (text: string): string =>
   text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
-
-type SummaryFamily = readonly [name: string, values: Summary | Histogram, ...quantiles: number[]]
 
 /** Yields the families that Apache ZooKeeper lacks: seconds and bytes. */
 function* ownFamilies({
@@ -299,10 +298,9 @@ function* histogramEnd(name: string, labels: string, count: number, sum: number)
   yield `${name}_bucket{${labels}le="+Inf"} ${count}\n${name}_sum${suffix} ${sum}\n${name}_count${suffix} ${count}\n`
 }
 
-function summary(name: string, values: Summary | Histogram, quantiles: readonly number[]): string {
+function summary(name: string, values: Histogram, quantiles: readonly number[]): string {
   const lines = quantiles.map(
-    (quantile) =>
-      `${name}{quantile="${quantile}",} ${values instanceof Histogram ? decimal(values.recentPercentile(quantile)) : 'NaN'}\n`,
+    (quantile) => `${name}{quantile="${quantile}",} ${decimal(values.recentPercentile(quantile))}\n`,
   )
   return `${family(name, 'summary')}${lines.join('')}${name}_count ${decimal(values.count)}\n${name}_sum ${decimal(values.sum)}\n`
 }

@@ -1,6 +1,6 @@
 import { EventType, KeeperState, Perms, Writer, Xid, writeWatcherEvent, type ACL } from '@zabra/protocol'
 import type { AclRules } from '../auth/index.ts'
-import { Summary } from '../histogram.ts'
+import { Histogram } from '../histogram.ts'
 import type { ChangeSink } from '../tree/index.ts'
 import type { Identity, Zxid } from '../types.ts'
 import type { Watcher } from './watch-table.ts'
@@ -28,16 +28,16 @@ export class WatchNotifier<L extends NotifiedWatcher> implements ChangeSink {
   bytes = 0
   /** Watchers per event, by type of event. */
   readonly recipients = {
-    created: new Summary(),
-    deleted: new Summary(),
-    changed: new Summary(),
-    children: new Summary(),
+    created: new Histogram(),
+    deleted: new Histogram(),
+    changed: new Histogram(),
+    children: new Histogram(),
   }
 
   /** Resets the statistics. */
   resetStats(): void {
     this.bytes = 0
-    for (const summary of Object.values(this.recipients)) summary.reset()
+    for (const histogram of Object.values(this.recipients)) histogram.reset()
   }
 
   constructor(watches: WatchManager<L>, rules: AclRules) {
@@ -84,7 +84,7 @@ export class WatchNotifier<L extends NotifiedWatcher> implements ChangeSink {
     this.#count(this.recipients.children, () => this.#watches.fireChildrenChanged(path, notifyReaders))
   }
 
-  #count(recipients: Summary, fire: () => void): void {
+  #count(recipients: Histogram, fire: () => void): void {
     const before = this.delivered
     fire()
     if (this.delivered > before) recipients.add(this.delivered - before)
