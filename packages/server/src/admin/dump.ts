@@ -3,6 +3,10 @@ import { tickAfter, type SessionRegistry } from '../core/sessions/index.ts'
 import type { SessionId } from '../core/types.ts'
 import { javaDate } from './format.ts'
 import type { ServerReport } from './server-report.ts'
+import { presentIn } from './sliced-answers.ts'
+
+/** Ids that are sorted in one step. */
+const SORTED_AT_ONCE = 64
 
 // Each generator yields lines. It yields an empty string for each element that it sorts, since there may be very many.
 
@@ -39,21 +43,52 @@ function* sessionDeadlines(server: ServerReport, registry: SessionRegistry): Gen
 }
 
 function* sessionTimeouts(registry: SessionRegistry): Generator<string> {
-  const timeouts = new Map<SessionId, number>()
-  for (const { id, timeout } of registry) {
-    timeouts.set(id, timeout)
+  const ids: SessionId[] = []
+  for (const { id } of presentIn(registry)) {
+    ids.push(id)
     yield ''
   }
-  yield `Global Sessions(${timeouts.size}):\n`
-  // A typed array is sorted without a call of a comparison function for each pair.
-  for (const id of BigInt64Array.from(timeouts.keys()).sort())
-    yield `${formatSessionId(id)}\t${timeouts.get(id)!}ms\n`
+  yield `Global Sessions(${ids.length}):\n`
+  for (const id of yield* sorted(ids)) {
+    // A session may have ended meanwhile.
+    const session = registry.get(id)
+    yield session === undefined ? '' : `${formatSessionId(id)}\t${session.timeout}ms\n`
+  }
+}
+
+/** Sorts ids in steps: parts of them first, then each two parts together. Yields an empty piece after each step. */
+function* sorted(ids: readonly SessionId[]): Generator<string, Iterable<SessionId>> {
+  let parts: BigInt64Array[] = []
+  for (let from = 0; from < ids.length; from += SORTED_AT_ONCE) {
+    parts.push(BigInt64Array.from(ids.slice(from, from + SORTED_AT_ONCE)).sort())
+    yield ''
+  }
+  while (parts.length > 1) {
+    const merged: BigInt64Array[] = []
+    for (let i = 0; i < parts.length; i += 2)
+      merged.push(i + 1 === parts.length ? parts[i]! : yield* mergeSorted(parts[i]!, parts[i + 1]!))
+    parts = merged
+  }
+  return parts[0] ?? []
+}
+
+function* mergeSorted(a: BigInt64Array, b: BigInt64Array): Generator<string, BigInt64Array> {
+  const both = new BigInt64Array(a.length + b.length)
+  for (let i = 0, j = 0; i + j < both.length;) {
+    const isFirst = j === b.length || (i < a.length && a[i]! <= b[j]!)
+    both[i + j] = isFirst ? a[i]! : b[j]!
+    if (isFirst) i++
+    else j++
+    if ((i + j) % SORTED_AT_ONCE === 0) yield ''
+  }
+  return both
 }
 
 function* ephemerals({ tree }: ServerReport): Generator<string> {
-  const owners = [...tree.owners.sessions()]
-  yield `Sessions with Ephemerals (${owners.length}):\n`
-  for (const id of owners) {
+  let left = tree.owners.sessionCount
+  yield `Sessions with Ephemerals (${left}):\n`
+  for (const id of tree.owners.sessions()) {
+    if (left-- === 0) return
     yield `${formatSessionId(id)}:\n`
     for (const node of tree.owners.ofSession(id)) yield `\t${tree.pathOf(node)}\n`
   }
@@ -76,26 +111,35 @@ function* connections(server: ServerReport): Generator<string> {
 function* expirySets<T>(
   server: ServerReport,
   title: string,
-  elements: Iterable<T>,
+  elements: Iterable<T> & { readonly size: number },
   deadlineOf: (element: T) => number,
   lineOf: (element: T) => string,
 ): Generator<string> {
   const { tickTimeMs } = server.settings
-  const setsByTick = new Map<number, T[]>()
-  let count = 0
-  for (const element of elements) {
-    const tick = tickAfter(deadlineOf(element), tickTimeMs)
-    const set = setsByTick.get(tick)
-    if (set === undefined) setsByTick.set(tick, [element])
-    else set.push(element)
-    count++
-    yield ''
-  }
-  yield `${title} Sets (${setsByTick.size})/(${count}):\n`
-  for (const [tick, set] of [...setsByTick].sort(([a], [b]) => a - b)) {
+  const sets = yield* setsByTick(elements, deadlineOf, tickTimeMs)
+  const count = sets.reduce((sum, [, set]) => sum + set.length, 0)
+  yield `${title} Sets (${sets.length})/(${count}):\n`
+  for (const [tick, set] of sets) {
     yield `${set.length} expire at ${wallDate(server, tick * tickTimeMs)}:\n`
     for (const element of set) yield `\t${lineOf(element)}\n`
   }
+}
+
+/** Groups elements by the tick after their deadline, in the order of ticks. Yields an empty piece for each element. */
+export function* setsByTick<T>(
+  elements: Iterable<T> & { readonly size: number },
+  deadlineOf: (element: T) => number,
+  tickMs: number,
+): Generator<string, [tick: number, set: T[]][]> {
+  const sets = new Map<number, T[]>()
+  for (const element of presentIn(elements)) {
+    const tick = tickAfter(deadlineOf(element), tickMs)
+    const set = sets.get(tick)
+    if (set === undefined) sets.set(tick, [element])
+    else set.push(element)
+    yield ''
+  }
+  return [...sets].sort(([a], [b]) => a - b)
 }
 
 /** Returns the date of a time on the monotonic clock. */

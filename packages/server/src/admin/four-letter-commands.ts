@@ -10,6 +10,7 @@ import { decimal, decimalDigest, hexLong } from './format.ts'
 import { monitorMetrics } from './mntr.ts'
 import { directorySizes, resetConnectionStats, resetStats } from './server-actions.ts'
 import type { ConnectionReport, DirectoryReport, ServerReport } from './server-report.ts'
+import { presentIn, SlicedAnswers } from './sliced-answers.ts'
 import { watchesByPath, watchesBySession, watchSummary } from './watch-commands.ts'
 
 /** Makes the answer to a command; a generator yields it in pieces. */
@@ -21,9 +22,6 @@ type Handler = (
 /** The bytes that telnet sends when it is interrupted. The connection is closed without an answer. */
 const TELNET_INTERRUPT = '\xff\xf4\xff\xfd'
 const NO_LEADERSHIP = 'This server is standalone: it has no leadership to hand over.'
-/** Pieces of a long answer, most of them lines, that are made in one turn of the event loop. */
-const PIECES_PER_TURN = 200
-
 /** The commands that change something, which the audit log records. */
 const CHANGING: ReadonlySet<string> = new Set(['crst', 'rqld', 'srst', 'stmk', 'ydld'])
 
@@ -34,11 +32,13 @@ export class FourLetterCommands implements CommandExecutor {
   readonly #handlers: ReadonlyMap<string, Handler>
   readonly #allowed: ReadonlySet<string>
   readonly #state: CommandState
+  readonly #answers: SlicedAnswers
 
   /** `startedAt`: when the server started, on the monotonic clock. */
   constructor(server: ServerReport, directories: DirectoryReport, startedAt: number, state: CommandState) {
     this.#server = server
     this.#state = state
+    this.#answers = new SlicedAnswers(server.platform.clock)
     this.#directories = directories
     this.#handlers = new Map<string, Handler>([
       ['conf', () => this.#conf()],
@@ -72,26 +72,17 @@ export class FourLetterCommands implements CommandExecutor {
     return this.#handlers.has(name) ? { name, argumentBytes: name === 'stmk' ? 8 : 0 } : undefined
   }
 
-  /** Makes a long answer over several turns of the event loop, each part from the state of its turn. */
-  async execute(
-    name: string,
-    argument: Uint8Array,
-    connection: ConnectionReport,
-  ): Promise<readonly string[]> {
+  /** Yields the answer in chunks; a long one over several turns of the event loop, each part from the state of its turn. */
+  async *execute(name: string, argument: Uint8Array, connection: ConnectionReport): AsyncGenerator<string> {
     if (CHANGING.has(name)) this.#recordCommand(name, connection.host)
-    if (!this.#allowed.has(name)) return [`${name} is not executed because it is not in the whitelist.\n`]
-    const answer = this.#handlers.get(name)!(connection, argument)
-    if (typeof answer === 'string') return [answer]
-    if (answer instanceof Promise) return [await answer]
-    const parts: string[] = []
-    let pieces: string[] = []
-    for (const piece of answer) {
-      if (pieces.push(piece) < PIECES_PER_TURN) continue
-      parts.push(pieces.join(''))
-      pieces = []
-      await new Promise<void>((resolve) => this.#server.platform.clock.immediate(resolve))
+    if (!this.#allowed.has(name)) {
+      yield `${name} is not executed because it is not in the whitelist.\n`
+      return
     }
-    return [...parts, pieces.join('')]
+    const handler = this.#handlers.get(name)!
+    const answer = await this.#answers.run(() => handler(connection, argument))
+    if (typeof answer === 'string') yield answer
+    else yield* this.#answers.chunksOf(answer)
   }
 
   #recordCommand(operation: string, ip: string): void {
@@ -139,13 +130,13 @@ export class FourLetterCommands implements CommandExecutor {
 
   *#stat(own: ConnectionReport): Generator<string> {
     yield `${this.#version()}Clients:\n`
-    for (const connection of this.#server.connections) yield `${briefLine(connection, own)})\n`
+    for (const connection of presentIn(this.#server.connections)) yield `${briefLine(connection, own)})\n`
     yield `\n${this.#srvr()}`
   }
 
   *#cons(own: ConnectionReport): Generator<string> {
     const { clock } = this.#server.platform
-    for (const connection of this.#server.connections)
+    for (const connection of presentIn(this.#server.connections))
       yield `${fullLine(connection, own, clock.monotonic())})\n`
     yield '\n'
   }

@@ -76,6 +76,8 @@ class ClientConnection implements RequestClient, HandshakeClient {
   #handshake: SessionHandshake | undefined
   #watchedPaths: WatchedPaths | undefined
   #closesAfterFlush = false
+  /** Continues the answer to a four-letter command, whose client did not read it as fast as it was made. */
+  #onDrained: (() => void) | undefined
 
   constructor(service: ClientService, wire: Connection, host: string) {
     const { settings, platform, auth } = service
@@ -252,6 +254,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
   /** Resumes replies: the socket has sent its buffered bytes. */
   onDrain(): void {
     this.flow.isBackpressured = false
+    this.#onDrained?.()
     this.requests.process()
     this.countMemory()
   }
@@ -262,6 +265,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     if (this.phase !== 'closing') this.#noteClosed(reason, context)
     this.phase = 'closed'
     this.#cancelDeadline?.()
+    this.#onDrained?.()
     this.#splitter.stop()
     this.#detector = undefined
     this.#handshake?.cancel()
@@ -303,18 +307,48 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.replyWriter.stats.received++
     const { name } = detected.command
     const service = this.#service
-    service.commands.execute(name, detected.argument, this).then(
-      (parts) => service.runTurn(() => this.#sendAnswer(parts)),
-      (error: unknown) => service.runTurn(() => this.destroy(`Closed: ${name} failed with ${String(error)}`)),
-    )
+    this.#answer(service.commands.execute(name, detected.argument, this)).catch((error: unknown) => {
+      service.runTurn(() => this.#breakOffAnswer(`Closed: ${name} failed with ${String(error)}`))
+    })
   }
 
-  #sendAnswer(parts: readonly string[]): void {
-    if (this.phase === 'closed') return
-    for (const part of parts) this.replyWriter.writer.raw(new TextEncoder().encode(part))
-    this.#closesAfterFlush = true
-    this.#service.flushQueue.add(this)
-    this.#service.platform.logger.debug(logContext(this), 'Answered a four-letter command')
+  /** Sends the answer to a command as fast as the client reads it. */
+  async #answer(chunks: AsyncIterable<string>): Promise<void> {
+    const service = this.#service
+    for await (const chunk of chunks) {
+      if (this.phase === 'closed') return
+      service.runTurn(() => {
+        this.flow.send(new TextEncoder().encode(chunk))
+        this.countMemory()
+      })
+      if (this.flow.isBackpressured) await this.#drained()
+    }
+    service.runTurn(() => {
+      if (this.phase === 'closed') return
+      this.#closesAfterFlush = true
+      service.flushQueue.add(this)
+      service.platform.logger.debug(logContext(this), 'Answered a four-letter command')
+    })
+  }
+
+  /** Resolves when the client has read what was sent, or has left. Closes the connection of one that reads nothing. */
+  #drained(): Promise<void> {
+    return new Promise((resolve) => {
+      const { platform } = this.#service
+      const cancel = platform.clock.after(LINGER_MS, 'client that does not read an answer', () => {
+        this.#service.runTurn(() => this.#breakOffAnswer('Closed: it did not read the answer to its command'))
+      })
+      this.#onDrained = () => {
+        cancel()
+        this.#onDrained = undefined
+        resolve()
+      }
+    })
+  }
+
+  #breakOffAnswer(reason: string): void {
+    this.#noteClosed(reason)
+    this.destroy(reason)
   }
 
   #onFrame(bytes: Uint8Array, start: number, end: number): void {

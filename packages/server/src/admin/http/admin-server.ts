@@ -13,6 +13,7 @@ import { CertificateReload } from '../../connections/certificates.ts'
 import { PROMETHEUS_PROVIDER, type ServerSettings } from '../../settings/index.ts'
 import { INITIAL_TRACE_MASK, type AdminTarget, type CommandState } from '../admin-target.ts'
 import { newestSnapshot } from '../server-actions.ts'
+import { SlicedAnswers } from '../sliced-answers.ts'
 import { apiRoutesAt } from './api.ts'
 import { problem } from './api-route.ts'
 import { ClusterProbe } from './cluster-probe.ts'
@@ -24,6 +25,7 @@ import { adminCommands, type AdminCommand, type Members } from './commands.ts'
 import { readiness } from './health.ts'
 import { LogLevelControl } from './log-level.ts'
 import { javaJson, type JsonValue } from './java-json.ts'
+import { SessionPages } from './session-pages.ts'
 import { snapshotResponse, takeSnapshot } from './snapshot-command.ts'
 import { prometheusText, PROMETHEUS_TYPE, type DiskFigures } from './prometheus.ts'
 
@@ -31,8 +33,6 @@ import { prometheusText, PROMETHEUS_TYPE, type DiskFigures } from './prometheus.
 const DEFAULT_PORT = 8080
 /** Most connections of the port of the Prometheus provider. */
 const MAX_METRICS_CONNECTIONS = 64
-/** Pieces of a long answer that are made in one turn of the event loop. */
-const PIECES_PER_TURN = 500
 
 /** Length of a part of the window over which metrics report percentiles; there are five parts. */
 const WINDOW_PART_MS = 120_000
@@ -60,6 +60,8 @@ export class AdminServer {
   readonly #logLevel: LogLevelControl
   readonly #cluster: ClusterProbe
   readonly #commands: ReadonlyMap<string, AdminCommand>
+  readonly #answers: SlicedAnswers
+  readonly #sessionPages = new SessionPages()
   #target: AdminTarget | undefined
   #listener: Listener | undefined
   #certificates: CertificateReload | undefined
@@ -81,6 +83,7 @@ export class AdminServer {
     this.#platform = platform
     this.#logLevel = new LogLevelControl(platform)
     this.#cluster = new ClusterProbe(platform)
+    this.#answers = new SlicedAnswers(platform.clock)
     this.#commands = new Map(adminCommands.flatMap((command) => command.names.map((name) => [name, command])))
     this.#access = new AdminAccess(settings, platform.clock, () => {
       const stats = this.#target?.service?.stats
@@ -133,7 +136,9 @@ export class AdminServer {
       {
         handle: async ({ path, method }) => {
           if (path !== '/metrics') return text(404, 'There is nothing here. Try /metrics.\n')
-          return method === 'GET' || method === 'HEAD' ? this.#metrics() : notAllowed(method, READ)
+          return method === 'GET' || method === 'HEAD'
+              ? this.#answers.run(() => this.#metrics())
+              : notAllowed(method, READ)
         },
         failed: (error) => this.#logFailure(error),
       },
@@ -229,7 +234,7 @@ export class AdminServer {
     if (refusal === undefined) {
       let status = 500
       try {
-        const response = await route.answer(request)
+        const response = await this.#answers.run(() => route.answer(request))
         status = response.status
         return response
       } finally {
@@ -292,7 +297,15 @@ export class AdminServer {
         const target = this.#target
         if (target === undefined)
           return problem(503, 'The server starts', 'It reads the snapshot and the log.')
-        const call = { target, request, session, logLevel: this.#logLevel, cluster: this.#cluster }
+        const call = {
+          target,
+          request,
+          session,
+          logLevel: this.#logLevel,
+          cluster: this.#cluster,
+          answers: this.#answers,
+          sessionPages: this.#sessionPages,
+        }
         const response = await route.run(call)
         this.reportReadiness()
         return response
@@ -358,7 +371,7 @@ export class AdminServer {
   // Metrics
 
   async #metrics(): Promise<HttpResponse> {
-    const body = inSlices(prometheusText(this.#target, await this.#diskFigures()), this.#platform.clock)
+    const body = this.#answers.chunksOf(prometheusText(this.#target, await this.#diskFigures()))
     return { status: 200, headers: { 'content-type': PROMETHEUS_TYPE }, body }
   }
 
@@ -430,11 +443,10 @@ export class AdminServer {
   }
 
   #json(status: number, members: Members, headers: HttpResponse['headers'] = {}): HttpResponse {
-    const pieces = javaJson(members as JsonValue)
     return {
       status,
       headers: { ...headers, 'content-type': 'application/json' },
-      body: inSlices(pieces, this.#platform.clock),
+      body: this.#answers.chunksOf(javaJson(members as JsonValue)),
     }
   }
 }
@@ -461,21 +473,4 @@ function text(status: number, body: string): HttpResponse {
     headers: { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' },
     body,
   }
-}
-
-/** Joins pieces to chunks, each made in a turn of the event loop of its own. */
-async function* inSlices(
-  pieces: Iterable<string>,
-  clock: { immediate(action: () => void): unknown },
-): AsyncGenerator<string> {
-  let chunk: string[] = []
-  for (const piece of pieces) {
-    if (chunk.push(piece) < PIECES_PER_TURN) continue
-    yield chunk.join('')
-    chunk = []
-    await new Promise<void>((resolve) => {
-      clock.immediate(resolve)
-    })
-  }
-  yield chunk.join('')
 }

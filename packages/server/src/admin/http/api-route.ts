@@ -1,9 +1,11 @@
 import type { HttpRequest, HttpResponse } from '@zabra/runtime'
 import type { SessionId } from '../../core/types.ts'
 import type { AdminTarget } from '../admin-target.ts'
+import type { SlicedAnswers } from '../sliced-answers.ts'
 import type { LogLevelControl } from './log-level.ts'
 import type { ClusterProbe } from './cluster-probe.ts'
 import type { AdminRole } from './roles.ts'
+import type { SessionPages } from './session-pages.ts'
 
 /** A request to the API. */
 export interface ApiCall {
@@ -13,6 +15,8 @@ export interface ApiCall {
   /** The session in the path. */
   readonly session: SessionId
   readonly cluster: ClusterProbe
+  readonly answers: SlicedAnswers
+  readonly sessionPages: SessionPages
 }
 
 /** An operation of the API. */

@@ -1,7 +1,6 @@
 import { formatZxid } from '@zabra/protocol'
-import type { HttpRequest, HttpResponse } from '@zabra/runtime'
+import type { HttpResponse } from '@zabra/runtime'
 import { formatSessionId } from '../../connections/log-context.ts'
-import { operationOf } from '../../core/operations/index.ts'
 import type { SessionId } from '../../core/types.ts'
 import { FULL_VERSION } from '../../version.ts'
 import type { AdminTarget } from '../admin-target.ts'
@@ -13,13 +12,12 @@ import { backupRoutes } from './backup-api.ts'
 import { clusterRoutes } from './cluster-api.ts'
 import { settingsOf } from './commands.ts'
 import { readiness } from './health.ts'
+import { DEFAULT_PAGE, MAX_PAGE } from './session-pages.ts'
 
 /** Longest drain in seconds. */
 const MAX_DRAIN_SECONDS = 3600
 /** Longest time of a level of the log in seconds. */
 const MAX_LEVEL_SECONDS = 86_400
-const DEFAULT_PAGE = 100
-const MAX_PAGE = 1000
 
 const SESSION = /^\/([\da-f]{1,16})$/
 
@@ -39,7 +37,8 @@ export const apiRoutes: readonly ApiRoute[] = [
     role: 'view',
     summary: `Lists sessions: at most \`limit\` (${DEFAULT_PAGE} by default, up to ${MAX_PAGE}) of those after the session \`after\`.`,
     statuses: [200, 400, 410, 503],
-    run: (call) => withService(call, (server) => listSessions(server, call.request)),
+    run: (call) =>
+      withService(call, (server) => call.answers.result(call.sessionPages.page(server, call.request))),
   },
   {
     path: '/api/v1/sessions/{session}',
@@ -126,7 +125,10 @@ export function apiRoutesAt(path: string): {
   return { routes, session: digits === undefined ? 0n : BigInt.asIntN(64, BigInt(`0x${digits}`)) }
 }
 
-function withService({ target }: ApiCall, answer: (server: ServerReport) => HttpResponse): HttpResponse {
+function withService(
+  { target }: ApiCall,
+  answer: (server: ServerReport) => HttpResponse | Promise<HttpResponse>,
+): HttpResponse | Promise<HttpResponse> {
   const { service } = target
   if (service !== undefined) return answer(service)
   return problem(
@@ -159,48 +161,6 @@ function describe(target: AdminTarget): object {
 }
 
 // Sessions
-
-function listSessions(server: ServerReport, { query }: HttpRequest): HttpResponse {
-  const limit = Number(query.get('limit') ?? DEFAULT_PAGE)
-  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_PAGE)
-    return problem(400, 'The limit is not understood', `Expected limit to be a number from 1 to ${MAX_PAGE}.`)
-  const after = query.get('after')
-  const page: object[] = []
-  let isPast = after === null
-  let last: string | undefined
-  for (const session of allSessions(server)) {
-    const id = formatSessionId(session.id)
-    if (!isPast) isPast = id === after
-    else if (page.length === limit) return json(200, { sessions: page, next: last })
-    else {
-      page.push(describeSession(server, session))
-      last = id
-    }
-  }
-  if (isPast) return json(200, { sessions: page, next: null })
-  return problem(410, 'The session of the cursor has ended', 'Ask for the first page again.')
-}
-
-function* allSessions({ sessions, localSessions }: ServerReport) {
-  yield* sessions
-  if (localSessions !== undefined) yield* localSessions
-}
-
-type ListedSession = ReturnType<typeof allSessions> extends Generator<infer S> ? S : never
-
-function describeSession({ connections, tree }: ServerReport, session: ListedSession): object {
-  const connection = connections.ofSession(session.id)
-  const operation = connection?.replyWriter.stats.lastOperation
-  return {
-    id: formatSessionId(session.id),
-    timeoutMs: session.timeout,
-    local: session.isLocal,
-    address: connection === undefined ? null : `${connection.host}:${connection.port}`,
-    ephemerals: tree.owners.ofSession(session.id).size,
-    watchedPaths: connection?.watchedPaths.size ?? 0,
-    lastOperation: operation === undefined ? null : operationOf(operation).name,
-  }
-}
 
 function endSession(server: ServerReport, id: SessionId): HttpResponse {
   const { sessions, localSessions, connections, pipeline, role } = server

@@ -1,15 +1,16 @@
 import { counterOf, epochOf } from '@zabra/protocol'
 import type { HttpRequest } from '@zabra/runtime'
-import type { ClientChannel } from '../../connections/client-channel.ts'
 import { operationOf } from '../../core/operations/index.ts'
 import { votersOf, type EnsembleConfiguration } from '../../core/quorum/index.ts'
-import { tickAfter } from '../../core/sessions/index.ts'
 import { TXN_DIGEST_VERSION } from '../../persistence/index.ts'
 import { rowOf, settingNames } from '../../settings/index.ts'
 import { FULL_VERSION } from '../../version.ts'
 import type { AdminTarget, CommandState } from '../admin-target.ts'
 import { decimalDigest } from '../format.ts'
+import { setsByTick } from '../dump.ts'
 import { monitorMetrics } from '../mntr.ts'
+import { presentIn } from '../sliced-answers.ts'
+import { countWatchers, watchedPathsOf } from '../watch-commands.ts'
 import {
   directorySizes,
   newestSnapshot,
@@ -19,7 +20,7 @@ import {
 } from '../server-actions.ts'
 import type { ConnectionReport, ServerReport } from '../server-report.ts'
 import { numberIn } from './json-body.ts'
-import { JavaDouble, LazyObject, type JsonValue } from './java-json.ts'
+import { JavaDouble, LazyNumber, LazyObject, type JsonValue } from './java-json.ts'
 
 /** Access that a command needs, by roles of the admin port. */
 export type CommandRole = 'view' | 'operate' | 'backup' | 'admin'
@@ -172,8 +173,9 @@ function* listConnections(
   { connections: open }: ServerReport,
   isSecure: boolean,
   describe: (connection: ConnectionReport) => JsonValue,
-): Generator<JsonValue> {
-  for (const connection of open) if (connection.isSecure === isSecure) yield describe(connection)
+): Generator<JsonValue | undefined> {
+  for (const connection of presentIn(open))
+    yield connection.isSecure === isSecure ? describe(connection) : undefined
 }
 
 function briefConnection({ host, port, requests, replyWriter, flow }: ConnectionReport): Members {
@@ -207,19 +209,23 @@ function fullConnection(connection: ConnectionReport, now: number): Members {
 
 // Sessions
 
-function* expirySets({ sessions, settings: { tickTimeMs } }: ServerReport): Generator<[string, JsonValue]> {
-  const idsByTick = new Map<number, bigint[]>()
-  for (const { id, deadline } of sessions) {
-    const tick = tickAfter(deadline, tickTimeMs)
-    const ids = idsByTick.get(tick)
-    if (ids === undefined) idsByTick.set(tick, [id])
-    else ids.push(id)
-  }
-  for (const [tick, ids] of [...idsByTick].sort(([a], [b]) => a - b)) yield [String(tick * tickTimeMs), ids]
+function* expirySets({
+  sessions,
+  settings: { tickTimeMs },
+}: ServerReport): Generator<[string, JsonValue] | undefined> {
+  const grouping = setsByTick(sessions, ({ deadline }) => deadline, tickTimeMs)
+  let step = grouping.next()
+  for (; step.done !== true; step = grouping.next()) yield undefined
+  for (const [tick, set] of step.value) yield [String(tick * tickTimeMs), idsOf(set)]
+}
+
+function* idsOf(sessions: readonly { readonly id: bigint }[]): Generator<bigint> {
+  for (const { id } of sessions) yield id
 }
 
 function* ephemerals({ tree }: ServerReport): Generator<[string, JsonValue]> {
-  for (const id of tree.owners.sessions()) yield [String(id), ephemeralPaths(tree, id)]
+  let left = tree.owners.sessionCount
+  for (const id of tree.owners.sessions()) if (left-- > 0) yield [String(id), ephemeralPaths(tree, id)]
 }
 
 function* ephemeralPaths(tree: ServerReport['tree'], id: bigint): Generator<string> {
@@ -392,32 +398,23 @@ const hostPort = (host: string, port: number): string => `${host.includes(':') ?
 
 // Watches
 
-function watchSummary({ watches: { data } }: ServerReport): Members {
-  const watchers = new Set<object>()
-  for (const [, pathWatchers] of data.entries()) for (const watcher of pathWatchers) watchers.add(watcher)
-  return { num_connections: watchers.size, num_paths: data.pathCount, num_total_watches: data.size }
+function watchSummary(server: ServerReport): Members {
+  const { data } = server.watches
+  return {
+    num_connections: new LazyNumber(countWatchers(server)),
+    num_paths: data.pathCount,
+    num_total_watches: data.size,
+  }
 }
 
 function* watchersByPath({ watches: { data } }: ServerReport): Generator<[string, JsonValue]> {
   for (const [path, watchers] of data.entries()) yield [path, watchers.map(({ sessionId }) => sessionId)]
 }
 
-function* watchedPaths({
-  watches: { data },
-  connections: open,
-}: ServerReport): Generator<[string, JsonValue]> {
-  for (const connection of open) {
-    // The paths of a connection include those on which it watches children only, which Apache ZooKeeper does not list.
-    const paths = pathsIn(
-      connection.watchedPaths,
-      (path) => data.modes(path, connection as ClientChannel) !== 0,
-    )
-    if (connection.watchedPaths.size > 0) yield [String(connection.sessionId), paths]
-  }
-}
-
-function* pathsIn(paths: Iterable<string>, isListed: (path: string) => boolean): Generator<string> {
-  for (const path of paths) if (isListed(path)) yield path
+function* watchedPaths(server: ServerReport): Generator<[string, JsonValue]> {
+  for (const connection of presentIn(server.connections))
+    if (connection.watchedPaths.size > 0)
+      yield [String(connection.sessionId), watchedPathsOf(server, connection)]
 }
 
 // Settings

@@ -1,6 +1,6 @@
 /**
- * A value of an answer. An iterable is an array and a `Map`, or `LazyObject`, an object; both are written while they are iterated,
- * so that a long list is never held in memory.
+ * A value of an answer. An iterable is an array and a `LazyObject` an object; both are written while they are iterated, so that a long
+ * list is never held in memory. Where they yield undefined, there is nothing to write yet.
  */
 export type JsonValue =
   | string
@@ -10,7 +10,8 @@ export type JsonValue =
   | null
   | JavaDouble
   | LazyObject
-  | Iterable<JsonValue>
+  | LazyNumber
+  | Iterable<JsonValue | undefined>
   | { readonly [key: string]: JsonValue | undefined }
 
 /** A floating-point number, which Java writes with at least one decimal. */
@@ -23,9 +24,18 @@ export class JavaDouble {
 
 /** An object whose members are produced while it is written. */
 export class LazyObject {
-  readonly members: Iterable<readonly [key: string, value: JsonValue]>
-  constructor(members: Iterable<readonly [key: string, value: JsonValue]>) {
+  readonly members: Iterable<readonly [key: string, value: JsonValue] | undefined>
+  constructor(members: Iterable<readonly [key: string, value: JsonValue] | undefined>) {
     this.members = members
+  }
+}
+
+/** A number that is computed in steps while it is written. */
+export class LazyNumber {
+  readonly steps: Generator<string, number>
+  /** The steps yield empty strings. */
+  constructor(steps: Generator<string, number>) {
+    this.steps = steps
   }
 }
 
@@ -37,6 +47,7 @@ export function* javaJson(value: JsonValue, indent = ''): Generator<string> {
   if (typeof value === 'string') yield JSON.stringify(value)
   else if (value === null || typeof value !== 'object') yield String(value)
   else if (value instanceof JavaDouble) yield javaDouble(value.value)
+  else if (value instanceof LazyNumber) yield String(yield* value.steps)
   else if (value instanceof LazyObject) yield* object(value.members, indent)
   else if (isIterable(value)) yield* array(value, indent)
   else yield* object(Object.entries(value), indent)
@@ -44,9 +55,13 @@ export function* javaJson(value: JsonValue, indent = ''): Generator<string> {
 
 const isIterable = (value: object): value is Iterable<JsonValue> => Symbol.iterator in value
 
-function* array(elements: Iterable<JsonValue>, indent: string): Generator<string> {
+function* array(elements: Iterable<JsonValue | undefined>, indent: string): Generator<string> {
   let separator = '[ '
   for (const element of elements) {
+    if (element === undefined) {
+      yield ''
+      continue
+    }
     yield separator
     yield* javaJson(element, indent)
     separator = ', '
@@ -55,13 +70,17 @@ function* array(elements: Iterable<JsonValue>, indent: string): Generator<string
 }
 
 function* object(
-  members: Iterable<readonly [key: string, value: JsonValue | undefined]>,
+  members: Iterable<readonly [key: string, value: JsonValue | undefined] | undefined>,
   indent: string,
 ): Generator<string> {
   const inner = `${indent}  `
   let separator = '{\n'
-  for (const [key, value] of members) {
-    if (value === undefined) continue
+  for (const member of members) {
+    const [key, value] = member ?? []
+    if (value === undefined) {
+      yield ''
+      continue
+    }
     yield `${separator}${inner}${JSON.stringify(key)} : `
     yield* javaJson(value, inner)
     separator = ',\n'

@@ -58,6 +58,11 @@ export class OwnerIndex {
     return this.#sessions.get(session) ?? NO_NODES
   }
 
+  /** The number of sessions with ephemeral nodes. */
+  get sessionCount(): number {
+    return this.#sessions.size
+  }
+
   sessions(): IterableIterator<SessionId> {
     return this.#sessions.keys()
   }

@@ -92,8 +92,12 @@ export class WatchTable<W extends Watcher> {
     else visit(held.watcher, held.modes)
   }
 
+  /** Yields each path with its watchers: as many as there are now, since a map is iterated with what is added meanwhile. */
   *entries(): Generator<[path: string, watchers: W[]]> {
-    for (const [path, held] of this.#paths)
+    let left = this.#paths.size
+    for (const [path, held] of this.#paths) {
+      if (left-- === 0) return
       yield [path, held instanceof Map ? [...held.keys()] : [held.watcher]]
+    }
   }
 }

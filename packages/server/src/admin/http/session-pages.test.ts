@@ -1,0 +1,81 @@
+import type { HttpRequest, HttpResponse } from '@zabra/runtime'
+import { describe, expect, it } from 'vitest'
+import { formatSessionId } from '../../connections/log-context.ts'
+import { LearnerSessions, type Session, type SessionRegistry } from '../../core/sessions/index.ts'
+import type { ServerReport } from '../server-report.ts'
+import { SessionPages } from './session-pages.ts'
+
+const COUNT = 100_000
+
+/** A server with many sessions that counts how many of them are looked at. */
+class ManySessions {
+  passed = 0
+  readonly table = new Map(Array.from({ length: COUNT }, (_, i) => [BigInt(i + 1), 4000]))
+  readonly server: ServerReport
+  readonly pages = new SessionPages()
+
+  constructor() {
+    const all = new LearnerSessions(this.table)
+    const registry = new Proxy<SessionRegistry>(all, {
+      get: (_, key) => {
+        if (key === Symbol.iterator) return () => this.#counted(all)
+        const value = (all as unknown as Record<string | symbol, unknown>)[key]
+        return typeof value === 'function' ? (value.bind(all) as unknown) : value
+      },
+    })
+    this.server = {
+      sessions: registry,
+      localSessions: undefined,
+      connections: { ofSession: () => undefined },
+      tree: { owners: { ofSession: () => new Set() } },
+    } as unknown as ServerReport
+  }
+
+  *#counted(all: Iterable<Session>): Generator<Session> {
+    for (const one of all) {
+      this.passed++
+      yield one
+    }
+  }
+
+  /** Returns the ids of a page, its end, and how many sessions and steps it took. */
+  page(query: string) {
+    this.passed = 0
+    const steps = this.pages.page(this.server, { query: new URLSearchParams(query) } as HttpRequest)
+    let count = 0
+    let step = steps.next()
+    for (; step.done !== true; step = steps.next()) count++
+    const { status, body } = step.value as HttpResponse
+    const { sessions = [], next } = JSON.parse(body as string) as { sessions?: { id: string }[]; next?: string }
+    return { status, ids: sessions.map(({ id }) => BigInt(id)), next, passed: this.passed, steps: count }
+  }
+}
+
+describe('the pages of a hundred thousand sessions', () => {
+  it('cost their own sessions each, and have each session once', () => {
+    const many = new ManySessions()
+    let after = ''
+    let expected = 1n
+    for (let page = 0; page < COUNT / 1000; page++) {
+      const { ids, next, passed } = many.page(`limit=1000${after}`)
+      expect([ids[0], ids.at(-1), ids.length]).toEqual([expected, expected + 999n, 1000])
+      expect(passed).toBeLessThanOrEqual(1001)
+      expected += 1000n
+      after = `&after=${String(next)}`
+    }
+    expect(after).toBe('&after=null')
+  })
+
+  it('are found again in steps when they are asked for twice, and go on when the last session of a page has ended', () => {
+    const many = new ManySessions()
+    const { next } = many.page('limit=1000')
+    many.table.delete(1000n)
+    many.table.delete(1001n)
+    expect(many.page(`limit=3&after=${String(next)}`)).toMatchObject({ ids: [1002n, 1003n, 1004n], passed: 4 })
+    const again = many.page(`limit=2&after=${formatSessionId(60_000n)}`)
+    expect(again).toMatchObject({ ids: [60_001n, 60_002n] })
+    expect(again.steps).toBeGreaterThan(59_000)
+    expect(many.page(`limit=3&after=${String(next)}`).status).toBe(410)
+    expect(many.page('after=1000').status).toBe(410)
+  })
+})

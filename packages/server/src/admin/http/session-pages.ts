@@ -1,0 +1,105 @@
+import type { HttpRequest, HttpResponse } from '@zabra/runtime'
+import { formatSessionId } from '../../connections/log-context.ts'
+import { operationOf } from '../../core/operations/index.ts'
+import type { Session } from '../../core/sessions/index.ts'
+import type { SessionId } from '../../core/types.ts'
+import type { ServerReport } from '../server-report.ts'
+import { presentIn } from '../sliced-answers.ts'
+import { json, problem } from './api-route.ts'
+
+export const DEFAULT_PAGE = 100
+export const MAX_PAGE = 1000
+/** Pages whose end is kept. */
+const MAX_POSITIONS = 16
+
+/**
+ * Lists sessions in pages. Keeps where the last pages have ended, so that the next page costs its own sessions only: the session with a
+ * given id is found by passing all before it.
+ */
+export class SessionPages {
+  readonly #positions = new Map<SessionId, Iterator<Session>>()
+  /** The server whose sessions the positions are in: another role has another one. */
+  #server: ServerReport | undefined
+
+  /** Returns the answer to a request for a page, made in steps that yield empty strings. */
+  *page(server: ServerReport, { query }: HttpRequest): Generator<string, HttpResponse> {
+    const limit = Number(query.get('limit') ?? DEFAULT_PAGE)
+    if (!Number.isInteger(limit) || limit < 1 || limit > MAX_PAGE)
+      return problem(
+        400,
+        'The limit is not understood',
+        `Expected limit to be a number from 1 to ${MAX_PAGE}.`,
+      )
+    const sessions = yield* this.#sessionsAfter(server, query.get('after'))
+    if (sessions === undefined)
+      return problem(410, 'The session of the cursor has ended', 'Ask for the first page again.')
+    const page: object[] = []
+    let last: SessionId | undefined
+    let one = sessions.next()
+    while (one.done !== true && page.length < limit) {
+      last = one.value.id
+      if (exists(server, last)) page.push(describe(server, one.value))
+      one = sessions.next()
+      yield ''
+    }
+    if (one.done === true || last === undefined) return json(200, { sessions: page, next: null })
+    this.#keep(server, last, following(one.value, sessions))
+    return json(200, { sessions: page, next: formatSessionId(last) })
+  }
+
+  /** Returns the sessions after a session, all of them without one; undefined when there is no such session. */
+  *#sessionsAfter(
+    server: ServerReport,
+    after: string | null,
+  ): Generator<string, Iterator<Session> | undefined> {
+    const sessions = allSessions(server)
+    if (after === null) return sessions
+    if (!/^0x[\da-f]{1,16}$/i.test(after)) return undefined
+    const id = BigInt.asIntN(64, BigInt(after))
+    const kept = server === this.#server ? this.#positions.get(id) : undefined
+    // A position can be used once: a second request for the same page searches again.
+    this.#positions.delete(id)
+    if (kept !== undefined) return kept
+    for (let one = sessions.next(); one.done !== true; one = sessions.next()) {
+      if (one.value.id === id) return sessions
+      yield ''
+    }
+    return undefined
+  }
+
+  #keep(server: ServerReport, last: SessionId, sessions: Iterator<Session>): void {
+    if (server !== this.#server) this.#positions.clear()
+    this.#server = server
+    this.#positions.set(last, sessions)
+    const [oldest] = this.#positions.keys()
+    if (this.#positions.size > MAX_POSITIONS) this.#positions.delete(oldest!)
+  }
+}
+
+function* following(first: Session, rest: Iterator<Session>): Generator<Session> {
+  yield first
+  for (let one = rest.next(); one.done !== true; one = rest.next()) yield one.value
+}
+
+function* allSessions({ sessions, localSessions }: ServerReport): Generator<Session> {
+  yield* presentIn(sessions)
+  if (localSessions !== undefined) yield* presentIn(localSessions)
+}
+
+/** Returns whether a session is still there: the next one of a position was there when the page before it was made. */
+const exists = ({ sessions, localSessions }: ServerReport, id: SessionId): boolean =>
+  (localSessions?.get(id) ?? sessions.get(id)) !== undefined
+
+function describe({ connections, tree }: ServerReport, session: Session): object {
+  const connection = connections.ofSession(session.id)
+  const operation = connection?.replyWriter.stats.lastOperation
+  return {
+    id: formatSessionId(session.id),
+    timeoutMs: session.timeout,
+    local: session.isLocal,
+    address: connection === undefined ? null : `${connection.host}:${connection.port}`,
+    ephemerals: tree.owners.ofSession(session.id).size,
+    watchedPaths: connection?.watchedPaths.size ?? 0,
+    lastOperation: operation === undefined ? null : operationOf(operation).name,
+  }
+}

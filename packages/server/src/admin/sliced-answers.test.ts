@@ -1,0 +1,160 @@
+import { OpCode } from '@zabra/protocol'
+import { ManualClock } from '@zabra/runtime'
+import { describe, expect, it } from 'vitest'
+import { RawClient, TestServer } from '../testing/test-server.ts'
+import { presentIn, SlicedAnswers } from './sliced-answers.ts'
+
+/** A clock that stands still but for what a test adds to `now`, and the turns of the event loop that are due. */
+function stepClock() {
+  const due: (() => void)[] = []
+  const clock = Object.assign(new ManualClock(), {
+    now: 0,
+    monotonic: () => clock.now,
+    immediate: (action: () => void) => void due.push(action),
+  })
+  return { clock, due }
+}
+
+describe('SlicedAnswers', () => {
+  it('gives all answers 3 ms of a turn together, in the order in which they were asked for', async () => {
+    const { clock, due } = stepClock()
+    const answers = new SlicedAnswers(clock)
+    const made: number[] = []
+    const all = Array.from({ length: 10 }, (_, i) =>
+      answers.run(() => {
+        clock.now++
+        return made.push(i)
+      }),
+    )
+    const turns = [made.length]
+    while (due.length > 0) {
+      due.shift()!()
+      turns.push(made.length)
+    }
+    expect(turns).toEqual([3, 6, 9, 10, 10])
+    expect(await Promise.all(all)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+  })
+
+  it('ends a chunk after a millisecond, and passes on the failure of an answer to its caller alone', async () => {
+    const { clock, due } = stepClock()
+    const answers = new SlicedAnswers(clock)
+    function* pieces(): Generator<string> {
+      for (let i = 0; i < 100; i++) {
+        clock.now += 0.0625
+        yield 'x'
+      }
+    }
+    const lengths: number[] = []
+    const reading = (async () => {
+      for await (const chunk of answers.chunksOf(pieces())) lengths.push(chunk.length)
+    })()
+    const failing = expect(answers.run(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
+    const throwing = expect(
+      answers.run(() => {
+        throw new Error('nor this')
+      }),
+    ).rejects.toThrow('nor this')
+    for (let turn = 0; turn < 100; turn++) {
+      due.shift()?.()
+      await Promise.resolve()
+    }
+    await Promise.all([reading, failing, throwing])
+    expect(lengths).toEqual([20, 20, 20, 20, 20])
+  })
+})
+
+it('presentIn ends with the last element that was there, though each one that is passed is added again', () => {
+  const set = new Set([1, 2, 3])
+  const passed: number[] = []
+  for (const one of presentIn(set)) {
+    passed.push(one)
+    set.delete(one)
+    set.add(one + 10)
+  }
+  expect(passed).toEqual([1, 2, 3])
+})
+
+describe('answers that many connections ask for at once', () => {
+  it.each(['mntr', 'srvr', 'stat', 'cons', 'wchs'])(
+    'are made over several turns of the event loop: %s',
+    async (word) => {
+      const fixture = await TestServer.start()
+      const clients = await Promise.all(Array.from({ length: 50 }, () => fixture.open()))
+      const now = fixture.clock.monotonic.bind(fixture.clock)
+      let passed = 0
+      fixture.clock.monotonic = () => now() + (passed += 0.5)
+      const immediate = fixture.clock.immediate.bind(fixture.clock)
+      const answered: number[] = [0]
+      fixture.clock.immediate = (action) =>
+        immediate(() => {
+          action()
+          answered.push(clients.filter(({ text }) => text !== '').length)
+        })
+      for (const client of clients) client.send(new TextEncoder().encode(word))
+      await fixture.untilIdle()
+      expect(answered.at(-1)).toBe(50)
+      expect(Math.max(...answered.map((count, i) => count - (answered[i - 1] ?? 0)))).toBeLessThan(20)
+    },
+  )
+
+  it('over HTTP too', async () => {
+    const fixture = await TestServer.start()
+    const now = fixture.clock.monotonic.bind(fixture.clock)
+    let passed = 0
+    fixture.clock.monotonic = () => now() + (passed += 0.5)
+    let answered = 0
+    const all = Array.from({ length: 50 }, async () => {
+      const { status } = await fixture.http.request('/commands/srvr')
+      expect(status).toBe(200)
+      answered++
+    })
+    await Promise.resolve()
+    expect(answered).toBeLessThan(10)
+    await fixture.untilIdle()
+    await Promise.all(all)
+    expect(answered).toBe(50)
+  })
+})
+
+describe('a client that does not read the answer to its command', () => {
+  const LONG = '/watched'.repeat(2000)
+
+  async function withManyWatches(): Promise<TestServer> {
+    const fixture = await TestServer.start()
+    const client = await fixture.connect()
+    client.batch(() => {
+      for (let i = 1; i <= 500; i++) client.read(i, OpCode.exists, `${LONG}/${i}`, true)
+    })
+    await fixture.untilIdle()
+    return fixture
+  }
+
+  it('gets as much of it as fits into the buffer of its connection, and is closed after ten seconds', async () => {
+    const fixture = await withManyWatches()
+    const reader = await fixture.open()
+    reader.send(new TextEncoder().encode('wchp'))
+    reader.connection.pause()
+    await fixture.untilIdle()
+    expect(reader.closed).toBe(false)
+    const logged = () => fixture.logLines.map(({ sentence }) => sentence).join()
+    expect(logged()).not.toContain('did not read')
+    await fixture.advance(10_500)
+    expect(logged()).toContain('Closed: it did not read the answer to its command')
+    reader.connection.resume()
+    await fixture.untilIdle()
+    expect(reader.text.length).toBeLessThan(500 * LONG.length * 0.1)
+  })
+
+  it('gets all of it once it reads', async () => {
+    const fixture = await withManyWatches()
+    const slow = new RawClient(fixture, (await fixture.open()).connection)
+    slow.send(new TextEncoder().encode('wchp'))
+    slow.connection.pause()
+    await fixture.untilIdle()
+    await fixture.advance(5000)
+    slow.connection.resume()
+    await fixture.untilIdle()
+    expect(slow.text.match(/watched\/\d+\n/g)).toHaveLength(500)
+    expect(slow.closed).toBe(true)
+  })
+})

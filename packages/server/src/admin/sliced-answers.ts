@@ -1,0 +1,92 @@
+import type { Clock } from '@zabra/runtime'
+
+/** Milliseconds of one turn of the event loop that all answers take together; work that has begun takes its own time. */
+const MAX_TURN_MS = 3
+/** Pieces of an answer that are made at once, unless they take `STEP_MS`, looked at after every `PIECES_PER_CHECK`. */
+const PIECES_PER_STEP = 200
+const PIECES_PER_CHECK = 20
+const STEP_MS = 1
+
+/** Makes the answers to commands and HTTP requests, in parts that share the time of a turn of the event loop. */
+export class SlicedAnswers {
+  readonly #clock: Pick<Clock, 'monotonic' | 'immediate'>
+  readonly #waiting: (() => void)[] = []
+  /** Milliseconds that were taken in this turn. */
+  #spent = 0
+  #isScheduled = false
+
+  constructor(clock: Pick<Clock, 'monotonic' | 'immediate'>) {
+    this.#clock = clock
+  }
+
+  /** Makes an answer, or a part of one: in this turn if there is time, else in a later one behind those that wait. */
+  run<T>(work: () => T | Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push(() => {
+        try {
+          resolve(work())
+        } catch (error) {
+          reject(error instanceof Error ? error : new Error(String(error)))
+        }
+      })
+      this.#proceed()
+    })
+  }
+
+  /** Yields pieces joined to chunks, each as soon as it is asked for. An empty piece stands for work without output yet. */
+  async *chunksOf(pieces: Iterable<string>): AsyncGenerator<string> {
+    const left = pieces[Symbol.iterator]()
+    for (let isDone = false; !isDone;) {
+      const chunk: string[] = []
+      isDone = (await this.run(() => this.#take(left, chunk))) !== undefined
+      const text = chunk.join('')
+      if (text !== '') yield text
+    }
+  }
+
+  /** Resolves to the result of a computation, whose steps yield empty strings. */
+  async result<T>(steps: Generator<string, T>): Promise<T> {
+    for (;;) {
+      const end = await this.run(() => this.#take(steps, []))
+      if (end !== undefined) return end.value
+    }
+  }
+
+  #proceed(): void {
+    while (this.#spent < MAX_TURN_MS) {
+      const work = this.#waiting.shift()
+      if (work === undefined) break
+      const begin = this.#clock.monotonic()
+      work()
+      this.#spent += this.#clock.monotonic() - begin
+    }
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    this.#clock.immediate(() => {
+      this.#isScheduled = false
+      this.#spent = 0
+      if (this.#waiting.length > 0) this.#proceed()
+    })
+  }
+
+  /** Takes the pieces of one step. Returns the end when they were the last ones. */
+  #take<T>(pieces: Iterator<string, T>, chunk: string[]): { readonly value: T } | undefined {
+    const end = this.#clock.monotonic() + STEP_MS
+    for (let taken = 1; ; taken++) {
+      const piece = pieces.next()
+      if (piece.done === true) return piece
+      chunk.push(piece.value)
+      if (taken === PIECES_PER_STEP) return undefined
+      if (taken % PIECES_PER_CHECK === 0 && this.#clock.monotonic() >= end) return undefined
+    }
+  }
+}
+
+/** Yields as many elements as there are now: a set and a map are iterated with those that are added meanwhile, perhaps without end. */
+export function* presentIn<T>(elements: Iterable<T> & { readonly size: number }): Generator<T> {
+  let left = elements.size
+  for (const element of elements) {
+    if (left-- === 0) return
+    yield element
+  }
+}
