@@ -31,6 +31,8 @@ export type Transport = 'memory' | 'tcp' | 'tls' | 'webSocket'
 export interface ConnectionHandler {
   /** Receives bytes. `chunk` is valid during the call only: copy what must outlive it. */
   data(chunk: Uint8Array): void
+  /** Called when bytes arrive that cannot be delivered yet, and are held. */
+  held?(): void
   /** Called when the write buffer is empty again after `write` returned false. */
   drain(): void
   /**
@@ -59,6 +61,8 @@ export interface Connection {
   readonly peer?: PeerIdentity | undefined
   /** Bytes accepted by `write` that are not sent yet. */
   readonly bufferedBytes: number
+  /** Memory of bytes that are received and not delivered: of an incomplete message, or from before a pause. Absent is 0. */
+  readonly heldBytes?: number
   /**
    * Whether the system has copied all bytes written, so that the arrays passed to `write` may be reused. Absent is false.
    */

@@ -71,6 +71,11 @@ export class SocketConnection implements Connection {
     return this.#socket.writableLength
   }
 
+  get heldBytes(): number {
+    const kept = this.#kept
+    return kept === undefined ? this.#socket.readableLength : kept.reduce((sum, { length }) => sum + length, 0)
+  }
+
   get canReuseBuffers(): boolean {
     return this.transport === 'tcp' && isNode && this.#socket.writableLength === 0
   }

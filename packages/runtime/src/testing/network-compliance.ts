@@ -45,6 +45,7 @@ export class ConnectionProbe {
           this.chunks.push(chunk.slice())
           this.onData(chunk)
         }),
+      held: () => this.#record('held', () => {}),
       drain: () => this.#record('drain', () => this.drains++),
       ended: () => {
         this.#record('ended', () => this.endedCount++)

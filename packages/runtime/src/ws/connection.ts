@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 import type { Cancel, Clock } from '../clock.ts'
 import {
@@ -7,10 +8,13 @@ import {
   type ConnectionHandler,
   type PeerIdentity,
 } from '../network.ts'
+import { PartialMessage } from './partial-message.ts'
 
 const HIGH_WATER = 64 * 1024
 /** Most bytes of one sent message; a peer may refuse longer ones. */
 const MESSAGE_BYTES = 64 * 1024
+/** Messages that are received while reading is paused are packed into arrays of at least so many bytes. */
+const KEPT_BYTES = 4096
 /** Close codes of RFC 6455. */
 const NORMAL = 1000
 const NO_STATUS = 1005
@@ -24,6 +28,8 @@ export interface WebSocketConnectionOptions {
   readonly clock: Clock
   /** 0 sends no pings. */
   readonly pingIntervalMs: number
+  /** The socket of an accepted connection, whose incomplete messages are counted. */
+  readonly socket?: Duplex
 }
 
 /** A byte stream over a WebSocket. It cannot be half open: when one side ends, both end. */
@@ -41,15 +47,17 @@ export class WebSocketConnection implements Connection {
   #paused = false
   #closed = false
   #isDestroyed = false
-  /** Messages received while paused: those in the last bytes read before the pause. */
+  readonly #partial = new PartialMessage()
+  /** The bytes of messages received while paused: those in the last bytes read before the pause. The last array may have room. */
   #queued: Uint8Array[] = []
+  #queuedInLast = 0
   /** Whether anything was received since the last ping. */
   #isAlive = true
   #cancelPing: Cancel = () => {}
 
   constructor(
     webSocket: WebSocket,
-    { remote, local, isSecure, peer, clock, pingIntervalMs }: WebSocketConnectionOptions,
+    { remote, local, isSecure, peer, clock, pingIntervalMs, socket }: WebSocketConnectionOptions,
   ) {
     this.#webSocket = webSocket
     this.#clock = clock
@@ -61,12 +69,19 @@ export class WebSocketConnection implements Connection {
     webSocket.on('message', (data: Buffer, isBinary) => this.#message(data, isBinary))
     webSocket.on('error', (error) => (this.#cause ??= error))
     webSocket.on('close', (code) => this.#closedBy(code))
+    webSocket.on('ping', (data: Buffer) => this.#pinged(data))
     webSocket.on('pong', () => (this.#isAlive = true))
+    // Behind the listener of the WebSocket, which delivers the messages that the chunk completes.
+    socket?.on('data', (chunk: Buffer) => this.#received(chunk))
     if (pingIntervalMs > 0) this.#pingAfter(pingIntervalMs)
   }
 
   get bufferedBytes(): number {
     return this.#webSocket.bufferedAmount
+  }
+
+  get heldBytes(): number {
+    return this.#queued.reduce((sum, { length }) => sum + length, this.#partial.byteSize)
   }
 
   setHandler(events: ConnectionHandler): void {
@@ -106,6 +121,17 @@ export class WebSocketConnection implements Connection {
     this.#webSocket.terminate()
   }
 
+  #received(chunk: Buffer): void {
+    this.#partial.push(chunk)
+    if (this.#partial.byteSize > 0 && !this.#closed) this.#events?.held?.()
+  }
+
+  /** Answers a ping, unless the peer does not read the answers to earlier ones. */
+  #pinged(data: Buffer): void {
+    if (this.bufferedBytes < HIGH_WATER && this.#webSocket.readyState === this.#webSocket.OPEN)
+      this.#webSocket.pong(data)
+  }
+
   #message(data: Buffer, isBinary: boolean): void {
     if (this.#isDestroyed) return
     this.#isAlive = true
@@ -114,10 +140,25 @@ export class WebSocketConnection implements Connection {
       return this.#webSocket.close(1003, 'binary messages only')
     }
     if (this.#events === undefined || this.#paused || this.#queued.length > 0) {
-      this.#queued.push(data)
+      this.#keep(data)
       // The handler is set before the turn ends, so the queue holds the messages of one read at most.
       if (this.#events === undefined) this.#webSocket.pause()
     } else if (data.length > 0) this.#events.data(data)
+  }
+
+  /** Packs a message behind those that wait: a peer can send ten thousand tiny ones in one chunk. */
+  #keep(data: Buffer): void {
+    const last = this.#queued.at(-1)
+    if (last !== undefined && last.length - this.#queuedInLast >= data.length) {
+      last.set(data, this.#queuedInLast)
+      this.#queuedInLast += data.length
+      return
+    }
+    if (last !== undefined) this.#queued[this.#queued.length - 1] = last.subarray(0, this.#queuedInLast)
+    const next = new Uint8Array(Math.max(KEPT_BYTES, data.length))
+    next.set(data)
+    this.#queued.push(next)
+    this.#queuedInLast = data.length
   }
 
   #deliverSoon(): void {
@@ -126,7 +167,8 @@ export class WebSocketConnection implements Connection {
 
   #deliver(): void {
     while (!this.#paused && !this.#closed && !this.#isDestroyed && this.#queued.length > 0) {
-      const data = this.#queued.shift()!
+      const bytes = this.#queued.shift()!
+      const data = this.#queued.length === 0 ? bytes.subarray(0, this.#queuedInLast) : bytes
       if (data.length > 0) this.#events!.data(data)
     }
     if (!this.#paused && !this.#closed) this.#webSocket.resume()

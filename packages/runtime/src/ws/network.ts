@@ -27,6 +27,9 @@ export interface WebSocketNetworkOptions extends WebSocketListenOptions {
 type ListenAt = Parameters<Network['listen']>[0]
 
 const MAX_MESSAGE_BYTES = 2 ** 20
+/** Most fragments of a message: one for so many bytes of the longest message, and some in any case. */
+const BYTES_PER_FRAGMENT = 4096
+const MIN_FRAGMENTS = 256
 
 /** Returns a network of byte streams over binary WebSocket messages; message boundaries have no meaning. */
 export function webSocketNetwork(options: WebSocketNetworkOptions): Network {
@@ -52,7 +55,9 @@ class WebSocketNetwork implements Network {
       noServer: true,
       clientTracking: false,
       perMessageDeflate: false,
+      autoPong: false,
       maxPayload: maxMessageBytes,
+      maxFragments: Math.max(MIN_FRAGMENTS, Math.ceil(maxMessageBytes / BYTES_PER_FRAGMENT)),
     })
     server.on('wsClientError', (error, socket) => {
       refused(new NetworkError(`A WebSocket was refused: ${error.message}`, 'EPROTO', { cause: error }))
@@ -77,6 +82,7 @@ class WebSocketNetwork implements Network {
             peer,
             clock,
             pingIntervalMs,
+            socket,
           })
           accepted(connection)
         })
@@ -106,6 +112,7 @@ class WebSocketNetwork implements Network {
       }
       const webSocket = new WebSocket(url, {
         perMessageDeflate: false,
+        autoPong: false,
         maxPayload: Math.max(maxMessageBytes, MAX_MESSAGE_BYTES),
         ...client,
       })

@@ -1,5 +1,6 @@
 // oxlint-disable-next-line no-restricted-imports -- a plain request checks what the port says to it
 import { get } from 'node:http'
+import { connect, type Socket } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { WebSocket, type ClientOptions } from 'ws'
 import { ManualClock } from '../manual-clock.ts'
@@ -12,9 +13,13 @@ import { webSocketClientNetwork } from '../web/index.ts'
 import { webSocketNetwork } from './index.ts'
 
 const listeners: Listener[] = []
-const sockets: WebSocket[] = []
+const sockets: (WebSocket | Socket)[] = []
 afterEach(async () => {
-  for (const socket of sockets.splice(0)) socket.on('error', () => {}).terminate()
+  for (const socket of sockets.splice(0)) {
+    socket.on('error', () => {})
+    if (socket instanceof WebSocket) socket.terminate()
+    else socket.destroy()
+  }
   for (const listener of listeners.splice(0)) await listener.close()
 })
 
@@ -58,6 +63,24 @@ async function serve(limits: WebSocketListenOptions = {}, tls?: Parameters<typeo
       })
     },
   }
+}
+
+/** Returns a frame of a client, with a mask of zeros. `type`: 0x80 for the last fragment, and the op code. */
+const frame = (type: number, payload: ArrayLike<number>): Buffer =>
+  Buffer.from([type, 0x80 | payload.length, 0, 0, 0, 0, ...Array.from(payload)])
+
+/** Resolves to a socket on which a WebSocket is open. */
+function rawWebSocket(port: number): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1')
+    sockets.push(socket)
+    socket.on('error', reject)
+    socket.once('data', () => resolve(socket))
+    const key = Buffer.alloc(16).toString('base64')
+    socket.write(
+      `GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${key}\r\n\r\n`,
+    )
+  })
 }
 
 const closing = (socket: WebSocket): Promise<number> =>
@@ -122,6 +145,65 @@ describe('a WebSocket listener', () => {
     expect(await closing(texting)).toBe(1003)
     await text.until(() => text.closed !== undefined)
     expect(text.closed?.cause?.message).toMatch(/only binary messages are read/)
+  })
+
+  describe('counts what a peer makes it hold:', () => {
+    it('fragments of an incomplete message, until it is complete', async () => {
+      const server = await serve()
+      const { socket } = await server.open()
+      const probe = await server.next()
+      const held = (): number => probe.connection.heldBytes ?? 0
+      socket.send(new Uint8Array(50_000), { fin: false })
+      await probe.until(() => held() >= 50_000)
+      expect(probe.length).toBe(0)
+      for (let i = 0; i < 200; i++) socket.send(Uint8Array.of(1), { fin: false })
+      await probe.until(() => held() >= 50_000 + 200 * 150)
+      socket.send(Uint8Array.of(1))
+      await probe.until(() => probe.length === 50_201)
+      socket.send(new Uint8Array(40_000))
+      await probe.until(() => probe.length === 90_201)
+      await probe.until(() => held() === 0)
+    })
+
+    it('a message with more fragments than one for each 4 KiB closes its connection', async () => {
+      const server = await serve({ maxMessageBytes: 2 ** 20 })
+      const { socket } = await server.open()
+      const probe = await server.next()
+      for (let i = 0; i < 300; i++) socket.send(Uint8Array.of(1), { fin: false })
+      expect(await closing(socket)).toBe(1008)
+      await probe.until(() => probe.closed !== undefined)
+      expect(probe.closed?.cause?.message).toMatch(/Too many message fragments/)
+    })
+
+    it('tiny messages that come while it is paused', async () => {
+      const server = await serve()
+      const raw = await rawWebSocket(server.port)
+      const probe = await server.next()
+      probe.onData = () => probe.connection.pause()
+      const messages = 9000
+      raw.write(Buffer.concat(Array.from({ length: messages }, (_, i) => frame(0x82, [i & 255]))))
+      await probe.until(() => probe.length > 0)
+      while (probe.length < messages) {
+        expect(probe.connection.heldBytes).toBeLessThan(140_000)
+        probe.connection.resume()
+        await server.clock.untilIdle()
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      expect([...probe.bytes]).toEqual(Array.from({ length: messages }, (_, i) => i & 255))
+    })
+
+    it('answers to pings: to none while the peer does not read those to earlier ones', async () => {
+      const server = await serve()
+      const raw = await rawWebSocket(server.port)
+      const probe = await server.next()
+      raw.pause()
+      const pings = Buffer.concat(Array.from({ length: 1000 }, () => frame(0x89, new Uint8Array(125))))
+      for (let i = 0; i < 120; i++) raw.write(pings)
+      raw.write(frame(0x82, [7]))
+      await probe.until(() => probe.length === 1)
+      expect(probe.connection.bufferedBytes).toBeLessThan(200_000)
+      raw.destroy()
+    })
   })
 
   it('carries a stream regardless of message boundaries', async () => {

@@ -94,6 +94,7 @@ describe('fifty answers that are asked for at once', () => {
     'are made over several turns of the event loop: %s',
     async (word) => {
       const fixture = await PipelineFixture.open({
+        clock: new ManualClock(),
         sessions: new SessionTracker(1000, 0),
         createPipeline: (context) => new ReadOnlyPipeline(context),
       })

@@ -119,7 +119,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
       watches: this.watchBytes,
       identities: this.#identityBytes,
       unsent: this.flow.unsentBytes + this.replyWriter.writer.length,
-      partial: this.#splitter.byteSize,
+      partial: this.#splitter.byteSize + this.flow.heldBytes,
       waiting: this.requests.byteSize,
     }
   }
@@ -137,6 +137,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
       this.flow.unsentBytes +
       this.replyWriter.writer.length +
       this.#splitter.byteSize +
+      this.flow.heldBytes +
       this.requests.byteSize
     const charged = CONNECTION_BYTES + Math.floor(held / COUNTED_BYTES) * COUNTED_BYTES
     if (charged === this.chargedBytes) return
@@ -423,6 +424,10 @@ class ConnectionEvents implements ConnectionHandler {
 
   data(chunk: Uint8Array): void {
     this.#service.runTurn(() => this.#connection.onData(chunk))
+  }
+
+  held(): void {
+    this.#service.runTurn(() => this.#connection.countMemory())
   }
 
   drain(): void {

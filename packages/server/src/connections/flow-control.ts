@@ -33,6 +33,11 @@ export class FlowControl {
     return this.#wire.bufferedBytes
   }
 
+  /** Memory of bytes that the socket holds until it can deliver them. */
+  get heldBytes(): number {
+    return this.#wire.heldBytes ?? 0
+  }
+
   send(bytes: Uint8Array): void {
     if (!this.#wire.write(bytes)) this.isBackpressured = true
   }

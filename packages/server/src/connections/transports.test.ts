@@ -14,6 +14,7 @@ import {
   ManualClock,
   MemoryDisk,
   MemoryNetwork,
+  type Connection,
   type Logger,
   type Network,
   type TlsOptions,
@@ -31,7 +32,7 @@ const path = (name: string): string =>
 const aliceName = 'CN=alice,OU=Tests,O=Zabra\\, Inc.,C=DE'
 
 const servers: Server[] = []
-const callers: NetworkClient[] = []
+const callers: { readonly connection: Pick<Connection, 'destroy'> }[] = []
 const folders: string[] = []
 afterEach(async () => {
   for (const { connection } of callers.splice(0)) connection.destroy()
@@ -213,6 +214,38 @@ describe('clients with many watch events that do not read', () => {
     expect(reasons).toEqual([expect.stringMatching(/^Closed: \d{8} bytes are not read by the client$/)])
     const other = await call(server, 'clientPort', nodePlatform().network)
     expect(await other.session()).toBeGreaterThan(0n)
+  })
+})
+
+describe('the memory for clients', () => {
+  it('counts messages over WebSockets that are never completed, and the connections with most of them are cut', async () => {
+    const cuts: object[] = []
+    const warn = (facts: object, sentence: string): void => {
+      if (sentence.startsWith('Cut the connection')) cuts.push(facts)
+    }
+    const settings = { clientPort: 0, webSocketPort: 0, maxClientCnxns: 0, clientMemoryBytes: 4_000_000 }
+    const server = await serve(settings, { warn })
+    const honest = await open(server, 'webSocketPort', webSockets)
+    const { address } = server.listeners.find(({ key }) => key === 'webSocketPort')!
+    const key = btoa('0'.repeat(16))
+    const upgrade = `GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${key}\r\n\r\n`
+    // The first fragment of a binary message, of a million bytes of which most never come.
+    const fragment = new Uint8Array(60_000)
+    fragment.set([0x02, 0xff, 0, 0, 0, 0, 0, 0x0f, 0, 0])
+    let closed = 0
+    await Promise.all(
+      Array.from({ length: 100 }, async () => {
+        const connection = await nodePlatform().network.connect(address)
+        connection.setHandler({ data() {}, drain() {}, closed: () => void closed++ })
+        connection.write(new TextEncoder().encode(upgrade))
+        connection.write(fragment)
+        callers.push({ connection })
+      }),
+    )
+    while (closed < 35) await new Promise((resolve) => setImmediate(resolve))
+    for (const cut of cuts as { partial: number; unsent: number }[]) expect(cut.partial).toBeGreaterThan(59_000)
+    expect(cuts.length).toBeGreaterThan(0)
+    expect((await honest.request(1, OpCode.getData, get('/'))).err).toBe(0)
   })
 })
 
