@@ -73,7 +73,9 @@ export class SocketConnection implements Connection {
 
   get heldBytes(): number {
     const kept = this.#kept
-    return kept === undefined ? this.#socket.readableLength : kept.reduce((sum, { length }) => sum + length, 0)
+    return kept === undefined
+      ? this.#socket.readableLength
+      : kept.reduce((sum, { length }) => sum + length, 0)
   }
 
   get canReuseBuffers(): boolean {

@@ -37,7 +37,10 @@ it('a partial message takes the chunks that hold a part of it, and nothing once 
 it('a partial message is one exactly while bytes of a frame or of a message are missing, wherever the chunks end', () => {
   const frames = fc.array(
     fc.record({
-      fragments: fc.array(fc.constantFrom(0, 1, 125, 126, 300, 65_535, 65_536), { minLength: 1, maxLength: 3 }),
+      fragments: fc.array(fc.constantFrom(0, 1, 125, 126, 300, 65_535, 65_536), {
+        minLength: 1,
+        maxLength: 3,
+      }),
       isMasked: fc.boolean(),
       pings: fc.boolean(),
     }),

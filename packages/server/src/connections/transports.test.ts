@@ -243,7 +243,8 @@ describe('the memory for clients', () => {
       }),
     )
     while (closed < 35) await new Promise((resolve) => setImmediate(resolve))
-    for (const cut of cuts as { partial: number; unsent: number }[]) expect(cut.partial).toBeGreaterThan(59_000)
+    for (const cut of cuts as { partial: number; unsent: number }[])
+      expect(cut.partial).toBeGreaterThan(59_000)
     expect(cuts.length).toBeGreaterThan(0)
     expect((await honest.request(1, OpCode.getData, get('/'))).err).toBe(0)
   })

@@ -137,8 +137,8 @@ export class AdminServer {
         handle: async ({ path, method }) => {
           if (path !== '/metrics') return text(404, 'There is nothing here. Try /metrics.\n')
           return method === 'GET' || method === 'HEAD'
-              ? this.#answers.run(() => this.#metrics())
-              : notAllowed(method, READ)
+            ? this.#answers.run(() => this.#metrics())
+            : notAllowed(method, READ)
         },
         failed: (error) => this.#logFailure(error),
       },

@@ -46,7 +46,10 @@ class ManySessions {
     let step = steps.next()
     for (; step.done !== true; step = steps.next()) count++
     const { status, body } = step.value as HttpResponse
-    const { sessions = [], next } = JSON.parse(body as string) as { sessions?: { id: string }[]; next?: string }
+    const { sessions = [], next } = JSON.parse(body as string) as {
+      sessions?: { id: string }[]
+      next?: string
+    }
     return { status, ids: sessions.map(({ id }) => BigInt(id)), next, passed: this.passed, steps: count }
   }
 }
@@ -71,7 +74,10 @@ describe('the pages of a hundred thousand sessions', () => {
     const { next } = many.page('limit=1000')
     many.table.delete(1000n)
     many.table.delete(1001n)
-    expect(many.page(`limit=3&after=${String(next)}`)).toMatchObject({ ids: [1002n, 1003n, 1004n], passed: 4 })
+    expect(many.page(`limit=3&after=${String(next)}`)).toMatchObject({
+      ids: [1002n, 1003n, 1004n],
+      passed: 4,
+    })
     const again = many.page(`limit=2&after=${formatSessionId(60_000n)}`)
     expect(again).toMatchObject({ ids: [60_001n, 60_002n] })
     expect(again.steps).toBeGreaterThan(59_000)

@@ -19,7 +19,7 @@ const MAX_POSITIONS = 16
 export class SessionPages {
   readonly #positions = new Map<SessionId, Iterator<Session>>()
   /** The server whose sessions the positions are in: another role has another one. */
-  #server: ServerReport | undefined
+  #server: ServerReport | undefined;
 
   /** Returns the answer to a request for a page, made in steps that yield empty strings. */
   *page(server: ServerReport, { query }: HttpRequest): Generator<string, HttpResponse> {
