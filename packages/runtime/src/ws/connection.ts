@@ -1,4 +1,3 @@
-import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 import type { Cancel, Clock } from '../clock.ts'
 import {
@@ -29,7 +28,7 @@ export interface WebSocketConnectionOptions {
   /** 0 sends no pings. */
   readonly pingIntervalMs: number
   /** The socket of an accepted connection, whose incomplete messages are counted. */
-  readonly socket?: Duplex
+  readonly socket?: { on(event: 'data', listener: (chunk: Uint8Array) => void): unknown }
 }
 
 /** A byte stream over a WebSocket. It cannot be half open: when one side ends, both end. */
@@ -72,7 +71,7 @@ export class WebSocketConnection implements Connection {
     webSocket.on('ping', (data: Buffer) => this.#pinged(data))
     webSocket.on('pong', () => (this.#isAlive = true))
     // Behind the listener of the WebSocket, which delivers the messages that the chunk completes.
-    socket?.on('data', (chunk: Buffer) => this.#received(chunk))
+    socket?.on('data', (chunk) => this.#received(chunk))
     if (pingIntervalMs > 0) this.#pingAfter(pingIntervalMs)
   }
 
@@ -121,7 +120,7 @@ export class WebSocketConnection implements Connection {
     this.#webSocket.terminate()
   }
 
-  #received(chunk: Buffer): void {
+  #received(chunk: Uint8Array): void {
     this.#partial.push(chunk)
     if (this.#partial.byteSize > 0 && !this.#closed) this.#events?.held?.()
   }

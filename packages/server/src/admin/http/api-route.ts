@@ -1,11 +1,11 @@
 import type { HttpRequest, HttpResponse } from '@zabra/runtime'
 import type { SessionId } from '../../core/types.ts'
 import type { AdminTarget } from '../admin-target.ts'
+import type { ServerReport } from '../server-report.ts'
 import type { SlicedAnswers } from '../sliced-answers.ts'
 import type { LogLevelControl } from './log-level.ts'
 import type { ClusterProbe } from './cluster-probe.ts'
 import type { AdminRole } from './roles.ts'
-import type { SessionPages } from './session-pages.ts'
 
 /** A request to the API. */
 export interface ApiCall {
@@ -16,7 +16,8 @@ export interface ApiCall {
   readonly session: SessionId
   readonly cluster: ClusterProbe
   readonly answers: SlicedAnswers
-  readonly sessionPages: SessionPages
+  /** Makes the pages of a list of sessions, in steps that yield empty strings. */
+  readonly sessionPages: { page(server: ServerReport, request: HttpRequest): Generator<string, HttpResponse> }
 }
 
 /** An operation of the API. */
