@@ -76,6 +76,8 @@ class ClientConnection implements RequestClient, HandshakeClient {
   #handshake: SessionHandshake | undefined
   #watchedPaths: WatchedPaths | undefined
   #closesAfterFlush = false
+  /** Called after the last reply, once the connection takes no more requests. */
+  #onAnswered: (() => void) | undefined
 
   constructor(service: ClientService, wire: Connection, host: string) {
     const { settings, platform, auth } = service
@@ -155,6 +157,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
       return this.destroy(`Closed: ${unsentBytes} bytes are not read by the client`)
     if (!this.requests.isReplying) {
       if (this.replyWriter.writer.length > 0) this.flow.flushWriter(this.replyWriter.writer)
+      if (this.#onAnswered !== undefined && this.#isAnswered) this.#endReplies()
       if (this.#closesAfterFlush) this.#end()
     }
     this.countMemory()
@@ -167,6 +170,24 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.#closesAfterFlush = true
     this.#service.flushQueue.add(this)
     this.#noteClosed(reason, context)
+    this.#endReplies()
+  }
+
+  finishRequests(onAnswered: () => void): void {
+    if (this.phase !== 'open') return onAnswered()
+    this.#onAnswered = onAnswered
+    this.flow.pause(PauseReason.stop)
+    this.#service.flushQueue.add(this)
+  }
+
+  /** Whether every request that has arrived has its reply. */
+  get #isAnswered(): boolean {
+    return this.requests.length === 0 && !this.flow.isPausedFor(PauseReason.turn)
+  }
+
+  #endReplies(): void {
+    this.#onAnswered?.()
+    this.#onAnswered = undefined
   }
 
   destroy(reason: string, context?: object): void {
@@ -225,6 +246,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     // Earlier requests, which are queued, may have spent the share.
     if (!this.flow.isPausedFor(PauseReason.turn)) this.#parse(() => this.#splitter.resume())
     this.#throttle()
+    if (this.#onAnswered !== undefined) this.#service.flushQueue.add(this)
   }
 
   waitForTurn(): void {
@@ -266,6 +288,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.#detector = undefined
     this.#handshake?.cancel()
     this.requests.cancel()
+    this.#endReplies()
     this.#service.memory.change(-this.chargedBytes)
     this.chargedBytes = 0
     this.#service.removeConnection(this)

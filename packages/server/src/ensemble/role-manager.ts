@@ -165,18 +165,15 @@ export class RoleManager {
     )
   }
 
-  /** Transfers leadership before a close, if another member can take over at once. A standalone server replies to its accepted writes. */
+  /** Replies to the requests of clients before a close, then transfers leadership if another member can take over at once. */
   async prepareClose(): Promise<void> {
     this.#isClosing = true
+    const { clientPorts, settings } = this.#context
+    // Clients that connect from now on try another server at once.
+    void clientPorts.close()
+    await this.#role?.finishRequests()
     const role = this.#role
-    if (!(role instanceof LeaderRole)) return
-    const { clientPorts, snapshots, settings } = this.#context
-    if (this.#election === undefined) {
-      role.stopAccepting()
-      void clientPorts.close()
-      await snapshots.stop()
-      return role.drain()
-    }
+    if (!(role instanceof LeaderRole) || this.#election === undefined) return
     const { syncLimit, tickTimeMs } = settings
     const ended = new Promise<void>((resolve) => {
       this.#onRoleEnded = resolve
