@@ -165,7 +165,7 @@ export class Ensemble {
     mkdirSync(dataDir, { recursive: true })
     writeFileSync(join(dataDir, 'myid'), String(id))
     this.#folders.set(id, dataDir)
-    const server = await Server.start({
+    const server = await Server.plan({
       kind,
       dataDir,
       ...(port === undefined ? {} : { port }),
@@ -181,6 +181,7 @@ export class Ensemble {
       },
     })
     this.#members.set(id, server)
+    await server.start()
   }
 
   /** Ids of the members that run. */

@@ -4,7 +4,7 @@ import { treeDifferences } from './tree-differences.ts'
 import type { Ensemble } from './ensemble.ts'
 import { History } from './history.ts'
 import { KazooWriter } from './kazoo-writer.ts'
-import { Writer } from './writer.ts'
+import { Writer, type Retries } from './writer.ts'
 
 const WRITERS = 4
 
@@ -13,6 +13,8 @@ export interface LoadOptions {
   readonly sessionTimeout: number
   /** Number of kazoo processes that write too; none by default. */
   readonly kazoo?: number
+  /** Whether the clients retry their writes; never by default, so that each lost connection leaves a write of unknown outcome. */
+  readonly retries?: Retries
 }
 
 /** The result of a run under load. */
@@ -32,16 +34,16 @@ export interface LoadResult {
  */
 export async function runUnderLoad(
   ensemble: Ensemble,
-  { seed, sessionTimeout, kazoo = 0 }: LoadOptions,
+  { seed, sessionTimeout, kazoo = 0, retries = 'never' }: LoadOptions,
   disturb: (waitForWrites: (count: number) => Promise<void>) => Promise<void>,
 ): Promise<LoadResult> {
   const prng = new Prng(seed)
   const history = new History()
-  const servers = ensemble.ids.map((id) => ensemble.member(id).address)
+  const servers = ensemble.running.map((id) => ensemble.member(id).address)
   const writers: Writer[] = []
   for (let index = 0; index < WRITERS; index++)
     writers.push(
-      await Writer.start(`w${index}`, servers, history, new Prng(prng.int(2 ** 31)), sessionTimeout),
+      await Writer.start(`w${index}`, servers, history, new Prng(prng.int(2 ** 31)), sessionTimeout, retries),
     )
   const kazooWriters: KazooWriter[] = []
   for (let index = 0; index < kazoo; index++)

@@ -8,7 +8,7 @@ const script = resolve(import.meta.dirname, '../../python/ensemble.py')
 
 /** Returns the last output of every member, for failure messages. */
 export const outputs = (ensemble: Ensemble): string =>
-  ensemble.ids.map((id) => `--- ${id}\n${ensemble.member(id).output.slice(-6000)}`).join('\n')
+  ensemble.running.map((id) => `--- ${id}\n${ensemble.member(id).output.slice(-6000)}`).join('\n')
 
 /** Writes through each member that runs and reads at every other one, with kazoo. */
 export async function writeThroughAll(ensemble: Ensemble, label: string): Promise<void> {

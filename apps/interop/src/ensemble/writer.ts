@@ -14,6 +14,12 @@ interface NumberedWrites {
 const numberedWrites = (): NumberedWrites => ({ sent: 0, acknowledged: new Set(), unknown: new Set() })
 const most = (numbers: Iterable<number>): number => Math.max(0, ...numbers)
 
+/**
+ * `never`: a call whose connection is lost fails, and its write has an unknown outcome. `idempotent`: writes are versioned or declared
+ * idempotent and retried by the client, as those of an application that must not lose any; no call may fail.
+ */
+export type Retries = 'never' | 'idempotent'
+
 /** A client of an ensemble that writes and reads sequentially and records the result of each request. */
 export class Writer {
   readonly name: string
@@ -23,13 +29,20 @@ export class Writer {
   readonly #created = numberedWrites()
   readonly #counted = numberedWrites()
   readonly #paired = numberedWrites()
+  readonly #retries: Retries
+  /** The options of every call. */
+  readonly #call: { readonly retry?: false; readonly timeoutMs: number }
   #lastRead = 0
+  /** The versions of the znodes that retried writes change. */
+  readonly #versions = { counter: 0, left: 0, right: 0 }
 
-  private constructor(name: string, client: Client, history: History, prng: Prng) {
+  private constructor(name: string, client: Client, history: History, prng: Prng, retries: Retries) {
     this.name = name
     this.#client = client
     this.#history = history
     this.#prng = prng
+    this.#retries = retries
+    this.#call = retries === 'never' ? { retry: false, timeoutMs: 20_000 } : { timeoutMs: 60_000 }
   }
 
   static async start(
@@ -38,9 +51,10 @@ export class Writer {
     history: History,
     prng: Prng,
     sessionTimeout: number,
+    retries: Retries = 'never',
   ): Promise<Writer> {
     const client = await connect({ servers, sessionTimeoutMs: sessionTimeout, waitForever: true })
-    const writer = new Writer(name, client, history, prng)
+    const writer = new Writer(name, client, history, prng, retries)
     await client.mkdirp('/live')
     for (const path of ['', '/created', '/pairs', '/counter', '/left', '/right'])
       await client.create(writer.#path(path), { data: text(0) })
@@ -76,7 +90,8 @@ export class Writer {
 
   async #create(): Promise<void> {
     await this.#write(this.#created, async (n) => {
-      const options = { retry: false, protected: false, timeoutMs: 20_000 } as const
+      const idempotent = this.#retries === 'idempotent'
+      const options = { ...this.#call, protected: false, idempotent } as const
       return (await this.#client.create(this.#path(`/created/${n}`), { ...options, data: text(n) })).stat
         .czxid
     })
@@ -84,22 +99,39 @@ export class Writer {
 
   async #count(): Promise<void> {
     await this.#write(this.#counted, async (n) => {
-      const path = this.#path('/counter')
-      return (await this.#client.setData(path, text(n), { retry: false, timeoutMs: 20_000 })).mzxid
+      const version =
+        this.#retries === 'idempotent' ? { version: this.#versions.counter, idempotent: true } : {}
+      const stat = await this.#client.setData(this.#path('/counter'), text(n), { ...this.#call, ...version })
+      this.#versions.counter = stat.version
+      return stat.mzxid
     })
   }
 
   async #pair(): Promise<void> {
     await this.#write(this.#paired, async (n) => {
-      const results = await this.#client.multi(
-        [
-          { op: 'setData', path: this.#path('/left'), data: text(n) },
-          { op: 'create', path: this.#path(`/pairs/${n}`), data: null },
-          { op: 'setData', path: this.#path('/right'), data: text(n) },
-        ],
-        { retry: false, timeoutMs: 20_000 },
-      )
-      return results[0].mzxid
+      const idempotent = this.#retries === 'idempotent'
+      const version = (name: 'left' | 'right') => (idempotent ? { version: this.#versions[name] } : {})
+      try {
+        const [left, , right] = await this.#client.multi(
+          [
+            { op: 'setData', path: this.#path('/left'), data: text(n), ...version('left') },
+            { op: 'create', path: this.#path(`/pairs/${n}`), data: null },
+            { op: 'setData', path: this.#path('/right'), data: text(n), ...version('right') },
+          ],
+          this.#call,
+        )
+        this.#versions.left = left.version
+        this.#versions.right = right.version
+        return left.mzxid
+      } catch (error) {
+        if (!idempotent || (error as { maybeApplied?: boolean }).maybeApplied !== true) throw error
+        // A multi is applied once or not at all: its new znode says which.
+        const stat = await this.#client.exists(this.#path(`/pairs/${n}`), this.#call)
+        if (stat === undefined) throw error
+        this.#versions.left++
+        this.#versions.right++
+        return stat.czxid
+      }
     })
   }
 
@@ -114,7 +146,7 @@ export class Writer {
       if ((error as { maybeApplied?: boolean }).maybeApplied === true) {
         kind.unknown.add(n)
         this.#history.unknown++
-      } else if (!isConnectionFailure(error))
+      } else if (!this.#mayFail(error))
         this.#history.addViolation(`${this.name}: write ${n} failed with ${String(error)}`)
     }
   }
@@ -133,12 +165,11 @@ export class Writer {
   /** Checks that a read after a sync sees the writes of others acknowledged before the sync. */
   async #readOther(other: Writer): Promise<void> {
     const least = other.acknowledgedCount
-    const options = { retry: false, timeoutMs: 20_000 } as const
     // Both are sent in one turn of the event loop, so one member processes them in order, or both fail.
-    const sync = this.#client.sync('/', options).then(
+    const sync = this.#client.sync('/', this.#call).then(
       () => true,
       (error: unknown) => {
-        if (!isConnectionFailure(error))
+        if (!this.#mayFail(error))
           this.#history.addViolation(`${this.name}: sync failed with ${String(error)}`)
         return false
       },
@@ -150,12 +181,16 @@ export class Writer {
 
   async #read(path: string): Promise<number | undefined> {
     try {
-      return number((await this.#client.getData(path, { retry: false, timeoutMs: 20_000 })).data)
+      return number((await this.#client.getData(path, this.#call)).data)
     } catch (error) {
-      if (!isConnectionFailure(error))
+      if (!this.#mayFail(error))
         this.#history.addViolation(`${this.name}: a read failed with ${String(error)}`)
       return undefined
     }
+  }
+
+  #mayFail(error: unknown): boolean {
+    return this.#retries === 'never' && isConnectionFailure(error)
   }
 
   /** Checks the final tree against the results of the writes. `reader` must be synchronized. */

@@ -117,13 +117,15 @@ export class Server {
   }
 
   static async start(options: ServerOptions): Promise<Server> {
-    const server = new Server(
-      options,
-      options.port ?? (await freePort()),
-      options.dataDir ?? scratch(options.kind),
-    )
+    const server = await Server.plan(options)
     await server.start()
     return server
+  }
+
+  /** Chooses the port and the folder of a server without starting it. */
+  static async plan(options: ServerOptions): Promise<Server> {
+    const port = options.port ?? (await freePort())
+    return new Server(options, port, options.dataDir ?? scratch(options.kind))
   }
 
   get address(): string {

@@ -40,6 +40,8 @@ export interface ClientChannel extends NotifiedWatcher, Flushable, WaitingChanne
   waitForTurn(): void
   /** Sends the buffered bytes, then closes. Logs the reason with the fields of `context`. The session continues without a connection. */
   closeAfterFlush(reason: string, context?: object): void
+  /** Reads no more. Calls `onAnswered` once each request that has arrived has its reply, or the connection closes. */
+  finishRequests(onAnswered: () => void): void
   /** Closes at once. The session continues without a connection. */
   destroy(reason: string, context?: object): void
 }

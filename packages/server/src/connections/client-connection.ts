@@ -78,6 +78,8 @@ class ClientConnection implements RequestClient, HandshakeClient {
   #closesAfterFlush = false
   /** Continues the answer to a four-letter command, whose client did not read it as fast as it was made. */
   #onDrained: (() => void) | undefined
+  /** Called after the last reply, once the connection takes no more requests. */
+  #onAnswered: (() => void) | undefined
 
   constructor(service: ClientService, wire: Connection, host: string) {
     const { settings, platform, auth } = service
@@ -158,6 +160,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
       return this.destroy(`Closed: ${unsentBytes} bytes are not read by the client`)
     if (!this.requests.isReplying) {
       if (this.replyWriter.writer.length > 0) this.flow.flushWriter(this.replyWriter.writer)
+      if (this.#onAnswered !== undefined && this.#isAnswered) this.#endReplies()
       if (this.#closesAfterFlush) this.#end()
     }
     this.countMemory()
@@ -170,6 +173,24 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.#closesAfterFlush = true
     this.#service.flushQueue.add(this)
     this.#noteClosed(reason, context)
+    this.#endReplies()
+  }
+
+  finishRequests(onAnswered: () => void): void {
+    if (this.phase !== 'open') return onAnswered()
+    this.#onAnswered = onAnswered
+    this.flow.pause(PauseReason.stop)
+    this.#service.flushQueue.add(this)
+  }
+
+  /** Whether every request that has arrived has its reply. */
+  get #isAnswered(): boolean {
+    return this.requests.length === 0 && !this.flow.isPausedFor(PauseReason.turn)
+  }
+
+  #endReplies(): void {
+    this.#onAnswered?.()
+    this.#onAnswered = undefined
   }
 
   destroy(reason: string, context?: object): void {
@@ -228,6 +249,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     // Earlier requests, which are queued, may have spent the share.
     if (!this.flow.isPausedFor(PauseReason.turn)) this.#parse(() => this.#splitter.resume())
     this.#throttle()
+    if (this.#onAnswered !== undefined) this.#service.flushQueue.add(this)
   }
 
   waitForTurn(): void {
@@ -271,6 +293,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.#detector = undefined
     this.#handshake?.cancel()
     this.requests.cancel()
+    this.#endReplies()
     this.#service.memory.change(-this.chargedBytes)
     this.chargedBytes = 0
     this.#service.removeConnection(this)

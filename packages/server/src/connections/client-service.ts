@@ -298,9 +298,29 @@ export class ClientService {
     this.#isStopped = true
   }
 
-  /** Flushes and closes every connection. Those that do not read their last bytes within a second are destroyed. */
-  async closeConnections(): Promise<void> {
+  /**
+   * Closes all connections of a server that stops, once every request that has arrived has its reply, or after `timeoutMs`: a client
+   * must not be left without the outcome of a write, nor without the event of one. Connections that do not read their last bytes
+   * within a second are destroyed.
+   */
+  async closeConnections(timeoutMs: number): Promise<void> {
     const reason = 'Closed: the server is stopping'
+    await new Promise<void>((resolve) => {
+      const cancel = this.platform.clock.after(timeoutMs, 'last replies of a server that stops', resolve)
+      let left = 1
+      const onAnswered = (): void => {
+        if (--left > 0) return
+        cancel()
+        resolve()
+      }
+      this.runTurn(() => {
+        for (const channel of this.connections) {
+          left++
+          channel.finishRequests(onAnswered)
+        }
+      })
+      onAnswered()
+    })
     this.runTurn(() => {
       for (const channel of this.connections) channel.closeAfterFlush(reason)
     })

@@ -10,10 +10,10 @@ export const BACKLOG_LIMIT = 1 << 20
 export const LINGER_MS = 10_000
 
 /**
- * Reasons to stop reading a connection: its own queue is too long, the server is overloaded, its handshake is pending, or what it has
- * sent waits for a later turn.
+ * Reasons to stop reading a connection: its own queue is too long, the server is overloaded, its handshake is pending, what it has
+ * sent waits for a later turn, or the server stops.
  */
-export const PauseReason = { backlog: 1, overload: 2, session: 4, turn: 8 } as const
+export const PauseReason = { backlog: 1, overload: 2, session: 4, turn: 8, stop: 16 } as const
 export type PauseReason = (typeof PauseReason)[keyof typeof PauseReason]
 
 /** Writes the bytes to one client, and reads from it while no reason to pause holds. */

@@ -68,6 +68,8 @@ export interface ActiveRole {
   begin(): Promise<void>
   /** Returns the checks of readiness that depend on the role. */
   checks(): readonly HealthCheck[]
+  /** Replies to the requests of clients that have arrived, and closes the connections: the server stops. Takes no longer than `syncLimit`. */
+  finishRequests(): Promise<void>
   /**
    * Closes everything that belongs to the role. The role does nothing after this resolves. `reason` is logged for closed client
    * connections.

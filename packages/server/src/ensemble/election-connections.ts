@@ -4,6 +4,7 @@ import { ElectionConnection } from './election-connection.ts'
 import { encodeHello, formatAddress, HelloReader, type ReceivedHello } from './election-hello.ts'
 import { HelloWithLoginReader } from './login-readers.ts'
 import type { MemberSecurity } from './member-security.ts'
+import type { ClaimingPeer } from './peer-addresses.ts'
 import { PendingConnections, type Refusal } from './pending-connections.ts'
 import { PortBinder, type ListenAddress } from './port-binder.ts'
 
@@ -26,7 +27,7 @@ export interface ElectionConnectionsOptions {
   /** Returns, or resolves to, why a connection that claims an id is refused because of its address; undefined when it is not. */
   readonly addressRefusal: (
     id: ServerId,
-    remote: Address,
+    peer: ClaimingPeer,
   ) => Refusal | undefined | Promise<Refusal | undefined>
   /** Whether servers that no configuration names may connect, as joining servers do before a reconfiguration. */
   readonly acceptsUnknownServers: boolean
@@ -282,7 +283,7 @@ export class ElectionConnections {
         peer: id,
         reason: `server ${id} is connected, has proved its id, and this connection has not`,
       }
-    return addressRefusal(id, accepted.remote)
+    return addressRefusal(id, accepted)
   }
 
   #reasonToRefuse(id: ServerId): string | undefined {
@@ -324,7 +325,7 @@ export class ElectionConnections {
       this.#pending.logRejection(connection.remote, refusal)
       this.#remove(peer)
     }
-    const refusal = this.#options.addressRefusal(id, connection.remote)
+    const refusal = this.#options.addressRefusal(id, connection)
     if (refusal instanceof Promise) void refusal.then(decide)
     else decide(refusal)
   }

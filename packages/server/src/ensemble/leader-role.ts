@@ -124,23 +124,8 @@ export class LeaderRole implements ActiveRole {
     return checks
   }
 
-  /** Refuses new connections and stops timers. Called before `drain`. */
-  stopAccepting(): void {
-    this.#clients?.stopAccepting()
-  }
-
-  /**
-   * Makes accepted writes durable, answers them, and closes the connections of clients. Only a quorum of one can do that: the writes of
-   * another leader are committed by its followers.
-   */
-  async drain(): Promise<void> {
-    const { log } = this.#durability
-    const { service, pipeline } = this.#clients!
-    do {
-      service.runTurn(() => pipeline.drain())
-      if (log.state === 'open') await log.flush().catch(this.#context.failed)
-    } while (pipeline.isBusy && log.state === 'open')
-    await service.closeConnections()
+  async finishRequests(): Promise<void> {
+    await this.#clients?.finish()
   }
 
   async end(reason = 'Closed: this server does not lead any more'): Promise<void> {

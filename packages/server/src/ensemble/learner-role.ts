@@ -201,6 +201,10 @@ export class LearnerRole implements ActiveRole {
     }
   }
 
+  async finishRequests(): Promise<void> {
+    await this.#clients?.finish()
+  }
+
   async end(reason = 'Closed: this server does not follow any more'): Promise<void> {
     this.#hasExited = true
     this.#dialing.abort()

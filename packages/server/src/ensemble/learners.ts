@@ -100,12 +100,13 @@ export class Learners {
    * its addresses were not known. Those of a server whose name has to be resolved stay until it is.
    */
   configurationChanged(): void {
-    const { security, peerAddresses } = this.#context
+    const { security, peerAddresses, membership } = this.#context
     this.#secrets?.decide()
     for (const learner of this.#connections.values()) {
       const { accepted, serverId } = learner
-      if (security.isAuthenticated(accepted)) continue
-      const refusal = peerAddresses.refusal(serverId, accepted.remote)
+      // A server that was removed follows on until it reconnects.
+      if (security.isAuthenticated(accepted) || membership.member(serverId) === undefined) continue
+      const refusal = peerAddresses.refusal(serverId, accepted)
       if (!(refusal instanceof Promise)) this.#refuse(learner, refusal)
       else void refusal.then((resolved) => this.#refuse(learner, resolved))
     }

@@ -104,7 +104,7 @@ export class MemberElection {
       announcedAddresses: () => membership.addressesOf(membership.self, 'electionPort'),
       multiAddress: settings.multiAddress,
       addressesOf: (id) => membership.addressesOf(id, 'electionPort'),
-      addressRefusal: (id, remote) => peerAddresses.refusal(id, remote),
+      addressRefusal: (id, peer) => peerAddresses.refusal(id, peer),
       // A joining server votes before it is a member; without reconfiguration there are no joining servers.
       acceptsUnknownServers: settings.reconfigEnabled,
       connectTimeoutMs: settings.electionConnectTimeoutMs,

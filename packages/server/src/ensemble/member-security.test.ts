@@ -257,6 +257,41 @@ describe('the check of certificates', () => {
     expect([...one.authenticated]).toEqual([])
   })
 
+  it('of a server that no configuration names has to name the address that it comes from', async () => {
+    const one = await fixture.elections(1, { reconfigEnabled: true })
+    const client = fixture.networkWith(fixture.store('client'))
+    const refused = await fixture.dial(client, one.address, hello(9))
+    await refused.closed
+    expect(await one.log.matching(/expected the certificate/)).toContain(
+      'expected the certificate of server 9 for 127.0.0.1, got one of CN=client for no host',
+    )
+    const server = fixture.networkWith(fixture.store('nine', { hosts: ['127.0.0.1'] }))
+    const joining = await fixture.dial(server, one.address, hello(9))
+    expect(await one.log.matching(/Connected for elections/)).toContain('"peer":9')
+    expect([...one.authenticated]).toEqual([])
+    joining.connection.destroy()
+  })
+
+  it('with a URI proves the id of a server that no configuration names', async () => {
+    const one = await fixture.elections(1, {
+      reconfigEnabled: true,
+      quorumCertificateUri: 'spiffe://zabra/member/{id}',
+    })
+    const networkOf = (id: number) =>
+      fixture.networkWith(fixture.store(`uri-${id}`, { uris: [`spiffe://zabra/member/${id}`] }))
+    await (
+      await fixture.dial(networkOf(8), one.address, hello(9))
+    ).closed
+    expect(await one.log.matching(/expected the certificate/)).toContain('spiffe://zabra/member/9')
+    const vote = text('x')
+    const frame = Uint8Array.of(0, 0, 0, vote.length, ...vote)
+    const bytes = Uint8Array.of(...hello(9), ...frame)
+    const joining = await fixture.dial(networkOf(9), one.address, bytes)
+    expect(await one.messages(1)).toEqual(['9: x'])
+    expect([...one.authenticated]).toEqual([9])
+    joining.connection.destroy()
+  })
+
   it.each([
     ['a subject that all members share', 'CN=.*', []],
     ['a subject with the id', 'CN=two-{id}.*', [2]],

@@ -90,8 +90,9 @@ export class MemberSecurity {
   refusalOfAccepted(connection: Connection, id: ServerId): string | undefined {
     const login = this.#logins.get(connection)
     const reason =
-      this.#refusalOf(connection, id, this.#settings.quorumVerifiesClientHostNames, []) ??
-      login?.refusalOf(id)
+      this.#refusalOf(connection, id, this.#settings.quorumVerifiesClientHostNames, [
+        connection.remote.host,
+      ]) ?? login?.refusalOf(id)
     if (reason === undefined && login?.isAuthenticated === true) this.#authenticated.add(connection)
     return reason
   }
@@ -129,7 +130,7 @@ export class MemberSecurity {
     return login
   }
 
-  /** `unknownHosts` are the hosts of a server that no configuration names. */
+  /** `unknownHosts` are the hosts that stand for those of a server which no configuration names. */
   #refusalOf(
     connection: Connection,
     id: ServerId,
@@ -140,18 +141,17 @@ export class MemberSecurity {
     // The port has accepted it without TLS, or without a certificate, because the settings allow both.
     if (peer === undefined) return undefined
     const reason = this.#mismatch(peer, id, isVerified, unknownHosts)
-    if (reason === undefined && this.#bindsIds(isVerified) && this.#hostsOf(id).length > 0)
-      this.#authenticated.add(connection)
+    if (reason === undefined && this.#provesId(id, isVerified)) this.#authenticated.add(connection)
     return reason
   }
 
-  /** Whether the settings compare certificates with ids; a certificate proves no id otherwise. */
-  #bindsIds(isVerified: boolean): boolean {
+  /** Whether a certificate that fits an id proves that id. One for a host proves none where no configuration names the server. */
+  #provesId(id: ServerId, isVerified: boolean): boolean {
     const { quorumAllowedSubjects, quorumCertificateUri, quorumVerifiesHostNames } = this.#settings
     const patterns = [quorumAllowedSubjects, quorumCertificateUri].filter((pattern) => pattern !== undefined)
     return patterns.length > 0
       ? patterns.every((pattern) => pattern.includes('{id}'))
-      : quorumVerifiesHostNames && isVerified
+      : quorumVerifiesHostNames && isVerified && this.#hostsOf(id).length > 0
   }
 
   #mismatch(
@@ -170,9 +170,9 @@ export class MemberSecurity {
     }
     if (!quorumVerifiesHostNames || !isVerified) return undefined
     const known = this.#hostsOf(id)
+    // A server that joins has no hosts yet. Its certificate has to name the address that it comes from: those of clients name none.
     const hosts = known.length > 0 ? known : unknownHosts
-    // A server that joins has no hosts yet. It has no vote either.
-    if (hosts.length === 0 || namesHost(peer, hosts)) return undefined
+    if (namesHost(peer, hosts)) return undefined
     return `expected the certificate of server ${id} for ${hosts.join(' or ')}, got one of ${describe(peer)}`
   }
 

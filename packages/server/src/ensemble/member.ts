@@ -76,6 +76,7 @@ export class Member implements Server, AdminTarget {
         clock,
         isEnabled: settings.quorumAddressCheck,
         hostsOf: (id) => membership.hostsOf(id),
+        memberHosts: () => membership.memberHosts,
       }),
       passwords,
       sharedSecret,

@@ -122,6 +122,12 @@ export class Membership {
     return [...new Set(known.flatMap((member) => member?.addresses ?? []).map(({ host }) => host))]
   }
 
+  /** Returns the hosts of all members by the active and the proposed configuration. */
+  get memberHosts(): readonly string[] {
+    const known = [...this.#active.members.values(), ...(this.proposed?.members.values() ?? [])]
+    return [...new Set(known.flatMap(({ addresses }) => addresses).map(({ host }) => host))]
+  }
+
   /** Returns the addresses at which a member accepts the connections of other members; none for a server that is no member. */
   addressesOf(id: ServerId, port: 'quorumPort' | 'electionPort'): readonly Address[] {
     return (this.member(id)?.addresses ?? []).map((address) => ({ host: address.host, port: address[port] }))

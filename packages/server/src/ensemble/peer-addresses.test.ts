@@ -22,11 +22,15 @@ class Fixture {
       clock: this.clock,
       isEnabled,
       hostsOf: (id) => (id === 2 ? hosts : []),
+      memberHosts: () => hosts,
     })
   }
 
-  refusal(host: string, id = 2): string | undefined | Promise<string | undefined> {
-    const refusal = this.addresses.refusal(id, { host })
+  refusal(host: string, id = 2, subject?: string): string | undefined | Promise<string | undefined> {
+    const refusal = this.addresses.refusal(id, {
+      remote: { host },
+      peer: subject === undefined ? undefined : { subject, alternativeNames: [] },
+    })
     return refusal instanceof Promise ? refusal.then((late) => late?.reason) : refusal?.reason
   }
 }
@@ -50,9 +54,34 @@ describe('a connection that claims the id of a member', () => {
     expect(refused).toContain('quorumAddressCheck=false')
   })
 
-  it('is accepted from any address when the check is off, or when no configuration names the server', () => {
+  it('is accepted from any address when the check is off', () => {
     expect(new Fixture(['10.0.0.2'], {}, false).refusal('10.0.0.9')).toBeUndefined()
-    expect(new Fixture(['10.0.0.2']).refusal('10.0.0.9', 7)).toBeUndefined()
+  })
+})
+
+describe('a connection of a server that no configuration names', () => {
+  it('is accepted from an address of a member, where any program could act as that member', async () => {
+    expect(new Fixture(['10.0.0.2']).refusal('10.0.0.2', 7)).toBeUndefined()
+    expect(await new Fixture(['one.example'], { 'one.example': ['10.0.0.2'] }).refusal('10.0.0.2', 7)).toBe(
+      undefined,
+    )
+  })
+
+  it('is refused from elsewhere, with what to do', () => {
+    const refused = new Fixture(['10.0.0.2']).refusal('10.0.0.9', 7)
+    expect(refused).toMatch(/no configuration names server 7.* 10.0.0.9 is not an address of a member/)
+    expect(refused).toMatch(/reconfig.*quorumAddressCheck=false/)
+  })
+
+  it('is accepted from anywhere with a certificate that the members trust, and when the check is off', () => {
+    expect(new Fixture(['10.0.0.2']).refusal('10.0.0.9', 7, 'CN=seven')).toBeUndefined()
+    expect(new Fixture(['10.0.0.2'], {}, false).refusal('10.0.0.9', 7)).toBeUndefined()
+  })
+
+  it('takes no more memory for many ids than for one', async () => {
+    const fixture = new Fixture(['one.example'], { 'one.example': ['10.0.0.2'] })
+    for (let id = 100; id < 200; id++) await fixture.refusal('10.0.0.9', id)
+    expect(fixture.asked).toEqual(['one.example'])
   })
 })
 

@@ -1,4 +1,4 @@
-import type { Address, Clock, Network } from '@zabra/runtime'
+import type { Address, Clock, Network, PeerIdentity } from '@zabra/runtime'
 import type { ServerId } from '../core/quorum/index.ts'
 import type { Refusal } from './pending-connections.ts'
 
@@ -9,10 +9,21 @@ export interface PeerAddressesOptions {
   readonly isEnabled: boolean
   /** Returns the hosts of a member by the known configurations; none for a server that no configuration names. */
   readonly hostsOf: (id: ServerId) => readonly string[]
+  /** Returns the hosts of all members by the known configurations. */
+  readonly memberHosts: () => readonly string[]
+}
+
+/** The other side of a connection that claims an id. */
+export interface ClaimingPeer {
+  readonly remote: Pick<Address, 'host'>
+  /** Its certificate, where it has shown one that the members trust. */
+  readonly peer?: PeerIdentity | undefined
 }
 
 /** The shortest time between two resolutions of the names of one member, in milliseconds. */
 const RESOLVE_INTERVAL_MS = 10_000
+/** Stands for all servers that no configuration names: they share the names of the members. */
+const UNNAMED = -1
 
 /** The resolved names of one member. */
 interface ResolvedNames {
@@ -23,7 +34,8 @@ interface ResolvedNames {
 
 /**
  * Checks that a connection which claims the id of a member comes from an address of that member: without TLS and SASL anyone who
- * reaches a port could claim any id. Names are resolved when an address does not match, at most once in 10 s for each member.
+ * reaches a port could claim any id. A server that no configuration names has to come from an address of some member, whose place a
+ * program there could take anyway. Names are resolved when an address does not match, at most once in 10 s for each member.
  */
 export class PeerAddresses {
   readonly #options: PeerAddressesOptions
@@ -35,21 +47,28 @@ export class PeerAddresses {
   }
 
   /**
-   * Returns why a connection from this address cannot be that of a member, or undefined if it can; as a promise while names are
-   * resolved. A server that no configuration names has no addresses to compare with.
+   * Returns why the other side of a connection cannot be the server that it claims to be, or undefined if it can; as a promise while
+   * names are resolved.
    */
-  refusal(id: ServerId, { host }: Pick<Address, 'host'>): Refusal | undefined | Promise<Refusal | undefined> {
-    const { isEnabled, hostsOf } = this.#options
-    const hosts = hostsOf(id)
-    if (!isEnabled || hosts.length === 0) return undefined
-    const from = canonical(host)
+  refusal(id: ServerId, { remote, peer }: ClaimingPeer): Refusal | undefined | Promise<Refusal | undefined> {
+    const { isEnabled, hostsOf, memberHosts } = this.#options
+    if (!isEnabled) return undefined
+    const own = hostsOf(id)
+    const isNamed = own.length > 0
+    if (!isNamed && peer !== undefined) return undefined
+    const hosts = isNamed ? own : memberHosts()
+    const key = isNamed ? id : UNNAMED
+    const from = canonical(remote.host)
     const names = hosts.filter((each) => !isIpAddress(each))
-    if (hosts.some((each) => canonical(each) === from) || this.#isResolved(id, names, from)) return undefined
-    const resolving = this.#resolve(id, names)
-    const refusal = (): Refusal => ({ peer: id, reason: reasonText(id, hosts, host) })
+    if (hosts.some((each) => canonical(each) === from) || this.#isResolved(key, names, from)) return undefined
+    const resolving = this.#resolve(key, names)
+    const refusal = (): Refusal => ({
+      peer: id,
+      reason: isNamed ? reasonText(id, hosts, remote.host) : unnamedText(id, remote.host),
+    })
     return resolving === undefined
       ? refusal()
-      : resolving.then(() => (this.#isResolved(id, names, from) ? undefined : refusal()))
+      : resolving.then(() => (this.#isResolved(key, names, from) ? undefined : refusal()))
   }
 
   #isResolved(id: ServerId, names: readonly string[], from: string): boolean {
@@ -86,6 +105,10 @@ export class PeerAddresses {
 const reasonText = (id: ServerId, hosts: readonly string[], from: string): string =>
   `it claims to be server ${id}, whose addresses are those of ${hosts.join(', ')}, and comes from ${from}. ` +
   'If network addresses are translated between the members, set quorumAddressCheck=false'
+
+const unnamedText = (id: ServerId, from: string): string =>
+  `no configuration names server ${id}, and ${from} is not an address of a member. Add it with reconfig first: it joins then. ` +
+  'To let any server join from anywhere, set quorumAddressCheck=false'
 
 const isIpAddress = (host: string): boolean => host.includes(':') || /^\d+\.\d+\.\d+\.\d+$/.test(host)
 

@@ -148,7 +148,7 @@ export function createQuorumPort(
         return { peer, reason: `server ${peer} is not in the configuration` }
       const reason = security.refusalOfAccepted(connection, peer)
       if (reason !== undefined) return { peer, reason }
-      return security.isAuthenticated(connection) ? undefined : peerAddresses.refusal(peer, connection.remote)
+      return security.isAuthenticated(connection) ? undefined : peerAddresses.refusal(peer, connection)
     },
     identified,
   })

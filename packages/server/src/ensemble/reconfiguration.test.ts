@@ -1,7 +1,8 @@
 import { OpCode, readGetDataResponse } from '@zabra/protocol'
 import { DiskError } from '@zabra/runtime'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { parseConfiguration } from '../core/quorum/index.ts'
+import type { ServerSettings } from '../settings/index.ts'
 import type { RawClient } from '../testing/test-server.ts'
 import { Ensemble } from './testing/ensemble.ts'
 
@@ -39,6 +40,53 @@ it('a removed follower follows without a vote and can be added again', async () 
   await ensemble.until('three voters', () => ensemble.running.every(({ serving }) => serving))
   for (const id of [1, 2, 3])
     expect(await configurationAt(ensemble, id)).toContain(memberLine(1).replace(';', ';0.0.0.0:'))
+})
+
+describe('a member that was down while the ensemble lost most of its voters', () => {
+  /** Removes three of five voters while member 5 is down, stops them, and starts member 5 again. */
+  async function missScaleDown(settings: Partial<ServerSettings>): Promise<Ensemble> {
+    const ensemble = await Ensemble.start(5, { ...reconfigurable, ...settings })
+    await ensemble.member(5).crash()
+    await ensemble.until('a leader', () => ensemble.leader !== undefined)
+    await ensemble.allServe()
+    const client = await ensemble.client(1)
+    expect(await ensemble.reconfigure(client, { leaving: '3' })).toBe('77:0')
+    await ensemble.allServe()
+    const other = await ensemble.client(1)
+    expect(await ensemble.reconfigure(other, { leaving: '4' })).toBe('77:0')
+    for (const id of [3, 4]) await ensemble.member(id).crash()
+    await ensemble.member(5).start()
+    return ensemble
+  }
+
+  it('finds the others where members prove who they are', async () => {
+    const ensemble = await missScaleDown({ quorumSecret: 'x'.repeat(40) })
+    await ensemble.until('three members to serve', () => ensemble.running.every(({ serving }) => serving))
+    const members = (await configurationAt(ensemble, 5)).filter((line) => line.startsWith('server.'))
+    expect(members.map((line) => line.split('=')[0])).toEqual(['server.1', 'server.2', 'server.5'])
+  })
+
+  it('believes no minority of its voters where they do not, and says what to do', async () => {
+    const ensemble = await missScaleDown({})
+    await ensemble.until(
+      'two members to serve',
+      () => ensemble.server(1).serving && ensemble.server(2).serving,
+    )
+    await ensemble.advance(10_000)
+    expect(ensemble.server(5)).toMatchObject({ role: 'looking', serving: false })
+    const advice = 'copy the dynamic configuration file of a member to this server'
+    expect(ensemble.lines.some((line) => line.includes(' 5 warn') && line.includes(advice))).toBe(true)
+    await ensemble.member(5).crash()
+    const { disk } = ensemble.member(1)
+    const newest = disk
+      .paths()
+      .filter((path) => path.includes('.dynamic.'))
+      .toSorted()
+      .at(-1)!
+    ensemble.member(5).disk.putFile(newest, await disk.readFile(newest))
+    await ensemble.member(5).start()
+    await ensemble.until('three members to serve', () => ensemble.running.every(({ serving }) => serving))
+  })
 })
 
 it('a reconfig is answered with the new configuration and its stat', async () => {

@@ -87,11 +87,16 @@ export class RoleClients<P extends RequestPipeline> {
     this.#scheduleExpiry()
   }
 
-  /** Refuses new connections, and stops the expiry of sessions and the deletion of containers. */
-  stopAccepting(): void {
+  /**
+   * Refuses new connections, replies to the requests that have arrived, and closes the connections, for a server that stops. Takes
+   * `syncLimit` ticks at most, and a second for clients that do not read.
+   */
+  async finish(): Promise<void> {
+    const { syncLimit, tickTimeMs } = this.#context.settings
     this.service.isAccepting = false
     this.#cancelExpiry()
     this.#containers?.stop()
+    await this.service.closeConnections(syncLimit * tickTimeMs)
   }
 
   /** Closes all connections. Requests in flight get no reply: their outcome is unknown when a role ends. */

@@ -125,16 +125,21 @@ export class RoleManager {
       lastZxid: formatZxid(database.lastZxid),
     }
     platform.logger.info(facts, 'Joining the ensemble')
-    this.#warnOfOpenPorts()
+    this.#logOpenPorts()
     this.#startElection()
   }
 
-  /** Names the ports on which other servers are believed without a proof of who they are. */
-  #warnOfOpenPorts(): void {
+  /** Names the ports on which other servers are believed without a proof of who they are, and says which servers may join. */
+  #logOpenPorts(): void {
     const { settings, membership, platform } = this.#context
     const provesId = usesQuorumTls(settings) && !settings.quorumPortUnification
     const logsIn = settings.quorumSecret !== undefined || settings.quorumServerRequiresSasl
-    if (logsIn || (provesId && settings.quorumClientAuth === 'need')) return
+    const joins = settings.reconfigEnabled
+    if (logsIn || (provesId && settings.quorumClientAuth === 'need')) {
+      const proof = logsIn ? 'logs in' : 'shows a certificate of a member'
+      const message = `reconfigEnabled=true: a server that no configuration names may join and read all data once it ${proof}`
+      return joins ? platform.logger.info({}, message) : undefined
+    }
     const portsOf = (port: 'quorumPort' | 'electionPort'): number[] =>
       membership.listenAddresses(port, settings.quorumListenOnAllIPs).map((at) => at.port)
     const facts = {
@@ -143,7 +148,7 @@ export class RoleManager {
       ...(settings.observerMasterPort > 0 ? { observerMasterPort: settings.observerMasterPort } : {}),
     }
     const from = settings.quorumAddressCheck ? 'any program at an address of a member' : 'anyone'
-    const message = `The ports for other members are open without authentication: ${from} who reaches them can act as a member. Close them to other networks`
+    const message = `The ports for other members are open without authentication: ${from} who reaches them can act as a member${joins ? ', or join as a new one' : ''}. Close them to other networks`
     platform.logger.warn(facts, message)
   }
 
@@ -165,18 +170,15 @@ export class RoleManager {
     )
   }
 
-  /** Transfers leadership before a close, if another member can take over at once. A standalone server replies to its accepted writes. */
+  /** Replies to the requests of clients before a close, then transfers leadership if another member can take over at once. */
   async prepareClose(): Promise<void> {
     this.#isClosing = true
+    const { clientPorts, settings } = this.#context
+    // Clients that connect from now on try another server at once.
+    void clientPorts.close()
+    await this.#role?.finishRequests()
     const role = this.#role
-    if (!(role instanceof LeaderRole)) return
-    const { clientPorts, snapshots, settings } = this.#context
-    if (this.#election === undefined) {
-      role.stopAccepting()
-      void clientPorts.close()
-      await snapshots.stop()
-      return role.drain()
-    }
+    if (!(role instanceof LeaderRole) || this.#election === undefined) return
     const { syncLimit, tickTimeMs } = settings
     const ended = new Promise<void>((resolve) => {
       this.#onRoleEnded = resolve

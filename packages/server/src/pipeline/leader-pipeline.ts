@@ -206,17 +206,6 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     this.#applyQueue.commit(zxid)
   }
 
-  /** Whether a request is being prepared, or a transaction applied, over several turns. */
-  get isBusy(): boolean {
-    return this.#preparing.isBusy || this.#applyQueue.isBusy
-  }
-
-  /** Finishes all pending work in this turn, for a server that stops. */
-  drain(): void {
-    this.#preparing.drain()
-    this.#applyQueue.drain()
-  }
-
   /** Discards everything above this zxid, which was lost before it was durable. Only a quorum of one can know that. */
   discardAfter(durable: Zxid): void {
     const lost = this.#applyQueue.discardAfter(durable)

@@ -81,7 +81,7 @@ export const quorumRows = {
     defaultValue: true,
     apacheDefault: 'no such check',
     description:
-      'Whether another server must connect from an address of the `server.N` line whose id it claims. Turn it off where network addresses are translated between the members.',
+      'Whether another server must connect from an address of the `server.N` line whose id it claims, and one that no configuration names from an address of any member, unless it has proved who it is. Turn it off where network addresses are translated between the members.',
   }),
   observerMasterPort: row({
     group: quorum,

@@ -124,6 +124,7 @@ export class MemberSecurityFixture {
       listenAddresses: () => [{ host: hostOf(id), port: 0 }],
       announcedAddresses: () => [{ host: hostOf(id), port: this.ports.get(id)! }],
       addressesOf: (other) => this.addressesOf(other),
+      acceptsUnknownServers: settings.reconfigEnabled,
       received: (from, payload, isAuthenticated) => {
         if (isAuthenticated) authenticated.add(from)
         received.push(`${from}: ${new TextDecoder().decode(payload)}`)
