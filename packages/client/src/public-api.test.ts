@@ -1,6 +1,7 @@
 import { expect, expectTypeOf, it } from 'vitest'
 import * as core from './core.ts'
 import * as node from './node/index.ts'
+import * as recipeKit from './recipe-kit.ts'
 import * as web from './web/index.ts'
 import { ManualWorld } from './testing/manual-world.ts'
 import type {
@@ -64,16 +65,7 @@ const errors = [
 ]
 
 it('every entry point exports the errors, the codecs and the permissions', () => {
-  const common = [
-    ...errors,
-    'json',
-    'utf8',
-    'Perms',
-    'mapConcurrent',
-    'digestId',
-    'parseServers',
-    'AsyncQueue',
-  ]
+  const common = [...errors, 'json', 'utf8', 'Perms', 'mapConcurrent', 'digestId', 'parseServers']
   for (const entry of [core, node, web]) expect(Object.keys(entry)).toEqual(expect.arrayContaining(common))
 })
 
@@ -83,6 +75,19 @@ it('the platform entry points export connect, and the core exports connectWith',
   for (const name of ['nodeTransport', 'compressed', 'findServers']) expect(node).toHaveProperty(name)
   expect(core).toHaveProperty('connectWith')
   expect(core).not.toHaveProperty('connect')
+})
+
+it('the platform entry points export all of the core', () => {
+  for (const entry of [node, web])
+    expect(Object.keys(entry)).toEqual(expect.arrayContaining(Object.keys(core)))
+})
+
+it('internals that recipes need have an entry point of their own', () => {
+  const internals = Object.keys(recipeKit)
+  expect(internals).toEqual(expect.arrayContaining(['AsyncQueue', 'abortError', 'withCodecErrors']))
+  for (const entry of [core, node, web])
+    for (const name of [...internals, 'errorFromCode', 'closeReason', 'errorTable'])
+      expect(Object.keys(entry)).not.toContain(name)
 })
 
 it('a client has every operation', async () => {
