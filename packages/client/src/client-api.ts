@@ -29,6 +29,7 @@ import type {
   Watcher,
   WriteOp,
   WriteResult,
+  Zxid,
 } from './types.ts'
 
 /**
@@ -99,7 +100,7 @@ export interface Client extends AsyncDisposable {
   /** Waits until the connected server has caught up with its leader. */
   sync(path: string, options?: CallOptions): Promise<void>
   /** Commits a transaction without effect and returns its zxid: later reads see everything committed before. */
-  syncCommitted(options?: CallOptions): Promise<bigint>
+  syncCommitted(options?: CallOptions): Promise<Zxid>
   /** Executes a transaction: all or nothing. Results have the positions and types of the operations. */
   multi<const T extends readonly WriteOp[]>(
     operations: T,

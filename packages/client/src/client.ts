@@ -59,6 +59,7 @@ import type {
   Watcher,
   WriteOp,
   WriteResult,
+  Zxid,
 } from './types.ts'
 import { OneShotListener } from './watches/one-shot-listener.ts'
 import { PersistentWatcher } from './watches/persistent-watcher.ts'
@@ -312,7 +313,7 @@ export class ZooKeeperClient implements InternalClient {
     return this.#submitForPath(ops.sync, path, options)
   }
 
-  syncCommitted(options?: CallOptions): Promise<bigint> {
+  syncCommitted(options?: CallOptions): Promise<Zxid> {
     const request = this.#request(ops.syncCommitted, '/', options)
     if (request instanceof Error) return Promise.reject(request)
     request.params = [{ type: OpCode.check, path: '/', version: -1 }] satisfies MultiOperation[]

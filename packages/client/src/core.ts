@@ -88,6 +88,7 @@ export type {
   WatchOptions,
   WriteOp,
   WriteResult,
+  Zxid,
 } from './types.ts'
 export type { RecursiveDeleteOptions, TreeOptions, Visit, WalkOptions } from './tree-types.ts'
 export { mapConcurrent } from './map-concurrent.ts'

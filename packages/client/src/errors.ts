@@ -106,7 +106,7 @@ export abstract class ZooKeeperError extends Error {
   /** A stable identifier such as `NO_NODE`. */
   readonly code: ZooKeeperErrorCode
   /** The error code of the protocol, if there is one. */
-  readonly wireCode?: number
+  readonly wireCode?: number | undefined
   /**
    * Whether the same call may succeed later in this session: the connection was lost, the server was busy or had no
    * space. For a write, `maybeApplied` says whether it may have succeeded already.
@@ -116,8 +116,8 @@ export abstract class ZooKeeperError extends Error {
   /** True only if a write was sent and its outcome is unknown. */
   readonly maybeApplied: boolean
   /** Client path, without the chroot. */
-  readonly path?: string
-  readonly operation?: string
+  readonly path?: string | undefined
+  readonly operation?: string | undefined
 
   constructor(message: string, code: ZooKeeperErrorCode, context: ErrorContext = {}, wireCode?: number) {
     super(message, context.cause === undefined ? undefined : { cause: context.cause })

@@ -42,6 +42,7 @@ import type {
   Watcher,
   WriteOp,
   WriteResult,
+  Zxid,
 } from './core.ts'
 
 const errors = [
@@ -107,7 +108,8 @@ it('a client has every operation', async () => {
 })
 
 it('the types used by the operations are exported', () => {
-  expectTypeOf<Stat['czxid']>().toEqualTypeOf<bigint>()
+  expectTypeOf<Stat['czxid']>().toEqualTypeOf<Zxid>()
+  expectTypeOf<Stat['ephemeralOwner']>().toEqualTypeOf<bigint>()
   expectTypeOf<ConnectionState>().extract<'suspended'>().toEqualTypeOf<'suspended'>()
   expectTypeOf<WatchedEvent>().toEqualTypeOf<NodeEvent | ResyncEvent>()
   expectTypeOf<WriteResult<{ op: 'setData'; path: '/'; data: Bytes }>>().toEqualTypeOf<Stat>()

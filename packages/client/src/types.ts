@@ -46,15 +46,24 @@ export interface Ordered {
   readonly order: number
 }
 
-/** The Stat of a znode. zxids and the owner are exact 64-bit values. */
+declare const zxidBrand: unique symbol
+
+/**
+ * The id of a transaction. Zxids are ordered: a later transaction has a higher one, so they are compared with `<` and `===`.
+ * The type keeps ids of sessions and other numbers apart; a number that was stored as text becomes one by
+ * `BigInt(text) as Zxid`.
+ */
+export type Zxid = bigint & { readonly [zxidBrand]: 'Zxid' }
+
+/** The Stat of a znode. Zxids and the owner are exact 64-bit values. */
 export interface Stat {
   /**
    * zxid of the transaction that created the znode. It grows when the znode is deleted and created again, so it can
    * serve as a fencing token.
    */
-  readonly czxid: bigint
-  readonly mzxid: bigint
-  readonly pzxid: bigint
+  readonly czxid: Zxid
+  readonly mzxid: Zxid
+  readonly pzxid: Zxid
   /** Milliseconds since 1970, by the clock of the leader. */
   readonly ctime: number
   readonly mtime: number
@@ -122,8 +131,8 @@ export interface StateChange extends Ordered {
   readonly state: ConnectionState
   readonly previous: ConnectionState
   /** The server that the change concerns. */
-  readonly server?: string
-  readonly cause?: Error
+  readonly server?: string | undefined
+  readonly cause?: Error | undefined
   /** Counts the sessions of this client, from 1. */
   readonly sessionGeneration: number
 }
@@ -135,7 +144,7 @@ export interface NodeEvent extends Ordered {
   readonly type: NodeEventType
   readonly path: string
   /** The zxid of the change, from servers that send it (3.9 and later). */
-  readonly zxid?: bigint
+  readonly zxid?: Zxid | undefined
 }
 
 /** Events may be missing: read the watched state again. */
@@ -155,9 +164,9 @@ export interface Watcher extends AsyncIterable<WatchedEvent>, AsyncDisposable {
 /** A watch that fires once. Disposal and `close` remove it. */
 export interface OneShotWatch extends Ordered, AsyncDisposable {
   /** For kind `data`. */
-  readonly data?: Bytes
+  readonly data?: Bytes | undefined
   /** For kind `children`. */
-  readonly children?: readonly string[]
+  readonly children?: readonly string[] | undefined
   /** Undefined when an `exists` watch found no znode. */
   readonly stat?: Stat | undefined
   /**

@@ -125,6 +125,7 @@ export type {
   WriteResult,
   ZooKeeperErrorCode,
   ZooKeeperErrorOf,
+  Zxid,
 } from '../core.ts'
 export type { FourLetterWordOptions } from '../four-letter-word.ts'
 export type { FindServersOptions } from '../servers/srv.ts'

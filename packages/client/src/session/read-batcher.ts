@@ -4,6 +4,7 @@ import { getData } from '../operations.ts'
 import type { SessionOptions } from './options.ts'
 import type { PendingRequest, RequestList } from './pending-request.ts'
 import { connectionWideCodes, readReplyZxid } from './error-codes.ts'
+import type { Zxid } from '../types.ts'
 import type { FramedConnection } from './framed-connection.ts'
 
 /** Target for the length of the reply to a batch, estimated from earlier replies. */
@@ -40,13 +41,13 @@ export interface BatchSession {
 /** The share of one request in the reply to its batch. */
 export interface BatchedReply {
   readonly replyBytes: number
-  readonly zxid?: bigint
+  readonly zxid?: Zxid | undefined
 }
 
 /** The header of the reply to a batch, after all of its parts were decoded. */
 export interface BatchReply {
   readonly xid: number
-  readonly zxid: bigint
+  readonly zxid: Zxid
 }
 
 /**

@@ -120,6 +120,7 @@ export type {
   WriteResult,
   ZooKeeperErrorCode,
   ZooKeeperErrorOf,
+  Zxid,
 } from '../core.ts'
 
 /** SASL DIGEST-MD5 for the option `sasl`: `digestMd5({ username, password })`. */
