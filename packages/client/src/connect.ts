@@ -75,6 +75,7 @@ export async function connectWith(options: ConnectOptions, defaults: ConnectDefa
     readOnly: options.readOnly ?? false,
     auth: options.auth ?? NO_AUTH,
     sasl: options.sasl,
+    timeoutMs: options.timeoutMs,
     retry: options.retry ?? RETRY_WITHOUT_LIMIT,
     chroot,
     errorPolicy: options.errorPolicy ?? 'connection',
@@ -93,7 +94,7 @@ export async function connectWith(options: ConnectOptions, defaults: ConnectDefa
   await firstConnection(session, platform.clock, { signal, timeoutMs, warn: defaults.warn })
   try {
     if (options.createChroot && chroot !== '')
-      await client.mkdirp('/', signal === undefined ? {} : { signal })
+      await client.createMissing([{ path: '/', mode: 'container' }], { signal })
   } catch (error) {
     await client.close()
     throw error

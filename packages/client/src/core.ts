@@ -47,7 +47,7 @@ export { digestMd5With } from './sasl.ts'
 export type { DigestMd5Login, DigestMd5Options } from './sasl.ts'
 export { json, utf8 } from './codecs.ts'
 export type { Schema, StandardSchema } from './codecs.ts'
-export type { Client, TypedClient, TypedValue } from './client-api.ts'
+export type { Client, ClientStats, NodeHandle, TypedClient, TypedValue } from './client-api.ts'
 export type { ClientOptions, ConnectFailure, ErrorPolicy, SaslMechanism } from './client-options.ts'
 export type { Instrumentation, RequestEndCallback, RequestInfo, RequestOutcome } from './instrumentation.ts'
 export type { Platform, ServerAddress, Transport } from './platform.ts'
@@ -64,7 +64,7 @@ export type {
   Data,
   DeleteOptions,
   MissingNode,
-  MkdirpOptions,
+  NamedNodeOptions,
   ModeOptions,
   NewNodeOptions,
   NodeEvent,
@@ -76,12 +76,14 @@ export type {
   ReadResult,
   ReconfigChange,
   ResyncEvent,
+  RetryFunction,
   RetryPolicy,
   SessionCredentials,
   SetDataOptions,
   Stat,
   StateChange,
   TtlMode,
+  ValueOptions,
   WatchedEvent,
   Watcher,
   WatchKind,

@@ -7,7 +7,6 @@ import type {
   CreateOptions,
   DeleteOptions,
   MissingNode,
-  MkdirpOptions,
   OneShotWatches,
   ReconfigChange,
   RetryPolicy,
@@ -35,7 +34,6 @@ it('every optional property of the options takes undefined', () => {
   expectTypeOf<RefusesUndefined<CreateOptions>>().toBeNever()
   expectTypeOf<RefusesUndefined<DeleteOptions>>().toBeNever()
   expectTypeOf<RefusesUndefined<MissingNode>>().toBeNever()
-  expectTypeOf<RefusesUndefined<MkdirpOptions>>().toBeNever()
   expectTypeOf<RefusesUndefined<ReconfigChange>>().toBeNever()
   expectTypeOf<RefusesUndefined<RecursiveDeleteOptions>>().toBeNever()
   expectTypeOf<RefusesUndefined<RetryPolicy>>().toBeNever()

@@ -28,6 +28,7 @@ import type {
   ReadResult,
   RecursiveDeleteOptions,
   ResyncEvent,
+  RetryFunction,
   RetryPolicy,
   SaslMechanism,
   ServerAddress,
@@ -98,7 +99,7 @@ it('a client has every operation', async () => {
     ...(['create', 'delete', 'exists', 'getData', 'setData', 'getChildren', 'getACL', 'setACL'] as const),
     ...(['getAllChildrenNumber', 'getEphemerals', 'sync', 'syncCommitted', 'multi', 'multiRead'] as const),
     ...(['watchOnce', 'watch', 'addAuth', 'whoAmI', 'getConfig', 'reconfig', 'updateServerList'] as const),
-    ...(['close', 'detach', 'states', 'chroot', 'withCodec', 'mkdirp', 'walk'] as const),
+    ...(['close', 'detach', 'states', 'chroot', 'withCodec', 'createMissing', 'walk'] as const),
     Symbol.asyncDispose,
   ]
   for (const operation of operations) expect(client[operation], String(operation)).toBeTypeOf('function')
@@ -128,7 +129,7 @@ it('the types used by the operations are exported', () => {
   expectTypeOf<ClientOptions['errorPolicy']>().toEqualTypeOf<ErrorPolicy | undefined>()
   expectTypeOf<ClientOptions['instrumentation']>().toEqualTypeOf<Instrumentation | undefined>()
   expectTypeOf<NonNullable<ClientOptions['sasl']>>().toEqualTypeOf<(server: ServerAddress) => SaslMechanism>()
-  expectTypeOf<CallOptions['retry']>().toEqualTypeOf<RetryPolicy | false | undefined>()
+  expectTypeOf<CallOptions['retry']>().toEqualTypeOf<RetryPolicy | RetryFunction | false | undefined>()
   expectTypeOf<RecursiveDeleteOptions>().toExtend<CallOptions>()
   expectTypeOf<WalkOptions>().toExtend<CallOptions>()
   expectTypeOf<Visit['stat']>().toEqualTypeOf<Stat | undefined>()

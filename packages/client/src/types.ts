@@ -1,4 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+import type { ZooKeeperError } from './errors.ts'
+
 /** Opaque bytes, never a Node Buffer. */
 export type Bytes = Uint8Array
 
@@ -96,13 +98,20 @@ export interface RetryPolicy {
   readonly maxElapsedMs?: number | undefined
 }
 
+/**
+ * Decides on the next attempt of a request that failed and may be sent again. Returns the milliseconds to wait, or false to
+ * reject with `error`; `attempt` is the number of attempts so far. After a connection loss the next attempt waits for the
+ * next connection, however short the time. A function that throws ends the retries.
+ */
+export type RetryFunction = (error: ZooKeeperError, attempt: number) => number | false
+
 export interface CallOptions {
   /** Aborts the call. A request that was sent may still be applied: see `maybeApplied` of the error. */
   readonly signal?: AbortSignal | undefined
   /** Milliseconds until the call rejects with an `OperationTimeoutError`. */
   readonly timeoutMs?: number | undefined
-  /** Overrides the retry policy of the client; false means one attempt. */
-  readonly retry?: RetryPolicy | false | undefined
+  /** Overrides the retries of the client; false means one attempt. */
+  readonly retry?: RetryPolicy | RetryFunction | false | undefined
   /** On a read-only server, wait for a read-write server instead of rejecting with `NotReadOnlyError`. */
   readonly waitForReadWrite?: boolean | undefined
 }
@@ -218,6 +227,16 @@ export type ReadResult<O> = O extends { op: 'getData' } ? { data: Bytes; stat: S
 
 export type CreateOptions = ModeOptions & NewNodeOptions
 
+/** The options of a create whose data are the value of a codec. */
+export type ValueOptions = ModeOptions & Omit<NewNodeOptions, 'data'>
+
+/** The options of a create whose result has the path that was asked for: no mode and no protection adds to its name. */
+export type NamedNodeOptions = (
+  | { readonly mode?: 'persistent' | 'ephemeral' | 'container' | undefined; readonly ttlMs?: undefined }
+  | { readonly mode: 'persistentWithTtl'; readonly ttlMs: number }
+) &
+  Omit<NewNodeOptions, 'data' | 'protected'>
+
 /** The options of a create that do not depend on its mode. */
 export interface NewNodeOptions extends CallOptions {
   /** Default empty. */
@@ -271,12 +290,6 @@ export interface WatchOptions extends CallOptions {
   readonly mode?: 'persistent' | 'persistentRecursive' | undefined
   /** Maximum number of buffered events (default 1024). An overflow replaces them by one `resync` event. */
   readonly buffer?: number | undefined
-}
-
-export interface MkdirpOptions extends CallOptions {
-  /** Default `container`: the server removes it some time after its last child. */
-  readonly mode?: 'container' | 'persistent' | undefined
-  readonly acl?: readonly ACL[] | undefined
 }
 
 /** A znode that is created if it does not exist. */

@@ -165,7 +165,7 @@ export class NameService<T> {
         const cause = causeAt(error, 0)
         if (cause instanceof NodeExistsError) throw cause
         if (cause instanceof NoNodeError) {
-          await retryInNewSession(this.#client, () => this.#client.mkdirp(this.base, { mode: 'persistent' }))
+          await retryInNewSession(this.#client, () => this.#client.createMissing([this.base]))
         } else throw error
       }
     }
