@@ -44,6 +44,12 @@ const withoutSources = (exports: Exports): Exports =>
     }),
   )
 
+/** Returns the source of an entry point below `src`; none for files that are no modules. */
+const sourceOf = (entry: string | Exports): string[] =>
+  typeof entry === 'string' || typeof entry['@zabra/source'] !== 'string'
+    ? []
+    : [entry['@zabra/source'].replace('./src/', '')]
+
 describe.each(published)('$manifest.name', ({ folder, manifest }) => {
   it('names its repository, home page, bugs, author and keywords, and is published with provenance', () => {
     expect(manifest).toMatchObject({
@@ -61,6 +67,18 @@ describe.each(published)('$manifest.name', ({ folder, manifest }) => {
     expect(manifest.files?.filter((name) => name !== 'dist' && name !== 'examples')).toEqual([])
     const { exports } = manifest
     expect(manifest.publishConfig?.exports ?? exports).toEqual(withoutSources(exports))
+  })
+
+  it('lists the exports of each entry point one by one', () => {
+    const entries = readdirSync(join(root, folder, 'src'), { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('index.ts'))
+      .concat(Object.values(manifest.exports).flatMap(sourceOf))
+    const wrong = entries.flatMap((file) =>
+      (readFileSync(join(root, folder, 'src', file), 'utf8').match(/^export (type )?\*.*$/gm) ?? []).map(
+        (line) => `${folder}/src/${file}: ${line}`,
+      ),
+    )
+    expect(wrong).toEqual([])
   })
 
   it('has a README that shows the installation first', () => {

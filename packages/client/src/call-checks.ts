@@ -22,7 +22,6 @@ import type {
   CreateOptions,
   DeleteOptions,
   MissingNode,
-  MkdirpOptions,
   ReadOp,
   ReconfigChange,
   SetDataOptions,
@@ -38,8 +37,11 @@ const version: Rule = ['a version, -1 for any', whole(-1, 0x7fff_ffff)]
 const aclRule: Rule = ['a list of { perms, scheme, id }', Array.isArray]
 
 export const retryRule: Rule = [
-  'false or numbers: baseMs, factor, capMs, maxAttempts, maxElapsedMs',
-  (value) => value === false || numbers('baseMs', 'factor', 'capMs', 'maxAttempts', 'maxElapsedMs')(value),
+  'false, a function or numbers: baseMs, factor, capMs, maxAttempts, maxElapsedMs',
+  (value) =>
+    value === false ||
+    call(value) ||
+    numbers('baseMs', 'factor', 'capMs', 'maxAttempts', 'maxElapsedMs')(value),
 ]
 
 const common: Rules<CallOptions> = {
@@ -110,11 +112,6 @@ const rulesOf = {
     mode: oneOf('persistent', 'persistentRecursive'),
     buffer: ['a whole number of 1 event or more', whole(1)],
   } satisfies Rules<WatchOptions>),
-  mkdirp: mapOf({
-    ...common,
-    mode: oneOf('container', 'persistent'),
-    acl: aclRule,
-  } satisfies Rules<MkdirpOptions>),
   deleteRecursive: mapOf(deleteRecursive),
   walk: mapOf(walk),
   reconfig: mapOf({

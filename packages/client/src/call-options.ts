@@ -37,7 +37,7 @@ export function validateCreate(
   } else if (ttlMs !== undefined)
     return `Expected ttlMs only with a mode that ends in Ttl, got one with ${mode}`
   if (path === '/' && !isSequential(mode))
-    return "Expected a path below the root, got '/'; mkdirp('/') creates the chroot"
+    return "Expected a path below the root, got '/'; createMissing(['/']) creates the chroot"
   return undefined
 }
 

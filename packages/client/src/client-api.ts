@@ -14,7 +14,7 @@ import type {
   Data,
   DeleteOptions,
   MissingNode,
-  MkdirpOptions,
+  NamedNodeOptions,
   OneShotWatches,
   Ordered,
   ReadOp,
@@ -24,12 +24,32 @@ import type {
   SetDataOptions,
   Stat,
   StateChange,
+  ValueOptions,
   WatchKind,
   WatchOptions,
   Watcher,
   WriteOp,
   WriteResult,
+  Zxid,
 } from './types.ts'
+
+/** Counts since `connect`; the clients of one session share them. Pings are not counted as requests. */
+export interface ClientStats {
+  /** Requests whose replies have not arrived. */
+  readonly inFlight: number
+  /** Requests that wait for a connection, for a read-write server or for their next attempt. */
+  readonly waiting: number
+  /** Requests sent, retries included. A batch of reads counts as one. */
+  readonly sent: number
+  /** Replies received. */
+  readonly received: number
+  readonly sentBytes: number
+  readonly receivedBytes: number
+  /** Connections established after the first. */
+  readonly reconnects: number
+  /** Milliseconds from a request to its reply, averaged over about the last 8; undefined before the first reply. */
+  readonly latencyMs: number | undefined
+}
 
 /**
  * A ZooKeeper client for the tree below one chroot. Every call may reject with a `ZooKeeperError`; see `errors.ts`.
@@ -45,6 +65,7 @@ export interface Client extends AsyncDisposable {
   readonly leaseHorizon: number
   /** Returns the milliseconds for which the session cannot expire: those until `leaseHorizon`, 0 once it has passed. */
   leaseRemaining(): number
+  stats(): ClientStats
   /**
    * Time of `platform.clock.monotonic()` at which the newest answered request was sent, pings included. The
    * session was alive on the server then. Correct even right after the process was suspended.
@@ -70,6 +91,12 @@ export interface Client extends AsyncDisposable {
   unordered(): Client
   /** Returns a client of decoded values over the same session. */
   withCodec<T>(codec: Codec<T>): TypedClient<T>
+  /**
+   * Returns a handle of one znode, which need not exist: its calls are those of this client without the path. With a
+   * codec its values are decoded. Throws a `UsageError` for an invalid path.
+   */
+  node<T>(path: string, codec: Codec<T>): NodeHandle<T>
+  node(path: string): NodeHandle<Bytes, Data>
 
   create(path: string, options?: CreateOptions): Promise<CreateResult>
   /**
@@ -99,7 +126,7 @@ export interface Client extends AsyncDisposable {
   /** Waits until the connected server has caught up with its leader. */
   sync(path: string, options?: CallOptions): Promise<void>
   /** Commits a transaction without effect and returns its zxid: later reads see everything committed before. */
-  syncCommitted(options?: CallOptions): Promise<bigint>
+  syncCommitted(options?: CallOptions): Promise<Zxid>
   /** Executes a transaction: all or nothing. Results have the positions and types of the operations. */
   multi<const T extends readonly WriteOp[]>(
     operations: T,
@@ -120,13 +147,12 @@ export interface Client extends AsyncDisposable {
   /** Reads the configuration of the ensemble; its path is outside of every chroot. */
   getConfig(options?: CallOptions): Promise<{ data: Bytes; stat: Stat } & Ordered>
   reconfig(change: ReconfigChange, options?: CallOptions): Promise<{ data: Bytes; stat: Stat } & Ordered>
-  /** Creates a path and its missing parents, also after a write before it has failed. `/` creates the chroot. */
-  mkdirp(path: string, options?: MkdirpOptions): Promise<void>
   /**
    * Creates those of these znodes that do not exist, in this order, with missing parents; existing ones keep their data.
-   * For what an application needs at its start; many clients may do it at once.
+   * A path alone is an empty persistent znode; `/` creates the chroot. For what an application needs at its start: many
+   * clients may do it at once, also after a write before it has failed.
    */
-  createMissing(nodes: readonly MissingNode[], options?: CallOptions): Promise<void>
+  createMissing(nodes: readonly (string | MissingNode)[], options?: CallOptions): Promise<void>
   /**
    * Yields the paths of a tree, parents first and children by name; with `stats`, each znode with its stat and children.
    * Prefetches while the consumer works, and skips znodes that vanish meanwhile.
@@ -156,11 +182,29 @@ export interface TypedValue<T> {
   readonly stat: Stat
 }
 
+/** A handle of one znode. Reads return a `T`, writes take a `W`. */
+export interface NodeHandle<T, W = T> {
+  readonly path: string
+  create(value: W, options?: NamedNodeOptions): Promise<CreateResult>
+  get(options?: CallOptions): Promise<TypedValue<T> & Ordered>
+  set(value: W, options?: SetDataOptions): Promise<Stat & Ordered>
+  /** Reads, changes and writes the value until no other write interferes. `change` may run more than once. */
+  update(change: (value: T) => W, options?: CallOptions): Promise<{ value: W; stat: Stat & Ordered }>
+  /** Yields the value, and the newest one after each change, as `watch` of a typed client does. */
+  watch(options?: {
+    readonly signal?: AbortSignal | undefined
+  }): AsyncGenerator<TypedValue<T> | undefined, void>
+  exists(options?: CallOptions): Promise<(Stat & Ordered) | undefined>
+  /** Deletes the znode, with `recursive` also everything below it. */
+  delete(options: RecursiveDeleteOptions): Promise<number>
+  delete(options?: DeleteOptions): Promise<void>
+}
+
 /** A client of decoded values. */
 export interface TypedClient<T> {
   readonly client: Client
-  create(path: string, value: T, options?: CreateOptions): Promise<CreateResult>
-  get(path: string, options?: CallOptions): Promise<{ value: T; stat: Stat } & Ordered>
+  create(path: string, value: T, options?: ValueOptions): Promise<CreateResult>
+  get(path: string, options?: CallOptions): Promise<TypedValue<T> & Ordered>
   set(path: string, value: T, options?: SetDataOptions): Promise<Stat & Ordered>
   /** Deletes a znode, as the `delete` of the client does. */
   readonly delete: Client['delete']
@@ -176,7 +220,7 @@ export interface TypedClient<T> {
    */
   watch(
     path: string,
-    options?: { signal?: AbortSignal | undefined },
+    options?: { readonly signal?: AbortSignal | undefined },
   ): AsyncGenerator<TypedValue<T> | undefined, void>
   /** Reads, changes and writes the value until no other write interferes. `change` may run more than once. */
   update(

@@ -1,6 +1,6 @@
 import type { Instrumentation } from './instrumentation.ts'
 import type { Platform, ServerAddress, Transport } from './platform.ts'
-import type { AuthInfo, Bytes, RetryPolicy, SessionCredentials } from './types.ts'
+import type { AuthInfo, Bytes, RetryFunction, RetryPolicy, SessionCredentials } from './types.ts'
 
 /** A SASL login. Each connection gets a new one. */
 export interface SaslMechanism {
@@ -59,7 +59,13 @@ export interface ClientOptions {
   readonly auth?: readonly AuthInfo[] | undefined
   /** Returns a SASL login for one connection. */
   readonly sasl?: ((server: ServerAddress) => SaslMechanism) | undefined
-  readonly retry?: RetryPolicy | undefined
+  /**
+   * Milliseconds after which a call without a `timeoutMs` of its own rejects (default: none). Walks and recursive deletes
+   * apply it to each request.
+   */
+  readonly timeoutMs?: number | undefined
+  /** Limits and backoff of retries, or a function that decides on each (default: no limits). */
+  readonly retry?: RetryPolicy | RetryFunction | undefined
   /** For recipes on this client (default `connection`). */
   readonly errorPolicy?: ErrorPolicy | undefined
   /** Maximum number of requests queued while there is no connection (default 10 000; 0 rejects at once). */

@@ -301,8 +301,8 @@ describe('trees', () => {
   it('a create with parents makes them as containers or as persistent znodes', async () => {
     await run(client.create('/a/b/c', { data: bytes('x'), parents: true }))
     await run(client.create('/p/q', { parents: 'persistent' }))
-    await run(client.mkdirp('/a/b/d/e'))
-    await run(client.mkdirp('/a/b/d/e'))
+    await run(client.createMissing(['/a/b/d/e']))
+    await run(client.createMissing(['/a/b/d/e']))
     expect((await run(client.getChildren('/a/b'))).children.toSorted()).toEqual(['c', 'd'])
     // The server removes only containers after their last child.
     await run(Promise.all([client.delete('/a/b', { recursive: true }), client.delete('/p/q')]))
@@ -312,8 +312,8 @@ describe('trees', () => {
   })
 
   it('a client walks a tree and deletes it', async () => {
-    await run(client.mkdirp('/a/b/c'))
-    await run(client.mkdirp('/a/d'))
+    await run(client.createMissing(['/a/b/c']))
+    await run(client.createMissing(['/a/d']))
     const paths = world.collect(client.walk('/a'))
     await world.settle()
     expect(paths).toEqual(['/a', '/a/b', '/a/b/c', '/a/d'])
@@ -325,7 +325,7 @@ describe('trees', () => {
   })
 
   it('a recursive delete of / leaves /zookeeper', async () => {
-    await run(client.mkdirp('/a/b'))
+    await run(client.createMissing(['/a/b']))
     await run(client.delete('/', { recursive: true }))
     expect((await run(client.getChildren('/'))).children).toEqual(['zookeeper'])
   })
@@ -395,13 +395,13 @@ describe('a chroot', () => {
   it('a missing chroot is named in the error, and createChroot creates it', async () => {
     const chrootClient = await world.client({ servers: 'a:2181/no/where' })
     await expect(run(chrootClient.create('/x'))).rejects.toThrow(NoChrootError)
-    await run(chrootClient.mkdirp('/'))
+    await run(chrootClient.createMissing(['/']))
     await run(chrootClient.create('/x'))
     await expect(run(chrootClient.create('/deep/x'))).rejects.not.toThrow(NoChrootError)
   })
 
   it('getEphemerals leaves out paths that only begin with the name of the chroot', async () => {
-    await run(client.mkdirp('/app'))
+    await run(client.createMissing(['/app']))
     const chrootClient = client.chroot('/app')
     await run(client.create('/apple', { mode: 'ephemeral' }))
     await run(chrootClient.create('/e', { mode: 'ephemeral' }))
@@ -409,7 +409,7 @@ describe('a chroot', () => {
   })
 
   it('closing a chroot client leaves the session and the watches of other clients open', async () => {
-    await run(client.mkdirp('/app'))
+    await run(client.createMissing(['/app']))
     const chrootClient = client.chroot('/app')
     const own = await run(client.watch('/app', { mode: 'persistentRecursive' }))
     const its = await run(chrootClient.watch('/', { mode: 'persistentRecursive' }))

@@ -24,12 +24,12 @@ import { parseReplacementServers } from './servers/connect-string.ts'
 import type { Session } from './session/session.ts'
 import type { Operation, PendingRequest } from './session/pending-request.ts'
 import { checkSchemes } from './transport.ts'
-import { createMissing, createWithParents, mkdirp, setDataOrCreate } from './tree.ts'
+import { createMissing, createWithParents, setDataOrCreate } from './tree.ts'
 import type { RecursiveDeleteOptions, Visit, WalkOptions } from './tree-types.ts'
-import { typedClient } from './typed-client.ts'
+import { nodeHandle, typedClient } from './typed-client.ts'
 import { withCallerLimits } from './caller-limits.ts'
 import { walk } from './walk.ts'
-import type { Client, TypedClient } from './client-api.ts'
+import type { Client, ClientStats, NodeHandle, TypedClient } from './client-api.ts'
 import type { ErrorPolicy } from './client-options.ts'
 import type { Instrumentation } from './instrumentation.ts'
 import type { Platform } from './platform.ts'
@@ -44,7 +44,6 @@ import type {
   Data,
   DeleteOptions,
   MissingNode,
-  MkdirpOptions,
   OneShotWatches,
   Ordered,
   ReadOp,
@@ -59,12 +58,16 @@ import type {
   Watcher,
   WriteOp,
   WriteResult,
+  Zxid,
 } from './types.ts'
 import { OneShotListener } from './watches/one-shot-listener.ts'
 import { PersistentWatcher } from './watches/persistent-watcher.ts'
 
 const CONFIG_PATH = '/zookeeper/config'
 const EVENT_BUFFER = 1024
+
+/** Leaves data as they are; the client checks them. */
+const rawCodec: Codec<unknown> = { encode: (data) => data as Bytes, decode: (data) => data }
 
 const watchOperations = { data: ops.watchData, exists: ops.watchExists, children: ops.watchChildren }
 
@@ -77,6 +80,8 @@ export class ZooKeeperClient implements InternalClient {
   readonly #session: Session
   readonly #ownsSession: boolean
   readonly #scope: ClientScope
+  /** The timeout of calls that give none. */
+  #timeoutMs: number | undefined
   /** The client that `unordered()` returns, once it was called; this client if it is unordered. */
   #unordered: ZooKeeperClient | undefined
 
@@ -91,6 +96,7 @@ export class ZooKeeperClient implements InternalClient {
     this.#session = session
     this.#ownsSession = ownsSession
     this.#scope = scope
+    this.#timeoutMs = session.options.timeoutMs
     if (isUnordered) this.#unordered = this
   }
 
@@ -117,6 +123,10 @@ export class ZooKeeperClient implements InternalClient {
 
   leaseRemaining(): number {
     return Math.max(0, this.leaseHorizon - this.platform.clock.monotonic())
+  }
+
+  stats(): ClientStats {
+    return this.#session.stats
   }
 
   get lastContact(): number {
@@ -162,6 +172,14 @@ export class ZooKeeperClient implements InternalClient {
     return typedClient(this, codec)
   }
 
+  node<T>(path: string, codec: Codec<T>): NodeHandle<T>
+  node(path: string): NodeHandle<Bytes, Data>
+  node(path: string, codec: unknown = rawCodec): unknown {
+    const reason = wrongPathType(path) ?? validatePath(path)
+    if (reason !== undefined) throw new UsageError(reason, { path, operation: 'node' })
+    return nodeHandle(this, path, codec as Codec<unknown>)
+  }
+
   create(path: string, options: CreateOptions = {}): Promise<CreateResult> {
     const wrong = this.#argumentsError('create', path, options)
     if (wrong !== undefined) return Promise.reject(wrong)
@@ -171,14 +189,16 @@ export class ZooKeeperClient implements InternalClient {
       const message = `Expected protected with a sequential, persistent or ephemeral mode, got ${mode}`
       return this.#rejectUsage('create', path, message)
     }
-    if (parents) return createWithParents(this, path, options)
-    if (isProtected ?? sequential) return createProtected(this, path, data, options)
+    if (parents) return createWithParents(this, path, this.#withTimeout(options))
+    if (isProtected ?? sequential) return createProtected(this, path, data, this.#withTimeout(options))
     return this.createOnce(path, data, options)
   }
 
-  /** Returns a client with the same session and chroot that stays open when this one closes, for background work. */
+  /** Returns a client for background work: without timeouts, it stays open when this one closes. */
   clone(): ZooKeeperClient {
-    return this.#derive(this.chrootPath)
+    const client = this.#derive(this.chrootPath)
+    client.#timeoutMs = undefined
+    return client
   }
 
   /** Returns a client with the same session and no chroot. */
@@ -251,7 +271,7 @@ export class ZooKeeperClient implements InternalClient {
       this.platform.clock,
       () => retryForever(background, () => background.#deleteOnce(path, call)),
       context,
-      options,
+      this.#withTimeout(options),
     )
   }
 
@@ -275,7 +295,9 @@ export class ZooKeeperClient implements InternalClient {
     request.intArgument = options?.version ?? -1
     request.params = options?.idempotent
     const done = this.#session.dispatcher.submit<Stat & Ordered>(request)
-    return options?.createIfMissing ? setDataOrCreate(this, done, path, data, options) : done
+    return options?.createIfMissing
+      ? setDataOrCreate(this, done, path, data, this.#withTimeout(options))
+      : done
   }
 
   getChildren(path: string, options?: CallOptions): Promise<{ children: string[]; stat: Stat } & Ordered> {
@@ -312,7 +334,7 @@ export class ZooKeeperClient implements InternalClient {
     return this.#submitForPath(ops.sync, path, options)
   }
 
-  syncCommitted(options?: CallOptions): Promise<bigint> {
+  syncCommitted(options?: CallOptions): Promise<Zxid> {
     const request = this.#request(ops.syncCommitted, '/', options)
     if (request instanceof Error) return Promise.reject(request)
     request.params = [{ type: OpCode.check, path: '/', version: -1 }] satisfies MultiOperation[]
@@ -394,7 +416,12 @@ export class ZooKeeperClient implements InternalClient {
       new Promise((resolve, reject) => {
         this.#session.addAuth({ scheme, auth }, (error) => (error === undefined ? resolve() : reject(error)))
       })
-    await withCallerLimits(this.platform.clock, authenticate, { operation: 'addAuth' }, options)
+    await withCallerLimits(
+      this.platform.clock,
+      authenticate,
+      { operation: 'addAuth' },
+      this.#withTimeout(options),
+    )
   }
 
   whoAmI(options?: CallOptions): Promise<{ scheme: string; id: string }[]> {
@@ -424,22 +451,16 @@ export class ZooKeeperClient implements InternalClient {
     return this.#session.dispatcher.submit(request)
   }
 
-  async mkdirp(path: string, options: MkdirpOptions = {}): Promise<void> {
-    const wrong = this.#argumentsError('mkdirp', path, options)
-    if (wrong !== undefined) throw wrong
-    await mkdirp(this, path, options)
-  }
-
-  createMissing(nodes: readonly MissingNode[], options: CallOptions = {}): Promise<void> {
-    const wrong = wrongOptions('call', options, 'createMissing')
+  createMissing(nodes: readonly (string | MissingNode)[], options: CallOptions = {}): Promise<void> {
+    const wrong = this.#scope.closedError ?? wrongOptions('call', options, 'createMissing')
     if (wrong !== undefined) return Promise.reject(wrong)
     if (!Array.isArray(nodes))
       return Promise.reject(
-        new UsageError(`Expected a list of { path, data }, got ${shown(nodes)}`, {
+        new UsageError(`Expected a list of paths or { path, data }, got ${shown(nodes)}`, {
           operation: 'createMissing',
         }),
       )
-    return createMissing(this, nodes, options)
+    return createMissing(this, nodes, this.#withTimeout(options))
   }
 
   walk(path: string, options: WalkOptions & { readonly stats: true }): AsyncIterableIterator<Visit>
@@ -521,9 +542,15 @@ export class ZooKeeperClient implements InternalClient {
     const request = this.#session.dispatcher.acquire(operation)
     request.path = toServerPath(this.chrootPath, path)
     request.chroot = this.chrootPath
-    request.options = options
+    request.options = this.#timeoutMs === undefined ? options : this.#withTimeout(options ?? {})
     request.isUnordered = this.#unordered === this
     return request
+  }
+
+  /** Returns the options of a call with the timeout of this client, unless they have one. */
+  #withTimeout<T extends CallOptions>(options: T): T {
+    const timeoutMs = this.#timeoutMs
+    return timeoutMs === undefined || options.timeoutMs !== undefined ? options : { ...options, timeoutMs }
   }
 
   #submitForPath<T>(operation: Operation, path: string, options: CallOptions | undefined): Promise<T> {

@@ -3,7 +3,7 @@ import { client, setupEachTest, world } from './testing/setup.ts'
 import { bytes } from './testing/manual-world.ts'
 
 setupEachTest({})
-beforeEach(() => world.outcome(client.mkdirp('/app/part')))
+beforeEach(() => world.outcome(client.createMissing(['/app/part'])))
 
 const closed = { code: 'CLOSED', name: 'ClosedError' }
 

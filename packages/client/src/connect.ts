@@ -22,14 +22,14 @@ export type ConnectOptions = ClientOptions & {
 
 /** The defaults that an entry point supplies for its platform. */
 export interface ConnectDefaults {
-  readonly transport?: Transport
+  readonly transport?: Transport | undefined
   readonly platform: Platform
   /** Returns what an error code of the transport means, for those that every attempt would have. */
-  readonly explainCode?: ExplainCode
+  readonly explainCode?: ExplainCode | undefined
   /** Shows a warning of the process. */
-  readonly warn?: (message: string) => void
+  readonly warn?: ((message: string) => void) | undefined
   /** Looks up servers given as `dns-srv://name`. Absent where there is no DNS, so that pages do not load the code. */
-  readonly findBySrv?: typeof findBySrv
+  readonly findBySrv?: typeof findBySrv | undefined
   /** Wraps the instrumentation of the user with that of the platform. */
   readonly wrapInstrumentation?: (hooks: Instrumentation | undefined) => Instrumentation
 }
@@ -75,6 +75,7 @@ export async function connectWith(options: ConnectOptions, defaults: ConnectDefa
     readOnly: options.readOnly ?? false,
     auth: options.auth ?? NO_AUTH,
     sasl: options.sasl,
+    timeoutMs: options.timeoutMs,
     retry: options.retry ?? RETRY_WITHOUT_LIMIT,
     chroot,
     errorPolicy: options.errorPolicy ?? 'connection',
@@ -93,7 +94,7 @@ export async function connectWith(options: ConnectOptions, defaults: ConnectDefa
   await firstConnection(session, platform.clock, { signal, timeoutMs, warn: defaults.warn })
   try {
     if (options.createChroot && chroot !== '')
-      await client.mkdirp('/', signal === undefined ? {} : { signal })
+      await client.createMissing([{ path: '/', mode: 'container' }], { signal })
   } catch (error) {
     await client.close()
     throw error

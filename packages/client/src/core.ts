@@ -4,22 +4,97 @@
  */
 export { connectWith } from './connect.ts'
 export type { ConnectOptions, ConnectDefaults } from './connect.ts'
-export * from './errors.ts'
+export {
+  AbortedError,
+  AuthFailedError,
+  BadVersionError,
+  ClosedError,
+  CodecError,
+  ConnectFailedError,
+  ConnectionLossError,
+  EphemeralOnLocalSessionError,
+  InvalidACLError,
+  MultiError,
+  NewConfigNoQuorumError,
+  NoAuthError,
+  NoChildrenForEphemeralsError,
+  NoChrootError,
+  NodeExistsError,
+  NoNodeError,
+  NotEmptyError,
+  NotReadOnlyError,
+  NoWatcherError,
+  OperationTimeoutError,
+  QuotaExceededError,
+  ReconfigDisabledError,
+  ReconfigInProgressError,
+  ServerFaultError,
+  SessionExpiredError,
+  SessionMovedError,
+  ThrottledError,
+  UnknownServerError,
+  UsageError,
+  ZooKeeperError,
+  type AnyZooKeeperError,
+  type ErrorContext,
+  type ErrorsByCode,
+  type ErrorScope,
+  type RecipeErrorCode,
+  type ZooKeeperErrorCode,
+  type ZooKeeperErrorOf,
+} from './errors.ts'
 export { digestMd5With } from './sasl.ts'
 export type { DigestMd5Login, DigestMd5Options } from './sasl.ts'
-export { withCodecErrors } from './codec-errors.ts'
 export { json, utf8 } from './codecs.ts'
 export type { Schema, StandardSchema } from './codecs.ts'
-export type * from './client-api.ts'
-export type * from './client-options.ts'
-export type * from './instrumentation.ts'
-export type * from './platform.ts'
-export type * from './types.ts'
-export type * from './tree-types.ts'
+export type { Client, ClientStats, NodeHandle, TypedClient, TypedValue } from './client-api.ts'
+export type { ClientOptions, ConnectFailure, ErrorPolicy, SaslMechanism } from './client-options.ts'
+export type { Instrumentation, RequestEndCallback, RequestInfo, RequestOutcome } from './instrumentation.ts'
+export type { Platform, ServerAddress, Transport } from './platform.ts'
+export type {
+  ACL,
+  AuthInfo,
+  Bytes,
+  CallOptions,
+  Codec,
+  ConnectionState,
+  CreateMode,
+  CreateOptions,
+  CreateResult,
+  Data,
+  DeleteOptions,
+  MissingNode,
+  NamedNodeOptions,
+  ModeOptions,
+  NewNodeOptions,
+  NodeEvent,
+  NodeEventType,
+  OneShotWatch,
+  OneShotWatches,
+  Ordered,
+  ReadOp,
+  ReadResult,
+  ReconfigChange,
+  ResyncEvent,
+  RetryFunction,
+  RetryPolicy,
+  SessionCredentials,
+  SetDataOptions,
+  Stat,
+  StateChange,
+  TtlMode,
+  ValueOptions,
+  WatchedEvent,
+  Watcher,
+  WatchKind,
+  WatchOptions,
+  WriteOp,
+  WriteResult,
+  Zxid,
+} from './types.ts'
+export type { RecursiveDeleteOptions, TreeOptions, Visit, WalkOptions } from './tree-types.ts'
 export { mapConcurrent } from './map-concurrent.ts'
 /** The types of which a custom transport and platform are made. */
 export type { Cancel, Clock, Connection, ConnectionHandler, Random } from '@zabra/runtime'
-export { AsyncQueue } from './async-queue.ts'
-export type { OverflowPolicy } from './async-queue.ts'
 export { parseServers, addressKey } from './servers/connect-string.ts'
 export { digestId, Perms } from '@zabra/protocol'

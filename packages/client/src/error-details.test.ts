@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { ErrorCode, OpCode } from '@zabra/protocol'
 import { client, run, setupEachTest, world } from './testing/setup.ts'
 import type { RequestOutcome } from './instrumentation.ts'
 
@@ -17,11 +18,17 @@ it('a create without its parent names the parent and the option that creates it'
   )
 })
 
-it.each(['setData', 'delete', 'setACL', 'multi'] as const)(
-  'a %s with another version names the version that it expected',
-  async (call) => {
+it.each([
+  ['setData', '2'],
+  ['delete', '2'],
+  ['setACL', '1'],
+  ['multi', 'another'],
+] as const)(
+  'a %s with another version names the version that it expected, and a single write the present one',
+  async (call, present) => {
     await run(client.create('/a'))
     const acl = [{ perms: 31, scheme: 'world', id: 'anyone' }]
+    await run(Promise.all([client.setData('/a', '1'), client.setData('/a', '2'), client.setACL('/a', acl)]))
     const calls = {
       setData: () => client.setData('/a', 'x', { version: 7 }),
       delete: () => client.delete('/a', { version: 7 }),
@@ -29,10 +36,21 @@ it.each(['setData', 'delete', 'setACL', 'multi'] as const)(
       multi: () => client.multi([{ op: 'check', path: '/a', version: 7 }]),
     }
     await expect(run<unknown>(calls[call]())).rejects.toThrow(
-      'Expected version 7, and the znode has another; read it again. (BAD_VERSION)',
+      `Expected version 7, and the znode has ${present}; read it again. (BAD_VERSION)`,
     )
   },
 )
+
+it('a write with another version rejects with its own error when the present version cannot be read', async () => {
+  await run(client.create('/a'))
+  world.answerWith(ErrorCode.NOAUTH, { matches: ({ frame }) => frame[11] === OpCode.exists })
+  await expect(run(client.setData('/a', 'x', { version: 7 }))).rejects.toThrow('the znode has another')
+  const given = client.setData('/a', 'x', { version: 7, timeoutMs: 100 })
+  world.faults.toClient = () => undefined
+  given.catch(() => {})
+  await world.advance(200)
+  await expect(given).rejects.toMatchObject({ code: 'OPERATION_TIMEOUT' })
+})
 
 it('observers see the parent in a message only as redactPath returns it', async () => {
   const messages: string[] = []

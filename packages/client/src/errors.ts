@@ -106,7 +106,7 @@ export abstract class ZooKeeperError extends Error {
   /** A stable identifier such as `NO_NODE`. */
   readonly code: ZooKeeperErrorCode
   /** The error code of the protocol, if there is one. */
-  readonly wireCode?: number
+  readonly wireCode?: number | undefined
   /**
    * Whether the same call may succeed later in this session: the connection was lost, the server was busy or had no
    * space. For a write, `maybeApplied` says whether it may have succeeded already.
@@ -116,8 +116,8 @@ export abstract class ZooKeeperError extends Error {
   /** True only if a write was sent and its outcome is unknown. */
   readonly maybeApplied: boolean
   /** Client path, without the chroot. */
-  readonly path?: string
-  readonly operation?: string
+  readonly path?: string | undefined
+  readonly operation?: string | undefined
 
   constructor(message: string, code: ZooKeeperErrorCode, context: ErrorContext = {}, wireCode?: number) {
     super(message, context.cause === undefined ? undefined : { cause: context.cause })
@@ -189,7 +189,7 @@ export class NewConfigNoQuorumError extends ZooKeeperError {
 export class NoNodeError extends ZooKeeperError {
   static override readonly tag: string = 'NoNodeError'
 }
-/** The chroot of this client does not exist. Connect with `createChroot: true`, or call `mkdirp('/')`. */
+/** The chroot of this client does not exist. Connect with `createChroot: true`, or call `createMissing(['/'])`. */
 export class NoChrootError extends NoNodeError {
   static override readonly tag = 'NoChrootError'
 }
@@ -385,9 +385,9 @@ export function errorFromCode(
 export const missingParent = (path: string, advice: string): string =>
   `The parent ${parentOf(path)} does not exist; ${advice}.`
 
-/** Returns what failed where a znode has another version than the request expected. */
-export const otherVersion = (expected: number): string =>
-  `Expected version ${expected}, and the znode has another; read it again.`
+/** Returns what failed where a znode has another version than the request expected; `present` is the one read since. */
+export const otherVersion = (expected: number, present?: number): string =>
+  `Expected version ${expected}, and the znode has ${present ?? 'another'}; read it again.`
 
 /** Returns the error of a reply that this client cannot decode, or that is longer than its `maxFrame`. */
 export function unreadableReplyError(context: ErrorContext & { readonly cause: Error }): ServerFaultError {
@@ -414,12 +414,14 @@ export function codecError(
 
 /** Returns the error of a request that failed because the chroot does not exist. */
 export function noChrootError(chroot: string, context: ErrorContext): NoChrootError {
-  const message = `${context.operation} ${context.path}: the chroot ${chroot} does not exist; connect with createChroot: true, or call mkdirp('/')`
+  const message = `${context.operation} ${context.path}: the chroot ${chroot} does not exist; connect with createChroot: true, or call createMissing(['/'])`
   return new NoChrootError(message, 'NO_CHROOT', context, ErrorCode.NONODE)
 }
 
 /** Returns the error for a connection that broke, or that was not there. */
-export function connectionLossError(context: ErrorContext & { reason?: string }): ConnectionLossError {
+export function connectionLossError(
+  context: ErrorContext & { reason?: string | undefined },
+): ConnectionLossError {
   const what = `${context.operation ?? 'request'}${context.path === undefined ? '' : ` ${context.path}`}`
   const outcome = context.maybeApplied ? 'it may or may not have been applied' : 'it was not sent'
   return new ConnectionLossError(

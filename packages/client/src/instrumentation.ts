@@ -1,21 +1,21 @@
 import type { ZooKeeperError } from './errors.ts'
-import type { StateChange } from './types.ts'
+import type { StateChange, Zxid } from './types.ts'
 
 export interface RequestInfo {
   readonly operation: string
-  readonly path?: string
+  readonly path?: string | undefined
   /** The server that the client is connected to, if any. */
-  readonly server?: string
+  readonly server?: string | undefined
 }
 
 export interface RequestOutcome {
-  readonly error?: ZooKeeperError
+  readonly error?: ZooKeeperError | undefined
   /** Length of the request, 0 if it was not sent. */
   readonly requestBytes: number
   /** Length of the reply, 0 if there was none. */
   readonly replyBytes: number
   /** The zxid in the header of the reply. */
-  readonly zxid?: bigint
+  readonly zxid?: Zxid | undefined
 }
 
 /** Called once when a request ends. */
@@ -31,8 +31,8 @@ export interface Instrumentation {
   state?(change: StateChange): void
   /** A connection attempt failed. */
   attempt?(info: { server: string; error: Error }): void
-  event?(info: { type: string; path?: string; watchers: number }): void
-  recipe?(info: { recipe: string; path: string; phase: string; waitedMs?: number }): void
+  event?(info: { type: string; path?: string | undefined; watchers: number }): void
+  recipe?(info: { recipe: string; path: string; phase: string; waitedMs?: number | undefined }): void
   /** The event loop was blocked: a timer fired `lateMs` milliseconds late. */
   stall?(lateMs: number): void
 }

@@ -12,7 +12,7 @@ import {
 } from '@zabra/protocol'
 import { copyBytes } from './bytes.ts'
 import { toClientPath } from './chroot.ts'
-import { connectionLossError, errorFromCode, type ZooKeeperError } from './errors.ts'
+import { connectionLossError, errorFromCode, otherVersion, type ZooKeeperError } from './errors.ts'
 import { readReplyZxid } from './session/error-codes.ts'
 import type { AmbiguityResolver, Operation, PendingRequest } from './session/pending-request.ts'
 import { readOrderedStat, readStat } from './stat.ts'
@@ -123,6 +123,7 @@ export const deleteNode: Operation = {
   decode: () => undefined,
   isIdempotent: always,
   resolveAmbiguous: resolveAmbiguousDelete,
+  explainError: explainVersion,
 }
 
 export const exists: Operation = {
@@ -163,6 +164,7 @@ export const setData: Operation = {
   // With a version, a retry fails if the first try was applied; without one the caller declares the write idempotent.
   isIdempotent: (request) => request.intArgument !== -1 || request.params === true,
   resolveAmbiguous: resolveAmbiguousSetData,
+  explainError: explainVersion,
 }
 
 export const getChildren: Operation = {
@@ -198,6 +200,7 @@ export const setACL: Operation = {
   decode: (r, _request, order): Stat & Ordered => readOrderedStat(r, order),
   isIdempotent: (request) => request.intArgument !== -1,
   resolveAmbiguous: resolveAmbiguousSetACL,
+  explainError: explainVersion,
 }
 
 export const getAllChildrenNumber: Operation = {
@@ -396,6 +399,24 @@ function resolveAmbiguousSetACL(request: PendingRequest, code: number, resolver:
       )
     },
     (cause: unknown) => resolver.rejectTakenOver(request, unknownOutcomeError(request, resolver, cause)),
+  )
+  return true
+}
+
+/** Rejects a write that expected another version, and says which one the znode has, read after the reply. */
+function explainVersion(request: PendingRequest, code: number, resolver: AmbiguityResolver): boolean {
+  if (code !== ErrorCode.BADVERSION) return false
+  const { intArgument: expected, operation } = request
+  const reject = (present?: number): void =>
+    resolver.rejectTakenOver(
+      request,
+      errorFromCode(code, resolver.errorContext(request), 0n, otherVersion(expected, present)),
+    )
+  const read = resolver.acquire(exists)
+  read.path = request.path
+  resolver.submit<Stat | undefined>(read).then(
+    (stat) => reject(operation === setACL ? stat?.aversion : stat?.version),
+    () => reject(),
   )
   return true
 }

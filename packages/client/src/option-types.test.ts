@@ -7,13 +7,13 @@ import type {
   CreateOptions,
   DeleteOptions,
   MissingNode,
-  MkdirpOptions,
   OneShotWatches,
   ReconfigChange,
   RetryPolicy,
   SetDataOptions,
   Stat,
   WatchOptions,
+  Zxid,
 } from './types.ts'
 import type { RecursiveDeleteOptions, WalkOptions } from './tree-types.ts'
 
@@ -34,7 +34,6 @@ it('every optional property of the options takes undefined', () => {
   expectTypeOf<RefusesUndefined<CreateOptions>>().toBeNever()
   expectTypeOf<RefusesUndefined<DeleteOptions>>().toBeNever()
   expectTypeOf<RefusesUndefined<MissingNode>>().toBeNever()
-  expectTypeOf<RefusesUndefined<MkdirpOptions>>().toBeNever()
   expectTypeOf<RefusesUndefined<ReconfigChange>>().toBeNever()
   expectTypeOf<RefusesUndefined<RecursiveDeleteOptions>>().toBeNever()
   expectTypeOf<RefusesUndefined<RetryPolicy>>().toBeNever()
@@ -58,6 +57,19 @@ it('a one-shot watch has what its kind reads', async () => {
   const missing = await run(client.watchOnce('/none', 'exists'))
   expectTypeOf(missing.stat).toEqualTypeOf<Stat | undefined>()
   expect(missing.stat).toBeUndefined()
+})
+
+it('a zxid is a type of its own, compared as a bigint', async () => {
+  const { stat: first } = await run(client.create('/a'))
+  const { stat: second } = await run(client.create('/b'))
+  expectTypeOf(first.czxid).toEqualTypeOf<Zxid>()
+  expectTypeOf(await run(client.syncCommitted())).toEqualTypeOf<Zxid>()
+  expectTypeOf<Zxid>().toExtend<bigint>()
+  expectTypeOf<bigint>().not.toExtend<Zxid>()
+  // @ts-expect-error the id of a session is no zxid
+  const owner: Zxid = second.ephemeralOwner
+  expect([owner, first.czxid < second.czxid, first.czxid === first.mzxid]).toEqual([0n, true, true])
+  expect((BigInt(String(first.czxid)) as Zxid) === first.czxid).toBe(true)
 })
 
 it('calls whose options contradict each other do not compile', () => {

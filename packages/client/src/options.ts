@@ -56,8 +56,9 @@ const rules: Readonly<Record<keyof ClientOptions | 'signal', Rule>> = {
       ),
   ],
   sasl: ['a function that makes a mechanism', call],
+  timeoutMs: milliseconds,
   retry: [
-    'numbers: baseMs, factor, capMs, maxAttempts, maxElapsedMs',
+    'a function or numbers: baseMs, factor, capMs, maxAttempts, maxElapsedMs',
     (value) => value !== false && retryRule[1](value),
   ],
   errorPolicy: [

@@ -6,13 +6,13 @@ export interface ServerAddress {
   readonly host: string
   readonly port: number
   /** The complete URL of a WebSocket server. */
-  readonly url?: string
+  readonly url?: string | undefined
 }
 
 /** Opens connections to servers. Belongs to one client. */
 export interface Transport {
   /** The supported schemes; absent means any. */
-  readonly schemes?: readonly string[]
+  readonly schemes?: readonly string[] | undefined
   /** Opens a connection to a server. Rejects when that fails, or when `signal` aborts. */
   open(server: ServerAddress, signal: AbortSignal): Promise<Connection>
   /** Asks whether a server is read-write or read-only. */

@@ -1,6 +1,7 @@
 import { expect, expectTypeOf, it } from 'vitest'
 import * as core from './core.ts'
 import * as node from './node/index.ts'
+import * as recipeKit from './recipe-kit.ts'
 import * as web from './web/index.ts'
 import { ManualWorld } from './testing/manual-world.ts'
 import type {
@@ -27,6 +28,7 @@ import type {
   ReadResult,
   RecursiveDeleteOptions,
   ResyncEvent,
+  RetryFunction,
   RetryPolicy,
   SaslMechanism,
   ServerAddress,
@@ -41,6 +43,7 @@ import type {
   Watcher,
   WriteOp,
   WriteResult,
+  Zxid,
 } from './core.ts'
 
 const errors = [
@@ -64,16 +67,7 @@ const errors = [
 ]
 
 it('every entry point exports the errors, the codecs and the permissions', () => {
-  const common = [
-    ...errors,
-    'json',
-    'utf8',
-    'Perms',
-    'mapConcurrent',
-    'digestId',
-    'parseServers',
-    'AsyncQueue',
-  ]
+  const common = [...errors, 'json', 'utf8', 'Perms', 'mapConcurrent', 'digestId', 'parseServers']
   for (const entry of [core, node, web]) expect(Object.keys(entry)).toEqual(expect.arrayContaining(common))
 })
 
@@ -85,6 +79,19 @@ it('the platform entry points export connect, and the core exports connectWith',
   expect(core).not.toHaveProperty('connect')
 })
 
+it('the platform entry points export all of the core', () => {
+  for (const entry of [node, web])
+    expect(Object.keys(entry)).toEqual(expect.arrayContaining(Object.keys(core)))
+})
+
+it('internals that recipes need have an entry point of their own', () => {
+  const internals = Object.keys(recipeKit)
+  expect(internals).toEqual(expect.arrayContaining(['AsyncQueue', 'abortError', 'withCodecErrors']))
+  for (const entry of [core, node, web])
+    for (const name of [...internals, 'errorFromCode', 'closeReason', 'errorTable'])
+      expect(Object.keys(entry)).not.toContain(name)
+})
+
 it('a client has every operation', async () => {
   const world = await ManualWorld.start()
   const client = await world.client()
@@ -92,7 +99,7 @@ it('a client has every operation', async () => {
     ...(['create', 'delete', 'exists', 'getData', 'setData', 'getChildren', 'getACL', 'setACL'] as const),
     ...(['getAllChildrenNumber', 'getEphemerals', 'sync', 'syncCommitted', 'multi', 'multiRead'] as const),
     ...(['watchOnce', 'watch', 'addAuth', 'whoAmI', 'getConfig', 'reconfig', 'updateServerList'] as const),
-    ...(['close', 'detach', 'states', 'chroot', 'withCodec', 'mkdirp', 'walk'] as const),
+    ...(['close', 'detach', 'states', 'chroot', 'withCodec', 'createMissing', 'walk'] as const),
     Symbol.asyncDispose,
   ]
   for (const operation of operations) expect(client[operation], String(operation)).toBeTypeOf('function')
@@ -102,7 +109,8 @@ it('a client has every operation', async () => {
 })
 
 it('the types used by the operations are exported', () => {
-  expectTypeOf<Stat['czxid']>().toEqualTypeOf<bigint>()
+  expectTypeOf<Stat['czxid']>().toEqualTypeOf<Zxid>()
+  expectTypeOf<Stat['ephemeralOwner']>().toEqualTypeOf<bigint>()
   expectTypeOf<ConnectionState>().extract<'suspended'>().toEqualTypeOf<'suspended'>()
   expectTypeOf<WatchedEvent>().toEqualTypeOf<NodeEvent | ResyncEvent>()
   expectTypeOf<WriteResult<{ op: 'setData'; path: '/'; data: Bytes }>>().toEqualTypeOf<Stat>()
@@ -121,7 +129,7 @@ it('the types used by the operations are exported', () => {
   expectTypeOf<ClientOptions['errorPolicy']>().toEqualTypeOf<ErrorPolicy | undefined>()
   expectTypeOf<ClientOptions['instrumentation']>().toEqualTypeOf<Instrumentation | undefined>()
   expectTypeOf<NonNullable<ClientOptions['sasl']>>().toEqualTypeOf<(server: ServerAddress) => SaslMechanism>()
-  expectTypeOf<CallOptions['retry']>().toEqualTypeOf<RetryPolicy | false | undefined>()
+  expectTypeOf<CallOptions['retry']>().toEqualTypeOf<RetryPolicy | RetryFunction | false | undefined>()
   expectTypeOf<RecursiveDeleteOptions>().toExtend<CallOptions>()
   expectTypeOf<WalkOptions>().toExtend<CallOptions>()
   expectTypeOf<Visit['stat']>().toEqualTypeOf<Stat | undefined>()

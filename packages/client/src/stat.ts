@@ -1,10 +1,10 @@
 import type { Reader } from '@zabra/protocol'
-import type { Ordered, Stat } from './types.ts'
+import type { Ordered, Stat, Zxid } from './types.ts'
 
 /** Decodes a Stat. Times become numbers, which hold them exactly; ids become bigints. */
 export function readStat(r: Reader): Stat {
-  const czxid = r.long()
-  const mzxid = r.long()
+  const czxid = r.long() as Zxid
+  const mzxid = r.long() as Zxid
   const ctime = r.longNumber()
   const mtime = r.longNumber()
   const version = r.int()
@@ -13,7 +13,7 @@ export function readStat(r: Reader): Stat {
   const ephemeralOwner = r.long()
   const dataLength = r.int()
   const numChildren = r.int()
-  const pzxid = r.long()
+  const pzxid = r.long() as Zxid
   return {
     czxid,
     mzxid,
@@ -33,8 +33,8 @@ export function readStat(r: Reader): Stat {
  * The same with the order number of the reply: a separate function, so that the object is created in its final shape.
  */
 export function readOrderedStat(r: Reader, order: number): Stat & Ordered {
-  const czxid = r.long()
-  const mzxid = r.long()
+  const czxid = r.long() as Zxid
+  const mzxid = r.long() as Zxid
   const ctime = r.longNumber()
   const mtime = r.longNumber()
   const version = r.int()
@@ -43,7 +43,7 @@ export function readOrderedStat(r: Reader, order: number): Stat & Ordered {
   const ephemeralOwner = r.long()
   const dataLength = r.int()
   const numChildren = r.int()
-  const pzxid = r.long()
+  const pzxid = r.long() as Zxid
   return {
     czxid,
     mzxid,

@@ -4,12 +4,12 @@ import type { InternalClient } from './internal-client.ts'
 import { NodeExistsError, NoNodeError } from './errors.ts'
 import { backoff } from './retry.ts'
 import type {
+  ACL,
   Data,
   CallOptions,
   CreateOptions,
   CreateResult,
   MissingNode,
-  MkdirpOptions,
   Ordered,
   SetDataOptions,
   Stat,
@@ -18,33 +18,33 @@ import type {
 /** Attempts before giving up when another client keeps removing the parents. */
 const MAX_ATTEMPTS = 8
 
+/** The options of znodes that are created empty, as parents of others. */
+interface ParentOptions extends CallOptions {
+  readonly mode: 'container' | 'persistent'
+  readonly acl?: readonly ACL[] | undefined
+}
+
 /**
- * Creates a path and its missing parents. `/` creates the chroot itself. The creates are unordered: an empty znode shows
+ * Creates an empty znode and its missing parents, unless it exists. The creates are unordered: an empty znode shows
  * nothing that an earlier write must precede.
  */
-export async function mkdirp(client: InternalClient, path: string, options: MkdirpOptions): Promise<void> {
-  const { mode = 'container', acl } = options
+async function createParent(client: InternalClient, path: string, options: ParentOptions): Promise<void> {
+  const { mode, acl } = options
   const nextOptions = remainingCallOptions(options, client.platform.clock)
-  const create = { mode, idempotent: true, ...(acl === undefined ? {} : { acl }) }
-  const creator = (path === '/' ? client.withoutChroot() : client).unordered()
-  const ensure = async (at: string): Promise<void> => {
-    if (at === '' || at === '/') return
-    for (let attempt = 1; ; attempt++) {
-      try {
-        await creator.createOnce(at, EMPTY, { ...create, ...nextOptions() })
-        return
-      } catch (error) {
-        if (error instanceof NodeExistsError) return
-        const parent = at.slice(0, at.lastIndexOf('/'))
-        if (!(error instanceof NoNodeError) || parent === '' || attempt === MAX_ATTEMPTS) throw error
-        // A parent created a moment ago is gone again: another client, or the container manager, removes empty
-        // znodes.
-        if (attempt > 1) await backoff(client, attempt)
-        await ensure(parent)
-      }
+  const creator = client.unordered()
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await creator.createOnce(path, EMPTY, { mode, acl, idempotent: true, ...nextOptions() })
+      return
+    } catch (error) {
+      if (error instanceof NodeExistsError) return
+      const parent = path.slice(0, path.lastIndexOf('/'))
+      if (!(error instanceof NoNodeError) || parent === '' || attempt === MAX_ATTEMPTS) throw error
+      // A parent created a moment ago is gone again: another client, or the container manager, removes empty znodes.
+      if (attempt > 1) await backoff(client, attempt)
+      await createParent(client, parent, { mode, acl, ...nextOptions() })
     }
   }
-  await ensure(path === '/' ? client.chrootPath : path)
 }
 
 /**
@@ -66,22 +66,31 @@ export async function createWithParents(
       const parent = path.slice(0, path.lastIndexOf('/'))
       if (!(error instanceof NoNodeError) || parent === '' || attempt === MAX_ATTEMPTS) throw error
       if (attempt > 1) await backoff(client, attempt)
-      await mkdirp(client, parent, { ...nextOptions(), mode, ...(options.acl ? { acl: options.acl } : {}) })
+      await createParent(client, parent, {
+        ...nextOptions(),
+        mode,
+        ...(options.acl ? { acl: options.acl } : {}),
+      })
     }
   }
 }
 
-/** Creates the znodes that do not exist, one after the other. The creates are unordered, as those of `mkdirp`. */
+/** Creates the znodes that do not exist, one after the other. The creates are unordered. */
 export async function createMissing(
   client: InternalClient,
-  nodes: readonly MissingNode[],
+  nodes: readonly (string | MissingNode)[],
   options: CallOptions,
 ): Promise<void> {
   const nextOptions = remainingCallOptions(options, client.platform.clock)
   for (const node of nodes) {
-    const wrong = wrongOptions('missingNode', node ?? null, 'createMissing')
+    const wanted = typeof node === 'string' ? { path: node } : node
+    const wrong = wrongOptions('missingNode', wanted ?? null, 'createMissing')
     if (wrong !== undefined) throw wrong
-    const { path, data = EMPTY, mode = 'persistent', acl } = node
+    const { path, data = EMPTY, mode = 'persistent', acl }: MissingNode = wanted
+    // The root of a client with a chroot is a znode like others.
+    const isRoot = path === '/'
+    if (isRoot && client.chrootPath === '') continue
+    const creator = isRoot ? client.withoutChroot() : client
     const create = {
       mode,
       parents: mode === 'persistent' ? mode : true,
@@ -89,7 +98,9 @@ export async function createMissing(
       ...(acl && { acl }),
     } as const
     try {
-      await client.unordered().create(path, { ...create, ...nextOptions(), data })
+      await creator
+        .unordered()
+        .create(isRoot ? client.chrootPath : path, { ...create, ...nextOptions(), data })
     } catch (error) {
       if (!(error instanceof NodeExistsError)) throw error
     }

@@ -28,7 +28,7 @@ describe('a walk', () => {
   })
 
   it('stays within maxDepth and skips what filter rejects', async () => {
-    for (const path of ['/t/a/x/deep', '/t/b/y']) await run(client.mkdirp(path))
+    for (const path of ['/t/a/x/deep', '/t/b/y']) await run(client.createMissing([path]))
     expect(await run(all(client.walk('/t', { maxDepth: 2, filter: (path) => path !== '/t/b' })))).toEqual([
       '/t',
       '/t/a',
@@ -37,7 +37,7 @@ describe('a walk', () => {
   })
 
   it('prefetches while its consumer works, with at most 64 requests in flight', async () => {
-    await run(client.mkdirp('/t'))
+    await run(client.createMissing(['/t']))
     await run(Promise.all(Array.from({ length: 200 }, (_, i) => client.create(`/t/${1000 + i}`))))
     let requested = 0
     const other = await world.client({
@@ -53,7 +53,7 @@ describe('a walk', () => {
   })
 
   it('skips znodes that vanish, but not its start', async () => {
-    for (const path of ['/t/a', '/t/b']) await run(client.mkdirp(path))
+    for (const path of ['/t/a', '/t/b']) await run(client.createMissing([path]))
     const paths: string[] = []
     const walked = (async () => {
       for await (const path of client.walk('/t')) {
@@ -67,7 +67,7 @@ describe('a walk', () => {
   })
 
   it('throws at a znode that may not be listed, unless onUnreadable is given', async () => {
-    await run(client.mkdirp('/t/a'))
+    await run(client.createMissing(['/t/a']))
     await run(client.create('/t/b', { acl: closed }))
     await expect(run(all(client.walk('/t')))).rejects.toBeInstanceOf(NoAuthError)
     const hidden: string[] = []
@@ -77,7 +77,7 @@ describe('a walk', () => {
   })
 
   it('throws when one of its requests exceeds requestTimeout', async () => {
-    await run(client.mkdirp('/t'))
+    await run(client.createMissing(['/t']))
     world.faults.toClient = () => undefined
     const walked = all(client.walk('/t', { requestTimeoutMs: 700 }))
     walked.catch(() => {})
@@ -91,7 +91,7 @@ describe('a walk', () => {
 
 describe('deleteTree', () => {
   const plant = async (count: number): Promise<void> => {
-    await run(client.mkdirp('/t/a'))
+    await run(client.createMissing(['/t/a']))
     await run(Promise.all(Array.from({ length: count }, (_, i) => client.create(`/t/a/${1000 + i}`))))
   }
 

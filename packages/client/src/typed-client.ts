@@ -4,7 +4,7 @@ import { mapConcurrent } from './map-concurrent.ts'
 import { backoff } from './retry.ts'
 import { decode, encode } from './codec-errors.ts'
 import { childPath } from './walk.ts'
-import type { Client, TypedClient, TypedValue } from './client-api.ts'
+import type { Client, NodeHandle, TypedClient, TypedValue } from './client-api.ts'
 import type { CallOptions, Codec, DeleteOptions, OneShotWatch } from './types.ts'
 
 /** Returns a client of decoded values over the same session. */
@@ -41,6 +41,21 @@ export function typedClient<T>(client: Client, codec: Codec<T>): TypedClient<T> 
         if (tries > 0) await backoff(client, tries)
       }
     },
+  }
+}
+
+/** Returns a handle of one znode over a client. */
+export function nodeHandle<T>(client: Client, path: string, codec: Codec<T>): NodeHandle<T> {
+  const typed = typedClient(client, codec)
+  return {
+    path,
+    create: (value, options) => typed.create(path, value, options),
+    get: (options) => typed.get(path, options),
+    set: (value, options) => typed.set(path, value, options),
+    update: (change, options) => typed.update(path, change, options),
+    watch: (options) => typed.watch(path, options),
+    exists: (options) => client.exists(path, options),
+    delete: ((options?: DeleteOptions) => client.delete(path, options)) as NodeHandle<T>['delete'],
   }
 }
 

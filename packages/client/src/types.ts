@@ -1,4 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+import type { ZooKeeperError } from './errors.ts'
+
 /** Opaque bytes, never a Node Buffer. */
 export type Bytes = Uint8Array
 
@@ -46,15 +48,24 @@ export interface Ordered {
   readonly order: number
 }
 
-/** The Stat of a znode. zxids and the owner are exact 64-bit values. */
+declare const zxidBrand: unique symbol
+
+/**
+ * The id of a transaction. Zxids are ordered: a later transaction has a higher one, so they are compared with `<` and `===`.
+ * The type keeps ids of sessions and other numbers apart; a number that was stored as text becomes one by
+ * `BigInt(text) as Zxid`.
+ */
+export type Zxid = bigint & { readonly [zxidBrand]: 'Zxid' }
+
+/** The Stat of a znode. Zxids and the owner are exact 64-bit values. */
 export interface Stat {
   /**
    * zxid of the transaction that created the znode. It grows when the znode is deleted and created again, so it can
    * serve as a fencing token.
    */
-  readonly czxid: bigint
-  readonly mzxid: bigint
-  readonly pzxid: bigint
+  readonly czxid: Zxid
+  readonly mzxid: Zxid
+  readonly pzxid: Zxid
   /** Milliseconds since 1970, by the clock of the leader. */
   readonly ctime: number
   readonly mtime: number
@@ -87,13 +98,20 @@ export interface RetryPolicy {
   readonly maxElapsedMs?: number | undefined
 }
 
+/**
+ * Decides on the next attempt of a request that failed and may be sent again. Returns the milliseconds to wait, or false to
+ * reject with `error`; `attempt` is the number of attempts so far. After a connection loss the next attempt waits for the
+ * next connection, however short the time. A function that throws ends the retries.
+ */
+export type RetryFunction = (error: ZooKeeperError, attempt: number) => number | false
+
 export interface CallOptions {
   /** Aborts the call. A request that was sent may still be applied: see `maybeApplied` of the error. */
   readonly signal?: AbortSignal | undefined
   /** Milliseconds until the call rejects with an `OperationTimeoutError`. */
   readonly timeoutMs?: number | undefined
-  /** Overrides the retry policy of the client; false means one attempt. */
-  readonly retry?: RetryPolicy | false | undefined
+  /** Overrides the retries of the client; false means one attempt. */
+  readonly retry?: RetryPolicy | RetryFunction | false | undefined
   /** On a read-only server, wait for a read-write server instead of rejecting with `NotReadOnlyError`. */
   readonly waitForReadWrite?: boolean | undefined
 }
@@ -122,8 +140,8 @@ export interface StateChange extends Ordered {
   readonly state: ConnectionState
   readonly previous: ConnectionState
   /** The server that the change concerns. */
-  readonly server?: string
-  readonly cause?: Error
+  readonly server?: string | undefined
+  readonly cause?: Error | undefined
   /** Counts the sessions of this client, from 1. */
   readonly sessionGeneration: number
 }
@@ -135,7 +153,7 @@ export interface NodeEvent extends Ordered {
   readonly type: NodeEventType
   readonly path: string
   /** The zxid of the change, from servers that send it (3.9 and later). */
-  readonly zxid?: bigint
+  readonly zxid?: Zxid | undefined
 }
 
 /** Events may be missing: read the watched state again. */
@@ -155,9 +173,9 @@ export interface Watcher extends AsyncIterable<WatchedEvent>, AsyncDisposable {
 /** A watch that fires once. Disposal and `close` remove it. */
 export interface OneShotWatch extends Ordered, AsyncDisposable {
   /** For kind `data`. */
-  readonly data?: Bytes
+  readonly data?: Bytes | undefined
   /** For kind `children`. */
-  readonly children?: readonly string[]
+  readonly children?: readonly string[] | undefined
   /** Undefined when an `exists` watch found no znode. */
   readonly stat?: Stat | undefined
   /**
@@ -208,6 +226,16 @@ export interface ReadOp {
 export type ReadResult<O> = O extends { op: 'getData' } ? { data: Bytes; stat: Stat } : { children: string[] }
 
 export type CreateOptions = ModeOptions & NewNodeOptions
+
+/** The options of a create whose data are the value of a codec. */
+export type ValueOptions = ModeOptions & Omit<NewNodeOptions, 'data'>
+
+/** The options of a create whose result has the path that was asked for: no mode and no protection adds to its name. */
+export type NamedNodeOptions = (
+  | { readonly mode?: 'persistent' | 'ephemeral' | 'container' | undefined; readonly ttlMs?: undefined }
+  | { readonly mode: 'persistentWithTtl'; readonly ttlMs: number }
+) &
+  Omit<NewNodeOptions, 'data' | 'protected'>
 
 /** The options of a create that do not depend on its mode. */
 export interface NewNodeOptions extends CallOptions {
@@ -262,12 +290,6 @@ export interface WatchOptions extends CallOptions {
   readonly mode?: 'persistent' | 'persistentRecursive' | undefined
   /** Maximum number of buffered events (default 1024). An overflow replaces them by one `resync` event. */
   readonly buffer?: number | undefined
-}
-
-export interface MkdirpOptions extends CallOptions {
-  /** Default `container`: the server removes it some time after its last child. */
-  readonly mode?: 'container' | 'persistent' | undefined
-  readonly acl?: readonly ACL[] | undefined
 }
 
 /** A znode that is created if it does not exist. */

@@ -29,7 +29,7 @@ const wrongCalls: readonly [call: string, make: (c: Untyped) => unknown, message
   ['delete of an object', (c) => c.delete({}), /Expected a path as a string, got an object/],
   ['getChildren with a list', (c) => c.getChildren(['/a']), /Expected a path as a string, got a list/],
   ['sync without a path', (c) => c.sync(), /Expected a path/],
-  ['mkdirp without a path', (c) => c.mkdirp(), /Expected a path/],
+  ['createMissing with a number', (c) => c.createMissing([5]), /Expected/],
   ['walk without a path', (c) => drain(c.walk()), /Expected a path/],
   ['a recursive delete without a path', (c) => c.delete(undefined, { recursive: true }), /Expected a path/],
   ['getEphemerals of a number', (c) => c.getEphemerals(7), /Expected a path/],
@@ -111,7 +111,7 @@ const wrongCalls: readonly [call: string, make: (c: Untyped) => unknown, message
   ],
   ['permissions as null', (c) => c.setACL('/', [{ ...good, perms: null }]), /got null/],
   ['permissions beyond all', (c) => c.setACL('/', [{ ...good, perms: 64 }]), /got 64/],
-  ['no permissions', (c) => c.mkdirp('/a/b', { acl: [{ ...good, perms: 0 }] }), /got 0/],
+  ['no permissions', (c) => c.createMissing([{ path: '/a/b', acl: [{ ...good, perms: 0 }] }]), /got 0/],
   [
     'an ACL entry in the shape of the protocol',
     (c) => c.setACL('/', [{ perms: 31, id: good }]),

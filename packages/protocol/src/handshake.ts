@@ -10,12 +10,12 @@ import type { Writer } from './wire/writer.ts'
 
 /** The first frame of a client. `readOnly` is absent from clients before 3.4, which do not expect it in the response. */
 export interface ConnectRequest extends ConnectRequestBase {
-  readonly readOnly?: boolean
+  readonly readOnly?: boolean | undefined
 }
 
 /** The first frame of a server. A `timeOut` of 0 means that the session is not valid. */
 export interface ConnectResponse extends ConnectResponseBase {
-  readonly readOnly?: boolean
+  readonly readOnly?: boolean | undefined
 }
 
 export function readConnectRequest(r: Reader): ConnectRequest {

@@ -65,7 +65,7 @@ describe('request budgets', () => {
   it('joining or leaving a group costs one notification per observer and no listing', async () => {
     const observer = new Group(other, '/g', { codec: utf8 })
     world.collect(observer.changes())
-    await run(client.mkdirp('/g'))
+    await run(client.createMissing([{ path: '/g', mode: 'container' }]))
     const group = new Group(client, '/g', { codec: utf8 })
     const [joining, told] = await cost(() => group.join('me', '1'))
     expect(joining![0].length).toBeLessThanOrEqual(2)
@@ -151,7 +151,7 @@ describe('request budgets', () => {
   })
 
   it('a lease costs three requests to take, two to renew and three to release', async () => {
-    await run(client.mkdirp('/l'))
+    await run(client.createMissing([{ path: '/l', mode: 'container' }]))
     let held: Awaited<ReturnType<typeof lease>>
     const take = async (): Promise<void> =>
       void (held = await lease(client, '/l/x', { holder: 'me', durationMs: 60_000 }))
@@ -161,15 +161,15 @@ describe('request budgets', () => {
   })
 
   it('acquiring several locks costs the sum of the single locks', async () => {
-    await run(client.mkdirp('/x'))
-    await run(client.mkdirp('/y'))
+    await run(client.createMissing([{ path: '/x', mode: 'container' }]))
+    await run(client.createMissing([{ path: '/y', mode: 'container' }]))
     const both = () => acquireAll(['/x', '/y'].map((path) => new Mutex(client, path)))
     const [own] = await cost(async () => (await both()).release())
     expect(own).toEqual([['create', 'getChildren', 'create', 'getChildren', 'delete', 'delete'], []])
   })
 
   it('a persistent node costs one request and one watch, and one of each per repair', async () => {
-    await run(client.mkdirp('/p'))
+    await run(client.createMissing([{ path: '/p', mode: 'container' }]))
     let node: PersistentNode | undefined
     const [own] = await cost(async () => {
       node = new PersistentNode(client, '/p/n', bytes('1'))
@@ -183,7 +183,7 @@ describe('request budgets', () => {
   })
 
   it('filling a cache costs one request per leaf, and one more per znode with children', async () => {
-    await run(other.mkdirp('/t'))
+    await run(other.createMissing([{ path: '/t', mode: 'container' }]))
     for (let n = 0; n < 200; n++) await run(other.create(`/t/${n}`, { data: bytes('1') }))
     let cache: TreeCache | undefined
     const [own] = await cost(async () => {

@@ -1,15 +1,75 @@
-export * from './handles/index.ts'
-export * from './mutex/index.ts'
-export * from './read-write-lock/index.ts'
-export * from './semaphore/index.ts'
-export * from './leader-election/index.ts'
-export * from './lease/index.ts'
-export * from './support/index.ts'
-export * from './barrier/index.ts'
-export * from './queue/index.ts'
-export * from './double-barrier/index.ts'
-export * from './tree-cache/index.ts'
-export * from './persistent-node/index.ts'
-export * from './group/index.ts'
-export * from './atomic-value/index.ts'
-export * from './configuration/index.ts'
+export {
+  LostError,
+  type Abortable,
+  type AcquireOptions,
+  type LockHandle,
+  type LostReason,
+  type Naming,
+  type RecipeOptions,
+} from './handles/index.ts'
+export { Mutex, type MutexOptions, type Participant } from './mutex/index.ts'
+export {
+  ReadWriteLock,
+  type LockSide,
+  type ReadWriteParticipant,
+  type SideOptions,
+} from './read-write-lock/index.ts'
+export {
+  PermitsConflictError,
+  Semaphore,
+  type PermitHolder,
+  type SemaphoreOptions,
+} from './semaphore/index.ts'
+export {
+  LeaderElection,
+  type ElectionOptions,
+  type ElectionParticipant,
+  type Leader,
+  type Leadership,
+} from './leader-election/index.ts'
+export { lease, type Lease, type LeaseOptions } from './lease/index.ts'
+export { AmbiguousResultError } from './support/index.ts'
+export { Barrier, type BarrierOptions, type BarrierWaitOptions } from './barrier/index.ts'
+export {
+  curatorItems,
+  Queue,
+  QueueFullError,
+  type Message,
+  type PutOptions,
+  type QueueOptions,
+  type ReceiveOptions,
+} from './queue/index.ts'
+export { DoubleBarrier, type BarrierHandle } from './double-barrier/index.ts'
+export {
+  settledChildren,
+  TreeCache,
+  TreeTooLargeError,
+  watchChildren,
+  watchData,
+  type CacheEvent,
+  type Entry,
+  type NodeChange,
+  type TreeCacheOptions,
+} from './tree-cache/index.ts'
+export { NodeConflictError, PersistentNode, type PersistentNodeOptions } from './persistent-node/index.ts'
+export {
+  Group,
+  MemberIdConflictError,
+  Party,
+  type GroupChange,
+  type GroupOptions,
+  type Membership,
+  type PartyOptions,
+} from './group/index.ts'
+export {
+  AtomicValue,
+  bigEndian,
+  Counter,
+  decimal,
+  UniqueIds,
+  type AtomicValueOptions,
+  type CounterOptions,
+  type UniqueIdsOptions,
+  type Versioned,
+} from './atomic-value/index.ts'
+export { Configuration, type ConfigurationOptions, type ConfigurationValue } from './configuration/index.ts'

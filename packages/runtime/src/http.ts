@@ -19,7 +19,7 @@ export interface HttpRequest {
 export interface HttpResponse {
   readonly status: number
   readonly headers?: Readonly<Record<string, string>>
-  readonly body?: string | Uint8Array | AsyncIterable<string | Uint8Array>
+  readonly body?: string | Uint8Array | AsyncIterable<string | Uint8Array> | undefined
 }
 
 export interface HttpLimits {

@@ -30,7 +30,7 @@ class MemoryFile {
 /** An injected failure. Of a failed write, the first `writtenBytes` bytes are written. */
 export interface DiskFault {
   readonly code: string
-  readonly writtenBytes?: number
+  readonly writtenBytes?: number | undefined
 }
 export type DiskOperation = 'write' | 'sync' | 'open' | 'truncate' | 'read' | 'rename' | 'remove'
 

@@ -3,7 +3,7 @@ export interface Address {
   readonly host: string
   readonly port: number
   /** URL to connect to instead of `host` and `port`, for WebSockets with a path: `wss://host/zabra`. */
-  readonly url?: string
+  readonly url?: string | undefined
 }
 
 /** The identity that its certificate gives a peer. A trusted authority has signed the certificate. */
@@ -49,9 +49,9 @@ export interface Connection {
   readonly remote: Address
   readonly local: Address
   /** The transport, where it is known. */
-  readonly transport?: Transport
+  readonly transport?: Transport | undefined
   /** Whether the transport encrypts and authenticates the bytes. Absent is false. */
-  readonly isSecure?: boolean
+  readonly isSecure?: boolean | undefined
   /** The certificates that the peer has shown, in DER: its own, then those that have signed it. Absent when it has shown none. */
   readonly peerCertificates?: readonly Uint8Array[] | undefined
   /**
@@ -66,7 +66,7 @@ export interface Connection {
   /**
    * Whether the system has copied all bytes written, so that the arrays passed to `write` may be reused. Absent is false.
    */
-  readonly canReuseBuffers?: boolean
+  readonly canReuseBuffers?: boolean | undefined
   /** Sets the handler of events. Call it in the turn of the event loop in which the connection is received. */
   setHandler(events: ConnectionHandler): void
   /**

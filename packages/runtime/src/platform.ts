@@ -14,7 +14,7 @@ export interface Platform {
   readonly random: Random
   readonly network: Network
   /** Factories of networks with options of their own. A server without the factory that a listener needs refuses to start. */
-  readonly networkFactories?: NetworkFactories
+  readonly networkFactories?: NetworkFactories | undefined
   readonly disk: Disk
   readonly compression: Compression
   readonly logger: Logger
@@ -23,11 +23,11 @@ export interface Platform {
 
 /** Creates networks from certificates and limits. */
 export interface NetworkFactories {
-  readonly tls?: (options: TlsOptions) => TlsNetwork
+  readonly tls?: ((options: TlsOptions) => TlsNetwork) | undefined
   /** Creates an HTTP server, over TLS when `tls` is given; `isMixed` accepts both on one port. */
   readonly http?: (options: {
     readonly tls?: TlsNetwork | undefined
-    readonly isMixed?: boolean
+    readonly isMixed?: boolean | undefined
   }) => HttpServer
   /** Creates a network of WebSockets, over TLS when `tls` is given. */
   readonly webSocket?: (limits: WebSocketListenOptions, tls?: TlsNetwork) => Network

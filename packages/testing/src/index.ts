@@ -17,4 +17,26 @@ export {
   type ServerEndpoint,
   type UnexpectedStop,
 } from './simulation/simulated-server.ts'
-export * from './world/index.ts'
+export {
+  DiskImage,
+  Host,
+  Incarnation,
+  jumpWallClock,
+  Prng,
+  setClockRate,
+  SimulatedNetwork,
+  SimulatedWorld,
+  type ClockSkew,
+  type CrashKind,
+  type DiskConditions,
+  type DiskFault,
+  type FileImage,
+  type HostState,
+  type LogLine,
+  type NetworkConditions,
+  type ProcessState,
+  type ScheduledEvent,
+  type SimulatedConnection,
+  type Tap,
+  type TraceEvent,
+} from './world/index.ts'

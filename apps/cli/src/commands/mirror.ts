@@ -38,7 +38,8 @@ export const mirror: CommandModule = (program, context) => {
       const counts = { removed: 0, added: 0, changed: 0 }
       await withSubtrees(context, [from, to], async (source, target) => {
         // Missing parents of the target, the target included.
-        if (!flags.dryRun && to.path !== '/') await target.client.mkdirp(to.path)
+        if (!flags.dryRun && to.path !== '/')
+          await target.client.createMissing([{ path: to.path, mode: 'container' }])
         const extra: string[] = []
         const differences = diffTrees(
           readTarget(target, to.path, io.signal, unreadable.add),

@@ -55,7 +55,7 @@ export class Writer {
   ): Promise<Writer> {
     const client = await connect({ servers, sessionTimeoutMs: sessionTimeout, waitForever: true })
     const writer = new Writer(name, client, history, prng, retries)
-    await client.mkdirp('/live')
+    await client.createMissing(['/live'])
     for (const path of ['', '/created', '/pairs', '/counter', '/left', '/right'])
       await client.create(writer.#path(path), { data: text(0) })
     await client.create(`/live/${name}`, { data: null, mode: 'ephemeral' })

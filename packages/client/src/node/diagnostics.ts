@@ -1,14 +1,14 @@
 import { channel, tracingChannel } from '@zabra/runtime/node/dial'
 import type { Instrumentation, RequestInfo } from '../instrumentation.ts'
-import type { StateChange } from '../types.ts'
+import type { StateChange, Zxid } from '../types.ts'
 
 /** The context of one request on the tracing channel `zookeeper:request`. */
 export interface RequestContext extends RequestInfo {
-  error?: Error
+  error?: Error | undefined
   /** The zxid in the header of the reply. */
-  zxid?: bigint
+  zxid?: Zxid | undefined
   /** Length of the reply in bytes. */
-  replyBytes?: number
+  replyBytes?: number | undefined
 }
 
 const requests = tracingChannel<'', RequestContext>('zookeeper:request')

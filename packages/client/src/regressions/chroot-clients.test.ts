@@ -42,7 +42,7 @@ it('the deadline of update covers all of its retries', async () => {
 
 it('closing a chroot client ends its own one-shot watches and no others', async () => {
   const client = await world.client()
-  await world.outcome(client.mkdirp('/app'))
+  await world.outcome(client.createMissing(['/app']))
   const chrootClient = client.chroot('/app')
   const watch = await world.outcome(chrootClient.watchOnce('/x', 'exists'))
   const other = await world.outcome(client.watchOnce('/app/y', 'exists'))

@@ -4,7 +4,7 @@ import { client, setupEachTest, world } from '../testing/setup.ts'
 setupEachTest({ sessionTimeoutMs: 3000 })
 
 it('a recursive delete of / of a chroot also deletes a znode named zookeeper', async () => {
-  await world.outcome(client.mkdirp('/app/zookeeper/x'))
+  await world.outcome(client.createMissing(['/app/zookeeper/x']))
   const chrootClient = client.chroot('/app')
   await world.outcome(chrootClient.delete('/', { recursive: true }))
   expect((await world.outcome(client.getChildren('/app'))).children).toEqual([])

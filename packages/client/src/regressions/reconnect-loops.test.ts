@@ -60,14 +60,14 @@ it('connect never resolves with a closed client', async () => {
   expect(['connected', 'AbortError']).toContain(outcome)
 })
 
-it('a mkdirp that races with the removal of containers backs off, up to eight tries', async () => {
+it('a createMissing that races with the removal of containers backs off, up to eight tries', async () => {
   const client = await world.client()
   const refused = world.answerWith(ErrorCode.NONODE, {
     times: 7,
     matches: ({ frame }) => text(frame.subarray(16, 20)) === '/a/b',
   })
   let done = false
-  void client.mkdirp('/a/b').then(() => (done = true))
+  void client.createMissing(['/a/b']).then(() => (done = true))
   await world.settle()
   expect(refused()).toBeGreaterThan(0)
   // Eight tries without a delay are no backoff.

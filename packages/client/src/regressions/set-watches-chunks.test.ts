@@ -8,7 +8,7 @@ setupEachTest({}, {})
 it('a connection that breaks between two SetWatches replies loses no watch of the second request', async () => {
   await world.outcome(client.create('/last', { data: bytes('1') }))
   // About 160 KiB of paths: two requests. "/last" is registered last, so the second request restores it.
-  await world.outcome(client.mkdirp('/p', { mode: 'persistent' }))
+  await world.outcome(client.createMissing(['/p']))
   const name = 'x'.repeat(4000)
   for (let i = 0; i < 40; i++) {
     await world.outcome(client.create(`/p/${name}${i}`))

@@ -1,4 +1,5 @@
 import { ErrorCode, type Reader } from '@zabra/protocol'
+import type { Zxid } from '../types.ts'
 
 /** The server did not apply the request, and a retry may succeed. */
 export const retryableCodes: ReadonlySet<number> = new Set([
@@ -24,10 +25,10 @@ export const connectionWideCodes: ReadonlySet<number> = new Set([
 ])
 
 /** Returns the zxid in the reply header of the current frame. */
-export function readReplyZxid(reader: Reader): bigint {
+export function readReplyZxid(reader: Reader): Zxid {
   const { offset } = reader
   reader.offset = reader.start + 4
-  const zxid = reader.long()
+  const zxid = reader.long() as Zxid
   reader.offset = offset
   return zxid
 }

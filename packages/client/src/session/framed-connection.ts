@@ -27,6 +27,8 @@ export class FramedConnection implements ConnectionHandler, FrameSplitterOptions
   #isOpen = true
   /** Number of writes: a frame has been sent if this has grown since it was added. */
   flushCount = 0
+  sentBytes = 0
+  receivedBytes = 0
   /** Monotonic milliseconds of the last write and of the last bytes received. */
   lastSentAt: number
   lastReceivedAt: number
@@ -91,6 +93,7 @@ export class FramedConnection implements ConnectionHandler, FrameSplitterOptions
   send(frames: Uint8Array): void {
     this.lastSentAt = this.#clock.monotonic()
     this.flushCount++
+    this.sentBytes += frames.length
     this.#isBlocked = !this.#connection.write(frames)
   }
 
@@ -138,6 +141,7 @@ export class FramedConnection implements ConnectionHandler, FrameSplitterOptions
   data(chunk: Uint8Array): void {
     if (!this.#isOpen) return
     this.lastReceivedAt = this.#clock.monotonic()
+    this.receivedBytes += chunk.length
     try {
       this.#frames.push(chunk)
     } catch (error) {

@@ -215,12 +215,12 @@ describe('a lost reply', () => {
     await second
   })
 
-  it('does not end mkdirp behind it', async () => {
+  it('does not end a createMissing behind it', async () => {
     for (const lose of [loseReply, loseRequest]) {
       lose()
       const first = client.setData('/a', bytes('1'))
       first.catch(() => {})
-      const made = client.mkdirp('/a/b/c')
+      const made = client.createMissing(['/a/b/c'])
       made.catch(() => {})
       await world.advance(3000)
       await expect(first).rejects.toThrow(ConnectionLossError)

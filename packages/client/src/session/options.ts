@@ -3,7 +3,7 @@ import type { ExplainCode } from './connect-failure.ts'
 import type { ConnectFailure, ErrorPolicy, SaslMechanism } from '../client-options.ts'
 import type { Instrumentation } from '../instrumentation.ts'
 import type { Platform, ServerAddress, Transport } from '../platform.ts'
-import type { AuthInfo, RetryPolicy } from '../types.ts'
+import type { AuthInfo, RetryFunction, RetryPolicy } from '../types.ts'
 
 /** The options of a client with all defaults filled in. Clients share the object, so it is immutable. */
 export interface SessionOptions {
@@ -17,7 +17,8 @@ export interface SessionOptions {
   readonly readOnly: boolean
   readonly auth: readonly AuthInfo[]
   readonly sasl: ((server: ServerAddress) => SaslMechanism) | undefined
-  readonly retry: RetryPolicy
+  readonly timeoutMs: number | undefined
+  readonly retry: RetryPolicy | RetryFunction
   /** The chroot of the initial server list. */
   readonly chroot: string
   readonly errorPolicy: ErrorPolicy

@@ -34,6 +34,8 @@ export interface Operation {
    * takes over and settles the request, now or later.
    */
   resolveAmbiguous?(request: PendingRequest, code: number, resolver: AmbiguityResolver): boolean
+  /** Handles an error reply that another read explains. Returns true if it takes over and rejects the request later. */
+  explainError?(request: PendingRequest, code: number, resolver: AmbiguityResolver): boolean
 }
 
 /** What `Operation.resolveAmbiguous` uses to find out whether the first try was applied, and to settle the request. */
@@ -83,6 +85,8 @@ export class PendingRequest {
   sentAt = 0
   requestBytes = 0
   attempts = 0
+  /** Milliseconds before the next attempt, where a function of the caller decides. */
+  retryDelayMs = 0
   /** An earlier try was sent and got no reply. */
   isAmbiguous = false
   /** The caller has given up; the reply is awaited only to keep the order. */

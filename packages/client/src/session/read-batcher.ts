@@ -1,9 +1,11 @@
 import { ErrorCode, OpCode, type Reader, type Writer } from '@zabra/protocol'
-import { errorFromCode } from '../errors.ts'
+import { errorFromCode, type ZooKeeperError } from '../errors.ts'
 import { getData } from '../operations.ts'
 import type { SessionOptions } from './options.ts'
 import type { PendingRequest, RequestList } from './pending-request.ts'
+import { errorContextOf } from './request-info.ts'
 import { connectionWideCodes, readReplyZxid } from './error-codes.ts'
+import type { Zxid } from '../types.ts'
 import type { FramedConnection } from './framed-connection.ts'
 
 /** Target for the length of the reply to a batch, estimated from earlier replies. */
@@ -28,7 +30,7 @@ const REPLY_OVERHEAD_BYTES = 72
 export interface BatchCallbacks {
   resolveBatched(request: PendingRequest, value: unknown, reply: BatchedReply): void
   onErrorReply(request: PendingRequest, code: number, order: number): void
-  mayRetry(request: PendingRequest): boolean
+  mayRetry(request: PendingRequest, error: () => ZooKeeperError): boolean
 }
 
 /** The session that the requests belong to. */
@@ -40,13 +42,13 @@ export interface BatchSession {
 /** The share of one request in the reply to its batch. */
 export interface BatchedReply {
   readonly replyBytes: number
-  readonly zxid?: bigint
+  readonly zxid?: Zxid | undefined
 }
 
 /** The header of the reply to a batch, after all of its parts were decoded. */
 export interface BatchReply {
   readonly xid: number
-  readonly zxid: bigint
+  readonly zxid: Zxid
 }
 
 /**
@@ -216,7 +218,8 @@ export class ReadBatcher {
     for (let request = inFlight.head; request?.xid === xid; request = inFlight.head) {
       inFlight.shift()
       leaveBatch(request)
-      if (hasMoved ? !callbacks.mayRetry(request) : connectionWideCodes.has(code))
+      const error = (): ZooKeeperError => errorFromCode(code, errorContextOf(request!))
+      if (hasMoved ? !callbacks.mayRetry(request, error) : connectionWideCodes.has(code))
         callbacks.onErrorReply(request, code, 0)
       else kept.push(request)
     }

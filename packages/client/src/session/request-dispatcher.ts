@@ -2,6 +2,7 @@ import { ErrorCode, ProtocolError, type Reader } from '@zabra/protocol'
 import {
   abortError,
   AuthFailedError,
+  type ConnectionLossError,
   connectionLossError,
   terminalErrorFor,
   unreadableReplyError,
@@ -14,7 +15,7 @@ import { CallLimits } from './call-limits.ts'
 import { captureCallSite, setCallerStack } from './call-site.ts'
 import { RequestPool } from './request-pool.ts'
 import { RetryQueue } from './retry-queue.ts'
-import { mayRetry, retryPolicyOf } from './retry-policy.ts'
+import { allowsRetry, isWithinLimits, retryPolicyOf } from './retry-policy.ts'
 import {
   replyError,
   errorContextOf,
@@ -35,8 +36,11 @@ import {
   type PendingRequest,
 } from './pending-request.ts'
 import type { FramedConnection } from './framed-connection.ts'
+import type { ClientStats } from '../client-api.ts'
 
 const LAST_XID = 0x7fff_ffff
+/** Replies over which the latency is averaged, as TCP does with round trips. */
+const LATENCY_WINDOW = 8
 /** A request that was first in flight at this many consecutive connection losses may be what breaks the connection. */
 const MAX_HEAD_LOSSES = 5
 
@@ -79,6 +83,11 @@ export class RequestDispatcher implements AmbiguityResolver {
   #onIdle: (() => void) | undefined
   /** Whether the decode error that breaks the connection has already rejected its request. */
   #isDecodeErrorReported = false
+  /** Requests sent, batches counted as one, and replies received. */
+  #sent = 0
+  #received = 0
+  /** Milliseconds from a request to its reply, as a moving average. */
+  #latencyMs: number | undefined
   /** Whether the current connection has delivered any reply. */
   hasReceivedReply = false
   /** Set only with `batchReads`. */
@@ -92,6 +101,18 @@ export class RequestDispatcher implements AmbiguityResolver {
 
   get sessionId(): bigint {
     return this.#owner.sessionId
+  }
+
+  /** Returns the counts that `Client.stats` shows, without those of the connection. */
+  get stats(): Omit<ClientStats, 'sentBytes' | 'receivedBytes' | 'reconnects'> {
+    return {
+      inFlight: this.#inFlight.length,
+      waiting:
+        this.#offlineQueue.length + (this.#awaitingReadWrite?.length ?? 0) + (this.#retryQueue?.length ?? 0),
+      sent: this.#sent,
+      received: this.#received,
+      latencyMs: this.#latencyMs,
+    }
   }
 
   /** Returns a request to fill in and submit. */
@@ -147,7 +168,7 @@ export class RequestDispatcher implements AmbiguityResolver {
     if (rejected === undefined && this.#offlineQueue.length === 0) return
     const waiting = [...(rejected ?? []), ...this.#offlineQueue.drain()]
     for (const request of waiting) {
-      if (request.attempts > 0 && !this.mayRetry(request))
+      if (request.attempts > 0 && !isWithinLimits(request, this.#options.retry, this.#now()))
         this.#rejectWithLoss(request, 'no connection was established in time')
       else this.#send(request)
     }
@@ -201,8 +222,8 @@ export class RequestDispatcher implements AmbiguityResolver {
         request.attempts === 0 ||
         (request !== culprit &&
           request.headLosses < MAX_HEAD_LOSSES &&
-          this.mayRetry(request) &&
-          (!request.isAmbiguous || request.operation.isIdempotent(request)))
+          (!request.isAmbiguous || request.operation.isIdempotent(request)) &&
+          this.mayRetry(request, () => this.#lossError(request, undefined, cause)))
       const isOrderedWrite = request.operation.isWrite && !request.isUnordered
       if (canRetry && !(hasRejectedWrite && isOrderedWrite)) {
         this.#enqueueOffline(request)
@@ -246,6 +267,7 @@ export class RequestDispatcher implements AmbiguityResolver {
         `Expected the reply to request ${request?.xid ?? 'none'}, got the reply to ${xid}: the stream of replies is broken`,
       )
     }
+    this.#countReply(request)
     if (request.isBatched) return this.#onBatchReply(request, reader, code)
     this.#inFlight.shift()
     this.hasReceivedReply = true
@@ -254,6 +276,15 @@ export class RequestDispatcher implements AmbiguityResolver {
     if (code === 0) this.#onSuccess(request, reader, order)
     else this.onErrorReply(request, code, order)
     if (this.#onIdle !== undefined) this.#checkIdle()
+  }
+
+  #countReply({ sentAt }: PendingRequest): void {
+    this.#received++
+    const latencyMs = Math.max(0, this.#inFlightConnection!.lastReceivedAt - sentAt)
+    this.#latencyMs =
+      this.#latencyMs === undefined
+        ? latencyMs
+        : this.#latencyMs + (latencyMs - this.#latencyMs) / LATENCY_WINDOW
   }
 
   /** Handles the reply to a batch: each request succeeds or fails as it would have on its own. */
@@ -322,13 +353,14 @@ export class RequestDispatcher implements AmbiguityResolver {
     request.isAmbiguous ||= isOutcomeUnknown && request.operation.isWrite
     // Any other error means that this try was not applied.
     request.xid = 0
-    if (code === ErrorCode.SESSIONMOVED && this.mayRetry(request)) {
+    const mayRetry = (): boolean => this.mayRetry(request, () => this.#replyError(request, code))
+    if (code === ErrorCode.SESSIONMOVED && mayRetry()) {
       this.#inFlight.unshift(request)
       return this.#owner.onSessionMoved()
     }
     if (
       (retryableCodes.has(code) || (isOutcomeUnknown && request.operation.isIdempotent(request))) &&
-      this.mayRetry(request)
+      mayRetry()
     ) {
       this.#retryQueue ??= new RetryQueue(this.#options, (waiting) => this.#dispatch(waiting))
       return this.#retryQueue.add(request)
@@ -338,15 +370,23 @@ export class RequestDispatcher implements AmbiguityResolver {
       return this.#awaitingReadWrite.push(request)
     }
     if (request.isAmbiguous && request.operation.resolveAmbiguous?.(request, code, this)) return
+    if (!request.isAbandoned && request.operation.explainError?.(request, code, this)) return
     request.operation.onReply?.(request, code)
-    const error = replyError(request, code, this.errorContext(request), this.#owner.sessionId)
+    const error = this.#replyError(request, code)
     this.#reject(request, error, true)
     if (error instanceof AuthFailedError) this.#owner.onAuthFailed(error)
   }
 
+  #replyError(request: PendingRequest, code: number): ZooKeeperError {
+    return replyError(request, code, this.errorContext(request), this.#owner.sessionId)
+  }
+
   #rejectWithLoss(request: PendingRequest, reason: string | undefined, cause?: Error): void {
-    const context = { ...this.errorContext(request), ...(cause === undefined ? {} : { cause }) }
-    this.#reject(request, connectionLossError(reason === undefined ? context : { ...context, reason }))
+    this.#reject(request, this.#lossError(request, reason, cause))
+  }
+
+  #lossError(request: PendingRequest, reason: string | undefined, cause?: Error): ConnectionLossError {
+    return connectionLossError({ ...this.errorContext(request), reason, cause })
   }
 
   /** Sends a request, or queues it while there is no connection. */
@@ -403,6 +443,7 @@ export class RequestDispatcher implements AmbiguityResolver {
       return false
     }
     request.xid = this.#xid
+    this.#sent++
     this.#batcher?.begin(request, connection, frameStart)
     return true
   }
@@ -450,8 +491,10 @@ export class RequestDispatcher implements AmbiguityResolver {
     )
   }
 
-  mayRetry(request: PendingRequest): boolean {
-    return mayRetry(request, this.#options.retry, this.#now())
+  /** Returns whether the limits of the caller, or its function, allow another attempt after `error`. */
+  mayRetry(request: PendingRequest, error: () => ZooKeeperError): boolean {
+    const { retry } = this.#options
+    return isWithinLimits(request, retry, this.#now()) && allowsRetry(request, retry, error)
   }
 
   #resolve(request: PendingRequest, value: unknown): void {

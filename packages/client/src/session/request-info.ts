@@ -1,10 +1,9 @@
-import { ErrorCode, OpCode } from '@zabra/protocol'
+import { ErrorCode } from '@zabra/protocol'
 import { toClientPath } from '../chroot.ts'
 import {
   errorFromCode,
   missingParent,
   noChrootError,
-  otherVersion,
   UsageError,
   type ErrorContext,
   type ZooKeeperError,
@@ -54,18 +53,11 @@ export function requestTooLongError(request: PendingRequest, maxRequest: number)
   )
 }
 
-const VERSIONED: readonly number[] = [OpCode.delete, OpCode.setData, OpCode.setACL]
-
-/** Returns what the request tells about an error besides its meaning: the missing parent or the expected version. */
+/** Returns what the request tells about an error besides its meaning: the missing parent. */
 function detailOf(request: PendingRequest, code: number, { path }: ErrorContext): string | undefined {
-  const { operation, intArgument } = request
-  if (code === ErrorCode.NONODE && path !== undefined) {
-    const required = operation.requiredPath?.(request) ?? request.path
-    return required === request.path ? undefined : missingParent(path, 'pass parents: true to create it')
-  }
-  return code === ErrorCode.BADVERSION && VERSIONED.includes(operation.opCode)
-    ? otherVersion(intArgument)
-    : undefined
+  if (code !== ErrorCode.NONODE || path === undefined) return undefined
+  const required = request.operation.requiredPath?.(request) ?? request.path
+  return required === request.path ? undefined : missingParent(path, 'pass parents: true to create it')
 }
 
 /** Returns the error for the error code of a reply. */

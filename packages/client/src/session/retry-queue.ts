@@ -13,6 +13,10 @@ export class RetryQueue {
     this.#resend = resend
   }
 
+  get length(): number {
+    return this.#waiting.length
+  }
+
   add(request: PendingRequest): void {
     const { clock, random, retry } = this.#options
     this.#waiting.push(request)

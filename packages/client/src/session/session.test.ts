@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import type { RequestInfo, RequestOutcome } from '../instrumentation.ts'
+import type { StateChange } from '../types.ts'
 import {
   AuthFailedError,
   ClosedError,
@@ -392,14 +394,14 @@ describe('observers', () => {
   it('receive requests, states, events and attempts, never data, and cannot break the client', async () => {
     const received: string[] = []
     const instrumentation = {
-      request({ operation, path }: { operation: string; path?: string }) {
+      request({ operation, path }: RequestInfo) {
         received.push(`${operation} ${path ?? ''}`)
-        return ({ error }: { error?: Error }) => {
+        return ({ error }: RequestOutcome) => {
           received.push(`${operation} ended${error ? ` with ${(error as { code?: string }).code}` : ''}`)
           throw new Error('broken observer')
         }
       },
-      state: ({ state }: { state: string }) => {
+      state: ({ state }: StateChange) => {
         received.push(state)
         throw new Error('broken observer')
       },

@@ -15,6 +15,7 @@ import { attemptDelay, attemptTimeout, disconnectDelay } from '../servers/connec
 import { addressKey, isSameServer, isSameServerSet } from '../servers/connect-string.ts'
 import { HostProvider, type ConnectedServer, type Candidate } from '../servers/host-provider.ts'
 import type { ServerAddress } from '../platform.ts'
+import type { ClientStats } from '../client-api.ts'
 import type { AuthInfo, ConnectionState, SessionCredentials, StateChange } from '../types.ts'
 import { readEvent, watchKinds, WatchRegistry } from '../watches/watch-registry.ts'
 import { WatchRestorer } from '../watches/watch-restorer.ts'
@@ -78,6 +79,10 @@ export class Session
   readonly #lastZxid = new LastZxid()
   #connection: FramedConnection | undefined
   #attempt: ConnectionAttempt | undefined
+  #connections = 0
+  /** Bytes of the connections before the current one. */
+  #sentBytes = 0
+  #receivedBytes = 0
   /** The round of the last attempt. */
   #lastRound = 0
   #connectedServer: ConnectedServer | undefined
@@ -145,6 +150,17 @@ export class Session
   /** The server of the current connection. */
   get server(): string | undefined {
     return this.#connection && this.#connectedServer && addressKey(this.#connectedServer.server)
+  }
+
+  /** The counts of `Client.stats`. */
+  get stats(): ClientStats {
+    const connection = this.#connection
+    return {
+      ...this.dispatcher.stats,
+      sentBytes: this.#sentBytes + (connection?.sentBytes ?? 0),
+      receivedBytes: this.#receivedBytes + (connection?.receivedBytes ?? 0),
+      reconnects: Math.max(0, this.#connections - 1),
+    }
   }
 
   get connection(): FramedConnection | undefined {
@@ -342,6 +358,7 @@ export class Session
     }
     this.#timeout = response.timeOut
     this.#connection = connection
+    this.#connections++
     this.#connectedAt = this.options.clock.monotonic()
     this.#connectedServer = { server, host: connection.remoteHost }
     this.hostProvider.onConnected(this.#connectedServer)
@@ -445,6 +462,8 @@ export class Session
     const connection = this.#connection
     this.#connection = undefined
     if (connection === undefined) return
+    this.#sentBytes += connection.sentBytes
+    this.#receivedBytes += connection.receivedBytes
     connection.close()
     this.dispatcher.pauseSending()
   }

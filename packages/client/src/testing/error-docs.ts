@@ -58,7 +58,7 @@ const advice: Readonly<Record<string, string>> = {
   BAD_VERSION:
     'Another client has written: read again, decide again, write again, as `update` of a typed client does.',
   NO_CHILDREN_FOR_EPHEMERALS: 'Create the child elsewhere: an ephemeral znode cannot have children.',
-  NODE_EXISTS: 'Read the existing znode, or use `mkdirp`, or `setData` with `createIfMissing`.',
+  NODE_EXISTS: 'Read the existing znode, or use `createMissing`, or `setData` with `createIfMissing`.',
   NOT_EMPTY: 'Delete the children first, or use `recursive: true`.',
   INVALID_CALLBACK: 'Report a bug.',
   INVALID_ACL:
@@ -78,7 +78,7 @@ const advice: Readonly<Record<string, string>> = {
   QUOTA_EXCEEDED: 'Store less, or raise the quota of the subtree.',
   THROTTLED_OP:
     'The client retries after a delay, unless `retry` forbids it. If it happens often, reduce the number of requests in flight.',
-  NO_CHROOT: "Connect with `createChroot: true`, or call `mkdirp('/')`.",
+  NO_CHROOT: "Connect with `createChroot: true`, or call `createMissing(['/'])`.",
   MULTI_FAILED: 'Check `index` and `cause`: that operation failed, and none was applied.',
   'UNKNOWN_…': 'Only the request has failed. The server is newer than this client: upgrade the client.',
   ENCODE_FAILED: 'Correct the value, or the schema: `cause` is the error of the codec. No request was sent.',

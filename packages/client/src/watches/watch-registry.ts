@@ -1,5 +1,5 @@
 import { EventType, readWatcherEvent, type Reader } from '@zabra/protocol'
-import type { NodeEventType } from '../types.ts'
+import type { NodeEventType, Zxid } from '../types.ts'
 
 export type WatchKind = 'data' | 'exists' | 'children' | 'persistent' | 'recursive'
 export const watchKinds: readonly WatchKind[] = ['data', 'exists', 'children', 'persistent', 'recursive']
@@ -8,7 +8,7 @@ export const watchKinds: readonly WatchKind[] = ['data', 'exists', 'children', '
 export interface ServerEvent {
   readonly type: NodeEventType
   readonly path: string
-  readonly zxid: bigint | undefined
+  readonly zxid: Zxid | undefined
   readonly order: number
 }
 
@@ -47,7 +47,7 @@ export function readEvent(
   const name = types[type]
   if (name === undefined || path?.startsWith('/') !== true) return undefined
   const hasZxid = zxidHigh >= 0 && (zxidHigh > 0 || zxidLow !== 0)
-  const zxid = hasZxid ? (BigInt(zxidHigh) << 32n) | BigInt(zxidLow >>> 0) : undefined
+  const zxid = hasZxid ? (((BigInt(zxidHigh) << 32n) | BigInt(zxidLow >>> 0)) as Zxid) : undefined
   return { type: name, path, zxid, order: nextOrder() }
 }
 

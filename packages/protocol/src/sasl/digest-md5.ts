@@ -186,9 +186,9 @@ export interface DigestMd5ServerOptions {
   /** Passwords by the names of users. */
   readonly users: ReadonlyMap<string, string>
   readonly nonce: NonceSource
-  readonly service?: string
-  readonly host?: string
-  readonly realm?: string
+  readonly service?: string | undefined
+  readonly host?: string | undefined
+  readonly realm?: string | undefined
 }
 
 /** The server side of DIGEST-MD5 (RFC 2831), for one authentication: a challenge and a response. */

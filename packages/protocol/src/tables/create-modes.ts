@@ -43,7 +43,7 @@ export interface OwnerRules {
   /** Whether owner fields with the top byte ff are extended types (`zookeeper.extendedTypesEnabled`). */
   readonly extendedTypes: boolean
   /** Whether the TTL format of ZooKeeper 3.5.3 is supported too (`zookeeper.emulate353TTLNodes`). */
-  readonly emulate353?: boolean
+  readonly emulate353?: boolean | undefined
 }
 
 /**

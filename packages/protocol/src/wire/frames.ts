@@ -6,7 +6,7 @@ export interface FrameSplitterOptions {
   /** Longest frame in bytes, without its length. A longer one is refused before memory is allocated for it. */
   readonly maxLength: number
   /** Shortest frame in bytes. */
-  readonly minLength?: number
+  readonly minLength?: number | undefined
   /** Receives one frame. The bytes are a view: copy what must outlive the call. */
   frame(bytes: Uint8Array, start: number, end: number): void
 }

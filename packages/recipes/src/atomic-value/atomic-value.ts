@@ -1,13 +1,12 @@
 import {
-  abortError,
   BadVersionError,
   NoNodeError,
-  withCodecErrors,
   type Bytes,
   type Client,
   type Codec,
   type Stat,
 } from '@zabra/client/core'
+import { abortError, withCodecErrors } from '@zabra/client/recipe-kit'
 import type { Abortable } from '../handles/types.ts'
 import { watchData } from '../tree-cache/watchers.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'

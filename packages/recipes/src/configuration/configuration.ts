@@ -1,11 +1,5 @@
-import {
-  UsageError,
-  withCodecErrors,
-  type Bytes,
-  type Client,
-  type Codec,
-  type Stat,
-} from '@zabra/client/core'
+import { UsageError, type Bytes, type Client, type Codec, type Stat } from '@zabra/client/core'
+import { withCodecErrors } from '@zabra/client/recipe-kit'
 import { AtomicValue } from '../atomic-value/atomic-value.ts'
 import { watchData } from '../tree-cache/watchers.ts'
 import { createIfMissing, retryInNewSession, undefinedIfMissing } from '../support/retry.ts'

@@ -1,4 +1,5 @@
-import { abortError, withCodecErrors, type Bytes, type Client, type Codec } from '@zabra/client/core'
+import type { Bytes, Client, Codec } from '@zabra/client/core'
+import { abortError, withCodecErrors } from '@zabra/client/recipe-kit'
 import { NodeConflictError, PersistentNode } from '../persistent-node/persistent-node.ts'
 import type { Entry } from '../tree-cache/entries.ts'
 import { TreeCache } from '../tree-cache/tree-cache.ts'

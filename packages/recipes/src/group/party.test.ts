@@ -25,11 +25,11 @@ it.each(['party', 'shallow'] as const)(
 )
 
 it('a party lists the members of kazoo, whose names differ by layout', async () => {
-  await run(other.mkdirp('/deep'))
+  await run(other.createMissing([{ path: '/deep', mode: 'container' }]))
   await run(other.create('/deep/0123abcd__party__', { data: bytes('a-b') }))
   await run(other.create('/deep/unrelated', { data: bytes('x') }))
   expect(await run(new Party(client, '/deep', 'me').members())).toEqual(['a-b'])
-  await run(other.mkdirp('/shallow'))
+  await run(other.createMissing([{ path: '/shallow', mode: 'container' }]))
   await run(other.create('/shallow/0123abcd-a-b'))
   expect(await run(new Party(client, '/shallow', 'me', { layout: 'shallow' }).members())).toEqual(['a-b'])
 })

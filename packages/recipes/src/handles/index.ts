@@ -1,2 +1,2 @@
-export * from './lost.ts'
-export type * from './types.ts'
+export { LostError, type LostReason } from './lost.ts'
+export type { Abortable, AcquireOptions, LockHandle, Naming, RecipeOptions } from './types.ts'

@@ -1,2 +1,7 @@
-export * from './leader-election.ts'
+export {
+  LeaderElection,
+  type ElectionOptions,
+  type ElectionParticipant,
+  type Leadership,
+} from './leader-election.ts'
 export type { Leader } from './announcement.ts'

@@ -1,1 +1,1 @@
-export * from './lease.ts'
+export { lease, type Lease, type LeaseOptions } from './lease.ts'

@@ -1,5 +1,4 @@
 import {
-  abortError,
   NoNodeError,
   SessionExpiredError,
   UsageError,
@@ -7,6 +6,7 @@ import {
   type ErrorPolicy,
   type OneShotWatch,
 } from '@zabra/client/core'
+import { abortError } from '@zabra/client/recipe-kit'
 import { LostError } from '../handles/lost.ts'
 import { lossReason, sessionStatusOf } from '../handles/policy.ts'
 import type { AcquireOptions } from '../handles/types.ts'

@@ -1,1 +1,1 @@
-export * from './multi-lock.ts'
+export { acquireAll, inPathOrder, type MultiLockHandle } from './multi-lock.ts'

@@ -1,2 +1,2 @@
-export * from './mutex.ts'
+export { Mutex, type MutexOptions } from './mutex.ts'
 export type { Participant } from '../lock-queue/participants.ts'

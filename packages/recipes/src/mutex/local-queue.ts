@@ -1,4 +1,5 @@
-import { abortError, type Client } from '@zabra/client/core'
+import type { Client } from '@zabra/client/core'
+import { abortError } from '@zabra/client/recipe-kit'
 
 const queues = new WeakMap<Client, Map<string, LocalQueue>>()
 

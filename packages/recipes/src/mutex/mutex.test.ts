@@ -34,7 +34,7 @@ describe('a mutex', () => {
   })
 
   it('costs one round trip when it is free, and an extra watch only when it is held for a while', async () => {
-    await run(a.mkdirp('/lock'))
+    await run(a.createMissing([{ path: '/lock', mode: 'container' }]))
     const writes: number[] = []
     world.faults.toServer = (chunk) => {
       writes.push(chunk.length)
@@ -156,7 +156,7 @@ describe('a mutex', () => {
     let holders = 0
     let most = 0
     const tokens: bigint[] = []
-    await run(a.mkdirp('/lock'))
+    await run(a.createMissing([{ path: '/lock', mode: 'container' }]))
     const rounds = clients.map(async (client) => {
       for (let round = 0; round < 20; round++) {
         await new Mutex(client, '/lock').run(async ({ token }) => {

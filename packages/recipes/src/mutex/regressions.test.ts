@@ -133,7 +133,7 @@ describe('regressions of other locks', () => {
   })
 
   it('two clients with different chroots share a lock', async () => {
-    await run(a.mkdirp('/app/lock'))
+    await run(a.createMissing([{ path: '/app/lock', mode: 'container' }]))
     const view = b.chroot('/app')
     const holder = await run(new Mutex(a, '/app/lock').acquire())
     const waiting = new Mutex(view, '/lock').acquire()

@@ -4,12 +4,12 @@ import {
   NodeExistsError,
   NoNodeError,
   UsageError,
-  withCodecErrors,
   type CallOptions,
   type Client,
   type Codec,
   type Stat,
 } from '@zabra/client/core'
+import { withCodecErrors } from '@zabra/client/recipe-kit'
 import { PersistentNode } from '../persistent-node/persistent-node.ts'
 import { causeAt, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
 import { commitWithMarker, deleteMarker, uniqueName } from '../support/commit-with-marker.ts'
@@ -165,7 +165,7 @@ export class NameService<T> {
         const cause = causeAt(error, 0)
         if (cause instanceof NodeExistsError) throw cause
         if (cause instanceof NoNodeError) {
-          await retryInNewSession(this.#client, () => this.#client.mkdirp(this.base, { mode: 'persistent' }))
+          await retryInNewSession(this.#client, () => this.#client.createMissing([this.base]))
         } else throw error
       }
     }

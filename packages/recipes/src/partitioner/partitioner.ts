@@ -1,4 +1,5 @@
-import { abortError, AsyncQueue, UsageError, type Client } from '@zabra/client/core'
+import { UsageError, type Client } from '@zabra/client/core'
+import { abortError, AsyncQueue } from '@zabra/client/recipe-kit'
 import { Group, type Membership } from '../group/group.ts'
 import type { RecipeOptions } from '../handles/types.ts'
 import { uuid } from '../support/uuid.ts'

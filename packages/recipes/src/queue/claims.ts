@@ -182,8 +182,7 @@ async function moveToDeadLetters<T>(
       const noParent = error.cause instanceof NoNodeError && error.index < 2
       // Otherwise another client moved it, or has claimed it.
       if (!noParent) return
-      await client.mkdirp(layout.claims, { mode: layout.parents })
-      await client.mkdirp(layout.dead, { mode: layout.parents })
+      await client.createMissing([layout.claims, layout.dead].map((path) => ({ path, mode: layout.parents })))
     }
   }
 }

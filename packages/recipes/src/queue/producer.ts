@@ -122,8 +122,7 @@ export class Producer<T> {
         if (!isMissing(error, guard.length)) throw error
         // Not a container: once a server has removed an empty one, sequence numbers restart, and a consumer that
         // claims an item by name and version could get another item.
-        const options = { mode: 'persistent', ...(signal && { signal }) } as const
-        await retryInNewSession(this.#client, () => this.#client.mkdirp(items, options))
+        await retryInNewSession(this.#client, () => this.#client.createMissing([items], { signal }))
       }
     }
   }

@@ -1,4 +1,5 @@
-import { abortError, UsageError, withCodecErrors, type Client, type Codec } from '@zabra/client/core'
+import { UsageError, type Client, type Codec } from '@zabra/client/core'
+import { abortError, withCodecErrors } from '@zabra/client/recipe-kit'
 import { isNewSession, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
 import { acquireHead, type HeadOptions, type QueueHead } from '../lock-queue/queue-head.ts'
 import { compareSequence } from '../lock-queue/contenders.ts'

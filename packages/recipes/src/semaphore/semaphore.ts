@@ -267,11 +267,8 @@ export class Semaphore {
         return (await this.client.getChildren(this.#leases, signal === undefined ? {} : { signal })).children
       } catch (error) {
         if (!(error instanceof NoNodeError)) throw error
-        const { acl, parents } = this.#options
-        await this.client.mkdirp(this.#leases, {
-          ...(parents === undefined ? {} : { mode: parents }),
-          ...(acl === undefined ? {} : { acl }),
-        })
+        const { acl, parents = 'container' } = this.#options
+        await this.client.createMissing([{ path: this.#leases, mode: parents, acl }])
       }
     }
   }

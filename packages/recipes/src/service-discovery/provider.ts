@@ -1,4 +1,5 @@
-import { abortError, type Client, type Codec } from '@zabra/client/core'
+import type { Client, Codec } from '@zabra/client/core'
+import { abortError } from '@zabra/client/recipe-kit'
 import type { Abortable } from '../handles/types.ts'
 import { TreeCache } from '../tree-cache/tree-cache.ts'
 import { ErrorTracker, usableInstances, type DownPolicy } from './down.ts'

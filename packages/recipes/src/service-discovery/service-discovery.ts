@@ -1,4 +1,5 @@
-import { UsageError, withCodecErrors, type Client, type Codec, type CreateMode } from '@zabra/client/core'
+import { UsageError, type Client, type Codec, type CreateMode } from '@zabra/client/core'
+import { withCodecErrors } from '@zabra/client/recipe-kit'
 import { uuid } from '../support/uuid.ts'
 import { NodeConflictError, PersistentNode } from '../persistent-node/persistent-node.ts'
 import { isFinished, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'

@@ -66,8 +66,8 @@ export async function commitWithMarker<const T extends readonly WriteOp[]>(
         if (stat !== undefined) return { results: undefined, marker: stat }
         if (isGivenUp(error)) throw error
       } else if (isNoParent(error) && tries++ < MAX_PARENT_ATTEMPTS) {
-        const options = { mode: parents, ...(signal && { signal }) } as const
-        await retryInNewSession(client, () => client.mkdirp(parentOf(marker), options))
+        const parent = { path: parentOf(marker), mode: parents }
+        await retryInNewSession(client, () => client.createMissing([parent], { signal }))
       } else if (!isNewSession(client, error)) throw withShiftedIndex(error)
     }
   }

@@ -1,5 +1,4 @@
 import {
-  abortError,
   ConnectionLossError,
   NoNodeError,
   type Bytes,
@@ -8,6 +7,7 @@ import {
   type Ordered,
   type Stat,
 } from '@zabra/client/core'
+import { abortError } from '@zabra/client/recipe-kit'
 import { isNewSession } from './retry.ts'
 import { onReconnect } from './on-reconnect.ts'
 

@@ -2,9 +2,7 @@ import {
   NoNodeError,
   ZooKeeperError,
   SessionExpiredError,
-  AsyncQueue,
   UsageError,
-  withCodecErrors,
   type Bytes,
   type Client,
   type Codec,
@@ -14,6 +12,7 @@ import {
   type Watcher,
   type WatchedEvent,
 } from '@zabra/client/core'
+import { AsyncQueue, withCodecErrors } from '@zabra/client/recipe-kit'
 import { isFinished, undefinedIfMissing } from '../support/retry.ts'
 import { ConcurrencyLimiter } from '../support/concurrency-limiter.ts'
 import { visitConcurrently } from '../support/visit-concurrently.ts'

@@ -1,4 +1,5 @@
-import { abortError, utf8, UsageError, type Bytes, type Client } from '@zabra/client/core'
+import { utf8, UsageError, type Bytes, type Client } from '@zabra/client/core'
+import { abortError } from '@zabra/client/recipe-kit'
 import { TreeCache } from '../tree-cache/tree-cache.ts'
 import { watchData } from '../tree-cache/watchers.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'

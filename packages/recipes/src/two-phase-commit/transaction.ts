@@ -56,7 +56,7 @@ export class Transaction {
       } catch (error) {
         if (error instanceof MultiError && error.index === 0 && error.cause instanceof NoNodeError) {
           const parent = this.path.slice(0, this.path.lastIndexOf('/'))
-          await retryInNewSession(this.client, () => this.client.mkdirp(parent, { mode: 'persistent' }))
+          await retryInNewSession(this.client, () => this.client.createMissing([parent]))
         } else if (!this.#isTransient(error)) throw error
         else if ((await this.read()) !== undefined) return
         else if (this.client.session.generation !== generation) throw this.#ambiguous(error)

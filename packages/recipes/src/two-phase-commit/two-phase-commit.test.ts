@@ -329,7 +329,7 @@ it('a site that takes part anew does not apply a transaction twice', async () =>
 it('a directory that a late take-over has left is no transaction', async () => {
   const ledger = new Ledger()
   await sites(ledger, { a: 'commit' })
-  await run(client.mkdirp('/t/tx-gone/line'))
+  await run(client.createMissing([{ path: '/t/tx-gone/line', mode: 'container' }]))
   await world.settle()
   expect(ledger).toMatchObject({ entries: [], failures: [] })
   expect(await run(begin(client, ['a']))).toBe('committed')

@@ -53,14 +53,14 @@ export interface AuthorityOptions {
   readonly name: string
   readonly days: number
   /** When the certificate begins to be valid; by default, now. */
-  readonly from?: Date
+  readonly from?: Date | undefined
 }
 
 export interface IssueOptions extends AuthorityOptions {
   /** Host names and addresses of the owner. */
   readonly hosts: readonly string[]
   /** URIs of the owner, such as `spiffe://zabra/member/1`. */
-  readonly uris?: readonly string[]
+  readonly uris?: readonly string[] | undefined
 }
 
 /** Returns a new authority. */

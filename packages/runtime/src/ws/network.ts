@@ -16,12 +16,12 @@ export interface WebSocketNetworkOptions extends WebSocketListenOptions {
   /** Clock of the pings. */
   readonly clock: Clock
   /** Source of upgrade requests: `httpUpgrades()` of `@zabra/runtime/node`. Needed by `listen` only. */
-  readonly upgrades?: UpgradeListener
+  readonly upgrades?: UpgradeListener | undefined
   /**
    * Options that `connect` passes to `ws`: `ca`, `cert` and `key` for wss, `headers`, `origin`. A function is called for each
    * connection.
    */
-  readonly client?: object | (() => Promise<object>)
+  readonly client?: (object | (() => Promise<object>)) | undefined
 }
 
 type ListenAt = Parameters<Network['listen']>[0]

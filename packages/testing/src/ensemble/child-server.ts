@@ -8,9 +8,9 @@ export interface ChildServerOptions {
   /** Runs each server in a process of its own. */
   readonly process: 'child'
   /** Settings, as for a server in the test's process. Functions cannot be sent to another process. */
-  readonly settings?: Partial<ServerSettings>
+  readonly settings?: Partial<ServerSettings> | undefined
   /** Folder for the data; it should be empty. Without it the server uses a temporary folder that `close` removes. */
-  readonly data?: string
+  readonly data?: string | undefined
 }
 
 /** A command from the test's process to the child process. */

@@ -6,7 +6,7 @@ import { TestServer, type TestServerOptions } from './test-server.ts'
 
 export interface TestEnsembleOptions extends Omit<TestServerOptions, 'data'> {
   /** `memory` (the default), or a folder in which each member gets a folder of its own. */
-  readonly data?: 'memory' | (string & {})
+  readonly data?: 'memory' | (string & {}) | undefined
 }
 
 export interface ChildEnsembleOptions extends Omit<ChildServerOptions, 'data'> {
@@ -14,7 +14,7 @@ export interface ChildEnsembleOptions extends Omit<ChildServerOptions, 'data'> {
    * A folder in which each member gets a folder of its own. Without it members use temporary folders that `close`
    * removes.
    */
-  readonly data?: string
+  readonly data?: string | undefined
 }
 
 /** How long to wait for a state of the ensemble, in milliseconds. */

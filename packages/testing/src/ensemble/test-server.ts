@@ -6,13 +6,13 @@ import type { Role, TestMember } from './test-member.ts'
 
 export interface TestServerOptions {
   /** Runs the server in the test's own process. */
-  readonly process?: 'own'
+  readonly process?: 'own' | undefined
   /** Settings that override the defaults for tests: ticks of 100 ms, loopback addresses, an in-memory disk. */
-  readonly settings?: Partial<ServerSettings>
+  readonly settings?: Partial<ServerSettings> | undefined
   /** Where the data is stored: `memory` (the default) or a folder, which should be empty. */
-  readonly data?: 'memory' | (string & {})
+  readonly data?: 'memory' | (string & {}) | undefined
   /** Parts of the platform to replace, such as the logger. */
-  readonly platform?: Partial<Platform>
+  readonly platform?: Partial<Platform> | undefined
 }
 
 /** A server in the process of the test. */

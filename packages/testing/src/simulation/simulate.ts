@@ -9,10 +9,10 @@ export interface SimulateOptions {
   /** Seed of all random decisions. The same seed gives the same run. */
   readonly seed: number
   /** Number of servers (default 1). */
-  readonly servers?: number
-  readonly settings?: Partial<ServerSettings>
+  readonly servers?: number | undefined
+  readonly settings?: Partial<ServerSettings> | undefined
   /** Limit for the scenario in world time, in milliseconds (default an hour). */
-  readonly limitMs?: number
+  readonly limitMs?: number | undefined
 }
 
 /** A simulation: servers, clients and the faults a scenario injects. Time passes only as events run. */

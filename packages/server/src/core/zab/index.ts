@@ -1,7 +1,41 @@
 /** The leader, learner and observer master of ZAB as state machines without network, disk or clock. */
 export { encodePacket, NO_ZXID, packetName, PacketSplitter, PacketType, writePacket } from './packets.ts'
 export type { PacketSplitterOptions, QuorumPacket } from './packets.ts'
-export * from './payloads.ts'
+export {
+  decodeAckEpoch,
+  decodeConfiguration,
+  decodeConfigurationText,
+  decodeDesignatedLeader,
+  decodeForwardedRequest,
+  decodeInformAndActivate,
+  decodeLeaderInfo,
+  decodeLearnerInfo,
+  decodeRevalidation,
+  decodeRevalidationReply,
+  decodeSecretReport,
+  decodeTouches,
+  encodeAckEpoch,
+  encodeConfigurationText,
+  encodeDesignatedLeader,
+  encodeInformAndActivate,
+  encodeLeaderInfo,
+  encodeLearnerInfo,
+  encodeRevalidation,
+  encodeRevalidationReply,
+  encodeSecretReport,
+  encodeTouches,
+  isMarkedLearnerInfo,
+  markLearnerInfo,
+  proposedConfiguration,
+  PROTOCOL_VERSION,
+  writeForwardedRequest,
+  type ForwardedRequest,
+  type LearnerInfo,
+  type Revalidation,
+  type RevalidationReply,
+  type SecretReport,
+  type SharedSecret,
+} from './payloads.ts'
 export { CommittedWindow, isNextZxid, MIN_WINDOW } from './committed-window.ts'
 export type { DiskRange, SyncPlan, SyncSources } from './sync-plan.ts'
 export type { ConnectionId, LeaderInput, LeaderOptions, LeaderWork, StepDownReason } from './leader-types.ts'

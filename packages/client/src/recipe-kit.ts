@@ -1,0 +1,7 @@
+/**
+ * What recipes need of this package besides its public API: for `@zabra/recipes` and recipes of your own. It may change
+ * with any minor version.
+ */
+export { AsyncQueue, type OverflowPolicy } from './async-queue.ts'
+export { withCodecErrors } from './codec-errors.ts'
+export { abortError } from './errors.ts'
