@@ -1,1 +1,1 @@
-export * from './barrier.ts'
+export { Barrier, type BarrierOptions, type BarrierWaitOptions } from './barrier.ts'

@@ -1,2 +1,11 @@
-export * from './lost.ts'
-export type * from './types.ts'
+export { LostError, type LostReason } from './lost.ts'
+export type {
+  Abortable,
+  AcquireOptions,
+  Handle,
+  LockHandle,
+  Naming,
+  RecipeOptions,
+  ReleaseOptions,
+  WaitOptions,
+} from './types.ts'

@@ -1,2 +1,2 @@
-export * from './leader-election.ts'
+export { LeaderElection, type ElectionOptions, type ElectionParticipant } from './leader-election.ts'
 export type { Leader } from './announcement.ts'

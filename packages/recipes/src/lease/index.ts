@@ -1,1 +1,1 @@
-export * from './lease.ts'
+export { Lease, type LeaseHandle, type LeaseOptions } from './lease.ts'
