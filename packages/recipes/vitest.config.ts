@@ -7,7 +7,7 @@ import { mutants } from './src/testing/mutants.ts'
 
 const source = (path: string): string => fileURLToPath(new URL(`src/${path}`, import.meta.url))
 
-const folderOf = (id: string): string | undefined => /([\w-]+)\/README\.example\.ts$/.exec(id)?.[1]
+const folderOf = (id: string): string | undefined => /([\w-]+)\/README\.example\.js$/.exec(id)?.[1]
 
 /**
  * Makes a module of the first example in the README of a folder: `example:queue` exports it as a function of the clients,
@@ -17,8 +17,8 @@ const examples: Plugin = {
   name: 'examples of READMEs',
   enforce: 'pre',
   resolveId(id, importer = '') {
-    // The name ends in `.ts`, so that types go and what Node 20 does not know is written in other words.
-    if (id.startsWith('example:')) return source(`${id.slice(8)}/README.example.ts`)
+    // The name ends in `.js`: the code runs as it is, on the oldest Node that runs the tests.
+    if (id.startsWith('example:')) return source(`${id.slice(8)}/README.example.js`)
     if (folderOf(importer) === undefined) return undefined
     const own = /^@zabra\/recipes(?:\/(.*))?$/.exec(id)
     return own === null
@@ -29,10 +29,13 @@ const examples: Plugin = {
     const folder = folderOf(id)
     if (folder === undefined) return undefined
     const readme = readFileSync(source(`${folder}/README.md`), 'utf8')
-    const lines = (/```ts\n([\s\S]*?)```/.exec(readme)?.[1] ?? '').split('\n')
+    const lines = (/```js\n([\s\S]*?)```/.exec(readme)?.[1] ?? '').split('\n')
     const isImport = (line: string): boolean => line.startsWith('import ')
-    const body = lines.filter((line) => !isImport(line))
-    const head = 'export const example = async ({ client, other, data, console }) => {'
+    // The clients of the test take the place of those of the example.
+    const isClient = (line: string): boolean =>
+      /^const \w+ = await connect\(|^await (client|other)\.close\(\)/.test(line)
+    const body = lines.filter((line) => !isImport(line) && !isClient(line))
+    const head = 'export const example = async ({ client, other, console }) => {'
     return [...lines.filter(isImport), head, ...body, '}'].join('\n')
   },
 }

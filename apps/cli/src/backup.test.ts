@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { nodePlatform } from '@zabra/runtime/node'
-import { createServer, defaults } from '@zabra/server'
+import { createServer } from '@zabra/server'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { openSession } from './session/open.ts'
 import { ClientTransport } from './session/transport.ts'
@@ -67,7 +66,7 @@ describe('zabra backup', () => {
     const argv = ['restore', '--to', dataDir, '--before', 'delete /app']
     expect(await succeed(...argv, '--dry-run')).toMatch(/^would write \d+ nodes as of 0x/)
     await succeed(...argv)
-    const server = await createServer(defaults({ dataDir, clientPort: 0 }), nodePlatform())
+    const server = await createServer({ dataDir, clientPort: 0 })
     const zk = await openSession(
       {
         server: `127.0.0.1:${server.addresses.client.port}`,

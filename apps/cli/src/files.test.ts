@@ -8,8 +8,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { nodePlatform } from '@zabra/runtime/node'
-import { createServer, defaults } from '@zabra/server'
+import { createServer } from '@zabra/server'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { CliFixture, CommandRun, setupStage, stage, type RunResult } from './testing/cli-fixture.ts'
 
@@ -290,10 +289,7 @@ describe('snapshot', () => {
   /** Starts a server on the copy, which replays the log, and returns the snapshot that it takes. */
   async function nextSnapshot(): Promise<string> {
     const before = new Set(readdirSync(join(data, 'version-2')))
-    const server = await createServer(
-      defaults({ dataDir: data, clientPort: 0, clientPortAddress: '127.0.0.1' }),
-      nodePlatform(),
-    )
+    const server = await createServer({ dataDir: data, clientPort: 0, clientPortAddress: '127.0.0.1' })
     await server.snapshot()
     await server.close()
     const name = readdirSync(join(data, 'version-2')).find(
@@ -326,10 +322,7 @@ describe('initialize', () => {
 
 describe('purge', () => {
   it('removes what recovery from the newest snapshots does not need', async () => {
-    const server = await createServer(
-      defaults({ dataDir: data, clientPort: 0, clientPortAddress: '127.0.0.1' }),
-      nodePlatform(),
-    )
+    const server = await createServer({ dataDir: data, clientPort: 0, clientPortAddress: '127.0.0.1' })
     expect((await run('purge', data, '--keep', '3')).code).not.toBe(0)
     await server.close()
     const inner = join(data, 'version-2')

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { connect, utf8, type Client } from '@zabra/client'
 import { Barrier, Counter, Group, Party, Queue, TreeCache, DoubleBarrier } from '@zabra/recipes'
-import { participate, twoPhaseCommit } from '@zabra/recipes/two-phase-commit'
+import { TwoPhaseCommit } from '@zabra/recipes/two-phase-commit'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { describeWith, python } from './harness/requirements.ts'
 import { ScriptedPeer } from './harness/scripted-peer.ts'
@@ -54,10 +54,9 @@ const suites = (server: () => Server, clientOf: () => Client): void => {
   })
 
   it('Party shares membership with the Party and the ShallowParty of kazoo', async () => {
-    const mine = new Party(clientOf(), '/members', 'zabra')
-    const shallow = new Party(clientOf(), '/shallow', 'zabra', { layout: 'shallow' })
-    await mine.join()
-    await shallow.join()
+    const mine = new Party(clientOf(), '/members')
+    const shallow = new Party(clientOf(), '/shallow', { layout: 'shallow' })
+    const members = [await mine.join('zabra'), await shallow.join('zabra')]
     const kazoo = await startKazoo(server(), 'parties')
     kazoo.proceed()
     await kazoo.waitForLine('members kazoo zabra')
@@ -68,7 +67,7 @@ const suites = (server: () => Server, clientOf: () => Client): void => {
     expect(kazoo.lines.filter((line) => line === 'members kazoo zabra')).toHaveLength(2)
     expect(await mine.members()).toEqual(['zabra'])
     expect(await shallow.members()).toEqual(['zabra'])
-    await Promise.all([mine.leave(), shallow.leave()])
+    await Promise.all(members.map((member) => member.release()))
   })
 
   it('Counter and kazoo add to the same counter', async () => {
@@ -138,20 +137,20 @@ const suites = (server: () => Server, clientOf: () => Client): void => {
     const group = new Group(client, '/group', { codec: utf8 })
     await group.join('a', 'one')
     expect(await group.members()).toEqual(new Map([['a', 'one']]))
-    await group[Symbol.asyncDispose]()
+    await group.close()
     const rounds = [1, 2].map(() => new DoubleBarrier(client, '/rounds', { members: 2 }).enter())
-    await Promise.all((await Promise.all(rounds)).map((inside) => inside.leave()))
+    await Promise.all((await Promise.all(rounds)).map((inside) => inside.release()))
     const applied: string[] = []
-    const site = participate(client, '/tx', 'a', {
+    const site = await new TwoPhaseCommit(client, '/tx').join('a', {
       prepare: () => Promise.resolve('commit'),
       commit: ({ id }) => Promise.resolve(void applied.push(id)),
       abort: () => Promise.resolve(),
     })
     const payload = utf8.encode('x')
-    expect(await twoPhaseCommit(client, '/tx', { participants: ['a'], payload, deadlineMs: 10_000 })).toBe(
-      'committed',
-    )
-    await site[Symbol.asyncDispose]()
+    expect(
+      await new TwoPhaseCommit(client, '/tx').run({ participants: ['a'], payload, deadlineMs: 10_000 }),
+    ).toBe('committed')
+    await site.release()
   })
 }
 

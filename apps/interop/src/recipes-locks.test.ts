@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { connect, utf8, type Client, type TypedClient } from '@zabra/client'
-import { lease, LeaderElection, Mutex, ReadWriteLock, Semaphore } from '@zabra/recipes'
+import { Lease, LeaderElection, Mutex, ReadWriteLock, Semaphore } from '@zabra/recipes'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { describeWith, python } from './harness/requirements.ts'
 import { ScriptedPeer } from './harness/scripted-peer.ts'
@@ -121,12 +121,12 @@ const suite = (kind: Kind): void => {
     await write!.guard([{ op: 'setData', path: '/counter', data: utf8.encode('7') }])
     expect(await total()).toBe(7)
     await write!.release()
-    const permits = await new Semaphore(a, '/s', { permits: 2 }).acquire(2)
-    const waiting = new Semaphore(b, '/s', { permits: 2 }).acquire(1)
+    const permits = await new Semaphore(a, '/s', { permits: 2 }).acquire({ permits: 2 })
+    const waiting = new Semaphore(b, '/s', { permits: 2 }).acquire({ permits: 1 })
     await permits.release()
     await (await waiting).release()
-    const leased = await lease(a, '/l', { holder: 'a', durationMs: 60_000 })
-    expect(await lease(b, '/l', { holder: 'b', durationMs: 60_000 })).toBeUndefined()
+    const leased = await new Lease(a, '/l', { holder: 'a', durationMs: 60_000 }).tryAcquire()
+    expect(await new Lease(b, '/l', { holder: 'b', durationMs: 60_000 }).tryAcquire()).toBeUndefined()
     await leased!.renew()
     await leased!.release()
     const ids: string[] = []

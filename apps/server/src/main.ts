@@ -1,9 +1,6 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
-import { httpServer, httpUpgrades, nodePlatform, NodeTlsNetwork, tlsNetwork } from '@zabra/runtime/node'
-import type { Platform } from '@zabra/runtime'
 import { checkFiles, createServer } from '@zabra/server'
-import type { ServerSettings } from '@zabra/server/settings'
 import { raiseInliningLimits } from './compiler.ts'
 import { toExit } from './failures.ts'
 import { createLogger } from './logger.ts'
@@ -26,26 +23,6 @@ for (const event of ['uncaughtException', 'unhandledRejection'] as const)
     process.exit(exitCode)
   })
 
-/** Returns the platform for the settings. Loads the WebSocket library only if a WebSocket port is set. */
-async function platformFor({ webSocketPort }: ServerSettings): Promise<Platform> {
-  const ws = webSocketPort === undefined ? undefined : await import('@zabra/runtime/ws')
-  const platform = nodePlatform({
-    networkFactories: {
-      tls: tlsNetwork,
-      http: httpServer,
-      ...(ws && {
-        webSocket: (limits, tls) =>
-          ws.webSocketNetwork({
-            ...limits,
-            clock: platform.clock,
-            upgrades: httpUpgrades(tls instanceof NodeTlsNetwork ? { tls } : {}),
-          }),
-      }),
-    },
-  })
-  return platform
-}
-
 process.exitCode = await run({
   argv: process.argv.slice(2),
   environment: process.env,
@@ -54,11 +31,11 @@ process.exitCode = await run({
   out: (text) => void process.stdout.write(text),
   err: (text) => void process.stderr.write(text),
   logger: (level) => createLogger(level, pretty, { colorize: terminal }),
-  async start(settings, logger) {
+  start(settings, logger) {
     raiseInliningLimits()
-    return createServer(settings, { ...(await platformFor(settings)), logger })
+    return createServer(settings, { logger })
   },
-  checkFiles: async (settings) => checkFiles(settings, await platformFor(settings)),
+  checkFiles,
   now: () => performance.now(),
   onStop(stop) {
     // With a terminal, SIGHUP means that it was closed: stop. Without one, SIGHUP reloads certificates.

@@ -1,4 +1,4 @@
-import { defaults } from '@zabra/server'
+import { defaults } from '@zabra/server/settings'
 import { expect, test } from 'vitest'
 import { readyBlock, readyInfo, type ListeningPort } from './ready.ts'
 

@@ -2,7 +2,6 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { silentLogger, TlsOptionError, type Logger } from '@zabra/runtime'
-import { nodePlatform, tlsNetwork } from '@zabra/runtime/node'
 import { createAuthority, issueCertificate } from '@zabra/runtime/node/certificate-authority'
 import { checkFiles } from '@zabra/server'
 import type { ServerSettings } from '@zabra/server/settings'
@@ -60,7 +59,7 @@ function stage(argv: string[], overrides: Partial<Host> = {}) {
     err: (text) => void (printed.err += text),
     logger: () => logger,
     start: async (settings) => (started.resolve(settings), server),
-    checkFiles: (settings) => checkFiles(settings, nodePlatform({ networkFactories: { tls: tlsNetwork } })),
+    checkFiles,
     now: () => state.now,
     onStop: (stop) => ((state.signal = stop), () => undefined),
     onReload: (reload) => ((state.hangUp = reload), () => undefined),

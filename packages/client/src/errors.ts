@@ -166,7 +166,7 @@ export class ConnectionLossError extends ZooKeeperError {
 }
 /** The deadline of the request passed, at the client or at the server. */
 export class OperationTimeoutError extends ZooKeeperError {
-  static override readonly tag = 'OperationTimeoutError'
+  static override readonly tag: string = 'OperationTimeoutError'
 }
 /** Another server has taken over the session; the client reconnects automatically. The request was not applied. */
 export class SessionMovedError extends ZooKeeperError {

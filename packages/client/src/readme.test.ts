@@ -5,9 +5,7 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { inspect } from 'node:util'
-import { httpUpgrades, nodePlatform, tlsNetwork } from '@zabra/runtime/node'
-import { webSocketNetwork } from '@zabra/runtime/ws'
-import { createServer, defaults, type Server } from '@zabra/server'
+import { createServer, type Server } from '@zabra/server'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { connect } from './node/index.ts'
 import type { ExampleContext } from './testing/example-context.ts'
@@ -80,14 +78,8 @@ function onThisMachine(code: string, server: Server): string {
     .replaceAll('client.pem', certificate('alice.pem'))
 }
 
-async function start(dataDir: string): Promise<Server> {
-  const ports = nodePlatform({
-    networkFactories: {
-      tls: tlsNetwork,
-      webSocket: (limits) => webSocketNetwork({ ...limits, clock: ports.clock, upgrades: httpUpgrades({}) }),
-    },
-  })
-  const settings = defaults({
+function start(dataDir: string): Promise<Server> {
+  return createServer({
     dataDir,
     clientPort: 0,
     webSocketPort: 0,
@@ -97,7 +89,6 @@ async function start(dataDir: string): Promise<Server> {
     sslClientAuth: 'want',
     saslUsers: { bob: 'secret' },
   })
-  return createServer(settings, ports)
 }
 
 beforeAll(async () => {

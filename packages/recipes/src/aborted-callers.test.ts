@@ -85,7 +85,7 @@ const scenarios: Record<string, FaultScenario> = {
     const names = new NameService(client, '/names', utf8)
     for (const ephemeral of [false, true]) {
       const mine = await names.register(`n${ephemeral}`, '1', { ephemeral })
-      const leave = whenLeft(signal, () => mine.unregister())
+      const leave = whenLeft(signal, () => mine.release())
       await orLeft(signal, () => mine.update('2'))
       await orLeft(signal, () => names.resolve(`n${ephemeral}`, { signal }))
       await leave()

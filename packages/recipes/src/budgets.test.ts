@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { Configuration } from './configuration/index.ts'
 import { DoubleBarrier } from './double-barrier/index.ts'
 import { Group } from './group/index.ts'
-import { lease } from './lease/index.ts'
-import { acquireAll } from './multi-lock/index.ts'
+import { Lease, type LeaseHandle } from './lease/index.ts'
+import { MultiLock } from './multi-lock/index.ts'
 import { Mutex } from './mutex/index.ts'
 import { NameService } from './name-service/index.ts'
 import { PersistentNode } from './persistent-node/index.ts'
@@ -12,7 +12,7 @@ import { RevocableMutex, revoke } from './revocable/index.ts'
 import { client, setupEachTest, meters, other, run, world } from './testing/setup.ts'
 import { bytes, metered, type Meter } from './testing/world.ts'
 import { TreeCache } from './tree-cache/index.ts'
-import { participate, twoPhaseCommit } from './two-phase-commit/index.ts'
+import { TwoPhaseCommit } from './two-phase-commit/index.ts'
 
 // Limits on the cost of recipe steps that the recipes' own tests do not check: more requests or notifications than these indicate a
 // herd effect or a listing.
@@ -87,7 +87,7 @@ describe('request budgets', () => {
         const { events } = meter.take()
         expect(events.length).toBeLessThanOrEqual(1)
       }
-      const leaving = inside.map((each) => each.leave())
+      const leaving = inside.map((each) => each.release())
       await world.advance(100)
       await run(Promise.all(leaving))
       expect(total(all, 'events')).toBeLessThanOrEqual(2 * members)
@@ -105,7 +105,7 @@ describe('request budgets', () => {
       expect(meter.requests.slice(0, 5)).toEqual(['getData', 'multi', 'getData', 'getChildren', 'getData'])
     }
     const inside = await run(Promise.all(entering))
-    const leaving = Promise.all(inside.map((each) => each.leave()))
+    const leaving = Promise.all(inside.map((each) => each.release()))
     await world.advance(100)
     await run(leaving)
   })
@@ -117,7 +117,7 @@ describe('request budgets', () => {
       const path = `/tx${count}`
       const names = all.map((_each, n) => `s${n}`)
       const sites = all.map((each, n) =>
-        participate(each.client, path, names[n]!, {
+        new TwoPhaseCommit(each.client, path).join(names[n]!, {
           prepare: () => Promise.resolve('commit'),
           commit: () => Promise.resolve(),
           abort: () => Promise.resolve(),
@@ -125,7 +125,7 @@ describe('request budgets', () => {
       )
       await world.advance(100)
       for (const meter of [...all.map(({ meter: each }) => each), ...meters]) meter.take()
-      const decided = twoPhaseCommit(client, path, {
+      const decided = new TwoPhaseCommit(client, path).run({
         participants: names,
         payload: bytes('x'),
         deadlineMs: 9000,
@@ -134,7 +134,7 @@ describe('request budgets', () => {
       expect(await run(decided)).toBe('committed')
       const everybody = [...all, { meter: meters[0]! }]
       costs.push((total(everybody, 'requests') + total(everybody, 'events')) / count)
-      await run(Promise.all(sites.map((site) => site[Symbol.asyncDispose]())))
+      await run(Promise.all(sites.map(async (site) => (await site).release())))
     }
     expect(costs[2]! / costs[0]!).toBeLessThan(1.3)
     expect(costs[2]).toBeLessThanOrEqual(34)
@@ -152,9 +152,9 @@ describe('request budgets', () => {
 
   it('a lease costs three requests to take, two to renew and three to release', async () => {
     await run(client.createMissing([{ path: '/l', mode: 'container' }]))
-    let held: Awaited<ReturnType<typeof lease>>
+    let held: LeaseHandle | undefined
     const take = async (): Promise<void> =>
-      void (held = await lease(client, '/l/x', { holder: 'me', durationMs: 60_000 }))
+      void (held = await new Lease(client, '/l/x', { holder: 'me', durationMs: 60_000 }).tryAcquire())
     expect((await cost(take))[0]![0].length).toBeLessThanOrEqual(4)
     expect((await cost(() => held!.renew()))[0]![0].length).toBeLessThanOrEqual(2)
     expect((await cost(() => held!.release()))[0]![0].length).toBeLessThanOrEqual(3)
@@ -163,7 +163,7 @@ describe('request budgets', () => {
   it('acquiring several locks costs the sum of the single locks', async () => {
     await run(client.createMissing([{ path: '/x', mode: 'container' }]))
     await run(client.createMissing([{ path: '/y', mode: 'container' }]))
-    const both = () => acquireAll(['/x', '/y'].map((path) => new Mutex(client, path)))
+    const both = () => new MultiLock(['/x', '/y'].map((path) => new Mutex(client, path))).acquire()
     const [own] = await cost(async () => (await both()).release())
     expect(own).toEqual([['create', 'getChildren', 'create', 'getChildren', 'delete', 'delete'], []])
   })

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { Configuration } from './configuration/index.ts'
 import { Group } from './group/index.ts'
 import { LeaderElection } from './leader-election/index.ts'
-import { lease } from './lease/index.ts'
+import { Lease } from './lease/index.ts'
 import { Mutex } from './mutex/index.ts'
 import { Partitioner } from './partitioner/index.ts'
 import { Queue } from './queue/index.ts'
@@ -11,7 +11,7 @@ import { revoke } from './revocable/index.ts'
 import { Semaphore } from './semaphore/index.ts'
 import { client, cutOff, expireSession, other, setupEachTest, world } from './testing/setup.ts'
 import { settledChildren } from './tree-cache/index.ts'
-import { participate, twoPhaseCommit } from './two-phase-commit/index.ts'
+import { TwoPhaseCommit } from './two-phase-commit/index.ts'
 
 setupEachTest('a', 'b')
 
@@ -30,7 +30,9 @@ async function drain(stream: AsyncIterable<unknown>): Promise<void> {
 const policies = { connection: 'connection', session: 'session', lease: { lease: {} } } as const
 
 const starts: Record<string, Start> = {
-  'a lease': async (own) => [(await lease(own, '/l', { holder: 'me', durationMs: 600_000 }))!.signal],
+  'a lease': async (own) => [
+    (await new Lease(own, '/l', { holder: 'me', durationMs: 600_000 }).tryAcquire())!.signal,
+  ],
   ...Object.fromEntries(
     Object.entries(policies).map(([name, errorPolicy]) => [
       `a mutex with the policy ${name}`,
@@ -97,7 +99,7 @@ const starts: Record<string, Start> = {
   },
   'a coordinator': async (own) => {
     const transaction = { participants: ['x'], payload: new Uint8Array(0), deadlineMs: 600_000 }
-    background(twoPhaseCommit(own, '/t', transaction))
+    background(new TwoPhaseCommit(own, '/t').run(transaction))
     await own.sync('/')
     return []
   },
@@ -105,13 +107,13 @@ const starts: Record<string, Start> = {
     const nothing = (): Promise<void> => Promise.resolve()
     let applied = (): void => {}
     const done = new Promise<void>((resolve) => (applied = resolve))
-    participate(own, '/t', 'x', {
+    await new TwoPhaseCommit(own, '/t').join('x', {
       prepare: () => Promise.resolve('abort'),
       commit: nothing,
       abort: () => Promise.resolve(applied()),
     })
     const transaction = { participants: ['x', 'y'], payload: new Uint8Array(0), deadlineMs: 600_000 }
-    await twoPhaseCommit(other, '/t', transaction)
+    await new TwoPhaseCommit(other, '/t').run(transaction)
     return done.then(() => [])
   },
   'children that settle': async (own) => {

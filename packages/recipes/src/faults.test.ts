@@ -2,8 +2,8 @@ import { ZooKeeperError, type Client } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
 import type { LockHandle } from './handles/types.ts'
 import { LeaderElection } from './leader-election/index.ts'
-import { lease } from './lease/index.ts'
-import { acquireAll } from './multi-lock/index.ts'
+import { Lease } from './lease/index.ts'
+import { MultiLock } from './multi-lock/index.ts'
 import { Mutex } from './mutex/index.ts'
 import { ReadWriteLock } from './read-write-lock/index.ts'
 import { RevocableMutex, RevocableReadWriteLock, revoke } from './revocable/index.ts'
@@ -105,17 +105,17 @@ const readWrite: Scenario = async (actor, fixture) => {
 const semaphore: Scenario = async (actor, fixture) => {
   const { client, signal } = actor
   const of = new Semaphore(client, '/s', { permits: 2 })
-  await hold(actor, fixture, of.acquire(2, { signal }), 2)
+  await hold(actor, fixture, of.acquire({ permits: 2, signal }), 2)
   await Promise.all([
-    hold(actor, fixture, of.acquire(1, { signal }), 1),
-    hold(actor, fixture, of.acquire(1, { signal }), 1),
+    hold(actor, fixture, of.acquire({ permits: 1, signal }), 1),
+    hold(actor, fixture, of.acquire({ permits: 1, signal }), 1),
   ])
 }
 
 const permitsWithoutWaiting: Scenario = async (actor, fixture) => {
   const { client, signal } = actor
   for (let round = 0; round < 3; round++) {
-    const held = await orGone(new Semaphore(client, '/s', { permits: 2 }).tryAcquire(2, { signal }))
+    const held = await orGone(new Semaphore(client, '/s', { permits: 2 }).tryAcquire({ permits: 2, signal }))
     if (held !== undefined) await hold(actor, fixture, Promise.resolve(held), 2)
     await fixture.sleep(30)
   }
@@ -129,7 +129,7 @@ const election: Scenario = async (actor, fixture) => {
     fixture.ledger.recordGrant(name, leadership)
     await fixture.work(leadership)
     if (leadership.signal.aborted) continue
-    await leadership.resign()
+    await leadership.release()
     if (++terms === 2) break
   }
 }
@@ -165,14 +165,16 @@ const several: Scenario = async (actor, fixture) => {
   const paths = name === VICTIM ? ['/x', '/y'] : ['/y', '/x']
   for (let round = 0; round < 2; round++) {
     const locks = paths.map((path) => new Mutex(client, path))
-    await hold(actor, fixture, acquireAll(locks, { signal }))
+    await hold(actor, fixture, new MultiLock(locks).acquire({ signal }))
   }
 }
 
 const timed: Scenario = async (actor, fixture) => {
   const { client, signal, name } = actor
   for (let round = 0; round < 3; round++) {
-    const held = await orGone(lease(client, '/l', { holder: name, durationMs: 500, signal }))
+    const held = await orGone(
+      new Lease(client, '/l', { holder: name, durationMs: 500 }).tryAcquire({ signal }),
+    )
     if (held !== undefined) {
       fixture.ledger.recordGrant(name, held as unknown as LockHandle)
       await fixture.sleep(100)

@@ -2,22 +2,21 @@ export {
   LostError,
   type Abortable,
   type AcquireOptions,
+  type Handle,
   type LockHandle,
   type LostReason,
   type Naming,
   type RecipeOptions,
+  type ReleaseOptions,
+  type WaitOptions,
 } from './handles/index.ts'
-export { Mutex, type MutexOptions, type Participant } from './mutex/index.ts'
-export {
-  ReadWriteLock,
-  type LockSide,
-  type ReadWriteParticipant,
-  type SideOptions,
-} from './read-write-lock/index.ts'
+export { LockTimeoutError, Mutex, type MutexOptions, type Participant } from './mutex/index.ts'
+export { ReadWriteLock, type LockSide, type ReadWriteParticipant } from './read-write-lock/index.ts'
 export {
   PermitsConflictError,
   Semaphore,
   type PermitHolder,
+  type PermitOptions,
   type SemaphoreOptions,
 } from './semaphore/index.ts'
 export {
@@ -25,9 +24,8 @@ export {
   type ElectionOptions,
   type ElectionParticipant,
   type Leader,
-  type Leadership,
 } from './leader-election/index.ts'
-export { lease, type Lease, type LeaseOptions } from './lease/index.ts'
+export { Lease, type LeaseHandle, type LeaseOptions } from './lease/index.ts'
 export { AmbiguousResultError } from './support/index.ts'
 export { Barrier, type BarrierOptions, type BarrierWaitOptions } from './barrier/index.ts'
 export {
@@ -58,7 +56,9 @@ export {
   Party,
   type GroupChange,
   type GroupOptions,
+  type JoinOptions,
   type Membership,
+  type PartyMembership,
   type PartyOptions,
 } from './group/index.ts'
 export {
@@ -72,4 +72,9 @@ export {
   type UniqueIdsOptions,
   type Versioned,
 } from './atomic-value/index.ts'
-export { Configuration, type ConfigurationOptions, type ConfigurationValue } from './configuration/index.ts'
+export {
+  Configuration,
+  type ConfigurationOptions,
+  type ConfigurationSetOptions,
+  type ConfigurationValue,
+} from './configuration/index.ts'

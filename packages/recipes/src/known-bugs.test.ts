@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { Barrier } from './barrier/index.ts'
 import { DoubleBarrier } from './double-barrier/index.ts'
 import { LeaderElection } from './leader-election/index.ts'
-import { acquireAll } from './multi-lock/index.ts'
+import { MultiLock } from './multi-lock/index.ts'
 import { Mutex } from './mutex/index.ts'
 import { Queue } from './queue/index.ts'
 import { ReadWriteLock } from './read-write-lock/index.ts'
@@ -62,12 +62,12 @@ it('the first member to leave a double barrier waits for all (CGH-753), and conc
   const clients = [a, b, await world.client()]
   const entering = clients.map((client) => new DoubleBarrier(client, '/b', { members: 3 }).enter())
   const inside = await run(Promise.all(entering))
-  const first = inside[0]!.leave()
-  const second = inside[1]!.leave()
+  const first = inside[0]!.release()
+  const second = inside[1]!.release()
   const gone = [watchSettled(first), watchSettled(second)]
   await world.settle()
   expect(gone.map((each) => each())).toEqual([false, false])
-  await run(Promise.all([first, second, inside[2]!.leave()]))
+  await run(Promise.all([first, second, inside[2]!.release()]))
 })
 
 it('entering a double barrier ends once on a timeout (CUR-536)', async () => {
@@ -254,10 +254,10 @@ it('a deadline limits the whole wait: a wake-up does not restart it (lock of kaz
   expect((await run(b.getChildren('/lock'))).children).toEqual([])
 })
 
-it('acquireAll releases all locks when one is not available, and does not request later ones (multi-lock of Curator)', async () => {
+it('MultiLock releases all locks when one is not available, and does not request later ones (multi-lock of Curator)', async () => {
   await run(b.create('/y', { acl: [{ scheme: 'world', id: 'anyone', perms: 1 }] }))
   const locks = ['/x', '/y', '/z'].map((path) => new Mutex(a, path))
-  await expect(run(acquireAll(locks))).rejects.toMatchObject({ name: 'NoAuthError' })
+  await expect(run(new MultiLock(locks).acquire())).rejects.toMatchObject({ name: 'NoAuthError' })
   await world.advance(100)
   expect((await run(b.getChildren('/x'))).children).toEqual([])
   expect(await run(b.exists('/z'))).toBeUndefined()
@@ -265,8 +265,8 @@ it('acquireAll releases all locks when one is not available, and does not reques
 
 it('two clients that want several permits each do not deadlock with half of them (semaphore of Curator)', async () => {
   const semaphores = [a, b].map((client) => new Semaphore(client, '/s', { permits: 3 }))
-  const held = await run(new Semaphore(a, '/s', { permits: 3 }).acquire(2))
-  const both = semaphores.map((semaphore) => semaphore.run(() => Promise.resolve(), 2))
+  const held = await run(new Semaphore(a, '/s', { permits: 3 }).acquire({ permits: 2 }))
+  const both = semaphores.map((semaphore) => semaphore.run(() => Promise.resolve(), { permits: 2 }))
   await world.settle()
   await run(held.release())
   await run(Promise.all(both))
@@ -282,7 +282,7 @@ it('a candidate that leaves while others list causes no error (LeaderElectionSup
   const third = new LeaderElection(a, '/e').leadership()
   const last = third.next()
   stop.abort()
-  await run(Promise.all([following, first.resign()]))
+  await run(Promise.all([following, first.release()]))
   expect((await run(last)).value!.token).toBeGreaterThan(first.token)
   await run(Promise.all([leader.return(), third.return()]))
 })

@@ -6,8 +6,8 @@ import { Configuration } from './configuration/index.ts'
 import { DoubleBarrier } from './double-barrier/index.ts'
 import { Group, Party } from './group/index.ts'
 import { LeaderElection } from './leader-election/index.ts'
-import { lease } from './lease/index.ts'
-import { acquireAll } from './multi-lock/index.ts'
+import { Lease } from './lease/index.ts'
+import { MultiLock } from './multi-lock/index.ts'
 import { Mutex } from './mutex/index.ts'
 import { NameService } from './name-service/index.ts'
 import { Partitioner } from './partitioner/index.ts'
@@ -25,7 +25,7 @@ import { ServiceDiscovery } from './service-discovery/index.ts'
 import { after, enumerateFaults, neighbourFaults, tree, type FaultFixture } from './testing/fault-fixture.ts'
 import { bytes } from './testing/world.ts'
 import { settledChildren, TreeCache } from './tree-cache/index.ts'
-import { participate, twoPhaseCommit } from './two-phase-commit/index.ts'
+import { TwoPhaseCommit } from './two-phase-commit/index.ts'
 import { AmbiguousResultError } from './support/index.ts'
 
 // A client that reports a failure although the request was applied, or repeats an applied request, is wrong only when a reply is lost.
@@ -67,19 +67,21 @@ const locks: Record<string, Life> = {
     await write.release()
   },
   'several locks': async (client) => {
-    const held = await acquireAll(['/x', '/y'].map((path) => new Mutex(client, path, sessionPolicy)))
+    const held = await new MultiLock(
+      ['/x', '/y'].map((path) => new Mutex(client, path, sessionPolicy)),
+    ).acquire()
     await held.release()
   },
   'a semaphore whose limit changes': async (client) => {
     const semaphore = new Semaphore(client, '/s', { permits: 2, ...sessionPolicy })
-    const held = await semaphore.acquire(2)
+    const held = await semaphore.acquire({ permits: 2 })
     await semaphore.setPermits(3)
-    await (await semaphore.acquire(1)).release()
+    await (await semaphore.acquire({ permits: 1 })).release()
     await held.release()
   },
   'permits without waiting': async (client, observer) => {
     const semaphore = new Semaphore(client, '/s', { permits: 2, ...sessionPolicy })
-    const held = (await semaphore.tryAcquire(2))!
+    const held = (await semaphore.tryAcquire({ permits: 2 }))!
     expect(await new Semaphore(observer, '/s', { permits: 2 }).tryAcquire()).toBeUndefined()
     expect(await semaphore.holders()).toMatchObject([{ permits: 2, owner: client.session.id }])
     await held.release()
@@ -121,11 +123,13 @@ const locks: Record<string, Life> = {
     expect(await asked).toBe('released')
   },
   'a lease': async (client, observer) => {
-    const held = (await lease(client, '/l', { holder: 'me', durationMs: 20_000 }))!
+    const held = (await new Lease(client, '/l', { holder: 'me', durationMs: 20_000 }).tryAcquire())!
     await held.renew()
-    expect(await lease(observer, '/l', { holder: 'other', durationMs: 1000 })).toBeUndefined()
+    expect(
+      await new Lease(observer, '/l', { holder: 'other', durationMs: 1000 }).tryAcquire(),
+    ).toBeUndefined()
     await held.release()
-    const next = (await lease(observer, '/l', { holder: 'other', durationMs: 1000 }))!
+    const next = (await new Lease(observer, '/l', { holder: 'other', durationMs: 1000 }).tryAcquire())!
     expect(next.token).toBeGreaterThan(held.token)
     await next.release()
   },
@@ -228,8 +232,8 @@ const shared: Record<string, Life> = {
     await observer.create('/names/old', { data: utf8.encode('3') })
     await names.rename('old', 'new')
     expect(await names.resolve('new', { fresh: true })).toBe('3')
-    await passing.unregister()
-    await mine.unregister()
+    await passing.release()
+    await mine.release()
     expect(await names.names()).toEqual(['new'])
   },
   'a member of a group': async (client, observer) => {
@@ -237,15 +241,14 @@ const shared: Record<string, Life> = {
     const member = await group.join('me', '1')
     await member.update('2')
     expect(await new Group(observer, '/g', { codec: utf8 }).members()).toEqual(new Map([['me', '2']]))
-    await member.leave()
+    await member.release()
     await group[Symbol.asyncDispose]()
   },
   'a member of a party': async (client, observer) => {
     for (const layout of ['party', 'shallow'] as const) {
-      const party = new Party(client, `/${layout}`, 'me', { layout })
-      await party.join()
-      expect(await new Party(observer, `/${layout}`, 'other', { layout }).members()).toEqual(['me'])
-      await party.leave()
+      const member = await new Party(client, `/${layout}`, { layout }).join('me')
+      expect(await new Party(observer, `/${layout}`, { layout }).members()).toEqual(['me'])
+      await member.release()
     }
   },
   'unique ids': async (client, observer) => {
@@ -284,7 +287,7 @@ const shared: Record<string, Life> = {
     for (const round of [0, 1]) {
       const inside = await Promise.all(both.map((each) => each.enter()))
       expect(inside.map((each) => each.round)).toEqual([round, round])
-      await Promise.all(inside.map((each) => each.leave()))
+      await Promise.all(inside.map((each) => each.release()))
     }
   },
   'a tree cache and settledChildren': async (client, observer, fixture) => {
@@ -302,21 +305,29 @@ const shared: Record<string, Life> = {
     const done: string[] = []
     const note = (word: string) => () => Promise.resolve(void done.push(word))
     const prepare = (): Promise<'commit'> => Promise.resolve('commit')
-    const site = participate(observer, '/x', 's', { prepare, commit: note('commit'), abort: note('abort') })
+    const site = await new TwoPhaseCommit(observer, '/x').join('s', {
+      prepare,
+      commit: note('commit'),
+      abort: note('abort'),
+    })
     const transaction = { participants: ['s'], payload: bytes('1'), deadlineMs: 10_000 }
-    expect(await twoPhaseCommit(client, '/x', transaction)).toBe('committed')
-    await site[Symbol.asyncDispose]()
+    expect(await new TwoPhaseCommit(client, '/x').run(transaction)).toBe('committed')
+    await site.release()
     expect(done).toEqual(['commit'])
   },
   'a site of transactions': async (client, observer, fixture) => {
     const done: string[] = []
     const note = (word: string) => () => Promise.resolve(void done.push(word))
     const prepare = (): Promise<'commit'> => Promise.resolve('commit')
-    const site = participate(client, '/x', 's', { prepare, commit: note('commit'), abort: note('abort') })
+    const site = await new TwoPhaseCommit(client, '/x').join('s', {
+      prepare,
+      commit: note('commit'),
+      abort: note('abort'),
+    })
     const transaction = { participants: ['s'], payload: bytes('1'), deadlineMs: 10_000 }
-    expect(await twoPhaseCommit(observer, '/x', transaction)).toBe('committed')
+    expect(await new TwoPhaseCommit(observer, '/x').run(transaction)).toBe('committed')
     await after(fixture.world, 2000)
-    await site[Symbol.asyncDispose]()
+    await site.release()
     expect(new Set(done)).toEqual(new Set(['commit']))
   },
   'a partitioner': async (client, _observer, fixture) => {

@@ -3,12 +3,11 @@ import { readdirSync, readFileSync } from 'node:fs'
 import type { Client } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
 import { leftovers, advanceUntilSettled } from './testing/settle.ts'
-import { bytes, ManualWorld } from './testing/world.ts'
+import { ManualWorld } from './testing/world.ts'
 
 interface Setting {
   readonly client: Client
   readonly other: Client
-  readonly data: Uint8Array
   readonly console: { log(...words: unknown[]): void }
 }
 
@@ -60,10 +59,9 @@ describe.each(Object.keys(printed))('the README of %s', (folder) => {
     }
     const world = await ManualWorld.start()
     const [client, other, observer] = [await world.client(), await world.client(), await world.client()]
-    await world.outcome(client.create('/report'))
     const lines: unknown[][] = []
     const console = { log: (...words: unknown[]) => void lines.push(words) }
-    await advanceUntilSettled(world, 20_000, example({ client, other, data: bytes('x'), console }))
+    await advanceUntilSettled(world, 20_000, example({ client, other, console }))
     expect(lines).toEqual(printed[folder])
     await world.advance(100)
     expect(await advanceUntilSettled(world, 10_000, leftovers(world, observer, [client, other]))).toEqual([])

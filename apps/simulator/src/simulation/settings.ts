@@ -1,4 +1,9 @@
-import { defaults, parseConfiguration, type EnsembleConfiguration, type ServerSettings } from '@zabra/server'
+import {
+  defaults,
+  parseConfiguration,
+  type EnsembleConfiguration,
+  type ServerSettings,
+} from '@zabra/server/core'
 import type { Role } from './membership.ts'
 import { OBSERVER_PORT } from './observer-monitor.ts'
 import { MEMBERSHIP_CHANGES } from './fault.ts'

@@ -3,8 +3,7 @@ import dns from 'node:dns'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { nodePlatform } from '@zabra/runtime/node'
-import { createServer, defaults, type Server } from '@zabra/server'
+import { createServer, type Server } from '@zabra/server'
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest'
 import { connect } from './index.ts'
 
@@ -12,7 +11,7 @@ const folder = mkdtempSync(join(tmpdir(), 'zabra-addresses-'))
 let server: Server
 beforeAll(async () => {
   const settings = { clientPort: 0, clientPortAddress: '127.0.0.1', dataDir: folder }
-  server = await createServer(defaults(settings), nodePlatform())
+  server = await createServer(settings)
 })
 afterEach(() => vi.restoreAllMocks())
 afterAll(async () => {

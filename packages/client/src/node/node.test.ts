@@ -2,9 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { httpUpgrades, nodePlatform, NodeTlsNetwork, tlsNetwork } from '@zabra/runtime/node'
-import { webSocketNetwork } from '@zabra/runtime/ws'
-import { createServer, defaults, type Server } from '@zabra/server'
+import { createServer, type GivenServerSettings, type Server } from '@zabra/server'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { bytes, text } from '../testing/manual-world.ts'
 import { connect, nodeTransport, UsageError, type ConnectFailure, type ConnectOptions } from './index.ts'
@@ -14,21 +12,10 @@ const certificate = (name: string): string =>
 const folders: string[] = []
 const servers: Server[] = []
 
-async function start(settings: Parameters<typeof defaults>[0]): Promise<Server> {
+async function start(settings: GivenServerSettings): Promise<Server> {
   const dataDir = mkdtempSync(join(tmpdir(), 'zabra-client-'))
   folders.push(dataDir)
-  const ports = nodePlatform({
-    networkFactories: {
-      tls: tlsNetwork,
-      webSocket: (limits, tls) =>
-        webSocketNetwork({
-          ...limits,
-          clock: ports.clock,
-          upgrades: httpUpgrades(tls instanceof NodeTlsNetwork ? { tls } : {}),
-        }),
-    },
-  })
-  const server = await createServer(defaults({ ...settings, dataDir }), ports)
+  const server = await createServer({ ...settings, dataDir })
   servers.push(server)
   return server
 }

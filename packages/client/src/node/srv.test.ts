@@ -4,8 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { connect as dial, createServer as listen, type AddressInfo, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { nodePlatform } from '@zabra/runtime/node'
-import { createServer, defaults, type Server } from '@zabra/server'
+import { createServer, type Server } from '@zabra/server'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DnsServer } from '../testing/dns-server.ts'
 import { connect, type Client } from './index.ts'
@@ -59,7 +58,7 @@ const until = async (client: Client, state: string): Promise<string | undefined>
 beforeAll(async () => {
   names = await DnsServer.start()
   setServers([names.address])
-  server = await createServer(defaults({ clientPort: 0, dataDir: folder }), nodePlatform())
+  server = await createServer({ clientPort: 0, dataDir: folder })
 })
 beforeEach(async () => {
   for (const proxy of proxies) await proxy.close()

@@ -1,7 +1,7 @@
 import { SeededRandom, type Connection, type ConnectionHandler } from '@zabra/runtime'
 import { ForwardingConnection, ManualPlatform } from '@zabra/testkit'
 import { digestId } from '@zabra/protocol'
-import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server'
+import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server/core'
 import { findBySrv } from '../servers/srv.ts'
 import { connectWith, type ConnectOptions } from '../connect.ts'
 import { FrameLog } from './frame-log.ts'

@@ -7,7 +7,8 @@ import {
   type Stat,
 } from '@zabra/client/core'
 import { abortError, withCodecErrors } from '@zabra/client/recipe-kit'
-import type { Abortable } from '../handles/types.ts'
+import type { Abortable, WaitOptions } from '../handles/types.ts'
+import { withLimits } from '../support/limits.ts'
 import { watchData } from '../tree-cache/watchers.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import {
@@ -30,7 +31,7 @@ export interface AtomicValueOptions<T> {
    * `exact` (default): resolves a lost reply with a marker znode. `fast`: throws an `AmbiguousResultError` when a
    * reply is lost, and saves the two requests for the marker.
    */
-  readonly mode?: 'exact' | 'fast'
+  readonly mode?: 'exact' | 'fast' | undefined
 }
 
 /** A value and the stat of its znode. */
@@ -56,27 +57,62 @@ export class AtomicValue<T> {
   }
 
   /** Returns the current value. Creates the znode with the initial value when it is missing. */
-  get({ signal }: Abortable = {}): Promise<Versioned<T>> {
-    return retryInNewSession(this.#client, async () => {
-      const { data, stat } = await this.#read(signal)
-      return { value: this.#options.codec.decode(data), stat }
-    })
+  get(options: WaitOptions = {}): Promise<Versioned<T>> {
+    return this.#limited('get', options, (signal) => this.#get(signal))
   }
 
   /** Writes if the znode is unchanged since `expected` was read; returns false otherwise. */
-  compareAndSet(expected: { readonly stat: Stat }, value: T, { signal }: Abortable = {}): Promise<boolean> {
-    return this.#write(expected.stat, this.#options.codec.encode(value), signal)
+  async compareAndSet(
+    expected: { readonly stat: Stat },
+    value: T,
+    options: WaitOptions = {},
+  ): Promise<boolean> {
+    const data = this.#options.codec.encode(value)
+    return this.#limited('compareAndSet', options, (signal) => this.#write(expected.stat, data, signal))
   }
 
   /**
    * Reads, changes and writes until no other client wrote in between. `change` may run several times; its result
    * is applied once.
    */
-  async update(change: (current: T) => T, { signal }: Abortable = {}): Promise<T> {
+  update(change: (current: T) => T, options: WaitOptions = {}): Promise<T> {
+    return this.#limited('update', options, (signal) => this.#update(change, signal))
+  }
+
+  /** Writes regardless of the current value. */
+  set(value: T, options: WaitOptions = {}): Promise<T> {
+    return this.update(() => value, options)
+  }
+
+  /** Yields the current value, then the newest value after each change. */
+  async *updates({ signal }: Abortable = {}): AsyncGenerator<T, void, undefined> {
+    await this.#get(signal)
+    for await (const found of watchData(this.#client, this.path, { signal })) {
+      yield found === undefined ? this.#options.initial : this.#options.codec.decode(found.data)
+    }
+  }
+
+  #limited<R>(
+    method: string,
+    options: WaitOptions,
+    work: (signal: AbortSignal | undefined) => Promise<R>,
+  ): Promise<R> {
+    const waiting = { operation: `atomicValue.${method}`, path: this.path }
+    return withLimits(this.#client, options, waiting, work)
+  }
+
+  #get(signal: AbortSignal | undefined): Promise<Versioned<T>> {
+    return retryInNewSession(this.#client, async () => {
+      const { data, stat } = await this.#read(signal)
+      return { value: this.#options.codec.decode(data), stat }
+    })
+  }
+
+  async #update(change: (current: T) => T, signal: AbortSignal | undefined): Promise<T> {
     let head: QueueHead | undefined
     try {
       for (let lost = 0; ; lost++) {
-        const { value, stat } = await this.get(signal ? { signal } : {})
+        const { value, stat } = await this.#get(signal)
         const next = change(value)
         if (await this.#write(stat, this.#options.codec.encode(next), signal)) return next
         // A client that keeps losing races queues with the others that do, so that one of them at a time tries.
@@ -85,19 +121,6 @@ export class AtomicValue<T> {
       }
     } finally {
       head?.release()
-    }
-  }
-
-  /** Writes regardless of the current value. */
-  set(value: T, options: Abortable = {}): Promise<T> {
-    return this.update(() => value, options)
-  }
-
-  /** Yields the current value, then the newest value after each change. */
-  async *updates({ signal }: Abortable = {}): AsyncGenerator<T, void, undefined> {
-    await this.get(signal ? { signal } : {})
-    for await (const found of watchData(this.#client, this.path, signal ? { signal } : {})) {
-      yield found === undefined ? this.#options.initial : this.#options.codec.decode(found.data)
     }
   }
 
@@ -175,9 +198,9 @@ export class AtomicValue<T> {
 
 export interface CounterOptions {
   /** `decimal` text (default, as in kazoo), or big-endian integers of 4 or 8 bytes as in Curator. */
-  readonly format?: 'decimal' | 4 | 8
+  readonly format?: 'decimal' | 4 | 8 | undefined
   /** Same as for an `AtomicValue` (default `exact`). */
-  readonly mode?: 'exact' | 'fast'
+  readonly mode?: 'exact' | 'fast' | undefined
 }
 
 /** An integer that many clients update. */
@@ -190,12 +213,12 @@ export class Counter {
   }
 
   /** Returns the number; 0 while the znode does not exist. */
-  async get(options: Abortable = {}): Promise<bigint> {
+  async get(options: WaitOptions = {}): Promise<bigint> {
     return (await this.#value.get(options)).value
   }
 
   /** Adds exactly once and returns the sum. Throws a `UsageError` when the sum does not fit the format. */
-  add(amount: bigint | number = 1n, options: Abortable = {}): Promise<bigint> {
+  add(amount: bigint | number = 1n, options: WaitOptions = {}): Promise<bigint> {
     const by = BigInt(amount)
     return this.#value.update((current) => current + by, options)
   }

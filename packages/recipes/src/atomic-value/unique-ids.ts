@@ -1,10 +1,10 @@
 import { UsageError, type Client } from '@zabra/client/core'
-import type { Abortable } from '../handles/types.ts'
+import type { WaitOptions } from '../handles/types.ts'
 import { Counter, type CounterOptions } from './atomic-value.ts'
 
 export interface UniqueIdsOptions extends Pick<CounterOptions, 'format'> {
   /** Number of ids that are reserved with one update (default 100). */
-  readonly blockSize?: number
+  readonly blockSize?: number | undefined
 }
 
 /**
@@ -27,13 +27,13 @@ export class UniqueIds {
   }
 
   /** Returns an id, from 0 up. Rejects as `add` of a `Counter` does. */
-  next(options: Abortable = {}): Promise<bigint> {
+  next(options: WaitOptions = {}): Promise<bigint> {
     const id = this.#pending.then(() => this.#take(options))
     this.#pending = id.catch(() => {})
     return id
   }
 
-  async #take(options: Abortable): Promise<bigint> {
+  async #take(options: WaitOptions): Promise<bigint> {
     if (this.#next === this.#end) {
       this.#end = await this.#counter.add(this.#blockSize, options)
       this.#next = this.#end - this.#blockSize

@@ -1,21 +1,22 @@
-import type { ACL, Bytes, Client, CreateOptions } from '@zabra/client/core'
+import type { ACL, Client, CreateOptions, Data } from '@zabra/client/core'
+import type { WaitOptions } from '../handles/types.ts'
+import { withLimits } from '../support/limits.ts'
 import { createIfMissing, retryInNewSession } from '../support/retry.ts'
 import { watchUntil } from '../support/watch.ts'
 import { canPass, type SeenVersion } from './decide.ts'
 
 export interface BarrierOptions {
   /** Default: open to all clients. */
-  readonly acl?: readonly ACL[]
+  readonly acl?: readonly ACL[] | undefined
   /** Mode of missing parents (default `container`). */
-  readonly parents?: 'container' | 'persistent'
+  readonly parents?: 'container' | 'persistent' | undefined
   /** Data of the znode. */
-  readonly data?: Bytes
+  readonly data?: Data | undefined
 }
 
-export interface BarrierWaitOptions {
-  readonly signal?: AbortSignal
+export interface BarrierWaitOptions extends WaitOptions {
   /** Also pass when the barrier was removed and set again before this waiter read it. */
-  readonly generation?: boolean
+  readonly generation?: boolean | undefined
 }
 
 /** Blocks waiters while a znode exists. */
@@ -31,34 +32,44 @@ export class Barrier {
   }
 
   /** Closes the barrier. Idempotent. */
-  async set(): Promise<void> {
+  async set(options: WaitOptions = {}): Promise<void> {
     const { acl, parents, data } = this.#options
-    const options: CreateOptions = {
+    const create: CreateOptions = {
       parents: parents === 'persistent' ? 'persistent' : true,
       ...(acl && { acl }),
     }
-    await retryInNewSession(this.#client, () => createIfMissing(this.#client, this.path, data, options))
+    await withLimits(this.#client, options, { operation: 'barrier.set', path: this.path }, (signal) =>
+      retryInNewSession(this.#client, () =>
+        createIfMissing(this.#client, this.path, data, { ...create, signal }),
+      ),
+    )
   }
 
   /** Opens the barrier and releases all waiters. Idempotent. */
-  remove(): Promise<void> {
-    return retryInNewSession(this.#client, () => this.#client.delete(this.path, { missingOk: true }))
+  remove(options: WaitOptions = {}): Promise<void> {
+    return withLimits(this.#client, options, { operation: 'barrier.remove', path: this.path }, (signal) =>
+      retryInNewSession(this.#client, () => this.#client.delete(this.path, { missingOk: true, signal })),
+    )
   }
 
   /** Resolves when the barrier is open. Keeps waiting through lost connections and sessions. */
-  async wait({ signal, generation = false }: BarrierWaitOptions = {}): Promise<void> {
+  async wait({ generation = false, ...options }: BarrierWaitOptions = {}): Promise<void> {
+    const operation = 'barrier.wait'
     let first: SeenVersion
-    await watchUntil(this.#client, { signal, operation: 'barrier.wait' }, async (reader) => {
-      const now = (await reader.data(this.path))?.stat.czxid
-      first ??= now
-      return canPass(now, first, generation) || undefined
-    })
+    await withLimits(this.#client, options, { operation, path: this.path }, (signal) =>
+      watchUntil(this.#client, { signal, operation }, async (reader) => {
+        const now = (await reader.data(this.path))?.stat.czxid
+        first ??= now
+        return canPass(now, first, generation) || undefined
+      }),
+    )
   }
 
   /** Resolves when the znode exists: the reverse barrier, opened by creating the znode. */
-  async waitForPresence({ signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
-    await watchUntil(this.#client, { signal, operation: 'barrier.waitForPresence' }, (reader) =>
-      reader.exists(this.path),
+  async waitForPresence(options: WaitOptions = {}): Promise<void> {
+    const operation = 'barrier.waitForPresence'
+    await withLimits(this.#client, options, { operation, path: this.path }, (signal) =>
+      watchUntil(this.#client, { signal, operation }, (reader) => reader.exists(this.path)),
     )
   }
 }

@@ -44,8 +44,8 @@ describe('a configuration', () => {
 
   it('rejects a versioned set over a newer value', async () => {
     const { version } = await run(configOf(client).get())
-    await run(configOf(client).set({ jobs: 2 }, version))
-    await expect(run(configOf(other).set({ jobs: 3 }, version))).rejects.toBeInstanceOf(BadVersionError)
+    await run(configOf(client).set({ jobs: 2 }, { version }))
+    await expect(run(configOf(other).set({ jobs: 3 }, { version }))).rejects.toBeInstanceOf(BadVersionError)
   })
 
   it('keeps the last valid value when an invalid one is written, and reports it', async () => {

@@ -1,6 +1,8 @@
 import { UsageError, type Bytes, type Client, type Codec, type Stat } from '@zabra/client/core'
 import { withCodecErrors } from '@zabra/client/recipe-kit'
 import { AtomicValue } from '../atomic-value/atomic-value.ts'
+import type { Abortable, WaitOptions } from '../handles/types.ts'
+import { withLimits } from '../support/limits.ts'
 import { watchData } from '../tree-cache/watchers.ts'
 import { createIfMissing, retryInNewSession, undefinedIfMissing } from '../support/retry.ts'
 import { delay } from '../support/delay.ts'
@@ -9,14 +11,19 @@ export interface ConfigurationOptions<T> {
   /** Encodes values; `decode` throws for invalid ones. */
   readonly codec: Codec<T>
   /** Written when the znode does not exist yet. */
-  readonly defaults?: T
+  readonly defaults?: T | undefined
   /**
    * Maximum random delay in milliseconds before the read after a change, so that many readers do not read at once
    * (default 0).
    */
-  readonly jitterMs?: number
+  readonly jitterMs?: number | undefined
   /** Receives values that cannot be decoded; the last valid value stays in force. */
-  readonly onInvalid?: (cause: unknown, stat: Stat) => void
+  readonly onInvalid?: ((cause: unknown, stat: Stat) => void) | undefined
+}
+
+export interface ConfigurationSetOptions extends WaitOptions {
+  /** Write only over this version. */
+  readonly version?: number | undefined
 }
 
 /** A value with its version and mzxid. */
@@ -44,44 +51,49 @@ export class Configuration<T> {
    * Returns the current value. Writes and returns the defaults when there is none. Rejects with a `CodecError` for
    * an invalid value.
    */
-  get(): Promise<ConfigurationValue<T>> {
-    return retryInNewSession(this.#client, async () => {
-      for (;;) {
-        const found = await undefinedIfMissing(this.#client.getData(this.path))
-        if (found !== undefined) return this.#decode(found)
-        await this.#writeDefaults()
-      }
-    })
+  get(options: WaitOptions = {}): Promise<ConfigurationValue<T>> {
+    const waiting = { operation: 'configuration.get', path: this.path }
+    return withLimits(this.#client, options, waiting, (signal) =>
+      retryInNewSession(this.#client, async () => {
+        for (;;) {
+          const found = await undefinedIfMissing(this.#client.getData(this.path, { signal }))
+          if (found !== undefined) return this.#decode(found)
+          await this.#writeDefaults(signal)
+        }
+      }),
+    )
   }
 
   /** Writes a value. With `version`, only over that version, else rejects with a `BadVersionError`. */
-  async set(value: T, version?: number): Promise<void> {
+  async set(value: T, { version, ...options }: ConfigurationSetOptions = {}): Promise<void> {
     const data = this.#options.codec.encode(value)
-    if (version !== undefined) await this.#client.setData(this.path, data, { version })
-    else {
-      const options = { idempotent: true, createIfMissing: true }
-      await retryInNewSession(this.#client, () => this.#client.setData(this.path, data, options))
-    }
+    const waiting = { operation: 'configuration.set', path: this.path }
+    await withLimits(this.#client, options, waiting, async (signal) => {
+      if (version !== undefined) await this.#client.setData(this.path, data, { version, signal })
+      else {
+        const call = { idempotent: true, createIfMissing: true, signal }
+        await retryInNewSession(this.#client, () => this.#client.setData(this.path, data, call))
+      }
+    })
   }
 
   /**
    * Applies `change` to the current value and writes the result exactly once; retries when another client wrote in
    * between.
    */
-  async update(change: (current: T) => T, options: { readonly signal?: AbortSignal } = {}): Promise<T> {
-    const { value } = await this.get()
-    const { codec, defaults = value } = this.#options
-    return new AtomicValue(this.#client, this.path, { codec, initial: defaults }).update(change, options)
+  update(change: (current: T) => T, options: WaitOptions = {}): Promise<T> {
+    const waiting = { operation: 'configuration.update', path: this.path }
+    return withLimits(this.#client, options, waiting, async (signal) => {
+      const { value } = await this.get({ signal })
+      const { codec, defaults = value } = this.#options
+      return new AtomicValue(this.#client, this.path, { codec, initial: defaults }).update(change, { signal })
+    })
   }
 
   /** Yields the current value, then the newest valid value after each change; values in between are skipped. */
-  async *updates({ signal }: { readonly signal?: AbortSignal } = {}): AsyncGenerator<
-    ConfigurationValue<T>,
-    void,
-    undefined
-  > {
+  async *updates({ signal }: Abortable = {}): AsyncGenerator<ConfigurationValue<T>, void, undefined> {
     const { jitterMs = 0, defaults } = this.#options
-    if (defaults !== undefined) await retryInNewSession(this.#client, () => this.#writeDefaults())
+    if (defaults !== undefined) await retryInNewSession(this.#client, () => this.#writeDefaults(signal))
     for await (const found of watchData(this.#client, this.path, signal ? { signal } : {})) {
       const valid = found && this.#decodeValid(found)
       if (valid === undefined) continue
@@ -103,13 +115,16 @@ export class Configuration<T> {
     return { value: this.#options.codec.decode(data), version: stat.version, mzxid: stat.mzxid }
   }
 
-  async #writeDefaults(): Promise<void> {
+  async #writeDefaults(signal: AbortSignal | undefined): Promise<void> {
     const { codec, defaults } = this.#options
     if (defaults === undefined) {
       throw new UsageError(`There is no configuration at ${this.path}, and there are no defaults`, {
         path: this.path,
       })
     }
-    await createIfMissing(this.#client, this.path, codec.encode(defaults), { parents: 'persistent' })
+    await createIfMissing(this.#client, this.path, codec.encode(defaults), {
+      parents: 'persistent',
+      signal,
+    })
   }
 }

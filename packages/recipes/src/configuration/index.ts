@@ -1,2 +1,2 @@
 export { Configuration } from './configuration.ts'
-export type { ConfigurationValue, ConfigurationOptions } from './configuration.ts'
+export type { ConfigurationOptions, ConfigurationSetOptions, ConfigurationValue } from './configuration.ts'

@@ -62,11 +62,11 @@ describe('a double barrier', () => {
   it('lets no member leave before the last one does, and leaves nothing behind', async () => {
     const clients = await clientsOf(3)
     const inside = await run(Promise.all(clients.map((client) => barrierOf(client).enter())))
-    const leaving = inside.slice(0, 2).map((each) => each.leave())
+    const leaving = inside.slice(0, 2).map((each) => each.release())
     const state = count(leaving)
     await world.advance(5000)
     expect(state.done).toBe(0)
-    await run(inside[2]!.leave())
+    await run(inside[2]!.release())
     await run(Promise.all(leaving))
     await world.settle()
     expect(await run(tree(clients[0]!, '/b'))).toEqual(['/b'])
@@ -86,7 +86,7 @@ describe('a double barrier', () => {
         inside++
         await Promise.resolve()
         inside--
-        await entered.leave()
+        await entered.release()
       }
     }
     await advanceUntilSettled(world, 60_000, Promise.all(clients.map(play)))
@@ -150,7 +150,7 @@ describe('a double barrier', () => {
   it("lets the others leave when a member's session expires inside", async () => {
     const clients = await clientsOf(3)
     const inside = await run(Promise.all(clients.map((client) => barrierOf(client).enter())))
-    const leaving = inside.slice(0, 2).map((each) => each.leave())
+    const leaving = inside.slice(0, 2).map((each) => each.release())
     await world.settle()
     await run(clients[2]!.close())
     await run(Promise.all(leaving))
@@ -160,12 +160,12 @@ describe('a double barrier', () => {
     const clients = await clientsOf(2)
     const inside = await run(Promise.all(clients.map((client) => barrierOf(client, 2).enter())))
     const abort = new AbortController()
-    const leaving = inside[0]!.leave({ signal: abort.signal })
+    const leaving = inside[0]!.release({ signal: abort.signal })
     leaving.catch(() => {})
     await world.settle()
     abort.abort()
     await expect(run(leaving)).rejects.toMatchObject({ name: 'AbortError' })
-    await run(inside[1]!.leave())
+    await run(inside[1]!.release())
     expect(world.server.stats().watches).toBe(0)
   })
 
@@ -182,7 +182,7 @@ describe('a double barrier', () => {
     const inside = await run(Promise.all(entering))
     expect(events).toBe(9)
     events = 0
-    await run(Promise.all(inside.map((each) => each.leave())))
+    await run(Promise.all(inside.map((each) => each.release())))
     expect(events).toBeLessThanOrEqual(20)
   })
 })
@@ -192,7 +192,7 @@ it('example: three workers start and finish together', async () => {
   const work = async (client: Client, name: string): Promise<void> => {
     const inside = await new DoubleBarrier(client, '/start', { members: 3 }).enter()
     log.push(`${name} begins`)
-    await inside.leave()
+    await inside.release()
     log.push('done')
   }
   const clients = await clientsOf(3)
@@ -203,7 +203,7 @@ it('example: three workers start and finish together', async () => {
 
 async function leave(victim: Victim, inside: BarrierHandle): Promise<void> {
   try {
-    await inside.leave({ signal: victim.abort.signal })
+    await inside.release({ signal: victim.abort.signal })
   } catch (error) {
     if (!(error instanceof SessionExpiredError) && (error as Error).name !== 'AbortError') throw error
   }
@@ -242,7 +242,7 @@ it('never opens early or hangs under any fault at any request of a member', asyn
     const [mine, second] = await Promise.allSettled([own, others])
     if (second.status === 'rejected') throw second.reason
     if (mine.status === 'rejected' && !(mine.reason instanceof SessionExpiredError)) throw mine.reason
-    const leaving = second.value.leave()
+    const leaving = second.value.release()
     if (mine.status === 'fulfilled' && mine.value !== undefined) await leave(victim, mine.value)
     await leaving
     await fixture.waitUntilQuiet()
@@ -264,7 +264,7 @@ it('keeps rounds together among many participants with random cuts', async () =>
         const entered = await barrier.enter()
         const { round } = entered
         inside.set(round, (inside.get(round) ?? 0) + 1)
-        await entered.leave()
+        await entered.release()
         if (inside.get(round) !== size)
           throw new Error(`left round ${round} with ${inside.get(round)} of ${size}`)
       }

@@ -6,7 +6,8 @@ import {
   utf8,
   type Client,
 } from '@zabra/client/core'
-import type { Abortable } from '../handles/types.ts'
+import type { Handle, WaitOptions } from '../handles/types.ts'
+import { withLimits, type WaitContext } from '../support/limits.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import {
   causeAt,
@@ -21,14 +22,14 @@ import { watchUntil } from '../support/watch.ts'
 import { nextLeaveStep, roundOf } from './decide.ts'
 
 /** Membership in the current round of a double barrier. */
-export interface BarrierHandle {
+export interface BarrierHandle extends Handle {
   /** Number of the round; grows by one with each. */
   readonly round: number
   /**
-   * Leaves, and resolves when all members have left. An abort leaves at once without waiting. Rejects with a
-   * `SessionExpiredError` when the session expired inside: the other members did not wait for this one.
+   * Leaves, and resolves when all members have left. An abort, or the end of the time, leaves at once without waiting.
+   * Rejects with a `SessionExpiredError` when the session expired inside: the other members did not wait for this one.
    */
-  leave(options?: Abortable): Promise<void>
+  release(options?: Omit<WaitOptions, 'onExpiry'>): Promise<void>
 }
 
 interface Membership {
@@ -62,7 +63,13 @@ export class DoubleBarrier {
    * Waits until enough participants have come, and enters with them. Retries in a new session while the round is
    * not open; rejects with a `SessionExpiredError` when it opened without this participant.
    */
-  async enter({ signal }: Abortable = {}): Promise<BarrierHandle> {
+  enter(options: WaitOptions = {}): Promise<BarrierHandle> {
+    return withLimits(this.#client, options, this.#waiting('doubleBarrier.enter'), (signal) =>
+      this.#enter(signal),
+    )
+  }
+
+  async #enter(signal: AbortSignal | undefined): Promise<BarrierHandle> {
     const lostRound: LostRound = { lost: undefined }
     for (;;) {
       const entry = await this.#join(signal, lostRound)
@@ -172,13 +179,23 @@ export class DoubleBarrier {
 
   #createHandle(entry: Membership): BarrierHandle {
     let left: Promise<void> | undefined
-    return {
-      round: entry.round,
-      leave: (options = {}) => (left ??= this.#leave(entry, options)),
-    }
+    const release = (options: WaitOptions = {}): Promise<void> =>
+      (left ??= withLimits(this.#client, options, this.#waiting('doubleBarrier.release'), (signal) =>
+        this.#leave(entry, signal),
+      ))
+    return { round: entry.round, release, [Symbol.asyncDispose]: () => release() }
   }
 
-  async #leave(entry: Membership, { signal }: Abortable): Promise<void> {
+  #waiting(operation: string): WaitContext {
+    const explain = async (): Promise<{ text: string }> => {
+      const { round } = await this.#readRound(undefined)
+      const members = await this.#listMembers(round, undefined)
+      return { text: `${members.length} of ${this.#members} members are in round ${round}` }
+    }
+    return { operation, path: this.path, explain }
+  }
+
+  async #leave(entry: Membership, signal: AbortSignal | undefined): Promise<void> {
     try {
       for (;;) {
         const step = await this.#nextStep(entry, signal)
@@ -201,7 +218,7 @@ export class DoubleBarrier {
     { round, name, owner }: Membership,
     signal: AbortSignal | undefined,
   ): Promise<'expired' | Exclude<ReturnType<typeof nextLeaveStep>, { do: 'wait' }>> {
-    return watchUntil(this.#client, { signal, operation: 'doubleBarrier.leave' }, async (reader) => {
+    return watchUntil(this.#client, { signal, operation: 'doubleBarrier.release' }, async (reader) => {
       for (;;) {
         if (this.#client.session.id !== owner) return 'expired'
         const step = nextLeaveStep(await this.#listMembers(round, reader.signal), name)

@@ -45,7 +45,7 @@ describe('a group', () => {
     await world.settle()
     expect(changes.at(-1)).toMatchObject({ joined: [], left: [], changed: ['a/1'] })
     expect(await run(groupOf(other).members())).toEqual(new Map([['a/1', 'two']]))
-    await run(me.leave())
+    await run(me.release())
     await world.settle()
     expect(changes.at(-1)).toMatchObject({ left: ['a/1'] })
   })
@@ -60,9 +60,9 @@ describe('a group', () => {
 
   it('lets a waiting member join when the id is free', async () => {
     const first = await run(groupOf(other).join('a', 'theirs'))
-    const second = groupOf(client).join('a', 'mine', { wait: true })
+    const second = groupOf(client).join('a', 'mine', { onConflict: 'wait' })
     await world.settle()
-    await run(first.leave())
+    await run(first.release())
     await run(second)
     expect(await run(groupOf(other).members())).toEqual(new Map([['a', 'mine']]))
   })
@@ -151,7 +151,7 @@ it('example: workers that know each other', async () => {
     new Group<{ port: number }>(other, '/workers', { codec: json<{ port: number }>() }).members(),
   )
   expect(seen.get('worker-7')).toEqual({ port: 8080 })
-  await run(me.leave())
+  await run(me.release())
 })
 
 it('shows a member exactly while it is joined under any fault at any request', async () => {
@@ -163,7 +163,7 @@ it('shows a member exactly while it is joined under any fault at any request', a
     await me.update('two')
     await fixture.waitUntilQuiet()
     expect(changes.at(-1)!.members).toEqual(new Map([['a', 'two']]))
-    await me.leave()
+    await me.release()
     await fixture.waitUntilQuiet()
     expect(last(changes)).toEqual([])
     stop.abort()
@@ -181,7 +181,7 @@ it('converges for all observers after random joins, leaves and cuts', async () =
       for (let round = 0; round < 3; round++) {
         const me = await groupOf(each).join(`m${n}`, String(round))
         if (round === 2 && n % 2 === 0) return void inside.add(n)
-        await me.leave()
+        await me.release()
       }
     })
     const all = Promise.all(work)

@@ -1,6 +1,7 @@
-import type { Bytes, Client, Codec } from '@zabra/client/core'
+import { type Bytes, type CallOptions, type Client, type Codec } from '@zabra/client/core'
 import { abortError, withCodecErrors } from '@zabra/client/recipe-kit'
-import { NodeConflictError, PersistentNode } from '../persistent-node/persistent-node.ts'
+import type { Abortable, Handle, WaitOptions } from '../handles/types.ts'
+import { NodeConflictError, PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
 import type { Entry } from '../tree-cache/entries.ts'
 import { TreeCache } from '../tree-cache/tree-cache.ts'
 import { decodeName, encodeName } from '../support/name-codec.ts'
@@ -10,9 +11,9 @@ import { difference, type Difference } from './decide.ts'
 
 export interface GroupOptions<T> {
   /** Encodes the values of members (default: raw bytes). */
-  readonly codec?: Codec<T>
+  readonly codec?: Codec<T> | undefined
   /** Milliseconds for which changes are collected before they are reported (default 0). */
-  readonly settleMs?: number
+  readonly settleMs?: number | undefined
 }
 
 /** Another live session has joined the group under the same id. */
@@ -26,13 +27,20 @@ export interface GroupChange<T> extends Difference {
   readonly members: ReadonlyMap<string, T>
 }
 
-/** Membership in a group. Disposal leaves it. */
-export interface Membership<T> extends AsyncDisposable {
+export interface JoinOptions extends WaitOptions {
+  /**
+   * When another live session has the id: fail with a `MemberIdConflictError` (default), or wait until the id is free.
+   */
+  readonly onConflict?: 'fail' | 'wait' | undefined
+}
+
+/** Membership in a group, which outlives the session that joined. */
+export interface Membership<T> extends Handle {
   readonly id: string
   /** Replaces the value that the other members see. */
   update(value: T): Promise<void>
   /** Leaves the group and deletes the znode of the member. */
-  leave(): Promise<void>
+  release(): Promise<void>
 }
 
 /** Group membership: clients join, leave and fail, and observers follow the changes. */
@@ -57,56 +65,47 @@ export class Group<T = Bytes> implements AsyncDisposable {
   }
 
   /**
-   * Joins under an id and stays a member across sessions until it leaves. Rejects with a `MemberIdConflictError`
-   * when another session has the id; with `wait`, waits until the id is free.
+   * Joins under an id and stays a member across sessions until the handle is released. Rejects with a
+   * `MemberIdConflictError` when another session has the id.
    */
-  async join(
-    id: string,
-    value: T,
-    { wait = false }: { readonly wait?: boolean } = {},
-  ): Promise<Membership<T>> {
-    const node = new PersistentNode(this.#client, this.#pathOf(id), this.#codec.encode(value), {
-      onConflict: wait ? 'wait' : 'fail',
-    })
+  async join(id: string, value: T, { onConflict, ...limits }: JoinOptions = {}): Promise<Membership<T>> {
+    const path = this.#pathOf(id)
+    const node = new PersistentNode(this.#client, path, this.#codec.encode(value), { onConflict })
     this.#memberships.add(node)
-    const leave = async (): Promise<void> => {
-      this.#memberships.delete(node)
-      await node.close()
-    }
     try {
-      await node.ready
+      await waitForReady(this.#client, node, limits, { operation: 'group.join', path })
     } catch (error) {
-      await leave()
-      throw error instanceof NodeConflictError
-        ? new MemberIdConflictError(this.#pathOf(id), error.owner)
-        : error
+      this.#memberships.delete(node)
+      throw error instanceof NodeConflictError ? new MemberIdConflictError(path, error.owner) : error
+    }
+    const release = (): Promise<void> => {
+      this.#memberships.delete(node)
+      return node.close()
     }
     return {
       id,
       update: (next) => node.setData(this.#codec.encode(next)),
-      leave,
-      [Symbol.asyncDispose]: leave,
+      release,
+      [Symbol.asyncDispose]: release,
     }
   }
 
   /** Returns the current members. */
-  async members(): Promise<ReadonlyMap<string, T>> {
-    const list = await undefinedIfMissing(this.#client.getChildren(this.path))
+  async members(options: CallOptions = {}): Promise<ReadonlyMap<string, T>> {
+    const list = await undefinedIfMissing(this.#client.getChildren(this.path, options))
     const found = (list?.children ?? []).map(async (name): Promise<[string, T][]> => {
       const id = decodeName(name)
       const node =
-        id === undefined ? undefined : await undefinedIfMissing(this.#client.getData(`${this.path}/${name}`))
+        id === undefined
+          ? undefined
+          : await undefinedIfMissing(this.#client.getData(`${this.path}/${name}`, options))
       return id === undefined || node === undefined ? [] : [[id, this.#codec.decode(node.data)]]
     })
     return new Map((await Promise.all(found)).flat())
   }
 
   /** Yields the members, then each changed view, until the consumer leaves the loop or `signal` aborts. */
-  async *changes({ signal }: { readonly signal?: AbortSignal } = {}): AsyncGenerator<
-    GroupChange<T>,
-    void,
-    undefined
-  > {
+  async *changes({ signal }: Abortable = {}): AsyncGenerator<GroupChange<T>, void, undefined> {
     const stopped = signal === undefined ? this.#stop.signal : AbortSignal.any([signal, this.#stop.signal])
     const cache = new TreeCache(this.#client, this.path, { depth: 1 })
     let known: ReadonlyMap<string, { readonly value: T }> = new Map()
@@ -130,11 +129,15 @@ export class Group<T = Bytes> implements AsyncDisposable {
   }
 
   /** Leaves with all members that joined through this object, and ends the loops over changes. */
-  async [Symbol.asyncDispose](): Promise<void> {
+  async close(): Promise<void> {
     this.#stop.abort()
     const nodes = [...this.#memberships]
     this.#memberships.clear()
     await Promise.all(nodes.map((node) => node.close()))
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
   }
 
   /** Skips members whose values cannot be decoded: they use another codec. */

@@ -1,76 +1,57 @@
-import { UsageError, utf8, type Client } from '@zabra/client/core'
-import { PersistentNode } from '../persistent-node/persistent-node.ts'
+import { UsageError, utf8, type CallOptions, type Client } from '@zabra/client/core'
+import type { Handle, WaitOptions } from '../handles/types.ts'
+import { PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
 import { undefinedIfMissing } from '../support/retry.ts'
 import { uuid } from '../support/uuid.ts'
 
 export interface PartyOptions {
   /** `party` is the layout of kazoo's `Party`, `shallow` that of its `ShallowParty` (default `party`). */
-  readonly layout?: 'party' | 'shallow'
+  readonly layout?: 'party' | 'shallow' | undefined
 }
 
 const MARK = '__party__'
 
+/** Membership in a party, which outlives the session that joined. */
+export interface PartyMembership extends Handle {
+  readonly identifier: string
+}
+
 /** Membership shared with kazoo's `Party` and `ShallowParty`. Several members may have the same identifier. */
-export class Party implements AsyncDisposable {
+export class Party {
   readonly path: string
   readonly #client: Client
-  readonly #identifier: string
   readonly #layout: 'party' | 'shallow'
-  #node: PersistentNode | undefined
 
-  constructor(client: Client, path: string, identifier: string, { layout = 'party' }: PartyOptions = {}) {
-    if (layout === 'shallow' && identifier.includes('/'))
-      throw new UsageError(`Expected an identifier without slashes in a shallow party, got ${identifier}`)
+  constructor(client: Client, path: string, { layout = 'party' }: PartyOptions = {}) {
     this.#client = client
     this.path = path
-    this.#identifier = identifier
     this.#layout = layout
   }
 
-  /** Joins, and stays a member across sessions until `leave`. Idempotent. */
-  async join(): Promise<void> {
+  /** Joins, and stays a member across sessions until the handle is released. Each call joins once more. */
+  async join(identifier: string, options: WaitOptions = {}): Promise<PartyMembership> {
+    if (this.#layout === 'shallow' && identifier.includes('/'))
+      throw new UsageError(`Expected an identifier without slashes in a shallow party, got ${identifier}`)
     const id = uuid(this.#client).replaceAll('-', '')
-    const name = this.#layout === 'party' ? `${id}${MARK}` : `${id}-${this.#identifier}`
+    const path = this.#pathOf(this.#layout === 'party' ? `${id}${MARK}` : `${id}-${identifier}`)
     // kazoo creates the directory once per object and does not expect its removal.
-    const options = { parents: 'persistent' } as const
-    const node = (this.#node ??= new PersistentNode(
-      this.#client,
-      this.#pathOf(name),
-      utf8.encode(this.#identifier),
-      options,
-    ))
-    try {
-      await node.ready
-    } catch (error) {
-      // A later join tries again.
-      if (this.#node === node) this.#node = undefined
-      await node.close()
-      throw error
-    }
-  }
-
-  /** Leaves. Idempotent. */
-  async leave(): Promise<void> {
-    const node = this.#node
-    this.#node = undefined
-    await node?.close()
+    const node = new PersistentNode(this.#client, path, utf8.encode(identifier), { parents: 'persistent' })
+    await waitForReady(this.#client, node, options, { operation: 'party.join', path })
+    const release = (): Promise<void> => node.close()
+    return { identifier, release, [Symbol.asyncDispose]: release }
   }
 
   /** Returns the identifiers of all members, sorted. */
-  async members(): Promise<string[]> {
-    const names = (await undefinedIfMissing(this.#client.getChildren(this.path)))?.children ?? []
+  async members(options: CallOptions = {}): Promise<string[]> {
+    const names = (await undefinedIfMissing(this.#client.getChildren(this.path, options)))?.children ?? []
     if (this.#layout === 'shallow') return names.map((name) => name.slice(name.indexOf('-') + 1)).toSorted()
     const reads = names
       .filter((name) => name.includes(MARK))
       .map(async (name) => {
-        const found = await undefinedIfMissing(this.#client.getData(this.#pathOf(name)))
+        const found = await undefinedIfMissing(this.#client.getData(this.#pathOf(name), options))
         return found === undefined ? [] : [utf8.decode(found.data)]
       })
     return (await Promise.all(reads)).flat().toSorted()
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.leave()
   }
 
   #pathOf(name: string): string {

@@ -1,7 +1,7 @@
 import { utf8, type Client, type ErrorPolicy } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
 import { LeaderElection } from '../leader-election/index.ts'
-import { acquireAll } from '../multi-lock/index.ts'
+import { MultiLock } from '../multi-lock/index.ts'
 import { Mutex } from '../mutex/index.ts'
 import { Partitioner } from '../partitioner/index.ts'
 import { ReadWriteLock } from '../read-write-lock/index.ts'
@@ -110,12 +110,11 @@ const acquisitions: Record<string, Way> = {
   },
   semaphore: {
     acquire: (of, { signal, ...policy } = {}) =>
-      new Semaphore(of, '/s', { permits: 2, ...policy }).acquire(2, signal ? { signal } : {}),
+      new Semaphore(of, '/s', { permits: 2, ...policy }).acquire({ permits: 2, signal }),
   },
   'several locks': {
     acquire: (of, { signal, ...policy } = {}) =>
-      acquireAll(
-        ['/x', '/y'].map((path) => new Mutex(of, path, policy)),
+      new MultiLock(['/x', '/y'].map((path) => new Mutex(of, path, policy))).acquire(
         signal ? { signal } : {},
       ),
   },

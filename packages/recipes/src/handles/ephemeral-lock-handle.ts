@@ -32,15 +32,15 @@ export interface HandleOptions {
   readonly recipe: string
   readonly policy: ErrorPolicy
   /** An existing watcher of the znode, used instead of a new one. */
-  readonly watcher?: OwnNodeWatcher
+  readonly watcher?: OwnNodeWatcher | undefined
   /** Milliseconds that the caller waited for the lock, for instrumentation. */
-  readonly waitedMs?: number
+  readonly waitedMs?: number | undefined
   /** Returns the reason for the loss when the znode is deleted (default `nodeDeleted`). */
-  readonly deletionReason?: () => LostReason
+  readonly deletionReason?: (() => LostReason) | undefined
   /** Releases the lock instead of deleting its znode. */
-  readonly release?: () => Promise<void>
+  readonly release?: (() => Promise<void>) | undefined
   /** Called once when the handle ends, for any reason. */
-  readonly onEnd?: (error: LostError) => void
+  readonly onEnd?: ((error: LostError) => void) | undefined
 }
 
 /**

@@ -1,2 +1,11 @@
 export { LostError, type LostReason } from './lost.ts'
-export type { Abortable, AcquireOptions, LockHandle, Naming, RecipeOptions } from './types.ts'
+export type {
+  Abortable,
+  AcquireOptions,
+  Handle,
+  LockHandle,
+  Naming,
+  RecipeOptions,
+  ReleaseOptions,
+  WaitOptions,
+} from './types.ts'

@@ -1,7 +1,16 @@
-import type { ACL, Bytes, CallOptions, ErrorPolicy, WriteOp, WriteResult } from '@zabra/client/core'
+import type { ACL, CallOptions, Data, ErrorPolicy, WriteOp, WriteResult } from '@zabra/client/core'
 
-/** A lock that is held. The holder must release it even after a loss; `await using` does. */
-export interface LockHandle extends AsyncDisposable {
+/**
+ * What a client has taken or joined, and gives back with `release`. Disposal, which is the end of an `await using`
+ * scope, releases as well.
+ */
+export interface Handle extends AsyncDisposable {
+  /** Gives back what the handle stands for. Idempotent. */
+  release(): Promise<void>
+}
+
+/** A lock that is held. The holder must release it even after a loss. */
+export interface LockHandle extends Handle {
   /**
    * Fencing token: grows with every grant on any path. Pass it to the protected resource, which must refuse lower
    * ones.
@@ -27,7 +36,12 @@ export interface LockHandle extends AsyncDisposable {
    * Releases the lock. Resolves when other clients can acquire it, or at once with `background`. Idempotent.
    * Retries through lost connections until it succeeds or the session ends.
    */
-  release(options?: { readonly background?: boolean }): Promise<void>
+  release(options?: ReleaseOptions): Promise<void>
+}
+
+export interface ReleaseOptions {
+  /** Resolve at once; a failure is reported to the instrumentation (default false). */
+  readonly background?: boolean | undefined
 }
 
 /** Naming scheme of the znodes: that of ZooKeeper's recipes page, of Apache Curator, or of kazoo. */
@@ -35,31 +49,43 @@ export type Naming = 'recipe' | 'curator' | 'kazoo'
 
 export interface RecipeOptions {
   /** ACL of the znodes that the recipe creates, parents included (default: open to all clients). */
-  readonly acl?: readonly ACL[]
+  readonly acl?: readonly ACL[] | undefined
   /** When a lock counts as lost (default: the client's policy). */
-  readonly errorPolicy?: ErrorPolicy
+  readonly errorPolicy?: ErrorPolicy | undefined
   /**
    * Mode of missing parents. Default `container`, or `persistent` with the naming of kazoo, which expects them to
    * stay. Use `persistent` for servers without containers.
    */
-  readonly parents?: 'container' | 'persistent'
+  readonly parents?: 'container' | 'persistent' | undefined
   /** Default `recipe`. Contenders that use the other schemes are recognised as well. */
-  readonly naming?: Naming
-  /** Data of this contender's znode, for other clients to read. */
-  readonly data?: Bytes
+  readonly naming?: Naming | undefined
+  /** Data of this contender's znode, for other clients to read; an error of a timeout shows it. */
+  readonly data?: Data | undefined
 }
 
 export interface Abortable {
-  /** Cancels the wait and removes what was created for it. */
-  readonly signal?: AbortSignal
+  /** Cancels the call and removes what was created for it. */
+  readonly signal?: AbortSignal | undefined
 }
 
-export interface AcquireOptions extends Abortable {
+/** The options of every call that may have to wait for other clients. */
+export interface WaitOptions extends Abortable {
+  /**
+   * Longest wait in milliseconds (default: no limit). The call then rejects with an `OperationTimeoutError` and removes what
+   * was created for it; that of a lock is a `LockTimeoutError`, which names the holders.
+   */
+  readonly timeoutMs?: number | undefined
+  /**
+   * When the session expires during the call: go on in the next session (`retry`, default), at the end of the queue where
+   * there is one, or reject with a `SessionExpiredError` (`fail`).
+   */
+  readonly onExpiry?: 'retry' | 'fail' | undefined
+}
+
+export interface AcquireOptions extends WaitOptions {
   /**
    * Identity of the caller. A second acquire by the same owner is an error, or is counted if the lock is
    * reentrant, instead of a deadlock.
    */
-  readonly owner?: object
-  /** When the session expires while waiting: join the end of the queue again (default), or fail. */
-  readonly onSessionLoss?: 'requeue' | 'throw'
+  readonly owner?: object | undefined
 }

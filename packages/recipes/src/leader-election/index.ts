@@ -1,7 +1,2 @@
-export {
-  LeaderElection,
-  type ElectionOptions,
-  type ElectionParticipant,
-  type Leadership,
-} from './leader-election.ts'
+export { LeaderElection, type ElectionOptions, type ElectionParticipant } from './leader-election.ts'
 export type { Leader } from './announcement.ts'

@@ -4,7 +4,8 @@ import { describe, expect, it } from 'vitest'
 import { client as a, setupEachTest, meters, other as b, run, world } from '../testing/setup.ts'
 import { rejectionOf } from '../testing/world.ts'
 import { decodeLeader, encodeLeader, type Leader } from './announcement.ts'
-import { LeaderElection, type Leadership } from './leader-election.ts'
+import type { LockHandle } from '../handles/types.ts'
+import { LeaderElection } from './leader-election.ts'
 
 setupEachTest('a', 'a')
 const line = async (): Promise<string[]> => (await run(a.getChildren('/e'))).children
@@ -13,10 +14,10 @@ const of = (client: Client, id: string, announce = false): LeaderElection =>
 
 const first = async (
   election: LeaderElection,
-): Promise<{ leadership: Leadership; rest: AsyncGenerator<Leadership> }> => {
+): Promise<{ leadership: LockHandle; rest: AsyncGenerator<LockHandle> }> => {
   const rest = election.leadership()
   const { value } = await run(rest.next())
-  return { leadership: value as Leadership, rest }
+  return { leadership: value as LockHandle, rest }
 }
 
 describe('a leader election', () => {
@@ -26,8 +27,8 @@ describe('a leader election', () => {
     const next = rest.next()
     await world.settle()
     meters[1]!.take()
-    await run(one.leadership.resign())
-    const second = (await run(next)).value as Leadership
+    await run(one.leadership.release())
+    const second = (await run(next)).value as LockHandle
     await world.settle()
     expect(meters[1]!.take()).toEqual({ requests: ['getChildren'], events: ['nodeDeleted'] })
     expect(second.token).toBeGreaterThan(one.leadership.token)
@@ -45,7 +46,7 @@ describe('a leader election', () => {
     world.connections[0]!.cut()
     await world.settle()
     expect(leadership.signal.reason).toMatchObject({ reason: 'suspended' })
-    const second = (await world.within(5000, again)).value as Leadership
+    const second = (await world.within(5000, again)).value as LockHandle
     expect(second.token).toBe(leadership.token)
     second.assertHeld()
     expect(await line()).toEqual(before)
@@ -67,7 +68,7 @@ describe('a leader election', () => {
     await world.advance(20_000)
     expect(await line()).toHaveLength(2)
     await run(other.rest.return(undefined))
-    const second = (await run(again)).value as Leadership
+    const second = (await run(again)).value as LockHandle
     expect(second.token).toBeGreaterThan(other.leadership.token)
     expect(leadership.signal.aborted).toBe(true)
     await run(rest.return(undefined))
@@ -83,7 +84,7 @@ describe('a leader election', () => {
       ]),
     )
     await world.advance(20)
-    const second = (await run(again)).value as Leadership
+    const second = (await run(again)).value as LockHandle
     expect(second.token).toBeGreaterThan(leadership.token)
     expect(leadership.signal.reason).toMatchObject({ reason: 'nodeDeleted' })
     await run(rest.return(undefined))
@@ -97,7 +98,7 @@ describe('a leader election', () => {
     const waiting = (await line()).find((name) => !one.leadership.path.endsWith(name))!
     await run(a.delete(`/e/${waiting}`))
     await run(one.rest.return(undefined))
-    ;((await run(next)).value as Leadership).assertHeld()
+    ;((await run(next)).value as LockHandle).assertHeld()
     await run(rest.return(undefined))
   })
 
@@ -132,7 +133,7 @@ describe('a leader election', () => {
 describe('a lead body', () => {
   it('runs as leader, and the next participant leads when it has settled', async () => {
     const order: string[] = []
-    const body = (id: string) => async (leadership: Leadership) => {
+    const body = (id: string) => async (leadership: LockHandle) => {
       leadership.assertHeld()
       order.push(id)
     }
@@ -203,8 +204,8 @@ describe.each([false, true])('an observer (announce: %s)', (announce) => {
     const rest = of(b, 'two', announce).leadership()
     const next = rest.next()
     await world.settle()
-    await run(one.leadership.resign())
-    const two = (await run(next)).value as Leadership
+    await run(one.leadership.release())
+    const two = (await run(next)).value as LockHandle
     await world.settle()
     await run(rest.return(undefined))
     await run(one.rest.return(undefined))
@@ -262,7 +263,7 @@ describe('an announcement', () => {
 it('a participant that stops after losing leadership removes its announcement', async () => {
   const stop = new AbortController()
   const terms = of(a, 'one', true).leadership({ signal: stop.signal })
-  const leadership = (await run(terms.next())).value as Leadership
+  const leadership = (await run(terms.next())).value as LockHandle
   const goOn = world.refuseConnections()
   world.connections[0]!.cut()
   await world.settle()
@@ -282,11 +283,11 @@ it('a leader keeps leading when all servers restart within its session timeout',
   await world.settle()
   await world.stop()
   await world.restart()
-  const second = (await world.within(10_000, again)).value as Leadership
+  const second = (await world.within(10_000, again)).value as LockHandle
   expect(second.token).toBe(leadership.token)
   await world.advance(2000)
-  await run(second.resign())
-  ;((await run(next)).value as Leadership).assertHeld()
+  await run(second.release())
+  ;((await run(next)).value as LockHandle).assertHeld()
   await run(waiting.return(undefined))
   await run(rest.return(undefined))
   expect(await line()).toEqual([])

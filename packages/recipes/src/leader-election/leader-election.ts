@@ -2,40 +2,37 @@ import {
   ClosedError,
   NoNodeError,
   SessionExpiredError,
+  type CallOptions,
   type Client,
   type ErrorPolicy,
 } from '@zabra/client/core'
 import { runAndRelease } from '../handles/run-and-release.ts'
 import { LostError } from '../handles/lost.ts'
 import { EphemeralLockHandle } from '../handles/ephemeral-lock-handle.ts'
-import type { Abortable, LockHandle, RecipeOptions } from '../handles/types.ts'
+import type { Abortable, LockHandle, RecipeOptions, WaitOptions } from '../handles/types.ts'
 import { createParser } from '../lock-queue/contenders.ts'
 import { LockQueue, type QueueEntry } from '../lock-queue/lock-queue.ts'
-import { readParticipants, type Participant } from '../lock-queue/participants.ts'
-import { acquireTurn } from '../lock-queue/turn.ts'
+import type { Participant } from '../handles/lock-timeout.ts'
+import { explainQueue, readParticipants } from '../lock-queue/participants.ts'
+import { acquireTurn, type TurnOptions } from '../lock-queue/turn.ts'
+import { withLimits } from '../support/limits.ts'
 import { uuid } from '../support/uuid.ts'
 import { announce, withdrawAnnouncement, type Leader } from './announcement.ts'
 import { readAnnouncement, readQueueHead, observeLeaders } from './observe.ts'
 
 export interface ElectionOptions extends Omit<RecipeOptions, 'data'> {
   /** Id of this participant for observers (default: random). */
-  readonly id?: string
+  readonly id?: string | undefined
   /**
    * Leaders write their id to `<path>/leader`, and observers read it there: they see only leaders that know of
    * their leadership.
    */
-  readonly announce?: boolean
+  readonly announce?: boolean | undefined
 }
 
 /** A participant of an election. */
 export interface ElectionParticipant extends Omit<Participant, 'data'> {
   readonly id: string
-}
-
-/** A leadership that is held. */
-export interface Leadership extends LockHandle {
-  /** Resigns, so that another participant leads next. The same as `release`. */
-  resign(): Promise<void>
 }
 
 const prefixes = { recipe: 'n_', curator: 'latch-', kazoo: '__lock__' } as const
@@ -54,6 +51,8 @@ export class LeaderElection implements AsyncDisposable {
   readonly #queue: LockQueue
   readonly #closing = new AbortController()
   readonly #running = new Set<Promise<void>>()
+  /** Handles of `acquire` that are not released yet. */
+  readonly #acquired = new Set<LockHandle>()
 
   constructor(client: Client, path: string, options: ElectionOptions = {}) {
     this.client = client
@@ -65,15 +64,39 @@ export class LeaderElection implements AsyncDisposable {
   }
 
   /**
+   * Takes part in the election and waits until this participant leads. Releasing the handle resigns. Rejects as `acquire`
+   * of a mutex does. Use `lead` or `leadership` to lead again after a loss.
+   */
+  acquire(options: WaitOptions = {}): Promise<LockHandle> {
+    const explain = (call: CallOptions): ReturnType<typeof explainQueue> => explainQueue(this.#queue, call)
+    const waiting = { operation: 'acquire', path: this.path, explain }
+    return withLimits(this.client, options, waiting, async (signal) => {
+      const handle = await acquireTurn(
+        this.#queue,
+        this.#turnOptions(signal, (entry) => this.#resign(entry)),
+      )
+      try {
+        if (this.#options.announce) await this.#announce(handle)
+      } catch (error) {
+        await handle.release({ background: true })
+        throw error
+      }
+      this.#acquired.add(handle)
+      handle.onRelease(() => this.#acquired.delete(handle))
+      return handle
+    })
+  }
+
+  /**
    * Takes part in the election and yields one item each time leadership is gained. Requesting the next item waits
-   * until this leadership has ended, by loss or by `resign`, and takes part again. Leaving the loop resigns. Ends
+   * until this leadership has ended, by loss or by `release`, and takes part again. Leaving the loop resigns. Ends
    * when `signal` aborts.
    *
    * A leadership that was lost with the connection may return as a new item with the same token, since its znode
    * kept its place. Rejects with errors that make taking part impossible, such as a `ClosedError` or a
    * `NoAuthError`.
    */
-  async *leadership({ signal }: Abortable = {}): AsyncGenerator<Leadership, void, undefined> {
+  async *leadership({ signal }: Abortable = {}): AsyncGenerator<LockHandle, void, undefined> {
     const stop = signal === undefined ? this.#closing.signal : AbortSignal.any([signal, this.#closing.signal])
     const term = new LeadershipTerm((entry) => this.#resign(entry))
     const abort = (): void => this.#track(term.leave())
@@ -97,10 +120,10 @@ export class LeaderElection implements AsyncDisposable {
    * its signal. Rejects with the body's error, unless that is the loss itself and `requeue` is set.
    */
   async lead(
-    body: (leadership: Leadership) => Promise<void>,
+    body: (leadership: LockHandle) => Promise<void>,
     { signal, requeue = false }: Abortable & { requeue?: boolean } = {},
   ): Promise<void> {
-    for await (const leadership of this.leadership(signal === undefined ? {} : { signal })) {
+    for await (const leadership of this.leadership({ signal })) {
       try {
         await runAndRelease(
           () => body(leadership),
@@ -124,18 +147,22 @@ export class LeaderElection implements AsyncDisposable {
   }
 
   /** Returns the participants, the leader first. */
-  participants(): Promise<ElectionParticipant[]> {
-    return readParticipants(this.#queue, ({ path, data, owner }) => ({
-      id: new TextDecoder().decode(data),
-      path,
-      owner,
-    }))
+  participants(options?: CallOptions): Promise<ElectionParticipant[]> {
+    return readParticipants(
+      this.#queue,
+      ({ path, data, owner }) => ({ id: new TextDecoder().decode(data), path, owner }),
+      options,
+    )
   }
 
-  /** Ends all loops of this object and resigns. */
-  async [Symbol.asyncDispose](): Promise<void> {
+  /** Resigns, and ends all loops of this object. */
+  async close(): Promise<void> {
     this.#closing.abort()
-    await Promise.all(this.#running)
+    await Promise.all([...this.#running, ...[...this.#acquired].map((handle) => handle.release())])
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
   }
 
   get #leaderPath(): string {
@@ -146,9 +173,18 @@ export class LeaderElection implements AsyncDisposable {
    * Waits in the queue, at the entry of the previous leadership if there is one. Returns undefined when the
    * leadership ended before it began.
    */
-  async #win(term: LeadershipTerm, stop: AbortSignal): Promise<ElectionHandle | undefined> {
+  async #win(term: LeadershipTerm, stop: AbortSignal): Promise<EphemeralLockHandle | undefined> {
     try {
-      const handle = await acquireTurn(this.#queue, this.#turnOptions(stop, term), term.takeEntry())
+      const options = this.#turnOptions(stop, (entry, handle) =>
+        // A lost leadership keeps its queue entry for the next one.
+        isReleased(handle) ? this.#resign(entry) : Promise.resolve(),
+      )
+      const grant: typeof options.grant = (entry, waitedMs) => {
+        const handle = options.grant(entry, waitedMs)
+        term.begin(handle, entry)
+        return handle
+      }
+      const handle = await acquireTurn(this.#queue, { ...options, grant }, term.takeEntry())
       if (this.#options.announce) await this.#announce(handle)
       return handle
     } catch (error) {
@@ -159,21 +195,27 @@ export class LeaderElection implements AsyncDisposable {
     }
   }
 
-  #turnOptions(signal: AbortSignal, term: LeadershipTerm): Parameters<typeof acquireTurn<ElectionHandle>>[1] {
+  #turnOptions(
+    signal: AbortSignal | undefined,
+    release: (entry: QueueEntry, handle: LockHandle) => Promise<void>,
+  ): TurnOptions<EphemeralLockHandle> {
     return {
       signal,
       prefix: prefixes[this.#queue.naming],
       policy: this.#policy,
       grant: (entry, waitedMs) => {
-        const options = { policy: this.#policy, waitedMs }
-        const handle = new ElectionHandle(this.client, entry, options, () => this.#resign(entry))
-        term.begin(handle, entry)
+        const handle: EphemeralLockHandle = new EphemeralLockHandle(this.client, entry, {
+          recipe: 'leadership',
+          policy: this.#policy,
+          waitedMs,
+          release: () => release(entry, handle),
+        })
         return handle
       },
     }
   }
 
-  async #announce(handle: ElectionHandle): Promise<void> {
+  async #announce(handle: EphemeralLockHandle): Promise<void> {
     try {
       await announce(
         this.client,
@@ -211,29 +253,7 @@ export class LeaderElection implements AsyncDisposable {
   }
 }
 
-/** A lost leadership keeps its queue entry, so that the next one can use it. */
-class ElectionHandle extends EphemeralLockHandle implements Leadership {
-  constructor(
-    client: Client,
-    entry: QueueEntry,
-    options: { policy: ErrorPolicy; waitedMs: number },
-    resign: () => Promise<void>,
-  ) {
-    super(client, entry, {
-      ...options,
-      recipe: 'leadership',
-      release: () => (this.#wasReleased ? resign() : Promise.resolve()),
-    })
-  }
-
-  resign(): Promise<void> {
-    return this.release()
-  }
-
-  get #wasReleased(): boolean {
-    return (this.signal.reason as LostError).reason === 'released'
-  }
-}
+const isReleased = ({ signal }: LockHandle): boolean => (signal.reason as LostError).reason === 'released'
 
 /** State of one participant: a handle while it leads, a queue entry while it has one. */
 class LeadershipTerm {

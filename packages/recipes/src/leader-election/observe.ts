@@ -51,7 +51,7 @@ export function readAnnouncement(path: string): ReadLeader {
 export function readQueueHead(queue: LockQueue): ReadLeader {
   return async (reader) => {
     for (;;) {
-      const listing = await queue.list(reader.signal)
+      const listing = await queue.list({ signal: reader.signal })
       const [first] = contendersInOrder(listing?.names ?? [], queue.parse)
       if (first !== undefined) {
         const found = await reader.data(queue.pathOf(first.name))

@@ -1,1 +1,1 @@
-export { lease, type Lease, type LeaseOptions } from './lease.ts'
+export { Lease, type LeaseHandle, type LeaseOptions } from './lease.ts'

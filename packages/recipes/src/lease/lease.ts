@@ -5,26 +5,32 @@ import {
   NoNodeError,
   ZooKeeperError,
   UsageError,
+  utf8,
+  type CallOptions,
   type Client,
   type Stat,
 } from '@zabra/client/core'
 import { LostError, type LostReason } from '../handles/lost.ts'
-import type { Abortable, RecipeOptions } from '../handles/types.ts'
+import type { Explanation } from '../handles/lock-timeout.ts'
+import { runAndRelease } from '../handles/run-and-release.ts'
+import type { Abortable, Handle, RecipeOptions, WaitOptions } from '../handles/types.ts'
 import { throwIfAborted } from '../lock-queue/turn.ts'
 import { uuid } from '../support/uuid.ts'
+import { withLimits, type WaitContext } from '../support/limits.ts'
 import { onReconnect } from '../support/on-reconnect.ts'
 import { isFinished, isAmbiguous, retryInNewSession, retryUntilKnown } from '../support/retry.ts'
+import { watchUntil } from '../support/watch.ts'
 import { decodeGrant, encodeGrant, isFree, expiredGrant, type Grant } from './grant.ts'
 
-export interface LeaseOptions extends Abortable, Pick<RecipeOptions, 'acl' | 'parents'> {
+export interface LeaseOptions extends Pick<RecipeOptions, 'acl' | 'parents'> {
   /** Name of the holder. Must be unique among running holders: a holder that asks again gets its lease again. */
   readonly holder: string
   /** Duration in milliseconds after each renewal, by the server clock. */
   readonly durationMs: number
 }
 
-/** Ownership for a limited time that needs no session. */
-export interface Lease extends AsyncDisposable {
+/** A lease that is held. */
+export interface LeaseHandle extends Handle {
   /** zxid of the grant: grows with every grant of this path, and stays the same over renewals. */
   readonly token: bigint
   readonly path: string
@@ -44,27 +50,102 @@ export interface Lease extends AsyncDisposable {
   release(): Promise<void>
 }
 
+/** A lease that another holder has. */
+interface Taken {
+  /** Version of its znode. */
+  readonly version: number
+  /** Milliseconds until it expires, by the server clock; its holder may renew it before. */
+  readonly leftMs: number
+}
+
 /**
- * Takes the lease, or returns undefined if another holder has it. Only server time decides whether the previous
- * lease has expired: the mtime of its znode against the time of a transaction made now.
+ * Ownership for a limited time that needs no session. Only server time decides whether a lease has expired: the mtime of
+ * its znode against the time of a transaction made now.
  */
-export async function lease(of: Client, path: string, options: LeaseOptions): Promise<Lease | undefined> {
-  const client = of.unordered()
-  const { holder, durationMs, signal } = options
-  if (!(Number.isSafeInteger(durationMs) && durationMs > 0)) {
-    throw new UsageError(`Expected a whole number of milliseconds from 1 up, got ${durationMs}`, { path })
+export class Lease {
+  readonly path: string
+  readonly #client: Client
+  readonly #options: LeaseOptions
+
+  constructor(client: Client, path: string, options: LeaseOptions) {
+    const { durationMs } = options
+    if (!(Number.isSafeInteger(durationMs) && durationMs > 0))
+      throw new UsageError(`Expected a whole number of milliseconds from 1 up, got ${durationMs}`, { path })
+    this.#client = client.unordered()
+    this.path = path
+    this.#options = options
   }
-  const grant: Grant = { holder, durationMs, mark: uuid(client) }
-  for (;;) {
-    const since = client.platform.clock.monotonic()
-    const stat = await tryTake(client, path, grant, options)
-    if (stat === 'taken') return undefined
-    if (stat !== 'again') {
-      const got = new TimedLease(client, path, grant, stat, since)
+
+  /** Waits until no other holder has the lease, and takes it. */
+  acquire(options: WaitOptions = {}): Promise<LeaseHandle> {
+    return withLimits(this.#client, options, this.#waiting, async (signal) => {
+      for (;;) {
+        const taken = await retryInNewSession(this.#client, () => this.#tryAcquire(signal))
+        if ('release' in taken) return taken
+        await this.#waitForChange(taken, signal)
+      }
+    })
+  }
+
+  /** Takes the lease, or returns undefined if another holder has it. */
+  tryAcquire(options: WaitOptions = {}): Promise<LeaseHandle | undefined> {
+    return withLimits(this.#client, options, this.#waiting, async (signal) => {
+      const taken = await this.#tryAcquire(signal)
+      return 'release' in taken ? taken : undefined
+    })
+  }
+
+  /** Runs the body while holding the lease, then releases it. Rejects with an `AggregateError` when both fail. */
+  async run<T>(body: (held: LeaseHandle) => Promise<T>, options?: WaitOptions): Promise<T> {
+    const held = await this.acquire(options)
+    return runAndRelease(
+      () => body(held),
+      () => held.release(),
+    )
+  }
+
+  async #tryAcquire(signal: AbortSignal | undefined): Promise<LeaseHandle | Taken> {
+    const client = this.#client
+    const { holder, durationMs } = this.#options
+    const grant: Grant = { holder, durationMs, mark: uuid(client) }
+    for (;;) {
+      throwIfAborted(signal, this.path)
+      const since = client.platform.clock.monotonic()
+      const stat = await tryTake(client, this.path, grant, { ...this.#options, signal })
+      if (stat === 'again') continue
+      if ('leftMs' in stat) return stat
+      const held = new TimedLease(client, this.path, grant, stat, since)
       // The grant may have expired before its reply arrived; then try again.
-      if (!got.signal.aborted) return got
+      if (!held.signal.aborted) return held
     }
-    throwIfAborted(signal, path)
+  }
+
+  /** Waits until the holder has written, or its lease has expired. */
+  async #waitForChange({ version, leftMs }: Taken, signal: AbortSignal | undefined): Promise<void> {
+    const { clock } = this.#client.platform
+    const dueAt = clock.monotonic() + leftMs
+    await watchUntil(this.#client, { signal, operation: 'acquire' }, async (reader) => {
+      const found = await reader.data(this.path)
+      const leftNow = dueAt - clock.monotonic()
+      if (found?.stat.version !== version || leftNow <= 0) return true
+      reader.recheckAfter(leftNow)
+      return undefined
+    })
+  }
+
+  get #waiting(): WaitContext {
+    const explain = async (options: CallOptions): Promise<Explanation | undefined> => {
+      const { data, stat } = await this.#client.getData(this.path, options)
+      const holder = decodeGrant(data)?.holder
+      // A lease has no session; the znode of the lease stands for its holder.
+      return holder === undefined
+        ? undefined
+        : {
+            text: `held by ${JSON.stringify(holder)}`,
+            holders: [{ path: this.path, data: utf8.encode(holder), owner: stat.ephemeralOwner }],
+          }
+    }
+    return { operation: 'acquire', path: this.path, explain }
   }
 }
 
@@ -73,14 +154,15 @@ async function tryTake(
   client: Client,
   path: string,
   grant: Grant,
-  options: LeaseOptions,
-): Promise<Stat | 'taken' | 'again'> {
+  options: LeaseOptions & Abortable,
+): Promise<Stat | Taken | 'again'> {
   const { acl, parents, signal } = options
-  const call = signal === undefined ? {} : { signal }
   try {
-    const { data, stat } = await client.getData(path, call)
+    const { data, stat } = await client.getData(path, { signal })
     const now = await serverTime(client, path, options)
-    if (!isFree(decodeGrant(data), stat.mtime, now, grant.holder)) return 'taken'
+    const current = decodeGrant(data)
+    if (!isFree(current, stat.mtime, now, grant.holder))
+      return { version: stat.version, leftMs: stat.mtime + current!.durationMs + 1 - now }
     return await writeGrant(client, path, grant, stat.version)
   } catch (error) {
     if (error instanceof BadVersionError) return 'again'
@@ -89,7 +171,7 @@ async function tryTake(
   try {
     const made = await client.create(path, {
       data: encodeGrant(grant),
-      ...call,
+      signal,
       parents: parents === 'persistent' ? 'persistent' : true,
       idempotent: true,
       ...(acl === undefined ? {} : { acl }),
@@ -120,7 +202,11 @@ async function writeGrant(client: Client, path: string, grant: Grant, version: n
 }
 
 /** Reads the leader's time from a znode that is created and deleted in one transaction. */
-async function serverTime(client: Client, path: string, { acl, signal }: LeaseOptions): Promise<number> {
+async function serverTime(
+  client: Client,
+  path: string,
+  { acl, signal }: LeaseOptions & Abortable,
+): Promise<number> {
   const probe = `${path}-${uuid(client)}`
   try {
     // Apache servers return no stat for a create in a transaction, but one for a setData.
@@ -132,7 +218,7 @@ async function serverTime(client: Client, path: string, { acl, signal }: LeaseOp
           { op: 'setData', path: probe, data: new Uint8Array(0) },
           { op: 'delete', path: probe },
         ],
-        signal === undefined ? {} : { signal },
+        { signal },
       ),
     )
     return stat.mtime
@@ -147,7 +233,7 @@ const endTexts: Partial<Record<LostReason, string>> = {
   closed: 'the client was closed',
 }
 
-class TimedLease implements Lease {
+class TimedLease implements LeaseHandle {
   readonly token: bigint
   readonly path: string
   readonly #client: Client

@@ -1,7 +1,7 @@
 import {
   ClosedError,
   SessionExpiredError,
-  type Bytes,
+  type CallOptions,
   type Client,
   type CreateResult,
   type Stat,
@@ -14,10 +14,8 @@ import { undefinedIfMissing } from '../support/retry.ts'
 /** Options for the znodes of a queue. */
 export interface LockQueueOptions extends RecipeOptions {
   /** Receives the stat of each znode that was created, and when the create was sent. */
-  readonly onCreate?: (stat: Stat, sentAt: number) => void
+  readonly onCreate?: ((stat: Stat, sentAt: number) => void) | undefined
 }
-
-const EMPTY: Bytes = new Uint8Array(0)
 
 /** Creates the protection id, the start of a contender's name, from a UUID, for each naming scheme. */
 export const protectionIds: Readonly<Record<Naming, (uuid: string) => string>> = {
@@ -67,7 +65,7 @@ export class LockQueue {
     prefix: string,
     signal: AbortSignal | undefined,
   ): Promise<{ entry: QueueEntry; listing: Listing | undefined }> {
-    const { acl, data = EMPTY, onCreate } = this.#options
+    const { acl, data = '', onCreate } = this.#options
     // kazoo creates the directory once per object and does not expect its removal.
     const { parents = this.naming === 'kazoo' ? 'persistent' : 'container' } = this.#options
     const sentAt = this.client.platform.clock.monotonic()
@@ -80,7 +78,7 @@ export class LockQueue {
       ...(signal === undefined ? {} : { signal }),
     })
     // When the listing fails, the create decides the outcome.
-    const listed = this.list(signal).catch(() => undefined)
+    const listed = this.list({ signal }).catch(() => undefined)
     const result = await created
     onCreate?.(result.stat, sentAt)
     const entry = entryOf(result)
@@ -89,8 +87,7 @@ export class LockQueue {
   }
 
   /** Returns undefined when the directory does not exist. */
-  async list(signal: AbortSignal | undefined): Promise<Listing | undefined> {
-    const options = signal === undefined ? {} : { signal }
+  async list(options: CallOptions = {}): Promise<Listing | undefined> {
     const found = await undefinedIfMissing(this.client.getChildren(this.directory, options))
     return found && { names: found.children, directoryCzxid: found.stat.czxid }
   }

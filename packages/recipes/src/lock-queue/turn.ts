@@ -9,7 +9,7 @@ import {
 import { abortError } from '@zabra/client/recipe-kit'
 import { LostError } from '../handles/lost.ts'
 import { lossReason, sessionStatusOf } from '../handles/policy.ts'
-import type { AcquireOptions } from '../handles/types.ts'
+import type { Abortable } from '../handles/types.ts'
 import { Notifier } from './notifier.ts'
 import { turnStatusOf } from './contenders.ts'
 import type { LockQueue, Listing, QueueEntry } from './lock-queue.ts'
@@ -20,18 +20,18 @@ export interface WaitGuard {
   check(): void
 }
 
-export interface TurnOptions<T> extends AcquireOptions {
+export interface TurnOptions<T> extends Abortable {
   /** Name of the contender between its protection id and its sequence number. */
   readonly prefix: string
   readonly policy: ErrorPolicy
   /** Name of the waiting operation, for messages (default `acquire`). */
-  readonly operation?: string
+  readonly operation?: string | undefined
   /** Creates the handle, at the moment when the turn is known to be held. */
   readonly grant: (entry: QueueEntry, waitedMs: number) => T
   /** Creates the guard of a waiting entry; the guard calls `notify` to be checked. */
-  readonly createGuard?: (entry: QueueEntry, ring: () => void) => WaitGuard
+  readonly createGuard?: ((entry: QueueEntry, ring: () => void) => WaitGuard) | undefined
   /** Called when an entry no longer waits, for any reason. */
-  readonly onWaitEnd?: (entry: QueueEntry) => void
+  readonly onWaitEnd?: ((entry: QueueEntry) => void) | undefined
 }
 
 /**
@@ -43,17 +43,16 @@ export async function acquireTurn<T>(
   options: TurnOptions<T>,
   entry?: QueueEntry,
 ): Promise<T> {
-  const { signal, onSessionLoss = 'requeue' } = options
+  const { signal } = options
   const startedAt = queue.client.platform.clock.monotonic()
   for (let own = entry; ; own = undefined) {
     try {
       if (own === undefined) throwIfAborted(signal, queue.directory, options.operation)
       const granted = await attemptTurn(queue, options, own, startedAt)
+      // Without a handle the entry went with its session, or with the whole directory.
       if (granted !== undefined) return granted.handle
-      // The entry went with its session, or with the whole directory.
-      if (onSessionLoss === 'throw') throw sessionExpired(queue)
     } catch (error) {
-      if (!(error instanceof SessionExpiredError) || onSessionLoss === 'throw') throw error
+      if (!(error instanceof SessionExpiredError)) throw error
       if (!(await waitForNewSession(queue, options))) throw error
     }
   }
@@ -68,11 +67,11 @@ export async function tryAcquireTurn<T>(
   const { signal, prefix } = options
   throwIfAborted(signal, queue.directory, options.operation)
   // A read does not disturb other contenders; a znode would.
-  const before = await queue.list(signal)
+  const before = await queue.list({ signal })
   if (before !== undefined && !isFree(before.names)) return undefined
   const { entry, listing } = await queue.enqueue(prefix, signal)
   try {
-    const { names } = listing ?? (await queue.list(signal)) ?? { names: [] }
+    const { names } = listing ?? (await queue.list({ signal })) ?? { names: [] }
     if (turnStatusOf(names, entry.name, queue.parse).turn === 'now') {
       await renewLease(queue.client, options.policy, signal)
       if (canGrant(queue.client, entry, options.policy)) return options.grant(entry, 0)
@@ -136,7 +135,7 @@ async function waitForTurn<T>(wait: Wait<T>, first: Listing | undefined): Promis
     throwIfAborted(signal, entry.path, options.operation)
     guard?.check()
     if (client.session.id !== entry.owner) return undefined
-    listing ??= await queue.list(signal)
+    listing ??= await queue.list({ signal })
     if (listing === undefined) return undefined
     directory ??= listing.directoryCzxid
     const status = turnStatusOf(listing.names, entry.name, queue.parse)
@@ -241,12 +240,6 @@ async function waitForNewSession(
 export function throwIfAborted(signal: AbortSignal | undefined, path: string, operation = 'acquire'): void {
   if (signal?.aborted) throw abortError(signal.reason, { path, operation })
 }
-
-const sessionExpired = ({ client, directory }: LockQueue): SessionExpiredError =>
-  new SessionExpiredError(`acquire ${directory}: the session expired while waiting`, client.session.id, {
-    path: directory,
-    operation: 'acquire',
-  })
 
 /** Returns the error for a waiting znode that another client deleted. */
 export const entryDeleted = ({ path, token }: QueueEntry): LostError =>

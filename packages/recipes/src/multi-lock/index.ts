@@ -1,1 +1,1 @@
-export { acquireAll, inPathOrder, type MultiLockHandle } from './multi-lock.ts'
+export { MultiLock, type MultiLockHandle } from './multi-lock.ts'

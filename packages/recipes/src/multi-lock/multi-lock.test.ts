@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { Mutex } from '../mutex/mutex.ts'
 import { client as a, setupEachTest, other as b, run, world } from '../testing/setup.ts'
 import { bytes, rejectionOf } from '../testing/world.ts'
-import { acquireAll, inPathOrder } from './multi-lock.ts'
+import { MultiLock, inPathOrder } from './multi-lock.ts'
 
 setupEachTest('a', 'a')
 const locks = (client: Client, ...paths: string[]): Mutex[] => paths.map((path) => new Mutex(client, path))
@@ -24,8 +24,8 @@ it('lock paths are sorted the same for all callers, and duplicates are rejected'
 })
 
 it("two clients that request the same locks in opposite orders both get them (Curator keeps the caller's order)", async () => {
-  const one = acquireAll(locks(a, '/x', '/y'))
-  const two = acquireAll(locks(b, '/y', '/x'))
+  const one = new MultiLock(locks(a, '/x', '/y')).acquire()
+  const two = new MultiLock(locks(b, '/y', '/x')).acquire()
   const first = await run(one)
   expect(first.tokens).toHaveLength(2)
   await run(first.release())
@@ -38,7 +38,7 @@ it("two clients that request the same locks in opposite orders both get them (Cu
 it('a timeout in the middle releases all locks', async () => {
   const other = await run(new Mutex(b, '/y').acquire())
   const stop = new AbortController()
-  const failed = rejectionOf(acquireAll(locks(a, '/z', '/y', '/x'), { signal: stop.signal }))
+  const failed = rejectionOf(new MultiLock(locks(a, '/z', '/y', '/x')).acquire({ signal: stop.signal }))
   await world.settle()
   stop.abort()
   expect(await run(failed)).toMatchObject({ name: 'AbortError' })
@@ -48,7 +48,7 @@ it('a timeout in the middle releases all locks', async () => {
 })
 
 it('a combined handle ends with the first lock that ends, and releases all', async () => {
-  const held = await run(acquireAll(locks(a, '/x', '/y')))
+  const held = await run(new MultiLock(locks(a, '/x', '/y')).acquire())
   held.assertHeld()
   const [name] = (await run(b.getChildren('/y'))).children
   await run(b.delete(`/y/${name}`))
@@ -61,7 +61,7 @@ it('a combined handle ends with the first lock that ends, and releases all', asy
 
 it('a combined handle guards writes with all its locks', async () => {
   await run(a.create('/data'))
-  const held = await run(acquireAll(locks(a, '/x', '/y', '/z')))
+  const held = await run(new MultiLock(locks(a, '/x', '/y', '/z')).acquire())
   const [stat] = await run(held.guard([{ op: 'setData', path: '/data', data: bytes('1') }]))
   expect(stat.version).toBe(1)
   await expect(run(held.guard([{ op: 'delete', path: '/no' }]))).rejects.toMatchObject({
@@ -77,7 +77,7 @@ it('a combined handle guards writes with all its locks', async () => {
     reason: 'nodeDeleted',
   })
   await run(held.release())
-  const mixed = await run(acquireAll([...locks(a, '/x'), ...locks(b, '/y')]))
+  const mixed = await run(new MultiLock([...locks(a, '/x'), ...locks(b, '/y')]).acquire())
   await expect(mixed.guard([])).rejects.toThrow('one client')
   await run(mixed.release())
 })

@@ -1,38 +1,74 @@
 import { MultiError, UsageError, type CallOptions, type WriteOp, type WriteResult } from '@zabra/client/core'
 import { LostError } from '../handles/lost.ts'
-import type { AcquireOptions, LockHandle } from '../handles/types.ts'
+import { runAndRelease } from '../handles/run-and-release.ts'
+import type { AcquireOptions, LockHandle, ReleaseOptions } from '../handles/types.ts'
 import type { Mutex } from '../mutex/mutex.ts'
+import { withLimits } from '../support/limits.ts'
 
 export interface MultiLockHandle extends LockHandle {
   /** The tokens of the locks in the order of their paths. `token` is the highest of them. */
   readonly tokens: readonly bigint[]
 }
 
-/**
- * Acquires all locks or none, in the order of their paths, so that two callers that want the same locks cannot
- * deadlock. One signal limits the whole. The combined handle ends with the first lock that ends. On failure
- * releases what was acquired and rejects as `acquire` does, or with an `AggregateError` if a release failed too.
- * Rejects with a `UsageError` when two locks have the same path.
- */
-export async function acquireAll(
-  locks: readonly Mutex[],
-  options: AcquireOptions = {},
-): Promise<MultiLockHandle> {
-  const ordered = inPathOrder(locks)
-  const held: LockHandle[] = []
-  try {
-    for (const lock of ordered) held.push(await lock.acquire(options))
-    return new CombinedHandle(ordered, held)
-  } catch (error) {
-    const failures = await releaseAll(held)
-    if (failures.length === 0) throw error
-    throw new AggregateError(
-      [error, ...failures],
-      'Acquiring several locks failed, and so did releasing the first ones',
-      {
-        cause: error,
-      },
+/** Several mutexes as one lock: a caller gets all of them or none. */
+export class MultiLock {
+  /** In the one order that all callers use. */
+  readonly #locks: readonly Mutex[]
+
+  /** Throws a `UsageError` when two locks have the same path, or there is none. */
+  constructor(locks: readonly Mutex[]) {
+    this.#locks = inPathOrder(locks)
+  }
+
+  /**
+   * Acquires all locks in the order of their paths, so that two callers that want the same locks cannot deadlock. The
+   * limits are those of the whole. The combined handle ends with the first lock that ends. On failure releases what was
+   * acquired and rejects as `acquire` of a mutex does, or with an `AggregateError` if a release failed too.
+   */
+  async acquire(options: AcquireOptions = {}): Promise<MultiLockHandle> {
+    return (await this.#acquireEach(options, (lock, call) => lock.acquire(call)))!
+  }
+
+  /** Acquires all locks if no contender holds or waits for any of them; returns undefined otherwise. */
+  tryAcquire(options: AcquireOptions = {}): Promise<MultiLockHandle | undefined> {
+    return this.#acquireEach(options, (lock, call) => lock.tryAcquire(call))
+  }
+
+  /** Runs the body while holding all locks, then releases them. Rejects with an `AggregateError` when both fail. */
+  async run<T>(body: (held: MultiLockHandle) => Promise<T>, options?: AcquireOptions): Promise<T> {
+    const held = await this.acquire(options)
+    return runAndRelease(
+      () => body(held),
+      () => held.release(),
     )
+  }
+
+  /** Releases all locks, and returns undefined, as soon as one is not acquired. */
+  #acquireEach(
+    { owner, ...limits }: AcquireOptions,
+    acquire: (lock: Mutex, options: AcquireOptions) => Promise<LockHandle | undefined>,
+  ): Promise<MultiLockHandle | undefined> {
+    const path = this.#locks.map((lock) => lock.path).join(', ')
+    return withLimits(this.#locks[0]!.client, limits, { operation: 'acquire', path }, async (signal) => {
+      const held: LockHandle[] = []
+      let failures: unknown[] = []
+      try {
+        for (const lock of this.#locks) {
+          const one = await acquire(lock, { signal, owner })
+          if (one === undefined) break
+          held.push(one)
+        }
+        if (held.length === this.#locks.length) return new CombinedHandle(this.#locks, held)
+      } catch (error) {
+        failures = [error]
+      }
+      // A caller that has given up does not wait for a connection.
+      failures.push(...(await releaseAll(held, { background: signal?.aborted })))
+      if (failures.length === 1) throw failures[0]
+      if (failures.length === 0) return undefined
+      const message = 'Acquiring several locks failed, and so did releasing the first ones'
+      throw new AggregateError(failures, message, { cause: failures[0] })
+    })
   }
 }
 
@@ -47,10 +83,7 @@ export function inPathOrder<T extends { readonly path: string }>(locks: readonly
 }
 
 /** Releases in reverse order; returns the errors. */
-async function releaseAll(
-  held: readonly LockHandle[],
-  options?: { background?: boolean },
-): Promise<unknown[]> {
+async function releaseAll(held: readonly LockHandle[], options?: ReleaseOptions): Promise<unknown[]> {
   const failures: unknown[] = []
   for (const one of held.toReversed()) {
     try {
@@ -116,7 +149,7 @@ class CombinedHandle implements MultiLockHandle {
     }
   }
 
-  release(options?: { background?: boolean }): Promise<void> {
+  release(options?: ReleaseOptions): Promise<void> {
     this.#released ??= releaseAll(this.#held, options).then((failures) => {
       if (failures.length === 1) throw failures[0]
       if (failures.length > 1) throw new AggregateError(failures, 'Several locks could not be released')

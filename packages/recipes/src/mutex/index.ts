@@ -1,2 +1,2 @@
 export { Mutex, type MutexOptions } from './mutex.ts'
-export type { Participant } from '../lock-queue/participants.ts'
+export { LockTimeoutError, type Participant } from '../handles/lock-timeout.ts'

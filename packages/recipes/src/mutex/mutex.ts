@@ -1,20 +1,23 @@
-import type { Bytes, Client, ErrorPolicy } from '@zabra/client/core'
+import type { Bytes, CallOptions, Client, ErrorPolicy } from '@zabra/client/core'
 import { runAndRelease } from '../handles/run-and-release.ts'
 import { EphemeralLockHandle } from '../handles/ephemeral-lock-handle.ts'
 import type { AcquireOptions, LockHandle, RecipeOptions } from '../handles/types.ts'
 import { contendersInOrder } from '../lock-queue/contenders.ts'
 import { LockQueue, type QueueEntry } from '../lock-queue/lock-queue.ts'
-import { readParticipants, type Participant } from '../lock-queue/participants.ts'
+import type { Participant } from '../handles/lock-timeout.ts'
+import { explainQueue, readParticipants } from '../lock-queue/participants.ts'
 import { acquireTurn, tryAcquireTurn, type TurnOptions } from '../lock-queue/turn.ts'
 import { isBusy, enterLocalQueue } from './local-queue.ts'
 import { lockPrefixes, parseLock } from './names.ts'
+import { withLimits, type WaitContext } from '../support/limits.ts'
+import { toBytes } from '../support/to-bytes.ts'
 import { Owners } from './owners.ts'
 
 export interface MutexOptions extends RecipeOptions {
   /** An owner may acquire a lock that it holds; the last release counts. Every acquire must then name its owner. */
-  readonly reentrant?: boolean
+  readonly reentrant?: boolean | undefined
   /** Callers of one client queue locally, with one znode at a time in the queue (default true). */
-  readonly localQueue?: boolean
+  readonly localQueue?: boolean | undefined
 }
 
 /**
@@ -42,7 +45,7 @@ export class Mutex {
     } = options
     this.client = client
     this.path = path
-    this.data = options.data ?? new Uint8Array(0)
+    this.data = toBytes(options.data)
     this.policy = errorPolicy
     this.queue = new LockQueue(client, path, parseLock, options)
     this.#prefix = lockPrefixes[naming]
@@ -51,16 +54,18 @@ export class Mutex {
   }
 
   /**
-   * Waits for the lock. Rejects with an `AbortedError` or `OperationTimeoutError` when the signal aborts, a
-   * `SessionExpiredError` when the session expires and `onSessionLoss` is `throw`, a `LostError` when another
-   * client deletes the waiting znode, and a `UsageError` when the owner would wait for itself.
+   * Waits for the lock. Rejects with an `AbortedError` when the signal aborts, a `LockTimeoutError` that names the holder
+   * when the time is up, a `SessionExpiredError` when the session expires and `onExpiry` is `fail`, a `LostError` when
+   * another client deletes the waiting znode, and a `UsageError` when the owner would wait for itself.
    */
   async acquire(options: AcquireOptions = {}): Promise<LockHandle> {
-    const { owner, signal } = options
+    const { owner } = options
     return (
       this.#owners.reenter(owner) ??
       this.#owners.acquireFirst(owner, () =>
-        this.#acquireThroughLocalQueue(signal, () => this.acquireTurn(options)),
+        withLimits(this.client, options, this.#waiting, (signal) =>
+          this.#acquireThroughLocalQueue(signal, () => acquireTurn(this.queue, this.turnOptions(signal))),
+        ),
       )
     )
   }
@@ -70,14 +75,16 @@ export class Mutex {
    * just leaving may still count.
    */
   async tryAcquire(options: AcquireOptions = {}): Promise<LockHandle | undefined> {
-    const { owner, signal } = options
+    const { owner } = options
     const again = this.#owners.reenter(owner)
     if (again !== undefined) return again
     if (this.#localQueue && isBusy(this.client, this.path)) return undefined
     const isFree = (names: readonly string[]): boolean => contendersInOrder(names, parseLock).length === 0
     return this.#owners.acquireFirst(owner, () =>
-      this.#acquireThroughLocalQueue(signal, () =>
-        tryAcquireTurn(this.queue, this.turnOptions(options), isFree),
+      withLimits(this.client, options, this.#waiting, (signal) =>
+        this.#acquireThroughLocalQueue(signal, () =>
+          tryAcquireTurn(this.queue, this.turnOptions(signal), isFree),
+        ),
       ),
     )
   }
@@ -92,22 +99,25 @@ export class Mutex {
   }
 
   /** Returns the contenders, the holder first. */
-  participants(): Promise<Participant[]> {
-    return readParticipants(this.queue, (participant) => participant)
+  participants(options?: CallOptions): Promise<Participant[]> {
+    return readParticipants(this.queue, (participant) => participant, options)
   }
 
-  /** Waits in the queue. */
-  protected acquireTurn(options: AcquireOptions): Promise<EphemeralLockHandle> {
-    return acquireTurn(this.queue, this.turnOptions(options))
-  }
-
-  protected turnOptions(options: AcquireOptions): TurnOptions<EphemeralLockHandle> {
+  protected turnOptions(signal: AbortSignal | undefined): TurnOptions<EphemeralLockHandle> {
     return {
-      ...options,
+      signal,
       prefix: this.#prefix,
       policy: this.policy,
       grant: (entry: QueueEntry, waitedMs: number) =>
         new EphemeralLockHandle(this.client, entry, { recipe: 'mutex', policy: this.policy, waitedMs }),
+    }
+  }
+
+  get #waiting(): WaitContext {
+    return {
+      operation: 'acquire',
+      path: this.path,
+      explain: (options) => explainQueue(this.queue, options),
     }
   }
 

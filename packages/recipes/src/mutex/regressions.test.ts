@@ -37,7 +37,7 @@ describe('regressions of other locks', () => {
 
   it('a waiter with onSessionLoss throw gets the expiry', async () => {
     const holder = await run(new Mutex(a, '/lock').acquire())
-    const waiting = rejectionOf(new Mutex(b, '/lock').acquire({ onSessionLoss: 'throw' }))
+    const waiting = rejectionOf(new Mutex(b, '/lock').acquire({ onExpiry: 'fail' }))
     await world.settle()
     const goOn = world.refuseConnections()
     world.connections[1]!.cut()

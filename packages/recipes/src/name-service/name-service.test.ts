@@ -32,7 +32,7 @@ describe('a name service', () => {
     const mine = await run(namesOf(client).register('a', '1'))
     await run(mine.update('2'))
     expect(await run(namesOf(other).resolve('a'))).toBe('2')
-    await run(mine.unregister())
+    await run(mine.release())
     expect(await run(namesOf(other).resolve('a'))).toBeUndefined()
   })
 
@@ -58,7 +58,7 @@ describe('a name service', () => {
     await world.advance(1000)
     expect(await run(namesOf(other).names())).toEqual(['b'])
     await expect(run(mine.update('2'))).rejects.toBeInstanceOf(NoNodeError)
-    await run(mine.unregister())
+    await run(mine.release())
     expect(await run(namesOf(other).names())).toEqual(['b'])
   })
 
@@ -75,7 +75,7 @@ describe('a name service', () => {
     await run(other.delete('/names/a'))
     await run(namesOf(other).register('a', 'theirs'))
     await expect(run(mine.update('2'))).rejects.toBeInstanceOf(NoNodeError)
-    await run(mine.unregister())
+    await run(mine.release())
     expect(await run(namesOf(other).resolve('a'))).toBe('theirs')
   })
 
@@ -90,7 +90,7 @@ describe('a name service', () => {
 it('example: a service is found by its name', async () => {
   const mine = await run(namesOf(client).register('billing/eu', 'a.example', { ephemeral: true }))
   expect(await run(namesOf(other).resolve('billing/eu'))).toBe('a.example')
-  await run(mine.unregister())
+  await run(mine.release())
 })
 
 it('registers and renames exactly once under any fault at any request', async () => {
@@ -106,7 +106,7 @@ it('registers and renames exactly once under any fault at any request', async ()
       await fixture.waitUntilQuiet()
       expect(await namesOf(observer).names()).toEqual(['a', 'e', 'y'])
       expect(await namesOf(observer).resolve('a')).toBe('2')
-      await mine.unregister()
+      await mine.release()
       expect(await namesOf(observer).resolve('a')).toBeUndefined()
     } catch (error) {
       if (!(error instanceof AmbiguousResultError) || !victim.fault?.startsWith('session')) throw error

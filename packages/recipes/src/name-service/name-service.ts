@@ -10,34 +10,36 @@ import {
   type Stat,
 } from '@zabra/client/core'
 import { withCodecErrors } from '@zabra/client/recipe-kit'
-import { PersistentNode } from '../persistent-node/persistent-node.ts'
+import type { Handle, WaitOptions } from '../handles/types.ts'
+import { PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
+import { withLimits } from '../support/limits.ts'
 import { causeAt, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
 import { commitWithMarker, deleteMarker, uniqueName } from '../support/commit-with-marker.ts'
 import { decodeName, encodeName } from '../support/name-codec.ts'
 import { RegisteredName } from './registered-name.ts'
 
-export interface RegisterOptions {
+export interface RegisterOptions extends WaitOptions {
   /**
-   * Deletes the name with the session and registers it again in the next one, until disposal. Other names stay
-   * until unregistered (default false).
+   * Deletes the name with the session and registers it again in the next one, until released. Other names stay until
+   * released, also when the client ends (default false).
    */
-  readonly ephemeral?: boolean
+  readonly ephemeral?: boolean | undefined
 }
 
 export interface ResolveOptions extends CallOptions {
   /** Syncs with the leader first, so that the result is not older than the call. */
-  readonly fresh?: boolean
+  readonly fresh?: boolean | undefined
 }
 
-/** A registered name. Disposal unregisters it. */
-export interface Registration<T> extends AsyncDisposable {
+/** A registered name. */
+export interface Registration<T> extends Handle {
   /**
    * Replaces the value. Rejects with a `NoNodeError` when a name that is not ephemeral was renamed or removed by
    * another client.
    */
   update(value: T): Promise<void>
   /** Frees the name, unless another client has registered it meanwhile. */
-  unregister(): Promise<void>
+  release(): Promise<void>
 }
 
 /** Maps names to values in one flat namespace; a name is any text. */
@@ -59,42 +61,42 @@ export class NameService<T> {
   async register(
     name: string,
     value: T,
-    { ephemeral = false }: RegisterOptions = {},
+    { ephemeral = false, ...limits }: RegisterOptions = {},
   ): Promise<Registration<T>> {
     const data = this.#codec.encode(value)
-    return ephemeral ? this.#registerEphemeral(name, data) : this.#registerPersistent(name, data)
+    if (ephemeral) return this.#registerEphemeral(name, data, limits)
+    const waiting = { operation: 'nameService.register', path: this.#path(name) }
+    return withLimits(this.#client, limits, waiting, (signal) => this.#registerPersistent(name, data, signal))
   }
 
-  async #registerEphemeral(name: string, data: Uint8Array): Promise<Registration<T>> {
-    const node = new PersistentNode(this.#client, this.#path(name), data, { parents: 'persistent' })
-    try {
-      await node.ready
-    } catch (error) {
-      await node.close()
-      throw error
-    }
+  async #registerEphemeral(name: string, data: Uint8Array, limits: WaitOptions): Promise<Registration<T>> {
+    const path = this.#path(name)
+    const node = new PersistentNode(this.#client, path, data, { parents: 'persistent' })
+    await waitForReady(this.#client, node, limits, { operation: 'nameService.register', path })
     return this.#registration(
       (next) => node.setData(next),
       () => node.close(),
     )
   }
 
-  async #registerPersistent(name: string, data: Uint8Array): Promise<Registration<T>> {
-    const kept = new RegisteredName(this.#client, this.#path(name), await this.#create(name, data))
+  async #registerPersistent(
+    name: string,
+    data: Uint8Array,
+    signal: AbortSignal | undefined,
+  ): Promise<Registration<T>> {
+    const czxid = await this.#create(name, data, signal)
+    const kept = new RegisteredName(this.#client, this.#path(name), czxid)
     return this.#registration(
       (next) => kept.update(next),
       () => kept.remove(),
     )
   }
 
-  #registration(
-    update: (data: Uint8Array) => Promise<void>,
-    unregister: () => Promise<void>,
-  ): Registration<T> {
+  #registration(update: (data: Uint8Array) => Promise<void>, release: () => Promise<void>): Registration<T> {
     return {
       update: async (value) => update(this.#codec.encode(value)),
-      unregister,
-      [Symbol.asyncDispose]: unregister,
+      release,
+      [Symbol.asyncDispose]: release,
     }
   }
 
@@ -126,7 +128,7 @@ export class NameService<T> {
       )
       if (stat.ephemeralOwner !== 0n)
         throw new UsageError(
-          `Expected a name that outlives its session, got ${from}, which is ephemeral: unregister it and register ${to}`,
+          `Expected a name that outlives its session, got ${from}, which is ephemeral: release it and register ${to}`,
         )
       if (await this.#move(from, to, data, stat)) return
     }
@@ -149,13 +151,14 @@ export class NameService<T> {
   }
 
   /** Returns the czxid of the created name. */
-  async #create(name: string, data: Uint8Array): Promise<bigint> {
+  async #create(name: string, data: Uint8Array, signal: AbortSignal | undefined): Promise<bigint> {
     const path = this.#path(name)
     for (;;) {
       const marker = this.#markerPath()
       try {
         const made = await commitWithMarker(this.#client, marker, [{ op: 'create', path, data }], {
           needsMarkerStat: true,
+          signal,
         })
         deleteMarker(this.#client, marker)
         // A marker that was deleted with its session gives no zxid; the name does.

@@ -1,4 +1,4 @@
 export { Partitioner } from './partitioner.ts'
-export type { PartitionerOptions, PartitionOptions } from './partitioner.ts'
+export type { PartitionerOptions } from './partitioner.ts'
 export type { PartitionState } from './decide.ts'
 export { HandOverError, type Share } from './shares.ts'

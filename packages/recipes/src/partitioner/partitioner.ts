@@ -1,7 +1,7 @@
 import { UsageError, type Client } from '@zabra/client/core'
 import { abortError, AsyncQueue } from '@zabra/client/recipe-kit'
-import { Group, type Membership } from '../group/group.ts'
-import type { RecipeOptions } from '../handles/types.ts'
+import { Group } from '../group/group.ts'
+import type { Abortable, RecipeOptions } from '../handles/types.ts'
 import { uuid } from '../support/uuid.ts'
 import { delay } from '../support/delay.ts'
 import { itemsOf, stateOf, type PartitionState } from './decide.ts'
@@ -9,15 +9,11 @@ import { waitForAbort, Shares, type Share } from './shares.ts'
 
 export interface PartitionerOptions extends Omit<RecipeOptions, 'naming' | 'data'> {
   /** Id of this member, unique among live members (default: random). */
-  readonly id?: string
+  readonly id?: string | undefined
   /** Milliseconds for which joins and leaves are collected (default 2000). */
-  readonly settleMs?: number
+  readonly settleMs?: number | undefined
   /** Milliseconds for the work on an item that is handed over, before its lock is released (default 10 000). */
-  readonly graceMs?: number
-}
-
-export interface PartitionOptions {
-  readonly signal?: AbortSignal
+  readonly graceMs?: number | undefined
 }
 
 /** Assigns items to members, so that each item is at one member at a time. */
@@ -65,7 +61,7 @@ export class Partitioner {
    * after `graceMs` it is released anyway. Releasing an item earlier lets other members have it; it is acquired
    * again if it is still assigned to this member.
    */
-  async *shares({ signal }: PartitionOptions = {}): AsyncGenerator<Share, void, undefined> {
+  async *shares({ signal }: Abortable = {}): AsyncGenerator<Share, void, undefined> {
     const stream = new AsyncQueue<Share>(Infinity, (waiting) => waiting)
     const work = (share: Share): Promise<void> => {
       stream.push(share)
@@ -91,7 +87,7 @@ export class Partitioner {
    * is handed over. There is never more than one body per item at a time. Ends when `signal` aborts, or rejects
    * with the error of a body, after all items are handed over.
    */
-  async run(body: (share: Share) => Promise<void>, { signal }: PartitionOptions = {}): Promise<void> {
+  async run(body: (share: Share) => Promise<void>, { signal }: Abortable = {}): Promise<void> {
     const stop = new AbortController()
     let failure: { readonly error: unknown } | undefined
     const work = async (share: Share): Promise<void> => {
@@ -130,26 +126,18 @@ export class Partitioner {
       if (!stopped.aborted) throw error
     } finally {
       this.#settled = false
-      await Promise.all([shares.close(), group[Symbol.asyncDispose]()]).finally(
-        () => (this.#shares = undefined),
-      )
+      await Promise.all([shares.close(), group.close()]).finally(() => (this.#shares = undefined))
     }
     if (failed.signal.aborted) throw failed.signal.reason
   }
 
   async #follow(group: Group, shares: Shares, settleMs: number, signal: AbortSignal): Promise<void> {
-    await this.#join(group, signal)
+    // The session of an earlier run of this member may still hold its id.
+    await group.join(this.id, new Uint8Array(0), { onConflict: 'wait', signal })
     await delay(this.#client, settleMs, signal)
     for await (const { members } of group.changes({ signal })) {
       shares.setWanted(itemsOf(this.id, new Set(members.keys()), this.items))
       this.#settled = members.has(this.id)
     }
-  }
-
-  /** The session of an earlier run of this member may still hold its id. */
-  #join(group: Group, signal: AbortSignal): Promise<Membership<Uint8Array> | void> {
-    const joining = group.join(this.id, new Uint8Array(0), { wait: true })
-    joining.catch(() => {})
-    return Promise.race([joining, waitForAbort(signal)])
   }
 }

@@ -1,6 +1,6 @@
 import { ZooKeeperError, type Client } from '@zabra/client/core'
 import { LostError } from '../handles/lost.ts'
-import type { LockHandle, RecipeOptions } from '../handles/types.ts'
+import type { Handle, LockHandle, RecipeOptions } from '../handles/types.ts'
 import { Mutex } from '../mutex/mutex.ts'
 import { encodeName } from '../support/name-codec.ts'
 import { delay } from '../support/delay.ts'
@@ -11,10 +11,10 @@ export class HandOverError extends ZooKeeperError {
   static override readonly tag = 'HandOverError'
 }
 
-/** An item that this member holds exclusively. */
-export interface Share {
+/** An item that this member holds exclusively. Releasing it means that the work is done. */
+export interface Share extends Handle {
   readonly item: string
-  /** The lock of the item. Releasing it means that the work is done. */
+  /** The lock of the item, with its token. */
   readonly lock: LockHandle
   /** Aborts with a `HandOverError` when the item must be handed over, and with a `LostError` when it is lost. */
   readonly signal: AbortSignal
@@ -103,7 +103,9 @@ export class Shares {
     // Start no work on an item that must be handed over or is lost already: its signal has aborted.
     if (stop.signal.aborted) return held.release()
     state.phase = 'owned'
-    const worked = this.#options.work({ item, lock: held, signal: stop.signal })
+    const release = (): Promise<void> => held.release()
+    const share = { item, lock: held, signal: stop.signal, release, [Symbol.asyncDispose]: release }
+    const worked = this.#options.work(share)
     await waitForAbort(stop.signal)
     state.phase = 'leaving'
     const workDone = new AbortController()

@@ -7,31 +7,38 @@ import {
   ZooKeeperError,
   type ACL,
   type Bytes,
+  type CallOptions,
   type Client,
+  type Data,
   type Stat,
   SessionExpiredError,
 } from '@zabra/client/core'
 import { waitForConnection } from '../handles/own-node-watcher.ts'
 import {
+  ignoreFailure,
   isFinished,
   isNewSession,
   isAmbiguous,
   undefinedIfMissing,
   retryInNewSession,
 } from '../support/retry.ts'
+import type { Explanation } from '../handles/lock-timeout.ts'
+import type { WaitOptions } from '../handles/types.ts'
+import { orAborted, withLimits, type WaitContext } from '../support/limits.ts'
+import { toBytes } from '../support/to-bytes.ts'
 import { watchUntil } from '../support/watch.ts'
 import { actionFor } from './decide.ts'
 
 export interface PersistentNodeOptions {
   /** Default `ephemeral`. A sequential node keeps the name that it got first. */
-  readonly mode?: 'ephemeral' | 'persistent' | 'ephemeralSequential' | 'persistentSequential'
-  readonly acl?: readonly ACL[]
+  readonly mode?: 'ephemeral' | 'persistent' | 'ephemeralSequential' | 'persistentSequential' | undefined
+  readonly acl?: readonly ACL[] | undefined
   /** Create missing parents, as containers unless `persistent` (default true). */
-  readonly parents?: boolean | 'persistent'
+  readonly parents?: boolean | 'persistent' | undefined
   /** When another client has the znode: fail (default), or wait until it is gone. */
-  readonly onConflict?: 'fail' | 'wait'
+  readonly onConflict?: 'fail' | 'wait' | undefined
   /** Keep the znode on close; a persistent one then stays for good. */
-  readonly leaveBehind?: boolean
+  readonly leaveBehind?: boolean | undefined
 }
 
 /** The znode belongs to another client. */
@@ -44,6 +51,38 @@ export class NodeConflictError extends ZooKeeperError {
     const whose = owner === 0n ? 'no session: it is not ephemeral' : `session 0x${owner.toString(16)}`
     super(`The znode ${path} already exists and belongs to ${whose}`, 'NODE_CONFLICT', { path })
     this.owner = owner
+  }
+}
+
+/**
+ * Waits within the limits of the caller until a node is ready. Closes the node on failure: at once where the caller has
+ * given up, since a connection that is lost must not hold it.
+ */
+export async function waitForReady(
+  client: Client,
+  node: PersistentNode,
+  options: WaitOptions,
+  context: WaitContext,
+): Promise<void> {
+  const explain = async (call: CallOptions): Promise<Explanation | undefined> => {
+    const owner = (await client.exists(context.path, call))?.ephemeralOwner
+    return owner === undefined || owner === 0n || owner === client.session.id
+      ? undefined
+      : { text: `the znode belongs to session 0x${owner.toString(16)}` }
+  }
+  let isGivenUp = false
+  try {
+    await withLimits(client, options, { explain, ...context }, async (signal) => {
+      try {
+        await orAborted(node.ready, signal, context)
+      } finally {
+        isGivenUp = signal?.aborted ?? false
+      }
+    })
+  } catch (error) {
+    if (isGivenUp) ignoreFailure(node.close())
+    else await node.close()
+    throw error
   }
 }
 
@@ -76,10 +115,10 @@ export class PersistentNode implements AsyncDisposable {
   #failure: unknown
   #closing: Promise<void> | undefined
 
-  constructor(client: Client, path: string, data: Bytes, options: PersistentNodeOptions = {}) {
+  constructor(client: Client, path: string, data: Data, options: PersistentNodeOptions = {}) {
     this.#client = client.unordered()
     this.#path = path
-    this.#data = data
+    this.#data = toBytes(data)
     this.#options = options
     this.#mode = options.mode ?? 'ephemeral'
     this.#hasName = !this.#mode.endsWith('Sequential')
@@ -98,10 +137,10 @@ export class PersistentNode implements AsyncDisposable {
   }
 
   /** Replaces the data. Resolves when the servers have it; older data is never written again. */
-  setData(data: Bytes): Promise<void> {
+  setData(data: Data): Promise<void> {
     if (this.#failure !== undefined) return Promise.reject(this.#failure)
     if (this.#stop.signal.aborted) return Promise.reject(this.#closedError())
-    this.#data = data
+    this.#data = toBytes(data)
     const written = new Promise<void>((resolve, reject) => this.#waiting.push({ resolve, reject }))
     this.#wake()
     return written

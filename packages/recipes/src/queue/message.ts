@@ -84,7 +84,7 @@ export class Message<T> implements AsyncDisposable {
    * Returns the item to the queue for another delivery: at once, or after `delayMs` while this session lives; the
    * end of the session returns it earlier. Does nothing after `ack`.
    */
-  async nack({ delayMs = 0 }: { readonly delayMs?: number } = {}): Promise<void> {
+  async nack({ delayMs = 0 }: { readonly delayMs?: number | undefined } = {}): Promise<void> {
     this.#ending ??= this.#end(() => this.#returnToQueue(delayMs))
     // The caller of `ack` has received its error.
     await (this.#acked ? this.#ending.catch(() => {}) : this.#ending)

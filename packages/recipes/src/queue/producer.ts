@@ -12,23 +12,23 @@ import {
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import { causeAt, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
 import { acquireHead } from '../lock-queue/queue-head.ts'
+import type { WaitOptions } from '../handles/types.ts'
 import { compareSequence } from '../lock-queue/contenders.ts'
 import { commitWithMarker, deleteMarker, uniqueName, type Committed } from '../support/commit-with-marker.ts'
 import { watchUntil } from '../support/watch.ts'
 import type { QueueLayout } from './names.ts'
 import type { ServerClock } from '../support/server-clock.ts'
 
-export interface PutOptions {
-  /** Cancels the wait. An item that was added by then is reported as added. */
-  readonly signal?: AbortSignal
+/** An item that was added when the limits ended the wait is reported as added. */
+export interface PutOptions extends WaitOptions {
   /** Lower is more urgent (default 0, or 100 with the naming of kazoo). */
-  readonly priority?: number
+  readonly priority?: number | undefined
   /** Milliseconds, by the server clock, before which the item is not delivered. */
-  readonly delayMs?: number
+  readonly delayMs?: number | undefined
   /** Id for `takeById`. Several items may share one. */
-  readonly id?: string
+  readonly id?: string | undefined
   /** While the queue is full: wait (default), or fail with a `QueueFullError`. */
-  readonly whenFull?: 'wait' | 'fail'
+  readonly whenFull?: 'wait' | 'fail' | undefined
 }
 
 /** The queue is full. */

@@ -1,5 +1,7 @@
-import { UsageError, type Client, type Codec } from '@zabra/client/core'
+import { UsageError, type CallOptions, type Client, type Codec } from '@zabra/client/core'
 import { abortError, withCodecErrors } from '@zabra/client/recipe-kit'
+import type { Abortable, WaitOptions } from '../handles/types.ts'
+import { withLimits } from '../support/limits.ts'
 import { isNewSession, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
 import { acquireHead, type HeadOptions, type QueueHead } from '../lock-queue/queue-head.ts'
 import { compareSequence } from '../lock-queue/contenders.ts'
@@ -15,30 +17,29 @@ export interface QueueOptions<T> {
   /** Encodes values. An item that cannot be decoded moves to the dead letters. */
   readonly codec: Codec<T>
   /** Number of items at which `put` begins to wait (default 10 000). */
-  readonly maxItems?: number
+  readonly maxItems?: number | undefined
   /**
    * `soft` (default): concurrent producers may exceed `maxItems`. `hard`: they never do, if all producers use it;
    * each put then costs two more reads, and puts are serialised.
    */
-  readonly bound?: 'soft' | 'hard'
+  readonly bound?: 'soft' | 'hard' | undefined
   /**
    * Number of deliveries after which an item that was never acknowledged moves to the dead letters (default:
    * never).
    */
-  readonly deadLetterAfter?: number
+  readonly deadLetterAfter?: number | undefined
   /**
    * `kazoo` shares the queue with kazoo's `LockingQueue`, `kazooPlain` with its `Queue`, whose consumers know no claims
    * and may take an item that `receive` has delivered. `curator` shares it with Curator's `DistributedQueue`
    * and `DistributedPriorityQueue` with the lock path `<path>.queue/claims`; their items need the codec
    * `curatorItems`.
    */
-  readonly naming?: QueueNaming
+  readonly naming?: QueueNaming | undefined
 }
 
-export interface ReceiveOptions {
-  readonly signal?: AbortSignal
+export interface ReceiveOptions extends Abortable {
   /** Number of messages processed at the same time (default 1). */
-  readonly concurrency?: number
+  readonly concurrency?: number | undefined
 }
 
 type ClaimFunction<R> = (
@@ -82,25 +83,31 @@ export class Queue<T> {
 
   /** Adds an item exactly once and returns its name. Waits while the queue is full. */
   async put(value: T, options: PutOptions = {}): Promise<string> {
-    return (await this.#producer.put([value], options))[0]!
+    return (await this.putAll([value], options))[0]!
   }
 
-  /** Adds several items in one transaction. */
+  /** Adds several items in one transaction. Waits while the queue is full. */
   putAll(values: readonly T[], options: PutOptions = {}): Promise<string[]> {
-    return this.#producer.put(values, options)
+    return this.#limited('put', options, (signal) => this.#producer.put(values, { ...options, signal }))
   }
 
   /** Waits for an item and removes it: at-most-once delivery. If the caller fails, the item is lost. */
-  async take({ signal }: { readonly signal?: AbortSignal } = {}): Promise<T> {
-    const taken = await this.#next<{ value: T }>(take as ClaimFunction<{ value: T }>, 'queue.take', signal)
-    return taken.value
+  take(options: WaitOptions = {}): Promise<T> {
+    return this.#limited('take', options, async (signal) => {
+      const taken = await this.#next<{ value: T }>(take as ClaimFunction<{ value: T }>, 'queue.take', signal)
+      return taken.value
+    })
   }
 
   /**
    * Takes the first unclaimed item with this id, at most once; returns undefined if there is none. Can be used to
    * withdraw an item. Ignores its delay.
    */
-  async takeById(id: string, { signal }: { readonly signal?: AbortSignal } = {}): Promise<T | undefined> {
+  takeById(id: string, options: WaitOptions = {}): Promise<T | undefined> {
+    return this.#limited('takeById', options, (signal) => this.#takeById(id, signal))
+  }
+
+  #takeById(id: string, signal: AbortSignal | undefined): Promise<T | undefined> {
     const { items, parse } = this.#layout
     return retryInNewSession(this.#client, async () => {
       const list = await undefinedIfMissing(this.#client.getChildren(items, signal ? { signal } : {}))
@@ -160,7 +167,11 @@ export class Queue<T> {
    * Returns the value that would be taken next, without taking it; undefined when no item can be taken now. Another client
    * may take it meanwhile. Rejects with the error of the codec for an item that it cannot decode.
    */
-  peek({ signal }: { readonly signal?: AbortSignal } = {}): Promise<T | undefined> {
+  peek(options: WaitOptions = {}): Promise<T | undefined> {
+    return this.#limited('peek', options, (signal) => this.#decodeNext(signal))
+  }
+
+  #decodeNext(signal: AbortSignal | undefined): Promise<T | undefined> {
     return retryInNewSession(this.#client, async () => {
       for (;;) {
         // Items that others have claimed cannot be taken.
@@ -177,19 +188,29 @@ export class Queue<T> {
   }
 
   /** Returns the number of items, including claimed ones. */
-  async size(): Promise<number> {
-    return (await this.#client.exists(this.#layout.items))?.numChildren ?? 0
+  async size(options: CallOptions = {}): Promise<number> {
+    return (await this.#client.exists(this.#layout.items, options))?.numChildren ?? 0
   }
 
   /** Returns the items that were delivered too often or could not be decoded, as they were put. */
-  async deadLetters(): Promise<{ readonly name: string; readonly data: Uint8Array }[]> {
+  async deadLetters(
+    options: CallOptions = {},
+  ): Promise<{ readonly name: string; readonly data: Uint8Array }[]> {
     const { dead } = this.#layout
-    const list = await undefinedIfMissing(this.#client.getChildren(dead))
+    const list = await undefinedIfMissing(this.#client.getChildren(dead, options))
     const letters = (list?.children ?? []).map(async (name) => {
-      const found = await undefinedIfMissing(this.#client.getData(`${dead}/${name}`))
+      const found = await undefinedIfMissing(this.#client.getData(`${dead}/${name}`, options))
       return found === undefined ? [] : [{ name, data: found.data }]
     })
     return (await Promise.all(letters)).flat()
+  }
+
+  #limited<R>(
+    method: string,
+    options: WaitOptions,
+    work: (signal: AbortSignal | undefined) => Promise<R>,
+  ): Promise<R> {
+    return withLimits(this.#client, options, { operation: `queue.${method}`, path: this.path }, work)
   }
 
   async #next<R>(claimer: ClaimFunction<R>, operation: string, signal: AbortSignal | undefined): Promise<R> {

@@ -1,6 +1,1 @@
-export {
-  ReadWriteLock,
-  type LockSide,
-  type ReadWriteParticipant,
-  type SideOptions,
-} from './read-write-lock.ts'
+export { ReadWriteLock, type LockSide, type ReadWriteParticipant } from './read-write-lock.ts'

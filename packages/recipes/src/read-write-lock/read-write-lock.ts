@@ -1,12 +1,20 @@
-import { UsageError, type Client, type CreateResult, type ErrorPolicy } from '@zabra/client/core'
+import {
+  UsageError,
+  type CallOptions,
+  type Client,
+  type CreateResult,
+  type ErrorPolicy,
+} from '@zabra/client/core'
 import { runAndRelease } from '../handles/run-and-release.ts'
 import { EphemeralLockHandle, type HandleOptions } from '../handles/ephemeral-lock-handle.ts'
-import type { AcquireOptions, LockHandle, RecipeOptions } from '../handles/types.ts'
+import type { LockHandle, RecipeOptions, WaitOptions } from '../handles/types.ts'
 import { contendersInOrder, createParser } from '../lock-queue/contenders.ts'
 import { LockQueue, createdEntry, protectionIds, entryOf, type QueueEntry } from '../lock-queue/lock-queue.ts'
-import { readParticipants, type Participant } from '../lock-queue/participants.ts'
+import type { Participant } from '../handles/lock-timeout.ts'
+import { explainQueue, readParticipants } from '../lock-queue/participants.ts'
 import { entryDeleted, acquireTurn, tryAcquireTurn, type TurnOptions } from '../lock-queue/turn.ts'
 import { uuid } from '../support/uuid.ts'
+import { withLimits } from '../support/limits.ts'
 import { isAmbiguous } from '../support/retry.ts'
 import { isAlone } from './upgrade.ts'
 
@@ -22,15 +30,14 @@ export const parseReadWrite = createParser(
 )
 
 type Mode = 'read' | 'write'
-export type SideOptions = Omit<AcquireOptions, 'owner'>
 
 /** The read or the write side of the lock. The methods do what those of a `Mutex` do. */
 export interface LockSide {
   /** Waits for the lock, as `acquire` of a mutex does. */
-  acquire(options?: SideOptions): Promise<LockHandle>
+  acquire(options?: WaitOptions): Promise<LockHandle>
   /** Returns undefined when there is a contender to wait for. */
-  tryAcquire(options?: SideOptions): Promise<LockHandle | undefined>
-  run<T>(body: (held: LockHandle) => Promise<T>, options?: SideOptions): Promise<T>
+  tryAcquire(options?: WaitOptions): Promise<LockHandle | undefined>
+  run<T>(body: (held: LockHandle) => Promise<T>, options?: WaitOptions): Promise<T>
 }
 
 interface HeldLock {
@@ -105,10 +112,10 @@ export class ReadWriteLock {
     const path = this.#queue.pathOf(name)
     try {
       const made = this.#create(path)
-      const listed = this.#queue.list(undefined).catch(() => undefined)
+      const listed = this.#queue.list().catch(() => undefined)
       const entry = entryOf(await made)
       let names = (await listed)?.names
-      if (names?.includes(name) !== true) names = (await this.#queue.list(undefined))?.names ?? []
+      if (names?.includes(name) !== true) names = (await this.#queue.list())?.names ?? []
       if (isAlone(names, { read: readName, write: name }, parseReadWrite)) {
         const token = await this.#tokenBefore(names, entry)
         held.handle.assertHeld()
@@ -127,21 +134,32 @@ export class ReadWriteLock {
   }
 
   /** Returns the contenders in the order of the queue, the holders first. */
-  participants(): Promise<ReadWriteParticipant[]> {
-    return readParticipants(this.#queue, (participant, { isShared }) => ({
-      ...participant,
-      mode: isShared ? 'read' : 'write',
-    }))
+  participants(options?: CallOptions): Promise<ReadWriteParticipant[]> {
+    return readParticipants(
+      this.#queue,
+      (participant, { isShared }) => ({ ...participant, mode: isShared ? 'read' : 'write' }),
+      options,
+    )
   }
 
   #side(mode: Mode): LockSide {
     const isFree = (names: readonly string[]): boolean =>
       contendersInOrder(names, parseReadWrite).every(({ isShared }) => isShared && mode === 'read')
-    const acquire = (options: SideOptions = {}): Promise<LockHandle> =>
-      acquireTurn(this.#queue, this.#turnOptions(mode, options))
+    const waiting = {
+      operation: `acquire ${mode} lock`,
+      path: this.path,
+      explain: (options: CallOptions) => explainQueue(this.#queue, options),
+    }
+    const acquire = (options: WaitOptions = {}): Promise<LockHandle> =>
+      withLimits(this.client, options, waiting, (signal) =>
+        acquireTurn(this.#queue, this.#turnOptions(mode, signal)),
+      )
     return {
       acquire,
-      tryAcquire: (options = {}) => tryAcquireTurn(this.#queue, this.#turnOptions(mode, options), isFree),
+      tryAcquire: (options = {}) =>
+        withLimits(this.client, options, waiting, (signal) =>
+          tryAcquireTurn(this.#queue, this.#turnOptions(mode, signal), isFree),
+        ),
       run: async (body, options) => {
         const held = await acquire(options)
         return runAndRelease(
@@ -152,11 +170,9 @@ export class ReadWriteLock {
     }
   }
 
-  #turnOptions(mode: Mode, options: SideOptions): TurnOptions<LockHandle> {
-    const { signal, onSessionLoss } = options
+  #turnOptions(mode: Mode, signal: AbortSignal | undefined): TurnOptions<LockHandle> {
     return {
-      ...(signal === undefined ? {} : { signal }),
-      ...(onSessionLoss === undefined ? {} : { onSessionLoss }),
+      signal,
       prefix: prefixes[this.#queue.naming][mode],
       policy: this.#policy,
       grant: (entry, waitedMs) => this.#grant(entry, mode, waitedMs),

@@ -4,11 +4,11 @@ import type { Naming } from '../handles/types.ts'
 /** A request to release a lock. */
 export interface RevokeRequest {
   /** The client that asks, for the holder. */
-  readonly by?: string
+  readonly by?: string | undefined
   /** Why, for the holder. */
-  readonly reason?: string
+  readonly reason?: string | undefined
   /** Milliseconds after which the revoker deletes the znode by force, or gives up. */
-  readonly graceMs?: number
+  readonly graceMs?: number | undefined
 }
 
 const requestWords: Readonly<Record<Naming, string>> = {

@@ -39,9 +39,9 @@ export class RevocableMutex extends Mutex {
     return super.run((held) => body(this.#revocable(held)), options)
   }
 
-  protected override turnOptions(options: AcquireOptions): TurnOptions<EphemeralLockHandle> {
+  protected override turnOptions(signal: AbortSignal | undefined): TurnOptions<EphemeralLockHandle> {
     return {
-      ...super.turnOptions(options),
+      ...super.turnOptions(signal),
       ...this.#revocations.waitOptions,
       grant: (entry, waitedMs) => this.#grant(entry, waitedMs),
     }

@@ -1,18 +1,19 @@
 import type { Client } from '@zabra/client/core'
 import { EphemeralLockHandle, type HandleOptions } from '../handles/ephemeral-lock-handle.ts'
-import type { LockHandle, RecipeOptions } from '../handles/types.ts'
+import type { LockHandle, RecipeOptions, WaitOptions } from '../handles/types.ts'
 import type { QueueEntry } from '../lock-queue/lock-queue.ts'
 import type { TurnOptions } from '../lock-queue/turn.ts'
-import { ReadWriteLock, type LockSide, type SideOptions } from '../read-write-lock/read-write-lock.ts'
+import { ReadWriteLock, type LockSide } from '../read-write-lock/read-write-lock.ts'
 import type { RevocableLockHandle } from './revocable-mutex.ts'
 import type { RevokeRequest } from './request.ts'
+import { toBytes } from '../support/to-bytes.ts'
 import { Revocations } from './revocation-watch.ts'
 
 /** One side of the lock; the methods do what those of a `ReadWriteLock` do. */
 export interface RevocableLockSide extends LockSide {
-  acquire(options?: SideOptions): Promise<RevocableLockHandle>
-  tryAcquire(options?: SideOptions): Promise<RevocableLockHandle | undefined>
-  run<T>(body: (held: RevocableLockHandle) => Promise<T>, options?: SideOptions): Promise<T>
+  acquire(options?: WaitOptions): Promise<RevocableLockHandle>
+  tryAcquire(options?: WaitOptions): Promise<RevocableLockHandle | undefined>
+  run<T>(body: (held: RevocableLockHandle) => Promise<T>, options?: WaitOptions): Promise<T>
 }
 
 /**
@@ -26,7 +27,7 @@ export class RevocableReadWriteLock extends ReadWriteLock {
 
   constructor(client: Client, path: string, options: RecipeOptions = {}) {
     super(client, path, options)
-    this.#revocations = new Revocations(client, options.data ?? new Uint8Array(0))
+    this.#revocations = new Revocations(client, toBytes(options.data))
   }
 
   override downgrade(write: LockHandle): Promise<RevocableLockHandle> {

@@ -8,9 +8,9 @@ import { writeRequest, type RevokeRequest } from './request.ts'
 
 export interface RevokeOptions extends Abortable, RevokeRequest {
   /** Delete the znode by force after `graceMs` (default: give up). */
-  readonly force?: boolean
+  readonly force?: boolean | undefined
   /** Naming scheme of the request (default `recipe`). */
-  readonly naming?: Naming
+  readonly naming?: Naming | undefined
 }
 
 /** What became of a revocation. */
@@ -67,7 +67,7 @@ async function holdersAt(
 ): Promise<readonly string[]> {
   if (parseAnyLock(lockPath.slice(lockPath.lastIndexOf('/') + 1)) !== undefined) return [lockPath]
   const queue = new LockQueue(client, lockPath, parseAnyLock, {})
-  const contenders = contendersInOrder((await queue.list(signal))?.names ?? [], parseAnyLock)
+  const contenders = contendersInOrder((await queue.list({ signal }))?.names ?? [], parseAnyLock)
   const firstWriter = contenders.findIndex(({ isShared }) => !isShared)
   const readers = firstWriter === -1 ? contenders : contenders.slice(0, firstWriter)
   const holders = readers.length > 0 ? readers : contenders.slice(0, 1)

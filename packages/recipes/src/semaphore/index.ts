@@ -1,2 +1,2 @@
-export { Semaphore, type PermitHolder, type SemaphoreOptions } from './semaphore.ts'
+export { Semaphore, type PermitHolder, type PermitOptions, type SemaphoreOptions } from './semaphore.ts'
 export { PermitsConflictError } from './permits.ts'

@@ -41,9 +41,9 @@ describe('a semaphore', () => {
   ]
 
   it('grants permits until none are left, and again after a release', async () => {
-    const two = await run(of(a).acquire(2))
-    const one = await run(of(b).acquire(1))
-    const next = of(b).acquire(2)
+    const two = await run(of(a).acquire({ permits: 2 }))
+    const one = await run(of(b).acquire({ permits: 1 }))
+    const next = of(b).acquire({ permits: 2 })
     const settled = watchSettled(next)
     await world.settle()
     await run(one.release())
@@ -82,15 +82,15 @@ describe('a semaphore', () => {
     expect(settled()).toBe(false)
     await run(of(b).setPermits(9))
     await run(Promise.all([(await run(second)).release(), held.release()]))
-    await run((await run(semaphore.acquire(9))).release())
+    await run((await run(semaphore.acquire({ permits: 9 }))).release())
   })
 
   it('lets no small request overtake a waiting large one', async () => {
-    const held = await run(of(a).acquire(2))
-    const large = of(b).acquire(3)
+    const held = await run(of(a).acquire({ permits: 2 }))
+    const large = of(b).acquire({ permits: 3 })
     const settledLarge = watchSettled(large)
     await world.settle()
-    const small = of(a).acquire(1)
+    const small = of(a).acquire({ permits: 1 })
     const settledSmall = watchSettled(small)
     await world.settle()
     expect([settledLarge(), settledSmall()]).toEqual([false, false])
@@ -136,11 +136,11 @@ describe('a semaphore', () => {
   })
 
   it('rejects a request that exceeds the limit', async () => {
-    await expect(run(of(a, 2).acquire(3))).rejects.toThrow(UsageError)
-    await expect(of(a).acquire(0)).rejects.toThrow('from 1 up')
-    await expect(new Semaphore(a, '/c', { permits: 2, naming: 'curator' }).acquire(2)).rejects.toThrow(
-      'Curator',
-    )
+    await expect(run(of(a, 2).acquire({ permits: 3 }))).rejects.toThrow(UsageError)
+    await expect(of(a).acquire({ permits: 0 })).rejects.toThrow('from 1 up')
+    await expect(
+      new Semaphore(a, '/c', { permits: 2, naming: 'curator' }).acquire({ permits: 2 }),
+    ).rejects.toThrow('Curator')
     expect(await left()).toEqual([])
   })
 
@@ -167,7 +167,9 @@ describe('a semaphore', () => {
     expect((await run(a.getChildren('/k-__lock__'))).children[0]).toMatch(/^[0-9a-f]{32}__lock__\d{10}$/)
     await run(b.delete('/k/0123456789abcdef0123456789abcdef'))
     await run((await run(waiting)).release())
-    await expect(semaphore.acquire(2)).rejects.toThrow('1 permit at a time with the naming of kazoo')
+    await expect(semaphore.acquire({ permits: 2 })).rejects.toThrow(
+      '1 permit at a time with the naming of kazoo',
+    )
     await run(held.release())
     expect((await run(a.getChildren('/k'))).children).toEqual([])
   })
@@ -180,10 +182,10 @@ describe('a semaphore', () => {
   })
 
   it('leaves no queue entry and no permits when a waiter aborts (kazoo 429, CURATOR-335: the inner lock stayed)', async () => {
-    const held = await run(of(a).acquire(3))
+    const held = await run(of(a).acquire({ permits: 3 }))
     const { watches } = world.server.stats()
     const stop = new AbortController()
-    const waiting = rejectionOf(of(b).acquire(1, { signal: stop.signal }))
+    const waiting = rejectionOf(of(b).acquire({ permits: 1, signal: stop.signal }))
     await world.settle()
     stop.abort()
     expect(await run(waiting)).toBeInstanceOf(AbortedError)
@@ -203,7 +205,9 @@ describe('a semaphore', () => {
       stop.abort()
       return chunk
     }
-    expect(await run(rejectionOf(of(a).acquire(1, { signal: stop.signal })))).toBeInstanceOf(AbortedError)
+    expect(await run(rejectionOf(of(a).acquire({ permits: 1, signal: stop.signal })))).toBeInstanceOf(
+      AbortedError,
+    )
     await world.advance(3000)
     expect(await left()).toEqual([])
   })
@@ -225,7 +229,7 @@ describe('a semaphore', () => {
       }
       return chunk
     }
-    const waiting = rejectionOf(of(a).acquire(1, { signal: stop.signal }))
+    const waiting = rejectionOf(of(a).acquire({ permits: 1, signal: stop.signal }))
     await world.settle()
     stop.abort()
     goOn()
@@ -251,8 +255,8 @@ describe('a semaphore', () => {
   })
 
   it('frees the permits of an expired session', async () => {
-    await run(of(a).acquire(3))
-    const waiting = of(b).acquire(3)
+    await run(of(a).acquire({ permits: 3 }))
+    const waiting = of(b).acquire({ permits: 3 })
     await world.settle()
     const goOn = world.refuseConnections()
     world.connections[0]!.cut()
@@ -268,15 +272,15 @@ describe('tryAcquire', () => {
 
   it('tryAcquire takes free permits, and returns undefined when too few are free or others wait', async () => {
     const of = (on: Client): Semaphore => new Semaphore(on, '/try', { permits: 3, data: bytes('me') })
-    const two = (await run(of(a).tryAcquire(2)))!
-    expect(await run(of(b).tryAcquire(2))).toBeUndefined()
+    const two = (await run(of(a).tryAcquire({ permits: 2 })))!
+    expect(await run(of(b).tryAcquire({ permits: 2 }))).toBeUndefined()
     const one = (await run(of(b).tryAcquire()))!
     expect((await run(of(a).holders())).map(({ permits, owner }) => [permits, owner])).toEqual([
       [2, a.session.id],
       [1, b.session.id],
     ])
     expect((await run(of(a).holders()))[0]!.data).toEqual(bytes('me'))
-    const waiting = of(b).acquire(2)
+    const waiting = of(b).acquire({ permits: 2 })
     await world.settle()
     await run(one.release())
     // One permit is free, but it is not this caller's turn.
@@ -284,7 +288,7 @@ describe('tryAcquire', () => {
     await run(two.release())
     await run((await run(waiting)).release())
     expect(await run(of(a).holders())).toEqual([])
-    await expect(run(of(a).tryAcquire(4))).rejects.toThrow('at most 3 permits')
+    await expect(run(of(a).tryAcquire({ permits: 4 }))).rejects.toThrow('at most 3 permits')
     await world.settle()
     expect(await run(a.getChildren('/try/locks')).then(({ children }) => children)).toEqual([])
     expect(world.server.stats().watches).toBe(0)

@@ -6,6 +6,7 @@ import {
   SessionExpiredError,
   UsageError,
   ZooKeeperError,
+  type CallOptions,
   type Client,
   type ErrorPolicy,
   type OneShotWatch,
@@ -13,11 +14,11 @@ import {
 } from '@zabra/client/core'
 import { runAndRelease } from '../handles/run-and-release.ts'
 import { EphemeralLockHandle } from '../handles/ephemeral-lock-handle.ts'
-import type { Abortable, AcquireOptions, LockHandle, RecipeOptions } from '../handles/types.ts'
+import { explainHolders, type Explanation, type Participant } from '../handles/lock-timeout.ts'
+import type { LockHandle, RecipeOptions, WaitOptions } from '../handles/types.ts'
 import { Notifier } from '../lock-queue/notifier.ts'
 import { LockQueue, createdEntry, protectionIds, entryOf, type QueueEntry } from '../lock-queue/lock-queue.ts'
 import { contendersInOrder } from '../lock-queue/contenders.ts'
-import type { Participant } from '../lock-queue/participants.ts'
 import {
   entryDeleted,
   canGrant,
@@ -26,6 +27,7 @@ import {
   throwIfAborted,
   type TurnOptions,
 } from '../lock-queue/turn.ts'
+import { withLimits, type WaitContext } from '../support/limits.ts'
 import { uuid } from '../support/uuid.ts'
 import { lockPrefixes, parseLock } from '../mutex/names.ts'
 import { fits, permitsOf, semaphoreLayout, leasePrefixes, type SemaphoreLayout } from './leases.ts'
@@ -37,7 +39,10 @@ export interface SemaphoreOptions extends RecipeOptions {
   readonly permits: number
 }
 
-type SemaphoreAcquireOptions = Omit<AcquireOptions, 'owner'>
+export interface PermitOptions extends WaitOptions {
+  /** Number of permits to take together (default 1). */
+  readonly permits?: number | undefined
+}
 
 /** A client that holds permits. */
 export interface PermitHolder extends Participant {
@@ -76,32 +81,31 @@ export class Semaphore {
    * Waits for permits. Rejects with a `UsageError` when the semaphore has fewer in all, a `PermitsConflictError`
    * when it was created with another number, and otherwise as the `acquire` of a mutex does.
    */
-  async acquire(permits = 1, options: SemaphoreAcquireOptions = {}): Promise<LockHandle> {
-    this.#checkRequest(permits, options.signal)
-    for (;;) {
-      const held = await this.#acquire(permits, options)
-      if (held !== undefined) return held
-      if (options.onSessionLoss === 'throw') {
-        throw this.#sessionExpired()
+  acquire({ permits = 1, ...options }: PermitOptions = {}): Promise<LockHandle> {
+    return withLimits(this.client, options, this.#waiting, async (signal) => {
+      this.#checkRequest(permits, signal)
+      for (;;) {
+        const held = await this.#acquire(permits, signal)
+        if (held !== undefined) return held
       }
-    }
+    })
   }
 
   /**
    * Takes permits that are free now. Returns undefined when too few are free or other callers wait, which may include one
    * that is just leaving. Rejects as `acquire` does.
    */
-  async tryAcquire(permits = 1, { signal }: Abortable = {}): Promise<LockHandle | undefined> {
+  tryAcquire({ permits = 1, ...options }: PermitOptions = {}): Promise<LockHandle | undefined> {
+    return withLimits(this.client, options, this.#waiting, (signal) => this.#tryAcquire(permits, signal))
+  }
+
+  async #tryAcquire(permits: number, signal: AbortSignal | undefined): Promise<LockHandle | undefined> {
     this.#checkRequest(permits, signal)
     const startedAt = this.client.platform.clock.monotonic()
     // A read does not disturb other callers; an entry in the queue would.
     if (!(await this.#isFree(permits, signal))) return undefined
     const isFirst = (names: readonly string[]): boolean => contendersInOrder(names, parseLock).length === 0
-    const entry = await tryAcquireTurn(
-      this.#queue,
-      this.#turnOptions(signal === undefined ? {} : { signal }),
-      isFirst,
-    )
+    const entry = await tryAcquireTurn(this.#queue, this.#turnOptions(signal), isFirst)
     if (entry === undefined) return undefined
     const notifier = new Notifier(this.client, signal)
     try {
@@ -120,12 +124,12 @@ export class Semaphore {
   }
 
   /** Returns the clients that hold permits now, in the order of their grants. */
-  async holders(): Promise<PermitHolder[]> {
-    const listing = await undefinedIfMissing(this.client.getChildren(this.#leases))
+  async holders(options: CallOptions = {}): Promise<PermitHolder[]> {
+    const listing = await undefinedIfMissing(this.client.getChildren(this.#leases, options))
     const reads = (listing?.children ?? []).map(async (name) => {
       const permits = this.#options.naming === 'kazoo' ? 1 : permitsOf(name)
       const path = `${this.#leases}/${name}`
-      const found = permits === 0 ? undefined : await undefinedIfMissing(this.client.getData(path))
+      const found = permits === 0 ? undefined : await undefinedIfMissing(this.client.getData(path, options))
       return found === undefined ? [] : [{ path, permits, data: found.data, stat: found.stat }]
     })
     const found = (await Promise.all(reads)).flat()
@@ -134,12 +138,8 @@ export class Semaphore {
   }
 
   /** Runs the body while holding permits, then releases them. Rejects with an `AggregateError` when both fail. */
-  async run<T>(
-    body: (held: LockHandle) => Promise<T>,
-    permits?: number,
-    options?: SemaphoreAcquireOptions,
-  ): Promise<T> {
-    const held = await this.acquire(permits, options)
+  async run<T>(body: (held: LockHandle) => Promise<T>, options?: PermitOptions): Promise<T> {
+    const held = await this.acquire(options)
     return runAndRelease(
       () => body(held),
       () => held.release(),
@@ -155,28 +155,24 @@ export class Semaphore {
   }
 
   /** Takes one turn at the head of the queue. Returns undefined when the session was lost. */
-  async #acquire(
-    permits: number,
-    options: SemaphoreAcquireOptions,
-  ): Promise<EphemeralLockHandle | undefined> {
+  async #acquire(permits: number, signal: AbortSignal | undefined): Promise<EphemeralLockHandle | undefined> {
     const startedAt = this.client.platform.clock.monotonic()
-    const notifier = new Notifier(this.client, options.signal)
+    const notifier = new Notifier(this.client, signal)
     let entry: QueueEntry | undefined
     try {
       // Before queueing: the znode must exist with its limit, not as a mere parent.
-      if (!this.#exists) await this.#limit.read(options.signal)
+      if (!this.#exists) await this.#limit.read(signal)
       this.#exists = true
-      entry = await acquireTurn(this.#queue, this.#turnOptions(options))
+      entry = await acquireTurn(this.#queue, this.#turnOptions(signal))
       return await this.#acquireAtHead({
         entry,
         permits,
         notifier,
-        signal: options.signal,
+        signal,
         startedAt,
       })
     } catch (error) {
-      const over = options.onSessionLoss === 'throw' || this.client.state === 'expired'
-      if (over || !(error instanceof SessionExpiredError)) throw error
+      if (this.client.state === 'expired' || !(error instanceof SessionExpiredError)) throw error
       return undefined
     } finally {
       if (entry !== undefined) this.#leaveQueue(entry)
@@ -210,9 +206,15 @@ export class Semaphore {
     )
   }
 
-  #turnOptions(options: SemaphoreAcquireOptions): TurnOptions<QueueEntry> {
+  get #waiting(): WaitContext {
+    const explain = async (options: CallOptions): Promise<Explanation> =>
+      explainHolders(await this.holders(options))
+    return { operation: 'acquire', path: this.path, explain }
+  }
+
+  #turnOptions(signal: AbortSignal | undefined): TurnOptions<QueueEntry> {
     return {
-      ...options,
+      signal,
       prefix: lockPrefixes[this.#options.naming ?? 'recipe'],
       policy: this.#policy,
       grant: (own: QueueEntry) => own,

@@ -1,9 +1,9 @@
 /** When an instance counts as down. */
 export interface DownPolicy {
   /** Number of errors (default 2) … */
-  readonly errors?: number
+  readonly errors?: number | undefined
   /** … within this many milliseconds before now (default 30 000). */
-  readonly withinMs?: number
+  readonly withinMs?: number | undefined
 }
 
 /** Records the errors of instances. */

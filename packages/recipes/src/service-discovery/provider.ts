@@ -8,11 +8,11 @@ import { simpleStrategies, type Strategy } from './strategies.ts'
 
 export interface ProviderOptions<T> {
   /** Default `roundRobin`. */
-  readonly strategy?: keyof typeof simpleStrategies | Strategy<T>
+  readonly strategy?: keyof typeof simpleStrategies | Strategy<T> | undefined
   /** When reported errors take an instance out. */
-  readonly down?: DownPolicy
+  readonly down?: DownPolicy | undefined
   /** Restricts the instances. */
-  readonly filter?: (instance: Instance<T>) => boolean
+  readonly filter?: ((instance: Instance<T>) => boolean) | undefined
 }
 
 /** Follows the instances of one service and chooses among them locally. */

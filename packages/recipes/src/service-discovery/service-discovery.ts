@@ -1,22 +1,24 @@
-import { UsageError, type Client, type Codec, type CreateMode } from '@zabra/client/core'
+import { UsageError, type CallOptions, type Client, type Codec, type CreateMode } from '@zabra/client/core'
 import { withCodecErrors } from '@zabra/client/recipe-kit'
 import { uuid } from '../support/uuid.ts'
-import { NodeConflictError, PersistentNode } from '../persistent-node/persistent-node.ts'
-import { isFinished, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
+import type { Handle, WaitOptions } from '../handles/types.ts'
+import { NodeConflictError, PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
+import { orAborted, withLimits } from '../support/limits.ts'
+import { ignoreFailure, isFinished, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
 import { instanceCodec, type Instance, type NewInstance, type PayloadCodec } from './instance.ts'
 import { ServiceProvider, type ProviderOptions } from './provider.ts'
 
 export interface ServiceDiscoveryOptions<T> {
   /** Converts payloads to JSON and validates them (default: any JSON). */
-  readonly payload?: PayloadCodec<T>
+  readonly payload?: PayloadCodec<T> | undefined
 }
 
-export interface ServiceRegisterOptions {
+export interface ServiceRegisterOptions extends WaitOptions {
   /**
    * When another live session has this id: fail with an `InstanceIdConflictError` (default), or wait until that
    * session ends.
    */
-  readonly onConflict?: 'fail' | 'wait'
+  readonly onConflict?: 'fail' | 'wait' | undefined
 }
 
 /** Another client is registered under this id. */
@@ -24,8 +26,8 @@ export class InstanceIdConflictError extends NodeConflictError {
   static override readonly tag = 'InstanceIdConflictError'
 }
 
-/** A registration. It survives session expiry until it is unregistered or its discovery is closed. */
-export interface ServiceRegistration<T> extends AsyncDisposable {
+/** A registration. It survives session expiry until it is released or its discovery is closed. */
+export interface ServiceRegistration<T> extends Handle {
   /** The instance as last registered or updated. */
   readonly instance: Instance<T>
   /**
@@ -33,8 +35,8 @@ export interface ServiceRegistration<T> extends AsyncDisposable {
    * again.
    */
   update(changes: Partial<Omit<Instance<T>, 'name' | 'id' | 'serviceType'>>): Promise<void>
-  /** Removes the instance from the service. Idempotent. */
-  unregister(): Promise<void>
+  /** Removes the instance from the service, a permanent one too. */
+  release(): Promise<void>
 }
 
 const modes = {
@@ -65,7 +67,7 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
   /** Registers an instance and keeps it registered. Resolves when the servers have it. */
   async register(
     instance: NewInstance<T>,
-    { onConflict = 'fail' }: ServiceRegisterOptions = {},
+    { onConflict = 'fail', ...limits }: ServiceRegisterOptions = {},
   ): Promise<ServiceRegistration<T>> {
     if (this.#closed)
       throw new UsageError(`Expected an open service discovery on ${this.path}, got a closed one`)
@@ -76,19 +78,20 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
       onClose: () => this.#registrations.delete(registered),
     })
     this.#registrations.add(registered)
-    await registered.ready()
+    await registered.ready(limits)
     return registered
   }
 
   /** Returns the names of all services that have or had an instance, sorted. */
-  async names(): Promise<string[]> {
-    return (await this.#children(this.path)).toSorted()
+  async names(options: CallOptions = {}): Promise<string[]> {
+    return (await this.#children(this.path, options)).toSorted()
   }
 
   /** Returns the instances of a service as the servers have them now, sorted by id. Skips invalid ones. */
-  async instances(name: string): Promise<Instance<T>[]> {
+  async instances(name: string, options: CallOptions = {}): Promise<Instance<T>[]> {
     const path = this.#pathOf(name)
-    const found = (await this.#children(path)).map((child) => this.#read(`${path}/${child}`))
+    const children = await this.#children(path, options)
+    const found = children.map((child) => this.#read(`${path}/${child}`, options))
     const instances = (await Promise.all(found)).filter((instance) => instance !== undefined)
     return instances.sort((a, b) => (a.id < b.id ? -1 : 1))
   }
@@ -97,21 +100,23 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
    * Follows a service; resolves when its instances are known. The provider is closed with this object at the
    * latest.
    */
-  async provider(name: string, options: ProviderOptions<T> = {}): Promise<ServiceProvider<T>> {
+  async provider(name: string, options: ProviderOptions<T> & WaitOptions = {}): Promise<ServiceProvider<T>> {
     if (this.#closed)
       throw new UsageError(`Expected an open service discovery on ${this.path}, got a closed one`)
     const provider = new ServiceProvider(this.#client, this.#pathOf(name), this.#codec, options)
     this.#providers.add(provider)
+    const waiting = { operation: 'serviceDiscovery.provider', path: this.#pathOf(name) }
     try {
-      await provider.ready
+      await withLimits(this.#client, options, waiting, (signal) => orAborted(provider.ready, signal, waiting))
     } catch (error) {
       this.#providers.delete(provider)
+      ignoreFailure(provider.close())
       throw error
     }
     return provider
   }
 
-  /** Unregisters the registered instances except permanent ones, and closes the providers. */
+  /** Releases the registrations, except that permanent instances stay, and closes the providers. */
   async close(): Promise<void> {
     this.#closed = true
     const registrations = [...this.#registrations].map((each) => each.close())
@@ -132,12 +137,12 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
     }
   }
 
-  async #children(path: string): Promise<readonly string[]> {
-    return (await undefinedIfMissing(this.#client.getChildren(path)))?.children ?? []
+  async #children(path: string, options: CallOptions): Promise<readonly string[]> {
+    return (await undefinedIfMissing(this.#client.getChildren(path, options)))?.children ?? []
   }
 
-  async #read(path: string): Promise<Instance<T> | undefined> {
-    const found = await undefinedIfMissing(this.#client.getData(path))
+  async #read(path: string, options: CallOptions): Promise<Instance<T> | undefined> {
+    const found = await undefinedIfMissing(this.#client.getData(path, options))
     try {
       return found && this.#codec.decode(found.data)
     } catch {
@@ -159,7 +164,8 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
   }
 }
 
-interface RegisteredOptions<T> extends Required<ServiceRegisterOptions> {
+interface RegisteredOptions<T> {
+  readonly onConflict: 'fail' | 'wait'
   readonly codec: Codec<Instance<T>>
   readonly onClose: () => void
 }
@@ -169,7 +175,7 @@ class RegisteredInstance<T> implements ServiceRegistration<T> {
   readonly #client: Client
   readonly #node: PersistentNode
   readonly #options: RegisteredOptions<T>
-  #unregistering: Promise<void> | undefined
+  #released: Promise<void> | undefined
 
   constructor(client: Client, path: string, instance: Instance<T>, options: RegisteredOptions<T>) {
     this.#client = client.unordered()
@@ -182,11 +188,12 @@ class RegisteredInstance<T> implements ServiceRegistration<T> {
     })
   }
 
-  async ready(): Promise<void> {
+  async ready(limits: WaitOptions): Promise<void> {
+    const { path } = this.#node
     try {
-      await this.#node.ready
+      await waitForReady(this.#client, this.#node, limits, { operation: 'serviceDiscovery.register', path })
     } catch (error) {
-      await this.close()
+      this.#options.onClose()
       throw error instanceof NodeConflictError
         ? new InstanceIdConflictError(this.#node.path, error.owner)
         : error
@@ -201,9 +208,9 @@ class RegisteredInstance<T> implements ServiceRegistration<T> {
     await this.#node.setData(data)
   }
 
-  unregister(): Promise<void> {
-    this.#unregistering ??= this.#unregister()
-    return this.#unregistering
+  release(): Promise<void> {
+    this.#released ??= this.#unregister()
+    return this.#released
   }
 
   /** The persistent node is closed first, so that nothing creates the znode again. */
@@ -220,6 +227,6 @@ class RegisteredInstance<T> implements ServiceRegistration<T> {
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    return this.instance.serviceType === 'PERMANENT' ? this.close() : this.unregister()
+    return this.release()
   }
 }

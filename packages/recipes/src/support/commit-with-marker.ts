@@ -32,9 +32,9 @@ export interface Committed<T> {
 export interface CommitOptions {
   readonly signal?: AbortSignal | undefined
   /** Read the stat of the marker if the server does not return it, as Apache servers before 3.9 in a transaction. */
-  readonly needsMarkerStat?: boolean
+  readonly needsMarkerStat?: boolean | undefined
   /** Mode of missing parents of the marker (default `container`). */
-  readonly parents?: 'container' | 'persistent'
+  readonly parents?: 'container' | 'persistent' | undefined
 }
 
 /**

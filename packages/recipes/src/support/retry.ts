@@ -4,9 +4,9 @@ import {
   NoNodeError,
   SessionExpiredError,
   ZooKeeperError,
-  type Bytes,
   type Client,
   type CreateOptions,
+  type Data,
 } from '@zabra/client/core'
 
 /** Returns whether the client can send no more requests. */
@@ -29,7 +29,7 @@ export const causeAt = (error: unknown, index: number): unknown =>
 export async function createIfMissing(
   client: Client,
   path: string,
-  data: Bytes | null | undefined,
+  data: Data | undefined,
   options: CreateOptions,
 ): Promise<void> {
   try {

@@ -75,11 +75,11 @@ const all: readonly RecipeMutant[] = [
       ],
     ],
   ),
-  mutant('acquireAll', 'only the first of several locks is acquired', locks('several locks'), [
+  mutant('MultiLock', 'only the first of several locks is acquired', locks('several locks'), [
     [
       'multi-lock/multi-lock.ts',
-      'const ordered = inPathOrder(locks)',
-      'const ordered = inPathOrder(locks.slice(0, 1))',
+      'this.#locks = inPathOrder(locks)',
+      'this.#locks = inPathOrder(locks.slice(0, 1))',
     ],
   ]),
   mutant('LeaderElection', 'a broken connection does not end a leadership', locks('leader election'), [

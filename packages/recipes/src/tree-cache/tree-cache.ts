@@ -13,6 +13,7 @@ import {
   type WatchedEvent,
 } from '@zabra/client/core'
 import { AsyncQueue, withCodecErrors } from '@zabra/client/recipe-kit'
+import type { Abortable } from '../handles/types.ts'
 import { isFinished, undefinedIfMissing } from '../support/retry.ts'
 import { ConcurrencyLimiter } from '../support/concurrency-limiter.ts'
 import { visitConcurrently } from '../support/visit-concurrently.ts'
@@ -20,15 +21,15 @@ import { below, depthBelow, EntryTable, type Entry, type NodeChange } from './en
 
 export interface TreeCacheOptions<T> {
   /** Decodes data (default: raw bytes). */
-  readonly codec?: Codec<T>
+  readonly codec?: Codec<T> | undefined
   /** False reads no data, only stats: values are empty, and the codec is not used (default true). */
-  readonly data?: boolean
+  readonly data?: boolean | undefined
   /** Number of cached levels below the root (default: all). */
-  readonly depth?: number
+  readonly depth?: number | undefined
   /** Number of znodes above which the cache fails with a `TreeTooLargeError` (default: no limit). */
-  readonly maxNodes?: number
+  readonly maxNodes?: number | undefined
   /** Selects the cached paths; children of an excluded path are excluded too. */
-  readonly filter?: (path: string) => boolean
+  readonly filter?: ((path: string) => boolean) | undefined
 }
 
 /**
@@ -130,7 +131,7 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
    * Yields the current znodes as `added`, and then every change until the consumer leaves the loop or the cache is
    * closed.
    */
-  events({ signal }: { readonly signal?: AbortSignal } = {}): AsyncIterableIterator<CacheEvent<T>> {
+  events({ signal }: Abortable = {}): AsyncIterableIterator<CacheEvent<T>> {
     const leave = (): void => {
       this.#streams.delete(stream)
       signal?.removeEventListener('abort', stop)

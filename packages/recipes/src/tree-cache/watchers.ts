@@ -1,10 +1,7 @@
 import type { Bytes, Client, Stat } from '@zabra/client/core'
+import type { Abortable, WaitOptions } from '../handles/types.ts'
+import { withLimits } from '../support/limits.ts'
 import { watchEach, watchUntil, type WatchingReader } from '../support/watch.ts'
-
-export interface WatcherOptions {
-  /** Ends the loop with an `AbortError`. */
-  readonly signal?: AbortSignal
-}
 
 /**
  * Yields the data of a znode, then the newest data after each change; undefined while it does not exist.
@@ -13,7 +10,7 @@ export interface WatcherOptions {
 export async function* watchData(
   client: Client,
   path: string,
-  { signal }: WatcherOptions = {},
+  { signal }: Abortable = {},
 ): AsyncGenerator<{ readonly data: Bytes; readonly stat: Stat } | undefined, void, undefined> {
   const mark = ({ czxid, mzxid }: Stat): string => `${czxid} ${mzxid}`
   const states = watchNewest(client, 'watchData', signal, path, (at) => at.data(path), mark)
@@ -24,7 +21,7 @@ export async function* watchData(
 export async function* watchChildren(
   client: Client,
   path: string,
-  { signal }: WatcherOptions = {},
+  { signal }: Abortable = {},
 ): AsyncGenerator<readonly string[] | undefined, void, undefined> {
   const mark = ({ czxid, pzxid }: Stat): string => `${czxid} ${pzxid}`
   const states = watchNewest(client, 'watchChildren', signal, path, (at) => at.children(path), mark)
@@ -59,11 +56,12 @@ export function settledChildren(
   client: Client,
   path: string,
   ms: number,
-  { signal }: WatcherOptions = {},
+  options: WaitOptions = {},
 ): Promise<readonly string[]> {
   const { clock } = client.platform
+  const operation = 'settledChildren'
   let last: { readonly pzxid: bigint; readonly at: number } | undefined
-  return watchUntil(client, { signal, operation: 'settledChildren' }, async (reader) => {
+  const look = async (reader: WatchingReader): Promise<readonly string[] | undefined> => {
     const found =
       (await reader.children(path)) ?? ((await reader.exists(path)) && (await reader.children(path)))
     const pzxid = found?.stat.pzxid ?? -1n
@@ -73,5 +71,8 @@ export function settledChildren(
     if (left <= 0) return found?.children.toSorted() ?? []
     reader.recheckAfter(left)
     return undefined
-  })
+  }
+  return withLimits(client, options, { operation, path }, (signal) =>
+    watchUntil(client, { signal, operation }, look),
+  )
 }

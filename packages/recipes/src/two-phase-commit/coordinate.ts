@@ -1,9 +1,10 @@
-import { utf8, UsageError, type Bytes, type Client } from '@zabra/client/core'
+import { utf8, UsageError, type Bytes, type Client, type Data } from '@zabra/client/core'
 import { abortError } from '@zabra/client/recipe-kit'
 import { TreeCache } from '../tree-cache/tree-cache.ts'
 import { watchData } from '../tree-cache/watchers.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import { ignoreFailure } from '../support/retry.ts'
+import { toBytes } from '../support/to-bytes.ts'
 import { uniqueName } from '../support/commit-with-marker.ts'
 import { decodeName } from '../support/name-codec.ts'
 import { COORDINATOR, decide, type Decision, type TransactionRecord, type Vote } from './decide.ts'
@@ -13,21 +14,18 @@ export interface TransactionRequest {
   /** Names of the sites that must all agree. */
   readonly participants: readonly string[]
   /** Data that every site receives. */
-  readonly payload: Bytes
+  readonly payload: Data
   /**
    * Milliseconds until the votes must be in, by this client's clock from now, or by a successor's from when it
    * takes over.
    */
   readonly deadlineMs: number
-  /** Aborts the transaction if it is not decided by then. */
-  readonly signal?: AbortSignal
+  /** Aborts the transaction unless it is decided; the call resolves with the decision then. */
+  readonly signal?: AbortSignal | undefined
 }
 
-/**
- * Collects the votes of all participants and decides: committed if all vote to commit in time, else aborted. There
- * is exactly one decision: if this client fails, a participant takes over.
- */
-export async function twoPhaseCommit(
+/** Creates a transaction and coordinates it to its decision. */
+export async function decideTransaction(
   client: Client,
   path: string,
   request: TransactionRequest,
@@ -37,7 +35,12 @@ export async function twoPhaseCommit(
     throw new UsageError('Expected different participants, at least one', { path })
   }
   const transaction = new Transaction(client, `${path}/tx-${uniqueName(client)}`)
-  const record: TransactionRecord = { state: 'voting', participants, payload: toBase64(payload), deadlineMs }
+  const record: TransactionRecord = {
+    state: 'voting',
+    participants,
+    payload: toBase64(toBytes(payload)),
+    deadlineMs,
+  }
   await transaction.create(record)
   const decision = await coordinate(transaction, { giveUp: signal })
   if (decision === undefined) {

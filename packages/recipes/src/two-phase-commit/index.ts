@@ -1,5 +1,4 @@
-export { twoPhaseCommit } from './coordinate.ts'
+export { TwoPhaseCommit } from './two-phase-commit.ts'
 export type { TransactionRequest } from './coordinate.ts'
-export { participate } from './participate.ts'
 export type { ParticipantHandlers } from './participate.ts'
 export type { Decision, Vote } from './decide.ts'

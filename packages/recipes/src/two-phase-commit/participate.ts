@@ -35,13 +35,21 @@ export interface ParticipantHandlers {
   onFailed?(error: unknown, transaction: { readonly id: string }): void
 }
 
-/** Takes part in all transactions below a path as one site, until disposed. */
+/** A site that takes part. */
+export interface Participation {
+  /** Resolves when the transactions are followed. Rejects when they cannot be listed. */
+  readonly started: Promise<void>
+  /** Takes part no longer. Resolves when the handlers that run have settled. */
+  readonly stop: () => Promise<void>
+}
+
+/** Takes part in all transactions below a path as one site. */
 export function participate(
   client: Client,
   path: string,
   site: string,
   handlers: ParticipantHandlers,
-): AsyncDisposable {
+): Participation {
   const stop = new AbortController()
   const working = new Map<string, Work>()
   const over = (error: unknown): boolean => error instanceof AbortedError || isFinished(client)
@@ -60,19 +68,28 @@ export function participate(
     await done
     working.delete(name)
   }
-  const follow = async (): Promise<void> => {
-    for await (const names of watchChildren(client, path, { signal: stop.signal })) {
-      const there = new Set(names)
-      for (const [name, work] of working)
-        if (!there.has(name) && !work.gone.signal.aborted) void end(name, work)
-      for (const name of there) if (name.startsWith('tx-') && !working.has(name)) begin(name)
+  let isStarted = false
+  let following: Promise<void> = Promise.resolve()
+  const started = new Promise<void>((resolve, reject) => {
+    const follow = async (): Promise<void> => {
+      for await (const names of watchChildren(client, path, { signal: stop.signal })) {
+        isStarted = true
+        resolve()
+        const there = new Set(names)
+        for (const [name, work] of working)
+          if (!there.has(name) && !work.gone.signal.aborted) void end(name, work)
+        for (const name of there) if (name.startsWith('tx-') && !working.has(name)) begin(name)
+      }
     }
-  }
-  const following = follow().catch((error: unknown) => {
-    if (!over(error)) handlers.onFailed?.(error, { id: '' })
+    following = follow().catch((error: unknown) => {
+      if (!isStarted) reject(error as Error)
+      else if (!over(error)) handlers.onFailed?.(error, { id: '' })
+    })
   })
+  started.catch(() => {})
   return {
-    async [Symbol.asyncDispose]() {
+    started,
+    stop: async () => {
       stop.abort()
       await Promise.all([following, ...[...working.values()].map(({ done }) => done)])
     },

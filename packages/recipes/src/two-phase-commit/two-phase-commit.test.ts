@@ -5,7 +5,7 @@ import { after, enumerateFaults, seedsOf, tree, dropInFlight, withSeeds } from '
 import { advanceUntilSettled } from '../testing/settle.ts'
 import { bytes, text, ManualWorld } from '../testing/world.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
-import { twoPhaseCommit } from './coordinate.ts'
+import { decideTransaction } from './coordinate.ts'
 import { decide, isDone, type Decision, type Vote } from './decide.ts'
 import { participate, type ParticipantHandlers } from './participate.ts'
 
@@ -43,7 +43,7 @@ class Ledger {
 }
 
 const begin = (on: Client, participants: readonly string[], deadlineMs = 5000): Promise<Decision> =>
-  twoPhaseCommit(on, '/t', { participants, payload: bytes('pay'), deadlineMs })
+  decideTransaction(on, '/t', { participants, payload: bytes('pay'), deadlineMs })
 
 describe('the decision', () => {
   const poll = {
@@ -172,7 +172,7 @@ describe('a transaction', () => {
     const ledger = new Ledger()
     await sites(ledger, { a: () => new Promise(() => {}) })
     const abort = new AbortController()
-    const outcome = twoPhaseCommit(client, '/t', {
+    const outcome = decideTransaction(client, '/t', {
       participants: ['a'],
       payload: bytes('pay'),
       deadlineMs: 60_000,
@@ -224,7 +224,7 @@ describe('a transaction', () => {
     expect(messages).toBeLessThan(200 * 30)
   })
 
-  it('leaves no watch when a site is disposed', async () => {
+  it('leaves no watch when a site stops', async () => {
     const ledger = new Ledger()
     const own = await world.client()
     const site = participate(
@@ -236,7 +236,7 @@ describe('a transaction', () => {
     const other = participate(own, '/t', 'b', ledger.handlers('b'))
     void begin(client, ['b', 'never'], 60_000).catch(() => {})
     await world.settle()
-    await run(Promise.all([site[Symbol.asyncDispose](), other[Symbol.asyncDispose]()]))
+    await run(Promise.all([site.stop(), other.stop()]))
     await run(client.close())
     await world.settle()
     expect(world.server.stats().watches).toBe(0)
@@ -317,7 +317,7 @@ it('a site that takes part anew does not apply a transaction twice', async () =>
   })
   await world.settle()
   expect(ledger.entries.filter((entry) => entry === 'a committed')).toHaveLength(1)
-  const left = steady[Symbol.asyncDispose]()
+  const left = steady.stop()
   await world.settle()
   await left
   participate(own, '/t', 'a', ledger.handlers('a'))
@@ -339,7 +339,7 @@ it('example: a transfer between two banks', async () => {
   const ledger = new Ledger()
   await sites(ledger, { 'bank-a': 'commit', 'bank-b': 'commit' })
   const outcome = await run(
-    twoPhaseCommit(client, '/t', {
+    decideTransaction(client, '/t', {
       participants: ['bank-a', 'bank-b'],
       payload: bytes('100'),
       deadlineMs: 5000,
@@ -356,7 +356,7 @@ it('has one decision under any fault at any request of the coordinator', async (
         participate(await fixture.world.client(), '/t', site, ledger.handlers(site)),
       ),
     )
-    const told = await twoPhaseCommit(victim.client, '/t', {
+    const told = await decideTransaction(victim.client, '/t', {
       participants: ['a', 'b'],
       payload: bytes('pay'),
       deadlineMs: 5000,
@@ -369,7 +369,7 @@ it('has one decision under any fault at any request of the coordinator', async (
     if (ledger.failures.length > 0) throw ledger.failures[0]
     const [applied] = [...ledger.outcomes.values()].flatMap((each) => [...each])
     if (told !== undefined && applied !== told) throw new Error(`told ${told}, but applied ${applied}`)
-    await Promise.all(running.map((site) => site[Symbol.asyncDispose]()))
+    await Promise.all(running.map((site) => site.stop()))
     const left = await tree(await fixture.world.client())
     if (left.some((path) => path.startsWith('/t/'))) throw new Error(`left behind: ${left.join(' ')}`)
   })
@@ -381,13 +381,13 @@ it('has one decision under any fault at any request of a site', async () => {
     const coordinator = await fixture.world.client()
     const steady = participate(await fixture.world.client(), '/t', 'a', ledger.handlers('a'))
     let shaky = participate(victim.client, '/t', 'b', ledger.handlers('b'))
-    const told = await twoPhaseCommit(coordinator, '/t', {
+    const told = await decideTransaction(coordinator, '/t', {
       participants: ['a', 'b'],
       payload: bytes('p'),
       deadlineMs: 60_000,
     })
     if (victim.abort.signal.aborted) {
-      await shaky[Symbol.asyncDispose]()
+      await shaky.stop()
       shaky = participate(victim.client, '/t', 'b', ledger.handlers('b'))
     }
     await fixture.waitUntilQuiet()
@@ -395,7 +395,7 @@ it('has one decision under any fault at any request of a site', async () => {
     if (ledger.failures.length > 0) throw ledger.failures[0]
     const applied = new Set(ledger.entries.filter((entry) => entry.endsWith(told)))
     if (applied.size !== 2) throw new Error(`told ${told}, but sites say ${ledger.entries.join()}`)
-    await Promise.all([steady, shaky].map((site) => site[Symbol.asyncDispose]()))
+    await Promise.all([steady, shaky].map((site) => site.stop()))
   })
 })
 

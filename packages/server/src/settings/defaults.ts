@@ -13,14 +13,16 @@ export function rowOf(name: SettingName): Row<unknown> {
   return rows[name] as unknown as Row<unknown>
 }
 
+/** Settings of an embedded server, without those that keep their defaults. */
+export type GivenServerSettings = {
+  readonly [Name in SettingName | 'ensemble']?: ServerSettings[Name] | undefined
+}
+
 /**
  * Returns the settings of an embedded server: `overrides`, and defaults for everything else. Throws a `RangeError` that lists every
  * invalid value with the expected ones.
  */
-export function defaults({
-  ensemble,
-  ...overrides
-}: { readonly [Name in SettingName | 'ensemble']?: ServerSettings[Name] | undefined } = {}): ServerSettings {
+export function defaults({ ensemble, ...overrides }: GivenServerSettings = {}): ServerSettings {
   const settings = withDefaults(overrides)
   const unknown = Object.keys(overrides).filter((name) => !Object.hasOwn(rows, name))
   const problems = unknown.map((name) => `\`${name}\` is not a setting`)

@@ -2,7 +2,7 @@
 export type { Group, Row } from './row.ts'
 export { PROMETHEUS_PROVIDER } from './admin-rows.ts'
 export { rows, type ServerSettings, type SettingName } from './table.ts'
-export { defaults, rowOf, settingNames } from './defaults.ts'
+export { defaults, rowOf, settingNames, type GivenServerSettings } from './defaults.ts'
 export {
   formatFinding,
   parseZooCfg,

@@ -1,5 +1,5 @@
 import { nodeClock, nodeNetwork } from '@zabra/runtime/node'
-import { parseConfiguration, type ServerSettings } from '@zabra/server'
+import { parseConfiguration, type ServerSettings } from '@zabra/server/core'
 import { ChildServer, type ChildServerOptions } from './child-server.ts'
 import type { TestMember } from './test-member.ts'
 import { TestServer, type TestServerOptions } from './test-server.ts'

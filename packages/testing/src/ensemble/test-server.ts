@@ -1,6 +1,6 @@
 import { MemoryDisk, NetworkError, type Connection, type Disk, type Platform } from '@zabra/runtime'
 import { nodePlatform } from '@zabra/runtime/node'
-import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server'
+import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server/core'
 import { ServerIncarnation, type ConnectionPolicy } from './server-incarnation.ts'
 import type { Role, TestMember } from './test-member.ts'
 

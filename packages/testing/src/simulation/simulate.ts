@@ -1,5 +1,5 @@
 import { connectWith, type Client, type ConnectOptions } from '@zabra/client/core'
-import { defaults, parseConfiguration, type ServerSettings } from '@zabra/server'
+import { defaults, parseConfiguration, type ServerSettings } from '@zabra/server/core'
 import { CLIENT_PORT, SimulatedServer } from './simulated-server.ts'
 import type { CrashKind } from '../world/disk-image.ts'
 import type { Host } from '../world/process.ts'

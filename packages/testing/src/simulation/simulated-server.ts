@@ -4,7 +4,7 @@ import {
   type EnsembleConfiguration,
   type Server,
   type ServerSettings,
-} from '@zabra/server'
+} from '@zabra/server/core'
 import { readLog, repairLog } from '@zabra/server/files'
 import type { Disk } from '@zabra/runtime'
 import type { CrashKind } from '../world/disk-image.ts'

@@ -2,8 +2,7 @@ import { SessionExpiredError, type Client } from '@zabra/client/core'
 import { Barrier } from '../../barrier/index.ts'
 import { DoubleBarrier } from '../../double-barrier/index.ts'
 import {
-  participate,
-  twoPhaseCommit,
+  TwoPhaseCommit,
   type Decision,
   type ParticipantHandlers,
   type Vote,
@@ -59,7 +58,7 @@ export const barriers: Readonly<Record<string, Scenario>> = {
               throw new Error(`round ${round} began without ${names[member]}`)
           await delay(client, prng.between(0, 1000))
           leaving[i]!.set(round, order++)
-          await entered.leave({ signal: over.signal })
+          await entered.release({ signal: over.signal })
           if (!over.signal.aborted) left.push({ round, at: order++ })
         } catch (error) {
           waits[i] = false
@@ -108,9 +107,7 @@ export const barriers: Readonly<Record<string, Scenario>> = {
     const vetoed = new Set<string>()
     const sites = clients.slice(0, -2)
     const running = sites.map((client, i) =>
-      participate(
-        client,
-        '/pay',
+      new TwoPhaseCommit(client, '/pay').join(
         names[i]!,
         handlers(() => (prng.chance(8) ? 'abort' : 'commit')),
       ),
@@ -122,7 +119,7 @@ export const barriers: Readonly<Record<string, Scenario>> = {
           await delay(client, prng.between(0, 5000))
           const payload = `${c}-${round}`
           try {
-            const outcome = await twoPhaseCommit(client, '/pay', {
+            const outcome = await new TwoPhaseCommit(client, '/pay').run({
               participants: names.slice(0, sites.length),
               payload: new TextEncoder().encode(payload),
               deadlineMs: prng.between(1000, 20_000),
@@ -142,6 +139,6 @@ export const barriers: Readonly<Record<string, Scenario>> = {
     for (const { payload, outcome } of messages)
       if (outcome === 'committed' && vetoed.has(payload))
         throw new Error(`${payload} was committed although a site had voted against it`)
-    await Promise.all(running.map((site) => site[Symbol.asyncDispose]()))
+    await Promise.all(running.map(async (site) => (await site).release()))
   },
 }

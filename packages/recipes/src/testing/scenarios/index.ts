@@ -35,7 +35,7 @@ export const scenarios: Readonly<Record<string, RegisteredScenario>> = {
   'read-write-lock': { run: lockScenario('read/write lock'), mutant: 'ReadWriteLock' },
   semaphore: { run: lockScenario('semaphore'), mutant: 'Semaphore' },
   'semaphore-permits': { run: runPermits, mutant: 'Semaphore.setPermits' },
-  'multi-lock': { run: lockScenario('several locks'), mutant: 'acquireAll' },
+  'multi-lock': { run: lockScenario('several locks'), mutant: 'MultiLock' },
   revocable: { run: lockScenario('revocable mutex'), mutant: 'RevocableMutex' },
   'revocable-force': { run: lockScenario('lock revoked by force'), mutant: 'revoke by force' },
   lease: { run: lockScenario('lease'), mutant: 'lease' },

@@ -1,8 +1,8 @@
 import { ZooKeeperError, type Client } from '@zabra/client/core'
 import type { LockHandle } from '../../handles/types.ts'
 import { LeaderElection } from '../../leader-election/index.ts'
-import { lease, type Lease } from '../../lease/index.ts'
-import { acquireAll } from '../../multi-lock/index.ts'
+import { Lease, type LeaseHandle } from '../../lease/index.ts'
+import { MultiLock } from '../../multi-lock/index.ts'
 import { Mutex } from '../../mutex/index.ts'
 import { ReadWriteLock } from '../../read-write-lock/index.ts'
 import { RevocableMutex, revoke } from '../../revocable/index.ts'
@@ -18,7 +18,7 @@ type AcquireFunction = (
   client: Client,
   prng: RandomSource,
   signal: AbortSignal,
-) => Promise<{ held: LockHandle | Lease | undefined; weight?: number }>
+) => Promise<{ held: LockHandle | LeaseHandle | undefined; weight?: number }>
 
 const naming = (prng: RandomSource): 'recipe' | 'curator' | 'kazoo' =>
   prng.pick(['recipe', 'curator', 'kazoo'] as const)
@@ -72,14 +72,17 @@ export const lockKinds: Record<string, { limit?: number; long?: number; ask: Acq
     limit: 3,
     ask: async (client, prng, signal) => {
       const weight = prng.between(1, 4)
-      return { held: await new Semaphore(client, '/s', { permits: 3 }).acquire(weight, { signal }), weight }
+      return {
+        held: await new Semaphore(client, '/s', { permits: 3 }).acquire({ permits: weight, signal }),
+        weight,
+      }
     },
   },
   'several locks': {
     ask: async (client, prng, signal) => {
       const paths = ['/x', '/y', prng.pick(['/z', '/w'])]
       const locks = paths.toSorted(() => prng.between(-1, 2)).map((path) => new Mutex(client, path))
-      return { held: await acquireAll(locks, { signal }) }
+      return { held: await new MultiLock(locks).acquire({ signal }) }
     },
   },
   'revocable mutex': {
@@ -102,13 +105,8 @@ export const lockKinds: Record<string, { limit?: number; long?: number; ask: Acq
   },
   lease: {
     ask: async (client, prng, signal) => {
-      const options = { holder: `h${prng.between(0, 2 ** 31)}`, durationMs: prng.between(3000, 9000), signal }
-      for (let tries = 0; tries < 30; tries++) {
-        const held = await lease(client, '/l', options)
-        if (held !== undefined) return { held }
-        await delay(client, 500, signal)
-      }
-      return { held: undefined }
+      const options = { holder: `h${prng.between(0, 2 ** 31)}`, durationMs: prng.between(3000, 9000) }
+      return { held: await new Lease(client, '/l', options).acquire({ signal, timeoutMs: 15_000 }) }
     },
   },
   'leader election': {

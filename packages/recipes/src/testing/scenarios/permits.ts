@@ -68,7 +68,7 @@ export async function runPermits(context: ScenarioContext): Promise<void> {
       await delay(client, prng.between(0, 1500))
       const weight = prng.between(1, INITIAL + 1)
       try {
-        const held = await of(client).acquire(weight)
+        const held = await of(client).acquire({ permits: weight })
         checker.recordGrant(name, held, weight)
         await delay(client, prng.between(0, prng.chance(10) ? 15_000 : 2500))
         await held.release()
@@ -88,7 +88,7 @@ export async function runPermits(context: ScenarioContext): Promise<void> {
   const messages = violations.map(({ token, weight }) => `${weight} with ${token}, of ${limits.at(token)}`)
   expectEqual('permits beyond the limit', messages, [])
   // Fails if permits have leaked.
-  const all = await of(observer).acquire(MOST)
+  const all = await of(observer).acquire({ permits: MOST })
   await all.release()
   for (const folder of ['leases', 'locks']) {
     await observer.sync(PATH)

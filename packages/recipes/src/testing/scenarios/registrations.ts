@@ -42,7 +42,7 @@ export const registrations: Readonly<Record<string, Scenario>> = {
         const me = await discovery.register({ name: 'api', id, port: 0 })
         await sleep(prng.between(0, 4000))
         await me.update({ port: life + 1 })
-        if (prng.chance(70)) await me.unregister()
+        if (prng.chance(70)) await me.release()
         else expected.set(id, life + 1)
       }
       return discovery
@@ -80,7 +80,7 @@ export const registrations: Readonly<Record<string, Scenario>> = {
           if (found !== `${i}`) throw new Error(`${i} found ${found} under its own ${name}`)
           owners.delete(name)
           if (prng.chance(30)) await names.rename(name, `moved-${i}-${round}`)
-          await mine.unregister()
+          await mine.release()
         } catch (error) {
           if (!(error instanceof ZooKeeperError)) throw error
         }

@@ -106,13 +106,13 @@ export const values: Readonly<Record<string, Scenario>> = {
       for (let round = 0; round < 3; round++) {
         await delay(client, prng.between(0, 3000))
         // The server may still keep the member's session that its client has given up.
-        const me = await groupOf(client).join(names[i]!, String(round), { wait: true })
+        const me = await groupOf(client).join(names[i]!, String(round), { onConflict: 'wait' })
         await delay(client, prng.between(0, 3000))
         if (round === 2 && prng.chance(50)) {
           staying.push(names[i]!)
           return me
         }
-        await me.leave()
+        await me.release()
       }
       return undefined
     })
@@ -124,7 +124,7 @@ export const values: Readonly<Record<string, Scenario>> = {
         [...(change?.members.keys() ?? [])].toSorted(),
         staying.toSorted(),
       )
-    for (const me of stayed) await me?.leave()
+    for (const me of stayed) await me?.release()
     await sleep(5000)
     stop.abort()
     for (const { status, reason } of (await Promise.allSettled(watching)) as PromiseRejectedResult[])

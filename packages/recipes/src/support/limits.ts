@@ -1,0 +1,176 @@
+import {
+  AbortedError,
+  OperationTimeoutError,
+  SessionExpiredError,
+  UsageError,
+  type CallOptions,
+  type Client,
+  type StateChange,
+} from '@zabra/client/core'
+import { abortError } from '@zabra/client/recipe-kit'
+import { LockTimeoutError, type Explanation } from '../handles/lock-timeout.ts'
+import type { WaitOptions } from '../handles/types.ts'
+
+/** Longest time in milliseconds for reading what a call that has timed out was waiting for. */
+const EXPLAIN_MS = 1000
+
+export interface WaitContext {
+  /** Name of the waiting operation, for messages. */
+  readonly operation: string
+  readonly path: string
+  /** Reads what the call waits for, once its time is up. A failure leaves the message without it. */
+  readonly explain?: ((options: CallOptions) => Promise<Explanation | undefined>) | undefined
+}
+
+/**
+ * Runs a wait within the limits of its caller: `timeoutMs` and `onExpiry` abort the signal that the work receives.
+ * Rejects as the work does, with an `OperationTimeoutError` when the time is up, and with a `SessionExpiredError` when the
+ * session has expired and `onExpiry` is `fail`.
+ */
+export async function withLimits<T>(
+  client: Client,
+  options: WaitOptions,
+  context: WaitContext,
+  work: (signal: AbortSignal | undefined) => Promise<T>,
+): Promise<T> {
+  const { signal, timeoutMs, onExpiry = 'retry' } = options
+  if (timeoutMs !== undefined && !(timeoutMs >= 0))
+    throw new UsageError(`Expected timeoutMs of 0 or more milliseconds, got ${timeoutMs}`, context)
+  if (onExpiry !== 'retry' && onExpiry !== 'fail')
+    throw new UsageError(
+      `Expected onExpiry to be 'retry' or 'fail', got ${JSON.stringify(onExpiry)}`,
+      context,
+    )
+  const limits = timeoutMs === undefined && onExpiry === 'retry' ? undefined : new Limits(client, options)
+  try {
+    return await work(limits?.signal ?? signal)
+  } catch (error) {
+    if (
+      limits?.expired !== undefined &&
+      (error instanceof AbortedError || error instanceof SessionExpiredError)
+    )
+      throw sessionExpired(limits.expired, context, error)
+    if (error instanceof OperationTimeoutError && isTimeout(limits?.signal ?? signal))
+      throw await timeoutError(client, context, timeoutMs, error)
+    throw error
+  } finally {
+    limits?.close()
+  }
+}
+
+/** Waits for `promise`, or until the signal aborts. What goes on then is for the caller to end. */
+export async function orAborted<T>(
+  promise: Promise<T>,
+  signal: AbortSignal | undefined,
+  { operation, path }: WaitContext,
+): Promise<T> {
+  if (signal === undefined) return promise
+  promise.catch(() => {})
+  let stop = (): void => {}
+  const stopped = new Promise<never>((_resolve, reject) => {
+    stop = () => reject(abortError(signal.reason, { operation, path }))
+    signal.addEventListener('abort', stop, { once: true })
+    if (signal.aborted) stop()
+  })
+  try {
+    return await Promise.race([promise, stopped])
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+}
+
+/** The signal of the caller, with a timeout and the end of the session. */
+class Limits {
+  readonly #controller = new AbortController()
+  readonly #client: Client
+  readonly #caller: AbortSignal | undefined
+  readonly #states: AsyncIterableIterator<StateChange> | undefined
+  #cancel = (): void => {}
+  #expired: bigint | undefined
+
+  constructor(client: Client, { signal, timeoutMs, onExpiry }: WaitOptions) {
+    this.#client = client
+    this.#caller = signal
+    signal?.addEventListener('abort', this.#forward, { once: true })
+    if (signal?.aborted) this.#forward()
+    if (timeoutMs !== undefined) {
+      this.#cancel = client.platform.clock.after(timeoutMs, 'timeout of a recipe', () =>
+        this.#controller.abort({ name: 'TimeoutError' }),
+      )
+    }
+    if (onExpiry === 'fail') {
+      this.#states = client.states()
+      void this.#followSession(this.#states)
+    }
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  /** Id of the session that has expired; undefined while none has. */
+  get expired(): bigint | undefined {
+    return this.#expired
+  }
+
+  close(): void {
+    this.#cancel()
+    this.#caller?.removeEventListener('abort', this.#forward)
+    void this.#states?.return?.()
+  }
+
+  readonly #forward = (): void => this.#controller.abort(this.#caller?.reason)
+
+  async #followSession(states: AsyncIterableIterator<StateChange>): Promise<void> {
+    let { id } = this.#client.session
+    for await (const _change of states) {
+      const now = this.#client.session.id
+      // Without a session at the start, the first one counts.
+      if (id === 0n) id = now
+      if (now === id && this.#client.state !== 'expired') continue
+      this.#expired = id
+      return this.#controller.abort()
+    }
+  }
+}
+
+const isTimeout = (signal: AbortSignal | undefined): boolean =>
+  (signal?.reason as { name?: unknown } | undefined)?.name === 'TimeoutError'
+
+const sessionExpired = (
+  id: bigint,
+  { operation, path }: WaitContext,
+  cause: AbortedError | SessionExpiredError,
+): SessionExpiredError =>
+  new SessionExpiredError(`${operation} ${path}: the session expired while waiting`, id, {
+    path,
+    operation,
+    cause,
+    maybeApplied: cause.maybeApplied,
+  })
+
+async function timeoutError(
+  client: Client,
+  { operation, path, explain }: WaitContext,
+  timeoutMs: number | undefined,
+  cause: OperationTimeoutError,
+): Promise<OperationTimeoutError> {
+  const found = await explanationOf(client, explain, cause)
+  const limit = timeoutMs === undefined ? 'before the deadline' : `within ${timeoutMs} ms`
+  const message = `${operation} ${path}: no result ${limit}${found === undefined ? '' : `; ${found.text}`}`
+  const context = { path, operation, cause, maybeApplied: cause.maybeApplied }
+  return found?.holders === undefined
+    ? new OperationTimeoutError(message, 'OPERATION_TIMEOUT', context, cause.wireCode)
+    : new LockTimeoutError(message, found.holders, context, cause.wireCode)
+}
+
+async function explanationOf(
+  client: Client,
+  explain: WaitContext['explain'],
+  cause: OperationTimeoutError,
+): Promise<Explanation | undefined> {
+  // One of several locks has named its holders.
+  if (cause instanceof LockTimeoutError) return { text: cause.message, holders: cause.holders }
+  if (client.state !== 'connected') return undefined
+  return explain?.({ timeoutMs: EXPLAIN_MS, retry: false }).catch(() => undefined)
+}

@@ -1,0 +1,10 @@
+/** The server on a clock, network and disk of the caller, as tests and simulations need it. */
+export { createServer } from './server.ts'
+export { checkFiles, type FileProblem } from './check-files.ts'
+export type { Server, ServerMetrics } from './server-types.ts'
+export type { ServedPort } from './connections/listeners.ts'
+export { DamageError, FolderLockedError, LogFullError, RecoveryError } from './persistence/index.ts'
+export { defaults } from './settings/index.ts'
+export type { ServerSettings } from './settings/index.ts'
+export { ConfigurationError, parseConfiguration, printConfiguration } from './core/quorum/index.ts'
+export type { EnsembleConfiguration, MemberConfiguration, MemberAddress } from './core/quorum/index.ts'
