@@ -16,6 +16,7 @@ import { print, printJson } from '../io.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
 import { openStore, withStoreOptions, type StoreFlags } from '../session/backup-store.ts'
 import { safeLine } from '../text/bytes.ts'
+import { painter } from '../text/style.ts'
 
 interface Flags extends StoreFlags, AdminFlags {
   readonly config?: string
@@ -41,6 +42,7 @@ export const doctor: CommandModule = (program, context) => {
     .action(async (flags: Flags) => {
       const { io, options } = context
       const findings: Finding[] = []
+      const paint = painter(io, io.stdout)
       for await (const finding of examine(context, flags)) {
         io.signal.throwIfAborted()
         findings.push(finding)
@@ -48,7 +50,7 @@ export const doctor: CommandModule = (program, context) => {
         else
           print(
             io,
-            `${finding.severity} ${finding.id}: ${safeLine(finding.where)}: ${safeLine(finding.evidence)}`,
+            `${paint(finding.severity === 'error' ? 'bad' : 'warning', finding.severity)} ${finding.id}: ${safeLine(finding.where)}: ${safeLine(finding.evidence)}`,
             `  ${safeLine(finding.remedy)}`,
           )
       }
