@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { defineConfig, type Options } from 'tsup'
+import { licensesOf } from './licenses.ts'
 
 type Plugin = NonNullable<Options['esbuildPlugins']>[number]
 
@@ -59,34 +60,8 @@ const licenses: Plugin = {
   setup(build) {
     build.initialOptions.metafile = true
     build.onEnd(({ metafile }) => {
-      const folders = new Set(Object.keys(metafile?.inputs ?? {}).flatMap(thirdPartyPackage))
-      const texts = [...folders].map(licenseOf).toSorted()
       mkdirSync('dist', { recursive: true })
-      writeFileSync(join('dist', 'LICENSES.txt'), texts.join(`\n${'-'.repeat(80)}\n\n`))
+      writeFileSync(join('dist', 'LICENSES.txt'), licensesOf(Object.keys(metafile?.inputs ?? {})))
     })
   },
 }
-
-/** Returns the folder of the third-party package that a file belongs to; empty for our own files. */
-function thirdPartyPackage(file: string): string[] {
-  if (!file.includes('node_modules/')) return []
-  let folder = dirname(file)
-  // Skip package.json files without a name inside a package; they only set the module type.
-  while (!existsSync(join(folder, 'package.json')) || !readManifest(folder).name) {
-    if (folder === dirname(folder)) throw new Error(`Expected a package around ${file}, found none`)
-    folder = dirname(folder)
-  }
-  return [folder]
-}
-
-function licenseOf(folder: string): string {
-  const { name, version, license } = readManifest(folder)
-  const files = readdirSync(folder).filter((file) => /^(licen[cs]e|copying|notice)/i.test(file))
-  if (files.length === 0)
-    throw new Error(`Expected a file with the license of ${name}, got none in ${folder}`)
-  const texts = files.map((file) => readFileSync(join(folder, file), 'utf8').trim())
-  return [`${name} ${version} (${license})`, ...texts].join('\n\n') + '\n'
-}
-
-const readManifest = (folder: string): { name?: string; version?: string; license?: string } =>
-  JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as object

@@ -1,6 +1,7 @@
 import { createServer as listen, type AddressInfo } from 'node:net'
 import { parseConfiguration } from '@zabra/server'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Interrupted } from './exit-codes.ts'
 import { openSession } from './session/open.ts'
 import { ClientTransport } from './session/transport.ts'
 import { CliFixture } from './testing/cli-fixture.ts'
@@ -116,5 +117,38 @@ describe('zabra session and zabra connection', () => {
     expect(await succeed('session', 'kill', id)).toBe(`session ${id} ends\n`)
     expect((await run('session', 'kill', '0x99', ...ADMIN)).err).toContain('The session is unknown.')
     await zk.close().catch(() => {})
+  })
+})
+
+describe('zabra top', () => {
+  const load = async (): Promise<void> => {
+    for (let times = 0; times < 20; times++) await stage.zk.exists('/busy')
+    await stage.zk.exists('/idle')
+  }
+
+  it('prints one reading of the busiest paths into a pipe', async () => {
+    await run('top', '--interval', '100')
+    await load()
+    const { code, out, err } = await run('top', '--interval', '100')
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    expect(out).toMatch(/: \d+ requests in \d+ s, by path\npath +per second[^\n]*\n\/busy +[\d.]+ +[\d.]+ %/)
+    expect(out).toContain('/idle')
+    const { sessionId } = stage.zk
+    const sessions = await run('top', '--by', 'session', '--once', '--json', '--interval', '100')
+    const { entries } = JSON.parse(sessions.out) as { entries: { key: string }[] }
+    expect(entries[0]!.key).toBe(`0x${sessionId.toString(16)}`)
+  })
+
+  it('draws its table again on a terminal until it is interrupted', async () => {
+    const stop = new AbortController()
+    const running = stage.start(['top', '--interval', '100', '-n', '1'], { stop, terminal: true })
+    await running.stdout.until(/\u001B\[H\u001B\[J[^]*\u001B\[H\u001B\[J/)
+    stop.abort(new Interrupted('SIGINT'))
+    expect((await running.ended).code).toBe(130)
+  })
+
+  it('refuses an unknown kind', async () => {
+    const { code, err } = await run('top', '--by', 'user')
+    expect([code, err]).toEqual([2, expect.stringContaining('path, session, address, identity')])
   })
 })

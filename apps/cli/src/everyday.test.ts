@@ -1,4 +1,5 @@
-import { expect, it } from 'vitest'
+import { stripVTControlCharacters } from 'node:util'
+import { describe, expect, it } from 'vitest'
 import { setupStage, stage, type RunResult } from './testing/cli-fixture.ts'
 
 setupStage()
@@ -79,9 +80,45 @@ it('watch prints the next change and exits', async () => {
   expect((await watching.ended).out).toContain('/app')
 })
 
-it('prints no escape sequences, on a terminal and in a pipe', async () => {
-  for (const terminal of [true, false]) {
-    const ran = await stage.run(['status'], { terminal })
-    expect(ran.out + ran.err).not.toContain('\u001B')
-  }
+describe('colours', () => {
+  const green = '\u001B[32mok\u001B[39m'
+  it.each<[terminal: boolean, environment: Record<string, string>, isColoured: boolean]>([
+    [true, {}, true],
+    [false, {}, false],
+    [true, { NO_COLOR: '1' }, false],
+    [true, { NO_COLOR: '' }, true],
+    [true, { TERM: 'dumb' }, false],
+    [false, { FORCE_COLOR: '1' }, true],
+    [true, { FORCE_COLOR: '0' }, false],
+    [true, { NO_COLOR: '1', FORCE_COLOR: '1' }, false],
+  ])('a table on a terminal (%j) with %j has them: %j', async (terminal, environment, isColoured) => {
+    const ran = await stage.run(['status'], { terminal, environment })
+    expect(ran.out).toMatch(/ok/)
+    expect(ran.out.includes(green)).toBe(isColoured)
+    expect(ran.out.includes('\u001B')).toBe(isColoured)
+  })
+
+  it('a coloured table has the columns of a plain one', async () => {
+    const plain = await stage.run(['ls', '-s', '/'])
+    const { out } = await stage.run(['ls', '-s', '/'], { terminal: true })
+    expect(stripVTControlCharacters(out)).toBe(plain.out)
+    expect(out).not.toBe(plain.out)
+  })
+
+  it('an error on a terminal begins in red, and its JSON is plain', async () => {
+    const { err } = await stage.run(['get', '/none'], { terminal: true })
+    expect(err).toBe('\u001B[31mzabra:\u001B[39m /none does not exist.\n')
+    expect((await stage.run(['get', '/none', '--json'], { terminal: true })).err).not.toContain('\u001B')
+  })
+})
+
+describe('progress of long work', () => {
+  it.each<[argv: string[], text: string]>([
+    [['set-acl', '-R', '/app', 'world:anyone:cdrwa'], 'Changing ['],
+    [['mirror', '/app', '/mirrored', '--json'], 'Mirroring ['],
+    [['delete-all', '/mirrored'], 'Deleting ['],
+  ])('%j is shown on a terminal alone', async (argv, text) => {
+    expect((await stage.run(argv, { terminal: true })).err).toContain(text)
+    expect((await stage.run(['create', '/mirrored'])).err).not.toContain(text)
+  })
 })

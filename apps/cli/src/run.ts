@@ -3,6 +3,7 @@ import { commandGroups } from './commands/index.ts'
 import { ExitCode, errorDetails, toExit } from './exit-codes.ts'
 import { adviseForeignName } from './foreign-names.ts'
 import { print, type Io } from './io.ts'
+import { painter } from './text/style.ts'
 import { asksForJson, asksForVersion, createProgram, overview } from './program.ts'
 
 /** Runs one command line and resolves to the exit code. Never rejects and never exits the process. */
@@ -36,7 +37,7 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
     const { line, exitCode } = toExit(reason)
     if (line === '') return exitCode
     if (asksForJson(argv)) writeErrorJson(io, line, exitCode, reason)
-    else io.stderr.write(`zabra: ${line}\n`)
+    else io.stderr.write(`${painter(io, io.stderr)('bad', 'zabra:')} ${line}\n`)
     return exitCode
   }
 }

@@ -22,7 +22,7 @@ function packagesOf(file: string, seen = new Set<string>()): Set<string> {
 const source = (name: string): string => resolve(import.meta.dirname, name)
 
 it.each([
-  'main.ts',
+  'start.ts',
   ...['ls', 'tree', 'get', 'stat', 'create', 'set', 'delete', 'watch', 'status', 'lock', 'elect'].map(
     (name) => `commands/${name}.ts`,
   ),

@@ -1,5 +1,5 @@
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { basename, join, resolve } from 'node:path'
 import { expect, it } from 'vitest'
 import { describeWith } from './harness/requirements.ts'
 import { freePort } from './harness/ports.ts'
@@ -12,6 +12,20 @@ const certificate = (name: string): string => join(folder, name)
 
 const users =
   'Server {\n  org.apache.zookeeper.server.auth.DigestLoginModule required user_bob="secret";\n};\n'
+
+it('zabra get loads one file of code, beside those that load it', async () => {
+  const coverage = scratch('loaded')
+  // Nothing listens on port 1: the answer does not matter.
+  const { code } = await run(process.execPath, [zabra, 'get', '/app', '--server', '127.0.0.1:1'], {
+    env: { ...process.env, NODE_V8_COVERAGE: coverage },
+  })
+  expect(code).toBe(8)
+  const [file = ''] = readdirSync(coverage)
+  const { result } = JSON.parse(readFileSync(join(coverage, file), 'utf8')) as { result: { url: string }[] }
+  const files = result.map(({ url }) => url).filter((url) => url.startsWith('file:'))
+  const loaded = files.map((url) => basename(url).replace(/-[\w-]{8}\.js$/, ''))
+  expect(loaded.toSorted()).toEqual(['everyday', 'get', 'main.js', 'rolldown-runtime', 'start'])
+})
 
 describeWith(['apache', 'netty'], 'the zabra command', () => {
   it('authenticates by SASL and by each kind of TLS key file, with the same replies from both servers', async () => {

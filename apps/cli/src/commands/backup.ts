@@ -24,6 +24,7 @@ import { pipeline } from 'node:stream/promises'
 import type { Context, CommandModule } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 import { note, print, printJson } from '../io.ts'
+import { counted, progress } from '../progress.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
 import {
   findMoment,
@@ -34,7 +35,7 @@ import {
   type MomentFlags,
   type StoreFlags,
 } from '../session/backup-store.ts'
-import { table } from '../text/table.ts'
+import { printTable } from '../text/table.ts'
 
 /** `zabra backup`: makes, lists, checks, fetches and removes backups. */
 export const backup: CommandModule = (program, context) => {
@@ -77,15 +78,19 @@ async function now(context: Context, flags: NowFlags): Promise<void> {
   const store = await openStore(io, flags)
   const admin = openAdmin(context, flags)
   const { version } = await admin.json<{ version?: unknown }>('GET', '/api/v1/self')
+  const bar = progress(io, 'Backing up', 'bytes')
   const source = httpSource(
     `${String(version).slice(0, 100)} at ${admin.url.host}`,
-    (method, path, request) => admin.request(method, path, request),
+    async (method, path, request) => {
+      const response = await admin.request(method, path, request)
+      return { ...response, chunks: counted(response.chunks, bar, ({ length }) => length) }
+    },
   )
   const written = await writeBackup(store, source, {
     clock: { wall: () => Date.now() },
     compression: io.platform.compression,
     logOnly: flags.logOnly === true,
-  })
+  }).finally(() => bar.stop())
   if (written.hasGap)
     note(
       io,
@@ -119,7 +124,7 @@ async function list({ io, options }: Context, flags: StoreFlags): Promise<void> 
         one.key ?? '-',
       ])
     if (rows.length === 0) note(io, 'there are no backups; zabra backup now makes one')
-    else print(io, ...table(['made', 'kind', 'from', 'up to', 'bytes', 'key'], rows))
+    else printTable(io, ['made', 'kind', 'from', 'up to', 'bytes', 'key'], rows)
   }
   failFor(bad.map(({ name, error }) => ({ name, problem: error.message })))
 }
@@ -163,10 +168,15 @@ async function verify({ io, options }: Context, flags: VerifyFlags): Promise<voi
     ...verifyChain(catalog),
   ]
   let checked = 0
-  for await (const { defect } of verifyPieces(store, manifests)) {
-    io.signal.throwIfAborted()
-    checked++
-    if (defect !== undefined) defects.push(defect)
+  const bar = progress(io, 'Checking', 'files', manifests.length)
+  try {
+    for await (const { defect } of counted(verifyPieces(store, manifests), bar)) {
+      io.signal.throwIfAborted()
+      checked++
+      if (defect !== undefined) defects.push(defect)
+    }
+  } finally {
+    bar.stop()
   }
   if (flags.deep)
     for (const chain of chains) {

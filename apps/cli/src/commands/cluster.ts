@@ -3,7 +3,7 @@ import { ExitCode, Failure } from '../exit-codes.ts'
 import { note, print, printJson } from '../io.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
 import { safeLine } from '../text/bytes.ts'
-import { table } from '../text/table.ts'
+import { printTable } from '../text/table.ts'
 
 interface Cluster {
   readonly leader: number | null
@@ -38,7 +38,12 @@ export const cluster: CommandModule = (program, context) => {
           ageMs === null ? 'never' : ageMs < 1000 ? 'now' : `${Math.floor(ageMs / 1000)} s`,
           safeLine(problem ?? ''),
         ])
-        print(io, ...table(['id', 'votes', 'state', 'zxid', 'connections', 'known', 'problem'], rows))
+        printTable(
+          io,
+          ['id', 'votes', 'state', 'zxid', 'connections', 'known', 'problem'],
+          rows,
+          (_, column) => (column === 6 ? 'bad' : undefined),
+        )
       }
       const { failuresLeft } = found
       if (failuresLeft !== null && failuresLeft > 0)

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import type { CommandModule } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
-import { note, print, printJson } from '../io.ts'
+import { note, printJson } from '../io.ts'
 import { parseServers } from '../session/address.ts'
 import {
   contextFilePath,
@@ -12,7 +12,7 @@ import {
   type NamedContext,
 } from '../session/named-contexts.ts'
 import { safeLine } from '../text/bytes.ts'
-import { table } from '../text/table.ts'
+import { printTable } from '../text/table.ts'
 
 interface ProgramFlags extends KeptFlags {
   readonly server?: string
@@ -82,7 +82,7 @@ export const contexts: CommandModule = (program, { io }) => {
       } else {
         const mark = (name: string): string => (name === file.current ? '*' : '')
         const rows = entries.map(([name, { server }]) => [mark(name), safeLine(name), safeLine(server)])
-        print(io, ...table(['', 'name', 'server'], rows))
+        printTable(io, ['', 'name', 'server'], rows)
       }
     })
   command

@@ -5,6 +5,7 @@ import { parseSubtree, readSubtree, withSubtrees } from '../session/subtree.ts'
 import { diffTrees, type Difference } from '../session/tree-diff.ts'
 import { dataFields, preview, safeLine } from '../text/bytes.ts'
 import { formatAcl } from '../text/acl.ts'
+import { changePainter } from '../text/style.ts'
 
 /** `zabra diff`: prints the differences of two subtrees. */
 export const diff: CommandModule = (program, context) => {
@@ -19,6 +20,7 @@ export const diff: CommandModule = (program, context) => {
       const [from, to] = [parseSubtree(first), parseSubtree(second)]
       const unreadable = new UnreadableNodes(io)
       const { json } = options()
+      const paint = changePainter(io)
       const count = await withSubtrees(context, [from, to], async (left, right) => {
         let found = 0
         const differences = diffTrees(
@@ -28,7 +30,7 @@ export const diff: CommandModule = (program, context) => {
         for await (const difference of differences) {
           found++
           if (json) printJson(io, jsonOf(difference))
-          else print(io, ...linesOf(difference))
+          else print(io, ...linesOf(difference).map(paint))
         }
         return found
       })

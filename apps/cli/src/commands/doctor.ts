@@ -1,24 +1,35 @@
-import { loadSettings, type LoadedSettings } from '@zabra/server/settings'
-import { readFileSync } from 'node:fs'
+import { loadSettings, type Environment, type LoadedSettings } from '@zabra/server/settings'
+import { silentLogger } from '@zabra/runtime'
+import { readDatabase } from '@zabra/server/files'
+import { existsSync, readFileSync } from 'node:fs'
 import { lookup } from 'node:dns/promises'
 import { connect } from 'node:net'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { CommandModule, Context } from '../context.ts'
 import { checkBackups } from '../doctor/check-backups.ts'
 import { checkConfiguration } from '../doctor/check-configuration.ts'
 import { checkData } from '../doctor/check-data.ts'
 import { checkMachine } from '../doctor/check-machine.ts'
+import {
+  checkAccessLists,
+  checkMigration,
+  migrationSteps,
+  startVariables,
+} from '../doctor/check-migration.ts'
 import { checkNetwork, type NetworkTools } from '../doctor/check-network.ts'
 import { checkRunning, type ClusterAnswer, type SelfAnswer } from '../doctor/check-running.ts'
-import type { Finding } from '../doctor/finding.ts'
+import { warning, type Finding } from '../doctor/finding.ts'
 import { Failure, UsageError } from '../exit-codes.ts'
 import { print, printJson } from '../io.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
 import { openStore, withStoreOptions, type StoreFlags } from '../session/backup-store.ts'
 import { safeLine } from '../text/bytes.ts'
+import { painter } from '../text/style.ts'
 
 interface Flags extends StoreFlags, AdminFlags {
   readonly config?: string
+  readonly migrate?: string
+  readonly javaOptions?: string
   readonly data?: string
   readonly logs?: string
 }
@@ -33,6 +44,14 @@ export const doctor: CommandModule = (program, context) => {
         .command('doctor')
         .description('look for problems of a configuration, data, a running server, backups and this machine')
         .option('--config <zoo.cfg>', 'check a configuration, and the names and ports of its members')
+        .option(
+          '--migrate <zoo.cfg>',
+          'check what differs when Zabra takes the place of Apache ZooKeeper: its configuration, Java options, stores and data',
+        )
+        .option(
+          '--java-options <options>',
+          'with --migrate: the options of the Java server (else those of java.env, zookeeper-env.sh and environment beside the file)',
+        )
         .option('--data <folder>', 'check a data folder (dataDir)')
         .option('--logs <folder>', 'with --data: the folder of the logs (dataLogDir), if it is another one'),
     ),
@@ -41,6 +60,7 @@ export const doctor: CommandModule = (program, context) => {
     .action(async (flags: Flags) => {
       const { io, options } = context
       const findings: Finding[] = []
+      const paint = painter(io, io.stdout)
       for await (const finding of examine(context, flags)) {
         io.signal.throwIfAborted()
         findings.push(finding)
@@ -48,11 +68,17 @@ export const doctor: CommandModule = (program, context) => {
         else
           print(
             io,
-            `${finding.severity} ${finding.id}: ${safeLine(finding.where)}: ${safeLine(finding.evidence)}`,
+            `${paint(finding.severity === 'error' ? 'bad' : 'warning', finding.severity)} ${finding.id}: ${safeLine(finding.where)}: ${safeLine(finding.evidence)}`,
             `  ${safeLine(finding.remedy)}`,
           )
       }
       if (findings.length === 0 && !options().json) print(io, 'no problem was found')
+      if (flags.migrate !== undefined) {
+        const { settings } = loadConfiguration(flags.migrate, startVariablesOf(flags))
+        const steps = migrationSteps(flags.migrate, settings)
+        if (options().json) printJson(io, { steps })
+        else print(io, '', 'What to do:', ...steps.map((step, index) => `${index + 1}. ${safeLine(step)}`))
+      }
       const isError = findings.some(({ severity }) => severity === 'error')
       if (findings.length > 0) throw new Failure('', isError ? EXIT_ERRORS : EXIT_WARNINGS)
     })
@@ -62,7 +88,7 @@ const EXIT_WARNINGS = 1
 const EXIT_ERRORS = 2
 
 const HELP = `
-Give what there is to check: --config, --data, --admin, --target; this machine is always checked.
+Give what there is to check: --config, --migrate, --data, --admin, --target; this machine is always checked.
 Exits with 0 without findings, 1 with warnings, 2 with errors. docs/doctor.md explains each finding.`
 
 async function* examine(context: Context, flags: Flags): AsyncGenerator<Finding> {
@@ -82,6 +108,9 @@ async function* examine(context: Context, flags: Flags): AsyncGenerator<Finding>
     if (settings?.ensemble !== undefined)
       yield* checkNetwork(flags.config, settings.ensemble, settings.serverId, network)
   }
+  if (flags.migrate !== undefined) yield* examineMigration(context, flags.migrate, flags)
+  else if (flags.javaOptions !== undefined)
+    throw new UsageError('--java-options belongs to --migrate: give it too, or leave --java-options out.')
   if (flags.data !== undefined)
     yield* checkData(resolve(flags.data), resolve(flags.logs ?? flags.data), {
       disk,
@@ -110,12 +139,48 @@ const network: NetworkTools = {
     }),
 }
 
-function loadConfiguration(name: string): LoadedSettings {
+async function* examineMigration({ io }: Context, file: string, flags: Flags): AsyncGenerator<Finding> {
+  const { disk, compression } = io.platform
+  const variables = startVariablesOf(flags)
+  const loaded = loadConfiguration(file, variables)
+  yield* checkConfiguration(file, loaded)
+  yield* checkMigration(file, loaded, variables, firstBytesOf)
+  const { settings } = loaded
+  if (settings === undefined || flags.data !== undefined) return
+  const tools = { disk, compression, mounts: readIfExists('/proc/mounts') }
+  const folders = [resolve(settings.dataDir), resolve(settings.dataLogDir)] as const
+  if (existsSync(join(folders[0], 'version-2'))) {
+    let isReadable = true
+    for await (const finding of checkData(...folders, tools)) {
+      isReadable &&= finding.severity !== 'error'
+      yield finding
+    }
+    if (!isReadable) return
+    const [dataDir, dataLogDir] = folders
+    const found = await readDatabase(disk, { dataDir, dataLogDir }, compression, silentLogger)
+    yield* checkAccessLists(found.nodes())
+  } else
+    yield warning('data-elsewhere', folders[0], 'no data is there', 'Run this on the machine of the server.')
+}
+
+const startVariablesOf = ({ migrate = '', javaOptions }: Flags): Environment =>
+  startVariables(migrate, javaOptions, readIfExists)
+
+function firstBytesOf(path: string): Uint8Array | undefined {
+  try {
+    return readFileSync(path).subarray(0, 4)
+  } catch {
+    return undefined
+  }
+}
+
+function loadConfiguration(name: string, environment: Environment = {}): LoadedSettings {
   const text = readIfExists(name)
   if (text === undefined)
     throw new UsageError(`Cannot read ${name} (ENOENT). Check the path and its permissions.`)
   return loadSettings({
     file: { name, text },
+    environment,
     files: { read: readIfExists, resolve: (path) => resolve(path) },
   })
 }

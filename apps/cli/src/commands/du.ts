@@ -1,8 +1,8 @@
 import { integer } from '../arguments.ts'
 import { UnreadableNodes, type CommandModule } from '../context.ts'
-import { print, printJson } from '../io.ts'
+import { printJson } from '../io.ts'
 import { safeLine } from '../text/bytes.ts'
-import { table } from '../text/table.ts'
+import { printTable } from '../text/table.ts'
 
 interface SubtreeUsage {
   readonly path: string
@@ -39,7 +39,7 @@ export const du: CommandModule = (program, { io, options, session }) => {
       if (options().json) for (const use of sorted) printJson(io, use)
       else {
         const rows = sorted.map(({ bytes, nodes, path }) => [String(bytes), String(nodes), safeLine(path)])
-        print(io, ...table(['bytes', 'nodes', 'path'], rows))
+        printTable(io, ['bytes', 'nodes', 'path'], rows)
       }
       unreadable.failIfAny()
     })

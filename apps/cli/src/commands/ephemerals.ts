@@ -1,7 +1,7 @@
 import { UnreadableNodes, type CommandModule } from '../context.ts'
-import { print, printJson } from '../io.ts'
+import { printJson } from '../io.ts'
 import { safeLine } from '../text/bytes.ts'
-import { table } from '../text/table.ts'
+import { printTable } from '../text/table.ts'
 
 /** `zabra ephemerals`: lists ephemeral nodes with their sessions. */
 export const ephemerals: CommandModule = (program, { io, options, session }) => {
@@ -22,7 +22,7 @@ export const ephemerals: CommandModule = (program, { io, options, session }) => 
           else rows.push([owner, since, safeLine(node.path)])
         }
       })
-      if (rows.length > 0) print(io, ...table(['session', 'since', 'path'], rows))
+      if (rows.length > 0) printTable(io, ['session', 'since', 'path'], rows)
       unreadable.failIfAny()
     })
 }

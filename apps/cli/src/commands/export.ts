@@ -46,7 +46,7 @@ export const exportTree: CommandModule = (program, { io, options, session }) => 
       const unreadable = new UnreadableNodes(io)
       const target = await openTarget(io, flags.output)
       const isShown = flags.output === undefined && io.stdout.isTTY === true
-      const write = async (nodes: AsyncIterable<SourceNode>, total: number): Promise<Counts> => {
+      const write = async (nodes: AsyncIterable<SourceNode>, total?: number): Promise<Counts> => {
         const bar = progress(io, 'Exporting', 'nodes', isShown ? 0 : total)
         try {
           return await writeExport(target, path, nodes, flags, (done) => bar.update(done))
@@ -58,7 +58,7 @@ export const exportTree: CommandModule = (program, { io, options, session }) => 
       try {
         if (flags.from !== undefined) {
           const nodes = await readFiles(io, flags.from, flags.logs)
-          counts = await write(selectNodes(io, nodes, flags.from, path), 0)
+          counts = await write(selectNodes(io, nodes, flags.from, path))
         } else
           counts = await session(async (zk) =>
             write(readNodes(zk, path, io.signal, unreadable.add), (await zk.getAllChildrenNumber(path)) + 1),

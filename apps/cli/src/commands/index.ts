@@ -76,6 +76,7 @@ export const commandGroups: readonly (readonly [heading: string, commands: reado
       entry('member', async () => (await import('./member.ts')).member),
       entry('transfer', async () => (await import('./cluster.ts')).transfer),
       entry('session', async () => (await import('./session.ts')).session),
+      entry('top', async () => (await import('./top.ts')).top),
       entry('connection', async () => (await import('./session.ts')).connection),
     ],
   ],

@@ -7,7 +7,7 @@ import type { Stat } from '@zabra/client'
 import type { ClientSession } from '../session/client-session.ts'
 import { safeLine } from '../text/bytes.ts'
 import { statJson } from '../text/stat.ts'
-import { table } from '../text/table.ts'
+import { printTable } from '../text/table.ts'
 
 /** `zabra ls`: lists the children of a node, or with `-R` all its descendants. */
 export const ls: CommandModule = (program, { io, options, session }) => {
@@ -32,7 +32,7 @@ export const ls: CommandModule = (program, { io, options, session }) => {
           else print(io, safeLine(name))
         }
         if (rows.length > 0)
-          print(io, ...table(['version', 'children', 'bytes', 'owner', 'changed', 'name'], rows))
+          printTable(io, ['version', 'children', 'bytes', 'owner', 'changed', 'name'], rows)
       })
       unreadable.failIfAny()
     })

@@ -11,7 +11,7 @@ import type { CommandModule, Context } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 import { note, print, printJson } from '../io.ts'
 import type { ClientSession } from '../session/client-session.ts'
-import { table } from '../text/table.ts'
+import { printTable } from '../text/table.ts'
 
 interface Flags {
   readonly dryRun?: boolean
@@ -77,7 +77,7 @@ async function list({ io, options, session }: Context): Promise<void> {
     addresses.map(({ host, quorumPort, electionPort }) => `${host}:${quorumPort}:${electionPort}`).join('|'),
     client === undefined ? '-' : `${client.host}:${client.port}`,
   ])
-  print(io, ...table(['id', 'role', 'quorum and election', 'clients'], rows))
+  printTable(io, ['id', 'role', 'quorum and election', 'clients'], rows)
 }
 
 async function promote(context: Context, id: number, flags: Flags): Promise<void> {

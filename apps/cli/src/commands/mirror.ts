@@ -3,10 +3,12 @@ import { UnreadableNodes, type CommandModule } from '../context.ts'
 import { hasCode, UsageError } from '../exit-codes.ts'
 import { print, printJson } from '../io.ts'
 import type { ClientSession } from '../session/client-session.ts'
+import { counted, progress } from '../progress.ts'
 import { isReserved } from '../session/paths.ts'
 import { parseSubtree, readSubtree, withSubtrees } from '../session/subtree.ts'
 import { diffTrees, type Difference } from '../session/tree-diff.ts'
 import { safeLine } from '../text/bytes.ts'
+import { changePainter } from '../text/style.ts'
 
 interface Flags {
   readonly delete?: boolean
@@ -35,32 +37,41 @@ export const mirror: CommandModule = (program, context) => {
         throw new UsageError(`Expected two separate subtrees, got ${first} and ${second}. Name others.`)
       const unreadable = new UnreadableNodes(io)
       const { json } = options()
+      const paint = changePainter(io)
       const counts = { removed: 0, added: 0, changed: 0 }
       await withSubtrees(context, [from, to], async (source, target) => {
         // Missing parents of the target, the target included.
         if (!flags.dryRun && to.path !== '/')
           await target.client.createMissing([{ path: to.path, mode: 'container' }])
         const extra: string[] = []
+        // Where the changes are printed they show the progress.
+        const isShown = !json && io.stdout.isTTY === true
+        const total = isShown ? 0 : (await source.getAllChildrenNumber(from.path)) + 1
+        const bar = progress(io, 'Mirroring', 'nodes', total)
         const differences = diffTrees(
           readTarget(target, to.path, io.signal, unreadable.add),
-          readSubtree(source, from.path, io.signal, unreadable.add),
+          counted(readSubtree(source, from.path, io.signal, unreadable.add), bar),
         )
-        for await (const difference of differences) {
-          const path = pathBelow(to.path, difference.path)
-          if (difference.kind === 'removed') {
-            extra.push(path)
-            continue
+        try {
+          for await (const difference of differences) {
+            const path = pathBelow(to.path, difference.path)
+            if (difference.kind === 'removed') {
+              extra.push(path)
+              continue
+            }
+            counts[difference.kind]++
+            if (!json) print(io, paint(`${difference.kind === 'added' ? '+' : '~'} ${safeLine(path)}`))
+            if (!flags.dryRun) await apply(target, path, difference)
           }
-          counts[difference.kind]++
-          if (!json) print(io, `${difference.kind === 'added' ? '+' : '~'} ${safeLine(path)}`)
-          if (!flags.dryRun) await apply(target, path, difference)
+        } finally {
+          bar.stop()
         }
         unreadable.failIfAny()
         if (!flags.delete) return
         // Children follow their parents in `extra`.
         for (const path of extra.toReversed()) {
           counts.removed++
-          if (!json) print(io, `- ${safeLine(path)}`)
+          if (!json) print(io, paint(`- ${safeLine(path)}`))
           if (!flags.dryRun) await target.deleteTree(path, { signal: io.signal }).catch(ignoreMissing)
         }
       })

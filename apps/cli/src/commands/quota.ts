@@ -3,13 +3,13 @@ import type { Command } from 'commander'
 import { integer } from '../arguments.ts'
 import type { CommandModule, Context } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
-import { print, printJson } from '../io.ts'
+import { printJson } from '../io.ts'
 import { changeQuota, conflictingQuota, readQuota, removeQuota, type Quota } from '../session/quotas.ts'
 import { RequestError } from '../session/request-error.ts'
 import type { ClientSession } from '../session/client-session.ts'
 import { safeLine } from '../text/bytes.ts'
 import { QUOTA_ROOT } from '../text/quota.ts'
-import { table } from '../text/table.ts'
+import { printTable } from '../text/table.ts'
 
 /** `zabra quota`: lists, sets and deletes limits of subtrees. */
 export const quota: CommandModule = (program, context) => {
@@ -40,7 +40,7 @@ function list(command: Command, { io, options, session }: Context): void {
         formatLimit(limits.byteHardLimit),
       ])
       if (rows.length > 0)
-        print(io, ...table(['path', 'nodes', 'warn at', 'refuse at', 'bytes', 'warn at', 'refuse at'], rows))
+        printTable(io, ['path', 'nodes', 'warn at', 'refuse at', 'bytes', 'warn at', 'refuse at'], rows)
     })
 }
 

@@ -17,7 +17,7 @@ import type { CommandModule, Context } from '../context.ts'
 import { UsageError } from '../exit-codes.ts'
 import { withFolderLock } from '../files/find-files.ts'
 import { note, print, printJson } from '../io.ts'
-import { table } from '../text/table.ts'
+import { printTable } from '../text/table.ts'
 
 interface Flags {
   readonly renumber?: boolean
@@ -100,9 +100,9 @@ async function plan({ io, options }: Context, folders: readonly string[]): Promi
     String(acceptedEpoch ?? '-'),
     String(nodes),
   ])
+  printTable(io, ['folder', 'last zxid', 'current epoch', 'accepted epoch', 'nodes'], rows)
   print(
     io,
-    ...table(['folder', 'last zxid', 'current epoch', 'accepted epoch', 'nodes'], rows),
     '',
     `Go on with ${best.dataDir}: its history is the latest of these.`,
     hasQuorum

@@ -2,7 +2,7 @@ import { InvalidArgumentError } from 'commander'
 import type { CommandModule, Context } from '../context.ts'
 import { print, printJson } from '../io.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
-import { table } from '../text/table.ts'
+import { printTable } from '../text/table.ts'
 
 interface ListedSession {
   readonly id: string
@@ -82,7 +82,7 @@ async function list(
         ])
     after = page.next
   }
-  if (!json) print(io, ...table(['session', 'client', 'timeout ms', 'ephemerals', 'watches', 'last'], rows))
+  if (!json) printTable(io, ['session', 'client', 'timeout ms', 'ephemerals', 'watches', 'last'], rows)
 }
 
 function sessionId(text: string): string {

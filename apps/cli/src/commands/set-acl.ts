@@ -2,6 +2,7 @@ import { integer } from '../arguments.ts'
 import { UnreadableNodes, type CommandModule } from '../context.ts'
 import { UsageError } from '../exit-codes.ts'
 import { printJson } from '../io.ts'
+import { counted, progress } from '../progress.ts'
 import { mapConcurrent } from '@zabra/client'
 import { parseAcl } from '../text/acl.ts'
 
@@ -29,7 +30,15 @@ export const setAcl: CommandModule = (program, { io, options, session }) => {
         const paths: string[] = []
         for await (const node of zk.visit(path, { signal: io.signal, onUnreadable: unreadable.add }))
           paths.push(node.path)
-        for await (const _ of mapConcurrent(paths, (path) => zk.setACL(path, acl)));
+        const bar = progress(io, 'Changing', 'nodes', paths.length)
+        try {
+          for await (const _ of counted(
+            mapConcurrent(paths, (path) => zk.setACL(path, acl)),
+            bar,
+          ));
+        } finally {
+          bar.stop()
+        }
         return paths.length
       })
       if (options().json) printJson(io, { changed })

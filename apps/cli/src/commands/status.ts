@@ -1,12 +1,13 @@
 import type { CommandModule } from '../context.ts'
 import { ExitCode, Failure, toExit, UsageError } from '../exit-codes.ts'
-import { note, print, printJson, type Io } from '../io.ts'
+import { note, printJson, type Io } from '../io.ts'
 import { fourLetterWord, type ServerAddress } from '@zabra/client'
 import { resolveServers, formatServer } from '../session/address.ts'
 import type { ClientTransport } from '../session/transport.ts'
 import { isNotServing, isNotWhitelisted } from '../session/four-letter-word.ts'
 import { safeLine } from '../text/bytes.ts'
-import { table } from '../text/table.ts'
+import type { Style } from '../text/style.ts'
+import { printTable } from '../text/table.ts'
 
 /** State of a member; fields that it does not report are undefined. */
 interface Member {
@@ -53,7 +54,7 @@ export const status: CommandModule = (program, { io, options }) => {
       )
       io.signal.throwIfAborted()
       if (json) for (const member of members) printJson(io, jsonOf(member))
-      else print(io, ...table(head, members.map(row)))
+      else printTable(io, head, members.map(row), styleOfCell)
       for (const { server, refused } of members) {
         if (refused.length === 0) continue
         const pronoun = refused.length === 1 ? 'it' : 'them'
@@ -191,6 +192,16 @@ const numberOf = (text: string | undefined): number | undefined =>
   text === undefined || !Number.isFinite(Number(text)) ? undefined : Number(text)
 
 const head = ['server', 'mode', 'zxid', 'connections', 'queued', 'avg/max ms', 'nodes', 'version', 'health']
+
+/** Returns the style of a cell: the health is good, bad, or something between. */
+function styleOfCell(cells: readonly string[], column: number): Style | undefined {
+  if (head[column] !== 'health') return undefined
+  const health = cells[column]!
+  if (health === 'ok') return 'good'
+  return health.startsWith('ok') || health.startsWith('unknown') || health.startsWith('read-only')
+    ? 'warning'
+    : 'bad'
+}
 
 const row = (member: Member): string[] =>
   [

@@ -2,6 +2,7 @@ import { integer } from '../arguments.ts'
 import { UnreadableNodes, type CommandModule } from '../context.ts'
 import { print, printJson } from '../io.ts'
 import { safeLine } from '../text/bytes.ts'
+import { painter } from '../text/style.ts'
 
 /** `zabra tree`: draws a subtree. */
 export const tree: CommandModule = (program, { io, options, session }) => {
@@ -15,6 +16,7 @@ export const tree: CommandModule = (program, { io, options, session }) => {
       const { json } = options()
       await session(async (zk) => {
         const lines: boolean[] = []
+        const paint = painter(io, io.stdout)
         for await (const node of zk.visit(path, {
           signal: io.signal,
           onUnreadable: unreadable.add,
@@ -30,7 +32,10 @@ export const tree: CommandModule = (program, { io, options, session }) => {
           const name = node.depth === 0 ? node.path : node.path.slice(node.path.lastIndexOf('/') + 1)
           const stem = lines.slice(1, -1).map((last) => (last ? '    ' : '│   '))
           const branch = node.depth === 0 ? '' : node.isLast ? '└── ' : '├── '
-          print(io, `${stem.join('')}${branch}${safeLine(name)}${isEphemeral ? '  (ephemeral)' : ''}`)
+          print(
+            io,
+            `${paint('faint', stem.join('') + branch)}${safeLine(name)}${isEphemeral ? paint('warning', '  (ephemeral)') : ''}`,
+          )
         }
       })
       unreadable.failIfAny()

@@ -3,7 +3,8 @@ import { MemoryDisk, SeededRandom } from '@zabra/runtime'
 import { nodeCompression, nodeCryptography } from '@zabra/runtime/node'
 import { FolderTarget, writeBackup, type BackupSource } from '@zabra/server/backup'
 import { loadSettings, parseConfiguration } from '@zabra/server/settings'
-import { readdirSync, readFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { setupStage, stage } from '../testing/cli-fixture.ts'
@@ -11,6 +12,7 @@ import { checkBackups } from './check-backups.ts'
 import { checkConfiguration } from './check-configuration.ts'
 import { checkData } from './check-data.ts'
 import { checkMachine } from './check-machine.ts'
+import { checkAccessLists, checkMigration, startVariables } from './check-migration.ts'
 import { checkNetwork } from './check-network.ts'
 import { checkRunning } from './check-running.ts'
 import type { Finding } from './finding.ts'
@@ -230,6 +232,97 @@ describe('checkBackups', () => {
     expect(await idsOf(checkBackups(store, 2000))).toEqual(['backup-damaged'])
     await writeBackup({ ...store, key: undefined }, source, options)
     expect(await idsOf(checkBackups(store, 2000))).toEqual(['backup-plain'])
+  })
+})
+
+describe('checkMigration', () => {
+  const ensemble = 'server.1=a:1:2;3\nserver.2=b:1:2;3\nserver.3=c:1:2;3'
+  const check = (text: string, java = '', stores: Record<string, number[]> = {}) => {
+    const files = {
+      read: (path: string) => (path.endsWith('/myid') ? '1' : undefined),
+      resolve: (path: string) => path,
+    }
+    const environment = startVariables('/conf/zoo.cfg', undefined, (path) =>
+      path === '/conf/java.env' ? java : undefined,
+    )
+    const file = { name: 'zoo.cfg', text: `dataDir=/data\ndataLogDir=/logs\n${text}` }
+    const loaded = loadSettings({ file, environment, files })
+    return idsOf(
+      checkMigration('zoo.cfg', loaded, environment, (path) =>
+        stores[path] === undefined ? undefined : new Uint8Array(stores[path]),
+      ),
+    )
+  }
+
+  it('finds nothing in an ensemble without Java matters', async () => {
+    expect(await check(ensemble)).toEqual([])
+  })
+
+  it('finds a server alone, JMX, the heap, and stores of Java', async () => {
+    expect(await check('clientPort=2181')).toEqual(['one-server'])
+    expect(await check(ensemble, 'export JVMFLAGS="-Dcom.sun.management.jmxremote.port=9010"')).toEqual([
+      'jmx',
+    ])
+    expect(await check(ensemble, 'JMXPORT=9010\nSERVER_JVMFLAGS="$SERVER_JVMFLAGS -Xmx4g"')).toEqual([
+      'jmx',
+      'java-heap',
+    ])
+    const stores = `${ensemble}\nsecureClientPort=2281\nssl.keyStore.location=/k\nssl.trustStore.location=/t`
+    expect(await check(stores, '', { '/k': [0xfe, 0xed, 0xfe, 0xed], '/t': [0x30] })).toEqual(['store-jks'])
+    expect(await check(stores, '', { '/k': [0x30] })).toEqual(['store-elsewhere'])
+  })
+
+  it('takes Java options as settings, and other ones in their place', () => {
+    const read = (): string => 'export JVMFLAGS="-Dzookeeper.skipACL=yes ${MORE}"\n# JMXPORT=1\n'
+    expect(startVariables('/conf/zoo.cfg', undefined, read)).toEqual({ JVMFLAGS: '-Dzookeeper.skipACL=yes' })
+    expect(startVariables('/conf/zoo.cfg', '-Xmx1g', read)['JVMFLAGS']).toBe('-Xmx1g')
+  })
+})
+
+describe('zabra doctor --migrate', () => {
+  const folder = (): string => mkdtempSync(join(tmpdir(), 'zabra-migrate-'))
+
+  it('reads configuration, Java options and data of Apache ZooKeeper, and prints the steps', async () => {
+    const conf = folder()
+    const config = join(conf, 'zoo.cfg')
+    const lines = ['tickTime=2000', 'initLimit=10', 'syncLimit=5', `dataDir=${join(stage.folder, 'data')}`]
+    const members = [1, 2, 3].map((id) => `server.${id}=zk${id}.example:2888:3888;2181`)
+    writeFileSync(join(stage.folder, 'data', 'myid'), '1')
+    writeFileSync(config, [...lines, ...members, 'largeRequestThreshold=100000'].join('\n'))
+    writeFileSync(join(conf, 'java.env'), 'export JVMFLAGS="-Dzookeeper.skipACL=yes"\n')
+    await stage.server.snapshot()
+    const { code, out } = await stage.run(['doctor', '--migrate', config])
+    expect(code).toBe(2)
+    expect(out).toContain('error configuration: ')
+    expect(out).toContain('largeRequestThreshold')
+    writeFileSync(config, [...lines, ...members].join('\n'))
+    const { code: next, out: found } = await stage.run(['doctor', '--migrate', config])
+    expect(next).toBe(2)
+    expect(found).toContain('error skip-acl: ')
+    expect(found).toMatch(/What to do:\n1\. .*server\.2, server\.3[^]*leader last[^]*zabra-server .*zoo\.cfg/)
+    const json = await stage.run(['doctor', '--migrate', config, '--java-options', '', '--json'])
+    const last = JSON.parse(json.out.trimEnd().split('\n').at(-1)!) as { steps: string[] }
+    expect(last.steps.length).toBeGreaterThan(4)
+    expect(json.out).not.toContain('"severity":"error"')
+  })
+
+  it('names entries of access lists that mean nothing, or a Kerberos principal', async () => {
+    const node = (path: string, scheme: string, id: string) => ({
+      path,
+      acl: [{ perms: 31, id: { scheme, id } }],
+    })
+    const nodes = [
+      node('/a', 'hosts', 'x'),
+      node('/b', 'sasl', 'bob/host@REALM'),
+      node('/c', 'world', 'anyone'),
+      node('/d', 'sasl', 'bob'),
+    ]
+    expect(await idsOf(checkAccessLists(nodes))).toEqual(['acl-scheme', 'kerberos-identity'])
+    expect(await idsOf(checkAccessLists(nodes.slice(2)))).toEqual([])
+  })
+
+  it('refuses --java-options without it', async () => {
+    expect((await stage.run(['doctor', '--java-options', '-Xmx1g'])).err).toContain('belongs to --migrate')
   })
 })
 

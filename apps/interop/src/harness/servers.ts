@@ -108,6 +108,8 @@ export class Server {
   readonly #options: ServerOptions
   #child: ChildProcess | undefined
   #output = ''
+  /** Its configuration file; empty before the first start. */
+  configFile = ''
 
   private constructor(options: ServerOptions, port: number, dataDir: string) {
     this.kind = options.kind
@@ -143,6 +145,7 @@ export class Server {
 
   async start(): Promise<void> {
     const file = join(scratch('config'), 'zoo.cfg')
+    this.configFile = file
     const settings: Record<string, string | number> = {
       tickTime: 2000,
       dataDir: this.dataDir,

@@ -48,6 +48,7 @@ export interface ServerReport {
   readonly stats: ServerStats
   readonly audit: AuditLog | undefined
   readonly slowRequests: Pick<ClientService['slowRequests'], 'newestFirst'>
+  readonly topRequests: Pick<ClientService['topRequests'], 'look'>
   readonly connections: Iterable<ConnectionReport> & {
     readonly size: number
     ofSession(id: SessionId): ConnectionReport | undefined

@@ -32,6 +32,7 @@ import { SessionExpiry } from './session-expiry.ts'
 import { SlicedWork } from './sliced-work.ts'
 import { SessionUsers } from './session-users.ts'
 import { SlowRequests } from './slow-requests.ts'
+import { TopRequests } from './top-requests.ts'
 import { ServerStats } from './stats.ts'
 import { TokenBucket } from './token-bucket.ts'
 import { TurnShares } from './turn-shares.ts'
@@ -123,6 +124,7 @@ export class ClientService {
   readonly memory: MemoryBudget
   readonly refusals: RefusalLog
   readonly slowRequests: SlowRequests
+  readonly topRequests: TopRequests
   readonly expiry: SessionExpiry
   readonly sessionUsers: SessionUsers
   readonly flushQueue = new FlushQueue((action) => this.runLater(action))
@@ -182,6 +184,7 @@ export class ClientService {
     this.passwords = passwords
     this.connections = new ConnectionRegistry({ ...settings, maxDescriptors: system.fileDescriptors().max })
     this.refusals = new RefusalLog(platform)
+    this.topRequests = new TopRequests(clock)
     this.slowRequests = new SlowRequests({
       clock,
       logger,

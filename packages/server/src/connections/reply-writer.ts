@@ -7,6 +7,7 @@ import type { AcceptedWrite } from '../pipeline/index.ts'
 import type { Flushable, FlushQueue } from './flush-queue.ts'
 import type { SlowClient, SlowRequests } from './slow-requests.ts'
 import type { ServerStats } from './stats.ts'
+import type { TopRequests } from './top-requests.ts'
 
 /** A connection with so many buffered bytes is flushed before the end of the turn. */
 const FLUSH_BYTES = 256 * 1024
@@ -44,6 +45,7 @@ export interface ReplyContext {
   readonly flushQueue: FlushQueue
   readonly stats: ServerStats
   readonly slowRequests: SlowRequests
+  readonly topRequests: TopRequests
 }
 
 /** Writes replies and watch events into the buffer of one connection, which is flushed at the end of the turn. */
@@ -139,7 +141,8 @@ export class ReplyWriter {
     if (took > own.maxLatency) own.maxLatency = took
     own.totalLatency += took
     latency.add(took)
-    const { stats, slowRequests } = this.#context
+    const { stats, slowRequests, topRequests } = this.#context
+    if (topRequests.isCounting) topRequests.replied(this.#channel, own.lastXid, size, took)
     if (took >= slowRequests.limitMs)
       slowRequests.note(this.#channel, { type, err: this.#err, tookMs: took, replyBytes: size, write })
     stats.requests.count(type, this.#err)

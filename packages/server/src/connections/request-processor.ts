@@ -110,6 +110,9 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     const reader = this.#reader.reset(bytes, start, end)
     const xid = reader.int()
     const type = reader.int()
+    const { topRequests } = this.#service
+    if (topRequests.isCounting)
+      topRequests.received(this.#client, xid, type, bytes, start + HEADER_BYTES, end)
     if (type === OpCode.auth || type === OpCode.sasl) return this.#authenticate(xid, type, reader)
     if (!auth.isSatisfiedBy(this.#client.identities)) {
       this.#replyError(xid, type, 0, ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH, turnTime)

@@ -27,6 +27,8 @@ export interface ApiRoute {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly role: AdminRole
   readonly summary: string
+  /** The parameters of the query, with their JSON schemas. */
+  readonly query?: Readonly<Record<string, object>>
   /** The statuses of answers, beside those of refusals. */
   readonly statuses: readonly number[]
   readonly run: (call: ApiCall) => HttpResponse | Promise<HttpResponse>

@@ -1,6 +1,7 @@
 import { formatZxid } from '@zabra/protocol'
-import type { HttpResponse } from '@zabra/runtime'
+import type { HttpRequest, HttpResponse } from '@zabra/runtime'
 import { formatSessionId } from '../../connections/log-context.ts'
+import { TOP_KINDS, TOP_MEASURES } from '../../connections/top-requests.ts'
 import type { SessionId } from '../../core/types.ts'
 import { FULL_VERSION } from '../../version.ts'
 import type { AdminTarget } from '../admin-target.ts'
@@ -18,6 +19,8 @@ import { DEFAULT_PAGE, MAX_PAGE } from './session-pages.ts'
 const MAX_DRAIN_SECONDS = 3600
 /** Longest time of a level of the log in seconds. */
 const MAX_LEVEL_SECONDS = 86_400
+const DEFAULT_TOP = 20
+const MAX_TOP = 256
 
 const SESSION = /^\/([\da-f]{1,16})$/
 
@@ -36,6 +39,10 @@ export const apiRoutes: readonly ApiRoute[] = [
     method: 'GET',
     role: 'view',
     summary: `Lists sessions: at most \`limit\` (${DEFAULT_PAGE} by default, up to ${MAX_PAGE}) of those after the session \`after\`.`,
+    query: {
+      limit: { type: 'integer', minimum: 1, maximum: MAX_PAGE, default: DEFAULT_PAGE },
+      after: { type: 'string', pattern: '^0x[0-9a-f]{1,16}$' },
+    },
     statuses: [200, 400, 410, 503],
     run: (call) =>
       withService(call, (server) => call.answers.result(call.sessionPages.page(server, call.request))),
@@ -86,6 +93,21 @@ export const apiRoutes: readonly ApiRoute[] = [
     statuses: [200, 503],
     run: (call) =>
       withService(call, ({ slowRequests }) => json(200, { requests: [...slowRequests.newestFirst()] })),
+  },
+  {
+    path: '/api/v1/top',
+    method: 'GET',
+    role: 'view',
+    summary:
+      'Lists what has used this server most in the last minute, from the entry `offset` on. The first request starts to count; counting ends a minute after the last one.',
+    query: {
+      by: { enum: TOP_KINDS, default: TOP_KINDS[0] },
+      sort: { enum: TOP_MEASURES, default: TOP_MEASURES[0] },
+      limit: { type: 'integer', minimum: 1, maximum: MAX_TOP, default: DEFAULT_TOP },
+      offset: { type: 'integer', minimum: 0, default: 0 },
+    },
+    statuses: [200, 400, 503],
+    run: (call) => withService(call, (server) => listTop(server, call.request)),
   },
   {
     path: '/api/v1/log-level',
@@ -204,6 +226,27 @@ const noSession = (id: SessionId): HttpResponse =>
     `This server has no session, or no connection of one, with the id ${formatSessionId(id)}.`,
   )
 
+// Top
+
+function listTop({ topRequests }: ServerReport, { query }: HttpRequest): HttpResponse {
+  const by = TOP_KINDS.find((kind) => kind === (query.get('by') ?? TOP_KINDS[0]))
+  const sort = TOP_MEASURES.find((measure) => measure === (query.get('sort') ?? TOP_MEASURES[0]))
+  const [limit, offset] = [Number(query.get('limit') ?? DEFAULT_TOP), Number(query.get('offset') ?? 0)]
+  const isPage = Number.isInteger(limit) && limit >= 1 && limit <= MAX_TOP
+  if (by === undefined || sort === undefined || !isPage || !Number.isInteger(offset) || offset < 0)
+    return problem(
+      400,
+      'The query is not understood',
+      `Expected by=${TOP_KINDS.join('|')}, sort=${TOP_MEASURES.join('|')}, limit from 1 to ${MAX_TOP}, offset from 0.`,
+    )
+  const { windowMs, operations, bytes, timeMs, entries } = topRequests.look(by, sort)
+  const next = offset + limit < entries.length ? offset + limit : null
+  const page = entries
+    .slice(offset, offset + limit)
+    .map(({ key, operations, bytes, timeMs, overcount }) => ({ key, operations, bytes, timeMs, overcount }))
+  return json(200, { by, sort, windowMs, operations, bytes, timeMs, entries: page, next })
+}
+
 // Drain
 
 /** Starts a drain, in which connections are closed within `seconds`; none by default. */
@@ -245,22 +288,24 @@ async function setLogLevel({ logLevel, request }: ApiCall): Promise<HttpResponse
 
 function openApi(): object {
   const paths: Record<string, Record<string, object>> = {}
-  for (const { path, method, role, summary, statuses } of apiRoutes) {
+  for (const { path, method, role, summary, statuses, query = {} } of apiRoutes) {
     const refusals = role === 'health' ? [] : [401, 403, 421, 429]
     const responses = [...statuses, ...refusals].map((status) => [
       status,
       { description: describeStatus(status) },
     ])
-    const parameters = path.includes('{session}')
-      ? [
-          {
-            name: 'session',
-            in: 'path',
-            required: true,
-            schema: { type: 'string', pattern: '^0x[0-9a-f]{1,16}$' },
-          },
-        ]
-      : []
+    const parameters: object[] = Object.entries(query).map(([name, schema]) => ({
+      name,
+      in: 'query',
+      schema,
+    }))
+    if (path.includes('{session}'))
+      parameters.push({
+        name: 'session',
+        in: 'path',
+        required: true,
+        schema: { type: 'string', pattern: '^0x[0-9a-f]{1,16}$' },
+      })
     const operation = {
       summary,
       'x-role': role,

@@ -1,0 +1,281 @@
+import { OpCode } from '@zabra/protocol'
+import type { Clock } from '@zabra/runtime'
+import { userNames } from '../audit/index.ts'
+import type { SlowClient } from './slow-requests.ts'
+import { formatSessionId } from './log-context.ts'
+import { SpaceSaving, type HeavyKey, type Usage } from './space-saving.ts'
+
+export const TOP_KINDS = ['path', 'session', 'address', 'identity'] as const
+export type TopKind = (typeof TOP_KINDS)[number]
+export const TOP_MEASURES = ['operations', 'bytes', 'time'] as const
+export type TopMeasure = (typeof TOP_MEASURES)[number]
+
+/** The busiest keys of one kind over the last minute, the heaviest first. */
+export interface TopReport extends Usage {
+  /** Milliseconds that the figures cover. */
+  readonly windowMs: number
+  readonly entries: readonly HeavyKey[]
+}
+
+/** Keys that a slice keeps for each kind and measure. */
+const KEPT = 256
+const SLICES = 6
+const SLICE_MS = 10_000
+/** How long requests are counted after the last look. */
+const LOOK_MS = 60_000
+/** Above so many requests a second only one in `SAMPLE` is counted, for all of them. */
+const SAMPLED_RATE = 50_000
+const SAMPLE = 8
+/** Longest key in bytes; a longer path is cut. */
+const MAX_KEY_BYTES = 512
+/** Requests without a reply of which the path is kept. */
+const MAX_PENDING = 10_000
+/** Bytes of the header of a part in a multi. */
+const MULTI_HEADER_BYTES = 9
+
+/** Requests whose body begins with a path. */
+const WITH_PATH: ReadonlySet<number> = new Set([
+  OpCode.create,
+  OpCode.create2,
+  OpCode.createContainer,
+  OpCode.createTTL,
+  OpCode.delete,
+  OpCode.deleteContainer,
+  OpCode.exists,
+  OpCode.getData,
+  OpCode.setData,
+  OpCode.getACL,
+  OpCode.setACL,
+  OpCode.getChildren,
+  OpCode.getChildren2,
+  OpCode.getAllChildrenNumber,
+  OpCode.getEphemerals,
+  OpCode.sync,
+  OpCode.check,
+  OpCode.checkWatches,
+  OpCode.removeWatches,
+  OpCode.addWatch,
+])
+
+/** A request without a reply. */
+interface PendingRequest {
+  readonly path: string | undefined
+  readonly bytes: number
+  /** Requests that it stands for. */
+  readonly operations: number
+}
+
+/** The keys of a connection, and its requests without a reply by their xids. */
+interface CountedClient {
+  readonly identities: SlowClient['identities']
+  readonly session: string
+  readonly address: string
+  readonly identity: string
+  readonly pending: Map<number, PendingRequest>
+}
+
+/**
+ * Counts the requests of clients by path, session, address and identity, while an operator looks: from one call of `look` to a
+ * minute after the last one. Until then, and after that, `isCounting` is false and it holds nothing.
+ */
+export class TopRequests {
+  isCounting = false
+  readonly #clock: Clock
+  #startedAt = 0
+  #endsAt = 0
+  #slices: Slice[] = []
+  #clients = new WeakMap<SlowClient, CountedClient>()
+  #pending = 0
+  #second = 0
+  #inSecond = 0
+  #isSampling = false
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** Starts or goes on to count, and returns what has been counted. */
+  look(kind: TopKind, measure: TopMeasure): TopReport {
+    const now = this.#clock.monotonic()
+    this.#endIfUnwatched(now)
+    this.#endsAt = now + LOOK_MS
+    if (!this.isCounting) {
+      this.isCounting = true
+      this.#startedAt = now
+    }
+    this.#dropOldSlices(now)
+    // A seventh slice pushes out the first one, which may be less than a minute old.
+    const isFull = this.#slices.length === SLICES
+    const from = isFull ? this.#slices[0]!.startedAt : Math.max(this.#startedAt, now - SLICES * SLICE_MS)
+    return {
+      ...totalOf(this.#slices),
+      windowMs: Math.round(now - from),
+      entries: merge(this.#slices.map((slice) => slice.sketches[kind][measure])),
+    }
+  }
+
+  /** Notes a request that has been received: its body, from `start` to `end`, follows the xid and the op code. */
+  received(
+    client: SlowClient,
+    xid: number,
+    type: number,
+    bytes: Uint8Array,
+    start: number,
+    end: number,
+  ): void {
+    if (type === OpCode.ping) return
+    const now = this.#clock.monotonic()
+    if (this.#endIfUnwatched(now) || this.#isLeftOut(now)) return
+    if (this.#pending >= MAX_PENDING) {
+      this.#clients = new WeakMap()
+      this.#pending = 0
+    }
+    const { pending } = this.#countedClient(client)
+    if (!pending.has(xid)) this.#pending++
+    const operations = this.#isSampling ? SAMPLE : 1
+    pending.set(xid, { path: pathIn(type, bytes, start, end), bytes: end - start, operations })
+  }
+
+  /** Counts a request with its reply of `bytes`, `tookMs` after its receipt. */
+  replied(client: SlowClient, xid: number, bytes: number, tookMs: number): void {
+    const counted = this.#clients.get(client)
+    const request = counted?.pending.get(xid)
+    if (request === undefined) return
+    counted!.pending.delete(xid)
+    this.#pending--
+    const { session, address, identity } = counted!
+    const { path, operations } = request
+    const usage = { operations, bytes: operations * (request.bytes + bytes), timeMs: operations * tookMs }
+    this.#currentSlice(this.#clock.monotonic()).add({ path, session, address, identity }, usage)
+  }
+
+  #endIfUnwatched(now: number): boolean {
+    if (!this.isCounting || now < this.#endsAt) return false
+    this.isCounting = false
+    this.#slices = []
+    this.#clients = new WeakMap()
+    this.#pending = 0
+    return true
+  }
+
+  /** Whether a request is none of the sample. */
+  #isLeftOut(now: number): boolean {
+    this.#inSecond++
+    if (now - this.#second >= 1000) {
+      this.#isSampling = this.#inSecond > SAMPLED_RATE
+      this.#second = now
+      this.#inSecond = 0
+    }
+    return this.#isSampling && this.#inSecond % SAMPLE !== 0
+  }
+
+  #countedClient(client: SlowClient): CountedClient {
+    const known = this.#clients.get(client)
+    const { identities } = client
+    if (known?.identities === identities) return known
+    const counted = {
+      identities,
+      session: formatSessionId(client.sessionId),
+      address: client.host,
+      identity: userNames(identities).join(',').slice(0, MAX_KEY_BYTES),
+      pending: known?.pending ?? new Map<number, PendingRequest>(),
+    }
+    this.#clients.set(client, counted)
+    return counted
+  }
+
+  #currentSlice(now: number): Slice {
+    const last = this.#slices.at(-1)
+    if (last !== undefined && now - last.startedAt < SLICE_MS) return last
+    this.#dropOldSlices(now)
+    const slice = new Slice(now)
+    this.#slices.push(slice)
+    if (this.#slices.length > SLICES) this.#slices.shift()
+    return slice
+  }
+
+  #dropOldSlices(now: number): void {
+    this.#slices = this.#slices.filter(({ startedAt }) => now - startedAt < SLICES * SLICE_MS)
+  }
+}
+
+type Sketches = Readonly<Record<TopKind, Readonly<Record<TopMeasure, SpaceSaving>>>>
+
+/** What was counted in ten seconds. */
+class Slice {
+  readonly startedAt: number
+  readonly sketches: Sketches = {
+    path: createSketches(),
+    session: createSketches(),
+    address: createSketches(),
+    identity: createSketches(),
+  }
+  operations = 0
+  bytes = 0
+  timeMs = 0
+
+  constructor(startedAt: number) {
+    this.startedAt = startedAt
+  }
+
+  add(keys: Readonly<Record<TopKind, string | undefined>>, usage: Usage): void {
+    this.operations += usage.operations
+    this.bytes += usage.bytes
+    this.timeMs += usage.timeMs
+    for (const kind of TOP_KINDS) {
+      const key = keys[kind]
+      if (key === undefined) continue
+      const { operations, bytes, time } = this.sketches[kind]
+      operations.add(key, usage.operations, usage)
+      bytes.add(key, usage.bytes, usage)
+      time.add(key, usage.timeMs, usage)
+    }
+  }
+}
+
+const createSketches = (): Readonly<Record<TopMeasure, SpaceSaving>> => ({
+  operations: new SpaceSaving(KEPT),
+  bytes: new SpaceSaving(KEPT),
+  time: new SpaceSaving(KEPT),
+})
+
+function totalOf(slices: readonly Slice[]): Usage {
+  const total = { operations: 0, bytes: 0, timeMs: 0 }
+  for (const { operations, bytes, timeMs } of slices) {
+    total.operations += operations
+    total.bytes += bytes
+    total.timeMs += timeMs
+  }
+  return total
+}
+
+/** Returns the keys of several sketches, the heaviest first. */
+function merge(sketches: readonly SpaceSaving[]): HeavyKey[] {
+  const merged = new Map<string, HeavyKey>()
+  for (const sketch of sketches)
+    for (const one of sketch.keys) {
+      const sum = merged.get(one.key)
+      if (sum === undefined) merged.set(one.key, { ...one })
+      else {
+        sum.weight += one.weight
+        sum.overcount += one.overcount
+        sum.operations += one.operations
+        sum.bytes += one.bytes
+        sum.timeMs += one.timeMs
+      }
+    }
+  return [...merged.values()].toSorted((a, b) => b.weight - a.weight)
+}
+
+const decoder = new TextDecoder()
+
+/** Returns the path in a request, or in the first part of a multi; undefined when it has none. */
+function pathIn(type: number, bytes: Uint8Array, start: number, end: number): string | undefined {
+  const isMulti = type === OpCode.multi || type === OpCode.multiRead
+  if (!isMulti && !WITH_PATH.has(type)) return undefined
+  const at = isMulti ? start + MULTI_HEADER_BYTES : start
+  if (at + 4 > end) return undefined
+  const length = new DataView(bytes.buffer, bytes.byteOffset + at, 4).getInt32(0)
+  if (length <= 0 || at + 4 + length > end) return undefined
+  return decoder.decode(bytes.subarray(at + 4, at + 4 + Math.min(length, MAX_KEY_BYTES)))
+}
