@@ -2,6 +2,14 @@
 export { encodePacket, NO_ZXID, packetName, PacketSplitter, PacketType, writePacket } from './packets.ts'
 export type { PacketSplitterOptions, QuorumPacket } from './packets.ts'
 export * from './payloads.ts'
+export * from './stop-permit.ts'
+export {
+  decodeMemberExtension,
+  encodeMemberExtension,
+  MEMBER_EXTENSION_BYTES,
+  withExtension,
+} from './member-extension.ts'
+export type { MemberExtension } from './member-extension.ts'
 export { CommittedWindow, isNextZxid, MIN_WINDOW } from './committed-window.ts'
 export type { DiskRange, SyncPlan, SyncSources } from './sync-plan.ts'
 export type { ConnectionId, LeaderInput, LeaderOptions, LeaderWork, StepDownReason } from './leader-types.ts'
