@@ -81,6 +81,8 @@ describe('zabra member', () => {
     [['member', 'remove', '1'], 2, 'Expected a configuration with at least 1 participants, got one with 0.'],
     [['member', 'add', '4=127.0.0.1:1:2:observer;3'], 7, 'No permission for the request. Give an identity'],
     [['transfer'], 7, 'The operation needs the role operate'],
+    [['drain'], 7, 'The operation needs the role operate'],
+    [['drain', '--wait', 'x'], 2, 'Expected a time from 0 to 3600000 ms'],
     [['session', 'kill', '0x1'], 7, 'The operation needs the role operate'],
     [['session', 'kill', 'first'], 2, 'Expected a session id in hexadecimal'],
   ])('%j is refused with what to do', async (argv, exitCode, message) => {
@@ -93,6 +95,18 @@ describe('zabra transfer', () => {
   it('says that no member can take over', async () => {
     const { code, err } = await run('transfer', ...ADMIN)
     expect([code, err]).toEqual([9, expect.stringContaining('No member can take over.')])
+  })
+})
+
+describe('zabra drain', () => {
+  it('waits for leave, drains the server, and ends that again', async () => {
+    expect(await succeed('drain', '--over', '0', '--for', '10s')).toBe(
+      'server 1 may be stopped within 10 s\n',
+    )
+    expect(JSON.parse(await succeed('drain', '--over', '0', '--json'))).toEqual({ id: 1, seconds: 120 })
+    expect((await run('cluster', 'status')).out).toContain('draining: accepts no new sessions')
+    expect(await succeed('drain', '--end')).toBe('the server accepts sessions again\n')
+    expect((await run('cluster', 'status')).code).toBe(0)
   })
 })
 

@@ -1,4 +1,4 @@
-import { cpSync, writeFileSync } from 'node:fs'
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { CommandRun, setupStage, stage, type RunResult } from './testing/cli-fixture.ts'
@@ -45,9 +45,24 @@ describe('zabra recover force', () => {
     const argv = ['recover', 'force', copy, '--members', '3', '--config', config]
     expect((await run(...argv)).out).toContain('This cannot be undone')
     const { out, err, code } = await run(...argv, '--yes')
-    expect([code, err]).toEqual([0, expect.stringContaining('of every other former member away')])
+    expect([code, err]).toEqual([
+      0,
+      expect.stringContaining('run zabra recover adopt on the data folder of every other'),
+    ])
     expect(out).toMatch(/^The ensemble has the members 3 now, from 0x200000001 on; snapshot\.200000001 holds/)
     expect((await run('snapshot', copy, '--path', '/kept')).out).toContain('/kept 0 bytes')
+  })
+
+  it('makes an ensemble of its own, into which adopt lets a former member', async () => {
+    const [copy, former] = [join(stage.folder, 'forced-again'), join(stage.folder, 'former')]
+    for (const folder of [copy, former]) cpSync(data, folder, { recursive: true })
+    await run('recover', 'force', copy, '--members', '3', '--config', config, '--yes')
+    expect(readFileSync(join(copy, 'version-2', 'zabra.cluster'), 'latin1')).toMatch(/^1-[\da-f]{32}\n$/)
+    expect((await run('recover', 'adopt', former)).out).toContain('With --yes it is empty')
+    const { out, err, code } = await run('recover', 'adopt', former, '--yes')
+    expect([code, err]).toEqual([0, expect.stringContaining('let its zoo.cfg name the members')])
+    expect(out).toContain('The member is empty; its former files are in')
+    expect(readdirSync(join(former, 'version-2')).toSorted()).toEqual(['distrusted', 'set-aside'])
   })
 
   it.each([

@@ -4,6 +4,7 @@ import { AuditLog } from './audit/index.ts'
 import { loadSessionPasswords, openDatabase, SharedSessionSecret } from './database/index.ts'
 import { Member } from './ensemble/member.ts'
 import { Membership } from './ensemble/membership.ts'
+import { readClusterId } from './persistence/index.ts'
 import type { Server } from './server-types.ts'
 import { sharesSessionSecret, type ServerSettings } from './settings/index.ts'
 
@@ -47,9 +48,11 @@ async function startMember(
         hasSessions: database.sessions.size > 0,
       }))
     const membership = await Membership.load(settings, platform)
+    const clusterId = await readClusterId(platform.disk, database.folders.snapshots)
     const member = new Member(settings, platform, {
       database,
       membership,
+      clusterId,
       passwords,
       sharedSecret,
       admin,

@@ -5,5 +5,11 @@ const COMPATIBLE_WITH = '3.9.5'
 /** The day of the release, since the reference shows one. */
 const BUILT = '2026-11-21 00:00 UTC'
 
+/**
+ * The feature level: the newest formats and packets that this release reads. Raised by a release that adds one, which members use only
+ * once all of them are at that level.
+ */
+export const FEATURE_LEVEL = 1
+
 /** The version as four-letter words show it; clients read the three numbers at its start. */
 export const FULL_VERSION = `${COMPATIBLE_WITH}-zabra-${VERSION}, built on ${BUILT}`

@@ -1,5 +1,6 @@
 import { formatZxid } from '@zabra/protocol'
 import {
+  abandonData,
   compareStates,
   forceMembers,
   parseConfiguration,
@@ -69,6 +70,14 @@ export const recover: CommandModule = (program, context) => {
     .option('--yes', 'do it; it is explained only otherwise')
     .addHelpText('after', FORCE_HELP)
     .action((folder: string, flags: ForceFlags) => force(context, folder, flags))
+
+  command
+    .command('adopt')
+    .description('empty a stopped member, so that it may join an ensemble that was recovered without it')
+    .argument('<folder>', 'the data folder (dataDir) of the former member')
+    .option('--log-folder <folder>', 'the folder of the logs (dataLogDir), where that is another one')
+    .option('--yes', 'do it; it is explained only otherwise')
+    .action((folder: string, flags: AdoptFlags) => adopt(context, folder, flags))
 }
 
 const hex = (zxid: number): string => `0x${formatZxid(zxid)}`
@@ -119,9 +128,33 @@ interface ForceFlags {
 }
 
 const FORCE_HELP = `
-The lost members must never start again on their data: two of them may be a quorum of the former
-ensemble, and serve clients beside the new one. Before a lost machine comes back, move its version-2 and
-zoo.cfg.dynamic.* away; then add it as a new member.`
+A lost member that comes back stops once it reaches a member of the recovered ensemble; until then lost
+members that are a quorum of the former ensemble could serve clients beside it. Before a lost machine
+comes back, run zabra recover adopt on its data folder; then add it as a new member.`
+
+interface AdoptFlags {
+  readonly logFolder?: string
+  readonly yes?: boolean
+}
+
+async function adopt({ io, options }: Context, dataDir: string, flags: AdoptFlags): Promise<void> {
+  const { logFolder: dataLogDir = dataDir, yes } = flags
+  const tools = toolsOf(io)
+  if (yes !== true) {
+    const { lastZxid, nodes } = await readMemberState({ dataDir, dataLogDir }, tools)
+    return print(
+      io,
+      `${dataDir} has ${nodes} nodes up to ${hex(lastZxid)}. With --yes it is empty, and the member receives everything from the leader that it finds.`,
+      `The former files are kept in ${VERSION_FOLDER}/set-aside. Writes that only this member has are not in the ensemble.`,
+    )
+  }
+  const { folder } = await withFolderLock(io, join(dataDir, VERSION_FOLDER, 'snapshot'), () =>
+    abandonData({ dataDir, dataLogDir }, tools),
+  )
+  if (options().json) return printJson(io, { folder })
+  print(io, `The member is empty; its former files are in ${folder}.`)
+  note(io, 'let its zoo.cfg name the members of the recovered ensemble, add it there, and start it')
+}
 
 async function force({ io, options }: Context, dataDir: string, flags: ForceFlags): Promise<void> {
   const { members, config, logFolder: dataLogDir = dataDir, yes } = flags
@@ -132,12 +165,12 @@ async function force({ io, options }: Context, dataDir: string, flags: ForceFlag
     print(
       io,
       `${dataDir} has ${nodes} nodes up to ${hex(lastZxid)}. With --yes it goes on with the members ${members.join(', ')} alone.`,
-      'This cannot be undone: later transactions of other members are lost, and they must not start on their data again.',
+      'This cannot be undone: later transactions of other members are lost, and they need zabra recover adopt before they start again.',
     )
     return
   }
   const forced = await withFolderLock(io, join(dataDir, VERSION_FOLDER, 'snapshot'), () =>
-    forceMembers({ dataDir, dataLogDir }, members, { ...tools, known }),
+    forceMembers({ dataDir, dataLogDir }, members, { ...tools, random: io.platform.random, known }),
   )
   const lines = [...forced.configuration.members.keys()]
   if (options().json)
@@ -155,7 +188,7 @@ async function force({ io, options }: Context, dataDir: string, flags: ForceFlag
       ? 'Start this member.'
       : `Copy ${VERSION_FOLDER} and zoo.cfg.dynamic.* to the other members that go on, then start all of them.`,
   )
-  note(io, 'move version-2 and zoo.cfg.dynamic.* of every other former member away before it starts again')
+  note(io, 'run zabra recover adopt on the data folder of every other former member before it starts again')
 }
 
 const toolsOf = ({ platform: { disk, compression } }: Context['io']) => ({

@@ -1,6 +1,7 @@
 import type { Platform } from '@zabra/runtime'
 import type { EnsembleConfiguration, ServerId } from '../core/quorum/index.ts'
 import type { Zxid } from '../core/types.ts'
+import type { StopPermitResult } from '../core/zab/index.ts'
 import type { RawTxn } from '../persistence/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import type { DirectoryReport, ServerReport } from './server-report.ts'
@@ -45,6 +46,12 @@ export interface AdminTarget {
   drain(ms: number): void
   /** Ends `drain`: accepts sessions again. */
   undrain(): void
+  /** Asks the leader for leave to stop within `ms`. */
+  requestStop(ms: number): Promise<StopPermitResult>
+  /** Gives the permit to stop back. */
+  releaseStop(): void
+  /** How long a permit to stop is still held, in milliseconds; 0 without one. */
+  readonly stopPermitMs: number
   /** Takes a snapshot. Resolves to whether it is on disk; a failure is logged. */
   takeSnapshot(): Promise<boolean>
   /** Begins to hand leadership over. Returns false on a server that does not lead, or if no member could take over. */

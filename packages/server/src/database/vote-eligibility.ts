@@ -1,5 +1,6 @@
 import type { Disk, Logger, Platform } from '@zabra/runtime'
 import {
+  DISTRUSTED_FILE,
   finishReplacement,
   logsIn,
   RecoveryError,
@@ -9,8 +10,6 @@ import {
 } from '../persistence/index.ts'
 import type { DatabaseSettings } from './types.ts'
 
-/** Name of the file in `version-2` that marks data with which the member must not vote. Apache ZooKeeper ignores it. */
-const MARKER = 'distrusted'
 /** Name of the file that allows a member to start without data (disk-format 2.5). */
 const INITIALIZE = 'initialize'
 
@@ -34,7 +33,7 @@ export class VoteEligibility {
 
   /** Reads the record; call it before the files are read. Sets the files aside if the member is not eligible. */
   static async open(platform: Platform, folders: DataFolders): Promise<VoteEligibility> {
-    const isMarked = await platform.disk.exists(`${folders.snapshots}/${MARKER}`)
+    const isMarked = await platform.disk.exists(`${folders.snapshots}/${DISTRUSTED_FILE}`)
     const eligibility = new VoteEligibility(platform, folders, !isMarked)
     if (isMarked) await eligibility.#setAside('a leader must send all data again')
     return eligibility
@@ -42,11 +41,11 @@ export class VoteEligibility {
 
   /** Rejects with a `RecoveryError` for a standalone server that finds the marker: it has no leader and must not start empty. */
   static async rejectStandalone({ disk }: Platform, { snapshots }: DataFolders): Promise<void> {
-    if (!(await disk.exists(`${snapshots}/${MARKER}`))) return
+    if (!(await disk.exists(`${snapshots}/${DISTRUSTED_FILE}`))) return
     throw new RecoveryError(
       'Expected data of a standalone server, got those of a member that waits for a leader to send it everything',
       snapshots,
-      `Start it as a member again, or restore a backup and remove the file ${MARKER}.`,
+      `Start it as a member again, or restore a backup and remove the file ${DISTRUSTED_FILE}.`,
     )
   }
 
@@ -80,7 +79,7 @@ export class VoteEligibility {
   /** Makes the member eligible, durably. Call it when everything that a leader sent is on disk. */
   async grant(): Promise<void> {
     if (this.#isEligible) return
-    await this.#disk.remove(`${this.#folders.snapshots}/${MARKER}`)
+    await this.#disk.remove(`${this.#folders.snapshots}/${DISTRUSTED_FILE}`)
     await this.#disk.syncFolder(this.#folders.snapshots)
     this.#isEligible = true
   }
@@ -88,7 +87,7 @@ export class VoteEligibility {
   async #mark(reason: string): Promise<void> {
     const { snapshots } = this.#folders
     this.#isEligible = false
-    await this.#disk.replaceFile(`${snapshots}/${MARKER}`, new TextEncoder().encode(`${reason}\n`))
+    await this.#disk.replaceFile(`${snapshots}/${DISTRUSTED_FILE}`, new TextEncoder().encode(`${reason}\n`))
   }
 
   async #takeInitialize({ dataDir, dataLogDir }: DatabaseSettings): Promise<boolean> {

@@ -8,9 +8,11 @@ import type { SessionIdGenerator, SessionPasswords } from '../core/sessions/inde
 import type { CommittedWindow } from '../core/zab/index.ts'
 import type { Database, SharedSessionSecret, SnapshotScheduler } from '../database/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
+import type { ClusterIdentity } from './cluster-identity.ts'
 import type { MemberSecurity } from './member-security.ts'
 import type { Membership } from './membership.ts'
 import type { PeerAddresses } from './peer-addresses.ts'
+import type { StopPermit } from './stop-permits.ts'
 
 /** The dependencies that all roles of a member share. */
 export interface MemberContext {
@@ -22,6 +24,8 @@ export interface MemberContext {
   readonly membership: Membership
   readonly security: MemberSecurity
   readonly peerAddresses: PeerAddresses
+  readonly cluster: ClusterIdentity
+  readonly stopPermit: StopPermit
   readonly clientPorts: ClientPorts
   readonly stats: ServerStats
   /** Shared by all roles, so that no session id is used twice. */

@@ -66,10 +66,7 @@ export class ElectionConnection {
   }
 
   write(payload: Uint8Array): void {
-    const frame = new Uint8Array(4 + payload.length)
-    new DataView(frame.buffer).setInt32(0, payload.length)
-    frame.set(payload, 4)
-    this.#isBlocked = !this.#connection.write(frame)
+    this.#isBlocked = !this.#connection.write(frameOf(payload))
   }
 
   /** Closes at once, without calling `lost`. */
@@ -90,4 +87,12 @@ export class ElectionConnection {
     this.#splitter.stop()
     this.#events.lost(reason)
   }
+}
+
+/** Returns a message with its length before it. */
+export function frameOf(payload: Uint8Array): Uint8Array {
+  const frame = new Uint8Array(4 + payload.length)
+  new DataView(frame.buffer).setInt32(0, payload.length)
+  frame.set(payload, 4)
+  return frame
 }

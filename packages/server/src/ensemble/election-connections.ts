@@ -1,6 +1,7 @@
 import type { Address, Cancel, Clock, Connection, Listener, Logger, Network } from '@zabra/runtime'
 import type { ServerId } from '../core/quorum/index.ts'
-import { ElectionConnection } from './election-connection.ts'
+import { MEMBER_EXTENSION_BYTES } from '../core/zab/index.ts'
+import { ElectionConnection, frameOf } from './election-connection.ts'
 import { encodeHello, formatAddress, HelloReader, type ReceivedHello } from './election-hello.ts'
 import { HelloWithLoginReader } from './login-readers.ts'
 import type { MemberSecurity } from './member-security.ts'
@@ -31,6 +32,8 @@ export interface ElectionConnectionsOptions {
   ) => Refusal | undefined | Promise<Refusal | undefined>
   /** Whether servers that no configuration names may connect, as joining servers do before a reconfiguration. */
   readonly acceptsUnknownServers: boolean
+  /** Returns the message for a server that is refused since no configuration names it; undefined for none. */
+  readonly noticeForUnknown: () => Uint8Array | undefined
   /**
    * Called with each message. The bytes are a view that is valid during the call. `isAuthenticated`: the sender has proved that
    * it is `from`.
@@ -55,6 +58,7 @@ export const electionConnectionDefaults = {
   multiAddress: false,
   addressRefusal: () => undefined,
   acceptsUnknownServers: false,
+  noticeForUnknown: () => undefined,
   connectTimeoutMs: 5000,
   helloTimeoutMs: 5000,
   minBackoffMs: 100,
@@ -274,9 +278,13 @@ export class ElectionConnections {
   }
 
   #refusalOf(id: ServerId, accepted: Connection): Refusal | undefined | Promise<Refusal | undefined> {
-    const { security, addressRefusal } = this.#options
-    const reason = this.#reasonToRefuse(id) ?? security?.refusalOfAccepted(accepted, id)
-    if (reason !== undefined) return { peer: id, reason }
+    const { self, security, addressRefusal, noticeForUnknown } = this.#options
+    const unwanted = this.#reasonToRefuse(id)
+    const reason = unwanted ?? security?.refusalOfAccepted(accepted, id)
+    if (reason !== undefined) {
+      const notice = unwanted === undefined || id === self ? undefined : noticeForUnknown()
+      return { peer: id, reason, ...(notice === undefined ? {} : { notice: frameOf(notice) }) }
+    }
     if (security?.isAuthenticated(accepted) === true) return undefined
     if (this.#peers.get(id)?.connection?.isAuthenticated === true)
       return {
@@ -422,15 +430,24 @@ export class ElectionConnections {
 
   #onDialed(peer: Peer, { connection, rest }: Dialed): void {
     if (peer.id < this.#options.self) return this.#adopt(peer, connection, rest)
-    this.#endAfterHello(connection)
+    this.#endAfterHello(peer, { connection, rest })
     // If the other server does not connect, this one dials again.
     this.#scheduleRetry(peer)
   }
 
-  #endAfterHello(connection: Connection): void {
-    const { clock, helloTimeoutMs } = this.#options
+  /** Ends a connection to a server that is to connect back. Passes on what a server that refuses this one says before it closes. */
+  #endAfterHello({ id }: Peer, { connection, rest }: Dialed): void {
+    const { clock, helloTimeoutMs, received, security } = this.#options
+    const isAuthenticated = security?.isAuthenticated(connection) === true
     const cancel = clock.after(helloTimeoutMs, 'end of an election connection', () => connection.destroy())
-    connection.setHandler({ data() {}, drain() {}, closed: cancel })
+    const refused = new ElectionConnection(connection, {
+      received: (payload) => {
+        if (payload.length === MEMBER_EXTENSION_BYTES) received(id, payload, isAuthenticated)
+      },
+      drained() {},
+      lost: cancel,
+    })
+    if (rest.length > 0) refused.receive(rest)
     connection.end()
   }
 

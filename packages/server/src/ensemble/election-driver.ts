@@ -3,14 +3,28 @@ import type { Cancel, Clock, Logger } from '@zabra/runtime'
 import {
   decodeNotification,
   encodeNotification,
+  notificationBytes,
   type Election,
   type ElectionInput,
   type ElectionTimer,
   type ElectionWork,
 } from '../core/election/index.ts'
 import type { ServerId } from '../core/quorum/index.ts'
+import {
+  decodeMemberExtension,
+  encodeMemberExtension,
+  withExtension,
+  type MemberExtension,
+} from '../core/zab/index.ts'
 import { LimitedLog } from './limited-log.ts'
 import { Mailbox } from './mailbox.ts'
+
+/** Keeps votes of another ensemble out. */
+export interface ElectionCluster {
+  extension(): MemberExtension
+  /** Returns why the votes of a member do not count, by what it says of itself; undefined when they do. */
+  refusalOf(from: ServerId, said: MemberExtension | undefined, isAuthenticated: boolean): string | undefined
+}
 
 export interface ElectionDriverOptions {
   readonly election: Election
@@ -18,6 +32,8 @@ export interface ElectionDriverOptions {
   readonly logger: Logger
   /** The connections to the other servers, whose messages go to `receive`. */
   readonly connections: { send(to: ServerId, payload: Uint8Array): void; connect(to: ServerId): void }
+  /** What this member says of itself, and which others it listens to; absent where it listens to all. */
+  readonly cluster?: ElectionCluster
   /** Called when an election is decided. */
   readonly elected: (work: Extract<ElectionWork, { do: 'decide' }>) => void
   /** Called with a newer configuration, which is to be activated durably. With `restart` the caller then starts the election again. */
@@ -54,6 +70,17 @@ export class ElectionDriver {
    */
   receive(from: ServerId, payload: Uint8Array, isAuthenticated: boolean): void {
     try {
+      const notice = decodeMemberExtension(payload)
+      const said = notice ?? decodeMemberExtension(payload, notificationBytes(payload))
+      const { cluster } = this.#options
+      const reason = cluster?.refusalOf(from, said, isAuthenticated)
+      if (reason !== undefined) {
+        const message = 'The votes of another server do not count'
+        if (notice === undefined)
+          this.#options.connections.send(from, encodeMemberExtension(cluster!.extension()))
+        return this.#log.log('warn', `${message} ${from}`, { peer: from, reason }, message)
+      }
+      if (notice !== undefined) return
       this.step({ type: 'notification', from, notification: decodeNotification(payload), isAuthenticated })
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
@@ -74,7 +101,7 @@ export class ElectionDriver {
     const { connections, elected, configure } = this.#options
     switch (work.do) {
       case 'send':
-        return connections.send(work.to, encodeNotification(work.state, work.vote, work.configuration))
+        return this.#send(work)
       case 'connect':
         for (const id of work.to) connections.connect(id)
         return
@@ -96,6 +123,12 @@ export class ElectionDriver {
           work.message,
         )
     }
+  }
+
+  #send({ to, state, vote, configuration }: Extract<ElectionWork, { do: 'send' }>): void {
+    const { connections, cluster } = this.#options
+    const payload = encodeNotification(state, vote, configuration)
+    connections.send(to, cluster === undefined ? payload : withExtension(payload, cluster.extension()))
   }
 
   #startTimer(timer: ElectionTimer, afterMs: number): void {

@@ -1,7 +1,8 @@
-import { silentLogger } from '@zabra/runtime'
+import { SeededRandom, silentLogger } from '@zabra/runtime'
 import { nodeCompression } from '@zabra/runtime/node'
 import { describe, expect, it } from 'vitest'
-import { compareStates, forceMembers, readMemberState } from '../persistence/tools/index.ts'
+import { parseConfiguration } from '../core/quorum/index.ts'
+import { abandonData, compareStates, forceMembers, readMemberState } from '../persistence/tools/index.ts'
 import { Ensemble } from './testing/ensemble.ts'
 
 const location = { dataDir: '/data', dataLogDir: '/data' }
@@ -9,6 +10,7 @@ const toolsOf = (ensemble: Ensemble, id: number) => ({
   disk: ensemble.member(id).disk,
   compression: nodeCompression,
   logger: silentLogger,
+  random: new SeededRandom(id),
 })
 
 /** Starts an ensemble, writes to it, and loses members for good. */
@@ -92,6 +94,113 @@ describe('forceMembers', () => {
     const known = ensemble.member(2).settings.ensemble
     await expect(forceMembers(location, [7], { ...tools, known })).rejects.toThrow('Name some of 1, 2, 3')
     await expect(forceMembers({ dataDir: '/none', dataLogDir: '/none' }, [2], tools)).rejects.toThrow()
+  })
+})
+
+/** Recovers member 5 of five alone, after which the others come back. */
+async function recoverFifth(settings = {}): Promise<Ensemble> {
+  const ensemble = await loseQuorum(5, [4, 5], settings)
+  const tools = toolsOf(ensemble, 5)
+  await forceMembers(location, [5], { ...tools, known: ensemble.member(5).settings.ensemble })
+  return ensemble
+}
+
+const written = async (ensemble: Ensemble, id: number, path: string): Promise<void> => {
+  const client = await ensemble.client(id)
+  expect(await ensemble.create(client, path)).toBe('1:0')
+}
+
+describe.each([false, true])(
+  'members of a lost quorum that come back (reconfigEnabled=%s)',
+  (reconfigEnabled) => {
+    const hasStopped = (ensemble: Ensemble, id: number): boolean => ensemble.member(id).failure !== undefined
+
+    it('stop before they serve, and say what to do', async () => {
+      const ensemble = await recoverFifth({ reconfigEnabled })
+      await ensemble.member(5).start()
+      await ensemble.until('the recovered member to serve', () => ensemble.server(5).serving)
+      for (const id of [1, 2, 3]) await ensemble.member(id).start()
+      await ensemble.until('the end of the former members', () => {
+        for (const id of [1, 2, 3]) expect(ensemble.server(id).serving).toBe(false)
+        return [1, 2, 3].every((id) => hasStopped(ensemble, id))
+      })
+      expect(String(ensemble.member(1).failure)).toContain('run zabra recover adopt on its data folder')
+      await written(ensemble, 5, '/later')
+    })
+
+    it('stop once the recovered member is there, if they have elected a leader before', async () => {
+      const ensemble = await recoverFifth({ reconfigEnabled })
+      for (const id of [1, 2, 3]) await ensemble.member(id).start()
+      await ensemble.allServe()
+      await ensemble.member(5).start()
+      await ensemble.until('the end of the former members', () =>
+        [1, 2, 3].every((id) => hasStopped(ensemble, id)),
+      )
+      await ensemble.until('the recovered member to serve', () => ensemble.server(5).serving)
+    })
+  },
+)
+
+describe('abandonData', () => {
+  it('lets a former member join the recovered ensemble', async () => {
+    const ensemble = await recoverFifth({ reconfigEnabled: true, skipAcl: true })
+    await ensemble.member(5).start()
+    await ensemble.until('the recovered member to serve', () => ensemble.server(5).serving)
+    await written(ensemble, 5, '/later')
+    const { folder } = await abandonData(location, toolsOf(ensemble, 1))
+    expect(folder).toBe('/data/version-2/set-aside')
+    const { settings } = ensemble.member(1)
+    const lines = [1, 5].map((id) => `server.${id}=127.0.0.1:${2000 + id}:${3000 + id}`)
+    ensemble.member(1).settings = { ...settings, ensemble: parseConfiguration(lines.join('\n')) }
+    await ensemble.member(1).start()
+    await ensemble.until('the former member to follow', () => ensemble.server(1).serving)
+    expect(await ensemble.read(1, '/later', '/kept')).toEqual(['1:0', '2:0'])
+    const client = await ensemble.client(5)
+    const joining = 'server.1=127.0.0.1:2001:3001:participant;4001'
+    expect(await ensemble.reconfigure(client, { joining })).toBe('77:0')
+    await ensemble.restart(1)
+    await ensemble.restart(5)
+    await ensemble.allServe()
+  })
+
+  it('keeps former members from electing a leader of an empty ensemble', async () => {
+    const ensemble = await recoverFifth()
+    for (const id of [1, 2, 3]) {
+      await abandonData(location, toolsOf(ensemble, id))
+      await ensemble.member(id).start()
+    }
+    await ensemble.advance(30_000)
+    for (const id of [1, 2, 3]) expect(ensemble.server(id).serving).toBe(false)
+  })
+
+  it('completes after a crash at any write', async () => {
+    const ensemble = await recoverFifth()
+    const original = ensemble.member(1).disk.clone()
+    for (let fails = 0; ; fails++) {
+      const disk = original.clone()
+      let calls = 0
+      disk.injectFault = () => (calls++ === fails ? { code: 'EIO' } : undefined)
+      const tools = { ...toolsOf(ensemble, 1), disk }
+      const failed = await abandonData(location, tools).then(
+        () => false,
+        () => true,
+      )
+      disk.injectFault = undefined
+      disk.powerCut()
+      if (!failed) break
+      await abandonData(location, tools)
+      expect((await disk.list('/data/version-2')).toSorted(), `call ${fails}`).toEqual([
+        'distrusted',
+        'set-aside',
+      ])
+    }
+  })
+
+  it('refuses a folder that is none', async () => {
+    const tools = { disk: (await loseQuorum(3, [2])).member(2).disk, logger: silentLogger }
+    await expect(abandonData({ dataDir: '/none', dataLogDir: '/none' }, tools)).rejects.toThrow(
+      'Name its dataDir',
+    )
   })
 })
 

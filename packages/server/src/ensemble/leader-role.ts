@@ -22,6 +22,7 @@ import { Mailbox } from './mailbox.ts'
 import { validateReconfiguration } from './reconfigure.ts'
 import { QuorumAckTimes } from './quorum-ack-times.ts'
 import { RoleClients, type RoleStatus } from './role-clients.ts'
+import type { StopPermitChannel } from './stop-permits.ts'
 import { syncSources } from './sync-sources.ts'
 
 /** The delay between the reply to `ydld` and the transfer of leadership, so that the client gets the reply, in milliseconds. */
@@ -49,6 +50,7 @@ export class LeaderRole implements ActiveRole {
   readonly #confirmations = new Map<number, () => void>()
   #cancelTick: Cancel = () => {}
   #cancelYield: Cancel = () => {}
+  #stopPermits: StopPermitChannel | undefined
   #storing: Promise<void> | undefined
   #hasExited = false
   #leadsSince = 0
@@ -133,6 +135,7 @@ export class LeaderRole implements ActiveRole {
     this.#mailbox.stop()
     this.#cancelTick()
     this.#cancelYield()
+    this.#context.stopPermit.disconnect(this.#stopPermits)
     this.#clients?.end(reason)
     this.#confirmations.clear()
     await this.#learners?.close()
@@ -274,11 +277,20 @@ export class LeaderRole implements ActiveRole {
         }),
     })
     this.#leadsSince = now
+    const { stopPermit } = this.#context
+    this.#stopPermits = { send: ({ number }) => this.#answerOwn(number) }
+    stopPermit.connect(this.#stopPermits)
     this.#events.established(epoch)
     this.#learners?.onEstablished()
     const { service, pipeline } = this.#clients
     service.runTurn(() => pipeline.closeOrphanedSessions())
     if (settings.leaderServes || quorum instanceof QuorumOfOne) this.#clients.open()
+  }
+
+  /** Answers a request of this server itself to stop. */
+  #answerOwn(number: number): void {
+    if (number > 0 && this.#learners !== undefined)
+      this.#context.stopPermit.answered(this.#learners.decideOwnStop(number))
   }
 
   #quorumProtocol(): QuorumProtocol {

@@ -7,6 +7,7 @@ import {
   PacketType,
   writePacket,
   type ConnectionId,
+  type MemberExtension,
   type QuorumPacket,
   type SyncPlan,
 } from '../core/zab/index.ts'
@@ -54,8 +55,12 @@ export class LearnerConnection implements ObserverReport {
   /** The connection as it was accepted. */
   readonly accepted: Connection
   isObserver = false
+  /** What the learner has said of itself; undefined for a member of Apache ZooKeeper. */
+  extension: MemberExtension | undefined
   /** Whether the learner takes part in the secret of sessions. */
   sharesSecret = false
+  /** Until when the learner holds a permit to stop, on the monotonic clock. */
+  stopsUntil = -Infinity
   /** Whether the learner receives proposals and commits. */
   isSynced = false
   readonly #connection: PeerConnection

@@ -7,15 +7,19 @@ import type { ServerId } from '../core/quorum/index.ts'
 import { LearnerSessions } from '../core/sessions/index.ts'
 import type { Zxid } from '../core/types.ts'
 import {
+  decodeMemberExtension,
   decodeRevalidationReply,
+  decodeStopPermitAnswer,
   encodeRevalidation,
+  encodeStopPermitRequest,
   encodeTouches,
+  LEADER_INFO_BYTES,
   Learner,
-  markLearnerInfo,
   NO_ZXID,
   packetName,
   PacketSplitter,
   PacketType,
+  withExtension,
   writeForwardedRequest,
   type LearnerInput,
   type LearnerWork,
@@ -31,6 +35,7 @@ import { PeerConnection } from './peer-connection.ts'
 import { activateConfiguration } from './reconfigure.ts'
 import { RoleClients } from './role-clients.ts'
 import { SecretRecipient } from './secret-sharing.ts'
+import type { StopPermitChannel } from './stop-permits.ts'
 
 /** The most bytes of requests and acknowledgements that the leader has not read. */
 const MAX_UNSENT_BYTES = 128 << 20
@@ -77,6 +82,8 @@ export class LearnerRole implements ActiveRole {
   #secret: SecretRecipient | undefined
   /** Whether the secret of sessions may be shared with the leader, which has proved who it is. */
   #sharesSecret = false
+  /** Passes requests to stop to the leader; undefined before it has said that it is no member of Apache ZooKeeper. */
+  #stopPermits: StopPermitChannel | undefined
   #splitter: PacketSplitter | undefined
   /** Whether a snapshot has ended, so that the splitter continues with packets. */
   #isSnapshotComplete = false
@@ -211,6 +218,7 @@ export class LearnerRole implements ActiveRole {
     this.#mailbox.stop()
     this.#cancelTick()
     this.#clients?.end(reason)
+    this.#context.stopPermit.disconnect(this.#stopPermits)
     this.#connection?.close()
     this.#durability.snapshotBytes.end(new Error('The role has ended'))
     await this.#observers?.end()
@@ -236,6 +244,9 @@ export class LearnerRole implements ActiveRole {
       maxData: MAX_PACKET_BYTES,
       packet: (type, zxid, data) => {
         if (type === PacketType.sessionSecret && this.#sharesSecret) return this.#secret!.receive(data)
+        if (type === PacketType.stopPermit && this.#stopPermits !== undefined)
+          return this.#context.stopPermit.answered(decodeStopPermitAnswer(data))
+        if (type === PacketType.leaderInfo) this.#onLeaderInfo(data)
         if (this.#clients === undefined) this.#logSync(type, zxid)
         this.#learner.receive(type, zxid, data)
       },
@@ -266,6 +277,22 @@ export class LearnerRole implements ActiveRole {
     }
     this.#scheduleTick(platform.clock.monotonic())
     this.#mailbox.post({ type: 'connected' })
+  }
+
+  /** Takes what the leader says of itself, before this member agrees on the epoch. */
+  #onLeaderInfo(data: Uint8Array | null): void {
+    const said = decodeMemberExtension(data, LEADER_INFO_BYTES)
+    if (said === undefined || this.#stopPermits !== undefined) return
+    const { cluster, stopPermit } = this.#context
+    // The leader is one that the configuration or a quorum of votes names, at its address.
+    const reason = cluster.refusalOf(this.#master, said, true)
+    if (reason !== undefined) return this.#leave({ reason })
+    this.#executor.add(() => cluster.join(said))
+    this.#stopPermits = {
+      send: (request) =>
+        this.#connection!.send(PacketType.stopPermit, NO_ZXID, encodeStopPermitRequest(request)),
+    }
+    if (this.#master === this.#leaderId) stopPermit.connect(this.#stopPermits)
   }
 
   /** Logs how the leader syncs this server. */
@@ -337,7 +364,10 @@ export class LearnerRole implements ActiveRole {
       case 'send': {
         const { type, zxid, data, auth } = work.packet
         const isInfo = type === PacketType.followerInfo || type === PacketType.observerInfo
-        const sent = isInfo && this.#sharesSecret && data !== null ? markLearnerInfo(data) : data
+        const sent =
+          isInfo && data !== null
+            ? withExtension(data, this.#context.cluster.extension(this.#sharesSecret))
+            : data
         return this.#connection!.send(type, zxid, sent, auth)
       }
       case 'store':

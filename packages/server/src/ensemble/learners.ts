@@ -6,18 +6,25 @@ import type { Identity, Zxid } from '../core/types.ts'
 import {
   decodeForwardedRequest,
   decodeLearnerInfo,
+  decodeMemberExtension,
   decodeRevalidation,
+  decodeStopPermitRequest,
   decodeTouches,
   encodeDesignatedLeader,
   encodeInformAndActivate,
   encodeRevalidationReply,
+  encodeStopPermitAnswer,
+  LEARNER_INFO_BYTES,
+  NO_ZXID,
   PacketType,
+  withExtension,
   type ConnectionId,
   type Leader,
   type LeaderInput,
   type LeaderWork,
   type QuorumOfOneWork,
   type QuorumPacket,
+  type StopPermitAnswer,
 } from '../core/zab/index.ts'
 import type { LeaderPipeline } from '../pipeline/index.ts'
 import type { MemberContext } from './context.ts'
@@ -29,6 +36,7 @@ import type { Mailbox } from './mailbox.ts'
 import type { Refusal } from './pending-connections.ts'
 import { SecretAuthority, takesPartInSecret } from './secret-sharing.ts'
 import { createQuorumPort, type QuorumPort } from './quorum-port.ts'
+import { StopPermits } from './stop-permits.ts'
 
 /** The work of a leader that goes to all followers and observers. */
 type BroadcastWork = Extract<LeaderWork, { do: 'propose' | 'commit' | 'commitReconfig' }>
@@ -57,6 +65,7 @@ export class Learners {
   readonly #syncs: LearnerSyncs
   readonly #log: LimitedLog
   readonly #connections = new Map<ConnectionId, LearnerConnection>()
+  readonly #stopPermits: StopPermits
   /** Undefined where members share no secret of sessions. */
   readonly #secrets: SecretAuthority | undefined
   #nextId = 1
@@ -64,8 +73,15 @@ export class Learners {
   constructor(context: MemberContext, options: LearnersOptions) {
     this.#context = context
     this.#options = options
-    const { mailbox } = options
+    const { mailbox, leader } = options
     const { settings, membership } = context
+    this.#stopPermits = new StopPermits({
+      self: membership.self,
+      leader,
+      clock: context.platform.clock,
+      own: context.stopPermit,
+      learners: () => this.#connections.values(),
+    })
     this.#log = new LimitedLog(context.platform.clock, context.platform.logger)
     const { sharedSecret } = context
     if (sharedSecret !== undefined) this.#secrets = new SecretAuthority({ ...context, sharedSecret })
@@ -86,6 +102,11 @@ export class Learners {
     for (const learner of this.#connections.values()) learner.close()
     this.#connections.clear()
     await this.#port.close()
+  }
+
+  /** Decides whether this leader itself may stop now. */
+  decideOwnStop(number: number): StopPermitAnswer {
+    return this.#stopPermits.decide(this.#context.membership.self, number)
   }
 
   /** Expects heartbeats of synced learners from now on: the leader is established. */
@@ -155,6 +176,8 @@ export class Learners {
         const { type, zxid, data, auth } = work.packet
         const learner = this.#connections.get(work.to)
         if (learner !== undefined && type === PacketType.upToDate) this.#secrets?.sharing.add(learner)
+        if (type === PacketType.leaderInfo && data !== null && learner?.extension !== undefined)
+          return learner.send(type, zxid, withExtension(data, this.#context.cluster.extension()))
         return learner?.send(type, zxid, data, auth)
       }
       case 'sync': {
@@ -199,7 +222,8 @@ export class Learners {
       lost: (reason) => mailbox.run(() => this.#onLost(learner, reason)),
     })
     learner.isObserver = packet.type === PacketType.observerInfo
-    learner.sharesSecret = takesPartInSecret(this.#context, packet, connection)
+    learner.extension = decodeMemberExtension(packet.data, LEARNER_INFO_BYTES)
+    learner.sharesSecret = takesPartInSecret(this.#context, learner.extension, connection)
     learner.setReadTimeout(initLimit * tickTimeMs)
     this.#connections.set(id, learner)
     const isAuthenticated = this.#context.security.isAuthenticated(connection)
@@ -218,10 +242,17 @@ export class Learners {
     if (type === PacketType.ack) return this.#onAck(learner, zxid)
     if (type === PacketType.sessionSecret && learner.sharesSecret)
       return this.#secrets?.sharing.receive(learner, data)
+    if (type === PacketType.stopPermit && learner.extension !== undefined)
+      return this.#onStopPermit(learner, data)
     // Requests bypass the mailbox: they are as frequent as writes, and `Leader` would only pass them on.
     if (type === PacketType.request && leader.heartbeat(learner.id)) return this.#submit(learner, data, auth)
 
     mailbox.enqueue({ type: 'packet', from: learner.id, packet: { type, zxid, data, auth } })
+  }
+
+  #onStopPermit(learner: LearnerConnection, data: Uint8Array | null): void {
+    const answer = this.#stopPermits.receive(learner, decodeStopPermitRequest(data))
+    if (answer !== undefined) learner.send(PacketType.stopPermit, NO_ZXID, encodeStopPermitAnswer(answer))
   }
 
   #onAck(learner: LearnerConnection, zxid: Zxid): void {

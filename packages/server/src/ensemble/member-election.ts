@@ -1,4 +1,5 @@
 import { Election, electionDefaults, type ElectionInput, type ElectionWork } from '../core/election/index.ts'
+import { encodeMemberExtension } from '../core/zab/index.ts'
 import type { MemberContext } from './context.ts'
 import { ElectionConnections, electionConnectionDefaults } from './election-connections.ts'
 import { ElectionDriver } from './election-driver.ts'
@@ -26,11 +27,11 @@ export class MemberElection {
   constructor(
     context: Pick<
       MemberContext,
-      'settings' | 'platform' | 'membership' | 'security' | 'peerAddresses' | 'failed'
+      'settings' | 'platform' | 'membership' | 'security' | 'peerAddresses' | 'cluster' | 'failed'
     >,
     { elected, configure, oracleChanged }: MemberElectionEvents,
   ) {
-    const { settings, platform, membership } = context
+    const { settings, platform, membership, cluster } = context
     this.#connections = this.#createConnections(context)
     this.#driver = new ElectionDriver({
       election: new Election({
@@ -44,6 +45,11 @@ export class MemberElection {
       clock: platform.clock,
       logger: platform.logger,
       connections: this.#connections,
+      cluster: {
+        extension: () => cluster.extension(),
+        refusalOf: (from, said, isAuthenticated) =>
+          cluster.refusalOf(from, said, isAuthenticated || membership.member(from) !== undefined),
+      },
       elected,
       configure,
       failed: context.failed,
@@ -90,9 +96,12 @@ export class MemberElection {
   }
 
   #createConnections(
-    context: Pick<MemberContext, 'settings' | 'platform' | 'membership' | 'security' | 'peerAddresses'>,
+    context: Pick<
+      MemberContext,
+      'settings' | 'platform' | 'membership' | 'security' | 'peerAddresses' | 'cluster'
+    >,
   ): ElectionConnections {
-    const { settings, platform, membership, security, peerAddresses } = context
+    const { settings, platform, membership, security, peerAddresses, cluster } = context
     return new ElectionConnections({
       ...electionConnectionDefaults,
       self: membership.self,
@@ -110,6 +119,7 @@ export class MemberElection {
       connectTimeoutMs: settings.electionConnectTimeoutMs,
       helloTimeoutMs: settings.electionHelloTimeoutMs || settings.tickTimeMs * settings.syncLimit,
       bindAttempts: settings.electionPortBindRetry,
+      noticeForUnknown: () => (cluster.wasRecovered ? encodeMemberExtension(cluster.extension()) : undefined),
       received: (from, payload, isAuthenticated) => this.#driver.receive(from, payload, isAuthenticated),
       reachabilityChanged: (to, reachable) =>
         this.#driver.step({ type: 'reachability', to, isReachable: reachable }),

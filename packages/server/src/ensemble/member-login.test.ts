@@ -44,6 +44,7 @@ async function quorumPort(settings: ServerSettings) {
       platform: nodePlatform({ logger: log }),
       security,
       membership: { member: () => ({}) },
+      cluster: { refusalOf: () => undefined },
     } as unknown as MemberContext,
     [{ host: hostOf(1), port: 0 }],
     ({ data }, connection) => {

@@ -141,6 +141,7 @@ describe('a certificate', () => {
         platform: nodePlatform({ logger: log }),
         security,
         membership: { member: () => ({}) },
+        cluster: { refusalOf: () => undefined },
       } as unknown as MemberContext,
       [{ host: hostOf(1), port: 0 }],
       ({ data }, connection) => {

@@ -13,13 +13,14 @@ import type { AuditLog } from '../audit/index.ts'
 import { ClientPorts } from '../connections/client-ports.ts'
 import type { ServedPort } from '../connections/listeners.ts'
 import { ServerStats } from '../connections/stats.ts'
-import type { EnsembleConfiguration, ServerId } from '../core/quorum/index.ts'
+import type { ClusterId, EnsembleConfiguration, ServerId } from '../core/quorum/index.ts'
 import { SessionIdGenerator, type SessionPasswords } from '../core/sessions/index.ts'
 import type { Zxid } from '../core/types.ts'
-import { CommittedWindow } from '../core/zab/index.ts'
+import { CommittedWindow, MAX_STOP_PERMIT_MS, type StopPermitResult } from '../core/zab/index.ts'
 import { SnapshotScheduler, type Database, type SharedSessionSecret } from '../database/index.ts'
 import type { Server, ServerMetrics } from '../server-types.ts'
 import type { ServerSettings } from '../settings/index.ts'
+import { ClusterIdentity } from './cluster-identity.ts'
 import type { MemberContext } from './context.ts'
 import { Drain } from './drain.ts'
 import { isDiskFull } from './durability.ts'
@@ -27,10 +28,13 @@ import { MemberSecurity } from './member-security.ts'
 import type { Membership } from './membership.ts'
 import { PeerAddresses } from './peer-addresses.ts'
 import { RoleManager } from './role-manager.ts'
+import { StopPermit } from './stop-permits.ts'
 
 export interface MemberParts {
   readonly database: Database
   readonly membership: Membership
+  /** The id of the ensemble beside the epochs. */
+  readonly clusterId: ClusterId
   readonly passwords: SessionPasswords
   /** Undefined on a server that shares no secret of sessions with other members. */
   readonly sharedSecret: SharedSessionSecret | undefined
@@ -38,6 +42,9 @@ export interface MemberParts {
   readonly admin: AdminServer
   readonly audit: AuditLog | undefined
 }
+
+/** How long a stop may take once the leader has given leave to it, beside `stop.drainMs`, in milliseconds. */
+const PERMIT_MS = 120_000
 
 /** Runs a server: its ports, its data, and one role after the other. A standalone server has a single role. */
 export class Member implements Server, AdminTarget {
@@ -56,7 +63,7 @@ export class Member implements Server, AdminTarget {
   constructor(
     settings: ServerSettings,
     platform: Platform,
-    { database, membership, passwords, sharedSecret, admin, audit }: MemberParts,
+    { database, membership, clusterId, passwords, sharedSecret, admin, audit }: MemberParts,
   ) {
     const stats = new ServerStats()
     stats.recordStart(database.recoveryTimes)
@@ -78,6 +85,11 @@ export class Member implements Server, AdminTarget {
         hostsOf: (id) => membership.hostsOf(id),
         memberHosts: () => membership.memberHosts,
       }),
+      cluster: new ClusterIdentity(
+        { platform, database, superseded: (error) => this.#fail(error) },
+        clusterId,
+      ),
+      stopPermit: new StopPermit(clock, settings.syncLimit * settings.tickTimeMs),
       passwords,
       sharedSecret,
       stats,
@@ -154,6 +166,22 @@ export class Member implements Server, AdminTarget {
 
   undrain(): void {
     this.#drain.stop()
+  }
+
+  requestStop(ms: number): Promise<StopPermitResult> {
+    const { membership, stopPermit } = this.#context
+    // The quorum does not need this server.
+    if (membership.isStandalone || membership.role === 'observer')
+      return Promise.resolve({ isGranted: true, missing: [], stopping: [] })
+    return stopPermit.request(ms)
+  }
+
+  releaseStop(): void {
+    this.#context.stopPermit.release()
+  }
+
+  get stopPermitMs(): number {
+    return this.#context.stopPermit.remainingMs
   }
 
   get role(): Server['role'] {
@@ -277,6 +305,7 @@ export class Member implements Server, AdminTarget {
   async #close(): Promise<void> {
     const { database, snapshots, clientPorts, security, platform, audit } = this.#context
     audit?.recordServer('serverStop', 'invoked')
+    if (this.#context.settings.stopPermitMs > 0) await this.#awaitPermit()
     if (this.#context.settings.stopDrainMs > 0) await this.#serveUntilDrained()
     await this.#roles.prepareClose()
     await this.#admin.close()
@@ -292,6 +321,28 @@ export class Member implements Server, AdminTarget {
     await audit?.close()
     this.#resolveFailed(undefined)
     platform.logger.info({ lastZxid: formatZxid(database.lastZxid) }, 'Stopped')
+  }
+
+  /** Waits for leave to stop, for `stop.permitMs` at most. */
+  async #awaitPermit(): Promise<void> {
+    const { settings, platform } = this.#context
+    const { clock, logger } = platform
+    const { stopPermitMs, stopDrainMs, tickTimeMs } = settings
+    const until = clock.monotonic() + stopPermitMs
+    for (;;) {
+      const result = await this.requestStop(Math.min(PERMIT_MS + stopDrainMs, MAX_STOP_PERMIT_MS))
+      if (this.#isStopped || ('isGranted' in result && result.isGranted)) return
+      const leftMs = until - clock.monotonic()
+      if (leftMs <= 0)
+        return logger.warn(
+          { ...result },
+          'The server stops without leave of the leader: the time for it is over',
+        )
+      const later = new Promise<void>((resolve) => {
+        clock.after(Math.min(tickTimeMs, leftMs), 'next request to stop', resolve)
+      })
+      await Promise.race([later, this.failed])
+    }
   }
 
   /** Serves clients for `stop.drainMs`, in which load balancers learn that this server is not ready, and clients move away. */

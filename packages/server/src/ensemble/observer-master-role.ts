@@ -7,13 +7,16 @@ import type { Zxid } from '../core/types.ts'
 import {
   decodeForwardedRequest,
   decodeLearnerInfo,
+  decodeMemberExtension,
   decodeRevalidation,
   decodeTouches,
   encodeInformAndActivate,
   encodeRevalidationReply,
+  LEARNER_INFO_BYTES,
   ObserverMaster,
   PacketType,
   proposedConfiguration,
+  withExtension,
   type ConnectionId,
   type ObserverMasterInput,
   type ObserverMasterWork,
@@ -176,7 +179,8 @@ export class ObserverMasterRole {
       lost: (reason) => this.#mailbox.run(() => this.#onLost(observer, reason)),
     })
     observer.isObserver = true
-    observer.sharesSecret = takesPartInSecret(this.#context, packet, connection)
+    observer.extension = decodeMemberExtension(packet.data, LEARNER_INFO_BYTES)
+    observer.sharesSecret = takesPartInSecret(this.#context, observer.extension, connection)
     observer.setReadTimeout(initLimit * tickTimeMs)
     this.#observers.set(id, observer)
     const isAuthenticated = this.#context.security.isAuthenticated(connection)
@@ -199,7 +203,13 @@ export class ObserverMasterRole {
         const { type, zxid, data, auth } = work.packet
         const observer = this.#observers.get(work.to)
         if (type === PacketType.upToDate && observer !== undefined) this.#follower.secrets?.add(observer)
-        observer?.send(type, zxid, data, auth)
+        const isInfo = type === PacketType.leaderInfo && data !== null && observer?.extension !== undefined
+        observer?.send(
+          type,
+          zxid,
+          isInfo ? withExtension(data, this.#context.cluster.extension()) : data,
+          auth,
+        )
         if (type === PacketType.upToDate && observer !== undefined) this.#onSynced(observer)
         return
       }

@@ -38,6 +38,8 @@ export interface PendingConnectionsOptions<T> {
 export interface Refusal {
   readonly reason: string
   readonly peer?: number
+  /** The bytes to send before the connection is closed. */
+  readonly notice?: Uint8Array
 }
 
 /** A connection that has not identified itself. */
@@ -127,10 +129,15 @@ export class PendingConnections<T> {
     this.#options.identified(identification, connection)
   }
 
-  #reject(connection: Connection, refusal: Refusal): void {
+  #reject(connection: Connection, { notice, ...facts }: Refusal): void {
     this.#remove(connection)
-    this.logRejection(connection.remote, refusal)
-    connection.destroy()
+    this.logRejection(connection.remote, facts)
+    if (notice === undefined) return connection.destroy()
+    const { clock, port, timeoutMs } = this.#options
+    const cancel = clock.after(timeoutMs, `end of a connection to the ${port}`, () => connection.destroy())
+    connection.setHandler({ data() {}, drain() {}, closed: cancel })
+    connection.write(notice)
+    connection.end()
   }
 
   #remove(connection: Connection): void {

@@ -8,7 +8,14 @@ import {
   type Logger,
   type Network,
 } from '@zabra/runtime'
-import { decodeLearnerInfo, PacketSplitter, PacketType, type QuorumPacket } from '../core/zab/index.ts'
+import {
+  decodeLearnerInfo,
+  decodeMemberExtension,
+  LEARNER_INFO_BYTES,
+  PacketSplitter,
+  PacketType,
+  type QuorumPacket,
+} from '../core/zab/index.ts'
 import type { MemberContext } from './context.ts'
 import { LoginFirstReader } from './login-readers.ts'
 import type { LoginReader } from './member-login.ts'
@@ -130,7 +137,7 @@ export class QuorumPort {
  * server that no configuration names is refused, as on the election port, so such a server does not even learn which server leads.
  */
 export function createQuorumPort(
-  { settings, platform, membership, security, peerAddresses }: MemberContext,
+  { settings, platform, membership, security, peerAddresses, cluster }: MemberContext,
   listen: readonly ListenAddress[],
   identified: QuorumPortOptions['identified'],
 ): QuorumPort {
@@ -148,7 +155,16 @@ export function createQuorumPort(
         return { peer, reason: `server ${peer} is not in the configuration` }
       const reason = security.refusalOfAccepted(connection, peer)
       if (reason !== undefined) return { peer, reason }
-      return security.isAuthenticated(connection) ? undefined : peerAddresses.refusal(peer, connection)
+      const said = decodeMemberExtension(data, LEARNER_INFO_BYTES)
+      const ofCluster = (isKnown: boolean): Refusal | undefined => {
+        const foreign = cluster.refusalOf(peer, said, isKnown)
+        return foreign === undefined ? undefined : { peer, reason: foreign }
+      }
+      if (security.isAuthenticated(connection)) return ofCluster(true)
+      const isNamed = membership.member(peer) !== undefined
+      const refusal = peerAddresses.refusal(peer, connection)
+      if (refusal instanceof Promise) return refusal.then((other) => other ?? ofCluster(isNamed))
+      return refusal ?? ofCluster(isNamed)
     },
     identified,
   })

@@ -3,10 +3,9 @@ import type { ServerId } from '../core/quorum/index.ts'
 import {
   decodeSecretReport,
   encodeSecretReport,
-  isMarkedLearnerInfo,
   NO_ZXID,
   PacketType,
-  type QuorumPacket,
+  type MemberExtension,
   type SecretReport,
   type SharedSecret,
 } from '../core/zab/index.ts'
@@ -212,12 +211,13 @@ async function adoptSecret(
   }
 }
 
-/** Whether the learner that this first packet identifies takes part: it says so, and has proved who it is. */
+/** Whether a learner takes part: it says so, and has proved who it is. */
 export const takesPartInSecret = (
   { sharedSecret, security }: Pick<MemberContext, 'sharedSecret' | 'security'>,
-  { data }: QuorumPacket,
+  extension: MemberExtension | undefined,
   connection: Connection,
-): boolean => sharedSecret !== undefined && isMarkedLearnerInfo(data) && security.isAuthenticated(connection)
+): boolean =>
+  sharedSecret !== undefined && extension?.sharesSecret === true && security.isAuthenticated(connection)
 
 const isSame = (a: SharedSecret, b: SharedSecret): boolean =>
   a.generation === b.generation && a.since === b.since && a.bytes.every((byte, i) => byte === b.bytes[i])

@@ -4,6 +4,9 @@ import type { Zxid } from '../core/types.ts'
 /** Name of the folder below dataDir and dataLogDir in which every ZooKeeper since 3.0 keeps its files (disk-format 2). */
 export const VERSION_FOLDER = 'version-2'
 
+/** Name of the file in `version-2` that marks data with which the member must not vote. Apache ZooKeeper ignores it. */
+export const DISTRUSTED_FILE = 'distrusted'
+
 export type SnapshotKind = 'none' | 'gz' | 'snappy'
 
 /** Returns the name of the log that begins with a transaction. */

@@ -18,6 +18,7 @@ export { recover } from './recover.ts'
 export type { Recovery, RecoveryOptions } from './recover.ts'
 export { purge } from './purge.ts'
 export { truncateTo } from './truncate.ts'
+export { beginNextCluster, CLUSTER_FILE, readClusterId, writeClusterId } from './cluster-file.ts'
 export { EpochFiles, openEpochFiles } from './epoch-files.ts'
 export { isSuccessor, readLog } from './history.ts'
 export type { RawTxn } from './history.ts'
@@ -38,7 +39,7 @@ export {
   LogFullError,
   RecoveryError,
 } from './errors.ts'
-export { logsIn, snapshotName, snapshotsIn, VERSION_FOLDER } from './file-names.ts'
+export { DISTRUSTED_FILE, logsIn, snapshotName, snapshotsIn, VERSION_FOLDER } from './file-names.ts'
 export type { SnapshotKind } from './file-names.ts'
 export { dataFoldersOf } from './data-folders.ts'
 export type { DataFolders } from './data-folders.ts'

@@ -205,6 +205,15 @@ export const adminRows = {
     description:
       'Time between a signal to stop and the stop. The server is not ready meanwhile, accepts no sessions, and closes connections at an even rate.',
   }),
+  stopPermitMs: row({
+    group: 'Connections and requests',
+    key: 'stop.permitMs',
+    type: duration('ms', { min: 0, max: 3_600_000 }),
+    defaultValue: 0,
+    apacheDefault: 'none',
+    description:
+      'How long a signal to stop waits for the leave of the leader, which it gives to as many voters as the quorum can spare; then the server stops without leave. 0 asks for none.',
+  }),
 } as const
 
 function role(name: string, mayDo: string) {

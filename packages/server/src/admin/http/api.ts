@@ -172,6 +172,7 @@ function describe(target: AdminTarget): object {
     ready: isReady,
     checks: checks.map(({ name, isOk, detail }) => ({ name, ok: isOk, detail })),
     draining: target.isDraining,
+    stopPermitMs: target.stopPermitMs,
     zxid: service === undefined ? null : formatZxid(service.tree.lastZxid),
     zxidLag: target.zxidLag,
     znodes: service?.tree.nodeCount ?? 0,

@@ -1,11 +1,16 @@
 import { formatZxid } from '@zabra/protocol'
 import type { HttpResponse } from '@zabra/runtime'
 import { votersOf, type EnsembleConfiguration, type MemberConfiguration } from '../../core/quorum/index.ts'
+import { MAX_STOP_PERMIT_MS, type StopPermitAnswer } from '../../core/zab/index.ts'
 import { FULL_VERSION } from '../../version.ts'
 import type { AdminTarget } from '../admin-target.ts'
 import { json, problem, type ApiCall, type ApiRoute } from './api-route.ts'
 import type { ProbedMember } from './cluster-probe.ts'
 import { readiness } from './health.ts'
+import { numberIn } from './json-body.ts'
+
+/** For how long a permit to stop is asked for by default, in seconds. */
+const DEFAULT_PERMIT_SECONDS = 120
 
 /** The operations on an ensemble. */
 export const clusterRoutes: readonly ApiRoute[] = [
@@ -26,7 +31,52 @@ export const clusterRoutes: readonly ApiRoute[] = [
     statuses: [202, 409],
     run: transfer,
   },
+  {
+    path: '/api/v1/stop-permit',
+    method: 'POST',
+    role: 'operate',
+    summary: `Asks the leader for leave to stop this server within \`seconds\` (${DEFAULT_PERMIT_SECONDS} by default). It gives leave to as many voters as the quorum can spare.`,
+    statuses: [200, 400, 409, 503],
+    run: requestStop,
+  },
+  {
+    path: '/api/v1/stop-permit',
+    method: 'DELETE',
+    role: 'operate',
+    summary: 'Gives the permit to stop back.',
+    statuses: [200],
+    run({ target }) {
+      target.releaseStop()
+      return json(200, { seconds: 0 })
+    },
+  },
 ]
+
+async function requestStop({ target, request }: ApiCall): Promise<HttpResponse> {
+  const seconds = await numberIn(request.body, 'seconds', {
+    max: MAX_STOP_PERMIT_MS / 1000,
+    byDefault: DEFAULT_PERMIT_SECONDS,
+  })
+  if (seconds === undefined || seconds === 0)
+    return problem(
+      400,
+      'The body is not understood',
+      `Expected {"seconds": n} with n from 1 to ${MAX_STOP_PERMIT_MS / 1000}, or no body.`,
+    )
+  const result = await target.requestStop(seconds * 1000)
+  if ('unavailable' in result)
+    return problem(503, 'No leader can be asked', `Try again later: ${result.unavailable}.`)
+  if (result.isGranted) return json(200, { id: target.settings.serverId, seconds })
+  return problem(409, 'The quorum needs this server', `Try again later: ${describeRefusal(result)}`)
+}
+
+function describeRefusal({ missing, stopping }: Pick<StopPermitAnswer, 'missing' | 'stopping'>): string {
+  const reasons = [
+    missing.length === 0 ? '' : `voters that are down or behind: ${missing.join(', ')}`,
+    stopping.length === 0 ? '' : `members with leave to stop: ${stopping.join(', ')}`,
+  ].filter((reason) => reason !== '')
+  return reasons.length === 0 ? 'the other voters are no quorum.' : `${reasons.join('; ')}.`
+}
 
 async function describeCluster({ target, cluster }: ApiCall): Promise<HttpResponse> {
   const { configuration, settings, platform } = target

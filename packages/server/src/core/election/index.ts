@@ -1,6 +1,6 @@
 /** Leader election (FastLeaderElection) as a state machine without clock or network. */
 export { Election } from './election.ts'
-export { decodeNotification, encodeNotification } from './notification.ts'
+export { decodeNotification, encodeNotification, notificationBytes } from './notification.ts'
 export type { Notification } from './notification.ts'
 export { electionDefaults } from './types.ts'
 export type {

@@ -70,6 +70,15 @@ export function decodeNotification(payload: Uint8Array): Notification {
     : { state, vote, version, configuration: readConfigurationText(reader) }
 }
 
+/** Returns how many bytes of a payload belong to its notification; those of a member extension may follow. */
+export function notificationBytes(payload: Uint8Array): number {
+  const view = new DataView(payload.buffer, payload.byteOffset, payload.length)
+  const head = UNVERSIONED_BYTES + 4
+  return payload.length < head || view.getInt32(UNVERSIONED_BYTES - 4) < 2
+    ? payload.length
+    : head + Math.max(0, view.getInt32(UNVERSIONED_BYTES))
+}
+
 function readConfigurationText(reader: Reader): string {
   const text = reader.raw(reader.int())
   return readText(text, 0, text.length)

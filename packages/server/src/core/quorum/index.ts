@@ -16,4 +16,14 @@ export type {
 } from './configuration.ts'
 export { ConfigurationError, buildConfiguration, parseConfiguration } from './parse-configuration.ts'
 export { applyReconfig, ReconfigurationError } from './reconfig.ts'
+export {
+  compareClusters,
+  formatClusterId,
+  isOriginal,
+  isSameCluster,
+  MAX_GENERATION,
+  ORIGINAL_CLUSTER,
+  parseClusterId,
+} from './cluster-id.ts'
+export type { ClusterId } from './cluster-id.ts'
 export type { ReconfigRequest } from './reconfig.ts'

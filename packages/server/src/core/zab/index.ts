@@ -24,8 +24,8 @@ export {
   encodeRevalidationReply,
   encodeSecretReport,
   encodeTouches,
-  isMarkedLearnerInfo,
-  markLearnerInfo,
+  LEADER_INFO_BYTES,
+  LEARNER_INFO_BYTES,
   proposedConfiguration,
   PROTOCOL_VERSION,
   writeForwardedRequest,
@@ -36,6 +36,24 @@ export {
   type SecretReport,
   type SharedSecret,
 } from './payloads.ts'
+export {
+  decodeStopPermitAnswer,
+  decodeStopPermitRequest,
+  encodeStopPermitAnswer,
+  encodeStopPermitRequest,
+  MAX_STOP_PERMIT_MS,
+  type StopDecision,
+  type StopPermitAnswer,
+  type StopPermitRequest,
+  type StopPermitResult,
+} from './stop-permit.ts'
+export {
+  decodeMemberExtension,
+  encodeMemberExtension,
+  MEMBER_EXTENSION_BYTES,
+  withExtension,
+} from './member-extension.ts'
+export type { MemberExtension } from './member-extension.ts'
 export { CommittedWindow, isNextZxid, MIN_WINDOW } from './committed-window.ts'
 export type { DiskRange, SyncPlan, SyncSources } from './sync-plan.ts'
 export type { ConnectionId, LeaderInput, LeaderOptions, LeaderWork, StepDownReason } from './leader-types.ts'

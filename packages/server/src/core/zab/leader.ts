@@ -1,5 +1,5 @@
 import { counterOf, formatZxid, makeZxid, ProtocolError } from '@zabra/protocol'
-import type { EnsembleConfiguration, ServerId } from '../quorum/index.ts'
+import { votersOf, type EnsembleConfiguration, type ServerId } from '../quorum/index.ts'
 import { RingBuffer } from '../ring-buffer.ts'
 import type { Zxid } from '../types.ts'
 import { CommitTracker } from './commit-tracker.ts'
@@ -13,11 +13,18 @@ import type {
   StepDownReason,
 } from './leader-types.ts'
 import { LeadershipCheck } from './leadership-check.ts'
-import { activeFollowers, overdueReason, type LearnerProgress } from './learner-progress.ts'
+import {
+  activeFollowers,
+  isActiveFollower,
+  isLate,
+  overdueReason,
+  type LearnerProgress,
+} from './learner-progress.ts'
 import { LearnerRegistry } from './learner-registry.ts'
 import { LearnerSync } from './learner-sync.ts'
 import { packetName, PacketType, type QuorumPacket } from './packets.ts'
 import { StepDownPolicy } from './step-down-policy.ts'
+import type { StopDecision } from './stop-permit.ts'
 import { TickCounter } from './tick-counter.ts'
 
 /**
@@ -368,12 +375,35 @@ export class Leader {
 
   /** Whether a quorum has been heard within this many ticks, the leader included. */
   hasHeardQuorumWithin(ticks: number): boolean {
+    return this.#tracker.isQuorum(this.#heardWithin(ticks))
+  }
+
+  #heardWithin(ticks: number): Set<ServerId> {
     const { self, syncLimit } = this.#options
     const heard = new Set([self])
-    for (const { state, isObserver, serverId, deadline } of this.#learners)
-      if (state === 'active' && !isObserver && deadline >= this.#ticks.now + syncLimit - ticks)
-        heard.add(serverId)
-    return this.#tracker.isQuorum(heard)
+    for (const learner of this.#learners)
+      if (isActiveFollower(learner) && learner.deadline >= this.#ticks.now + syncLimit - ticks)
+        heard.add(learner.serverId)
+    return heard
+  }
+
+  /**
+   * Decides whether a server may stop while `stopping` have leave to stop already: the voters that are left, were heard within
+   * `ticks` and have acknowledged what was proposed longer ago than that must be a quorum. Where the others can never be one, as in an
+   * ensemble of one or two, one server at a time may stop while none is missing.
+   */
+  decideStop(server: ServerId, stopping: ReadonlySet<ServerId>, ticks: number): StopDecision {
+    const heard = this.#heardWithin(ticks)
+    for (const learner of this.#learners)
+      if (isLate(learner, this.#tracker, this.#ticks.now, ticks)) heard.delete(learner.serverId)
+    const others = votersOf(this.activeConfiguration).filter((id) => id !== server)
+    const missing = others.filter((id) => !heard.has(id))
+    const isQuorum = (ids: Iterable<ServerId>): boolean =>
+      this.#tracker.isQuorum(new Set(ids), { useOracle: false })
+    const isSpared = isQuorum(others)
+      ? isQuorum([...heard].filter((id) => id !== server && !stopping.has(id)))
+      : missing.length === 0 && stopping.size === 0
+    return { isAllowed: this.canPropose && isSpared, missing }
   }
 
   // Step-down

@@ -98,7 +98,7 @@ export const silenceReason = ({ state }: LearnerProgress): string =>
  * Returns whether an active follower leaves a proposal unacknowledged for more than `limit` ticks, even if a quorum has
  * acknowledged it. Watches one proposal at a time: the newest one when the follower was found behind.
  */
-function isLate(
+export function isLate(
   learner: LearnerProgress,
   { lastProposed, acks }: AckSource,
   tick: number,

@@ -28,8 +28,14 @@ import {
   decodeSecretReport,
   encodeSecretReport,
   PROTOCOL_VERSION,
-  markLearnerInfo,
-  isMarkedLearnerInfo,
+  decodeMemberExtension,
+  decodeStopPermitAnswer,
+  decodeStopPermitRequest,
+  encodeStopPermitAnswer,
+  encodeStopPermitRequest,
+  LEARNER_INFO_BYTES,
+  MAX_STOP_PERMIT_MS,
+  withExtension,
 } from './index.ts'
 
 const bytesOf = (hex: string): Uint8Array =>
@@ -209,13 +215,53 @@ describe('the secret of sessions', () => {
   ])('with %s is refused', (_, data) => {
     expect(() => decodeSecretReport(data)).toThrow(ProtocolError)
   })
+})
 
-  it('is announced behind the info of a learner, which reads as before', () => {
-    const info = { serverId: 3, protocolVersion: PROTOCOL_VERSION, configVersion: 5 }
-    const marked = markLearnerInfo(encodeLearnerInfo(info))
-    expect([decodeLearnerInfo(marked), isMarkedLearnerInfo(marked)]).toEqual([info, true])
-    for (const other of [null, encodeLearnerInfo(info), marked.subarray(0, 27)])
-      expect(isMarkedLearnerInfo(other)).toBe(false)
+describe('a member extension', () => {
+  const info = { serverId: 3, protocolVersion: PROTOCOL_VERSION, configVersion: 5 }
+  const cluster = { generation: 2, bytes: new Uint8Array(16).fill(7) }
+  const extension = { level: 258, sharesSecret: true, hasData: false, cluster }
+
+  it('stands behind the info of a learner, which reads as before', () => {
+    const extended = withExtension(encodeLearnerInfo(info), extension)
+    expect(decodeLearnerInfo(extended)).toEqual(info)
+    expect(decodeMemberExtension(extended, LEARNER_INFO_BYTES)).toEqual(extension)
+  })
+
+  it('may be followed by bytes of later releases', () => {
+    const longer = Uint8Array.of(...withExtension(encodeLearnerInfo(info), extension), 1, 2, 3)
+    expect(decodeMemberExtension(longer, LEARNER_INFO_BYTES)).toEqual(extension)
+  })
+
+  it('is absent from what Apache ZooKeeper sends, and where it is cut off', () => {
+    const extended = withExtension(encodeLearnerInfo(info), extension)
+    for (const other of [null, encodeLearnerInfo(info), extended.subarray(0, -1), new Uint8Array(60)])
+      expect(decodeMemberExtension(other, LEARNER_INFO_BYTES)).toBeUndefined()
+  })
+})
+
+describe('a request to stop', () => {
+  it('survives encoding, as its answer', () => {
+    const request = { number: 7, forMs: 120_000 }
+    expect(decodeStopPermitRequest(encodeStopPermitRequest(request))).toEqual(request)
+    const answer = { number: 7, isGranted: false, missing: [3], stopping: [1, 2] }
+    expect(decodeStopPermitAnswer(encodeStopPermitAnswer(answer))).toEqual(answer)
+  })
+
+  it.each([
+    ['a negative number', encodeStopPermitRequest({ number: -1, forMs: 0 })],
+    ['a time that is too long', encodeStopPermitRequest({ number: 1, forMs: MAX_STOP_PERMIT_MS + 1 })],
+    ['a negative time', encodeStopPermitRequest({ number: 1, forMs: -1 })],
+    ['no data', null],
+    ['data that are cut off', encodeStopPermitRequest({ number: 1, forMs: 0 }).subarray(0, 10)],
+  ])('with %s is refused', (_, data) => {
+    expect(() => decodeStopPermitRequest(data)).toThrow(ProtocolError)
+  })
+
+  it('refuses an answer with more servers than any ensemble has', () => {
+    const answer = encodeStopPermitAnswer({ number: 1, isGranted: true, missing: [], stopping: [] })
+    answer[9] = 127
+    expect(() => decodeStopPermitAnswer(answer)).toThrow(ProtocolError)
   })
 })
 

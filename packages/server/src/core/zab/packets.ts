@@ -24,6 +24,8 @@ export const PacketType = {
   informAndActivate: 19,
   /** An extension, between members that have announced it (quorum-protocol 18.5). */
   sessionSecret: 0x7a01,
+  /** As `sessionSecret` (quorum-protocol 18.7). */
+  stopPermit: 0x7a02,
 } as const
 export type PacketType = (typeof PacketType)[keyof typeof PacketType]
 

@@ -19,23 +19,12 @@ export interface LearnerInfo {
   readonly configVersion: number
 }
 
-/** `_zabra`, and a version of two bytes, behind the info of a learner that shares the secret of sessions. */
-const SECRET_MARK = Uint8Array.of(0x5f, 0x7a, 0x61, 0x62, 0x72, 0x61, 0, 1)
-
-/** Returns the info of a learner with the mark that it shares the secret of sessions, which Apache ZooKeeper does not read. */
-export function markLearnerInfo(info: Uint8Array): Uint8Array {
-  const marked = new Uint8Array(info.length + SECRET_MARK.length)
-  marked.set(info)
-  marked.set(SECRET_MARK, info.length)
-  return marked
-}
-
-/** Whether the info of a learner has the mark. */
-export const isMarkedLearnerInfo = (info: Uint8Array | null): boolean =>
-  info !== null && info.length === 28 && SECRET_MARK.every((byte, i) => byte === info[20 + i])
+/** The length of a `LearnerInfo`, and of the info of a leader. The extension of a member follows. */
+export const LEARNER_INFO_BYTES = 20
+export const LEADER_INFO_BYTES = 4
 
 export function encodeLearnerInfo({ serverId, protocolVersion, configVersion }: LearnerInfo): Uint8Array {
-  const writer = new Writer(20)
+  const writer = new Writer(LEARNER_INFO_BYTES)
   writer.longNumber(serverId)
   writer.int(protocolVersion)
   writer.longNumber(configVersion)

@@ -1,5 +1,5 @@
 import { epochOf, makeZxid, MAX_EPOCH } from '@zabra/protocol'
-import type { Compression, Disk, Logger } from '@zabra/runtime'
+import type { Compression, Disk, Logger, Random } from '@zabra/runtime'
 import {
   parseConfiguration,
   printConfiguration,
@@ -12,6 +12,7 @@ import { readConfigurationNode, Tree, writeConfigurationNode } from '../../core/
 import type { Zxid } from '../../core/types.ts'
 import { readEpochs } from '../epoch-files.ts'
 import {
+  beginNextCluster,
   dataFoldersOf,
   incomingName,
   recover,
@@ -68,14 +69,21 @@ export interface ForcedMembers {
 
 /**
  * Makes a stopped member, whose ensemble has lost its quorum, go on with the members `ids` alone: writes a configuration that is newer
- * than all others, in an epoch that no member can have accepted, and sets the former files aside. Lock the folders. Transactions that
+ * than all others, in an epoch that no member can have accepted, and the id of a new ensemble, and sets the former files aside. Lock the folders. Transactions that
  * only lost members hold are lost. A crash leaves data with which no server starts; the same call completes it. Rejects with a
  * `RecoveryError` when the data cannot be used, or an id is that of no member.
  */
 export async function forceMembers(
   location: DatabaseLocation,
   ids: readonly ServerId[],
-  { known, ...tools }: Tools & { readonly known?: EnsembleConfiguration | undefined },
+  {
+    known,
+    random,
+    ...tools
+  }: Tools & {
+    readonly random: Random
+    readonly known?: EnsembleConfiguration | undefined
+  },
 ): Promise<ForcedMembers> {
   const { disk, logger, compression } = tools
   const { state, tree, sessions } = await load(location, tools)
@@ -108,6 +116,7 @@ export async function forceMembers(
   })
   await replaceAllFiles(disk, logger, folders, snapshot)
   // The epochs last: a server refuses data of a later epoch than it has accepted, so it starts with all of this or not at all.
+  await beginNextCluster(disk, random, folders.snapshots)
   const encode = (text: string): Uint8Array => new TextEncoder().encode(text)
   const file = `${location.dataDir}/zoo.cfg.dynamic.${to.toString(16)}`
   await disk.replaceFile(file, encode(printDynamicFile(configuration)))

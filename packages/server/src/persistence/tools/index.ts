@@ -5,6 +5,7 @@ export { repairLog } from './repair-log.ts'
 export type { LogRepair, RepairOptions } from './repair-log.ts'
 export { renumber } from './renumber.ts'
 export type { Renumbering, RenumberOptions } from './renumber.ts'
+export { abandonData } from './abandon-data.ts'
 export { compareStates, forceMembers, readMemberState } from './force-members.ts'
 export type { ForcedMembers, MemberState } from './force-members.ts'
 export {

@@ -1,0 +1,190 @@
+import { SeededRandom } from '@zabra/runtime'
+import { describe, expect, it } from 'vitest'
+import { TestServer } from '../testing/test-server.ts'
+import { Ensemble } from './testing/ensemble.ts'
+
+type Options = NonNullable<ConstructorParameters<typeof Ensemble>[1]>
+
+const start = (size: number, settings: Options = {}): Promise<Ensemble> =>
+  Ensemble.start(size, { adminRoleOperate: ['ip:127.0.0.1'], ...settings })
+
+interface Reply {
+  readonly status: number
+  readonly text: string
+}
+
+/** Asks for a permit at a member. */
+async function ask(ensemble: Ensemble, id: number, body = ''): Promise<Reply> {
+  let reply: Reply | undefined
+  const asked = ensemble.member(id).http.request('/api/v1/stop-permit', { method: 'POST', body })
+  void asked.then((answer) => (reply = answer))
+  await ensemble.until('an answer', () => reply !== undefined)
+  return reply!
+}
+
+const statusOf = async (...asked: Parameters<typeof ask>): Promise<number> => (await ask(...asked)).status
+
+const others = (ensemble: Ensemble, ...ids: number[]): number[] =>
+  [...ensemble.members.keys()].filter((id) => !ids.includes(id))
+
+describe('a permit to stop', () => {
+  it('is given to one member of three at a time, and names who has it', async () => {
+    const ensemble = await start(3)
+    const [first, second] = others(ensemble, ensemble.leader!)
+    expect(await ask(ensemble, first!)).toEqual(
+      expect.objectContaining({ status: 200, text: `{"id":${first},"seconds":120}\n` }),
+    )
+    expect(await ask(ensemble, second!)).toMatchObject({
+      status: 409,
+      text: expect.stringContaining(`members with leave to stop: ${first}`),
+    })
+    expect(await statusOf(ensemble, ensemble.leader!)).toBe(409)
+    expect(await statusOf(ensemble, first!), 'renewed').toBe(200)
+  })
+
+  it('is given to the next member once the holder runs again and follows', async () => {
+    const ensemble = await start(3)
+    const [first, second] = others(ensemble, ensemble.leader!)
+    await ask(ensemble, first!)
+    await ensemble.member(first!).stop()
+    expect(await ask(ensemble, second!)).toMatchObject({
+      status: 409,
+      text: expect.stringContaining(`down or behind: ${first}`),
+    })
+    await ensemble.startServing(first!)
+    await ensemble.advance(1000)
+    expect(await statusOf(ensemble, second!)).toBe(200)
+  })
+
+  it('is given to two members of five', async () => {
+    const ensemble = await start(5)
+    const leader = ensemble.leader!
+    const followers = others(ensemble, leader)
+    const statuses = [
+      await statusOf(ensemble, leader),
+      ...(await Promise.all(followers.map((id) => statusOf(ensemble, id)))),
+    ]
+    expect(statuses.filter((status) => status === 200)).toHaveLength(2)
+    expect(statuses.filter((status) => status === 409)).toHaveLength(3)
+  })
+
+  it('stays with its holder when another member leads', async () => {
+    const ensemble = await start(5)
+    const leader = ensemble.leader!
+    const [first] = others(ensemble, leader)
+    expect(await statusOf(ensemble, first!)).toBe(200)
+    expect(await statusOf(ensemble, leader)).toBe(200)
+    ensemble.server(leader).yieldLeadership()
+    await ensemble.until('another leader', () => ![undefined, leader].includes(ensemble.leader))
+    await ensemble.allServe()
+    for (const id of others(ensemble, first!, leader)) expect(await statusOf(ensemble, id)).toBe(409)
+    expect(await statusOf(ensemble, first!), 'renewed').toBe(200)
+    expect(await statusOf(ensemble, leader), 'renewed').toBe(200)
+  })
+
+  it('ends with its time, and when it is given back', async () => {
+    const ensemble = await start(3)
+    const [first, second] = others(ensemble, ensemble.leader!)
+    await ask(ensemble, first!, '{"seconds": 10}')
+    await ensemble.advance(9000)
+    expect(await statusOf(ensemble, second!)).toBe(409)
+    await ensemble.advance(1500)
+    expect(await statusOf(ensemble, second!)).toBe(200)
+    const { text } = await ensemble.member(second!).http.request('/api/v1/self')
+    expect(JSON.parse(text)).toMatchObject({ stopPermitMs: expect.any(Number) })
+    await ensemble.member(second!).http.request('/api/v1/stop-permit', { method: 'DELETE' })
+    await ensemble.advance(100)
+    expect(await statusOf(ensemble, first!)).toBe(200)
+  })
+
+  it('is refused while the leader has not heard the others for two ticks', async () => {
+    const ensemble = await start(3)
+    const leader = ensemble.leader!
+    const [first, second] = others(ensemble, leader)
+    ensemble.member(second!).silence()
+    await ensemble.advance(3500)
+    expect(await statusOf(ensemble, first!)).toBe(409)
+  })
+
+  it('needs a leader, unless the quorum does not need the server', async () => {
+    const ensemble = await start(4, { observers: [4] })
+    const leader = ensemble.leader!
+    const [first, second] = others(ensemble, leader, 4)
+    expect(await statusOf(ensemble, 4)).toBe(200)
+    for (const id of [leader, second!]) await ensemble.member(id).crash()
+    await ensemble.until('no leader', () => ensemble.server(first!).role === 'looking')
+    expect(await ask(ensemble, first!)).toMatchObject({ status: 503 })
+    expect(await statusOf(ensemble, 4)).toBe(200)
+    const alone = await TestServer.start({ adminRoleOperate: ['ip:127.0.0.1'] })
+    expect((await alone.http.request('/api/v1/stop-permit', { method: 'POST' })).status).toBe(200)
+    await alone.stop()
+  })
+
+  it('is given to one member of an ensemble of two, which has no quorum without it', async () => {
+    const ensemble = await start(2)
+    expect(await statusOf(ensemble, 1)).toBe(200)
+    expect(await statusOf(ensemble, 2)).toBe(409)
+    await ensemble.member(1).http.request('/api/v1/stop-permit', { method: 'DELETE' })
+    await ensemble.advance(100)
+    expect(await statusOf(ensemble, 2)).toBe(200)
+  })
+
+  it('refuses times out of range', async () => {
+    const ensemble = await start(3)
+    for (const body of ['{"seconds": 0}', '{"seconds": 3601}', '{"seconds": "1"}', '['])
+      expect(await statusOf(ensemble, 1, body)).toBe(400)
+  })
+})
+
+describe('a member that stops', () => {
+  it('waits for leave with stop.permitMs, so that all can be stopped at once', async () => {
+    const ensemble = await start(3, { stopPermitMs: 60_000 })
+    const stopping = [...ensemble.members.keys()].map(async (id) => {
+      const { server } = ensemble.member(id)
+      await server!.close()
+      await ensemble.member(id).crash()
+      await ensemble.member(id).start()
+    })
+    let isDone = false
+    void Promise.all(stopping).then(() => (isDone = true))
+    await ensemble.until('the restart of all members', () => {
+      expect(ensemble.running.length).toBeGreaterThanOrEqual(2)
+      return isDone
+    })
+    await ensemble.allServe()
+  })
+
+  it('stops without leave when the time is over', async () => {
+    const ensemble = await start(3, { stopPermitMs: 5000 })
+    const [first, second] = others(ensemble, ensemble.leader!)
+    await ensemble.member(first!).crash()
+    await ensemble.member(second!).stop()
+    expect(ensemble.lines.join('\n')).toContain('The server stops without leave of the leader')
+  })
+})
+
+describe('permits, whatever happens', () => {
+  it.each([1, 2, 3])('leave a quorum of members without one (seed %i)', async (seed) => {
+    const random = new SeededRandom(seed)
+    const ensemble = await start(5)
+    const ids = [...ensemble.members.keys()]
+    const granted = new Set<number>()
+    for (let step = 0; step < 30; step++) {
+      const id = ids[random.below(ids.length)]!
+      const { server } = ensemble.member(id)
+      if (server === undefined) await ensemble.member(id).start()
+      else if (granted.delete(id)) await ensemble.member(id).stop()
+      else if (random.below(8) === 0) server.yieldLeadership()
+      else {
+        const both = [id, ids[random.below(ids.length)]!].filter((each) => ensemble.member(each).server)
+        const answers = await Promise.all(both.map((each) => statusOf(ensemble, each, '{"seconds": 900}')))
+        for (const [index, each] of both.entries())
+          if (answers[index] === 200) granted.add(each)
+          else granted.delete(each)
+      }
+      await ensemble.advance(random.below(1500))
+      const staying = ids.filter((each) => !granted.has(each) && ensemble.member(each).server !== undefined)
+      expect(staying.length, `step ${step}: stopping ${[...granted].join()}`).toBeGreaterThanOrEqual(3)
+    }
+  })
+})
