@@ -3,6 +3,7 @@ import type { EnsembleConfiguration, ServerId } from '../core/quorum/index.ts'
 import type { Zxid } from '../core/types.ts'
 import type { RawTxn } from '../persistence/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
+import type { WritesBackups } from './backup-report.ts'
 import type { DirectoryReport, ServerReport } from './server-report.ts'
 
 /** One check of readiness. */
@@ -45,6 +46,8 @@ export interface AdminTarget {
   drain(ms: number): void
   /** Ends `drain`: accepts sessions again. */
   undrain(): void
+  /** The backups that this server writes; undefined where the settings name no target. */
+  readonly backups: WritesBackups | undefined
   /** Takes a snapshot. Resolves to whether it is on disk; a failure is logged. */
   takeSnapshot(): Promise<boolean>
   /** Begins to hand leadership over. Returns false on a server that does not lead, or if no member could take over. */

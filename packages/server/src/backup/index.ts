@@ -1,5 +1,14 @@
 /** Backups: what a target holds, how it is written, checked and read. */
 export { BackupError } from './errors.ts'
+export { BackupDuty } from './duty.ts'
+export {
+  isRemoteTarget,
+  openTarget,
+  parseCredentials,
+  type S3Access,
+  type TargetPlatform,
+} from './open-target.ts'
+export type { S3Credentials } from './s3-target.ts'
 export { FolderTarget, type BackupTarget } from './target.ts'
 export { parseKey, type BackupKey } from './sealing.ts'
 export type { LogManifest, Manifest, SnapshotManifest } from './manifest.ts'
@@ -8,6 +17,7 @@ export { Catalog, openPiece, type BackupChain, type BackupStore } from './catalo
 export { encodeLog } from './log-stream.ts'
 export {
   writeBackup,
+  type BackupOptions,
   type BackupSource,
   type SourceLog,
   type SourceSnapshot,

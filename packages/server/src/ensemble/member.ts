@@ -6,6 +6,7 @@ import {
   type AdminTarget,
   type DirectoryReport,
   type HealthCheck,
+  type ServerBackups,
   type ServerReport,
 } from '../admin/index.ts'
 import { readiness } from '../admin/http/health.ts'
@@ -37,6 +38,8 @@ export interface MemberParts {
   /** The HTTP port, which is open already and is closed with the member. */
   readonly admin: AdminServer
   readonly audit: AuditLog | undefined
+  /** Undefined where the settings name no target. */
+  readonly backups: ServerBackups | undefined
 }
 
 /** Runs a server: its ports, its data, and one role after the other. A standalone server has a single role. */
@@ -45,6 +48,7 @@ export class Member implements Server, AdminTarget {
   readonly #roles: RoleManager
   readonly #admin: AdminServer
   readonly #drain: Drain
+  readonly backups: ServerBackups | undefined
   readonly startedAt: number
   readonly failed: Promise<unknown>
   #resolveFailed: (reason: unknown) => void = () => {}
@@ -56,7 +60,7 @@ export class Member implements Server, AdminTarget {
   constructor(
     settings: ServerSettings,
     platform: Platform,
-    { database, membership, passwords, sharedSecret, admin, audit }: MemberParts,
+    { database, membership, passwords, sharedSecret, admin, audit, backups }: MemberParts,
   ) {
     const stats = new ServerStats()
     stats.recordStart(database.recoveryTimes)
@@ -64,6 +68,7 @@ export class Member implements Server, AdminTarget {
     const startedAt = clock.monotonic()
     this.startedAt = startedAt
     this.#admin = admin
+    this.backups = backups
     this.failed = new Promise((resolve) => (this.#resolveFailed = resolve))
     this.#context = {
       settings,
@@ -241,6 +246,7 @@ export class Member implements Server, AdminTarget {
     }
     this.#isListening = true
     snapshots.start()
+    this.backups?.start(this)
     security.start()
     if (membership.isStandalone) this.#logServing()
     else await this.#roles.start()
@@ -277,6 +283,7 @@ export class Member implements Server, AdminTarget {
     const { database, snapshots, clientPorts, security, platform, audit } = this.#context
     audit?.recordServer('serverStop', 'invoked')
     if (this.#context.settings.stopDrainMs > 0) await this.#serveUntilDrained()
+    await this.backups?.close()
     await this.#roles.prepareClose()
     await this.#admin.close()
     if (this.#isStopped) return this.#closeFailed()
