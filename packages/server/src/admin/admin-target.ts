@@ -1,5 +1,6 @@
 import type { Platform } from '@zabra/runtime'
 import type { EnsembleConfiguration, ServerId } from '../core/quorum/index.ts'
+import type { Tree } from '../core/tree/index.ts'
 import type { Zxid } from '../core/types.ts'
 import type { RawTxn } from '../persistence/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
@@ -50,6 +51,13 @@ export interface AdminTarget {
   readonly backups: WritesBackups | undefined
   /** Takes a snapshot. Resolves to whether it is on disk; a failure is logged. */
   takeSnapshot(): Promise<boolean>
+  /** Returns an empty tree, for `replaceTree`. */
+  createTree(): Tree
+  /**
+   * Replaces the tree of a standalone server, and closes all connections; its sessions are gone. Rejects where the files cannot be
+   * replaced; the server then serves the old tree.
+   */
+  replaceTree(tree: Tree): Promise<void>
   /** Begins to hand leadership over. Returns false on a server that does not lead, or if no member could take over. */
   yieldLeadership(): boolean
   /** The transactions that `readHistory` can return; later ones may not be committed. */

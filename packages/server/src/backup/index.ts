@@ -28,7 +28,7 @@ export { digestText, verifyChain, verifyDeep, verifyPieces, type BackupDefect } 
 export { parseRetention, type RetentionRule } from './retention.ts'
 export { findPrunable, prune, type Prunable } from './prune.ts'
 export { lastBefore, lastBeforeChange, parseChange } from './find-transaction.ts'
-export { restoreFolder, type RestoredFolder } from './restore-folder.ts'
+export { closeSessions, restoreFolder, type RestoredFolder } from './restore-folder.ts'
 export { nodesOf, type SnapshotNode } from '../persistence/tools/read-snapshot.ts'
 export { httpSource, type SourceRequest, type SourceResponse } from './http-source.ts'
 export { chunksOf } from './target.ts'

@@ -16,6 +16,7 @@ import type { ServedPort } from '../connections/listeners.ts'
 import { ServerStats } from '../connections/stats.ts'
 import type { EnsembleConfiguration, ServerId } from '../core/quorum/index.ts'
 import { SessionIdGenerator, type SessionPasswords } from '../core/sessions/index.ts'
+import type { Tree } from '../core/tree/index.ts'
 import type { Zxid } from '../core/types.ts'
 import { CommittedWindow } from '../core/zab/index.ts'
 import { SnapshotScheduler, type Database, type SharedSessionSecret } from '../database/index.ts'
@@ -201,6 +202,14 @@ export class Member implements Server, AdminTarget {
 
   takeSnapshot(): Promise<boolean> {
     return this.#context.snapshots.take()
+  }
+
+  createTree(): Tree {
+    return this.#context.database.createTree()
+  }
+
+  replaceTree(tree: Tree): Promise<void> {
+    return this.#roles.replaceTree(tree)
   }
 
   get logRange(): AdminTarget['logRange'] {

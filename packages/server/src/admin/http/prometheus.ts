@@ -175,6 +175,8 @@ function* counters({ stats, role }: ServerReport): Generator<readonly [name: str
     role.member === undefined ? stats.batchSize.sum : ensemble.commitCount + ensemble.learnerCommitsReceived
   for (const [name, value] of [
     ['snapshot_rate_limited_count', stats.snapshotsRateLimited],
+    ['restore_rate_limited_count', stats.restoresRateLimited],
+    ['restore_error_count', stats.restoreErrors],
     ['sync_processor_request_queued', stats.batchSize.sum],
     ['request_commit_queued', committed],
     [
