@@ -136,7 +136,13 @@ describe('zabra backup', () => {
   it.each([
     [['backup', 'now'], {}, 7, 'The operation needs the role backup. Give an identity'],
     [['backup', 'list'], { ZABRA_BACKUP_TARGET: '' }, 2, 'Name it with --target or ZABRA_BACKUP_TARGET'],
-    [['backup', 'list', '--target', 's3://bucket'], {}, 2, 'other stores are not supported'],
+    [
+      ['backup', 'list', '--target', 'ftp://host/x'],
+      { AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b' },
+      2,
+      'Expected an absolute folder',
+    ],
+    [['backup', 'list', '--target', 's3://bucket'], {}, 2, 'Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY'],
     [['backup', 'show'], {}, 1, 'Expected a backup in the target, got none'],
     [['restore'], {}, 2, 'Expected --to with a data folder or --path with a subtree, got neither'],
     [['restore', '--path', '/zookeeper/config'], {}, 2, 'belongs to the server'],

@@ -1,5 +1,6 @@
 import type { Clock } from './clock.ts'
 import type { Compression } from './compression.ts'
+import type { Cryptography } from './cryptography.ts'
 import type { Disk } from './disk.ts'
 import type { HttpServer } from './http.ts'
 import type { Logger } from './logger.ts'
@@ -17,6 +18,8 @@ export interface Platform {
   readonly networkFactories?: NetworkFactories | undefined
   readonly disk: Disk
   readonly compression: Compression
+  /** A server without it refuses to start where it is configured to write backups. */
+  readonly cryptography?: Cryptography
   readonly logger: Logger
   readonly system: System
 }

@@ -1,8 +1,8 @@
 import type { Platform } from '@zabra/runtime'
-import { AdminServer } from './admin/index.ts'
+import { AdminServer, ServerBackups } from './admin/index.ts'
 import { AuditLog } from './audit/index.ts'
 import { loadSessionPasswords, openDatabase, SharedSessionSecret } from './database/index.ts'
-import { Member } from './ensemble/member.ts'
+import { Member, type MemberParts } from './ensemble/member.ts'
 import { Membership } from './ensemble/membership.ts'
 import { readClusterId } from './persistence/index.ts'
 import type { Server } from './server-types.ts'
@@ -11,7 +11,8 @@ import { sharesSessionSecret, type ServerSettings } from './settings/index.ts'
 /**
  * Starts a server: a member of an ensemble where `settings.ensemble` names one, else a standalone server. Resolves when the ports are
  * open; a member does not wait for a leader. Rejects with a `DamageError` or `RecoveryError` when the files cannot be trusted, a
- * `FolderLockedError` when another server uses them, a `NetworkError` when a port cannot be bound, a `CertificateError` when a
+ * `FolderLockedError` when another server uses them, a `BackupError` when backups cannot be written as configured, a `NetworkError`
+ * when a port cannot be bound, a `CertificateError` when a
  * key or certificate cannot be used, and a `DiskError` when the disk refuses; each message says what to do.
  */
 export async function createServer(settings: ServerSettings, platform: Platform): Promise<Server> {
@@ -19,8 +20,9 @@ export async function createServer(settings: ServerSettings, platform: Platform)
   const audit = await AuditLog.open(settings, platform)
   const admin = new AdminServer(settings, platform, audit)
   try {
+    const backups = await ServerBackups.open(settings, platform)
     await admin.listen()
-    const member = await startMember(settings, platform, { admin, audit })
+    const member = await startMember(settings, platform, { admin, audit, backups })
     audit?.recordServer('serverStart', 'success')
     return member
   } catch (error) {
@@ -34,7 +36,7 @@ export async function createServer(settings: ServerSettings, platform: Platform)
 async function startMember(
   settings: ServerSettings,
   platform: Platform,
-  { admin, audit }: { readonly admin: AdminServer; readonly audit: AuditLog | undefined },
+  parts: Pick<MemberParts, 'admin' | 'audit' | 'backups'>,
 ): Promise<Member> {
   const database = await openDatabase(settings, platform, { isMember: settings.ensemble !== undefined })
   try {
@@ -55,9 +57,9 @@ async function startMember(
       clusterId,
       passwords,
       sharedSecret,
-      admin,
-      audit,
+      ...parts,
     })
+    const { admin } = parts
     admin.attach(member)
     await member.start()
     admin.reportReadiness()

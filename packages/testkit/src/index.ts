@@ -1,4 +1,5 @@
 /** What the tests of several packages share. */
+export { syncCompression } from './compression.ts'
 export { ForwardingConnection } from './forwarding-connection.ts'
 export { FramedConnection, type FrameHandler, type Handshake } from './framed-connection.ts'
 export { diskWithFolder, holdWrites } from './disk.ts'

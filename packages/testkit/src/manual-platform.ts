@@ -8,6 +8,8 @@ import {
   type Platform,
   type System,
 } from '@zabra/runtime'
+import { nodeCryptography } from '@zabra/runtime/node'
+import { syncCompression } from './compression.ts'
 import { MemoryHttp } from './memory-http.ts'
 
 /** A system with fixed figures. */
@@ -17,10 +19,6 @@ export const fixedSystem: System = {
   residentMemory: () => 1,
   fileDescriptors: () => ({ open: 1, max: 100_000 }),
   environment: () => [['host.name', 'test']],
-}
-
-const unsupported = (): never => {
-  throw new Error('Compression is not supported')
 }
 
 /** A clock that a test advances, and an in-memory network and disk. */
@@ -46,7 +44,8 @@ export class ManualPlatform {
       networkFactories: { http: () => this.http },
       disk: this.disk,
       random: new SeededRandom(1),
-      compression: { gzip: unsupported, gunzip: unsupported },
+      compression: syncCompression,
+      cryptography: nodeCryptography,
       logger,
       system: fixedSystem,
     }

@@ -18,7 +18,7 @@ export interface TextResponse {
 export interface TestRequest {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
-  readonly body?: string
+  readonly body?: string | Uint8Array
   /** The port; the one that was opened first by default. */
   readonly port?: number
   /** The address of the caller; one of this machine by default. */
@@ -70,8 +70,8 @@ export class MemoryHttp implements HttpServer {
   }
 }
 
-async function* bodyOf(text = ''): AsyncGenerator<Uint8Array> {
-  if (text !== '') yield new TextEncoder().encode(text)
+async function* bodyOf(sent: string | Uint8Array = ''): AsyncGenerator<Uint8Array> {
+  if (sent.length > 0) yield typeof sent === 'string' ? new TextEncoder().encode(sent) : sent
 }
 
 async function bytesOf(body: string | Uint8Array | AsyncIterable<string | Uint8Array>): Promise<Uint8Array> {

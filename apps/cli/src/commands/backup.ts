@@ -66,8 +66,8 @@ export const backup: CommandModule = (program, context) => {
 
 const NOW_HELP = `
 Restores can go back to each moment from the first backup on, as long as the server still has the log
-since the last one: run it, or it with --log-only, more often than the server purges its log. One at a
-time: two backups to one target must not run at once.`
+since the last one: run it, or it with --log-only, more often than the server purges its log. Servers
+with backup.target in their settings do it themselves.`
 
 interface NowFlags extends StoreFlags, AdminFlags {
   readonly logOnly?: boolean
@@ -89,7 +89,7 @@ async function now(context: Context, flags: NowFlags): Promise<void> {
   const written = await writeBackup(store, source, {
     clock: { wall: () => Date.now() },
     compression: io.platform.compression,
-    logOnly: flags.logOnly === true,
+    snapshot: flags.logOnly === true ? 'never' : 'always',
   }).finally(() => bar.stop())
   if (written.hasGap)
     note(

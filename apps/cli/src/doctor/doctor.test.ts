@@ -207,7 +207,7 @@ describe('checkBackups', () => {
   it('finds none, old, plain and damaged ones', async () => {
     const disk = new MemoryDisk()
     const store = {
-      target: new FolderTarget(disk, '/backup'),
+      target: new FolderTarget('/backup', { disk, random: new SeededRandom(2) }),
       cryptography: nodeCryptography,
       random: new SeededRandom(1),
       key: { id: '0'.repeat(16), bytes: new Uint8Array(32) },
@@ -223,7 +223,7 @@ describe('checkBackups', () => {
       takeSnapshot: async () => ({ file: 'snapshot.0', zxid: 0, chunks: chunks(snapshot.bytes) }),
       readLog: async () => ({ upTo: 0, nodes: 4, digest: null, chunks: chunks(log) }),
     }
-    const options = { clock: { wall: () => 1000 }, compression: nodeCompression, logOnly: false }
+    const options = { clock: { wall: () => 1000 }, compression: nodeCompression, snapshot: 'always' as const }
     await writeBackup(store, source, options)
     expect(await idsOf(checkBackups(store, 2000))).toEqual([])
     expect(await idsOf(checkBackups(store, 2000 + 27 * 3_600_000))).toEqual(['backup-old'])

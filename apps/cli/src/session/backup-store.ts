@@ -1,16 +1,20 @@
 import { Option, type Command } from 'commander'
 import { resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { nodeCryptography } from '@zabra/runtime/node'
+import { keepAliveNodeClock, nodeCryptography } from '@zabra/runtime/node'
 import {
+  BackupError,
   Catalog,
-  FolderTarget,
+  isRemoteTarget,
   lastBefore,
   lastBeforeChange,
+  openTarget,
   parseChange,
+  parseCredentials,
   parseKey,
   type BackupChain,
   type BackupStore,
+  type S3Access,
+  type S3Credentials,
 } from '@zabra/server/backup'
 import { InvalidArgumentError } from 'commander'
 import { readFileArg } from '../arguments.ts'
@@ -21,6 +25,8 @@ import type { Io } from '../io.ts'
 export interface StoreFlags {
   readonly target?: string
   readonly keyFile?: string
+  readonly s3Endpoint?: string
+  readonly s3Region?: string
 }
 
 /** Options that name a moment. */
@@ -34,13 +40,15 @@ export interface MomentFlags {
 export function withStoreOptions(command: Command): Command {
   return command
     .option(
-      '--target <folder>',
-      'where the backups are: a folder, or file:///folder (else ZABRA_BACKUP_TARGET)',
+      '--target <target>',
+      'where the backups are: a folder, or s3://bucket/prefix (else ZABRA_BACKUP_TARGET)',
     )
     .option(
       '--key-file <file>',
       'the key of encrypted backups: 64 hexadecimal digits (else ZABRA_BACKUP_KEY_FILE)',
     )
+    .option('--s3-endpoint <url>', "the URL of a store beside Amazon's (else AWS_ENDPOINT_URL)")
+    .option('--s3-region <region>', 'the region of the bucket (else AWS_REGION; us-east-1 by default)')
 }
 
 /** Adds the options of `MomentFlags` to a command. */
@@ -59,34 +67,56 @@ export function withMomentOptions(command: Command): Command {
     .option('--before <change>', "the state before the last change of a kind, such as 'delete /app'")
 }
 
-/** Opens the target of backups. Rejects with a `UsageError` when none is named, or its key cannot be read. */
-export async function openStore(io: Io, { target, keyFile }: StoreFlags): Promise<BackupStore> {
-  const named = target ?? io.environment['ZABRA_BACKUP_TARGET']
+/** Opens the target of backups. Rejects with a `UsageError` when none is named, or its key or credentials cannot be read. */
+export async function openStore(io: Io, flags: StoreFlags): Promise<BackupStore> {
+  const named = flags.target ?? io.environment['ZABRA_BACKUP_TARGET']
   if (!named)
     throw new UsageError(
-      'Expected the folder of the backups, got none. Name it with --target or ZABRA_BACKUP_TARGET.',
+      'Expected the target of the backups, got none. Name it with --target or ZABRA_BACKUP_TARGET.',
     )
-  const key = keyFile ?? io.environment['ZABRA_BACKUP_KEY_FILE']
+  const key = flags.keyFile ?? io.environment['ZABRA_BACKUP_KEY_FILE']
+  const { disk, random } = io.platform
+  const platform = { disk, random, clock: keepAliveNodeClock, cryptography: nodeCryptography }
+  const absolute = /^[a-z][\w+.-]+:/i.test(named) ? named : resolve(named)
   return {
-    target: new FolderTarget(io.platform.disk, folderOf(named)),
+    target: await openTarget(absolute, platform, await s3Access(io, flags, named)).catch(asUsageError),
     cryptography: nodeCryptography,
-    random: io.platform.random,
+    random,
     key: key ? parseKey(new TextDecoder().decode(await readFileArg(key)), nodeCryptography, key) : undefined,
   }
 }
 
-function folderOf(target: string): string {
-  const [, scheme] = /^([a-z][\w+.-]*):\/\//i.exec(target) ?? []
-  if (scheme === undefined) return resolve(target)
-  if (scheme.toLowerCase() !== 'file')
-    throw new UsageError(
-      `Expected a folder or file:///folder in --target, got ${target}: other stores are not supported. Mount it as a folder, or copy the folder of the backups there.`,
-    )
-  try {
-    return fileURLToPath(target)
-  } catch {
-    throw new UsageError(`Expected a folder as file:///folder in --target, got ${target}.`)
+function asUsageError(error: unknown): never {
+  throw error instanceof BackupError ? new UsageError(error.message) : error
+}
+
+/** Returns how S3 is reached by flags and the variables that Amazon's tools read. */
+async function s3Access({ environment }: Io, flags: StoreFlags, target: string): Promise<S3Access> {
+  const region = flags.s3Region ?? environment['AWS_REGION'] ?? environment['AWS_DEFAULT_REGION']
+  const endpoint = flags.s3Endpoint ?? environment['AWS_ENDPOINT_URL_S3'] ?? environment['AWS_ENDPOINT_URL']
+  // Missing ones are reported before the first request.
+  const credentials = isRemoteTarget(target)
+    ? Promise.resolve(await readCredentials(environment))
+    : NO_CREDENTIALS
+  return {
+    region: region || 'us-east-1',
+    endpoint: endpoint || undefined,
+    credentials: () => credentials,
   }
+}
+
+const NO_CREDENTIALS = Promise.resolve({ accessKeyId: '', secretAccessKey: '' })
+
+async function readCredentials(environment: Io['environment']): Promise<S3Credentials> {
+  const accessKeyId = environment['AWS_ACCESS_KEY_ID']
+  const secretAccessKey = environment['AWS_SECRET_ACCESS_KEY']
+  if (accessKeyId && secretAccessKey)
+    return { accessKeyId, secretAccessKey, sessionToken: environment['AWS_SESSION_TOKEN'] || undefined }
+  const file = environment['AWS_SHARED_CREDENTIALS_FILE']
+  if (file) return parseCredentials(new TextDecoder().decode(await readFileArg(file)), file)
+  throw new UsageError(
+    'Expected credentials for S3, got none. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SHARED_CREDENTIALS_FILE.',
+  )
 }
 
 /** The backup of a moment: a snapshot, the log after it, and the last transaction of that moment. */

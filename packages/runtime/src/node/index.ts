@@ -3,6 +3,7 @@ import type { HttpServer } from '../http.ts'
 import type { NetworkFactories, Platform } from '../platform.ts'
 import { nodeClock, keepAliveNodeClock } from './clock.ts'
 import { nodeCompression } from './compression.ts'
+import { nodeCryptography } from './cryptography.ts'
 import { NodeDisk } from './disk.ts'
 import { nodeHttpServer } from './http-server.ts'
 import { nodeNetwork } from './network.ts'
@@ -11,7 +12,7 @@ import { nodeSystem } from './system.ts'
 import { NodeTlsNetwork, tlsNetwork } from './tls.ts'
 
 export { nodeClock, nodeCompression, NodeDisk, nodeNetwork, nodeRandom, nodeSystem, keepAliveNodeClock }
-export { nodeCryptography } from './cryptography.ts'
+export { nodeCryptography }
 export { gunzipSync, gzipSync } from './gzip.ts'
 export { resolveSrv } from './srv.ts'
 export { channel, tracingChannel } from './channels.ts'
@@ -32,6 +33,7 @@ export function nodePlatform(overrides: Partial<Platform> = {}): Platform {
     networkFactories: { tls: tlsNetwork },
     disk: new NodeDisk(),
     compression: nodeCompression,
+    cryptography: nodeCryptography,
     logger: silentLogger,
     system: nodeSystem,
     ...overrides,

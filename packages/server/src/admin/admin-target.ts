@@ -1,9 +1,11 @@
 import type { Platform } from '@zabra/runtime'
 import type { EnsembleConfiguration, ServerId } from '../core/quorum/index.ts'
+import type { Tree } from '../core/tree/index.ts'
 import type { Zxid } from '../core/types.ts'
 import type { StopPermitResult } from '../core/zab/index.ts'
 import type { RawTxn } from '../persistence/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
+import type { WritesBackups } from './backup-report.ts'
 import type { DirectoryReport, ServerReport } from './server-report.ts'
 
 /** One check of readiness. */
@@ -52,8 +54,17 @@ export interface AdminTarget {
   releaseStop(): void
   /** How long a permit to stop is still held, in milliseconds; 0 without one. */
   readonly stopPermitMs: number
+  /** The backups that this server writes; undefined where the settings name no target. */
+  readonly backups: WritesBackups | undefined
   /** Takes a snapshot. Resolves to whether it is on disk; a failure is logged. */
   takeSnapshot(): Promise<boolean>
+  /** Returns an empty tree, for `replaceTree`. */
+  createTree(): Tree
+  /**
+   * Replaces the tree of a standalone server, and closes all connections; its sessions are gone. Rejects where the files cannot be
+   * replaced; the server then serves the old tree.
+   */
+  replaceTree(tree: Tree): Promise<void>
   /** Begins to hand leadership over. Returns false on a server that does not lead, or if no member could take over. */
   yieldLeadership(): boolean
   /** The transactions that `readHistory` can return; later ones may not be committed. */

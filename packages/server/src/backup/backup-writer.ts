@@ -13,6 +13,7 @@ import {
   type SnapshotManifest,
 } from './manifest.ts'
 import { seal } from './sealing.ts'
+import { hex } from './target.ts'
 
 /** A part of the log of a server, up to its last applied transaction. */
 export interface SourceLog {
@@ -47,8 +48,10 @@ export interface BackupSource {
 export interface BackupOptions {
   readonly clock: Pick<Clock, 'wall'>
   readonly compression: Compression
-  /** Writes no snapshot, only the log after the last backup. */
-  readonly logOnly: boolean
+  /** Whether a snapshot is written beside the log since the last backup: always, where the log cannot go on without, or never. */
+  readonly snapshot: 'always' | 'if-needed' | 'never'
+  /** An earlier catalog of the target, whose manifests are not read again. */
+  readonly known?: Catalog | undefined
 }
 
 /** What a backup has written. */
@@ -69,11 +72,11 @@ export async function writeBackup(
   options: BackupOptions,
 ): Promise<WrittenBackup> {
   const lineage = await ensureLineage(store)
-  const catalog = await Catalog.read(store)
+  const catalog = await Catalog.read(store, options.known)
   const [damaged] = catalog.bad
   if (damaged !== undefined) throw damaged.error
   const { end } = catalog
-  if (end === undefined && options.logOnly)
+  if (end === undefined && options.snapshot === 'never')
     throw new BackupError(
       'Expected a snapshot in the target, after which the log continues, got none. Leave out --log-only.',
     )
@@ -94,20 +97,22 @@ class BackupWriter {
   }
 
   async run(end: CatalogEnd | undefined): Promise<WrittenBackup> {
-    if (end !== undefined && this.#options.logOnly) {
+    if (end !== undefined && this.#options.snapshot !== 'always') {
       const continued = await this.#continueLog(end)
       if (continued !== undefined) return { snapshot: undefined, log: continued.manifest, hasGap: false }
-      throw new BackupError(
-        `The server has no log after 0x${formatZxid(end.upTo)} any more. Make a backup with a snapshot: leave out --log-only.`,
-      )
+      if (this.#options.snapshot === 'never')
+        throw new BackupError(
+          `The server has no log after 0x${formatZxid(end.upTo)} any more. Make a backup with a snapshot: leave out --log-only.`,
+        )
     }
     // The snapshot first: the log that is read after it reaches to where it is exact.
     const { file, zxid, chunks } = await this.#source.takeSnapshot()
     const isPlain = !/\.(?:gz|snappy)$/.test(file)
     const stored = isPlain ? `${file}.gz` : file
-    const name = `snapshot/${sortable(zxid)}-${Math.floor(this.#options.clock.wall())}${stored.slice(stored.lastIndexOf('.'))}`
+    const name = `snapshot/${sortable(zxid)}-${this.#stamp()}${stored.slice(stored.lastIndexOf('.'))}`
     const piece = await this.#writePiece(name, isPlain ? gzip(chunks, this.#options.compression) : chunks)
-    const continued = end === undefined ? undefined : await this.#continueLog(end)
+    const continued =
+      end === undefined ? undefined : ((await this.#continueLog(end)) ?? (await this.#joinLog(end)))
     if (continued === undefined && end !== undefined && zxid < end.upTo) throw behind(end, zxid)
     const { manifest: log, source } = continued ?? (await this.#beginLog(zxid))
     const snapshot: SnapshotManifest = {
@@ -146,6 +151,15 @@ class BackupWriter {
     throw behind(end, source.upTo)
   }
 
+  /**
+   * Writes the log after the last backup of a server that has loaded a snapshot of exactly that transaction, and so cannot read the
+   * transaction itself. Undefined for any other server.
+   */
+  async #joinLog({ upTo }: CatalogEnd): Promise<WrittenLog | undefined> {
+    const source = await this.#source.readLog(upTo)
+    return source === undefined || source.upTo < upTo ? undefined : this.#writeLog(source, upTo, undefined)
+  }
+
   async #writeLog(source: SourceLog, after: Zxid, end: CatalogEnd | undefined): Promise<WrittenLog> {
     const check = new LogStreamCheck(after, (entry) => {
       if (end?.lastChecksum === undefined) return
@@ -160,7 +174,8 @@ class BackupWriter {
       for await (const _ of chunks);
       return { manifest: undefined, source }
     }
-    const piece = await this.#writePiece(`log/${sortable(after)}-${sortable(source.upTo)}.txns`, chunks)
+    const name = `log/${sortable(after)}-${sortable(source.upTo)}-${this.#stamp()}.txns`
+    const piece = await this.#writePiece(name, chunks)
     const { summary } = check
     if (summary?.upTo !== source.upTo)
       throw new BackupError('The log of the server was cut short. Try again.')
@@ -173,11 +188,20 @@ class BackupWriter {
     return {
       format: 1,
       lineage: this.#lineage,
-      time: Math.floor(this.#options.clock.wall()),
+      time: this.#now(),
       server: this.#source.name,
       key: this.#store.key?.id ?? null,
       piece,
     } as const
+  }
+
+  #now(): number {
+    return Math.floor(this.#options.clock.wall())
+  }
+
+  /** Returns the end of a name, which differs where two members write at once: each manifest names a piece of its own. */
+  #stamp(): string {
+    return `${this.#now()}-${hex(this.#store.random.bytes(4))}`
   }
 
   async #writePiece(name: string, chunks: AsyncIterable<Uint8Array>): Promise<Manifest['piece']> {

@@ -44,10 +44,10 @@ beforeEach(async () => {
 
 afterEach(() => server.stop())
 
-const storeOn = (on: MemoryDisk, key?: string): BackupStore => ({
-  target: new FolderTarget(on, '/backup'),
+const storeOn = (on: MemoryDisk, key?: string, random = new SeededRandom(5)): BackupStore => ({
+  target: new FolderTarget('/backup', { disk: on, random }),
   cryptography: nodeCryptography,
-  random: new SeededRandom(5),
+  random,
   key: key === undefined ? undefined : parseKey(key, nodeCryptography, 'backup.key'),
 })
 
@@ -64,7 +64,7 @@ async function* oneChunk(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
 
 const clock = { wall: () => server.clock.wall() }
 const backUp = (to = store, logOnly = false) =>
-  writeBackup(to, sourceOf(server.http), { clock, compression, logOnly })
+  writeBackup(to, sourceOf(server.http), { clock, compression, snapshot: logOnly ? 'never' : 'always' })
 
 async function write(action: (id: number) => void): Promise<void> {
   if (client.closed) client = await server.connect()
@@ -144,16 +144,34 @@ describe('writeBackup', () => {
     const otherClient = await other.connect()
     for (let i = 1; i < 10; i++) otherClient.create(i, `/other-${i}`)
     await other.untilIdle()
-    const attempt = writeBackup(store, sourceOf(other.http), { clock, compression, logOnly: false })
+    const attempt = writeBackup(store, sourceOf(other.http), {
+      clock,
+      compression,
+      snapshot: 'always' as const,
+    })
     await expect(attempt).rejects.toThrow(/backups of another (?:history|ensemble)/)
     await other.stop()
     expect(await nodesAt()).toEqual({ '/a': '', '/b': '' })
+  })
+
+  it('keeps each moment of a server that restarts from a snapshot of the last transaction in the target', async () => {
+    await create('/a')
+    await backUp()
+    await server.stop()
+    await server.restart()
+    client = await server.connect()
+    await create('/b')
+    const between = lastZxid()
+    await create('/c')
+    expect(await backUp()).toMatchObject({ hasGap: false })
+    expect(await nodesAt(between)).toEqual({ '/a': '', '/b': '' })
   })
 
   it('says that transactions are in no backup after the log of the server was purged', async () => {
     await create('/a')
     await backUp()
     await create('/b')
+    await server.server.snapshot()
     await server.stop()
     for (const path of server.disk.paths()) if (/\/log\.\w+$/.test(path)) await server.disk.remove(path)
     server = await TestServer.start({ ...SETTINGS, snapshotTrustEmpty: true }, server.disk)
@@ -195,6 +213,18 @@ describe('encryption', () => {
       'got no key. Name its file with --key-file',
     )
     await expect(nodesAt(undefined, storeOn(disk, OTHER_KEY))).rejects.toThrow('is encrypted with the key')
+  })
+
+  it('stays sound where two members write the same part of the log at once', async () => {
+    store = storeOn(disk, KEY)
+    const other = storeOn(disk, KEY, new SeededRandom(6))
+    await create('/a')
+    await backUp()
+    await create('/b')
+    await Promise.all([backUp(store, true), backUp(other, true)])
+    const catalog = await Catalog.read(store)
+    for await (const { defect } of verifyPieces(store, catalog.logs)) expect(defect).toBeUndefined()
+    expect(await nodesAt()).toEqual({ '/a': '', '/b': '' })
   })
 
   it('rejects a file that is no key, and repeats nothing of it', () => {
@@ -254,7 +284,7 @@ describe('verify', () => {
     await create('/a')
     await backUp()
     const otherDisk = new MemoryDisk()
-    await backUp({ ...storeOn(otherDisk), random: new SeededRandom(6) })
+    await backUp(storeOn(otherDisk, undefined, new SeededRandom(6)))
     const name = otherDisk.paths().find((path) => path.includes('/manifest/snapshot'))!
     disk.putFile(name.replace('.json', '-other.json'), await otherDisk.readFile(name))
     expect((await Catalog.read(store)).bad[0]?.error.message).toContain(
@@ -291,7 +321,7 @@ describe('verify', () => {
       ...source,
       readLog: async (after: number) => (await create('/c'), source.readLog(after)),
     }
-    await writeBackup(store, racing, { clock, compression, logOnly: false })
+    await writeBackup(store, racing, { clock, compression, snapshot: 'always' as const })
     const { logs, snapshots } = await Catalog.read(store)
     expect(snapshots[1]!.exactAt).toBe(snapshots[1]!.zxid + 1)
     expect(await defects()).toEqual([])
@@ -405,7 +435,7 @@ describe('prune', () => {
 describe('a backup of an ensemble', () => {
   it('goes on with another member, across epochs', async () => {
     const ensemble = await Ensemble.start(3, { adminRoleBackup: ['ip:127.0.0.1'] })
-    const options = { clock: { wall: () => ensemble.clock.wall() }, compression, logOnly: false }
+    const options = { clock: { wall: () => ensemble.clock.wall() }, compression, snapshot: 'always' as const }
     const first = await ensemble.client(ensemble.leader!)
     await ensemble.create(first, '/a')
     await writeBackup(store, sourceOf(ensemble.member(ensemble.leader!).http), options)
@@ -418,7 +448,7 @@ describe('a backup of an ensemble', () => {
     const second = await ensemble.client(ensemble.leader!)
     await ensemble.create(second, '/b')
     await ensemble.advance(1000)
-    await writeBackup(store, sourceOf(follower.http), { ...options, logOnly: true })
+    await writeBackup(store, sourceOf(follower.http), { ...options, snapshot: 'never' })
     expect(await nodesAt()).toEqual({ '/a': '', '/b': '' })
     const catalog = await Catalog.read(store)
     for (const snapshot of catalog.snapshots)

@@ -1,7 +1,7 @@
 import { formatZxid } from '@zabra/protocol'
 import { DiskError, type Cryptography, type DiskReader, type Random } from '@zabra/runtime'
 import type { Zxid } from '../core/types.ts'
-import { BackupError } from './errors.ts'
+import { BackupError, TargetError } from './errors.ts'
 import {
   decodeManifest,
   MANIFESTS,
@@ -10,7 +10,7 @@ import {
   type SnapshotManifest,
 } from './manifest.ts'
 import { SealedReader, type BackupKey } from './sealing.ts'
-import type { BackupTarget } from './target.ts'
+import { hex, type BackupTarget } from './target.ts'
 
 /** A target with what reading and writing it needs. */
 export interface BackupStore {
@@ -22,6 +22,8 @@ export interface BackupStore {
 
 /** Longest manifest in bytes. */
 const MAX_MANIFEST_BYTES = 64 * 1024
+/** Manifests that are read at a time. */
+const CONCURRENT_READS = 8
 /** The file that holds the lineage of a target. */
 const LINEAGE = 'lineage'
 
@@ -56,13 +58,16 @@ export class Catalog {
   /** Oldest first. */
   readonly logs: readonly LogManifest[]
   readonly bad: readonly BadManifest[]
+  readonly #byName: ReadonlyMap<string, Manifest>
 
   private constructor(
     lineage: string | undefined,
-    manifests: readonly Manifest[],
+    byName: ReadonlyMap<string, Manifest>,
     bad: readonly BadManifest[],
   ) {
     this.lineage = lineage
+    this.#byName = byName
+    const manifests = [...byName.values()]
     this.snapshots = manifests
       .filter((one): one is SnapshotManifest => one.kind === 'snapshot')
       .toSorted((a, b) => a.zxid - b.zxid || a.exactAt - b.exactAt)
@@ -72,27 +77,29 @@ export class Catalog {
     this.bad = bad
   }
 
-  /** Reads all manifests of a target. Those that are damaged, or belong to another target, are in `bad`. */
-  static async read({ target, cryptography }: BackupStore): Promise<Catalog> {
+  /**
+   * Reads all manifests of a target, but for those that `known`, an earlier catalog of it, has. Those that are damaged, or belong to
+   * another target, are in `bad`.
+   */
+  static async read(store: BackupStore, known?: Catalog): Promise<Catalog> {
+    const { target } = store
     const lineage = await readLineage(target)
-    const manifests: Manifest[] = []
+    const files = (await target.list(MANIFESTS)).filter((file) => file.endsWith('.json'))
+    const names = files.map((file) => `${MANIFESTS}/${file}`).values()
+    const byName = new Map<string, Manifest>()
     const bad: BadManifest[] = []
-    for (const file of await target.list(MANIFESTS)) {
-      if (!file.endsWith('.json')) continue
-      const name = `${MANIFESTS}/${file}`
-      try {
-        const manifest = decodeManifest(await readSmall(target, name), name, cryptography)
-        if (manifest.lineage !== lineage)
-          throw new BackupError(
-            `${name} belongs to the backups of another target (${manifest.lineage}). Move it away.`,
-          )
-        manifests.push(manifest)
-      } catch (error) {
-        if (!(error instanceof BackupError)) throw error
-        bad.push({ name, error })
+    // Each reader takes the next name: a store far away answers one request after tens of milliseconds.
+    const readers = Array.from({ length: CONCURRENT_READS }, async () => {
+      for (const name of names) {
+        const manifest =
+          (known === undefined || known.lineage !== lineage ? undefined : known.#byName.get(name)) ??
+          (await readManifest(store, name, lineage))
+        if (manifest instanceof BackupError) bad.push({ name, error: manifest })
+        else if (manifest !== undefined) byName.set(name, manifest)
       }
-    }
-    return new Catalog(lineage, manifests, bad)
+    })
+    await Promise.all(readers)
+    return new Catalog(lineage, byName, bad)
   }
 
   /** Where the log of the next backup continues; undefined for a target without backups. */
@@ -176,9 +183,28 @@ export async function openRaw(target: BackupTarget, name: string): Promise<DiskR
 export async function ensureLineage({ target, random }: BackupStore): Promise<string> {
   const known = await readLineage(target)
   if (known !== undefined) return known
-  const lineage = [...random.bytes(16)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+  const lineage = hex(random.bytes(16))
   await target.write(LINEAGE, oneChunk(new TextEncoder().encode(`${lineage}\n`)))
   return lineage
+}
+
+/** Returns a manifest, or what is wrong with it; undefined for one that was removed meanwhile. */
+async function readManifest(
+  { target, cryptography }: BackupStore,
+  name: string,
+  lineage: string | undefined,
+): Promise<Manifest | BackupError | undefined> {
+  try {
+    const manifest = decodeManifest(await readSmall(target, name), name, cryptography)
+    if (manifest.lineage === lineage) return manifest
+    return new BackupError(
+      `${name} belongs to the backups of another target (${manifest.lineage}). Move it away.`,
+    )
+  } catch (error) {
+    if (error instanceof DiskError && error.code === 'ENOENT') return undefined
+    if (error instanceof BackupError && !(error instanceof TargetError)) return error
+    throw error
+  }
 }
 
 async function readLineage(target: BackupTarget): Promise<string | undefined> {
@@ -196,7 +222,8 @@ async function readLineage(target: BackupTarget): Promise<string | undefined> {
   )
 }
 
-async function readSmall(target: BackupTarget, name: string): Promise<Uint8Array> {
+/** Reads a short file of a target. Rejects with a `DiskError` of code ENOENT when it does not exist. */
+export async function readSmall(target: BackupTarget, name: string): Promise<Uint8Array> {
   const reader = await target.open(name)
   try {
     const size = await reader.size()

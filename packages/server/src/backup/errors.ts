@@ -2,3 +2,6 @@
 export class BackupError extends Error {
   override readonly name = 'BackupError'
 }
+
+/** A target of backups that did not do what was asked: another attempt may succeed. */
+export class TargetError extends BackupError {}

@@ -1,5 +1,14 @@
 /** Backups: what a target holds, how it is written, checked and read. */
 export { BackupError } from './errors.ts'
+export { BackupDuty } from './duty.ts'
+export {
+  isRemoteTarget,
+  openTarget,
+  parseCredentials,
+  type S3Access,
+  type TargetPlatform,
+} from './open-target.ts'
+export type { S3Credentials } from './s3-target.ts'
 export { FolderTarget, type BackupTarget } from './target.ts'
 export { parseKey, type BackupKey } from './sealing.ts'
 export type { LogManifest, Manifest, SnapshotManifest } from './manifest.ts'
@@ -8,6 +17,7 @@ export { Catalog, openPiece, type BackupChain, type BackupStore } from './catalo
 export { encodeLog } from './log-stream.ts'
 export {
   writeBackup,
+  type BackupOptions,
   type BackupSource,
   type SourceLog,
   type SourceSnapshot,
@@ -18,7 +28,7 @@ export { digestText, verifyChain, verifyDeep, verifyPieces, type BackupDefect } 
 export { parseRetention, type RetentionRule } from './retention.ts'
 export { findPrunable, prune, type Prunable } from './prune.ts'
 export { lastBefore, lastBeforeChange, parseChange } from './find-transaction.ts'
-export { restoreFolder, type RestoredFolder } from './restore-folder.ts'
+export { closeSessions, restoreFolder, type RestoredFolder } from './restore-folder.ts'
 export { nodesOf, type SnapshotNode } from '../persistence/tools/read-snapshot.ts'
 export { httpSource, type SourceRequest, type SourceResponse } from './http-source.ts'
 export { chunksOf } from './target.ts'

@@ -27,10 +27,12 @@ export async function findPrunable(
   const orphans: string[] = []
   // Manifests that cannot be read may name any piece.
   if (catalog.bad.length === 0)
-    for (const name of await target.list('snapshot')) {
-      const madeAt = Number(/-(\d{1,15})\.\w+$/.exec(name)?.[1] ?? now)
-      if (!known.has(`snapshot/${name}`) && now - madeAt > ORPHAN_AGE_MS) orphans.push(`snapshot/${name}`)
-    }
+    for (const folder of ['snapshot', 'log'])
+      for (const file of await target.list(folder)) {
+        const name = `${folder}/${file}`
+        const madeAt = Number(/-(\d{1,15})-[\da-f]{8}\./.exec(file)?.[1] ?? now)
+        if (!known.has(name) && now - madeAt > ORPHAN_AGE_MS) orphans.push(name)
+      }
   return {
     manifests: gone.map(manifestName),
     pieces: [...gone.map(({ piece }) => piece.name), ...orphans],

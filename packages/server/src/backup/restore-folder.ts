@@ -42,7 +42,7 @@ export async function restoreFolder(
   const epoch = epochOf(Math.max(lastSeen, tree.lastZxid)) + 1
   const before = sessions.size
   if (!keepSessions) {
-    closeSessions(tree, sessions.keys(), makeZxid(epoch, 0), options.now)
+    for (const _ of closeSessions(tree, sessions.keys(), makeZxid(epoch, 0), options.now));
     sessions.clear()
   }
   tree.lastZxid = Math.max(tree.lastZxid, makeZxid(epoch, 0))
@@ -69,14 +69,23 @@ export async function restoreFolder(
   }
 }
 
-/** Ends sessions by transactions, as a leader does, so that parents know of the removal of their ephemeral nodes. */
-function closeSessions(tree: Tree, ids: Iterable<bigint>, epochStart: Zxid, time: number): void {
+/**
+ * Ends sessions by transactions, as a leader does, so that parents know of the removal of their ephemeral nodes. Yields after each, so
+ * that a server can do something else in between.
+ */
+export function* closeSessions(
+  tree: Tree,
+  ids: Iterable<bigint>,
+  epochStart: Zxid,
+  time: number,
+): Generator<void> {
   let zxid = epochStart
   // An ephemeral node may belong to a session that the log lacks.
   for (const sessionId of new Set([...ids, ...tree.owners.sessions()])) {
     const paths2Delete = [...tree.owners.ofSession(sessionId)].map((node) => tree.pathOf(node))
     zxid++
     tree.apply({ sessionId, cxid: 0, zxid, time }, { type: OpCode.closeSession, paths2Delete })
+    yield
   }
 }
 

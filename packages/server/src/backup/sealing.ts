@@ -1,6 +1,7 @@
 import { hmacSha256 } from '@zabra/protocol'
 import type { Cryptography, DiskReader, Random } from '@zabra/runtime'
 import { BackupError } from './errors.ts'
+import { hex } from './target.ts'
 
 /** "ZBKS", the format, the id of the key, the salt of the file. */
 const MAGIC = 0x5a424b53
@@ -115,7 +116,7 @@ export class SealedReader implements DiskReader {
     const view = new DataView(head.buffer)
     if (size < HEAD_BYTES + TAG_BYTES || view.getUint32(0) !== MAGIC || view.getUint32(4) !== FORMAT)
       throw damaged(name, 'it is no encrypted file')
-    const id = toHex(head.subarray(8, 8 + KEY_ID_BYTES))
+    const id = hex(head.subarray(8, 8 + KEY_ID_BYTES))
     if (id !== key.id)
       throw new BackupError(
         `${name} is encrypted with the key ${id}, got the key ${key.id}. Name the file of that key with --key-file.`,
@@ -170,9 +171,6 @@ function nonceOf(index: number, isLast: boolean): Uint8Array {
   view.setBigUint64(4, BigInt(index))
   return nonce
 }
-
-const toHex = (bytes: Uint8Array): string =>
-  [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
 
 const fromHex = (text: string): Uint8Array =>
   Uint8Array.from(text.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16))

@@ -1,10 +1,10 @@
-import { DiskError, type Disk, type DiskReader } from '@zabra/runtime'
+import { DiskError, type Disk, type DiskReader, type Random } from '@zabra/runtime'
 
 /** A store of backups. Names are paths with `/`, relative to its root. */
 export interface BackupTarget {
   /** For messages. */
   readonly url: string
-  /** Lists the names in a folder, in no order; none for a folder that does not exist. */
+  /** Lists the names in a folder, in no order, also those of files that were cut short; none for a folder that does not exist. */
   list(folder: string): Promise<readonly string[]>
   /** Opens a file. Rejects with a `DiskError` of code ENOENT when it does not exist. */
   open(name: string): Promise<DiskReader>
@@ -19,16 +19,18 @@ export class FolderTarget implements BackupTarget {
   readonly url: string
   readonly #disk: Disk
   readonly #root: string
+  readonly #random: Random
 
-  constructor(disk: Disk, root: string) {
+  constructor(root: string, { disk, random }: { readonly disk: Disk; readonly random: Random }) {
     this.#disk = disk
+    this.#random = random
     this.#root = root.length > 1 ? root.replace(/\/+$/, '') : root
     this.url = `file://${this.#root}`
   }
 
   async list(folder: string): Promise<readonly string[]> {
     const names = await this.#disk.list(`${this.#root}/${folder}`).catch(absentIfMissing)
-    return (names ?? []).filter((name) => !name.endsWith(UNFINISHED))
+    return names ?? []
   }
 
   open(name: string): Promise<DiskReader> {
@@ -39,8 +41,8 @@ export class FolderTarget implements BackupTarget {
     const path = `${this.#root}/${name}`
     const folder = path.slice(0, path.lastIndexOf('/'))
     await this.#disk.makeFolder(folder)
-    const unfinished = `${path}${UNFINISHED}`
-    if (await this.#disk.exists(unfinished)) await this.#disk.remove(unfinished)
+    // Another server may write the same file.
+    const unfinished = `${path}.${hex(this.#random.bytes(4))}${UNFINISHED}`
     const file = await this.#disk.openWrite(unfinished, { create: true, durable: false })
     let size = 0
     let isWritten = false
@@ -67,6 +69,10 @@ export class FolderTarget implements BackupTarget {
 
 /** Ends the names of files that are being written, or were when a crash came. */
 const UNFINISHED = '.unfinished'
+
+/** Returns bytes as hexadecimal digits. */
+export const hex = (bytes: Uint8Array): string =>
+  [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
 
 function absentIfMissing(error: unknown): undefined {
   if (error instanceof DiskError && error.code === 'ENOENT') return undefined

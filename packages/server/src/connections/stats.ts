@@ -54,6 +54,10 @@ export class ServerStats {
   largeRequestsRejected = 0
   snapshotErrors = 0
   snapshotsRateLimited = 0
+  /** Restores of a snapshot by the command `restore`. */
+  readonly restoreTime = new Histogram()
+  restoreErrors = 0
+  restoresRateLimited = 0
   /** New sessions that were refused because there was no token for them. */
   readonly tokenDeficit = new Histogram()
   /** TLS handshakes are counted by the network, whose counters cannot be reset: their values at the last `srst` are subtracted. */

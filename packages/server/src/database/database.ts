@@ -218,10 +218,15 @@ export class Database {
     this.#isFullSyncRequested = this.#state.isWrong = true
   }
 
+  /** Returns an empty tree of this server. */
+  createTree(): Tree {
+    return this.#context.options.createTree()
+  }
+
   /** Replaces the tree in memory by an empty one, which `apply` fills and `installSnapshot` makes durable. */
   startEmptyTree(): void {
     this.#assertNoRole()
-    const tree = this.#context.options.createTree()
+    const tree = this.createTree()
     this.#state.replace({ tree, sessions: new Map(), nodesWithoutAcl: [] }, this.lastZxid)
   }
 
@@ -229,7 +234,7 @@ export class Database {
   receiveSnapshot(zxid: Zxid): SnapshotSink {
     this.#assertNoRole()
     this.#receiver?.abort()
-    const tree = this.#context.options.createTree()
+    const tree = this.createTree()
     this.#receiver = new SnapshotReceiver(this.#context.platform.clock, tree, zxid, (received) =>
       this.#state.replace(received, this.lastZxid),
     )
@@ -244,23 +249,42 @@ export class Database {
   installSnapshot(): Promise<void> {
     return this.#mutex.run(async () => {
       if (!this.hasUninstalledTree) return
-      await this.#context.snapshots.abortAll()
-      const { tree, folders } = this
-      const { disk, logger } = this.#context.platform
       invariant(
-        epochOf(tree.lastZxid) <= this.epochs.accepted,
+        epochOf(this.tree.lastZxid) <= this.epochs.accepted,
         'A member installs only data of an epoch that it has accepted.',
       )
-      this.#state.rejectNodesWithoutAcl(folders.snapshots)
-      const name = await this.#context.snapshots.writeIncoming(tree, this.sessions)
-      await replaceAllFiles(disk, logger, folders, name)
-      this.#state.installed()
-      this.#history.reset(new LogRange(tree.lastZxid), 0)
-      this.#isFullSyncRequested = false
-      await this.#context.eligibility?.grant()
-      await this.#context.snapshots.measure()
-      logger.info({ snapshot: name, nodes: tree.nodeCount }, 'The data of the leader are on disk')
+      const name = await this.#install()
+      const facts = { snapshot: name, nodes: this.tree.nodeCount }
+      this.#context.platform.logger.info(facts, 'The data of the leader are on disk')
     })
+  }
+
+  /**
+   * Replaces the tree of a standalone server, without sessions, and its files as `installSnapshot` does. No role may be writing. After
+   * a rejection `endRole` loads what is in the files.
+   */
+  replaceTree(tree: Tree): Promise<void> {
+    return this.#mutex.run(async () => {
+      this.#assertNoRole()
+      this.#state.replace({ tree, sessions: new Map(), nodesWithoutAcl: [] }, this.lastZxid)
+      await this.#install()
+    })
+  }
+
+  /** Makes a new tree durable. Resolves to the name of its file. */
+  async #install(): Promise<string> {
+    await this.#context.snapshots.abortAll()
+    const { tree, folders } = this
+    const { disk, logger } = this.#context.platform
+    this.#state.rejectNodesWithoutAcl(folders.snapshots)
+    const name = await this.#context.snapshots.writeIncoming(tree, this.sessions)
+    await replaceAllFiles(disk, logger, folders, name)
+    this.#state.installed()
+    this.#history.reset(new LogRange(tree.lastZxid), 0)
+    this.#isFullSyncRequested = false
+    await this.#context.eligibility?.grant()
+    await this.#context.snapshots.measure()
+    return name
   }
 
   /** Starts a stream of the present tree. `sessions` are those that a leader keeps; the database's own by default. */

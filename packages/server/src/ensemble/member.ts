@@ -6,6 +6,7 @@ import {
   type AdminTarget,
   type DirectoryReport,
   type HealthCheck,
+  type ServerBackups,
   type ServerReport,
 } from '../admin/index.ts'
 import { readiness } from '../admin/http/health.ts'
@@ -15,6 +16,7 @@ import type { ServedPort } from '../connections/listeners.ts'
 import { ServerStats } from '../connections/stats.ts'
 import type { ClusterId, EnsembleConfiguration, ServerId } from '../core/quorum/index.ts'
 import { SessionIdGenerator, type SessionPasswords } from '../core/sessions/index.ts'
+import type { Tree } from '../core/tree/index.ts'
 import type { Zxid } from '../core/types.ts'
 import { CommittedWindow, MAX_STOP_PERMIT_MS, type StopPermitResult } from '../core/zab/index.ts'
 import { SnapshotScheduler, type Database, type SharedSessionSecret } from '../database/index.ts'
@@ -41,6 +43,8 @@ export interface MemberParts {
   /** The HTTP port, which is open already and is closed with the member. */
   readonly admin: AdminServer
   readonly audit: AuditLog | undefined
+  /** Undefined where the settings name no target. */
+  readonly backups: ServerBackups | undefined
 }
 
 /** How long a stop may take once the leader has given leave to it, beside `stop.drainMs`, in milliseconds. */
@@ -52,6 +56,7 @@ export class Member implements Server, AdminTarget {
   readonly #roles: RoleManager
   readonly #admin: AdminServer
   readonly #drain: Drain
+  readonly backups: ServerBackups | undefined
   readonly startedAt: number
   readonly failed: Promise<unknown>
   #resolveFailed: (reason: unknown) => void = () => {}
@@ -63,7 +68,7 @@ export class Member implements Server, AdminTarget {
   constructor(
     settings: ServerSettings,
     platform: Platform,
-    { database, membership, clusterId, passwords, sharedSecret, admin, audit }: MemberParts,
+    { database, membership, clusterId, passwords, sharedSecret, admin, audit, backups }: MemberParts,
   ) {
     const stats = new ServerStats()
     stats.recordStart(database.recoveryTimes)
@@ -71,6 +76,7 @@ export class Member implements Server, AdminTarget {
     const startedAt = clock.monotonic()
     this.startedAt = startedAt
     this.#admin = admin
+    this.backups = backups
     this.failed = new Promise((resolve) => (this.#resolveFailed = resolve))
     this.#context = {
       settings,
@@ -227,6 +233,14 @@ export class Member implements Server, AdminTarget {
     return this.#context.snapshots.take()
   }
 
+  createTree(): Tree {
+    return this.#context.database.createTree()
+  }
+
+  replaceTree(tree: Tree): Promise<void> {
+    return this.#roles.replaceTree(tree)
+  }
+
   get logRange(): AdminTarget['logRange'] {
     return this.#context.database.logRange
   }
@@ -270,6 +284,7 @@ export class Member implements Server, AdminTarget {
     }
     this.#isListening = true
     snapshots.start()
+    this.backups?.start(this)
     security.start()
     if (membership.isStandalone) this.#logServing()
     else await this.#roles.start()
@@ -307,6 +322,7 @@ export class Member implements Server, AdminTarget {
     audit?.recordServer('serverStop', 'invoked')
     if (this.#context.settings.stopPermitMs > 0) await this.#awaitPermit()
     if (this.#context.settings.stopDrainMs > 0) await this.#serveUntilDrained()
+    await this.backups?.close()
     await this.#roles.prepareClose()
     await this.#admin.close()
     if (this.#isStopped) return this.#closeFailed()

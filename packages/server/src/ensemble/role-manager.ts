@@ -1,8 +1,9 @@
 import { formatZxid } from '@zabra/protocol'
-import type { Cancel } from '@zabra/runtime'
+import { invariant, type Cancel } from '@zabra/runtime'
 import type { HealthCheck } from '../admin/index.ts'
 import { UNTRUSTED_ZXID, type PeerState } from '../core/election/index.ts'
 import type { ServerId } from '../core/quorum/index.ts'
+import type { Tree } from '../core/tree/index.ts'
 import { MAX_LEADER_EPOCH } from '../core/zab/index.ts'
 import type { Server } from '../server-types.ts'
 import { usesQuorumTls } from '../settings/index.ts'
@@ -194,6 +195,31 @@ export class RoleManager {
     this.#election?.stop()
     this.#readOnly?.end()
     this.#readOnly = undefined
+  }
+
+  /**
+   * Replaces the tree of a standalone server: ends its role, and with it all connections, and enters it again with the new tree.
+   * Rejects where the files cannot be replaced; the old tree is then served again.
+   */
+  async replaceTree(tree: Tree): Promise<void> {
+    const { database, membership, window } = this.#context
+    invariant(this.#election === undefined, 'The data of an ensemble are not replaced on one member.')
+    const replaced = this.#transitions.then(async () => {
+      if (this.#isStopped || this.#isClosing) throw new Error('The server stops.')
+      try {
+        await this.#role?.end('Closed: the data of this server are being replaced')
+        await database.endRole()
+        await database.replaceTree(tree).catch(async (error: unknown) => {
+          await database.endRole()
+          throw error
+        })
+      } finally {
+        await catchUpWindow(window, database)
+        if (!this.#isStopped) this.#enterRole('leading', membership.self)
+      }
+    })
+    this.#transitions = replaced.catch(() => {})
+    await replaced
   }
 
   /** Ends the role, after the end of the role before it, and closes the election port. `reason` closes client connections. */

@@ -105,13 +105,24 @@ export const adminRows = {
     defaultValue: true,
     description: 'Enables the command `snapshot`.',
   }),
+  adminRestoreEnabled: row({
+    group,
+    key: 'admin.restore.enabled',
+    property: 'zookeeper.admin.restore.enabled',
+    type: bool(),
+    defaultValue: false,
+    apacheDefault: 'true',
+    description:
+      'Enables the command `restore`, which replaces the data of a server without an ensemble by a snapshot.',
+  }),
   adminRateLimitMs: row({
     group,
     key: 'admin.rateLimiterIntervalInMS',
     property: 'zookeeper.admin.rateLimiterIntervalInMS',
     type: duration('ms', { min: 0 }),
     defaultValue: 300_000,
-    description: 'Shortest time between two snapshots by the command `snapshot`.',
+    description:
+      'Shortest time between two snapshots by the command `snapshot`, and between two restores by `restore`.',
   }),
   adminForceHttps: row({
     group,

@@ -26,6 +26,7 @@ export type Group =
   | 'Four-letter words'
   | 'Admin server'
   | 'Audit log'
+  | 'Backups'
 
 /** One setting of the server. */
 export interface Row<T> {

@@ -1,6 +1,7 @@
 import { accessRows } from './access-rows.ts'
 import { adminRows } from './admin-rows.ts'
 import { auditRows } from './audit-rows.ts'
+import { backupRows } from './backup-rows.ts'
 import { connectionRows } from './connection-rows.ts'
 import type { EnsembleConfiguration } from '../core/quorum/index.ts'
 import { memberSecurityRows } from './member-security-rows.ts'
@@ -24,6 +25,7 @@ export const rows = {
   ...saslRows,
   ...adminRows,
   ...auditRows,
+  ...backupRows,
 } as const
 
 export type Rows = typeof rows

@@ -76,8 +76,9 @@ export class TestServer extends ManualPlatform {
 
   /** Closes the server and delivers its last bytes to its clients. */
   async stop(): Promise<void> {
-    const closed = this.server.close()
-    await this.untilIdle()
+    let isClosed = false
+    const closed = this.server.close().finally(() => (isClosed = true))
+    for (let turns = 0; turns < 100 && !isClosed; turns++) await this.untilIdle()
     await closed
   }
 

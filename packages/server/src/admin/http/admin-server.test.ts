@@ -55,7 +55,7 @@ describe('commands of the HTTP port', () => {
     await start()
     const { text } = await get('/commands')
     expect(text.startsWith('<a href="/commands/configuration">configuration</a>\n<br/>\n')).toBe(true)
-    expect(text.match(/<br\/>/g)).toHaveLength(28)
+    expect(text.match(/<br\/>/g)).toHaveLength(29)
   })
 
   it('show sessions, ephemeral nodes and watches with ids as exact integers', async () => {

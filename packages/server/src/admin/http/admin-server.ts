@@ -26,6 +26,7 @@ import { readiness } from './health.ts'
 import { LogLevelControl } from './log-level.ts'
 import { javaJson, type JsonValue } from './java-json.ts'
 import { SessionPages } from './session-pages.ts'
+import { restoreSnapshot } from './restore-command.ts'
 import { snapshotResponse, takeSnapshot } from './snapshot-command.ts'
 import { prometheusText, PROMETHEUS_TYPE, type DiskFigures } from './prometheus.ts'
 
@@ -75,6 +76,8 @@ export class AdminServer {
   #cancelRotation: Cancel = () => {}
   /** When the command `snapshot` was last run, on the monotonic clock. */
   #lastSnapshotAt = -Infinity
+  /** The same for `restore`. */
+  #lastRestoreAt = -Infinity
 
   /** Without `audit` no request is recorded. */
   constructor(settings: ServerSettings, platform: Platform, audit?: AuditLog) {
@@ -419,6 +422,7 @@ export class AdminServer {
     if (target === undefined || (command.needsService && server === undefined))
       return this.#json(200, { command: name, error: NOT_SERVING })
     if (name === 'snapshot') return this.#snapshot(target, request)
+    if (name === 'restore') return this.#restore(target, request)
     const { error, ...members } = await command.run({ target, state: this.state, server: server!, request })
     // Where a command has an error of its own, Apache ZooKeeper writes it first.
     return error === undefined
@@ -440,6 +444,38 @@ export class AdminServer {
     if (taken === undefined) return this.#json(500, members)
     if (query.get('streaming') === 'false') return this.#json(200, members, taken.headers)
     return snapshotResponse(disk, taken)
+  }
+
+  /** Answers `restore`. What cannot be restored is logged, as in Apache ZooKeeper. */
+  async #restore(target: AdminTarget, request: HttpRequest): Promise<HttpResponse> {
+    const { adminRestoreEnabled, adminRateLimitMs } = this.#settings
+    const { clock, logger } = this.#platform
+    const members = { command: 'restore', error: null }
+    if (!adminRestoreEnabled) return this.#json(503, members)
+    if (target.configuration !== undefined)
+      return this.#json(409, {
+        command: 'restore',
+        error:
+          'A member of an ensemble cannot have other data than the others. Stop all, and restore to each with zabra restore --to',
+      })
+    const stats = target.service!.stats
+    const wait = this.#lastRestoreAt + adminRateLimitMs - clock.monotonic()
+    if (wait > 0) {
+      stats.restoresRateLimited++
+      return this.#json(429, members, { 'retry-after': String(Math.ceil(wait / 1000)) })
+    }
+    const begun = (this.#lastRestoreAt = clock.monotonic())
+    try {
+      const lastZxid = await restoreSnapshot(target, request, this.#platform)
+      stats.restoreTime.add(clock.monotonic() - begun)
+      logger.info({ lastZxid: formatZxid(lastZxid) }, 'The data were replaced by a snapshot')
+      return this.#json(200, { last_zxid: lastZxid, ...members })
+    } catch (error) {
+      stats.restoreErrors++
+      const reason = error instanceof Error ? error.message : String(error)
+      logger.error({ reason }, 'The snapshot was not restored; the data are as before')
+      return this.#json(500, members)
+    }
   }
 
   #json(status: number, members: Members, headers: HttpResponse['headers'] = {}): HttpResponse {

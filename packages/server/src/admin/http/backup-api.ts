@@ -1,9 +1,9 @@
-import { counterOf, formatZxid } from '@zabra/protocol'
+import { formatZxid } from '@zabra/protocol'
 import { DiskError, type HttpResponse } from '@zabra/runtime'
-import { digestText, encodeLog } from '../../backup/index.ts'
-import type { Zxid } from '../../core/types.ts'
-import { DamageError, snapshotsIn, type RawTxn } from '../../persistence/index.ts'
+import { snapshotsIn } from '../../persistence/index.ts'
 import type { AdminTarget } from '../admin-target.ts'
+import type { BackupReport } from '../backup-report.ts'
+import { readLog, servedTree } from '../local-source.ts'
 import { json, problem, type ApiCall, type ApiRoute } from './api-route.ts'
 import { snapshotResponse, takeSnapshot } from './snapshot-command.ts'
 
@@ -36,7 +36,48 @@ export const backupRoutes: readonly ApiRoute[] = [
     statuses: [200, 400, 410, 503],
     run: sendLog,
   },
+  {
+    path: '/api/v1/backups',
+    method: 'GET',
+    role: 'view',
+    summary:
+      'Describes the backups that the server writes: for each target the member on duty, the last backup, failures.',
+    statuses: [200],
+    run: ({ target }) => json(200, { targets: target.backups?.reports().map(described) ?? [] }),
+  },
+  {
+    path: '/api/v1/backups',
+    method: 'POST',
+    role: 'backup',
+    summary: 'Begins a backup with a snapshot, on the member on duty.',
+    statuses: [202, 404, 409],
+    run: ({ target }) => beginBackup(target),
+  },
 ]
+
+function described({ url, lastBackupAt, intervalMs, contents, ...report }: BackupReport): object {
+  const { isOnDuty, member, isRunning, failures, problem } = report
+  return {
+    url,
+    onDuty: isOnDuty,
+    member: member ?? null,
+    running: isRunning,
+    lastBackup: lastBackupAt === undefined ? null : new Date(lastBackupAt).toISOString(),
+    intervalSeconds: intervalMs / 1000,
+    failures,
+    problem: problem ?? null,
+    bytes: contents?.bytes ?? null,
+    snapshots: contents?.snapshots ?? null,
+  }
+}
+
+function beginBackup({ backups }: AdminTarget): HttpResponse {
+  if (backups === undefined)
+    return problem(404, 'The server writes no backups', 'Set backup.target, and restart the server.')
+  if (backups.runNow() > 0) return json(202, {})
+  const members = backups.reports().map(({ url, member }) => `${url}: ${member ?? 'none yet'}`)
+  return problem(409, 'Another member has the duty', `Ask the member on duty of ${members.join(', ')}.`)
+}
 
 async function takeOne({ target }: ApiCall): Promise<HttpResponse> {
   // Between two roles the tree may hold transactions that were never committed.
@@ -78,73 +119,22 @@ async function sendLog({ target, request }: ApiCall): Promise<HttpResponse> {
   const after = Number.parseInt(given.slice(2), 16)
   const tree = servedTree(target)
   if (tree === undefined) return notServing(target)
-  await new Promise<void>((resolve) => tree.whenConsistent(resolve))
-  // No await from here to the digest: they belong together.
-  const upTo = lastTransaction(target, tree.lastZxid, after)
+  const log = await readLog(target, tree, after)
+  if (log === undefined)
+    return problem(
+      410,
+      'The log is gone',
+      `The server has no log after 0x${formatZxid(after)} any more. Start from a snapshot.`,
+    )
   const headers = {
     'content-type': 'application/octet-stream',
     'cache-control': 'no-store',
-    'zabra-up-to': `0x${formatZxid(upTo)}`,
-    'zabra-nodes': String(tree.nodeCount),
-    'zabra-digest': digestText(tree) ?? 'none',
+    'zabra-up-to': `0x${formatZxid(log.upTo)}`,
+    'zabra-nodes': String(log.nodes),
+    'zabra-digest': log.digest ?? 'none',
   }
-  if (after < target.logRange.after) return gone(after)
-  const cursor = target.readHistory(after, Math.max(after, upTo))
-  try {
-    const first = await cursor.next()
-    return { status: 200, headers, body: closing(cursor, encodeLog(withFirst(first, cursor))) }
-  } catch (error) {
-    await cursor.return?.()
-    if (error instanceof DamageError) return gone(after)
-    throw error
-  }
-}
-
-/**
- * Returns the last committed transaction. The zxid of a tree at the begin of an epoch is no transaction: the last one is of an earlier
- * epoch, and `after` itself where it is at that begin.
- */
-function lastTransaction({ logRange }: AdminTarget, applied: Zxid, after: Zxid): Zxid {
-  if (counterOf(applied) > 0) return applied
-  const last = logRange.epochEnds.findLast((end) => end <= applied) ?? logRange.after
-  return after <= applied ? Math.max(last, after) : last
-}
-
-/** The tree of a server that follows a quorum; undefined for any other. */
-function servedTree({ service }: AdminTarget) {
-  return service === undefined || service.isReadOnly ? undefined : service.tree
+  return { status: 200, headers, body: log.chunks }
 }
 
 const notServing = ({ role }: AdminTarget): HttpResponse =>
   problem(503, 'The server serves no clients', `It is ${role}. Ask again when /readyz answers 200.`)
-
-const gone = (after: Zxid): HttpResponse =>
-  problem(
-    410,
-    'The log is gone',
-    `The server has no log after 0x${formatZxid(after)} any more. Start from a snapshot.`,
-  )
-
-async function* withFirst(
-  first: IteratorResult<RawTxn>,
-  rest: AsyncIterableIterator<RawTxn>,
-): AsyncGenerator<RawTxn> {
-  if (first.done === true) return
-  yield first.value
-  yield* rest
-}
-
-/** Returns chunks whose end, also before the first, closes a cursor: until then files are not purged. */
-function closing(
-  cursor: AsyncIterableIterator<RawTxn>,
-  chunks: AsyncGenerator<Uint8Array>,
-): AsyncIterable<Uint8Array> {
-  const iterator: AsyncIterator<Uint8Array> = {
-    next: () => chunks.next(),
-    async return() {
-      await cursor.return?.()
-      return chunks.return(undefined)
-    },
-  }
-  return { [Symbol.asyncIterator]: () => iterator }
-}

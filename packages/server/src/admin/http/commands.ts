@@ -112,6 +112,8 @@ export const adminCommands: readonly AdminCommand[] = [
   command('monitor mntr', ({ server, target }) => monitor(server, target), { needsService: false }),
   command('observer_connection_stat_reset orst', after(resetObserverStats), { role: 'operate' }),
   command('observers obsr', ({ server }) => observers(server)),
+  // `AdminServer` answers it.
+  command('restore rest', () => NO_MEMBERS, { role: 'admin', method: 'POST' }),
   command('ruok', () => NO_MEMBERS),
   command('server_stats srvr', ({ server, target }) => serverStats(server, target)),
   command('set_trace_mask stmk', ({ request, state }) => setTraceMask(request, state), {

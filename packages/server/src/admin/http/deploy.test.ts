@@ -28,7 +28,8 @@ async function allMetrics(): Promise<string> {
   const texts = [(await server.http.request('/metrics')).text]
   await server.stop()
   texts.push(await metricsOfProcess())
-  const ensemble = await Ensemble.start(3)
+  const ensemble = await Ensemble.start(3, { backupTargets: ['/shared/backup'] })
+  await ensemble.advance(60_000)
   for (const { http } of ensemble.members.values()) texts.push((await http.request('/metrics')).text)
   return texts.join('')
 }

@@ -11,6 +11,7 @@ import {
 } from '../../core/tree/index.ts'
 import { FULL_VERSION } from '../../version.ts'
 import type { AdminTarget } from '../admin-target.ts'
+import type { BackupReport } from '../backup-report.ts'
 import { monitorMetrics } from '../mntr.ts'
 import type { ServerReport } from '../server-report.ts'
 import { APACHE_FAMILIES } from './apache-families.ts'
@@ -96,6 +97,7 @@ export function* prometheusText(
   for (const [dir, bytes] of free) yield `zabra_disk_free_bytes{dir=${JSON.stringify(dir)}} ${bytes}\n`
   if (lastSnapshotAt !== undefined)
     yield* gauge('zabra_snapshot_age_seconds', (target.platform.clock.wall() - lastSnapshotAt) / 1000)
+  yield* backupFamilies(target)
   if (target.settings.metricsExportRuntime) yield* runtimeFamilies(target)
   if (server === undefined) return
   const printed = new Set<string>()
@@ -173,6 +175,8 @@ function* counters({ stats, role }: ServerReport): Generator<readonly [name: str
     role.member === undefined ? stats.batchSize.sum : ensemble.commitCount + ensemble.learnerCommitsReceived
   for (const [name, value] of [
     ['snapshot_rate_limited_count', stats.snapshotsRateLimited],
+    ['restore_rate_limited_count', stats.restoresRateLimited],
+    ['restore_error_count', stats.restoreErrors],
     ['sync_processor_request_queued', stats.batchSize.sum],
     ['request_commit_queued', committed],
     [
@@ -257,6 +261,32 @@ function* ownFamilies({
   yield `zabra_sessions{kind="global"} ${sessions.size}\nzabra_sessions{kind="local"} ${localSessions?.size ?? 0}\n`
   yield family('zabra_watches', 'gauge')
   yield `zabra_watches{kind="data"} ${watches.data.size}\nzabra_watches{kind="children"} ${watches.child.size}\n`
+}
+
+/** Yields the families about the backups that the server writes; none without a target. */
+function* backupFamilies({ backups }: AdminTarget): Generator<string> {
+  const reports = backups?.reports() ?? []
+  if (reports.length === 0) return
+  const samples = function* (
+    name: string,
+    type: 'gauge' | 'counter',
+    value: (report: BackupReport) => number | undefined,
+  ): Generator<string> {
+    yield family(name, type)
+    for (const report of reports) {
+      const number = value(report)
+      if (number !== undefined) yield `${name}{target="${labelValue(report.url)}"} ${number}\n`
+    }
+  }
+  yield* samples('zabra_backup_on_duty', 'gauge', ({ isOnDuty }) => (isOnDuty ? 1 : 0))
+  yield* samples(
+    'zabra_backup_last_success_seconds',
+    'gauge',
+    ({ lastBackupAt }) => lastBackupAt && lastBackupAt / 1000,
+  )
+  yield* samples('zabra_backup_interval_seconds', 'gauge', ({ intervalMs }) => intervalMs / 1000)
+  yield* samples('zabra_backup_bytes', 'gauge', ({ contents }) => contents?.bytes)
+  yield* samples('zabra_backup_failures_total', 'counter', ({ failures }) => failures)
 }
 
 /** The largest counter of a zxid, after which a leader has to be elected. */

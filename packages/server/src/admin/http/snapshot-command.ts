@@ -1,11 +1,13 @@
 import type { Disk, HttpResponse } from '@zabra/runtime'
 import { chunksOf } from '../../backup/index.ts'
+import type { Zxid } from '../../core/types.ts'
 import { snapshotsIn } from '../../persistence/index.ts'
 import type { AdminTarget } from '../admin-target.ts'
 
 /** A snapshot file and the headers that describe it. */
 export interface TakenSnapshot {
   readonly path: string
+  readonly zxid: Zxid
   readonly headers: Readonly<Record<string, string>>
 }
 
@@ -21,11 +23,14 @@ export async function takeSnapshot(target: AdminTarget): Promise<TakenSnapshot |
     last_zxid: `0x${newest.zxid.toString(16)}`,
     snapshot_size: String(await disk.size(path)),
   }
-  return { path, headers }
+  return { path, zxid: newest.zxid, headers }
 }
 
 /** Sends a snapshot. The file stays open until the last byte, so it may be removed meanwhile. */
-export async function snapshotResponse(disk: Disk, { path, headers }: TakenSnapshot): Promise<HttpResponse> {
+export async function snapshotResponse(
+  disk: Disk,
+  { path, headers }: Pick<TakenSnapshot, 'path' | 'headers'>,
+): Promise<HttpResponse> {
   const reader = await disk.openRead(path)
   return {
     status: 200,

@@ -13,7 +13,8 @@ import {
   type Platform,
   type System,
 } from '@zabra/runtime'
-import { MemoryHttp } from '@zabra/testkit'
+import { nodeCryptography } from '@zabra/runtime/node'
+import { MemoryHttp, syncCompression } from '@zabra/testkit'
 import { parseConfiguration, type EnsembleConfiguration, type ServerId } from '../../core/quorum/index.ts'
 import type { Server } from '../../server-types.ts'
 import { createServer } from '../../server.ts'
@@ -135,9 +136,10 @@ class Incarnation {
       clock: ownClock,
       network: ownNetwork,
       networkFactories: { http: () => member.http },
-      disk: this.#ownDisk(member.disk),
+      disk: this.#ownDisk(member.disk, ensemble.sharedDisk),
       random: new SeededRandom(member.id),
-      compression: { gzip: noCompression, gunzip: noCompression },
+      compression: syncCompression,
+      cryptography: nodeCryptography,
       logger: { error: note('error'), warn: note('warn'), info: note('info'), debug() {} },
       system,
     }
@@ -153,22 +155,22 @@ class Incarnation {
     for (const connection of this.#connections) connection.pause()
   }
 
-  /** Returns the disk as this process sees it: its calls never return once the process has ended. */
-  #ownDisk(disk: MemoryDisk): Disk {
+  /** Returns the disk as this process sees it, with `/shared` mounted: its calls never return once the process has ended. */
+  #ownDisk(disk: MemoryDisk, shared: MemoryDisk): Disk {
     const never = new Promise<never>(() => {})
     return new Proxy(disk, {
       get: (target, key) => {
         const value: unknown = Reflect.get(target, key)
         if (typeof value !== 'function') return value
-        return (...args: unknown[]) =>
-          this.alive ? (value as (...all: unknown[]) => unknown).apply(target, args) : never
+        return (...args: unknown[]) => {
+          const isShared = typeof args[0] === 'string' && args[0].startsWith('/shared/')
+          return this.alive
+            ? (value as (...all: unknown[]) => unknown).apply(isShared ? shared : target, args)
+            : never
+        }
       },
     })
   }
-}
-
-const noCompression = (): never => {
-  throw new Error('no compression here')
 }
 
 let processes = 100
@@ -186,6 +188,8 @@ const system: System = {
 export class Ensemble {
   readonly clock = new ManualClock()
   readonly network = new MemoryNetwork(this.clock)
+  /** Mounted by all members as `/shared`. */
+  readonly sharedDisk = new MemoryDisk()
   readonly lines: string[] = []
   readonly members = new Map<ServerId, TestMember>()
   readonly #cut = new Set<ServerId>()

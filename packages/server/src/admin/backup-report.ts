@@ -1,0 +1,27 @@
+/** What is known of the backups in a target. Times are in milliseconds since 1970. */
+export interface BackupReport {
+  readonly url: string
+  /** Whether this server writes the backups. */
+  readonly isOnDuty: boolean
+  /** The id of the member that writes them; undefined when none does, or it is not known. */
+  readonly member: string | undefined
+  readonly isRunning: boolean
+  /** When a backup was made last, by any member; undefined before the first. */
+  readonly lastBackupAt: number | undefined
+  /** Longest time between two backups by the settings, in milliseconds. */
+  readonly intervalMs: number
+  /** Backups of this server that failed since it started. */
+  readonly failures: number
+  /** Why the last one failed; undefined after one that did not. */
+  readonly problem: string | undefined
+  /** Bytes and snapshots in the target; undefined on a server that is not on duty. */
+  readonly contents: { readonly bytes: number; readonly snapshots: number } | undefined
+}
+
+/** A server that writes backups. */
+export interface WritesBackups {
+  /** Returns a report for each target. */
+  reports(): readonly BackupReport[]
+  /** Makes a backup with a snapshot in each target of which this server has the duty. Returns how many there are. */
+  runNow(): number
+}

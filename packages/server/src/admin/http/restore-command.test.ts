@@ -1,0 +1,155 @@
+import { OpCode } from '@zabra/protocol'
+import { MemoryDisk } from '@zabra/runtime'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Ensemble } from '../../ensemble/testing/ensemble.ts'
+import type { ServerSettings } from '../../settings/index.ts'
+import { TestServer, type RawClient } from '../../testing/test-server.ts'
+
+const SETTINGS: Partial<ServerSettings> = {
+  adminRestoreEnabled: true,
+  adminRoleAdmin: ['ip:127.0.0.1'],
+  adminRateLimitMs: 0,
+}
+const FAILED = '{\n  "command" : "restore",\n  "error" : null\n}'
+
+let server: TestServer
+let client: RawClient
+
+beforeEach(async () => {
+  server = await TestServer.start(SETTINGS)
+  client = await server.connect()
+})
+
+afterEach(() => server.stop())
+
+const restore = (body: Uint8Array, to = server) =>
+  to.http.request('/commands/restore', { method: 'POST', body })
+
+/** Returns a snapshot of the server, as the command `snapshot` sends it. */
+async function snapshot(): Promise<Uint8Array> {
+  const { status, bytes } = await server.http.request('/commands/snapshot')
+  expect(status).toBe(200)
+  return bytes
+}
+
+const has = async (reader: RawClient, path: string): Promise<boolean> => {
+  reader.read(9, OpCode.exists, path)
+  return (await reader.received()).at(-1) === '9:0'
+}
+
+describe('the command restore', () => {
+  it('replaces data, ends sessions, and goes on in an epoch that no client has seen', async () => {
+    client.create(1, '/kept', 0, 'data')
+    client.create(2, '/lock', 1)
+    await server.untilIdle()
+    const taken = await snapshot()
+    client.create(3, '/later')
+    await server.untilIdle()
+    const before = server.server.stats().lastZxid
+    expect(await restore(taken)).toMatchObject({
+      status: 200,
+      headers: { 'content-type': 'application/json' },
+      text: `{\n  "last_zxid" : ${2 ** 32 + 1},\n  "command" : "restore",\n  "error" : null\n}`,
+    })
+    await server.untilIdle()
+    expect(client.closed).toBe(true)
+    const resumed = await server.client({ resume: client.session!, seen: BigInt(before) })
+    expect(resumed.takeConnectResponse()?.timeOut).toBe(0)
+    const reader = await server.connect({ seen: BigInt(before) })
+    expect([await has(reader, '/kept'), await has(reader, '/lock'), await has(reader, '/later')]).toEqual([
+      true,
+      false,
+      false,
+    ])
+    reader.create(10, '/after')
+    expect((await reader.received()).at(-1)).toBe('10:0')
+    // The files are those of the restored data, and the old ones are kept aside.
+    expect(server.disk.paths().some((path) => path.includes('set-aside'))).toBe(true)
+    expect(server.disk.paths().some((path) => path.includes('restoring'))).toBe(false)
+    await server.stop()
+    await server.restart()
+    const again = await server.connect()
+    expect([await has(again, '/kept'), await has(again, '/after'), await has(again, '/later')]).toEqual([
+      true,
+      true,
+      false,
+    ])
+  })
+
+  it('changes nothing for a body that is no complete snapshot', async () => {
+    client.create(1, '/a')
+    await server.untilIdle()
+    const taken = await snapshot()
+    const flipped = taken.slice()
+    flipped[taken.length >> 1]! ^= 1
+    for (const body of [
+      new Uint8Array(0),
+      taken.subarray(0, -9),
+      flipped,
+      new TextEncoder().encode('hello'),
+    ]) {
+      expect(await restore(body)).toMatchObject({ status: 500, text: FAILED })
+      expect(server.logLines.at(-1)).toMatchObject({ level: 'error' })
+    }
+    // Without the last transaction: a snapshot of a server before 3.9.
+    expect((await restore(taken.subarray(0, -21))).status).toBe(500)
+    expect(server.logLines.at(-1)?.facts).toMatchObject({ reason: expect.stringContaining('before 3.9') })
+    expect(client.closed).toBe(false)
+    expect(await has(client, '/a')).toBe(true)
+    const { text } = await server.http.request('/metrics')
+    expect(text).toContain('restore_error_count 5.0')
+    expect(server.disk.paths().some((path) => path.includes('restoring'))).toBe(false)
+  })
+
+  it('serves the old data when the disk refuses the new', async () => {
+    client.create(1, '/a')
+    await server.untilIdle()
+    const taken = await snapshot()
+    client.create(2, '/b')
+    await server.untilIdle()
+    server.disk.injectFault = (call, path) =>
+      call === 'write' && path.includes('incoming') ? { code: 'EIO' } : undefined
+    expect((await restore(taken)).status).toBe(500)
+    server.disk.injectFault = undefined
+    const again = await server.connect({ resume: client.session! })
+    expect(await has(again, '/b')).toBe(true)
+  })
+
+  it('is refused while it is disabled, too early, by a caller without the role, and with a wrong method', async () => {
+    const taken = await snapshot()
+    const plain = await TestServer.start({ adminRoleAdmin: ['ip:127.0.0.1'] })
+    expect(await restore(taken, plain)).toMatchObject({ status: 503, text: FAILED })
+    await plain.stop()
+    const other = await TestServer.start({ ...SETTINGS, adminRateLimitMs: 5000 })
+    expect((await restore(taken, other)).status).toBe(200)
+    expect(await restore(taken, other)).toMatchObject({
+      status: 429,
+      text: FAILED,
+      headers: { 'retry-after': '5' },
+    })
+    const options = { method: 'POST', body: taken, from: '10.0.0.1' } as const
+    expect((await other.http.request('/commands/restore', options)).status).toBe(401)
+    expect((await other.http.request('/commands/restore')).status).toBe(405)
+    await other.stop()
+  })
+
+  it('is refused by a member of an ensemble', async () => {
+    const ensemble = await Ensemble.start(1, { ...SETTINGS })
+    const taken = await snapshot()
+    const { status, text } = await ensemble
+      .member(1)
+      .http.request('/commands/restore', { method: 'POST', body: taken })
+    expect(status).toBe(409)
+    expect(text).toContain('zabra restore --to')
+  })
+
+  it('takes a snapshot of another server', async () => {
+    client.create(1, '/a')
+    await server.untilIdle()
+    const taken = await snapshot()
+    const other = await TestServer.start({ ...SETTINGS, snapshotCompression: 'gz' }, new MemoryDisk())
+    expect((await restore(taken, other)).status).toBe(200)
+    expect(await has(await other.connect(), '/a')).toBe(true)
+    await other.stop()
+  })
+})

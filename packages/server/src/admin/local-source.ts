@@ -1,0 +1,99 @@
+import { counterOf } from '@zabra/protocol'
+import {
+  BackupError,
+  chunksOf,
+  digestText,
+  encodeLog,
+  type BackupSource,
+  type SourceLog,
+} from '../backup/index.ts'
+import type { Zxid } from '../core/types.ts'
+import { DamageError, type RawTxn } from '../persistence/index.ts'
+import { FULL_VERSION } from '../version.ts'
+import type { AdminTarget } from './admin-target.ts'
+import { takeSnapshot } from './http/snapshot-command.ts'
+import type { ServerReport } from './server-report.ts'
+
+/** Returns the tree of a server that follows a quorum; undefined for any other: between two roles it may hold transactions that were never committed. */
+export function servedTree({ service }: AdminTarget): ServerReport['tree'] | undefined {
+  return service === undefined || service.isReadOnly ? undefined : service.tree
+}
+
+/** Returns a server as the source of its own backups. */
+export function localSource(target: AdminTarget): BackupSource {
+  return {
+    name: `${FULL_VERSION} of member ${target.settings.serverId}`,
+    async takeSnapshot() {
+      servedTreeOf(target)
+      const taken = await takeSnapshot(target)
+      if (taken === undefined)
+        throw new BackupError('The snapshot could not be taken; the log of the server gives the reason.')
+      const { path, zxid } = taken
+      const reader = await target.platform.disk.openRead(path)
+      return { file: path.slice(path.lastIndexOf('/') + 1), zxid, chunks: chunksOf(reader) }
+    },
+    readLog: (after) => readLog(target, servedTreeOf(target), after),
+  }
+}
+
+function servedTreeOf(target: AdminTarget): ServerReport['tree'] {
+  const tree = servedTree(target)
+  if (tree !== undefined) return tree
+  throw new BackupError(`The server serves no clients: it is ${target.role}. Back up another member.`)
+}
+
+/** Reads the committed transactions after a zxid as a log file; resolves to undefined when the server does not have them any more. */
+export async function readLog(
+  target: AdminTarget,
+  tree: ServerReport['tree'],
+  after: Zxid,
+): Promise<SourceLog | undefined> {
+  await new Promise<void>((resolve) => tree.whenConsistent(resolve))
+  // No await from here to the digest: they belong together.
+  const upTo = lastTransaction(target, tree.lastZxid, after)
+  const facts = { upTo, nodes: tree.nodeCount, digest: digestText(tree) }
+  if (after < target.logRange.after) return undefined
+  const cursor = target.readHistory(after, Math.max(after, upTo))
+  try {
+    const first = await cursor.next()
+    return { ...facts, chunks: closing(cursor, encodeLog(withFirst(first, cursor))) }
+  } catch (error) {
+    await cursor.return?.()
+    if (error instanceof DamageError) return undefined
+    throw error
+  }
+}
+
+/**
+ * Returns the last committed transaction. The zxid of a tree at the begin of an epoch is no transaction: the last one is of an earlier
+ * epoch, and `after` itself where it is at that begin.
+ */
+function lastTransaction({ logRange }: AdminTarget, applied: Zxid, after: Zxid): Zxid {
+  if (counterOf(applied) > 0) return applied
+  const last = logRange.epochEnds.findLast((end) => end <= applied) ?? logRange.after
+  return after <= applied ? Math.max(last, after) : last
+}
+
+async function* withFirst(
+  first: IteratorResult<RawTxn>,
+  rest: AsyncIterableIterator<RawTxn>,
+): AsyncGenerator<RawTxn> {
+  if (first.done === true) return
+  yield first.value
+  yield* rest
+}
+
+/** Returns chunks whose end, also before the first, closes a cursor: until then files are not purged. */
+function closing(
+  cursor: AsyncIterableIterator<RawTxn>,
+  chunks: AsyncGenerator<Uint8Array>,
+): AsyncIterable<Uint8Array> {
+  const iterator: AsyncIterator<Uint8Array> = {
+    next: () => chunks.next(),
+    async return() {
+      await cursor.return?.()
+      return chunks.return(undefined)
+    },
+  }
+  return { [Symbol.asyncIterator]: () => iterator }
+}

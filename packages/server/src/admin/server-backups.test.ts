@@ -1,0 +1,256 @@
+import { MemoryDisk, SeededRandom } from '@zabra/runtime'
+import { nodeCryptography } from '@zabra/runtime/node'
+import { syncCompression } from '@zabra/testkit'
+import { describe, expect, it } from 'vitest'
+import {
+  Catalog,
+  FolderTarget,
+  loadBackup,
+  parseKey,
+  verifyPieces,
+  type BackupStore,
+} from '../backup/index.ts'
+import { Ensemble } from '../ensemble/testing/ensemble.ts'
+import { TestServer } from '../testing/test-server.ts'
+import { paced } from './paced.ts'
+
+const MINUTE = 60_000
+const KEY = 'ab'.repeat(32)
+
+const storeOn = (disk: MemoryDisk, root: string, key?: string): BackupStore => ({
+  target: new FolderTarget(root, { disk, random: new SeededRandom(4) }),
+  cryptography: nodeCryptography,
+  random: new SeededRandom(5),
+  key: key === undefined ? undefined : parseKey(key, nodeCryptography, 'key'),
+})
+
+/** Returns the paths in the newest backup, without those of the server, after checking all files. */
+async function pathsIn(store: BackupStore): Promise<string[]> {
+  const catalog = await Catalog.read(store)
+  for await (const { defect } of verifyPieces(store, [...catalog.snapshots, ...catalog.logs]))
+    expect(defect).toBeUndefined()
+  const chain = catalog.newestChain()
+  const upTo = Math.max(chain.upTo, chain.snapshot.exactAt)
+  const { tree } = await loadBackup(store, chain, upTo, { compression: syncCompression })
+  const paths: string[] = []
+  const cursor = tree.scan()
+  while (cursor.next(1, (node) => paths.push(tree.pathOf(node))));
+  cursor.close()
+  return paths.filter((path) => path !== '/' && !path.startsWith('/zookeeper')).toSorted()
+}
+
+interface Described {
+  readonly onDuty: boolean
+  readonly member: string | null
+  readonly lastBackup: string | null
+  readonly failures: number
+  readonly problem: string | null
+  readonly snapshots: number | null
+}
+
+async function describedBy(http: TestServer['http']): Promise<Described> {
+  const { text } = await http.request('/api/v1/backups')
+  return (JSON.parse(text) as { targets: Described[] }).targets[0]!
+}
+
+describe('a server with a target of backups', () => {
+  it('writes snapshots and the log at their intervals, and removes what no rule keeps', async () => {
+    const server = await TestServer.start({
+      backupTargets: ['/backup'],
+      backupScheduleMs: 2 * MINUTE,
+      backupRetain: '5m:all',
+    })
+    const client = await server.connect({ timeout: 40_000 })
+    const store = storeOn(server.disk, '/backup')
+    client.create(1, '/a')
+    await server.advance(MINUTE)
+    const first = await Catalog.read(store)
+    expect([first.snapshots.length, first.logs.length]).toEqual([1, 1])
+    const later = await server.connect({ timeout: 40_000 })
+    later.create(1, '/b')
+    await server.advance(MINUTE)
+    const second = await Catalog.read(store)
+    expect(second.snapshots).toHaveLength(1)
+    // Without transactions nothing is written.
+    expect(second.logs.every(({ transactions }) => transactions > 0)).toBe(true)
+    expect(await pathsIn(store)).toEqual(['/a', '/b'])
+    for (let i = 0; i < 6; i++) {
+      const writer = await server.connect({ timeout: 40_000 })
+      writer.create(1, `/c${i}`)
+      await server.advance(2 * MINUTE)
+    }
+    // Nothing was written since: no more of them.
+    await server.advance(5 * MINUTE)
+    const last = await Catalog.read(store)
+    expect(last.snapshots.length).toBe(3)
+    expect(server.disk.paths().filter((path) => path.startsWith('/backup/snapshot/'))).toHaveLength(3)
+    expect(await describedBy(server.http)).toMatchObject({
+      onDuty: true,
+      member: '1',
+      failures: 0,
+      snapshots: 3,
+    })
+    await server.stop()
+  })
+
+  it('goes on after a restart from what is in the target', async () => {
+    const settings = { backupTargets: ['/backup'], backupScheduleMs: 60 * MINUTE }
+    const server = await TestServer.start(settings)
+    const client = await server.connect()
+    client.create(1, '/a')
+    await server.advance(MINUTE)
+    const later = await server.connect()
+    later.create(1, '/rest')
+    await server.untilIdle()
+    await server.stop()
+    const store = storeOn(server.disk, '/backup')
+    // A stop writes the rest of the log.
+    expect(await pathsIn(store)).toEqual(['/a', '/rest'])
+    await server.restart()
+    const again = await server.connect()
+    again.create(1, '/b')
+    await server.advance(2 * MINUTE)
+    expect((await Catalog.read(store)).snapshots).toHaveLength(1)
+    expect(await pathsIn(store)).toEqual(['/a', '/b', '/rest'])
+    await server.stop()
+  })
+
+  it('encrypts with the key in the settings', async () => {
+    const disk = new MemoryDisk()
+    disk.putFile('/etc/key', new TextEncoder().encode(`${KEY}\n`))
+    const settings = { backupTargets: ['file:///backup'], backupKeyFile: '/etc/key' }
+    const server = await TestServer.start(settings, disk)
+    const client = await server.connect()
+    client.create(1, '/plaintext-marker')
+    await server.advance(MINUTE)
+    const pieces = disk.paths().filter((path) => /^\/backup\/(?:log|snapshot)\//.test(path))
+    expect(pieces.length).toBeGreaterThan(1)
+    for (const path of pieces)
+      expect(new TextDecoder('latin1').decode(await disk.readFile(path))).not.toContain('plaintext-marker')
+    expect(await pathsIn(storeOn(disk, '/backup', KEY))).toEqual(['/plaintext-marker'])
+    await server.stop()
+  })
+
+  it('reports a target that fails, logs it once, serves meanwhile, and goes on when the target works', async () => {
+    const server = await TestServer.start({ backupTargets: ['/backup'] })
+    const client = await server.connect()
+    server.disk.injectFault = (call, path) =>
+      call === 'write' && path.startsWith('/backup/') ? { code: 'EIO' } : undefined
+    await server.advance(5 * MINUTE)
+    const failing = await describedBy(server.http)
+    expect(failing.problem).toContain('EIO')
+    expect(failing.failures).toBeGreaterThan(3)
+    expect(server.logLines.filter(({ level }) => level === 'error')).toHaveLength(1)
+    expect((await server.http.request('/metrics')).text).toMatch(
+      /^zabra_backup_failures_total\{target="file:\/\/\/backup"\} [1-9]/m,
+    )
+    server.disk.injectFault = undefined
+    await server.advance(3 * MINUTE)
+    expect(await describedBy(server.http)).toMatchObject({ problem: null, snapshots: 1 })
+    const { text } = await server.http.request('/metrics')
+    expect(text).toMatch(/^zabra_backup_last_success_seconds\{target="file:\/\/\/backup"\} \d+/m)
+    expect(text).toMatch(/^zabra_backup_interval_seconds\{target="file:\/\/\/backup"\} 60$/m)
+    expect(client.closed).toBe(true)
+    await server.stop()
+  })
+
+  it('makes a backup when it is asked to', async () => {
+    const server = await TestServer.start({ backupTargets: ['/backup'], adminRoleBackup: ['ip:127.0.0.1'] })
+    const ask = async () => (await server.http.request('/api/v1/backups', { method: 'POST' })).status
+    expect(await ask()).toBe(409)
+    await server.advance(MINUTE)
+    expect(await ask()).toBe(202)
+    await server.untilIdle()
+    expect((await Catalog.read(storeOn(server.disk, '/backup'))).snapshots.length).toBeGreaterThan(0)
+    await server.stop()
+    const without = await TestServer.start({ adminRoleBackup: ['ip:127.0.0.1'] })
+    expect((await without.http.request('/api/v1/backups', { method: 'POST' })).status).toBe(404)
+    await without.stop()
+  })
+
+  it.each([
+    [{ backupTargets: ['backup'] }, 'Expected an absolute folder'],
+    [{ backupTargets: ['ftp://host/x'] }, 'Expected an absolute folder'],
+    [{ backupTargets: ['s3://bucket/x'] }, 'Expected backup.s3.credentialsFile'],
+    [{ backupTargets: ['/backup'], backupKeyFile: '/missing' }, 'ENOENT'],
+  ])('refuses to start with settings that cannot be used: %j', async (settings, message) => {
+    await expect(TestServer.start(settings)).rejects.toThrow(message)
+  })
+})
+
+describe('an ensemble with a target of backups', () => {
+  const SHARED = { backupTargets: ['/shared/backup'], backupLogIntervalMs: 5000 }
+
+  const holders = async (ensemble: Ensemble): Promise<number[]> => {
+    const held: number[] = []
+    for (const { id, server, http } of ensemble.members.values())
+      if (server !== undefined && (await describedBy(http)).onDuty) held.push(id)
+    return held
+  }
+
+  async function create(ensemble: Ensemble, path: string): Promise<void> {
+    const client = await ensemble.client(ensemble.leader!)
+    expect(await ensemble.create(client, path)).toBe('1:0')
+  }
+
+  it('has one member on duty, which is not the leader, and another one when it dies or stops', async () => {
+    const ensemble = await Ensemble.start(3, SHARED)
+    const store = storeOn(ensemble.sharedDisk, '/shared/backup')
+    await create(ensemble, '/a')
+    await ensemble.advance(MINUTE)
+    const [first, ...others] = await holders(ensemble)
+    expect(others).toEqual([])
+    expect(first).not.toBe(ensemble.leader)
+    expect(await pathsIn(store)).toEqual(['/a'])
+    for (const { http } of ensemble.members.values())
+      expect(await describedBy(http)).toMatchObject({ member: String(first), lastBackup: expect.any(String) })
+
+    await ensemble.member(first!).crash()
+    await create(ensemble, '/b')
+    await ensemble.advance(MINUTE)
+    const [second] = await holders(ensemble)
+    expect(second).toBeDefined()
+    expect(second).not.toBe(ensemble.leader)
+    expect(await pathsIn(store)).toEqual(['/a', '/b'])
+    expect((await Catalog.read(store)).snapshots).toHaveLength(1)
+
+    await ensemble.member(first!).start()
+    await ensemble.allServe()
+    await ensemble.advance(2 * MINUTE)
+    expect(await holders(ensemble)).toEqual([second])
+    await ensemble.member(second!).stop()
+    await create(ensemble, '/c')
+    // Given up: nobody waits for a sign of it.
+    await ensemble.advance(30_000)
+    expect(await holders(ensemble)).toEqual([first])
+    expect(await pathsIn(store)).toEqual(['/a', '/b', '/c'])
+  })
+
+  it('leaves the duty to the member in the settings', async () => {
+    const ensemble = await Ensemble.start(3, { ...SHARED, backupMember: '3' })
+    await ensemble.advance(MINUTE)
+    expect(await holders(ensemble)).toEqual([3])
+  })
+})
+
+describe('paced', () => {
+  it('passes chunks on at its rate, and ends when the server stops', async () => {
+    let [now, isStopped] = [0, false]
+    const clock = {
+      monotonic: () => now,
+      after: (ms: number, _: string, action: () => void) => {
+        now += ms
+        action()
+        return () => {}
+      },
+    }
+    async function* chunks() {
+      for (;;) yield new Uint8Array(1000)
+    }
+    const paced1 = paced(chunks(), { clock, bytesPerSecond: 10_000, isStopped: () => isStopped })
+    for (let i = 0; i < 11; i++) await paced1.next()
+    expect(now).toBe(1000)
+    isStopped = true
+    await expect(paced1.next()).rejects.toThrow('The server stops')
+  })
+})

@@ -1,0 +1,372 @@
+import type { Platform } from '@zabra/runtime'
+import {
+  BackupDuty,
+  BackupError,
+  Catalog,
+  findPrunable,
+  openTarget,
+  parseCredentials,
+  parseKey,
+  parseRetention,
+  prune,
+  writeBackup,
+  type BackupOptions,
+  type BackupSource,
+  type BackupStore,
+  type RetentionRule,
+} from '../backup/index.ts'
+import type { ServerSettings } from '../settings/index.ts'
+import type { AdminTarget } from './admin-target.ts'
+import type { BackupReport, WritesBackups } from './backup-report.ts'
+import { localSource, servedTree } from './local-source.ts'
+import { paced } from './paced.ts'
+
+/** Time between two looks at the duty of a target. */
+const LOOK_MS = 10_000
+/** Time without a sign of the member on duty after which another one takes over. */
+const SILENT_MS = 30_000
+/** Time that a server leaves the duty to others after its backups have failed. */
+const LEAVE_MS = 60_000
+/** Failures in a row after which a server gives the duty up. */
+const MAX_FAILURES = 3
+/** Time between two lines of the log about failures. */
+const REPORT_MS = 600_000
+/** Time that a stop waits for a target. */
+const STOP_MS = 3000
+
+/** Writes backups of a server to the targets in its settings, for as long as it has the duty of them. */
+export class ServerBackups implements WritesBackups {
+  readonly #targets: readonly TargetBackups[]
+
+  private constructor(targets: readonly TargetBackups[]) {
+    this.#targets = targets
+  }
+
+  /** Opens the targets in the settings; resolves to undefined without any. Rejects with a `BackupError` for settings that cannot be used. */
+  static async open(settings: ServerSettings, platform: Platform): Promise<ServerBackups | undefined> {
+    const { backupTargets, backupKeyFile, backupRetain } = settings
+    if (backupTargets.length === 0) return undefined
+    const { cryptography, random, disk } = platform
+    if (cryptography === undefined)
+      throw new BackupError(
+        'Cannot write backups: this program gave the server no cryptography. Pass it in its platform, or remove backup.target.',
+      )
+    const key =
+      backupKeyFile === undefined
+        ? undefined
+        : parseKey(new TextDecoder().decode(await disk.readFile(backupKeyFile)), cryptography, backupKeyFile)
+    const rules = backupRetain === undefined ? undefined : parseRetention(backupRetain)
+    const s3 = {
+      endpoint: settings.backupS3Endpoint,
+      region: settings.backupS3Region,
+      credentials: () => readCredentials(settings, platform),
+    }
+    const targets: TargetBackups[] = []
+    for (const text of backupTargets) {
+      const target = await openTarget(text, { ...platform, cryptography }, s3)
+      if (target.url.startsWith('s3:')) await readCredentials(settings, platform)
+      const store = { target, cryptography, random, key }
+      targets.push(new TargetBackups(store, settings, platform, rules))
+    }
+    return new ServerBackups(targets)
+  }
+
+  reports(): readonly BackupReport[] {
+    return this.#targets.map((target) => target.report())
+  }
+
+  /** Begins to write backups of a server. */
+  start(server: AdminTarget): void {
+    for (const target of this.#targets) target.start(server)
+  }
+
+  runNow(): number {
+    return this.#targets.filter((target) => target.runNow()).length
+  }
+
+  /** Cuts running backups short, and gives the duty to other members. */
+  async close(): Promise<void> {
+    await Promise.all(this.#targets.map((target) => target.close()))
+  }
+}
+
+async function readCredentials(
+  { backupS3CredentialsFile: file }: ServerSettings,
+  { disk }: Pick<Platform, 'disk'>,
+) {
+  if (file !== undefined) return parseCredentials(new TextDecoder().decode(await disk.readFile(file)), file)
+  throw new BackupError(
+    'Expected backup.s3.credentialsFile, the file with the credentials for S3, got none. Set it.',
+  )
+}
+
+/** The backups in one target. */
+class TargetBackups {
+  readonly #store: BackupStore
+  readonly #settings: ServerSettings
+  readonly #platform: Platform
+  readonly #rules: readonly RetentionRule[] | undefined
+  readonly #duty: BackupDuty
+  #server: AdminTarget | undefined
+  #cancelLook = (): void => {}
+  #looking: Promise<void> = Promise.resolve()
+  #running: Promise<void> | undefined
+  /** The contents of the target; undefined until this server has the duty. */
+  #catalog: Catalog | undefined
+  #lastBackupAt = 0
+  /** When a backup was begun last, on the monotonic clock. */
+  #begunAt = -Infinity
+  #isSnapshotWanted = false
+  #failures = 0
+  #failuresInRow = 0
+  #problem: string | undefined
+  /** When a failure was logged last, on the monotonic clock. */
+  #reportedAt = -Infinity
+  /** Until when this server leaves the duty to others, on the monotonic clock. */
+  #leavesUntil = -Infinity
+  #isStopping = false
+  /** Whether nothing is written any more. */
+  #isClosed = false
+
+  constructor(
+    store: BackupStore,
+    settings: ServerSettings,
+    platform: Platform,
+    rules: readonly RetentionRule[] | undefined,
+  ) {
+    this.#store = store
+    this.#settings = settings
+    this.#platform = platform
+    this.#rules = rules
+    this.#duty = new BackupDuty(store, String(settings.serverId), platform)
+  }
+
+  get #intervalMs(): number {
+    const { backupLogIntervalMs, backupScheduleMs } = this.#settings
+    return backupLogIntervalMs || backupScheduleMs
+  }
+
+  report(): BackupReport {
+    const lastBackupAt = Math.max(this.#lastBackupAt, this.#duty.lastBackupAt)
+    const pieces =
+      this.#catalog === undefined ? undefined : [...this.#catalog.snapshots, ...this.#catalog.logs]
+    return {
+      url: this.#store.target.url,
+      isOnDuty: this.#duty.isHeld,
+      member: this.#duty.holder,
+      isRunning: this.#running !== undefined,
+      lastBackupAt: lastBackupAt === 0 ? undefined : lastBackupAt,
+      intervalMs: this.#intervalMs,
+      failures: this.#failures,
+      problem: this.#problem,
+      contents: pieces && {
+        bytes: pieces.reduce((sum, { piece }) => sum + piece.bytes, 0),
+        snapshots: this.#catalog!.snapshots.length,
+      },
+    }
+  }
+
+  start(server: AdminTarget): void {
+    this.#server = server
+    this.#scheduleLook()
+  }
+
+  runNow(): boolean {
+    if (!this.#duty.isHeld) return false
+    this.#isSnapshotWanted = true
+    this.#runIfDue()
+    return true
+  }
+
+  async close(): Promise<void> {
+    this.#cancelLook()
+    this.#isStopping = true
+    await this.#withinStop(this.#finish())
+    this.#isClosed = true
+  }
+
+  /** Cuts a running backup short, or else writes the rest of the log; then gives the duty up. */
+  async #finish(): Promise<void> {
+    this.#isClosed = this.#running !== undefined
+    await Promise.all([this.#looking, this.#running])
+    try {
+      const isLogWanted = this.#settings.backupLogIntervalMs > 0 && this.#catalog?.end !== undefined
+      if (!this.#isClosed && this.#duty.isHeld && isLogWanted) await this.#backUp(this.#catalog!, 'never')
+    } catch (error) {
+      this.#failed(error, 'The last transactions are in no backup')
+    }
+    await this.#duty.release().catch(() => {})
+  }
+
+  /** Waits for a promise for as long as a stop waits for targets. */
+  #withinStop(done: Promise<unknown>): Promise<unknown> {
+    const { clock } = this.#platform
+    return new Promise((resolve) => {
+      const cancel = clock.after(STOP_MS, 'end of backups', () => resolve(undefined))
+      void done.then(resolve, resolve).finally(cancel)
+    })
+  }
+
+  #scheduleLook(): void {
+    // Without transactions nothing is written: frequent looks cost a small request each.
+    const ms = Math.min(LOOK_MS, this.#intervalMs || LOOK_MS)
+    this.#cancelLook = this.#platform.clock.after(ms, 'look at the duty of backups', () => {
+      this.#looking = this.#look().finally(() => {
+        if (!this.#isStopping) this.#scheduleLook()
+      })
+    })
+  }
+
+  async #look(): Promise<void> {
+    try {
+      if (await this.#claim()) this.#runIfDue()
+      else this.#catalog = undefined
+    } catch (error) {
+      this.#failed(error, 'The target of backups cannot be used')
+    }
+  }
+
+  /** Resolves to whether this server has the duty. */
+  async #claim(): Promise<boolean> {
+    const rank = this.#rank()
+    const isLeaving = this.#now() < this.#leavesUntil
+    if (rank === undefined || isLeaving) {
+      await this.#duty.release()
+      // Only looks who has the duty.
+      await this.#duty.claim(Infinity, Infinity, 0)
+      return false
+    }
+    const lastBackupAt = Math.max(this.#lastBackupAt, this.#duty.lastBackupAt)
+    return this.#duty.claim(rank * LOOK_MS, SILENT_MS + rank * LOOK_MS, lastBackupAt)
+  }
+
+  /** Returns how many others come before this server; undefined while it may not have the duty. */
+  #rank(): number | undefined {
+    const server = this.#server!
+    const { backupMember: wanted, serverId } = this.#settings
+    if (server.isStopping || servedTree(server) === undefined) return undefined
+    const rank = RANKS.get(server.role)
+    if (wanted === 'any' || wanted === String(serverId)) return rank
+    if (wanted === 'observer') return server.role === 'observing' ? 0 : undefined
+    return wanted === 'follower' && server.role === 'following' ? 0 : undefined
+  }
+
+  #runIfDue(): void {
+    if (this.#running !== undefined || this.#isStopping) return
+    this.#running = this.#run().finally(() => {
+      this.#running = undefined
+      // A snapshot that was asked for meanwhile.
+      if (this.#isSnapshotWanted && this.#duty.isHeld) this.#runIfDue()
+    })
+  }
+
+  async #run(): Promise<void> {
+    const { backupLogIntervalMs } = this.#settings
+    try {
+      this.#catalog ??= await Catalog.read(this.#store)
+      const isSnapshotDue = this.#isSnapshotWanted || this.#isSnapshotDue(this.#catalog)
+      const isLogDue = backupLogIntervalMs > 0 && this.#now() - this.#begunAt >= backupLogIntervalMs
+      if (isSnapshotDue || isLogDue) await this.#backUp(this.#catalog, isSnapshotDue ? 'always' : 'if-needed')
+    } catch (error) {
+      this.#failed(error, 'A backup has failed')
+    }
+  }
+
+  /** Whether the newest snapshot in the target is old enough, and transactions have come since. */
+  #isSnapshotDue({ snapshots }: Catalog): boolean {
+    const newest = snapshots.at(-1)
+    const { backupScheduleMs } = this.#settings
+    if (backupScheduleMs === 0) return false
+    if (newest === undefined) return true
+    const isOld = this.#platform.clock.wall() - newest.time >= backupScheduleMs
+    return isOld && (servedTree(this.#server!)?.lastZxid ?? 0) > newest.exactAt
+  }
+
+  async #backUp(known: Catalog, wanted: BackupOptions['snapshot']): Promise<void> {
+    const { clock, compression, logger } = this.#platform
+    this.#begunAt = this.#now()
+    if (wanted === 'always') this.#isSnapshotWanted = false
+    const begun = clock.wall()
+    const { snapshot, log, hasGap } = await writeBackup(this.#store, this.#source(), {
+      clock,
+      compression,
+      snapshot: wanted,
+      known,
+    })
+    this.#lastBackupAt = Math.floor(begun)
+    this.#failuresInRow = 0
+    this.#problem = undefined
+    this.#reportedAt = -Infinity
+    const { url } = this.#store.target
+    const bytes = (snapshot?.piece.bytes ?? 0) + (log?.piece.bytes ?? 0)
+    if (snapshot !== undefined) logger.info({ target: url, bytes }, 'Made a backup with a snapshot')
+    else if (log !== undefined) logger.debug({ target: url, bytes }, 'Made a backup of the log')
+    if (hasGap)
+      logger.warn(
+        { target: url },
+        'Transactions since the last backup are in none: the log of this server had been purged. Set backup.logInterval to a shorter time, or autopurge.snapRetainCount to a larger number',
+      )
+    // A snapshot of the same transaction replaces the manifest of the one before.
+    this.#catalog = await Catalog.read(this.#store, snapshot === undefined ? known : undefined)
+    if (snapshot !== undefined) await this.#prune(this.#catalog)
+  }
+
+  async #prune(catalog: Catalog): Promise<void> {
+    if (this.#rules === undefined) return
+    const found = await findPrunable(this.#store, catalog, this.#rules, this.#platform.clock.wall())
+    if (found.manifests.length + found.pieces.length === 0) return
+    await prune(this.#store, found)
+    this.#catalog = await Catalog.read(this.#store, catalog)
+  }
+
+  /** Returns this server as a source whose files are read at the rate in the settings, and cut short when it stops. */
+  #source(): BackupSource {
+    const source = localSource(this.#server!)
+    const limit = {
+      clock: this.#platform.clock,
+      bytesPerSecond: this.#settings.backupRateBytes,
+      isStopped: () => this.#isClosed,
+    }
+    return {
+      name: source.name,
+      takeSnapshot: async () => {
+        const { file, zxid, chunks } = await source.takeSnapshot()
+        return { file, zxid, chunks: paced(chunks, limit) }
+      },
+      readLog: async (after) => {
+        const log = await source.readLog(after)
+        return log && { ...log, chunks: paced(log.chunks, limit) }
+      },
+    }
+  }
+
+  #failed(error: unknown, sentence: string): void {
+    if (this.#isClosed) return
+    const reason = error instanceof Error ? error.message : String(error)
+    const { logger } = this.#platform
+    const facts = { target: this.#store.target.url, reason }
+    // A target that stays away is a line each ten minutes.
+    if (this.#now() - this.#reportedAt < REPORT_MS) logger.debug(facts, sentence)
+    else {
+      logger.error(facts, sentence)
+      this.#reportedAt = this.#now()
+    }
+    this.#problem = reason
+    this.#failures++
+    if (++this.#failuresInRow < MAX_FAILURES) return
+    this.#failuresInRow = 0
+    this.#leavesUntil = this.#now() + LEAVE_MS
+  }
+
+  #now(): number {
+    return this.#platform.clock.monotonic()
+  }
+}
+
+/** Who takes a free duty first: a backup disturbs an observer least, and the leader most. */
+const RANKS: ReadonlyMap<AdminTarget['role'], number> = new Map([
+  ['standalone', 0],
+  ['observing', 0],
+  ['following', 1],
+  ['leading', 2],
+])

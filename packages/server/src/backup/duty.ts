@@ -1,0 +1,88 @@
+import { DiskError, type Clock, type Random } from '@zabra/runtime'
+import { oneChunk, readSmall, type BackupStore } from './catalog.ts'
+import { hex, type BackupTarget } from './target.ts'
+
+/** The file that names the member on duty. */
+const DUTY = 'duty'
+const CLAIM = /^[\w.:-]{1,80} [\da-f]{16} \d{1,15} (\d{1,15})\n$/
+
+/**
+ * Decides which of several members writes the backups of a target: the one whose claim is in its file `duty`, and that renews it.
+ * Another one takes over when a claim has not changed for a while. Only the clock of the watcher counts, so that clocks may differ.
+ * Two members may hold the duty for a moment after they took over at once; what both write stays sound, since names differ.
+ */
+export class BackupDuty {
+  readonly #target: BackupTarget
+  readonly #clock: Pick<Clock, 'monotonic'>
+  /** Names this run of this member. */
+  readonly #own: string
+  #count = 0
+  /** The claim as it was read last, and since when it has been the same. */
+  #seen: { readonly claim: string | undefined; readonly since: number } | undefined
+  #isHeld = false
+  /** Whether the file may hold a claim of this member. */
+  #hasClaimed = false
+
+  constructor(
+    { target }: Pick<BackupStore, 'target'>,
+    member: string,
+    { clock, random }: { readonly clock: Pick<Clock, 'monotonic'>; readonly random: Random },
+  ) {
+    this.#target = target
+    this.#clock = clock
+    this.#own = `${member} ${hex(random.bytes(8))}`
+  }
+
+  /** Whether this member had the duty when it last looked. */
+  get isHeld(): boolean {
+    return this.#isHeld
+  }
+
+  /** The member that had the duty then; undefined when none had. */
+  get holder(): string | undefined {
+    return this.#isHeld ? this.#own.split(' ')[0] : this.#seen?.claim?.split(' ')[0]
+  }
+
+  /** When the member on duty made its last backup, in milliseconds since 1970; 0 when it has made none, or is not known. */
+  get lastBackupAt(): number {
+    return Number(CLAIM.exec(this.#seen?.claim ?? '')?.[1] ?? 0)
+  }
+
+  /**
+   * Renews the claim of this member, with the time of its last backup. Claims the duty when there has been no claim for `ifFreeMs`, or
+   * the same one of another member for `ifSilentMs`; it has the duty from the next call on, unless another member has claimed it too.
+   * Resolves to whether this member has the duty. Rejects when the target cannot be reached.
+   */
+  async claim(ifFreeMs: number, ifSilentMs: number, lastBackupAt: number): Promise<boolean> {
+    const claim = await this.#read()
+    const now = this.#clock.monotonic()
+    if (this.#seen === undefined || this.#seen.claim !== claim) this.#seen = { claim, since: now }
+    const isOwn = claim?.startsWith(`${this.#own} `) === true
+    const patience = claim === undefined ? ifFreeMs : ifSilentMs
+    if (!isOwn && now - this.#seen.since < patience) return (this.#isHeld = false)
+    this.#hasClaimed = true
+    const renewed = `${this.#own} ${++this.#count} ${lastBackupAt}\n`
+    await this.#target.write(DUTY, oneChunk(new TextEncoder().encode(renewed)))
+    return (this.#isHeld = isOwn)
+  }
+
+  /** Gives the duty up, so that another member takes it at once. */
+  async release(): Promise<void> {
+    if (!this.#hasClaimed) return
+    this.#isHeld = false
+    const claim = await this.#read()
+    if (claim?.startsWith(`${this.#own} `) === true) await this.#target.remove(DUTY)
+    this.#hasClaimed = false
+  }
+
+  /** Returns the claim in the file; undefined when there is none. What is no claim counts as one that nobody renews. */
+  async #read(): Promise<string | undefined> {
+    try {
+      const text = new TextDecoder().decode(await readSmall(this.#target, DUTY))
+      return CLAIM.test(text) ? text : '? damaged'
+    } catch (error) {
+      if (error instanceof DiskError && error.code === 'ENOENT') return undefined
+      throw error
+    }
+  }
+}
