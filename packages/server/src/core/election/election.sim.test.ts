@@ -199,6 +199,15 @@ describe('an ensemble with a leader', () => {
     expect(sim.nodes.find((node) => node.isEstablished)!.id).toBe(2)
   })
 
+  it('gives an observer that joins committed transactions only', () => {
+    const sim = ensemble(3, 1)
+    while (sim.node(3).zxid === sim.committed.zxid) sim.write()
+    sim.crash(4)
+    sim.start(4)
+    sim.settle(5000)
+    expect(sim.node(4).zxid).toBe(sim.committed.zxid)
+  })
+
   it('elects a leader while the server with the highest id restarts again and again', () => {
     const sim = new ElectionSimulation(7, 3, { ...NO_FAULTS })
     sim.start(1, 2)

@@ -45,6 +45,8 @@ export class SimulatedServer {
   hasElected = false
   /** As a leader: the synced learners. */
   followers = new Set<ServerId>()
+  /** As an established leader: the last transaction that it has committed. */
+  committedZxid = 0
   isEstablished = false
   /** When it leaves a role that is not established by then. */
   deadline = 0
@@ -191,7 +193,9 @@ export class ElectionSimulation {
       leader.zxid = zxid
       // Observers receive committed transactions only.
       for (const id of takers) if (isCommitted || !this.#isObserver(id)) this.node(id).zxid = zxid
-      if (isCommitted) this.committed = { epoch: leader.epoch, zxid }
+      if (!isCommitted) continue
+      leader.committedZxid = zxid
+      this.committed = { epoch: leader.epoch, zxid }
     }
   }
 
@@ -360,12 +364,15 @@ export class ElectionSimulation {
     leader.isEstablished = true
     leader.epoch = epoch
     leader.acceptedEpoch = epoch
+    // The history with which it was established is that of a quorum now.
+    leader.committedZxid = leader.zxid
     this.#step(leader, { type: 'established', epoch })
     for (const id of leader.followers) this.#install(this.node(id), leader)
   }
 
   #install(node: SimulatedServer, leader: SimulatedServer): void {
-    const { epoch, zxid, proposed } = leader
+    const { epoch, proposed } = leader
+    const zxid = this.#isObserver(node.id) ? leader.committedZxid : leader.zxid
     Object.assign(node, { epoch, acceptedEpoch: epoch, zxid, proposed })
     this.#step(node, { type: 'established', epoch: leader.epoch })
   }
