@@ -36,6 +36,8 @@ const SESSION_LINES = 100
 
 /** Memory of an idle connection in bytes, with its socket and what `COUNTED_BYTES` leaves out. */
 const CONNECTION_BYTES = 8000
+/** Memory of TLS beside that, which is not in the heap. */
+const TLS_BYTES = 30_000
 /** Memory beyond that is counted in steps of so many bytes, so that a request in flight does not change the sum twice. */
 const COUNTED_BYTES = 1024
 /** Memory of an identity beside its text, in bytes. */
@@ -67,6 +69,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
   readonly #splitter: FrameSplitter
   readonly #reader: Reader
   chargedBytes = 0
+  readonly #baseBytes: number
   #countedIdentities: readonly Identity[] = []
   #identityBytes = 0
   /** Reads the first bytes, until they are known to be a command or a frame. */
@@ -87,6 +90,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.host = host
     this.port = wire.remote.port
     this.isSecure = wire.isSecure === true
+    this.#baseBytes = CONNECTION_BYTES + (this.isSecure && wire.transport !== 'memory' ? TLS_BYTES : 0)
     this.establishedAt = platform.clock.wall()
     this.certificateIdentities = auth.identitiesOf(wire.peer)
     this.identities = [{ scheme: 'ip', id: host }, ...this.certificateIdentities]
@@ -141,7 +145,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
       this.#splitter.byteSize +
       this.flow.heldBytes +
       this.requests.byteSize
-    const charged = CONNECTION_BYTES + Math.floor(held / COUNTED_BYTES) * COUNTED_BYTES
+    const charged = this.#baseBytes + Math.floor(held / COUNTED_BYTES) * COUNTED_BYTES
     if (charged === this.chargedBytes) return
     const change = charged - this.chargedBytes
     this.chargedBytes = charged
