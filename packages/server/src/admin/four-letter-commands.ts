@@ -25,6 +25,9 @@ const NO_LEADERSHIP = 'This server is standalone: it has no leadership to hand o
 /** The commands that change something, which the audit log records. */
 const CHANGING: ReadonlySet<string> = new Set(['crst', 'rqld', 'srst', 'stmk', 'ydld'])
 
+/** The commands that hand over leadership. */
+const LEADERSHIP: ReadonlySet<string> = new Set(['rqld', 'ydld'])
+
 /** Executes the four-letter commands. The answers have the bytes of Apache ZooKeeper. */
 export class FourLetterCommands implements CommandExecutor {
   readonly #server: ServerReport
@@ -72,15 +75,18 @@ export class FourLetterCommands implements CommandExecutor {
     return this.#handlers.has(name) ? { name, argumentBytes: name === 'stmk' ? 8 : 0 } : undefined
   }
 
-  /** Yields the answer in chunks; a long one over several turns of the event loop, each part from the state of its turn. */
-  async *execute(name: string, argument: Uint8Array, connection: ConnectionReport): AsyncGenerator<string> {
+  execute(name: string, argument: Uint8Array, connection: ConnectionReport): string | AsyncGenerator<string> {
     if (CHANGING.has(name)) this.#recordCommand(name, connection.host)
-    if (!this.#allowed.has(name)) {
-      yield `${name} is not executed because it is not in the whitelist.\n`
-      return
-    }
+    if (!this.#allowed.has(name)) return `${name} is not executed because it is not in the whitelist.\n`
     const handler = this.#handlers.get(name)!
-    const answer = await this.#answers.run(() => handler(connection, argument))
+    // The role may end with such a command, and the connection with the role.
+    if (LEADERSHIP.has(name)) return handler(connection, argument) as string
+    return this.#answer(() => handler(connection, argument))
+  }
+
+  /** Yields a long answer over several turns of the event loop, each part from the state of its turn. */
+  async *#answer(handler: () => ReturnType<Handler>): AsyncGenerator<string> {
+    const answer = await this.#answers.run(handler)
     if (typeof answer === 'string') yield answer
     else yield* this.#answers.chunksOf(answer)
   }

@@ -106,7 +106,8 @@ describe('fifty answers that are asked for at once', () => {
       for (let i = 0; i < 50; i++)
         void (async () => {
           const chunks: string[] = []
-          for await (const chunk of commands.execute(word, new Uint8Array(0), own!)) chunks.push(chunk)
+          const answer = commands.execute(word, new Uint8Array(0), own!)
+          for await (const chunk of answer as AsyncIterable<string>) chunks.push(chunk)
           answered.push(chunks.join(''))
         })()
       await untilMicrotasksEnd()

@@ -7,10 +7,13 @@ import {
   writeMultiHeader,
   writeSetACLRequest,
 } from '@zabra/protocol'
-import { MemoryDisk } from '@zabra/runtime'
+import { MemoryDisk, silentLogger } from '@zabra/runtime'
+import { ManualPlatform } from '@zabra/testkit'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { Ensemble } from '../ensemble/testing/ensemble.ts'
+import { defaults } from '../settings/index.ts'
 import { TestServer, type RawClient } from '../testing/test-server.ts'
+import { AuditLog } from './audit-log.ts'
 
 const FILE = '/data/audit.log'
 
@@ -124,6 +127,25 @@ describe('the audit log', () => {
     for (let i = 0; i < 100; i++) creations(2 + i, `/small${i}-`, 2)
     const created = (await writes(client)).filter((line) => line.startsWith('INFO operation=create'))
     expect(created).toHaveLength(3200)
+  })
+
+  it('has the lines of a transaction that take long over several turns of the event loop', async () => {
+    const platform = new ManualPlatform()
+    const recorded: string[] = []
+    const logger = { ...silentLogger, info: (_: object, line: string) => void recorded.push(line) }
+    const log = (await AuditLog.open(
+      defaults({ dataDir: '/data', auditEnabled: true }),
+      platform.platform(logger),
+    ))!
+    const { clock } = platform
+    const now = clock.monotonic.bind(clock)
+    let passed = 0
+    clock.monotonic = () => now() + (passed += 0.3)
+    const events = Array.from({ length: 150 }, (_, i) => log.ephemeralDeletion(1n, `/${i}`))
+    log.recordAll(events.length, events)
+    expect(recorded.length).toBeLessThan(10)
+    await platform.untilIdle()
+    expect(recorded.map((line) => /znode=\/(\d+)/.exec(line)?.[1])).toEqual(events.map((_, i) => String(i)))
   })
 
   it('names the start and stop of the server, and ephemeral nodes that go with their session', async () => {

@@ -5,6 +5,8 @@ import { AuditFile } from './audit-file.ts'
 
 /** Lines that are formatted in one turn of the event loop, of a transaction that has more. */
 const LINES_PER_TURN = 200
+/** Milliseconds of a turn for the lines of one transaction: a line may show a list of a thousand access entries. */
+const FORMAT_MS = 1
 /** Transactions with more lines that may wait to be formatted; each is held in memory. */
 const MAX_WAITING = 64
 
@@ -81,17 +83,16 @@ export class AuditLog {
 
   /** Records at most `count` events, over several turns of the event loop if they are many. */
   recordAll(count: number, events: Iterable<AuditEvent>): void {
-    if (count <= LINES_PER_TURN) {
-      for (const event of events) this.record(event)
-      return
-    }
-    if (this.#long.length >= MAX_WAITING) {
+    const left = events[Symbol.iterator]()
+    const isFull = this.#long.length >= MAX_WAITING
+    if (count <= LINES_PER_TURN && this.#recordUntil(left, isFull ? Infinity : FORMAT_MS)) return
+    if (isFull) {
       this.#id += count
       this.lost += count
       this.#file?.append(this.#lostLine(count))
       return
     }
-    if (this.#long.push(events[Symbol.iterator]()) === 1) this.#formatSome()
+    if (this.#long.push(left) === 1) this.#formatSome()
   }
 
   /** Records an event of the server itself, such as its start. */
@@ -121,10 +122,18 @@ export class AuditLog {
   }
 
   #formatSlice(): void {
-    for (let count = 0; count < LINES_PER_TURN && this.#long.length > 0; count++) {
-      const { done, value } = this.#long[0]!.next()
-      if (done === true) this.#long.shift()
-      else this.record(value)
+    if (this.#recordUntil(this.#long[0]!, FORMAT_MS)) this.#long.shift()
+  }
+
+  /** Records events for some milliseconds, and as many as a turn may have. Returns whether they were the last ones. */
+  #recordUntil(events: Iterator<AuditEvent>, ms: number): boolean {
+    const { clock } = this.#platform
+    const end = clock.monotonic() + ms
+    for (let count = 1; ; count++) {
+      const { done, value } = events.next()
+      if (done === true) return true
+      this.record(value)
+      if (count > LINES_PER_TURN || clock.monotonic() >= end) return false
     }
   }
 

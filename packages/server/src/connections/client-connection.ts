@@ -36,6 +36,8 @@ const SESSION_LINES = 100
 
 /** Memory of an idle connection in bytes, with its socket and what `COUNTED_BYTES` leaves out. */
 const CONNECTION_BYTES = 8000
+/** Memory of TLS beside that, which is not in the heap. */
+const TLS_BYTES = 30_000
 /** Memory beyond that is counted in steps of so many bytes, so that a request in flight does not change the sum twice. */
 const COUNTED_BYTES = 1024
 /** Memory of an identity beside its text, in bytes. */
@@ -67,6 +69,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
   readonly #splitter: FrameSplitter
   readonly #reader: Reader
   chargedBytes = 0
+  readonly #baseBytes: number
   #countedIdentities: readonly Identity[] = []
   #identityBytes = 0
   /** Reads the first bytes, until they are known to be a command or a frame. */
@@ -87,6 +90,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.host = host
     this.port = wire.remote.port
     this.isSecure = wire.isSecure === true
+    this.#baseBytes = CONNECTION_BYTES + (this.isSecure && wire.transport !== 'memory' ? TLS_BYTES : 0)
     this.establishedAt = platform.clock.wall()
     this.certificateIdentities = auth.identitiesOf(wire.peer)
     this.identities = [{ scheme: 'ip', id: host }, ...this.certificateIdentities]
@@ -141,7 +145,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
       this.#splitter.byteSize +
       this.flow.heldBytes +
       this.requests.byteSize
-    const charged = CONNECTION_BYTES + Math.floor(held / COUNTED_BYTES) * COUNTED_BYTES
+    const charged = this.#baseBytes + Math.floor(held / COUNTED_BYTES) * COUNTED_BYTES
     if (charged === this.chargedBytes) return
     const change = charged - this.chargedBytes
     this.chargedBytes = charged
@@ -243,8 +247,9 @@ class ClientConnection implements RequestClient, HandshakeClient {
 
   /** Handles the requests that wait for a turn. */
   proceed(): void {
-    if (this.phase !== 'open') return
+    if (this.phase !== 'open' && this.phase !== 'connecting') return
     this.flow.resume(PauseReason.turn)
+    if (this.phase === 'connecting') return this.#parse(() => this.#splitter.resume())
     this.requests.process()
     // Earlier requests, which are queued, may have spent the share.
     if (!this.flow.isPausedFor(PauseReason.turn)) this.#parse(() => this.#splitter.resume())
@@ -331,13 +336,18 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.replyWriter.stats.received++
     const { name } = detected.command
     const service = this.#service
-    this.#answer(service.commands.execute(name, detected.argument, this)).catch((error: unknown) => {
+    const answer = service.commands.execute(name, detected.argument, this)
+    if (typeof answer === 'string') {
+      this.flow.send(new TextEncoder().encode(answer))
+      return this.#endAnswer()
+    }
+    this.#sendAnswer(answer).catch((error: unknown) => {
       service.runTurn(() => this.#breakOffAnswer(`Closed: ${name} failed with ${String(error)}`))
     })
   }
 
   /** Sends the answer to a command as fast as the client reads it. */
-  async #answer(chunks: AsyncIterable<string>): Promise<void> {
+  async #sendAnswer(chunks: AsyncIterable<string>): Promise<void> {
     const service = this.#service
     for await (const chunk of chunks) {
       if (this.phase === 'closed') return
@@ -347,12 +357,14 @@ class ClientConnection implements RequestClient, HandshakeClient {
       })
       if (this.flow.isBackpressured) await this.#drained()
     }
-    service.runTurn(() => {
-      if (this.phase === 'closed') return
-      this.#closesAfterFlush = true
-      service.flushQueue.add(this)
-      service.platform.logger.debug(logContext(this), 'Answered a four-letter command')
-    })
+    service.runTurn(() => this.#endAnswer())
+  }
+
+  #endAnswer(): void {
+    if (this.phase === 'closed') return
+    this.#closesAfterFlush = true
+    this.#service.flushQueue.add(this)
+    this.#service.platform.logger.debug(logContext(this), 'Answered a four-letter command')
   }
 
   /** Resolves when the client has read what was sent, or has left. Closes the connection of one that reads nothing. */
@@ -392,7 +404,11 @@ class ClientConnection implements RequestClient, HandshakeClient {
     if (this.phase === 'new') return this.#startHandshake(bytes, start, end)
     if (this.phase !== 'connecting') return
     this.requests.handleBeforeLogin(bytes, start, end)
-    if (this.phase !== 'connecting' || !this.identities.some(({ scheme }) => scheme === 'sasl')) return
+    if (this.phase !== 'connecting') return
+    if (!this.identities.some(({ scheme }) => scheme === 'sasl')) {
+      if (this.#service.turnShares.isSpent(end - start)) this.waitForTurn()
+      return
+    }
     this.#splitter.pause()
     this.#cancelDeadline?.()
     this.#handshake!.resume()

@@ -41,8 +41,11 @@ import { TurnShares } from './turn-shares.ts'
 export interface CommandExecutor {
   /** Returns the command with which the first bytes of a connection begin; undefined when they begin with none. */
   commandIn(bytes: Uint8Array): Command | undefined
-  /** Yields the answer in chunks, as fast as they are asked for. Rejects with a `DiskError` when directories cannot be read. */
-  execute(name: string, argument: Uint8Array, channel: ClientChannel): AsyncIterable<string>
+  /**
+   * Returns the answer, or yields it in chunks, as fast as they are asked for. These reject with a `DiskError` when directories cannot
+   * be read.
+   */
+  execute(name: string, argument: Uint8Array, channel: ClientChannel): string | AsyncIterable<string>
 }
 
 /** Reports the client ports to commands. */
@@ -82,7 +85,7 @@ export interface ClientServiceOptions {
   readonly onFailure: (error: unknown) => void
 }
 
-const NO_COMMANDS: CommandExecutor = { commandIn: () => undefined, async *execute() {} }
+const NO_COMMANDS: CommandExecutor = { commandIn: () => undefined, execute: () => '' }
 const NO_PORTS: PortStatus = { portOf: () => -1, handshakes: { active: 0, rejected: 0, failed: 0 } }
 
 /** Watches of a closed connection that are removed in one step. */

@@ -275,6 +275,32 @@ describe('a session that a client with a SASL login has opened', () => {
     expect([body.int(), body.string(), body.remaining]).toEqual([1, '/lock', 0])
   })
 
+  it('is resumed after many auth packets too, which are handled over several turns of the event loop', async () => {
+    const { fixture, bob } = await bobs()
+    const again = await fixture.connect({ resume: bob.session! })
+    const { clock } = fixture
+    const [now, immediate] = [clock.monotonic.bind(clock), clock.immediate.bind(clock)]
+    let passed = 0
+    clock.monotonic = () => now() + (passed += 3)
+    const counts: number[] = [0]
+    clock.immediate = (action) =>
+      immediate(() => {
+        action()
+        counts.push(again.frames.length)
+      })
+    const auth = new TextEncoder().encode(`ada:${'x'.repeat(100)}`)
+    again.batch(() => {
+      for (let i = 0; i < 200; i++)
+        again.ask(-4, OpCode.auth, (w) => writeAuthPacket(w, { type: 0, scheme: 'digest', auth }))
+    })
+    await fixture.untilIdle()
+    expect(again.takeReceived()).toEqual(Array.from({ length: 200 }, () => '-4:0'))
+    expect(Math.max(...counts.map((count, i) => count - (counts[i - 1] ?? 0)))).toBeLessThan(50)
+    clock.monotonic = now
+    await login(again, 'bob', 'secret')
+    expect(await look(again, 3, '/lock')).toEqual(['3:0'])
+  })
+
   it('is resumed by its user alone after a restart too', async () => {
     const { fixture, bob } = await bobs()
     await fixture.stop()

@@ -218,6 +218,19 @@ describe('clients with many watch events that do not read', () => {
 })
 
 describe('the memory for clients', () => {
+  it('counts more for a connection with TLS than for one without', async () => {
+    const cuts: string[] = []
+    const warn = (_: object, sentence: string): void => {
+      if (sentence.startsWith('Cut the connection')) cuts.push(sentence)
+    }
+    const server = await serve({ clientPort: 0, ...secure, clientMemoryBytes: 400_000 }, { warn })
+    for (let i = 0; i < 10; i++) await open(server, 'clientPort', nodePlatform().network)
+    expect(cuts).toEqual([])
+    for (let i = 0; i < 15 && cuts.length === 0; i++)
+      await open(server, 'secureClientPort', overTls('alice.pem'))
+    expect(cuts[0]).toMatch(/holds most memory, 3\d{4} bytes/)
+  })
+
   it('counts messages over WebSockets that are never completed, and the connections with most of them are cut', async () => {
     const cuts: object[] = []
     const warn = (facts: object, sentence: string): void => {

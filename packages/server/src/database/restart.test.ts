@@ -3,8 +3,9 @@ import { counterOf, epochOf } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import type { RawTxn } from '../persistence/index.ts'
 import { LeaderHistory, DatabaseFixture, treesEqual, zxidOf } from './testing/database-fixture.ts'
+import { randomRuns } from '../testing/random-runs.ts'
 
-const RUNS = 150
+const RUNS = randomRuns(150)
 const SETTINGS = { txnLogSizeLimitBytes: 700, snapCount: 1000 }
 
 /** A history that a member may have after a crash: a prefix of `txns`, up to the transaction `atLeast` at least. */

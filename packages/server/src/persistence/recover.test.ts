@@ -19,6 +19,9 @@ import {
   appendTo,
   writeEntry,
 } from './testing/log-fixture.ts'
+import { randomRuns } from '../testing/random-runs.ts'
+
+const RUNS = randomRuns(1000)
 
 describe('recover', () => {
   it('rejects logs without a snapshot unless snapshot.trust.empty is set', async () => {
@@ -220,7 +223,7 @@ describe('recovery after a power cut', () => {
     { weight: 2, arbitrary: fc.constant({ do: 'turn' as const }) },
   )
 
-  it('loses nothing that was reported durable, in 1,000 random histories of three runs each', async () => {
+  it(`loses nothing that was reported durable, in ${RUNS} random histories of three runs each`, async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.array(step, { maxLength: 25 }), { minLength: 3, maxLength: 3 }),
@@ -252,7 +255,7 @@ describe('recovery after a power cut', () => {
           }
         },
       ),
-      { numRuns: 1000 },
+      { numRuns: RUNS },
     )
   })
 })

@@ -18,11 +18,12 @@ class QueueFixture {
   readonly tree = new Tree({ digest: false, extendedTypes: true })
   readonly #callback: WriteCallback
   #deferred: (() => void)[] = []
+  readonly #notifier = { zxid: -1, ancestorsVisited: 0 }
 
-  constructor(eachMs: number, count: number) {
+  constructor(eachMs: number, count: number, ancestors = 0) {
     this.queue = new ApplyQueue({
       tree: this.tree,
-      watchNotifier: { zxid: -1 },
+      watchNotifier: this.#notifier,
       clock: this.clock,
       defer: (action: () => void) => this.#deferred.push(action),
       preparer: { forgetApplied: () => true },
@@ -34,6 +35,7 @@ class QueueFixture {
       onApplied: ({ logged }: AcceptedWrite) => {
         this.turns.at(-1)!.push(logged.header.zxid)
         this.clock.advance(eachMs)
+        this.#notifier.ancestorsVisited += ancestors
       },
     } as unknown as WriteCallback
     for (let zxid = 1; zxid <= count; zxid++) this.#push(zxid, FAILURE)
@@ -86,6 +88,13 @@ it('ApplyQueue applies fewer in a turn when they take long', () => {
   fixture.queue.commit(40)
   while (fixture.waiting > 0) fixture.next()
   expect(fixture.lengths).toEqual([7, 7, 7, 7, 7, 5])
+})
+
+it('ApplyQueue looks at the clock after each transaction below many watched ancestors', () => {
+  const fixture = new QueueFixture(3, 4, 5000)
+  fixture.queue.commit(4)
+  while (fixture.waiting > 0) fixture.next()
+  expect(fixture.lengths).toEqual([1, 1, 1, 1])
 })
 
 it('ApplyQueue schedules one later turn at a time, whatever is committed meanwhile', () => {

@@ -6,12 +6,12 @@ import { STEP } from '../core/steps.ts'
 import { applyInSteps, appliesInSteps, DigestHistory, type PartCallback } from '../core/tree/index.ts'
 import type { LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
-import { SlicedQueue } from './sliced-queue.ts'
+import { MANY_ANCESTORS, SlicedQueue } from './sliced-queue.ts'
 import type { AcceptedWrite, PipelineContext, WriteCallback } from './types.ts'
 
 /**
- * Most transactions that are applied in one turn, and the time limit of a turn, checked after every fourth transaction: one whose
- * path has thousands of watched ancestors takes a millisecond.
+ * Most transactions that are applied in one turn, and the time limit of a turn. It is checked after every fourth transaction, and
+ * after one whose path has many watched ancestors: thousands of them take a millisecond.
  */
 const MAX_PER_TURN = 500
 const MAX_TURN_MS = 3
@@ -140,10 +140,14 @@ export class ApplyQueue<L extends NotifiedWatcher> {
   #advance(): void {
     // Syncs behind a large transaction are done before the next transaction begins.
     this.#releaseAppliedSyncs()
-    const { clock } = this.#options
+    const { clock, watchNotifier } = this.#options
     const end = clock.monotonic() + MAX_TURN_MS
+    let visited = watchNotifier.ancestorsVisited
     for (let applied = 0; this.#isNextCommitted && !this.#applying.isBusy; applied++) {
-      const checksClock = applied % CLOCK_INTERVAL === CLOCK_INTERVAL - 1
+      const checksClock =
+        applied % CLOCK_INTERVAL === CLOCK_INTERVAL - 1 ||
+        watchNotifier.ancestorsVisited - visited >= MANY_ANCESTORS
+      if (checksClock) visited = watchNotifier.ancestorsVisited
       if (applied === MAX_PER_TURN || (checksClock && clock.monotonic() >= end)) {
         this.#advanceLater()
         break

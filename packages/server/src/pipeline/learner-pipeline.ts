@@ -5,7 +5,7 @@ import type { Identity, LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts
 import type { NotifiedWatcher } from '../core/watches/index.ts'
 import { decodeInSteps, decodeLoggedTxn } from '../persistence/index.ts'
 import { LOCAL_ROUTE, MOVED_SESSION_CHECK, SessionRoutes, type SessionRoute } from './session-routes.ts'
-import { SlicedQueue } from './sliced-queue.ts'
+import { MANY_ANCESTORS, SlicedQueue } from './sliced-queue.ts'
 import type {
   ClientWrite,
   ForwardedRequest,
@@ -221,8 +221,11 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
   /** Applies a committed transaction (COMMIT of a proposal, or INFORM). The payload must not change until it is applied. */
   applyCommitted(zxid: Zxid, payload: Uint8Array): void {
     if (this.#applying.isBusy) return this.#applying.add({ begin: () => this.#apply(zxid, payload) })
+    const { watchNotifier } = this.#options
+    const visited = watchNotifier.ancestorsVisited
     const steps = this.#apply(zxid, payload)
     if (steps !== undefined) this.#applying.run(steps)
+    else this.#applying.countRun(watchNotifier.ancestorsVisited - visited >= MANY_ANCESTORS)
   }
 
   /** Completes the oldest sync (SYNC), after the transactions that are committed. */

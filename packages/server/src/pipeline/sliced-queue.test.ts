@@ -18,6 +18,21 @@ class QueueFixture {
     })
   }
 
+  /** Adds a task that is done when it begins. */
+  addAtOnce(name: string, ms: number): void {
+    this.queue.add({
+      begin: () => {
+        this.pass(ms)
+        this.done.push(name)
+        return undefined
+      },
+    })
+  }
+
+  pass(ms: number): void {
+    this.#now += ms
+  }
+
   *#work(name: string, steps: number, ms: number): Generator<void> {
     for (let step = 1; step <= steps; step++) {
       this.#now += ms
@@ -77,5 +92,37 @@ describe('SlicedQueue', () => {
     expect(fixture.done).toEqual(['a1', 'a2', 'a3', 'no a', 'no b'])
     expect(fixture.turn()).toEqual([])
     expect(fixture.queue.isBusy).toBe(false)
+  })
+
+  it('begins tasks that wait until they have taken two milliseconds of a turn', () => {
+    const fixture = new QueueFixture()
+    fixture.add('a', 4)
+    for (let i = 0; i < 20; i++) fixture.addAtOnce(`t${i}`, 0.5)
+    expect(fixture.turn()).toEqual(['a4', 't0', 't1', 't2', 't3', 't4', 't5', 't6', 't7'])
+    expect(fixture.queue.isBusy).toBe(true)
+    fixture.addAtOnce('last', 0)
+    const rest = [...fixture.turn(), ...fixture.turn(), ...fixture.turn()]
+    expect(rest).toEqual([...Array.from({ length: 12 }, (_, i) => `t${i + 8}`), 'last'])
+    expect(fixture.queue.isBusy).toBe(false)
+  })
+
+  it('is busy for the rest of a turn once tasks outside of it have taken two milliseconds, and then goes on', () => {
+    const fixture = new QueueFixture()
+    let ran = 0
+    while (!fixture.queue.isBusy) {
+      fixture.pass(0.5)
+      fixture.queue.countRun(false)
+      ran++
+    }
+    expect(ran).toBe(5)
+    fixture.addAtOnce('next', 0)
+    expect(fixture.done).toEqual([])
+    expect(fixture.turn()).toEqual(['next'])
+    expect(fixture.queue.isBusy).toBe(false)
+    fixture.queue.countRun(true)
+    fixture.pass(3)
+    fixture.queue.countRun(true)
+    expect(fixture.queue.isBusy).toBe(true)
+    expect([fixture.turn(), fixture.queue.isBusy]).toEqual([[], false])
   })
 })

@@ -3,6 +3,11 @@ import type { Clock } from '@zabra/runtime'
 /** Steps in one turn, unless they take `SLICE_MS`: code that runs for the first time is many times as slow. */
 const STEPS_PER_SLICE = 3
 const SLICE_MS = 1
+/** Milliseconds of one turn for tasks that are done at once, looked at after every `TASKS_PER_CHECK`. */
+const TASKS_MS = 2
+const TASKS_PER_CHECK = 4
+/** Watched ancestors of a changed path that take a tenth of a millisecond. */
+export const MANY_ANCESTORS = 500
 
 export interface SliceScheduler {
   /** Runs an action in a later turn of the event loop. */
@@ -29,19 +34,42 @@ export class SlicedQueue {
   #steps: Generator<void> | undefined
   #isInStep = false
   #isScheduled = false
+  /** Whether tasks wait although none is in progress. */
+  #hasMore = false
+  /** Whether a later turn ends the count of tasks that were done outside of the queue, and their number and time limit. */
+  #isCounting = false
+  #ranAtOnce = 0
+  #countEnd = 0
+  #isResting = false
 
   constructor(scheduler: SliceScheduler) {
     this.#scheduler = scheduler
   }
 
-  /** Whether a task is in progress, so that an added one would wait. */
+  /** Whether an added task would wait: one is in progress, or waits, or this turn has done enough. */
   get isBusy(): boolean {
-    return this.#current !== undefined
+    return this.#current !== undefined || this.#waiting.length > 0 || this.#isResting
   }
 
   add(task: SlicedTask): void {
+    const isBusy = this.isBusy
     this.#waiting.push(task)
-    if (!this.isBusy) this.#run()
+    if (!isBusy) this.#run()
+  }
+
+  /** Counts a task that was done at once, outside of the queue. When such tasks take long, those that follow wait for a later turn. */
+  countRun(isCostly: boolean): void {
+    const { clock, defer } = this.#scheduler
+    if (!this.#isCounting) {
+      this.#isCounting = true
+      this.#ranAtOnce = 0
+      this.#countEnd = clock.monotonic() + TASKS_MS
+      defer(() => {
+        this.#isCounting = this.#isResting = false
+        if (this.#current === undefined) this.#run()
+      })
+    } else if (isCostly || ++this.#ranAtOnce % TASKS_PER_CHECK === 0)
+      this.#isResting = clock.monotonic() >= this.#countEnd
   }
 
   /**
@@ -75,13 +103,21 @@ export class SlicedQueue {
   }
 
   #run(): void {
-    while (this.#current === undefined) {
+    const { clock } = this.#scheduler
+    let end = 0
+    for (let begun = 1; this.#current === undefined; begun++) {
       const task = this.#waiting.shift()
       if (task === undefined) return
       this.#current = task
       this.#steps = task.begin()
       if (this.#steps === undefined) this.#current = undefined
       else if (!this.#runSlice()) return this.#schedule()
+      if (this.#waiting.length === 0) continue
+      if (begun === 1) end = clock.monotonic() + TASKS_MS
+      else if (begun % TASKS_PER_CHECK === 0 && clock.monotonic() >= end) {
+        this.#hasMore = true
+        return this.#schedule()
+      }
     }
   }
 
@@ -90,8 +126,10 @@ export class SlicedQueue {
     this.#isScheduled = true
     this.#scheduler.defer(() => {
       this.#isScheduled = false
-      if (this.#steps === undefined) return
-      if (this.#runSlice()) this.#run()
+      const hasMore = this.#hasMore
+      this.#hasMore = false
+      if (this.#steps === undefined && !hasMore) return
+      if (this.#steps === undefined || this.#runSlice()) this.#run()
       else this.#schedule()
     })
   }

@@ -6,6 +6,9 @@ import { runToEnd } from '../steps.ts'
 import type { LoggedTxn, StoredStat } from '../types.ts'
 import { childPaths } from '../testing/child-paths.ts'
 import { Tree } from './index.ts'
+import { randomRuns } from '../../testing/random-runs.ts'
+
+const RUNS = randomRuns(5000)
 
 const SESSIONS = [11n, 12n]
 
@@ -109,7 +112,7 @@ function recovered(
 }
 
 describe('a fuzzy snapshot', () => {
-  it('and the log after it rebuild the tree, in 5,000 random histories', () => {
+  it(`and the log after it rebuild the tree, in ${RUNS} random histories`, () => {
     fc.assert(
       fc.property(
         fc.array(step, { maxLength: 12 }),
@@ -129,7 +132,7 @@ describe('a fuzzy snapshot', () => {
           expect(seen(recovered(fixture, start, lists))).toEqual(seen(fixture.tree))
         },
       ),
-      { numRuns: 5000 },
+      { numRuns: RUNS },
     )
   })
 })

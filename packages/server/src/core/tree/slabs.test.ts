@@ -3,6 +3,9 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { NodeStore, NONE } from './node-store.ts'
 import { Slabs, slotSize } from './slabs.ts'
+import { randomRuns } from '../../testing/random-runs.ts'
+
+const RUNS = randomRuns(300)
 
 const sizes = fc.oneof(
   fc.nat(130),
@@ -39,7 +42,7 @@ describe('slotSize', () => {
 })
 
 describe('Slabs', () => {
-  it('returns the same values as a Map of copies, in 300 random histories', () => {
+  it(`returns the same values as a Map of copies, in ${RUNS} random histories`, () => {
     const step = fc.record({
       do: fc.constantFrom('put', 'put', 'free', 'overwrite'),
       size: sizes,
@@ -72,7 +75,7 @@ describe('Slabs', () => {
         }
         check()
       }),
-      { numRuns: 300 },
+      { numRuns: RUNS },
     )
   })
 
@@ -106,7 +109,7 @@ describe('NodeStore', () => {
     readonly children: string[]
   }
 
-  it('has the same nodes, data and order of children as a Map, in 300 random histories', () => {
+  it(`has the same nodes, data and order of children as a Map, in ${RUNS} random histories`, () => {
     const path = fc.constantFrom('/a', '/b', '/c', '/a/x', '/a/y', '/a/z', '/a/x/p', '/a/x/q', '/b/x')
     const step = fc.record({
       do: fc.constantFrom('add', 'add', 'remove', 'set'),
@@ -160,7 +163,7 @@ describe('NodeStore', () => {
           walked.push(store.pathOf(node))
         expect(walked.toSorted()).toEqual([...plain.keys()].toSorted())
       }),
-      { numRuns: 300 },
+      { numRuns: RUNS },
     )
   })
 })

@@ -9,6 +9,9 @@ import {
   RecordingWatcher,
   parentOf,
 } from './testing/recording-watcher.ts'
+import { randomRuns } from '../../testing/random-runs.ts'
+
+const RUNS = randomRuns(5000)
 
 type Kind = 'data' | 'child' | 'persistent' | 'recursive'
 interface Held {
@@ -87,7 +90,7 @@ describe('WatchManager', () => {
     { weight: 1, arbitrary: fc.record({ do: fc.constant('gone' as const), watcher }) },
   )
 
-  it('notifies the same watchers as a plain list of watches, in 5,000 random histories', () => {
+  it(`notifies the same watchers as a plain list of watches, in ${RUNS} random histories`, () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
         const fixture = new WatchFixture()
@@ -154,7 +157,7 @@ describe('WatchManager', () => {
           expect(fixture.watches.size).toBe(entriesOf(held))
         }
       }),
-      { numRuns: 5000 },
+      { numRuns: RUNS },
     )
   })
 })

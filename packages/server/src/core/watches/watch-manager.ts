@@ -12,6 +12,8 @@ export type Notify<W> = (watcher: W) => void
 export class WatchManager<W extends Watcher> {
   readonly data = new WatchTable<W>()
   readonly child = new WatchTable<W>()
+  /** Watched ancestors of changed paths that were looked at, ever. */
+  ancestorsVisited = 0
   /** The paths with recursive watches. */
   readonly #recursivePaths: PathPrefixes
 
@@ -148,6 +150,7 @@ export class WatchManager<W extends Watcher> {
 
   #fireAncestors(path: string, notified: Set<W>, notify: Notify<W>): void {
     this.#recursivePaths.forEachCandidate(path, (candidate) => {
+      this.ancestorsVisited++
       // Compared only if a watcher is left to notify: the watches of one connection may be on every ancestor.
       let isAncestor: boolean | undefined
       this.data.forEach(candidate, (watcher, modes) => {

@@ -34,6 +34,11 @@ export class WatchNotifier<L extends NotifiedWatcher> implements ChangeSink {
     children: new Histogram(),
   }
 
+  /** Watched ancestors of changed paths that were looked at, ever: a change below thousands of them takes a millisecond. */
+  get ancestorsVisited(): number {
+    return this.#watches.ancestorsVisited
+  }
+
   /** Resets the statistics. */
   resetStats(): void {
     this.bytes = 0
