@@ -89,7 +89,7 @@ export class Member implements Server, AdminTarget {
         clock,
         isEnabled: settings.quorumAddressCheck,
         hostsOf: (id) => membership.hostsOf(id),
-        memberHosts: () => membership.memberHosts,
+        joinerHosts: () => [...membership.memberHosts, ...settings.quorumJoinerHosts],
       }),
       cluster: new ClusterIdentity(
         { platform, database, superseded: (error) => this.#fail(error) },
