@@ -1,4 +1,35 @@
+import { basename } from 'node:path'
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
+
+/**
+ * The files that take longest, which start first: one that starts last would run beside idle workers. Vitest starts large files first,
+ * and how long a test waits for servers does not show in the size of its file.
+ */
+const LONGEST = [
+  'ensemble-sync',
+  'ensemble-mixed',
+  'differential-roles',
+  'client',
+  'ensemble-security',
+  'tarballs',
+  'crash',
+  'differential',
+  'disk',
+  'fuzz',
+  'sasl',
+  'ensemble-observers',
+]
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification): number => {
+      const index = LONGEST.indexOf(basename(moduleId, '.test.ts'))
+      return index === -1 ? LONGEST.length : index
+    }
+    return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b))
+  }
+}
 
 // Each file starts its own servers, some of them in Java, and often waits for them: three files at a time use four cores.
 export default defineConfig({
@@ -11,5 +42,6 @@ export default defineConfig({
     hookTimeout: 60_000,
     pool: 'forks',
     maxWorkers: 3,
+    sequence: { sequencer: LongestFirst },
   },
 })

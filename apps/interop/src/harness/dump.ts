@@ -8,9 +8,13 @@ import { op } from './opcodes.ts'
  */
 export async function dumpTree(client: Client, from = '/'): Promise<Record<string, string>> {
   const dump: Record<string, string> = {}
+  // Requests are pipelined: the reads of one node, and the subtrees of its children.
   const visit = async (path: string): Promise<void> => {
-    const { data, stat } = await client.get(path)
-    const reply = await client.ok(op.getACL, bytes().str(path).done(), `ACL of ${path}`)
+    const [{ data, stat }, reply, children] = await Promise.all([
+      client.get(path),
+      client.ok(op.getACL, bytes().str(path).done(), `ACL of ${path}`),
+      client.children(path),
+    ])
     const acl = reply.body.acl() ?? []
     if (JSON.stringify(readStat(reply.body), bigText) !== JSON.stringify(stat, bigText)) {
       throw new Error(`Two reads of ${path} show different stats`)
@@ -18,8 +22,7 @@ export async function dumpTree(client: Client, from = '/'): Promise<Record<strin
     const text = data === null ? 'null' : data.length > 64 ? `${data.length} bytes` : data.toString('hex')
     const entries = acl.map(({ perms, scheme, id }) => `${perms}:${scheme}:${id}`).join(',')
     dump[path] = `${text} [${entries}] ${JSON.stringify(stat, bigText)}`
-    for (const child of await client.children(path))
-      await visit(path === '/' ? `/${child}` : `${path}/${child}`)
+    await Promise.all(children.map((child) => visit(path === '/' ? `/${child}` : `${path}/${child}`)))
   }
   await visit(from)
   return dump

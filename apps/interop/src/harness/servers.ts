@@ -40,6 +40,8 @@ export interface ServerOptions {
   readonly javaFlags?: readonly string[]
   /** The limit of the heap of a Zabra server in MiB; that of Node by default. */
   readonly heapMiB?: number
+  /** Additional variables of the server process. */
+  readonly env?: Readonly<Record<string, string>>
   /** The locale of the server process; one with UTF-8 by default. */
   readonly locale?: string
 }
@@ -165,6 +167,7 @@ export class Server {
     const [program, args] = command(this.kind, file, this.#options.javaFlags ?? [])
     const { locale: chosen, javaFlags, heapMiB } = this.#options
     const env = {
+      ...this.#options.env,
       ...(chosen === undefined ? {} : { LC_ALL: chosen }),
       ...(heapMiB === undefined ? {} : { NODE_OPTIONS: `--max-old-space-size=${heapMiB}` }),
       ...(javaFlags === undefined || this.kind !== 'zabra' ? {} : { JVMFLAGS: javaFlags.join(' ') }),

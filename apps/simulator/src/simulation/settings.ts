@@ -66,6 +66,7 @@ export function serverSettings(plan: Plan, id: number): ServerSettings {
           ensemble: configurationFor(id, initialRoles(plan), plan.groups),
           // Servers outside of the ensemble can only join by reconfig.
           reconfigEnabled: nonMembers.length > 0 || faults.some(({ kind }) => MEMBERSHIP_CHANGES.has(kind)),
+          quorumJoinerHosts: Array.from({ length: servers }, (_, index) => `s${index + 1}`),
           initLimit: 10,
           syncLimit: SYNC_LIMIT,
           commitLogCount: settings.commitLogCount,

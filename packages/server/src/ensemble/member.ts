@@ -89,7 +89,7 @@ export class Member implements Server, AdminTarget {
         clock,
         isEnabled: settings.quorumAddressCheck,
         hostsOf: (id) => membership.hostsOf(id),
-        memberHosts: () => membership.memberHosts,
+        joinerHosts: () => [...membership.memberHosts, ...settings.quorumJoinerHosts],
       }),
       cluster: new ClusterIdentity(
         { platform, database, superseded: (error) => this.#fail(error) },
@@ -322,8 +322,10 @@ export class Member implements Server, AdminTarget {
     audit?.recordServer('serverStop', 'invoked')
     if (this.#context.settings.stopPermitMs > 0) await this.#awaitPermit()
     if (this.#context.settings.stopDrainMs > 0) await this.#serveUntilDrained()
-    await this.backups?.close()
+    // Requests are not read from now on, not even until a backup has ended.
+    const backupsClosed = this.backups?.close()
     await this.#roles.prepareClose()
+    await backupsClosed
     await this.#admin.close()
     if (this.#isStopped) return this.#closeFailed()
     this.#isStopped = true

@@ -22,7 +22,7 @@ class Fixture {
       clock: this.clock,
       isEnabled,
       hostsOf: (id) => (id === 2 ? hosts : []),
-      memberHosts: () => hosts,
+      joinerHosts: () => hosts,
     })
   }
 
@@ -70,7 +70,7 @@ describe('a connection of a server that no configuration names', () => {
   it('is refused from elsewhere, with what to do', () => {
     const refused = new Fixture(['10.0.0.2']).refusal('10.0.0.9', 7)
     expect(refused).toMatch(/no configuration names server 7.* 10.0.0.9 is not an address of a member/)
-    expect(refused).toMatch(/reconfig.*quorumAddressCheck=false/)
+    expect(refused).toMatch(/reconfig.*quorumJoinerHosts/)
   })
 
   it('is accepted from anywhere with a certificate that the members trust, and when the check is off', () => {

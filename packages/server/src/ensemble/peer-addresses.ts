@@ -9,8 +9,8 @@ export interface PeerAddressesOptions {
   readonly isEnabled: boolean
   /** Returns the hosts of a member by the known configurations; none for a server that no configuration names. */
   readonly hostsOf: (id: ServerId) => readonly string[]
-  /** Returns the hosts of all members by the known configurations. */
-  readonly memberHosts: () => readonly string[]
+  /** Returns the hosts from which servers may connect that no configuration names. */
+  readonly joinerHosts: () => readonly string[]
 }
 
 /** The other side of a connection that claims an id. */
@@ -35,7 +35,7 @@ interface ResolvedNames {
 /**
  * Checks that a connection which claims the id of a member comes from an address of that member: without TLS and SASL anyone who
  * reaches a port could claim any id. A server that no configuration names has to come from an address of some member, whose place a
- * program there could take anyway. Names are resolved when an address does not match, at most once in 10 s for each member.
+ * program there could take anyway, or from one that the operator has listed. Names are resolved when an address does not match, at most once in 10 s for each member.
  */
 export class PeerAddresses {
   readonly #options: PeerAddressesOptions
@@ -51,12 +51,12 @@ export class PeerAddresses {
    * names are resolved.
    */
   refusal(id: ServerId, { remote, peer }: ClaimingPeer): Refusal | undefined | Promise<Refusal | undefined> {
-    const { isEnabled, hostsOf, memberHosts } = this.#options
+    const { isEnabled, hostsOf, joinerHosts } = this.#options
     if (!isEnabled) return undefined
     const own = hostsOf(id)
     const isNamed = own.length > 0
     if (!isNamed && peer !== undefined) return undefined
-    const hosts = isNamed ? own : memberHosts()
+    const hosts = isNamed ? own : joinerHosts()
     const key = isNamed ? id : UNNAMED
     const from = canonical(remote.host)
     const names = hosts.filter((each) => !isIpAddress(each))
@@ -107,8 +107,8 @@ const reasonText = (id: ServerId, hosts: readonly string[], from: string): strin
   'If network addresses are translated between the members, set quorumAddressCheck=false'
 
 const unnamedText = (id: ServerId, from: string): string =>
-  `no configuration names server ${id}, and ${from} is not an address of a member. Add it with reconfig first: it joins then. ` +
-  'To let any server join from anywhere, set quorumAddressCheck=false'
+  `no configuration names server ${id}, and ${from} is not an address of a member. Add it with reconfig, and it joins then, ` +
+  'or list its host in quorumJoinerHosts'
 
 const isIpAddress = (host: string): boolean => host.includes(':') || /^\d+\.\d+\.\d+\.\d+$/.test(host)
 

@@ -1,4 +1,4 @@
-import { bool, oneOf, duration, optional, decimal, text, integer } from './value-types.ts'
+import { bool, oneOf, duration, list, optional, decimal, text, integer } from './value-types.ts'
 import { row } from './row.ts'
 
 const quorum = 'Ensemble'
@@ -82,6 +82,16 @@ export const quorumRows = {
     apacheDefault: 'no such check',
     description:
       'Whether another server must connect from an address of the `server.N` line whose id it claims, and one that no configuration names from an address of any member, unless it has proved who it is. Turn it off where network addresses are translated between the members.',
+  }),
+  quorumJoinerHosts: row({
+    group: quorum,
+    key: 'quorumJoinerHosts',
+    type: list('hosts separated by commas'),
+    defaultValue: [] as readonly string[],
+    defaultText: 'none',
+    apacheDefault: 'no such check',
+    description:
+      'Hosts from which servers that no configuration names may join before they are added (`reconfigEnabled`), beside those of the members. Needed only where members prove nothing to each other.',
   }),
   observerMasterPort: row({
     group: quorum,

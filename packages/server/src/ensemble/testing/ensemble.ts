@@ -366,6 +366,8 @@ export class Ensemble {
     const connection = await this.network.connect({ host: 'x', port: 4000 + id })
     const client = new RawClient(this, connection)
     client.send(new TextEncoder().encode(name))
+    // The answer is sent before the time comes at which a leader that yields closes its connections.
+    await this.untilIdle()
     await this.advance(50)
     return client.text
   }
