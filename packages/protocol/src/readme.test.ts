@@ -6,7 +6,7 @@ import * as protocol from './index.ts'
 it('the example of the README runs', () => {
   const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
   const [, names = '', body = ''] =
-    /```ts\nimport \{([^}]*)\} from '@zabra\/protocol'\n([\s\S]*?)```/.exec(readme) ?? []
+    /```js\nimport \{([^}]*)\} from '@zabra\/protocol'\n([\s\S]*?)```/.exec(readme) ?? []
   const printed: unknown[][] = []
   // oxlint-disable-next-line no-implied-eval -- the example is our own text
   const run = new Function('protocol', 'console', `const {${names}} = protocol\n${body}`)

@@ -9,6 +9,7 @@ import {
 import { describe, expect, it } from 'vitest'
 import { MultiLock } from './multi-lock/index.ts'
 import { NameService } from './name-service/index.ts'
+import { Partitioner } from './partitioner/index.ts'
 import { RevocableMutex } from './revocable/index.ts'
 import { ServiceDiscovery } from './service-discovery/index.ts'
 import { client, cutOff, expireSession, other, run, setupEachTest, world } from './testing/setup.ts'
@@ -31,7 +32,10 @@ import {
   ReadWriteLock,
   Semaphore,
   settledChildren,
+  TreeCache,
   UniqueIds,
+  watchChildren,
+  watchData,
   type Handle,
   type WaitOptions,
 } from './index.ts'
@@ -269,3 +273,37 @@ it.each(Object.entries(handles))(
     }
   },
 )
+
+/** Loops over what changes, each with a first item or none. */
+const loops: Record<string, (of: Client, signal: AbortSignal) => AsyncIterable<unknown>> = {
+  'data of a znode': (of, signal) => watchData(of, '/v', { signal }),
+  'children of a znode': (of, signal) => watchChildren(of, '/v', { signal }),
+  'tree cache': (of, signal) => new TreeCache(of, '/v').events({ signal }),
+  'atomic value': (of, signal) => new AtomicValue(of, '/v', { codec: utf8, initial: '' }).updates({ signal }),
+  counter: (of, signal) => new Counter(of, '/v').updates({ signal }),
+  configuration: (of, signal) =>
+    new Configuration(of, '/v', { codec: utf8, defaults: '' }).updates({ signal }),
+  group: (of, signal) => new Group(of, '/v').changes({ signal }),
+  queue: (of, signal) => new Queue(of, '/v', { codec: utf8 }).receive({ signal }),
+  leaderships: (of, signal) => new LeaderElection(of, '/v').leadership({ signal }),
+  leaders: (of, signal) => new LeaderElection(of, '/v').observe({ signal }),
+  shares: (of, signal) => new Partitioner(of, '/v', ['i'], { settleMs: 0, graceMs: 0 }).shares({ signal }),
+}
+
+describe.each(Object.entries(loops))('a loop over the %s', (name, loop) => {
+  it.each(['connected', 'cut off'])('ends without an error when its signal aborts, %s', async (state) => {
+    const stop = new AbortController()
+    const listeners = countListeners(stop.signal)
+    const drained = (async () => {
+      for await (const _item of loop(client, stop.signal));
+    })()
+    await world.advance(500)
+    const restore = state === 'cut off' ? cutOff('a') : (): void => {}
+    await world.settle()
+    stop.abort()
+    // Ends when its items are handed over.
+    if (name === 'shares') restore()
+    expect(await world.within(5000, drained)).toBeUndefined()
+    expect(listeners()).toBe(0)
+  })
+})

@@ -6,7 +6,7 @@ import * as runtime from './index.ts'
 it('the example of the README prints what the README says', () => {
   const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
   const [, names = '', body = ''] =
-    /```ts\nimport \{([^}]*)\} from '@zabra\/runtime'\n([\s\S]*?)```/.exec(readme) ?? []
+    /```js\nimport \{([^}]*)\} from '@zabra\/runtime'\n([\s\S]*?)```/.exec(readme) ?? []
   const printed: unknown[][] = []
   // oxlint-disable-next-line no-implied-eval -- the example is our own text
   const run = new Function('runtime', 'console', `const {${names}} = runtime\n${body}`)

@@ -10,11 +10,11 @@ export async function packedApp(
   packages = ['packages/runtime', 'packages/protocol', 'packages/client', 'packages/recipes'],
 ): Promise<string> {
   const folder = scratch('tarballs')
-  for (const name of packages) {
-    const pack = ['--dir', join(root, name), 'pack', '--pack-destination', folder]
-    const packed = await run('npx', ['--yes', 'pnpm@10.34.8', ...pack])
-    expect(packed.code, packed.output).toBe(0)
-  }
+  // One process packs all of them: starting pnpm costs more than packing.
+  const filters = packages.map((name) => `--filter=./${name}`)
+  const pack = ['--dir', root, '--recursive', ...filters, 'pack', '--pack-destination', folder]
+  const packed = await run('npx', ['--yes', 'pnpm@10.34.8', ...pack])
+  expect(packed.code, packed.output).toBe(0)
   const tarballs = readdirSync(folder).filter((name) => name.endsWith('.tgz'))
   expect(tarballs).toHaveLength(packages.length)
   const app = join(folder, 'app')

@@ -9,6 +9,7 @@ import {
 import { abortError, withCodecErrors } from '@zabra/client/recipe-kit'
 import type { Abortable, WaitOptions } from '../handles/types.ts'
 import { withLimits } from '../support/limits.ts'
+import { untilAborted } from '../support/until-aborted.ts'
 import { watchData } from '../tree-cache/watchers.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import {
@@ -84,8 +85,12 @@ export class AtomicValue<T> {
     return this.update(() => value, options)
   }
 
-  /** Yields the current value, then the newest value after each change. */
-  async *updates({ signal }: Abortable = {}): AsyncGenerator<T, void, undefined> {
+  /** Yields the current value, then the newest value after each change, until `signal` aborts. */
+  updates({ signal }: Abortable = {}): AsyncGenerator<T, void, undefined> {
+    return untilAborted(signal, this.#updates(signal))
+  }
+
+  async *#updates(signal: AbortSignal | undefined): AsyncGenerator<T, void, undefined> {
     await this.#get(signal)
     for await (const found of watchData(this.#client, this.path, { signal })) {
       yield found === undefined ? this.#options.initial : this.#options.codec.decode(found.data)

@@ -3,6 +3,7 @@ import { withCodecErrors } from '@zabra/client/recipe-kit'
 import { AtomicValue } from '../atomic-value/atomic-value.ts'
 import type { Abortable, WaitOptions } from '../handles/types.ts'
 import { withLimits } from '../support/limits.ts'
+import { untilAborted } from '../support/until-aborted.ts'
 import { watchData } from '../tree-cache/watchers.ts'
 import { createIfMissing, retryInNewSession, undefinedIfMissing } from '../support/retry.ts'
 import { delay } from '../support/delay.ts'
@@ -90,11 +91,18 @@ export class Configuration<T> {
     })
   }
 
-  /** Yields the current value, then the newest valid value after each change; values in between are skipped. */
-  async *updates({ signal }: Abortable = {}): AsyncGenerator<ConfigurationValue<T>, void, undefined> {
+  /**
+   * Yields the current value, then the newest valid value after each change, until `signal` aborts; values in between are
+   * skipped.
+   */
+  updates({ signal }: Abortable = {}): AsyncGenerator<ConfigurationValue<T>, void, undefined> {
+    return untilAborted(signal, this.#updates(signal))
+  }
+
+  async *#updates(signal: AbortSignal | undefined): AsyncGenerator<ConfigurationValue<T>, void, undefined> {
     const { jitterMs = 0, defaults } = this.#options
     if (defaults !== undefined) await retryInNewSession(this.#client, () => this.#writeDefaults(signal))
-    for await (const found of watchData(this.#client, this.path, signal ? { signal } : {})) {
+    for await (const found of watchData(this.#client, this.path, { signal })) {
       const valid = found && this.#decodeValid(found)
       if (valid === undefined) continue
       yield valid

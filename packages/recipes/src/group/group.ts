@@ -1,5 +1,5 @@
 import { type Bytes, type CallOptions, type Client, type Codec } from '@zabra/client/core'
-import { abortError, withCodecErrors } from '@zabra/client/recipe-kit'
+import { withCodecErrors } from '@zabra/client/recipe-kit'
 import type { Abortable, Handle, WaitOptions } from '../handles/types.ts'
 import { NodeConflictError, PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
 import type { Entry } from '../tree-cache/entries.ts'
@@ -122,7 +122,6 @@ export class Group<T = Bytes> implements AsyncDisposable {
         hasEmitted = true
         yield { members, ...changes }
       }
-      if (signal?.aborted) throw abortError(signal.reason, { operation: 'group.changes', path: this.path })
     } finally {
       void cache.close()
     }

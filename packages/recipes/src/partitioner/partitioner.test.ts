@@ -180,7 +180,7 @@ it('example: shards that follow their workers', async () => {
       if (done.length === 2) stop.abort()
     }
   })()
-  await expect(advanceUntilSettled(world, 20_000, working)).rejects.toMatchObject({ name: 'AbortError' })
+  await advanceUntilSettled(world, 20_000, working)
   expect(done).toEqual(['0', '1'])
 })
 

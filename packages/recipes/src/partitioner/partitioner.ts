@@ -1,5 +1,5 @@
 import { UsageError, type Client } from '@zabra/client/core'
-import { abortError, AsyncQueue } from '@zabra/client/recipe-kit'
+import { AsyncQueue } from '@zabra/client/recipe-kit'
 import { Group } from '../group/group.ts'
 import type { Abortable, RecipeOptions } from '../handles/types.ts'
 import { uuid } from '../support/uuid.ts'
@@ -79,7 +79,6 @@ export class Partitioner {
       stop.abort()
       await running
     }
-    if (signal?.aborted) throw abortError(signal.reason, { operation: 'partitioner.shares', path: this.path })
   }
 
   /**

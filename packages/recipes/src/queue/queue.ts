@@ -1,7 +1,8 @@
 import { UsageError, type CallOptions, type Client, type Codec } from '@zabra/client/core'
-import { abortError, withCodecErrors } from '@zabra/client/recipe-kit'
+import { withCodecErrors } from '@zabra/client/recipe-kit'
 import type { Abortable, WaitOptions } from '../handles/types.ts'
 import { withLimits } from '../support/limits.ts'
+import { untilAborted } from '../support/until-aborted.ts'
 import { isNewSession, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
 import { acquireHead, type HeadOptions, type QueueHead } from '../lock-queue/queue-head.ts'
 import { compareSequence } from '../lock-queue/contenders.ts'
@@ -124,15 +125,15 @@ export class Queue<T> {
   }
 
   /**
-   * Waits for items and yields them until the consumer leaves the loop: at-least-once delivery. With a concurrency
+   * Waits for items and yields them until the consumer leaves the loop or `signal` aborts: at-least-once delivery. With a concurrency
    * of 1, requesting the next message returns an unacknowledged one to the queue; with more, it waits until one of
    * them is settled.
    */
-  async *receive({ signal, concurrency = 1 }: ReceiveOptions = {}): AsyncGenerator<
-    Message<T>,
-    void,
-    undefined
-  > {
+  receive(options: ReceiveOptions = {}): AsyncGenerator<Message<T>, void, undefined> {
+    return untilAborted(options.signal, this.#receive(options))
+  }
+
+  async *#receive({ signal, concurrency = 1 }: ReceiveOptions): AsyncGenerator<Message<T>, void, undefined> {
     if (!(concurrency >= 1)) throw new UsageError(`Expected a concurrency from 1 up, got ${concurrency}`)
     const working = new Set<Promise<void>>()
     for (;;) {
@@ -143,7 +144,7 @@ export class Queue<T> {
       )
       if (signal?.aborted) {
         await message.nack()
-        throw abortError(signal.reason, { operation: 'queue.receive', path: this.path })
+        return
       }
       if (concurrency === 1) {
         let isAskedForMore = false

@@ -1,5 +1,4 @@
 import type { Client, Codec } from '@zabra/client/core'
-import { abortError } from '@zabra/client/recipe-kit'
 import type { Abortable } from '../handles/types.ts'
 import { TreeCache } from '../tree-cache/tree-cache.ts'
 import { ErrorTracker, usableInstances, type DownPolicy } from './down.ts'
@@ -66,7 +65,6 @@ export class ServiceProvider<T> implements AsyncDisposable {
       last = all
       yield all
     }
-    if (signal?.aborted) throw abortError(signal.reason, { operation: 'provider.changes', path: this.#path })
   }
 
   /** Returns the instance to use now; undefined if there is none. */

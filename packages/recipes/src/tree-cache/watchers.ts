@@ -1,6 +1,7 @@
 import type { Bytes, Client, Stat } from '@zabra/client/core'
 import type { Abortable, WaitOptions } from '../handles/types.ts'
 import { withLimits } from '../support/limits.ts'
+import { untilAborted } from '../support/until-aborted.ts'
 import { watchEach, watchUntil, type WatchingReader } from '../support/watch.ts'
 
 /**
@@ -45,7 +46,8 @@ async function* watchNewest<T extends { readonly stat: Stat }>(
     last = mark
     return { found }
   }
-  for await (const { found } of watchEach(client, { signal, operation }, reader)) yield found
+  const rounds = watchEach(client, { signal, operation }, reader)
+  for await (const { found } of untilAborted(signal, rounds)) yield found
 }
 
 /**
