@@ -60,10 +60,13 @@ async function readArg(
   argument: string | undefined,
   file: string | undefined,
 ): Promise<Uint8Array | undefined> {
-  if (file === '-') return readInput(io)
-  if (file !== undefined) return readFileArg(file)
+  if (file !== undefined) return readFileOrInput(io, file)
   return argument === undefined ? undefined : new TextEncoder().encode(argument)
 }
+
+/** Reads a file named on the command line, or standard input for `-`. Rejects with a `UsageError` when it cannot be read. */
+export const readFileOrInput = (io: Io, file: string): Promise<Uint8Array> =>
+  file === '-' ? readInput(io) : readFileArg(file)
 
 /** Reads a file named on the command line. Rejects with a `UsageError` when it cannot be read. */
 export async function readFileArg(file: string): Promise<Uint8Array> {

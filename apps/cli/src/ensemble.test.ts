@@ -153,6 +153,14 @@ describe('zabra top', () => {
     expect(entries[0]!.key).toBe(`0x${sessionId.toString(16)}`)
   })
 
+  it('aligns figures to the right, and addresses to the left', async () => {
+    await load()
+    const { out } = await run('top', '--by', 'address', '--once', '--interval', '100')
+    expect(out).toMatch(
+      /\naddress +per second +share +bytes per second +mean ms\n127\.0\.0\.1 +[\d.]+ +100\.0 % +/,
+    )
+  })
+
   it('draws its table again on a terminal until it is interrupted', async () => {
     const stop = new AbortController()
     const running = stage.start(['top', '--interval', '100', '-n', '1'], { stop, terminal: true })

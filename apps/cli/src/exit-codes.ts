@@ -174,7 +174,8 @@ function replyExit(wireCode: number, path: string | undefined, error: unknown): 
 /** Returns the line for a node that does not exist. A create fails so when the parent does not exist. */
 function missing(node: string, error: unknown): string {
   const { operation, cause } = (error ?? {}) as { operation?: unknown; cause?: { operation?: unknown } }
-  if (operation !== 'create' && cause?.operation !== 'create') return `${node} does not exist.`
+  const isCreate = [operation, cause?.operation].some((one) => String(one).startsWith('create'))
+  if (!isCreate) return `${node} does not exist.`
   const parent = node.slice(0, node.lastIndexOf('/')) || '/'
   return `${parent} does not exist, so ${node} cannot be created. Create it first, or use zabra create --parents.`
 }

@@ -23,7 +23,7 @@ const commands: ReadonlyMap<string, string> = new Map(
     'addwatch removewatches printwatches subscribe': 'zabra watch PATH',
     getephemerals: 'zabra ephemerals PATH',
     'reconfig members join': 'zabra member and zabra cluster',
-    'srvr mntr ruok conf cons dump health endpoint ping top': 'zabra status, or zabra doctor',
+    'srvr mntr ruok conf cons dump health endpoint ping': 'zabra status, or zabra doctor',
     'server serve start stop run': 'the program zabra-server, which is the server',
     'quit exit history redo close clear repl console cli': 'zabra shell, which has this command',
     version: 'zabra --version',
@@ -54,6 +54,7 @@ const options: ReadonlyMap<string, string> = new Map(
     '-name --name': 'zabra find --glob matches names',
     '-y --yes -f --force': 'no command asks, so none needs a confirmation',
     '--watch': 'zabra watch PATH waits for changes',
+    '-V --version': 'zabra --version prints the version of the program, zabra stat that of a node',
   }).flatMap(([names, text]) => names.split(' ').map((name) => [name, text] as const)),
 )
 

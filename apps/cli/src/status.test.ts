@@ -117,6 +117,14 @@ describe('status', () => {
     )
   })
 
+  it('is what a command names whose session a server refuses', async () => {
+    const at = await member(() => '')
+    const { code, err } = await new CommandRun(['get', '/app'], at, { input: '' }).ended
+    expect(code).toBe(8)
+    expect(err).toContain(`closed the connection during the handshake. It refuses new sessions`)
+    expect(err).toContain('zabra status shows whether its disk is full')
+  })
+
   it('names the words that are not on the whitelist', async () => {
     const stage = await CliFixture.start({ fourLetterWords: ['srvr'] })
     try {

@@ -40,14 +40,15 @@ export const mirror: CommandModule = (program, context) => {
       const paint = changePainter(io)
       const counts = { removed: 0, added: 0, changed: 0 }
       await withSubtrees(context, [from, to], async (source, target) => {
+        // A source that does not exist leaves no target behind.
+        const nodes = (await source.getAllChildrenNumber(from.path)) + 1
         // Missing parents of the target, the target included.
         if (!flags.dryRun && to.path !== '/')
           await target.client.createMissing([{ path: to.path, mode: 'container' }])
         const extra: string[] = []
         // Where the changes are printed they show the progress.
         const isShown = !json && io.stdout.isTTY === true
-        const total = isShown ? 0 : (await source.getAllChildrenNumber(from.path)) + 1
-        const bar = progress(io, 'Mirroring', 'nodes', total)
+        const bar = progress(io, 'Mirroring', 'nodes', isShown ? 0 : nodes)
         const differences = diffTrees(
           readTarget(target, to.path, io.signal, unreadable.add),
           counted(readSubtree(source, from.path, io.signal, unreadable.add), bar),

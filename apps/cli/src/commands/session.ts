@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander'
 import type { CommandModule, Context } from '../context.ts'
-import { print, printJson } from '../io.ts'
+import { note, print, printJson } from '../io.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
 import { printTable } from '../text/table.ts'
 
@@ -82,7 +82,8 @@ async function list(
         ])
     after = page.next
   }
-  if (!json) printTable(io, ['session', 'client', 'timeout ms', 'ephemerals', 'watches', 'last'], rows)
+  if (!json && rows.length === 0) note(io, 'there are none on this server')
+  else if (!json) printTable(io, ['session', 'client', 'timeout ms', 'ephemerals', 'watches', 'last'], rows)
 }
 
 function sessionId(text: string): string {

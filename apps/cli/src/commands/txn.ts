@@ -1,5 +1,5 @@
 import type { MultiError, WriteOp } from '@zabra/client'
-import { readFileArg } from '../arguments.ts'
+import { readFileOrInput } from '../arguments.ts'
 import type { CommandModule } from '../context.ts'
 import { Failure, toExit, UsageError } from '../exit-codes.ts'
 import { printJson, readInput } from '../io.ts'
@@ -11,7 +11,7 @@ export const txn: CommandModule = (program, { io, options, session }) => {
     .command('txn')
     .description('execute changes in one transaction: all of them or none')
     .argument('[operations...]', 'one operation each, in quotes (default: lines of standard input)')
-    .option('-f, --file <file>', 'read the operations from the lines of a file')
+    .option('-f, --file <file>', 'read the operations from the lines of a file; - for standard input')
     .addHelpText('after', HELP)
     .action(async (operations: string[], { file }: { file?: string }) => {
       if (operations.length > 0 && file !== undefined)
@@ -20,7 +20,7 @@ export const txn: CommandModule = (program, { io, options, session }) => {
         operations.length > 0
           ? operations
           : new TextDecoder()
-              .decode(file === undefined ? await readInput(io) : await readFileArg(file))
+              .decode(file === undefined ? await readInput(io) : await readFileOrInput(io, file))
               .split('\n')
       const ops = lines.map((line) => line.trim()).filter((line) => line !== '' && !line.startsWith('#'))
       if (ops.length === 0)

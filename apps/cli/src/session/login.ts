@@ -1,7 +1,7 @@
 import { digestMd5 } from '@zabra/client'
-import { readFileArg } from '../arguments.ts'
+import { readFileOrInput } from '../arguments.ts'
 import { UsageError } from '../exit-codes.ts'
-import { readInput, type Io } from '../io.ts'
+import type { Io } from '../io.ts'
 import { promptHidden } from '../text/prompt-hidden.ts'
 
 /** A SASL login, whose password is read when it is first needed. */
@@ -40,7 +40,7 @@ export function resolveLogin({ saslUser, saslPasswordFile: file }: LoginFlags, i
 /** Reads a password: the first line of a file, `ZABRA_SASL_PASSWORD` or a prompt without echo. */
 export async function readPassword(user: string, file: string | undefined, io: Io): Promise<string> {
   if (file !== undefined) {
-    const bytes = file === '-' ? await readInput(io) : await readFileArg(file)
+    const bytes = await readFileOrInput(io, file)
     const password = new TextDecoder().decode(bytes).split(/\r?\n/, 1)[0]!
     if (password !== '') return password
     const name = file === '-' ? 'standard input' : file

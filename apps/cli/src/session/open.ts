@@ -106,5 +106,7 @@ function adviceFor(reasons: readonly string[], servers: string): string {
   if (reasons.some((reason) => reason.includes('ECONNRESET')) && /\b(?:tls|wss):\/\//.test(servers))
     return 'Check that this is the TLS port of the server.'
   if (isSrvName(servers)) return srvAdvice
+  if (reasons.some((reason) => reason.includes('closed the connection during the handshake')))
+    return 'It refuses new sessions, or is no ZooKeeper server: zabra status shows whether its disk is full or it has no quorum; its log names a limit of connections (maxClientCnxns).'
   return 'Check that a server is running there, or name another one with --server or ZABRA_SERVER.'
 }

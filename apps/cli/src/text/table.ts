@@ -13,7 +13,9 @@ export function table(
 ): string[] {
   const all = [head, ...rows]
   const widths = head.map((_, column) => Math.max(...all.map((row) => (row[column] ?? '').length)))
-  const isNumeric = head.map((_, column) => rows.every((row) => /^(?:[\d.,]+|-)?$/.test(row[column] ?? '')))
+  const isNumeric = head.map((_, column) =>
+    rows.every((row) => /^(?:\d[\d,]*(?:\.\d+)?(?: %)?|-)?$/.test(row[column] ?? '')),
+  )
   return all.map((row) => {
     const cells = row.map((cell, column) => {
       const style = row === head ? 'heading' : styleOf(row, column)
