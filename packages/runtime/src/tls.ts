@@ -53,6 +53,8 @@ export interface TlsNetwork extends Network {
   /** Returns this network with listeners that also accept plaintext connections, distinguished by their first byte. */
   withPlaintext(): Network
   readonly handshakes: HandshakeStats
+  /** When the own certificate ends, in milliseconds since 1970; undefined before the files are read, and without a key store. */
+  readonly validUntil: number | undefined
 }
 
 /** Statistics of the handshakes of all listeners. */

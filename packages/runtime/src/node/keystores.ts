@@ -17,6 +17,8 @@ export interface LoadedStore {
 export interface KeyWithCertificates {
   readonly key: string
   readonly certificates: string
+  /** When the certificate of the key ends, in milliseconds since 1970. */
+  readonly validUntil: number
 }
 
 const extensions: readonly (readonly [RegExp, CertificateStoreType])[] = [
@@ -93,6 +95,7 @@ export async function keyWithCertificatesOf(store: LoadedStore): Promise<KeyWith
     certificates: chain(own, all)
       .map((certificate) => certificate.toString())
       .join(''),
+    validUntil: Date.parse(own.validTo),
   }
 }
 

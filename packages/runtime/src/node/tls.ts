@@ -51,6 +51,8 @@ interface Credentials {
   readonly stores: readonly (LoadedStore | undefined)[]
   /** In PEM. */
   readonly revocations: string | undefined
+  /** When the own certificate ends, in milliseconds since 1970. */
+  readonly validUntil: number | undefined
   readonly context: SecureContextOptions
 }
 
@@ -62,6 +64,7 @@ export class NodeTlsNetwork implements TlsNetwork {
   #exceeded = 0
   #failed = 0
   #credentials: Promise<Credentials> | undefined
+  validUntil: number | undefined
 
   constructor(options: TlsOptions) {
     this.#options = options
@@ -210,13 +213,18 @@ export class NodeTlsNetwork implements TlsNetwork {
     if (isSame && revocations === before.revocations) return false
     const credentials = await this.#prepare(stores, revocations)
     this.#credentials = Promise.resolve(credentials)
+    this.validUntil = credentials.validUntil
     for (const server of this.#servers) server.setSecureContext(credentials.context)
     return true
   }
 
   #current(): Promise<Credentials> {
     this.#credentials ??= this.#read()
-      .then(({ stores, revocations }) => this.#prepare(stores, revocations))
+      .then(async ({ stores, revocations }) => {
+        const credentials = await this.#prepare(stores, revocations)
+        this.validUntil = credentials.validUntil
+        return credentials
+      })
       .catch((error: unknown) => {
         this.#credentials = undefined
         throw error
@@ -258,7 +266,7 @@ export class NodeTlsNetwork implements TlsNetwork {
         cause: error,
       })
     }
-    return { stores, revocations, context }
+    return { stores, revocations, context, validUntil: identity?.validUntil }
   }
 }
 

@@ -30,6 +30,8 @@ export interface AdminTarget {
   readonly leader: ServerId | undefined
   /** The active configuration; undefined on a standalone server. */
   readonly configuration: EnsembleConfiguration | undefined
+  /** When the certificate of the ports of clients ends, in milliseconds since 1970; undefined where none speaks TLS. */
+  readonly certificateEnd: number | undefined
   /** Whether the ports of clients have been opened. */
   readonly isListening: boolean
   /** Whether the server has begun to stop. */

@@ -53,6 +53,11 @@ export class ClientPorts {
     return this.#listeners.served
   }
 
+  /** When the certificate of the ports ends, in milliseconds since 1970; undefined where none speaks TLS. */
+  get certificateEnd(): number | undefined {
+    return this.#listeners.certificateEnd
+  }
+
   /** The service of the current role; undefined between two roles. */
   get service(): ClientService | undefined {
     return this.#service

@@ -1,5 +1,5 @@
 // oxlint-disable no-restricted-imports -- a test of real files and sockets
-import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
@@ -20,6 +20,7 @@ import {
   type TlsOptions,
 } from '@zabra/runtime'
 import { httpUpgrades, nodeClock, nodePlatform, NodeTlsNetwork, tlsNetwork } from '@zabra/runtime/node'
+import { createAuthority, issueCertificate } from '@zabra/runtime/node/certificate-authority'
 import { webSocketNetwork } from '@zabra/runtime/ws'
 import { afterEach, describe, expect, it } from 'vitest'
 import { defaults, type ServerSettings } from '../settings/index.ts'
@@ -83,6 +84,7 @@ const secureParts = (network: Network, reload: () => Promise<boolean>) => ({
   reload,
   withPlaintext: () => network,
   handshakes: { active: 0, rejected: 0, failed: 0 },
+  validUntil: undefined,
 })
 
 async function call(server: Server, key: string, network: Network): Promise<NetworkClient> {
@@ -164,6 +166,28 @@ describe('a server with every transport', () => {
     )
     const page = await call(server, 'webSocketPort', webSockets)
     expect(await page.command('ruok')).toBe('')
+  })
+
+  it('is not ready while its certificate has ended, and is again with the next one', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'zabra-ended-'))
+    folders.push(folder)
+    const file = join(folder, 'server.pem')
+    const authority = createAuthority({ name: 'Tests', days: 10 })
+    const write = (from: Date): void => {
+      const { certificate, key } = issueCertificate(authority, {
+        name: 'server',
+        hosts: ['localhost'],
+        days: 1,
+        from,
+      })
+      writeFileSync(file, key + certificate)
+    }
+    write(new Date(Date.now() - 2 * 86_400_000))
+    const server = await serve({ ...secure, sslKeyStoreLocation: file })
+    expect(server.ready).toBe(false)
+    write(new Date())
+    await server.reload()
+    expect(server.ready).toBe(true)
   })
 
   it('frees all its ports when it closes', async () => {

@@ -142,6 +142,10 @@ export class Member implements Server, AdminTarget {
     return membership.isStandalone ? undefined : membership.active
   }
 
+  get certificateEnd(): number | undefined {
+    return this.#context.clientPorts.certificateEnd
+  }
+
   get isListening(): boolean {
     return this.#isListening
   }

@@ -3,7 +3,7 @@ import type { HttpRequest, HttpResponse } from '@zabra/runtime'
 import { formatSessionId } from '../../connections/log-context.ts'
 import { TOP_KINDS, TOP_MEASURES } from '../../connections/top-requests.ts'
 import type { SessionId } from '../../core/types.ts'
-import { FULL_VERSION } from '../../version.ts'
+import { FEATURE_LEVEL, FULL_VERSION } from '../../version.ts'
 import type { AdminTarget } from '../admin-target.ts'
 import type { ServerReport } from '../server-report.ts'
 import { isLogLevel, LOG_LEVELS } from './log-level.ts'
@@ -166,6 +166,7 @@ function describe(target: AdminTarget): object {
   return {
     id: settings.serverId,
     version: FULL_VERSION,
+    featureLevel: FEATURE_LEVEL,
     role,
     leader: leader ?? null,
     uptimeMs: Math.floor(platform.clock.monotonic() - target.startedAt),

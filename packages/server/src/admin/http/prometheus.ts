@@ -88,6 +88,9 @@ export function* prometheusText(
   for (const { name, isOk } of readiness(target).checks)
     yield `zabra_ready_check{check="${name}"} ${isOk ? 1 : 0}\n`
   const mode = server?.role.mode ?? 'looking'
+  const { certificateEnd } = target
+  if (certificateEnd !== undefined)
+    yield* gauge('zabra_certificate_expiry_seconds', certificateEnd / 1000, '{use="client"}')
   yield family('zabra_role', 'gauge')
   for (const role of ROLES) yield `zabra_role{role="${role}"} ${role === mode ? 1 : 0}\n`
   yield* gauge('zabra_member_id', target.settings.serverId)

@@ -1,0 +1,229 @@
+// oxlint-disable-next-line no-restricted-imports -- the test reads and writes the fixtures
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { FrameSplitter, OpCode } from '@zabra/protocol'
+import { MemoryDisk, silentLogger, type Connection, type ConnectionHandler } from '@zabra/runtime'
+import { nodeCompression } from '@zabra/runtime/node'
+import { describe, expect, it } from 'vitest'
+import { decodeNotification, notificationBytes } from './core/election/index.ts'
+import { formatClusterId } from './core/quorum/index.ts'
+import {
+  decodeLearnerInfo,
+  decodeMemberExtension,
+  decodeStopPermitAnswer,
+  decodeStopPermitRequest,
+  LEADER_INFO_BYTES,
+  LEARNER_INFO_BYTES,
+  packetName,
+  PacketSplitter,
+  PacketType,
+} from './core/zab/index.ts'
+import { HelloReader } from './ensemble/election-hello.ts'
+import { Ensemble } from './ensemble/testing/ensemble.ts'
+import { readClusterId } from './persistence/index.ts'
+import { readDatabase, readMemberState } from './persistence/tools/index.ts'
+
+/**
+ * Files and packets as releases have written them: each release reads those of all before it. A release adds a folder with
+ * `RELEASE=0.2 pnpm --filter @zabra/server exec vitest run src/release-fixtures.test.ts`, and folders never change afterwards.
+ */
+const folder = new URL('../fixtures/', import.meta.url)
+const location = { dataDir: '/data', dataLogDir: '/data' }
+const tools = { compression: nodeCompression, logger: silentLogger }
+
+/** What one side of a connection has sent. */
+interface Stream {
+  readonly wire: 'quorum' | 'election'
+  /** Whether it is the side that has opened the connection. */
+  readonly opened: boolean
+  readonly hex: string
+  /** What it says. */
+  readonly read: unknown
+}
+
+interface Fixture {
+  /** The data folder of a member, by paths. */
+  readonly files: Readonly<Record<string, string>>
+  readonly data: unknown
+  readonly streams: readonly Stream[]
+}
+
+const toHex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')
+const fromHex = (hex: string): Uint8Array => new Uint8Array(Buffer.from(hex, 'hex'))
+const plain = (value: unknown): unknown =>
+  JSON.parse(
+    JSON.stringify(value, (_, part: unknown) =>
+      typeof part === 'bigint' ? `${part}n` : part instanceof Uint8Array ? toHex(part) : part,
+    ),
+  )
+
+function readStream({ wire, opened, hex }: Omit<Stream, 'read'>): unknown {
+  return plain(wire === 'quorum' ? readPackets(fromHex(hex)) : readVotes(fromHex(hex), opened))
+}
+
+function readPackets(bytes: Uint8Array): unknown[] {
+  const packets: unknown[] = []
+  const extensionOf = (data: Uint8Array | null, offset: number): object => {
+    const said = decodeMemberExtension(data, offset)
+    return said === undefined ? {} : { ...said, cluster: formatClusterId(said.cluster) }
+  }
+  const splitter = new PacketSplitter({
+    maxData: 1 << 20,
+    packet(type, zxid, data, auth) {
+      const packet = { type: packetName(type), zxid, auth }
+      if (type === PacketType.followerInfo || type === PacketType.observerInfo)
+        packets.push({ ...packet, ...decodeLearnerInfo(data), ...extensionOf(data, LEARNER_INFO_BYTES) })
+      else if (type === PacketType.leaderInfo)
+        packets.push({ ...packet, ...extensionOf(data, LEADER_INFO_BYTES) })
+      else if (type === PacketType.stopPermit)
+        packets.push({
+          ...packet,
+          ...(data!.length === 12 ? decodeStopPermitRequest(data) : decodeStopPermitAnswer(data)),
+        })
+      else packets.push({ ...packet, data })
+    },
+  })
+  splitter.push(bytes)
+  return packets
+}
+
+function readVotes(bytes: Uint8Array, opened: boolean): unknown[] {
+  const messages: unknown[] = []
+  let rest = bytes
+  if (opened) {
+    const { hello, rest: after } = new HelloReader().push(bytes)!
+    messages.push(hello)
+    rest = after
+  }
+  const splitter = new FrameSplitter({
+    minLength: 1,
+    maxLength: 1 << 20,
+    frame(all, start, end) {
+      const payload = all.subarray(start, end)
+      const said = decodeMemberExtension(payload, notificationBytes(payload))
+      messages.push({
+        ...decodeNotification(payload),
+        ...(said === undefined ? {} : { ...said, cluster: formatClusterId(said.cluster) }),
+      })
+    },
+  })
+  splitter.push(rest)
+  return messages
+}
+
+async function readFiles(files: Fixture['files']): Promise<unknown> {
+  const disk = new MemoryDisk()
+  for (const path of Object.keys(files)) await disk.makeFolder(path.slice(0, path.lastIndexOf('/')))
+  for (const [path, hex] of Object.entries(files)) await disk.replaceFile(path, fromHex(hex))
+  const database = await readDatabase(disk, location, nodeCompression, silentLogger)
+  const state = await readMemberState(location, { disk, ...tools })
+  return plain({
+    snapshot: database.snapshot,
+    replayed: database.replayed,
+    lastZxid: database.lastZxid,
+    nodes: [...database.nodes()],
+    epochs: [state.acceptedEpoch, state.currentEpoch],
+    members: [...(state.configuration?.members.keys() ?? [])],
+    cluster: formatClusterId(await readClusterId(disk, '/data/version-2')),
+  })
+}
+
+/** Lets time pass while something runs. */
+async function meanwhile(ensemble: Ensemble, running: Promise<unknown>): Promise<void> {
+  await ensemble.advance(2000)
+  await running
+}
+
+/** Runs three voters and an observer, and returns the files of a follower and what members have sent each other. */
+async function capture(): Promise<Fixture> {
+  const ensemble = new Ensemble(4, { observers: [4], adminRoleOperate: ['ip:127.0.0.1'] })
+  const streams: { wire: Stream['wire']; opened: boolean; bytes: Uint8Array[] }[] = []
+  const connect = ensemble.network.connect.bind(ensemble.network)
+  ensemble.network.connect = async (to, options) => {
+    const connection = await connect(to, options)
+    const wire = ({ 2: 'quorum', 3: 'election' } as const)[Math.floor(to.port / 1000)]
+    if (wire !== undefined) record(connection, wire)
+    return connection
+  }
+  function record(connection: Connection, wire: Stream['wire']): void {
+    const [sent, received] = [
+      { wire, opened: true, bytes: [] },
+      { wire, opened: false, bytes: [] },
+    ] as [(typeof streams)[0], (typeof streams)[0]]
+    streams.push(sent, received)
+    const [write, setHandler] = [connection.write.bind(connection), connection.setHandler.bind(connection)]
+    connection.write = (bytes) => (sent.bytes.push(bytes.slice()), write(bytes))
+    connection.setHandler = (handler: ConnectionHandler) =>
+      setHandler({
+        data: (chunk) => (received.bytes.push(chunk.slice()), handler.data(chunk)),
+        drain: () => handler.drain(),
+        closed: (cause) => handler.closed(cause),
+      })
+  }
+  for (const member of ensemble.members.values()) await member.start()
+  await ensemble.allServe()
+  const [follower] = [1, 2, 3].filter((id) => id !== ensemble.leader)
+  const client = await ensemble.client(follower!)
+  let xid = 0
+  for (const [path, flags] of [
+    ['/plain', 0],
+    ['/plain/sequential-', 2],
+    ['/container', 4],
+    ['/ephemeral', 1],
+  ] as const)
+    client.create(++xid, path, flags, `data of ${path}`)
+  await ensemble.receive(client, xid)
+  await meanwhile(ensemble, ensemble.server(follower!).snapshot())
+  client.ask(++xid, OpCode.setData, (w) => {
+    w.string('/plain')
+    w.buffer(new TextEncoder().encode('after the snapshot'))
+    w.int(0)
+  })
+  await ensemble.receive(client, 1)
+  const asked = ensemble.member(follower!).http.request('/api/v1/stop-permit', { method: 'POST', body: '' })
+  await meanwhile(ensemble, asked)
+  const { disk } = ensemble.member(follower!)
+  const files: Record<string, string> = {}
+  for (const path of ['/data', '/data/version-2'])
+    for (const name of await disk.list(path))
+      if (!/lock|version-2|set-aside/.test(name))
+        files[`${path}/${name}`] = toHex(await disk.readFile(`${path}/${name}`))
+  const used = streams
+    .map(({ wire, opened, bytes }) => ({ wire, opened, hex: toHex(Buffer.concat(bytes)) }))
+    .filter(({ hex }) => hex.length > 0)
+  return {
+    files,
+    data: await readFiles(files),
+    streams: used.map((stream) => ({ ...stream, read: readStream(stream) })),
+  }
+}
+
+const release = process.env['RELEASE']
+if (release !== undefined)
+  it('writes the fixtures of a release', async () => {
+    const target = new URL(`${release}/`, folder)
+    mkdirSync(target)
+    writeFileSync(new URL('member.json', target), `${JSON.stringify(await capture(), undefined, 2)}\n`)
+  })
+
+describe.each(readdirSync(folder))('what release %s has written', (name) => {
+  const fixture = JSON.parse(readFileSync(new URL(`${name}/member.json`, folder), 'utf8')) as Fixture
+
+  it('is read: the data folder of a member', async () => {
+    expect(await readFiles(fixture.files)).toEqual(fixture.data)
+  })
+
+  it.each(fixture.streams.map((stream, index) => [index, stream] as const))(
+    'is read: packets, stream %i',
+    (_, stream) => {
+      expect(readStream(stream)).toEqual(stream.read)
+    },
+  )
+
+  it('has every kind of packet that members send in an ordinary run', () => {
+    const text = JSON.stringify(fixture.streams.map(({ read }) => read))
+    for (const type of ['followerInfo', 'observerInfo', 'leaderInfo', 'ackEpoch', 'newLeader', 'upToDate'])
+      expect(text).toContain(`"type":"${type}"`)
+    for (const type of ['proposal', 'commit', 'ack', 'inform', 'ping', 'request', 'stopPermit'])
+      expect(text).toContain(`"type":"${type}"`)
+  })
+})
