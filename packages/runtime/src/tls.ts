@@ -50,6 +50,8 @@ export interface TlsNetwork extends Network {
    * `CertificateError` when the files cannot be used, and keeps the previous contents.
    */
   reload(): Promise<boolean>
+  /** When the certificate that this network shows ends, in milliseconds since 1970; undefined until its file is read. */
+  readonly certificateEnd?: number | undefined
   /** Returns this network with listeners that also accept plaintext connections, distinguished by their first byte. */
   withPlaintext(): Network
   readonly handshakes: HandshakeStats

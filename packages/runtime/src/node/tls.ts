@@ -1,4 +1,4 @@
-import { constants } from 'node:crypto'
+import { constants, X509Certificate } from 'node:crypto'
 import { isIP, type Socket } from 'node:net'
 import {
   connect as connectTls,
@@ -62,6 +62,7 @@ export class NodeTlsNetwork implements TlsNetwork {
   #exceeded = 0
   #failed = 0
   #credentials: Promise<Credentials> | undefined
+  certificateEnd: number | undefined
 
   constructor(options: TlsOptions) {
     this.#options = options
@@ -258,6 +259,7 @@ export class NodeTlsNetwork implements TlsNetwork {
         cause: error,
       })
     }
+    this.certificateEnd = identity && Date.parse(new X509Certificate(identity.certificates).validTo)
     return { stores, revocations, context }
   }
 }

@@ -40,6 +40,13 @@ export interface AdminTarget {
   readonly isDraining: boolean
   /** Returns the checks of the current role, or of the search for one. */
   roleChecks(): readonly HealthCheck[]
+  /** When the certificates of this server end, in milliseconds since 1970; undefined for one that it does not have. */
+  readonly certificateEnds: {
+    readonly client: number | undefined
+    readonly quorum: number | undefined
+  }
+  /** Lines of the audit log that could not be kept; undefined where nothing is audited. */
+  readonly auditLinesLost: number | undefined
   /** Committed transactions that this server knows of and has not applied. */
   readonly zxidLag: number
   /**

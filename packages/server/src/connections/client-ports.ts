@@ -95,6 +95,11 @@ export class ClientPorts {
     if (this.#service === service) this.#service = undefined
   }
 
+  /** When the certificate for clients ends, in milliseconds since 1970; undefined where no port speaks TLS. */
+  get certificateEnd(): number | undefined {
+    return this.#listeners.certificateEnd
+  }
+
   /** Reads the certificate files again. */
   reload(): Promise<void> {
     return this.#listeners.reload()

@@ -69,6 +69,11 @@ export class Listeners {
     return this.#tls?.handshakes ?? { active: 0, rejected: 0, failed: 0 }
   }
 
+  /** When the certificate for clients ends, in milliseconds since 1970; undefined where no port speaks TLS. */
+  get certificateEnd(): number | undefined {
+    return this.#certificates?.end
+  }
+
   /** Returns the port of a key; -1 when it is not served. */
   portOf(key: ServedPort['key']): number {
     return this.served.find((port) => port.key === key)?.address.port ?? -1

@@ -158,6 +158,15 @@ export class Member implements Server, AdminTarget {
     return this.#drain.isActive
   }
 
+  get certificateEnds(): AdminTarget['certificateEnds'] {
+    const { clientPorts, security } = this.#context
+    return { client: clientPorts.certificateEnd, quorum: security.certificateEnd }
+  }
+
+  get auditLinesLost(): number | undefined {
+    return this.#context.audit?.lost
+  }
+
   get zxidLag(): number {
     return this.#roles.zxidLag
   }
