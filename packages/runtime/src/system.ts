@@ -24,6 +24,8 @@ export interface System {
    * Absent where the platform cannot measure it.
    */
   eventLoopDelays?(): EventLoopDelays
+  /** Returns the time for which the event loop was busy since the process started, in milliseconds. Absent where the platform cannot measure it. */
+  eventLoopActive?(): number
   /** Returns the time that garbage collections have taken in all, in milliseconds. Absent where the platform cannot measure it. */
   gcTime?(): number
   /** Resets `maxEventLoopDelay`, `maxGcPause` and `eventLoopDelays`. */

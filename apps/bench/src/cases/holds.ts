@@ -56,7 +56,7 @@ export async function watchHolds(
 }
 
 /** Records the longest latency of a reader and the longest event loop hold during a disturbance. */
-async function measureDuring(
+export async function measureDuring(
   context: CaseContext,
   peer: Peer,
   what: string,

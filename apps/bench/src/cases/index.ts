@@ -6,6 +6,7 @@ import { disturbedCases } from './disturbed.ts'
 import { enduranceCase } from './endurance.ts'
 import { garbageCase } from './garbage.ts'
 import { holdCases } from './holds.ts'
+import { operateCases } from './operate.ts'
 import { sizeCases } from './size.ts'
 import { throughputCases } from './throughput.ts'
 
@@ -18,6 +19,7 @@ export const cases: readonly Case[] = [
   ...disturbedCases,
   ...holdCases,
   clientHolds,
+  ...operateCases,
   garbageCase,
   enduranceCase,
 ]

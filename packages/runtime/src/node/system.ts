@@ -70,6 +70,7 @@ export const nodeSystem: System = {
   },
   maxGcPause: () => maxPause,
   gcTime: () => gcMs,
+  eventLoopActive: () => builtinModule('node:perf_hooks').performance.eventLoopUtilization().active,
   eventLoopDelays() {
     if (delays === undefined || delays.count === 0) return { count: 0, sum: 0, countUpTo: () => 0 }
     const { count, mean, percentiles } = delays

@@ -30,8 +30,6 @@ export interface AdminTarget {
   readonly leader: ServerId | undefined
   /** The active configuration; undefined on a standalone server. */
   readonly configuration: EnsembleConfiguration | undefined
-  /** When the certificate of the ports of clients ends, in milliseconds since 1970; undefined where none speaks TLS. */
-  readonly certificateEnd: number | undefined
   /** Whether the ports of clients have been opened. */
   readonly isListening: boolean
   /** Whether the server has begun to stop. */
@@ -42,6 +40,13 @@ export interface AdminTarget {
   readonly isDraining: boolean
   /** Returns the checks of the current role, or of the search for one. */
   roleChecks(): readonly HealthCheck[]
+  /** When the certificates of this server end, in milliseconds since 1970; undefined for one that it does not have. */
+  readonly certificateEnds: {
+    readonly client: number | undefined
+    readonly quorum: number | undefined
+  }
+  /** Lines of the audit log that could not be kept; undefined where nothing is audited. */
+  readonly auditLinesLost: number | undefined
   /** Committed transactions that this server knows of and has not applied. */
   readonly zxidLag: number
   /**

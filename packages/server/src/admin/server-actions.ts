@@ -1,6 +1,6 @@
 import { DiskError, type Disk } from '@zabra/runtime'
 import type { Zxid } from '../core/types.ts'
-import { snapshotsIn } from '../persistence/index.ts'
+import { logsIn, snapshotsIn } from '../persistence/index.ts'
 import type { DirectoryReport, ServerReport } from './server-report.ts'
 
 /** Returns the bytes of snapshots and of logs; of both together when they share a directory. */
@@ -15,9 +15,31 @@ export async function directorySizes(
   }
 }
 
-async function directorySize(disk: Disk, directory: string): Promise<number> {
+/** Returns the bytes of all snapshots, and of all logs. */
+export async function fileSizes(
+  disk: Disk,
+  { snapshots, logs }: DirectoryReport,
+): Promise<{ readonly snapshots: number; readonly logs: number }> {
+  return {
+    snapshots: await sizeOf(disk, snapshots, snapshotsIn(await disk.list(snapshots))),
+    logs: await sizeOf(disk, logs, logsIn(await disk.list(logs))),
+  }
+}
+
+const directorySize = async (disk: Disk, directory: string): Promise<number> =>
+  sizeOf(
+    disk,
+    directory,
+    (await disk.list(directory)).map((name) => ({ name })),
+  )
+
+async function sizeOf(
+  disk: Disk,
+  directory: string,
+  files: readonly { readonly name: string }[],
+): Promise<number> {
   let bytes = 0
-  for (const name of await disk.list(directory)) {
+  for (const { name } of files) {
     // A file may be purged after the directory was listed.
     const path = `${directory}/${name}`
     if (await disk.exists(path)) bytes += await disk.size(path)

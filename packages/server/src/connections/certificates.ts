@@ -30,6 +30,11 @@ export class CertificateReload {
     this.#subject = subject
   }
 
+  /** When the own certificate ends, in milliseconds since 1970; undefined where there is none. */
+  get end(): number | undefined {
+    return this.#tls.validUntil
+  }
+
   /** Checks the files every 10 s until `stop`. */
   start(): void {
     if (this.#isStopped) return

@@ -14,14 +14,17 @@ import { RequestProcessor, type RequestClient } from './request-processor.ts'
 import { SessionHandshake, type HandshakeClient } from './session-handshake.ts'
 import { WatchedPaths } from './watched-paths.ts'
 
+const STOPPING = { reason: 'stopping', text: 'the server is stopping' } as const
+
 /** Serves a client on an accepted connection, or refuses it with a reason in the log. */
 export function acceptClient(service: ClientService, wire: Connection): void {
   const { connections, stats } = service
   const host = canonicalIp(wire.remote.host)
-  const refusal = service.isAccepting ? connections.refusalOf(host) : 'the server is stopping'
+  const refusal = service.isAccepting ? connections.refusalOf(host) : STOPPING
   if (refusal !== undefined) {
     stats.connectionsRejected++
-    service.refusals.note(host, { client: host }, `Refused a connection: ${refusal}`)
+    stats.refusals[refusal.reason]++
+    service.refusals.note(host, { client: host }, `Refused a connection: ${refusal.text}`)
     wire.setHandler({ data() {}, drain() {}, closed() {} })
     wire.destroy()
     return

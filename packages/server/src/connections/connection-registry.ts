@@ -1,5 +1,6 @@
 import type { SessionId } from '../core/types.ts'
 import type { ClientChannel } from './client-channel.ts'
+import type { RefusalReason } from './stats.ts'
 
 /** File descriptors that are kept free of clients: for logs, snapshots and the platform. */
 const RESERVED_DESCRIPTORS = 64
@@ -11,6 +12,12 @@ export interface ConnectionLimits {
   readonly maxCnxns: number
   /** File descriptors that the process may open; -1 where unknown. */
   readonly maxDescriptors: number
+}
+
+/** Why a connection is refused, for metrics and for the log. */
+export interface Refusal {
+  readonly reason: RefusalReason
+  readonly text: string
 }
 
 /** The open client connections of a server: in the order in which they were accepted, by session, and counted by address. */
@@ -37,12 +44,18 @@ export class ConnectionRegistry implements Iterable<ClientChannel> {
   }
 
   /** Returns why no further connection of an address is accepted, or undefined when it is. */
-  refusalOf(host: string): string | undefined {
+  refusalOf(host: string): Refusal | undefined {
     const count = this.#countByHost.get(host) ?? 0
     if (count >= this.#maxPerHost)
-      return `its address has ${count} connections already and maxClientCnxns is ${this.#maxPerHost}`
+      return {
+        reason: 'address',
+        text: `its address has ${count} connections already and maxClientCnxns is ${this.#maxPerHost}`,
+      }
     if (this.size >= this.#max)
-      return `there are ${this.size} connections, and maxCnxns and the file descriptors of the process allow ${this.#max}`
+      return {
+        reason: 'total',
+        text: `there are ${this.size} connections, and maxCnxns and the file descriptors of the process allow ${this.#max}`,
+      }
     return undefined
   }
 

@@ -6,6 +6,7 @@ import type { ClientService } from './client-service.ts'
 import { PauseReason, type FlowControl } from './flow-control.ts'
 import { formatSessionId, type LoggedClient } from './log-context.ts'
 import type { ReplyWriter } from './reply-writer.ts'
+import type { RefusalReason } from './stats.ts'
 
 /** The connection of a handshake. */
 export interface HandshakeClient extends LoggedClient {
@@ -23,7 +24,7 @@ export interface HandshakeClient extends LoggedClient {
 /** The result of a check of a connect request. `timeout` is the negotiated session timeout in milliseconds. */
 type HandshakeDecision =
   /** Close without a response: the client tries another server, and its session remains open. */
-  | { readonly kind: 'close'; readonly reason: string }
+  | { readonly kind: 'close'; readonly cause: RefusalReason; readonly reason: string }
   /** Respond that the session is not valid. The client must start a new one. */
   | { readonly kind: 'invalid' }
   | { readonly kind: 'create'; readonly timeout: number }
@@ -51,6 +52,7 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
     const decision = validateHandshake(this.#service, this.#request, certificateOf(this.#client))
     switch (decision.kind) {
       case 'close':
+        this.#service.stats.refusals[decision.cause]++
         return this.#client.destroy(decision.reason)
       case 'invalid':
         return this.#refuse()
@@ -196,16 +198,22 @@ function validateHandshake(
     isReadOnly,
     passwords,
   } = service
-  if (!service.isAccepting) return { kind: 'close', reason: 'Closed: the server is stopping' }
-  if (service.isDraining) return { kind: 'close', reason: 'Closed: the server drains' }
+  if (!service.isAccepting)
+    return { kind: 'close', cause: 'stopping', reason: 'Closed: the server is stopping' }
+  if (service.isDraining) return { kind: 'close', cause: 'draining', reason: 'Closed: the server drains' }
   if (sessionTokens?.take(platform.clock.monotonic()) === false) {
     stats.connectionsDropped++
     stats.tokenDeficit.add(1)
-    return { kind: 'close', reason: 'Closed: more clients connect than connection_throttle_tokens allows' }
+    return {
+      kind: 'close',
+      cause: 'tokens',
+      reason: 'Closed: more clients connect than connection_throttle_tokens allows',
+    }
   }
   if (isReadOnly && readOnly !== true)
     return {
       kind: 'close',
+      cause: 'read_only',
       reason: 'Closed: this server is read-only, and its client does not accept a read-only server',
     }
   const { lastVisibleZxid } = pipeline
@@ -213,6 +221,7 @@ function validateHandshake(
     const [seen, last] = [`0x${lastZxidSeen.toString(16)}`, `0x${lastVisibleZxid.toString(16)}`]
     return {
       kind: 'close',
+      cause: 'behind',
       reason: `Closed: its client has seen zxid ${seen} and this server is at ${last}; it may have lost its data`,
     }
   }
@@ -223,17 +232,19 @@ function validateHandshake(
     if (maxSessions !== 0 && count >= maxSessions)
       return {
         kind: 'close',
+        cause: 'sessions',
         reason: `Closed: there are ${count} sessions and maxSessions is ${maxSessions}`,
       }
     const refusal = service.memory.refusalOfSession(service.turnTime)
     return refusal === undefined
       ? { kind: 'create', timeout }
-      : { kind: 'close', reason: `Closed: no session can be created, ${refusal}` }
+      : { kind: 'close', cause: 'memory', reason: `Closed: no session can be created, ${refusal}` }
   }
   // A read-only server does not know which global sessions are open, so it must not respond that one has expired.
   if (isReadOnly && localSessions?.isOpen(sessionId) !== true)
     return {
       kind: 'close',
+      cause: 'read_only',
       reason: 'Closed: this server is read-only and does not know whether the session is open',
     }
   return passwords.matches(sessionId, passwd, certificateIdentity)

@@ -2,6 +2,18 @@ import { Histogram, summaryOfBoth, type Summary } from '../core/histogram.ts'
 import { EnsembleStats } from './ensemble-stats.ts'
 import { RequestCounts } from './request-counts.ts'
 
+/** Why a server refuses a connection or a session. */
+export type RefusalReason =
+  | 'address'
+  | 'total'
+  | 'stopping'
+  | 'draining'
+  | 'tokens'
+  | 'read_only'
+  | 'behind'
+  | 'sessions'
+  | 'memory'
+
 interface StartTimes {
   readonly snapshotMs: number
   readonly logMs: number
@@ -27,6 +39,18 @@ export class ServerStats {
   /** Replies by operation and result. Like `ensemble`, kept by `reset`. */
   readonly requests = new RequestCounts()
   readonly ensemble = new EnsembleStats()
+  /** Connections and sessions that were refused; all reasons are there from the begin. Kept by `reset`. */
+  readonly refusals: Record<RefusalReason, number> = {
+    address: 0,
+    total: 0,
+    stopping: 0,
+    draining: 0,
+    tokens: 0,
+    read_only: 0,
+    behind: 0,
+    sessions: 0,
+    memory: 0,
+  }
   /** Bytes of replies with their length field and header; -1 before the first. */
   lastResponseSize = -1
   minResponseSize = -1
@@ -83,8 +107,8 @@ export class ServerStats {
   }
 
   reset(): void {
-    const { requests, ensemble, startup } = this
-    Object.assign(this, new ServerStats(), { requests, ensemble, startup })
+    const { requests, ensemble, startup, refusals } = this
+    Object.assign(this, new ServerStats(), { requests, ensemble, startup, refusals })
   }
 
   /** Begins a new part of the window over which metrics report percentiles. */

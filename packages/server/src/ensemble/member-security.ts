@@ -71,6 +71,11 @@ export class MemberSecurity {
     if (this.#settings.quorumCertReload) this.#reload.start()
   }
 
+  /** When the certificate for other members ends, in milliseconds since 1970; undefined without one. */
+  get certificateEnd(): number | undefined {
+    return this.#reload?.end
+  }
+
   stop(): void {
     this.#reload?.stop()
   }

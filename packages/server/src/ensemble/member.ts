@@ -142,10 +142,6 @@ export class Member implements Server, AdminTarget {
     return membership.isStandalone ? undefined : membership.active
   }
 
-  get certificateEnd(): number | undefined {
-    return this.#context.clientPorts.certificateEnd
-  }
-
   get isListening(): boolean {
     return this.#isListening
   }
@@ -160,6 +156,15 @@ export class Member implements Server, AdminTarget {
 
   get isDraining(): boolean {
     return this.#drain.isActive
+  }
+
+  get certificateEnds(): AdminTarget['certificateEnds'] {
+    const { clientPorts, security } = this.#context
+    return { client: clientPorts.certificateEnd, quorum: security.certificateEnd }
+  }
+
+  get auditLinesLost(): number | undefined {
+    return this.#context.audit?.lost
   }
 
   get zxidLag(): number {

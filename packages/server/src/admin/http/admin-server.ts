@@ -12,7 +12,7 @@ import { userNames, type AuditLog } from '../../audit/index.ts'
 import { CertificateReload } from '../../connections/certificates.ts'
 import { PROMETHEUS_PROVIDER, type ServerSettings } from '../../settings/index.ts'
 import { INITIAL_TRACE_MASK, type AdminTarget, type CommandState } from '../admin-target.ts'
-import { newestSnapshot } from '../server-actions.ts'
+import { fileSizes, newestSnapshot } from '../server-actions.ts'
 import { SlicedAnswers } from '../sliced-answers.ts'
 import { apiRoutesAt } from './api.ts'
 import { problem } from './api-route.ts'
@@ -374,13 +374,14 @@ export class AdminServer {
   // Metrics
 
   async #metrics(): Promise<HttpResponse> {
-    const body = this.#answers.chunksOf(prometheusText(this.#target, await this.#diskFigures()))
+    const text = prometheusText(this.#target, await this.#diskFigures(), this.#certificates?.end)
+    const body = this.#answers.chunksOf(text)
     return { status: 200, headers: { 'content-type': PROMETHEUS_TYPE }, body }
   }
 
   async #diskFigures(): Promise<DiskFigures> {
     const free = new Map<string, number>()
-    if (this.#target === undefined) return { free, lastSnapshotAt: undefined }
+    if (this.#target === undefined) return { free }
     const { directories, platform } = this.#target
     for (const folder of new Set([directories.snapshots, directories.logs])) {
       // A figure that the system does not give is left out of the metrics.
@@ -388,7 +389,8 @@ export class AdminServer {
       if (bytes !== undefined) free.set(folder, bytes)
     }
     const newest = await newestSnapshot(platform.disk, directories).catch(() => undefined)
-    return { free, lastSnapshotAt: newest?.at }
+    const sizes = await fileSizes(platform.disk, directories).catch(() => undefined)
+    return { free, lastSnapshotAt: newest?.at, sizes }
   }
 
   // Commands

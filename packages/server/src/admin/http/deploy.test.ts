@@ -37,11 +37,25 @@ async function allMetrics(): Promise<string> {
 /** Returns the metrics of a server on the platform of this process. */
 async function metricsOfProcess(): Promise<string> {
   const dataDir = await mkdtemp(join(tmpdir(), 'zabra-metrics-'))
-  const server = await createServer(defaults({ dataDir, clientPort: 0, adminEnabled: false }), nodePlatform())
+  const certificates = new URL('../../../../runtime/src/testdata/tls/', import.meta.url).pathname
+  const settings = defaults({
+    dataDir,
+    clientPort: 0,
+    adminEnabled: false,
+    auditEnabled: true,
+    secureClientPort: 0,
+    sslKeyStoreLocation: `${certificates}server.pem`,
+    sslClientAuth: 'none',
+  })
+  const server = await createServer(settings, nodePlatform())
   try {
-    return [...prometheusText(server as Member, { free: new Map([[dataDir, 1]]), lastSnapshotAt: 0 })].join(
-      '',
-    )
+    return [
+      ...prometheusText(server as Member, {
+        free: new Map([[dataDir, 1]]),
+        lastSnapshotAt: 0,
+        sizes: { snapshots: 1, logs: 2 },
+      }),
+    ].join('')
   } finally {
     await server.close()
     await rm(dataDir, { recursive: true })

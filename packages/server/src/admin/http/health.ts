@@ -31,13 +31,14 @@ function checksOf(target: AdminTarget | undefined, forReads: boolean): readonly 
     return isExplained ? checks : [...checks, check('role', false, `${role}, does not serve clients`)]
   }
   checks.push(check('role', true, '', service.role.mode))
-  const { certificateEnd, platform } = target
-  if (certificateEnd !== undefined)
+  const { certificateEnds, platform } = target
+  const end = certificateEnds.client
+  if (end !== undefined)
     checks.push(
       check(
         'certificate',
-        certificateEnd > platform.clock.wall(),
-        `the certificate of the port for clients has ended at ${new Date(certificateEnd).toISOString()}`,
+        end > platform.clock.wall(),
+        `the certificate of the port for clients has ended at ${new Date(end).toISOString()}`,
       ),
     )
   checks.push(check('log', service.pipeline.isWritable || forReads, 'the disk is full, writes are refused'))

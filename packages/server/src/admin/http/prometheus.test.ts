@@ -67,6 +67,56 @@ describe('the metrics', () => {
     await fixture.stop()
   })
 
+  it('count refusals by their reasons, which are there from the begin', async () => {
+    const { fixture } = await TestServer.withClient({ maxClientCnxns: 1 })
+    await fixture.open()
+    await fixture.untilIdle()
+    const text = await metricsOf(fixture)
+    expect(valueOf(text, 'zabra_connections_refused_total{reason="address"}')).toBe(1)
+    for (const reason of [
+      'total',
+      'stopping',
+      'draining',
+      'tokens',
+      'read_only',
+      'behind',
+      'sessions',
+      'memory',
+      'tls',
+    ])
+      expect(valueOf(text, `zabra_connections_refused_total{reason="${reason}"}`)).toBe(0)
+    await fixture.stop()
+  })
+
+  it('count handshakes that are refused', async () => {
+    const { fixture } = await TestServer.withClient({ maxSessions: 1 })
+    await fixture.client()
+    await fixture.client({ seen: 999n })
+    const text = await metricsOf(fixture)
+    expect(valueOf(text, 'zabra_connections_refused_total{reason="sessions"}')).toBe(1)
+    expect(valueOf(text, 'zabra_connections_refused_total{reason="behind"}')).toBe(1)
+    await fixture.command('srst')
+    // A counter that falls looks like a restart.
+    expect(valueOf(await metricsOf(fixture), 'zabra_connections_refused_total{reason="behind"}')).toBe(1)
+    await fixture.stop()
+  })
+
+  it('have the files, the commit path and the limits of an ensemble', async () => {
+    const ensemble = await Ensemble.start(3, { auditEnabled: true })
+    const client = await ensemble.client(ensemble.leader!)
+    await ensemble.create(client, '/a')
+    await ensemble.advance(1000)
+    const leading = await metricsOf(ensemble.member(ensemble.leader!))
+    expect(valueOf(leading, 'zabra_log_bytes')).toBeGreaterThan(100)
+    expect(valueOf(leading, 'zabra_snapshot_bytes')).toBeGreaterThan(100)
+    expect(valueOf(leading, 'zabra_quorum_ack_seconds_count')).toBeGreaterThan(0)
+    expect(valueOf(leading, 'zabra_fsync_batch_count')).toBeGreaterThan(0)
+    expect(valueOf(leading, 'zabra_config_version')).toBe(0)
+    expect(valueOf(leading, 'zabra_audit_lost_total')).toBe(0)
+    const follower = [...ensemble.members.values()].find(({ id }) => id !== ensemble.leader)!
+    expect(valueOf(await metricsOf(follower), 'zabra_propagation_seconds_count')).toBeGreaterThan(0)
+  })
+
   it('report percentiles of the last ten minutes, and counts since the start', async () => {
     const { fixture, client } = await TestServer.withClient()
     client.read(1, OpCode.exists, '/a', true)

@@ -63,6 +63,8 @@ const ROLES = ['leader', 'follower', 'observer', 'standalone', 'read-only', 'loo
 
 /** Bounds of the histograms of times in milliseconds: every seventh bucket, which is about twice the one before, to 16 s. */
 const TIME_BUCKETS = [17, 7, 152] as const
+/** Bounds of the histograms of counts: every seventh bucket, from about 1 to 4096. */
+const COUNT_BUCKETS = [49, 7, 137] as const
 const DELAY_BOUNDS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000] as const
 
 /** Figures that need a call to the system. */
@@ -70,13 +72,19 @@ export interface DiskFigures {
   /** Free bytes by directory; without those that could not be read. */
   readonly free: ReadonlyMap<string, number>
   /** When the newest snapshot was taken, in milliseconds since 1970; undefined when there is none. */
-  readonly lastSnapshotAt: number | undefined
+  readonly lastSnapshotAt?: number | undefined
+  /** Bytes of all snapshots, and of all logs; undefined when they could not be read. */
+  readonly sizes?: { readonly snapshots: number; readonly logs: number } | undefined
 }
 
-/** Yields the metrics of a server in Prometheus' text format, one family at a time. */
+/**
+ * Yields the metrics of a server in Prometheus' text format, one family at a time. `adminCertificateEnd` is when the certificate of the
+ * HTTP port ends, in milliseconds since 1970.
+ */
 export function* prometheusText(
   target: AdminTarget | undefined,
-  { free, lastSnapshotAt }: DiskFigures,
+  { free, lastSnapshotAt, sizes }: DiskFigures,
+  adminCertificateEnd?: number,
 ): Generator<string> {
   const server = target?.service
   yield* gauge('zabra_build_info', 1, `{version=${JSON.stringify(FULL_VERSION)}}`)
@@ -88,9 +96,6 @@ export function* prometheusText(
   for (const { name, isOk } of readiness(target).checks)
     yield `zabra_ready_check{check="${name}"} ${isOk ? 1 : 0}\n`
   const mode = server?.role.mode ?? 'looking'
-  const { certificateEnd } = target
-  if (certificateEnd !== undefined)
-    yield* gauge('zabra_certificate_expiry_seconds', certificateEnd / 1000, '{use="client"}')
   yield family('zabra_role', 'gauge')
   for (const role of ROLES) yield `zabra_role{role="${role}"} ${role === mode ? 1 : 0}\n`
   yield* gauge('zabra_member_id', target.settings.serverId)
@@ -100,6 +105,13 @@ export function* prometheusText(
   for (const [dir, bytes] of free) yield `zabra_disk_free_bytes{dir=${JSON.stringify(dir)}} ${bytes}\n`
   if (lastSnapshotAt !== undefined)
     yield* gauge('zabra_snapshot_age_seconds', (target.platform.clock.wall() - lastSnapshotAt) / 1000)
+  if (sizes !== undefined) {
+    yield* gauge('zabra_snapshot_bytes', sizes.snapshots)
+    yield* gauge('zabra_log_bytes', sizes.logs)
+  }
+  if (target.configuration !== undefined) yield* gauge('zabra_config_version', target.configuration.version)
+  if (target.auditLinesLost !== undefined) yield* counter('zabra_audit_lost_total', target.auditLinesLost)
+  yield* certificateFamily({ ...target.certificateEnds, admin: adminCertificateEnd })
   yield* backupFamilies(target)
   if (target.settings.metricsExportRuntime) yield* runtimeFamilies(target)
   if (server === undefined) return
@@ -239,6 +251,7 @@ function* ownFamilies({
   localSessions,
   pipeline,
   role,
+  portStatus: { handshakes },
 }: ServerReport): Generator<string> {
   yield family('zabra_requests_total', 'counter')
   for (const { op, result, count } of stats.requests.entries())
@@ -249,8 +262,22 @@ function* ownFamilies({
   yield family('zabra_fsync_seconds', 'histogram')
   yield* timeSamples('zabra_fsync_seconds', stats.fsyncTime)
   yield* counter('zabra_transactions_total', stats.batchSize.sum)
+  yield family('zabra_fsync_batch', 'histogram')
+  for (const [bound, count] of stats.batchSize.cumulative(...COUNT_BUCKETS))
+    yield bucket('zabra_fsync_batch', '', Number(bound.toPrecision(3)), count)
+  yield* histogramEnd('zabra_fsync_batch', '', stats.batchSize.count, stats.batchSize.sum)
+  yield family('zabra_connections_refused_total', 'counter')
+  for (const [reason, count] of Object.entries({
+    ...stats.refusals,
+    tls: handshakes.rejected + handshakes.failed,
+  }))
+    yield `zabra_connections_refused_total{reason="${reason}"} ${count}\n`
   if (role.member !== undefined) {
-    const { electionTime, unavailableTime } = stats.ensemble
+    const { electionTime, unavailableTime, quorumAckLatency, propagationLatency } = stats.ensemble
+    yield family('zabra_quorum_ack_seconds', 'histogram')
+    yield* timeSamples('zabra_quorum_ack_seconds', quorumAckLatency)
+    yield family('zabra_propagation_seconds', 'histogram')
+    yield* timeSamples('zabra_propagation_seconds', propagationLatency)
     yield family('zabra_election_seconds', 'histogram')
     yield* timeSamples('zabra_election_seconds', electionTime)
     yield* counter('zabra_unavailable_seconds_total', unavailableTime.sum / 1000)
@@ -264,6 +291,13 @@ function* ownFamilies({
   yield `zabra_sessions{kind="global"} ${sessions.size}\nzabra_sessions{kind="local"} ${localSessions?.size ?? 0}\n`
   yield family('zabra_watches', 'gauge')
   yield `zabra_watches{kind="data"} ${watches.data.size}\nzabra_watches{kind="children"} ${watches.child.size}\n`
+}
+
+/** Yields when certificates end; nothing without any. */
+function* certificateFamily(ends: Readonly<Record<string, number | undefined>>): Generator<string> {
+  const known = Object.entries(ends).filter(([, end]) => end !== undefined)
+  if (known.length > 0) yield family('zabra_certificate_expiry_seconds', 'gauge')
+  for (const [use, end] of known) yield `zabra_certificate_expiry_seconds{use="${use}"} ${end! / 1000}\n`
 }
 
 /** Yields the families about the backups that the server writes; none without a target. */
@@ -306,6 +340,14 @@ function* runtimeFamilies({ platform: { system } }: AdminTarget): Generator<stri
     yield* gauge('zabra_heap_bytes', heap.used)
     yield* gauge('zabra_external_bytes', heap.external)
   }
+  const limits = system.memoryLimits?.()
+  if (limits !== undefined) {
+    yield family('zabra_memory_limit_bytes', 'gauge')
+    for (const [space, bytes] of Object.entries(limits))
+      yield `zabra_memory_limit_bytes{space="${space}"} ${bytes === Infinity ? '+Inf' : bytes}\n`
+  }
+  const activeMs = system.eventLoopActive?.()
+  if (activeMs !== undefined) yield* counter('zabra_event_loop_active_seconds_total', activeMs / 1000)
   const gcMs = system.gcTime?.()
   if (gcMs !== undefined) yield* counter('zabra_gc_seconds_total', gcMs / 1000)
   const delays = system.eventLoopDelays?.()

@@ -1,0 +1,210 @@
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { OpCode } from '@zabra/protocol'
+import { busyFlags } from '../busy.ts'
+import { median } from '../figures.ts'
+import { holdSessions, load } from '../load.ts'
+import { openSession } from '../open-session.ts'
+import { freePorts } from '../peers.ts'
+import { loadArgs, scaled, withNodeFlags, type Case, type CaseContext } from './case.ts'
+import { create, measureDuring, numbered } from './holds.ts'
+
+interface Way {
+  readonly name: string
+  readonly settings: (folder: string, adminPort: number) => Readonly<Record<string, string | number>>
+  readonly isProbed?: true
+  /** What it may cost, in percent. */
+  readonly limit?: number
+}
+
+const NOTHING: Way = { name: 'nothing', settings: () => ({}) }
+const WAYS: readonly Way[] = [
+  NOTHING,
+  {
+    name: 'metrics and health each second',
+    settings: (_, adminPort) => ({ 'admin.enableServer': 'true', 'admin.serverPort': adminPort }),
+    isProbed: true,
+    limit: 2,
+  },
+  {
+    name: 'an audit log',
+    settings: (folder) => ({ 'audit.enable': 'true', 'audit.file': join(folder, 'audit.log') }),
+    limit: 8,
+  },
+]
+/** Turns of each way: the machine changes in the course of a run. */
+const TURNS = 2
+const PROBE_MS = 1000
+/** Nodes that the trees of these cases hold beside those of the load. */
+const NODES = 1_000_000
+const SESSIONS = 10_000
+const WATCHES_EACH = 100
+
+/** Reads a path of the HTTP port to its end. Resolves to the number of bytes. */
+async function read(port: number, path: string, method = 'GET'): Promise<number> {
+  const response = await fetch(`http://127.0.0.1:${port}${path}`, { method })
+  let bytes = 0
+  for await (const chunk of response.body ?? []) bytes += (chunk as Uint8Array).length
+  if (response.status >= 400) throw new Error(`${method} ${path} answered ${response.status}`)
+  return bytes
+}
+
+/** Runs `body` while metrics and readiness are read each second. */
+async function whileProbing<T>(port: number, body: () => Promise<T>): Promise<T> {
+  const stop = new AbortController()
+  const probing = (async () => {
+    while (!stop.signal.aborted) {
+      await Promise.all([read(port, '/metrics'), read(port, '/readyz')])
+      await wait(PROBE_MS, undefined, { signal: stop.signal }).catch(() => {})
+    }
+  })()
+  try {
+    return await body()
+  } finally {
+    stop.abort()
+    await probing
+  }
+}
+
+interface Measured {
+  readonly perSecond: number
+  readonly p99: number
+  /** Processor time of the server for a request, in microseconds. */
+  readonly cpu: number
+}
+
+/** Measures writes, and nine reads to a write, on a fresh server that is operated in one way. */
+async function measure({ options, start }: CaseContext, way: Way): Promise<Record<string, Measured>> {
+  const [adminPort] = await freePorts(1)
+  const folder = mkdtempSync(join(tmpdir(), 'zabra-bench-operate-'))
+  const peer = await start({ folder, settings: way.settings(folder, adminPort!) })
+  const run = async (): Promise<Record<string, Measured>> => {
+    await load(peer.servers, '-m', 'mixed', ...loadArgs({ ...options, seconds: 3 }))
+    const figures: Record<string, Measured> = {}
+    for (const work of ['set', 'mixed']) {
+      const before = peer.cpuSeconds()
+      const [result] = await load(peer.servers, '-m', work, ...loadArgs(options))
+      // The processor time includes the warm-up, which is a quarter of the counted operations.
+      const cpu = ((peer.cpuSeconds() - before) * 1e6) / (result!.operations * 1.25)
+      figures[work] = { perSecond: result!.perSecond, p99: result!.p99, cpu }
+    }
+    return figures
+  }
+  try {
+    return way.isProbed === true ? await whileProbing(adminPort!, run) : await run()
+  } finally {
+    await peer.stop()
+  }
+}
+
+const cost: Case = {
+  name: 'operate-cost',
+  about:
+    'what metrics and probes each second, and an audit log, cost a server; some two minutes with --seconds 5',
+  only: 'zabra',
+  run: async (context) => {
+    const measured = new Map<string, Record<string, Measured>[]>(WAYS.map(({ name }) => [name, []]))
+    for (let turn = 0; turn < TURNS; turn++)
+      for (const way of WAYS) measured.get(way.name)!.push(await measure(context, way))
+    const of = (name: string, work: string, figure: keyof Measured): number =>
+      median(measured.get(name)!.map((one) => one[work]![figure]))
+    for (const work of ['set', 'mixed'])
+      for (const { name, limit } of WAYS) {
+        const { note } = context
+        note(
+          { name: `${work} per second with ${name}`, unit: 'op/s', better: 'higher' },
+          of(name, work, 'perSecond'),
+        )
+        note({ name: `${work} p99 with ${name}`, unit: 'ms', better: 'lower' }, of(name, work, 'p99') / 1000)
+        if (limit === undefined) continue
+        const base = NOTHING.name
+        const lost = 100 * (1 - of(name, work, 'perSecond') / of(base, work, 'perSecond'))
+        note({ name: `${work} lost by ${name}`, unit: '%', better: 'lower', limit }, lost)
+        const more = 100 * (of(name, work, 'cpu') / of(base, work, 'cpu') - 1)
+        note({ name: `${work} processor time for ${name}`, unit: '%', better: 'lower', limit }, more)
+      }
+  },
+}
+
+const holds: Case = {
+  name: 'operate-holds',
+  about:
+    'the longest event loop hold while a server with a million znodes, 10,000 sessions and a million watches is scraped, listed and backed up',
+  only: 'zabra',
+  run: async (context) => {
+    const nodes = scaled(context, NODES)
+    const sessions = scaled(context, SESSIONS)
+    const [adminPort] = await freePorts(1)
+    const folder = mkdtempSync(join(tmpdir(), 'zabra-bench-operate-'))
+    const peer = await withNodeFlags(context, busyFlags()).start({
+      folder,
+      settings: {
+        'admin.enableServer': 'true',
+        'admin.serverPort': adminPort!,
+        'admin.role.admin': 'ip:127.0.0.1',
+        'admin.rateLimiterIntervalInMS': 0,
+        'backup.target': join(folder, 'backups'),
+        // Backups are made on request only.
+        'backup.schedule': 0,
+        'backup.logInterval': 0,
+      },
+    })
+    try {
+      const client = await openSession(peer.ports[0]!)
+      await client.request(OpCode.create, (w) => create(() => '/p')(w, 0))
+      await client.requestMany(nodes, OpCode.create, create(numbered('/p')))
+      const operate = async (): Promise<void> => {
+        const test = (what: string, disturbance: () => Promise<unknown>): Promise<void> =>
+          measureDuring(context, peer, what, disturbance)
+        for (const [what, path] of [
+          ['a scrape of /metrics', '/metrics'],
+          ['/readyz', '/readyz?verbose'],
+          ['the command monitor', '/commands/monitor'],
+          ['the command connections', '/commands/connections'],
+          ['the command dump', '/commands/dump'],
+          ['the command watches_by_path', '/commands/watches_by_path'],
+          ['the command watches', '/commands/watches'],
+          ['the command watch_summary', '/commands/watch_summary'],
+          ['a page of sessions', '/api/v1/sessions?limit=1000'],
+          ['/api/v1/self, as zabra doctor asks', '/api/v1/self'],
+          ['the command snapshot', '/commands/snapshot'],
+        ] as const)
+          await test(what, () => read(adminPort!, path))
+        await test('a backup', () => backUp(adminPort!))
+      }
+      await holdSessions(
+        peer.servers,
+        { sessions, watches: WATCHES_EACH },
+        { sessionsOpen() {}, watchesSet: operate },
+      )
+      await client.close()
+    } finally {
+      await peer.stop()
+    }
+  },
+}
+
+/** Makes a backup and waits until it is there. */
+async function backUp(port: number): Promise<void> {
+  const ask = async () => {
+    const response = await fetch(`http://127.0.0.1:${port}/api/v1/backups`)
+    return (
+      (await response.json()) as {
+        targets: { onDuty: boolean; running: boolean; lastBackup: string | null; problem: string | null }[]
+      }
+    ).targets[0]!
+  }
+  while (!(await ask()).onDuty) await wait(200)
+  const before = (await ask()).lastBackup
+  await read(port, '/api/v1/backups', 'POST')
+  for (;;) {
+    const { lastBackup, running, problem } = await ask()
+    if (problem !== null) throw new Error(problem)
+    if (!running && lastBackup !== before) return
+    await wait(50)
+  }
+}
+
+export const operateCases: readonly Case[] = [cost, holds]
