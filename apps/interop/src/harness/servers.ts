@@ -42,6 +42,8 @@ export interface ServerOptions {
   readonly heapMiB?: number
   /** The locale of the server process; one with UTF-8 by default. */
   readonly locale?: string
+  /** Additional environment variables. */
+  readonly env?: Readonly<Record<string, string>>
 }
 
 const running = new Set<ChildProcess>()
@@ -168,6 +170,7 @@ export class Server {
       ...(chosen === undefined ? {} : { LC_ALL: chosen }),
       ...(heapMiB === undefined ? {} : { NODE_OPTIONS: `--max-old-space-size=${heapMiB}` }),
       ...(javaFlags === undefined || this.kind !== 'zabra' ? {} : { JVMFLAGS: javaFlags.join(' ') }),
+      ...this.#options.env,
     }
     const child = spawnOwned(program, args, { cwd: this.dataDir, env })
     this.#child = child
