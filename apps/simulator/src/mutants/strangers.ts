@@ -88,8 +88,8 @@ export const strangers: readonly ServerMutant[] = [
     changes: [
       {
         file: 'packages/server/src/ensemble/peer-addresses.ts',
-        find: 'if (!isEnabled || hosts.length === 0) return undefined',
-        replace: 'if (isEnabled || hosts.length >= 0) return undefined',
+        find: 'if (!isEnabled) return undefined',
+        replace: 'if (isEnabled) return undefined',
       },
     ],
   },
