@@ -32,7 +32,7 @@ async function fill(servers: readonly string[]): Promise<void> {
   const data = new Uint8Array(64)
   for (let first = 0; first < znodes; first += SIBLINGS) {
     const parent = `/soak/${first / SIBLINGS}`
-    await client.mkdirp(parent)
+    await client.createMissing([parent])
     for (let from = first; from < Math.min(first + SIBLINGS, znodes); from += BATCH) {
       const names = Array.from({ length: Math.min(BATCH, znodes - from) }, (_, index) => from + index)
       await client.multi(names.map((name) => ({ op: 'create', path: `${parent}/${name}`, data })))
