@@ -17,6 +17,8 @@ export interface EnsembleOptions {
   readonly config?: Readonly<Record<string, string | number>>
   /** Additional settings of one member. */
   readonly configOf?: (id: number, kind: Kind) => Readonly<Record<string, string | number>>
+  /** Additional environment variables of one member. */
+  readonly envOf?: (id: number) => Readonly<Record<string, string>>
   /** Ids of members that are observers. */
   readonly observers?: readonly number[]
   /** JVM flags; Zabra receives them as `JVMFLAGS`. */
@@ -159,7 +161,7 @@ export class Ensemble {
   async #start(id: number, port?: number): Promise<void> {
     const known = this.#members.get(id)
     if (known !== undefined) return known.start()
-    const { config, configOf, javaFlags } = this.#options
+    const { config, configOf, envOf, javaFlags } = this.#options
     const kind = this.kindOf(id)
     const dataDir = this.#folders.get(id) ?? join(scratch(`ensemble-${id}`), 'data')
     mkdirSync(dataDir, { recursive: true })
@@ -170,6 +172,7 @@ export class Ensemble {
       dataDir,
       ...(port === undefined ? {} : { port }),
       ...(javaFlags === undefined ? {} : { javaFlags }),
+      ...(envOf === undefined ? {} : { env: envOf(id) }),
       config: {
         tickTime: 400,
         initLimit: 25,

@@ -44,6 +44,8 @@ export interface ServerOptions {
   readonly env?: Readonly<Record<string, string>>
   /** The locale of the server process; one with UTF-8 by default. */
   readonly locale?: string
+  /** Additional environment variables. */
+  readonly env?: Readonly<Record<string, string>>
 }
 
 const running = new Set<ChildProcess>()
@@ -171,6 +173,7 @@ export class Server {
       ...(chosen === undefined ? {} : { LC_ALL: chosen }),
       ...(heapMiB === undefined ? {} : { NODE_OPTIONS: `--max-old-space-size=${heapMiB}` }),
       ...(javaFlags === undefined || this.kind !== 'zabra' ? {} : { JVMFLAGS: javaFlags.join(' ') }),
+      ...this.#options.env,
     }
     const child = spawnOwned(program, args, { cwd: this.dataDir, env })
     this.#child = child

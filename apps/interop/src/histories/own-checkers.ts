@@ -40,6 +40,7 @@ export async function readEvidence(ensemble: Ensemble, history: History): Promis
     healedAt: Infinity,
     silentSessions: new Set(),
     maxClockErrorMs: undefined,
+    maxEarlyEndMs: undefined,
     maxStalenessMs: undefined,
     unnamedServers: new Set(),
     diskWasFull: false,

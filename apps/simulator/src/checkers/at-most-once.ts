@@ -13,8 +13,8 @@ export const atMostOnce: Checker = {
     const wrong: string[] = []
     for (const [key, entries] of committed.byRequest) {
       const [first] = entries
-      // Servers end sessions with cxid 0.
-      if (entries.length < 2 || first!.logged.header.cxid === 0 || first!.logged.header.sessionId === 0n)
+      // Servers end sessions with cxid 0, and note their users with a negative one.
+      if (entries.length < 2 || first!.logged.header.cxid <= 0 || first!.logged.header.sessionId === 0n)
         continue
       wrong.push(
         `Request ${key} is in the history ${entries.length} times: ${entries.map(({ zxid }) => formatZxid(zxid)).join(', ')}`,

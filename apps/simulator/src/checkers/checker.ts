@@ -18,6 +18,8 @@ export interface Evidence {
   readonly silentSessions: ReadonlySet<string>
   /** How far wall clocks may differ from world time, in milliseconds; undefined when clocks jumped. */
   readonly maxClockErrorMs: number | undefined
+  /** How long before its timeout a client may learn that its session is over, in milliseconds; undefined where clocks run at other rates. */
+  readonly maxEarlyEndMs: number | undefined
   /** How old the state that a read shows may be, in milliseconds; undefined for no bound. */
   readonly maxStalenessMs: number | undefined
   /**

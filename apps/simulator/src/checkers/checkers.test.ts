@@ -302,6 +302,26 @@ describe('checkers', () => {
     ],
     ['a session that never ends', 'sessions', () => ({ silentSessions: new Set([session]) }), 'still exists'],
     [
+      'a session that its client learns to be over before its timeout',
+      'sessions',
+      (one: HistoryBuilder) => {
+        one.answer(get, 3, { err: 0 }, { invoked: 20 })
+        one.transactions.push(end(200, []))
+        one.history.events.push({ kind: 'ended', client: 'c', session, server: 's1', at: 900 })
+        return { maxClockErrorMs: undefined }
+      },
+      'was over at 900 ms, and had been answered a request of 20 ms',
+    ],
+    [
+      'a reconfiguration that replaces another configuration than it should',
+      'results',
+      (one: HistoryBuilder) => {
+        const reconfig = { op: 'reconfig', joining: '', leaving: '2' } as const
+        one.answer({ ...reconfig, from: 7 }, 4, { err: 0 })
+      },
+      'replaced the configuration 0x0, expected 0x7 to be in force',
+    ],
+    [
       'a notification without a watch',
       'watches',
       (one: HistoryBuilder) => {

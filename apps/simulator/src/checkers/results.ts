@@ -2,7 +2,8 @@ import { ErrorCode, errorName, nameOf, parentOf, Perms } from '@zabra/protocol'
 import { allows, storedAcl, type AclKind } from '../history/acl.ts'
 import type { TreeModel, NodeState } from '../history/model.ts'
 import { QUOTA_PATH, QuotaUsage } from '../history/quota.ts'
-import { hasZxid, type Operation, type MultiPart, type Result } from '../history/records.ts'
+import { readMembers } from '../simulation/membership.ts'
+import { formatZxid, hasZxid, type Operation, type MultiPart, type Result } from '../history/records.ts'
 import type { Checker } from './checker.ts'
 import { highestAcknowledgedBefore } from './highest-acknowledged.ts'
 import { describeOperation } from './describe-operation.ts'
@@ -32,6 +33,7 @@ function problemsOf(operation: Operation, model: TreeModel): string[] {
   const { request, result, zxid, user } = operation
   if (request.op === 'multi') return multiProblems(operation, request.parts, model)
   const problems: (string | undefined)[] = []
+  if (request.op === 'reconfig') problems.push(outdatedProblem(operation, model))
   if (request.op === 'setAcl') problems.push(aclProblem(operation, model))
   else if (request.op === 'create' || request.op === 'delete' || request.op === 'set') {
     problems.push(new View(model, zxid - 1, user).carryOut(request, result))
@@ -101,6 +103,17 @@ function aclProblem({ request, result, zxid, user }: Operation, model: TreeModel
     return `was answered with version ${result.stat?.aversion} of the access list, expected ${node!.stat.aversion + 1}`
   const now = model.stateAt(path, zxid)?.acl.join()
   return now === kept!.join() ? undefined : `left the access list [${now}], expected [${kept!.join()}]`
+}
+
+/** Checks that a reconfiguration was based on the configuration in force. */
+function outdatedProblem({ request, result, zxid }: Operation, model: TreeModel): string | undefined {
+  if (request.op !== 'reconfig' || result.err !== 0 || request.from === -1) return undefined
+  const { version } = readMembers(model.stateAt('/zookeeper/config', zxid - 1)?.data ?? '')
+  // The first leader names the initial configuration after its epoch.
+  const isInitial = version === 0 && request.from % 2 ** 32 === 0
+  return version === request.from || isInitial
+    ? undefined
+    : `replaced the configuration ${formatZxid(version)}, expected ${formatZxid(request.from)} to be in force`
 }
 
 function multiProblems(operation: Operation, parts: readonly MultiPart[], model: TreeModel): string[] {

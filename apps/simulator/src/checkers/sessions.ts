@@ -13,6 +13,7 @@ export const sessions: Checker = {
       ...issuedOnce(evidence),
       ...endedForEver(evidence),
       ...neverEarly(evidence),
+      ...neverRefusedEarly(evidence),
       ...alwaysGone(evidence),
     ]
   },
@@ -72,6 +73,33 @@ function neverEarly({ history, committed, maxClockErrorMs }: Evidence): string[]
     if (endedAt + maxClockErrorMs + ROUNDING_MS < last + timeout)
       wrong.push(
         `Session ${id} with a timeout of ${timeout} ms was ended at ${formatZxid(ended)}, ${endedAt.toFixed(0)} ms, and had been answered a request of ${last.toFixed(0)} ms`,
+      )
+  }
+  return wrong
+}
+
+/**
+ * Checks the same by the clock of the world, also where wall clocks jump: a client learns that its session is over only when its
+ * last answered request is older than the timeout.
+ */
+function neverRefusedEarly({ history, committed, maxEarlyEndMs }: Evidence): string[] {
+  if (maxEarlyEndMs === undefined) return []
+  const contacts = contactsOf(history.operations)
+  const closed = new Set<string>()
+  for (const { request, session } of history.operations) if (request.op === 'close') closed.add(session)
+  const timeouts = new Map<string, number>()
+  const wrong: string[] = []
+  for (const arrival of history.events) {
+    const { session } = arrival
+    if (arrival.kind === 'attached') timeouts.set(session, arrival.timeoutMs)
+    const timeout = timeouts.get(session)
+    // A local session ends with its server.
+    if (arrival.kind !== 'ended' || timeout === undefined || closed.has(session)) continue
+    if (!committed.model.sessions.has(session)) continue
+    const last = contacts.get(session)?.findLast((at) => at <= arrival.at) ?? 0
+    if (arrival.at + maxEarlyEndMs + ROUNDING_MS < last + timeout)
+      wrong.push(
+        `Session ${session} with a timeout of ${timeout} ms was over at ${arrival.at.toFixed(0)} ms, and had been answered a request of ${last.toFixed(0)} ms`,
       )
   }
   return wrong

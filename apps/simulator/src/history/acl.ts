@@ -1,10 +1,18 @@
 import { Perms, type ACL } from '@zabra/protocol'
 
-/** Users and the digests of their passwords, as servers store them. */
-const DIGESTS: Readonly<Record<string, string>> = {
-  ann: 'ann:RYbu6l5aZwqon8VWmkcGvezdzfc=',
-  ben: 'ben:9CERRgyUxG6CCoSgZ/pbb0APlOE=',
+/** The identities of users, as servers store them: those with digests authenticate, the others log in by SASL. */
+const IDENTITIES: Readonly<Record<string, string>> = {
+  ann: 'digest:ann:RYbu6l5aZwqon8VWmkcGvezdzfc=',
+  ben: 'digest:ben:9CERRgyUxG6CCoSgZ/pbb0APlOE=',
+  sam: 'sasl:sam',
+  sue: 'sasl:sue',
 }
+
+/** Users that log in by SASL. */
+export const SASL_USERS: readonly string[] = ['sam', 'sue']
+export const isSaslUser = (user: string): boolean => SASL_USERS.includes(user)
+/** The passwords of the users that log in by SASL. */
+export const PASSWORDS: Readonly<Record<string, string>> = { sam: 'pw', sue: 'pw', eve: 'pw' }
 
 /** Returns the credentials that authenticate a user: name and password. */
 export const credentialsOf = (user: string): string => `${user}:pw`
@@ -18,12 +26,14 @@ export type AclKind = 'open' | 'mine' | 'readable' | 'ann' | 'nobody'
 const entry = (perms: number, scheme: string, id: string): ACL => ({ perms, id: { scheme, id } })
 const anyone = (perms: number): ACL => entry(perms, 'world', 'anyone')
 
+const digestOf = (user: string): string => IDENTITIES[user]!.slice('digest:'.length)
+
 const lists: Readonly<Record<AclKind, readonly ACL[]>> = {
   open: [anyone(Perms.ALL)],
   mine: [entry(Perms.ALL, 'auth', '')],
   readable: [anyone(Perms.READ), entry(Perms.ALL, 'auth', '')],
-  ann: [entry(Perms.ALL, 'digest', DIGESTS['ann']!)],
-  nobody: [entry(Perms.READ, 'digest', DIGESTS['ben']!), entry(Perms.CREATE | Perms.ADMIN, 'auth', '')],
+  ann: [entry(Perms.ALL, 'digest', digestOf('ann'))],
+  nobody: [entry(Perms.READ, 'digest', digestOf('ben')), entry(Perms.CREATE | Perms.ADMIN, 'auth', '')],
 }
 
 /** Returns the list as a client sends it. */
@@ -34,12 +44,12 @@ export const aclOf = (kind: AclKind): readonly ACL[] => lists[kind]
  * stands for no identity of an unauthenticated client.
  */
 export function storedAcl(kind: AclKind, user: string): readonly string[] | undefined {
-  const digest = DIGESTS[user]
+  const identity = IDENTITIES[user]
   const kept: string[] = []
   for (const { perms, id } of lists[kind]) {
     if (id.scheme !== 'auth') kept.push(`${perms} ${id.scheme}:${id.id}`)
-    else if (digest === undefined) return undefined
-    else kept.push(`${perms} digest:${digest}`)
+    else if (identity === undefined) return undefined
+    else kept.push(`${perms} ${identity}`)
   }
   return kept
 }
@@ -54,7 +64,7 @@ export function allows(acl: readonly string[], wanted: number, user: string): bo
     const space = one.indexOf(' ')
     if ((Number(one.slice(0, space)) & wanted) === 0) return false
     const id = one.slice(space + 1)
-    return id === 'world:anyone' || (user in DIGESTS && id === `digest:${DIGESTS[user]}`)
+    return id === 'world:anyone' || (user in IDENTITIES && id === IDENTITIES[user])
   })
 }
 

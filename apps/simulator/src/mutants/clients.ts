@@ -230,6 +230,36 @@ export const clients: readonly ServerMutant[] = [
       ],
     ],
   ),
+  mutant(
+    'expiry-by-wall-clock',
+    'Sessions expire by the wall clock, which an administrator moves.',
+    { servers: 1 },
+    [
+      [
+        'connections/session-expiry.ts',
+        'const now = clock.monotonic()\n    this.#close(localSessions',
+        'const now = clock.wall() - 1_700_000_000_000\n    this.#close(localSessions',
+      ],
+    ],
+  ),
+  mutant(
+    'session-of-anyone',
+    'A client with the password of a session resumes it, whoever it belongs to.',
+    { servers: 3, with: 'logins' },
+    [
+      [
+        'connections/session-users.ts',
+        'return proof === undefined || passwords.isUserOf(id, proof, user)',
+        'return proof === undefined || passwords.isUserOf(id, proof, user) || user.length > 0',
+      ],
+    ],
+  ),
+  mutant(
+    'login-confirmed-early',
+    'A login is confirmed before the leader has revalidated the session, so that the requests behind it wait for that.',
+    { servers: 3, with: 'logins' },
+    [['connections/client-connection.ts', 'this.#isRevalidating = true\n', 'this.#isRevalidating = false\n']],
+  ),
   mutant('quota-usage-not-lowered', 'Deletions do not lower the usage of a quota.', { servers: 1 }, [
     ['core/tree/quotas.ts', 'this.#add(path, -1, -bytes)', ''],
   ]),

@@ -306,6 +306,54 @@ export const replication: readonly ServerMutant[] = [
       'if (logged === undefined || zxid % 100 === 50) return undefined\n    const { header, txn } = logged\n    if (appliesInSteps',
     ],
   ]),
+  mutant(
+    'reconfig-version-ignored',
+    'A leader accepts the change of a configuration that is not in force any more.',
+    { servers: 3 },
+    [
+      [
+        'ensemble/reconfigure.ts',
+        'request.curConfigId !== BigInt(lastSeen.version)',
+        'request.curConfigId > BigInt(lastSeen.version)',
+      ],
+    ],
+  ),
+  mutant(
+    'packets-dropped',
+    'A leader drops what it cannot queue for a member, instead of disconnecting the member.',
+    { servers: 3 },
+    [
+      [
+        'ensemble/peer-connection.ts',
+        'return this.fail(`${this.unsentBytes} bytes are not read by it`)',
+        '{ this.#out.take(); return }',
+      ],
+    ],
+  ),
+  mutant(
+    'oracle-not-asked',
+    'The last one of two voters goes on alone, whatever the oracle says.',
+    { servers: 3, with: 'oracle' },
+    [
+      [
+        'core/zab/commit-tracker.ts',
+        'return verifier.canAskOracle && this.#oracleAllows && !this.#learners.hasParticipants',
+        'return verifier.canAskOracle && (this.#oracleAllows || this.#epoch >= 0) && !this.#learners.hasParticipants',
+      ],
+    ],
+  ),
+  mutant(
+    'oracle-asked-once',
+    'A leader that its oracle has once let lead alone goes on when the oracle takes that back.',
+    { servers: 3, with: 'oracle' },
+    [
+      [
+        'core/zab/commit-tracker.ts',
+        'this.#oracleAllows = canLeadAlone',
+        'this.#oracleAllows ||= canLeadAlone',
+      ],
+    ],
+  ),
   mutant('never-ready', 'A learner never says that it is ready.', { servers: 3 }, [
     ['ensemble/learner-role.ts', 'const isHeard = silentMs <= limitMs', 'const isHeard = silentMs < 0'],
   ]),

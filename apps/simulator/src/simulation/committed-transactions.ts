@@ -21,7 +21,7 @@ export function committedTransactions(
   for (const [zxid, distinct] of votes) {
     const [logged, servers] = [...distinct].sort(([, a], [, b]) => b.size - a.size)[0]!
     const deciders = wire?.configurations.decidingVoters(zxid) ?? []
-    const isDecided = deciders.every(({ isQuorum }) => isQuorum((id) => servers.has(id)))
+    const isDecided = deciders.every((one) => wire!.isDecided(one, zxid, (id) => servers.has(id)))
     if (isDecided || wire?.committed.has(zxid) === true) result.push(logged)
   }
   return result

@@ -10,7 +10,10 @@ import {
 } from '@zabra/testing'
 import type { Recorder } from '../strangers/recorder.ts'
 import { Stranger } from '../strangers/stranger.ts'
+import type { SessionClient } from '../workload/session-client.ts'
+import { READ_WITHIN_MS, type OracleFile } from './oracle-file.ts'
 import type { Operator } from './operator.ts'
+import { steal } from './thief.ts'
 import type { Fault } from './fault.ts'
 import { DATA_DIR } from './settings.ts'
 
@@ -18,11 +21,18 @@ import { DATA_DIR } from './settings.ts'
 export interface FaultTargets {
   readonly world: SimulatedWorld
   readonly servers: readonly SimulatedServer[]
-  readonly workers: readonly Pick<Worker, 'host' | 'isReadOnly' | 'start'>[]
+  readonly workers: readonly (Pick<Worker, 'host' | 'isReadOnly' | 'start'> & {
+    /** A raw client, whose session may be stolen. */
+    readonly client?: Pick<SessionClient, 'ownedTicket' | 'session'>
+  })[]
   /** Changes the membership; undefined for a standalone server. */
   readonly operator: Operator | undefined
   /** Returns the host of the current leader, as far as the quorum traffic shows. */
   readonly leader: () => HostState | undefined
+  /** What the oracle says; undefined without one. */
+  readonly oracle: OracleFile | undefined
+  /** Reports that a server has served a session of a user to another client. */
+  readonly onStolen: (what: string) => void
   /** What servers send each other; undefined for a standalone server. */
   readonly recorder: Recorder | undefined
   /** Whether servers that no configuration names may follow. */
@@ -41,6 +51,7 @@ export class FaultInjector {
   #admin: Host | undefined
   readonly #usualSync = new Map<Host, number>()
   readonly #strangers: Stranger[] = []
+  #thieves = 0
 
   constructor(scene: FaultTargets) {
     this.#targets = scene
@@ -57,8 +68,9 @@ export class FaultInjector {
   /** Ends all faults: servers run, links are healed, disks work. */
   heal(): void {
     this.#isHealed = true
-    const { world, servers, workers, operator } = this.#targets
+    const { world, servers, workers, operator, oracle } = this.#targets
     operator?.stop()
+    oracle?.forbid()
     for (const stranger of this.#strangers) stranger.stop()
     world.network.heal()
     for (const { host } of [...servers, ...workers]) host.resume()
@@ -75,7 +87,7 @@ export class FaultInjector {
 
   #inject(fault: Fault): void {
     const { world } = this.#targets
-    this.counts[fault.kind] = (this.counts[fault.kind] ?? 0) + 1
+    this.#count(fault.kind)
     world.trace(undefined, 'fault', JSON.stringify(fault))
     const undo = this.#begin(fault)
     if (undo === undefined) return
@@ -138,6 +150,11 @@ export class FaultInjector {
         return this.#client(fault.kind, fault.client, fault.server)
       case 'stranger':
         return this.#startStranger(fault)
+      case 'alone':
+        return this.#leaveAlone(this.#server(fault.server))
+      case 'thief':
+        this.#startThief(fault)
+        return undefined
       case 'laterEpoch': {
         const server = this.#server(fault.server)
         server.crash('power')
@@ -149,6 +166,7 @@ export class FaultInjector {
       case 'observe':
       case 'wipe':
       case 'renew':
+      case 'outdated':
         this.#targets.operator?.request({ ...fault, kind: fault.kind, server: this.#server(fault.server) })
         return undefined
       case 'isolate':
@@ -160,6 +178,43 @@ export class FaultInjector {
       case 'resetPeers':
         return this.#network(fault)
     }
+  }
+
+  /** Kills the other voter of two and lets the survivor lead alone. */
+  #leaveAlone(other: SimulatedServer): () => void {
+    const { world, oracle } = this.#targets
+    other.crash('kill')
+    oracle?.allow()
+    return () => {
+      const survivor = oracle?.survivor.server
+      if (survivor?.serving === true && survivor.role === 'leading' && !other.isUp) this.#count('led alone')
+      oracle?.forbid()
+      world.schedule(READ_WITHIN_MS, undefined, 'fault ends', () => {
+        if (!this.#isHealed) other.start()
+      })
+    }
+  }
+
+  #startThief({ client, server, logsIn }: Extract<Fault, { kind: 'thief' }>): void {
+    const { world, workers, onStolen } = this.#targets
+    const victim = workers[client]
+    const ticket = victim?.client?.ownedTicket
+    if (ticket === undefined) return
+    const { session } = victim!.client!
+    const name = `thief${this.#thieves++}`
+    const { address } = this.#server(server)
+    void steal({
+      world,
+      prng: world.prng.fork(name),
+      name,
+      server: address,
+      ticket,
+      user: logsIn ? 'eve' : undefined,
+      onAnswer: (isServed) => {
+        if (!isServed) return this.#count('thieves refused')
+        onStolen(`${address.name} served session ${session} of ${victim!.host.name} to ${name}`)
+      },
+    })
   }
 
   #startStranger({ from, server, seed }: Extract<Fault, { kind: 'stranger' }>): (() => void) | undefined {
@@ -194,7 +249,7 @@ export class FaultInjector {
     if (server === undefined) return
     world.schedule(afterMs, undefined, 'fault', () => {
       if (this.#isHealed) return
-      this.counts['reconfigurations interrupted'] = (this.counts['reconfigurations interrupted'] ?? 0) + 1
+      this.#count('reconfigurations interrupted')
       const kind = how === 'reset' ? 'resetPeers' : how
       this.#inject({ kind, server: server.id, at: world.now, forMs })
     })
@@ -206,7 +261,7 @@ export class FaultInjector {
     void server.server?.close().then(() => {
       if (server.host.current !== incarnation) return
       server.crash('kill')
-      this.counts['clean shutdowns'] = (this.counts['clean shutdowns'] ?? 0) + 1
+      this.#count('clean shutdowns')
       this.#targets.world.schedule(forMs, undefined, 'fault ends', () => server.start())
     })
   }
@@ -354,6 +409,10 @@ export class FaultInjector {
     return () => {
       for (const [a, b] of ways) network.healLink(a, b)
     }
+  }
+
+  #count(what: string): void {
+    this.counts[what] = (this.counts[what] ?? 0) + 1
   }
 
   #server(id: number): SimulatedServer {

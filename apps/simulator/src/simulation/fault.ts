@@ -39,6 +39,13 @@ export type Fault = { readonly at: number; readonly forMs: number } & (
    * Power cut of a server that had accepted epochs `by` later, in which no server led: candidates stored them and failed.
    */
   | { readonly kind: 'laterEpoch'; readonly server: number; readonly by: number }
+  /**
+   * The other voter of two is killed, and the oracle lets the survivor lead alone. The other one starts only after the
+   * survivor has read that it may not any more.
+   */
+  | { readonly kind: 'alone'; readonly server: number }
+  /** A program with the id and the password of a client's session resumes it, with the login of another user or none. */
+  | { readonly kind: 'thief'; readonly client: number; readonly server: number; readonly logsIn: boolean }
   /** The leader that proposes the next reconfiguration is interrupted `afterMs` later. */
   | { readonly kind: 'interruptReconfig'; readonly how: Interruption; readonly afterMs: number }
 )
@@ -48,9 +55,10 @@ export type Interruption = 'reset' | 'isolate' | 'kill' | 'powerCut'
 
 /**
  * Membership changes, one after the other: a server leaves, becomes a voter or an observer, gets an empty disk while it
- * does not vote (`wipe`), or leaves, gets an empty disk and rejoins in its old role (`renew`).
+ * does not vote (`wipe`), or leaves, gets an empty disk and rejoins in its old role (`renew`). With `outdated` it should
+ * leave a configuration that is no longer in force, which the leader refuses.
  */
-export type MembershipChange = 'leave' | 'vote' | 'observe' | 'wipe' | 'renew'
+export type MembershipChange = 'leave' | 'vote' | 'observe' | 'wipe' | 'renew' | 'outdated'
 
 export const MEMBERSHIP_CHANGES: ReadonlySet<string> = new Set<MembershipChange>([
   'leave',
@@ -58,4 +66,5 @@ export const MEMBERSHIP_CHANGES: ReadonlySet<string> = new Set<MembershipChange>
   'observe',
   'wipe',
   'renew',
+  'outdated',
 ])

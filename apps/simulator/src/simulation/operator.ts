@@ -91,6 +91,8 @@ export class Operator {
         return this.#become(server.id, 'participant')
       case 'observe':
         return this.#become(server.id, 'observer')
+      case 'outdated':
+        return this.#leaveOutdated(server.id)
       case 'wipe': {
         const seen = await this.#readConfiguration()
         const silent = [server, ...this.#servers].find(({ id }) => !seen.voters.has(id))
@@ -120,6 +122,16 @@ export class Operator {
       await this.#pause(PAUSE_MS)
     }
     return false
+  }
+
+  /** Requests a change of the configuration before the one in force. Returns whether it was refused for that. */
+  async #leaveOutdated(id: number): Promise<boolean> {
+    const { version, roles } = await this.#readConfiguration()
+    const change = this.#change(id, undefined, roles)
+    this.#isCertain = false
+    const { result } = await this.#ask({ op: 'reconfig', ...change, from: version - 1 })
+    this.#isCertain = result.err === ErrorCode.BADVERSION
+    return this.#isCertain
   }
 
   #change(

@@ -113,3 +113,37 @@ it('the strangers of a run have the address of at most one server, which is no q
     for (const id of known) expect(2 * groups!.weights[id - 1]!, `seed ${seed}`).toBeLessThanOrEqual(total)
   }
 })
+
+it('the oracle of an ensemble lets the same one of its two voters lead alone each time', () => {
+  for (let seed = 0; seed < 30; seed++) {
+    const plan = drawPlan(seed, { servers: 3, minutes: 0.1, features: ['oracle'] })
+    // Groups and an oracle exclude each other.
+    if (plan.groups !== undefined) continue
+    const others = plan.faults.flatMap((fault) => (fault.kind === 'alone' ? [fault.server] : []))
+    expect(new Set(others).size, `seed ${seed}`).toBe(1)
+    expect(new Set([plan.oracle, others[0], plan.observers[0]]).size, `seed ${seed}`).toBe(3)
+    expect(
+      plan.faults.some(({ kind }) => MEMBERSHIP_CHANGES.has(kind)),
+      `seed ${seed}`,
+    ).toBe(false)
+  }
+})
+
+it('thieves try to resume sessions of clients that log in, where servers can store the users of sessions', () => {
+  const plans = Array.from({ length: 60 }, (_, seed) =>
+    drawPlan(seed, { servers: 3, minutes: 0.1, features: ['logins'] }),
+  )
+  let thieves = 0
+  for (const { seed, clients, faults, nonMembers } of plans)
+    for (const fault of faults) {
+      if (fault.kind !== 'thief') continue
+      thieves++
+      expect(clients[fault.client]!.user, `seed ${seed}`).toMatch(/sam|sue/)
+      expect(nonMembers, `seed ${seed}`).toEqual([])
+      expect(
+        faults.some(({ kind }) => kind === 'fullDisk'),
+        `seed ${seed}`,
+      ).toBe(false)
+    }
+  expect(thieves).toBeGreaterThan(60)
+})

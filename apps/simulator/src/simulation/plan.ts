@@ -1,6 +1,7 @@
 import { type NetworkConditions, Prng } from '@zabra/testing'
 import { drawParticipantFaults, drawParticipants, type ParticipantPlan } from '../participants/plan.ts'
-import type { Fault } from './fault.ts'
+import { isSaslUser, SASL_USERS } from '../history/acl.ts'
+import { MEMBERSHIP_CHANGES, type Fault } from './fault.ts'
 
 /** What a raw client may do. */
 export type ClientOperation = keyof ReturnType<typeof drawWeights> | 'largeTree'
@@ -34,10 +35,19 @@ export interface DrawnSettings {
   readonly snapshotSizeFactor: number
   /** Whether sessions are local until they create an ephemeral node. Ensembles only. */
   readonly localSessions: boolean
+  /** The most bytes that leaders queue for a member that does not read them. */
+  readonly maxUnsentBytes: number
 }
 
 /** An optional feature of an ensemble, drawn from the seed unless it is requested. */
-export type Feature = 'groups' | 'read-only' | 'observer-masters' | 'strangers' | 'large-tree'
+export type Feature =
+  | 'groups'
+  | 'read-only'
+  | 'observer-masters'
+  | 'strangers'
+  | 'large-tree'
+  | 'oracle'
+  | 'logins'
 
 export const FEATURES: readonly Feature[] = [
   'groups',
@@ -45,6 +55,8 @@ export const FEATURES: readonly Feature[] = [
   'observer-masters',
   'strangers',
   'large-tree',
+  'oracle',
+  'logins',
 ]
 
 /** Probability that a seed draws a feature. */
@@ -75,6 +87,10 @@ export interface Plan {
   readonly observerMasters?: boolean
   /** Whether the tree has 10,000 more znodes, which clients list, count and change. */
   readonly largeTree?: boolean
+  /** The server of an ensemble with two voters whose oracle may let it lead alone. */
+  readonly oracle?: number
+  /** Whether some clients log in by SASL, and thieves try to resume their sessions. */
+  readonly logins?: boolean
   /** How long clients and faults are active, in milliseconds of world time. */
   readonly loadMs: number
   readonly clients: readonly ClientPlan[]
@@ -111,13 +127,17 @@ export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
   const wishedMs = (options.minutes ?? 1 / 6) * 60_000
   const loadMs = readOnly ? Math.max(wishedMs, NO_QUORUM_MS + 2000) : wishedMs
   const largeTree = has('large-tree')
+  const logins = has('logins')
   const clients = Array.from({ length: prng.integer(2, 6) }, () =>
-    drawClient(prng.fork(`client ${prng.below(1e9)}`), largeTree),
+    drawClient(prng.fork(`client ${prng.below(1e9)}`), largeTree, logins),
   )
   const deposals = drawStaleLeaders(prng.fork('deposals'), servers, loadMs)
   const harsh = prng.chance(0.3)
   const observerMasters = servers >= 3 && has('observer-masters')
-  const drawn = drawEnsemble(prng.fork('ensemble'), servers, loadMs)
+  const groups = servers >= 3 && has('groups') ? drawGroups(prng.fork('layout'), servers) : undefined
+  const oracle =
+    servers === 3 && groups === undefined && has('oracle') ? drawOracle(prng.fork('two'), loadMs) : undefined
+  const drawn = oracle?.ensemble ?? drawEnsemble(prng.fork('ensemble'), servers, loadMs)
   const ensemble = observerMasters ? withObservers(prng.fork('observers'), servers, drawn) : drawn
   const auditors = deposals.length > 0 ? [AUDITOR, AUDITOR, AUDITOR] : []
   const all = [
@@ -126,8 +146,20 @@ export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
     ...(readOnly ? [READ_ONLY_CLIENT, READ_ONLY_CLIENT, READ_ONLY_CLIENT] : []),
   ]
   const participants = drawParticipants(prng.fork('participants'))
-  const groups = servers >= 3 && has('groups') ? drawGroups(prng.fork('layout'), servers) : undefined
   const place = { from: all.length, count: participants.length, servers, loadMs }
+  const faults = [
+    ...drawFaults(prng.fork('faults'), servers, clients.length, loadMs),
+    ...deposals,
+    ...ensemble.changes,
+    ...(readOnly ? drawQuorumLoss(prng.fork('lonely'), servers, loadMs) : []),
+    ...drawParticipantFaults(prng.fork('participant faults'), place),
+    ...(servers > 1 && has('strangers') ? drawStrangers(prng.fork('strange'), groups, servers, loadMs) : []),
+    ...drawLaterEpochs(prng.fork('later epochs'), servers, loadMs),
+    ...(oracle?.faults ?? []),
+  ]
+  const notesUsers =
+    ensemble.outsiders.length === 0 &&
+    !faults.some(({ kind }) => kind === 'fullDisk' || MEMBERSHIP_CHANGES.has(kind))
   return {
     seed,
     servers,
@@ -137,19 +169,15 @@ export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
     ...(readOnly ? { readOnly } : {}),
     ...(observerMasters ? { observerMasters } : {}),
     ...(largeTree ? { largeTree } : {}),
+    ...(oracle === undefined ? {} : { oracle: oracle.survivor }),
+    ...(logins ? { logins } : {}),
     loadMs,
     clients: all,
     participants,
     faults: [
-      ...drawFaults(prng.fork('faults'), servers, clients.length, loadMs),
-      ...deposals,
-      ...ensemble.changes,
-      ...(readOnly ? drawQuorumLoss(prng.fork('lonely'), servers, loadMs) : []),
-      ...drawParticipantFaults(prng.fork('participant faults'), place),
-      ...(servers > 1 && has('strangers')
-        ? drawStrangers(prng.fork('strange'), groups, servers, loadMs)
-        : []),
-      ...drawLaterEpochs(prng.fork('later epochs'), servers, loadMs),
+      ...faults,
+      // Where the user of a session cannot be stored, nothing protects the session.
+      ...(logins && notesUsers ? drawThieves(prng.fork('thieves'), clients, servers, loadMs) : []),
     ],
     network: {
       delayMs: prng.pick([0.05, 0.2, 2]),
@@ -175,17 +203,21 @@ export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
       truncateFromBytes: prng.pick([0, 0, 1 << 20]),
       snapshotSizeFactor: prng.pick([0.33, 0, -1]),
       localSessions: servers > 1 && prng.fork('local sessions').chance(0.25),
+      maxUnsentBytes: largeTree ? 8 << 20 : prng.fork('unsent').pick([32 << 10, 64 << 10, 128 << 20]),
     },
   }
 }
 
-function drawClient(prng: Prng, largeTree: boolean): ClientPlan {
+function drawClient(prng: Prng, largeTree: boolean, logins: boolean): ClientPlan {
   return {
     timeoutMs: prng.pick([1500, 3000, 6000]),
     thinkMs: prng.pick([5, 15, 40, 120]),
     burst: prng.pick([1, 1, 4, 12]),
     watchRate: prng.pick([0, 0.3, 0.8]),
-    user: prng.pick(['', 'ann', 'ben']),
+    user:
+      logins && prng.fork('login').chance(0.6)
+        ? prng.fork('login user').pick(SASL_USERS)
+        : prng.pick(['', 'ann', 'ben']),
     weights: { ...drawWeights(prng), largeTree: largeTree ? 0.3 : 0 },
   }
 }
@@ -306,6 +338,35 @@ function drawStrangers(prng: Prng, groups: GroupsPlan | undefined, servers: numb
   )
 }
 
+/**
+ * Draws an ensemble of two voters and an observer. Only one of the voters ever leads without the other one, as the oracle says:
+ * with two of them, the one that was alone last would have to be the next one too, which no oracle knows.
+ */
+function drawOracle(
+  prng: Prng,
+  loadMs: number,
+): { survivor: number; ensemble: EnsemblePlan; faults: Fault[] } {
+  const [survivor, other, observer] = prng.shuffled(range(3)) as [number, number, number]
+  const faults: Fault[] = []
+  for (let at = prng.between(100, 1000); at < loadMs; at += prng.between(4000, 9000))
+    faults.push({ kind: 'alone', server: other, at, forMs: prng.pick([500, 1500, 3000]) })
+  return { survivor, ensemble: { observers: [observer], outsiders: [], changes: [] }, faults }
+}
+
+/** Draws attempts to take over the sessions of clients that log in. */
+function drawThieves(prng: Prng, clients: readonly ClientPlan[], servers: number, loadMs: number): Fault[] {
+  const victims = clients.flatMap(({ user }, client) => (isSaslUser(user) ? [client] : []))
+  if (victims.length === 0) return []
+  return Array.from({ length: prng.integer(4, 12) }, () => ({
+    kind: 'thief',
+    client: prng.pick(victims),
+    server: prng.integer(1, servers),
+    logsIn: prng.chance(0.5),
+    at: prng.between(200, loadMs),
+    forMs: 1000,
+  }))
+}
+
 /** In some runs, draws servers that have accepted epochs in which no server led. */
 function drawLaterEpochs(prng: Prng, servers: number, loadMs: number): Fault[] {
   if (servers < 3 || !prng.chance(0.2)) return []
@@ -351,7 +412,12 @@ function drawEnsemble(prng: Prng, servers: number, loadMs: number): EnsemblePlan
       forMs: prng.pick([50, 1000]),
     })
   }
-  return { observers, outsiders, changes: [...changes, ...drawInterruptions(prng.fork('half'), changes)] }
+  const outdated = prng.fork('outdated')
+  const refused = changes
+    .filter(() => outdated.chance(0.3))
+    .map(({ at }): Fault => ({ kind: 'outdated', server: outdated.pick(ids), at: at + 1, forMs: 0 }))
+  const interruptions = drawInterruptions(prng.fork('half'), changes)
+  return { observers, outsiders, changes: [...changes, ...interruptions, ...refused] }
 }
 
 /** Layouts in which quorums differ from majorities: a majority may not be a quorum, or a minority may be one. */

@@ -3,6 +3,7 @@ import type { HostState, SimulatedConnection, SimulatedWorld } from '@zabra/test
 import { OpCode } from '@zabra/protocol'
 import { DurableLog } from './durable-log.ts'
 import { ConfigurationHistory, readMembers, type VoterSet } from './membership.ts'
+import type { OracleFile } from './oracle-file.ts'
 import { OBSERVER_PORT, ObserverMonitor } from './observer-monitor.ts'
 import { PacketType, QuorumPacketParser, type QuorumPacket } from './quorum-packet-parser.ts'
 
@@ -52,6 +53,7 @@ export class QuorumMonitor {
   /** The version of the configuration with which the leader of an epoch began. */
   readonly #shown = new Map<number, number>()
   readonly #world: SimulatedWorld
+  readonly #oracle: OracleFile | undefined
   readonly #streams = new Map<SimulatedConnection, QuorumPacketParser>()
   /** The epoch offered to a learner, by the learner's side of the connection. */
   readonly #offered = new WeakMap<SimulatedConnection, number>()
@@ -61,8 +63,9 @@ export class QuorumMonitor {
   readonly #reach = new Map<HostState, number>()
 
   /** `voters` are the initial ones. Server hosts are named `s` and a number. */
-  constructor(world: SimulatedWorld, voters: VoterSet) {
+  constructor(world: SimulatedWorld, voters: VoterSet, oracle?: OracleFile) {
     this.#world = world
+    this.#oracle = oracle
     this.configurations = new ConfigurationHistory(voters)
     world.network.tap = (from, bytes) => this.#receive(from, bytes)
   }
@@ -209,10 +212,10 @@ export class QuorumMonitor {
    */
   #checkCommit({ leader }: LearnerChannel, zxid: number): void {
     if (this.committed.has(zxid)) return
-    for (const { voters, isQuorum } of this.configurations.decidingVoters(zxid))
-      if (!isQuorum((id) => this.#everHad(id, zxid)))
+    for (const one of this.configurations.decidingVoters(zxid))
+      if (!this.isDecided(one, zxid, (id) => this.#everHad(id, zxid)))
         this.#report(
-          `${leader.name} committed ${formatZxid(zxid)}, which is not on the disks of a quorum of ${[...voters].join(', ')}`,
+          `${leader.name} committed ${formatZxid(zxid)}, which is not on the disks of a quorum of ${[...one.voters].join(', ')}`,
         )
     this.#commit(zxid)
   }
@@ -243,13 +246,11 @@ export class QuorumMonitor {
     const before = this.configurations.decidingVoters(epoch * 2 ** 32)
     this.configurations.commit(this.#shown.get(epoch) ?? -1)
     if (epoch < this.#epoch) return
-    for (const { voters, isQuorum } of new Set([
-      ...before,
-      ...this.configurations.decidingVoters(epoch * 2 ** 32),
-    ]))
-      if (!isQuorum((id) => (this.#diskOf(id)?.highestEpochIn('currentEpoch') ?? 0) >= epoch))
+    const hasEpoch = (id: number): boolean => (this.#diskOf(id)?.highestEpochIn('currentEpoch') ?? 0) >= epoch
+    for (const one of new Set([...before, ...this.configurations.decidingVoters(epoch * 2 ** 32)]))
+      if (!this.isDecided(one, epoch * 2 ** 32, hasEpoch))
         this.#report(
-          `${leader.name} leads epoch ${epoch}, which is not on the disks of a quorum of ${[...voters].join(', ')}`,
+          `${leader.name} leads epoch ${epoch}, which is not on the disks of a quorum of ${[...one.voters].join(', ')}`,
         )
   }
 
@@ -259,7 +260,12 @@ export class QuorumMonitor {
    */
   #isOnDisks(zxid: number): boolean {
     const deciders = this.configurations.decidingVoters(zxid)
-    return deciders.every(({ isQuorum }) => isQuorum((id) => this.#everHad(id, zxid)))
+    return deciders.every((one) => this.isDecided(one, zxid, (id) => this.#everHad(id, zxid)))
+  }
+
+  /** Returns whether the servers with `has` decide about a transaction: a quorum, or the one that the oracle lets lead alone. */
+  isDecided({ isQuorum }: VoterSet, zxid: number, has: (id: number) => boolean): boolean {
+    return isQuorum(has) || (this.#oracle?.decides(zxid) === true && has(this.#oracle.survivor.id))
   }
 
   #everHad(id: number, zxid: number): boolean {

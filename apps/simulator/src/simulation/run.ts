@@ -31,8 +31,17 @@ import { EpochMonitor } from './epoch-monitor.ts'
 import { FaultInjector } from './fault-injector.ts'
 import { readMembers } from './membership.ts'
 import { Operator } from './operator.ts'
+import { OracleFile } from './oracle-file.ts'
 import type { Plan } from './plan.ts'
-import { DATA_DIR, initialRoles, membershipText, serverSettings, SUPER_USER } from './settings.ts'
+import {
+  DATA_DIR,
+  initialRoles,
+  membershipText,
+  SECRET,
+  SECRET_FILE,
+  serverSettings,
+  SUPER_USER,
+} from './settings.ts'
 import { READY_PATH, ReadinessMonitor } from './readiness-monitor.ts'
 import { maxStalenessOf } from './staleness.ts'
 import { Stats } from './stats.ts'
@@ -114,11 +123,15 @@ class Run {
     this.#servers = Array.from({ length: plan.servers }, (_, index) => {
       const host = world.addHost(`s${index + 1}`)
       Object.assign(host.disk.conditions, plan.disk)
-      return new SimulatedServer(world, host, index + 1, serverSettings(plan, index + 1))
+      const server = new SimulatedServer(world, host, index + 1, serverSettings(plan, index + 1))
+      if (plan.logins === true) server.keepFile(SECRET_FILE, SECRET)
+      return server
     })
+    const oracle =
+      plan.oracle === undefined ? undefined : new OracleFile(world, this.#servers[plan.oracle - 1]!)
     this.#quorumMonitor =
       plan.servers > 1
-        ? new QuorumMonitor(world, readMembers(membershipText(initialRoles(plan), plan.groups)))
+        ? new QuorumMonitor(world, readMembers(membershipText(initialRoles(plan), plan.groups)), oracle)
         : undefined
     for (const { host, onReplaceDisk } of this.#servers)
       onReplaceDisk.push(() => this.#quorumMonitor?.diskReplaced(host))
@@ -152,6 +165,8 @@ class Run {
       servers: this.#servers,
       workers: [...this.#workers, ...this.#participants],
       leader: () => this.#quorumMonitor?.leader,
+      oracle,
+      onStolen: (what) => this.#violate('sessions', what),
       recorder: plan.faults.some(({ kind }) => kind === 'stranger') ? new Recorder(world) : undefined,
       acceptsJoiners: this.#servers.some(({ settings }) => settings.reconfigEnabled),
       onNextReconfig: (proposed) => this.#quorumMonitor?.onNextReconfig(proposed),
@@ -355,7 +370,8 @@ class Run {
     const clocksAreTrue = !this.#plan.faults.some(({ kind }) =>
       ['wallJump', 'drift', 'staleLeader'].includes(kind),
     )
-    const { tickTimeMs } = this.#plan.settings
+    // A follower that is cut off serves reads until it notices.
+    const maxClockErrorMs = this.#plan.servers > 1 ? 6 * this.#plan.settings.tickTimeMs : 0
     const evidence: Evidence = {
       history: this.#history,
       committed,
@@ -364,8 +380,12 @@ class Run {
       readers: this.#readers,
       healedAt: this.#healedAt,
       silentSessions,
-      // A follower that is cut off serves reads until it notices.
-      maxClockErrorMs: clocksAreTrue ? (this.#plan.servers > 1 ? 6 * tickTimeMs : 0) : undefined,
+      maxClockErrorMs: clocksAreTrue ? maxClockErrorMs : undefined,
+      // A server knows no local session of another one, and such a session may become global after its client has been refused.
+      maxEarlyEndMs:
+        localSessions || this.#plan.faults.some(({ kind }) => kind === 'drift' || kind === 'staleLeader')
+          ? undefined
+          : maxClockErrorMs,
       maxStalenessMs: maxStalenessOf(this.#plan),
       unnamedServers: this.#unnamedServers(),
       diskWasFull: this.#plan.faults.some(({ kind }) => kind === 'fullDisk'),

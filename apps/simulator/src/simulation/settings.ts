@@ -4,6 +4,7 @@ import {
   type EnsembleConfiguration,
   type ServerSettings,
 } from '@zabra/server/core'
+import { PASSWORDS } from '../history/acl.ts'
 import type { Role } from './membership.ts'
 import { OBSERVER_PORT } from './observer-monitor.ts'
 import { MEMBERSHIP_CHANGES } from './fault.ts'
@@ -11,6 +12,12 @@ import type { GroupsPlan, Plan } from './plan.ts'
 import { CLIENT_PORT } from '@zabra/testing'
 
 export const DATA_DIR = '/data'
+
+/** What an oracle says to a server, outside of the data directory. */
+export const ORACLE_FILE = '/oracle/answer'
+/** The secret that all servers share where clients log in. */
+export const SECRET_FILE = '/secret/sessions'
+export const SECRET: Uint8Array = new TextEncoder().encode('s'.repeat(32))
 
 /** `syncLimit` of all servers, in ticks. */
 export const SYNC_LIMIT = 4
@@ -74,11 +81,14 @@ export function serverSettings(plan: Plan, id: number): ServerSettings {
           snapshotSizeFactor: settings.snapshotSizeFactor,
           observerMasterPort: plan.observerMasters === true ? OBSERVER_PORT : 0,
           readOnlyModeEnabled: plan.readOnly ?? false,
+          maxUnsentBytes: settings.maxUnsentBytes,
+          ...(plan.oracle === undefined ? {} : { oraclePath: ORACLE_FILE }),
           localSessionsEnabled: settings.localSessions,
           localSessionsUpgradingEnabled: settings.localSessions,
         }
       : {}),
     superDigest: SUPER_USER.digest,
+    ...(plan.logins === true ? { saslUsers: PASSWORDS, sessionSecretFile: SECRET_FILE } : {}),
     dataDir: DATA_DIR,
     serverId: id,
     clientPort: CLIENT_PORT,

@@ -29,6 +29,12 @@ export class Stats {
 
   recordLogLine({ sentence, facts }: LogLine): void {
     if (sentence === 'A session expired') this.add('sessions expired', 1)
+    if (
+      / bytes are (?:not read by it|queued until it is synced)$/.test(
+        ('reason' in facts && String(facts.reason)) || '',
+      )
+    )
+      this.add('members given up', 1)
     if ('reason' in facts && facts.reason === 'all counters of this epoch are used')
       this.add('epochs used up', 1)
   }

@@ -1,8 +1,10 @@
 import type { Incarnation, Prng, ServerEndpoint } from '@zabra/testing'
 import { FramedConnection, type FrameHandler } from '@zabra/testkit'
 import {
+  DigestMd5Client,
   ErrorCode,
   EventType,
+  nonceSource,
   OpCode,
   readConnectResponse,
   type Reader,
@@ -13,9 +15,10 @@ import {
   Xid,
 } from '@zabra/protocol'
 import type { Cancel, Connection } from '@zabra/runtime'
-import { userOf } from '../history/acl.ts'
+import { PASSWORDS, userOf } from '../history/acl.ts'
 import {
   hexOf,
+  isWrite,
   type History,
   type Operation,
   type WatchesReset,
@@ -33,6 +36,8 @@ export interface SessionClientOptions {
   readonly timeoutMs: number
   /** Credentials (`name:password`) sent first on each connection. */
   readonly credentials?: string
+  /** The user that logs in by SASL first on each connection. */
+  readonly login?: string
   /** Returns a number for the next connection, unique over all clients. */
   readonly nextConnection: () => number
   /**
@@ -40,6 +45,13 @@ export interface SessionClientOptions {
    * session it starts a new one, keeping the last zxid it has seen.
    */
   readonly readOnly?: boolean
+}
+
+/** What resumes a session. */
+export interface SessionTicket {
+  readonly sessionId: bigint
+  readonly password: Uint8Array
+  readonly lastZxidSeen: bigint
 }
 
 /** Consecutive refusals after which a read-only client starts a new session. */
@@ -82,6 +94,12 @@ export class SessionClient {
   /** Whether the session exists on one read-only server only. */
   #hasReadOnlySession = false
   #refusals = 0
+  /** Whether no connection has been attached to the session yet. */
+  #isNewSession = false
+  /** When the first write of this session was answered. */
+  #firstWriteAt = Infinity
+  /** Whether the servers have stored which user the session belongs to: they do so with its first writes. */
+  #isOwned = false
   /** Called when a request is answered or its outcome is unknown. */
   onEnd: (operation: Operation) => void = () => {}
   /** Called when the session is attached and requests may be sent. */
@@ -112,6 +130,15 @@ export class SessionClient {
   }
   get lastSeen(): number {
     return this.#lastZxidSeen
+  }
+  /** What resumes the session, once it belongs to the user who has logged in. */
+  get ownedTicket(): SessionTicket | undefined {
+    if (this.#options.login === undefined || !this.#isOwned) return undefined
+    return {
+      sessionId: this.#session,
+      password: this.#password,
+      lastZxidSeen: BigInt(this.#lastZxidSeen),
+    }
   }
 
   start(): void {
@@ -147,7 +174,7 @@ export class SessionClient {
       connection: connection.id,
       server: connection.endpoint.name,
       xid,
-      user: userOf(this.#options.credentials),
+      user: this.#options.login ?? userOf(this.#options.credentials),
       ...(connection.isReadOnly ? { isReadOnly: true } : {}),
       request,
       invoked: incarnation.host.world.now,
@@ -252,6 +279,7 @@ export class SessionClient {
     connection.lastHeardAt = this.#options.incarnation.platform.clock.monotonic()
     try {
       if (connection.isAttached) this.#handleReply(connection, reader)
+      else if (connection.login !== undefined) this.#handleLoginReply(connection, connection.login, reader)
       else this.#handleConnectResponse(connection, reader)
     } catch (error) {
       this.#reportViolation(connection, `sent a frame that cannot be read: ${String(error)}`)
@@ -261,11 +289,10 @@ export class SessionClient {
 
   #handleConnectResponse(connection: ClientConnection, reader: Reader): void {
     const { sessionId, passwd, timeOut, readOnly = false } = readConnectResponse(reader)
-    const { history, incarnation } = this.#options
-    const { now } = incarnation.host.world
-    const common = { client: this.name, connection: connection.id, server: connection.endpoint.name, at: now }
+    const { history, incarnation, login, prng } = this.#options
     if (timeOut === 0) {
-      history.events.push({ kind: 'ended', ...common, session: this.session })
+      const { now } = incarnation.host.world
+      history.events.push({ kind: 'ended', ...this.#placeOf(connection), session: this.session, at: now })
       this.#forgetSession()
       return this.#drop(connection)
     }
@@ -275,27 +302,67 @@ export class SessionClient {
     this.#session = sessionId
     this.#password = passwd ?? new Uint8Array(16)
     this.#timeoutMs = timeOut
-    connection.isAttached = true
+    this.#isNewSession ||= isNew
     connection.isReadOnly = readOnly
     if (isNew) this.#hasReadOnlySession = readOnly
     if (readOnly && this.#options.readOnly !== true)
       this.#reportViolation(connection, 'is read-only, which was not requested')
-    if (readOnly)
+    if (login === undefined) return this.#attached(connection)
+    connection.login = new DigestMd5Client({
+      username: login,
+      password: PASSWORDS[login]!,
+      cnonce: nonceSource((length) => prng.bytes(length)),
+    })
+    void this.#logIn(connection, connection.login)
+  }
+
+  #handleLoginReply(connection: ClientConnection, login: DigestMd5Client, reader: Reader): void {
+    reader.int()
+    reader.longNumber()
+    const err = reader.int()
+    if (err === 0) return void this.#logIn(connection, login, reader.buffer())
+    this.#reportViolation(connection, `refused a login with ${err}`)
+    this.#drop(connection)
+  }
+
+  async #logIn(
+    connection: ClientConnection,
+    login: DigestMd5Client,
+    challenge?: Uint8Array | null,
+  ): Promise<void> {
+    const token = await login.step(challenge)
+    if (this.#connection !== connection) return
+    if (token === undefined) this.#attached(connection)
+    else connection.sendRequest(++this.#xid, OpCode.sasl, (w) => w.buffer(token))
+  }
+
+  /** The session is attached to a connection, which may send requests. */
+  #attached(connection: ClientConnection): void {
+    const { history, incarnation } = this.#options
+    const { isReadOnly } = connection
+    connection.isAttached = true
+    if (isReadOnly)
       incarnation.platform.clock.after(this.#options.prng.between(100, 1500), 'look elsewhere', () =>
         this.#drop(connection),
       )
     history.events.push({
       kind: 'attached',
-      ...common,
+      ...this.#placeOf(connection),
+      at: incarnation.host.world.now,
       session: this.session,
-      timeoutMs: timeOut,
-      isNew,
+      timeoutMs: this.#timeoutMs,
+      isNew: this.#isNewSession,
       seen: this.#lastZxidSeen,
-      ...(readOnly ? { isReadOnly: true } : {}),
+      ...(isReadOnly ? { isReadOnly } : {}),
     })
+    this.#isNewSession = false
     this.#authenticate(connection)
     this.#resetWatches(connection)
     this.onAttached()
+  }
+
+  #placeOf({ id, endpoint }: ClientConnection): { client: string; connection: number; server: string } {
+    return { client: this.name, connection: id, server: endpoint.name }
   }
 
   #authenticate(connection: ClientConnection): void {
@@ -363,6 +430,10 @@ export class SessionClient {
     const hasBody = err === 0 || (request.op === 'multi' && reader.remaining > 0)
     const { result, results } = hasBody ? readResult(reader, request) : { result: { err }, results: [] }
     history.complete(operation, now, zxid, { ...result, err: err === 0 ? result.err : err }, results)
+    if (isWrite(request) && err === 0) {
+      this.#isOwned ||= operation.invoked > this.#firstWriteAt
+      this.#firstWriteAt = Math.min(this.#firstWriteAt, now)
+    }
     this.#armWatch(operation)
     if (request.op === 'close' && err === 0) {
       this.#forgetSession()
@@ -409,6 +480,9 @@ export class SessionClient {
     this.#lastZxidSeen = seen
     this.#hasReadOnlySession = false
     this.#refusals = 0
+    this.#isNewSession = false
+    this.#firstWriteAt = Infinity
+    this.#isOwned = false
     for (const paths of Object.values(this.#armed)) paths.clear()
   }
 
@@ -427,6 +501,8 @@ class ClientConnection extends FramedConnection {
   isAttached = false
   isReadOnly = false
   isClosing = false
+  /** The login in progress, before the connection is attached. */
+  login: DigestMd5Client | undefined
   lastHeardAt = 0
   pendingReset: Pick<WatchesReset, 'since' | 'requested'> | undefined
   cancelHeartbeat: Cancel = () => {}

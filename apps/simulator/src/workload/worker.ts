@@ -1,4 +1,4 @@
-import { credentialsOf } from '../history/acl.ts'
+import { credentialsOf, isSaslUser } from '../history/acl.ts'
 import { QUOTA_PATH, QUOTA_STATS } from '../history/quota.ts'
 import type { History, Operation, MultiPart, ReadPart, Request } from '../history/records.ts'
 import type { ClientPlan, ClientOperation } from '../simulation/plan.ts'
@@ -96,7 +96,11 @@ export class Worker {
       history,
       servers,
       timeoutMs: plan.timeoutMs,
-      ...(plan.user === '' ? {} : { credentials: credentialsOf(plan.user) }),
+      ...(plan.user === ''
+        ? {}
+        : isSaslUser(plan.user)
+          ? { login: plan.user }
+          : { credentials: credentialsOf(plan.user) }),
       nextConnection,
       readOnly: plan.readOnly === true,
     })

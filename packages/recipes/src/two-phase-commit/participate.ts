@@ -15,8 +15,9 @@ import { decodeRecord, Transaction } from './transaction.ts'
 const MAX_CHECK_DELAY_MS = 600_000
 
 /**
- * The handlers of a site. Each is called once for an id, unless the site ended during it or before the servers had its
- * result.
+ * The handlers of a site. Each is called at least once for an id: again, with the same id, when the site ended during it or before
+ * the servers had its result. The id of a transaction is never used again: store it together with the effect of a handler, and do
+ * nothing for an id that is stored.
  */
 export interface ParticipantHandlers {
   /**

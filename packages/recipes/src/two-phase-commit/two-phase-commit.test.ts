@@ -14,12 +14,15 @@ setupEachTest('coordinator')
 /** Actions of the sites, by site and transaction. */
 class Ledger {
   readonly entries: string[] = []
+  /** What a site would have stored that stores the id of a transaction with its effect. */
+  readonly effects = new Set<string>()
   readonly outcomes = new Map<string, Set<Decision>>()
   readonly failures: unknown[] = []
 
   handlers(site: string, vote: Vote | (() => Promise<Vote>) = 'commit'): ParticipantHandlers {
     const note = (id: string, outcome: Decision): Promise<void> => {
       this.entries.push(`${site} ${outcome}`)
+      this.effects.add(`${site} ${id}`)
       this.outcomes.set(id, (this.outcomes.get(id) ?? new Set()).add(outcome))
       return Promise.resolve()
     }
@@ -259,8 +262,14 @@ function killAfter(own: ManualWorld, host: string, chunks: number): { readonly s
   return { sent: () => sent }
 }
 
-/** Runs a transaction of two sites in which one host dies after `chunks`; returns how many chunks it tried to send. */
-async function playDeath(host: 'coordinator' | 'b', chunks: number): Promise<number> {
+/**
+ * Runs a transaction of two sites in which one host dies after `chunks`; returns how many chunks it tried to send, and how often
+ * the handlers of site b were called.
+ */
+async function playDeath(
+  host: 'coordinator' | 'b',
+  chunks: number,
+): Promise<{ sent: number; calls: number }> {
   const own = await ManualWorld.start()
   const ledger = new Ledger()
   const [a, b, coordinator] = await Promise.all(
@@ -285,19 +294,32 @@ async function playDeath(host: 'coordinator' | 'b', chunks: number): Promise<num
     left.filter((path) => path.startsWith('/t/')),
     where,
   ).toEqual([])
+  const calls = count('b committed') + count('b aborted')
   // Between the handler and its acknowledgement a site cannot know whether it was called.
   expect(count('a committed') + count('a aborted'), where).toBeLessThanOrEqual(1)
-  expect(count('b committed') + count('b aborted'), where).toBeLessThanOrEqual(host === 'b' ? 2 : 1)
+  expect(calls, where).toBeLessThanOrEqual(host === 'b' ? 2 : 1)
+  // Calls of one transaction have one id, by which a site applies it once.
+  for (const site of ['a', 'b'])
+    expect([...ledger.effects].filter((one) => one.startsWith(site)).length, where).toBeLessThanOrEqual(1)
   await own.end()
-  return sent()
+  return { sent: sent(), calls }
 }
 
-it.each(['coordinator', 'b'] as const)(
-  'a transaction is deleted, and its handlers are called once, wherever %s dies',
-  async (host) => {
+it.each([
+  ['coordinator', 'called once', 1],
+  ['b', 'called again with the same id by a site that dies before its acknowledgement', 2],
+] as const)(
+  'a transaction is deleted wherever %s dies, and its handlers are %s',
+  async (host, _, most) => {
     let chunks = 1
-    while ((await playDeath(host, chunks)) > chunks) chunks++
+    let calls = 0
+    for (; ; chunks++) {
+      const played = await playDeath(host, chunks)
+      calls = Math.max(calls, played.calls)
+      if (played.sent <= chunks) break
+    }
     expect(chunks).toBeGreaterThan(5)
+    expect(calls).toBe(most)
   },
   300_000,
 )

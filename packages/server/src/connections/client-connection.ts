@@ -86,6 +86,8 @@ class ClientConnection implements RequestClient, HandshakeClient {
   #onDrained: (() => void) | undefined
   /** Called after the last reply, once the connection takes no more requests. */
   #onAnswered: (() => void) | undefined
+  /** Whether the client has logged in, and its session is being revalidated. */
+  #isRevalidating = false
 
   constructor(service: ClientService, wire: Connection, host: string) {
     const { settings, platform, auth } = service
@@ -165,6 +167,9 @@ class ClientConnection implements RequestClient, HandshakeClient {
     const { unsentBytes } = this.flow
     if (unsentBytes > UNSENT_LIMIT)
       return this.destroy(`Closed: ${unsentBytes} bytes are not read by the client`)
+    // A client sends requests once its login is confirmed. Were they here before the session is, an older connection could take the
+    // session from a newer one and have them carried out late.
+    if (this.#isRevalidating && this.phase === 'connecting') return
     if (!this.requests.isReplying) {
       if (this.replyWriter.writer.length > 0) this.flow.flushWriter(this.replyWriter.writer)
       if (this.#onAnswered !== undefined && this.#isAnswered) this.#endReplies()
@@ -224,6 +229,8 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.#recordSession(session)
     writeResponse()
     this.replyWriter.stats.lastOperation = OpCode.createSession
+    this.#isRevalidating = false
+    this.#service.flushQueue.add(this)
     this.flow.resume(PauseReason.session)
     this.#parse(() => this.#splitter.resume())
   }
@@ -414,6 +421,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     }
     this.#splitter.pause()
     this.#cancelDeadline?.()
+    this.#isRevalidating = true
     this.#handshake!.resume()
   }
 

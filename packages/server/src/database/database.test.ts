@@ -98,6 +98,25 @@ describe('a role that uses the database', () => {
     expect(treesEqual(fixture.database.tree, leader.tree)).toBe(true)
   })
 
+  it('leaves the history of the disk when the disk was still full at the first attempt to load it', async () => {
+    const fixture = await DatabaseFixture.accepting(9)
+    const leader = new LeaderHistory().createRange(1, 1, 4)
+    const writer = fixture.writer()
+    for (const { zxid, payload } of leader.txns.slice(0, 2)) writer.appendPayload(zxid, payload)
+    await writer.flush()
+    fixture.disk.injectFault = (call) => (call === 'write' ? { code: 'ENOSPC' } : undefined)
+    for (const { zxid, payload } of leader.txns.slice(2)) writer.appendPayload(zxid, payload)
+    await writer.flush().catch(() => {})
+    for (const { payload } of leader.txns) fixture.database.apply(payload)
+    fixture.disk.injectFault = (call) => (call === 'open' ? { code: 'ENOSPC' } : undefined)
+    await expect(fixture.database.endRole()).rejects.toThrow('ENOSPC')
+    fixture.disk.injectFault = undefined
+    await fixture.database.endRole()
+    expect(fixture.database.lastZxid).toEqual(zxidOf(1, 2))
+    await fixture.runRole(leader.txns.slice(2))
+    expect((await fixture.open()).lastZxid).toBe(zxidOf(1, 4))
+  })
+
   it('rejects endRole when the disk fails, so that the member stops', async () => {
     const fixture = await DatabaseFixture.accepting(9)
     const writer = fixture.writer()

@@ -376,12 +376,14 @@ export class Database {
 
   async #reload(): Promise<void> {
     await this.#context.snapshots.abortAll()
-    this.#state.isWrong = false
+    // Until the files are loaded: the disk may be full, and the next attempt loads them again.
+    this.#state.isWrong = true
     this.#context.platform.logger.info(
       {},
       'Loading the data again, because the role ended before they were correct and complete',
     )
     this.#load(await this.#context.recoverFiles())
+    this.#state.isWrong = false
     if (!this.isEligibleToVote) this.#isFullSyncRequested = true
     await this.#context.snapshots.measure()
   }

@@ -30,8 +30,6 @@ export interface LearnerConnectionEvents {
 
 /** The longest reply to a PING, which has 12 bytes for each touched session: more than a million sessions. */
 const MAX_TOUCHES_BYTES = 16 << 20
-/** The most bytes that are queued for a learner. Beyond them a new sync after a reconnect is faster. */
-const MAX_UNSENT_BYTES = 128 << 20
 /** Bytes of history that are written at once during a sync. */
 const SLICE_BYTES = 64 * 1024
 
@@ -64,6 +62,8 @@ export class LearnerConnection implements ObserverReport {
   /** Whether the learner receives proposals and commits. */
   isSynced = false
   readonly #connection: PeerConnection
+  /** The most bytes that are queued for the learner. Beyond them a new sync after a reconnect is faster. */
+  readonly #maxUnsentBytes: number
   readonly #events: LearnerConnectionEvents
   /** Packets after NEWLEADER, until UPTODATE is sent. */
   #held: QuorumPacket[] | undefined
@@ -83,6 +83,7 @@ export class LearnerConnection implements ObserverReport {
     this.address = `${connection.remote.host}:${connection.remote.port}`
     this.establishedAt = Math.floor(platform.clock.wall())
     this.#events = events
+    this.#maxUnsentBytes = settings.maxUnsentBytes
     const splitter = new PacketSplitter({
       maxData: Math.max(settings.juteMaxBufferBytes + settings.juteMaxBufferExtraBytes, MAX_TOUCHES_BYTES),
       packet: (type, zxid, data, auth) => {
@@ -94,7 +95,7 @@ export class LearnerConnection implements ObserverReport {
     this.#connection = new PeerConnection({
       connection,
       clock: platform.clock,
-      maxUnsentBytes: MAX_UNSENT_BYTES,
+      maxUnsentBytes: settings.maxUnsentBytes,
       received: (chunk) => events.received(() => splitter.push(chunk)),
       drained: () => this.#onDrained(),
       lost: (reason) => {
@@ -152,7 +153,7 @@ export class LearnerConnection implements ObserverReport {
   #hold(packet: QuorumPacket): void {
     this.#held!.push(packet)
     this.#heldBytes += (packet.data?.length ?? 0) + 64
-    if (this.#heldBytes > MAX_UNSENT_BYTES)
+    if (this.#heldBytes > this.#maxUnsentBytes)
       this.#connection.fail(`${this.#heldBytes} bytes are queued until it is synced`)
   }
 

@@ -117,6 +117,20 @@ it('the connection fails when too many bytes are unsent', async () => {
   expect(connection.isOpen).toBe(false)
 })
 
+it('a stream that the peer reads slowly does not count as unsent, neither during it nor behind it', async () => {
+  const { clock, connection, peer, lost } = await pair()
+  peer.pause()
+  connection.beginStream()
+  connection.stream(new Uint8Array(2000))
+  for (let sent = 0; sent < 40; sent++) connection.send(1, 0)
+  connection.endStream()
+  await clock.untilIdle()
+  for (let sent = 0; sent < 10; sent++) connection.send(1, 0)
+  expect(lost).toEqual([])
+  connection.send(1, 0)
+  expect(lost).toEqual(['3020 bytes are not read by it'])
+})
+
 it('the connection fails when the peer is silent for the read timeout after its last byte', async () => {
   const { clock, connection, peer, lost } = await pair()
   connection.setReadTimeout(1000)

@@ -34,6 +34,8 @@ export class PeerConnection {
   #isOpen = true
   #isFlushScheduled = false
   #isStreaming = false
+  /** Bytes of the last stream that the peer had not drained at its end. */
+  #streamTail = 0
   #readTimeoutMs = Infinity
   #lastReceivedAt: number
   #cancelTimeout: Cancel = () => {}
@@ -46,6 +48,7 @@ export class PeerConnection {
       // One copy for all packets in the chunk. `slice` would not copy where the platform has its own arrays.
       data: (chunk) => this.receive(new Uint8Array(chunk)),
       drain: () => {
+        this.#streamTail = 0
         if (this.#isOpen) options.drained?.()
       },
       closed: (cause) => this.#lose(cause?.message ?? 'closed by the other side'),
@@ -59,6 +62,13 @@ export class PeerConnection {
   /** Bytes that the peer has not drained. */
   get unsentBytes(): number {
     return this.#out.length + this.#options.connection.bufferedBytes
+  }
+
+  /** Bytes that the peer has not drained without those of a stream, which waits for the peer. */
+  get #unsentPackets(): number {
+    return (
+      this.#out.length + (this.#isStreaming ? 0 : this.#options.connection.bufferedBytes - this.#streamTail)
+    )
   }
 
   /** Sends a packet, in one write with the others of this turn; after a stream if there is one. */
@@ -75,7 +85,7 @@ export class PeerConnection {
   write(packet: (out: Writer) => void): void {
     if (!this.#isOpen) return
     packet(this.#out)
-    if (this.unsentBytes > this.#options.maxUnsentBytes)
+    if (this.#unsentPackets > this.#options.maxUnsentBytes)
       return this.fail(`${this.unsentBytes} bytes are not read by it`)
     this.#scheduleFlush()
   }
@@ -94,6 +104,7 @@ export class PeerConnection {
   /** Ends the stream. The packets that are queued behind it follow. */
   endStream(): void {
     this.#isStreaming = false
+    this.#streamTail = this.#options.connection.bufferedBytes
     this.#scheduleFlush()
   }
 

@@ -1,7 +1,7 @@
-import { CreateMode, ErrorCode, OpCode } from '@zabra/protocol'
+import { CreateMode, DigestMd5Client, ErrorCode, OpCode, writeGetSASLRequest } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import type { ServerSettings } from '../settings/index.ts'
-import { login } from '../testing/sasl-login.ts'
+import { login, sasl } from '../testing/sasl-login.ts'
 import type { RawClient } from '../testing/test-server.ts'
 import { Ensemble } from './testing/ensemble.ts'
 
@@ -82,4 +82,21 @@ it('a local session belongs to its user before and after it becomes global', asy
   expect(await ensemble.receive(bob, 1)).toEqual(['10:0'])
   for (const id of ensemble.members.keys()) expect(await steal(ensemble, id, bob)).toBe(LOGIN_REQUIRED)
   expect(await resume(ensemble, ensemble.leader!, bob)).toBe('1:0')
+})
+
+it('the login that resumes a session is confirmed only when the leader has revalidated the session', async () => {
+  const ensemble = await start()
+  const at = (ensemble.leader! % 3) + 1
+  const bob = await bobAt(ensemble, at)
+  const again = await ensemble.client(at, { resume: bob.session! })
+  const mechanism = new DigestMd5Client({ username: 'bob', password: 'secret', cnonce: () => 'cnonce' })
+  const challenge = await sasl(again, 1, (await mechanism.step())!)
+  ensemble.members.get(ensemble.leader!)!.silence()
+  const token = (await mechanism.step(challenge.token))!
+  again.ask(2, OpCode.sasl, (w) => writeGetSASLRequest(w, { token }))
+  await ensemble.untilIdle()
+  expect(
+    again.replies(),
+    'requests behind a confirmation would be carried out whenever the leader answers',
+  ).toEqual([])
 })

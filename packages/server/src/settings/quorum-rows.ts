@@ -154,6 +154,14 @@ export const quorumRows = {
     description:
       'A member whose log has transactions that were not committed has to truncate it only if a snapshot has at least this size; otherwise it gets the snapshot, because Apache ZooKeeper can keep transactions that it had to truncate.',
   }),
+  maxUnsentBytes: row({
+    group: quorum,
+    key: 'leader.maxUnsentBytes',
+    type: integer(16 << 10, 128 << 20),
+    defaultValue: 128 << 20,
+    description:
+      'Bytes that are queued for a member that does not read them; beyond them it is disconnected and synchronizes again. It must exceed the largest transaction.',
+  }),
   forceSnapshotSync: row({
     group: quorum,
     key: 'forceSnapshotSync',

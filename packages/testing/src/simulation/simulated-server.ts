@@ -50,6 +50,8 @@ export class SimulatedServer {
   /** Contents of logs that were removed from the disk. */
   readonly removedLogs: Uint8Array[] = []
   server: Server | undefined
+  /** Files that every disk of the machine holds, by path. */
+  readonly #keptFiles = new Map<string, Uint8Array>()
   /** Called before the disk is replaced. */
   readonly onReplaceDisk: (() => void)[] = []
   /** Whether a supervisor restarts the server. */
@@ -73,6 +75,12 @@ export class SimulatedServer {
   }
   get isUp(): boolean {
     return this.host.current !== undefined
+  }
+
+  /** Puts a file on the disk of the machine, and on every later one. */
+  keepFile(path: string, bytes: Uint8Array): void {
+    this.#keptFiles.set(path, bytes)
+    this.host.disk.install(path, bytes)
   }
 
   start(): void {
@@ -123,6 +131,7 @@ export class SimulatedServer {
     for (const callback of this.onReplaceDisk) callback()
     platter.wipe()
     platter.install(path, new TextEncoder().encode(text))
+    for (const [kept, bytes] of this.#keptFiles) platter.install(kept, bytes)
     this.settings = { ...this.settings, ensemble }
     this.#world.trace(undefined, 'new disk', `${this.host.name} ${path}`)
   }

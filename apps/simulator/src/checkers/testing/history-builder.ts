@@ -107,6 +107,7 @@ export class HistoryBuilder {
       healedAt: 0,
       silentSessions: new Set(),
       maxClockErrorMs: 0,
+      maxEarlyEndMs: 0,
       maxStalenessMs: undefined,
       unnamedServers: new Set(),
       diskWasFull: false,

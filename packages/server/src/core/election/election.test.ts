@@ -634,3 +634,90 @@ describe('one of two servers with an oracle', () => {
       ])
   })
 })
+
+describe('the work of an election', () => {
+  const stops = (harness: ElectionHarness): string[] =>
+    harness.work.flatMap((work) => (work.do === 'stop' ? [work.timer] : []))
+
+  it('stops the notifications while the server waits for a better vote, and the wait when it decides', () => {
+    const harness = new ElectionHarness(1).look({ active: ensemble([1, 2, 3, 4, 5]) })
+    for (const id of [2, 3]) harness.receive(id, { vote: vote(3) })
+    expect(stops(harness)).toEqual(['resend'])
+    expect(harness.timeout('resend').work).toEqual([])
+    for (const id of [4, 5]) harness.receive(id, { vote: vote(3) })
+    expect(harness.otherWork).toEqual(['following 3'])
+    expect(stops(harness)).toEqual(['finalize', 'resend'])
+  })
+
+  it('stops the time in which a leader is avoided when the server decides', () => {
+    const harness = new ElectionHarness(1)
+    harness.step({
+      type: 'look',
+      state: { zxid: 0, epoch: 0, active: ensemble([1, 2, 3]) },
+      avoid: { leader: 3, forMs: 1000 },
+    })
+    for (const id of [2, 3]) harness.receive(id, { state: id === 2 ? 'leading' : 'following', vote: vote(2) })
+    expect(harness.otherWork).toEqual(['following 2'])
+    expect(stops(harness)).toEqual(['resend', 'avoid'])
+  })
+
+  it('answers each other worse vote of a server once', () => {
+    const harness = new ElectionHarness(2).look({ zxid: 5 })
+    for (const zxid of [1, 2])
+      expect(harness.receive(3, { vote: vote(3, 1, zxid) }).sent).toEqual(['3: looking 2@1 5 0'])
+    expect(harness.receive(3, { vote: vote(3, 1, 2) }).sent).toEqual([])
+  })
+
+  it('keeps its vote when an epoch is established while it looks', () => {
+    const harness = new ElectionHarness(2).look({ zxid: 5, epoch: 1 })
+    harness.step({ type: 'established', epoch: 9 })
+    expect(harness.receive(3, { vote: vote(3, 1, 1, 1) }).sent).toEqual(['3: looking 2@1 5 1'])
+  })
+
+  it('names the designated leader after it is assigned a role', () => {
+    const harness = new ElectionHarness(1).look({ zxid: 5, epoch: 1 })
+    harness.receive(2, { vote: vote(2, 1, 5, 1) }).receive(3, { vote: vote(2, 1, 5, 1) })
+    expect(harness.election.state).toBe('following')
+    harness.step({ type: 'assigned', state: 'following', leader: 3 })
+    expect(harness.receive(2, { vote: vote(2, 1, 0, 0) }).sent).toEqual(['2: following 3@1 5 1'])
+  })
+
+  it('does not follow a follower where the oracle does not let the server lead', () => {
+    const harness = new ElectionHarness(1, { oracle: true }).look({ active: ensemble([1, 2]) })
+    expect(harness.receive(2, { state: 'following', vote: vote(2) }).otherWork).toEqual([])
+  })
+
+  it('ignores another configuration of the same version', () => {
+    const harness = new ElectionHarness(1, { adoptsConfigurations: true })
+    harness.look({ zxid: 9, active: ensemble([1, 2, 3], 'version=5') })
+    const configuration = printConfiguration(ensemble([1, 2, 4], 'version=5'))
+    for (const from of [2, 3]) harness.receive(from, { vote: vote(1), configuration })
+    expect(harness.work.filter((work) => work.do === 'configure' || work.do === 'warn')).toEqual([])
+  })
+
+  it('says which servers have sent a newer configuration', () => {
+    const harness = new ElectionHarness(1, { adoptsConfigurations: true })
+    harness.look({ zxid: 9, active: ensemble([1, 2, 3, 4, 5], 'version=5') })
+    const configuration = printConfiguration(ensemble([1, 2, 3], 'version=7'))
+    harness.receive(2, { vote: vote(1), configuration })
+    const warnings = harness.work.flatMap((work) => (work.do === 'warn' ? [work.context] : []))
+    expect(warnings).toEqual([{ from: 2, version: 7, sentBy: [2] }])
+  })
+
+  it('enters a round 2^20 behind only when it is farther', () => {
+    const harness = new ElectionHarness(1).look().receive(2, { vote: vote(2, 5) })
+    expect(harness.election.round).toBe(5)
+    harness.receive(3, { vote: vote(3, 5, 9) })
+    expect(harness.election.round).toBe(5)
+    expect(harness.election.vote).toMatchObject({ leader: 3, zxid: 9 })
+  })
+
+  it('is not held up by a vote of an earlier round while it waits for a better one', () => {
+    const harness = new ElectionHarness(1).look().look({ active: ensemble([1, 2, 3, 4, 5]) })
+    for (const id of [2, 3]) harness.receive(id, { vote: vote(3, 2) })
+    // Better, but void.
+    expect(harness.receive(4, { vote: vote(4, 1, 99, 9) }).otherWork).toEqual([])
+    expect(harness.receive(5, { state: 'following', vote: vote(3, 2) }).otherWork).toEqual([])
+    expect(harness.timeout('finalize').otherWork).toEqual(['following 3'])
+  })
+})

@@ -1,0 +1,27 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { scratch } from '../harness/servers.ts'
+
+/** The disks of the members of a soak, which the test makes full or slow. */
+export class SoakDisks {
+  readonly #folder = scratch('soak-disks')
+
+  /** Returns the environment in which a member starts. */
+  environmentOf(id: number): Record<string, string> {
+    const folder = this.#folderOf(id)
+    mkdirSync(folder, { recursive: true })
+    const preload = fileURLToPath(new URL('disk-faults-preload.mjs', import.meta.url))
+    return { ZABRA_SOAK_DISK: folder, NODE_OPTIONS: `--import=${preload}` }
+  }
+
+  set(id: number, state: 'full' | 'slow', is: boolean): void {
+    const file = join(this.#folderOf(id), state)
+    if (is) writeFileSync(file, '')
+    else rmSync(file, { force: true })
+  }
+
+  #folderOf(id: number): string {
+    return join(this.#folder, String(id))
+  }
+}

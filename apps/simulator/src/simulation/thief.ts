@@ -1,0 +1,69 @@
+import { DigestMd5Client, nonceSource, OpCode, readConnectResponse, type Reader } from '@zabra/protocol'
+import type { Prng, ServerEndpoint, SimulatedWorld } from '@zabra/testing'
+import { FramedConnection } from '@zabra/testkit'
+import { PASSWORDS } from '../history/acl.ts'
+import type { SessionTicket } from '../workload/session-client.ts'
+
+export interface ThiefOptions {
+  readonly world: SimulatedWorld
+  readonly prng: Prng
+  readonly name: string
+  readonly server: ServerEndpoint
+  /** The session, with everything that its own client knows but the login. */
+  readonly ticket: SessionTicket
+  /** The user that it logs in as; undefined for no login. */
+  readonly user: string | undefined
+  /** Called when the server serves the session, or refuses to. */
+  readonly onAnswer: (isServed: boolean) => void
+}
+
+/** A program that has the id and the password of a session that belongs to a user, and resumes it once. */
+export async function steal(options: ThiefOptions): Promise<void> {
+  const { world, prng, name, server, ticket, user, onAnswer } = options
+  const { network } = world.addHost(name).start().platform
+  const connection = await network.connect(server).catch(() => undefined)
+  if (connection === undefined) return
+  const login =
+    user === undefined
+      ? undefined
+      : new DigestMd5Client({
+          username: user,
+          password: PASSWORDS[user]!,
+          cnonce: nonceSource((length) => prng.bytes(length)),
+        })
+  let isResumed = false
+  let isOver = false
+  const end = (isServed: boolean): void => {
+    if (isOver) return
+    isOver = true
+    wire.destroy()
+    onAnswer(isServed)
+  }
+  const logIn = async (challenge?: Uint8Array | null): Promise<void> => {
+    try {
+      const token = await login!.step(challenge)
+      if (token === undefined) end(true)
+      else wire.sendRequest(1, OpCode.sasl, (w) => w.buffer(token))
+    } catch {
+      end(false)
+    }
+  }
+  const frame = (reader: Reader): void => {
+    if (!isResumed) {
+      if (readConnectResponse(reader).timeOut === 0) return end(false)
+      isResumed = true
+      if (login !== undefined) return void logIn()
+      return wire.sendRequest(1, OpCode.exists, (w) => {
+        w.string('/w')
+        w.bool(false)
+      })
+    }
+    reader.int()
+    reader.longNumber()
+    if (reader.int() !== 0) return end(false)
+    if (login === undefined) return end(true)
+    void logIn(reader.buffer())
+  }
+  const wire = new FramedConnection(connection, { frame, closed: () => end(false) })
+  wire.sendHandshake({ ...ticket, timeoutMs: 6000 })
+}
