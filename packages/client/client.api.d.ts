@@ -374,6 +374,7 @@
 //   OverflowPolicy
 //   abortError
 //   withCodecErrors
+//   withoutTimeout
 
 // @zabra/client/otel
 //   OpenTelemetryOptions
@@ -614,22 +615,21 @@ export declare function json<T = unknown>(validate?: (value: unknown) => T): Cod
 
 export declare const utf8: Codec<string>;
 
+// connect-with.d.ts
+
+export declare const connectWith: (options: ConnectOptions, defaults: ConnectDefaults) => Promise<Client>;
+
 // connect.d.ts
 
 export interface ConnectDefaults {
     readonly transport?: Transport | undefined;
     readonly platform: Platform;
-    readonly explainCode?: ExplainCode | undefined;
     readonly warn?: ((message: string) => void) | undefined;
-    readonly findBySrv?: typeof findBySrv | undefined;
-    readonly wrapInstrumentation?: (hooks: Instrumentation | undefined) => Instrumentation;
 }
 
 export type ConnectOptions = ClientOptions & {
     readonly signal?: AbortSignal | undefined;
 };
-
-export declare function connectWith(options: ConnectOptions, defaults: ConnectDefaults): Promise<Client>;
 
 // errors.d.ts
 
@@ -771,7 +771,7 @@ export declare class NotReadOnlyError extends ZooKeeperError {
 }
 
 export declare class OperationTimeoutError extends ZooKeeperError {
-    static readonly tag = "OperationTimeoutError";
+    static readonly tag: string;
 }
 
 export declare class QuotaExceededError extends ZooKeeperError {
@@ -886,6 +886,10 @@ export interface RequestOutcome {
     readonly zxid?: Zxid | undefined;
 }
 
+// internal-client.d.ts
+
+export declare const withoutTimeout: (client: Client) => Client;
+
 // map-concurrent.d.ts
 
 export declare function mapConcurrent<T, R>(items: Iterable<T> | AsyncIterable<T>, work: (item: T) => Promise<R>, ahead?: number): AsyncGenerator<R, void, undefined>;
@@ -987,324 +991,11 @@ export declare function addressKey(server: ServerAddress): string;
 
 export declare function parseServers(servers: string | readonly string[], chroot?: string): ServerList;
 
-// servers/host-provider.d.ts
-
-export interface Candidate {
-    readonly server: ServerAddress;
-    readonly round: number;
-    readonly position: number;
-}
-
-export interface ConnectedServer {
-    readonly server: ServerAddress;
-    readonly host?: string;
-}
-
-export declare class HostProvider {
-    #private;
-    constructor(servers: readonly ServerAddress[], random: Random, shuffle?: boolean);
-    get size(): number;
-    get servers(): readonly ServerAddress[];
-    get isRebalancing(): boolean;
-    next(): Candidate;
-    onConnected(connected: ConnectedServer): void;
-    resetAttempts(): void;
-    updateServerList(servers: readonly ServerAddress[], live: ConnectedServer | undefined, shuffle?: boolean): boolean;
-}
-
 // servers/srv.d.ts
 
 export interface FindServersOptions {
     readonly chroot?: string | undefined;
     readonly signal?: AbortSignal | undefined;
-}
-
-export interface FoundServers extends ServerList {
-    follow(session: Session): void;
-}
-
-export declare function findBySrv(platform: Platform, servers: string | readonly string[], { chroot, signal, timeoutMs }?: FindServersOptions & {
-    readonly timeoutMs?: number | undefined;
-}): Promise<FoundServers | undefined>;
-
-// session/connect-failure.d.ts
-
-export type ExplainCode = (code: string) => string | undefined;
-
-// session/connection-attempt.d.ts
-
-export interface AttemptCallbacks {
-    attemptTimeoutMs(): number;
-    connectRequest(readOnly: boolean): ConnectRequest;
-    onAttemptEstablished(server: ServerAddress, framed: FramedConnection, response: ConnectResponse): void;
-    onAttemptFailed(server: ServerAddress, cause: Error): void;
-}
-
-// session/framed-connection.d.ts
-
-export declare class FramedConnection implements ConnectionHandler, FrameSplitterOptions {
-    #private;
-    readonly maxLength: number;
-    flushCount: number;
-    sentBytes: number;
-    receivedBytes: number;
-    lastSentAt: number;
-    lastReceivedAt: number;
-    constructor(connection: Connection, clock: Clock, maxFrame: number, handler: FramedConnectionHandler);
-    get writer(): Writer;
-    get hasBufferedFrames(): boolean;
-    get remoteHost(): string;
-    get isOpen(): boolean;
-    setHandler(handler: FramedConnectionHandler): void;
-    schedule(): void;
-    flush(): void;
-    send(frames: Uint8Array): void;
-    ping(): void;
-    close(): void;
-    fail(cause: Error): void;
-    drain(): void;
-    closed(cause?: Error): void;
-    frame(bytes: Uint8Array, start: number, end: number): void;
-    data(chunk: Uint8Array): void;
-}
-
-export interface FramedConnectionHandler {
-    onFrame(bytes: Uint8Array, start: number, end: number): void;
-    onConnectionLost(connection: FramedConnection, cause: Error | undefined): void;
-}
-
-// session/heartbeat.d.ts
-
-export interface HeartbeatCallbacks {
-    onStall(lateMs: number): void;
-}
-
-// session/lease.d.ts
-
-export declare class Lease {
-    #private;
-    constructor(margin?: number);
-    get horizon(): number;
-    get lastContact(): number;
-    onConnected(timeout: number, sentAt: number): void;
-    reset(): void;
-    onReply(sentAt: number, evidence: LeaseEvidence): void;
-}
-
-export type LeaseEvidence = 
-'commit'
- | 'contact';
-
-// session/options.d.ts
-
-export interface SessionOptions {
-    readonly servers: readonly ServerAddress[];
-    readonly transport: Transport;
-    readonly platform: Platform;
-    readonly clock: Clock;
-    readonly random: Random;
-    readonly sessionTimeoutMs: number;
-    readonly sessionExpiry: 'renew' | 'close';
-    readonly readOnly: boolean;
-    readonly auth: readonly AuthInfo[];
-    readonly sasl: ((server: ServerAddress) => SaslMechanism) | undefined;
-    readonly timeoutMs: number | undefined;
-    readonly retry: RetryPolicy | RetryFunction;
-    readonly chroot: string;
-    readonly errorPolicy: ErrorPolicy;
-    readonly offlineQueue: number;
-    readonly maxFrame: number;
-    readonly maxRequest: number;
-    readonly batchReads: number;
-    readonly instrumentation: Instrumentation | undefined;
-    readonly callerStacks: boolean;
-    readonly onAttemptFailed: ((failure: ConnectFailure) => void) | undefined;
-    readonly explainCode: ExplainCode | undefined;
-    readonly redactPath: ((path: string) => string) | undefined;
-}
-
-// session/pending-request.d.ts
-
-export interface AmbiguityResolver {
-    readonly sessionId: bigint;
-    acquire(operation: Operation): PendingRequest;
-    submit<T>(request: PendingRequest): Promise<T>;
-    errorContext(request: PendingRequest): ErrorContext;
-    resolveTakenOver(request: PendingRequest, value: unknown): void;
-    rejectTakenOver(request: PendingRequest, error: ZooKeeperError): void;
-}
-
-export interface CallSite {
-    stack?: string | undefined;
-}
-
-export interface Operation {
-    readonly name: string;
-    readonly opCode: number;
-    readonly isWrite: boolean;
-    requiredPath?(request: PendingRequest): string;
-    encode(writer: Writer, request: PendingRequest): void;
-    decode(reader: Reader, request: PendingRequest, order: number): unknown;
-    isIdempotent(request: PendingRequest): boolean;
-    recover?(request: PendingRequest, code: number, order: number): {
-        readonly value: unknown;
-    } | undefined;
-    onReply?(request: PendingRequest, code: number): void;
-    onDrop?(request: PendingRequest): void;
-    resolveAmbiguous?(request: PendingRequest, code: number, resolver: AmbiguityResolver): boolean;
-    explainError?(request: PendingRequest, code: number, resolver: AmbiguityResolver): boolean;
-}
-
-export declare class PendingRequest {
-    operation: Operation;
-    path: string;
-    chroot: string;
-    data: Bytes | null;
-    intArgument: number;
-    ttl: number;
-    watch: boolean;
-    params: unknown;
-    options: CallOptions | undefined;
-    isUnordered: boolean;
-    resolve: (value: never) => void;
-    reject: (error: ZooKeeperError) => void;
-    xid: number;
-    startedAt: number;
-    sentAt: number;
-    requestBytes: number;
-    attempts: number;
-    retryDelayMs: number;
-    isAmbiguous: boolean;
-    isAbandoned: boolean;
-    headLosses: number;
-    isBatched: boolean;
-    sendsAlone: boolean;
-    flushesBefore: number;
-    hasSignalListener: boolean;
-    cancelTimer: Cancel | undefined;
-    cancelRetry: Cancel | undefined;
-    onEnd: RequestEndCallback | undefined;
-    callSite: CallSite | undefined;
-    list: RequestList | undefined;
-    next: PendingRequest | undefined;
-    previous: PendingRequest | undefined;
-    clear(): void;
-}
-
-export declare class RequestList {
-    #private;
-    length: number;
-    get head(): PendingRequest | undefined;
-    push(request: PendingRequest): void;
-    unshift(request: PendingRequest): void;
-    shift(): PendingRequest | undefined;
-    drain(): PendingRequest[];
-    remove(request: PendingRequest): boolean;
-}
-
-// session/read-batcher.d.ts
-
-export interface BatchedReply {
-    readonly replyBytes: number;
-    readonly zxid?: Zxid | undefined;
-}
-
-// session/request-dispatcher.d.ts
-
-export declare class RequestDispatcher implements AmbiguityResolver {
-    #private;
-    hasReceivedReply: boolean;
-    constructor(options: SessionOptions, owner: RequestOwner);
-    get sessionId(): bigint;
-    get stats(): Omit<ClientStats, 'sentBytes' | 'receivedBytes' | 'reconnects'>;
-    acquire(operation: Operation): PendingRequest;
-    submit<T>(request: PendingRequest): Promise<T>;
-    attach(connection: FramedConnection, readOnly: boolean, server: ServerAddress): void;
-    pauseSending(): void;
-    resumeSending(): void;
-    whenIdle(action: () => void): void;
-    detach(cause: Error): void;
-    failAll(error: (request: PendingRequest) => ZooKeeperError): void;
-    errorContext(request: PendingRequest): ErrorContext;
-    onReply(reader: Reader, xid: number, code: number, order: number): void;
-    setLastXid(xid: number): void;
-    resolveTakenOver(request: PendingRequest, value: unknown): void;
-    resolveBatched(request: PendingRequest, value: unknown, reply: BatchedReply): void;
-    rejectTakenOver(request: PendingRequest, error: ZooKeeperError): void;
-    onErrorReply(request: PendingRequest, code: number, order: number): void;
-    mayRetry(request: PendingRequest, error: () => ZooKeeperError): boolean;
-}
-
-export interface RequestOwner {
-    readonly lease: Lease;
-    readonly callRejection: ZooKeeperError | undefined;
-    readonly sessionId: bigint;
-    nextOrder(): number;
-    onSessionMoved(): void;
-    onAuthFailed(error: AuthFailedError): void;
-}
-
-// session/session.d.ts
-
-export declare class Session implements AttemptCallbacks, HeartbeatCallbacks, RequestOwner, StateCallbacks, FramedConnectionHandler {
-    #private;
-    readonly options: SessionOptions;
-    readonly hostProvider: HostProvider;
-    readonly dispatcher: RequestDispatcher;
-    readonly lease: Lease;
-    readonly states: StateNotifier;
-    lastFailure: {
-        readonly server: string;
-        readonly error: Error;
-    } | undefined;
-    constructor(options: SessionOptions, resume?: SessionCredentials);
-    get state(): ConnectionState;
-    get watches(): WatchRegistry;
-    get credentials(): SessionCredentials & {
-        timeoutMs: number;
-        generation: number;
-    };
-    get generation(): number;
-    get server(): string | undefined;
-    get stats(): ClientStats;
-    get connection(): FramedConnection | undefined;
-    get terminalError(): ZooKeeperError | undefined;
-    get callRejection(): ZooKeeperError | undefined;
-    get sessionId(): bigint;
-    get closed(): Promise<Error | undefined>;
-    nextOrder(): number;
-    start(): void;
-    addAuth(identity: AuthInfo, settle: (error: ZooKeeperError | undefined) => void): void;
-    updateServers(servers: readonly ServerAddress[]): boolean;
-    finish(error: ZooKeeperError, state?: 'closed' | 'expired' | 'authFailed'): void;
-    close(): Promise<void>;
-    onSessionMoved(): void;
-    onAuthFailed(error: AuthFailedError): void;
-    onStall(lateMs: number): void;
-    onStateChange(change: StateChange): void;
-    onAttemptFailed(server: ServerAddress, error: Error): void;
-    attemptTimeoutMs(): number;
-    connectRequest(readOnly: boolean): ConnectRequest;
-    onAttemptEstablished(server: ServerAddress, connection: FramedConnection, response: ConnectResponse): void;
-    onConnectionLost(connection: FramedConnection, reason: Error | undefined): void;
-    onFrame(bytes: Uint8Array, start: number, end: number): void;
-}
-
-// session/state-notifier.d.ts
-
-export interface StateCallbacks {
-    onStateChange(change: StateChange): void;
-}
-
-export declare class StateNotifier {
-    #private;
-    constructor(callbacks: StateCallbacks);
-    get state(): ConnectionState;
-    change(to: StateChange): void;
-    firstConnection(): Promise<void>;
-    listen(owner: object, last?: Omit<StateChange, 'previous'>): AsyncIterableIterator<StateChange>;
-    endFor(matches: (owner: object) => boolean, to: Omit<StateChange, 'previous'>): void;
-    end(): void;
 }
 
 // tree-types.d.ts
@@ -1569,45 +1260,8 @@ export type Zxid = bigint & {
 
 declare const zxidBrand: unique symbol;
 
-// watches/watch-registry.d.ts
-
-export interface ServerEvent {
-    readonly type: NodeEventType;
-    readonly path: string;
-    readonly zxid: Zxid | undefined;
-    readonly order: number;
-}
-
-export type WatchKind = 'data' | 'exists' | 'children' | 'persistent' | 'recursive';
-
-export interface WatchListener {
-    readonly owner: object;
-    close(): Promise<void>;
-    notify(event: ServerEvent): void;
-    resync(reason: 'reconnected' | 'newSession', order: number): void;
-    end(error: Error | undefined): void;
-}
-
-export declare class WatchRegistry {
-    #private;
-    add(kind: WatchKind, path: string, listener: WatchListener): void;
-    remove(kind: WatchKind, path: string, listener: WatchListener): boolean;
-    addPending(kind: WatchKind, path: string): void;
-    removePending(kind: WatchKind, path: string): void;
-    isWanted(kind: WatchKind, path: string): boolean;
-    paths(kind: WatchKind): Iterable<string>;
-    markLeftover(path: string): void;
-    takeLeftover(path: string): boolean;
-    clearLeftovers(): void;
-    get size(): number;
-    ownedBy(matches: (owner: object) => boolean): WatchListener[];
-    dispatch(event: ServerEvent): number;
-    resync(reason: 'reconnected' | 'newSession', order: number): void;
-    end(kinds: readonly WatchKind[], error: Error | undefined): void;
-}
-
 // web/index.d.ts
 
-export declare function connect(options: ConnectOptions): Promise<Client>;
+export declare function connect(options: Omit<ConnectOptions, 'batchReads'>): Promise<Client>;
 
 export declare const digestMd5: (options: DigestMd5Options) => DigestMd5Login;

@@ -11,6 +11,7 @@
 //   CacheEvent
 //   Configuration
 //   ConfigurationOptions
+//   ConfigurationSetOptions
 //   ConfigurationValue
 //   Counter
 //   CounterOptions
@@ -21,13 +22,16 @@
 //   Group
 //   GroupChange
 //   GroupOptions
+//   Handle
+//   JoinOptions
 //   Leader
 //   LeaderElection
-//   Leadership
 //   Lease
+//   LeaseHandle
 //   LeaseOptions
 //   LockHandle
 //   LockSide
+//   LockTimeoutError
 //   LostError
 //   LostReason
 //   MemberIdConflictError
@@ -40,8 +44,10 @@
 //   NodeConflictError
 //   Participant
 //   Party
+//   PartyMembership
 //   PartyOptions
 //   PermitHolder
+//   PermitOptions
 //   PermitsConflictError
 //   PersistentNode
 //   PersistentNodeOptions
@@ -53,27 +59,26 @@
 //   ReadWriteParticipant
 //   ReceiveOptions
 //   RecipeOptions
+//   ReleaseOptions
 //   Semaphore
 //   SemaphoreOptions
-//   SideOptions
 //   TreeCache
 //   TreeCacheOptions
 //   TreeTooLargeError
 //   UniqueIds
 //   UniqueIdsOptions
 //   Versioned
+//   WaitOptions
 //   bigEndian
 //   curatorItems
 //   decimal
-//   lease
 //   settledChildren
 //   watchChildren
 //   watchData
 
 // @zabra/recipes/multi-lock
+//   MultiLock
 //   MultiLockHandle
-//   acquireAll
-//   inPathOrder
 
 // @zabra/recipes/name-service
 //   NameService
@@ -83,7 +88,6 @@
 
 // @zabra/recipes/partitioner
 //   HandOverError
-//   PartitionOptions
 //   PartitionState
 //   Partitioner
 //   PartitionerOptions
@@ -122,9 +126,8 @@
 //   Decision
 //   ParticipantHandlers
 //   TransactionRequest
+//   TwoPhaseCommit
 //   Vote
-//   participate
-//   twoPhaseCommit
 
 // atomic-value/atomic-value.d.ts
 
@@ -132,32 +135,32 @@ export declare class AtomicValue<T> {
     #private;
     readonly path: string;
     constructor(client: Client, path: string, options: AtomicValueOptions<T>);
-    get({ signal }?: Abortable): Promise<Versioned<T>>;
+    get(options?: WaitOptions): Promise<Versioned<T>>;
     compareAndSet(expected: {
         readonly stat: Stat;
-    }, value: T, { signal }?: Abortable): Promise<boolean>;
-    update(change: (current: T) => T, { signal }?: Abortable): Promise<T>;
-    set(value: T, options?: Abortable): Promise<T>;
+    }, value: T, options?: WaitOptions): Promise<boolean>;
+    update(change: (current: T) => T, options?: WaitOptions): Promise<T>;
+    set(value: T, options?: WaitOptions): Promise<T>;
     updates({ signal }?: Abortable): AsyncGenerator<T, void, undefined>;
 }
 
 export interface AtomicValueOptions<T> {
     readonly codec: Codec<T>;
     readonly initial: T;
-    readonly mode?: 'exact' | 'fast';
+    readonly mode?: 'exact' | 'fast' | undefined;
 }
 
 export declare class Counter {
     #private;
     constructor(client: Client, path: string, { format, mode }?: CounterOptions);
-    get(options?: Abortable): Promise<bigint>;
-    add(amount?: bigint | number, options?: Abortable): Promise<bigint>;
+    get(options?: WaitOptions): Promise<bigint>;
+    add(amount?: bigint | number, options?: WaitOptions): Promise<bigint>;
     updates(options?: Abortable): AsyncGenerator<bigint, void, undefined>;
 }
 
 export interface CounterOptions {
-    readonly format?: 'decimal' | 4 | 8;
-    readonly mode?: 'exact' | 'fast';
+    readonly format?: 'decimal' | 4 | 8 | undefined;
+    readonly mode?: 'exact' | 'fast' | undefined;
 }
 
 export interface Versioned<T> {
@@ -176,11 +179,11 @@ export declare const decimal: Codec<bigint>;
 export declare class UniqueIds {
     #private;
     constructor(client: Client, path: string, { format, blockSize }?: UniqueIdsOptions);
-    next(options?: Abortable): Promise<bigint>;
+    next(options?: WaitOptions): Promise<bigint>;
 }
 
 export interface UniqueIdsOptions extends Pick<CounterOptions, 'format'> {
-    readonly blockSize?: number;
+    readonly blockSize?: number | undefined;
 }
 
 // barrier/barrier.d.ts
@@ -189,23 +192,20 @@ export declare class Barrier {
     #private;
     readonly path: string;
     constructor(client: Client, path: string, options?: BarrierOptions);
-    set(): Promise<void>;
-    remove(): Promise<void>;
-    wait({ signal, generation }?: BarrierWaitOptions): Promise<void>;
-    waitForPresence({ signal }?: {
-        readonly signal?: AbortSignal;
-    }): Promise<void>;
+    set(options?: WaitOptions): Promise<void>;
+    remove(options?: WaitOptions): Promise<void>;
+    wait({ generation, ...options }?: BarrierWaitOptions): Promise<void>;
+    waitForPresence(options?: WaitOptions): Promise<void>;
 }
 
 export interface BarrierOptions {
-    readonly acl?: readonly ACL[];
-    readonly parents?: 'container' | 'persistent';
-    readonly data?: Bytes;
+    readonly acl?: readonly ACL[] | undefined;
+    readonly parents?: 'container' | 'persistent' | undefined;
+    readonly data?: Data | undefined;
 }
 
-export interface BarrierWaitOptions {
-    readonly signal?: AbortSignal;
-    readonly generation?: boolean;
+export interface BarrierWaitOptions extends WaitOptions {
+    readonly generation?: boolean | undefined;
 }
 
 // configuration/configuration.d.ts
@@ -214,21 +214,21 @@ export declare class Configuration<T> {
     #private;
     readonly path: string;
     constructor(client: Client, path: string, options: ConfigurationOptions<T>);
-    get(): Promise<ConfigurationValue<T>>;
-    set(value: T, version?: number): Promise<void>;
-    update(change: (current: T) => T, options?: {
-        readonly signal?: AbortSignal;
-    }): Promise<T>;
-    updates({ signal }?: {
-        readonly signal?: AbortSignal;
-    }): AsyncGenerator<ConfigurationValue<T>, void, undefined>;
+    get(options?: WaitOptions): Promise<ConfigurationValue<T>>;
+    set(value: T, { version, ...options }?: ConfigurationSetOptions): Promise<void>;
+    update(change: (current: T) => T, options?: WaitOptions): Promise<T>;
+    updates({ signal }?: Abortable): AsyncGenerator<ConfigurationValue<T>, void, undefined>;
 }
 
 export interface ConfigurationOptions<T> {
     readonly codec: Codec<T>;
-    readonly defaults?: T;
-    readonly jitterMs?: number;
-    readonly onInvalid?: (cause: unknown, stat: Stat) => void;
+    readonly defaults?: T | undefined;
+    readonly jitterMs?: number | undefined;
+    readonly onInvalid?: ((cause: unknown, stat: Stat) => void) | undefined;
+}
+
+export interface ConfigurationSetOptions extends WaitOptions {
+    readonly version?: number | undefined;
 }
 
 export interface ConfigurationValue<T> {
@@ -239,9 +239,9 @@ export interface ConfigurationValue<T> {
 
 // double-barrier/double-barrier.d.ts
 
-export interface BarrierHandle {
+export interface BarrierHandle extends Handle {
     readonly round: number;
-    leave(options?: Abortable): Promise<void>;
+    release(options?: Omit<WaitOptions, 'onExpiry'>): Promise<void>;
 }
 
 export declare class DoubleBarrier {
@@ -250,7 +250,7 @@ export declare class DoubleBarrier {
     constructor(client: Client, path: string, { members }: {
         readonly members: number;
     });
-    enter({ signal }?: Abortable): Promise<BarrierHandle>;
+    enter(options?: WaitOptions): Promise<BarrierHandle>;
 }
 
 // group/decide.d.ts
@@ -267,13 +267,10 @@ export declare class Group<T = Bytes> implements AsyncDisposable {
     #private;
     readonly path: string;
     constructor(client: Client, path: string, { codec, settleMs }?: GroupOptions<T>);
-    join(id: string, value: T, { wait }?: {
-        readonly wait?: boolean;
-    }): Promise<Membership<T>>;
-    members(): Promise<ReadonlyMap<string, T>>;
-    changes({ signal }?: {
-        readonly signal?: AbortSignal;
-    }): AsyncGenerator<GroupChange<T>, void, undefined>;
+    join(id: string, value: T, { onConflict, ...limits }?: JoinOptions): Promise<Membership<T>>;
+    members(options?: CallOptions): Promise<ReadonlyMap<string, T>>;
+    changes({ signal }?: Abortable): AsyncGenerator<GroupChange<T>, void, undefined>;
+    close(): Promise<void>;
     [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -282,34 +279,40 @@ export interface GroupChange<T> extends Difference {
 }
 
 export interface GroupOptions<T> {
-    readonly codec?: Codec<T>;
-    readonly settleMs?: number;
+    readonly codec?: Codec<T> | undefined;
+    readonly settleMs?: number | undefined;
+}
+
+export interface JoinOptions extends WaitOptions {
+    readonly onConflict?: 'fail' | 'wait' | undefined;
 }
 
 export declare class MemberIdConflictError extends NodeConflictError {
     static readonly tag = "MemberIdConflictError";
 }
 
-export interface Membership<T> extends AsyncDisposable {
+export interface Membership<T> extends Handle {
     readonly id: string;
     update(value: T): Promise<void>;
-    leave(): Promise<void>;
+    release(): Promise<void>;
 }
 
 // group/party.d.ts
 
-export declare class Party implements AsyncDisposable {
+export declare class Party {
     #private;
     readonly path: string;
-    constructor(client: Client, path: string, identifier: string, { layout }?: PartyOptions);
-    join(): Promise<void>;
-    leave(): Promise<void>;
-    members(): Promise<string[]>;
-    [Symbol.asyncDispose](): Promise<void>;
+    constructor(client: Client, path: string, { layout }?: PartyOptions);
+    join(identifier: string, options?: WaitOptions): Promise<PartyMembership>;
+    members(options?: CallOptions): Promise<string[]>;
+}
+
+export interface PartyMembership extends Handle {
+    readonly identifier: string;
 }
 
 export interface PartyOptions {
-    readonly layout?: 'party' | 'shallow';
+    readonly layout?: 'party' | 'shallow' | undefined;
 }
 
 // handles/ephemeral-lock-handle.d.ts
@@ -344,11 +347,25 @@ export interface HandleNode {
 export interface HandleOptions {
     readonly recipe: string;
     readonly policy: ErrorPolicy;
-    readonly watcher?: OwnNodeWatcher;
-    readonly waitedMs?: number;
-    readonly deletionReason?: () => LostReason;
-    readonly release?: () => Promise<void>;
-    readonly onEnd?: (error: LostError) => void;
+    readonly watcher?: OwnNodeWatcher | undefined;
+    readonly waitedMs?: number | undefined;
+    readonly deletionReason?: (() => LostReason) | undefined;
+    readonly release?: (() => Promise<void>) | undefined;
+    readonly onEnd?: ((error: LostError) => void) | undefined;
+}
+
+// handles/lock-timeout.d.ts
+
+export declare class LockTimeoutError extends OperationTimeoutError {
+    static readonly tag = "LockTimeoutError";
+    readonly holders: readonly Participant[];
+    constructor(message: string, holders: readonly Participant[], context: ConstructorParameters<typeof OperationTimeoutError>[2], wireCode?: number);
+}
+
+export interface Participant {
+    readonly path: string;
+    readonly data: Bytes;
+    readonly owner: bigint;
 }
 
 // handles/lost.d.ts
@@ -381,15 +398,18 @@ export declare class OwnNodeWatcher {
 // handles/types.d.ts
 
 export interface Abortable {
-    readonly signal?: AbortSignal;
+    readonly signal?: AbortSignal | undefined;
 }
 
-export interface AcquireOptions extends Abortable {
-    readonly owner?: object;
-    readonly onSessionLoss?: 'requeue' | 'throw';
+export interface AcquireOptions extends WaitOptions {
+    readonly owner?: object | undefined;
 }
 
-export interface LockHandle extends AsyncDisposable {
+export interface Handle extends AsyncDisposable {
+    release(): Promise<void>;
+}
+
+export interface LockHandle extends Handle {
     readonly token: bigint;
     readonly path: string;
     readonly signal: AbortSignal;
@@ -397,19 +417,26 @@ export interface LockHandle extends AsyncDisposable {
     guard<const T extends readonly WriteOp[]>(operations: T, options?: CallOptions): Promise<{
         [K in keyof T]: WriteResult<T[K]>;
     }>;
-    release(options?: {
-        readonly background?: boolean;
-    }): Promise<void>;
+    release(options?: ReleaseOptions): Promise<void>;
 }
 
 export type Naming = 'recipe' | 'curator' | 'kazoo';
 
 export interface RecipeOptions {
-    readonly acl?: readonly ACL[];
-    readonly errorPolicy?: ErrorPolicy;
-    readonly parents?: 'container' | 'persistent';
-    readonly naming?: Naming;
-    readonly data?: Bytes;
+    readonly acl?: readonly ACL[] | undefined;
+    readonly errorPolicy?: ErrorPolicy | undefined;
+    readonly parents?: 'container' | 'persistent' | undefined;
+    readonly naming?: Naming | undefined;
+    readonly data?: Data | undefined;
+}
+
+export interface ReleaseOptions {
+    readonly background?: boolean | undefined;
+}
+
+export interface WaitOptions extends Abortable {
+    readonly timeoutMs?: number | undefined;
+    readonly onExpiry?: 'retry' | 'fail' | undefined;
 }
 
 // leader-election/announcement.d.ts
@@ -422,8 +449,8 @@ export interface Leader {
 // leader-election/leader-election.d.ts
 
 export interface ElectionOptions extends Omit<RecipeOptions, 'data'> {
-    readonly id?: string;
-    readonly announce?: boolean;
+    readonly id?: string | undefined;
+    readonly announce?: boolean | undefined;
 }
 
 export interface ElectionParticipant extends Omit<Participant, 'data'> {
@@ -436,22 +463,29 @@ export declare class LeaderElection implements AsyncDisposable {
     readonly path: string;
     readonly id: string;
     constructor(client: Client, path: string, options?: ElectionOptions);
-    leadership({ signal }?: Abortable): AsyncGenerator<Leadership, void, undefined>;
-    lead(body: (leadership: Leadership) => Promise<void>, { signal, requeue }?: Abortable & {
+    acquire(options?: WaitOptions): Promise<LockHandle>;
+    leadership({ signal }?: Abortable): AsyncGenerator<LockHandle, void, undefined>;
+    lead(body: (leadership: LockHandle) => Promise<void>, { signal, requeue }?: Abortable & {
         requeue?: boolean;
     }): Promise<void>;
     observe({ signal }?: Abortable): AsyncGenerator<Leader | undefined>;
-    participants(): Promise<ElectionParticipant[]>;
+    participants(options?: CallOptions): Promise<ElectionParticipant[]>;
+    close(): Promise<void>;
     [Symbol.asyncDispose](): Promise<void>;
-}
-
-export interface Leadership extends LockHandle {
-    resign(): Promise<void>;
 }
 
 // lease/lease.d.ts
 
-export interface Lease extends AsyncDisposable {
+export declare class Lease {
+    #private;
+    readonly path: string;
+    constructor(client: Client, path: string, options: LeaseOptions);
+    acquire(options?: WaitOptions): Promise<LeaseHandle>;
+    tryAcquire(options?: WaitOptions): Promise<LeaseHandle | undefined>;
+    run<T>(body: (held: LeaseHandle) => Promise<T>, options?: WaitOptions): Promise<T>;
+}
+
+export interface LeaseHandle extends Handle {
     readonly token: bigint;
     readonly path: string;
     readonly signal: AbortSignal;
@@ -460,12 +494,10 @@ export interface Lease extends AsyncDisposable {
     release(): Promise<void>;
 }
 
-export interface LeaseOptions extends Abortable, Pick<RecipeOptions, 'acl' | 'parents'> {
+export interface LeaseOptions extends Pick<RecipeOptions, 'acl' | 'parents'> {
     readonly holder: string;
     readonly durationMs: number;
 }
-
-export declare function lease(of: Client, path: string, options: LeaseOptions): Promise<Lease | undefined>;
 
 // lock-queue/contenders.d.ts
 
@@ -497,36 +529,28 @@ export declare class LockQueue {
         entry: QueueEntry;
         listing: Listing | undefined;
     }>;
-    list(signal: AbortSignal | undefined): Promise<Listing | undefined>;
+    list(options?: CallOptions): Promise<Listing | undefined>;
     remove({ path, owner }: QueueEntry): Promise<void>;
     removeInBackground(entry: QueueEntry): void;
 }
 
 export interface LockQueueOptions extends RecipeOptions {
-    readonly onCreate?: (stat: Stat, sentAt: number) => void;
+    readonly onCreate?: ((stat: Stat, sentAt: number) => void) | undefined;
 }
 
 export interface QueueEntry extends HandleNode {
     readonly name: string;
 }
 
-// lock-queue/participants.d.ts
-
-export interface Participant {
-    readonly path: string;
-    readonly data: Bytes;
-    readonly owner: bigint;
-}
-
 // lock-queue/turn.d.ts
 
-export interface TurnOptions<T> extends AcquireOptions {
+export interface TurnOptions<T> extends Abortable {
     readonly prefix: string;
     readonly policy: ErrorPolicy;
-    readonly operation?: string;
+    readonly operation?: string | undefined;
     readonly grant: (entry: QueueEntry, waitedMs: number) => T;
-    readonly createGuard?: (entry: QueueEntry, ring: () => void) => WaitGuard;
-    readonly onWaitEnd?: (entry: QueueEntry) => void;
+    readonly createGuard?: ((entry: QueueEntry, ring: () => void) => WaitGuard) | undefined;
+    readonly onWaitEnd?: ((entry: QueueEntry) => void) | undefined;
 }
 
 export interface WaitGuard {
@@ -535,15 +559,17 @@ export interface WaitGuard {
 
 // multi-lock/multi-lock.d.ts
 
+export declare class MultiLock {
+    #private;
+    constructor(locks: readonly Mutex[]);
+    acquire(options?: AcquireOptions): Promise<MultiLockHandle>;
+    tryAcquire(options?: AcquireOptions): Promise<MultiLockHandle | undefined>;
+    run<T>(body: (held: MultiLockHandle) => Promise<T>, options?: AcquireOptions): Promise<T>;
+}
+
 export interface MultiLockHandle extends LockHandle {
     readonly tokens: readonly bigint[];
 }
-
-export declare function acquireAll(locks: readonly Mutex[], options?: AcquireOptions): Promise<MultiLockHandle>;
-
-export declare function inPathOrder<T extends {
-    readonly path: string;
-}>(locks: readonly T[]): T[];
 
 // mutex/mutex.d.ts
 
@@ -558,14 +584,13 @@ export declare class Mutex {
     acquire(options?: AcquireOptions): Promise<LockHandle>;
     tryAcquire(options?: AcquireOptions): Promise<LockHandle | undefined>;
     run<T>(body: (held: LockHandle) => Promise<T>, options?: AcquireOptions): Promise<T>;
-    participants(): Promise<Participant[]>;
-    protected acquireTurn(options: AcquireOptions): Promise<EphemeralLockHandle>;
-    protected turnOptions(options: AcquireOptions): TurnOptions<EphemeralLockHandle>;
+    participants(options?: CallOptions): Promise<Participant[]>;
+    protected turnOptions(signal: AbortSignal | undefined): TurnOptions<EphemeralLockHandle>;
 }
 
 export interface MutexOptions extends RecipeOptions {
-    readonly reentrant?: boolean;
-    readonly localQueue?: boolean;
+    readonly reentrant?: boolean | undefined;
+    readonly localQueue?: boolean | undefined;
 }
 
 // name-service/name-service.d.ts
@@ -574,23 +599,23 @@ export declare class NameService<T> {
     #private;
     readonly base: string;
     constructor(client: Client, base: string, codec: Codec<T>);
-    register(name: string, value: T, { ephemeral }?: RegisterOptions): Promise<Registration<T>>;
+    register(name: string, value: T, { ephemeral, ...limits }?: RegisterOptions): Promise<Registration<T>>;
     resolve(name: string, { fresh, ...options }?: ResolveOptions): Promise<T | undefined>;
     names(options?: CallOptions): Promise<string[]>;
     rename(from: string, to: string): Promise<void>;
 }
 
-export interface RegisterOptions {
-    readonly ephemeral?: boolean;
+export interface RegisterOptions extends WaitOptions {
+    readonly ephemeral?: boolean | undefined;
 }
 
-export interface Registration<T> extends AsyncDisposable {
+export interface Registration<T> extends Handle {
     update(value: T): Promise<void>;
-    unregister(): Promise<void>;
+    release(): Promise<void>;
 }
 
 export interface ResolveOptions extends CallOptions {
-    readonly fresh?: boolean;
+    readonly fresh?: boolean | undefined;
 }
 
 // partitioner/decide.d.ts
@@ -598,10 +623,6 @@ export interface ResolveOptions extends CallOptions {
 export type PartitionState = 'idle' | 'releasing' | 'allocating' | 'acquired';
 
 // partitioner/partitioner.d.ts
-
-export interface PartitionOptions {
-    readonly signal?: AbortSignal;
-}
 
 export declare class Partitioner {
     #private;
@@ -611,14 +632,14 @@ export declare class Partitioner {
     constructor(client: Client, path: string, items: readonly string[], options?: PartitionerOptions);
     get state(): PartitionState;
     get owned(): readonly string[];
-    shares({ signal }?: PartitionOptions): AsyncGenerator<Share, void, undefined>;
-    run(body: (share: Share) => Promise<void>, { signal }?: PartitionOptions): Promise<void>;
+    shares({ signal }?: Abortable): AsyncGenerator<Share, void, undefined>;
+    run(body: (share: Share) => Promise<void>, { signal }?: Abortable): Promise<void>;
 }
 
 export interface PartitionerOptions extends Omit<RecipeOptions, 'naming' | 'data'> {
-    readonly id?: string;
-    readonly settleMs?: number;
-    readonly graceMs?: number;
+    readonly id?: string | undefined;
+    readonly settleMs?: number | undefined;
+    readonly graceMs?: number | undefined;
 }
 
 // partitioner/shares.d.ts
@@ -627,7 +648,7 @@ export declare class HandOverError extends ZooKeeperError {
     static readonly tag = "HandOverError";
 }
 
-export interface Share {
+export interface Share extends Handle {
     readonly item: string;
     readonly lock: LockHandle;
     readonly signal: AbortSignal;
@@ -644,19 +665,19 @@ export declare class NodeConflictError extends ZooKeeperError {
 export declare class PersistentNode implements AsyncDisposable {
     #private;
     readonly ready: Promise<string>;
-    constructor(client: Client, path: string, data: Bytes, options?: PersistentNodeOptions);
+    constructor(client: Client, path: string, data: Data, options?: PersistentNodeOptions);
     get path(): string;
-    setData(data: Bytes): Promise<void>;
+    setData(data: Data): Promise<void>;
     close(): Promise<void>;
     [Symbol.asyncDispose](): Promise<void>;
 }
 
 export interface PersistentNodeOptions {
-    readonly mode?: 'ephemeral' | 'persistent' | 'ephemeralSequential' | 'persistentSequential';
-    readonly acl?: readonly ACL[];
-    readonly parents?: boolean | 'persistent';
-    readonly onConflict?: 'fail' | 'wait';
-    readonly leaveBehind?: boolean;
+    readonly mode?: 'ephemeral' | 'persistent' | 'ephemeralSequential' | 'persistentSequential' | undefined;
+    readonly acl?: readonly ACL[] | undefined;
+    readonly parents?: boolean | 'persistent' | undefined;
+    readonly onConflict?: 'fail' | 'wait' | undefined;
+    readonly leaveBehind?: boolean | undefined;
 }
 
 // queue/curator-items.d.ts
@@ -677,7 +698,7 @@ export declare class Message<T> implements AsyncDisposable {
     get signal(): AbortSignal;
     ack(): Promise<void>;
     nack({ delayMs }?: {
-        readonly delayMs?: number;
+        readonly delayMs?: number | undefined;
     }): Promise<void>;
     [Symbol.asyncDispose](): Promise<void>;
 }
@@ -694,12 +715,11 @@ export type QueueNaming = 'recipe' | 'kazoo' | 'kazooPlain' | 'curator';
 
 // queue/producer.d.ts
 
-export interface PutOptions {
-    readonly signal?: AbortSignal;
-    readonly priority?: number;
-    readonly delayMs?: number;
-    readonly id?: string;
-    readonly whenFull?: 'wait' | 'fail';
+export interface PutOptions extends WaitOptions {
+    readonly priority?: number | undefined;
+    readonly delayMs?: number | undefined;
+    readonly id?: string | undefined;
+    readonly whenFull?: 'wait' | 'fail' | undefined;
 }
 
 export declare class QueueFullError extends ZooKeeperError {
@@ -714,18 +734,12 @@ export declare class Queue<T> {
     constructor(client: Client, path: string, options: QueueOptions<T>);
     put(value: T, options?: PutOptions): Promise<string>;
     putAll(values: readonly T[], options?: PutOptions): Promise<string[]>;
-    take({ signal }?: {
-        readonly signal?: AbortSignal;
-    }): Promise<T>;
-    takeById(id: string, { signal }?: {
-        readonly signal?: AbortSignal;
-    }): Promise<T | undefined>;
+    take(options?: WaitOptions): Promise<T>;
+    takeById(id: string, options?: WaitOptions): Promise<T | undefined>;
     receive({ signal, concurrency }?: ReceiveOptions): AsyncGenerator<Message<T>, void, undefined>;
-    peek({ signal }?: {
-        readonly signal?: AbortSignal;
-    }): Promise<T | undefined>;
-    size(): Promise<number>;
-    deadLetters(): Promise<{
+    peek(options?: WaitOptions): Promise<T | undefined>;
+    size(options?: CallOptions): Promise<number>;
+    deadLetters(options?: CallOptions): Promise<{
         readonly name: string;
         readonly data: Uint8Array;
     }[]>;
@@ -733,23 +747,22 @@ export declare class Queue<T> {
 
 export interface QueueOptions<T> {
     readonly codec: Codec<T>;
-    readonly maxItems?: number;
-    readonly bound?: 'soft' | 'hard';
-    readonly deadLetterAfter?: number;
-    readonly naming?: QueueNaming;
+    readonly maxItems?: number | undefined;
+    readonly bound?: 'soft' | 'hard' | undefined;
+    readonly deadLetterAfter?: number | undefined;
+    readonly naming?: QueueNaming | undefined;
 }
 
-export interface ReceiveOptions {
-    readonly signal?: AbortSignal;
-    readonly concurrency?: number;
+export interface ReceiveOptions extends Abortable {
+    readonly concurrency?: number | undefined;
 }
 
 // read-write-lock/read-write-lock.d.ts
 
 export interface LockSide {
-    acquire(options?: SideOptions): Promise<LockHandle>;
-    tryAcquire(options?: SideOptions): Promise<LockHandle | undefined>;
-    run<T>(body: (held: LockHandle) => Promise<T>, options?: SideOptions): Promise<T>;
+    acquire(options?: WaitOptions): Promise<LockHandle>;
+    tryAcquire(options?: WaitOptions): Promise<LockHandle | undefined>;
+    run<T>(body: (held: LockHandle) => Promise<T>, options?: WaitOptions): Promise<T>;
 }
 
 type Mode = 'read' | 'write';
@@ -763,7 +776,7 @@ export declare class ReadWriteLock {
     constructor(client: Client, path: string, options?: RecipeOptions);
     downgrade(write: LockHandle): Promise<LockHandle>;
     tryUpgrade(read: LockHandle): Promise<LockHandle | undefined>;
-    participants(): Promise<ReadWriteParticipant[]>;
+    participants(options?: CallOptions): Promise<ReadWriteParticipant[]>;
     protected waitOptions(): Pick<TurnOptions<LockHandle>, 'createGuard' | 'onWaitEnd'>;
     protected createHandle(entry: QueueEntry, options: HandleOptions): EphemeralLockHandle;
 }
@@ -772,14 +785,12 @@ export interface ReadWriteParticipant extends Participant {
     readonly mode: Mode;
 }
 
-export type SideOptions = Omit<AcquireOptions, 'owner'>;
-
 // revocable/request.d.ts
 
 export interface RevokeRequest {
-    readonly by?: string;
-    readonly reason?: string;
-    readonly graceMs?: number;
+    readonly by?: string | undefined;
+    readonly reason?: string | undefined;
+    readonly graceMs?: number | undefined;
 }
 
 // revocable/revocable-mutex.d.ts
@@ -794,7 +805,7 @@ export declare class RevocableMutex extends Mutex {
     acquire(options?: AcquireOptions): Promise<RevocableLockHandle>;
     tryAcquire(options?: AcquireOptions): Promise<RevocableLockHandle | undefined>;
     run<T>(body: (held: RevocableLockHandle) => Promise<T>, options?: AcquireOptions): Promise<T>;
-    protected turnOptions(options: AcquireOptions): TurnOptions<EphemeralLockHandle>;
+    protected turnOptions(signal: AbortSignal | undefined): TurnOptions<EphemeralLockHandle>;
 }
 
 // revocable/revocable-read-write-lock.d.ts
@@ -805,9 +816,9 @@ declare class RevocableHandle extends EphemeralLockHandle implements RevocableLo
 }
 
 export interface RevocableLockSide extends LockSide {
-    acquire(options?: SideOptions): Promise<RevocableLockHandle>;
-    tryAcquire(options?: SideOptions): Promise<RevocableLockHandle | undefined>;
-    run<T>(body: (held: RevocableLockHandle) => Promise<T>, options?: SideOptions): Promise<T>;
+    acquire(options?: WaitOptions): Promise<RevocableLockHandle>;
+    tryAcquire(options?: WaitOptions): Promise<RevocableLockHandle | undefined>;
+    run<T>(body: (held: RevocableLockHandle) => Promise<T>, options?: WaitOptions): Promise<T>;
 }
 
 export declare class RevocableReadWriteLock extends ReadWriteLock {
@@ -824,8 +835,8 @@ export declare class RevocableReadWriteLock extends ReadWriteLock {
 // revocable/revoke.d.ts
 
 export interface RevokeOptions extends Abortable, RevokeRequest {
-    readonly force?: boolean;
-    readonly naming?: Naming;
+    readonly force?: boolean | undefined;
+    readonly naming?: Naming | undefined;
 }
 
 export type RevokeOutcome = 'released' | 'forced' | 'refused';
@@ -847,19 +858,21 @@ export interface PermitHolder extends Participant {
     readonly permits: number;
 }
 
+export interface PermitOptions extends WaitOptions {
+    readonly permits?: number | undefined;
+}
+
 export declare class Semaphore {
     #private;
     readonly client: Client;
     readonly path: string;
     constructor(client: Client, path: string, options: SemaphoreOptions);
-    acquire(permits?: number, options?: SemaphoreAcquireOptions): Promise<LockHandle>;
-    tryAcquire(permits?: number, { signal }?: Abortable): Promise<LockHandle | undefined>;
-    holders(): Promise<PermitHolder[]>;
-    run<T>(body: (held: LockHandle) => Promise<T>, permits?: number, options?: SemaphoreAcquireOptions): Promise<T>;
+    acquire({ permits, ...options }?: PermitOptions): Promise<LockHandle>;
+    tryAcquire({ permits, ...options }?: PermitOptions): Promise<LockHandle | undefined>;
+    holders(options?: CallOptions): Promise<PermitHolder[]>;
+    run<T>(body: (held: LockHandle) => Promise<T>, options?: PermitOptions): Promise<T>;
     setPermits(permits: number): Promise<void>;
 }
-
-type SemaphoreAcquireOptions = Omit<AcquireOptions, 'owner'>;
 
 export interface SemaphoreOptions extends RecipeOptions {
     readonly permits: number;
@@ -868,8 +881,8 @@ export interface SemaphoreOptions extends RecipeOptions {
 // service-discovery/down.d.ts
 
 export interface DownPolicy {
-    readonly errors?: number;
-    readonly withinMs?: number;
+    readonly errors?: number | undefined;
+    readonly withinMs?: number | undefined;
 }
 
 // service-discovery/instance.d.ts
@@ -908,9 +921,9 @@ export declare const serviceTypes: readonly ['DYNAMIC', 'STATIC', 'PERMANENT', '
 // service-discovery/provider.d.ts
 
 export interface ProviderOptions<T> {
-    readonly strategy?: keyof typeof simpleStrategies | Strategy<T>;
-    readonly down?: DownPolicy;
-    readonly filter?: (instance: Instance<T>) => boolean;
+    readonly strategy?: keyof typeof simpleStrategies | Strategy<T> | undefined;
+    readonly down?: DownPolicy | undefined;
+    readonly filter?: ((instance: Instance<T>) => boolean) | undefined;
 }
 
 export declare class ServiceProvider<T> implements AsyncDisposable {
@@ -936,26 +949,26 @@ export declare class ServiceDiscovery<T = unknown> implements AsyncDisposable {
     #private;
     readonly path: string;
     constructor(client: Client, path: string, options?: ServiceDiscoveryOptions<T>);
-    register(instance: NewInstance<T>, { onConflict }?: ServiceRegisterOptions): Promise<ServiceRegistration<T>>;
-    names(): Promise<string[]>;
-    instances(name: string): Promise<Instance<T>[]>;
-    provider(name: string, options?: ProviderOptions<T>): Promise<ServiceProvider<T>>;
+    register(instance: NewInstance<T>, { onConflict, ...limits }?: ServiceRegisterOptions): Promise<ServiceRegistration<T>>;
+    names(options?: CallOptions): Promise<string[]>;
+    instances(name: string, options?: CallOptions): Promise<Instance<T>[]>;
+    provider(name: string, options?: ProviderOptions<T> & WaitOptions): Promise<ServiceProvider<T>>;
     close(): Promise<void>;
     [Symbol.asyncDispose](): Promise<void>;
 }
 
 export interface ServiceDiscoveryOptions<T> {
-    readonly payload?: PayloadCodec<T>;
+    readonly payload?: PayloadCodec<T> | undefined;
 }
 
-export interface ServiceRegisterOptions {
-    readonly onConflict?: 'fail' | 'wait';
+export interface ServiceRegisterOptions extends WaitOptions {
+    readonly onConflict?: 'fail' | 'wait' | undefined;
 }
 
-export interface ServiceRegistration<T> extends AsyncDisposable {
+export interface ServiceRegistration<T> extends Handle {
     readonly instance: Instance<T>;
     update(changes: Partial<Omit<Instance<T>, 'name' | 'id' | 'serviceType'>>): Promise<void>;
-    unregister(): Promise<void>;
+    release(): Promise<void>;
 }
 
 // service-discovery/strategies.d.ts
@@ -1045,19 +1058,17 @@ export declare class TreeCache<T = Bytes> implements AsyncDisposable {
     get(path: string): Entry<T> | undefined;
     children(path: string): readonly string[] | undefined;
     entries(): IterableIterator<[string, Entry<T>]>;
-    events({ signal }?: {
-        readonly signal?: AbortSignal;
-    }): AsyncIterableIterator<CacheEvent<T>>;
+    events({ signal }?: Abortable): AsyncIterableIterator<CacheEvent<T>>;
     close(): Promise<void>;
     [Symbol.asyncDispose](): Promise<void>;
 }
 
 export interface TreeCacheOptions<T> {
-    readonly codec?: Codec<T>;
-    readonly data?: boolean;
-    readonly depth?: number;
-    readonly maxNodes?: number;
-    readonly filter?: (path: string) => boolean;
+    readonly codec?: Codec<T> | undefined;
+    readonly data?: boolean | undefined;
+    readonly depth?: number | undefined;
+    readonly maxNodes?: number | undefined;
+    readonly filter?: ((path: string) => boolean) | undefined;
 }
 
 export declare class TreeTooLargeError extends UsageError {
@@ -1066,15 +1077,11 @@ export declare class TreeTooLargeError extends UsageError {
 
 // tree-cache/watchers.d.ts
 
-export interface WatcherOptions {
-    readonly signal?: AbortSignal;
-}
+export declare function settledChildren(client: Client, path: string, ms: number, options?: WaitOptions): Promise<readonly string[]>;
 
-export declare function settledChildren(client: Client, path: string, ms: number, { signal }?: WatcherOptions): Promise<readonly string[]>;
+export declare function watchChildren(client: Client, path: string, { signal }?: Abortable): AsyncGenerator<readonly string[] | undefined, void, undefined>;
 
-export declare function watchChildren(client: Client, path: string, { signal }?: WatcherOptions): AsyncGenerator<readonly string[] | undefined, void, undefined>;
-
-export declare function watchData(client: Client, path: string, { signal }?: WatcherOptions): AsyncGenerator<{
+export declare function watchData(client: Client, path: string, { signal }?: Abortable): AsyncGenerator<{
     readonly data: Bytes;
     readonly stat: Stat;
 } | undefined, void, undefined>;
@@ -1083,12 +1090,10 @@ export declare function watchData(client: Client, path: string, { signal }?: Wat
 
 export interface TransactionRequest {
     readonly participants: readonly string[];
-    readonly payload: Bytes;
+    readonly payload: Data;
     readonly deadlineMs: number;
-    readonly signal?: AbortSignal;
+    readonly signal?: AbortSignal | undefined;
 }
-
-export declare function twoPhaseCommit(client: Client, path: string, request: TransactionRequest): Promise<Decision>;
 
 // two-phase-commit/decide.d.ts
 
@@ -1114,4 +1119,12 @@ export interface ParticipantHandlers {
     }): void;
 }
 
-export declare function participate(client: Client, path: string, site: string, handlers: ParticipantHandlers): AsyncDisposable;
+// two-phase-commit/two-phase-commit.d.ts
+
+export declare class TwoPhaseCommit {
+    #private;
+    readonly path: string;
+    constructor(client: Client, path: string);
+    run(request: TransactionRequest): Promise<Decision>;
+    join(site: string, handlers: ParticipantHandlers, options?: WaitOptions): Promise<Handle>;
+}

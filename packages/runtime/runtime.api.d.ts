@@ -397,6 +397,7 @@ export interface Connection {
     readonly peerCertificates?: readonly Uint8Array[] | undefined;
     readonly peer?: PeerIdentity | undefined;
     readonly bufferedBytes: number;
+    readonly heldBytes?: number;
     readonly canReuseBuffers?: boolean | undefined;
     setHandler(events: ConnectionHandler): void;
     write(bytes: Uint8Array): boolean;
@@ -408,6 +409,7 @@ export interface Connection {
 
 export interface ConnectionHandler {
     data(chunk: Uint8Array): void;
+    held?(): void;
     drain(): void;
     ended?(): boolean;
     closed(cause?: Error): void;
@@ -630,6 +632,7 @@ export interface Platform {
     readonly networkFactories?: NetworkFactories | undefined;
     readonly disk: Disk;
     readonly compression: Compression;
+    readonly cryptography?: Cryptography;
     readonly logger: Logger;
     readonly system: System;
 }

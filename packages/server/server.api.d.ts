@@ -4,6 +4,27 @@
 //   EnsembleConfiguration
 //   FileProblem
 //   FolderLockedError
+//   GivenServerSettings
+//   LogFullError
+//   MemberAddress
+//   MemberConfiguration
+//   RecoveryError
+//   ServedPort
+//   Server
+//   ServerMetrics
+//   ServerOptions
+//   ServerSettings
+//   checkFiles
+//   createServer
+//   parseConfiguration
+//   printConfiguration
+
+// @zabra/server/core
+//   ConfigurationError
+//   DamageError
+//   EnsembleConfiguration
+//   FileProblem
+//   FolderLockedError
 //   LogFullError
 //   MemberAddress
 //   MemberConfiguration
@@ -23,6 +44,7 @@
 //   EnsembleConfiguration
 //   Environment
 //   Finding
+//   GivenServerSettings
 //   Group
 //   LoadedSettings
 //   PROMETHEUS_PROVIDER
@@ -75,6 +97,7 @@
 //   SubTxn
 //   Txn
 //   VERSION_FOLDER
+//   abandonData
 //   chopLog
 //   compareStates
 //   dataFoldersOf
@@ -95,8 +118,10 @@
 // @zabra/server/backup
 //   BackupChain
 //   BackupDefect
+//   BackupDuty
 //   BackupError
 //   BackupKey
+//   BackupOptions
 //   BackupSource
 //   BackupStore
 //   BackupTarget
@@ -108,25 +133,32 @@
 //   Prunable
 //   RestoredFolder
 //   RetentionRule
+//   S3Access
+//   S3Credentials
 //   SnapshotManifest
 //   SnapshotNode
 //   SourceLog
 //   SourceRequest
 //   SourceResponse
 //   SourceSnapshot
+//   TargetPlatform
 //   WrittenBackup
 //   chunksOf
+//   closeSessions
 //   digestText
 //   encodeLog
 //   findPrunable
 //   httpSource
+//   isRemoteTarget
 //   lastBefore
 //   lastBeforeChange
 //   loadBackup
 //   manifestName
 //   nodesOf
 //   openPiece
+//   openTarget
 //   parseChange
+//   parseCredentials
 //   parseKey
 //   parseRetention
 //   prune
@@ -141,7 +173,8 @@
 export interface BackupOptions {
     readonly clock: Pick<Clock, 'wall'>;
     readonly compression: Compression;
-    readonly logOnly: boolean;
+    readonly snapshot: 'always' | 'if-needed' | 'never';
+    readonly known?: Catalog | undefined;
 }
 
 export interface BackupSource {
@@ -192,12 +225,13 @@ export interface BadManifest {
 }
 
 export declare class Catalog {
+    #private;
     readonly lineage: string | undefined;
     readonly snapshots: readonly SnapshotManifest[];
     readonly logs: readonly LogManifest[];
     readonly bad: readonly BadManifest[];
     private constructor();
-    static read({ target, cryptography }: BackupStore): Promise<Catalog>;
+    static read(store: BackupStore, known?: Catalog): Promise<Catalog>;
     get end(): CatalogEnd | undefined;
     chainOf(snapshot: SnapshotManifest): BackupChain;
     chainTo(zxid: Zxid): BackupChain;
@@ -211,6 +245,21 @@ export interface CatalogEnd {
 }
 
 export declare function openPiece({ target, key, cryptography }: BackupStore, { piece, key: keyId }: Manifest): Promise<DiskReader>;
+
+// backup/duty.d.ts
+
+export declare class BackupDuty {
+    #private;
+    constructor({ target }: Pick<BackupStore, 'target'>, member: string, { clock, random }: {
+        readonly clock: Pick<Clock, 'monotonic'>;
+        readonly random: Random;
+    });
+    get isHeld(): boolean;
+    get holder(): string | undefined;
+    get lastBackupAt(): number;
+    claim(ifFreeMs: number, ifSilentMs: number, lastBackupAt: number): Promise<boolean>;
+    release(): Promise<void>;
+}
 
 // backup/errors.d.ts
 
@@ -313,6 +362,27 @@ declare const snapshotManifest: z.ZodObject<{
     digest: z.ZodNullable<z.ZodString>;
 }, z.core.$strip>;
 
+// backup/open-target.d.ts
+
+export interface S3Access {
+    readonly endpoint: string | undefined;
+    readonly region: string;
+    readonly credentials: () => Promise<S3Credentials>;
+}
+
+export interface TargetPlatform {
+    readonly disk: Disk;
+    readonly random: Random;
+    readonly cryptography: Cryptography;
+    readonly clock: Pick<Clock, 'after' | 'wall'>;
+}
+
+export declare const isRemoteTarget: (text: string) => boolean;
+
+export declare function openTarget(text: string, { disk, random, cryptography, clock }: TargetPlatform, s3: S3Access): Promise<BackupTarget>;
+
+export declare function parseCredentials(text: string, file: string): S3Credentials;
+
 // backup/prune.d.ts
 
 export interface Prunable {
@@ -343,6 +413,8 @@ export interface RestoredFolder {
     readonly closedSessions: number;
 }
 
+export declare function closeSessions(tree: Tree, ids: Iterable<bigint>, epochStart: Zxid, time: number): Generator<void>;
+
 export declare function restoreFolder({ tree, sessions }: LoadedBackup, options: RestoreOptions): Promise<RestoredFolder>;
 
 // backup/retention.d.ts
@@ -353,6 +425,14 @@ export interface RetentionRule {
 }
 
 export declare function parseRetention(text: string): readonly RetentionRule[];
+
+// backup/s3-target.d.ts
+
+export interface S3Credentials {
+    readonly accessKeyId: string;
+    readonly secretAccessKey: string;
+    readonly sessionToken?: string | undefined;
+}
 
 // backup/sealing.d.ts
 
@@ -376,7 +456,10 @@ export interface BackupTarget {
 export declare class FolderTarget implements BackupTarget {
     #private;
     readonly url: string;
-    constructor(disk: Disk, root: string);
+    constructor(root: string, { disk, random }: {
+        readonly disk: Disk;
+        readonly random: Random;
+    });
     list(folder: string): Promise<readonly string[]>;
     open(name: string): Promise<DiskReader>;
     write(name: string, chunks: AsyncIterable<Uint8Array>): Promise<number>;
@@ -637,6 +720,7 @@ export declare class OwnerIndex {
     set(node: number, owner: bigint): void;
     delete(node: number): void;
     ofSession(session: SessionId): ReadonlySet<number>;
+    get sessionCount(): number;
     sessions(): IterableIterator<SessionId>;
 }
 
@@ -852,6 +936,16 @@ export interface TxnHeader {
 
 export type Zxid = number;
 
+// node-server.d.ts
+
+export interface ServerOptions {
+    readonly logger?: Logger | undefined;
+}
+
+export declare function checkFiles(settings: GivenServerSettings): Promise<readonly FileProblem[]>;
+
+export declare function createServer(settings: GivenServerSettings, { logger }?: ServerOptions): Promise<Server>;
+
 // persistence/data-folders.d.ts
 
 export interface DataFolderSettings {
@@ -983,6 +1077,15 @@ export interface TxnLocation {
     readonly zxid: Zxid;
 }
 
+// persistence/tools/abandon-data.d.ts
+
+export declare function abandonData(location: DatabaseLocation, { disk, logger }: {
+    readonly disk: Disk;
+    readonly logger: Logger;
+}): Promise<{
+    readonly folder: string;
+}>;
+
 // persistence/tools/chop-log.d.ts
 
 export interface ChoppedLog {
@@ -1018,7 +1121,8 @@ interface Tools {
 
 export declare const compareStates: (a: MemberState, b: MemberState) => number;
 
-export declare function forceMembers(location: DatabaseLocation, ids: readonly ServerId[], { known, ...tools }: Tools & {
+export declare function forceMembers(location: DatabaseLocation, ids: readonly ServerId[], { known, random, ...tools }: Tools & {
+    readonly random: Random;
     readonly known?: EnsembleConfiguration | undefined;
 }): Promise<ForcedMembers>;
 
@@ -1178,9 +1282,11 @@ export declare const usesAdminTls: ({ adminForceHttps, adminPortUnification }: S
 
 // settings/defaults.d.ts
 
-export declare function defaults({ ensemble, ...overrides }?: {
+export type GivenServerSettings = {
     readonly [Name in SettingName | 'ensemble']?: ServerSettings[Name] | undefined;
-}): ServerSettings;
+};
+
+export declare function defaults({ ensemble, ...overrides }?: GivenServerSettings): ServerSettings;
 
 export declare function rowOf(name: SettingName): Row<unknown>;
 
@@ -1236,7 +1342,7 @@ export interface DefaultInputs {
     readonly quorumTlsProtocol: string;
 }
 
-export type Group = 'Storage and listening' | 'TLS and WebSockets' | 'Sessions' | 'Connections and requests' | 'Ensemble' | 'Security between members' | 'Log and snapshots' | 'Data tree' | 'Authentication and authorization' | 'Four-letter words' | 'Admin server' | 'Audit log';
+export type Group = 'Storage and listening' | 'TLS and WebSockets' | 'Sessions' | 'Connections and requests' | 'Ensemble' | 'Security between members' | 'Log and snapshots' | 'Data tree' | 'Authentication and authorization' | 'Four-letter words' | 'Admin server' | 'Audit log' | 'Backups';
 
 export interface Row<T> {
     readonly group: Group;
@@ -1310,6 +1416,7 @@ export declare const rows: {
     readonly adminRoleAdmin: Row<readonly string[]>;
     readonly adminTokensFile: Row<string | undefined>;
     readonly adminSnapshotEnabled: Row<boolean>;
+    readonly adminRestoreEnabled: Row<boolean>;
     readonly adminRateLimitMs: Row<number>;
     readonly adminForceHttps: Row<boolean>;
     readonly adminPortUnification: Row<boolean>;
@@ -1328,6 +1435,7 @@ export declare const rows: {
     readonly metricsPort: Row<number>;
     readonly metricsExportRuntime: Row<boolean>;
     readonly stopDrainMs: Row<number>;
+    readonly stopPermitMs: Row<number>;
     readonly extendedTypesEnabled: Row<boolean>;
     readonly containerCheckIntervalMs: Row<number>;
     readonly containerMaxPerMinute: Row<number>;
@@ -1349,6 +1457,16 @@ export declare const rows: {
     readonly auditFsync: Row<boolean>;
     readonly auditOnFailure: Row<"continue" | "refuse">;
     readonly auditEvents: Row<readonly ("admin" | "auth" | "sessions" | "writes")[]>;
+    readonly backupTargets: Row<readonly string[]>;
+    readonly backupScheduleMs: Row<number>;
+    readonly backupLogIntervalMs: Row<number>;
+    readonly backupRetain: Row<string | undefined>;
+    readonly backupKeyFile: Row<string | undefined>;
+    readonly backupMember: Row<string>;
+    readonly backupRateBytes: Row<number>;
+    readonly backupS3Endpoint: Row<string | undefined>;
+    readonly backupS3Region: Row<string>;
+    readonly backupS3CredentialsFile: Row<string | undefined>;
     readonly tickTimeMs: Row<number>;
     readonly minSessionTimeoutMs: Row<number>;
     readonly maxSessionTimeoutMs: Row<number>;
