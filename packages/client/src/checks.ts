@@ -102,7 +102,7 @@ function suggestion(name: string, known: Iterable<string>): string {
 
 /** Whether two names, without a unit at the end, differ by at most two letters, wherever they stand. */
 function isNear(a: string, b: string): boolean {
-  const rest = [...b.replace(/ms$/, '')]
+  const rest = b.replace(/ms$/, '').split('')
   let missing = 0
   for (const letter of a.slice(0, 40).replace(/ms$/, '')) {
     const at = rest.indexOf(letter)

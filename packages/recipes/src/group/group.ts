@@ -1,4 +1,4 @@
-import { type Bytes, type CallOptions, type Client, type Codec } from '@zabra/client/core'
+import type { Bytes, CallOptions, Client, Codec } from '@zabra/client/core'
 import { abortError, withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Abortable, Handle, WaitOptions } from '../handles/types.ts'
 import { NodeConflictError, PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
