@@ -100,27 +100,14 @@ function suggestion(name: string, known: Iterable<string>): string {
   return near === undefined ? '' : ` Did you mean ${near}?`
 }
 
-/** Whether two names, without a unit at the end, differ by at most two letters inserted, left out, changed or swapped. */
+/** Whether two names, without a unit at the end, differ by at most two letters, wherever they stand. */
 function isNear(a: string, b: string): boolean {
-  if (a.length > 40) return false
-  return distance(a.replace(/ms$/, ''), b.replace(/ms$/, '')) <= (Math.min(a.length, b.length) < 5 ? 1 : 2)
-}
-
-/** Returns the edit distance of two short words; a swap of neighbours counts one. */
-function distance(a: string, b: string): number {
-  let beforeLast: number[] = []
-  let last = Array.from({ length: b.length + 1 }, (_, j) => j)
-  for (let i = 1; i <= a.length; i++) {
-    const row = [i]
-    for (let j = 1; j <= b.length; j++) {
-      const cost = a[i - 1] === b[j - 1] ? 0 : 1
-      let best = Math.min(last[j]! + 1, row[j - 1]! + 1, last[j - 1]! + cost)
-      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1])
-        best = Math.min(best, beforeLast[j - 2]! + 1)
-      row.push(best)
-    }
-    beforeLast = last
-    last = row
+  const rest = b.replace(/ms$/, '').split('')
+  let missing = 0
+  for (const letter of a.slice(0, 40).replace(/ms$/, '')) {
+    const at = rest.indexOf(letter)
+    if (at === -1) missing++
+    else rest.splice(at, 1)
   }
-  return last[b.length]!
+  return missing + rest.length <= (a.length < 5 ? 1 : 2)
 }

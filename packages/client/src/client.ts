@@ -84,6 +84,8 @@ export class ZooKeeperClient implements InternalClient {
   #timeoutMs: number | undefined
   /** The client that `unordered()` returns, once it was called; this client if it is unordered. */
   #unordered: ZooKeeperClient | undefined
+  /** The client that `withoutTimeout()` returns, once it was called. */
+  #untimed: ZooKeeperClient | undefined
 
   constructor(
     session: Session,
@@ -158,14 +160,27 @@ export class ZooKeeperClient implements InternalClient {
   }
 
   unordered(): ZooKeeperClient {
-    this.#unordered ??= new ZooKeeperClient(
+    this.#unordered ??= this.#view(true, this.#timeoutMs)
+    return this.#unordered
+  }
+
+  withoutTimeout(): ZooKeeperClient {
+    if (this.#timeoutMs === undefined) return this
+    this.#untimed ??= this.#view(this.#unordered === this, undefined)
+    return this.#untimed
+  }
+
+  /** Returns this client with other rules for its calls: closing it closes this one. */
+  #view(isUnordered: boolean, timeoutMs: number | undefined): ZooKeeperClient {
+    const view = new ZooKeeperClient(
       this.#session,
       this.chrootPath,
       this.#ownsSession,
       this.#scope,
-      true,
+      isUnordered,
     )
-    return this.#unordered
+    view.#timeoutMs = timeoutMs
+    return view
   }
 
   withCodec<T>(codec: Codec<T>): TypedClient<T> {
@@ -208,7 +223,9 @@ export class ZooKeeperClient implements InternalClient {
 
   /** Returns a client with the same session and order that does not own the session. */
   #derive(chrootPath: string, scope?: ClientScope): ZooKeeperClient {
-    return new ZooKeeperClient(this.#session, chrootPath, false, scope, this.#unordered === this)
+    const client = new ZooKeeperClient(this.#session, chrootPath, false, scope, this.#unordered === this)
+    client.#timeoutMs = this.#timeoutMs
+    return client
   }
 
   /** Sends a create without protection against lost replies. */

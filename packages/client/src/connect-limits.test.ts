@@ -1,6 +1,6 @@
 import { CertificateError } from '@zabra/runtime'
 import { expect, it } from 'vitest'
-import { connectWith } from './connect.ts'
+import { connectWith } from './connect-with.ts'
 import { ConnectFailedError, OperationTimeoutError } from './errors.ts'
 import { setupEachTest, run, world } from './testing/setup.ts'
 import type { ConnectFailure } from './client-options.ts'

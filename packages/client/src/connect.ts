@@ -2,12 +2,13 @@ import { ZooKeeperClient } from './client.ts'
 import { checkOptions } from './options.ts'
 import { UsageError } from './errors.ts'
 import { firstConnection } from './first-connection.ts'
-import { backoff } from './retry.ts'
 import { parseServers } from './servers/connect-string.ts'
 import type { findBySrv } from './servers/srv.ts'
-import type { ExplainCode } from './session/connect-failure.ts'
+import type { ExplainCode, RecogniseProtocol } from './session/connect-failure.ts'
 import type { SessionOptions } from './session/options.ts'
+import type { ReadBatcher } from './session/read-batcher.ts'
 import { Session } from './session/session.ts'
+import type { trackEnsemble } from './track-ensemble.ts'
 import { checkSchemes } from './transport.ts'
 import type { Client } from './client-api.ts'
 import type { ClientOptions } from './client-options.ts'
@@ -20,14 +21,23 @@ export type ConnectOptions = ClientOptions & {
   readonly signal?: AbortSignal | undefined
 }
 
-/** The defaults that an entry point supplies for its platform. */
+/** What a client uses where its options give nothing. */
 export interface ConnectDefaults {
   readonly transport?: Transport | undefined
   readonly platform: Platform
-  /** Returns what an error code of the transport means, for those that every attempt would have. */
-  readonly explainCode?: ExplainCode | undefined
   /** Shows a warning of the process. */
   readonly warn?: ((message: string) => void) | undefined
+}
+
+/** The defaults of an entry point for its platform. */
+export interface PlatformDefaults extends ConnectDefaults {
+  /** Returns what an error code of the transport means, for those that every attempt would have. */
+  readonly explainCode?: ExplainCode | undefined
+  readonly recogniseProtocol?: RecogniseProtocol | undefined
+  /** Carries out `trackEnsemble`. Absent where there is no TCP, which the option needs. */
+  readonly trackEnsemble?: typeof trackEnsemble | undefined
+  /** Makes batches for `batchReads`. Absent where the option is refused, so that pages do not load the code. */
+  readonly Batcher?: typeof ReadBatcher | undefined
   /** Looks up servers given as `dns-srv://name`. Absent where there is no DNS, so that pages do not load the code. */
   readonly findBySrv?: typeof findBySrv | undefined
   /** Wraps the instrumentation of the user with that of the platform. */
@@ -45,7 +55,7 @@ const CONNECT_TIMEOUT_MS = 30_000
  * server can succeed, with a `UsageError` for invalid options, with an `AuthFailedError`, with a `SessionExpiredError`
  * (for a given session with `sessionExpiry: 'close'`), and when the signal aborts.
  */
-export async function connectWith(options: ConnectOptions, defaults: ConnectDefaults): Promise<Client> {
+export async function openClient(options: ConnectOptions, defaults: PlatformDefaults): Promise<Client> {
   checkOptions(options)
   const transport = options.transport ?? defaults.transport
   if (transport === undefined) throw new UsageError('Expected a transport: this entry point has no default')
@@ -88,8 +98,11 @@ export async function connectWith(options: ConnectOptions, defaults: ConnectDefa
     redactPath: options.redactPath,
     onAttemptFailed: options.onAttemptFailed,
     explainCode: defaults.explainCode,
+    recogniseProtocol: defaults.recogniseProtocol,
   })
-  const session = new Session(complete, options.session)
+  if (complete.batchReads > 0 && defaults.Batcher === undefined)
+    throw new UsageError('Expected no batchReads, which the client for pages leaves out; connectWith has it')
+  const session = new Session(complete, defaults.Batcher, options.session)
   const client = new ZooKeeperClient(session, chroot, true)
   await firstConnection(session, platform.clock, { signal, timeoutMs, warn: defaults.warn })
   try {
@@ -100,7 +113,7 @@ export async function connectWith(options: ConnectOptions, defaults: ConnectDefa
     throw error
   }
   found?.follow(session)
-  if (options.trackEnsemble) void trackEnsemble(client)
+  if (options.trackEnsemble) void defaults.trackEnsemble?.(client)
   return client
 }
 
@@ -123,38 +136,4 @@ function shareOptions(options: SessionOptions): SessionOptions {
   if (previous !== undefined && optionNames.every((name) => options[name] === previous[name])) return previous
   latestOptions = new WeakRef(options)
   return options
-}
-
-/** Updates the server list from the configuration of the ensemble until the client closes. */
-async function trackEnsemble(client: ZooKeeperClient): Promise<void> {
-  const decoder = new TextDecoder()
-  const background = client.withoutChroot().clone()
-  for (let failures = 0; background.sharedSession.terminalError === undefined;) {
-    try {
-      const watch = await background.watchOnce('/zookeeper/config', 'data')
-      failures = 0
-      const servers = parseClientAddresses(decoder.decode(watch.data))
-      if (servers.length > 0) await client.updateServerList(servers)
-      await watch.fired
-    } catch {
-      // The session expired or the configuration is not readable now: retry with backoff.
-      await backoff(background, failures++)
-    }
-  }
-}
-
-/** Returns the client addresses in `server.1=host:2888:3888:participant;0.0.0.0:2181` lines. */
-export function parseClientAddresses(config: string): string[] {
-  const addresses: string[] = []
-  for (const [, spec = ''] of config.matchAll(/^server\.\d+=(.*)$/gm)) {
-    // Alternative addresses of one server are separated by |; use the first.
-    const [server = '', client] = spec.split('|')[0]!.split(';')
-    const match = /^(?:(.*):)?(\d+)$/.exec(client?.trim() ?? '')
-    if (match === null) continue
-    const isWildcard =
-      match[1] === undefined || match[1] === '0.0.0.0' || match[1] === '[::]' || match[1] === '::'
-    const host = isWildcard ? /^(\[[^\]]*\]|[^:]*)/.exec(server.trim())![1]! : match[1]!
-    addresses.push(`${host.includes(':') && !host.startsWith('[') ? `[${host}]` : host}:${match[2]}`)
-  }
-  return addresses
 }

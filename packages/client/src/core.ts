@@ -2,7 +2,7 @@
  * The client without a platform: the caller passes a transport, a clock and a random source. The entry points of Node
  * and of the web pass theirs.
  */
-export { connectWith } from './connect.ts'
+export { connectWith } from './connect-with.ts'
 export type { ConnectOptions, ConnectDefaults } from './connect.ts'
 export {
   AbortedError,

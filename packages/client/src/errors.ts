@@ -353,6 +353,10 @@ export const errorTable: ReadonlyMap<number, ErrorRow> = new Map<number, ErrorRo
   [ErrorCode.THROTTLEDOP, { code: 'THROTTLED_OP', type: ThrottledError }],
 ])
 
+/** Returns the operation and the path of a call, for messages. */
+const callOf = ({ operation = 'request', path }: ErrorContext): string =>
+  path === undefined ? operation : `${operation} ${path}`
+
 /**
  * Returns the error for an error code of a reply. `detail` replaces the meaning of the code where the request tells
  * more.
@@ -363,22 +367,21 @@ export function errorFromCode(
   sessionId = 0n,
   detail?: string,
 ): ZooKeeperError {
-  const what = `${context.operation ?? 'request'}${context.path === undefined ? '' : ` ${context.path}`}`
   const meaning =
     detail ??
     wireErrors.get(wireCode)?.meaning ??
     'The server replied with an error code that this client does not know.'
   if (wireCode === ErrorCode.SESSIONEXPIRED)
-    return new SessionExpiredError(`${what}: ${meaning}`, sessionId, context)
+    return new SessionExpiredError(`${callOf(context)}: ${meaning}`, sessionId, context)
   const row = errorTable.get(wireCode)
   if (row === undefined)
     return new UnknownServerError(
-      `${what}: ${meaning} (${wireCode})`,
+      `${callOf(context)}: ${meaning} (${wireCode})`,
       `UNKNOWN_${-wireCode}`,
       context,
       wireCode,
     )
-  return new row.type(`${what}: ${meaning} (${row.code})`, row.code, context, wireCode)
+  return new row.type(`${callOf(context)}: ${meaning} (${row.code})`, row.code, context, wireCode)
 }
 
 /** Returns what failed where the parent of a znode to create is missing, and what to do. */
@@ -391,9 +394,8 @@ export const otherVersion = (expected: number, present?: number): string =>
 
 /** Returns the error of a reply that this client cannot decode, or that is longer than its `maxFrame`. */
 export function unreadableReplyError(context: ErrorContext & { readonly cause: Error }): ServerFaultError {
-  const what = `${context.operation ?? 'request'}${context.path === undefined ? '' : ` ${context.path}`}`
   return new ServerFaultError(
-    `${what}: this reply cannot be read here: ${context.cause.message}`,
+    `${callOf(context)}: this reply cannot be read here: ${context.cause.message}`,
     'MARSHALLING_ERROR',
     context,
     ErrorCode.MARSHALLINGERROR,
@@ -408,8 +410,7 @@ export function codecError(
 ): CodecError {
   const what = code === 'ENCODE_FAILED' ? 'the value cannot be encoded' : 'the data cannot be decoded'
   const reason = cause instanceof Error ? cause.message : String(cause)
-  const where = `${context.operation ?? 'codec'}${context.path === undefined ? '' : ` ${context.path}`}`
-  return new CodecError(`${where}: ${what}: ${reason}`, code, { ...context, cause })
+  return new CodecError(`${callOf(context)}: ${what}: ${reason}`, code, { ...context, cause })
 }
 
 /** Returns the error of a request that failed because the chroot does not exist. */
@@ -422,10 +423,9 @@ export function noChrootError(chroot: string, context: ErrorContext): NoChrootEr
 export function connectionLossError(
   context: ErrorContext & { reason?: string | undefined },
 ): ConnectionLossError {
-  const what = `${context.operation ?? 'request'}${context.path === undefined ? '' : ` ${context.path}`}`
   const outcome = context.maybeApplied ? 'it may or may not have been applied' : 'it was not sent'
   return new ConnectionLossError(
-    `${what}: ${context.reason ?? 'the connection broke before the reply arrived'}; ${outcome}`,
+    `${callOf(context)}: ${context.reason ?? 'the connection broke before the reply arrived'}; ${outcome}`,
     'CONNECTION_LOSS',
     context,
     ErrorCode.CONNECTIONLOSS,
@@ -434,22 +434,21 @@ export function connectionLossError(
 
 /** Returns the error for an aborted call: an `OperationTimeoutError` for a deadline, otherwise an `AbortedError`. */
 export function abortError(reason: unknown, context: ErrorContext): OperationTimeoutError | AbortedError {
-  const what = `${context.operation ?? 'request'}${context.path === undefined ? '' : ` ${context.path}`}`
   const outcome = context.maybeApplied ? '; it was sent and may still be applied' : ''
   const timedOut = (reason as { name?: unknown } | undefined)?.name === 'TimeoutError'
   return timedOut
     ? new OperationTimeoutError(
-        `${what}: no reply before the deadline${outcome}`,
+        `${callOf(context)}: no reply before the deadline${outcome}`,
         'OPERATION_TIMEOUT',
         { ...context, cause: reason },
         ErrorCode.OPERATIONTIMEOUT,
       )
-    : new AbortedError(`${what}: aborted by the caller${outcome}`, { ...context, cause: reason })
+    : new AbortedError(`${callOf(context)}: aborted by the caller${outcome}`, { ...context, cause: reason })
 }
 
 /** Returns the error that a call rejects with when its client or session ends with `error`. */
 export function terminalErrorFor(error: ZooKeeperError, context: ErrorContext): ZooKeeperError {
-  const message = `${context.operation ?? 'request'} ${context.path ?? ''}: ${error.message}`
+  const message = `${callOf(context)}: ${error.message}`
   const endContext = { ...context, cause: error }
   if (error instanceof SessionExpiredError)
     return new SessionExpiredError(message, error.sessionId, endContext)

@@ -10,8 +10,17 @@ export interface InternalClient extends Client {
   /** Returns a client for background work: without timeouts, it stays open when this one closes. */
   clone(): InternalClient
   unordered(): InternalClient
+  /** Returns this client without the timeout that `connect` gave to its calls. */
+  withoutTimeout(): InternalClient
   /** Returns a client with the same session and no chroot. */
   withoutChroot(): InternalClient
   /** Sends a create without protection against lost replies. */
   createOnce(path: string, data: Data, options: CreateOptions, isProtected?: boolean): Promise<CreateResult>
 }
+
+/**
+ * Returns a client without the option `timeoutMs` of its `connect`: what waits through an outage must not end with one
+ * request. Returns the client itself if it has none, or is not one of this package.
+ */
+export const withoutTimeout = (client: Client): Client =>
+  (client as Partial<InternalClient>).withoutTimeout?.() ?? client

@@ -20,7 +20,7 @@ it('a handle creates, reads, writes, updates and deletes its znode', async () =>
   await expect(run(threads.set(6, { version: 0 }))).rejects.toMatchObject({ code: 'BAD_VERSION' })
   const updates = Promise.all([1, 2, 3].map(() => threads.update((value) => value + 1)))
   const updated = await world.within(10_000, updates)
-  expect(updated.map(({ value }) => value).toSorted()).toEqual([6, 7, 8])
+  expect(updated.map(({ value }) => value).toSorted((a, b) => a - b)).toEqual([6, 7, 8])
   expect((await run(threads.exists()))?.version).toBe(4)
   await run(threads.delete({ version: 4 }))
   await run(threads.delete({ missingOk: true }))

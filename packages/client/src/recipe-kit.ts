@@ -5,3 +5,4 @@
 export { AsyncQueue, type OverflowPolicy } from './async-queue.ts'
 export { withCodecErrors } from './codec-errors.ts'
 export { abortError } from './errors.ts'
+export { withoutTimeout } from './internal-client.ts'

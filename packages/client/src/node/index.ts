@@ -1,8 +1,11 @@
 /** The client for Node, Deno and Bun: `connect({ servers })` needs nothing else. */
 import { lightRandom, resolveSrv, keepAliveNodeClock } from '@zabra/runtime/node/dial'
-import { connectWith, type ConnectOptions, type ConnectDefaults } from '../connect.ts'
+import { openClient, type ConnectOptions, type PlatformDefaults } from '../connect.ts'
+import { recogniseProtocol } from '../session/foreign-protocol.ts'
+import { ReadBatcher } from '../session/read-batcher.ts'
 import { sendFourLetterWord, type FourLetterWordOptions } from '../four-letter-word.ts'
 import { digestMd5With, type DigestMd5Login, type DigestMd5Options } from '../sasl.ts'
+import { trackEnsemble } from '../track-ensemble.ts'
 import { parseServers, type ServerList } from '../servers/connect-string.ts'
 import { findBySrv, type FindServersOptions } from '../servers/srv.ts'
 import type { Client } from '../client-api.ts'
@@ -143,7 +146,7 @@ export type { TlsOptions } from '@zabra/runtime'
 /** SASL DIGEST-MD5 for the option `sasl`: `digestMd5({ username, password })`. */
 export const digestMd5 = (options: DigestMd5Options): DigestMd5Login => digestMd5With(lightRandom)(options)
 
-type NodeDefaults = ConnectDefaults & { readonly transport: Transport }
+type NodeDefaults = PlatformDefaults & { readonly transport: Transport }
 
 const platform: Platform = { clock: keepAliveNodeClock, random: lightRandom, resolveSrv }
 /**
@@ -174,6 +177,9 @@ const nodeDefaults = (): NodeDefaults =>
     transport: nodeTransport(),
     platform,
     findBySrv,
+    Batcher: ReadBatcher,
+    recogniseProtocol,
+    trackEnsemble,
     warn,
     explainCode: explainTlsCode,
     wrapInstrumentation: withDiagnostics,
@@ -181,7 +187,7 @@ const nodeDefaults = (): NodeDefaults =>
 
 /** Opens a session and resolves when the server has granted it; see `connectWith`. */
 export function connect(options: ConnectOptions): Promise<Client> {
-  return connectWith(options, nodeDefaults())
+  return openClient(options, nodeDefaults())
 }
 
 /**

@@ -3,6 +3,12 @@ export class ForeignProtocolError extends Error {
   override readonly name = 'ForeignProtocolError'
 }
 
+/**
+ * Returns the name of the protocol that a server speaks, with advice, by its first bytes; undefined for bytes of no protocol
+ * that it knows.
+ */
+export type RecogniseProtocol = (chunk: Uint8Array) => string | undefined
+
 /** Names of errors of files and options, which every attempt reads in the same way. */
 const permanentNames: ReadonlySet<string> = new Set([
   'CertificateError',

@@ -6,17 +6,19 @@ import {
   type ConnectRequest,
   type ConnectResponse,
 } from '@zabra/protocol'
-import type { Clock, Connection } from '@zabra/runtime'
+import type { Connection } from '@zabra/runtime'
 import { addressKey } from '../servers/connect-string.ts'
 import type { ServerAddress, Transport } from '../platform.ts'
 import { abortControllerFor } from './abort.ts'
 import { timerQueueOf, type TimerEntry } from './timer-queue.ts'
-import { FramedConnection, type FramedConnectionHandler } from './framed-connection.ts'
+import {
+  FramedConnection,
+  type FramedConnectionHandler,
+  type FramedConnectionOptions,
+} from './framed-connection.ts'
 
-export interface AttemptOptions {
+export interface AttemptOptions extends FramedConnectionOptions {
   readonly transport: Transport
-  readonly clock: Clock
-  readonly maxFrame: number
 }
 
 export interface AttemptCallbacks {
@@ -104,7 +106,7 @@ export class ConnectionAttempt implements TimerEntry, FramedConnectionHandler {
   #opened(connection: Connection): void {
     if (this.#isSettled) return connection.destroy()
     try {
-      this.#sendHandshake(new FramedConnection(connection, this.#options.clock, this.#options.maxFrame, this))
+      this.#sendHandshake(new FramedConnection(connection, this.#options, this))
     } catch (error) {
       this.#fail(errorOf(error))
     }

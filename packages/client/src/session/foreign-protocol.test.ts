@@ -1,5 +1,6 @@
 import { ManualClock, MemoryNetwork, type Connection } from '@zabra/runtime'
 import { expect, it } from 'vitest'
+import { recogniseProtocol } from './foreign-protocol.ts'
 import { FramedConnection } from './framed-connection.ts'
 
 it.each([
@@ -18,7 +19,8 @@ it.each([
     })
     const causes: (Error | undefined)[] = []
     const connection = await network.connect(address)
-    new FramedConnection(connection, clock, 1000, {
+    const options = { clock, maxFrame: 1000, recogniseProtocol }
+    new FramedConnection(connection, options, {
       onFrame() {},
       onConnectionLost: (_connection, cause) => void causes.push(cause),
     })

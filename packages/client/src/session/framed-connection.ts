@@ -1,5 +1,5 @@
 import { FrameSplitter, OpCode, ProtocolError, Writer, Xid, type FrameSplitterOptions } from '@zabra/protocol'
-import { ForeignProtocolError } from './connect-failure.ts'
+import { ForeignProtocolError, type RecogniseProtocol } from './connect-failure.ts'
 import type { Clock, Connection, ConnectionHandler } from '@zabra/runtime'
 
 export interface FramedConnectionHandler {
@@ -12,6 +12,12 @@ export interface FramedConnectionHandler {
   onConnectionLost(connection: FramedConnection, cause: Error | undefined): void
 }
 
+export interface FramedConnectionOptions {
+  readonly clock: Clock
+  readonly maxFrame: number
+  readonly recogniseProtocol?: RecogniseProtocol | undefined
+}
+
 /** Sends and receives frames over one connection. All frames of a turn leave in one write. */
 export class FramedConnection implements ConnectionHandler, FrameSplitterOptions {
   readonly maxLength: number
@@ -21,6 +27,7 @@ export class FramedConnection implements ConnectionHandler, FrameSplitterOptions
   /** Created for the first request: most of a thousand clients may never make one. */
   #writer: Writer | undefined
   #handler: FramedConnectionHandler
+  readonly #recognise: RecogniseProtocol | undefined
   #isScheduled = false
   /** Backpressure: frames collect in the writer until the connection drains. */
   #isBlocked = false
@@ -33,7 +40,12 @@ export class FramedConnection implements ConnectionHandler, FrameSplitterOptions
   lastSentAt: number
   lastReceivedAt: number
 
-  constructor(connection: Connection, clock: Clock, maxFrame: number, handler: FramedConnectionHandler) {
+  constructor(
+    connection: Connection,
+    { clock, maxFrame, recogniseProtocol }: FramedConnectionOptions,
+    handler: FramedConnectionHandler,
+  ) {
+    this.#recognise = recogniseProtocol
     this.#connection = connection
     this.#clock = clock
     this.#handler = handler
@@ -145,28 +157,17 @@ export class FramedConnection implements ConnectionHandler, FrameSplitterOptions
     try {
       this.#frames.push(chunk)
     } catch (error) {
+      const { host, port } = this.#connection.remote
+      const foreign =
+        error instanceof ProtocolError && error.field === 'a frame length' && this.#recognise?.(chunk)
       this.fail(
-        this.#foreignProtocol(chunk, error) ?? (error instanceof Error ? error : new Error(String(error))),
+        foreign
+          ? new ForeignProtocolError(`${host}:${port} answers with ${foreign}`, { cause: error })
+          : error instanceof Error
+            ? error
+            : new Error(String(error)),
       )
     }
-  }
-
-  /** Returns an error that names the protocol of the server, where a chunk begins like one that is not ZooKeeper's. */
-  #foreignProtocol(chunk: Uint8Array, cause: unknown): Error | undefined {
-    if (!(cause instanceof ProtocolError) || cause.field !== 'a frame length') return undefined
-    const { host, port } = this.#connection.remote
-    const where = `${host}:${port} answers with`
-    // An alert of TLS 1.x, and the first letters of a status line.
-    if (chunk[0] === 0x15 && chunk[1] === 3)
-      return new ForeignProtocolError(
-        `${where} TLS: connect with TLS, or to the port of clients without TLS`,
-        { cause },
-      )
-    const isHttp = [0x48, 0x54, 0x54, 0x50].every((byte, i) => chunk[i] === byte)
-    if (!isHttp) return undefined
-    const advice =
-      'connect to the client port of a ZooKeeper server, or with ws:// to its port for WebSockets'
-    return new ForeignProtocolError(`${where} HTTP: ${advice}`, { cause })
   }
 
   #end(cause: Error | undefined): void {

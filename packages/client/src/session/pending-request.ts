@@ -135,6 +135,20 @@ export class PendingRequest {
   }
 }
 
+/** Takes a request out of its batch. If it is sent again, it gets a frame of its own. */
+export function leaveBatch(request: PendingRequest): void {
+  if (!request.isBatched) return
+  request.isBatched = false
+  request.sendsAlone = true
+  request.intArgument = 0
+  request.params = undefined
+}
+
+/** Resets the attempts of a request that failed through no fault of its own. */
+export function resetAttempts(request: PendingRequest): void {
+  if (!request.isAbandoned) request.attempts = 0
+}
+
 /**
  * A doubly linked list through the requests themselves, so that moving one allocates nothing. A request is in at most
  * one list.

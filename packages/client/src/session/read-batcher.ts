@@ -2,7 +2,7 @@ import { ErrorCode, OpCode, type Reader, type Writer } from '@zabra/protocol'
 import { errorFromCode, type ZooKeeperError } from '../errors.ts'
 import { getData } from '../operations.ts'
 import type { SessionOptions } from './options.ts'
-import type { PendingRequest, RequestList } from './pending-request.ts'
+import { leaveBatch, resetAttempts, type PendingRequest, type RequestList } from './pending-request.ts'
 import { errorContextOf } from './request-info.ts'
 import { connectionWideCodes, readReplyZxid } from './error-codes.ts'
 import type { Zxid } from '../types.ts'
@@ -245,20 +245,6 @@ function malformed(reader: Reader, expected: string): never {
 function readErrorPart(reader: Reader): number {
   const code = reader.int()
   return code === 0 ? malformed(reader, 'the error of a read, got 0') : code
-}
-
-/** Takes a request out of its batch. If it is sent again, it gets a frame of its own. */
-export function leaveBatch(request: PendingRequest): void {
-  if (!request.isBatched) return
-  request.isBatched = false
-  request.sendsAlone = true
-  request.intArgument = 0
-  request.params = undefined
-}
-
-/** Resets the attempts of a request that failed through no fault of its own. */
-export function resetAttempts(request: PendingRequest): void {
-  if (!request.isAbandoned) request.attempts = 0
 }
 
 function writePart(writer: Writer, request: PendingRequest): void {

@@ -10,7 +10,7 @@ import {
   type ZooKeeperError,
 } from '../errors.ts'
 import type { ServerAddress } from '../platform.ts'
-import { ReadBatcher, resetAttempts, leaveBatch, type BatchedReply } from './read-batcher.ts'
+import type { BatchedReply, ReadBatcher } from './read-batcher.ts'
 import { CallLimits } from './call-limits.ts'
 import { captureCallSite, setCallerStack } from './call-site.ts'
 import { RequestPool } from './request-pool.ts'
@@ -30,7 +30,9 @@ import { retryableCodes, ambiguousCodes, readReplyZxid } from './error-codes.ts'
 import {
   EMPTY_REQUEST_LIST,
   createPromise,
+  leaveBatch,
   RequestList,
+  resetAttempts,
   type AmbiguityResolver,
   type Operation,
   type PendingRequest,
@@ -93,10 +95,11 @@ export class RequestDispatcher implements AmbiguityResolver {
   /** Set only with `batchReads`. */
   readonly #batcher: ReadBatcher | undefined
 
-  constructor(options: SessionOptions, owner: RequestOwner) {
+  /** `Batcher` is there if the options need it. */
+  constructor(options: SessionOptions, owner: RequestOwner, Batcher: typeof ReadBatcher | undefined) {
     this.#options = options
     this.#owner = owner
-    if (options.batchReads > 0) this.#batcher = new ReadBatcher(options, owner)
+    if (options.batchReads > 0) this.#batcher = new Batcher!(options, owner)
   }
 
   get sessionId(): bigint {

@@ -28,6 +28,7 @@ import { LastZxid } from './last-zxid.ts'
 import { Lease } from './lease.ts'
 import { SaslLogin } from './sasl-login.ts'
 import { callObserver } from './observe.ts'
+import type { ReadBatcher } from './read-batcher.ts'
 import { ReadWriteSearch } from './read-write-search.ts'
 import type { SessionOptions } from './options.ts'
 import { RequestDispatcher, type RequestOwner } from './request-dispatcher.ts'
@@ -108,8 +109,12 @@ export class Session
   #terminalError: ZooKeeperError | undefined
   #closingError: ClosedError | undefined
 
-  /** `resume` is a session to continue. */
-  constructor(options: SessionOptions, resume?: SessionCredentials) {
+  /** `Batcher` is there if the options need it; `resume` is a session to continue. */
+  constructor(
+    options: SessionOptions,
+    Batcher: typeof ReadBatcher | undefined,
+    resume: SessionCredentials | undefined,
+  ) {
     const { clock, random, errorPolicy } = options
     this.options = options
     this.#timeout = options.sessionTimeoutMs
@@ -117,7 +122,7 @@ export class Session
     this.lease = new Lease(typeof errorPolicy === 'object' ? errorPolicy.lease.marginMs : undefined)
     this.states = new StateNotifier(this)
     if (options.auth.length > 0) this.#identities = new Identities(options.auth)
-    this.dispatcher = new RequestDispatcher(options, this)
+    this.dispatcher = new RequestDispatcher(options, this, Batcher)
     this.#heartbeat = new Heartbeat(clock, this)
     if (resume !== undefined) {
       this.#id = resume.id

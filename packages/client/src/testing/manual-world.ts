@@ -3,7 +3,9 @@ import { ForwardingConnection, ManualPlatform } from '@zabra/testkit'
 import { digestId } from '@zabra/protocol'
 import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server/core'
 import { findBySrv } from '../servers/srv.ts'
-import { connectWith, type ConnectOptions } from '../connect.ts'
+import { openClient, type ConnectOptions } from '../connect.ts'
+import { trackEnsemble } from '../track-ensemble.ts'
+import { ReadBatcher } from '../session/read-batcher.ts'
 import { FrameLog } from './frame-log.ts'
 import { replyBytes } from './scripted-server.ts'
 import { networkTransport } from '../transport.ts'
@@ -218,9 +220,14 @@ export class ManualWorld extends ManualPlatform {
 
   /** Starts connecting a client. */
   connect(options: Partial<ConnectOptions> = {}): Promise<Client> {
-    return connectWith(
+    return openClient(
       { servers: 'a:2181', sessionTimeoutMs: 12_000, transport: this.transport, ...options },
-      { platform: { clock: this.clock, random: new SeededRandom(this.#seed++) }, findBySrv },
+      {
+        platform: { clock: this.clock, random: new SeededRandom(this.#seed++) },
+        findBySrv,
+        Batcher: ReadBatcher,
+        trackEnsemble,
+      },
     )
   }
 

@@ -6,7 +6,7 @@ import {
   type Codec,
   type Stat,
 } from '@zabra/client/core'
-import { abortError, withCodecErrors } from '@zabra/client/recipe-kit'
+import { abortError, withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Abortable, WaitOptions } from '../handles/types.ts'
 import { withLimits } from '../support/limits.ts'
 import { untilAborted } from '../support/until-aborted.ts'
@@ -51,7 +51,7 @@ export class AtomicValue<T> {
   readonly #options: AtomicValueOptions<T>
 
   constructor(client: Client, path: string, options: AtomicValueOptions<T>) {
-    this.#client = client.unordered()
+    this.#client = withoutTimeout(client).unordered()
     this.path = path
     const codec = withCodecErrors(options.codec, { operation: 'atomic value', path })
     this.#options = { ...options, codec }

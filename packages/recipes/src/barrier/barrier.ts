@@ -1,4 +1,5 @@
 import type { ACL, Client, CreateOptions, Data } from '@zabra/client/core'
+import { withoutTimeout } from '@zabra/client/recipe-kit'
 import type { WaitOptions } from '../handles/types.ts'
 import { withLimits } from '../support/limits.ts'
 import { createIfMissing, retryInNewSession } from '../support/retry.ts'
@@ -26,7 +27,7 @@ export class Barrier {
   readonly path: string
 
   constructor(client: Client, path: string, options: BarrierOptions = {}) {
-    this.#client = client.unordered()
+    this.#client = withoutTimeout(client).unordered()
     this.path = path
     this.#options = options
   }

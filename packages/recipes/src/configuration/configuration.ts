@@ -1,5 +1,5 @@
 import { UsageError, type Bytes, type Client, type Codec, type Stat } from '@zabra/client/core'
-import { withCodecErrors } from '@zabra/client/recipe-kit'
+import { withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import { AtomicValue } from '../atomic-value/atomic-value.ts'
 import type { Abortable, WaitOptions } from '../handles/types.ts'
 import { withLimits } from '../support/limits.ts'
@@ -42,7 +42,7 @@ export class Configuration<T> {
   readonly #options: ConfigurationOptions<T>
 
   constructor(client: Client, path: string, options: ConfigurationOptions<T>) {
-    this.#client = client.unordered()
+    this.#client = withoutTimeout(client).unordered()
     this.path = path
     const codec = withCodecErrors(options.codec, { operation: 'configuration', path })
     this.#options = { ...options, codec }

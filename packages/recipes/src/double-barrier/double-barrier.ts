@@ -6,6 +6,7 @@ import {
   utf8,
   type Client,
 } from '@zabra/client/core'
+import { withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Handle, WaitOptions } from '../handles/types.ts'
 import { withLimits, type WaitContext } from '../support/limits.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
@@ -54,7 +55,7 @@ export class DoubleBarrier {
   constructor(client: Client, path: string, { members }: { readonly members: number }) {
     if (!(Number.isInteger(members) && members >= 1))
       throw new UsageError(`Expected members from 1 up, got ${members}`)
-    this.#client = client.unordered()
+    this.#client = withoutTimeout(client).unordered()
     this.path = path
     this.#members = members
   }

@@ -1,5 +1,5 @@
-import { type Bytes, type CallOptions, type Client, type Codec } from '@zabra/client/core'
-import { withCodecErrors } from '@zabra/client/recipe-kit'
+import type { Bytes, CallOptions, Client, Codec } from '@zabra/client/core'
+import { withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Abortable, Handle, WaitOptions } from '../handles/types.ts'
 import { NodeConflictError, PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
 import type { Entry } from '../tree-cache/entries.ts'
@@ -55,7 +55,7 @@ export class Group<T = Bytes> implements AsyncDisposable {
   readonly #decoded = new WeakMap<Entry<Bytes>, { readonly value: T }>()
 
   constructor(client: Client, path: string, { codec, settleMs = 0 }: GroupOptions<T> = {}) {
-    this.#client = client
+    this.#client = withoutTimeout(client)
     this.path = path
     this.#codec = withCodecErrors(codec ?? (identityCodec as unknown as Codec<T>), {
       operation: 'group',

@@ -1,4 +1,5 @@
 import { UsageError, utf8, type CallOptions, type Client } from '@zabra/client/core'
+import { withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Handle, WaitOptions } from '../handles/types.ts'
 import { PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
 import { undefinedIfMissing } from '../support/retry.ts'
@@ -23,7 +24,7 @@ export class Party {
   readonly #layout: 'party' | 'shallow'
 
   constructor(client: Client, path: string, { layout = 'party' }: PartyOptions = {}) {
-    this.#client = client
+    this.#client = withoutTimeout(client)
     this.path = path
     this.#layout = layout
   }

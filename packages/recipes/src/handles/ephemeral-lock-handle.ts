@@ -11,6 +11,7 @@ import {
   type WriteResult,
   type ZooKeeperError,
 } from '@zabra/client/core'
+import { withoutTimeout } from '@zabra/client/recipe-kit'
 import { watchHorizon } from './horizon.ts'
 import { LostError, type LostReason } from './lost.ts'
 import { OwnNodeWatcher } from './own-node-watcher.ts'
@@ -73,7 +74,7 @@ export class EphemeralLockHandle implements LockHandle {
   #releaseCallbacks: (() => void)[] = []
 
   constructor(client: Client, node: HandleNode, options: HandleOptions) {
-    this.#client = client
+    this.#client = withoutTimeout(client)
     this.#node = node
     this.#options = options
     this.#states = client.states()

@@ -1,4 +1,5 @@
 import { NoNodeError, ZooKeeperError, type Bytes, type Client, type OneShotWatch } from '@zabra/client/core'
+import { withoutTimeout } from '@zabra/client/recipe-kit'
 
 export interface OwnNodeListener {
   /** Receives the data of the znode, once when the watch is set and after each change. */
@@ -21,7 +22,7 @@ export class OwnNodeWatcher {
   hasChanged = false
 
   constructor(client: Client, path: string, listener: OwnNodeListener) {
-    this.#client = client
+    this.#client = withoutTimeout(client)
     this.path = path
     this.#listener = listener
     void this.#follow()

@@ -1,4 +1,5 @@
 import { ZooKeeperError, type Client, type ErrorPolicy } from '@zabra/client/core'
+import { withoutTimeout } from '@zabra/client/recipe-kit'
 
 const renewals = new WeakMap<Client, LeaseRenewal>()
 
@@ -23,7 +24,7 @@ class LeaseRenewal {
   #cancel = (): void => {}
 
   constructor(client: Client) {
-    this.#client = client
+    this.#client = withoutTimeout(client)
   }
 
   join(): () => void {

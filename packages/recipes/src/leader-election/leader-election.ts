@@ -6,6 +6,7 @@ import {
   type Client,
   type ErrorPolicy,
 } from '@zabra/client/core'
+import { withoutTimeout } from '@zabra/client/recipe-kit'
 import { runAndRelease } from '../handles/run-and-release.ts'
 import { LostError } from '../handles/lost.ts'
 import { EphemeralLockHandle } from '../handles/ephemeral-lock-handle.ts'
@@ -55,7 +56,7 @@ export class LeaderElection implements AsyncDisposable {
   readonly #acquired = new Set<LockHandle>()
 
   constructor(client: Client, path: string, options: ElectionOptions = {}) {
-    this.client = client
+    this.client = withoutTimeout(client)
     this.path = path
     this.id = options.id ?? uuid(client)
     this.#options = options

@@ -10,6 +10,7 @@ import {
   type Client,
   type Stat,
 } from '@zabra/client/core'
+import { withoutTimeout } from '@zabra/client/recipe-kit'
 import { LostError, type LostReason } from '../handles/lost.ts'
 import type { Explanation } from '../handles/lock-timeout.ts'
 import { runAndRelease } from '../handles/run-and-release.ts'
@@ -71,7 +72,7 @@ export class Lease {
     const { durationMs } = options
     if (!(Number.isSafeInteger(durationMs) && durationMs > 0))
       throw new UsageError(`Expected a whole number of milliseconds from 1 up, got ${durationMs}`, { path })
-    this.#client = client.unordered()
+    this.#client = withoutTimeout(client).unordered()
     this.path = path
     this.#options = options
   }
@@ -246,7 +247,7 @@ class TimedLease implements LeaseHandle {
   #released: Promise<void> | undefined
 
   constructor(client: Client, path: string, grant: Grant, stat: Stat, since: number) {
-    this.#client = client
+    this.#client = withoutTimeout(client)
     this.path = path
     this.#grant = grant
     this.token = stat.mzxid

@@ -6,6 +6,7 @@ import {
   type CreateResult,
   type Stat,
 } from '@zabra/client/core'
+import { withoutTimeout } from '@zabra/client/recipe-kit'
 import type { HandleNode } from '../handles/ephemeral-lock-handle.ts'
 import type { Naming, RecipeOptions } from '../handles/types.ts'
 import type { ContenderParser } from './contenders.ts'
@@ -43,7 +44,7 @@ export class LockQueue {
   readonly #options: LockQueueOptions
 
   constructor(client: Client, directory: string, parse: ContenderParser, options: LockQueueOptions) {
-    this.client = client
+    this.client = withoutTimeout(client)
     this.directory = directory
     this.parse = parse
     this.#options = options

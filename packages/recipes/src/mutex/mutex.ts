@@ -1,4 +1,5 @@
 import type { Bytes, CallOptions, Client, ErrorPolicy } from '@zabra/client/core'
+import { withoutTimeout } from '@zabra/client/recipe-kit'
 import { runAndRelease } from '../handles/run-and-release.ts'
 import { EphemeralLockHandle } from '../handles/ephemeral-lock-handle.ts'
 import type { AcquireOptions, LockHandle, RecipeOptions } from '../handles/types.ts'
@@ -43,7 +44,7 @@ export class Mutex {
       reentrant = false,
       localQueue = true,
     } = options
-    this.client = client
+    this.client = withoutTimeout(client)
     this.path = path
     this.data = toBytes(options.data)
     this.policy = errorPolicy

@@ -9,7 +9,7 @@ import {
   type Codec,
   type Stat,
 } from '@zabra/client/core'
-import { withCodecErrors } from '@zabra/client/recipe-kit'
+import { withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Handle, WaitOptions } from '../handles/types.ts'
 import { PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
 import { withLimits } from '../support/limits.ts'
@@ -49,7 +49,7 @@ export class NameService<T> {
   readonly #codec: Codec<T>
 
   constructor(client: Client, base: string, codec: Codec<T>) {
-    this.#client = client.unordered()
+    this.#client = withoutTimeout(client).unordered()
     this.base = base
     this.#codec = withCodecErrors(codec, { operation: 'name service', path: base })
   }

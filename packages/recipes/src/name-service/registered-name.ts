@@ -1,4 +1,5 @@
 import { BadVersionError, NoNodeError, type Client, type Stat } from '@zabra/client/core'
+import { withoutTimeout } from '@zabra/client/recipe-kit'
 import { undefinedIfMissing, retryUntilKnown } from '../support/retry.ts'
 
 /**
@@ -15,7 +16,7 @@ export class RegisteredName {
   #pending: Promise<unknown> = Promise.resolve()
 
   constructor(client: Client, path: string, czxid: bigint) {
-    this.#client = client
+    this.#client = withoutTimeout(client)
     this.#path = path
     this.#czxid = czxid
     this.#generation = client.session.generation

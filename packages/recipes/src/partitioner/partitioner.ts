@@ -1,5 +1,5 @@
 import { UsageError, type Client } from '@zabra/client/core'
-import { AsyncQueue } from '@zabra/client/recipe-kit'
+import { AsyncQueue, withoutTimeout } from '@zabra/client/recipe-kit'
 import { Group } from '../group/group.ts'
 import type { Abortable, RecipeOptions } from '../handles/types.ts'
 import { uuid } from '../support/uuid.ts'
@@ -35,7 +35,7 @@ export class Partitioner {
     ] as const) {
       if (!(ms >= 0)) throw new UsageError(`Expected ${name} of 0 or more milliseconds, got ${ms}`)
     }
-    this.#client = client
+    this.#client = withoutTimeout(client)
     this.path = path
     this.items = items
     this.id = options.id ?? uuid(client)

@@ -1,4 +1,5 @@
 import { ZooKeeperError, type Client } from '@zabra/client/core'
+import { withoutTimeout } from '@zabra/client/recipe-kit'
 import { LostError } from '../handles/lost.ts'
 import type { Handle, LockHandle, RecipeOptions } from '../handles/types.ts'
 import { Mutex } from '../mutex/mutex.ts'
@@ -45,7 +46,7 @@ export class Shares {
   #isClosed = false
 
   constructor(client: Client, path: string, options: SharesOptions) {
-    this.#client = client
+    this.#client = withoutTimeout(client)
     this.#path = path
     this.#options = options
   }

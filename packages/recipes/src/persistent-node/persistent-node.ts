@@ -13,6 +13,7 @@ import {
   type Stat,
   SessionExpiredError,
 } from '@zabra/client/core'
+import { withoutTimeout } from '@zabra/client/recipe-kit'
 import { waitForConnection } from '../handles/own-node-watcher.ts'
 import {
   ignoreFailure,
@@ -116,7 +117,7 @@ export class PersistentNode implements AsyncDisposable {
   #closing: Promise<void> | undefined
 
   constructor(client: Client, path: string, data: Data, options: PersistentNodeOptions = {}) {
-    this.#client = client.unordered()
+    this.#client = withoutTimeout(client).unordered()
     this.#path = path
     this.#data = toBytes(data)
     this.#options = options

@@ -1,4 +1,5 @@
 import { MultiError, ZooKeeperError, type Client, type Stat, type StateChange } from '@zabra/client/core'
+import { withoutTimeout } from '@zabra/client/recipe-kit'
 import { watchHorizon } from '../handles/horizon.ts'
 import { LostError, type LostReason } from '../handles/lost.ts'
 import { lossReason, sessionStatusOf } from '../handles/policy.ts'
@@ -44,7 +45,7 @@ export class Message<T> implements AsyncDisposable {
     this.value = value
     this.token = claim.czxid
     this.deliveries = at.version
-    this.#client = client
+    this.#client = withoutTimeout(client)
     this.#location = at
     this.#owner = claim.ephemeralOwner
     let settle = (): void => {}

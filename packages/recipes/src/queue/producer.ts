@@ -9,6 +9,7 @@ import {
   type Codec,
   type WriteOp,
 } from '@zabra/client/core'
+import { withoutTimeout } from '@zabra/client/recipe-kit'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import { causeAt, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
 import { acquireHead } from '../lock-queue/queue-head.ts'
@@ -57,7 +58,7 @@ export class Producer<T> {
   #credit = 0
 
   constructor(client: Client, layout: QueueLayout, codec: Codec<T>, clock: ServerClock, bound: Bound) {
-    this.#client = client
+    this.#client = withoutTimeout(client)
     this.#layout = layout
     this.#codec = codec
     this.#clock = clock

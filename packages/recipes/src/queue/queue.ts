@@ -1,5 +1,5 @@
 import { UsageError, type CallOptions, type Client, type Codec } from '@zabra/client/core'
-import { withCodecErrors } from '@zabra/client/recipe-kit'
+import { withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Abortable, WaitOptions } from '../handles/types.ts'
 import { withLimits } from '../support/limits.ts'
 import { untilAborted } from '../support/until-aborted.ts'
@@ -71,7 +71,7 @@ export class Queue<T> {
       throw new UsageError(`Expected deadLetterAfter from 1 up, got ${deadLetterAfter}`)
     }
     const codec = withCodecErrors(options.codec, { operation: 'queue', path })
-    this.#client = client.unordered()
+    this.#client = withoutTimeout(client).unordered()
     this.path = path
     this.#layout = queueLayout(path, naming)
     this.#clock = new ServerClock(client.platform.clock)

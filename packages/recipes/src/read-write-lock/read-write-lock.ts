@@ -5,6 +5,7 @@ import {
   type CreateResult,
   type ErrorPolicy,
 } from '@zabra/client/core'
+import { withoutTimeout } from '@zabra/client/recipe-kit'
 import { runAndRelease } from '../handles/run-and-release.ts'
 import { EphemeralLockHandle, type HandleOptions } from '../handles/ephemeral-lock-handle.ts'
 import type { LockHandle, RecipeOptions, WaitOptions } from '../handles/types.ts'
@@ -67,7 +68,7 @@ export class ReadWriteLock {
   readonly #held = new WeakMap<LockHandle, HeldLock>()
 
   constructor(client: Client, path: string, options: RecipeOptions = {}) {
-    this.client = client
+    this.client = withoutTimeout(client)
     this.path = path
     this.#policy = options.errorPolicy ?? client.errorPolicy
     this.#options = options

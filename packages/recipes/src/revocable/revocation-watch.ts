@@ -1,4 +1,5 @@
 import type { Bytes, Client } from '@zabra/client/core'
+import { withoutTimeout } from '@zabra/client/recipe-kit'
 import type { EphemeralLockHandle, HandleOptions } from '../handles/ephemeral-lock-handle.ts'
 import { LostError, type LostReason } from '../handles/lost.ts'
 import { OwnNodeWatcher } from '../handles/own-node-watcher.ts'
@@ -14,7 +15,7 @@ export class Revocations {
   readonly #watches = new Map<string, RevocationWatch>()
 
   constructor(client: Client, original: Bytes) {
-    this.#client = client
+    this.#client = withoutTimeout(client)
     this.#original = original
   }
 

@@ -6,6 +6,7 @@ import {
   type Client,
   type Stat,
 } from '@zabra/client/core'
+import { withoutTimeout } from '@zabra/client/recipe-kit'
 import type { RecipeOptions } from '../handles/types.ts'
 import { createIfMissing } from '../support/retry.ts'
 
@@ -48,7 +49,7 @@ export class PermitLimit {
   readonly #options: RecipeOptions
 
   constructor(client: Client, path: string, initial: number, options: RecipeOptions) {
-    this.#client = client.unordered()
+    this.#client = withoutTimeout(client).unordered()
     this.#path = path
     this.#initial = initial
     this.#options = options

@@ -12,6 +12,7 @@ import {
   type OneShotWatch,
   type WriteOp,
 } from '@zabra/client/core'
+import { withoutTimeout } from '@zabra/client/recipe-kit'
 import { runAndRelease } from '../handles/run-and-release.ts'
 import { EphemeralLockHandle } from '../handles/ephemeral-lock-handle.ts'
 import { explainHolders, type Explanation, type Participant } from '../handles/lock-timeout.ts'
@@ -68,7 +69,7 @@ export class Semaphore {
 
   constructor(client: Client, path: string, options: SemaphoreOptions) {
     checkPermits(options.permits, 0)
-    this.client = client
+    this.client = withoutTimeout(client)
     this.path = path
     this.#options = options
     this.#policy = options.errorPolicy ?? client.errorPolicy
@@ -382,7 +383,7 @@ class PermitWatches {
   readonly #live = new Map<string, OneShotWatch>()
 
   constructor(client: Client, paths: readonly [children: string, data: string], notifier: Notifier) {
-    this.#client = client
+    this.#client = withoutTimeout(client)
     this.#paths = paths
     this.#notifier = notifier
   }

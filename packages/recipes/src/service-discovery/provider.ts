@@ -1,4 +1,5 @@
 import type { Client, Codec } from '@zabra/client/core'
+import { withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Abortable } from '../handles/types.ts'
 import { TreeCache } from '../tree-cache/tree-cache.ts'
 import { ErrorTracker, usableInstances, type DownPolicy } from './down.ts'
@@ -25,7 +26,7 @@ export class ServiceProvider<T> implements AsyncDisposable {
 
   constructor(client: Client, path: string, codec: Codec<Instance<T>>, options: ProviderOptions<T> = {}) {
     const { strategy = 'roundRobin', down, filter = () => true } = options
-    this.#client = client
+    this.#client = withoutTimeout(client)
     this.#path = path
     this.#cache = new TreeCache(client, path, { depth: 1, codec: ignoringInvalid(codec) })
     this.#choose = typeof strategy === 'function' ? strategy : simpleStrategies[strategy]<T>()

@@ -1,5 +1,5 @@
 import { UsageError, type CallOptions, type Client, type Codec, type CreateMode } from '@zabra/client/core'
-import { withCodecErrors } from '@zabra/client/recipe-kit'
+import { withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import { uuid } from '../support/uuid.ts'
 import type { Handle, WaitOptions } from '../handles/types.ts'
 import { NodeConflictError, PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
@@ -58,7 +58,7 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
   #closed = false
 
   constructor(client: Client, path: string, options: ServiceDiscoveryOptions<T> = {}) {
-    this.#client = client
+    this.#client = withoutTimeout(client)
     this.path = path
     const codec = instanceCodec(options.payload ?? (anyJson as PayloadCodec<T>))
     this.#codec = withCodecErrors(codec, { operation: 'service discovery', path })
@@ -178,7 +178,7 @@ class RegisteredInstance<T> implements ServiceRegistration<T> {
   #released: Promise<void> | undefined
 
   constructor(client: Client, path: string, instance: Instance<T>, options: RegisteredOptions<T>) {
-    this.#client = client.unordered()
+    this.#client = withoutTimeout(client).unordered()
     this.#options = options
     this.instance = instance
     this.#node = new PersistentNode(client, path, options.codec.encode(instance), {

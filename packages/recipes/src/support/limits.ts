@@ -7,7 +7,7 @@ import {
   type Client,
   type StateChange,
 } from '@zabra/client/core'
-import { abortError } from '@zabra/client/recipe-kit'
+import { abortError, withoutTimeout } from '@zabra/client/recipe-kit'
 import { LockTimeoutError, type Explanation } from '../handles/lock-timeout.ts'
 import type { WaitOptions } from '../handles/types.ts'
 
@@ -89,7 +89,7 @@ class Limits {
   #expired: bigint | undefined
 
   constructor(client: Client, { signal, timeoutMs, onExpiry }: WaitOptions) {
-    this.#client = client
+    this.#client = withoutTimeout(client)
     this.#caller = signal
     signal?.addEventListener('abort', this.#forward, { once: true })
     if (signal?.aborted) this.#forward()

@@ -7,7 +7,7 @@ import {
   type Ordered,
   type Stat,
 } from '@zabra/client/core'
-import { abortError } from '@zabra/client/recipe-kit'
+import { abortError, withoutTimeout } from '@zabra/client/recipe-kit'
 import { isNewSession } from './retry.ts'
 import { onReconnect } from './on-reconnect.ts'
 
@@ -96,7 +96,7 @@ class WatchRound implements WatchingReader {
   #cancelTimer: () => void = () => {}
 
   constructor(client: Client, signal: AbortSignal | undefined) {
-    this.client = client
+    this.client = withoutTimeout(client)
     this.signal = signal
     this.#woken = new Promise((resolve) => (this.#wake = resolve))
   }

@@ -12,7 +12,7 @@ import {
   type Watcher,
   type WatchedEvent,
 } from '@zabra/client/core'
-import { AsyncQueue, withCodecErrors } from '@zabra/client/recipe-kit'
+import { AsyncQueue, withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Abortable } from '../handles/types.ts'
 import { isFinished, undefinedIfMissing } from '../support/retry.ts'
 import { ConcurrencyLimiter } from '../support/concurrency-limiter.ts'
@@ -88,7 +88,7 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
   #error: unknown
 
   constructor(client: Client, root: string, options: TreeCacheOptions<T> = {}) {
-    this.#client = client
+    this.#client = withoutTimeout(client)
     this.root = root
     this.#entries = new EntryTable(root)
     const codec = options.codec && withCodecErrors(options.codec, { operation: 'tree cache', path: root })

@@ -1,5 +1,5 @@
 import { utf8, UsageError, type Bytes, type Client, type Data } from '@zabra/client/core'
-import { abortError } from '@zabra/client/recipe-kit'
+import { abortError, withoutTimeout } from '@zabra/client/recipe-kit'
 import { TreeCache } from '../tree-cache/tree-cache.ts'
 import { watchData } from '../tree-cache/watchers.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
@@ -197,7 +197,7 @@ class WakeTimer {
   #resolve = (): void => {}
 
   constructor(client: Client) {
-    this.#client = client
+    this.#client = withoutTimeout(client)
   }
 
   wake(): void {

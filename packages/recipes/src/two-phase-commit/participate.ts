@@ -1,4 +1,5 @@
 import { AbortedError, type Bytes, type Client } from '@zabra/client/core'
+import { withoutTimeout } from '@zabra/client/recipe-kit'
 import { watchChildren } from '../tree-cache/watchers.ts'
 import { isFinished, retryInNewSession } from '../support/retry.ts'
 import { delay } from '../support/delay.ts'
@@ -113,7 +114,7 @@ class Site {
   readonly #stop: AbortSignal
 
   constructor(client: Client, path: string, site: string, handlers: ParticipantHandlers, stop: AbortSignal) {
-    this.#client = client
+    this.#client = withoutTimeout(client)
     this.#transaction = new Transaction(client, path)
     this.#site = site
     this.#handlers = handlers

@@ -9,6 +9,7 @@ import {
   type Stat,
   type WriteOp,
 } from '@zabra/client/core'
+import { withoutTimeout } from '@zabra/client/recipe-kit'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import {
   isNewSession,
@@ -28,7 +29,7 @@ export class Transaction {
   readonly path: string
 
   constructor(client: Client, path: string) {
-    this.client = client.unordered()
+    this.client = withoutTimeout(client).unordered()
     this.path = path
   }
 

@@ -1,4 +1,5 @@
 import type { Client } from '@zabra/client/core'
+import { withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Handle, WaitOptions } from '../handles/types.ts'
 import { orAborted, withLimits } from '../support/limits.ts'
 import { ignoreFailure } from '../support/retry.ts'
@@ -12,7 +13,7 @@ export class TwoPhaseCommit {
   readonly #client: Client
 
   constructor(client: Client, path: string) {
-    this.#client = client
+    this.#client = withoutTimeout(client)
     this.path = path
   }
 

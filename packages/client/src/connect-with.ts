@@ -1,0 +1,15 @@
+import type { Client } from './client-api.ts'
+import { openClient, type ConnectDefaults, type ConnectOptions } from './connect.ts'
+import { recogniseProtocol } from './session/foreign-protocol.ts'
+import { ReadBatcher } from './session/read-batcher.ts'
+import { trackEnsemble } from './track-ensemble.ts'
+
+/**
+ * Opens a session with the transport, the clock and the random source of the caller, and resolves when the server has
+ * granted it. Retries for `connectTimeoutMs`, then rejects with an `OperationTimeoutError` that has the last failure. Rejects at
+ * once with a `ConnectFailedError` when no attempt at any server can succeed, with a `UsageError` for invalid options, with an
+ * `AuthFailedError`, with a `SessionExpiredError` (for a given session with `sessionExpiry: 'close'`), and when the signal
+ * aborts.
+ */
+export const connectWith = (options: ConnectOptions, defaults: ConnectDefaults): Promise<Client> =>
+  openClient(options, { ...defaults, Batcher: ReadBatcher, recogniseProtocol, trackEnsemble })

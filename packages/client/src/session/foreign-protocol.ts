@@ -1,0 +1,9 @@
+/** Recognises TLS and HTTP. Pages do not load it: a WebSocket hides what a server of another protocol answers. */
+export function recogniseProtocol(chunk: Uint8Array): string | undefined {
+  // An alert of TLS 1.x, and the first letters of a status line.
+  if (chunk[0] === 0x15 && chunk[1] === 3)
+    return 'TLS: connect with TLS, or to the port of clients without TLS'
+  return [0x48, 0x54, 0x54, 0x50].every((byte, i) => chunk[i] === byte)
+    ? 'HTTP: connect to the client port of a ZooKeeper server, or with ws:// to its port for WebSockets'
+    : undefined
+}
