@@ -100,6 +100,32 @@ describe.each(published)('$manifest.name', ({ folder, manifest }) => {
   })
 })
 
+/** READMEs of the project, of packages and programs, and of recipes. */
+const readmes = ['.', ...manifests.map(({ folder }) => folder), ...foldersIn('packages/recipes/src')]
+  .map((folder) => join(folder, 'README.md'))
+  .filter((file) => existsSync(join(root, file)))
+
+function foldersIn(folder: string): string[] {
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) =>
+    entry.isDirectory() ? [`${folder}/${entry.name}`] : [],
+  )
+}
+
+it('the examples of READMEs are JavaScript for the oldest Node, but for one that shows the types', () => {
+  const examples = readmes.flatMap((file) =>
+    [...readFileSync(join(root, file), 'utf8').matchAll(/```(ts|js)\n([\s\S]*?)```/g)].map(
+      ([, language, code = '']) => ({ file, language, code }),
+    ),
+  )
+  expect(examples.length).toBeGreaterThan(50)
+  const typed = examples.filter(({ language }) => language === 'ts').map(({ file }) => file)
+  expect(typed).toEqual([join('packages/client/README.md')])
+  const disposing = examples.filter(
+    ({ language, code }) => language === 'js' && /^\s*await using /m.test(code),
+  )
+  expect(disposing.map(({ file }) => file)).toEqual([])
+})
+
 const anchorsOf = (text: string): string[] =>
   [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
     heading
