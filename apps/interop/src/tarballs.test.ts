@@ -98,12 +98,7 @@ import { revoke } from '@zabra/recipes/revocable'
 const client = await connect({ servers: 'wss://zk.example.com/zabra' })
 console.log(NoNodeError, json<{ a: number }>(), Mutex, revoke, client.state)
 `
-  const bundled = { module: 'esnext', moduleResolution: 'bundler', types: [] }
-  it.each([
-    ['a browser project without the types of Node', { ...bundled, lib: ['ES2022', 'DOM'] }],
-    ['a project with module node16', { module: 'node16', lib: ['ES2023'], types: ['node'] }],
-    ['a project with module nodenext', { module: 'nodenext', lib: ['ES2023'], types: ['node'] }],
-  ])('passes the type checker in %s, with the declarations of all packages', async (_name, options) => {
+  it('passes the type checker in a browser project without the types of Node', async () => {
     const compilerOptions = {
       strict: true,
       exactOptionalPropertyTypes: true,
@@ -111,8 +106,10 @@ console.log(NoNodeError, json<{ a: number }>(), Mutex, revoke, client.state)
       skipLibCheck: false,
       noEmit: true,
       target: 'es2022',
-      typeRoots: [join(root, 'node_modules/@types')],
-      ...options,
+      module: 'esnext',
+      moduleResolution: 'bundler',
+      types: [],
+      lib: ['ES2022', 'DOM'],
     }
     writeFileSync(join(app, 'page.mts'), page)
     writeFileSync(join(app, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['page.mts'] }))

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect } from 'vitest'
 import { run, scratch } from './servers.ts'
@@ -11,7 +11,10 @@ export async function packedApp(
 ): Promise<string> {
   const folder = scratch('tarballs')
   // One process packs all of them: starting pnpm costs more than packing.
-  const filters = packages.map((name) => `--filter=./${name}`)
+  const filters = packages.map((folder) => {
+    const manifest = readFileSync(join(root, folder, 'package.json'), 'utf8')
+    return `--filter=${(JSON.parse(manifest) as { name: string }).name}`
+  })
   const pack = ['--dir', root, '--recursive', ...filters, 'pack', '--pack-destination', folder]
   const packed = await run('npx', ['--yes', 'pnpm@10.34.8', ...pack])
   expect(packed.code, packed.output).toBe(0)
