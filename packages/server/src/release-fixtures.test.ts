@@ -114,18 +114,13 @@ async function readFiles(files: Fixture['files']): Promise<unknown> {
   const disk = new MemoryDisk()
   for (const path of Object.keys(files)) await disk.makeFolder(path.slice(0, path.lastIndexOf('/')))
   for (const [path, hex] of Object.entries(files)) await disk.replaceFile(path, fromHex(hex))
-  const { snapshot, replayed, lastZxid, nodes } = await readDatabase(
-    disk,
-    location,
-    nodeCompression,
-    silentLogger,
-  )
+  const database = await readDatabase(disk, location, nodeCompression, silentLogger)
   const state = await readMemberState(location, { disk, ...tools })
   return plain({
-    snapshot,
-    replayed,
-    lastZxid,
-    nodes: [...nodes()],
+    snapshot: database.snapshot,
+    replayed: database.replayed,
+    lastZxid: database.lastZxid,
+    nodes: [...database.nodes()],
     epochs: [state.acceptedEpoch, state.currentEpoch],
     members: [...(state.configuration?.members.keys() ?? [])],
     cluster: formatClusterId(await readClusterId(disk, '/data/version-2')),
