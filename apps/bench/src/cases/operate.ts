@@ -155,6 +155,7 @@ const holds: Case = {
       const client = await openSession(peer.ports[0]!)
       await client.request(OpCode.create, (w) => create(() => '/p')(w, 0))
       await client.requestMany(nodes, OpCode.create, create(numbered('/p')))
+      await client.close()
       const operate = async (): Promise<void> => {
         const test = (what: string, disturbance: () => Promise<unknown>): Promise<void> =>
           measureDuring(context, peer, what, disturbance)
@@ -179,7 +180,6 @@ const holds: Case = {
         { sessions, watches: WATCHES_EACH },
         { sessionsOpen() {}, watchesSet: operate },
       )
-      await client.close()
     } finally {
       await peer.stop()
     }

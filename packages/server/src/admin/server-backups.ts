@@ -23,6 +23,8 @@ import { paced } from './paced.ts'
 
 /** Time between two looks at the duty of a target. */
 const LOOK_MS = 10_000
+/** The same for targets that get the log more often. */
+const LEAST_LOOK_MS = 1000
 /** Time without a sign of the member on duty after which another one takes over. */
 const SILENT_MS = 30_000
 /** Time that a server leaves the duty to others after its backups have failed. */
@@ -209,7 +211,7 @@ class TargetBackups {
 
   #scheduleLook(): void {
     // Without transactions nothing is written: frequent looks cost a small request each.
-    const ms = Math.min(LOOK_MS, this.#intervalMs || LOOK_MS)
+    const ms = Math.max(LEAST_LOOK_MS, Math.min(LOOK_MS, this.#intervalMs || LOOK_MS))
     this.#cancelLook = this.#platform.clock.after(ms, 'look at the duty of backups', () => {
       this.#looking = this.#look().finally(() => {
         if (!this.#isStopping) this.#scheduleLook()
