@@ -80,13 +80,16 @@ const rows: Readonly<Record<ErrorName, string>> = {
   THROTTLEDOP: 'The server is overloaded and did not carry the request out; wait and try again.',
 }
 
-/** Every error by its code. */
-export const errors: ReadonlyMap<number, ErrorInfo> = new Map(
-  (Object.keys(rows) as ErrorName[]).map((name) => [
-    ErrorCode[name],
-    { code: ErrorCode[name], name, meaning: rows[name] },
-  ]),
-)
+const byCode = (): ReadonlyMap<number, ErrorInfo> =>
+  new Map(
+    (Object.keys(rows) as ErrorName[]).map((name) => [
+      ErrorCode[name],
+      { code: ErrorCode[name], name, meaning: rows[name] },
+    ]),
+  )
+
+/** Every error by its code. Marked as pure, so that applications without it load no meanings. */
+export const errors: ReadonlyMap<number, ErrorInfo> = /* @__PURE__ */ byCode()
 
 /** Returns the name of an error code, or the code as text when it is unknown. */
 export const errorName = (code: number): string => errors.get(code)?.name ?? String(code)
