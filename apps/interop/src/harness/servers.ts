@@ -44,8 +44,6 @@ export interface ServerOptions {
   readonly env?: Readonly<Record<string, string>>
   /** The locale of the server process; one with UTF-8 by default. */
   readonly locale?: string
-  /** Additional environment variables. */
-  readonly env?: Readonly<Record<string, string>>
 }
 
 const running = new Set<ChildProcess>()
