@@ -736,7 +736,7 @@ export declare class Queue<T> {
     putAll(values: readonly T[], options?: PutOptions): Promise<string[]>;
     take(options?: WaitOptions): Promise<T>;
     takeById(id: string, options?: WaitOptions): Promise<T | undefined>;
-    receive({ signal, concurrency }?: ReceiveOptions): AsyncGenerator<Message<T>, void, undefined>;
+    receive(options?: ReceiveOptions): AsyncGenerator<Message<T>, void, undefined>;
     peek(options?: WaitOptions): Promise<T | undefined>;
     size(options?: CallOptions): Promise<number>;
     deadLetters(options?: CallOptions): Promise<{

@@ -598,6 +598,7 @@ export declare const nodeSystem: System;
 
 export declare class NodeTlsNetwork implements TlsNetwork {
     #private;
+    validUntil: number | undefined;
     constructor(options: TlsOptions);
     get handshakes(): HandshakeStats;
     listen(at: ListenAt, accepted: (connection: Connection) => void, refused?: (error: Error) => void): Promise<Listener>;
@@ -673,6 +674,7 @@ export interface System {
     maxEventLoopDelay?(): number;
     maxGcPause?(): number;
     eventLoopDelays?(): EventLoopDelays;
+    eventLoopActive?(): number;
     gcTime?(): number;
     resetPauses?(): void;
     heap?(): {
@@ -719,6 +721,7 @@ export interface TlsNetwork extends Network {
     reload(): Promise<boolean>;
     withPlaintext(): Network;
     readonly handshakes: HandshakeStats;
+    readonly validUntil: number | undefined;
 }
 
 export declare class TlsOptionError extends RangeError {

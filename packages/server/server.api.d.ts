@@ -1526,6 +1526,7 @@ export declare const rows: {
     readonly reconfigEnabled: Row<boolean>;
     readonly quorumListenOnAllIPs: Row<boolean>;
     readonly quorumAddressCheck: Row<boolean>;
+    readonly quorumJoinerHosts: Row<readonly string[]>;
     readonly observerMasterPort: Row<number>;
     readonly oraclePath: Row<string | undefined>;
     readonly peerType: Row<"observer" | "participant" | undefined>;
@@ -1533,6 +1534,7 @@ export declare const rows: {
     readonly commitLogCount: Row<number>;
     readonly snapshotSizeFactor: Row<number>;
     readonly truncateFromBytes: Row<number>;
+    readonly maxUnsentBytes: Row<number>;
     readonly forceSnapshotSync: Row<boolean>;
     readonly maxConcurrentSnapSyncs: Row<number>;
     readonly leaderServes: Row<boolean>;

@@ -202,6 +202,7 @@ export declare class SimulatedServer {
     constructor(world: SimulatedWorld, host: Host, id: number, settings: ServerSettings);
     get address(): ServerEndpoint;
     get isUp(): boolean;
+    keepFile(path: string, bytes: Uint8Array): void;
     start(): void;
     crash(kind: CrashKind): void;
     replaceDisk({ path, text, ensemble, }: {
