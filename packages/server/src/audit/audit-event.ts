@@ -48,30 +48,27 @@ export interface AuditStamp {
 
 const ESCAPES: Readonly<Record<string, string>> = { '\t': '\\t', '\n': '\\n', '\r': '\\r', '\\': '\\\\' }
 
+const ESCAPED = /[\t\n\r\\]/
+
 /** Escapes what would end a field or a line: a path may hold tabs and newlines, with which a client could forge fields. */
-const escape = (text: string): string => text.replace(/[\t\n\r\\]/g, (character) => ESCAPES[character]!)
+const escape = (text: string): string =>
+  ESCAPED.test(text) ? text.replace(/[\t\n\r\\]/g, (character) => ESCAPES[character]!) : text
 
 const hex = (value: bigint | number): string => `0x${BigInt.asUintN(64, BigInt(value)).toString(16)}`
 
 /** Formats an event as Apache ZooKeeper does: `key=value` fields separated by tabs, in its order. */
 export function apacheLine(event: AuditEvent): string {
   const { session, users, ip, operation, path, mode, acl, scheme, lost, result } = event
-  const fields: readonly (readonly [key: string, value: string | undefined])[] = [
-    ['session', session === undefined ? undefined : hex(session)],
-    ['user', users === undefined || users.length === 0 ? undefined : users.join(',')],
-    ['ip', ip],
-    ['operation', operation],
-    ['znode', path],
-    ['znode_type', mode],
-    ['acl', acl && aclTexts(acl).join(',')],
-    ['scheme', scheme],
-    ['lost', lost === undefined ? undefined : String(lost)],
-    ['result', result],
-  ]
-  return fields
-    .filter(([, value]) => value !== undefined)
-    .map(([key, value]) => `${key}=${escape(value!)}`)
-    .join('\t')
+  let line = session === undefined ? '' : `session=${hex(session)}\t`
+  if (users !== undefined && users.length > 0) line += `user=${escape(users.join(','))}\t`
+  if (ip !== undefined) line += `ip=${escape(ip)}\t`
+  line += `operation=${escape(operation)}\t`
+  if (path !== undefined) line += `znode=${escape(path)}\t`
+  if (mode !== undefined) line += `znode_type=${mode}\t`
+  if (acl !== undefined) line += `acl=${escape(aclTexts(acl).join(','))}\t`
+  if (scheme !== undefined) line += `scheme=${escape(scheme)}\t`
+  if (lost !== undefined) line += `lost=${lost}\t`
+  return `${line}result=${result}`
 }
 
 /** Returns the fields of an event for a line of JSON. Ids are texts, since they may exceed 2^53. */
@@ -94,9 +91,12 @@ export function jsonFields(event: AuditEvent, { time, id, serverId }: AuditStamp
   }
 }
 
-/** Formats a line of a file as the logging configuration of Apache ZooKeeper does for its audit log; the time is UTC. */
-export function fileLine(event: AuditEvent, { time }: AuditStamp): string {
-  const at = new Date(time).toISOString().replace('T', ' ').replace('.', ',').replace('Z', '')
+/** Formats the time of a line as the logging configuration of Apache ZooKeeper does; in UTC. */
+export const fileTime = (time: number): string =>
+  new Date(time).toISOString().replace('T', ' ').replace('.', ',').replace('Z', '')
+
+/** Formats a line of a file as the logging configuration of Apache ZooKeeper does for its audit log. `at` is its `fileTime`. */
+export function fileLine(event: AuditEvent, at: string): string {
   return `${at} ${event.result === 'failure' ? 'ERROR' : 'INFO'} audit.Slf4jAuditLogger: ${apacheLine(event)}`
 }
 

@@ -32,6 +32,7 @@ describe('an audit file', () => {
     const { file, disk, clock, text } = await openFile()
     for (let i = 0; i < 4; i++) {
       file.append(`${i}${'x'.repeat(4000)}`)
+      clock.advance(10)
       await clock.untilIdle()
     }
     await file.close()
@@ -69,12 +70,26 @@ describe('an audit file', () => {
     expect(lines.filter((one) => one.startsWith('lost'))).toEqual(['lost 4'])
   })
 
+  it('is written once for the lines of ten milliseconds', async () => {
+    const { file, disk, clock, text } = await openFile()
+    let writes = 0
+    disk.injectFault = (operation) => (operation === 'write' ? void writes++ : undefined)
+    for (let i = 0; i < 5; i++) file.append(`${i}`)
+    await clock.untilIdle()
+    expect(writes).toBe(0)
+    clock.advance(10)
+    await clock.untilIdle()
+    expect([writes, await text()]).toEqual([1, '0\n1\n2\n3\n4\n'])
+    await file.close()
+  })
+
   it('does not try a failed write again before a second has passed', async () => {
     const { file, disk, clock, text } = await openFile()
     let attempts = 0
     disk.injectFault = (operation) => (operation === 'write' ? (attempts++, { code: 'EIO' }) : undefined)
     for (let i = 0; i < 5; i++) {
       file.append(`${i}`)
+      clock.advance(10)
       await clock.untilIdle()
     }
     expect(attempts).toBe(1)

@@ -16,6 +16,8 @@ export interface AuditFileOptions {
 const MAX_WAITING = 4 * 1024 * 1024
 /** Bytes of one write, about. */
 const WRITE_BYTES = 256 * 1024
+/** Time for which lines are collected before they are written, in milliseconds: a write costs as much as ten lines. */
+const COLLECT_MS = 10
 /** Time until a failed write is tried again, in milliseconds. */
 const RETRY_MS = 1000
 const NEWLINE = 10
@@ -36,10 +38,11 @@ export class AuditFile {
   #isFailing = false
   #mustReopen = false
   #isWriting = false
+  #isClosing = false
   /** Resolves when nothing is being written. */
   #written: Promise<void> = Promise.resolve()
-  /** Set while a failed write waits for its retry. */
-  #cancelRetry: Cancel | undefined
+  /** Set while lines are collected, or a failed write waits for its retry. */
+  #cancelWait: Cancel | undefined
 
   constructor(
     options: AuditFileOptions,
@@ -82,7 +85,7 @@ export class AuditFile {
     }
     if (this.#lost > 0 && !this.#isFailing) this.#push(this.#options.lostLine(this.#takeLost()))
     this.#push(line)
-    this.#start()
+    this.#collect()
     return true
   }
 
@@ -93,10 +96,11 @@ export class AuditFile {
 
   /** Writes what waits, and closes the file. What cannot be written now is lost. */
   async close(): Promise<void> {
-    this.#stopRetry()
+    this.#isClosing = true
+    this.#stopWaiting()
     this.#start()
     await this.#written
-    this.#stopRetry()
+    this.#stopWaiting()
     if (this.#waiting > 0)
       this.#logger.error(
         { path: this.#options.path, lost: this.#lines.length + this.#lost },
@@ -116,15 +120,30 @@ export class AuditFile {
     return lost
   }
 
+  /** Writes the lines that wait a little later, unless that is under way. */
+  #collect(): void {
+    if (this.#lines.length === 0 || this.#isWriting || this.#cancelWait !== undefined) return
+    this.#writeAfter(COLLECT_MS, 'collected audit lines')
+  }
+
+  #writeAfter(ms: number, what: string): void {
+    this.#cancelWait = this.#clock.after(ms, what, () => {
+      this.#cancelWait = undefined
+      this.#start()
+    })
+  }
+
   #start(): void {
-    if (this.#isWriting || this.#cancelRetry !== undefined) return
+    if (this.#isWriting) return
     this.#isWriting = true
     this.#written = this.#write()
   }
 
   async #write(): Promise<void> {
-    while (this.#lines.length > 0 && (await this.#writeSome()));
+    while (this.#lines.length > 0 && (await this.#writeSome()))
+      if (!this.#isClosing && this.#waiting < WRITE_BYTES) break
     this.#isWriting = false
+    this.#collect()
   }
 
   /** Writes the oldest lines. Resolves to whether they are written. */
@@ -172,9 +191,9 @@ export class AuditFile {
       if (await this.#disk.exists(nameOf(index))) await this.#disk.rename(nameOf(index), nameOf(index + 1))
   }
 
-  #stopRetry(): void {
-    this.#cancelRetry?.()
-    this.#cancelRetry = undefined
+  #stopWaiting(): void {
+    this.#cancelWait?.()
+    this.#cancelWait = undefined
   }
 
   #fail(error: unknown): void {
@@ -186,10 +205,7 @@ export class AuditFile {
     this.#isFailing = true
     // What a failed write has left in the file is unknown: the next attempt begins a line of its own.
     this.#mustReopen = true
-    this.#cancelRetry = this.#clock.after(RETRY_MS, 'retry of the audit file', () => {
-      this.#cancelRetry = undefined
-      this.#start()
-    })
+    this.#writeAfter(RETRY_MS, 'retry of the audit file')
   }
 
   #recover(): void {

@@ -32,6 +32,9 @@ afterEach(() => server?.stop())
 /** Returns the lines of the audit file, without time and level. */
 async function lines(path = FILE): Promise<string[]> {
   await server.untilIdle()
+  // Lines are collected for some milliseconds, and those of a large transaction more than once.
+  await server.advance(10)
+  await server.advance(10)
   const text = new TextDecoder().decode(await server.disk.readFile(path))
   return text
     .trimEnd()
@@ -268,6 +271,7 @@ describe('an audit file that cannot be written', () => {
       operation === 'write' && path === FILE ? { code: 'ENOSPC' } : undefined
     client.create(1, '/a')
     expect(await client.received()).toEqual(['1:0'])
+    await server.advance(10)
     server.disk.injectFault = undefined
     await server.advance(1000)
     expect((await lines()).at(-1)).toContain('znode=/a')
@@ -280,6 +284,7 @@ describe('an audit file that cannot be written', () => {
       operation === 'write' && path === FILE ? { code: 'ENOSPC' } : undefined
     client.create(1, '/a')
     expect(await client.received()).toEqual(['1:0'])
+    await server.advance(10)
     client.create(2, '/b')
     expect(await client.received()).toEqual(['2:-1'])
     server.disk.injectFault = undefined

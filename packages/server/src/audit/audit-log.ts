@@ -1,6 +1,14 @@
 import type { Platform } from '@zabra/runtime'
 import type { ServerSettings } from '../settings/index.ts'
-import { apacheLine, fileLine, jsonFields, type AuditCategory, type AuditEvent } from './audit-event.ts'
+import {
+  apacheLine,
+  fileLine,
+  fileTime,
+  jsonFields,
+  type AuditCategory,
+  type AuditEvent,
+  type AuditStamp,
+} from './audit-event.ts'
 import { AuditFile } from './audit-file.ts'
 
 /** Lines that are formatted in one turn of the event loop, of a transaction that has more. */
@@ -24,6 +32,9 @@ export class AuditLog {
   /** The user whose process the server is. */
   readonly #owner: readonly string[]
   #id = 0
+  /** The time of the last line as a number and as text: under load many lines have the same one. */
+  #time = 0
+  #timeText = ''
   /** The events of transactions with many lines, of which the first is being formatted. */
   readonly #long: Iterator<AuditEvent>[] = []
 
@@ -67,14 +78,12 @@ export class AuditLog {
   record(event: AuditEvent): void {
     if (!this.#categories.has(event.category)) return
     const stamp = { time: this.#platform.clock.wall(), id: ++this.#id, serverId: this.#settings.serverId }
-    const isJson = this.#settings.auditFormat === 'json'
     if (this.#file !== undefined) {
-      const line = isJson ? JSON.stringify(jsonFields(event, stamp)) : fileLine(event, stamp)
-      if (!this.#file.append(line)) this.lost++
+      if (!this.#file.append(this.#lineOf(event, stamp))) this.lost++
       return
     }
     const { logger } = this.#platform
-    const [context, message] = isJson
+    const [context, message] = this.#isJson
       ? [{ audit: jsonFields(event, stamp) }, 'audit']
       : [{}, apacheLine(event)]
     if (event.result === 'failure') logger.error({ part: 'audit', ...context }, message)
@@ -140,8 +149,19 @@ export class AuditLog {
   #lostLine(lost: number): string {
     const event = { category: 'admin', operation: 'auditLinesLost', lost, result: 'failure' } as const
     const stamp = { time: this.#platform.clock.wall(), id: this.#id, serverId: this.#settings.serverId }
+    return this.#lineOf(event, stamp)
+  }
+
+  get #isJson(): boolean {
     return this.#settings.auditFormat === 'json'
-      ? JSON.stringify(jsonFields(event, stamp))
-      : fileLine(event, stamp)
+  }
+
+  #lineOf(event: AuditEvent, stamp: AuditStamp): string {
+    if (this.#isJson) return JSON.stringify(jsonFields(event, stamp))
+    if (stamp.time !== this.#time || this.#timeText === '') {
+      this.#time = stamp.time
+      this.#timeText = fileTime(stamp.time)
+    }
+    return fileLine(event, this.#timeText)
   }
 }

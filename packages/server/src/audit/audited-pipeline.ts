@@ -178,9 +178,17 @@ class AuditedWrite implements WriteCallback {
 
 type EventOrigin = Pick<AuditEvent, 'session' | 'users' | 'ip' | 'xid' | 'zxid'>
 
+/** What the identities of a client say in its lines; they stay the same array until it logs in again. */
+const namesOf = new WeakMap<readonly Identity[], Pick<AuditEvent, 'users' | 'ip'>>()
+
 function originOf({ sessionId, xid, identities }: ClientWrite): EventOrigin {
-  const ip = identities.find(({ scheme }) => scheme === 'ip')?.id
-  return { session: sessionId, users: userNames(identities), xid, ...(ip === undefined ? {} : { ip }) }
+  let names = namesOf.get(identities)
+  if (names === undefined) {
+    const ip = identities.find(({ scheme }) => scheme === 'ip')?.id
+    names = { users: userNames(identities), ...(ip === undefined ? {} : { ip }) }
+    namesOf.set(identities, names)
+  }
+  return { session: sessionId, users: names.users!, xid, ...(names.ip === undefined ? {} : { ip: names.ip }) }
 }
 
 /** Returns the names of identities, each once. */
