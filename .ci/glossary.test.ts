@@ -48,7 +48,7 @@ const classes = sources
     })),
   )
 
-/** Splits text into lower-case words, in the singular as far as a final s tells. */
+/** Splits text into lower-case words, in the singular where they end with s. */
 function words(text: string): string[] {
   return text
     .trim()
@@ -60,7 +60,7 @@ function singular(word: string): string {
   return /[^s]s$/.test(word) ? word.slice(0, -1) : word
 }
 
-/** Tells whether the words are a sequence of usual words and whole terms. */
+/** Returns whether the words are a sequence of usual words and whole terms. */
 function isCovered(name: readonly string[]): boolean {
   if (name.length === 0) return true
   if (USUAL_WORDS.includes(name[0]!) && isCovered(name.slice(1))) return true

@@ -44,7 +44,7 @@ for (const folder of folders) {
     }
     for (const test of suite.assertionResults) {
       if (test.status === 'passed') total.passed++
-      else if (test.status === 'failed') failures.push(told(suite.name, test))
+      else if (test.status === 'failed') failures.push(summaryOf(suite.name, test))
       else {
         total.skipped++
         const suite = `${folder}: ${test.ancestorTitles[0] ?? test.title}`
@@ -64,7 +64,7 @@ console.log(`${total.passed} passed, ${failures.length} failed, ${total.skipped}
 process.exitCode = failures.length > 0 ? 1 : 0
 
 // A failed test in a few lines: where it stands, its name, and the beginning of each of its errors.
-function told(file, { fullName, failureMessages }) {
+function summaryOf(file, { fullName, failureMessages }) {
   const errors = failureMessages.map((message) => message.split('\n').slice(0, 12).join('\n    '))
   return [`${relative(process.cwd(), file)}: ${fullName}`, ...errors].join('\n    ')
 }

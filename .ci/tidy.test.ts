@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 
 const root = resolve(import.meta.dirname, '..')
 
-/** Who may import whom, by package name. A package not named here may import nothing of ours. */
+/** The packages that each package may import. A package not named here may import nothing of ours. */
 const allowed: Record<string, readonly string[]> = {
   '@zabra/runtime': [],
   '@zabra/protocol': [],

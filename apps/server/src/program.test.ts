@@ -30,13 +30,13 @@ function serveOnce(nodeFlags: readonly string[]): Promise<{ code: number | null;
   const child = spawn(process.execPath, [...nodeFlags, ...program], { timeout: 30_000 })
   let said = ''
   return new Promise((resolve, reject) => {
-    const hear = (chunk: Buffer): void => {
+    const collect = (chunk: Buffer): void => {
       const served = said.includes('Serving on')
       said += chunk.toString()
       if (!served && said.includes('Serving on')) child.kill('SIGTERM')
     }
-    child.stdout.on('data', hear)
-    child.stderr.on('data', hear)
+    child.stdout.on('data', collect)
+    child.stderr.on('data', collect)
     child.once('error', reject).once('close', (code) => resolve({ code, said }))
   })
 }

@@ -15,7 +15,7 @@ import {
 
 const noNode: unknown = errorFromCode(-101, { path: '/a' })
 
-it('is() with a code tells whether an error has it, and narrows to its class', () => {
+it('is() with a code returns whether an error has it, and narrows to its class', () => {
   expect(ZooKeeperError.is(noNode, 'NO_NODE')).toBe(true)
   expect(ZooKeeperError.is(noNode, 'NODE_EXISTS')).toBe(false)
   expect(ZooKeeperError.is(new Error('NO_NODE'), 'NO_NODE')).toBe(false)
@@ -36,7 +36,7 @@ it('after is() without a code, a test of the code narrows', () => {
   if (error.code === 'SESSION_EXPIRED') expect(error.sessionId).toBe(7n)
 })
 
-it('is() of a class tells whether an error belongs to that class', () => {
+it('is() of a class returns whether an error belongs to that class', () => {
   expect(NoNodeError.is(noNode)).toBe(true)
   expect(ConnectionLossError.is(noNode)).toBe(false)
 })

@@ -358,7 +358,7 @@ const callOf = ({ operation = 'request', path }: ErrorContext): string =>
   path === undefined ? operation : `${operation} ${path}`
 
 /**
- * Returns the error for an error code of a reply. `detail` replaces the meaning of the code where the request tells
+ * Returns the error for an error code of a reply. `detail` replaces the meaning of the code where the request says
  * more.
  */
 export function errorFromCode(

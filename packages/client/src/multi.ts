@@ -96,7 +96,7 @@ export function toWriteResults(operations: readonly WriteOp[], reply: MultiReply
   })
 }
 
-/** Returns what an operation tells about its error besides the meaning: the missing parent or the expected version. */
+/** Returns what an operation adds to the meaning of its error: the missing parent or the expected version. */
 function detailOf(operation: WriteOp, code: number): string | undefined {
   if (operation.op === 'create') {
     return code === ErrorCode.NONODE

@@ -368,7 +368,7 @@ it.each(Object.entries({ ...locks, ...queues, ...shared }))(
 )
 
 it('a guarded transaction whose reply is lost is reported as applied, not as rejected', async () => {
-  const told: unknown[] = []
+  const errors: unknown[] = []
   await enumerateFaults(
     async (fixture, { client }) => {
       const observer = await fixture.world.client()
@@ -383,11 +383,11 @@ it('a guarded transaction whose reply is lost is reported as applied, not as rej
       else {
         expect(error).toBeInstanceOf(ConnectionLossError)
         expect((error as ZooKeeperError).maybeApplied).toBe(true)
-        told.push(error)
+        errors.push(error)
       }
       await held.release()
     },
     ['cut after it was applied, before the reply'],
   )
-  expect(told).toHaveLength(1)
+  expect(errors).toHaveLength(1)
 })

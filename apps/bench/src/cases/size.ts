@@ -83,7 +83,7 @@ const fanOut: Case = {
       const { seconds, processes } = context.options
       const args = ['-m', 'watch', '-c', watchers + 1, '-s', seconds, '-p', processes].map(String)
       const [result] = await load(peer.servers, ...args)
-      const name = `${watchers.toLocaleString('en')} watchers told, p50`
+      const name = `${watchers.toLocaleString('en')} watchers notified, p50`
       context.note({ name, unit: 'ms', better: 'lower', aim: 0.3 }, result!.p50 / 1000)
     })
   },

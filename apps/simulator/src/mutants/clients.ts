@@ -244,7 +244,7 @@ export const clients: readonly ServerMutant[] = [
   ),
   mutant(
     'session-of-anyone',
-    'A client with the password of a session resumes it, whoever it belongs to.',
+    'A client with the password of a session resumes it, although it belongs to another user.',
     { servers: 3, with: 'logins' },
     [
       [

@@ -53,7 +53,7 @@ export function requestTooLongError(request: PendingRequest, maxRequest: number)
   )
 }
 
-/** Returns what the request tells about an error besides its meaning: the missing parent. */
+/** Returns what a request adds to the meaning of its error: the missing parent. */
 function detailOf(request: PendingRequest, code: number, { path }: ErrorContext): string | undefined {
   if (code !== ErrorCode.NONODE || path === undefined) return undefined
   const required = request.operation.requiredPath?.(request) ?? request.path

@@ -165,7 +165,7 @@ export class WatchRegistry {
     }
   }
 
-  /** Tells the persistent listeners that events may be missing. */
+  /** Notifies the persistent listeners that events may be missing. */
   resync(reason: 'reconnected' | 'newSession', order: number): void {
     for (const kind of ['persistent', 'recursive'] as const) {
       for (const listeners of this.#listeners[kind]?.values() ?? [])

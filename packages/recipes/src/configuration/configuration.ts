@@ -31,7 +31,7 @@ export interface ConfigurationSetOptions extends WaitOptions {
 export interface ConfigurationValue<T> {
   readonly value: T
   readonly version: number
-  /** zxid of the last write. Tells values apart when versions restart after a delete. */
+  /** zxid of the last write. Distinguishes values when versions restart after a delete. */
   readonly mzxid: bigint
 }
 

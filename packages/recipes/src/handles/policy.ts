@@ -20,7 +20,7 @@ export function lossReason(policy: ErrorPolicy, status: SessionStatus): LostReas
   if (state === 'expired' || sessionId !== owner) return 'expired'
   if (policy === 'session') return undefined
   if (policy !== 'connection') return now < leaseHorizon ? undefined : 'leasePassed'
-  // After a pause of the process the state is outdated; only the clock tells.
+  // After a pause of the process the state is outdated; only the clock shows that.
   return state === 'connected' && now < lastContact + timeout ? undefined : 'suspended'
 }
 

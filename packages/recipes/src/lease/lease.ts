@@ -185,7 +185,7 @@ async function tryTake(
 }
 
 /**
- * Writes a grant over a version. The id of the grant tells a write whose reply was lost from a write of another
+ * Writes a grant over a version. The id of the grant distinguishes a write whose reply was lost from a write of another
  * holder.
  */
 async function writeGrant(client: Client, path: string, grant: Grant, version: number): Promise<Stat> {

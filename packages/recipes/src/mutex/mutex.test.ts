@@ -182,8 +182,8 @@ describe('a mutex', () => {
   })
 
   it('reports the wait time of a holder to instrumentation', async () => {
-    const told: unknown[] = []
-    const recipe = (info: { phase: string }): void => void told.push(info)
+    const reports: unknown[] = []
+    const recipe = (info: { phase: string }): void => void reports.push(info)
     const c = await world.client({ instrumentation: { recipe } })
     const first = await run(new Mutex(a, '/lock').acquire())
     const second = new Mutex(c, '/lock').acquire()
@@ -191,7 +191,7 @@ describe('a mutex', () => {
     await world.advance(500)
     await run(first.release())
     const held = await run(second)
-    expect(told).toEqual([{ recipe: 'mutex', path: held.path, phase: 'held', waitedMs: 500 }])
+    expect(reports).toEqual([{ recipe: 'mutex', path: held.path, phase: 'held', waitedMs: 500 }])
     await run(held.release())
   })
 

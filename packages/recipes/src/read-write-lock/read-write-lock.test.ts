@@ -66,8 +66,8 @@ it("the end of a writer's session admits exactly the readers up to the next writ
   meters[2]!.take()
   for (const { held } of readers) await run((await held).release())
   expect(w2.granted()).toBe(true)
-  const told = meters[2]!.take().events
-  expect(told.length).toBeLessThanOrEqual(2)
+  const events = meters[2]!.take().events
+  expect(events.length).toBeLessThanOrEqual(2)
   await run((await w2.held).release())
   await run((await run(behind.held)).release())
 })

@@ -120,7 +120,7 @@ async function deleteRequested(
     try {
       return await client.unordered().delete(path, { ...call, version: stat.version, missingOk: true })
     } catch (error) {
-      // When the reply is lost, the next read tells the outcome.
+      // When the reply is lost, the next read shows the outcome.
       if (!(error instanceof BadVersionError || error instanceof ConnectionLossError)) throw error
     }
   }

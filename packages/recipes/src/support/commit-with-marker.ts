@@ -38,7 +38,7 @@ export interface CommitOptions {
 }
 
 /**
- * Applies a transaction exactly once. It also creates a marker, an ephemeral znode with a random tag, which tells
+ * Applies a transaction exactly once. It also creates a marker, an ephemeral znode with a random tag, which shows
  * whether the transaction was applied when its reply is lost. The caller deletes the marker.
  *
  * A signal that aborts while the request is in flight has no effect: a transaction that was applied is reported as

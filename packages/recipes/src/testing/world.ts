@@ -37,7 +37,7 @@ export async function metered(
   return { client: await world.client({ ...options, instrumentation: meter.instrumentation }), meter }
 }
 
-/** Returns a function that tells whether the promise has settled. */
+/** Returns a function that returns whether the promise has settled. */
 export function watchSettled(promise: Promise<unknown>): () => boolean {
   let settled = false
   const settle = (): void => void (settled = true)

@@ -419,7 +419,7 @@ it('a tree cache and its events equal a model after random changes, cuts and chu
     const writer = await own.client()
     own.network.chunkBytes = [1, 7, 100, 64 * 1024][random.below(4)]!
     const cache = new TreeCache(reader, '/t', { codec: utf8 })
-    const told = new Map<string, string>()
+    const reported = new Map<string, string>()
     const events = own.collect(cache.events())
     const names = ['/t', '/t/a', '/t/b', '/t/a/x', '/t/a/y', '/t/b/x']
     for (let step = 0; step < 60; step++) {
@@ -439,13 +439,13 @@ it('a tree cache and its events equal a model after random changes, cuts and chu
     await own.within(5000, writer.create('/t', { data: bytes('end') }).catch(() => {}) as Promise<unknown>)
     await own.settle()
     for (const event of events) {
-      if (event.type === 'removed') told.delete(event.path)
-      else if (event.type === 'added' || event.type === 'updated') told.set(event.path, event.value)
+      if (event.type === 'removed') reported.delete(event.path)
+      else if (event.type === 'added' || event.type === 'updated') reported.set(event.path, event.value)
     }
     const truth = await advanceUntilSettled(own, 10_000, contents(writer))
     checkOrder(events, '/t')
     expect(cached(cache)).toEqual(truth)
-    expect(told).toEqual(truth)
+    expect(reported).toEqual(truth)
     await own.outcome(cache.close())
     await own.end()
   })

@@ -69,7 +69,7 @@ export class Transaction {
     return retryInNewSession(this.client, () => this.#readSynced())
   }
 
-  /** Writes the decision. The next read tells the outcome. */
+  /** Writes the decision. The next read shows the outcome. */
   async writeDecision(decision: Decision, record: TransactionRecord): Promise<void> {
     const data = codec.encode({ ...record, state: decision })
     const checks: WriteOp[] =

@@ -378,7 +378,7 @@ it('has one decision under any fault at any request of the coordinator', async (
         participate(await fixture.world.client(), '/t', site, ledger.handlers(site)),
       ),
     )
-    const told = await decideTransaction(victim.client, '/t', {
+    const decided = await decideTransaction(victim.client, '/t', {
       participants: ['a', 'b'],
       payload: bytes('pay'),
       deadlineMs: 5000,
@@ -390,7 +390,8 @@ it('has one decision under any fault at any request of the coordinator', async (
     ledger.checkOneDecision()
     if (ledger.failures.length > 0) throw ledger.failures[0]
     const [applied] = [...ledger.outcomes.values()].flatMap((each) => [...each])
-    if (told !== undefined && applied !== told) throw new Error(`told ${told}, but applied ${applied}`)
+    if (decided !== undefined && applied !== decided)
+      throw new Error(`decided ${decided}, but applied ${applied}`)
     await Promise.all(running.map((site) => site.stop()))
     const left = await tree(await fixture.world.client())
     if (left.some((path) => path.startsWith('/t/'))) throw new Error(`left behind: ${left.join(' ')}`)
@@ -403,7 +404,7 @@ it('has one decision under any fault at any request of a site', async () => {
     const coordinator = await fixture.world.client()
     const steady = participate(await fixture.world.client(), '/t', 'a', ledger.handlers('a'))
     let shaky = participate(victim.client, '/t', 'b', ledger.handlers('b'))
-    const told = await decideTransaction(coordinator, '/t', {
+    const decided = await decideTransaction(coordinator, '/t', {
       participants: ['a', 'b'],
       payload: bytes('p'),
       deadlineMs: 60_000,
@@ -415,8 +416,8 @@ it('has one decision under any fault at any request of a site', async () => {
     await fixture.waitUntilQuiet()
     ledger.checkOneDecision()
     if (ledger.failures.length > 0) throw ledger.failures[0]
-    const applied = new Set(ledger.entries.filter((entry) => entry.endsWith(told)))
-    if (applied.size !== 2) throw new Error(`told ${told}, but sites say ${ledger.entries.join()}`)
+    const applied = new Set(ledger.entries.filter((entry) => entry.endsWith(decided)))
+    if (applied.size !== 2) throw new Error(`decided ${decided}, but sites say ${ledger.entries.join()}`)
     await Promise.all([steady, shaky].map((site) => site.stop()))
   })
 })
@@ -433,17 +434,17 @@ it('is decided once among random deaths of coordinators and cuts of sites', asyn
       vetoed ||= vote === 'abort'
       participate(await own.client(), '/t', name, ledger.handlers(name, vote))
     }
-    const told: Promise<Decision | undefined>[] = []
+    const decided: Promise<Decision | undefined>[] = []
     const coordinators = await Promise.all([1, 2, 3, 4].map(() => own.client()))
     const heal = dropInFlight(own, random)
     for (const coordinator of coordinators) {
-      told.push(begin(coordinator, names).catch(() => undefined))
+      decided.push(begin(coordinator, names).catch(() => undefined))
       await own.advance(random.below(100))
       if (random.below(2) === 0) void coordinator.close()
       own.connections[random.below(own.connections.length)]!.cut()
     }
     heal()
-    await advanceUntilSettled(own, 60_000, Promise.all(told))
+    await advanceUntilSettled(own, 60_000, Promise.all(decided))
     await advanceUntilSettled(own, 60_000, after(own, 20_000))
     ledger.checkOneDecision()
     expect(ledger.failures).toEqual([])

@@ -92,7 +92,7 @@ export const lockKinds: Record<string, { limit?: number; long?: number; ask: Acq
       return { held: await new RevocableMutex(client, '/lock').acquire({ signal }) }
     },
   },
-  // The holder learns of its loss after the next holder has the lock: the fence tells them apart.
+  // The holder learns of its loss after the next holder has the lock: the fence distinguishes them.
   'lock revoked by force': {
     limit: Infinity,
     ask: async (client, prng, signal) => {
