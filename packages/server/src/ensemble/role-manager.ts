@@ -383,7 +383,7 @@ export class RoleManager {
   /** Ends a role, once: a second exit of the same role must not end the next role. */
   #leaveRole(role: ActiveRole, exit: RoleExit): void {
     if (this.#role !== role || this.#isStopped) return
-    const { failed, platform } = this.#context
+    const { failed, platform, settings } = this.#context
     const { reason } = exit
     if (this.#endingRole === role)
       return platform.logger.warn({ reason }, 'Another error occurred while a role was ending')
@@ -395,9 +395,12 @@ export class RoleManager {
     this.#transitions = this.#transitions
       .then(() => this.#endRole(role, exit))
       .catch((error: unknown) => {
-        // The role has not ended; another attempt may succeed.
-        if (this.#endingRole === role) this.#endingRole = undefined
-        failed(error)
+        if (!isDiskFull(error)) return failed(error)
+        // Another attempt may succeed. Not at once: the disk may stay full for long, and each may read all files again.
+        this.#schedule(settings.tickTimeMs, 'next attempt to end a role', () => {
+          if (this.#endingRole === role) this.#endingRole = undefined
+          this.#leaveRole(role, exit)
+        })
       })
   }
 
