@@ -253,4 +253,18 @@ describe('paced', () => {
     isStopped = true
     await expect(paced1.next()).rejects.toThrow('The server stops')
   })
+
+  it('writes few snapshots to its own disk while the target has no space for them', async () => {
+    const server = await TestServer.start({ backupTargets: ['/backup'], purgeIntervalMs: 24 * 60 * MINUTE })
+    server.disk.injectFault = (call, path) =>
+      call === 'write' && path.startsWith('/backup/snapshot/') ? { code: 'ENOSPC' } : undefined
+    for (let minute = 0; minute < 50; minute++) {
+      const client = await server.connect({ timeout: 40_000 })
+      client.create(1, `/n${minute}`)
+      for (let i = 0; i < 6; i++) await server.advance(10_000)
+    }
+    const snapshots = server.disk.paths().filter((path) => path.startsWith('/data/version-2/snapshot.'))
+    expect(snapshots.length).toBeLessThan(12)
+    await server.stop()
+  })
 })

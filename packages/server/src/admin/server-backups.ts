@@ -27,8 +27,12 @@ const LOOK_MS = 10_000
 const LEAST_LOOK_MS = 1000
 /** Time without a sign of the member on duty after which another one takes over. */
 const SILENT_MS = 30_000
-/** Time that a server leaves the duty to others after its backups have failed. */
-const LEAVE_MS = 60_000
+/**
+ * Time that a server gives up the duty after its backups have failed; twice as long after each further time, up to `MAX_PAUSE_MS`. An
+ * attempt may write a snapshot to the data folder.
+ */
+const PAUSE_MS = 60_000
+const MAX_PAUSE_MS = 3_600_000
 /** Failures in a row after which a server gives the duty up. */
 const MAX_FAILURES = 3
 /** Time between two lines of the log about failures. */
@@ -124,8 +128,8 @@ class TargetBackups {
   #problem: string | undefined
   /** When a failure was logged last, on the monotonic clock. */
   #reportedAt = -Infinity
-  /** Until when this server leaves the duty to others, on the monotonic clock. */
-  #leavesUntil = -Infinity
+  /** Until when this server gives up the duty, on the monotonic clock. */
+  #pausesUntil = -Infinity
   #isStopping = false
   /** Whether nothing is written any more. */
   #isClosed = false
@@ -231,8 +235,7 @@ class TargetBackups {
   /** Resolves to whether this server has the duty. */
   async #claim(): Promise<boolean> {
     const rank = this.#rank()
-    const isLeaving = this.#now() < this.#leavesUntil
-    if (rank === undefined || isLeaving) {
+    if (rank === undefined || this.#now() < this.#pausesUntil) {
       await this.#duty.release()
       // Only looks who has the duty.
       await this.#duty.claim(Infinity, Infinity, 0)
@@ -355,9 +358,8 @@ class TargetBackups {
     }
     this.#problem = reason
     this.#failures++
-    if (++this.#failuresInRow < MAX_FAILURES) return
-    this.#failuresInRow = 0
-    this.#leavesUntil = this.#now() + LEAVE_MS
+    const pauses = ++this.#failuresInRow - MAX_FAILURES
+    if (pauses >= 0) this.#pausesUntil = this.#now() + Math.min(MAX_PAUSE_MS, PAUSE_MS * 2 ** pauses)
   }
 
   #now(): number {

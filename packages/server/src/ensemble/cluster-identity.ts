@@ -64,7 +64,7 @@ export class ClusterIdentity {
     if (isKnown)
       this.#options.superseded(
         new Error(
-          `Server ${peer} says that the ensemble was recovered without this server (${other}, this one is ${own}). Keep a copy of the data of this server, which may have writes that the ensemble lacks; then run zabra recover adopt on its data folder and start it again`,
+          `Server ${peer} says that the ensemble was recovered without this server (${other}, this one is ${own}). If that was intended, keep a copy of the data of this server, which may have writes that the ensemble lacks; then run zabra recover adopt on its data folder and start it again. If not, stop server ${peer} and start this one again`,
         ),
       )
     return `server ${peer} is of an ensemble that was recovered without this server (${other}, this one is ${own})`

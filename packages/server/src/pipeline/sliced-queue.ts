@@ -6,6 +6,8 @@ const SLICE_MS = 1
 /** Milliseconds of one turn for tasks that are done at once, looked at after every `TASKS_PER_CHECK`. */
 const TASKS_MS = 2
 const TASKS_PER_CHECK = 4
+/** Tasks that may wait for their turn. More of them run without a limit of time: a sender that is faster must be held up by its socket. */
+const MAX_WAITING = 1000
 /** Watched ancestors of a changed path that take a tenth of a millisecond. */
 export const MANY_ANCESTORS = 500
 
@@ -114,7 +116,11 @@ export class SlicedQueue {
       else if (!this.#runSlice()) return this.#schedule()
       if (this.#waiting.length === 0) continue
       if (begun === 1) end = clock.monotonic() + TASKS_MS
-      else if (begun % TASKS_PER_CHECK === 0 && clock.monotonic() >= end) {
+      else if (
+        begun % TASKS_PER_CHECK === 0 &&
+        this.#waiting.length < MAX_WAITING &&
+        clock.monotonic() >= end
+      ) {
         this.#hasMore = true
         return this.#schedule()
       }

@@ -78,6 +78,7 @@ export class AdminServer {
   #lastSnapshotAt = -Infinity
   /** The same for `restore`. */
   #lastRestoreAt = -Infinity
+  #isRestoring = false
 
   /** Without `audit` no request is recorded. */
   constructor(settings: ServerSettings, platform: Platform, audit?: AuditLog) {
@@ -466,6 +467,12 @@ export class AdminServer {
       stats.restoresRateLimited++
       return this.#json(429, members, { 'retry-after': String(Math.ceil(wait / 1000)) })
     }
+    if (this.#isRestoring)
+      return this.#json(409, {
+        command: 'restore',
+        error: 'Another snapshot is being restored. Try again when it is done',
+      })
+    this.#isRestoring = true
     const begun = (this.#lastRestoreAt = clock.monotonic())
     try {
       const lastZxid = await restoreSnapshot(target, request, this.#platform)
@@ -475,8 +482,10 @@ export class AdminServer {
     } catch (error) {
       stats.restoreErrors++
       const reason = error instanceof Error ? error.message : String(error)
-      logger.error({ reason }, 'The snapshot was not restored; the data are as before')
+      logger.error({ reason }, 'The snapshot was not restored')
       return this.#json(500, members)
+    } finally {
+      this.#isRestoring = false
     }
   }
 

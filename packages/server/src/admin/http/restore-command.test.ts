@@ -133,6 +133,12 @@ describe('the command restore', () => {
     await other.stop()
   })
 
+  it('is refused while another one is being received', async () => {
+    const body = await snapshot()
+    const answers = await Promise.all([restore(body), restore(body)])
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409])
+  })
+
   it('is refused by a member of an ensemble', async () => {
     const ensemble = await Ensemble.start(1, { ...SETTINGS })
     const taken = await snapshot()
