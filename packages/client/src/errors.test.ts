@@ -1,3 +1,4 @@
+import { ErrorCode } from '@zabra/protocol'
 import { expect, expectTypeOf, it } from 'vitest'
 import {
   ConnectionLossError,
@@ -56,6 +57,13 @@ it('an error is retryable if the same call may succeed later in the session', ()
     'SYSTEM_ERROR',
     'THROTTLED_OP',
   ])
+})
+
+it('a system error says that a full disk may be the reason', () => {
+  const { message } = errorFromCode(ErrorCode.SYSTEMERROR, { operation: 'setData', path: '/a' })
+  expect(message).toBe(
+    'setData /a: The server could not process the request, because its disk is full for example. (SYSTEM_ERROR)',
+  )
 })
 
 it('a MultiError is as retryable as its cause', () => {

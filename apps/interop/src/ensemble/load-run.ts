@@ -4,7 +4,7 @@ import { treeDifferences } from './tree-differences.ts'
 import type { Ensemble } from './ensemble.ts'
 import { History } from './history.ts'
 import { KazooWriter } from './kazoo-writer.ts'
-import { Writer, type Retries } from './writer.ts'
+import { Writer, type MayRefuse, type Retries } from './writer.ts'
 
 const WRITERS = 4
 
@@ -15,6 +15,8 @@ export interface LoadOptions {
   readonly kazoo?: number
   /** Whether the clients retry their writes; never by default, so that each lost connection leaves a write of unknown outcome. */
   readonly retries?: Retries
+  /** Returns whether a write may be refused with this error now; none may by default. */
+  readonly mayRefuse?: MayRefuse
 }
 
 /** The result of a run under load. */
@@ -34,7 +36,7 @@ export interface LoadResult {
  */
 export async function runUnderLoad(
   ensemble: Ensemble,
-  { seed, sessionTimeout, kazoo = 0, retries = 'never' }: LoadOptions,
+  { seed, sessionTimeout, kazoo = 0, ...options }: LoadOptions,
   disturb: (waitForWrites: (count: number) => Promise<void>) => Promise<void>,
 ): Promise<LoadResult> {
   const prng = new Prng(seed)
@@ -43,7 +45,7 @@ export async function runUnderLoad(
   const writers: Writer[] = []
   for (let index = 0; index < WRITERS; index++)
     writers.push(
-      await Writer.start(`w${index}`, servers, history, new Prng(prng.int(2 ** 31)), sessionTimeout, retries),
+      await Writer.start(`w${index}`, servers, history, new Prng(prng.int(2 ** 31)), sessionTimeout, options),
     )
   const kazooWriters: KazooWriter[] = []
   for (let index = 0; index < kazoo; index++)

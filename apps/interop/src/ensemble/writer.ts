@@ -20,6 +20,17 @@ const most = (numbers: Iterable<number>): number => Math.max(0, ...numbers)
  */
 export type Retries = 'never' | 'idempotent'
 
+/** Returns whether a write may be refused with an error now. */
+export type MayRefuse = (error: unknown) => boolean
+
+/** Which calls of a writer may fail, and how. */
+export interface WriterOptions {
+  /** `never` by default. */
+  readonly retries?: Retries
+  /** None may by default. */
+  readonly mayRefuse?: MayRefuse
+}
+
 /** A client of an ensemble that writes and reads sequentially and records the result of each request. */
 export class Writer {
   readonly name: string
@@ -30,18 +41,26 @@ export class Writer {
   readonly #counted = numberedWrites()
   readonly #paired = numberedWrites()
   readonly #retries: Retries
+  readonly #mayRefuse: MayRefuse
   /** The options of every call. */
   readonly #call: { readonly retry?: false; readonly timeoutMs: number }
   #lastRead = 0
   /** The versions of the znodes that retried writes change. */
   readonly #versions = { counter: 0, left: 0, right: 0 }
 
-  private constructor(name: string, client: Client, history: History, prng: Prng, retries: Retries) {
+  private constructor(
+    name: string,
+    client: Client,
+    history: History,
+    prng: Prng,
+    { retries = 'never', mayRefuse = () => false }: WriterOptions,
+  ) {
     this.name = name
     this.#client = client
     this.#history = history
     this.#prng = prng
     this.#retries = retries
+    this.#mayRefuse = mayRefuse
     this.#call = retries === 'never' ? { retry: false, timeoutMs: 20_000 } : { timeoutMs: 60_000 }
   }
 
@@ -51,10 +70,10 @@ export class Writer {
     history: History,
     prng: Prng,
     sessionTimeout: number,
-    retries: Retries = 'never',
+    options: WriterOptions = {},
   ): Promise<Writer> {
     const client = await connect({ servers, sessionTimeoutMs: sessionTimeout, waitForever: true })
-    const writer = new Writer(name, client, history, prng, retries)
+    const writer = new Writer(name, client, history, prng, options)
     await client.createMissing(['/live'])
     for (const path of ['', '/created', '/pairs', '/counter', '/left', '/right'])
       await client.create(writer.#path(path), { data: text(0) })
@@ -146,7 +165,7 @@ export class Writer {
       if ((error as { maybeApplied?: boolean }).maybeApplied === true) {
         kind.unknown.add(n)
         this.#history.unknown++
-      } else if (!this.#mayFail(error))
+      } else if (!this.#mayFail(error) && !this.#mayRefuse(error))
         this.#history.addViolation(`${this.name}: write ${n} failed with ${String(error)}`)
     }
   }

@@ -1,3 +1,4 @@
+import { ZooKeeperError } from '@zabra/client'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -6,6 +7,7 @@ import { scratch } from '../harness/servers.ts'
 /** The disks of the members of a soak, which the test makes full or slow. */
 export class SoakDisks {
   readonly #folder = scratch('soak-disks')
+  #wasFull = false
 
   /** Returns the environment in which a member starts. */
   environmentOf(id: number): Record<string, string> {
@@ -16,9 +18,20 @@ export class SoakDisks {
   }
 
   set(id: number, state: 'full' | 'slow', is: boolean): void {
+    if (state === 'full' && is) this.#wasFull = true
     const file = join(this.#folderOf(id), state)
     if (is) writeFileSync(file, '')
     else rmSync(file, { force: true })
+  }
+
+  /** Returns whether a write may be refused with this error: since a disk is full, or was until now. */
+  mayRefuse(error: unknown): boolean {
+    return this.#wasFull && ZooKeeperError.is(error, 'SYSTEM_ERROR')
+  }
+
+  /** Accepts no more refusals: writes were acknowledged since the last disk was full. */
+  recovered(): void {
+    this.#wasFull = false
   }
 
   #folderOf(id: number): string {

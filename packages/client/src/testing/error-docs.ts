@@ -93,7 +93,6 @@ const advice: Readonly<Record<string, string>> = {
 
 /** Meanings of codes that no server sends, or that the protocol describes differently. */
 const meanings: Readonly<Record<string, string>> = {
-  SYSTEM_ERROR: 'The server could not process the request.',
   NO_CHROOT: 'The chroot of this client does not exist.',
   MULTI_FAILED: 'A multi failed as a whole.',
   'UNKNOWN_…':

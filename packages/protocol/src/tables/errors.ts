@@ -45,7 +45,7 @@ export interface ErrorInfo {
 
 const rows: Readonly<Record<ErrorName, string>> = {
   OK: 'The request succeeded.',
-  SYSTEMERROR: 'Marks the range of system errors; no server sends it.',
+  SYSTEMERROR: 'The server could not process the request, because its disk is full for example.',
   RUNTIMEINCONSISTENCY: 'A multi failed at an earlier operation, so this one was not tried.',
   DATAINCONSISTENCY: 'The data is inconsistent; no server sends it.',
   CONNECTIONLOSS:
