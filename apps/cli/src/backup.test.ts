@@ -33,7 +33,7 @@ async function succeed(...argv: string[]): Promise<string> {
 
 describe('zabra backup', () => {
   it('makes, lists, shows and verifies backups of a running server', async () => {
-    await stage.zk.create('/first', text('one'))
+    await stage.zk.create('/first', { data: text('one') })
     expect(await succeed('backup', 'now')).toMatch(/^snapshot 0x\w+: \d+ nodes, \d+ bytes\nlog up to 0x/)
     await stage.zk.setData('/first', text('two'))
     expect(await succeed('backup', 'now', '--log-only')).toMatch(/^log up to 0x\w+: \d+ transactions/)
@@ -54,9 +54,9 @@ describe('zabra backup', () => {
   })
 
   it('restores a data folder from which a server starts, as of the moment before a delete', async () => {
-    await stage.zk.create('/app', null)
-    await stage.zk.create('/app/x', text('kept'))
-    await stage.zk.create('/lock', null, { mode: 'ephemeral' })
+    await stage.zk.create('/app', { data: null })
+    await stage.zk.create('/app/x', { data: text('kept') })
+    await stage.zk.create('/lock', { data: null, mode: 'ephemeral' })
     await succeed('backup', 'now')
     await stage.zk.delete('/app/x')
     await stage.zk.delete('/app')
@@ -76,7 +76,7 @@ describe('zabra backup', () => {
       },
       new AbortController().signal,
     )
-    expect(Buffer.from((await zk.getData('/app/x')).data!).toString()).toBe('kept')
+    expect(Buffer.from((await zk.getData('/app/x')).data).toString()).toBe('kept')
     expect(await zk.exists('/lock')).toBeUndefined()
     await zk.close()
     await server.close()
@@ -84,18 +84,18 @@ describe('zabra backup', () => {
   })
 
   it('brings a subtree back on a running server, with access lists and counters', async () => {
-    await stage.zk.create('/sub', text('a'))
-    await stage.zk.create('/sub/item-', null, { mode: 'persistentSequential' })
-    await stage.zk.create('/sub/x', text('x'))
-    await stage.zk.setACL('/sub/x', [{ perms: 1, id: { scheme: 'world', id: 'anyone' } }])
+    await stage.zk.create('/sub', { data: text('a') })
+    await stage.zk.create('/sub/item-', { data: null, mode: 'persistentSequential', protected: false })
+    await stage.zk.create('/sub/x', { data: text('x') })
+    await stage.zk.setACL('/sub/x', [{ perms: 1, scheme: 'world', id: 'anyone' }])
     await succeed('backup', 'now')
     await stage.zk.delete('/sub/x')
     await stage.zk.setData('/sub', text('changed'))
-    await stage.zk.create('/sub/new', null)
+    await stage.zk.create('/sub/new', { data: null })
     const argv = ['restore', '--path', '/sub', '--delete']
     expect(await succeed(...argv, '--dry-run')).toBe('+ /sub/x\n~ /sub\n- /sub/new\n')
     await succeed(...argv)
-    expect(Buffer.from((await stage.zk.getData('/sub')).data!).toString()).toBe('a')
+    expect(Buffer.from((await stage.zk.getData('/sub')).data).toString()).toBe('a')
     expect((await stage.zk.getACL('/sub/x')).acl).toMatchObject([{ perms: 1 }])
     expect(await stage.zk.exists('/sub/new')).toBeUndefined()
     expect(await succeed(...argv, '--dry-run', '--json')).toContain('"create":[],"set":[],"delete":[]')
@@ -103,7 +103,7 @@ describe('zabra backup', () => {
   })
 
   it('writes the files of a moment, which other commands read', async () => {
-    await stage.zk.create('/got', text('value'))
+    await stage.zk.create('/got', { data: text('value') })
     await succeed('backup', 'now')
     const folder = join(stage.folder, `got-${number}`)
     await succeed('backup', 'get', folder)

@@ -94,7 +94,7 @@ describe('bench', () => {
   })
 
   it('keeps its nodes with --keep, below --root', async () => {
-    await stage.zk.create('/here', null)
+    await stage.zk.create('/here', { data: null })
     const { err } = await bench('create', '--root', '/here', '--keep')
     const [, kept = ''] = /are below (\/here\/zabra-bench-\w+)/.exec(err) ?? []
     expect((await stage.zk.getChildren(kept)).children.length).toBeGreaterThan(3)

@@ -5,7 +5,7 @@ import { setupStage, stage } from './testing/cli-fixture.ts'
 
 setupStage()
 
-const dataOf = async (path: string) => Buffer.from((await stage.zk.getData(path)).data ?? []).toString()
+const dataOf = async (path: string) => Buffer.from((await stage.zk.getData(path)).data).toString()
 const PATH = process.env['PATH'] ?? ''
 
 describe('txn', () => {
@@ -136,8 +136,9 @@ describe('diff and mirror', () => {
 
   it('mirror copies to another server, with access lists and missing parents', async () => {
     await stage.createNodes({ '/src': '1' })
-    await stage.zk.create('/src/private', null, {
-      acl: [{ perms: 1, id: { scheme: 'world', id: 'anyone' } }],
+    await stage.zk.create('/src/private', {
+      data: null,
+      acl: [{ perms: 1, scheme: 'world', id: 'anyone' }],
     })
     const there = `${stage.address}/copies/src`
     expect((await stage.run(['mirror', '/src', there])).code).toBe(0)

@@ -1,5 +1,6 @@
 import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process'
 import { constants } from 'node:os'
+import type { Client } from '@zabra/client'
 import { Failure, Interrupted, UsageError } from './exit-codes.ts'
 import type { Io } from './io.ts'
 
@@ -14,6 +15,9 @@ export interface ChildOptions {
   /** Runs the first word as a line of the shell of the system. */
   readonly shell?: boolean
 }
+
+/** Returns the milliseconds between the loss of a lock and the moment when another client can hold it. */
+export const graceMsOf = ({ session }: Client): number => Math.floor(session.timeoutMs / 3)
 
 /**
  * Runs a command with the streams of the program and resolves to its exit code, 128 and the number of the signal that ended it as

@@ -3,7 +3,7 @@ import { Failure, ExitCode } from './exit-codes.ts'
 import { note, type Io } from './io.ts'
 import type { AdminOptions } from './session/admin-client.ts'
 import { openSession, type SessionOptions } from './session/open.ts'
-import type { ClientSession } from './session/client-session.ts'
+import type { Client } from '@zabra/client'
 
 /** The options of the program, which every command accepts. */
 export interface GlobalOptions extends SessionOptions, Pick<AdminOptions, 'tls'> {
@@ -19,7 +19,7 @@ export interface Context {
    * only aborts the signal and `work` is awaited; otherwise Ctrl-C rejects at once.
    */
   readonly session: <T>(
-    work: (zk: ClientSession) => Promise<T>,
+    work: (zk: Client) => Promise<T>,
     options?: { readonly handlesAbort?: boolean },
   ) => Promise<T>
 }

@@ -1,4 +1,5 @@
 import { createServer as listen, type AddressInfo } from 'node:net'
+import type { PassThrough } from 'node:stream'
 import { parseConfiguration } from '@zabra/server'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Interrupted } from './exit-codes.ts'
@@ -119,7 +120,7 @@ describe('zabra session and zabra connection', () => {
       clientTransport: new ClientTransport(),
     }
     const zk = await openSession(options, new AbortController().signal)
-    await zk.create('/held', null, { mode: 'ephemeral' })
+    await zk.create('/held', { data: null, mode: 'ephemeral' })
     const stat = await zk.exists('/held')
     const id = `0x${stat!.ephemeralOwner.toString(16)}`
     expect(await succeed('session', 'list')).toMatch(
@@ -131,6 +132,27 @@ describe('zabra session and zabra connection', () => {
     expect(await succeed('session', 'kill', id)).toBe(`session ${id} ends\n`)
     expect((await run('session', 'kill', '0x99', ...ADMIN)).err).toContain('The session is unknown.')
     await zk.close().catch(() => {})
+  })
+
+  it('kill ends zabra watch with the reason, and the watches of a shell, which goes on', async () => {
+    const watching = stage.start(['watch', '/'])
+    await watching.stderr.until(/watching/)
+    const shell = stage.start(['shell'])
+    const type = (line: string): unknown => (shell.stdin as PassThrough).write(`${line}\n`)
+    type('addWatch /')
+    type('sync /')
+    await shell.stdout.until(/Sync is OK/)
+    const list = (await succeed('session', 'list', '--json')).trim().split('\n')
+    const ids = list.map((line) => (JSON.parse(line) as { id: string }).id)
+    const own = `0x${stage.zk.session.id.toString(16)}`
+    for (const id of ids.filter((one) => one !== own)) await succeed('session', 'kill', id)
+    const { code, err } = await watching.ended
+    expect({ code, err }).toEqual({ code: 8, err: expect.stringContaining('. Later changes are not shown.') })
+    await shell.stderr.until(/session/i)
+    type('sync /')
+    await shell.stdout.until(/Not connected/)
+    shell.stdin.push(null)
+    expect((await shell.ended).code).toBe(8)
   })
 })
 
@@ -147,10 +169,10 @@ describe('zabra top', () => {
     expect({ code, err }).toEqual({ code: 0, err: '' })
     expect(out).toMatch(/: \d+ requests in \d+ s, by path\npath +per second[^\n]*\n\/busy +[\d.]+ +[\d.]+ %/)
     expect(out).toContain('/idle')
-    const { sessionId } = stage.zk
+    const { id } = stage.zk.session
     const sessions = await run('top', '--by', 'session', '--once', '--json', '--interval', '100')
     const { entries } = JSON.parse(sessions.out) as { entries: { key: string }[] }
-    expect(entries[0]!.key).toBe(`0x${sessionId.toString(16)}`)
+    expect(entries[0]!.key).toBe(`0x${id.toString(16)}`)
   })
 
   it('aligns figures to the right, and addresses to the left', async () => {

@@ -1,4 +1,4 @@
-import { ErrorCode, errors } from '@zabra/protocol'
+import { ErrorCode, errors, validatePath } from '@zabra/protocol'
 
 /** Exit codes of the program, for scripts. */
 export const ExitCode = {
@@ -195,6 +195,15 @@ const oneLine = (error: unknown): string =>
 /** The properties that every error of the client has. */
 const kindOf = (error: unknown): { code?: unknown; scope?: unknown; retryable?: unknown } =>
   (error ?? {}) as object
+
+/** Returns a `UsageError` with an example for a path that the client refused; other errors unchanged. */
+export function withPathAdvice(error: unknown): unknown {
+  const { path } = errorDetails(error)
+  if (kindOf(error).code !== 'USAGE' || path === undefined) return error
+  const line = oneLine(error)
+  const isPathProblem = [true, false].some((sequential) => line === validatePath(path, sequential))
+  return isPathProblem ? new UsageError(`${line}. Paths look like /app/config.`, { cause: error }) : error
+}
 
 /** Whether the client refused the call before it sent a request. */
 const isWrongCall = (error: unknown): boolean =>

@@ -19,13 +19,13 @@ let log: string
 let number = 0
 
 beforeAll(async () => {
-  await stage.zk.create('/a', new TextEncoder().encode('hidden'))
-  await stage.zk.create('/a/b', null, { mode: 'ephemeral' })
+  await stage.zk.create('/a', { data: new TextEncoder().encode('hidden') })
+  await stage.zk.create('/a/b', { data: null, mode: 'ephemeral' })
   await stage.zk.multi([
     { op: 'setData', path: '/a', data: null },
     { op: 'create', path: '/c', data: new Uint8Array([0xff]) },
   ])
-  await stage.zk.setACL('/c', [{ perms: 1, id: { scheme: 'world', id: 'anyone' } }])
+  await stage.zk.setACL('/c', [{ perms: 1, scheme: 'world', id: 'anyone' }])
   await stage.zk.delete('/c')
   await stage.zk.close()
   await stage.server.close()

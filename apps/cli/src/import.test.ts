@@ -55,7 +55,7 @@ describe.skipIf(!existsSync(main))('an interrupted import (pnpm build first)', (
     async () => {
       await stopped('SIGKILL', '/killed')
       const open = await stage.zk.getACL('/killed')
-      expect(open.acl).toContainEqual({ perms: 29, id: { scheme: 'ip', id: '127.0.0.1' } })
+      expect(open.acl).toContainEqual({ perms: 29, scheme: 'ip', id: '127.0.0.1' })
       expect((await stage.zk.getChildren('/killed')).children.length).toBeGreaterThan(0)
       const dry = await stage.run(['import', '--dry-run', file, '/killed'])
       expect(dry.out).toContain('close /killed (access list of an import that was killed)')
@@ -80,7 +80,7 @@ describe('a failing import', () => {
 
   it('rolls back what it has created and prints the reason', async () => {
     await stage.createNodes({ '/locked': null })
-    await stage.zk.setACL('/locked', [{ perms: 1, id: { scheme: 'world', id: 'anyone' } }])
+    await stage.zk.setACL('/locked', [{ perms: 1, scheme: 'world', id: 'anyone' }])
     const many = Array.from({ length: 250 }, (_, i) => node(`/a-${i}`))
     const input = `${[...many, node('/locked/in')].join('\n')}\n`
     const { code, err } = await stage.run(['import'], { input })
@@ -138,7 +138,7 @@ it('an export of files has the numbers of sequential children, from the snapshot
 
 it('an export has the number of the next sequential child where its children are ephemeral', async () => {
   await stage.createNodes({ '/held': null })
-  await stage.zk.create('/held/lock-', null, { mode: 'ephemeralSequential' })
+  await stage.zk.create('/held/lock-', { data: null, mode: 'ephemeralSequential', protected: false })
   for (const source of [[], ['--from', join(stage.folder, 'data')]]) {
     const { out } = await stage.run(['export', '/held', ...source])
     const copy = `/held-copy-${source.length}`

@@ -37,6 +37,8 @@ it.each<[argv: string[], code: number, message: string]>([
   [['get', '/app/'], 2, 'Paths look like /app/config.'],
   [['get', ''], 2, 'Paths look like /app/config.'],
   [['get', '/app/../made'], 2, 'Paths look like /app/config.'],
+  [['txn', 'create /app/'], 2, 'Paths look like /app/config.'],
+  [['create', '/made/a//', '-s'], 2, 'Paths look like /app/config.'],
   // Arguments
   [['get'], 2, "missing required argument 'path'"],
   [['get', '/made', '/made/child'], 2, 'Expected 1 argument but got 2'],

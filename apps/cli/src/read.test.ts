@@ -11,10 +11,10 @@ beforeAll(async () => {
     '/app/workers/a': 'ada',
     '/app/workers/b': new Uint8Array([0, 0xff, 0x1b, 0x41]),
   })
-  await stage.zk.create('/app/workers/here', null, { mode: 'ephemeral' })
-  const acl = [{ perms: Perms.ALL, id: { scheme: 'digest', id: 'x:y' } }]
-  await stage.zk.create('/secret', null)
-  await stage.zk.create('/secret/closed', null, { acl })
+  await stage.zk.create('/app/workers/here', { data: null, mode: 'ephemeral' })
+  const acl = [{ perms: Perms.ALL, scheme: 'digest', id: 'x:y' }]
+  await stage.zk.create('/secret', { data: null })
+  await stage.zk.create('/secret/closed', { data: null, acl })
 })
 
 describe('ls', () => {
@@ -154,7 +154,7 @@ describe('du and ephemerals', () => {
 
   it('ephemerals prints the session that owns a node', async () => {
     const { out } = await stage.run(['ephemerals', '/app', '--json'])
-    const owner = `0x${BigInt.asUintN(64, stage.zk.sessionId).toString(16)}`
+    const owner = `0x${BigInt.asUintN(64, stage.zk.session.id).toString(16)}`
     expect(JSON.parse(out)).toMatchObject({ owner, path: '/app/workers/here' })
   })
 })

@@ -8,7 +8,7 @@ let data: string
 let config: string
 
 beforeAll(async () => {
-  await stage.zk.create('/kept', null)
+  await stage.zk.create('/kept', { data: null })
   await stage.zk.close()
   await stage.server.close()
   data = join(stage.folder, 'data')

@@ -1,6 +1,6 @@
 import { CommanderError } from 'commander'
 import { commandGroups } from './commands/index.ts'
-import { ExitCode, errorDetails, toExit } from './exit-codes.ts'
+import { ExitCode, errorDetails, toExit, withPathAdvice } from './exit-codes.ts'
 import { adviseForeignName } from './foreign-names.ts'
 import { print, type Io } from './io.ts'
 import { painter } from './text/style.ts'
@@ -33,7 +33,7 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
       }
       return ExitCode.usage
     }
-    const reason: unknown = io.signal.aborted ? io.signal.reason : error
+    const reason: unknown = io.signal.aborted ? io.signal.reason : withPathAdvice(error)
     const { line, exitCode } = toExit(reason)
     if (line === '') return exitCode
     if (asksForJson(argv)) writeErrorJson(io, line, exitCode, reason)

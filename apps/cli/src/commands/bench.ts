@@ -23,7 +23,7 @@ import { note, print, printJson, type Io } from '../io.ts'
 import { progress } from '../progress.ts'
 import { resolveServers } from '../session/address.ts'
 import { openSession } from '../session/open.ts'
-import type { ClientSession } from '../session/client-session.ts'
+import type { Client } from '@zabra/client'
 
 interface Flags {
   readonly mode: Mode
@@ -159,7 +159,7 @@ async function withRoot(
 ): Promise<void> {
   const zk = await openSession(options, io.signal, (line) => note(io, line))
   try {
-    await zk.create(root, null)
+    await zk.create(root, { data: null })
     try {
       await body()
     } finally {
@@ -171,12 +171,13 @@ async function withRoot(
   }
 }
 
-async function removeNodes(io: Io, zk: ClientSession, root: string): Promise<void> {
+async function removeNodes(io: Io, zk: Client, root: string): Promise<void> {
   const bar = progress(io, 'Removing', 'nodes', 1)
   try {
     // Not the signal of the program: Ctrl-C must not prevent the removal. A second Ctrl-C exits.
     const { signal } = new AbortController()
-    await zk.deleteTree(root, {
+    await zk.delete(root, {
+      recursive: true,
       signal,
       batchSize: 500,
       onFound: (nodes) => bar.setTotal(nodes),

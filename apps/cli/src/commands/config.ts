@@ -9,7 +9,7 @@ export const config: CommandModule = (program, { io, options, session }) => {
     .description('print the membership of the ensemble; nothing for a standalone server')
     .action(async () => {
       const { data } = await session((zk) => zk.getConfig())
-      const text = safeData(data ?? new Uint8Array(0)).trimEnd()
+      const text = safeData(data).trimEnd()
       const lines = text === '' ? [] : text.split('\n')
       if (options().json)
         printJson(

@@ -35,15 +35,12 @@ export const create: CommandModule = (program, { io, options, session }) => {
       const data = (await readDataArg(io, argument, flags.file)) ?? null
       const mode = createModeOf(flags)
       const acl = flags.acl === undefined ? undefined : parseAcl(flags.acl)
+      const parents = flags.parents === true && 'persistent'
+      // A protected create would add a prefix to the name that the user typed.
       const created = await session((zk) =>
-        zk.create(path, data, {
-          mode,
-          ...(acl ? { acl } : {}),
-          ...(flags.ttl === undefined ? {} : { ttlMs: flags.ttl }),
-          ...(flags.parents ? { parents: true } : {}),
-        }),
+        zk.create(path, { ...mode, data, acl, parents, protected: false }),
       )
-      if (options().json) printJson(io, { path: created })
-      else print(io, created)
+      if (options().json) printJson(io, { path: created.path })
+      else print(io, created.path)
     })
 }

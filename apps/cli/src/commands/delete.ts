@@ -1,7 +1,6 @@
-import { ErrorCode } from '@zabra/protocol'
 import { integer } from '../arguments.ts'
 import type { CommandModule } from '../context.ts'
-import { hasCode, UsageError } from '../exit-codes.ts'
+import { UsageError } from '../exit-codes.ts'
 
 /** `zabra delete`: deletes nodes without children. */
 export const remove: CommandModule = (program, { session }) => {
@@ -19,13 +18,7 @@ export const remove: CommandModule = (program, { session }) => {
       if (needed !== undefined)
         throw new UsageError(`${needed} is needed by the server and cannot be deleted. Name nodes below it.`)
       await session(async (zk) => {
-        for (const path of paths) {
-          try {
-            await zk.delete(path, flags.version)
-          } catch (error) {
-            if (!flags.missingOk || !hasCode(error, ErrorCode.NONODE)) throw error
-          }
-        }
+        for (const path of paths) await zk.delete(path, flags)
       })
     })
 }

@@ -21,7 +21,8 @@ export const deleteall: CommandModule = (program, { io, options, session }) => {
       const deleted = await session(async (zk) => {
         const bar = progress(io, 'Deleting', 'nodes', 1)
         try {
-          return await zk.deleteTree(path, {
+          return await zk.delete(path, {
+            recursive: true,
             signal: io.signal,
             batchSize: batch,
             onUnreadable: () => {},

@@ -22,7 +22,11 @@ export const du: CommandModule = (program, { io, options, session }) => {
       const found: SubtreeUsage[] = []
       await session(async (zk) => {
         const open: SubtreeUsage[] = []
-        for await (const node of zk.visit(path, { signal: io.signal, onUnreadable: unreadable.add })) {
+        for await (const node of zk.walk(path, {
+          stats: true,
+          signal: io.signal,
+          onUnreadable: unreadable.add,
+        })) {
           if (node.depth <= depth) {
             open.length = node.depth
             const use = { path: node.path, nodes: 0, bytes: 0 }

@@ -21,8 +21,7 @@ export const edit: CommandModule = (program, { io, session }) => {
         throw new UsageError(
           'Expected a terminal for the editor, got other input. Name an editor without one in $VISUAL or $EDITOR, or use zabra set --file.',
         )
-      const before = await session((zk) => zk.getData(path))
-      const data = before.data ?? new Uint8Array(0)
+      const { data, stat } = await session((zk) => zk.getData(path))
       // Its owner alone can read the folder.
       const folder = await mkdtemp(join(tmpdir(), 'zabra-edit-'))
       const file = join(folder, path.slice(path.lastIndexOf('/') + 1) || 'root')
@@ -35,7 +34,7 @@ export const edit: CommandModule = (program, { io, session }) => {
           return note(io, `${path} was not changed`)
         }
         // The editor may be open for longer than a session lives, so that the change has a session of its own.
-        await session((zk) => zk.setData(path, after, before.stat.version))
+        await session((zk) => zk.setData(path, after, { version: stat.version }))
         isSaved = true
       } catch (error) {
         if (!hasCode(error, ErrorCode.BADVERSION)) throw error

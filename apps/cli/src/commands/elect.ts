@@ -1,5 +1,5 @@
 import { hostname } from 'node:os'
-import { exitAs, runChild } from '../child.ts'
+import { exitAs, graceMsOf, runChild } from '../child.ts'
 import type { CommandModule } from '../context.ts'
 import { note } from '../io.ts'
 
@@ -16,8 +16,8 @@ export const elect: CommandModule = (program, { io, session }) => {
       const { LeaderElection } = await import('@zabra/recipes')
       const code = await session(
         async (zk) => {
-          const graceMs = zk.graceMs
-          const election = new LeaderElection(zk.client, path, {
+          const graceMs = graceMsOf(zk)
+          const election = new LeaderElection(zk, path, {
             id: id ?? `${hostname()} ${process.pid}`,
             errorPolicy: { lease: { marginMs: graceMs } },
           })

@@ -14,7 +14,11 @@ export const ephemerals: CommandModule = (program, { io, options, session }) => 
       const { json } = options()
       const rows: string[][] = []
       await session(async (zk) => {
-        for await (const node of zk.visit(path, { signal: io.signal, onUnreadable: unreadable.add })) {
+        for await (const node of zk.walk(path, {
+          stats: true,
+          signal: io.signal,
+          onUnreadable: unreadable.add,
+        })) {
           if (node.stat === undefined || node.stat.ephemeralOwner === 0n) continue
           const owner = `0x${BigInt.asUintN(64, node.stat.ephemeralOwner).toString(16)}`
           const since = new Date(node.stat.ctime).toISOString()

@@ -12,6 +12,7 @@ import { progress } from '../progress.ts'
 import { EXPORT_HEAD, exportEnd, formatNode, type ExportedNode } from '../session/export-format.ts'
 import { readNodes, sequenceField } from '../session/export-source.ts'
 import { isReserved } from '../session/paths.ts'
+import { fromStoredAcl } from '../text/acl.ts'
 
 interface Flags {
   readonly output?: string
@@ -119,7 +120,7 @@ async function* selectNodes(
     if (isReserved(path) || !(root === '/' || path === root || path.startsWith(`${root}/`))) continue
     count++
     // In files, a cversion is the number of children created so far.
-    yield { path, data, acl, ...kindOf(stat.owner), ...sequenceField(stat.cversion) }
+    yield { path, data, acl: fromStoredAcl(acl), ...kindOf(stat.owner), ...sequenceField(stat.cversion) }
   }
   if (count === 0) throw new Failure(`${root} is not in ${from}.`, ExitCode.noNode)
 }

@@ -37,15 +37,15 @@ export const find: CommandModule = (program, { io, options, session }) => {
           if (!matchesNode(node)) return undefined
           if (dataPattern === undefined) return node.path
           try {
-            const { data } = await zk.getData(node.path)
-            return data !== null && dataPattern.test(safeData(data)) ? node.path : undefined
+            const { data, isNull } = await zk.getData(node.path)
+            return !isNull && dataPattern.test(safeData(data)) ? node.path : undefined
           } catch (error) {
             if (hasCode(error, ErrorCode.NOAUTH)) unreadable.add(node.path)
             else if (!hasCode(error, ErrorCode.NONODE)) throw error
             return undefined
           }
         }
-        const nodes = zk.visit(path, { signal: io.signal, onUnreadable: unreadable.add })
+        const nodes = zk.walk(path, { stats: true, signal: io.signal, onUnreadable: unreadable.add })
         for await (const found of mapConcurrent(nodes, match)) {
           if (found === undefined) continue
           if (json) printJson(io, found)

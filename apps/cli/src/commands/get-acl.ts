@@ -16,7 +16,7 @@ export const getAcl: CommandModule = (program, { io, options, session }) => {
     .action(async (path: string, flags: { stat?: boolean }) => {
       const { acl, stat } = await session((zk) => zk.getACL(path))
       if (options().json) {
-        const entries = acl.map(({ perms, id }) => ({ ...id, perms: formatPerms(perms) }))
+        const entries = acl.map(({ scheme, id, perms }) => ({ scheme, id, perms: formatPerms(perms) }))
         printJson(io, { path, acl: entries, ...(flags.stat ? { stat: statJson(stat) } : {}) })
         return
       }

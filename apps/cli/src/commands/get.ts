@@ -1,6 +1,7 @@
 import { Option } from 'commander'
 import type { CommandModule } from '../context.ts'
 import { print, printJson } from '../io.ts'
+import { dataOrNull } from '../session/node-data.ts'
 import { dataFields, hexDump, safe, decodeUtf8 } from '../text/bytes.ts'
 import { statJson, statLines } from '../text/stat.ts'
 
@@ -14,10 +15,14 @@ export const get: CommandModule = (program, { io, options, session }) => {
     .addOption(new Option('-b, --base64', 'print in Base64').conflicts('hex'))
     .addOption(new Option('-x, --hex', 'print a hexadecimal dump'))
     .action(async (path: string, flags: { stat?: boolean; base64?: boolean; hex?: boolean }) => {
-      const { data, stat } = await session((zk) => zk.getData(path))
+      const found = await session((zk) => zk.getData(path))
+      const { data: bytes, stat } = found
       if (options().json)
-        return printJson(io, { path, ...dataFields(data), ...(flags.stat ? { stat: statJson(stat) } : {}) })
-      const bytes = data ?? new Uint8Array(0)
+        return printJson(io, {
+          path,
+          ...dataFields(dataOrNull(found)),
+          ...(flags.stat ? { stat: statJson(stat) } : {}),
+        })
       const text = decodeUtf8(bytes)
       if (flags.base64) print(io, Buffer.from(bytes).toString('base64'))
       else if (flags.hex) print(io, ...hexDump(bytes))

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import { duration } from '../arguments.ts'
-import { exitAs, runChild } from '../child.ts'
+import { exitAs, graceMsOf, runChild } from '../child.ts'
 import type { CommandModule } from '../context.ts'
 import { ExitCode, Failure } from '../exit-codes.ts'
 import { note } from '../io.ts'
@@ -18,8 +18,8 @@ export const lock: CommandModule = (program, { io, session }) => {
       const { Mutex } = await import('@zabra/recipes')
       const code = await session(
         async (zk) => {
-          const graceMs = zk.graceMs
-          const mutex = new Mutex(zk.client, path, {
+          const graceMs = graceMsOf(zk)
+          const mutex = new Mutex(zk, path, {
             data: new TextEncoder().encode(`${hostname()} ${process.pid}`),
             errorPolicy: { lease: { marginMs: graceMs } },
           })

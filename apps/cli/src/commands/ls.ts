@@ -2,9 +2,7 @@ import type { CommandModule } from '../context.ts'
 import { UnreadableNodes } from '../context.ts'
 import { print, printJson } from '../io.ts'
 import { join } from '../session/paths.ts'
-import { mapConcurrent } from '@zabra/client'
-import type { Stat } from '@zabra/client'
-import type { ClientSession } from '../session/client-session.ts'
+import { mapConcurrent, type Client, type Stat } from '@zabra/client'
 import { safeLine } from '../text/bytes.ts'
 import { statJson } from '../text/stat.ts'
 import { printTable } from '../text/table.ts'
@@ -22,7 +20,7 @@ export const ls: CommandModule = (program, { io, options, session }) => {
       const unreadable = new UnreadableNodes(io)
       await session(async (zk) => {
         const nodes = recursive
-          ? zk.visit(path, { signal: io.signal, onUnreadable: unreadable.add })
+          ? zk.walk(path, { stats: true, signal: io.signal, onUnreadable: unreadable.add })
           : children(zk, path, stat === true)
         const rows: string[][] = []
         for await (const node of nodes) {
@@ -39,7 +37,7 @@ export const ls: CommandModule = (program, { io, options, session }) => {
 }
 
 async function* children(
-  zk: ClientSession,
+  zk: Client,
   path: string,
   stat: boolean,
 ): AsyncGenerator<{ path: string; stat?: Stat | undefined }> {

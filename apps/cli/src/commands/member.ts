@@ -10,7 +10,7 @@ import { InvalidArgumentError } from 'commander'
 import type { CommandModule, Context } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 import { note, print, printJson } from '../io.ts'
-import type { ClientSession } from '../session/client-session.ts'
+import type { Client } from '@zabra/client'
 import { printTable } from '../text/table.ts'
 
 interface Flags {
@@ -108,11 +108,14 @@ async function change(context: Context, wanted: Change, { dryRun }: Flags): Prom
       )
     }
     // With the version, a change that another operator makes meanwhile is not overwritten.
-    await zk.reconfig({
-      ...(wanted.joining === undefined ? {} : { joining: `server.${wanted.joining}` }),
-      ...(wanted.leaving === undefined ? {} : { leaving: wanted.leaving }),
+    const { joining, leaving } = wanted
+    const request = {
+      joining: joining === undefined ? undefined : `server.${joining}`,
+      leaving,
       version: BigInt(before.version),
-    })
+    }
+    // Retried, a refusal for want of a quorum would end as a timeout.
+    await zk.reconfig(request, { retry: false })
     if (options().json) printJson(io, { members: [...next.members.keys()] })
     else print(io, `the members are ${[...next.members.keys()].join(', ')} now`)
     const voters = [...next.members.values()].filter(({ role }) => role === 'participant').length
@@ -137,9 +140,9 @@ function applied(before: EnsembleConfiguration, { joining, leaving }: Change): E
   }
 }
 
-async function read(zk: ClientSession): Promise<EnsembleConfiguration> {
+async function read(zk: Client): Promise<EnsembleConfiguration> {
   const { data } = await zk.getConfig()
-  const text = new TextDecoder().decode(data ?? new Uint8Array(0))
+  const text = new TextDecoder().decode(data)
   if (/^server\./m.test(text)) return parseConfiguration(text)
   throw new Failure(
     'The server is a standalone one, or does not show its members: it has no configuration of an ensemble.',

@@ -1,8 +1,7 @@
-import { ErrorCode } from '@zabra/protocol'
 import { UnreadableNodes, type CommandModule } from '../context.ts'
-import { hasCode, UsageError } from '../exit-codes.ts'
+import { UsageError } from '../exit-codes.ts'
 import { print, printJson } from '../io.ts'
-import type { ClientSession } from '../session/client-session.ts'
+import type { Client } from '@zabra/client'
 import { counted, progress } from '../progress.ts'
 import { isReserved } from '../session/paths.ts'
 import { parseSubtree, readSubtree, withSubtrees } from '../session/subtree.ts'
@@ -44,7 +43,7 @@ export const mirror: CommandModule = (program, context) => {
         const nodes = (await source.getAllChildrenNumber(from.path)) + 1
         // Missing parents of the target, the target included.
         if (!flags.dryRun && to.path !== '/')
-          await target.client.createMissing([{ path: to.path, mode: 'container' }])
+          await target.createMissing([{ path: to.path, mode: 'container' }])
         const extra: string[] = []
         // Where the changes are printed they show the progress.
         const isShown = !json && io.stdout.isTTY === true
@@ -73,7 +72,8 @@ export const mirror: CommandModule = (program, context) => {
         for (const path of extra.toReversed()) {
           counts.removed++
           if (!json) print(io, paint(`- ${safeLine(path)}`))
-          if (!flags.dryRun) await target.deleteTree(path, { signal: io.signal }).catch(ignoreMissing)
+          if (!flags.dryRun)
+            await target.delete(path, { recursive: true, missingOk: true, signal: io.signal })
         }
       })
       if (json) printJson(io, counts)
@@ -91,10 +91,6 @@ const isBelow = (path: string, parent: string): boolean =>
 const pathBelow = (root: string, path: string): string =>
   root === '/' ? path : path === '/' ? root : root + path
 
-function ignoreMissing(error: unknown): void {
-  if (!hasCode(error, ErrorCode.NONODE)) throw error
-}
-
 /** Reads the target, which does not exist before the first dry run. */
 async function* readTarget(
   ...[zk, root, signal, unreadable]: Parameters<typeof readSubtree>
@@ -102,13 +98,9 @@ async function* readTarget(
   if ((await zk.exists(root)) !== undefined) yield* readSubtree(zk, root, signal, unreadable)
 }
 
-async function apply(
-  target: ClientSession,
-  path: string,
-  { kind, to, data, acl }: Difference,
-): Promise<void> {
+async function apply(target: Client, path: string, { kind, to, data, acl }: Difference): Promise<void> {
   const node = to!
-  if (kind === 'added') return void (await target.create(path, node.data, { acl: node.acl }))
+  if (kind === 'added') return void (await target.create(path, { data: node.data, acl: node.acl }))
   if (data) await target.setData(path, node.data)
   if (acl) await target.setACL(path, node.acl)
 }

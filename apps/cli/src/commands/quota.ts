@@ -6,7 +6,7 @@ import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 import { printJson } from '../io.ts'
 import { changeQuota, conflictingQuota, readQuota, removeQuota, type Quota } from '../session/quotas.ts'
 import { RequestError } from '../session/request-error.ts'
-import type { ClientSession } from '../session/client-session.ts'
+import type { Client } from '@zabra/client'
 import { safeLine } from '../text/bytes.ts'
 import { QUOTA_ROOT } from '../text/quota.ts'
 import { printTable } from '../text/table.ts'
@@ -96,17 +96,17 @@ function del(command: Command, { session }: Context): void {
     })
 }
 
-async function readOne(zk: ClientSession, path: string): Promise<Quota[]> {
+async function readOne(zk: Client, path: string): Promise<Quota[]> {
   const found = await readQuota(zk, path)
   if (found === undefined) throw noQuota(path)
   return [found]
 }
 
-async function readAll(zk: ClientSession, signal: AbortSignal): Promise<Quota[]> {
+async function readAll(zk: Client, signal: AbortSignal): Promise<Quota[]> {
   const quotas: Quota[] = []
-  for await (const node of zk.visit(QUOTA_ROOT, { signal, onUnreadable: () => {} })) {
-    if (!node.path.endsWith('/zookeeper_limits')) continue
-    const path = node.path.slice(QUOTA_ROOT.length, -'/zookeeper_limits'.length)
+  for await (const node of zk.walk(QUOTA_ROOT, { signal, onUnreadable: () => {} })) {
+    if (!node.endsWith('/zookeeper_limits')) continue
+    const path = node.slice(QUOTA_ROOT.length, -'/zookeeper_limits'.length)
     const found = await readQuota(zk, path === '' ? '/' : path)
     if (found !== undefined) quotas.push(found)
   }

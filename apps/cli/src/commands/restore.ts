@@ -15,13 +15,14 @@ import {
   type MomentFlags,
   type StoreFlags,
 } from '../session/backup-store.ts'
-import type { ClientSession } from '../session/client-session.ts'
+import type { Client } from '@zabra/client'
 import type { ExportedNodeLine } from '../session/export-file.ts'
 import { readIdentities } from '../session/identities.ts'
 import { planImport, type ImportPlan } from '../session/import-plan.ts'
 import { runImport } from '../session/import-run.ts'
 import { isReserved } from '../session/paths.ts'
 import { readSubtree } from '../session/subtree.ts'
+import { fromStoredAcl } from '../text/acl.ts'
 import { safeLine } from '../text/bytes.ts'
 
 interface Flags extends StoreFlags, MomentFlags {
@@ -178,7 +179,7 @@ function* subtreeOf(tree: LoadedBackup['tree'], root: string): Generator<Exporte
     if (kind === 'ephemeral') continue
     yield {
       path,
-      acl,
+      acl: fromStoredAcl(acl),
       ...(kind === 'container' ? { kind } : {}),
       ...(kind === 'ttl' ? { kind, ttl: ttlOf(stat.owner) } : {}),
       ...(stat.cversion > children ? { sequence: stat.cversion } : {}),
@@ -190,7 +191,7 @@ function* subtreeOf(tree: LoadedBackup['tree'], root: string): Generator<Exporte
 
 /** Returns nodes of the server that the backup lacks, parents first. */
 async function extraNodes(
-  zk: ClientSession,
+  zk: Client,
   root: string,
   known: ReadonlySet<string>,
   signal: AbortSignal,

@@ -23,13 +23,13 @@ export const setAcl: CommandModule = (program, { io, options, session }) => {
       const unreadable = new UnreadableNodes(io)
       const changed = await session(async (zk) => {
         if (!flags.recursive) {
-          await zk.setACL(path, acl, flags.version)
+          await zk.setACL(path, acl, { version: flags.version })
           return 1
         }
         // Collect all paths first: the new access list may forbid reading the children.
         const paths: string[] = []
-        for await (const node of zk.visit(path, { signal: io.signal, onUnreadable: unreadable.add }))
-          paths.push(node.path)
+        for await (const found of zk.walk(path, { signal: io.signal, onUnreadable: unreadable.add }))
+          paths.push(found)
         const bar = progress(io, 'Changing', 'nodes', paths.length)
         try {
           for await (const _ of counted(

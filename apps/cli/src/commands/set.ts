@@ -25,7 +25,7 @@ export const set: CommandModule = (program, { io, options, session }) => {
           throw new UsageError(
             'Expected data for the node, got none. Give it after the path ("" for empty data), or a file with --file.',
           )
-        const stat = await session((zk) => zk.setData(path, data, flags.version))
+        const stat = await session((zk) => zk.setData(path, data, { version: flags.version }))
         if (options().json) printJson(io, { path, stat: statJson(stat) })
         else if (flags.stat) print(io, ...statLines(stat))
       },

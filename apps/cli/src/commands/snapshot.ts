@@ -9,7 +9,7 @@ import { findFiles } from '../files/find-files.ts'
 import { summarizeSubtrees } from '../files/summarize-snapshot.ts'
 import { print, printJson, type Io } from '../io.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
-import { formatAcl } from '../text/acl.ts'
+import { formatAcl, fromStoredAcl } from '../text/acl.ts'
 import { dataFields, preview, safeLine } from '../text/bytes.ts'
 
 interface Flags {
@@ -182,7 +182,7 @@ function nodeLine({ path, data, acl, stat, children }: SnapshotNode, withData: b
     `mzxid ${hex(stat.mzxid)}`,
     `changed ${new Date(stat.mtime).toISOString()}`,
     ...(stat.owner === 0n ? [] : [`owner ${hex(stat.owner)}`]),
-    `acl ${safeLine(formatAcl(acl))}`,
+    `acl ${safeLine(formatAcl(fromStoredAcl(acl)))}`,
   ]
   return words.join(' ')
 }
@@ -201,5 +201,5 @@ const nodeJson = ({ path, data, acl, stat, children }: SnapshotNode, withData: b
   cversion: stat.cversion,
   aversion: stat.aversion,
   owner: hex(stat.owner),
-  acl: formatAcl(acl),
+  acl: formatAcl(fromStoredAcl(acl)),
 })

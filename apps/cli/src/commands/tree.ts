@@ -17,7 +17,8 @@ export const tree: CommandModule = (program, { io, options, session }) => {
       await session(async (zk) => {
         const lines: boolean[] = []
         const paint = painter(io, io.stdout)
-        for await (const node of zk.visit(path, {
+        for await (const node of zk.walk(path, {
+          stats: true,
           signal: io.signal,
           onUnreadable: unreadable.add,
           maxDepth: depth,

@@ -4,7 +4,10 @@ import { runChild } from '../child.ts'
 import type { CommandModule } from '../context.ts'
 import { Failure, ExitCode, hasCode } from '../exit-codes.ts'
 import { note, print, printJson } from '../io.ts'
-import type { ClientSession } from '../session/client-session.ts'
+import type { Client } from '@zabra/client'
+import { serverOf } from '../session/address.ts'
+import { dataOrNull } from '../session/node-data.ts'
+import { untilClosed } from '../session/watch-events.ts'
 import { dataFields, preview, safeLine } from '../text/bytes.ts'
 
 interface Flags {
@@ -28,10 +31,11 @@ export const watch: CommandModule = (program, { io, options, session }) => {
     .action(async (path: string, flags: Flags) => {
       const { json } = options()
       await session(async (zk) => {
-        const { events } = await zk.watch(path, flags.recursive ? 'persistentRecursive' : 'persistent')
-        note(io, `watching ${path} on ${zk.server}`)
+        const mode = flags.recursive ? 'persistentRecursive' : 'persistent'
+        const watcher = await zk.watch(path, { mode })
+        note(io, `watching ${path} on ${serverOf(zk, options().server)}`)
         let left = flags.count ?? Infinity
-        for await (const event of events) {
+        for await (const event of untilClosed(watcher)) {
           const { order: _, ...fields } = event
           const time = new Date().toISOString()
           const changed = event.type === 'resync' ? path : event.path
@@ -72,9 +76,9 @@ on standard input. The data is read after the change: of changes in quick succes
 of the last one, and it is empty for a deleted node.`
 
 /** Reads the data of a node; undefined when it does not exist or this client may not read it. */
-async function dataOf(zk: ClientSession, path: string): Promise<Uint8Array | null | undefined> {
+async function dataOf(zk: Client, path: string): Promise<Uint8Array | null | undefined> {
   try {
-    return (await zk.getData(path)).data
+    return dataOrNull(await zk.getData(path))
   } catch (error) {
     if (hasCode(error, ErrorCode.NONODE) || hasCode(error, ErrorCode.NOAUTH)) return undefined
     throw error

@@ -9,7 +9,11 @@ export const whoami: CommandModule = (program, { io, options, session }) => {
     .description('print the identities that the server sees, as scheme: user')
     .action(async () => {
       const identities = await session((zk) => zk.whoAmI())
-      if (options().json) printJson(io, identities)
-      else print(io, ...identities.map(({ scheme, user }) => safeLine(`${scheme}: ${user}`)))
+      if (options().json)
+        printJson(
+          io,
+          identities.map(({ scheme, id }) => ({ scheme, user: id })),
+        )
+      else print(io, ...identities.map(({ scheme, id }) => safeLine(`${scheme}: ${id}`)))
     })
 }

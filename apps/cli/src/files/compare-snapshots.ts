@@ -1,5 +1,5 @@
 import type { SnapshotContents, SnapshotNode } from '@zabra/server/files'
-import { formatAcl } from '../text/acl.ts'
+import { formatAcl, fromStoredAcl } from '../text/acl.ts'
 
 /** A node that two snapshots do not have in common. */
 export type NodeDifference =
@@ -43,7 +43,9 @@ function changesOf(old: SnapshotNode, node: SnapshotNode): string[] {
   if (a.czxid !== b.czxid) return ['created again']
   return [
     ...(a.mzxid === b.mzxid && isSameData(old.data, node.data) ? [] : ['data']),
-    ...(a.aversion === b.aversion && formatAcl(old.acl) === formatAcl(node.acl) ? [] : ['acl']),
+    ...(a.aversion === b.aversion && formatAcl(fromStoredAcl(old.acl)) === formatAcl(fromStoredAcl(node.acl))
+      ? []
+      : ['acl']),
     ...(a.pzxid === b.pzxid && old.children === node.children ? [] : ['children']),
   ]
 }

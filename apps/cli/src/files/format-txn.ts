@@ -1,6 +1,6 @@
 import { errorName, formatZxid, OpCode } from '@zabra/protocol'
 import type { LoggedTxn, SubTxn, Txn } from '@zabra/server/files'
-import { formatAcl } from '../text/acl.ts'
+import { formatAcl, fromStoredAcl } from '../text/acl.ts'
 import { dataFields, preview, safeLine } from '../text/bytes.ts'
 
 const opNames: ReadonlyMap<number, string> = new Map(
@@ -43,7 +43,7 @@ function describePart(txn: SubTxn, withData: boolean): string {
   if ('ephemeral' in txn && txn.ephemeral) words.push('ephemeral')
   if ('ttl' in txn) words.push(`ttl ${txn.ttl} ms`)
   if ('version' in txn) words.push(`version ${txn.version}`)
-  if ('acl' in txn) words.push(`acl ${safeLine(formatAcl(txn.acl))}`)
+  if ('acl' in txn) words.push(`acl ${safeLine(formatAcl(fromStoredAcl(txn.acl)))}`)
   return words.join(' ')
 }
 
@@ -72,6 +72,6 @@ function txnBodyJson(txn: Txn, withData: boolean): Record<string, unknown> {
     ...('ephemeral' in txn ? { ephemeral: txn.ephemeral } : {}),
     ...('ttl' in txn ? { ttl: txn.ttl } : {}),
     ...('version' in txn ? { version: txn.version } : {}),
-    ...('acl' in txn ? { acl: formatAcl(txn.acl) } : {}),
+    ...('acl' in txn ? { acl: formatAcl(fromStoredAcl(txn.acl)) } : {}),
   }
 }

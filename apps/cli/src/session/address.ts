@@ -36,5 +36,9 @@ export const isSrvName = (text: string): boolean => text.startsWith('dns-srv')
 export const srvAdvice =
   'Check the name of the service and that its servers are running, or name them with --server or ZABRA_SERVER.'
 
+/** Returns the connected server as the user types it; `fallback` without a connection. */
+export const serverOf = ({ server }: { readonly server?: string | undefined }, fallback: string): string =>
+  server?.replace(/^tcp:../, '') ?? fallback
+
 /** Formats an address as the user types it: `host:port` for TCP. */
 export const formatServer = (server: ServerAddress): string => addressKey(server).replace(/^tcp:../, '')

@@ -1,5 +1,5 @@
 import { UsageError } from '../exit-codes.ts'
-import type { CreateMode } from '@zabra/client'
+import type { ModeOptions } from '@zabra/client'
 
 /** Flags of create commands that determine the create mode. */
 export interface CreateFlags {
@@ -10,14 +10,15 @@ export interface CreateFlags {
   readonly ttl?: number
 }
 
-/** Returns the create mode for a combination of flags. Throws a `UsageError` when they exclude each other. */
-export function createModeOf({ ephemeral, sequential, container, ttl }: CreateFlags): CreateMode {
+/** Returns the create mode and the time to live for a combination of flags. Throws a `UsageError` when they exclude each other. */
+export function createModeOf({ ephemeral, sequential, container, ttl }: CreateFlags): ModeOptions {
   if (container && (ephemeral || sequential))
     throw new UsageError('A container is neither ephemeral nor sequential: leave out -c, or -e and -s.')
   if (ttl !== undefined && (ephemeral || container))
     throw new UsageError('Only a persistent node has a time to live: leave out --ttl, or -e and -c.')
-  if (container) return 'container'
-  if (ttl !== undefined) return sequential ? 'persistentSequentialWithTtl' : 'persistentWithTtl'
-  if (ephemeral) return sequential ? 'ephemeralSequential' : 'ephemeral'
-  return sequential ? 'persistentSequential' : 'persistent'
+  if (container) return { mode: 'container' }
+  if (ttl !== undefined)
+    return { mode: sequential ? 'persistentSequentialWithTtl' : 'persistentWithTtl', ttlMs: ttl }
+  if (ephemeral) return { mode: sequential ? 'ephemeralSequential' : 'ephemeral' }
+  return { mode: sequential ? 'persistentSequential' : 'persistent' }
 }

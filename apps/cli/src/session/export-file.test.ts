@@ -10,7 +10,7 @@ import { CapturedOutput } from '../testing/cli-fixture.ts'
 import { ExportFile } from './export-file.ts'
 import { EXPORT_HEAD, exportEnd, formatNode } from './export-format.ts'
 
-const acl = [{ perms: 31, id: { scheme: 'world', id: 'anyone' } }]
+const acl = [{ perms: 31, scheme: 'world', id: 'anyone' }]
 const nodes = [
   { path: '/', data: null, acl },
   { path: '/größe', data: new TextEncoder().encode('naïve\nтекст'), acl },

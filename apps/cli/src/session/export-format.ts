@@ -1,4 +1,5 @@
-import { formatPerms, MAX_TTL, validatePath, type ACL } from '@zabra/protocol'
+import type { ACL } from '@zabra/client'
+import { formatPerms, MAX_TTL, validatePath } from '@zabra/protocol'
 import { UsageError } from '../exit-codes.ts'
 import { parsePerms } from '../text/acl.ts'
 import { dataFields } from '../text/bytes.ts'
@@ -24,7 +25,7 @@ export const exportEnd = (nodes: number) => ({ zabra: 'end', nodes })
 
 /** Formats a node as one line of JSON: data as text if it is UTF-8, otherwise in Base64. */
 export function formatNode({ path, data, acl, kind, ttl, sequence }: ExportedNode): string {
-  const entries = acl.map(({ perms, id }) => ({ scheme: id.scheme, id: id.id, perms: formatPerms(perms) }))
+  const entries = acl.map(({ scheme, id, perms }) => ({ scheme, id, perms: formatPerms(perms) }))
   const special = kind === 'container' ? { container: true } : kind === 'ttl' ? { ttl } : {}
   return JSON.stringify({ path, ...dataFields(data), ...special, sequence, acl: entries })
 }
@@ -159,5 +160,5 @@ function parseEntry(entry: unknown, where: string): ACL {
     throw new UsageError(
       `${where}: Expected an entry such as {"scheme":"world","id":"anyone","perms":"cdrwa"}, got ${JSON.stringify(entry)}.`,
     )
-  return { perms: bits, id: { scheme, id } }
+  return { perms: bits, scheme, id }
 }

@@ -1,20 +1,19 @@
 import { ErrorCode } from '@zabra/protocol'
 import { hasCode } from '../exit-codes.ts'
 import type { ExportedNode } from './export-format.ts'
+import { dataOrNull } from './node-data.ts'
 import { isReserved } from './paths.ts'
-import { mapConcurrent } from '@zabra/client'
-import type { Stat, Visit } from '@zabra/client'
-import type { ClientSession } from './client-session.ts'
+import { mapConcurrent, type Client, type Stat, type Visit } from '@zabra/client'
 
 /** Reads the nodes of a subtree for an export. The protocol does not reveal containers and times to live. */
 export async function* readNodes(
-  zk: ClientSession,
+  zk: Client,
   root: string,
   signal: AbortSignal,
   unreadable: (path: string) => void,
 ): AsyncGenerator<ExportedNode & { readonly isEphemeral: boolean }> {
   const filter = (child: string): boolean => !isReserved(child)
-  const nodes = zk.visit(root, { signal, onUnreadable: unreadable, filter })
+  const nodes = zk.walk(root, { stats: true, signal, onUnreadable: unreadable, filter })
   for await (const node of mapConcurrent(nodes, (node) => readNode(zk, node, unreadable)))
     if (node !== undefined) yield node
 }
@@ -29,12 +28,12 @@ export const nextSequence = ({ cversion, numChildren }: Stat): number => (cversi
 export const sequenceField = (sequence: number): Pick<ExportedNode, 'sequence'> =>
   sequence > 0 ? { sequence } : {}
 
-async function readNode(zk: ClientSession, { path, stat }: Visit, unreadable: (path: string) => void) {
+async function readNode(zk: Client, { path, stat }: Visit, unreadable: (path: string) => void) {
   try {
-    const [{ data }, { acl }] = await Promise.all([zk.getData(path), zk.getACL(path)])
+    const [found, { acl }] = await Promise.all([zk.getData(path), zk.getACL(path)])
     return {
       path,
-      data,
+      data: dataOrNull(found),
       acl,
       isEphemeral: (stat?.ephemeralOwner ?? 0n) !== 0n,
       ...(stat === undefined ? {} : sequenceField(nextSequence(stat))),

@@ -1,5 +1,4 @@
-import { digestId, Perms, type ACL } from '@zabra/protocol'
-import type { ClientSession } from './client-session.ts'
+import { digestId, Perms, type ACL, type Client } from '@zabra/client'
 
 /** The identities of this client. */
 export interface Identities {
@@ -13,19 +12,17 @@ export interface Identities {
 
 /** Asks the server for the identities. For digests it returns only the user name, so their ids are computed from `auth`. */
 export async function readIdentities(
-  zk: ClientSession,
+  zk: Client,
   auth: readonly { readonly scheme: string; readonly credential: string }[],
 ): Promise<Identities> {
   const identities = await zk.whoAmI()
   const digests = auth.filter(({ scheme }) => scheme === 'digest').map(({ credential }) => credential)
   return {
     isSuper: identities.some(({ scheme }) => scheme === 'super'),
-    addresses: identities.filter(({ scheme }) => scheme === 'ip').map(({ user }) => user),
+    addresses: identities.filter(({ scheme }) => scheme === 'ip').map(({ id }) => id),
     names: new Set([
       'world:anyone',
-      ...identities
-        .filter(({ scheme }) => scheme !== 'digest')
-        .map(({ scheme, user }) => `${scheme}:${user}`),
+      ...identities.filter(({ scheme }) => scheme !== 'digest').map(({ scheme, id }) => `${scheme}:${id}`),
       ...digests.map((credential) => `digest:${digestId(credential)}`),
     ]),
   }
@@ -35,7 +32,7 @@ export async function readIdentities(
 export function canChangeChildren(acl: readonly ACL[], { isSuper, names }: Identities): boolean {
   if (isSuper) return true
   let granted = 0
-  for (const { perms, id } of acl) if (names.has(`${id.scheme}:${id.id}`)) granted |= perms
+  for (const { perms, scheme, id } of acl) if (names.has(`${scheme}:${id}`)) granted |= perms
   const needed = Perms.CREATE | Perms.DELETE
   return (granted & needed) === needed
 }

@@ -1,10 +1,11 @@
-import { aclEquals, ErrorCode, parentOf, Perms, type ACL } from '@zabra/protocol'
+import { ErrorCode, parentOf, Perms } from '@zabra/protocol'
 import { hasCode } from '../exit-codes.ts'
 import type { ExportedNodeLine } from './export-file.ts'
 import type { Identities } from './identities.ts'
+import { dataOrNull } from './node-data.ts'
 import { isReserved } from './paths.ts'
-import { mapConcurrent } from '@zabra/client'
-import type { ClientSession } from './client-session.ts'
+import { mapConcurrent, type ACL, type Client } from '@zabra/client'
+import { aclEquals } from '../text/acl.ts'
 
 /** The changes that an import makes. */
 export interface ImportPlan {
@@ -27,7 +28,7 @@ export interface ImportPlan {
 
 /** Compares nodes, by their target paths, with the tree on the server. Changes nothing and keeps no data in memory. */
 export async function planImport(
-  zk: ClientSession,
+  zk: Client,
   nodes: readonly ExportedNodeLine[],
   readData: (node: ExportedNodeLine) => Promise<Uint8Array | null>,
   existing: 'refuse' | 'skip' | 'replace',
@@ -80,22 +81,22 @@ const TEMPORARY_PERMS = Perms.CREATE | Perms.DELETE | Perms.READ | Perms.ADMIN
  * delete them again on rollback, and set the final access list.
  */
 export const temporaryAcl = ({ addresses }: Identities): ACL[] =>
-  addresses.map((address) => ({ perms: TEMPORARY_PERMS, id: { scheme: 'ip', id: address } }))
+  addresses.map((address) => ({ perms: TEMPORARY_PERMS, scheme: 'ip', id: address }))
 
 /**
  * Compares a node on the server with the imported one. Resolves to `temporary` when only the access list differs, by the entries
  * of an import that was killed before it set the final list.
  */
 async function compareNode(
-  zk: ClientSession,
+  zk: Client,
   node: ExportedNodeLine,
   readData: (node: ExportedNodeLine) => Promise<Uint8Array | null>,
   identities: Identities,
 ): Promise<'missing' | 'same' | 'temporary' | 'different'> {
   let found: { data: Uint8Array | null; acl: ACL[] }
   try {
-    const [{ data }, { acl }] = await Promise.all([zk.getData(node.path), zk.getACL(node.path)])
-    found = { data, acl }
+    const [read, { acl }] = await Promise.all([zk.getData(node.path), zk.getACL(node.path)])
+    found = { data: dataOrNull(read), acl }
   } catch (error) {
     if (hasCode(error, ErrorCode.NONODE)) return 'missing'
     // Without read permission the node may differ.

@@ -1,14 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { mapConcurrent } from '@zabra/client'
-import { ErrorCode, parentOf, type ACL } from '@zabra/protocol'
+import { mapConcurrent, type ACL, type Client, type WriteOp } from '@zabra/client'
+import { ErrorCode, parentOf } from '@zabra/protocol'
 import { hasCode } from '../exit-codes.ts'
 import type { ExportedNodeLine } from './export-file.ts'
 import { canChangeChildren, type Identities } from './identities.ts'
 import { nextSequence } from './export-source.ts'
 import { temporaryAcl, type ImportPlan } from './import-plan.ts'
 import { join } from './paths.ts'
-import type { WriteOp } from '@zabra/client'
-import { toClientAcl, type ClientSession } from './client-session.ts'
 
 /** Inputs and callbacks of an import. */
 export interface ImportRun {
@@ -40,7 +38,7 @@ export class IncompleteRollbackError extends Error {
  * rejects with the reason, or with an `IncompleteRollbackError` when some could not be deleted. A killed import is completed by
  * the same import from the same address.
  */
-export async function runImport(zk: ClientSession, plan: ImportPlan, run: ImportRun): Promise<void> {
+export async function runImport(zk: Client, plan: ImportPlan, run: ImportRun): Promise<void> {
   const parents = new Set(plan.create.map(({ path }) => parentOf(path)))
   const withTemporaryAcl = new Map<string, ExportedNodeLine>()
   for (const node of plan.create)
@@ -79,7 +77,7 @@ export async function runImport(zk: ClientSession, plan: ImportPlan, run: Import
 }
 
 async function createAll(
-  zk: ClientSession,
+  zk: Client,
   plan: ImportPlan,
   withTemporaryAcl: ReadonlyMap<string, unknown>,
   created: string[],
@@ -88,7 +86,7 @@ async function createAll(
   for (const path of plan.parents) {
     signal.throwIfAborted()
     try {
-      await zk.create(path, null)
+      await zk.create(path, { data: null })
       created.push(path)
     } catch (error) {
       if (!hasCode(error, ErrorCode.NODEEXISTS)) throw error
@@ -121,7 +119,7 @@ const MAX_RAISE = 100_000
 
 /** Raises the number of the next sequential child to the exported one, by creating and deleting children. */
 async function raiseSequences(
-  zk: ClientSession,
+  zk: Client,
   nodes: readonly ExportedNodeLine[],
   { signal, onLowSequence }: ImportRun,
 ): Promise<void> {
@@ -165,7 +163,7 @@ function createOp(
   acl: readonly ACL[],
   data: Uint8Array | null,
 ): WriteOp {
-  const node = { op: 'create', path, data, acl: toClientAcl(acl) } as const
+  const node = { op: 'create', path, data, acl } as const
   return kind === 'ttl' && ttl !== undefined
     ? { ...node, mode: 'persistentWithTtl', ttlMs: ttl }
     : { ...node, mode: kind === 'container' ? 'container' : 'persistent' }
@@ -173,7 +171,7 @@ function createOp(
 
 /** Deletes the created nodes, last first. Nodes that cannot be deleted get their final access list. */
 async function rollBack(
-  zk: ClientSession,
+  zk: Client,
   created: readonly string[],
   withTemporaryAcl: ReadonlyMap<string, ExportedNodeLine>,
   { onRollback }: ImportRun,
@@ -203,7 +201,7 @@ async function rollBack(
   if (remaining.length > 0) throw new IncompleteRollbackError(remaining.length, cause)
 }
 
-async function deleteIfEmpty(zk: ClientSession, path: string): Promise<boolean> {
+async function deleteIfEmpty(zk: Client, path: string): Promise<boolean> {
   try {
     await zk.delete(path)
     return true

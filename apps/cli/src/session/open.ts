@@ -1,7 +1,6 @@
-import { connect } from '@zabra/client'
+import { connect, type Client } from '@zabra/client'
 import { ExitCode, Failure } from '../exit-codes.ts'
-import { isSrvName, parseServers, srvAdvice } from './address.ts'
-import { ClientSession } from './client-session.ts'
+import { isSrvName, parseServers, serverOf, srvAdvice } from './address.ts'
 import type { Login } from './login.ts'
 import type { ClientTransport } from './transport.ts'
 
@@ -22,14 +21,15 @@ export interface SessionOptions {
 const MAX_FRAME = 0x3fff_ffff
 
 /**
- * Opens a session on the first reachable server and adds every identity. Rejects with the error of each server when all have
- * failed once. `notice` receives a line when the connection is lost and when it is back.
+ * Opens a session on the first reachable server and adds every identity. Every request of the client has a timeout, and an
+ * expired session is not replaced. Rejects with the error of each server when all have failed once. `notice` receives a line
+ * when the connection is lost and when it is back.
  */
 export async function openSession(
   options: SessionOptions,
   signal: AbortSignal,
   notice: (line: string) => void = () => {},
-): Promise<ClientSession> {
+): Promise<Client> {
   const { timeoutMs, clientTransport } = options
   const servers = clientTransport.withSchemes(options.server)
   // The client looks up an SRV name, so the number of its servers is unknown here.
@@ -52,6 +52,7 @@ export async function openSession(
       servers,
       transport: clientTransport.transport,
       sessionTimeoutMs: timeoutMs,
+      timeoutMs,
       // An expired session has lost its ephemeral nodes; fail instead of replacing it silently.
       sessionExpiry: 'close',
       readOnly: options.readOnly === true,
@@ -71,7 +72,8 @@ export async function openSession(
         },
       },
     })
-    return new ClientSession(client, timeoutMs, notice)
+    void reportConnection(client, notice)
+    return client
   } catch (error) {
     signal.throwIfAborted()
     if (!attempt.signal.aborted) throw error
@@ -87,6 +89,22 @@ export async function openSession(
   } finally {
     clearTimeout(timer)
     signal.removeEventListener('abort', abort)
+  }
+}
+
+/** Reports lost and restored connections until the client closes. */
+async function reportConnection(client: Client, notice: (line: string) => void): Promise<void> {
+  let server = ''
+  let isLost = false
+  for await (const change of client.states()) {
+    if (change.state === 'suspended') {
+      isLost = true
+      notice(`the connection to ${server} was lost; reconnecting`)
+    }
+    if (!change.state.startsWith('connected')) continue
+    server = serverOf(change, server)
+    if (isLost) notice(`reconnected to ${server}`)
+    isLost = false
   }
 }
 

@@ -2,7 +2,7 @@ import { ErrorCode } from '@zabra/protocol'
 import { hasCode } from '../exit-codes.ts'
 import { formatLimits, limitsPath, parseLimits, statsPath, unlimited, type Limits } from '../text/quota.ts'
 import { join } from './paths.ts'
-import type { ClientSession } from './client-session.ts'
+import type { Client } from '@zabra/client'
 
 /** The limits of a subtree and its usage. */
 export interface Quota {
@@ -11,10 +11,10 @@ export interface Quota {
   readonly used: { readonly count: number; readonly bytes: number }
 }
 
-const decode = (data: Uint8Array | null): string => new TextDecoder().decode(data ?? new Uint8Array(0))
+const decode = (data: Uint8Array): string => new TextDecoder().decode(data)
 
 /** Reads the quota of a subtree; resolves to undefined when it has none. */
-export async function readQuota(zk: ClientSession, path: string): Promise<Quota | undefined> {
+export async function readQuota(zk: Client, path: string): Promise<Quota | undefined> {
   try {
     const [limits, used] = await Promise.all([zk.getData(limitsPath(path)), zk.getData(statsPath(path))])
     return { path, limits: parseLimits(decode(limits.data)), used: parseLimits(decode(used.data)) }
@@ -26,7 +26,7 @@ export async function readQuota(zk: ClientSession, path: string): Promise<Quota 
 
 /** Finds an ancestor or descendant with a quota, since quotas do not nest; resolves to undefined when there is none. */
 export async function conflictingQuota(
-  zk: ClientSession,
+  zk: Client,
   path: string,
 ): Promise<{ path: string; where: 'above' | 'below' } | undefined> {
   for (let end = path.lastIndexOf('/'); end > 0; end = path.lastIndexOf('/', end - 1)) {
@@ -37,7 +37,7 @@ export async function conflictingQuota(
   return below === undefined ? undefined : { path: below, where: 'below' }
 }
 
-async function quotaBelow(zk: ClientSession, path: string): Promise<string | undefined> {
+async function quotaBelow(zk: Client, path: string): Promise<string | undefined> {
   const node = limitsPath(path).replace(/\/zookeeper_limits$/, '')
   for (const name of await namesBelow(zk, node)) {
     const child = join(path, name)
@@ -48,7 +48,7 @@ async function quotaBelow(zk: ClientSession, path: string): Promise<string | und
   return undefined
 }
 
-async function namesBelow(zk: ClientSession, node: string): Promise<string[]> {
+async function namesBelow(zk: Client, node: string): Promise<string[]> {
   try {
     const { children } = await zk.getChildren(node)
     return children.filter((name) => name !== 'zookeeper_limits' && name !== 'zookeeper_stats')
@@ -59,15 +59,14 @@ async function namesBelow(zk: ClientSession, node: string): Promise<string[]> {
 }
 
 /** Sets the limits in `change` and keeps the others. Creates the quota when there is none. */
-export async function changeQuota(zk: ClientSession, path: string, change: Partial<Limits>): Promise<Limits> {
-  const encoder = new TextEncoder()
+export async function changeQuota(zk: Client, path: string, change: Partial<Limits>): Promise<Limits> {
   const before = await readQuota(zk, path)
   const limits: Limits = {
     ...(before?.limits ?? unlimited),
     ...change,
   }
   if (before !== undefined) {
-    await zk.setData(limitsPath(path), encoder.encode(formatLimits(limits)))
+    await zk.setData(limitsPath(path), formatLimits(limits))
     return limits
   }
   const folder = limitsPath(path).replace(/\/zookeeper_limits$/, '')
@@ -75,14 +74,14 @@ export async function changeQuota(zk: ClientSession, path: string, change: Parti
     await createIfMissing(zk, folder.slice(0, at))
   await createIfMissing(zk, folder)
   const count = (await zk.getAllChildrenNumber(path)) + 1
-  await zk.create(limitsPath(path), encoder.encode(formatLimits(limits)))
+  await zk.create(limitsPath(path), { data: formatLimits(limits) })
   // The server recounts once both nodes exist; until then this count, without bytes, is the best known.
-  await zk.create(statsPath(path), encoder.encode(`count=${count},bytes=0`))
+  await zk.create(statsPath(path), { data: `count=${count},bytes=0` })
   return limits
 }
 
 /** Deletes the quota of a subtree and its then empty parent nodes. Resolves to false when there is none. */
-export async function removeQuota(zk: ClientSession, path: string): Promise<boolean> {
+export async function removeQuota(zk: Client, path: string): Promise<boolean> {
   if ((await readQuota(zk, path)) === undefined) return false
   await zk.multi([
     { op: 'delete', path: limitsPath(path) },
@@ -101,9 +100,9 @@ export async function removeQuota(zk: ClientSession, path: string): Promise<bool
   return true
 }
 
-async function createIfMissing(zk: ClientSession, path: string): Promise<void> {
+async function createIfMissing(zk: Client, path: string): Promise<void> {
   try {
-    await zk.create(path, null)
+    await zk.create(path, { data: null })
   } catch (error) {
     if (!hasCode(error, ErrorCode.NODEEXISTS)) throw error
   }

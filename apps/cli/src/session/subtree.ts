@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { UsageError } from '../exit-codes.ts'
 import { note } from '../io.ts'
-import type { ClientSession } from './client-session.ts'
+import type { Client } from '@zabra/client'
 import type { ExportedNode } from './export-format.ts'
 import { readNodes } from './export-source.ts'
 import { openSession } from './open.ts'
@@ -27,10 +27,10 @@ export function parseSubtree(text: string): Subtree {
 export async function withSubtrees<T>(
   { io, options }: Context,
   subtrees: readonly [Subtree, Subtree],
-  work: (from: ClientSession, to: ClientSession) => Promise<T>,
+  work: (from: Client, to: Client) => Promise<T>,
 ): Promise<T> {
   const settings = options()
-  const open = ({ server = settings.server }: Subtree): Promise<ClientSession> =>
+  const open = ({ server = settings.server }: Subtree): Promise<Client> =>
     openSession({ ...settings, server }, io.signal, (line) => note(io, line))
   const from = await open(subtrees[0])
   try {
@@ -48,7 +48,7 @@ export async function withSubtrees<T>(
 
 /** Reads a subtree without its ephemeral nodes, with paths below its root; the root is `/`. */
 export async function* readSubtree(
-  zk: ClientSession,
+  zk: Client,
   root: string,
   signal: AbortSignal,
   unreadable: (path: string) => void,

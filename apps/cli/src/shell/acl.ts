@@ -1,4 +1,4 @@
-import type { ACL } from '@zabra/protocol'
+import type { ACL } from '@zabra/client'
 import { UsageError } from '../exit-codes.ts'
 import { parseAcl } from '../text/acl.ts'
 import type { ShellContext } from './command.ts'

@@ -1,5 +1,5 @@
 import type { Io } from '../io.ts'
-import type { ClientSession } from '../session/client-session.ts'
+import type { Client } from '@zabra/client'
 import type { ShellWatches } from './shell-watches.ts'
 
 /** The shell as its commands use it. */
@@ -13,7 +13,7 @@ export interface ShellContext {
   /** Set by `quit`: the shell reads no further line. */
   hasQuit: boolean
   /** The session. Throws when there is none. */
-  readonly zk: ClientSession
+  readonly zk: Client
   /** Aborts when the running command or the whole program has to end. */
   readonly signal: AbortSignal
   /** Opens a session, on another server when one is given, after closing the current session. */

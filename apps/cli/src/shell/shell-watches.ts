@@ -1,7 +1,7 @@
 import { ErrorCode } from '@zabra/protocol'
 import { RequestError } from '../session/request-error.ts'
-import type { WatchedEvent } from '@zabra/client'
-import type { ClientSession } from '../session/client-session.ts'
+import { untilClosed } from '../session/watch-events.ts'
+import type { Client, WatchedEvent } from '@zabra/client'
 
 /** The kinds of watch that the shell can set. */
 export type WatchKind = 'data' | 'exists' | 'children' | 'persistent' | 'persistentRecursive'
@@ -37,28 +37,28 @@ export class ShellWatches {
   }
 
   /** Sets a one-shot watch, unless one of this kind is set at the path already. */
-  async addOneShot(zk: ClientSession, path: string, kind: 'data' | 'exists' | 'children'): Promise<void> {
+  async addOneShot(zk: Client, path: string, kind: 'data' | 'exists' | 'children'): Promise<void> {
     if (this.#has(path, kind)) return
     const oneShot = await zk.watchOnce(path, kind)
     const watch: ActiveWatch = { path, kind, close: () => oneShot.close() }
     this.#active.add(watch)
-    void oneShot.fired.then((event) => {
-      this.#active.delete(watch)
-      if (event !== undefined) this.#notifyOnce(event)
-    })
+    oneShot.fired.then(
+      (event) => {
+        this.#active.delete(watch)
+        this.#notifyOnce(event)
+      },
+      // It was closed, or its session has ended.
+      () => this.#active.delete(watch),
+    )
   }
 
   /** Sets a persistent watch, unless one of this kind is set at the path already. */
-  async addPersistent(
-    zk: ClientSession,
-    path: string,
-    kind: 'persistent' | 'persistentRecursive',
-  ): Promise<void> {
+  async addPersistent(zk: Client, path: string, kind: 'persistent' | 'persistentRecursive'): Promise<void> {
     if (this.#has(path, kind)) return
-    const watcher = await zk.watch(path, kind)
+    const watcher = await zk.watch(path, { mode: kind })
     const watch: ActiveWatch = { path, kind, close: () => watcher.close() }
     this.#active.add(watch)
-    void this.#forward(watcher.events)
+    void this.#forward(watch, watcher)
   }
 
   /** Removes the watches of these kinds at a path. Rejects with `NOWATCHER` when there is none, as a server does. */
@@ -82,8 +82,14 @@ export class ShellWatches {
     return false
   }
 
-  async #forward(events: AsyncIterable<WatchedEvent>): Promise<void> {
-    for await (const event of events) this.#notifyOnce(event)
+  async #forward(watch: ActiveWatch, events: AsyncIterable<WatchedEvent>): Promise<void> {
+    try {
+      for await (const event of untilClosed(events)) this.#notifyOnce(event)
+    } catch {
+      // The server does not set it again on a new connection.
+      this.#active.delete(watch)
+      this.#notify(removalEvents[watch.kind], watch.path)
+    }
   }
 
   #notifyOnce(event: WatchedEvent): void {

@@ -259,7 +259,7 @@ describe('an interactive shell', () => {
 
   it('interrupts the running command and keeps the session', async () => {
     await stage.createNodes({ '/stop': null })
-    await Promise.all(Array.from({ length: 300 }, (_, i) => stage.zk.create(`/stop/${i}`, null)))
+    await Promise.all(Array.from({ length: 300 }, (_, i) => stage.zk.create(`/stop/${i}`, { data: null })))
     const running = stage.start(['shell'], { input: '' })
     const { stdout, stderr, stop } = running
     const options = {

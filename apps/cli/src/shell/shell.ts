@@ -1,7 +1,8 @@
 import { raceAbort } from '../context.ts'
 import { ExitCode, Interrupted } from '../exit-codes.ts'
 import { note, print, type Io } from '../io.ts'
-import type { ClientSession } from '../session/client-session.ts'
+import type { Client } from '@zabra/client'
+import { serverOf } from '../session/address.ts'
 import { safe, safeLine } from '../text/bytes.ts'
 import { CommandSyntaxError, parseArguments, type ShellCommand, type ShellContext } from './command.ts'
 import { checkPath, toShellExit, ShellFailure } from './failures.ts'
@@ -15,7 +16,7 @@ export interface ShellOptions {
   readonly commands: ReadonlyMap<string, ShellCommand>
   readonly server: string
   /** Opens a session on `server`. */
-  readonly open: (server: string) => Promise<ClientSession>
+  readonly open: (server: string) => Promise<Client>
   /** Redraws the prompt after output that arrived while the user may be typing. */
   readonly refresh?: () => void
 }
@@ -28,12 +29,12 @@ export class Shell implements ShellContext {
   readonly history: string[] = []
   areWatchesPrinted = true
   hasQuit = false
-  readonly #open: (server: string) => Promise<ClientSession>
+  readonly #open: (server: string) => Promise<Client>
   readonly #refresh: () => void
   /** Aborts the running command. */
   #running: AbortController | undefined
   #server: string
-  #zk: ClientSession | undefined
+  #zk: Client | undefined
 
   constructor({ io, commands, server, open, refresh = () => {} }: ShellOptions) {
     this.io = io
@@ -44,7 +45,7 @@ export class Shell implements ShellContext {
     this.watches = new ShellWatches((type, path) => this.#printEvent('SyncConnected', type, path))
   }
 
-  get zk(): ClientSession {
+  get zk(): Client {
     if (this.#zk === undefined) throw new NotConnected()
     return this.#zk
   }
@@ -62,8 +63,9 @@ export class Shell implements ShellContext {
 
   /** The prompt of ZooKeeper's shell: server, state and the number of the next line. */
   get prompt(): string {
-    const state = this.#zk === undefined ? 'CLOSED' : 'CONNECTED'
-    return `[zk: ${this.#zk?.server ?? this.#server}(${state}) ${this.history.length}] `
+    const [server, state] =
+      this.#zk === undefined ? [this.#server, 'CLOSED'] : [serverOf(this.#zk, this.#server), 'CONNECTED']
+    return `[zk: ${server}(${state}) ${this.history.length}] `
   }
 
   async connect(server = this.#server): Promise<void> {

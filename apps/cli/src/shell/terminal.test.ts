@@ -132,7 +132,7 @@ describe.skipIf(absent !== '')(`the shell at a terminal${absent}`, () => {
     await terminal.resize(50, 200)
     await terminal.shows(/Created \/resized/, 'z\r')
     const { data } = await stage.zk.getData('/resized')
-    expect(Buffer.from(data!).toString()).toBe(`${'x'.repeat(100)}${'y'.repeat(50)}z`)
+    expect(Buffer.from(data).toString()).toBe(`${'x'.repeat(100)}${'y'.repeat(50)}z`)
   })
 
   it('prints watch events while the user types, and keeps the typed text', async () => {

@@ -10,7 +10,7 @@ import { createServer, defaults, type Server, type ServerSettings } from '@zabra
 import type { Io } from '../io.ts'
 import { openSession } from '../session/open.ts'
 import { ClientTransport } from '../session/transport.ts'
-import type { ClientSession } from '../session/client-session.ts'
+import type { Client } from '@zabra/client'
 import { run } from '../run.ts'
 
 /** Captures output; `until` waits for a text. */
@@ -107,7 +107,7 @@ export class CommandRun {
 export class CliFixture {
   readonly folder = mkdtempSync(join(tmpdir(), 'zabra-cli-'))
   server!: Server
-  zk!: ClientSession
+  zk!: Client
   /** The HTTP port; empty unless the settings have `adminPort`. */
   adminUrl = ''
 
@@ -160,8 +160,7 @@ export class CliFixture {
 
   /** Creates nodes with their data in the given order, parents first. */
   async createNodes(nodes: Readonly<Record<string, string | Uint8Array | null>>): Promise<void> {
-    for (const [path, data] of Object.entries(nodes))
-      await this.zk.create(path, typeof data === 'string' ? new TextEncoder().encode(data) : data)
+    for (const [path, data] of Object.entries(nodes)) await this.zk.create(path, { data })
   }
 
   async stop(): Promise<void> {

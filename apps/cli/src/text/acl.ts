@@ -1,4 +1,5 @@
-import { formatPerms, Perms, type ACL } from '@zabra/protocol'
+import type { ACL } from '@zabra/client'
+import { formatPerms, Perms, type ACL as StoredACL } from '@zabra/protocol'
 import { UsageError } from '../exit-codes.ts'
 
 const bits: ReadonlyMap<string, number> = new Map([
@@ -24,12 +25,23 @@ export function parsePerms(letters: string): number | undefined {
 export const formatAcl = (acl: readonly ACL[]): string => acl.map(formatEntry).join(',')
 
 /** Formats one entry of an access list. */
-export const formatEntry = ({ perms, id }: ACL): string =>
-  `${id.scheme ?? ''}:${id.id ?? ''}:${formatPerms(perms)}`
+export const formatEntry = ({ perms, scheme, id }: ACL): string => `${scheme}:${id}:${formatPerms(perms)}`
+
+/** Returns an access list of a snapshot or a log in the form of the client. */
+export const fromStoredAcl = (acl: readonly StoredACL[]): ACL[] =>
+  acl.map(({ perms, id }) => ({ perms, scheme: id.scheme ?? '', id: id.id ?? '' }))
+
+/** Whether two access lists have the same entries in the same order. */
+export const aclEquals = (a: readonly ACL[], b: readonly ACL[]): boolean =>
+  a.length === b.length &&
+  a.every(({ perms, scheme, id }, i) => {
+    const other = b[i]!
+    return perms === other.perms && scheme === other.scheme && id === other.id
+  })
 
 /** Formats an access list as ZooKeeper's shell does, two lines per entry. */
 export const aclLines = (acl: readonly ACL[]): string[] =>
-  acl.flatMap(({ perms, id }) => [`'${id.scheme},'${id.id}`, `: ${formatPerms(perms)}`])
+  acl.flatMap(({ perms, scheme, id }) => [`'${scheme},'${id}`, `: ${formatPerms(perms)}`])
 
 /** Throws for an id without the hash of a password: no password would ever match it. Does not show a password given in its place. */
 function checkDigestId(id: string): void {
@@ -54,7 +66,7 @@ export function parseAcl(text: string): ACL[] {
       )
     const [, scheme = '', id = '', perms = ''] = match
     if (scheme === 'digest') checkDigestId(id)
-    acl.push({ perms: parsePerms(perms)!, id: { scheme, id } })
+    acl.push({ perms: parsePerms(perms)!, scheme, id })
   }
   if (acl.length === 0)
     throw new UsageError(

@@ -5,6 +5,6 @@ export const addAuth: ShellCommand = {
   usage: 'addauth scheme auth',
   minArgs: 1,
   async run({ zk }, { words: [scheme = '', auth = ''] }) {
-    await zk.addAuth(scheme, new TextEncoder().encode(auth))
+    await zk.addAuth(scheme, auth)
   },
 }

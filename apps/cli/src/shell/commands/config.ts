@@ -11,7 +11,7 @@ export const config: ShellCommand = {
   async run(shell, { flags }) {
     if (flags.has('-w')) await shell.watches.addOneShot(shell.zk, CONFIG, 'data')
     const { data, stat } = await shell.zk.getConfig()
-    const text = safeData(data ?? new Uint8Array(0))
+    const text = safeData(data)
     shell.out(flags.has('-c') ? forClients(text) : text)
     if (flags.has('-s')) for (const line of statLines(stat)) shell.out(line)
   },

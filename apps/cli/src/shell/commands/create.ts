@@ -27,15 +27,16 @@ export const create: ShellCommand = {
       shell.err(keeperError(ErrorCode.INVALIDACL, undefined))
       throw usageFailure('Acl is not valid : null')
     }
-    const data = words[1] === undefined ? null : new TextEncoder().encode(words[1])
+    const data = words[1] ?? null
     const mode = createModeOf({
       sequential: sequential === true,
       ephemeral: ephemeral === true,
       container: container === true,
       ...(ttl === undefined ? {} : { ttl }),
     })
-    const details = { mode, ...(acl ? { acl } : {}), ...(ttl === undefined ? {} : { ttlMs: ttl }) }
-    shell.err(`Created ${await shell.zk.create(path, data, details)}`)
+    // A protected create would add a prefix to the name that the user typed.
+    const created = await shell.zk.create(path, { ...mode, data, acl, protected: false })
+    shell.err(`Created ${created.path}`)
   },
 }
 

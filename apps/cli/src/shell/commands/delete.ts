@@ -7,6 +7,6 @@ export const remove: ShellCommand = {
   minArgs: 1,
   async run(shell, args) {
     const version = numberOption(args, '-v')
-    await shell.zk.delete(shell.path(args.words[0]), version)
+    await shell.zk.delete(shell.path(args.words[0]), { version })
   },
 }

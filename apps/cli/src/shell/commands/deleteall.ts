@@ -16,7 +16,8 @@ export const deleteall: ShellCommand = {
     const path = shell.path(args.words[0])
     if (path === '/' || isReserved(path))
       throw new ShellFailure(`${path} is needed by the server and stays.`, ExitCode.usage)
-    await shell.zk.deleteTree(path, {
+    await shell.zk.delete(path, {
+      recursive: true,
       signal: shell.signal,
       batchSize: batch,
       onUnreadable: (hidden) => {

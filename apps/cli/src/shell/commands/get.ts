@@ -10,8 +10,8 @@ export const get: ShellCommand = {
   async run(shell, { flags, words }) {
     const path = shell.path(words[0])
     if (flags.has('-w')) await shell.watches.addOneShot(shell.zk, path, 'data')
-    const { data, stat } = await shell.zk.getData(path)
-    if (data === null) shell.out('null')
+    const { data, isNull, stat } = await shell.zk.getData(path)
+    if (isNull) shell.out('null')
     else if (flags.has('-b')) shell.out(Buffer.from(data).toString('base64'))
     else if (flags.has('-x')) for (const line of hexDump(data)) shell.out(line)
     else shell.out(safeData(data))

@@ -1,5 +1,5 @@
 import { join } from '../../session/paths.ts'
-import type { ClientSession } from '../../session/client-session.ts'
+import type { Client } from '@zabra/client'
 import { statLines } from '../../text/stat.ts'
 import type { ShellCommand, ShellContext } from '../command.ts'
 
@@ -23,7 +23,7 @@ export const ls: ShellCommand = {
 }
 
 /** Prints descendants in the order of ZooKeeper's shell: all children of a node, then the subtree of each. */
-async function printDescendants(shell: ShellContext, zk: ClientSession, path: string): Promise<void> {
+async function printDescendants(shell: ShellContext, zk: Client, path: string): Promise<void> {
   shell.signal.throwIfAborted()
   const paths = (await zk.getChildren(path)).children.toSorted().map((name) => join(path, name))
   for (const child of paths) shell.out(child)

@@ -7,13 +7,11 @@ import {
 } from '@zabra/server/settings'
 import { readFileArg } from '../../arguments.ts'
 import { errorDetails, ExitCode } from '../../exit-codes.ts'
-import type { ClientSession } from '../../session/client-session.ts'
+import type { Client, ReconfigChange } from '@zabra/client'
 import { safeData } from '../../text/bytes.ts'
 import { statLines } from '../../text/stat.ts'
 import { CommandSyntaxError, numberOption, type ShellCommand } from '../command.ts'
 import { ShellFailure, toShellExit } from '../failures.ts'
-
-type Change = Parameters<ClientSession['reconfig']>[0]
 
 /** Changes the membership of the ensemble. */
 export const reconfig: ShellCommand = {
@@ -46,11 +44,12 @@ export const reconfig: ShellCommand = {
       ...(leaving === undefined ? {} : { leaving }),
       ...(version === undefined ? {} : { version: BigInt(version) }),
     }
-    const { data, stat } = await shell.zk.reconfig(change).catch(async (error: unknown) => {
+    // Retried, a refusal for want of a quorum would end as a timeout.
+    const { data, stat } = await shell.zk.reconfig(change, { retry: false }).catch(async (error: unknown) => {
       const reason = await reasonOf(error, shell.zk, change)
       throw reason === undefined ? error : new ShellFailure(reason, toShellExit(error).exitCode)
     })
-    shell.out(`Committed new configuration:\n${safeData(data ?? new Uint8Array(0))}`)
+    shell.out(`Committed new configuration:\n${safeData(data)}`)
     if (flags.has('-s')) for (const line of statLines(stat)) shell.out(line)
   },
 }
@@ -59,7 +58,7 @@ export const reconfig: ShellCommand = {
  * Returns why a server has refused a change as invalid: the reply holds no more than an error number. Undefined for other errors, and
  * where the reason is unknown.
  */
-async function reasonOf(error: unknown, zk: ClientSession, change: Change): Promise<string | undefined> {
+async function reasonOf(error: unknown, zk: Client, change: ReconfigChange): Promise<string | undefined> {
   const { wireCode } = errorDetails(error)
   if (wireCode === ErrorCode.NEWCONFIGNOQUORUM)
     return `${toShellExit(error).line}: expected a majority of the new members to run and to follow the leader. Start them, then try again.`
@@ -67,7 +66,7 @@ async function reasonOf(error: unknown, zk: ClientSession, change: Change): Prom
   const { members = null, joining = null, leaving = null } = change
   const request: ReconfigRequest = { joiningServers: joining, leavingServers: leaving, newMembers: members }
   try {
-    const current = parseConfiguration(new TextDecoder().decode((await zk.getConfig()).data ?? undefined))
+    const current = parseConfiguration(new TextDecoder().decode((await zk.getConfig()).data))
     applyReconfig(current, request, { version: current.version, minVoters: 2 })
   } catch (refusal) {
     if (refusal instanceof ReconfigurationError) return `Arguments are not valid : ${refusal.message}`

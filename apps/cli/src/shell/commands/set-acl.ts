@@ -21,11 +21,11 @@ export const setAcl: ShellCommand = {
     if (flags.has('-R')) {
       const { add } = new UnreadableNodes(shell.io)
       paths.pop()
-      for await (const node of shell.zk.visit(path, { signal: shell.signal, onUnreadable: add }))
-        paths.push(node.path)
+      for await (const each of shell.zk.walk(path, { signal: shell.signal, onUnreadable: add }))
+        paths.push(each)
     }
     for (const each of paths) {
-      const stat = await shell.zk.setACL(each, acl, version)
+      const stat = await shell.zk.setACL(each, acl, { version })
       if (flags.has('-s')) for (const line of statLines(stat)) shell.out(line)
     }
   },

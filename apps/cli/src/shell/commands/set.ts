@@ -10,8 +10,9 @@ export const set: ShellCommand = {
   async run(shell, args) {
     const { words, flags } = args
     const text = words[1] ?? ''
-    const data = flags.has('-b') ? Buffer.from(text, 'base64') : new TextEncoder().encode(text)
-    const stat = await shell.zk.setData(shell.path(words[0]), new Uint8Array(data), numberOption(args, '-v'))
+    const data = flags.has('-b') ? new Uint8Array(Buffer.from(text, 'base64')) : text
+    const version = numberOption(args, '-v')
+    const stat = await shell.zk.setData(shell.path(words[0]), data, { version })
     if (flags.has('-s')) for (const line of statLines(stat)) shell.out(line)
   },
 }

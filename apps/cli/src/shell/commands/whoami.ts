@@ -5,6 +5,6 @@ export const whoami: ShellCommand = {
   usage: 'whoami ',
   async run(shell) {
     shell.out('Auth scheme: User')
-    for (const { scheme, user } of await shell.zk.whoAmI()) shell.out(`${scheme}: ${user}`)
+    for (const { scheme, id } of await shell.zk.whoAmI()) shell.out(`${scheme}: ${id}`)
   },
 }
