@@ -100,7 +100,7 @@ describe('zabra transfer', () => {
 })
 
 describe('zabra drain', () => {
-  it('waits for leave, drains the server, and ends that again', async () => {
+  it('waits for the permit, drains the server, and ends that again', async () => {
     expect(await succeed('drain', '--over', '0', '--for', '10s')).toBe(
       'server 1 may be stopped within 10 s\n',
     )

@@ -6,7 +6,7 @@ import { note, print, printJson } from '../io.ts'
 import type { AdminClient } from '../session/admin-client.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
 
-/** Time between two requests for leave, in milliseconds. */
+/** Time between two requests for a permit, in milliseconds. */
 const RETRY_MS = 1000
 const MAX_MS = 3_600_000
 
@@ -21,10 +21,10 @@ interface Flags extends AdminFlags {
 export const drain: CommandModule = (program, context) => {
   withAdminOption(program.command('drain'))
     .description('wait until the leader lets a server stop, then move its clients to others')
-    .option('--wait <time>', 'how long to wait for leave', duration(0, MAX_MS), 60_000)
+    .option('--wait <time>', 'how long to wait for the permit', duration(0, MAX_MS), 60_000)
     .option('--for <time>', 'how long the stop may take', duration(1000, MAX_MS), 120_000)
     .option('--over <time>', 'close the connections of clients over this time', duration(0, MAX_MS), 5000)
-    .option('--end', 'give the leave back, and accept sessions again')
+    .option('--end', 'give the permit back, and accept sessions again')
     .action((flags: Flags) => (flags.end === true ? end(context, flags) : begin(context, flags)))
 }
 
@@ -39,7 +39,7 @@ async function begin(context: Context, flags: Flags): Promise<void> {
   else print(io, `server ${id} may be stopped within ${stopWithin} s`)
 }
 
-/** Asks until the leader gives leave. Resolves to the id of the server; rejects with a `Failure` when it has not in time. */
+/** Asks until the leader gives a permit. Resolves to the id of the server; rejects with a `Failure` when it has not in time. */
 async function awaitLeave(
   { io }: Context,
   admin: AdminClient,
@@ -67,7 +67,7 @@ async function awaitLeave(
   }
 }
 
-/** The leave of the leader, with the id of the server, or why there is none. */
+/** The permit of the leader, with the id of the server, or why there is none. */
 interface Leave {
   readonly id?: number
   readonly detail?: string

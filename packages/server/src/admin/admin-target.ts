@@ -55,7 +55,7 @@ export interface AdminTarget {
   drain(ms: number): void
   /** Ends `drain`: accepts sessions again. */
   undrain(): void
-  /** Asks the leader for leave to stop within `ms`. */
+  /** Asks the leader for a permit to stop within `ms`. */
   requestStop(ms: number): Promise<StopPermitResult>
   /** Gives the permit to stop back. */
   releaseStop(): void

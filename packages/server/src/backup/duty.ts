@@ -75,7 +75,7 @@ export class BackupDuty {
     this.#hasClaimed = false
   }
 
-  /** Returns the claim in the file; undefined when there is none. What is no claim counts as one that nobody renews. */
+  /** Returns the claim in the file; undefined when there is none. What is no claim counts as one that is not renewed. */
   async #read(): Promise<string | undefined> {
     try {
       const text = new TextDecoder().decode(await readSmall(this.#target, DUTY))

@@ -47,7 +47,7 @@ export interface MemberParts {
   readonly backups: ServerBackups | undefined
 }
 
-/** How long a stop may take once the leader has given leave to it, beside `stop.drainMs`, in milliseconds. */
+/** How long a stop may take once the leader has permitted it, beside `stop.drainMs`, in milliseconds. */
 const PERMIT_MS = 120_000
 
 /** Runs a server: its ports, its data, and one role after the other. A standalone server has a single role. */
@@ -350,7 +350,7 @@ export class Member implements Server, AdminTarget {
     platform.logger.info({ lastZxid: formatZxid(database.lastZxid) }, 'Stopped')
   }
 
-  /** Waits for leave to stop, for `stop.permitMs` at most. */
+  /** Waits for a permit to stop, for `stop.permitMs` at most. */
   async #awaitPermit(): Promise<void> {
     const { settings, platform } = this.#context
     const { clock, logger } = platform
@@ -363,7 +363,7 @@ export class Member implements Server, AdminTarget {
       if (leftMs <= 0)
         return logger.warn(
           { ...result },
-          'The server stops without leave of the leader: the time for it is over',
+          'The server stops without a permit of the leader: the time for it is over',
         )
       const later = new Promise<void>((resolve) => {
         clock.after(Math.min(tickTimeMs, leftMs), 'next request to stop', resolve)

@@ -40,7 +40,7 @@ describe('a permit to stop', () => {
     )
     expect(await ask(ensemble, second!)).toMatchObject({
       status: 409,
-      text: expect.stringContaining(`members with leave to stop: ${first}`),
+      text: expect.stringContaining(`members with a permit to stop: ${first}`),
     })
     expect(await statusOf(ensemble, ensemble.leader!)).toBe(409)
     expect(await statusOf(ensemble, first!), 'renewed').toBe(200)
@@ -141,7 +141,7 @@ describe('a permit to stop', () => {
 })
 
 describe('a member that stops', () => {
-  it('waits for leave with stop.permitMs, so that all can be stopped at once', async () => {
+  it('waits for a permit with stop.permitMs, so that all can be stopped at once', async () => {
     const ensemble = await start(3, { stopPermitMs: 60_000 })
     const stopping = [...ensemble.members.keys()].map(async (id) => {
       const { server } = ensemble.member(id)
@@ -158,12 +158,12 @@ describe('a member that stops', () => {
     await ensemble.allServe()
   })
 
-  it('stops without leave when the time is over', async () => {
+  it('stops without a permit when the time is over', async () => {
     const ensemble = await start(3, { stopPermitMs: 5000 })
     const [first, second] = others(ensemble, ensemble.leader!)
     await ensemble.member(first!).crash()
     await ensemble.member(second!).stop()
-    expect(ensemble.lines.join('\n')).toContain('The server stops without leave of the leader')
+    expect(ensemble.lines.join('\n')).toContain('The server stops without a permit of the leader')
   })
 })
 

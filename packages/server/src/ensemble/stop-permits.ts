@@ -89,7 +89,7 @@ export class StopPermit {
     return this.remainingMs > 0
   }
 
-  /** Asks the leader for leave to stop within `forMs`. A refusal ends a permit held before. */
+  /** Asks the leader for a permit to stop within `forMs`. A refusal ends a permit held before. */
   request(forMs: number): Promise<StopPermitResult> {
     const channel = this.#channel
     if (channel === undefined)

@@ -223,7 +223,7 @@ export const adminRows = {
     defaultValue: 0,
     apacheDefault: 'none',
     description:
-      'How long a signal to stop waits for the leave of the leader, which it gives to as many voters as the quorum can spare; then the server stops without leave. 0 asks for none.',
+      'How long a signal to stop waits for the permit of the leader, which it gives to as many voters as the quorum can spare; then the server stops without one. 0 asks for none.',
   }),
 } as const
 

@@ -35,7 +35,7 @@ export const clusterRoutes: readonly ApiRoute[] = [
     path: '/api/v1/stop-permit',
     method: 'POST',
     role: 'operate',
-    summary: `Asks the leader for leave to stop this server within \`seconds\` (${DEFAULT_PERMIT_SECONDS} by default). It gives leave to as many voters as the quorum can spare.`,
+    summary: `Asks the leader for a permit to stop this server within \`seconds\` (${DEFAULT_PERMIT_SECONDS} by default). It permits as many voters as the quorum can spare.`,
     statuses: [200, 400, 409, 503],
     run: requestStop,
   },
@@ -73,7 +73,7 @@ async function requestStop({ target, request }: ApiCall): Promise<HttpResponse> 
 function describeRefusal({ missing, stopping }: Pick<StopPermitAnswer, 'missing' | 'stopping'>): string {
   const reasons = [
     missing.length === 0 ? '' : `voters that are down or behind: ${missing.join(', ')}`,
-    stopping.length === 0 ? '' : `members with leave to stop: ${stopping.join(', ')}`,
+    stopping.length === 0 ? '' : `members with a permit to stop: ${stopping.join(', ')}`,
   ].filter((reason) => reason !== '')
   return reasons.length === 0 ? 'the other voters are no quorum.' : `${reasons.join('; ')}.`
 }

@@ -388,7 +388,7 @@ export class Leader {
   }
 
   /**
-   * Decides whether a server may stop while `stopping` have leave to stop already: the voters that are left, were heard within
+   * Decides whether a server may stop while `stopping` have a permit to stop already: the voters that are left, have sent a packet within
    * `ticks` and have acknowledged what was proposed longer ago than that must be a quorum. Where the others can never be one, as in an
    * ensemble of one or two, one server at a time may stop while none is missing.
    */

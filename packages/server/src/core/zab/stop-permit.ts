@@ -1,7 +1,7 @@
 import { ProtocolError, Reader, Writer } from '@zabra/protocol'
 import type { ServerId } from '../quorum/index.ts'
 
-/** The longest time for which a member may ask for leave to stop, in milliseconds. */
+/** The longest time for which a member may ask for a permit to stop, in milliseconds. */
 export const MAX_STOP_PERMIT_MS = 3_600_000
 
 /** What a learner sends about its permit to stop (quorum-protocol 18.7). */
