@@ -93,4 +93,30 @@ export const strangers: readonly ServerMutant[] = [
       },
     ],
   },
+  {
+    name: 'log-limit-removed',
+    defect: 'A server logs each connection that it refuses, however many strangers open.',
+    servers: 3,
+    with: 'strangers',
+    changes: [
+      {
+        file: 'packages/server/src/ensemble/limited-log.ts',
+        find: 'const INTERVAL_MS = 10_000',
+        replace: 'const INTERVAL_MS = 0',
+      },
+    ],
+  },
+  {
+    name: 'refused-without-end',
+    defect: 'A member that its leader refuses joins it again at once, and logs each attempt.',
+    servers: 3,
+    with: 'refusals',
+    changes: [
+      {
+        file: 'packages/server/src/ensemble/role-manager.ts',
+        find: 'const FREE_ATTEMPTS = 3',
+        replace: 'const FREE_ATTEMPTS = Infinity',
+      },
+    ],
+  },
 ]

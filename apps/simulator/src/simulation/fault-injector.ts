@@ -29,6 +29,8 @@ export interface FaultTargets {
   readonly operator: Operator | undefined
   /** Returns the host of the current leader, as far as the quorum traffic shows. */
   readonly leader: () => HostState | undefined
+  /** The learners whose connections to their leaders break; undefined for a standalone server. */
+  readonly refused: Set<HostState> | undefined
   /** What the oracle says; undefined without one. */
   readonly oracle: OracleFile | undefined
   /** Reports that a server has served a session of a user to another client. */
@@ -68,8 +70,9 @@ export class FaultInjector {
   /** Ends all faults: servers run, links are healed, disks work. */
   heal(): void {
     this.#isHealed = true
-    const { world, servers, workers, operator, oracle } = this.#targets
+    const { world, servers, workers, operator, oracle, refused } = this.#targets
     operator?.stop()
+    refused?.clear()
     oracle?.forbid()
     for (const stranger of this.#strangers) stranger.stop()
     world.network.heal()
@@ -161,6 +164,8 @@ export class FaultInjector {
         raiseAcceptedEpoch(server.host, fault.by)
         return () => server.start()
       }
+      case 'refused':
+        return this.#refuse(this.#server(fault.server).host)
       case 'leave':
       case 'vote':
       case 'observe':
@@ -253,6 +258,14 @@ export class FaultInjector {
       const kind = how === 'reset' ? 'resetPeers' : how
       this.#inject({ kind, server: server.id, at: world.now, forMs })
     })
+  }
+
+  #refuse(host: Host): () => void {
+    const { world, refused, servers } = this.#targets
+    refused?.add(host)
+    // It has to join its leader again.
+    for (const other of servers) if (other.host !== host) world.network.reset(host, other.host)
+    return () => refused?.delete(host)
   }
 
   /** Shuts a server down as an operator does, and starts it again later. */

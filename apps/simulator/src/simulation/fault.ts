@@ -19,6 +19,8 @@ export type Fault = { readonly at: number; readonly forMs: number } & (
   | { readonly kind: 'bridge'; readonly server: number }
   | { readonly kind: 'slowLink'; readonly server: number; readonly other: number; readonly ms: number }
   | { readonly kind: 'resetPeers'; readonly server: number }
+  /** The connections of a learner to its leader break whenever it has accepted the epoch. */
+  | { readonly kind: 'refused'; readonly server: number }
   | {
       readonly kind: 'clientCut' | 'clientReset' | 'clientCrash' | 'clientPause'
       readonly client: number

@@ -48,6 +48,7 @@ export type Feature =
   | 'large-tree'
   | 'oracle'
   | 'logins'
+  | 'refusals'
 
 export const FEATURES: readonly Feature[] = [
   'groups',
@@ -57,6 +58,7 @@ export const FEATURES: readonly Feature[] = [
   'large-tree',
   'oracle',
   'logins',
+  'refusals',
 ]
 
 /** Probability that a seed draws a feature. */
@@ -155,6 +157,7 @@ export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
     ...drawParticipantFaults(prng.fork('participant faults'), place),
     ...(servers > 1 && has('strangers') ? drawStrangers(prng.fork('strange'), groups, servers, loadMs) : []),
     ...drawLaterEpochs(prng.fork('later epochs'), servers, loadMs),
+    ...(servers > 1 && has('refusals') ? drawRefusals(prng.fork('refused'), servers, loadMs) : []),
     ...(oracle?.faults ?? []),
   ]
   const notesUsers =
@@ -377,6 +380,19 @@ function drawLaterEpochs(prng: Prng, servers: number, loadMs: number): Fault[] {
     at: prng.between(200, loadMs),
     forMs: prng.between(20, 3000),
   }))
+}
+
+/** Draws two members that are refused for seconds, one after the other: one of them does not lead. */
+function drawRefusals(prng: Prng, servers: number, loadMs: number): Fault[] {
+  return prng
+    .shuffled(range(servers))
+    .slice(0, 2)
+    .map((server, index) => ({
+      kind: 'refused',
+      server,
+      at: 100 + (index * loadMs) / 2,
+      forMs: Math.min(5000, loadMs / 2),
+    }))
 }
 
 interface EnsemblePlan {

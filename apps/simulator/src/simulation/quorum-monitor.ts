@@ -46,6 +46,8 @@ export class QuorumMonitor {
   readonly counts: Record<string, number> = {}
   readonly configurations: ConfigurationHistory
   leader: HostState | undefined
+  /** The learners whose connections break when they have accepted the epoch. */
+  readonly refused = new Set<HostState>()
   /** Callbacks for the next proposed reconfiguration. */
   #onChange: ((leader: HostState) => void)[] = []
   #epoch = 0
@@ -302,6 +304,7 @@ export class QuorumMonitor {
       this.#report(
         `${learner.name} promised epoch ${offered} with accepted epoch ${log.epochIn('acceptedEpoch')} on its disk`,
       )
+    if (type === PacketType.ACKEPOCH && this.refused.has(learner)) this.#refuse(from)
     if (type !== PacketType.ACK) return
     if (zxid % 2 ** 32 === 0) {
       if (log.epochIn('currentEpoch') < zxid / 2 ** 32)
@@ -310,6 +313,13 @@ export class QuorumMonitor {
         )
     } else if (!log.has(zxid))
       this.#report(`${learner.name} acknowledged ${formatZxid(zxid)}, which its disk may still lose`)
+  }
+
+  #refuse(connection: SimulatedConnection): void {
+    this.#count('learners refused')
+    this.#world.schedule(0, undefined, 'refusal', () => {
+      for (const end of [connection, connection.remoteEnd]) end.breakWith('ECONNRESET')
+    })
   }
 
   #logOf(host: HostState): DurableLog {

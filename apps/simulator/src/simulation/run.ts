@@ -29,6 +29,7 @@ import { Recorder } from '../strangers/recorder.ts'
 import { committedTransactions } from './committed-transactions.ts'
 import { EpochMonitor } from './epoch-monitor.ts'
 import { FaultInjector } from './fault-injector.ts'
+import { LogMonitor } from './log-monitor.ts'
 import { readMembers } from './membership.ts'
 import { Operator } from './operator.ts'
 import { OracleFile } from './oracle-file.ts'
@@ -111,8 +112,10 @@ class Run {
     const world = new SimulatedWorld(plan.seed)
     this.#world = world
     world.onTrace = options.onTrace
+    const logMonitor = new LogMonitor((what) => this.#violate('logs', what))
     world.onLog = (line) => {
       this.#stats.recordLogLine(line)
+      logMonitor.record(line)
       // The first two ticks of silence of a follower are no reason to let another connection act as it.
       if (/ after [012] ticks of silence/.test(JSON.stringify(line.facts)))
         this.#violate('strangers', `${line.host}: ${line.sentence} ${JSON.stringify(line.facts)}`)
@@ -165,6 +168,7 @@ class Run {
       servers: this.#servers,
       workers: [...this.#workers, ...this.#participants],
       leader: () => this.#quorumMonitor?.leader,
+      refused: this.#quorumMonitor?.refused,
       oracle,
       onStolen: (what) => this.#violate('sessions', what),
       recorder: plan.faults.some(({ kind }) => kind === 'stranger') ? new Recorder(world) : undefined,
