@@ -130,7 +130,7 @@ function testsOfSharedData(fixture: Fixture): void {
     await curator.waitForLine('put')
     while ((await queue.size()) > 0) await client.sync('/')
     stop.abort()
-    await expect(receiving).rejects.toMatchObject({ name: 'AbortError' })
+    await receiving
     curator.proceed()
     await curator.done
     const gotByCurator = curator.lines.filter((line) => line.startsWith('got ')).map((line) => line.slice(4))

@@ -31,7 +31,7 @@ const suites = (server: () => Server, clientOf: () => Client): void => {
     await kazoo.done
     expect(await queue.size()).toBe(0)
     stop.abort()
-    await expect(receiving).rejects.toMatchObject({ name: 'AbortError' })
+    await receiving
     const gotByKazoo = kazoo.lines.filter((line) => line.startsWith('got ')).map((line) => line.slice(4))
     const all = ['own', 'kazoo'].flatMap((who) => Array.from({ length: 20 }, (_, n) => `${who}-${n}`))
     expect([...got, ...gotByKazoo].toSorted()).toEqual(all.toSorted())

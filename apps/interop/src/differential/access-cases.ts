@@ -139,7 +139,7 @@ function permissions(add: AddCase): void {
       r.set(`${root}/n`),
     ])
   }
-  add('a recursive watch reports only what may be read', (root) => [
+  add('a recursive watch tells only what may be read', (root) => [
     r.addWatch(root, 1, 'b'),
     r.auth('digest', 'bob:pw'),
     r.create(`${root}/secret`, '', 0, 'a', [acl(31, 'digest', bob)]),

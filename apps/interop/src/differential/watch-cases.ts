@@ -167,7 +167,7 @@ function catchUp(add: AddCase): void {
 function others(add: AddCase): void {
   for (const mode of [-1, 2, 3, 2147483647])
     add(`addWatch with mode ${mode}`, (root) => [r.addWatch(root, mode), r.set(root)])
-  add('a change notifies the client that made it before its reply', (root) => [
+  add('a change tells the client that made it before its reply', (root) => [
     r.get(root, true),
     r.list(root, true),
     r.set(root),
