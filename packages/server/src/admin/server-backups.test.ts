@@ -220,7 +220,7 @@ describe('an ensemble with a target of backups', () => {
     expect(await holders(ensemble)).toEqual([second])
     await ensemble.member(second!).stop()
     await create(ensemble, '/c')
-    // Given up: nobody waits for a sign of it.
+    // Given up: no member waits for its next claim.
     await ensemble.advance(30_000)
     expect(await holders(ensemble)).toEqual([first])
     expect(await pathsIn(store)).toEqual(['/a', '/b', '/c'])

@@ -136,7 +136,7 @@ describe('the command restore', () => {
   it('is refused while another one is being received', async () => {
     const body = await snapshot()
     const answers = await Promise.all([restore(body), restore(body)])
-    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409])
+    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 409])
   })
 
   it('is refused by a member of an ensemble', async () => {
