@@ -21,7 +21,7 @@ export const credentialsOf = (user: string): string => `${user}:pw`
 export const userOf = (secret: string | undefined): string => secret?.split(':', 1)[0] ?? ''
 
 /** The kinds of access lists that clients of a run set. */
-export type AclKind = 'open' | 'mine' | 'readable' | 'ann' | 'nobody'
+export type AclKind = 'open' | 'mine' | 'readable' | 'ann' | 'benReads'
 
 const entry = (perms: number, scheme: string, id: string): ACL => ({ perms, id: { scheme, id } })
 const anyone = (perms: number): ACL => entry(perms, 'world', 'anyone')
@@ -33,7 +33,7 @@ const lists: Readonly<Record<AclKind, readonly ACL[]>> = {
   mine: [entry(Perms.ALL, 'auth', '')],
   readable: [anyone(Perms.READ), entry(Perms.ALL, 'auth', '')],
   ann: [entry(Perms.ALL, 'digest', digestOf('ann'))],
-  nobody: [entry(Perms.READ, 'digest', digestOf('ben')), entry(Perms.CREATE | Perms.ADMIN, 'auth', '')],
+  benReads: [entry(Perms.READ, 'digest', digestOf('ben')), entry(Perms.CREATE | Perms.ADMIN, 'auth', '')],
 }
 
 /** Returns the list as a client sends it. */

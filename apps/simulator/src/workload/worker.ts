@@ -225,7 +225,7 @@ export class Worker {
   #aclRequest(): Request {
     const { prng } = this.#options
     const path = this.#aclPath()
-    const acl = prng.pick(['open', 'mine', 'readable', 'ann', 'nobody'] as const)
+    const acl = prng.pick(['open', 'mine', 'readable', 'ann', 'benReads'] as const)
     const data = this.#value()
     switch (
       prng.pickWeighted({
