@@ -1,38 +1,37 @@
 import { formatZxid } from '@zabra/protocol'
 import type { Cryptography } from '@zabra/runtime'
-import { z } from 'zod'
+import * as z from 'zod/mini'
 import type { Zxid } from '../core/types.ts'
 import { BackupError } from './errors.ts'
 
 const FORMAT = 1
 
-const zxid = z
-  .string()
-  .regex(/^0x[\da-f]{1,14}$/)
-  .transform((text): Zxid => Number.parseInt(text.slice(2), 16))
-const hash = z.string().regex(/^[\da-f]{64}$/)
-const time = z.int().min(0)
+const text = (pattern: RegExp) => z.string().check(z.regex(pattern))
+
+const zxid = z.pipe(
+  text(/^0x[\da-f]{1,14}$/),
+  z.transform((digits: string): Zxid => Number.parseInt(digits.slice(2), 16)),
+)
+const hash = text(/^[\da-f]{64}$/)
+const time = z.int().check(z.gte(0))
 
 const piece = z.object({
   /** The file in the target. */
-  name: z.string().regex(/^(?:snapshot|log)\/[\w.-]{1,80}$/),
-  bytes: z.int().min(0),
+  name: text(/^(?:snapshot|log)\/[\w.-]{1,80}$/),
+  bytes: z.int().check(z.gte(0)),
   sha256: hash,
 })
 
 const common = {
   format: z.literal(FORMAT),
   /** A random number that all backups of one target share. */
-  lineage: z.string().regex(/^[\da-f]{32}$/),
+  lineage: text(/^[\da-f]{32}$/),
   /** When the backup was made, in milliseconds since 1970. */
   time,
   /** The server that gave it. */
-  server: z.string().max(200),
+  server: z.string().check(z.maxLength(200)),
   /** The id of the key; null for one that is not encrypted. */
-  key: z
-    .string()
-    .regex(/^[\da-f]{16}$/)
-    .nullable(),
+  key: z.nullable(text(/^[\da-f]{16}$/)),
   piece,
 }
 
@@ -40,18 +39,15 @@ const snapshotManifest = z.object({
   ...common,
   kind: z.literal('snapshot'),
   /** The name of the file in a data folder. */
-  file: z.string().regex(/^snapshot\.[\da-f]{1,14}(?:\.gz|\.snappy)?$/),
+  file: text(/^snapshot\.[\da-f]{1,14}(?:\.gz|\.snappy)?$/),
   /** The last transaction applied when writing began: the log after it is needed. */
   zxid,
   /** With the log up to this transaction the snapshot is exact. */
   exactAt: zxid,
   /** Nodes of the exact tree. */
-  nodes: z.int().min(1),
+  nodes: z.int().check(z.gte(1)),
   /** The digest of the exact tree; null where the server keeps none. */
-  digest: z
-    .string()
-    .regex(/^[\da-f]{16}$/)
-    .nullable(),
+  digest: z.nullable(text(/^[\da-f]{16}$/)),
 })
 
 const logManifest = z.object({
@@ -64,10 +60,10 @@ const logManifest = z.object({
   beforeLast: zxid,
   upTo: zxid,
   /** The checksum of the last transaction, which tells histories apart. */
-  lastChecksum: z.int().min(0),
+  lastChecksum: z.int().check(z.gte(0)),
   firstTime: z.int(),
   lastTime: z.int(),
-  transactions: z.int().min(1),
+  transactions: z.int().check(z.gte(1)),
 })
 
 /** Describes a snapshot in a target. */
