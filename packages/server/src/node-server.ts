@@ -37,7 +37,11 @@ export async function checkFiles(settings: GivenServerSettings): Promise<readonl
 
 /** An application that embeds a server expects no port that it has not asked for. */
 const completed = (settings: GivenServerSettings): ServerSettings =>
-  defaults({ ...settings, adminEnabled: settings.adminEnabled ?? settings.adminPort !== undefined })
+  defaults(
+    settings.adminEnabled === undefined
+      ? { ...settings, adminEnabled: settings.adminPort !== undefined }
+      : settings,
+  )
 
 /** Returns the platform of this process for the settings. Loads the WebSocket library only if a WebSocket port is set. */
 async function platformFor({ webSocketPort }: ServerSettings): Promise<Platform> {

@@ -22,14 +22,18 @@ export type GivenServerSettings = {
  * Returns the settings of an embedded server: `overrides`, and defaults for everything else. Throws a `RangeError` that lists every
  * invalid value with the expected ones.
  */
-export function defaults({ ensemble, ...overrides }: GivenServerSettings = {}): ServerSettings {
+export function defaults(given: GivenServerSettings = {}): ServerSettings {
+  if (checked.has(given)) return given as ServerSettings
+  const { ensemble, ...overrides } = given
   const settings = withDefaults(overrides)
   const unknown = Object.keys(overrides).filter((name) => !Object.hasOwn(rows, name))
   const problems = unknown.map((name) => `\`${name}\` is not a setting`)
   for (const name of settingNames) {
-    const { type, isSecret } = rowOf(name)
+    const { type, isSecret, defaultValue } = rowOf(name)
+    // Defaults that do not depend on other settings are valid.
+    if (overrides[name] === undefined && typeof defaultValue !== 'function') continue
     const value = settings[name]
-    if (type.value.safeParse(value).success) continue
+    if (type.accepts(value)) continue
     const shown = typeof value === 'object' ? JSON.stringify(value) : String(value)
     const got = isSecret ? 'a value that is not shown' : `\`${shown}\` (${typeof value})`
     problems.push(`Expected \`${name}\` to be ${type.expected}, got ${got}`)
@@ -53,7 +57,15 @@ export function defaults({ ensemble, ...overrides }: GivenServerSettings = {}): 
       `Expected \`serverId\` to be a member of \`ensemble\` (${[...ensemble.members.keys()].join(', ')}), got ${settings.serverId}`,
     )
   if (problems.length > 0) throw new RangeError(problems.join('; '))
-  return ensemble === undefined ? settings : Object.freeze({ ...settings, ensemble })
+  return asChecked(ensemble === undefined ? settings : Object.freeze({ ...settings, ensemble }))
+}
+
+const checked = new WeakSet<object>()
+
+/** Marks complete, frozen settings as valid, so that a start does not check them again. */
+export function asChecked(settings: ServerSettings): ServerSettings {
+  checked.add(settings)
+  return settings
 }
 
 /** Returns the problems of the TLS settings. Each text completes a sentence that begins with the setting. */

@@ -135,6 +135,12 @@ describe('a configuration file', () => {
     )
   })
 
+  test('a default that follows from another setting must be valid too', () => {
+    expect(load({ file: cfg('tickTime=200000000') }).errors).toEqual([
+      'default: maxSessionTimeout: expected a time from 1 ms to 24 d, as a bare number of milliseconds or with ms, s, m, h or d, got 4000000 s, which follows from other settings. Set it.',
+    ])
+  })
+
   test('keys that ZooKeeper reads as Java properties only are accepted with a warning', () => {
     const { settings, warnings } = load({ file: cfg('jute.maxbuffer=4M') })
     expect(settings?.juteMaxBufferBytes).toBe(4 * 2 ** 20)

@@ -1,6 +1,7 @@
 import { formatZxid } from '@zabra/protocol'
 import { parseConfiguration, votersOf, type EnsembleConfiguration } from '../core/quorum/index.ts'
 import {
+  asChecked,
   withDefaults,
   MAX_ID_WITH_EXTENDED_TYPES,
   rowOf,
@@ -102,7 +103,7 @@ export function loadSettings(sources: SettingsSources): LoadedSettings {
   const origins = Object.fromEntries(settingNames.map((name) => [name, given.get(name)?.where ?? 'default']))
   const failed = findings.some(({ severity }) => severity === 'error')
   return {
-    settings: failed ? undefined : settings,
+    settings: failed ? undefined : asChecked(settings),
     findings,
     origins: origins as Record<SettingName, string>,
   }
@@ -210,8 +211,8 @@ function readValue(name: SettingName, entry: SettingEntry, given: GivenSettings,
     given.set(name, { value: 3, where })
     return
   }
-  const parsed = row.type.text.safeParse(entry.value)
-  if (!parsed.success) {
+  const value = row.type.read(entry.value)
+  if (value === undefined) {
     findings.push({
       severity: 'error',
       where,
@@ -220,7 +221,7 @@ function readValue(name: SettingName, entry: SettingEntry, given: GivenSettings,
     })
     return
   }
-  given.set(name, { value: parsed.data, where })
+  given.set(name, { value, where })
   const apacheReading =
     entry.source === 'file' || entry.source === 'property' ? row.type.apacheReading?.(entry.value) : undefined
   if (apacheReading !== undefined)
@@ -228,7 +229,7 @@ function readValue(name: SettingName, entry: SettingEntry, given: GivenSettings,
       severity: 'warning',
       where,
       key,
-      text: `is taken as ${row.type.show(parsed.data)}; ${apacheReading}.`,
+      text: `is taken as ${row.type.show(value)}; ${apacheReading}.`,
     })
 }
 
@@ -376,6 +377,16 @@ function crossCheck(settings: ServerSettings, given: GivenSettings, findings: Fi
       key: 'myid',
       text: `expected an id of at most ${MAX_ID_WITH_EXTENDED_TYPES} while extendedTypesEnabled is on, got ${settings.serverId}: the owners of TTL nodes begin with 255.`,
     })
+  for (const name of settingNames) {
+    const { type, key, defaultValue } = rowOf(name)
+    if (given.has(name) || typeof defaultValue !== 'function' || type.accepts(settings[name])) continue
+    findings.push({
+      severity: 'error',
+      where: 'default',
+      key,
+      text: `expected ${type.expected}, got ${type.show(settings[name])}, which follows from other settings. Set it.`,
+    })
+  }
   checkSasl(settings, (name) => given.get(name)?.where ?? '', findings)
   const warn = (name: SettingName, text: string): void => {
     findings.push({ severity: 'warning', where: given.get(name)?.where ?? '', key: rowOf(name).key, text })

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { defaults, rowOf, settingNames } from './defaults.ts'
 import {
   bool,
   oneOf,
@@ -14,10 +15,7 @@ import {
   type ValueType,
 } from './value-types.ts'
 
-const read = <T>(kind: ValueType<T>, given: string) => {
-  const parsed = kind.text.safeParse(given)
-  return parsed.success ? parsed.data : parsed.error.issues[0]!.message
-}
+const read = <T>(kind: ValueType<T>, given: string) => kind.read(given) ?? `expected ${kind.expected}`
 
 describe('parsing of values', () => {
   test.each([
@@ -37,7 +35,7 @@ describe('parsing of values', () => {
   test('a port is from 0 to 65535', () => {
     expect(read(port(), '0')).toBe(0)
     expect(read(port(), '65535')).toBe(65_535)
-    expect(read(port(), '65536')).toContain('expected a whole number')
+    expect(read(port(), '65536')).toContain('expected a TCP port')
   })
 
   test.each([
@@ -114,4 +112,10 @@ describe('parsing of values', () => {
     ])
     expect([0, 1_048_575, 1_048_576].map(showSize)).toEqual(['0', '1048575 bytes', '1 MiB'])
   })
+})
+
+test('every default is a value that a program can pass', () => {
+  const settings = defaults()
+  const refused = settingNames.filter((name) => !rowOf(name).type.accepts(settings[name]))
+  expect(refused).toEqual([])
 })

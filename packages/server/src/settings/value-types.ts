@@ -1,11 +1,11 @@
 import * as z from 'zod/mini'
 
-/** A type of value: how its text is parsed, which values a program can pass, and how both are described. */
+/** A type of value: how its text is read, which values a program can pass, and how both are described. */
 export interface ValueType<T> {
-  /** Parses the text of a file, a flag or a variable. */
-  readonly text: z.ZodMiniType<T, string>
-  /** Checks a value that a program passes. */
-  readonly value: z.ZodMiniType<T>
+  /** Returns the value of a text of a file, a flag or a variable, or undefined when the text is not as expected. */
+  readonly read: (text: string) => T | undefined
+  /** Returns whether a program can pass a value. */
+  readonly accepts: (value: unknown) => boolean
   /** Accepted values; completes the sentence "expected …". */
   readonly expected: string
   /** Unit of a bare number, for the reference page; empty for none. */
@@ -16,19 +16,25 @@ export interface ValueType<T> {
   readonly apacheReading?: (text: string) => string | undefined
 }
 
-/** Returns a parser that reports `expected` as a custom issue of zod when the text cannot be parsed. */
-function parser<T>(
-  value: z.ZodMiniType<T>,
-  read: (text: string) => T | undefined,
-  expected: string,
-): z.ZodMiniType<T, string> {
-  const transform = z.transform((text: string, { issues }): T => {
-    const result = read(text.trim())
-    if (result !== undefined && value.safeParse(result).success) return result
-    issues.push({ code: 'custom', message: `expected ${expected}`, input: text })
-    return z.NEVER
-  })
-  return z.pipe(z.string(), transform)
+type Parts<T> = Pick<ValueType<T>, 'read' | 'expected' | 'apacheReading'> &
+  Partial<Pick<ValueType<T>, 'unit' | 'show'>> & {
+    /** Builds the schema of a value. Called once a value is checked: most settings of a server keep their defaults. */
+    readonly schema: () => z.ZodMiniType<T>
+  }
+
+function valueType<T>({ schema, read, ...described }: Parts<T>): ValueType<T> {
+  let built: z.ZodMiniType<T> | undefined
+  const accepts = (value: unknown): boolean => (built ??= schema()).safeParse(value).success
+  return {
+    unit: '',
+    show: String,
+    ...described,
+    accepts,
+    read(text) {
+      const value = read(text.trim())
+      return value !== undefined && accepts(value) ? value : undefined
+    },
+  }
 }
 
 const integerPattern = /^[+-]?\d+$/
@@ -46,9 +52,11 @@ function range(min: number, max: number): string {
 
 /** An integer. */
 export function integer(min: number, max = 2 ** 31 - 1): ValueType<number> {
-  const value = z.int().check(z.minimum(min), z.maximum(max))
-  const expected = `a whole number${range(min, max)}`
-  return { text: parser(value, readInteger, expected), value, expected, unit: '', show: String }
+  return valueType({
+    schema: () => z.int().check(z.minimum(min), z.maximum(max)),
+    read: readInteger,
+    expected: `a whole number${range(min, max)}`,
+  })
 }
 
 /** A TCP port; 0 means a free one that the operating system chooses. */
@@ -58,11 +66,11 @@ export function port(): ValueType<number> {
 
 /** A number with a fraction. */
 export function decimal(min: number, max: number): ValueType<number> {
-  const value = z.number().check(z.minimum(min), z.maximum(max))
-  const expected = `a number from ${min} to ${max}`
-  const read = (text: string): number | undefined =>
-    /^[+-]?(\d+\.?\d*|\.\d+)$/.test(text) ? Number(text) : undefined
-  return { text: parser(value, read, expected), value, expected, unit: '', show: String }
+  return valueType({
+    schema: () => z.number().check(z.minimum(min), z.maximum(max)),
+    read: (text) => (/^[+-]?(\d+\.?\d*|\.\d+)$/.test(text) ? Number(text) : undefined),
+    expected: `a number from ${min} to ${max}`,
+  })
 }
 
 const milliseconds = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
@@ -79,7 +87,6 @@ export function duration(
   options: { min?: number; max?: number; negativeIsOff?: boolean } = {},
 ): ValueType<number> {
   const { min = 0, max = longestMs, negativeIsOff = false } = options
-  const value = z.int().check(z.minimum(min), z.maximum(max))
   const off = negativeIsOff ? ', a negative number for off' : ''
   const expected = `a time from ${showDuration(min)} to ${showDuration(max)}, as a bare number of ${unitNames[unit]} or with ms, s, m, h or d${off}`
   const read = (text: string): number | undefined => {
@@ -95,14 +102,14 @@ export function duration(
     /^\d+\s*[a-z]+$/i.test(text) && unit !== 'h'
       ? `ZooKeeper takes a bare number of ${unitNames[unit]} here`
       : undefined
-  return {
-    text: parser(value, read, expected),
-    value,
+  return valueType({
+    schema: () => z.int().check(z.minimum(min), z.maximum(max)),
+    read,
     expected,
     unit: unitNames[unit],
     show: showDuration,
     apacheReading: misread,
-  }
+  })
 }
 
 const unitNames = { ms: 'milliseconds', s: 'seconds', m: 'minutes', h: 'hours', d: 'days' } as const
@@ -123,7 +130,6 @@ export function size(
   options: { min?: number; max?: number; negativeIsOff?: boolean } = {},
 ): ValueType<number> {
   const { min = 0, max = Number.MAX_SAFE_INTEGER, negativeIsOff = false } = options
-  const value = z.int().check(z.minimum(min), z.maximum(max))
   const unitName = unit === 'KB' ? 'kilobytes' : 'bytes'
   const limit = max === Number.MAX_SAFE_INTEGER ? 'up' : `to ${showSize(max)}`
   const off = negativeIsOff ? ', a negative number for off' : ''
@@ -141,14 +147,14 @@ export function size(
   }
   const misread = (text: string): string | undefined =>
     /^\d+\s*[a-z]+$/i.test(text) ? `ZooKeeper takes a bare number of ${unitName} here` : undefined
-  return {
-    text: parser(value, read, expected),
-    value,
+  return valueType({
+    schema: () => z.int().check(z.minimum(min), z.maximum(max)),
+    read,
     expected,
     unit: unitName,
     show: showSize,
     apacheReading: misread,
-  }
+  })
 }
 
 /** Formats a size in the largest unit that divides it: 1048576 as `1 MiB`. */
@@ -179,9 +185,6 @@ const truthy = new Map([
 export function bool(
   native: 'named' | 'property' | 'yes-default' | 'no-default' = 'property',
 ): ValueType<boolean> {
-  const value = z.boolean()
-  const expected = 'true or false (also yes, no, on, off)'
-  const read = (text: string): boolean | undefined => truthy.get(text.toLowerCase())
   const misread = (text: string): string | undefined => {
     const lower = text.toLowerCase()
     const parsed = truthy.get(lower)
@@ -193,45 +196,27 @@ export function bool(
       native === 'property' ? lower === 'true' : native === 'yes-default' ? text !== 'no' : text === 'yes'
     return apache === parsed ? undefined : `ZooKeeper reads this text as ${apache}`
   }
-  return {
-    text: parser(value, read, expected),
-    value,
-    expected,
-    unit: '',
-    show: String,
+  return valueType({
+    schema: () => z.boolean(),
+    read: (text) => truthy.get(text.toLowerCase()),
+    expected: 'true or false (also yes, no, on, off)',
     apacheReading: misread,
-  }
+  })
 }
 
 /** Any text that is not empty. */
 export function text(expected = 'text'): ValueType<string> {
-  const value = z.string().check(z.minLength(1))
-  return {
-    text: parser(value, (given) => given, expected),
-    value,
-    expected,
-    unit: '',
-    show: (given) => given,
-  }
+  return valueType({ schema: () => z.string().check(z.minLength(1)), read: (given) => given, expected })
 }
 
 /** A password. An empty one means none, as in Apache ZooKeeper: a PEM file without a password may be configured so. */
 export function password(): ValueType<string> {
-  const type = text('a password')
-  const value = z.string()
-  return { ...type, value, text: parser(value, (given) => given, type.expected) }
+  return valueType({ schema: () => z.string(), read: (given) => given, expected: 'a password' })
 }
 
 /** Text that matches a regular expression. */
 export function pattern(form: RegExp, expected: string): ValueType<string> {
-  const value = z.string().check(z.regex(form))
-  return {
-    text: parser(value, (given) => given, expected),
-    value,
-    expected,
-    unit: '',
-    show: (given) => given,
-  }
+  return valueType({ schema: () => z.string().check(z.regex(form)), read: (given) => given, expected })
 }
 
 /** A regular expression. */
@@ -244,133 +229,110 @@ export function regularExpression(): ValueType<string> {
       return false
     }
   }
-  const value = z.string().check(z.minLength(1), z.refine(isExpression))
-  const expected = 'a regular expression'
-  return {
-    text: parser(value, (given) => given, expected),
-    value,
-    expected,
-    unit: '',
-    show: (given) => given,
-  }
+  return valueType({
+    schema: () => z.string().check(z.minLength(1), z.refine(isExpression)),
+    read: (given) => given,
+    expected: 'a regular expression',
+  })
 }
 
 /** A URI that contains a placeholder. */
 export function uriPattern(placeholder: string): ValueType<string> {
-  const value = z
-    .string()
-    .check(
-      z.refine((given) => given.includes(placeholder) && URL.canParse(given.replaceAll(placeholder, '1'))),
-    )
-  const expected = `a URI with ${placeholder}`
-  return {
-    text: parser(value, (given) => given, expected),
-    value,
-    expected,
-    unit: '',
-    show: (given) => given,
-  }
+  const isPattern = (given: string): boolean =>
+    given.includes(placeholder) && URL.canParse(given.replaceAll(placeholder, '1'))
+  return valueType({
+    schema: () => z.string().check(z.refine(isPattern)),
+    read: (given) => given,
+    expected: `a URI with ${placeholder}`,
+  })
 }
 
 /** A list of some of the given words, separated by commas. */
 export function someOf<const Names extends readonly string[]>(
   ...names: Names
 ): ValueType<readonly Names[number][]> {
-  const value = z.readonly(
-    z.array(z.enum(names as unknown as [string, ...string[]])).check(z.minLength(1)),
-  ) as z.ZodMiniType<readonly Names[number][]>
-  const expected = `one or more of ${names.join(', ')}, separated by commas`
   const read = (given: string): readonly Names[number][] =>
     given
       .split(',')
       .map((name) => name.trim())
       .filter((name) => name !== '')
       .map((name) => names.find((known) => known.toLowerCase() === name.toLowerCase()) ?? name)
-  return {
-    text: parser<readonly Names[number][]>(value, read, expected),
-    value,
-    expected,
-    unit: '',
+  return valueType<readonly Names[number][]>({
+    schema: () =>
+      z.readonly(
+        z.array(z.enum(names as unknown as [string, ...string[]])).check(z.minLength(1)),
+      ) as z.ZodMiniType<readonly Names[number][]>,
+    read,
+    expected: `one or more of ${names.join(', ')}, separated by commas`,
     show: (chosen) => chosen.join(', '),
-  }
+  })
 }
 
 /** A list of names, separated by commas. */
 export function list(expected: string): ValueType<readonly string[]> {
-  const value = z.readonly(z.array(z.string().check(z.minLength(1))))
   const read = (given: string): readonly string[] =>
     given
       .split(',')
       .map((name) => name.trim())
       .filter((name) => name !== '')
-  return {
-    text: parser<readonly string[]>(value, read, expected),
-    value,
+  return valueType<readonly string[]>({
+    schema: () => z.readonly(z.array(z.string().check(z.minLength(1)))),
+    read,
     expected,
-    unit: '',
     show: (names) => names.join(', '),
-  }
+  })
 }
 
 /** Passwords by name, as `name:password` separated by commas. */
 export function users(): ValueType<Readonly<Record<string, string>>> {
-  const value = z.readonly(z.record(z.string().check(z.minLength(1)), z.string().check(z.minLength(1))))
-  const expected = 'pairs name:password, separated by commas'
   const read = (given: string): Readonly<Record<string, string>> | undefined => {
     const pairs = given.split(',').map((pair) => /^\s*([^:]+):(.*?)\s*$/s.exec(pair))
     const names = new Set(pairs.map((pair) => pair?.[1]))
     if (names.has(undefined) || names.size < pairs.length) return undefined
     return Object.fromEntries(pairs.map((pair) => [pair![1], pair![2]]))
   }
-  return {
-    text: parser<Readonly<Record<string, string>>>(value, read, expected),
-    value,
-    expected,
-    unit: '',
+  return valueType<Readonly<Record<string, string>>>({
+    schema: () => z.readonly(z.record(z.string().check(z.minLength(1)), z.string().check(z.minLength(1)))),
+    read,
+    expected: 'pairs name:password, separated by commas',
     show: (given) => Object.keys(given).join(', '),
-  }
+  })
 }
 
 /** Names of users by the ids of servers, as `id:name` separated by commas. */
 export function userOfId(): ValueType<Readonly<Record<string, string>>> {
-  const pairs = users()
-  const value = z.readonly(z.record(z.string().check(z.regex(/^\d{1,3}$/)), z.string().check(z.minLength(1))))
-  const expected = 'pairs id:user, separated by commas'
-  const read = (given: string): Readonly<Record<string, string>> | undefined => {
-    const parsed = pairs.text.safeParse(given)
-    return parsed.success ? parsed.data : undefined
-  }
-  return {
-    text: parser<Readonly<Record<string, string>>>(value, read, expected),
-    value,
-    expected,
-    unit: '',
+  return valueType<Readonly<Record<string, string>>>({
+    schema: () =>
+      z.readonly(z.record(z.string().check(z.regex(/^\d{1,3}$/)), z.string().check(z.minLength(1)))),
+    read: users().read,
+    expected: 'pairs id:user, separated by commas',
     show: (given) =>
       Object.entries(given)
         .map((pair) => pair.join(':'))
         .join(', '),
-  }
+  })
 }
 
 /** One of the given words. An empty text in a file means the first. */
 export function oneOf<const Names extends readonly [string, ...string[]]>(
   ...names: Names
 ): ValueType<Names[number]> {
-  const value: z.ZodMiniType<Names[number]> = z.enum(names as unknown as [Names[number], ...Names[number][]])
-  const expected = `one of ${names.join(', ')}`
   const read = (given: string): Names[number] | undefined => {
     const bare = given.replace(/^"(.*)"$/, '$1')
     return bare === '' ? names[0] : names.find((name) => name.toLowerCase() === bare.toLowerCase())
   }
-  return { text: parser(value, read, expected), value, expected, unit: '', show: (name) => name }
+  return valueType<Names[number]>({
+    schema: () => z.enum(names as unknown as [Names[number], ...Names[number][]]),
+    read,
+    expected: `one of ${names.join(', ')}`,
+  })
 }
 
 /** A value of the given type, or undefined. */
 export function optional<T>(type: ValueType<T>): ValueType<T | undefined> {
   return {
     ...type,
-    value: z.optional(type.value),
-    text: type.text as z.ZodMiniType<T | undefined, string>,
+    accepts: (value) => value === undefined || type.accepts(value),
     show: (value) => (value === undefined ? 'unset' : type.show(value)),
   }
 }
