@@ -22,6 +22,7 @@ import {
 } from '@zabra/runtime'
 import { nodeCompression } from '@zabra/runtime/node'
 import { ForwardingConnection } from '@zabra/testkit'
+import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { ProtocolDetector } from './connections/protocol-detector.ts'
 import { decodeNotification, encodeNotification } from './core/election/index.ts'
@@ -48,11 +49,11 @@ import {
   scanLog,
   snapshotsIn,
 } from './persistence/index.ts'
-import { decompressSnappy } from './persistence/snappy.ts'
+import { decompressSnappy, SnappyCompressor } from './persistence/snappy.ts'
 import { createTxn, FOLDER, LogFixture, newTree, recoverFrom } from './persistence/testing/log-fixture.ts'
 import { loadSettings } from './settings/load.ts'
 import { parseJaas } from './settings/jaas.ts'
-import { chunksOf, fuzz, FUZZ_INPUTS } from './testing/fuzz.ts'
+import { chunksOf, damaged, fuzz, FUZZ_INPUTS } from './testing/fuzz.ts'
 
 const { PacketType } = zab
 const text = (value: string): Uint8Array => new TextEncoder().encode(value)
@@ -488,22 +489,31 @@ describe('random and damaged files', () => {
     })
   })
 
+  const compress = {
+    none: (bytes: Uint8Array) => bytes,
+    gz: (bytes: Uint8Array) => new Uint8Array(gzipSync(bytes, { level: 1 })),
+    snappy: (bytes: Uint8Array) => new SnappyCompressor().write(bytes),
+  }
   it.each(['none', 'gz', 'snappy'] as const)(
-    'as a snapshot (%s) are loaded whole or refused',
+    'as a snapshot (%s) are loaded whole or refused, whether they are damaged before or after compression',
     { timeout: LONG },
     async (kind) => {
       const fixture = await make()
+      const plain = await fixture.disk.readFile(`${FOLDER}/${await fixture.snapshot()}`)
       const name = await fixture.snapshot(kind)
       const sample = await fixture.disk.readFile(`${FOLDER}/${name}`)
       const nodes = fixture.tree.nodeCount
+      const file = snapshotsIn([name])[0]!
+      const disk = new MemoryDisk()
+      let inputs = 0
       await fuzz({
         samples: [sample],
         share: kind === 'none' ? 0.2 : 0.05,
-        decode: async (bytes) => {
-          const disk = new MemoryDisk()
-          disk.putFile(`${FOLDER}/${name}`, bytes)
+        decode: async (bytes, random) => {
+          const contents = inputs++ % 2 === 0 ? bytes : await compress[kind](damaged(random, [plain]))
+          disk.putFile(`${FOLDER}/${name}`, contents)
           const tree = newTree()
-          await loadSnapshot(disk, FOLDER, snapshotsIn([name])[0]!, tree, nodeCompression)
+          await loadSnapshot(disk, FOLDER, file, tree, nodeCompression)
           expect(tree.nodeCount).toBe(nodes)
         },
         isRefusal: isFileRefusal,

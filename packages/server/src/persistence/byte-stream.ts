@@ -135,7 +135,8 @@ export class FileChunks implements ChunkSource {
   readonly #file: DiskReader
   readonly #path: string
   readonly #decompressor: ByteTransform | undefined
-  readonly #buffers = [new Uint8Array(CHUNK), new Uint8Array(CHUNK)]
+  /** The next chunk is read into the first one. They are no longer than the file. */
+  #buffers: Uint8Array[] = []
   #reading: Promise<number> | undefined
   #position = 0
   #isFinished = false
@@ -148,12 +149,16 @@ export class FileChunks implements ChunkSource {
 
   async next(): Promise<Uint8Array | undefined> {
     if (this.#isFinished) return undefined
+    if (this.#buffers.length === 0) {
+      const length = Math.min(CHUNK, (await this.#file.size()) + 1)
+      this.#buffers = [new Uint8Array(length), new Uint8Array(length)]
+    }
     const read = await (this.#reading ?? this.#read())
     const bytes = this.#buffers[0]!
     this.#reading = undefined
     this.#position += read
     const part = bytes.subarray(0, read)
-    if (read < CHUNK) this.#isFinished = true
+    if (read < bytes.length) this.#isFinished = true
     else {
       this.#buffers.reverse()
       this.#reading = this.#read()
