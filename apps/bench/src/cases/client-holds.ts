@@ -267,6 +267,9 @@ export const clientHolds: Case = {
         for (let list = 0; list < 4; list++) w.int(0)
         paths(w, 1, (i) => '/d'.repeat(10_000) + i)
       })
+      await many('exists with a watch, of absent paths of 17,000 characters', OpCode.exists, (w, i) =>
+        path(`/${'d'.repeat(17_000)}${10_000 + i}`, true)(w),
+      )
       let deepest = ''
       for (let level = 0; level < LEVELS; level++) await makeNode(client, (deepest += '/d'))
       await many(`addWatch, recursive, at depths up to ${LEVELS}`, OpCode.addWatch, (w, i) =>

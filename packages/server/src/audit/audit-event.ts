@@ -8,33 +8,33 @@ export type AuditCategory = 'writes' | 'auth' | 'sessions' | 'admin'
 /** The result of an event. `invoked`: the outcome is not known when the line is written. */
 export type AuditResult = 'success' | 'failure' | 'invoked'
 
-/** One line of the audit log. Absent fields are left out of it. */
+/** One line of the audit log. Absent and undefined fields are left out of it. */
 export interface AuditEvent {
   readonly category: AuditCategory
   /** The name of the operation, where Apache ZooKeeper has one by its name. */
   readonly operation: string
   readonly result: AuditResult
-  readonly session?: SessionId
+  readonly session?: SessionId | undefined
   /** Names of the identities of the client; never a password or a hash of one. */
-  readonly users?: readonly string[]
+  readonly users?: readonly string[] | undefined
   /** The IP address of the client. */
-  readonly ip?: string
-  readonly path?: string
+  readonly ip?: string | undefined
+  readonly path?: string | undefined
   /** The create mode of a creation, as text. */
-  readonly mode?: string
-  readonly acl?: readonly ACL[]
+  readonly mode?: string | undefined
+  readonly acl?: readonly ACL[] | undefined
   /** The error number of a failure, or a reason. */
-  readonly error?: number | string
-  readonly zxid?: Zxid
-  readonly xid?: number
+  readonly error?: number | string | undefined
+  readonly zxid?: Zxid | undefined
+  readonly xid?: number | undefined
   /** The version of the data or of the ACL after the change. */
-  readonly version?: number
+  readonly version?: number | undefined
   /** Bytes of data. */
-  readonly bytes?: number
+  readonly bytes?: number | undefined
   /** The scheme of a login. */
-  readonly scheme?: string
+  readonly scheme?: string | undefined
   /** Lines that are missing in the log before this one. */
-  readonly lost?: number
+  readonly lost?: number | undefined
 }
 
 /** What a line says about its place in the log. */
@@ -56,13 +56,26 @@ const escape = (text: string): string =>
 
 const hex = (value: bigint | number): string => `0x${BigInt.asUintN(64, BigInt(value)).toString(16)}`
 
+/** The text about a client in its last line, by its names, which stay the same array until it logs in again. */
+const clientTexts = new WeakMap<
+  readonly string[],
+  { readonly session: SessionId | undefined; readonly ip: string | undefined; readonly text: string }
+>()
+
+function clientText({ session, users, ip }: AuditEvent): string {
+  const known = users === undefined ? undefined : clientTexts.get(users)
+  if (known !== undefined && known.session === session && known.ip === ip) return known.text
+  let text = session === undefined ? '' : `session=${hex(session)}\t`
+  if (users !== undefined && users.length > 0) text += `user=${escape(users.join(','))}\t`
+  if (ip !== undefined) text += `ip=${escape(ip)}\t`
+  if (users !== undefined) clientTexts.set(users, { session, ip, text })
+  return text
+}
+
 /** Formats an event as Apache ZooKeeper does: `key=value` fields separated by tabs, in its order. */
 export function apacheLine(event: AuditEvent): string {
-  const { session, users, ip, operation, path, mode, acl, scheme, lost, result } = event
-  let line = session === undefined ? '' : `session=${hex(session)}\t`
-  if (users !== undefined && users.length > 0) line += `user=${escape(users.join(','))}\t`
-  if (ip !== undefined) line += `ip=${escape(ip)}\t`
-  line += `operation=${escape(operation)}\t`
+  const { operation, path, mode, acl, scheme, lost, result } = event
+  let line = `${clientText(event)}operation=${escape(operation)}\t`
   if (path !== undefined) line += `znode=${escape(path)}\t`
   if (mode !== undefined) line += `znode_type=${mode}\t`
   if (acl !== undefined) line += `acl=${escape(aclTexts(acl).join(','))}\t`

@@ -14,13 +14,27 @@ export interface AuditFileOptions {
 
 /** Bytes that may wait for the disk. Lines beyond are counted and lost. */
 const MAX_WAITING = 4 * 1024 * 1024
-/** Bytes of one write, about. */
+/** Bytes of one write, unless a line is longer. */
 const WRITE_BYTES = 256 * 1024
+/** Characters of lines that are encoded together: lines that wait as text are copied by the garbage collector. */
+const ENCODE_CHARS = 8 * 1024
+/** UTF-8 has no more bytes for a UTF-16 unit. */
+const MAX_BYTES_PER_CHAR = 3
 /** Time for which lines are collected before they are written, in milliseconds: a write costs as much as ten lines. */
 const COLLECT_MS = 10
 /** Time until a failed write is tried again, in milliseconds. */
 const RETRY_MS = 1000
 const NEWLINE = 10
+
+/** Lines of one write. */
+interface Batch {
+  readonly bytes: Uint8Array
+  length: number
+  lines: number
+  chars: number
+}
+
+const encoder = new TextEncoder()
 
 /** Appends lines to a file without ever making the caller wait. Rotates the file by size, and when it was renamed from outside. */
 export class AuditFile {
@@ -31,8 +45,13 @@ export class AuditFile {
   #writer: DiskWriter | undefined
   /** The length of the file. */
   #position = 0
-  #lines: string[] = []
-  /** Characters of the lines. */
+  /** The lines that wait, the newest as text. */
+  readonly #batches: Batch[] = []
+  #text = ''
+  #textLines = 0
+  /** The bytes of the last write, for the next batch. */
+  #free: Uint8Array | undefined
+  /** Characters of all lines that wait. */
   #waiting = 0
   #lost = 0
   #isFailing = false
@@ -103,15 +122,48 @@ export class AuditFile {
     this.#stopWaiting()
     if (this.#waiting > 0)
       this.#logger.error(
-        { path: this.#options.path, lost: this.#lines.length + this.#lost },
+        { path: this.#options.path, lost: this.#waitingLines + this.#lost },
         'Lost audit lines',
       )
     await this.#closeWriter()
   }
 
   #push(line: string): void {
-    this.#lines.push(line)
+    this.#text += `${line}\n`
+    this.#textLines++
     this.#waiting += line.length + 1
+    if (this.#text.length >= ENCODE_CHARS) this.#encode()
+  }
+
+  /** Encodes the newest lines into a batch with room for them. */
+  #encode(): void {
+    if (this.#textLines === 0) return
+    const { length: chars } = this.#text
+    const room = chars * MAX_BYTES_PER_CHAR
+    let batch = this.#batches.at(-1)
+    // The first batch may be written now.
+    if (
+      batch === undefined ||
+      batch.bytes.length - batch.length < room ||
+      (this.#isWriting && this.#batches.length === 1)
+    ) {
+      const bytes =
+        this.#free !== undefined && this.#free.length >= room
+          ? this.#free
+          : new Uint8Array(Math.max(WRITE_BYTES, room))
+      this.#free = undefined
+      batch = { bytes, length: 0, lines: 0, chars: 0 }
+      this.#batches.push(batch)
+    }
+    batch.length += encoder.encodeInto(this.#text, batch.bytes.subarray(batch.length)).written
+    batch.lines += this.#textLines
+    batch.chars += chars
+    this.#text = ''
+    this.#textLines = 0
+  }
+
+  get #waitingLines(): number {
+    return this.#batches.reduce((sum, { lines }) => sum + lines, this.#textLines)
   }
 
   #takeLost(): number {
@@ -122,7 +174,7 @@ export class AuditFile {
 
   /** Writes the lines that wait a little later, unless that is under way. */
   #collect(): void {
-    if (this.#lines.length === 0 || this.#isWriting || this.#cancelWait !== undefined) return
+    if (this.#waiting === 0 || this.#isWriting || this.#cancelWait !== undefined) return
     this.#writeAfter(COLLECT_MS, 'collected audit lines')
   }
 
@@ -140,7 +192,7 @@ export class AuditFile {
   }
 
   async #write(): Promise<void> {
-    while (this.#lines.length > 0 && (await this.#writeSome()))
+    while (this.#waiting > 0 && (await this.#writeSome()))
       if (!this.#isClosing && this.#waiting < WRITE_BYTES) break
     this.#isWriting = false
     this.#collect()
@@ -148,8 +200,9 @@ export class AuditFile {
 
   /** Writes the oldest lines. Resolves to whether they are written. */
   async #writeSome(): Promise<boolean> {
-    const count = this.#nextCount()
-    const bytes = new TextEncoder().encode(`${this.#lines.slice(0, count).join('\n')}\n`)
+    this.#encode()
+    const batch = this.#batches[0]!
+    const bytes = batch.bytes.subarray(0, batch.length)
     try {
       await this.#prepareFile(bytes.length)
       await this.#writer!.write(bytes, this.#position)
@@ -159,15 +212,11 @@ export class AuditFile {
       return false
     }
     this.#position += bytes.length
-    for (const line of this.#lines.splice(0, count)) this.#waiting -= line.length + 1
+    this.#batches.shift()
+    this.#waiting -= batch.chars
+    if (batch.bytes.length === WRITE_BYTES) this.#free = batch.bytes
     this.#recover()
     return true
-  }
-
-  #nextCount(): number {
-    let [count, length] = [0, 0]
-    while (count < this.#lines.length && length < WRITE_BYTES) length += this.#lines[count++]!.length
-    return count
   }
 
   async #prepareFile(length: number): Promise<void> {

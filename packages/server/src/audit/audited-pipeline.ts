@@ -155,10 +155,11 @@ class AuditedWrite implements WriteCallback {
     const failure = failureIn(txn) ?? err
     if (failure !== ErrorCode.OK)
       return recordFailure(this.#audit, this.#write, this.#description, failure, header.zxid)
-    const base = { ...originOf(this.#write), zxid: header.zxid }
+    const origin = originOf(this.#write)
     const { mode, modes } = this.#description
-    if (txn.type === OpCode.multi) this.#audit.recordAll(txn.txns.length, partEvents(base, txn.txns, modes))
-    else this.#recordSuccess(base, txn as SubTxn, mode)
+    if (txn.type === OpCode.multi)
+      this.#audit.recordAll(txn.txns.length, partEvents(origin, header.zxid, txn.txns, modes))
+    else this.#recordSuccess(origin, header.zxid, txn as SubTxn, mode)
   }
 
   onLost(write: Pick<AcceptedWrite, 'xid' | 'type' | 'startedAt'>): void {
@@ -170,13 +171,13 @@ class AuditedWrite implements WriteCallback {
     this.#callback.onSynced()
   }
 
-  #recordSuccess(base: EventOrigin, txn: SubTxn, mode: number | undefined): void {
-    const event = successOf(base, txn, mode)
+  #recordSuccess(origin: EventOrigin, zxid: Zxid, txn: SubTxn, mode: number | undefined): void {
+    const event = successOf(origin, zxid, txn, mode)
     if (event !== undefined) this.#audit.record(event)
   }
 }
 
-type EventOrigin = Pick<AuditEvent, 'session' | 'users' | 'ip' | 'xid' | 'zxid'>
+type EventOrigin = Pick<AuditEvent, 'session' | 'users' | 'ip' | 'xid'>
 
 /** What the identities of a client say in its lines; they stay the same array until it logs in again. */
 const namesOf = new WeakMap<readonly Identity[], Pick<AuditEvent, 'users' | 'ip'>>()
@@ -184,11 +185,10 @@ const namesOf = new WeakMap<readonly Identity[], Pick<AuditEvent, 'users' | 'ip'
 function originOf({ sessionId, xid, identities }: ClientWrite): EventOrigin {
   let names = namesOf.get(identities)
   if (names === undefined) {
-    const ip = identities.find(({ scheme }) => scheme === 'ip')?.id
-    names = { users: userNames(identities), ...(ip === undefined ? {} : { ip }) }
+    names = { users: userNames(identities), ip: identities.find(({ scheme }) => scheme === 'ip')?.id }
     namesOf.set(identities, names)
   }
-  return { session: sessionId, users: names.users!, xid, ...(names.ip === undefined ? {} : { ip: names.ip }) }
+  return { session: sessionId, users: names.users, ip: names.ip, xid }
 }
 
 /** Returns the names of identities, each once. */
@@ -212,49 +212,56 @@ function recordFailure(
   const operation = write.type === OpCode.multi ? 'multiOperation' : OPERATIONS.get(write.type)
   if (operation === undefined) return
   audit.record({
+    ...originOf(write),
     category: 'writes',
     operation,
     result: 'failure',
-    ...originOf(write),
-    ...(path === undefined ? {} : { path }),
-    ...(mode === undefined ? {} : modeOf(mode)),
-    ...(acl === undefined ? {} : { acl }),
-    ...(zxid === undefined ? {} : { zxid }),
+    path,
+    mode: modeName(mode),
+    acl,
+    zxid,
     error: err,
   })
 }
 
-function modeOf(flags: number): { readonly mode?: string } {
-  const mode = MODE_NAMES.get(flags)
-  return mode === undefined ? {} : { mode }
-}
+const modeName = (flags: number | undefined): string | undefined =>
+  flags === undefined ? undefined : MODE_NAMES.get(flags)
 
 /** Returns the event of an applied transaction; undefined for one that changes nothing, such as a check. */
-function successOf(base: EventOrigin, txn: SubTxn, flags: number | undefined): AuditEvent | undefined {
+function successOf(
+  { session, users, ip, xid }: EventOrigin,
+  zxid: Zxid,
+  txn: SubTxn,
+  flags: number | undefined,
+): AuditEvent | undefined {
   const operation = OPERATIONS.get(txn.type)
   if (operation === undefined || !('path' in txn)) return undefined
   return {
     category: 'writes',
     operation,
     result: 'success',
-    ...base,
+    session,
+    users,
+    ip,
+    xid,
+    zxid,
     path: txn.path,
-    ...(flags === undefined ? {} : modeOf(flags)),
-    ...('acl' in txn && txn.type === OpCode.setACL ? { acl: txn.acl } : {}),
-    ...('version' in txn ? { version: txn.version } : {}),
-    ...('data' in txn ? { bytes: txn.data?.length ?? 0 } : {}),
+    mode: modeName(flags),
+    acl: 'acl' in txn && txn.type === OpCode.setACL ? txn.acl : undefined,
+    version: 'version' in txn ? txn.version : undefined,
+    bytes: 'data' in txn ? (txn.data?.length ?? 0) : undefined,
   }
 }
 
 function* partEvents(
-  base: EventOrigin,
+  origin: EventOrigin,
+  zxid: Zxid,
   parts: Iterable<SubTxn>,
-  modes: readonly number[],
+  modes: Iterable<number | undefined>,
 ): Generator<AuditEvent> {
-  let created = 0
+  const left = modes[Symbol.iterator]()
   for (const part of parts) {
-    const flags = OPERATIONS.get(part.type) === 'create' ? modes[created++] : undefined
-    const event = successOf(base, part, flags)
+    const event = successOf(origin, zxid, part, left.next().value as number | undefined)
     if (event !== undefined) yield event
   }
 }

@@ -118,7 +118,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
 
   /** Created on first use: many clients watch nothing. */
   get watchedPaths(): WatchedPaths {
-    return (this.#watchedPaths ??= new WatchedPaths())
+    return (this.#watchedPaths ??= new WatchedPaths(this.#service.tree.options.hashKey))
   }
 
   get watchBytes(): number {
@@ -276,9 +276,11 @@ class ClientConnection implements RequestClient, HandshakeClient {
   onData(chunk: Uint8Array): void {
     if (this.phase === 'closing' || this.phase === 'closed') return
     const first = this.phase === 'new' ? chunk : undefined
-    this.#parse(
-      () => (this.#detector === undefined ? this.#splitter.push(chunk) : this.#detect(chunk)),
-      first,
+    this.#service.turnShares.read(this, chunk.length, () =>
+      this.#parse(
+        () => (this.#detector === undefined ? this.#splitter.push(chunk) : this.#detect(chunk)),
+        first,
+      ),
     )
     this.#throttle()
     this.countMemory()

@@ -11,6 +11,9 @@ const BYTES_PER_CHECK = 1536
 const REQUEST_BYTES = 128
 const UNKNOWN_BYTES = BYTES_PER_CHECK / 4 - REQUEST_BYTES
 
+/** The platform hands over up to 32 pieces of a connection one after the other, as events of their own, if they are this long. */
+const LONG_READ_BYTES = 16_384
+
 /** A connection with requests that wait for a later turn. */
 export interface WaitingChannel {
   /** Handles the requests that wait, until its share of the turn is spent. */
@@ -35,6 +38,9 @@ export class TurnShares {
   readonly #waiting = new Set<WaitingChannel>()
   /** Bytes since the last look at the clock. */
   #bytes = 0
+  /** The connection of the last read, and the milliseconds of its long reads before this one. */
+  #reader: WaitingChannel | undefined
+  #readMs = 0
   /** Whether a run is due: at most one in a turn, or each of them would take a share of its own. */
   #isScheduled = false
 
@@ -51,6 +57,14 @@ export class TurnShares {
     return this.#elapsed() >= SHARE_MS / (1 + this.#waiting.size) ** 2
   }
 
+  /** Handles the bytes of a read. Those of one connection that follow each other have one share. */
+  read(channel: WaitingChannel, bytes: number, handle: () => void): void {
+    if (this.#reader !== channel) this.#readMs = 0
+    this.#reader = channel
+    handle()
+    this.#readMs = bytes < LONG_READ_BYTES ? 0 : this.#elapsed()
+  }
+
   /** Makes the next `isSpent` look at the clock: a request or reply was large. */
   checkNext(): void {
     this.#bytes = BYTES_PER_CHECK
@@ -63,6 +77,7 @@ export class TurnShares {
   }
 
   remove(channel: WaitingChannel): void {
+    if (this.#reader === channel) this.#reader = undefined
     this.#waiting.delete(channel)
   }
 
@@ -73,6 +88,8 @@ export class TurnShares {
   }
 
   #run(): void {
+    this.#reader = undefined
+    this.#readMs = 0
     let left = this.#waiting.size
     for (const channel of this.#waiting) {
       // It is added behind the others if it has to wait again.
@@ -86,6 +103,6 @@ export class TurnShares {
 
   #elapsed(): number {
     const { clock, turnTime } = this.#options
-    return clock.monotonic() - turnTime()
+    return clock.monotonic() - turnTime() + this.#readMs
   }
 }

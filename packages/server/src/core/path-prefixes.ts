@@ -1,5 +1,4 @@
-/** Any odd number; the key of a set without a secret one. */
-const DEFAULT_KEY = 0x9e37_79b1
+import { DEFAULT_KEY, hashText } from './text-map.ts'
 
 /**
  * A set of paths that finds those of them which a given path lies below.
@@ -23,11 +22,11 @@ export class PathPrefixes {
   }
 
   has(path: string): boolean {
-    return this.#byHash.get(this.#hash(path))?.includes(path) === true
+    return this.#byHash.get(hashText(path, this.#key))?.includes(path) === true
   }
 
   add(path: string): void {
-    const hash = this.#hash(path)
+    const hash = hashText(path, this.#key)
     const paths = this.#byHash.get(hash)
     if (paths === undefined) this.#byHash.set(hash, [path])
     else if (paths.includes(path)) return
@@ -37,7 +36,7 @@ export class PathPrefixes {
   }
 
   delete(path: string): void {
-    const hash = this.#hash(path)
+    const hash = hashText(path, this.#key)
     const paths = this.#byHash.get(hash)
     const at = paths?.indexOf(path) ?? -1
     if (at === -1) return
@@ -69,15 +68,6 @@ export class PathPrefixes {
   #visit(hash: number, length: number, visit: (candidate: string) => void): void {
     const paths = this.#byHash.get(hash)
     if (paths !== undefined) for (const path of paths) if (path.length === length) visit(path)
-  }
-
-  #hash(path: string): number {
-    let hash = 0
-    for (let i = 0; i < path.length; i++) {
-      hash = Math.imul(hash ^ path.charCodeAt(i), this.#key)
-      hash ^= hash >>> 15
-    }
-    return hash
   }
 }
 

@@ -8,8 +8,10 @@ import { defineOperation } from './types.ts'
 type Context = ReadContext<NotifiedWatcher>
 type Caller = ReadCaller<NotifiedWatcher>
 
-function addWatch({ watches }: Context, body: Reader, writer: Writer, { listener }: Caller): number {
-  const path = body.string()
+function addWatch({ tree, watches }: Context, body: Reader, writer: Writer, { listener }: Caller): number {
+  const node = tree.store.findFromReader(body)
+  // The tree has the path of a znode already, so that the watch takes no memory for another copy of it.
+  const path = node === -1 ? body.string() : tree.pathOf(node)
   const mode = body.int()
   if (mode === WatchMode.PERSISTENT) {
     if (path !== null) watches.watchPersistently(listener, path)

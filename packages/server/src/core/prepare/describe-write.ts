@@ -1,4 +1,4 @@
-import { OpCode, ProtocolError, type ACL, type Reader } from '@zabra/protocol'
+import { OpCode, ProtocolError, Reader, type ACL } from '@zabra/protocol'
 import { PATHS, SKIPPING } from '../operations/fields.ts'
 import { operationOf } from '../operations/table.ts'
 import type { DecodedWrite } from '../operations/types.ts'
@@ -11,9 +11,12 @@ export interface WriteDescription {
   readonly acl: readonly ACL[] | undefined
   /** The create mode of a creation. */
   readonly mode: number | undefined
-  /** The create modes of the creations in a multi, in order. */
-  readonly modes: readonly number[]
+  /** The create mode of each part of a multi that creates, undefined for another part. A large multi is decoded while they are iterated. */
+  readonly modes: Iterable<number | undefined>
 }
+
+/** Bytes of a multi from which on it is not decoded at once: a million bytes take milliseconds. */
+const LARGE_BYTES = 16_384
 
 const UNKNOWN: WriteDescription = { path: undefined, acl: undefined, mode: undefined, modes: [] }
 
@@ -25,6 +28,8 @@ export function describeWrite(type: number, body: Reader): WriteDescription {
   try {
     if (type === OpCode.multi) return { ...UNKNOWN, modes: modesOf(body) }
     if (type === OpCode.reconfig) return UNKNOWN
+    if (type === OpCode.setData || type === OpCode.delete)
+      return { path: body.string() ?? undefined, acl: undefined, mode: undefined, modes: UNKNOWN.modes }
     const { path, flags, acl }: DescribedWrite = operationOf(type).decode(type, body, PATHS)
     const shown = type === OpCode.setACL ? (acl ?? undefined) : undefined
     return { path: path ?? undefined, acl: shown, mode: flags, modes: [] }
@@ -37,9 +42,12 @@ export function describeWrite(type: number, body: Reader): WriteDescription {
   }
 }
 
-function modesOf(body: Reader): readonly number[] {
-  const modes: number[] = []
-  for (const part of multiParts(body, SKIPPING) as Iterable<DescribedWrite>)
-    if (part.flags !== undefined) modes.push(part.flags)
-  return modes
+function modesOf(body: Reader): Iterable<number | undefined> {
+  if (body.remaining < LARGE_BYTES) return [...createModes(body)]
+  // The connection reuses the bytes of the request after this turn.
+  return createModes(new Reader(body.raw(body.remaining).slice(), 0, undefined, body.maxElement))
+}
+
+function* createModes(body: Reader): Generator<number | undefined, void> {
+  for (const { flags } of multiParts(body, SKIPPING) as Iterable<DescribedWrite>) yield flags
 }

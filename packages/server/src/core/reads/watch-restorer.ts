@@ -4,8 +4,9 @@ import type { NotifiedWatcher } from '../watches/index.ts'
 import type { ChunkedReply } from './chunked-reply.ts'
 import type { ReadContext } from './types.ts'
 
-/** Watches that are restored in one turn. */
-const WATCHES_PER_TURN = 500
+/** Watches that are restored in one step, and bytes of a request after which a step ends. */
+const WATCHES_PER_STEP = 500
+const BYTES_PER_STEP = 1 << 16
 /** Bytes of a request from which on its watches are restored in several turns. */
 const CHUNKED_BYTES = 1 << 16
 
@@ -49,11 +50,15 @@ function* restoreInSteps(
 ): Generator<void> {
   const since = Number(body.long())
   let restored = 0
+  let from = body.offset
   for (const kind of kinds) {
     for (let left = body.int(); left > 0; left--) {
-      const path = body.string()
-      if (path !== null) restore(context, kind, path, since, listener)
-      if (++restored % WATCHES_PER_TURN !== 0) continue
+      const known = context.tree.store.findFromReader(body)
+      // The tree has the path of a znode already, so that the watch takes no memory for another copy of it.
+      const path = known === -1 ? body.string() : context.tree.pathOf(known)
+      if (path !== null) restore(context, kind, { path, known }, since, listener)
+      if (++restored % WATCHES_PER_STEP !== 0 && body.offset - from < BYTES_PER_STEP) continue
+      from = body.offset
       yield
       while (!isInPlace && context.tree.isApplying) yield
     }
@@ -63,13 +68,13 @@ function* restoreInSteps(
 function restore(
   { tree, acls, watches, watchNotifier }: ReadContext<NotifiedWatcher>,
   kind: WatchKind,
-  path: string,
+  { path, known }: { readonly path: string; readonly known: number },
   since: number,
   listener: NotifiedWatcher,
 ): void {
   if (kind === 'persistent') return watches.watchPersistently(listener, path)
   if (kind === 'recursive') return watches.watchRecursively(listener, path)
-  const found = tree.find(path)
+  const found = known === -1 ? tree.find(path) : known
   // Where the listener may not read a node, the result is that of an absent one: it must not learn that the node exists.
   const isVisible = found !== -1 && acls.allows(tree.aclOf(found), Perms.READ, listener.identities)
   const node = isVisible ? found : -1

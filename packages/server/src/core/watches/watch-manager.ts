@@ -10,15 +10,17 @@ export type Notify<W> = (watcher: W) => void
  * children. A persistent watch is in both tables, a recursive one in the first.
  */
 export class WatchManager<W extends Watcher> {
-  readonly data = new WatchTable<W>()
-  readonly child = new WatchTable<W>()
+  readonly data: WatchTable<W>
+  readonly child: WatchTable<W>
   /** Watched ancestors of changed paths that were looked at, ever. */
   ancestorsVisited = 0
   /** The paths with recursive watches. */
   readonly #recursivePaths: PathPrefixes
 
-  /** `hashKey` is the secret key of `PathPrefixes`. */
+  /** `hashKey` is the secret key of `TextMap` and `PathPrefixes`. */
   constructor(hashKey?: number) {
+    this.data = new WatchTable(hashKey)
+    this.child = new WatchTable(hashKey)
     this.#recursivePaths = new PathPrefixes(hashKey)
   }
 

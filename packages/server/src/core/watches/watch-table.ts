@@ -1,10 +1,19 @@
+import { TextMap } from '../text-map.ts'
+
 /** The modes that a watcher can have on a path, as bits, since several can be set. */
 export const WatchBits = { ONE_SHOT: 1, PERSISTENT: 2, RECURSIVE: 4 } as const
+
+/** A set of paths. Paths may be deleted while it is iterated. */
+export interface PathSet extends Iterable<string> {
+  readonly size: number
+  add(path: string): void
+  delete(path: string): boolean
+}
 
 /** A connection that has watches, compared by object identity. */
 export interface Watcher {
   /** The paths on which this watcher has an entry in a table. Maintained by `WatchManager`. */
-  readonly watchedPaths: Set<string>
+  readonly watchedPaths: PathSet
 }
 
 interface Single<W> {
@@ -14,9 +23,14 @@ interface Single<W> {
 
 /** Maps paths to watchers. Most paths have one watcher, which is stored without a map. */
 export class WatchTable<W extends Watcher> {
-  readonly #paths = new Map<string, Single<W> | Map<W, number>>()
+  readonly #paths: TextMap<Single<W> | Map<W, number>>
   /** Pairs of watcher and path. */
   size = 0
+
+  /** `hashKey` is the secret key of `TextMap`. */
+  constructor(hashKey?: number) {
+    this.#paths = new TextMap(hashKey)
+  }
 
   get pathCount(): number {
     return this.#paths.size
