@@ -263,6 +263,18 @@ export const clients: readonly ServerMutant[] = [
   mutant('quota-usage-not-lowered', 'Deletions do not lower the usage of a quota.', { servers: 1 }, [
     ['core/tree/quotas.ts', 'this.#add(path, -1, -bytes)', ''],
   ]),
+  {
+    name: 'events-dropped-while-closing',
+    defect: 'A client that is closing drops events, while reads sent earlier still show the changes.',
+    servers: 1,
+    changes: [
+      {
+        file: 'packages/client/src/session/session.ts',
+        find: 'this.dispatcher.nextToReply === closeSession',
+        replace: 'this.#closingError !== undefined',
+      },
+    ],
+  },
 ]
 
 function replay(): string {

@@ -26,7 +26,6 @@ export interface ArmedWatch {
   readonly observed: Observed
   /** The event that it reported. */
   event?: NodeEvent
-  failed?: string
 }
 
 /** One call of a library client and its outcome. */

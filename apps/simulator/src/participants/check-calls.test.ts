@@ -96,6 +96,14 @@ it.each<[string, Call[], string]>([
     ],
     'before it was notified of 0x3',
   ],
+  [
+    'a change observed after a watch that ends without an event',
+    [
+      call('watch', { observed: shown(1, 2), armed: { kind: 'data', observed: shown(1, 2) } }),
+      call('get', { observed: shown(3, 3) }),
+    ],
+    'before it was notified of 0x3',
+  ],
 ])('reports %s', (_name, calls, expected) => {
   expect(violationsOf(calls).join()).toContain(expected)
 })

@@ -98,9 +98,7 @@ function orderProblems(client: string, log: CallLog, model: TreeModel): string[]
       continue
     }
     zxid = moment
-    waiting = waiting.filter(
-      ({ armed: { event, failed } }) => (event?.order ?? Infinity) > observed.order && failed === undefined,
-    )
+    waiting = waiting.filter(({ armed: { event } }) => (event?.order ?? Infinity) > observed.order)
     for (const { armed: watch, since } of waiting) {
       const step = changeOf(watch, model, since)
       if (step === undefined || step.zxid > zxid) continue

@@ -319,7 +319,8 @@ export class Participant {
       this.#begin('follow', path, undefined, false),
       watch.fired.then(
         (event) => void (armed.event = event),
-        (error: unknown) => void (armed.failed = String(error)),
+        // It ends with its client or its session, after everything that the client observed in it.
+        () => {},
       ),
       () => undefined,
     )

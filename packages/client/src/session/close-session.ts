@@ -4,7 +4,7 @@ import type { RequestDispatcher } from './request-dispatcher.ts'
 import type { Operation } from './pending-request.ts'
 
 /** Closes the session; the server replies and closes the connection. */
-const closeSession: Operation = {
+export const closeSession: Operation = {
   name: 'closeSession',
   opCode: OpCode.closeSession,
   isWrite: true,

@@ -118,6 +118,11 @@ export class RequestDispatcher implements AmbiguityResolver {
     }
   }
 
+  /** The operation of the oldest request in flight, to which the server replies next. */
+  get nextToReply(): Operation | undefined {
+    return this.#inFlight.head?.operation
+  }
+
   /** Returns a request to fill in and submit. */
   acquire(operation: Operation): PendingRequest {
     return this.#pool.acquire(operation)

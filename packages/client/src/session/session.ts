@@ -21,7 +21,7 @@ import { readEvent, watchKinds, WatchRegistry } from '../watches/watch-registry.
 import { WatchRestorer } from '../watches/watch-restorer.ts'
 import { permanentReason } from './connect-failure.ts'
 import { ConnectionAttempt, type AttemptCallbacks } from './connection-attempt.ts'
-import { requestSessionClose } from './close-session.ts'
+import { closeSession, requestSessionClose } from './close-session.ts'
 import { Heartbeat, type HeartbeatCallbacks } from './heartbeat.ts'
 import { Identities } from './identities.ts'
 import { LastZxid } from './last-zxid.ts'
@@ -531,8 +531,8 @@ export class Session
   #onNotification(reader: Reader, high: number, low: number): void {
     const event = readEvent(reader, high, low, () => this.nextOrder())
     // Closing deletes the ephemeral znodes of the session; their watchers learn that the client is closed, not that another
-    // client deleted them.
-    if (event === undefined || this.#closingError !== undefined) return
+    // client deleted them. Events before the replies to earlier reads are delivered: those reads may show the change.
+    if (event === undefined || this.dispatcher.nextToReply === closeSession) return
     const { type, path } = event
     const watchers = this.#watches?.dispatch(event) ?? 0
     const { instrumentation, redactPath } = this.options

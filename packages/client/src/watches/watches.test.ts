@@ -22,6 +22,49 @@ it('a watch on an own ephemeral znode ends with the closed client, and reports n
   expect(events.filter(({ type }) => type === 'nodeDeleted')).toEqual([])
 })
 
+it.each([
+  { kind: 'a one-shot watch', batchReads: false },
+  { kind: 'a one-shot watch', batchReads: true },
+  { kind: 'a persistent watch', batchReads: true },
+  { kind: 'a recursive watch', batchReads: false },
+] as const)(
+  '$kind fires before a read that was sent before the client closed shows the change (batchReads $batchReads)',
+  async ({ kind, batchReads }) => {
+    const client = await world.client({ batchReads })
+    const connection = world.lastConnection
+    await run(client.create('/a', { data: bytes('1') }))
+    const happened: string[] = []
+    if (kind === 'a one-shot watch') {
+      const { fired } = await run(client.watchOnce('/a', 'data'))
+      fired.then(
+        ({ type }) => happened.push(type),
+        () => happened.push('closed'),
+      )
+    } else {
+      const mode = kind === 'a recursive watch' ? 'persistentRecursive' : 'persistent'
+      const watcher = await run(client.watch('/a', { mode }))
+      void (async () => {
+        for await (const event of watcher) happened.push(event.type)
+      })()
+    }
+    const held: Uint8Array[] = []
+    world.faults.toServer = (chunk, from) => {
+      if (from !== connection) return chunk
+      held.push(chunk)
+      return undefined
+    }
+    const reads = ['first', 'second'].map(async (name) => {
+      const { data } = await client.getData('/a')
+      happened.push(`${name} ${text(data)}`)
+    })
+    const closed = client.close()
+    await run(other.setData('/a', bytes('2')))
+    for (const chunk of held) connection.send(chunk)
+    await run(Promise.all([...reads, closed]))
+    expect(happened).toEqual(['nodeDataChanged', 'first 2', 'second 2'])
+  },
+)
+
 describe('a one-shot watch', () => {
   it('returns the current data and fires on the next change, once', async () => {
     await run(client.create('/a', { data: bytes('1') }))

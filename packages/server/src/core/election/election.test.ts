@@ -514,6 +514,18 @@ describe('a newer configuration in the notification of one voter', () => {
     expect(harness.receive(5, send(newer)).otherWork).toEqual(['configure'])
   })
 
+  it('is adopted when a quorum of the voters of a configuration that this server has logged sends it', () => {
+    const ofFour = ensemble([1, 2, 3, 4], 'version=100000000')
+    const proposed = ensemble([2, 3, 4], 'version=100000009')
+    const later = ensemble([2, 3], 'version=10000000a')
+    for (const sent of [printConfiguration(proposed), printConfiguration(later)]) {
+      const harness = look({ active: ofFour, proposed })
+      expect(harness.receive(2, send(sent)).otherWork).toEqual(['warn'])
+      expect(harness.receive(1, send(sent)).otherWork).toEqual([])
+      expect(harness.receive(3, send(sent)).otherWork).toEqual(['configure'])
+    }
+  })
+
   it('is adopted at once from a sender that is authenticated', () => {
     const harness = look().step({
       type: 'notification',

@@ -266,9 +266,10 @@ export class Election {
   }
 
   /**
-   * Records a newer configuration and returns whether a quorum of the voters of the active one has sent it: a single sender
-   * must not replace the members. A server without data, whose configuration an operator has written, counts itself: the
-   * operator may have listed only some of the members for it.
+   * Records a newer configuration and returns whether a quorum of the voters of the active one has sent it, or of the one that
+   * this server has logged: a single sender must not replace the members. The logged one counts since it may be in force
+   * already, without enough of the old voters. A server without data, whose configuration an operator has written, counts
+   * itself: the operator may have listed only some of the members for it.
    */
   #isConfirmed(from: ServerId, version: number, text: string): boolean {
     const { active, zxid } = this.#own!
@@ -276,7 +277,7 @@ export class Election {
     const senders = new Set<ServerId>()
     for (const [id, sent] of this.#newerConfigurations) if (sent === text) senders.add(id)
     if (active.version === 0 && zxid <= 0) senders.add(this.#options.self)
-    if (verifierOf(active).isQuorum(senders)) return true
+    if (verifierOf(active).isQuorum(senders) || this.#verifiers!.proposed?.isQuorum(senders)) return true
     const message =
       'The configuration sent by another server is newer. It is adopted when a quorum of the voters known here sends it; if too few of them are left, copy the dynamic configuration file of a member to this server'
     this.#warnOnce(from, { version, sentBy: [...senders] }, message)
