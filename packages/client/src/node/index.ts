@@ -11,7 +11,7 @@ import { findBySrv, type FindServersOptions } from '../servers/srv.ts'
 import type { Client } from '../client-api.ts'
 import type { Platform, ServerAddress, Transport } from '../platform.ts'
 import { withDiagnostics } from './diagnostics.ts'
-import { explainTlsCode } from './tls-reasons.ts'
+import { explainTls } from './tls-advice.ts'
 import { nodeTransport } from './transport.ts'
 
 export {
@@ -181,7 +181,7 @@ const nodeDefaults = (): NodeDefaults =>
     recogniseProtocol,
     trackEnsemble,
     warn,
-    explainCode: explainTlsCode,
+    explain: explainTls,
     wrapInstrumentation: withDiagnostics,
   })
 

@@ -1,5 +1,5 @@
 import type { Clock, Random } from '@zabra/runtime'
-import type { ExplainCode, RecogniseProtocol } from './connect-failure.ts'
+import type { ExplainError, RecogniseProtocol } from './connect-failure.ts'
 import type { ConnectFailure, ErrorPolicy, SaslMechanism } from '../client-options.ts'
 import type { Instrumentation } from '../instrumentation.ts'
 import type { Platform, ServerAddress, Transport } from '../platform.ts'
@@ -30,7 +30,7 @@ export interface SessionOptions {
   readonly instrumentation: Instrumentation | undefined
   readonly callerStacks: boolean
   readonly onAttemptFailed: ((failure: ConnectFailure) => void) | undefined
-  readonly explainCode: ExplainCode | undefined
+  readonly explain: ExplainError | undefined
   readonly recogniseProtocol: RecogniseProtocol | undefined
   readonly redactPath: ((path: string) => string) | undefined
 }
