@@ -60,8 +60,8 @@ export async function openSession(
       readOnly: options.readOnly === true,
       auth: options.auth.map(({ scheme, credential }) => ({ scheme, auth: encoder.encode(credential) })),
       ...(sasl ? { sasl } : {}),
-      maxFrame: MAX_FRAME,
-      maxRequest: MAX_FRAME,
+      maxFrameBytes: MAX_FRAME,
+      maxRequestBytes: MAX_FRAME,
       // The signal is the limit.
       waitForever: true,
       signal: attempt.signal,

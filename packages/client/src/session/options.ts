@@ -23,8 +23,8 @@ export interface SessionOptions {
   readonly chroot: string
   readonly errorPolicy: ErrorPolicy
   readonly offlineQueue: number
-  readonly maxFrame: number
-  readonly maxRequest: number
+  readonly maxFrameBytes: number
+  readonly maxRequestBytes: number
   /** Maximum number of reads in a batch; 0 when batching is off. */
   readonly batchReads: number
   readonly instrumentation: Instrumentation | undefined
